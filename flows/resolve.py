@@ -97,12 +97,13 @@ def markdown_of(shown: "Sequence[tuple[Run, Attention]]", sentence: str) -> str:
     from recon.model.money import Money
 
     lines = ["# Money in doubt", "", sentence, ""]
-    with_message = [instruction for _, instruction in shown if instruction.told]
+    with_message = [instruction for _, instruction in shown if instruction.message]
     if with_message:
         # Above the table: its last column is beyond the edge of a page.
         lines += ["## What the gateway told by itself", ""]
         lines += [
-            f"- {instruction.what}, instruction {instruction.instruction_id}: {instruction.told}."
+            f"- {instruction.what}, instruction {instruction.instruction_id}: "
+            f"{instruction.message}."
             for instruction in with_message
         ]
         lines += [""]

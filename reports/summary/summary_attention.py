@@ -37,7 +37,7 @@ TITLES = ("What", "Order no", "Ccy", "Money at risk", "Known since", "What to do
 class _Line:
     """Things that say the same."""
 
-    one: Attention
+    first: Attention
     kinds: tuple[tuple[str, int], ...]
     """What, and how many of it; several kinds have one reason that is not their own."""
     money: tuple[tuple[str, int], ...]
@@ -54,8 +54,8 @@ def put_attention(page: Page, top: int) -> int:
     page.text(top, LEFT, "Needs a person", looks.HEADING)
     lines = _lines(page.figures.attention)
     of_night = [line for line in lines if len(line.kinds) > 1]
-    urgent = [line for line in lines if line.one.is_urgent]
-    calm = [line for line in lines if not line.one.is_urgent and line not in of_night]
+    urgent = [line for line in lines if line.first.is_urgent]
+    calm = [line for line in lines if not line.first.is_urgent and line not in of_night]
     unjudged = _unjudged(page)
     if not (lines or page.rows.breaks or any(unjudged) or _is_doubtful(page)):
         look = Look(fill=looks.GOOD[0], colour=looks.GOOD[1])
@@ -100,7 +100,7 @@ def _line(entries: Sequence[Attention]) -> _Line:
 
 def _what(line: _Line) -> str:
     """Several of one kind by their number; such as "395 capture, 21 cancel not sent"."""
-    entry = line.one
+    entry = line.first
     if len(line.kinds) > 1:
         kinds = (f"{count:,} {what.removesuffix(NOT_SENT)}" for what, count in line.kinds)
         return ", ".join(kinds) + NOT_SENT
@@ -135,7 +135,7 @@ def _put_lines(page: Page, row: int, lines: Sequence[_Line]) -> int:
 
 
 def _put_line(page: Page, row: int, line: _Line) -> None:
-    entry, body = line.one, looks.BODY_TEXT
+    entry, body = line.first, looks.BODY_TEXT
     red = looks.BODY.but(colour=looks.BAD[1], bold=True, align="left", indent=1)
     page.merged(row, COLUMNS[0], _what(line), red.but(wrap=True))
     about = ""

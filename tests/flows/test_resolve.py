@@ -33,7 +33,7 @@ def doubt(told: str = "The gateway told by itself: payout FAILED (message 0a1b2c
         amount=25_000,
         since=AT,
         next_step=f"{told} Do not send it again.",
-        told=told.removesuffix("."),
+        message=told.removesuffix("."),
         instruction_id="i-1",
         is_undecided=True,
     )

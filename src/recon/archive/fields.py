@@ -38,8 +38,8 @@ def field(
     name: str, kind: pa.DataType, doc: str, *, unit: str = "", nullable: bool = False
 ) -> pa.Field:
     """A column of any type."""
-    told = {"doc": doc, "unit": unit} if unit else {"doc": doc}
-    return pa.field(name, kind, nullable=nullable, metadata=told)
+    metadata = {"doc": doc, "unit": unit} if unit else {"doc": doc}
+    return pa.field(name, kind, nullable=nullable, metadata=metadata)
 
 
 def word(name: str, doc: str) -> pa.Field:

@@ -77,18 +77,18 @@ def read_rows(content: bytes, *, name: str) -> pa.Table:
         raise ArchiveBrokenError(msg) from error
 
 
-def refuse_unknown(told: str, *, name: str, schemas: Mapping[str, FileSchema] = SCHEMAS) -> None:
+def refuse_unknown(which: str, *, name: str, schemas: Mapping[str, FileSchema] = SCHEMAS) -> None:
     """Refuse a schema that is not one of this program's.
 
     Raises:
         ArchiveBrokenError: naming the file and the schema.
     """
     known = {schema.label.decode() for schema in schemas.values()}
-    if told not in known:
-        kind = told.split("/", maxsplit=1)[0]
+    if which not in known:
+        kind = which.split("/", maxsplit=1)[0]
         ours = next((each for each in sorted(known) if each.split("/")[0] == kind), "none of it")
         msg = (
-            f"{name} of the archive has the schema {told or 'of nobody'}, and this version of "
+            f"{name} of the archive has the schema {which or 'of nobody'}, and this version of "
             f"recon knows {ours}: read it with the version that wrote it, or a newer one"
         )
         raise ArchiveBrokenError(msg)

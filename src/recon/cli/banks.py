@@ -42,8 +42,10 @@ def check(
     from recon.config.settings import load_rules
     from recon.steps.files.bank_files import check_bank_files
 
-    told = os.environ.get("RECON_CONFIG_DIR")
-    read_rules = load_rules(config_dir=Path(told) if told else None, rules_file=rules)
+    config_folder = os.environ.get("RECON_CONFIG_DIR")
+    read_rules = load_rules(
+        config_dir=Path(config_folder) if config_folder else None, rules_file=rules
+    )
     day = date_of(as_of) if as_of else datetime.now(UTC).date()
     checked = check_bank_files(files, rules=read_rules, day=day)
     for number, statement in enumerate(checked.read.source.statements):
@@ -61,18 +63,22 @@ def check(
         raise typer.Exit(REFUSED_EXIT_CODE)
 
 
-def _told(one: "BankStatement") -> str:
+def _told(statement: "BankStatement") -> str:
     """A statement in a line, its account cut to its ends."""
     from recon.matching.bank.statements import named
     from recon.model.money import format_minor_units
     from recon.privacy.shown_text import scrubbed
 
     def shown(amount: int) -> str:
-        return f"{format_minor_units(amount, currency=one.currency)} {one.currency}"
+        return f"{format_minor_units(amount, currency=statement.currency)} {statement.currency}"
 
-    moved = f"{one.entries} booked entries of {shown(one.booked)}"
+    moved = f"{statement.entries} booked entries of {shown(statement.booked)}"
     proof = f"{moved}, without balances"
-    if one.opening is not None and one.closing is not None:
-        proof = f"opening {shown(one.opening)}, {moved}, closing {shown(one.closing)}"
-    days = one.from_date if one.from_date == one.to_date else f"{one.from_date} to {one.to_date}"
-    return f"{named(one)} of {scrubbed(one.iban)}, {days}: {proof}."
+    if statement.opening is not None and statement.closing is not None:
+        proof = f"opening {shown(statement.opening)}, {moved}, closing {shown(statement.closing)}"
+    days = (
+        statement.from_date
+        if statement.from_date == statement.to_date
+        else f"{statement.from_date} to {statement.to_date}"
+    )
+    return f"{named(statement)} of {scrubbed(statement.iban)}, {days}: {proof}."

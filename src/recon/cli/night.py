@@ -112,7 +112,8 @@ def status() -> None:
     if stopped:
         say(f"{str(stopped)[:1].upper()}{str(stopped)[1:]}.")
     for word in words:
-        say(f"{word.by.told} said at {word.by.at:%Y-%m-%d %H:%M} UTC: {word.what} ({word.reason}).")
+        at = f"{word.by.at:%Y-%m-%d %H:%M} UTC"
+        say(f"{word.by.in_words} said at {at}: {word.what} ({word.reason}).")
         say(f"  A second person must say the same until {word.valid_until:%Y-%m-%d %H:%M} UTC.")
     if not accounts:
         say("No night has run yet.")

@@ -73,5 +73,6 @@ def _line_of(file: "KnownFile") -> str:
     if file.refused:
         text = f"refused whole: {file.refused}"
     if word is not None:
-        text = f"{text}; {word.said}, said {word.by} at {word.at:%Y-%m-%d %H:%M} UTC: {word.reason}"
+        at = f"{word.at:%Y-%m-%d %H:%M} UTC"
+        text = f"{text}; {word.decision}, said {word.by} at {at}: {word.reason}"
     return f"{file.business_date} {source.name} (version {file.version}, run {file.run_id}): {text}"

@@ -66,7 +66,7 @@ def nights(
     newest = [account for account in accounts if account.newest and account.newest.run_id in shown]
     for line in newest:
         for trouble in line.troubles:
-            say(f"{line.place}: {trouble}")
+            say(f"{line.account}: {trouble}")
     codes = [*(night.exit_code for night in listed), *(night.exit_code for night in newest)]
     if code := max(codes, default=0):
         raise typer.Exit(code)
@@ -119,9 +119,9 @@ def _check() -> None:
         say(_one_line(Plugin.UNKNOWN, str(error)))
         raise typer.Exit(Plugin.UNKNOWN) from None
     sentences = [
-        f"{account.place}: {trouble}" for account in accounts for trouble in account.troubles
+        f"{account.account}: {trouble}" for account in accounts for trouble in account.troubles
     ]
-    never = [account.place for account in accounts if account.newest is None]
+    never = [account.account for account in accounts if account.newest is None]
     sentences += [f"{account_key}: no night has run yet" for account_key in never]
     incomplete = all(account.only_incomplete for account in accounts if account.troubles)
     code = Plugin.OK if not sentences else Plugin.WARNING if incomplete else Plugin.CRITICAL

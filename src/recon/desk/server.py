@@ -100,10 +100,10 @@ def listening(path: Path) -> socket.socket:
 def _object_of(body: bytes) -> Mapping[str, Any] | None:
     """The JSON object that was sent; None when it is none."""
     try:
-        found = json.loads(body)
+        document = json.loads(body)
     except (ValueError, RecursionError):
         return None
-    return found if isinstance(found, dict) else None
+    return document if isinstance(document, dict) else None
 
 
 def _refused(why: str, *, kind: str = "UsageError") -> JSONResponse:

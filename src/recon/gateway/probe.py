@@ -49,7 +49,7 @@ class Probe:
 
     word: str
     """As the status map calls it: accepted, signature, address, merchant …; silent: no answer."""
-    told: str
+    message: str
     """The gateway's own words, or why there are none."""
     signature: SignatureState
     """Of the reply, against the request's own."""

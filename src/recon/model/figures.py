@@ -79,7 +79,7 @@ class Attention:
     """An authorisation ends soon, and with it the money: named first."""
     is_undecided: bool = False
     """Two people may say what became of it (`recon resolve`)."""
-    told: str = ""
+    message: str = ""
     """What the gateway told of it by itself, which stands in `next_step` too."""
 
 

@@ -103,7 +103,7 @@ def _masked_run(run: str, *, keep: Container[str]) -> str:
     for digits, places in (*_candidates(run), *_inside_long(run)):
         if has_check_digit(digits) and run[places[0] : places[-1] + 1] not in keep:
             hidden.update(places[SHOWN_FIRST:-SHOWN_LAST])
-    return "".join("*" if at in hidden else mark for at, mark in enumerate(run))
+    return "".join("*" if at in hidden else character for at, character in enumerate(run))
 
 
 def _candidates(run: str) -> Iterator[tuple[str, list[int]]]:

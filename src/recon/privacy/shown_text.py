@@ -64,13 +64,15 @@ def printable(text: str) -> str:
     r"""The text with what cannot be printed as its number: `\xe9` a byte, `\u202e` another."""
     if text.isprintable():
         return text
-    return "".join(mark if mark.isprintable() else _number(mark) for mark in text)
+    return "".join(
+        character if character.isprintable() else _number(character) for character in text
+    )
 
 
-def _number(mark: str) -> str:
-    if ord(mark) in _BYTE_ESCAPES:
-        return f"\\x{ord(mark) - _BYTE_ESCAPES.start + 0x80:02x}"
-    return f"\\u{ord(mark):04x}"
+def _number(character: str) -> str:
+    if ord(character) in _BYTE_ESCAPES:
+        return f"\\x{ord(character) - _BYTE_ESCAPES.start + 0x80:02x}"
+    return f"\\u{ord(character):04x}"
 
 
 def shown_name(name: str) -> str:

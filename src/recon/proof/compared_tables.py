@@ -187,11 +187,11 @@ def _agreed(agreed: AgreedWriteOffs | None) -> Iterator[Cells]:
 
 def _known(sources: Sources, *, previous: Previous | None) -> Iterator[Cells]:
     for journal in sources.exported:
-        told: Cells = {"currency": journal.currency, "number": journal.version}
-        yield _known_row("exported", journal.break_id, **told, amount=int(journal.booked))
+        cells: Cells = {"currency": journal.currency, "number": journal.version}
+        yield _known_row("exported", journal.break_id, **cells, amount=int(journal.booked))
     for left in sources.opening_balance:
-        told = {"currency": left.currency, "number": left.count}
-        yield _known_row("opening", left.what, **told, amount=left.amount)
+        cells = {"currency": left.currency, "number": left.count}
+        yield _known_row("opening", left.what, **cells, amount=left.amount)
     if previous is None:
         return
     for name in previous.closed:

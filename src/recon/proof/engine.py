@@ -164,9 +164,9 @@ def classified(
 
 def _with_bank(fates: dict[str, Fate], bank: BankResult | None) -> dict[str, Fate]:
     """What became of every id: of one that the books and the bank have, a break by either."""
-    told = fates_of_bank(bank)
-    broken = {one: fate for one, fate in fates.items() if fate.state == SetState.BREAK}
-    return {**fates, **told, **broken}
+    bank_fates = fates_of_bank(bank)
+    broken = {identity: fate for identity, fate in fates.items() if fate.state == SetState.BREAK}
+    return {**fates, **bank_fates, **broken}
 
 
 def _sets_of(rows: Arrays) -> dict[str, int]:

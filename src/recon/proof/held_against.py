@@ -32,14 +32,18 @@ def second_proof(
         by_sql: as SQL gives them; those of T14 are its own and must agree by themselves.
         account: merchant and account of the night.
     """
-    wanted = {key_of(one): one for one in totals if one.id not in {SECOND_ENGINE, *NOT_SAID_IN_SQL}}
-    given = {key_of(one): one for one in by_sql}
+    wanted = {
+        key_of(total): total
+        for total in totals
+        if total.id not in {SECOND_ENGINE, *NOT_SAID_IN_SQL}
+    }
+    given = {key_of(total): total for total in by_sql}
     every = sorted({*wanted, *given})
     unlike = [key for key in every if not _agrees(key, wanted=wanted, given=given)]
     figures = ControlTotal(
         SECOND_ENGINE, NAME, *account, "", "count", len(every), len(every) - len(unlike)
     )
-    named = [one for key in unlike for one in _named(key, wanted=wanted, given=given)]
+    named = [total for key in unlike for total in _named(key, wanted=wanted, given=given)]
     return (figures, *named[:SHOWN_MAX])
 
 
@@ -50,8 +54,8 @@ def not_run(why: str, *, account: tuple[str, str]) -> ControlTotal:
 
 def key_of(total: ControlTotal) -> Key:
     """What a figure is of."""
-    place = total.merchant_id, total.account_id, total.currency
-    return total.id, total.name, *place, total.measure
+    account_currency = total.merchant_id, total.account_id, total.currency
+    return total.id, total.name, *account_currency, total.measure
 
 
 def _agrees(key: Key, *, wanted: dict[Key, ControlTotal], given: dict[Key, ControlTotal]) -> bool:

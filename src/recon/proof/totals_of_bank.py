@@ -90,13 +90,20 @@ def _statement_totals(source: BankSource, *, result: BankResult) -> Iterator[Con
     booked = entries[entries["status"].eq(BOOKED) & entries["part"].eq(0)]
     sums = booked.groupby("statement")["amount"].sum().to_dict()
     for number in sorted(result.judged.counted):
-        one = source.statements[number]
-        if one.opening is None or one.closing is None:
+        own = source.statements[number]
+        if own.opening is None or own.closing is None:
             continue
-        name = f"{result.judged.banks[number]}, statement {one.statement_no}: opening + booked"
-        left = one.opening + int(sums.get(number, 0))
+        name = f"{result.judged.banks[number]}, statement {own.statement_no}: opening + booked"
+        left = own.opening + int(sums.get(number, 0))
         yield ControlTotal(
-            "T15", f"{name} = closing", "", "", one.currency, "amount", left, one.closing
+            "T15",
+            f"{name} = closing",
+            "",
+            "",
+            own.currency,
+            "amount",
+            left,
+            own.closing,
         )
 
 
@@ -136,22 +143,22 @@ def _paid_less_received(sources: Sources, *, result: BankResult, rules: Rules) -
             if bank:
                 sums[bank, currency] += int(net)
     waiting = set(result.paired.waiting)
-    for one in result.receipts:
-        if one not in waiting:
-            sums[one.bank, one.currency] -= one.amount
+    for receipt in result.receipts:
+        if receipt not in waiting:
+            sums[receipt.bank, receipt.currency] -= receipt.amount
     return sums
 
 
 def _explained(result: BankResult, *, frames: Frames) -> Mapping[Key, int]:
     """From the findings, and the effects as the result shows them."""
     sums: Counter[Key] = Counter()
-    for one in result.paired.opening:
-        sums[one.bank, one.currency] += one.paid
+    for payout in result.paired.opening:
+        sums[payout.bank, payout.currency] += payout.paid
     banks: dict[str, str] = {}
-    for own, found in result.ids.items():
-        bank = found.payouts[0].bank if found.payouts else found.receipts[0].bank
+    for own, finding in result.ids.items():
+        bank = finding.payouts[0].bank if finding.payouts else finding.receipts[0].bank
         banks[own] = bank
-        for currency, amount in _parts(found):
+        for currency, amount in _parts(finding):
             sums[bank, currency] += amount
     effects = frames.effects[frames.effects["leg"].eq(LEG)]
     cells = (effects[name].tolist() for name in ("break_id", "currency", "amount"))
@@ -160,9 +167,9 @@ def _explained(result: BankResult, *, frames: Frames) -> Mapping[Key, int]:
     return sums
 
 
-def _parts(found: Finding) -> Iterator[tuple[str, int]]:
+def _parts(finding: Finding) -> Iterator[tuple[str, int]]:
     """What of a finding is no effect: in transit, from before, taken, exchanged."""
-    if found.state is SetState.PENDING:
-        yield found.currency, sum(one.paid for one in found.payouts)
-    yield found.currency, found.charges + found.opening
-    yield from found.exchanged
+    if finding.state is SetState.PENDING:
+        yield finding.currency, sum(payout.paid for payout in finding.payouts)
+    yield finding.currency, finding.charges + finding.opening
+    yield from finding.exchanged

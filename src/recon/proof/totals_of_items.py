@@ -95,14 +95,14 @@ def conservation_totals(
     for source in SOURCES:
         name = f"{source}: in scope = matched + pending + broken + unverified"
         left = scope.get(source, nothing).counts
-        right = added(*({stand.place: stand.items} for stand in stands if stand.source == source))
+        right = added(*({stand.group: stand.items} for stand in stands if stand.source == source))
         yield from paired("T4", name, left=left, right=right, measure="count")
     for side, sources in SOURCES_OF.items():
         if side == "ledger" and not covered:
             continue
         name = f"{sources[0]}: in scope = matched + pending + broken + unverified"
         broken = (
-            {stand.place: stand.net}
+            {stand.group: stand.net}
             for stand in stands
             if stand.source in sources and stand.state == SetState.BREAK
         )
@@ -174,7 +174,7 @@ def exclusivity_totals(
         claimed = np.zeros(len(whole.kept), dtype=np.bool_)
         claimed[placed_rows[placed_rows >= 0]] = True
         claimed[exact.rows.get(source, [])] = True
-        left = added(*({stand.place: stand.items} for stand in stands if stand.source == source))
+        left = added(*({stand.group: stand.items} for stand in stands if stand.source == source))
         right = whole.tally(rows=claimed).counts
         name = f"{source}: places = items"
         yield from paired("T6", name, left=left, right=right, measure="count")

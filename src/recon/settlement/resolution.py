@@ -64,7 +64,7 @@ class Evidence:
 
     seen: Sequence[Seen] = ()
     refunds: Sequence[SearchedRefund] = ()
-    told: Sequence[str] = ()
+    messages: Sequence[str] = ()
     """Messages of the gateway that name our own reference, or skip a number, in words."""
     signed: Sequence[Seen] = ()
     """States of the payment in messages whose signature covers them; one may be sent again."""
@@ -131,7 +131,7 @@ def resolve(
     silent = ripe - quarantined_for + SILENCE_MIN
     searched = [refund for refund in evidence.refunds if refund.queried_at >= silent]
     seen = [answer for answer in evidence.seen if answer.queried_at >= ripe]
-    if evidence.told:
+    if evidence.messages:
         return _hinted(evidence) if now >= ripe else None
     return (
         _by_message(instruction, evidence=evidence, agreed=_agreed(seen) if seen else None)
@@ -190,7 +190,7 @@ def _by_message(
 
 def _hinted(evidence: Evidence) -> Resolution:
     """A message about our refund, or of a later one: a person looks, nothing is sent again."""
-    sentence = f"{evidence.told[-1]}; its signature does not cover that: look the refund up"
+    sentence = f"{evidence.messages[-1]}; its signature does not cover that: look the refund up"
     return Resolution(InstructionState.NEEDS_HUMAN, sentence)
 
 

@@ -116,7 +116,7 @@ class DaskWorkers:
             imported().Variable(name, client=client).set(NOTHING_TOLD)
         return DaskNotice(name, clock)
 
-    def told(self) -> str:
+    def in_words(self) -> str:
         """Who is there, in words.
 
         Raises:

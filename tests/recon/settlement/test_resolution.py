@@ -175,9 +175,11 @@ def test_a_message_with_our_reference_brings_a_person() -> None:
     """The signature of a message does not cover its refund: it never ends a doubt by itself."""
     searched = _searches((24, ""), (25, ""), beside="T9-01")
 
-    assert _with(Evidence(told=("message abc",))) == "needs_human"
-    assert _with(Evidence(told=("message abc",)), minutes=14) == ""
-    assert _with(Evidence(refunds=searched, told=("message abc",)), minutes=1560) == "needs_human"
+    assert _with(Evidence(messages=("message abc",))) == "needs_human"
+    assert _with(Evidence(messages=("message abc",)), minutes=14) == ""
+    assert (
+        _with(Evidence(refunds=searched, messages=("message abc",)), minutes=1560) == "needs_human"
+    )
 
 
 def test_a_clock_put_forward_does_not_shorten_the_wait() -> None:

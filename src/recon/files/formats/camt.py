@@ -48,17 +48,17 @@ def camt_statements(file: FileBytes) -> list[RawStatement]:
     """
     name = file.path.name
     content = fit_content(file, name=name)
-    found: list[RawStatement] = []
+    statements: list[RawStatement] = []
     try:
         for statement in _statements(content, name=name):
-            found.append(statement)
-            if len(found) > STATEMENTS_MAX:
+            statements.append(statement)
+            if len(statements) > STATEMENTS_MAX:
                 refuse(name, f"has more than {STATEMENTS_MAX} statements; split it")
     except (etree.XMLSyntaxError, ValueError) as error:
         refuse(name, f"is not well-formed XML: {scrubbed(str(error))}")
-    if not found:
+    if not statements:
         refuse(name, "has no statement (Stmt, Rpt or Ntfctn) in it")
-    return found
+    return statements
 
 
 def _statements(content: bytes, *, name: str) -> Iterator[RawStatement]:
@@ -146,30 +146,30 @@ def _balances(element: Any, *, name: str) -> Iterator[tuple[str, RawBalance]]:
     for balance in _children(element, "Bal"):
         kind = _text(balance, "Tp", "CdOrPrtry", "Cd")
         amount, currency = _amount(balance)
-        mark = _text(balance, "CdtDbtInd")
-        if mark not in {_CREDIT, _DEBIT} or not amount:
+        sign = _text(balance, "CdtDbtInd")
+        if sign not in {_CREDIT, _DEBIT} or not amount:
             refuse(name, f"line {balance.sourceline}: a balance has no amount or no CdtDbtInd")
         day = _day(_text(balance, "Dt", "Dt") or _text(balance, "Dt", "DtTm"))
         inner = _text(balance, "Tp", "SubTp", "Cd") == "INTM"
-        yield kind, RawBalance(amount, currency, mark == _CREDIT, day, inner)
+        yield kind, RawBalance(amount, currency, sign == _CREDIT, day, inner)
 
 
 def _balance_of(balances: list[tuple[str, RawBalance]], *kinds: str) -> RawBalance | None:
-    return next((one for kind in kinds for told, one in balances if told == kind), None)
+    return next((balance for kind in kinds for code, balance in balances if code == kind), None)
 
 
 def _entry(element: Any, *, name: str) -> RawEntry:
     amount, currency = _amount(element)
-    mark, line = _text(element, "CdtDbtInd"), int(element.sourceline or 0)
+    sign, line = _text(element, "CdtDbtInd"), int(element.sourceline or 0)
     state = _text(element, "Sts", "Cd") or _text(element, "Sts")
-    if mark not in {_CREDIT, _DEBIT} or not amount or not state:
+    if sign not in {_CREDIT, _DEBIT} or not amount or not state:
         refuse(name, f"line {line}: an entry has no amount, no CdtDbtInd or no state (Sts)")
     booked = _when(element, "BookgDt")
     entry = RawEntry(
         line=line,
         amount=amount,
         currency=currency,
-        credit=mark == _CREDIT,
+        credit=sign == _CREDIT,
         booked_on=booked,
         value_on=_when(element, "ValDt") or booked,
         reversal=_text(element, "RvslInd") in {"true", "1"},
@@ -185,7 +185,7 @@ def _entry(element: Any, *, name: str) -> RawEntry:
     if len(inner) == 1:
         _take_words(entry, inner[0])
     elif inner:
-        entry.details = tuple(_detail(one, of=entry) for one in inner)
+        entry.details = tuple(_detail(detail, of=entry) for detail in inner)
     return entry
 
 
@@ -200,12 +200,12 @@ def _detail(element: Any, *, of: RawEntry) -> RawEntry:
     if not amount:
         inner = _child(_child(element, "AmtDtls"), "TxAmt")
         amount, currency = _amount(inner) if inner is not None else ("", "")
-    mark = _text(element, "CdtDbtInd")
+    sign = _text(element, "CdtDbtInd")
     detail = RawEntry(
         line=int(element.sourceline or 0),
         amount=amount,
         currency=currency or of.currency,
-        credit=mark == _CREDIT if mark in {_CREDIT, _DEBIT} else of.credit,
+        credit=sign == _CREDIT if sign in {_CREDIT, _DEBIT} else of.credit,
         booked_on=of.booked_on,
         value_on=of.value_on,
         reversal=of.reversal,
@@ -222,14 +222,14 @@ def _take_words(entry: RawEntry, element: Any) -> None:
     refs = _child(element, "Refs")
     entry.end_to_end_id = _text(refs, "EndToEndId")
     others = [
-        one.text.strip()
-        for one in (refs if refs is not None else ())
-        if _local(one.tag) != "EndToEndId" and one.text
+        ref.text.strip()
+        for ref in (refs if refs is not None else ())
+        if _local(ref.tag) != "EndToEndId" and ref.text
     ]
     entry.reference = " ".join(filter(None, (entry.reference, *others)))[:TEXT_CHARACTERS_MAX]
     entry.counterparty = _other_side(entry, element)
-    told = _remittance(element)
-    entry.text = "\n".join(filter(None, (told, entry.text)))[:TEXT_CHARACTERS_MAX]
+    remittance = _remittance(element)
+    entry.text = "\n".join(filter(None, (remittance, entry.text)))[:TEXT_CHARACTERS_MAX]
     entry.charges = entry.charges or tuple(_charges(element))
     instructed = _child(_child(element, "AmtDtls"), "InstdAmt")
     if instructed is not None:
@@ -253,18 +253,18 @@ def _other_side(entry: RawEntry, element: Any) -> str:
 
 
 def _remittance(element: Any) -> str:
-    told = _child(element, "RmtInf")
-    if told is None:
+    element_found = _child(element, "RmtInf")
+    if element_found is None:
         return _text(element, "AddtlTxInf")
-    words = [_glued([one.text or "" for one in _children(told, "Ustrd")])]
-    for structured in _children(told, "Strd"):
+    words = [_glued([text.text or "" for text in _children(element_found, "Ustrd")])]
+    for structured in _children(element_found, "Strd"):
         words += [part.strip() for part in structured.itertext() if part.strip()]
     return "\n".join(filter(None, (*words, _text(element, "AddtlTxInf"))))
 
 
 def _glued(pieces: list[str]) -> str:
     """Lines as one text: behind a full one a word may go on, behind another it ends."""
-    return "".join(one if len(one) >= FULL_LINE else f"{one} " for one in pieces).strip()
+    return "".join(piece if len(piece) >= FULL_LINE else f"{piece} " for piece in pieces).strip()
 
 
 def _charges(element: Any) -> Iterator[tuple[str, str, bool]]:
@@ -300,11 +300,11 @@ def _text(element: Any, *path: str) -> str:
 def _child(element: Any, name: str) -> Any:
     if element is None:
         return None
-    return next((one for one in element if _local(one.tag) == name), None)
+    return next((child for child in element if _local(child.tag) == name), None)
 
 
 def _children(element: Any, name: str) -> Iterator[Any]:
-    return (one for one in element if _local(one.tag) == name)
+    return (child for child in element if _local(child.tag) == name)
 
 
 def _local(name: Any) -> str:

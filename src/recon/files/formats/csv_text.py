@@ -281,8 +281,8 @@ class _Checked:
         name, encoding, at = self._name, self._encoding, self._at
         marked = b""
         if not at:
-            for mark, encoding_name in _BOMS.items():
-                if content.startswith(mark):
+            for bom, encoding_name in _BOMS.items():
+                if content.startswith(bom):
                     sentence = (
                         f"is {encoding_name} (bytes 0 and 1 say so); save it as {encoding.upper()}"
                     )

@@ -70,10 +70,10 @@ def mt940_statements(file: FileBytes) -> list[RawStatement]:
     name = file.path.name
     if len(file.content) > MT940_BYTES_MAX:
         refuse(name, f"has {len(file.content)} bytes; at most {MT940_BYTES_MAX} are read: split it")
-    found = [*_statements(_fields(_text_of(file.content), name=name), name=name)]
-    if not found:
+    statements = [*_statements(_fields(_text_of(file.content), name=name), name=name)]
+    if not statements:
         refuse(name, "has no statement in it: no line begins with :20:")
-    return found
+    return statements
 
 
 def _text_of(content: bytes) -> str:
@@ -124,21 +124,23 @@ def _ends_message(line: str) -> bool:
 def _statements(fields: Iterator[Field], *, name: str) -> Iterator[RawStatement]:
     group: list[Field] = []
     count = entries = 0
-    for one in fields:
-        if one.tag == "20" and group:
+    for field in fields:
+        if field.tag == "20" and group:
             yield _statement(group, name=name)
             group = []
             count += 1
-        if one.tag in _ONE_LINE and len(one.lines) > 1:
-            _wrong(name, one.line + 1, f"belongs to no tag: :{one.tag}: has one line")
-        if not group and one.tag != "20":
+        if field.tag in _ONE_LINE and len(field.lines) > 1:
+            _wrong(name, field.line + 1, f"belongs to no tag: :{field.tag}: has one line")
+        if not group and field.tag != "20":
             _wrong(
-                name, one.line, f"has :{one.tag}: outside of a statement, which begins with :20:"
+                name,
+                field.line,
+                f"has :{field.tag}: outside of a statement, which begins with :20:",
             )
-        entries += one.tag == _ENTRY_TAG
+        entries += field.tag == _ENTRY_TAG
         if count >= STATEMENTS_MAX or entries > ENTRIES_MAX:
             refuse(name, f"has more than {STATEMENTS_MAX} statements or {ENTRIES_MAX} entries")
-        group.append(one)
+        group.append(field)
     if group:
         yield _statement(group, name=name)
 
@@ -163,7 +165,7 @@ def _statement(group: list[Field], *, name: str) -> RawStatement:
 
 
 def _only(group: list[Field], *tags: str, name: str) -> Field:
-    mine = [one for one in group if one.tag in tags]
+    mine = [field for field in group if field.tag in tags]
     if len(mine) != 1:
         wrong = mine[1] if mine else group[0]
         word = "twice" if mine else "not"
@@ -208,15 +210,15 @@ def _entry(field: Field, *, currency: str, name: str) -> RawEntry:
         _wrong(name, field.line, "is no entry :61: such as 2601310131C10,00NTRFREFERENCE")
     value = _day(known["value"], field=field, name=name)
     own, _, theirs = known["reference"].partition("//")
-    mark = known["mark"]
+    sign = known["mark"]
     return RawEntry(
         line=field.line,
         amount=known["amount"].replace(",", ".").rstrip("."),
         currency=currency,
-        credit=mark in {"C", "RD"},
+        credit=sign in {"C", "RD"},
         booked_on=_booked(known["booked"], value=value, field=field, name=name),
         value_on=value,
-        reversal=mark.startswith("R"),
+        reversal=sign.startswith("R"),
         entry_no=theirs.strip(),
         reference=" ".join(filter(None, (own.strip(), theirs.strip()))),
         text="\n".join(line.strip() for line in field.lines[1:]),
@@ -227,18 +229,18 @@ def _take_words(entry: RawEntry, lines: tuple[str, ...]) -> None:
     """What :86: says: in fields ?20, ?21 (Germany and neighbours), or in lines as they come."""
     whole = _glued(lines, full=FULL_LINE)
     pieces = _FIELD.split("".join(lines))
-    told = whole
+    text = whole
     if len(pieces) > 1:
         fields = {**dict(zip(pieces[1::2], pieces[2::2], strict=True))}
-        told = _glued([fields[code] for code in _OF_TEXT if code in fields], full=FULL_FIELD)
+        text = _glued([fields[code] for code in _OF_TEXT if code in fields], full=FULL_FIELD)
         side = [fields.get(code, "").strip() for code in ("31", "32", "33")]
         entry.counterparty = " ".join(filter(None, (f"{side[1]}{side[2]}", side[0])))
-        told = " ".join(filter(None, (told, fields.get("00", ""))))
-    words = _WORD.split(told)
+        text = " ".join(filter(None, (text, fields.get("00", ""))))
+    words = _WORD.split(text)
     named = dict(zip(words[1::2], words[2::2], strict=True))
     entry.end_to_end_id = named.get("EREF", "").strip()[:LINE_CHARACTERS_MAX]
-    told = " ".join(part.strip() for part in words)
-    entry.text = "\n".join(filter(None, (told, entry.text)))[:TEXT_CHARACTERS_MAX]
+    text = " ".join(part.strip() for part in words)
+    entry.text = "\n".join(filter(None, (text, entry.text)))[:TEXT_CHARACTERS_MAX]
 
 
 def _glued(pieces: tuple[str, ...] | list[str], *, full: int) -> str:

@@ -75,7 +75,7 @@ def _goes_on(page: RawStatement, further: RawStatement) -> bool:
 def _typed(raw: RawStatement, *, where: StatementPlace, number: int, notes: list[str]) -> list[Row]:
     """The rows of one statement, their signs decided by its balances."""
     currency = _currency(raw, where=where)
-    rows = [_row(one, currency=currency, where=where) for one in raw.entries]
+    rows = [_row(entry, currency=currency, where=where) for entry in raw.entries]
     booked = [row for row in rows if row["status"] == BOOKED]
     proven = raw.form == STATEMENT
     turned = signs_turned(
@@ -91,7 +91,7 @@ def _typed(raw: RawStatement, *, where: StatementPlace, number: int, notes: list
             f"{scrubbed(where.name)}, {where}: its reversed entries are marked as what they "
             "reverse; they count the other way round, as its balances prove."
         )
-    found: list[Row] = []
+    rows_of_entry: list[Row] = []
     times: Counter[str] = Counter()
     for at, (row, entry) in enumerate(zip(rows, raw.entries, strict=True), start=1):
         own = row["entry_no"] or str(at)
@@ -99,8 +99,8 @@ def _typed(raw: RawStatement, *, where: StatementPlace, number: int, notes: list
         own = own if times[own] == 1 else f"{own}#{times[own]}"
         row |= {"statement": number, "entry_no": own, "part": 0}
         row["amount"] *= -1 if turned and row["reversal"] else 1
-        found += [row, *_parts(entry, of=row, where=where, turned=turned, notes=notes)]
-    return found
+        rows_of_entry += [row, *_parts(entry, of=row, where=where, turned=turned, notes=notes)]
+    return rows_of_entry
 
 
 def _row(entry: RawEntry, *, currency: str, where: StatementPlace) -> Row:
@@ -148,8 +148,8 @@ def _parts(
     if not entry.details:
         return []
     whole = replace(entry, details=())
-    same = all(one.amount and one.currency == whole.currency for one in entry.details)
-    parts = [_row(one, currency=of["currency"], where=where) for one in entry.details if same]
+    same = all(detail.amount and detail.currency == whole.currency for detail in entry.details)
+    parts = [_row(detail, currency=of["currency"], where=where) for detail in entry.details if same]
     for row in parts:
         row["amount"] *= -1 if turned and row["reversal"] else 1
     if not same or sum(row["amount"] for row in parts) != of["amount"]:
@@ -208,10 +208,10 @@ def _days(raw: RawStatement, *, booked: list[Row]) -> tuple[str, str]:
 
 
 def _currency(raw: RawStatement, *, where: StatementPlace) -> str:
-    balances = [one.currency for one in (raw.opening, raw.closing) if one is not None]
-    entries = [one.currency for one in raw.entries]
+    balances = [balance.currency for balance in (raw.opening, raw.closing) if balance is not None]
+    entries = [entry.currency for entry in raw.entries]
     named = next(filter(None, (raw.currency, *balances, *entries)), "")
-    if any(one != named for one in balances):
+    if any(balance != named for balance in balances):
         where.refuse("its balances are in two currencies")
     try:
         exponent(named)

@@ -91,16 +91,20 @@ def _entries_of_nothing(frame: pd.DataFrame) -> pd.DataFrame:
 def _statement(
     group: pd.DataFrame, *, entries: pd.DataFrame, where: StatementPlace, sha256: str
 ) -> BankStatement:
-    told = _told(group, where=where)
+    balances = _told(group, where=where)
     booked = entries[entries["status"].eq(BOOKED)]
     movement = sum(booked["amount"].tolist())
     if (
-        told.opening is not None
-        and told.closing is not None
-        and told.opening + movement != told.closing
+        balances.opening is not None
+        and balances.closing is not None
+        and balances.opening + movement != balances.closing
     ):
         refuse_unbalanced(
-            told.opening, movement, told.closing, statement=where, currency=told.currency
+            balances.opening,
+            movement,
+            balances.closing,
+            statement=where,
+            currency=balances.currency,
         )
     first = group.iloc[0]
     if str(first["from_date"]) > str(first["to_date"]):
@@ -110,11 +114,11 @@ def _statement(
         sha256=sha256,
         iban=where.account,
         statement_no=where.number,
-        currency=told.currency,
+        currency=balances.currency,
         from_date=str(first["from_date"]),
         to_date=str(first["to_date"]),
-        opening=told.opening,
-        closing=told.closing,
+        opening=balances.opening,
+        closing=balances.closing,
         booked=movement,
         entries=len(booked),
     )

@@ -259,8 +259,8 @@ def _json_lines(columns: Mapping[str, pa.Array], numbers: Mapping[str, pa.Array]
     for name, cells in columns.items():
         marks = numbers[name].to_pylist()
         texts = [
-            text if mark else json.dumps(text, ensure_ascii=False)
-            for text, mark in zip(cells.to_pylist(), marks, strict=True)
+            text if is_exact else json.dumps(text, ensure_ascii=False)
+            for text, is_exact in zip(cells.to_pylist(), marks, strict=True)
         ]
         key = json.dumps(name, ensure_ascii=False)
         lines.append([f"{key}: {text}" for text in texts])

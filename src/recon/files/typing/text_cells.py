@@ -93,7 +93,7 @@ def _rows(mask: Any) -> list[int]:
 
 def _foreign_mark(text: str) -> str:
     """Which character is foreign: look-alikes and invisible ones cannot be seen on a screen."""
-    for number, mark in enumerate(text, start=1):
-        if not (mark.isascii() and mark.isprintable()):
-            return f" (character {number} is U+{ord(mark):04X})"
+    for number, character in enumerate(text, start=1):
+        if not (character.isascii() and character.isprintable()):
+            return f" (character {number} is U+{ord(character):04X})"
     return ""

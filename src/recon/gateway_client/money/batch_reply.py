@@ -183,14 +183,16 @@ def _without_rows(reading: Reading, message: Message) -> BatchReply | None:
     """Rejected only by a verified refusal whose code says "before processing"."""
     if message.rows or message.malformed:
         return None
-    sentence = f"return_status {message.return_status or 'missing'}, {message.said or 'no text'}"
+    sentence = (
+        f"return_status {message.return_status or 'missing'}, {message.code_and_text or 'no text'}"
+    )
     if message.is_accepted:
         finding = Finding(FindingKind.ROW_MISSING, f"the reply has no rows ({sentence})")
         return _same_for_all(reading, Outcome.UNKNOWN, finding=finding, message=message)
     refusals = reading.interface.status_map.refusals
     known = message.is_refused and message.code in refusals.before_processing_codes
     if message.verified and known:
-        reason = f"the gateway refused the whole request ({message.said})"
+        reason = f"the gateway refused the whole request ({message.code_and_text})"
         finding = Finding(FindingKind.REFUSED, reason)
         return _same_for_all(
             reading, Outcome.REJECTED, finding=finding, message=message, stop_reason=reason
@@ -222,7 +224,7 @@ def _by_rows(reading: Reading, message: Message) -> BatchReply:
     return BatchReply(
         rows=judged.rows,
         return_status=message.return_status,
-        return_message=message.said,
+        return_message=message.code_and_text,
         signature=message.signature,
         findings=(*findings, *judged.findings),
         stop_sending=bool(judged.stop_reason),
@@ -246,7 +248,7 @@ def _same_for_all(
     return BatchReply(
         rows=_rows(reading.prepared, outcome=outcome, code=code, text=text or finding.message),
         return_status=message.return_status if message else "",
-        return_message=message.said if message else finding.message,
+        return_message=message.code_and_text if message else finding.message,
         signature=message.signature if message else SignatureState.UNCHECKED,
         findings=(finding,),
         stop_sending=bool(stop_reason),

@@ -59,7 +59,7 @@ class Message:
         return self.signature is SignatureState.VALID
 
     @property
-    def said(self) -> str:
+    def code_and_text(self) -> str:
         """`<code>:<text>`, as far as they were given."""
         return ":".join(part for part in (self.code, self.text) if part)
 

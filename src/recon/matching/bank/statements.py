@@ -59,7 +59,7 @@ class JudgedStatements:
     @cached_property
     def counted(self) -> frozenset[int]:
         """The statements that count."""
-        return frozenset(one for cover in self.covers.values() for one in cover.counted)
+        return frozenset(number for cover in self.covers.values() for number in cover.counted)
 
 
 def judge_statements(source: BankSource, *, rules: Rules, day: date) -> JudgedStatements:
@@ -70,7 +70,7 @@ def judge_statements(source: BankSource, *, rules: Rules, day: date) -> JudgedSt
         rules: the merchant's banks and their calendar.
         day: the business date; a statement of a later day is refused.
     """
-    problems = [*(one.why for one in source.refused)]
+    problems = [*(refusal.why for refusal in source.refused)]
     banks = _banks(source, rules=rules, day=day, problems=problems)
     covers = {}
     for name in rules.bank:
@@ -84,7 +84,7 @@ def judge_statements(source: BankSource, *, rules: Rules, day: date) -> JudgedSt
             source, name=name, numbers=chosen, calendar=rules.bank_calendar, problems=problems
         )
     by_form = {
-        form: tuple(one for one in banks if source.statements[one].form == form)
+        form: tuple(bank for bank in banks if source.statements[bank].form == form)
         for form in (REPORT, DETAILS)
     }
     return JudgedStatements(covers, tuple(problems), by_form[REPORT], by_form[DETAILS], banks)
@@ -99,60 +99,65 @@ def named(statement: BankStatement) -> str:
 def _banks(source: BankSource, *, rules: Rules, day: date, problems: list[str]) -> dict[int, str]:
     """Statement -> bank, of those that are of a bank of ours, in its currency and not to come."""
     known = {bank.iban: name for name, bank in rules.bank.items()}
-    found: dict[int, str] = {}
-    for number, one in enumerate(source.statements):
-        bank = known.get(one.iban)
+    banks: dict[int, str] = {}
+    for number, statement in enumerate(source.statements):
+        bank = known.get(statement.iban)
         problem = ""
         if bank is None:
             problem = (
-                f"is of the account {scrubbed(one.iban)}, which no [bank] of the rules names; "
-                "name it there, or take the file away"
+                f"is of the account {scrubbed(statement.iban)}, which no [bank] of the rules "
+                "names; name it there, or take the file away"
             )
-        elif one.currency != rules.bank[bank].currency:
+        elif statement.currency != rules.bank[bank].currency:
             problem = (
-                f"is in {one.currency}, and the bank {bank} in {rules.bank[bank].currency}; "
+                f"is in {statement.currency}, and the bank {bank} in {rules.bank[bank].currency}; "
                 "give this account a [bank] of its own"
             )
-        elif one.to_date > day.isoformat():
+        elif statement.to_date > day.isoformat():
             problem = (
-                f"ends on {one.to_date}, after the business date {day.isoformat()}; "
+                f"ends on {statement.to_date}, after the business date {day.isoformat()}; "
                 "it counts on a later night"
             )
         if problem:
-            problems.append(f"{named(one)} {problem}; nothing of it counts.")
+            problems.append(f"{named(statement)} {problem}; nothing of it counts.")
         elif bank is not None:
-            found[number] = bank
-    return found
+            banks[number] = bank
+    return banks
 
 
 def _once(source: BankSource, *, numbers: Iterable[int], problems: list[str]) -> list[int]:
     """One version of each statement: the newest; of two that nothing tells apart none."""
     versions: dict[tuple[str, str], list[int]] = {}
     for number in numbers:
-        one = source.statements[number]
-        versions.setdefault((one.from_date[:4], one.statement_no), []).append(number)
+        statement = source.statements[number]
+        versions.setdefault((statement.from_date[:4], statement.statement_no), []).append(number)
     chosen = []
     for several in versions.values():
-        newest = max(source.statements[one].created for one in several)
-        latest = [one for one in several if source.statements[one].created == newest]
+        newest = max(source.statements[number].created for number in several)
+        latest = [number for number in several if source.statements[number].created == newest]
         contents = {_content(source, number) for number in latest}
         if len(contents) > 1:
-            told = " and ".join(named(source.statements[one]) for one in sorted(latest))
+            names = " and ".join(named(source.statements[number]) for number in sorted(latest))
             problems.append(
-                f"{told} have one number and other content, and neither says that it is newer; "
+                f"{names} have one number and other content, and neither says that it is newer; "
                 "neither counts: ask the bank which of them holds."
             )
         else:
-            chosen.append(min(latest, key=lambda one: source.statements[one].sha256))
+            chosen.append(min(latest, key=lambda number: source.statements[number].sha256))
     return chosen
 
 
 def _content(source: BankSource, number: int) -> tuple[object, ...]:
     """What two statements of one number must share to be one, whatever their format."""
-    one = source.statements[number]
+    statement = source.statements[number]
     mine = _whole_entries(source.entries, number=number)
     cells = (mine[name].tolist() for name in ("booked_on", "value_on", "amount"))
-    return (one.to_date, one.opening, one.closing, tuple(sorted(zip(*cells, strict=True))))
+    return (
+        statement.to_date,
+        statement.opening,
+        statement.closing,
+        tuple(sorted(zip(*cells, strict=True))),
+    )
 
 
 def _whole_entries(entries: pd.DataFrame, *, number: int) -> pd.DataFrame:
@@ -169,21 +174,21 @@ def _chain(
     problems: list[str],
 ) -> Cover:
     """The statements of a bank from the first one up to the first gap."""
-    told = source.statements
-    ordered = sorted(numbers, key=lambda one: _place(told[one]))
+    statements = source.statements
+    ordered = sorted(numbers, key=lambda number: _place(statements[number]))
     chain: list[int] = []
     for number in ordered:
         if not chain:
             chain.append(number)
             continue
-        before, one = told[chain[-1]], told[number]
-        if one.from_date < before.to_date:
+        before, after = statements[chain[-1]], statements[number]
+        if after.from_date < before.to_date:
             problems.append(
-                f"{named(one)} of {name} begins on {one.from_date}, within {named(before)}, which "
-                f"ends on {before.to_date}; nothing of it counts: ask the bank which holds."
+                f"{named(after)} of {name} begins on {after.from_date}, within {named(before)}, "
+                f"which ends on {before.to_date}; nothing of it counts: ask the bank which holds."
             )
             continue
-        gap = _gap(before, one, calendar=calendar)
+        gap = _gap(before, after, calendar=calendar)
         if gap:
             problems.append(
                 f"the statements of {name} have a gap behind {before.to_date}: {gap}; what is "
@@ -193,32 +198,45 @@ def _chain(
         chain.append(number)
     if not chain:
         return Cover(name)
-    proven = all(told[one].opening is not None for one in chain)
+    proven = all(statements[number].opening is not None for number in chain)
     if not proven:
-        bare = next(told[one] for one in chain if told[one].opening is None)
+        bare = next(statements[number] for number in chain if statements[number].opening is None)
         problems.append(
             f"{named(bare)} of {name} has no balances, so nothing proves that it is whole; ask "
             "the bank for statements with opening and closing balance."
         )
-    return Cover(name, told[chain[0]].from_date, told[chain[-1]].to_date, tuple(chain), proven)
+    return Cover(
+        name, statements[chain[0]].from_date, statements[chain[-1]].to_date, tuple(chain), proven
+    )
 
 
-def _place(one: BankStatement) -> tuple[str, str, tuple[int, int], str]:
-    return (one.to_date, one.from_date, _numbers(one.statement_no) or (0, 0), one.statement_no)
+def _place(statement: BankStatement) -> tuple[str, str, tuple[int, int], str]:
+    return (
+        statement.to_date,
+        statement.from_date,
+        _numbers(statement.statement_no) or (0, 0),
+        statement.statement_no,
+    )
 
 
-def _gap(before: BankStatement, one: BankStatement, *, calendar: BusinessCalendar) -> str:
+def _gap(before: BankStatement, statement: BankStatement, *, calendar: BusinessCalendar) -> str:
     """What is missing between two statements, "" when nothing is."""
-    if before.closing is not None and one.opening is not None and before.closing != one.opening:
+    if (
+        before.closing is not None
+        and statement.opening is not None
+        and before.closing != statement.opening
+    ):
         amounts = [
-            f"{format_minor_units(amount, currency=one.currency)} {one.currency}"
-            for amount in (before.closing, one.opening)
+            f"{format_minor_units(amount, currency=statement.currency)} {statement.currency}"
+            for amount in (before.closing, statement.opening)
         ]
-        return f"{named(before)} closes with {amounts[0]}, {named(one)} opens with {amounts[1]}"
-    if not _follows(before, one):
-        return f"{named(one)} follows on {named(before)}"
+        return (
+            f"{named(before)} closes with {amounts[0]}, {named(statement)} opens with {amounts[1]}"
+        )
+    if not _follows(before, statement):
+        return f"{named(statement)} follows on {named(before)}"
     day = date.fromisoformat(before.to_date) + timedelta(days=1)
-    last = date.fromisoformat(one.from_date)
+    last = date.fromisoformat(statement.from_date)
     while day < last and not calendar.is_business_day(day):
         day += timedelta(days=1)
     if day < last:
@@ -226,14 +244,14 @@ def _gap(before: BankStatement, one: BankStatement, *, calendar: BusinessCalenda
     return ""
 
 
-def _follows(before: BankStatement, one: BankStatement) -> bool:
+def _follows(before: BankStatement, statement: BankStatement) -> bool:
     """Whether the numbers leave nothing out; a new year may begin again."""
-    earlier, later = _numbers(before.statement_no), _numbers(one.statement_no)
+    earlier, later = _numbers(before.statement_no), _numbers(statement.statement_no)
     if earlier is None or later is None:
         return True
     if later == (earlier[0], earlier[1] + 1) or later == (earlier[0] + 1, 1):
         return True
-    return later == (1, 1) and one.to_date[:4] > before.from_date[:4]
+    return later == (1, 1) and statement.to_date[:4] > before.from_date[:4]
 
 
 def _numbers(statement_no: str) -> tuple[int, int] | None:

@@ -24,7 +24,7 @@ class Stand(NamedTuple):
 
     source: str
     state: str
-    place: tuple[str, str, str]
+    group: tuple[str, str, str]
     """GROUP."""
     items: int
     net: int
@@ -134,7 +134,7 @@ def sides_of(stands: list[Stand]) -> pd.DataFrame:
     """Count and amount (net) by source, account, currency and state."""
     names = ("source", *GROUP, "state", "count", "amount")
     rows = sorted(
-        (stand.source, *stand.place, stand.state, stand.items, stand.net) for stand in stands
+        (stand.source, *stand.group, stand.state, stand.items, stand.net) for stand in stands
     )
     cells = [dict(zip(names, row, strict=True)) for row in rows]
     return frame_of_cells(cells, names=names, numbers={"count", "amount"})

@@ -46,7 +46,7 @@ Places = Mapping[str, Rows]
 class FoundPart:
     """What one partition found, in its own numbers."""
 
-    found: Found
+    exact: Found
     match_ids: "pd.Series[str]"
 
 
@@ -57,7 +57,7 @@ def find_in_partitions(question: Question, *, workers: Workers) -> tuple[Found, 
     parts_found = list(zip(places, workers.each(find_part, parts), strict=True))
     keys = _joined_keys(question, parts=parts_found)
     rows = {
-        leg: np.concatenate([rows_of[leg][part.found.rows[leg]] for rows_of, part in parts_found])
+        leg: np.concatenate([rows_of[leg][part.exact.rows[leg]] for rows_of, part in parts_found])
         for leg in _legs(question)
     }
     ids = pd.concat([part.match_ids for _, part in parts_found], ignore_index=True)
@@ -119,7 +119,7 @@ def _joined_keys(question: Question, *, parts: list[tuple[Places, FoundPart]]) -
     number = {account: at for at, account in enumerate(accounts)}
     account = []
     for first, (places, part) in zip(_starts(parts), parts, strict=True):
-        keys = part.found.keys
+        keys = part.exact.keys
         for name, rows in places.items():
             numbers = keys.of[name]
             of[name][rows] = np.where(numbers == NO_KEY, NO_KEY, numbers + first)
@@ -133,4 +133,4 @@ def _starts(parts: list[tuple[Places, FoundPart]]) -> Iterator[int]:
     first = 0
     for _, part in parts:
         yield first
-        first += part.found.keys.size
+        first += part.exact.keys.size

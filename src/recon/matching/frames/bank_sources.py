@@ -91,8 +91,8 @@ def together(parts: list[BankSource]) -> BankSource:
     return BankSource(
         entries=pd.concat(entries, ignore_index=True) if entries else no_entries(),
         statements=tuple(statements),
-        refused=tuple(one for part in parts for one in part.refused),
-        notes=tuple(one for part in parts for one in part.notes),
+        refused=tuple(refusal for part in parts for refusal in part.refused),
+        notes=tuple(note for part in parts for note in part.notes),
     )
 
 

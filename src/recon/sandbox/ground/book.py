@@ -14,7 +14,7 @@ from typing import Any
 
 from recon.model.errors import ConfigurationError
 from recon.model.words import GatewayState
-from recon.sandbox.ground.records import Effect, LoggedRequest, Payment, Told
+from recon.sandbox.ground.records import Effect, LoggedRequest, Payment, RowReply
 
 APPLICATION_ID = 0x52534258
 """Marks an SQLite file as a sandbox's state."""
@@ -137,7 +137,7 @@ class Book:
         rows = self.select(f"{statement} ORDER BY position LIMIT ?", (after, limit))
         return [(row[0], Effect(*row[1:])) for row in rows]
 
-    def write_request(self, logged: LoggedRequest, *, rows: Iterable[Told]) -> None:
+    def write_request(self, logged: LoggedRequest, *, rows: Iterable[RowReply]) -> None:
         """Log a request and what its rows were told."""
         self.execute(
             "INSERT OR REPLACE INTO request VALUES (?, ?, ?, ?, ?, ?, ?)",

@@ -5,7 +5,7 @@ from urllib.parse import urlencode, urlsplit, urlunsplit
 
 from recon.model.words import GatewayState
 from recon.sandbox.ground.payment_detail import Detail
-from recon.sandbox.ground.records import Payment, Told
+from recon.sandbox.ground.records import Payment, RowReply
 from recon.sandbox.ground.request import Call, Reply, Sandbox
 from recon.sandbox.ground.signing import sign
 
@@ -80,13 +80,13 @@ def signed(sandbox: Sandbox, content: dict[str, Any]) -> dict[str, Any]:
 def xml_result(sandbox: Sandbox, course: Course) -> Reply:
     """The XML reply to a card payment."""
     payment, detail = course
-    content, row_reply = result_of(sandbox, payment, detail), told_of(payment, detail)
-    return Reply(content, form="xml", told=(row_reply,), outcome=row_reply.status)
+    content, row_reply = result_of(sandbox, payment, detail), row_reply_of(payment, detail)
+    return Reply(content, form="xml", row_replies=(row_reply,), outcome=row_reply.status)
 
 
-def told_of(payment: Payment, detail: Detail) -> Told:
+def row_reply_of(payment: Payment, detail: Detail) -> RowReply:
     """What a client was told of a payment."""
-    return Told(payment.transaction_id, payment.order_no, status_of(payment), detail.info)
+    return RowReply(payment.transaction_id, payment.order_no, status_of(payment), detail.info)
 
 
 def xml_refusal(sandbox: Sandbox, call: Call, *, reason: str, card: str) -> Reply:
@@ -107,7 +107,9 @@ def xml_refusal(sandbox: Sandbox, call: Call, *, reason: str, card: str) -> Repl
     content = signed(sandbox, _elements(refused, detail) | echo)
     if reason == "signature":
         content["encryption_data"] = ""
-    return Reply(content, form="xml", told=(told_of(refused, detail),), outcome=STATUS_FAILED)
+    return Reply(
+        content, form="xml", row_replies=(row_reply_of(refused, detail),), outcome=STATUS_FAILED
+    )
 
 
 def way_back(sandbox: Sandbox, payment: Payment, detail: Detail, *, url: str) -> str:

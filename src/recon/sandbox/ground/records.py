@@ -80,7 +80,7 @@ class Effect:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class RowReply:
     """What a client was told of one row of a request."""
 
     transaction_id: str

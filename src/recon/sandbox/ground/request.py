@@ -13,7 +13,7 @@ from recon.sandbox.ground.book import Book
 from recon.sandbox.ground.clock import VirtualClock
 from recon.sandbox.ground.lengths import too_long
 from recon.sandbox.ground.options import SandboxOptions
-from recon.sandbox.ground.records import Told
+from recon.sandbox.ground.records import RowReply
 from recon.sandbox.ground.signing import agrees, sign, text_of
 from recon.sandbox.ground.terms import OF_PARAMETER, Terms
 from recon.sandbox.ground.wire import Fields
@@ -84,7 +84,7 @@ class Reply:
     http_status: int = HTTP_OK
     rows_key: str = ""
     """Under which key of the content the rows stand, "" when there are none."""
-    told: tuple[Told, ...] = field(default=())
+    row_replies: tuple[RowReply, ...] = field(default=())
     outcome: str = ""
     address: str = ""
     """Where a page or a redirect leads."""

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from recon.sandbox.ground.payment_result import signed, told_of
+from recon.sandbox.ground.payment_result import row_reply_of, signed
 from recon.sandbox.ground.request import (
     HTTP_BAD_REQUEST,
     Call,
@@ -34,5 +34,7 @@ def answer_apm(sandbox: Sandbox, call: Call) -> Reply:
     detail = replace(detail, stage="issuer")
     payment, detail = waiting(sandbox, payment, detail=detail)
     content = {name: call.text(name) for name in ELEMENTS} | {"issuer_url": detail.page_url}
-    row_reply = told_of(payment, detail)
-    return Reply(signed(sandbox, content), form="xml", told=(row_reply,), outcome=row_reply.status)
+    row_reply = row_reply_of(payment, detail)
+    return Reply(
+        signed(sandbox, content), form="xml", row_replies=(row_reply,), outcome=row_reply.status
+    )

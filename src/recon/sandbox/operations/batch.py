@@ -11,7 +11,7 @@ from typing import Any
 from recon.model.words import GatewayState
 from recon.sandbox.ground.clock import DAY_SECONDS
 from recon.sandbox.ground.lengths import too_long
-from recon.sandbox.ground.records import Effect, Payment, Told, effect_of
+from recon.sandbox.ground.records import Effect, Payment, RowReply, effect_of
 from recon.sandbox.ground.request import (
     Call,
     Reply,
@@ -109,10 +109,12 @@ def _reply(
         kind.rows_key: rows,
     }
     row_replies = tuple(
-        Told(row["transaction_id"], row["order_no"], row[kind.status_key], row[kind.message_key])
+        RowReply(
+            row["transaction_id"], row["order_no"], row[kind.status_key], row[kind.message_key]
+        )
         for row in rows
     )
-    return Reply(content, rows_key=kind.rows_key, told=row_replies, outcome=status)
+    return Reply(content, rows_key=kind.rows_key, row_replies=row_replies, outcome=status)
 
 
 def _answer_row(sandbox: Sandbox, call: Call, row: Fields, *, kind: BatchKind) -> dict[str, Any]:

@@ -62,7 +62,7 @@ def _row(payment: Payment, *, action: str, amount: str | None) -> dict[str, str]
 def plan_flips(sandbox: Sandbox, call: Call, *, reply: Reply, fault: Fault) -> None:
     """Remember that successes of this reply turn into failures later."""
     due_at = call.now + fault.rule.lasting
-    hit = fault.hits((row.transaction_id, row.order_no) for row in reply.told)
+    hit = fault.hits((row.transaction_id, row.order_no) for row in reply.row_replies)
     planned = [
         {
             "operation": call.operation,
@@ -70,7 +70,7 @@ def plan_flips(sandbox: Sandbox, call: Call, *, reply: Reply, fault: Fault) -> N
             "request_log_id": call.request_log_id,
             "due_at": due_at,
         }
-        for index, row in enumerate(reply.told)
+        for index, row in enumerate(reply.row_replies)
         if row.status == STATUS_DONE and index in hit
     ]
     _remember(sandbox, [*_flips(sandbox), *planned])

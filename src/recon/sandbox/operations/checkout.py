@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from recon.sandbox.ground.payment_detail import Detail, detail_behind
-from recon.sandbox.ground.payment_result import told_of
+from recon.sandbox.ground.payment_result import row_reply_of
 from recon.sandbox.ground.request import (
     Call,
     Reply,
@@ -44,11 +44,11 @@ def answer_checkout(sandbox: Sandbox, call: Call) -> Reply:
         return json_refusal(sandbox, call, reason=reason)
     payment, detail = attempted(sandbox, call, method="hosted")
     payment, detail = waiting(sandbox, payment, detail=replace(detail, stage="hosted"))
-    row_reply = told_of(payment, detail)
+    row_reply = row_reply_of(payment, detail)
     return Reply(
         _inputs(call, detail),
         form="html",
-        told=(row_reply,),
+        row_replies=(row_reply,),
         outcome=row_reply.status,
         address=f"{call.base_url}/v1/checkout",
     )

@@ -13,7 +13,7 @@ from typing import Any
 from recon.model.money import Money
 from recon.sandbox.ground.clock import iso_without_colon
 from recon.sandbox.ground.population import transaction_id_of
-from recon.sandbox.ground.records import Effect, Told
+from recon.sandbox.ground.records import Effect, RowReply
 from recon.sandbox.ground.request import (
     Call,
     Reply,
@@ -73,7 +73,9 @@ def answer_payout(sandbox: Sandbox, call: Call) -> Reply:
         "status": status,
     }
     tell_payout(sandbox, content, notify_url=call.text("notify_url"), at=call.now)
-    return Reply(content, told=(Told(transaction_id, "", status, failure),), outcome=status)
+    return Reply(
+        content, row_replies=(RowReply(transaction_id, "", status, failure),), outcome=status
+    )
 
 
 def _field_refusal(sandbox: Sandbox, call: Call) -> str:

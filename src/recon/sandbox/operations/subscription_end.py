@@ -5,7 +5,7 @@ charged at the end of its period.
 """
 
 from recon.sandbox.ground.book import Book
-from recon.sandbox.ground.records import Effect, Told
+from recon.sandbox.ground.records import Effect, RowReply
 from recon.sandbox.ground.request import (
     Call,
     Reply,
@@ -72,10 +72,10 @@ def _reply(
     content = {name: call.text(name) for name in names}
     content |= {"cancel_status": status, "error_message": message}
     content["encryption_data"] = echoed_signature(call, reason=reason)
-    row_reply = Told(
+    row_reply = RowReply(
         subscription.transaction_id if subscription else "",
         subscription.order_no if subscription else "",
         status,
         message,
     )
-    return Reply(content, told=(row_reply,), outcome=status)
+    return Reply(content, row_replies=(row_reply,), outcome=status)

@@ -7,7 +7,7 @@ up) with the signed result behind it, or shows what has become of the payment.
 from dataclasses import dataclass, replace
 
 from recon.sandbox.ground.payment_detail import Detail, detail_behind, write_detail
-from recon.sandbox.ground.payment_result import Course, told_of, way_back
+from recon.sandbox.ground.payment_result import Course, row_reply_of, way_back
 from recon.sandbox.ground.records import LoggedRequest, Payment
 from recon.sandbox.ground.request import HTTP_OK, Call, Sandbox
 from recon.sandbox.ground.wire import Fields
@@ -109,7 +109,7 @@ def _sentence(refusal: str) -> str:
 
 
 def _log(sandbox: Sandbox, call: Call, payment: Payment, detail: Detail) -> None:
-    row_reply = told_of(payment, detail)
+    row_reply = row_reply_of(payment, detail)
     logged = LoggedRequest(
         call.request_log_id,
         call.now,

@@ -52,7 +52,7 @@ class _Moment:
     operation: str = ""
     fault: str = ""
     statuses: list[str] = field(default_factory=list)
-    told: list[str] = field(default_factory=list)
+    lines: list[str] = field(default_factory=list)
     true: list[str] = field(default_factory=list)
     companions: int = 0
     """Effects that came with another one of the same row."""
@@ -81,7 +81,7 @@ def timeline(sandbox: Sandbox, *, transaction_id: str) -> str | None:
         f"Transaction {transaction_id}",
         links(HOME),
         table(PAYMENT_NAMES, [payment_cells(sandbox, payment)]) if payment else "",
-        heading("Told beside true"),
+        heading("RowReply beside true"),
         _verdict(len(differing)),
         table(names, rows, bad=differing),
         _told_by_itself(sandbox, transaction_id),
@@ -145,7 +145,7 @@ def _moments(sandbox: Sandbox, transaction_id: str) -> list[_Moment]:
         )
         moment.statuses.append(status)
         state = f"({terms.payment_status[status]})" if status in terms.payment_status else ""
-        moment.told.append(" ".join(part for part in (status, state, message) if part))
+        moment.lines.append(" ".join(part for part in (status, state, message) if part))
     others: list[_Moment] = []
     for log_id, at, operation, origin, amount, currency, reference, behind in sandbox.book.select(
         _TRUE, (transaction_id,)
@@ -176,7 +176,7 @@ def _cells(moment: _Moment) -> tuple[Cell, ...]:
     return (
         in_words(moment.at),
         moment.what,
-        "\n".join(moment.told) or ("nothing was asked" if not moment.operation else "nothing"),
+        "\n".join(moment.lines) or ("nothing was asked" if not moment.operation else "nothing"),
         "\n".join(moment.true) or still,
         "≠" if moment.differs else "=" if moment.operation else "",
         moment.fault or "",

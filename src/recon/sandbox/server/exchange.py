@@ -7,7 +7,7 @@ from recon.sandbox.faults.earlier import earlier_reply, remember_reply
 from recon.sandbox.faults.fault_kinds import WIRE_KINDS
 from recon.sandbox.faults.fault_plan import draw
 from recon.sandbox.faults.fault_rule import Fault, FaultRule
-from recon.sandbox.faults.told import told_after, told_nothing
+from recon.sandbox.faults.row_replies import no_row_replies, row_replies_after
 from recon.sandbox.ground.clock import real_seconds
 from recon.sandbox.ground.records import LoggedRequest
 from recon.sandbox.ground.request import Call, Reply, Sandbox, unreadable
@@ -62,8 +62,8 @@ def _played(sandbox: Sandbox, call: Call, *, faults: list[Fault], body: bytes) -
     if wire is not None and wire.kind == "late":
         _put_off(sandbox, call, rule=wire, body=body)
     if wire is not None and (wire.kind == "late" or wire.when == "before"):
-        row_replies = told_after(NO_REPLY, NO_REPLY, wire=wire, rows=row_keys(call))
-        return Exchange(replace(NO_REPLY, told=row_replies), wire)
+        row_replies = row_replies_after(NO_REPLY, NO_REPLY, wire=wire, rows=row_keys(call))
+        return Exchange(replace(NO_REPLY, row_replies=row_replies), wire)
     if wire is not None and wire.kind == "part":
         call, wire = _in_part(call, rule=wire)
     call = replace(call, skipped=call.skipped | _skipped(call, faults=faults))
@@ -82,7 +82,9 @@ def _answered(
         reply = altered(sandbox, reply, fault=fault, earlier=earlier)
     remember_reply(sandbox.book, call.operation, content=true.content)
     _act_by_hand(sandbox, call, faults=faults, when="after")
-    return replace(reply, told=told_after(true, reply, wire=wire, rows=row_keys(call)))
+    return replace(
+        reply, row_replies=row_replies_after(true, reply, wire=wire, rows=row_keys(call))
+    )
 
 
 def _misread(call: Call, *, faults: list[Fault]) -> Call:
@@ -130,7 +132,7 @@ def _log(sandbox: Sandbox, call: Call, *, reply: Reply, faults: list[Fault]) -> 
         outcome=reply.outcome,
         fault=" ".join(fault.rule.name for fault in faults),
     )
-    sandbox.book.write_request(logged, rows=reply.told)
+    sandbox.book.write_request(logged, rows=reply.row_replies)
 
 
 def _put_off(sandbox: Sandbox, call: Call, *, rule: FaultRule, body: bytes) -> None:
@@ -177,7 +179,7 @@ def _run_late_requests(sandbox: Sandbox) -> int:
                 reply.outcome,
                 "late",
             )
-            row_replies = told_nothing(reply, why="no answer (late)", rows=())
+            row_replies = no_row_replies(reply, why="no answer (late)", rows=())
             sandbox.book.write_request(logged, rows=row_replies)
             sandbox.book.execute("DELETE FROM late_request WHERE request_log_id = ?", (log_id,))
     return len(due)

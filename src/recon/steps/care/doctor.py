@@ -149,7 +149,7 @@ def _of_nights(environment: Environment) -> Iterator[Check]:
             else "none has run yet"
         )
         sentence = " ".join(account.troubles) or newest
-        yield Check(f"nights {account.place}", ok=not account.troubles, sentence=sentence)
+        yield Check(f"nights {account.account}", ok=not account.troubles, sentence=sentence)
 
 
 def _missing(variables: Mapping[str, str]) -> Iterator[Check]:
@@ -206,7 +206,7 @@ def _cluster(settings: Settings, *, variables: Mapping[str, str]) -> str:
     if not cluster.address:
         return f"none: this process does everything, in {cluster.partitions} part(s)"
     with DaskWorkers(cluster, connect=partial(connected, cluster, variables=variables)) as workers:
-        return f"{cluster.address}: {workers.told()}; {cluster.partitions} part(s)"
+        return f"{cluster.address}: {workers.in_words()}; {cluster.partitions} part(s)"
 
 
 def _history(store: Store, reports: Path, key: str) -> str:

@@ -95,8 +95,8 @@ def _unlisted_fields(answer: Probe) -> Check:
         sentence = "a field that the document does not list is ignored"
     else:
         sentence = (
-            f"a field that the document does not list is refused ({answer.told}): name a brand's "
-            "further fields in profiles.toml only when the gateway knows them"
+            f"a field that the document does not list is refused ({answer.message}): name a "
+            "brand's further fields in profiles.toml only when the gateway knows them"
         )
     return Check("further fields", ok=True, sentence=sentence)
 
@@ -117,7 +117,7 @@ def _refusals(account: GatewayAccount, *, answer: Probe) -> Check:
         return Check("refusals", ok=True, sentence=sentence)
     named = f"the code {answer.code}, which no list of status_map.toml has" if answer.code else ""
     sentence = (
-        f"a wrong signature is refused with {named or 'words and no code'} ({answer.told}): the "
+        f"a wrong signature is refused with {named or 'words and no code'} ({answer.message}): the "
         "rows of a batch that is refused like this stay in doubt until a query shows them (A-11)"
     )
     return Check("refusals", ok=True, sentence=sentence)
@@ -148,7 +148,7 @@ async def _named_orders(account: GatewayAccount, *, asked: Any, named: Named) ->
     checks += _refunds(account, [row for row in rows if row["order_no"] in named.refunded])
     if unknown:
         sentence = f"the gateway shows no payment of {', '.join(unknown)}"
-        sentence += f" ({answer.told})" if answer.word != "accepted" else ""
+        sentence += f" ({answer.message})" if answer.word != "accepted" else ""
         checks.append(Check("named orders", ok=False, sentence=sentence))
     return checks
 

@@ -145,13 +145,13 @@ def _understanding(accepted: Accepted) -> Iterator[Check]:
     answer = accepted.answer
     if answer.word == "signature":
         sentence = (
-            f"all {accepted.tried} rules we know are refused ({answer.told}): check the sign key, "
-            "then ask the gateway which fields it signs"
+            f"all {accepted.tried} rules we know are refused ({answer.message}): check the sign "
+            "key, then ask the gateway which fields it signs"
         )
         yield Check("signature rule", ok=False, sentence=sentence)
         return
     if answer.word != "accepted":
-        sentence = f"{CURES.get(answer.word, 'not understood')} ({answer.told})"
+        sentence = f"{CURES.get(answer.word, 'not understood')} ({answer.message})"
         yield Check("query", ok=False, sentence=sentence)
         return
     yield Check("query", ok=True, sentence="answered, and our address is registered")

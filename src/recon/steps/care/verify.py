@@ -107,7 +107,7 @@ def verify_night(environment: Environment, *, name: str) -> Verification:
         run = run_named(connection, name)
         problems = folder_problems(connection, run, environment=environment)
         head, broken = history.verify(connection)
-        finished = next(one for one in runs.finished(connection) if one.run_id == run.run_id)
+        finished = next(night for night in runs.finished(connection) if night.run_id == run.run_id)
         problems += [*_stored_totals(connection, finished), *bound_runs.changed_runs(connection)]
     problems += [broken] if broken else []
     return Verification(1, f"{head.sequence}:{head.hash}", tuple(problems), ())
@@ -119,8 +119,8 @@ def _archive_problems(
     """Folders that are gone, and those that only a later state of the database can have known."""
     problems: list[str] = []
     try:
-        for one in finished:
-            run = runs.get(connection, one.run_id)
+        for night in finished:
+            run = runs.get(connection, night.run_id)
             problems += missing_steps(connection, run, environment=environment)
         problems += forgotten_nights(connection, environment=environment)
     except (ArchiveError, ConfigurationError) as error:

@@ -31,7 +31,7 @@ def folder_problems(connection: Connection, run: Run, *, environment: Environmen
     problems: list[str] = []
     with reachable(storage, doing=UNREAD):
         for link in _binding(links(connection, run.run_id)):
-            problems += [f"run {run.run_id}: {one}" for one in _of_link(storage, link)]
+            problems += [f"run {run.run_id}: {problem}" for problem in _of_link(storage, link)]
     return problems
 
 
@@ -60,10 +60,10 @@ def forgotten_nights(connection: Connection, *, environment: Environment) -> Ite
     """
     newest = history.head(connection).sequence
     for name in sorted(environment.settings.accounts):
-        place = account_of(name)
-        storage = storage_at(place, environment=environment)
+        account_name = account_of(name)
+        storage = storage_at(account_name, environment=environment)
         with reachable(storage, doing=UNREAD):
-            for day in storage.folders(f"nights/{place[0]}/{place[1]}"):
+            for day in storage.folders(f"nights/{account_name[0]}/{account_name[1]}"):
                 for folder in storage.folders(day):
                     if runs.is_known(connection, folder.rpartition("/")[2]):
                         continue

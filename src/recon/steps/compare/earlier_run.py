@@ -62,10 +62,10 @@ def _as_of(summary: Mapping[str, object], *, path: Path) -> datetime:
 def _breaks(path: Path) -> pd.DataFrame:
     written = tuple(name for name in BREAK_COLUMNS if name not in OF_THE_BANK)
     raw = _raw(path, columns=written)
-    told = {name: _column(raw, name, path=path) for name in written}
+    columns = {name: _column(raw, name, path=path) for name in written}
     # A release before them wrote no columns of the bank, and this one needs them of no earlier run.
     blank = pd.Series([pd.NA] * len(raw.lines), dtype=MINOR_UNITS_OR_BLANK)
-    return pd.DataFrame({name: told.get(name, blank) for name in BREAK_COLUMNS})
+    return pd.DataFrame({name: columns.get(name, blank) for name in BREAK_COLUMNS})
 
 
 def _raw(path: Path, *, columns: tuple[str, ...]) -> RawTable:

@@ -121,13 +121,11 @@ def sources_of(run: Run, *, inputs: Inputs, rules: Rules, environment: Environme
         universe = answers.universe(connection, run)
         asked = set(universe["order_no"])
         gateway = answers.gateway_frame(connection, run)
-        frames: dict[str, Any] = {
-            "asked": asked,
-            "gateway": gateway,
-            "until": until,
-            "rules": rules,
-        }
-        lines, days = settled(connection, run, **frames) if inputs.settlement else (None, None)
+        lines, days = None, None
+        if inputs.settlement:
+            lines, days = settled(
+                connection, run, asked=asked, gateway=gateway, until=until, rules=rules
+            )
         instructions = input_rows.instruction_frame(
             connection, run, until=inputs.last_instruction_version
         )

@@ -20,8 +20,8 @@ def note_file_word(
     connection: Connection, word: FileWord, *, person: Person, environment: Environment
 ) -> None:
     """Sign what one person says of a file, in the transaction that notes it."""
-    said = Said(Kind.FILE, word.sha256, says=word.says)
-    note_endorsed(connection, said, person=person, environment=environment)
+    spoken = Said(Kind.FILE, word.sha256, says=word.says)
+    note_endorsed(connection, spoken, person=person, environment=environment)
 
 
 def counting(connection: Connection, *, environment: Environment) -> Callable[[FileWord], bool]:

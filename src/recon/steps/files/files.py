@@ -47,15 +47,15 @@ def read_again(
         set_aside = broken_files.contents_of(connection, (*account, name))
     if name not in known and not set_aside:
         raise _unknown(name, account=account)
-    told = {"by": person.declared.name, "reason": reason}
+    details = {"by": person.declared.name, "reason": reason}
     with environment.store.writing() as connection:
         words = broken_files.let_read_again(
-            connection, set_aside, name=(*account, name), at=at, **told
+            connection, set_aside, name=(*account, name), at=at, **details
         )
         if name in known:
             words.append(
                 file_words.say_again(
-                    connection, known[name], account="/".join(account), at=at, **told
+                    connection, known[name], account="/".join(account), at=at, **details
                 )
             )
         for word in words:

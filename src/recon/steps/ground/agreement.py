@@ -71,7 +71,7 @@ def agreed(  # noqa: PLR0913 - what is agreed to, by name
     note_endorsed(connection, word, person=person, environment=environment)
     if first is None:
         return ""
-    return f"{first.by.told} and {person.word.told}"
+    return f"{first.by.in_words} and {person.word.in_words}"
 
 
 def waiting_words(environment: Environment) -> list[FirstWord]:

@@ -177,8 +177,8 @@ def _not_done(run: Run, *, step: str) -> str:
     if run.status == "finished":
         again = f"recon report --run {run.run_id}"
     elif run.mode is Mode.LIVE:
-        place = f"--merchant {run.merchant_id} --account {run.account_id}"
-        again = f"recon finish {place} --business-date {run.business_date}"
+        options = f"--merchant {run.merchant_id} --account {run.account_id}"
+        again = f"recon finish {options} --business-date {run.business_date}"
     else:
         again = "the same dry run again"
     return (

@@ -15,6 +15,7 @@ from recon.desk.endorsement import Kind
 from recon.steps.ground.agreement import ACCEPT_RESTORE
 from recon.steps.ground.endorsed import endorsed
 from recon.steps.ground.environment import Environment
+from recon.store import Connection
 from recon.store.database import history
 from recon.store.database.head_file import ACCEPTED_RESTORE, HeadFile
 from recon.store.database.history import Head
@@ -43,7 +44,7 @@ class Accepts:
         return hashlib.sha256(document.encode()).hexdigest()[:SUBJECT_DIGITS]
 
     @property
-    def said(self) -> dict[str, str]:
+    def says(self) -> dict[str, str]:
         """As a word says it."""
         return {"lost": json.dumps(dict(self.lost), sort_keys=True), "after": str(self.after)}
 
@@ -53,7 +54,7 @@ def noted(head: Head) -> str:
     return f"{head.sequence}:{head.hash}"
 
 
-def what_is_lost(connection: Any, *, environment: Environment) -> Accepts:
+def what_is_lost(connection: Connection, *, environment: Environment) -> Accepts:
     """What whoever accepts this database now gives up."""
     lost = {}
     for name, account in sorted(environment.settings.accounts.items()):
@@ -65,10 +66,10 @@ def what_is_lost(connection: Any, *, environment: Environment) -> Accepts:
 
 def unagreed(file: HeadFile, *, account: tuple[str, str], environment: Environment) -> str:
     """Why the acceptance that a head file rests on is nobody's word, in words; "" when it is."""
-    found = file.accepted()
-    if found is None:
+    accepted = file.accepted()
+    if accepted is None:
         return ""
-    acceptance, before = found
+    acceptance, before = accepted
     name = "/".join(account)
     words = endorsed(environment)
     with environment.store.reading() as connection:
@@ -86,14 +87,16 @@ def unagreed(file: HeadFile, *, account: tuple[str, str], environment: Environme
     return ""
 
 
-def unendorsed_restores(connection: Any, words: Endorsed) -> Iterator[str]:
+def unendorsed_restores(connection: Connection, words: Endorsed) -> Iterator[str]:
     """Acceptances that two people are said to have given, and did not."""
     for link, data in _events(connection):
         if problem := _unendorsed(connection, words, link=link, data=data):
             yield problem
 
 
-def _unendorsed(connection: Any, words: Endorsed, *, link: int, data: Mapping[str, Any]) -> str:
+def _unendorsed(
+    connection: Connection, words: Endorsed, *, link: int, data: Mapping[str, Any]
+) -> str:
     accepts = Accepts(data.get("lost", {}), int(data.get("after", 0)))
     since = words.since(connection)
     if since and link <= since:
@@ -103,7 +106,7 @@ def _unendorsed(connection: Any, words: Endorsed, *, link: int, data: Mapping[st
     return f"the restore of link {link} counts as accepted, but {problem}" if problem else ""
 
 
-def _events(connection: Any) -> Iterator[tuple[int, Mapping[str, Any]]]:
+def _events(connection: Connection) -> Iterator[tuple[int, Mapping[str, Any]]]:
     for row in history.of_entity(connection, ENTITY):
         if row["event"] == ACCEPTED:
             yield int(str(row["sequence"])), json.loads(str(row["data"]))

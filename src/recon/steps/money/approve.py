@@ -128,7 +128,7 @@ def _second(
             key=lambda name: key_of(name, environment=environment),
         )
     )
-    both = f"{first.by}, {person.word.told}"
+    both = f"{first.by}, {person.word.in_words}"
     _note_yes(connection, wanted, (person, first.valid_until), environment=environment)
     values = {"approved_by": both[:255], "approved_at": person.word.at, "hold": ""}
     moved = [
@@ -168,7 +168,7 @@ def reject(
     if len(reason.strip()) < REASON_CHARACTERS_MIN:
         msg = "say why (--reason); it is kept in the history"
         raise UsageError(msg)
-    sentence = f"rejected by {person.word.told}: {reason.strip()}"[:400]
+    sentence = f"rejected by {person.word.in_words}: {reason.strip()}"[:400]
     with environment.store.writing() as connection:
         items = [_waiting_one(connection, wanted) for wanted in instruction_ids]
         note_endorsed(

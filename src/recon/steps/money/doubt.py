@@ -221,7 +221,7 @@ def _resolution_of(
         evidence=Evidence(
             seen=seen,
             refunds=_steadily_dated(searches, now=now),
-            told=_told(connection, item, run=run),
+            messages=_told(connection, item, run=run),
             signed=signed,
             waited=evidence_rows.waited(
                 connection, item.instruction_id, uptime=environment.uptime()

@@ -148,7 +148,7 @@ def accept_restore(*, person: Person, reason: str, environment: Environment) -> 
             reason=reason,
             person=person,
             environment=environment,
-            says={"head": noted(history.head(connection)), **accepts.said},
+            says={"head": noted(history.head(connection)), **accepts.says},
         )
         if not both:
             return None

@@ -58,7 +58,7 @@ def put_back(run: Run, *, journal: StoredJournal, environment: Environment) -> i
         SpillError: a file is not whole, or does not fit the database; nothing was changed by it.
     """
     count = 0
-    for path, spilled in spill_of(run, environment=environment).found():
+    for path, spilled in spill_of(run, environment=environment).kept_files():
         if (spilled.merchant_id, spilled.account_id) != (run.merchant_id, run.account_id):
             continue
         _put_back(spilled, journal=journal, environment=environment)

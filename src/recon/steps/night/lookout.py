@@ -43,7 +43,7 @@ class Watched:
     """Business dates that are NOT PROVEN and hold refunds."""
 
     @property
-    def place(self) -> str:
+    def account(self) -> str:
         """`100042/100042001`."""
         return f"{self.merchant_id}/{self.account_id}"
 
@@ -100,7 +100,7 @@ def missed_in_words(account: Watched) -> str:
 def missed_told(accounts: Sequence[Watched]) -> list[str]:
     """A sentence for each account that has missed nights."""
     return [
-        f"{account.place}: {missed_in_words(account)}" for account in accounts if account.missed
+        f"{account.account}: {missed_in_words(account)}" for account in accounts if account.missed
     ]
 
 

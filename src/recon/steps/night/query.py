@@ -137,9 +137,9 @@ def _ask_all(keys: Sequence[str], *, run: Run, phase: str, environment: Environm
     done = 0
     account = (run.merchant_id, run.account_id)
     for asked in asked_in_shards(keys, account=account, environment=environment):
-        save(asked.found, at=asked.at)
+        save(asked.answers, at=asked.at)
         done += len(asked.keys)
-        if all(answer is Answer.FAILED for answer, _ in asked.found.answers.values()):
+        if all(answer is Answer.FAILED for answer, _ in asked.answers.answers.values()):
             break
     for start in range(done, len(keys), KEYS_PER_SHARD_MAX):
         at = environment.clock()

@@ -61,7 +61,7 @@ class Asked(NamedTuple):
     keys: Sequence[str]
     at: datetime
     """Not later than they were asked: an answer without a payment has no time of its own."""
-    found: KeyAnswers
+    answers: KeyAnswers
 
 
 def asked_in_shards(

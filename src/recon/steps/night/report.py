@@ -277,13 +277,13 @@ def _write(figures: NightFigures, *, environment: Environment, workbooks: Workbo
 
 def _keep(run: Run, *, result: Reconciliation, path: Path, environment: Environment) -> None:
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
-    told = {"workbook_sha256": digest, "verdict": result.verdict.value}
+    details = {"workbook_sha256": digest, "verdict": result.verdict.value}
     sealed = write_proof(run, result=result, workbook=path, environment=environment)
     with environment.store.writing() as connection:
         bind(connection, run, sealed=[sealed], environment=environment)
         head = history.append(
             connection,
-            [history.Event("run", run.run_id, history.REPORTED, told)],
+            [history.Event("run", run.run_id, history.REPORTED, details)],
             at=environment.clock(),
         )
         results.save_totals(connection, run.run_id, totals=result.control_totals)

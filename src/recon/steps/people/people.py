@@ -142,7 +142,7 @@ def _cases(connection: Connection, run: Run, *, beside: _Beside) -> Iterator[Att
             ),
             instruction_id=wanted,
             is_undecided=True,
-            told=beside.messages.get(wanted, ""),
+            message=beside.messages.get(wanted, ""),
         )
 
 
@@ -329,5 +329,5 @@ def _attention_of(row: Any, *, beside: _Beside, lapses_before: datetime) -> Atte
         instruction_id=wanted,
         lapses=lapses,
         is_undecided=state in DOUBTFUL - {InstructionState.IN_FLIGHT},
-        told=beside.messages.get(wanted, ""),
+        message=beside.messages.get(wanted, ""),
     )

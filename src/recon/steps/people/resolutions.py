@@ -290,7 +290,7 @@ def _uncovered(row: ReturnedRow, *, returned: Returned, night: _Night) -> Iterat
 
 def _new(row: ReturnedRow, *, break_id: str, kept: KeptAnswer | None, night: _Night) -> NewAnswer:
     return NewAnswer(
-        place=(night.run.merchant_id, night.run.account_id),
+        account=(night.run.merchant_id, night.run.account_id),
         break_id=break_id,
         version=(kept.version if kept else 0) + 1,
         answer=row.answer,

@@ -5,7 +5,7 @@ word cannot give the second. A release lifts the hold that a NOT PROVEN night pu
 """
 
 from collections.abc import Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from recon.desk.endorsement import Kind
@@ -75,23 +75,25 @@ def resolve(
                 connection, instruction_id, decision=verdict, evidence=seen, word=person.word
             )
             return instruction, False
-        sentence = (
-            f"{verdict} by {first['given_by']} and {person.word.told}: {first['evidence']}; {seen}"
-        )
-        at = person.word.at
+        both = f"{first['given_by']} and {person.word.in_words}"
+        reason = f"{verdict} by {both}: {first['evidence']}; {seen}"
         if has_case:
             case_rows.close_case(
-                connection, instruction_id, verdict=verdict, reason=sentence, at=at
+                connection, instruction_id, verdict=verdict, reason=reason, at=person.word.at
             )
         else:
-            values = {"message": sentence[:400], "hold": "", "outcome_at": at}
-            append(
-                connection,
-                [move(connection, instruction, to=STATES[verdict], values=values)],
-                at=at,
-            )
+            _decide(connection, instruction, verdict=verdict, reason=reason, at=person.word.at)
         approval_rows.close_verdict(connection, first["verdict_id"])
     return instruction, True
+
+
+def _decide(
+    connection: Connection, instruction: Instruction, *, verdict: str, reason: str, at: datetime
+) -> None:
+    """The doubt ends in the state that both people named."""
+    values = {"message": reason[:400], "hold": "", "outcome_at": at}
+    decided = move(connection, instruction, to=STATES[verdict], values=values)
+    append(connection, [decided], at=at)
 
 
 def _undecided(connection: Connection, instruction_id: str) -> tuple[Instruction, bool]:
@@ -221,7 +223,7 @@ def agree_write_off(answer_id: int, *, person: Person, environment: Environment)
             raise UsageError(msg)
         _refuse_reviewer(person)
         _refuse_beyond_limit(connection, waiting[answer_id], person=person)
-        resolution_rows.agree(connection, answer_id, by=person.word.told, at=person.word.at)
+        resolution_rows.agree(connection, answer_id, by=person.word.in_words, at=person.word.at)
         money = resolution_rows.write_off_of(connection, answer_id)
         note_write_off(
             connection,

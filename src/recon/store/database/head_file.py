@@ -112,8 +112,8 @@ class HeadFile:
         Raises:
             OutputError: the file is there but cannot be read, or a line of it is no note.
         """
-        notes = [one for one in map(self._read, self._lines(0)[0]) if not one.pending]
-        places = [place for place, one in enumerate(notes) if one.of == ACCEPTED_RESTORE]
+        notes = [line for line in map(self._read, self._lines(0)[0]) if not line.pending]
+        places = [index for index, note in enumerate(notes) if note.of == ACCEPTED_RESTORE]
         if not places:
             return None
         newest = places[-1]

@@ -102,10 +102,10 @@ def _spoken(row: Row) -> dict[str, Any]:
             word = Word(
                 row[f"{who}_by"], authenticated=row[f"{who}_authenticated"], at=row["first_at"]
             )
-            words[f"{who}_by"] = word.told if word.by else "?" * word.authenticated
+            words[f"{who}_by"] = word.in_words if word.by else "?" * word.authenticated
     if "given_by" in row:
         word = Word(row["given_by"], authenticated=row["authenticated"], at=row["given_at"])
-        words["given_by"] = word.told
+        words["given_by"] = word.in_words
     if "instruction_ids" in row:
         ids = json.loads(row["instruction_ids"])
         words["instructions"], words["list"] = len(ids), list_digest(ids)

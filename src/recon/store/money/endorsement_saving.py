@@ -31,8 +31,8 @@ def save(connection: Connection, signed: Signed, *, word: Endorsement, at: datet
             key_id=signed.key,
         )
     )
-    told = {"number": word.sequence, "key": signed.key, "sha256": digest_of(signed.signature)}
-    append(connection, [Event(ENTITY, WORDS, SAID, told)], at=at)
+    details = {"number": word.sequence, "key": signed.key, "sha256": digest_of(signed.signature)}
+    append(connection, [Event(ENTITY, WORDS, SAID, details)], at=at)
 
 
 def digest_of(signature: str) -> str:

@@ -76,7 +76,7 @@ class StoredJournal:
         self._account_id = account_id
 
     @property
-    def place(self) -> dict[str, str]:
+    def keys(self) -> dict[str, str]:
         """Run, merchant and account that this journal writes for."""
         return {
             "run_id": self._run_id,
@@ -131,7 +131,7 @@ class StoredJournal:
             refuse_changed_rows(connection, prepared.rows)
             ids = [row.instruction.instruction_id for row in prepared.rows]
             self._endorsed.refuse_rows(connection, ids)
-            save_batch(connection, batch_id, prepared=prepared, of_account=self.place, at=at)
+            save_batch(connection, batch_id, prepared=prepared, of_account=self.keys, at=at)
             events = claim_rows(connection, batch_id, rows=prepared.rows, at=at)
             ids = [event.entity_id for event in events]
             claimed = {"kind": prepared.kind, "body_sha256": prepared.body_sha256, "rows": ids}

@@ -124,7 +124,7 @@ class LastingJournal:
             except StoreError:
                 continue
             if standing is not None:
-                run_id = self._journal.place["run_id"]
+                run_id = self._journal.keys["run_id"]
                 own = Standing("claimed", run_id, prepared.body_sha256, "", claimed_at=at)
                 return standing == own
         return False
@@ -164,7 +164,7 @@ class LastingJournal:
 
     def _spilled(self, kind: str, batch_id: str, *, at: datetime, **fields: object) -> Spilled:
         values: dict[str, object] = {
-            **self._journal.place,
+            **self._journal.keys,
             "kind": kind,
             "batch_id": batch_id,
             "body_sha256": self._prepared[batch_id].body_sha256,

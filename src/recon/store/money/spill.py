@@ -109,7 +109,7 @@ class Spill:
         )
         raise OutputError(msg)
 
-    def found(self) -> Iterator[tuple[Path, Spilled]]:
+    def kept_files(self) -> Iterator[tuple[Path, Spilled]]:
         """Every answer that waits here, oldest name first.
 
         Raises:

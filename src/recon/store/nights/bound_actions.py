@@ -85,7 +85,7 @@ class Arriving:
         # Files have a turn of their own, so that nobody's money waits for them; this is its end.
         join_turn(connection, Turn.JOURNAL)
         file_facts = {name: str(getattr(source, name)) for name in OF_A_FILE}
-        accounts = {account: rows.told for account, rows in self._accounts.items()}
+        accounts = {account: rows.facts for account, rows in self._accounts.items()}
         event = Event(ENTITY, _entity(file_id), ARRIVED, {**file_facts, "accounts": accounts})
         append(connection, [event], at=at)
 
@@ -121,7 +121,7 @@ class _Rows:
         self._count += 1
 
     @property
-    def told(self) -> dict[str, object]:
+    def facts(self) -> dict[str, object]:
         return {"rows": self._count, "digest": self._hash.hexdigest()}
 
 
@@ -144,9 +144,9 @@ def _problem(waiting: Sequence[Mapping[str, Any]], *, account: str) -> str:
     rows = _Rows()
     for row in waiting:
         rows.add(row)
-    if rows.told["rows"] != arrived["rows"]:
-        return f"{arrived['rows']} arrived, {rows.told['rows']} wait"
-    return "" if rows.told == arrived else "they do not say what arrived"
+    if rows.facts["rows"] != arrived["rows"]:
+        return f"{arrived['rows']} arrived, {rows.facts['rows']} wait"
+    return "" if rows.facts == arrived else "they do not say what arrived"
 
 
 def _sentence(name: str, file_id: int, *, where: str, problem: str) -> str:

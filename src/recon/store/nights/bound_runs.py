@@ -43,13 +43,17 @@ def changed_runs(connection: Connection) -> Iterator[str]:
     """Every run whose row is not what the history bound, in words."""
     events: dict[str, list[_Told]] = {}
     for row in connection.execute(_EVENTS).mappings():
-        told = _Told(row["event"], row["at"], _data_of(row["data"]))
-        events.setdefault(str(row["entity_id"]), []).append(told)
+        event = _Told(row["event"], row["at"], _data_of(row["data"]))
+        events.setdefault(str(row["entity_id"]), []).append(event)
     # What a person sends by hand has events and no run.
-    wanted = {name for name, told in events.items() if any(one.event == STARTED for one in told)}
+    wanted = {
+        name
+        for name, run_events in events.items()
+        if any(event.event == STARTED for event in run_events)
+    }
     for row in connection.execute(_ROWS).mappings():
         wanted.discard(row["run_id"])
-        if problem := _difference(row, told=events.get(row["run_id"], ())):
+        if problem := _difference(row, run_events=events.get(row["run_id"], ())):
             yield f"run {row['run_id']}: {problem}; it was changed past the journal"
     for name in sorted(wanted):
         yield f"run {name}: the history knows it, its table does not; it was taken away"
@@ -58,44 +62,46 @@ def changed_runs(connection: Connection) -> Iterator[str]:
 def _data_of(text: str) -> Mapping[str, Any]:
     """What an event tells; of a link that was spoilt nothing, for the chain itself says so."""
     try:
-        found = json.loads(text)
+        document = json.loads(text)
     except ValueError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return document if isinstance(document, dict) else {}
 
 
-def _difference(row: Mapping[Any, Any], *, told: Sequence[_Told]) -> str:
-    if not told or told[0].event != STARTED:
+def _difference(row: Mapping[Any, Any], *, run_events: Sequence[_Told]) -> str:
+    if not run_events or run_events[0].event != STARTED:
         return "the history never heard of its start"
-    for name, value in _expected(told).items():
+    for name, value in _expected(run_events).items():
         if row[name] != value:
             return f"its {name.replace('_', ' ')} is not the one of that night"
-    written = {one.data.get("workbook_sha256", "") for one in told if one.event == REPORTED}
+    written = {
+        event.data.get("workbook_sha256", "") for event in run_events if event.event == REPORTED
+    }
     if row["workbook_sha256"] not in written | {""}:
         return "its workbook is not one of that night"
     return ""
 
 
-def _expected(told: Sequence[_Told]) -> dict[str, Any]:
+def _expected(run_events: Sequence[_Told]) -> dict[str, Any]:
     """What its row must say, as far as its events tell it; an earlier release told less."""
-    start = told[0]
+    start = run_events[0]
     wanted: dict[str, Any] = {"part": "", "predecessor": ""}
     wanted |= {name: start.data[name] for name in OF_A_START if name in start.data}
     wanted |= {"started_at": start.at, "status": "active", "finished_at": None}
     wanted |= dict.fromkeys((*DIGESTS, "verdict"), "")
     if "as_of" in start.data:
         wanted["as_of"] = datetime.fromisoformat(start.data["as_of"])
-    for one in told[1:]:
-        if one.event in {*ENDED, TAKEN_OVER}:
-            status = "stopped" if one.event == TAKEN_OVER else one.event
-            wanted |= {"status": status, "finished_at": one.at}
-        elif one.event == RESUMED:
+    for event in run_events[1:]:
+        if event.event in {*ENDED, TAKEN_OVER}:
+            status = "stopped" if event.event == TAKEN_OVER else event.event
+            wanted |= {"status": status, "finished_at": event.at}
+        elif event.event == RESUMED:
             wanted |= {"status": "active", "finished_at": None}
-        elif one.event in {RECONCILED, REPORTED}:
-            wanted |= {name: one.data[name] for name in DIGESTS if name in one.data}
-            wanted |= {"verdict": one.data["verdict"]} if "verdict" in one.data else {}
-    if not any("verdict" in one.data for one in told):
+        elif event.event in {RECONCILED, REPORTED}:
+            wanted |= {name: event.data[name] for name in DIGESTS if name in event.data}
+            wanted |= {"verdict": event.data["verdict"]} if "verdict" in event.data else {}
+    if not any("verdict" in event.data for event in run_events):
         del wanted["verdict"]  # an earlier release bound none
-    if not any("result_digest" in one.data for one in told):
+    if not any("result_digest" in event.data for event in run_events):
         wanted = {name: value for name, value in wanted.items() if name not in DIGESTS}
     return wanted

@@ -40,8 +40,8 @@ def set_aside_content(connection: Connection, sha256: str, *, counts: Counts) ->
     `counts` says of a word that it may be whether somebody said it at the desk.
     """
     events = [event for event in of_entity(connection, sha256) if event["entity"] == ENTITY]
-    told = ((str(event["event"]), str(event["data"])) for event in events)
-    return _folded(told, sha256=sha256, counts=counts)
+    pairs = ((str(event["event"]), str(event["data"])) for event in events)
+    return _folded(pairs, sha256=sha256, counts=counts)
 
 
 def set_aside(
@@ -94,7 +94,7 @@ def let_read_again(
     words = []
     for sha256 in contents:
         events = of_entity(connection, sha256)
-        turn = sum((one["entity"], one["event"]) == (ENTITY, SET_ASIDE) for one in events)
+        turn = sum((event["entity"], event["event"]) == (ENTITY, SET_ASIDE) for event in events)
         words.append(_word(sha256, details, turn=turn))
         append(connection, [Event(ENTITY, sha256, AGAIN, details)], at=at)
     return words

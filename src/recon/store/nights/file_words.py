@@ -25,7 +25,7 @@ AGAIN, DISMISSED = "read again", "dismissed"
 class Word:
     """What somebody said of one version of a file."""
 
-    said: str
+    decision: str
     by: str
     reason: str
     at: datetime
@@ -133,10 +133,10 @@ def word_on(connection: Connection, file_id: int) -> Word | None:
 
 def all_words(connection: Connection) -> list[FileWord]:
     """Every word on a version of a file, oldest first."""
-    found = connection.execute(
+    rows = connection.execute(
         select(history).where(history.c.entity == ENTITY).order_by(history.c.sequence)
     )
-    return [_file_word(row.entity_id, row.event, json.loads(row.data)) for row in found]
+    return [_file_word(row.entity_id, row.event, json.loads(row.data)) for row in rows]
 
 
 def _file_word(entity_id: str, event: str, data: Mapping[str, str]) -> FileWord:
@@ -147,12 +147,16 @@ def _file_word(entity_id: str, event: str, data: Mapping[str, str]) -> FileWord:
     return FileWord(ENTITY, entity_id, event, by, reason, sha256, account, name)
 
 
-def _counts(connection: Connection, file_id: int, *, said: str, counts: Counts) -> FileWord | None:
+def _counts(
+    connection: Connection, file_id: int, *, decision: str, counts: Counts
+) -> FileWord | None:
     """The newest word on a version, where it is this one and somebody said it at the desk."""
-    events = [one for one in of_entity(connection, _entity(file_id)) if one["entity"] == ENTITY]
-    if not events or events[-1]["event"] != said:
+    events = [
+        event for event in of_entity(connection, _entity(file_id)) if event["entity"] == ENTITY
+    ]
+    if not events or events[-1]["event"] != decision:
         return None
-    word = _file_word(_entity(file_id), said, json.loads(str(events[-1]["data"])))
+    word = _file_word(_entity(file_id), decision, json.loads(str(events[-1]["data"])))
     return word if counts(word) else None
 
 
@@ -168,7 +172,7 @@ def dismissed(connection: Connection, run: Run, *, name: str, counts: Counts) ->
             order_file.c.name == name,
         )
     ).scalar()
-    if not newest or not _counts(connection, newest, said=DISMISSED, counts=counts):
+    if not newest or not _counts(connection, newest, decision=DISMISSED, counts=counts):
         return ""
     word = word_on(connection, newest)
     return word.identity if word else ""
@@ -188,7 +192,7 @@ def known_file(
             order_file.c.name == known.name,
         )
     ).scalar()
-    word = newest and _counts(connection, newest, said=AGAIN, counts=counts)
+    word = newest and _counts(connection, newest, decision=AGAIN, counts=counts)
     # Of an earlier release the word has no hash.
     return None if word and word.sha256 in {sha256, ""} else known
 

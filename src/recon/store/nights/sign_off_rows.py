@@ -51,7 +51,7 @@ def save(
             workbook_sha256=workbook_sha256,
         )
     )
-    details = {"role": role, "by": word.told, "workbook_sha256": workbook_sha256}
+    details = {"role": role, "by": word.in_words, "workbook_sha256": workbook_sha256}
     append(connection, [Event("sign-off", run_id, "signed", details)], at=word.at)
 
 

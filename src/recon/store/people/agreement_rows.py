@@ -73,7 +73,7 @@ def save_first(
         )
     )
     until = valid_until.isoformat()
-    details = {"by": word.told, "what": what, "reason": reason, "valid_until": until}
+    details = {"by": word.in_words, "what": what, "reason": reason, "valid_until": until}
     append(connection, [Event(ENTITY, subject, FIRST, details)], at=word.at)
 
 
@@ -89,7 +89,12 @@ def save_second(connection: Connection, first: FirstWord, *, reason: str, word: 
             second_at=word.at,
         )
     )
-    details = {"by": word.told, "first": first.by.told, "what": first.what, "reason": reason}
+    details = {
+        "by": word.in_words,
+        "first": first.by.in_words,
+        "what": first.what,
+        "reason": reason,
+    }
     append(connection, [Event(ENTITY, first.subject, COMPLETE, details)], at=word.at)
 
 

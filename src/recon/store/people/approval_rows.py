@@ -29,7 +29,7 @@ class Word:
     at: datetime
 
     @property
-    def told(self) -> str:
+    def in_words(self) -> str:
         """The name, and whether a code proved it."""
         return self.by if self.authenticated else f"{self.by} (identity not authenticated)"
 
@@ -98,7 +98,7 @@ def save_first(
         )
     )
     details = {
-        "by": word.told,
+        "by": word.in_words,
         "instructions": len(instruction_ids),
         "list": list_digest(instruction_ids),
         "valid_until": valid_until.isoformat(),
@@ -123,7 +123,7 @@ def save_second(connection: Connection, first: FirstApproval, *, word: Word) -> 
             second_at=word.at,
         )
     )
-    details = {"by": word.told, "first": first.by}
+    details = {"by": word.in_words, "first": first.by}
     append(connection, [Event("approval", first.digest, COMPLETE, details)], at=word.at)
 
 
@@ -192,7 +192,7 @@ def save_verdict(
             state=OPEN,
         )
     )
-    details = {"by": word.told, "verdict": decision, "evidence": evidence}
+    details = {"by": word.in_words, "verdict": decision, "evidence": evidence}
     append(connection, [Event("verdict", instruction_id, "proposed", details)], at=word.at)
 
 
@@ -243,7 +243,7 @@ def save_release(connection: Connection, run_id: str, *, reason: str, word: Word
             .where(release.c.run_id == run_id)
             .values(second_by=word.by, second_authenticated=word.authenticated, second_at=word.at)
         )
-    details = {"by": word.told, "reason": reason}
+    details = {"by": word.in_words, "reason": reason}
     append(connection, [Event("release", run_id, "released by", details)], at=word.at)
 
 

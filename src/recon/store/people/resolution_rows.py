@@ -11,7 +11,7 @@ from recon.model.resolutions import WRITE_OFF, Answer, Import, KeptAnswer
 from recon.store.database.history import Event, append
 from recon.store.schema import answer_file, break_answer, result_row
 
-Place = tuple[str, str]
+AccountKey = tuple[str, str]
 """Merchant and account."""
 
 
@@ -33,7 +33,7 @@ _WRITTEN_OFF = (
 class NewAnswer:
     """One answer to be stored."""
 
-    place: Place
+    account: AccountKey
     break_id: str
     version: int
     answer: Answer
@@ -42,7 +42,7 @@ class NewAnswer:
     covers_cause: bool
 
 
-def kept_answers(connection: Connection, account: Place) -> dict[str, KeptAnswer]:
+def kept_answers(connection: Connection, account: AccountKey) -> dict[str, KeptAnswer]:
     """The newest answer to every break of an account, by break id."""
     merchant_id, account_id = account
     rows = connection.execute(
@@ -59,8 +59,8 @@ def save(
     """Store answers with their events; a version that somebody else took raises on its key."""
     rows = [
         {
-            "merchant_id": answer.place[0],
-            "account_id": answer.place[1],
+            "merchant_id": answer.account[0],
+            "account_id": answer.account[1],
             "break_id": answer.break_id,
             "version": answer.version,
             "resolution": answer.answer.resolution,

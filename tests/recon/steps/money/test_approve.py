@@ -249,4 +249,6 @@ def test_a_secret_that_is_not_there_authenticates_nobody(asked: Any) -> None:
 
 def test_without_a_secret_the_history_says_so(environment: Environment, asked: Any) -> None:
     """A name that no code proved is told as such."""
-    assert person("cara", environment, asked).word.told == "Cara Lim (identity not authenticated)"
+    assert (
+        person("cara", environment, asked).word.in_words == "Cara Lim (identity not authenticated)"
+    )

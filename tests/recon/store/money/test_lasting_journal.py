@@ -123,7 +123,7 @@ def test_a_connection_that_ends_in_a_commit(
 
     assert len(gateway.reached) == sent
     assert states_of(direct) == [state, state]
-    assert [spilled.kind for _, spilled in spill.found()] == kept
+    assert [spilled.kind for _, spilled in spill.kept_files()] == kept
     assert ended == ("stopped" if away or kept else "sent")
 
 

@@ -38,7 +38,7 @@ def _spilled(journal: StoredJournal, *, kind: str = REPLY) -> Spilled:
         status=200,
         reply=b"DONE",
         reply_sha256=SHA256 if kind == REPLY else "",
-        **journal.place,
+        **journal.keys,
     )
 
 
