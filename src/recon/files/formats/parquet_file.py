@@ -66,6 +66,8 @@ def parquet_parts(
             line += rows.num_rows
         if line - FIRST_LINE != declared:
             refuse(name, "is a damaged Parquet file: it holds other rows than it declares")
+    except MemoryError:
+        raise  # Arrow's is an error of its own as well; the file is too large, not damaged
     except (pa.ArrowException, OSError, ValueError) as error:
         refuse(name, f"is a damaged Parquet file: {str(error).splitlines()[0]}")
 

@@ -10,12 +10,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from recon.files.reader.bounds import Bounds, bounds_of
+from recon.config.rules import Rules
+from recon.files.reader import readings
+from recon.files.reader.bounds import MIB, Bounds, bounds_of
 from recon.files.reader.door import FileReader
 from recon.model.errors import OutputError, ReaderBrokenError, SourceUnreadableError
+from recon.model.words import SourceKind
 from tests.recon.files.reader import breaking
+from tests.recon.files.strict_reader import NEEDED
 
 SECRET = "payee DE89 3704 0044 0532 0130 00"
 QUICK_SECONDS = 90
@@ -101,6 +107,25 @@ def test_a_full_disk_is_no_fault_of_the_file(reader: FileReader, path: Path) -> 
         asked(reader, breaking.full_disk, path)
 
 
+def test_a_parquet_file_that_needs_more_memory_is_not_called_damaged(tmp_path: Path) -> None:
+    """Arrow says itself that memory ended, while it reads: the file is large, not broken."""
+    word = pa.DictionaryArray.from_arrays(
+        pa.array([0] * 3_000, pa.int32()), pa.array(["x" * 30_000])
+    )
+    path = tmp_path / "orders.parquet"
+    pq.write_table(pa.table(dict.fromkeys(NEEDED, word)), path, compression="zstd")
+    tight = replace(bounds_of(0), data_bytes=200 * MIB)
+    reader = FileReader(bounds=lambda _: tight)
+    task = {"path": path, "kind": SourceKind.ORDERS, "rules": Rules()}
+
+    with (
+        pytest.raises(ReaderBrokenError, match="needs more than 200 MiB of memory"),
+        reader.read(path, readings.table, **task),
+    ):
+        pass
+    reader.close()
+
+
 def test_a_refusal_in_order_is_no_break(reader: FileReader, path: Path) -> None:
     """What the reader says of a file comes through as it is, and the file may be tried again."""
     with pytest.raises(SourceUnreadableError, match=r"^orders-7\.csv is empty$") as told:
@@ -153,7 +178,9 @@ PARENT = """
 import sys
 from pathlib import Path
 from recon.files.reader.door import FileReader
+from recon.model.words import SourceKind
 from tests.recon.files.reader import breaking
+from tests.recon.files.strict_reader import NEEDED
 
 path = Path(sys.argv[1])
 reader = FileReader()
