@@ -1,5 +1,9 @@
 import io
 import json
+import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -92,6 +96,46 @@ def test_an_archive_that_is_gone_after_money_loses_nothing_and_moves_nothing_twi
     assert len(merchant.effects()) == 1
     assert run_folder(merchant).name == run_id
     assert checked(merchant).problems == ()
+
+
+NIGHT = "from recon.cli import main; raise SystemExit(main())"
+KILLED_AT = [
+    pytest.param("archived a part:5", "nightly", marks=pytest.mark.campaign),
+    ("archived a manifest:1", "nightly"),
+    pytest.param("archived a part:22", "finish", marks=pytest.mark.campaign),
+    ("archived a manifest:3", "finish"),
+    pytest.param("archived a manifest:4", "finish", marks=pytest.mark.campaign),
+]
+"""While `inputs` is written, before it is bound; then of `results`, before it and `proof` are."""
+
+
+@pytest.mark.process
+@pytest.mark.parametrize(("point", "again"), KILLED_AT)
+def test_a_night_killed_while_it_is_sealed_ends_whole(
+    point: str, again: str, merchant: Merchant
+) -> None:
+    """A step without its link counts for nothing before money, and is taken over after it."""
+    capture(merchant)
+    account = ["--merchant", "100042", "--account", "100042001", "--business-date", "2026-11-20"]
+
+    def played(command: str, **variables: str) -> int:
+        return subprocess.run(
+            [sys.executable, "-c", NIGHT, command, *account],
+            env={**os.environ, **merchant.variables, **variables},
+            capture_output=True,
+            check=False,
+        ).returncode
+
+    assert played("nightly", RECON_CRASH_AT=point) == -signal.SIGKILL
+    assert len(merchant.effects()) == (again == "finish")
+    killed = run_folder(merchant)
+
+    assert played(again) in {0, 3, 4}
+
+    assert len(merchant.effects()) == 1
+    assert checked(merchant).problems == ()
+    assert (run_folder(merchant) == killed) is (again == "finish")
+    assert entries(run_folder(merchant))
 
 
 def test_no_card_number_and_no_secret_is_in_any_file_of_a_night(merchant: Merchant) -> None:
