@@ -11,7 +11,13 @@ from recon.config.approvers import Approver, person_key
 from recon.config.limits import CurrencyLimits
 from recon.model.words import InstructionState
 from recon.settlement.allowance import RuleAllowance
-from recon.settlement.approval import list_of, problem_of_second, requesters_of, told, told_beside
+from recon.settlement.approval import (
+    list_of,
+    problem_of_second,
+    requesters_of,
+    sums_in_words,
+    told_beside,
+)
 from recon.settlement.instruction import Instruction
 from tests.recon.settlement.instructions import INSTRUCTION
 
@@ -77,7 +83,7 @@ def test_the_list_tells_sums_largest_and_repeats() -> None:
     named = replace(ONE, instruction_id="i3", hold="", repeats="i1")
 
     assert wanted.sums == {"EUR": 10000, "JPY": 500}
-    assert told(wanted.sums) == "100.00 EUR, 500 JPY"
+    assert sums_in_words(wanted.sums) == "100.00 EUR, 500 JPY"
     assert [one.instruction_id for one in wanted.largest] == ["i2", "i1"]
     assert [one.instruction_id for one in wanted.repeats] == ["i1"]
     assert list_of([named]).repeats == (named,)
