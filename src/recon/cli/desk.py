@@ -43,6 +43,7 @@ def serve(
     from recon.desk.held_keys import PRIVATE, SOCKET
     from recon.desk.server import serve_until_ended
     from recon.model.errors import ConfigurationError
+    from recon.steps.ground.desk_files import refuse_open_files
     from recon.steps.ground.desk_memory import remember
     from recon.steps.ground.endorsed import note_beginning
     from recon.steps.ground.environment import environment_of, system_clock
@@ -56,6 +57,7 @@ def serve(
         if environment.desk.private is None:
             msg = f"this process has no key of the desk: set {PRIVATE} (`recon desk init`)"
             raise ConfigurationError(msg)
+        refuse_open_files(environment)
         with environment.store.writing() as connection:
             since = note_beginning(connection, environment=environment, always=True)
         remember(environment)

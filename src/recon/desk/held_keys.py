@@ -16,6 +16,7 @@ from recon.desk.key_files import private_key, public_key
 from recon.desk.memory import ENDING
 from recon.model.errors import ConfigurationError
 
+CODES_ENDING = ".codes"
 PRIVATE = "RECON_DESK_KEY_FILE"
 PUBLIC = "RECON_DESK_PUBLIC_KEY_FILE"
 SOCKET = "RECON_DESK_SOCKET"
@@ -41,6 +42,13 @@ class HeldKeys:
     def __repr__(self) -> str:
         held = "both keys" if self.private else "public key" if self.public else "no key"
         return f"HeldKeys({held})"
+
+    @property
+    def codes(self) -> Path | None:
+        """Where the desk keeps used and wrong codes; None: in the database, as at the sandbox."""
+        if self.memory is None:
+            return None
+        return self.memory.with_name(self.memory.name.removesuffix(ENDING) + CODES_ENDING)
 
     @property
     def name(self) -> str:

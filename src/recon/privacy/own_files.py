@@ -1,6 +1,7 @@
 """How files and folders of ours are made: closed to strangers under any umask of the process."""
 
 import os
+import stat
 from pathlib import Path
 
 OWNER = 0o600
@@ -63,6 +64,21 @@ def write_result(path: Path, text: str, *, newline: str | None = None) -> None:
     """
     with open(path, "w", encoding="utf-8", newline=newline, opener=for_group) as file:
         file.write(text)
+
+
+def others_may_change(path: Path) -> bool:
+    """Whether somebody beside this process's user and root may write a file, or replace it.
+
+    Raises:
+        OSError: it cannot be looked at.
+    """
+    for looked_at in (path, path.parent):
+        status = looked_at.stat()
+        # In a sticky folder nobody replaces the files of others.
+        open_to = 0 if status.st_mode & stat.S_ISVTX else stat.S_IWGRP | stat.S_IWOTH
+        if status.st_uid not in {os.geteuid(), 0} or status.st_mode & open_to:
+            return True
+    return False
 
 
 def tell_kernel(path: Path, text: str) -> None:

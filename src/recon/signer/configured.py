@@ -4,8 +4,6 @@ The file belongs to the signer's user. Nothing of a worker's configuration count
 over a worker could have changed it.
 """
 
-import os
-import stat
 import tomllib
 from collections.abc import Mapping
 from decimal import Decimal
@@ -25,11 +23,11 @@ from recon.gateway_client.interface.described import GatewayInterface
 from recon.gateway_client.wire.errors import InterfaceError
 from recon.model.errors import ConfigurationError
 from recon.model.words import InstructionKind
+from recon.privacy.own_files import others_may_change
 
 FILE_BYTES_MAX = 1024 * 1024
 ANY = "any"
 """Stands in `by_rule` for every currency that has no table of its own."""
-OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
 class RuleBounds(BaseModel):
@@ -131,8 +129,7 @@ def signer_settings(path: Path) -> SignerSettings:
 
 def _read(path: Path) -> SignerFile:
     try:
-        status = path.stat()
-        if status.st_uid not in {os.geteuid(), 0} or status.st_mode & OTHERS_MAY_WRITE:
+        if others_may_change(path):
             msg = f"{path} decides what is signed, and others can change it: chmod go-w {path}"
             raise ConfigurationError(msg)
         text = path.read_bytes()[: FILE_BYTES_MAX + 1]

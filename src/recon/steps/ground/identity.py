@@ -21,6 +21,7 @@ from recon.steps.ground.environment import Environment, is_on_this_machine
 from recon.store import Connection
 from recon.store.people import approval_rows
 from recon.store.people.approval_rows import Word
+from recon.store.people.code_book import code_turn
 
 CODE_SECONDS = 30
 CODE_WINDOW_STEPS = 1
@@ -175,9 +176,10 @@ def _check_code(
     now = environment.clock()
     step = _step_of(secret, code=code.get_secret_value(), at=int(now.timestamp()))
     problem = before = ""
+    is_wrong = False
     # One transaction counts, judges and notes: tries at the same time are counted one by one. It is
     # kept although the call fails.
-    with environment.store.writing() as connection:
+    with code_turn(environment.desk.codes, store=environment.store) as connection:
         wrong = approval_rows.wrong_codes(
             connection, short, origin=origin, since=now - WRONG_CODES_WITHIN
         )
@@ -188,11 +190,14 @@ def _check_code(
             )
         elif step is None:
             approval_rows.note_wrong_code(connection, short, origin=origin, at=now)
-            problem = f"the code of {short} is not right; nothing was changed"
+            problem, is_wrong = f"the code of {short} is not right; nothing was changed", True
         else:
             before = _told_before(connection, short)
             if not approval_rows.use_code(connection, short, time_step=step, at=now):
                 problem = f"the code of {short} was used before; wait for the next one"
+    if is_wrong:
+        with environment.store.writing() as connection:
+            approval_rows.tell_wrong_code(connection, short, origin=origin, at=now)
     if problem:
         raise UsageError(problem)
     return before

@@ -20,6 +20,7 @@ from recon.model.errors import SourceMissingError, UsageError
 from recon.model.resolutions import Import
 from recon.privacy.own_files import for_owner
 from recon.steps.files import files, rejected_rows
+from recon.steps.ground.desk_files import refuse_open_files
 from recon.steps.ground.desk_memory import refuse_lost, remember
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.identity import Person, identify, speaker
@@ -77,6 +78,7 @@ def hear(
     if do is None and act != IMPORT:
         msg = f"the desk hears nothing of the kind {act[:40]!r} (known: {', '.join(sorted(ACTS))})"
         raise UsageError(msg)
+    refuse_open_files(environment)
     refuse_lost(environment)
     code = _text(body, "code")
     prove = speaker if act in OF_FILES else identify

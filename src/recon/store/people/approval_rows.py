@@ -259,8 +259,12 @@ def use_code(connection: Connection, person: str, *, time_step: int, at: datetim
 
 
 def note_wrong_code(connection: Connection, person: str, *, origin: str, at: datetime) -> None:
-    """Remember a wrong code and whose login gave it, with its event."""
+    """Remember a wrong code and whose login gave it."""
     connection.execute(insert(wrong_code).values(person=person, origin=origin, at=at))
+
+
+def tell_wrong_code(connection: Connection, person: str, *, origin: str, at: datetime) -> None:
+    """Say in the history that somebody gave a wrong code."""
     append(connection, [Event("person", person, "wrong code", {"origin": origin})], at=at)
 
 
