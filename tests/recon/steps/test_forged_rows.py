@@ -18,6 +18,7 @@ from recon.steps.money.gate import gate_of
 from recon.store.money import case_rows, sending_rows
 from recon.store.money.instruction_reading import instructions_where
 from recon.store.nights import runs
+from recon.store.nights.runs import Run
 from recon.store.people import agreement_rows, approval_rows
 from recon.store.people.approval_rows import Word
 
@@ -158,12 +159,17 @@ def ask_for_more(merchant: Any) -> None:
         ingest(run.run_id, environment=environment)
 
 
-def problems(merchant: Any) -> list[str]:
+def night_of(merchant: Any) -> Run:
+    """The run that is about to send, as it began: what is forged later changes it no more."""
+    with merchant.environment() as environment, environment.store.reading() as connection:
+        run = runs.newest_live(connection, merchant_id="100042", account_id="100042001")
+    assert run is not None
+    return run
+
+
+def problems(merchant: Any, run: Run) -> list[str]:
     """What the gate before money and `recon verify` say."""
     with merchant.environment() as environment:
-        with environment.store.reading() as connection:
-            run = runs.newest_live(connection, merchant_id="100042", account_id="100042001")
-        assert run is not None
         closed = gate_of(run, environment=environment).closed_because
         return [one for one in (closed, *verify(environment, reading=UNREAD).problems) if one]
 
@@ -234,7 +240,7 @@ def _other(before: Any, name: str) -> Any:
     return f"{before or ''}x"
 
 
-def unfound(merchant: Any, place: tuple[str, str, int], *, before: set[str]) -> str:
+def unfound(merchant: Any, place: tuple[str, str, int], *, run: Run, before: set[str]) -> str:
     """A forging that nobody finds; "" when it is found."""
     with closing(sqlite3.connect(merchant.sqlite_path)) as true:
         kept = sqlite3.connect(":memory:")
@@ -243,7 +249,7 @@ def unfound(merchant: Any, place: tuple[str, str, int], *, before: set[str]) -> 
     verified.unlink(missing_ok=True)
     forge(merchant.sqlite_path, place)
     try:
-        return "" if set(problems(merchant)) - before else str(place)
+        return "" if set(problems(merchant, run)) - before else str(place)
     except ValueError:
         return ""  # it cannot even be read: the night ends before money
     finally:
@@ -255,14 +261,15 @@ def unfound(merchant: Any, place: tuple[str, str, int], *, before: set[str]) -> 
 def test_forged_rows_are_found_before_money_moves(begun: Callable[[Any], Any]) -> None:
     """Changed in any column, added or taken away: the gate is closed or `recon verify` says so."""
     merchant = begun(said)
-    before = set(problems(merchant))
+    run = night_of(merchant)
+    before = set(problems(merchant, run))
     # No desk endorsed these words: that is another control, and told of each of them.
     assert [one for one in before if "endorsed" not in one] == []
     places = everywhere(merchant.sqlite_path)
     chance = random.Random("forged rows")
     chance.shuffle(places)
     wanted = [places[number % len(places)] for number in range(CASES)]
-    found = [unfound(merchant, place, before=before) for place in wanted]
+    found = [unfound(merchant, place, run=run, before=before) for place in wanted]
     missed = [one for one in found if one]
     assert missed == [], "\n".join(missed)
-    assert set(problems(merchant)) == before
+    assert set(problems(merchant, run)) == before
