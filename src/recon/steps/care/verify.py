@@ -12,7 +12,12 @@ from recon.model.errors import ArchiveError, ConfigurationError, SourceMissingEr
 from recon.model.figures import NightFigures
 from recon.model.words import InstructionState
 from recon.steps.care.signed_words import unendorsed
-from recon.steps.care.verify_folder import folder_problems, forgotten_nights, missing_steps
+from recon.steps.care.verify_folder import (
+    folder_problems,
+    forgotten_nights,
+    missing_steps,
+    sql_problems,
+)
 from recon.steps.compare.rebuild import run_named
 from recon.steps.ground.environment import Environment, account_of
 from recon.steps.money.restore import link_missing
@@ -106,6 +111,7 @@ def verify_night(environment: Environment, *, name: str) -> Verification:
     with environment.store.reading() as connection:
         run = run_named(connection, name)
         problems = folder_problems(connection, run, environment=environment)
+        problems += [] if problems else sql_problems(run, environment=environment)
         head, broken = history.verify(connection)
         finished = next(night for night in runs.finished(connection) if night.run_id == run.run_id)
         problems += [*_stored_totals(connection, finished), *bound_runs.changed_runs(connection)]

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from recon.archive.step_folder import find_sealed, sealed_step, step_problems
 from recon.archive.storage import Storage, reachable
 from recon.model.errors import ArchiveBrokenError
+from recon.steps.compare.second_proof import proven_again
 from recon.steps.ground.environment import Environment, account_of
 from recon.steps.ground.night_folder import (
     INPUTS,
@@ -33,6 +34,20 @@ def folder_problems(connection: Connection, run: Run, *, environment: Environmen
         for link in _binding(links(connection, run.run_id)):
             problems += [f"run {run.run_id}: {problem}" for problem in _of_link(storage, link)]
     return problems
+
+
+def sql_problems(run: Run, *, environment: Environment) -> list[str]:
+    """What the SQL in a night's folder comes to otherwise than the night, each as a sentence.
+
+    Raises:
+        ArchiveError: the archive cannot be reached.
+    """
+    totals = proven_again(run, environment=environment)
+    return [
+        f"run {run.run_id}: {total.id} {total.name}: night {total.left}, SQL {total.right}"
+        for total in totals
+        if not total.passed
+    ]
 
 
 def missing_steps(connection: Connection, run: Run, *, environment: Environment) -> list[str]:

@@ -16,6 +16,7 @@ from recon.steps.compare.inputs import frozen_inputs, input_digests, previous_of
 from recon.steps.compare.more_totals import carried_forward, with_books, with_totals
 from recon.steps.compare.rules_change import moved_since_signed
 from recon.steps.compare.sealed_results import write_compared
+from recon.steps.compare.second_proof import with_sql
 from recon.steps.files.incomplete import missing_sources, why_incomplete
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.night_folder import bind
@@ -69,6 +70,7 @@ def reconcile(run_id: str, *, environment: Environment) -> StepSummary:
         predecessor=inputs.previous_run_id,
         environment=environment,
     )
+    result = with_sql(result, run=run, sealed=steps, environment=environment)
     with environment.store.writing() as connection:
         lacking = why_incomplete(result, sources=sources, rules=rules)
         _keep(connection, run, result=result, sources=sources, inputs=kept, lacking=lacking)

@@ -39,7 +39,14 @@ def write_compared(
     """
     rules = environment.settings.rules
     parts, moved = changed_inputs(run, tables=input_tables(sources), environment=environment)
-    small = compared_tables(sources, rules=rules, previous=previous, books=books_of(sources))
+    small = compared_tables(
+        sources,
+        rules=rules,
+        previous=previous,
+        books=books_of(sources),
+        account=(run.merchant_id, run.account_id),
+        is_carried=bool(predecessor),
+    )
     with environment.store.reading() as connection:
         bound = newest(links(connection, run.run_id))
     terms = Terms(predecessor, rules.digest, compared=moved, absent=absent_of(sources))

@@ -8,6 +8,8 @@ from pathlib import Path
 from recon.archive.step_folder import Document, Sealed
 from recon.matching.breaks.result import Reconciliation
 from recon.proof.night_tables import totals_table
+from recon.proof.second_engine import sql_files
+from recon.steps.compare.second_proof import night_files
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.night_folder import (
     PROOF,
@@ -51,6 +53,7 @@ def write_proof(
         Document(RULES, json.dumps(rules.model_dump(mode="json"), indent=2).encode()),
         Document(DECISIONS, decisions.encode()),
         Document(WORKBOOK, workbook.read_bytes()),
+        *_statements(run, environment=environment),
     ]
     return write(
         run,
@@ -60,6 +63,13 @@ def write_proof(
         after=before(PROOF, bound=bound),
         environment=environment,
     )
+
+
+def _statements(run: Run, *, environment: Environment) -> Iterator[Document]:
+    """The statements that prove the night, naming the files where they lie in its folder."""
+    moved = night_files(run, environment=environment)
+    for name, text in sql_files(moved=moved).items():
+        yield Document(name, text.encode())
 
 
 def decisions_of(connection: Connection, run: Run) -> Iterator[Mapping[str, object]]:

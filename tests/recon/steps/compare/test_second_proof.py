@@ -1,0 +1,83 @@
+"""Each night is proven a second time in SQL, over its own folder, before its verdict is kept."""
+
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from recon.model.words import Verdict
+from recon.proof import second_engine
+from recon.proof.held_against import NAME
+from recon.steps.care.verify import verify_night
+from recon.store.nights import results
+from tests.recon.steps.care.test_verify_folder import run_folder
+from tests.recon.steps.conftest import Merchant
+from tests.recon.steps.night.test_sealed_settle import capture
+
+
+def totals_of(merchant: Merchant, run_id: str) -> dict[tuple[str, str], Any]:
+    """The control totals of a run that speak of SQL, by number and name."""
+    with merchant.environment() as environment, environment.store.reading() as connection:
+        return {(one.id, one.name): one for one in results.load_totals(connection, run_id)}
+
+
+def test_a_night_is_proven_in_sql(merchant: Merchant, tmp_path: Path) -> None:
+    """All figures agree, `recon verify` asks again, and a stranger with DuckDB reads PROVEN."""
+    capture(merchant)
+    merchant.night()
+    folder = run_folder(merchant)
+    figures = totals_of(merchant, folder.name)["T14", NAME]
+    assert figures.passed
+    assert figures.left > 20
+    with merchant.environment() as environment:
+        assert verify_night(environment, name=folder.name).problems == ()
+    alone = shutil.copytree(folder, tmp_path / "as it was handed over")
+    assert verdict_by_hand(alone) == ([], "PROVEN")
+
+
+def verdict_by_hand(folder: Path) -> tuple[list[Any], str]:
+    """What somebody reads who has the folder and DuckDB, and nothing of ours."""
+    script = (folder / "proof" / "verify.sql").read_text(encoding="utf-8")
+    before = Path.cwd()
+    os.chdir(folder)
+    try:
+        with duckdb.connect(":memory:") as stranger:
+            told = [
+                found.fetchall()
+                for statement in stranger.extract_statements(script)
+                if (found := stranger.execute(statement))
+                and statement.type == duckdb.StatementType.SELECT
+            ]
+    finally:
+        os.chdir(before)
+    lines, verdicts = told
+    return lines, verdicts[0][-1]
+
+
+def test_a_night_whose_figures_sql_does_not_give_is_not_proven(
+    merchant: Merchant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One side of one total that is another figure in SQL, and the verdict says so by its name."""
+    read = second_engine._text
+
+    def text(name: str) -> str:
+        found = read(name)
+        if name != "T04_items.sql":
+            return found
+        return f'SELECT * REPLACE ("left" + 1 AS "left") FROM (\n{found.strip()[:-1]}\n)'  # noqa: S608
+
+    monkeypatch.setattr(second_engine, "_text", text)
+    capture(merchant)
+    merchant.night()
+    folder = run_folder(merchant)
+    failed = {key for key, one in totals_of(merchant, folder.name).items() if not one.passed}
+    assert ("T14", NAME) in failed
+    name = "orders: in scope = matched + pending + broken + unverified: left = left by SQL"
+    assert ("T4", name) in failed
+    with merchant.environment() as environment, environment.store.reading() as connection:
+        result = results.load(connection, folder.name)
+    assert result is not None
+    assert result.verdict is Verdict.NOT_PROVEN
