@@ -29,6 +29,7 @@ from recon.cli import (
     parts,
     people,
     prefect_pages,
+    questions,
     rejected_rows,
     sending,
     signing,
@@ -88,6 +89,7 @@ app.command("notifications")(notifications.notifications)
 app.command("report")(files.report)
 app.command("import-resolutions")(answers.import_resolutions)
 app.command("verify")(files.verify)
+app.command("sql")(questions.sql)
 app.command("opening")(opening.opening)
 app.command("diff")(difference.nights_compared)
 app.command("rebuild")(difference.rebuild)

@@ -1,0 +1,70 @@
+"""`recon sql`: one SELECT over the folders of all nights."""
+
+import json
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import pyarrow as pa
+
+from recon.archive.schemas import SCHEMAS
+from recon.proof.night_views import DECISION_COLUMNS, VIEWS, Answered, NightFolder, ask
+from recon.steps.compare.second_proof import night_files
+from recon.steps.ground.environment import Environment
+from recon.steps.ground.night_folder import PROOF, STEPS, folder_of, links, storage_of
+from recon.steps.night.sealed_proof import DECISIONS
+from recon.store.nights import runs
+from recon.store.nights.runs import Run
+
+
+def answer(statement: str, *, environment: Environment) -> Answered:
+    """Ask all nights whose folder is whole.
+
+    Raises:
+        UsageError: it is not one SELECT, or DuckDB cannot answer it.
+        ArchiveError: the archive cannot be reached.
+    """
+    with environment.store.reading() as connection:
+        replaced = {each.run_id: each.replaced for each in runs.finished(connection)}
+        found = [runs.get(connection, run_id) for run_id in replaced]
+        whole = [
+            run
+            for run in found
+            if {link.step for link in links(connection, run.run_id)} >= {*STEPS}
+        ]
+    with ExitStack() as held:
+        nights = tuple(
+            _night(run, is_newest=not replaced[run.run_id], held=held, environment=environment)
+            for run in whole
+        )
+        decisions = [cells for run in whole for cells in _decisions(run, environment=environment)]
+        schema = pa.schema([(name, pa.string()) for name in DECISION_COLUMNS])
+        table = pa.Table.from_pylist(decisions, schema=schema)
+        return ask(statement, nights=nights, decisions=table)
+
+
+def _night(run: Run, *, is_newest: bool, held: ExitStack, environment: Environment) -> NightFolder:
+    storage = storage_of(run, environment=environment)
+    folder = held.enter_context(storage.local(folder_of(run)))
+    moved = night_files(run, environment=environment)
+    paths = {name: SCHEMAS[name].path for name in VIEWS}
+    about = {**_about(run), "mode": run.mode.value, "verdict": str(run.verdict or "")}
+    files = {name: folder / moved.get(path, path) for name, path in paths.items()}
+    return NightFolder({**about, "is_newest": is_newest}, folder, files)
+
+
+def _about(run: Run) -> dict[str, str]:
+    return {
+        "run_id": run.run_id,
+        "merchant_id": run.merchant_id,
+        "account_id": run.account_id,
+        "business_date": run.business_date,
+    }
+
+
+def _decisions(run: Run, *, environment: Environment) -> Iterator[dict[str, Any]]:
+    """What people decided that a night shows, each as its kind and the whole of it as JSON."""
+    content = storage_of(run, environment=environment).read(f"{folder_of(run)}/{PROOF}/{DECISIONS}")
+    for line in content.decode().splitlines():
+        kind = str(json.loads(line)["decision"])
+        yield {**_about(run), "decision": kind, "what": line}
