@@ -149,6 +149,9 @@ def instructed(merchant: Merchant) -> None:
     header, row = named.read_text().splitlines()
     named.write_text(f"{header},{FOREIGN_CARD}\n{row},x\n")
     merchant.drop("orders-1.csv", *orders, *bad)
+    # Files whose first line would be their header hold a payee there.
+    for name in ("orders-2.csv", "instructions-2.csv"):
+        (merchant.inbox / name).write_text(f"{','.join(PAYEE.values())}\n" * 2)
 
 
 def write_file(path: Path, rows: Sequence[dict[str, str]]) -> None:
@@ -243,6 +246,8 @@ def test_nothing_private_rests_anywhere_after_a_night_in_prefect(
     looked_at = [("spoken", f"{spoken}{out}{err}".encode())]
     looked_at += places(merchant.folder, server.home)
     assert any(sentences[0].encode() in text for _, text in places(server.home))
+    assert "orders-2.csv" in spoken
+    assert "instructions-2.csv" in spoken
     assert any(b"492978" in text for _, text in places(merchant.folder))
     secrets = (CARD, GROUPED_CARD, IBAN, MISPLACED_IBAN, DOCUMENT, BIRTH_DATE, NAME, SIGN_KEY)
     secrets = (*secrets, merchant.variables["RECON_SEAL_KEY"], DASHED_CARD, FOREIGN_CARD)
