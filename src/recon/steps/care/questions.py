@@ -26,10 +26,10 @@ def answer(statement: str, *, environment: Environment) -> Answered:
     """
     with environment.store.reading() as connection:
         replaced = {each.run_id: each.replaced for each in runs.finished(connection)}
-        found = [runs.get(connection, run_id) for run_id in replaced]
+        finished = [runs.get(connection, run_id) for run_id in replaced]
         whole = [
             run
-            for run in found
+            for run in finished
             if {link.step for link in links(connection, run.run_id)} >= {*STEPS}
         ]
     with ExitStack() as held:

@@ -80,8 +80,8 @@ def _bound(run: Run, *, storage: Storage, environment: Environment) -> dict[str,
     """The newest of each step that the history binds."""
     with environment.store.reading() as connection:
         bound = {link.step: link.folder for link in links(connection, run.run_id)}
-    found = {step: sealed_step(storage, folder=folder) for step, folder in bound.items()}
-    return {step: sealed for step, sealed in found.items() if sealed is not None}
+    steps = {step: sealed_step(storage, folder=folder) for step, folder in bound.items()}
+    return {step: sealed for step, sealed in steps.items() if sealed is not None}
 
 
 def _moved(steps: Mapping[str, Sealed]) -> dict[str, str]:
