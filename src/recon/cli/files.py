@@ -4,12 +4,15 @@ import os
 import re
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from recon.cli.choices import date_of
 from recon.cli.speaking import complain, say
+
+if TYPE_CHECKING:
+    from recon.matching.breaks.result import Reconciliation
 
 Paths = list[Path]
 NIGHT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}|[0-9]{8}-[0-9a-f]{8}")
@@ -60,14 +63,19 @@ def reconcile(
         out=out,
     )
     result = reconcile_files(request, clock=_now, write_workbook=write, sheet_totals=totals)
+    say(_in_words(result))
+    say(f"Result: {out}")
+    raise typer.Exit(result.verdict.exit_code)
+
+
+def _in_words(result: "Reconciliation") -> str:
+    """The verdict and what the rows came to."""
     failed = sum(not total.passed for total in result.control_totals)
-    say(
+    return (
         f"{result.verdict}: {len(result.matches)} matched, {len(result.breaks)} breaks, "
         f"{len(result.pending)} pending, {len(result.unverified)} unverified; "
         f"{failed} control totals failed"
     )
-    say(f"Result: {out}")
-    raise typer.Exit(result.verdict.exit_code)
 
 
 def _now() -> datetime:

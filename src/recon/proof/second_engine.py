@@ -89,7 +89,7 @@ def sql_totals(folder: Path, *, moved: Mapping[str, str] | None = None) -> tuple
 
 @contextmanager
 def reading(
-    *folders: Path, seconds_max: float = SECONDS_MAX
+    *folders: Path, seconds_max: int = SECONDS_MAX
 ) -> Iterator["duckdb.DuckDBPyConnection"]:
     """DuckDB that reads these folders and nothing else: no network, no extension, no setting.
 
@@ -101,16 +101,18 @@ def reading(
     import duckdb
 
     with tempfile.TemporaryDirectory(prefix="recon-sql-") as spill:
-        bounds: dict[str, str | bool | int | float | list[str]] = {
-            "threads": THREADS,
-            "memory_limit": f"{MEMORY_MB}MB",
-            "temp_directory": spill,
-            "max_temp_directory_size": f"{SPILL_GB}GB",
-            "autoinstall_known_extensions": False,
-            "autoload_known_extensions": False,
-            "preserve_insertion_order": False,
-        }
-        connection = duckdb.connect(":memory:", config=bounds)
+        connection = duckdb.connect(
+            ":memory:",
+            config={
+                "threads": THREADS,
+                "memory_limit": f"{MEMORY_MB}MB",
+                "temp_directory": spill,
+                "max_temp_directory_size": f"{SPILL_GB}GB",
+                "autoinstall_known_extensions": False,
+                "autoload_known_extensions": False,
+                "preserve_insertion_order": False,
+            },
+        )
         timer = Timer(seconds_max, connection.interrupt)
         timer.daemon = True
         try:

@@ -74,7 +74,7 @@ def receipts_of(
         batches: every batch id of ours.
         rules: who is known as the other side at which bank.
     """
-    ours = _Names({one.casefold() for one in batches})
+    ours = _Names({batch.casefold() for batch in batches})
     words = {
         name: [_folded(word) for word in bank.counterparty] for name, bank in rules.bank.items()
     }
@@ -82,8 +82,8 @@ def receipts_of(
     entries = source.entries
     rows = entries[entries["statement"].isin(chosen) & entries["status"].eq(BOOKED)]
     lists = _lists_of(source, judged=judged)
-    found: list[Receipt] = []
-    seen: set[tuple[str, str]] = set()
+    receipts: list[Receipt] = []
+    reported: set[tuple[str, str]] = set()
     for cells in _leaves(rows, lists=lists):
         statement = source.statements[cells["statement"]]
         bank = judged.banks[cells["statement"]]
@@ -94,28 +94,38 @@ def receipts_of(
         names = ours.named_in(cells, known=known)
         if not known and not names:
             continue
-        part = f"/{cells['part']}" if cells["part"] else ""
-        one = Receipt(
+        entry_no = _entry_no(cells)
+        # Reports of one day repeat what an earlier one had; a statement has each entry once.
+        if provisional and (bank, entry_no) in reported:
+            continue
+        reported |= {(bank, entry_no)} if provisional else set()
+        receipt = Receipt(
             bank=bank,
             iban=statement.iban,
             statement_no=statement.statement_no,
             year=statement.from_date[:4],
-            entry_no=f"{cells['entry_no']}{part}",
-            booked_on=cells["booked_on"],
-            value_on=cells["value_on"],
-            currency=cells["currency"],
-            amount=int(cells["amount"]),
-            charges=int(cells["charges"]),
-            instructed=_instructed(cells),
+            entry_no=entry_no,
             names=names,
             from_gateway=known,
             provisional=provisional,
+            **_facts_of(cells),
         )
-        # Reports of one day repeat what an earlier one had; a statement has each entry once.
-        if not provisional or (bank, one.entry_no) not in seen:
-            found.append(one)
-        seen |= {(bank, one.entry_no)} if provisional else set()
-    return tuple(sorted(found, key=lambda one: (one.place, one.amount)))
+        receipts.append(receipt)
+    return tuple(sorted(receipts, key=lambda receipt: (receipt.place, receipt.amount)))
+
+
+def _facts_of(cells: Mapping[Any, Any]) -> dict[str, Any]:
+    """What the entry says by itself, by the names of a receipt."""
+    return {
+        **{name: cells[name] for name in ("booked_on", "value_on", "currency")},
+        **{name: int(cells[name]) for name in ("amount", "charges")},
+        "instructed": _instructed(cells),
+    }
+
+
+def _entry_no(cells: Mapping[Any, Any]) -> str:
+    """The entry's number, with that of its part where it has several."""
+    return f"{cells['entry_no']}/{cells['part']}" if cells["part"] else str(cells["entry_no"])
 
 
 def _lists_of(

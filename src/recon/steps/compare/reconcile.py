@@ -52,12 +52,7 @@ def reconcile(run_id: str, *, environment: Environment) -> StepSummary:
         )
         proven = with_totals(proven, totals=carried)
     moved = moved_since_signed(
-        run,
-        result=proven,
-        sources=sources,
-        rules=rules,
-        previous=previous,
-        environment=environment,
+        run, result=proven, sources=sources, previous=previous, environment=environment
     )
     result = with_known_rules(with_missing_sources(proven, sources=sources), moved=moved)
     digests = input_digests(sources, previous=previous)

@@ -64,11 +64,11 @@ def moved_since_signed(
     *,
     result: Reconciliation,
     sources: Sources,
-    rules: Rules,
     previous: Previous | None,
     environment: Environment,
 ) -> tuple[str, ...]:
     """Sentences for page one when the rules are not those of the last signed night; else none."""
+    rules = environment.settings.rules
     with environment.store.reading() as connection:
         signed = sign_off_rows.last_signed(connection, run)
         inputs = None if signed is None else input_rows.load(connection, signed.run_id)

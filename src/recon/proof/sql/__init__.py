@@ -1,0 +1,1 @@
+"""Each control total as one SELECT over the files of a night's folder."""
