@@ -265,12 +265,12 @@ class Shop:
                     held, person=person, reason="told twice, wanted once", environment=environment
                 )
 
-    def _say(self, wanted: str, *, said: str) -> None:
+    def _say(self, wanted: str, *, word: str) -> None:
         with environment_of(self.variables, clock=self.tick) as environment:
             for short in PEOPLE:
                 verdicts.resolve(
                     wanted,
-                    verdict=said,
+                    verdict=word,
                     evidence="looked it up in the portal",
                     person=identify(short, code=None, environment=environment),
                     environment=environment,

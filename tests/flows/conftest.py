@@ -212,7 +212,8 @@ def night(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> PlayedNight:
     put("recon.steps.ground.stages", measured=lambda _name, do, **_: do())
     put("recon.steps.night.query", query=query)
     put("recon.steps.night.report", report=report, Workbooks=dict)
-    for room, name in (("files", "ingest"), ("money", "settle"), ("compare", "reconcile")):
+    put("recon.steps.night.sealed_settle", settle=simple("settle"))
+    for room, name in (("files", "ingest"), ("compare", "reconcile")):
         put(f"recon.steps.{room}.{name}", **{name: simple(name)})
     put("recon.steps.night.night_index", index_after=played.index_after)
     put("reports.reading.index_workbook", write_index="index writer")

@@ -9,7 +9,7 @@ from flows import local
 from flows.again import reconcile, report
 from flows.housekeeping import housekeeping
 from flows.prefect_server import PrefectServer
-from tests.recon.conftest import migrated, sqlite_url  # noqa: F401 - fixtures
+from tests.conftest import migrated, sqlite_url  # noqa: F401 - fixtures
 from tests.recon.steps.conftest import database_url, merchant, profile  # noqa: F401 - fixtures
 
 pytestmark = pytest.mark.flow

@@ -105,8 +105,9 @@ def _do(bounds: Bounds, task: bytes, *, rows: int, facts: int) -> NoReturn:
             code = _answer(pickle.loads(task), rows=row_file, facts=fact_file)  # noqa: S301 - as above
     except MemoryError:
         code = OUT_OF_MEMORY
-    except BaseException:  # noqa: BLE001 - there is nobody above
-        code = GAVE_UP
+    except BaseException as error:  # noqa: BLE001 - there is nobody above
+        # The system says it in its own way where Python had not to ask for memory itself.
+        code = OUT_OF_MEMORY if _number_of(error) == errno.ENOMEM else GAVE_UP
     os._exit(code)
 
 
@@ -121,6 +122,8 @@ def _answer(task: Task, *, rows: IO[bytes], facts: IO[bytes]) -> int:
         number = _number_of(error)
         if number in FULL:
             return NO_ROOM
+        if number == errno.ENOMEM:
+            return OUT_OF_MEMORY
         if isinstance(error, ReconError) and number != errno.EFBIG:
             parcel.write_refusal(error, into=facts)
             return 0

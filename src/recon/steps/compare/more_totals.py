@@ -7,6 +7,7 @@ forward is what the night before stored, is asked here, of the file's own sums a
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from recon.matching.breaks.movements import COMES_IN
 from recon.matching.breaks.result import Reconciliation
@@ -14,7 +15,9 @@ from recon.matching.frames.sources import Sources
 from recon.matching.frames.total_rows import paired
 from recon.model.words import ControlTotal, Verdict
 from recon.proof.books_bridge import books_of, books_totals
-from recon.store import Connection
+
+if TYPE_CHECKING:
+    from recon.store import Connection
 
 CARRIED = "breaks open on the night before, as stored = carried forward"
 
@@ -36,7 +39,7 @@ def with_books(
 
 
 def carried_forward(
-    connection: Connection, result: Reconciliation, *, before: str, account: tuple[str, str]
+    connection: "Connection", result: Reconciliation, *, before: str, account: tuple[str, str]
 ) -> Iterator[ControlTotal]:
     """T7: what the night before stored as open is what this one carries forward.
 

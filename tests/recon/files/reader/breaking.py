@@ -78,6 +78,11 @@ def full_disk(rows: IO[bytes], *, path: Path) -> int:  # noqa: ARG001 - a task
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
+def no_room_in_memory(rows: IO[bytes], *, path: Path) -> int:  # noqa: ARG001 - a task
+    """The system's own word for it, as a mapping of a file says it."""
+    raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))
+
+
 def everything_written(rows: IO[bytes], *, path: Path) -> int:  # noqa: ARG001 - a task
     """More rows than a file of this size can have."""
     while True:

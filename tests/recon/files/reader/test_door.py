@@ -58,6 +58,7 @@ BREAKS = {
     breaking.panics: r"broke its reader \(PanicException at .*breaking.py:[0-9]+\)",
     breaking.unexpected: r"broke its reader \(KeyError at .*breaking.py:[0-9]+\)",
     breaking.no_memory: "needs more than 432 MiB of memory to be read; split it",
+    breaking.no_room_in_memory: "needs more than 432 MiB of memory to be read; split it",
     breaking.no_memory_below: "needs more than 432 MiB of memory to be read; split it",
     breaking.segfault: r"broke its reader \(signal 11\)",
     breaking.killed: "ended its reader, perhaps for want of memory",

@@ -194,7 +194,9 @@ def test_workers_store_what_one_process_would(
         ]
 
     columns = ("order_no", "transaction_id", "amount", "payment_status")
-    rows = {tuple(row[name] for name in columns) for one in asked for row in one.found.observations}
+    rows = {
+        tuple(row[name] for name in columns) for each in asked for row in each.answers.observations
+    }
     assert len(asked) == 4
     assert rows == {row for row in here if row[0] in keys}
     assert len(rows) == 18
@@ -291,7 +293,7 @@ def test_two_workers_are_no_quicker_than_the_pace_from_their_first_call_on(
             played = replace(environment, workers=elsewhere)
             asked = [*asked_in_shards(keys, account=ACCOUNT, environment=played)]
 
-    assert [len(one.found.answers) for one in asked] == [1] * 6
+    assert [len(each.answers.answers) for each in asked] == [1] * 6
     assert len(watch.began) == 6
     assert watch.began[-1] - watch.began[0] >= 5 / 2 - ARRIVAL_SECONDS
     assert all(
@@ -333,7 +335,7 @@ def test_a_retry_after_that_one_worker_is_given_holds_all_of_them(
             asked = [*asked_in_shards(keys, account=ACCOUNT, environment=played)]
 
     after = [at - watch.refused_at for at in watch.began if at > watch.refused_at + IN_FLIGHT_MAX]
-    answers = [answer.value for one in asked for answer, _ in one.found.answers.values()]
+    answers = [answer.value for each in asked for answer, _ in each.answers.answers.values()]
     assert answers == ["found"] * 16
     assert len(watch.began) == 17
     assert min(after) >= watch.wait_seconds - IN_FLIGHT_MAX

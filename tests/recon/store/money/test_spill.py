@@ -30,7 +30,7 @@ def test_what_was_kept_comes_back_the_same(tmp_path: Path) -> None:
     kept = Spill([tmp_path / "spill"])
     path = kept.keep(ANSWER)
 
-    assert list(kept.found()) == [(path, ANSWER)]
+    assert list(kept.kept_files()) == [(path, ANSWER)]
     assert path.stat().st_mode & 0o777 == 0o600
 
 
@@ -44,7 +44,7 @@ def test_the_room_is_taken_before_and_used_then(tmp_path: Path) -> None:
 
     assert taken >= SPILL_BYTES_MAX
     assert not room.exists()
-    assert len(next(kept.found())[1].reply) == 2_000_000
+    assert len(next(kept.kept_files())[1].reply) == 2_000_000
 
 
 def test_no_room_is_said_before_anything_is_sent(
@@ -88,7 +88,7 @@ def test_a_changed_file_is_refused_whole(tmp_path: Path, change: str) -> None:
     path.write_text(text.get(change, json.dumps(told)))
 
     with pytest.raises(SpillError, match="not what was written"):
-        list(kept.found())
+        list(kept.kept_files())
 
 
 def test_a_link_is_not_followed(tmp_path: Path) -> None:
@@ -122,4 +122,4 @@ def test_two_accounts_in_one_folder_have_a_room_each(tmp_path: Path) -> None:
     rooms = [path for path in tmp_path.iterdir() if path.name.startswith(RESERVE)]
 
     assert [path.stat().st_size for path in rooms] == [SPILL_BYTES_MAX]
-    assert [path for path, _ in other.found()] == [kept]
+    assert [path for path, _ in other.kept_files()] == [kept]
