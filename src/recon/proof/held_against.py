@@ -17,11 +17,6 @@ NOT_SAID_IN_SQL = {
     "T17": "as T15",
 }
 """Total -> why no statement of SQL over the folder can say it."""
-OF_GROUPS = frozenset({"T18", "T19"})
-"""Totals that only a night with fees, reserves and pay-outs in groups of their own has."""
-CHANGED_BY_GROUPS = frozenset({"T3", "T4", "T5B", "T5C", "T6", "T10", "T11", SECOND_ENGINE})
-"""Totals that count such groups, which the statements do not know yet; those of the orders alone
-are said nevertheless."""
 SHOWN_MAX = 50
 """Figures that differ which are named one by one."""
 
@@ -38,10 +33,12 @@ def second_proof(
         by_sql: as SQL gives them; those of T14 are its own and must agree by themselves.
         account: merchant and account of the night.
     """
-    stated = [total for total in totals if total.id not in {SECOND_ENGINE, *NOT_SAID_IN_SQL}]
-    groups = any(total.id in OF_GROUPS for total in stated)
-    wanted = {key_of(total): total for total in stated if is_said(total, has_groups=groups)}
-    given = {key_of(total): total for total in by_sql if is_said(total, has_groups=groups)}
+    wanted = {
+        key_of(total): total
+        for total in totals
+        if total.id not in {SECOND_ENGINE, *NOT_SAID_IN_SQL}
+    }
+    given = {key_of(total): total for total in by_sql}
     every = sorted({*wanted, *given})
     unlike = [key for key in every if not _agrees(key, wanted=wanted, given=given)]
     figures = ControlTotal(
@@ -49,16 +46,6 @@ def second_proof(
     )
     named = [total for key in unlike for total in _named(key, wanted=wanted, given=given)]
     return (figures, *named[:SHOWN_MAX])
-
-
-def is_said(total: ControlTotal, *, has_groups: bool) -> bool:
-    """Whether the statements of SQL speak of a total; of a night with groups not of all."""
-    if not has_groups:
-        return True
-    if total.name.startswith("ledger"):
-        return False
-    known = total.id not in CHANGED_BY_GROUPS | OF_GROUPS
-    return known or (total.id in {"T4", "T6"} and total.name.startswith("orders:"))
 
 
 def not_run(why: str, *, account: tuple[str, str]) -> ControlTotal:

@@ -47,19 +47,6 @@ def test_what_no_sql_can_say_is_not_held_against_it() -> None:
     assert (figures.left, figures.passed) == (0, True)
 
 
-def test_a_night_with_groups_is_held_to_what_sql_knows() -> None:
-    """With fees and pay-outs in groups only totals that count no group are held against SQL."""
-    group = replace(TIES, id="T19", name="fees: settled - booked = effects")
-    orders = replace(TIES, name="orders: in scope = matched + pending + broken + unverified")
-    books = replace(TIES, name="ledger: in scope = matched + pending + broken + unverified")
-    figures, *named = second_proof([group, orders, books], by_sql=[], account=PLACE)
-    assert figures.left == 1
-    assert {one.name.partition(": left")[0] for one in named} == {
-        orders.name,
-        f"{orders.name}: right = right by SQL",
-    }
-
-
 def test_many_differences_are_counted_and_the_first_are_named() -> None:
     """A page has an end: the count tells of all of them."""
     several = [replace(TIES, name=f"{number:03d}") for number in range(SHOWN_MAX)]
