@@ -26,7 +26,7 @@ from recon.config.rules import Rules
 from recon.matching.engine import digest_alone
 from recon.matching.frames.sources import Sources
 from recon.model.money import format_minor_units, parse_minor_units
-from recon.model.words import Mode, NightRequest
+from recon.model.nights import Mode, NightRequest
 from recon.proof.engine import reconcile
 from recon.sandbox.planted import RULES, planted
 from recon.sandbox.planted.files import AS_OF

@@ -24,7 +24,8 @@ from typing import Any
 from recon.config.settings import load_tables
 from recon.gateway.money import GatewayOfMoney
 from recon.model.money import parse_minor_units
-from recon.model.words import GatewayState, InstructionKind, InstructionState, Mode, NightRequest
+from recon.model.nights import Mode, NightRequest
+from recon.model.words import GatewayState, InstructionKind, InstructionState
 from recon.settlement.eligibility import Cleared, Payment
 from recon.settlement.instruction import ROWS_PER_BATCH_MAX, Instruction
 from recon.settlement.planning import RULE_APPROVER, Plan

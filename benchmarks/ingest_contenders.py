@@ -144,7 +144,8 @@ def recon_store(folder: Path) -> Run:
     """recon: versions, repeats and successors kept, through SQLAlchemy."""
     from datetime import UTC, datetime
 
-    from recon.model.words import Mode, NightRequest, SourceFile, SourceKind
+    from recon.model.nights import Mode, NightRequest
+    from recon.model.words import SourceFile, SourceKind
     from recon.store.database.engine import open_store
     from recon.store.nights import order_rows, runs
 
@@ -183,7 +184,7 @@ def recon_ingest(folder: Path) -> Run:
     from recon.config.rules import Rules
     from recon.files.kinds.archive import keep_read
     from recon.files.kinds.spooled_file import spooled_file
-    from recon.model.words import Mode, NightRequest
+    from recon.model.nights import Mode, NightRequest
     from recon.store.database.engine import open_store
     from recon.store.nights import order_rows, runs
 

@@ -13,7 +13,7 @@ from flows.night_date import business_date_of_run, run_name
 from flows.nightly import TASKS, GatewayId, ended, index, walk
 from flows.outcome import ANOTHER_RESULT, THE_SAME_RESULT, WRITTEN_AGAIN, state_of_held
 from recon.model.errors import NightHeldError, UsageError
-from recon.model.words import Mode, NightRequest
+from recon.model.nights import Mode, NightRequest
 from tasks.running import opened_environment, say, sentences_only
 
 

@@ -22,7 +22,7 @@ from prefect.events import emit_event
 from prefect.exceptions import PrefectHTTPStatusError
 
 from flows.automations import WAITING
-from recon.model.words import NightRequest, StepSummary
+from recon.model.nights import NightRequest, StepSummary
 from tasks.running import say
 
 ROWS_SHOWN_MAX = 100

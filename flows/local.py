@@ -14,7 +14,8 @@ from typing import Any
 
 from flows.prefect_server import PrefectServer, prefect_server, prefect_variables, without_prefect
 from recon.model.errors import Defect, NightHeldError
-from recon.model.words import End, NightRequest
+from recon.model.nights import NightRequest
+from recon.model.words import End
 
 Progress = Callable[[str], None]
 """Takes one sentence after each step of the night."""

@@ -17,7 +17,7 @@ from prefect.context import FlowRunContext
 from recon.config.settings import load_rules
 from recon.model.business_date import BusinessCalendar
 from recon.model.errors import ConfigurationError
-from recon.model.words import Part
+from recon.model.nights import Part
 
 
 def run_name() -> str:

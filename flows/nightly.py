@@ -24,7 +24,7 @@ from flows.outcome import end_of, state_of, state_of_held
 from flows.scheduled import refuse_forgotten
 from flows.totals_table import rows_of_totals, totals_of
 from recon.model.errors import NightHeldError
-from recon.model.words import Mode, NightRequest, StepSummary
+from recon.model.nights import Mode, NightRequest, StepSummary
 from tasks.ingest import ingest
 from tasks.query import query
 from tasks.reconcile import reconcile

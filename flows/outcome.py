@@ -13,7 +13,8 @@ from prefect.client.schemas.objects import State
 from prefect.states import Cancelled, Completed, Failed
 
 from recon.model.errors import Defect, NightHeldError
-from recon.model.words import End, Part, StepSummary
+from recon.model.nights import Part, StepSummary
+from recon.model.words import End
 
 NAMES_OF_PARTS = (
     *("FILES TAKEN IN", "FILES WITH REJECTS", "ASKED", "SOME NOT ANSWERED"),

@@ -16,7 +16,7 @@ from flows.night_date import business_date_of_run, run_name
 from flows.nightly import GatewayId, walk
 from flows.outcome import state_of_held, state_of_part
 from recon.model.errors import NightHeldError
-from recon.model.words import Mode, NightRequest, Part, StepSummary
+from recon.model.nights import Mode, NightRequest, Part, StepSummary
 from tasks.running import opened_environment, sentences_only
 
 

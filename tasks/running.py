@@ -22,7 +22,7 @@ from prefect.logging.loggers import PrefectLogAdapter
 
 from recon.config.cluster import Workers
 from recon.model.errors import Defect, ReconError, StoreLockedError
-from recon.model.words import StepSummary
+from recon.model.nights import StepSummary
 from recon.privacy.shown_text import for_people
 
 if TYPE_CHECKING:

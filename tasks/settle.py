@@ -3,7 +3,7 @@
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 
-from recon.model.words import StepSummary
+from recon.model.nights import StepSummary
 from tasks.running import run_step
 
 

@@ -18,7 +18,7 @@ from recon.config.retention import Backups, Retention
 from recon.config.rules import Rules, SeverityRules, Tolerance
 from recon.config.settings import AccountSettings, GatewaySettings, LedgerSource
 from recon.config.settlement_folder import SettlementFolder
-from recon.model import errors
+from recon.model import errors, nights
 from recon.model import words as model
 
 ROOT = Path(__file__).parents[2]
@@ -58,7 +58,7 @@ GLOSSARY_ENUMS: tuple[type[StrEnum], ...] = (
     model.Verdict,
     model.End,
     model.Severity,
-    model.Mode,
+    nights.Mode,
 )
 GLOSSARY_TERMS = [
     "order",

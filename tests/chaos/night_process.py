@@ -28,7 +28,7 @@ from recon.cli.endings import ending_of
 from recon.cli.workbooks import workbooks
 from recon.model.errors import UsageError
 from recon.model.figures import NightFigures
-from recon.model.words import Mode, NightRequest
+from recon.model.nights import Mode, NightRequest
 from recon.steps.ground.environment import Environment, environment_of
 from recon.steps.ground.predecessor import said_of_predecessor
 from recon.steps.night import whole_night as night

@@ -17,7 +17,8 @@ import pytest
 from flows.deployments import pool_text
 from flows.prefect_server import PrefectServer, prefect_server, prefect_variables
 from recon.model.errors import ReconError
-from recon.model.words import ControlTotal, NightRequest, Part, StepSummary
+from recon.model.nights import NightRequest, Part, StepSummary
+from recon.model.words import ControlTotal
 
 collect_ignore = [] if os.environ.get("PREFECT_ON") else ["test_prefect_on_postgresql.py"]
 """It needs Debian's PostgreSQL and a server of its own: `make prefect-postgresql` only."""
@@ -25,6 +26,11 @@ collect_ignore = [] if os.environ.get("PREFECT_ON") else ["test_prefect_on_postg
 ROOT = Path(__file__).parents[2]
 RUN_ID = "run-1"
 STEPS = ("ingest", "query", "settle", "query again", "reconcile", "report")
+SIMPLE_STEPS = {
+    "files.ingest": "ingest",
+    "night.sealed_settle": "settle",
+    "compare.reconcile": "reconcile",
+}
 
 
 @pytest.hookimpl(tryfirst=True)  # xdist reads the groups in a hook of the same name
@@ -212,9 +218,8 @@ def night(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> PlayedNight:
     put("recon.steps.ground.stages", measured=lambda _name, do, **_: do())
     put("recon.steps.night.query", query=query)
     put("recon.steps.night.report", report=report, Workbooks=dict)
-    put("recon.steps.night.sealed_settle", settle=simple("settle"))
-    for room, name in (("files", "ingest"), ("compare", "reconcile")):
-        put(f"recon.steps.{room}.{name}", **{name: simple(name)})
+    for module, name in SIMPLE_STEPS.items():
+        put(f"recon.steps.{module}", **{name: simple(name)})
     put("recon.steps.night.night_index", index_after=played.index_after)
     put("reports.reading.index_workbook", write_index="index writer")
     put("reports.workbook", write_workbook="writer")

@@ -9,7 +9,8 @@ import pytest
 from flows.artifacts import Artifacts, artifact_key
 from flows.local import run_nightly
 from flows.prefect_server import PrefectServer
-from recon.model.words import ControlTotal, End, Mode, NightRequest, StepSummary
+from recon.model.nights import Mode, NightRequest, StepSummary
+from recon.model.words import ControlTotal, End
 
 REQUEST = NightRequest("100042", "100042001", "2026-11-20", Mode.LIVE)
 

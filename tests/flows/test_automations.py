@@ -13,7 +13,7 @@ from flows import automations
 from flows.local import run_nightly
 from flows.prefect_server import PrefectServer
 from recon.model.errors import UsageError
-from recon.model.words import Mode, NightRequest
+from recon.model.nights import Mode, NightRequest
 
 pytestmark = pytest.mark.flow
 

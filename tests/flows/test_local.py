@@ -11,7 +11,8 @@ import pytest
 from flows.local import run_nightly
 from flows.prefect_server import PrefectServer
 from recon.model.errors import Defect, GateClosedError, NightHeldError
-from recon.model.words import End, Mode, NightRequest
+from recon.model.nights import Mode, NightRequest
+from recon.model.words import End
 
 pytestmark = pytest.mark.flow
 

@@ -10,7 +10,7 @@ import pytest
 from flows.artifacts import Artifacts
 from flows.night_workers import night_workers
 from flows.nightly import walk
-from recon.model.words import Mode, NightRequest, Part, StepSummary
+from recon.model.nights import Mode, NightRequest, Part, StepSummary
 from recon.steps.night.finish import STEPS as FINISH_STEPS
 from recon.steps.night.part import STEPS as PART_STEPS
 from tasks.running import opened_environment

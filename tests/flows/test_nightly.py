@@ -5,7 +5,7 @@ import inspect
 import pytest
 
 from flows.nightly import TASKS, nightly
-from recon.model.words import Mode
+from recon.model.nights import Mode
 from recon.steps.night.whole_night import STEP_NAMES
 from tasks.query import query
 from tasks.report import report

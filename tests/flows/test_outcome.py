@@ -4,7 +4,8 @@ import pytest
 
 from flows.outcome import MEANS, end_of, state_of, state_of_held, state_of_part
 from recon.model.errors import Defect, NightHeldError
-from recon.model.words import ALARMS, End, Part, StepSummary
+from recon.model.nights import Part, StepSummary
+from recon.model.words import ALARMS, End
 
 REPORT = StepSummary("report", "The workbook has 3 breaks.", {"verdict": "BREAKS OPEN"})
 

@@ -9,7 +9,7 @@ from flows import local
 from flows.parts import ingest, payouts, query, settle
 from flows.prefect_server import PrefectServer
 from recon.model.errors import NightHeldError
-from recon.model.words import Mode, Part
+from recon.model.nights import Mode, Part
 
 PLACE = ("100042", "100042001")
 DAY = date(2026, 11, 20)

@@ -13,7 +13,8 @@ import pytest
 
 from flows.local import run_nightly
 from flows.prefect_server import free_port, prefect_server
-from recon.model.words import End, Mode, NightRequest
+from recon.model.nights import Mode, NightRequest
+from recon.model.words import End
 
 REQUEST = NightRequest("100042", "100042001", "2026-11-20", Mode.LIVE)
 PROGRAMS = Path("/usr/lib/postgresql")

@@ -10,7 +10,7 @@ from flows import local
 from flows.prefect_server import PrefectServer
 from flows.resolve import DOUBTS_SHOWN_MAX, Word, markdown_of, resolve
 from recon.model.figures import Attention
-from recon.model.words import Mode
+from recon.model.nights import Mode
 from recon.steps.people.verdicts import STATES
 from recon.store.nights.runs import Run
 

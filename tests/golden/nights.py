@@ -22,7 +22,7 @@ from recon import cli
 from recon.cli.demo_folder import Memory, folder_at
 from recon.cli.demo_work import ACCOUNT, Ready, prepared
 from recon.cli.workbooks import workbooks
-from recon.model.words import Mode, NightRequest, StepSummary
+from recon.model.nights import Mode, NightRequest, StepSummary
 from recon.sandbox import DEMO_BUSINESS_DATE
 from recon.steps.ground.environment import Environment, environment_of
 from recon.steps.night import whole_night as night

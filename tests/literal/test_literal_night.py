@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from recon.cli.workbooks import workbooks
-from recon.model.words import Mode, NightRequest, StepSummary, Verdict
+from recon.model.nights import Mode, NightRequest, StepSummary
+from recon.model.words import Verdict
 from recon.steps.ground.environment import environment_of
 from recon.steps.night import whole_night as night
 from tests.literal.gateway import ACCOUNT, KEY, MERCHANT, STATUS, Gateway, Payment, literal_gateway

@@ -39,8 +39,9 @@ from recon.config.settings import (
 from recon.desk.held_keys import SANDBOX_KEYS
 from recon.gateway.money import GatewayOfMoney
 from recon.model.errors import ReconError, StoreError
+from recon.model.nights import Mode, NightRequest
 from recon.model.uptime import Uptime
-from recon.model.words import InstructionKind, InstructionState, Mode, NightRequest
+from recon.model.words import InstructionKind, InstructionState
 from recon.steps.files import ingest as ingest_step
 from recon.steps.ground.environment import Environment, id_source, outside_heads
 from recon.steps.money import settle as settle_step

@@ -12,7 +12,8 @@ from protocol_world import World
 
 from recon.config.limits import Limits
 from recon.model.errors import ReconError
-from recon.model.words import InstructionKind, Mode
+from recon.model.nights import Mode
+from recon.model.words import InstructionKind
 from recon.steps.money import settle
 from recon.store.money import bound_rows
 

@@ -17,7 +17,8 @@ from recon.cli.demo_settings import (
     variables_of,
 )
 from recon.cli.speaking import Tell
-from recon.model.words import End, Mode, NightRequest
+from recon.model.nights import Mode, NightRequest
+from recon.model.words import End
 from recon.sandbox.sample_night import Account, sample_night
 from recon.sandbox.sample_night.files import (
     write_inbox,

@@ -12,7 +12,7 @@ from recon.cli.speaking import complain, say, telling
 
 if TYPE_CHECKING:
     from recon.model.figures import Attention
-    from recon.model.words import StepSummary
+    from recon.model.nights import StepSummary
 
 Opening = Annotated[bool, typer.Option("--opening", help="The first night of the account.")]
 Skip = Annotated[

@@ -9,10 +9,10 @@ import typer
 from recon.cli.choices import Account, BusinessDate, Merchant, date_of
 from recon.cli.night import end_with
 from recon.cli.speaking import complain, say, tell_plainly, telling
-from recon.model.words import Mode, NightRequest, Part
+from recon.model.nights import Mode, NightRequest, Part
 
 if TYPE_CHECKING:
-    from recon.model.words import StepSummary
+    from recon.model.nights import StepSummary
 
 CHANGES_SHOWN_MAX = 100
 """Lines of changed answers; more have one cause."""

@@ -13,7 +13,7 @@ from pathlib import Path
 
 OWNER_ONLY = 0o600
 WITH_GROUP = 0o660
-BACKLOG = 64
+BACKLOG = 512
 PATH_BYTES_MAX = 100
 """What every system takes; Linux takes 107."""
 _ALL = 0o777

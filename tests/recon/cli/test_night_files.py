@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from recon.cli import main
-from recon.model.words import Mode, NightRequest
+from recon.model.nights import Mode, NightRequest
 from recon.steps.files.ingest import ingest
 from recon.steps.ground.environment import environment_of, system_clock
 from recon.store.nights import runs

@@ -86,8 +86,8 @@ def test_a_file_is_not_replaced_by_a_socket(tmp_path: Path) -> None:
 def connected(stack: ExitStack, path: Path, *, words: bytes = b"") -> socket.socket:
     """An open connection that has said this much."""
     made = stack.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))
+    made.connect(str(path))  # waits its turn, as one with a time limit does not
     made.settimeout(30)
-    made.connect(str(path))
     made.sendall(words)
     return made
 

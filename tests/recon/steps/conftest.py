@@ -24,7 +24,8 @@ from sqlalchemy import Executable, create_engine, make_url, text
 from recon.config.settings import load_tables
 from recon.matching.breaks.result import MATCH_COLUMNS
 from recon.model.figures import NightFigures
-from recon.model.words import Mode, NightRequest, StepSummary, Verdict
+from recon.model.nights import Mode, NightRequest, StepSummary
+from recon.model.words import Verdict
 from recon.sandbox import RunningSandbox, SandboxOptions, serving
 from recon.sandbox.ground.options import Profile
 from recon.steps.ground.environment import Environment, environment_of

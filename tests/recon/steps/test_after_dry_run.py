@@ -1,6 +1,6 @@
 from typing import Any
 
-from recon.model.words import Mode
+from recon.model.nights import Mode
 
 
 def test_a_live_night_sends_all_that_a_dry_run_planned_from_several_files(merchant: Any) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from sqlalchemy import func, select
 
-from recon.model.words import Mode, NightRequest
+from recon.model.nights import Mode, NightRequest
 from recon.steps.files.ingest import ingest
 from recon.store.nights import order_rows, runs
 from recon.store.schema import order_row

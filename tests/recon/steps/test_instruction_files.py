@@ -12,7 +12,8 @@ import pytest
 from cryptography.fernet import Fernet
 from pydantic import SecretStr
 
-from recon.model.words import InstructionState, Part
+from recon.model.nights import Part
+from recon.model.words import InstructionState
 from recon.settlement.planning import RULE_APPROVER
 from recon.steps.ground.identity import identify
 from recon.steps.money.approve import approve, waiting

@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import text
 
 from recon.model.errors import UsageError
-from recon.model.words import Mode, StepSummary
+from recon.model.nights import Mode, StepSummary
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.identity import identify
 from recon.steps.money.approve import approve, waiting

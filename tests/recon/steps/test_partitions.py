@@ -8,7 +8,7 @@ from sqlalchemy import text
 
 from recon.config.cluster import ClusterSettings, InProcess, Workers
 from recon.files.kinds.spooled_file import spooled_file
-from recon.model.words import Mode
+from recon.model.nights import Mode
 from recon.steps.compare.reconcile import reconcile
 from recon.steps.ground.environment import Environment
 from recon.workers.dask_workers import workers_of

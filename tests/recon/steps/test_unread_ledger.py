@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from recon.model.words import End, Mode, NightRequest, Verdict
+from recon.model.nights import Mode, NightRequest
+from recon.model.words import End, Verdict
 from recon.steps.ground.night_end import NightEnd, end_of
 from recon.store.nights import results, runs
 

@@ -3,7 +3,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from recon.model.words import Mode, NightRequest
+from recon.model.nights import Mode, NightRequest
 from recon.store.database.engine import Store, open_store
 from recon.store.database.night_lock import account_lock
 from recon.store.nights import runs

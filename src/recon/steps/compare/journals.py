@@ -13,7 +13,8 @@ from recon.matching.causes.journals import journal_id, not_in_the_books
 from recon.matching.frames.sources import Exported
 from recon.model.errors import UsageError
 from recon.model.figures import HandedOut
-from recon.model.words import Mode, Verdict
+from recon.model.nights import Mode
+from recon.model.words import Verdict
 from recon.steps.compare.result_files import journals_csv, output_folder, publish, stage
 from recon.steps.ground.environment import Environment
 from recon.store import Connection

@@ -10,7 +10,8 @@ from recon.matching.breaks.result import Reconciliation
 from recon.matching.causes.journals import shown_in_the_books
 from recon.matching.engine import digest_alone
 from recon.matching.frames.sources import Sources
-from recon.model.words import ControlTotal, StepSummary, Verdict
+from recon.model.nights import StepSummary
+from recon.model.words import ControlTotal, Verdict
 from recon.proof.engine import reconcile as compare
 from recon.steps.compare.inputs import frozen_inputs, input_digests, previous_of, sources_of
 from recon.steps.compare.more_totals import carried_forward, with_books, with_totals

@@ -18,7 +18,8 @@ from recon.files.kinds.instruction_file import is_instruction_file
 from recon.files.kinds.spooled_file import SpooledFile
 from recon.files.reader import instruction_file, order_file
 from recon.model.errors import SourceMissingError, SourceUnreadableError
-from recon.model.words import SourceFile, SourceKind, StepSummary
+from recon.model.nights import StepSummary
+from recon.model.words import SourceFile, SourceKind
 from recon.privacy.shown_text import shown_name
 from recon.settlement.sealing import Seal
 from recon.steps.files.arrivals import arrivals, left, unreadable, unreadable_identity

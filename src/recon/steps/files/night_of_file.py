@@ -12,7 +12,8 @@ import pandas as pd
 
 from recon.files.kinds.spooled_file import SpooledFile
 from recon.model.business_date import BusinessCalendar
-from recon.model.words import Mode, SourceKind
+from recon.model.nights import Mode
+from recon.model.words import SourceKind
 from recon.steps.ground.environment import Environment
 from recon.store.nights import order_rows, runs
 from recon.store.nights.runs import Run

@@ -7,7 +7,8 @@ of its own, which says how much it is.
 
 from dataclasses import dataclass, field
 
-from recon.model.words import End, InstructionKind, Mode, Verdict
+from recon.model.nights import Mode
+from recon.model.words import End, InstructionKind, Verdict
 from recon.settlement.approval import sums_in_words
 from recon.steps.ground.environment import Environment
 from recon.store.money import open_money

@@ -17,7 +17,7 @@ from recon.archive.opening import open_storage
 from recon.archive.schemas import SCHEMAS
 from recon.archive.step_folder import Part, Rows, Sealed, write_step
 from recon.archive.storage import Storage, reachable
-from recon.model.words import Mode
+from recon.model.nights import Mode
 from recon.steps.ground.environment import Environment
 from recon.store import Connection
 from recon.store.database import history

@@ -11,7 +11,7 @@ from datetime import date, datetime, timedelta
 from recon.config.rules import Rules
 from recon.model.business_date import BusinessCalendar
 from recon.model.errors import UsageError
-from recon.model.words import Mode, NightRequest
+from recon.model.nights import Mode, NightRequest
 from recon.steps.ground.environment import Environment
 from recon.store import Connection
 from recon.store.nights import (

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from recon.model.errors import ReconError
-from recon.model.words import StepSummary
+from recon.model.nights import StepSummary
 from recon.privacy.own_files import make_folder, tell_kernel, write_result
 from recon.privacy.shown_text import for_people
 from recon.steps.ground.environment import Environment

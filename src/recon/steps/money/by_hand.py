@@ -17,7 +17,8 @@ from recon.gateway.money import GatewayOfMoney
 from recon.gateway.queries import KeyAnswers, ask
 from recon.model.errors import AmountError, FolderError, NightHeldError, ReconError, UsageError
 from recon.model.money import parse_minor_units
-from recon.model.words import Answer, InstructionKind, InstructionState, Mode
+from recon.model.nights import Mode
+from recon.model.words import Answer, InstructionKind, InstructionState
 from recon.privacy.own_files import make_folder
 from recon.settlement.eligibility import Baseline, Cleared, Payment, Refused, clear
 from recon.settlement.instruction import Instruction

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 
-from recon.model.words import Mode
+from recon.model.nights import Mode
 from recon.settlement.contradiction import Ended, against, shown_against
 from recon.settlement.instruction import Instruction
 from recon.settlement.refund_numbers import contradicted

@@ -16,7 +16,8 @@ from recon.gateway.refunds import RefundAnswer, search_refunds
 from recon.model.business_date import Grace
 from recon.model.errors import AmountError, Defect, SignerError
 from recon.model.money import parse_minor_units
-from recon.model.words import GatewayState, InstructionKind, InstructionState, Mode
+from recon.model.nights import Mode
+from recon.model.words import GatewayState, InstructionKind, InstructionState
 from recon.settlement.contradiction import number_unexplained
 from recon.settlement.eligibility import Cleared, Payment
 from recon.settlement.instruction import Instruction

@@ -12,7 +12,8 @@ from datetime import datetime
 
 from recon.gateway.money import GatewayOfMoney
 from recon.model.errors import ConfigurationError
-from recon.model.words import Answer, InstructionKind, InstructionState, Mode, Part, StepSummary
+from recon.model.nights import Mode, Part, StepSummary
+from recon.model.words import Answer, InstructionKind, InstructionState
 from recon.settlement.eligibility import (
     Baseline,
     Cleared,

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 
 from recon.model.errors import UsageError
-from recon.model.words import NightRequest, StepSummary
+from recon.model.nights import NightRequest, StepSummary
 from recon.steps.ground.environment import Environment
 from recon.steps.night.report import Workbooks
 from recon.steps.night.whole_night import (

@@ -10,7 +10,8 @@ from datetime import date, datetime, timedelta
 from typing import Any
 
 from recon.config.rules import Rules
-from recon.model.words import End, Mode
+from recon.model.nights import Mode
+from recon.model.words import End
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.night_end import NightEnd, end_of
 from recon.steps.ground.predecessor import MISSING, named_days, standing_without_a_night

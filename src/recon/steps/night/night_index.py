@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Protocol
 
 from recon.model.errors import ReconError, UsageError
-from recon.model.words import Mode, NightRequest
+from recon.model.nights import Mode, NightRequest
 from recon.steps.ground.environment import Environment
 from recon.steps.people.people import attention
 from recon.steps.people.sign_off import NEEDS_AN_OWNER, Night, nights

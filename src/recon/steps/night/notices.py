@@ -16,7 +16,8 @@ from recon.config.keys import key_of_file
 from recon.config.notices import STOPPED, Notice
 from recon.config.settings import Settings
 from recon.model.errors import ConfigurationError, ReconError, UsageError
-from recon.model.words import ALARMS, Mode
+from recon.model.nights import Mode
+from recon.model.words import ALARMS
 from recon.privacy.shown_text import for_people
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.night_end import NightEnd, end_of

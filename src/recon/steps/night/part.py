@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import date, timedelta
 
 from recon.config.rules import Rules
-from recon.model.words import Mode, NightRequest, Part, StepSummary
+from recon.model.nights import Mode, NightRequest, Part, StepSummary
 from recon.steps.ground.environment import Environment
 from recon.steps.night.report import Workbooks
 from recon.steps.night.whole_night import hold, walk

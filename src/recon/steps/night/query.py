@@ -14,7 +14,8 @@ from functools import partial
 
 from recon.config.rules import Rules
 from recon.gateway.queries import KeyAnswers
-from recon.model.words import Answer, StepSummary
+from recon.model.nights import StepSummary
+from recon.model.words import Answer
 from recon.steps.compare.siblings import ask_siblings
 from recon.steps.files.keep_ledger import keep_ledger
 from recon.steps.ground.environment import Environment

@@ -20,8 +20,9 @@ from recon.matching.frames.sources import Sources
 from recon.model.business_date import BusinessCalendar, Grace
 from recon.model.errors import Defect, OutputError
 from recon.model.figures import MATCHED_BATCH_ROWS, Attention, MatchedRows, NightFigures, TrendPoint
+from recon.model.nights import StepSummary
 from recon.model.resolutions import KeptAnswer
-from recon.model.words import Severity, StepSummary
+from recon.model.words import Severity
 from recon.privacy.own_files import make_folder
 from recon.proof.books_bridge import books_of
 from recon.proof.bridge import bridge_of

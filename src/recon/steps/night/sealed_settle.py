@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from recon.model.words import StepSummary
+from recon.model.nights import StepSummary
 from recon.steps.compare.sealed_inputs import seal_inputs
 from recon.steps.ground.environment import Environment
 from recon.steps.money.settle import settle as settle_after

@@ -23,7 +23,8 @@ from recon.model.errors import (
     StoreError,
     UsageError,
 )
-from recon.model.words import Mode, NightRequest, Part, StepSummary, Verdict
+from recon.model.nights import Mode, NightRequest, Part, StepSummary
+from recon.model.words import Verdict
 from recon.privacy.own_files import make_folder
 from recon.steps.compare.reconcile import reconcile
 from recon.steps.files.ingest import ingest

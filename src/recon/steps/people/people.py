@@ -7,7 +7,8 @@ from typing import Any
 
 from recon.model.errors import NightHeldError, UsageError
 from recon.model.figures import Attention
-from recon.model.words import InstructionKind, InstructionState, Mode
+from recon.model.nights import Mode
+from recon.model.words import InstructionKind, InstructionState
 from recon.settlement.instruction import Instruction
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.night_end import NightEnd, end_of

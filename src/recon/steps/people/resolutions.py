@@ -15,6 +15,7 @@ from typing import Any
 
 from recon.model.errors import SourceUnreadableError
 from recon.model.money import format_minor_units
+from recon.model.nights import Mode
 from recon.model.resolutions import (
     WHOLE_CAUSE,
     WRITE_OFF,
@@ -25,7 +26,6 @@ from recon.model.resolutions import (
     ReturnedRow,
     Taken,
 )
-from recon.model.words import Mode
 from recon.privacy.card_numbers import holds_card
 from recon.privacy.shown_text import scrubbed
 from recon.steps.ground.environment import Environment

@@ -14,7 +14,8 @@ import pandas as pd
 from sqlalchemy import Connection, delete, func, insert, select
 
 from recon.matching.frames.sources import INSTRUCTION_COLUMNS, AgreedWriteOffs, Exported
-from recon.model.words import InstructionKind, InstructionState, Mode
+from recon.model.nights import Mode
+from recon.model.words import InstructionKind, InstructionState
 from recon.store.database.frames import frame_of_select
 from recon.store.nights.runs import Run
 from recon.store.schema import instruction, instruction_version, observation, order_file, run_input

@@ -25,7 +25,8 @@ from sqlalchemy import (
 )
 
 from recon.matching.frames.sources import ORDER_COLUMNS, LoadCounts
-from recon.model.words import Mode, Reject, SourceFile, SourceKind
+from recon.model.nights import Mode
+from recon.model.words import Reject, SourceFile, SourceKind
 from recon.store.database.frames import frame_of_select, rows_of
 from recon.store.nights import quarantine_rows
 from recon.store.nights.bound_actions import Arriving

@@ -12,7 +12,8 @@ import psutil
 from sqlalchemy import Connection, bindparam, insert, select, update
 
 from recon.model.errors import Defect, NightHeldError
-from recon.model.words import Mode, NightRequest, Part, Verdict
+from recon.model.nights import Mode, NightRequest, Part
+from recon.model.words import Verdict
 from recon.store.database.history import Event, append, of_entity
 from recon.store.database.owner import Owner
 from recon.store.people.approval_rows import released

@@ -8,7 +8,8 @@ import pytest
 from sqlalchemy import Executable, select
 
 from recon.model.errors import UsageError
-from recon.model.words import InstructionState, Mode
+from recon.model.nights import Mode
+from recon.model.words import InstructionState
 from recon.steps.care import housekeeping as keeping
 from recon.steps.care.housekeeping import Spared
 from recon.store.database import history

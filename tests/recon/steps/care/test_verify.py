@@ -11,7 +11,7 @@ import pytest
 
 from recon.cli.workbooks import reading, workbooks
 from recon.model.errors import SourceMissingError
-from recon.model.words import Mode
+from recon.model.nights import Mode
 from recon.steps.care.verify import Reading, Verification, verify
 from recon.steps.money.gate import gate_of
 from recon.store.nights import runs

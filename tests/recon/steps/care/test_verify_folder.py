@@ -6,7 +6,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from recon.model.words import Mode
+from recon.model.nights import Mode
 from recon.steps.care.verify import Reading, Verification, verify, verify_night
 from recon.steps.night.report import rebuild
 from tests.recon.steps.conftest import BUSINESS_DATE, Merchant, plain_workbooks

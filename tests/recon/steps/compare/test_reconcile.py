@@ -11,7 +11,8 @@ from recon.config.rules import Rules
 from recon.matching.breaks.result import Reconciliation
 from recon.matching.engine import digest_alone
 from recon.matching.frames.sources import Sources
-from recon.model.words import Mode, Verdict
+from recon.model.nights import Mode
+from recon.model.words import Verdict
 from recon.proof.engine import reconcile
 from recon.sandbox.planted import Planted, planted
 from recon.steps.compare.reconcile import compared_twice, turned

@@ -1,7 +1,7 @@
 import pyarrow.parquet as pq
 
 from recon.archive.step_folder import sealed_step
-from recon.model.words import Mode
+from recon.model.nights import Mode
 from tests.recon.steps.care.test_verify_folder import run_folder
 from tests.recon.steps.conftest import Merchant
 from tests.recon.steps.night.test_sealed_proof import entries

@@ -6,7 +6,7 @@ import pytest
 
 from recon.archive.rows_file import read_rows
 from recon.matching.engine import digest_alone
-from recon.model.words import Mode
+from recon.model.nights import Mode
 from recon.proof.compared_tables import previous_of_tables, sources_of_tables
 from recon.sandbox import SandboxOptions
 from recon.store.nights import runs

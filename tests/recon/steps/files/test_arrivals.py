@@ -10,7 +10,8 @@ from sqlalchemy import select
 
 from recon.files.inbox.fetching import RemoteFile
 from recon.files.kinds.spooled_file import spooled_file
-from recon.model.words import Mode, NightRequest, Verdict
+from recon.model.nights import Mode, NightRequest
+from recon.model.words import Verdict
 from recon.steps.files import arrivals
 from recon.steps.files.ingest import ingest
 from recon.store.nights import order_rows, runs

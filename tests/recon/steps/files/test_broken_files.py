@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from recon.files.reader import Bounds, FileReader, bounds_of
-from recon.model.words import Mode, Verdict
+from recon.model.nights import Mode
+from recon.model.words import Verdict
 from recon.steps.files import files
 from recon.steps.ground.identity import speaker
 

@@ -8,7 +8,7 @@ import pytest
 
 from recon.config.settings import AccountSettings, LedgerSource
 from recon.files.kinds.ledger_file import read_ledger
-from recon.model.words import Mode, NightRequest
+from recon.model.nights import Mode, NightRequest
 from recon.steps.files.keep_ledger import keep_ledger
 from recon.store.nights import ledger_rows, runs
 

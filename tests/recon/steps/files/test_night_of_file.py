@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from recon.model.words import Mode, Verdict
+from recon.model.nights import Mode
+from recon.model.words import Verdict
 
 FRIDAY, MONDAY, TUESDAY = "2026-11-20", "2026-11-23", "2026-11-24"
 

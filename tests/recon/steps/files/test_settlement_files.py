@@ -8,7 +8,8 @@ import pytest
 
 from recon.matching.frames.sources import SETTLEMENT_COLUMNS
 from recon.model.errors import ConfigurationError, SourceMissingError
-from recon.model.words import Mode, NightRequest, Verdict
+from recon.model.nights import Mode, NightRequest
+from recon.model.words import Verdict
 from recon.steps.compare.rebuild import rebuild_night
 from recon.steps.files.ingest import ingest
 from recon.store.nights import order_rows, results, runs

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from recon.config.file_layouts import FileLayout
-from recon.model.words import Mode, NightRequest
+from recon.model.nights import Mode, NightRequest
 from recon.steps.files.ingest import ingest
 from recon.steps.files.settling import still_written
 from recon.store.nights import order_rows, runs

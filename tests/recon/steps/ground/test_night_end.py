@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from recon.model.words import End, Mode, Verdict
+from recon.model.nights import Mode
+from recon.model.words import End, Verdict
 from recon.steps.ground.night_end import NightEnd, end_of
 from recon.store.nights import runs
 

@@ -5,7 +5,7 @@ import pytest
 
 from recon.archive.schemas import empty
 from recon.model.errors import ConfigurationError, NightHeldError
-from recon.model.words import Mode
+from recon.model.nights import Mode
 from recon.steps.ground.night_folder import (
     INPUTS,
     Terms,

@@ -11,7 +11,7 @@ import pytest
 from recon.config.rules import Rules
 from recon.model.business_date import BusinessCalendar
 from recon.model.errors import UsageError
-from recon.model.words import Mode, NightRequest
+from recon.model.nights import Mode, NightRequest
 from recon.steps.ground.predecessor import (
     BEFORE_OPENING,
     MISSING,

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from recon.model.errors import ReconError
-from recon.model.words import StepSummary
+from recon.model.nights import StepSummary
 from recon.steps.ground import stages
 from recon.steps.night import whole_night as night
 from recon.telling.night_log import open_log

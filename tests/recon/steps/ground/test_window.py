@@ -8,7 +8,7 @@ from sqlalchemy import update
 from recon.config.rules import Rules
 from recon.matching.breaks.result import Reconciliation
 from recon.model.errors import UsageError
-from recon.model.words import Mode
+from recon.model.nights import Mode
 from recon.steps.compare.opening import OpeningLine, opening_of, write_opening
 from recon.steps.compare.page_notes import skipped_nights
 from recon.steps.ground.window import ledger_start, looked_back, window_start

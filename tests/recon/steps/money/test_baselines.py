@@ -4,7 +4,8 @@ from typing import Any
 
 from sqlalchemy import insert, literal, select
 
-from recon.model.words import GatewayState, StepSummary
+from recon.model.nights import StepSummary
+from recon.model.words import GatewayState
 from recon.settlement.eligibility import Payment
 from recon.steps.money.baselines import payments_by_order
 from recon.steps.night import whole_night as night

@@ -4,7 +4,8 @@ import pytest
 from sqlalchemy import update
 
 from recon.model.errors import UsageError
-from recon.model.words import InstructionKind, Mode
+from recon.model.nights import Mode
+from recon.model.words import InstructionKind
 from recon.steps.ground.identity import identify
 from recon.steps.money.by_hand import HandRequest, carry_out
 from recon.steps.people.people import status

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from recon.model.words import Mode
+from recon.model.nights import Mode
 from recon.notifications.receiver import Receiver
 from recon.steps.people.people import status
 from recon.store.money.journal import StoredJournal

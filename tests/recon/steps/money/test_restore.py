@@ -13,7 +13,7 @@ from sqlalchemy import select
 
 from recon.model.business_date import BusinessCalendar
 from recon.model.errors import HistoryBrokenError, UsageError
-from recon.model.words import Mode
+from recon.model.nights import Mode
 from recon.steps.care import doctor
 from recon.steps.care.verify import Reading, verify
 from recon.steps.ground.environment import Environment

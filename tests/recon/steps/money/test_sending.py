@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from recon.model.errors import UsageError
-from recon.model.words import Mode
+from recon.model.nights import Mode
 from recon.steps.ground.identity import identify
 from recon.steps.money.sending import allow_sending, sending_stopped, stop_sending
 from recon.steps.people import people

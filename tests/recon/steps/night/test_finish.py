@@ -3,7 +3,8 @@ from typing import Any
 import pytest
 
 from recon.model.errors import OutputError, UsageError
-from recon.model.words import Part, Verdict
+from recon.model.nights import Part
+from recon.model.words import Verdict
 from recon.steps.night import finish, part
 from recon.steps.night.report import Workbooks
 from recon.store.nights import runs

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from recon.model.errors import ReconError
-from recon.model.words import Mode, StepSummary
+from recon.model.nights import Mode, StepSummary
 from recon.steps.night import whole_night as night
 from recon.steps.night.lookout import Watched, counted, watched, worst
 

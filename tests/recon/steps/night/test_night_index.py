@@ -7,7 +7,7 @@ import pytest
 
 from recon.cli.workbooks import workbooks
 from recon.model.errors import OutputError
-from recon.model.words import Mode, NightRequest
+from recon.model.nights import Mode, NightRequest
 from recon.steps.night.night_index import index_after, index_of
 from reports.reading.index_workbook import write_index
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from recon.model.errors import ConfigurationError, ReconError, UsageError
-from recon.model.words import Mode, StepSummary
+from recon.model.nights import Mode, StepSummary
 from recon.steps.care.doctor import checks
 from recon.steps.night import notices
 from recon.steps.night import whole_night as night

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from recon.model.errors import NightHeldError, UsageError
-from recon.model.words import Mode, Part, Verdict
+from recon.model.nights import Mode, Part
+from recon.model.words import Verdict
 from recon.steps.money.sending import stop_sending
 from recon.steps.night import part
 from recon.steps.night import whole_night as night

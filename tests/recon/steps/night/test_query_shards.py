@@ -19,7 +19,7 @@ from sqlalchemy import text
 from recon.config.cluster import ClusterSettings
 from recon.config.settings import GatewaySettings, load_settings
 from recon.model.errors import ConfigurationError
-from recon.model.words import Mode
+from recon.model.nights import Mode
 from recon.steps.night import query_shards
 from recon.steps.night.query_shards import (
     Shard,

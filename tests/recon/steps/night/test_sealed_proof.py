@@ -15,7 +15,8 @@ from recon.archive.schemas import SCHEMAS
 from recon.archive.step_folder import sealed_step, step_problems
 from recon.config.rules import Rules
 from recon.model.errors import ArchiveError
-from recon.model.words import Mode, StepSummary, Verdict
+from recon.model.nights import Mode, StepSummary
+from recon.model.words import Verdict
 from recon.steps.night import whole_night as night
 from recon.steps.night.finish import finish
 from tests.recon.steps.care.test_verify_folder import checked, run_folder

@@ -7,7 +7,7 @@ import pytest
 from recon.archive.local_storage import LocalStorage
 from recon.archive.step_folder import find_sealed, step_problems
 from recon.model.errors import ArchiveError
-from recon.model.words import Mode
+from recon.model.nights import Mode
 from recon.steps.ground.night_folder import links
 from recon.store.database import history
 from recon.store.nights import runs

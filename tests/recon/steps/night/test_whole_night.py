@@ -13,7 +13,8 @@ from recon.model.errors import (
     SourceMissingError,
     UsageError,
 )
-from recon.model.words import Mode, Verdict
+from recon.model.nights import Mode
+from recon.model.words import Verdict
 from recon.steps.night import whole_night as night
 from recon.steps.night.report import Workbooks
 from recon.store.schema import run

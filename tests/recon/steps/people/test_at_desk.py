@@ -18,7 +18,7 @@ from recon.model.errors import UsageError
 from recon.steps.ground.environment import system_clock
 from recon.steps.ground.identity import identify
 from recon.steps.money.approve import waiting
-from recon.steps.people.at_desk import ACTS, hear, say
+from recon.steps.people.at_desk import ACTS, OF_FILES, hear, say
 
 SECRETS = {"jo": pyotp.random_base32(), "kim": pyotp.random_base32()}
 PEOPLE = "".join(
@@ -106,7 +106,19 @@ def test_the_list_must_be_the_one_that_was_seen(
         say("approve", {"list": "0" * 16}, who=("jo", code("jo")), environment=environment)
 
 
-@pytest.mark.parametrize("act", sorted(ACTS))
+@pytest.mark.parametrize("act", sorted(OF_FILES))
+def test_nobody_speaks_of_files_where_people_are_declared(
+    begun: Callable[[Any], Any], act: str
+) -> None:
+    """Once people are declared, a free name says nothing of a file."""
+    with (
+        begun(wait_for_two).environment() as environment,
+        pytest.raises(UsageError, match="declares no 'eve'"),
+    ):
+        hear(act, {"person": "eve"}, origin="", environment=environment)
+
+
+@pytest.mark.parametrize("act", sorted({*ACTS} - OF_FILES))
 def test_nobody_says_anything_without_being_somebody(merchant: Any, act: str) -> None:
     """Every act proves who speaks before anything else."""
     with (

@@ -5,7 +5,7 @@ import pytest
 from sqlalchemy import update
 
 from recon.model.errors import ConfigurationError, UsageError
-from recon.model.words import Mode
+from recon.model.nights import Mode
 from recon.steps.ground.identity import identify
 from recon.steps.money.approve import approve, waiting
 from recon.steps.night import whole_night as night

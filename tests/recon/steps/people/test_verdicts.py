@@ -6,7 +6,8 @@ import pytest
 from sqlalchemy import delete
 
 from recon.model.errors import UsageError
-from recon.model.words import InstructionState, Mode
+from recon.model.nights import Mode
+from recon.model.words import InstructionState
 from recon.steps.care.verify import verify
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.identity import identify

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from sqlalchemy import func, select
 
-from recon.model.words import Mode, NightRequest
+from recon.model.nights import Mode, NightRequest
 from recon.store.database.engine import Store, parse_url
 from recon.store.database.sqlite_dialect import COMPILED
 from recon.store.nights import runs

@@ -1,6 +1,7 @@
 from datetime import UTC, datetime
 
-from recon.model.words import InstructionKind, Mode
+from recon.model.nights import Mode
+from recon.model.words import InstructionKind
 from recon.settlement.sending_order import BatchPlan
 from recon.store.database.engine import Store
 from recon.store.money.instruction_sheet import batch_frame

@@ -7,7 +7,8 @@ import pytest
 from sqlalchemy import Connection, select
 
 from recon.model.errors import NightHeldError
-from recon.model.words import Mode, NightRequest, Outcome
+from recon.model.nights import Mode, NightRequest
+from recon.model.words import Outcome
 from recon.settlement.eligibility import Cleared
 from recon.settlement.sender import (
     BatchResult,

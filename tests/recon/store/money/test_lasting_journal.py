@@ -11,7 +11,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from recon.model.errors import StoreError
-from recon.model.words import Mode, NightRequest
+from recon.model.nights import Mode, NightRequest
 from recon.settlement.sender import Sender, Sent
 from recon.store.database.engine import Store, open_store
 from recon.store.database.night_lock import account_lock

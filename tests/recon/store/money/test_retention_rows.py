@@ -1,6 +1,6 @@
 from datetime import UTC, datetime, timedelta
 
-from recon.model.words import Mode, NightRequest
+from recon.model.nights import Mode, NightRequest
 from recon.store.database.engine import Store
 from recon.store.money.retention_rows import OldReplies, old_replies, replaced_workbooks
 from recon.store.nights import runs

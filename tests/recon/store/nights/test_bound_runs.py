@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from sqlalchemy import delete, insert, select, update
 
-from recon.model.words import Mode, NightRequest
+from recon.model.nights import Mode, NightRequest
 from recon.store.database.engine import Store
 from recon.store.database.history import REPORTED, Event, append
 from recon.store.nights import runs

@@ -1,7 +1,8 @@
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from recon.model.words import Mode, NightRequest, Reject, SourceFile, SourceKind
+from recon.model.nights import Mode, NightRequest
+from recon.model.words import Reject, SourceFile, SourceKind
 from recon.store.database.engine import Store
 from recon.store.nights import file_words, order_rows, runs
 from recon.store.nights.file_words import KnownFile

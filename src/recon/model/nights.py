@@ -1,0 +1,45 @@
+"""What is asked of a night, and what its steps hand on."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+@dataclass(frozen=True, slots=True)
+class StepSummary:
+    """What a step of the night did, in words and figures; the only thing tasks hand on."""
+
+    step: str
+    sentence: str
+    figures: Mapping[str, int | str] = field(default_factory=dict)
+
+
+class Mode(StrEnum):
+    """Whether a night moves money."""
+
+    DRY_RUN = "dry-run"
+    LIVE = "live"
+
+
+class Part(StrEnum):
+    """What of a night may be run by itself; it never counts as the night."""
+
+    INGEST = "ingest"
+    QUERY = "query"
+    SETTLE = "settle"
+    PAYOUTS = "payouts"
+
+
+@dataclass(frozen=True, slots=True)
+class NightRequest:
+    """Which night to run; one run per merchant, account and business date."""
+
+    merchant_id: str
+    account_id: str
+    business_date: str
+    """ISO date, a string so that it travels through forms and tables unchanged."""
+    mode: Mode
+    opening: bool = False
+    """A person says that this is the first night of the account."""
+    skip: str = ""
+    """Why the nights that are missing before this one were not run, as a person says."""
