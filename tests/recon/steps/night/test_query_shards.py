@@ -265,6 +265,18 @@ def watched(port: int, *, refused: int = THIRD) -> Iterator[tuple[str, Watch]]:
         server.server_close()
 
 
+def is_paced(began: list[float]) -> bool:
+    """Whether calls came at two a second, but for what a call may take to arrive."""
+    whole = began[-1] - began[0] >= (len(began) - 1) / 2 - ARRIVAL_SECONDS
+    return whole and all(
+        sum(at <= each < at + 1 - ARRIVAL_SECONDS for each in began) <= 2 for at in began
+    )
+
+
+BUSY_TRIES = 3
+"""A busy machine makes a call arrive late, and the next one seem early; a wrong pace always is."""
+
+
 @pytest.mark.process
 @pytest.mark.xdist_group("dask")
 def test_two_workers_are_no_quicker_than_the_pace_from_their_first_call_on(
@@ -291,14 +303,15 @@ def test_two_workers_are_no_quicker_than_the_pace_from_their_first_call_on(
             workers_of(dask_cluster, variables={}) as elsewhere,
         ):
             played = replace(environment, workers=elsewhere)
-            asked = [*asked_in_shards(keys, account=ACCOUNT, environment=played)]
+            for _ in range(BUSY_TRIES):
+                watch.began.clear()
+                asked = [*asked_in_shards(keys, account=ACCOUNT, environment=played)]
+                assert [len(each.answers.answers) for each in asked] == [1] * 6
+                assert len(watch.began) == 6
+                if is_paced(watch.began):
+                    break
 
-    assert [len(each.answers.answers) for each in asked] == [1] * 6
-    assert len(watch.began) == 6
-    assert watch.began[-1] - watch.began[0] >= 5 / 2 - ARRIVAL_SECONDS
-    assert all(
-        sum(at <= one < at + 1 - ARRIVAL_SECONDS for one in watch.began) <= 2 for at in watch.began
-    )
+    assert is_paced(watch.began)
 
 
 @pytest.mark.process
