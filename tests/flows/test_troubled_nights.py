@@ -22,7 +22,7 @@ from tests.recon.steps.conftest import database_url, merchant, profile  # noqa: 
 NIGHT = """
 from datetime import date
 from flows.nightly import nightly
-from recon.model.words import Mode
+from recon.model.nights import Mode
 nightly("100042", "100042001", date(2026, 11, 20), Mode.LIVE, return_state=True)
 """
 MONEY_SECONDS_MAX = 60
