@@ -33,6 +33,14 @@ class Lane:
     _calls: int = field(default=0, init=False)
     """Of this lane in that slot."""
 
+    @classmethod
+    def taken_over(cls, number: int, *, of: int, calls_per_second: float) -> "Lane":
+        """A lane in which another may have called a moment ago: its present slot counts as used."""
+        lane = cls(number, of, calls_per_second)
+        lane._slot = lane.nanoseconds() // lane.slot_nanoseconds
+        lane._calls = lane.slot_calls
+        return lane
+
     @property
     def slot_calls(self) -> int:
         """Calls of one slot: slots are not shorter than a machine can wake up in time."""

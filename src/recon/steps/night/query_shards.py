@@ -144,7 +144,9 @@ def ask_with(shard: Shard, *, variables: Mapping[str, str]) -> KeyAnswers:
         raise ConfigurationError(msg)
     began = time.monotonic()
     gateway = shared(settings.gateway, shard.sharers)
-    lane = Lane(shard.number, shard.sharers, gateway.calls_per_second)
+    lane = Lane.taken_over(
+        shard.number, of=shard.sharers, calls_per_second=gateway.calls_per_second
+    )
     asking = ask(
         shard.keys,
         account=shard.account,

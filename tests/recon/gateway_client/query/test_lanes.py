@@ -99,3 +99,10 @@ def test_a_hold_ends_in_a_slot_of_the_lane() -> None:
     assert pace.wait_seconds() == 0
     pace.started()
     assert pace.wait_seconds() * SECOND == pytest.approx(2 * lane.slot_nanoseconds, rel=0.01)
+
+
+def test_who_takes_a_lane_over_calls_in_none_of_its_slots_again() -> None:
+    """The one before may have called in the slot of this moment; the next own slot is free."""
+    lane = Lane.taken_over(0, of=1, calls_per_second=0.0001)
+
+    assert lane.wait_seconds(0, share=1) > 1
