@@ -121,6 +121,11 @@ fuzz-files: $(READY) ## bent files of every kind and format, in the reading proc
 forged-rows: $(READY) ## rows forged, changed or deleted past the code: each is found before money moves (FORGED_ROWS, 1,000 without it)
 	@FORGED_ROWS=$${FORGED_ROWS:-1000} $(BIN)/pytest -n 0 --timeout 3600 tests/recon/steps/test_forged_rows.py
 
+.PHONY: bank-truth
+bank-truth: $(READY) ## months of a bank made from the truth, and changed statements against a second reader (BANK_SEEDS, 250; BANK_FUZZ, 20,000)
+	@BANK_SEEDS=$${BANK_SEEDS:-250} $(BIN)/pytest -n 2 --timeout 3600 tests/recon/matching/bank/test_truth.py
+	@BANK_FUZZ=$${BANK_FUZZ:-20000} $(BIN)/pytest -n 0 --timeout 7200 tests/recon/files/test_bank_fuzz.py
+
 chaos: $(READY) ## the protocol under every crash and fault: all mutants, the whole grid, thousands of schedules (CHAOS_SCHEDULES, CHAOS_EXAMPLES, CHAOS_STEPS, CHAOS_KILLS, CHAOS_POSTGRESQL, CHAOS_STARTS, CHAOS_NIGHTS, CHAOS_SIGNED)
 	@CHAOS=1 CHAOS_SCHEDULES=$${CHAOS_SCHEDULES:-20000} CHAOS_EXAMPLES=$${CHAOS_EXAMPLES:-2000} CHAOS_STEPS=$${CHAOS_STEPS:-50} CHAOS_KILLS=$${CHAOS_KILLS:-250} CHAOS_POSTGRESQL=$${CHAOS_POSTGRESQL:-50} CHAOS_STARTS=$${CHAOS_STARTS:-300} CHAOS_NIGHTS=$${CHAOS_NIGHTS:-365} CHAOS_SIGNED=$${CHAOS_SIGNED:-365} $(BIN)/pytest -n 2 --dist loadgroup tests/model tests/chaos tests/recon/steps/ground/test_ending.py
 

@@ -29,7 +29,7 @@ from recon.model.money import format_minor_units, parse_minor_units
 from recon.model.nights import Mode, NightRequest
 from recon.proof.engine import reconcile
 from recon.sandbox.planted import RULES, planted
-from recon.sandbox.planted.files import AS_OF
+from recon.sandbox.planted.planted_files import AS_OF
 from recon.steps.ground.environment import environment_of, system_clock
 from recon.steps.night import whole_night as night
 

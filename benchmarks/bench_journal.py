@@ -18,15 +18,16 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 from recon.config.settings import load_tables
-from recon.gateway.money import GatewayOfMoney
+from recon.gateway.money_requests import GatewayOfMoney
 from recon.model.money import parse_minor_units
 from recon.model.nights import Mode, NightRequest
 from recon.model.words import GatewayState, InstructionKind, InstructionState
-from recon.settlement.eligibility import Cleared, Payment
+from recon.settlement.eligibility import Cleared, ShownPayment
 from recon.settlement.instruction import ROWS_PER_BATCH_MAX, Instruction
 from recon.settlement.planning import RULE_APPROVER, Plan
 from recon.settlement.sender import Sender
@@ -191,7 +192,7 @@ def cleared_of(row: dict[str, str], *, number: int) -> Cleared:
         approved_by=RULE_APPROVER,
         in_doubt_since=None,
     )
-    payment = Payment(
+    payment = ShownPayment(
         transaction_id=row["transaction_id"],
         state=GatewayState.AUTHORISED,
         payment_status="2000",
@@ -200,6 +201,15 @@ def cleared_of(row: dict[str, str], *, number: int) -> Cleared:
         dated=None,
     )
     return Cleared(instruction, payment)
+
+
+def night_command() -> list[str]:
+    """How a process plays the first night of the account: the last business date that closed."""
+    date = (system_clock() - timedelta(days=1)).date().isoformat()
+    account = ["--merchant", PLACE["merchant_id"], "--account", PLACE["account_id"]]
+    start = "from recon.cli import main; raise SystemExit(main())"
+    night = ["nightly", "--opening", *account, "--business-date", date]
+    return [sys.executable, "-c", start, *night]
 
 
 def variables(folder: Path, base_url: str) -> dict[str, str]:

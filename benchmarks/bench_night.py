@@ -11,21 +11,22 @@ import csv
 import json
 import os
 import resource
+import sqlite3
 import subprocess
 import sys
 import tempfile
 import urllib.request
 from collections import Counter
 from collections.abc import Iterator
-from datetime import timedelta
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from bench_journal import PLACE, sandbox, variables
+from bench_journal import PLACE, night_command, sandbox, variables
 
+from recon.config.night_archive import BESIDE
 from recon.model.money import format_minor_units, parse_minor_units
 from recon.steps.ground import stages
-from recon.steps.ground.environment import system_clock
 
 ORDERS = 1_000_000
 CAPTURED_ONE_IN = 20
@@ -42,6 +43,8 @@ LEDGER_HEADER = (
     *("booked_at", "transaction_id"),
 )
 BOOKED = {"capture", "refund", "chargeback"}
+LARGEST_SHOWN = 15
+"""Tables and files, each with its bytes an order."""
 WINDOW = "[window]\norders_days = 60\nledger_days = 60\n"
 
 
@@ -118,26 +121,36 @@ def one_night(folder: Path, base_url: str) -> dict[str, Any]:
     )
     rules.write_text(f"{rules.read_text()}\n{WINDOW}")
     write_orders(inbox / "orders.csv", base_url, ledger=ledger)
-    date = (system_clock() - timedelta(days=1)).date().isoformat()
-    account = ["--merchant", PLACE["merchant_id"], "--account", PLACE["account_id"]]
-    night = "from recon.cli import main; raise SystemExit(main())"
-    command = [
-        sys.executable,
-        "-c",
-        night,
-        "nightly",
-        "--opening",
-        *account,
-        "--business-date",
-        date,
-    ]
-    ran = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)  # noqa: S603 - our own
+    ran = subprocess.run(  # noqa: S603 - our own
+        night_command(), env=environment, capture_output=True, text=True, check=False
+    )
     if ran.returncode not in ENDINGS:
         sys.exit(f"the night ended with {ran.returncode}: {ran.stderr[-2000:]}")
     (metrics,) = (folder / stages.FOLDER).glob("*.json")
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     print(ran.stdout.strip()[-1500:], file=sys.stderr)
-    return json.loads(metrics.read_text()) | {"cpu_seconds": used.ru_utime + used.ru_stime}
+    kept = {"tables": bytes_of_tables(folder), "files": bytes_of_files(folder)}
+    return json.loads(metrics.read_text()) | kept | {"cpu_seconds": used.ru_utime + used.ru_stime}
+
+
+def bytes_of_tables(folder: Path) -> Counter[str]:
+    """Bytes of every table of the database, its indexes with it."""
+    (path,) = folder.glob("*.sqlite")
+    of_pages = (
+        "SELECT m.tbl_name, sum(s.pgsize) FROM dbstat s JOIN sqlite_master m USING (name)"
+        " GROUP BY 1"
+    )
+    with closing(sqlite3.connect(path)) as database:
+        return Counter(dict(database.execute(of_pages).fetchall()))
+
+
+def bytes_of_files(folder: Path) -> Counter[str]:
+    """Bytes of every file of the night's folder, by its name below it."""
+    sizes: Counter[str] = Counter()
+    for path in (folder / BESIDE / "nights").rglob("*"):
+        if path.is_file():
+            sizes["/".join(path.parts[-2:])] += path.stat().st_size
+    return sizes
 
 
 def tell(figures: dict[str, Any], *, orders: int) -> None:
@@ -155,6 +168,11 @@ def tell(figures: dict[str, Any], *, orders: int) -> None:
             f"| {stage['seconds']:.0f} |"
         )
     print(f"| start, end and between | {rest:.1f} | {rest / whole:.0%} | | |")
+    for what in ("tables", "files"):
+        sizes: Counter[str] = figures[what]
+        print(f"\nBytes an order in {what}: {sizes.total() / orders:.0f}\n")
+        for name, size in sizes.most_common(LARGEST_SHOWN):
+            print(f"- {name}: {size / orders:.1f}")
 
 
 def main() -> None:

@@ -16,16 +16,16 @@ import tempfile
 import time
 import urllib.request
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from operator import attrgetter
 from pathlib import Path
 
 from bench_journal import (
     ANSWER_SECONDS,
     CAPTURES,
-    PLACE,
     ROUNDS,
     authorised,
+    night_command,
     post,
     sandbox,
     variables,
@@ -34,7 +34,6 @@ from bench_journal import (
 from recon.model.money import format_minor_units, parse_minor_units
 from recon.settlement.instruction import ROWS_PER_BATCH_MAX
 from recon.steps.ground import stages
-from recon.steps.ground.environment import system_clock
 
 HALF = CAPTURES // ROWS_PER_BATCH_MAX // 2
 ENDINGS = {0, 3, 4}
@@ -136,21 +135,8 @@ def format_in_file(order: dict[str, str]) -> str:
 
 def start(environment: dict[str, str]) -> int:
     """The exit code of one night."""
-    date = (system_clock() - timedelta(days=1)).date().isoformat()
-    account = ["--merchant", PLACE["merchant_id"], "--account", PLACE["account_id"]]
-    night = "from recon.cli import main; raise SystemExit(main())"
-    command = [
-        sys.executable,
-        "-c",
-        night,
-        "nightly",
-        "--opening",
-        *account,
-        "--business-date",
-        date,
-    ]
     return subprocess.run(  # noqa: S603 - our own
-        command,
+        night_command(),
         env=environment,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

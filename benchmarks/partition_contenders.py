@@ -19,7 +19,7 @@ from recon.config.rules import Rules
 from recon.matching.frames.sources import Sources
 from recon.proof.engine import reconcile
 from recon.sandbox.planted import RULES
-from recon.sandbox.planted.files import AS_OF
+from recon.sandbox.planted.planted_files import AS_OF
 from recon.workers.dask_workers import DaskWorkers, workers_of
 
 MIB = 1024 * 1024

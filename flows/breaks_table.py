@@ -8,7 +8,7 @@ import pandas as pd
 from flows.artifacts import ROWS_SHOWN_MAX
 from recon.model.money import format_minor_units
 from recon.model.words import Severity
-from recon.store.nights import results
+from recon.steps.ground import kept_results
 
 if TYPE_CHECKING:
     from recon.steps.ground.environment import Environment
@@ -19,7 +19,7 @@ GRAVEST_FIRST = {severity.value: -rank for rank, severity in enumerate(Severity)
 def breaks_of(run_id: str, *, environment: "Environment") -> tuple[list[dict[str, str]], int]:
     """The first hundred open breaks of a run, and how many there are in all."""
     with environment.store.reading() as connection:
-        breaks = results.open_breaks(connection, run_id)
+        breaks = kept_results.open_breaks(connection, run_id, environment=environment)
     return ([], 0) if breaks is None else (rows_of_breaks(breaks), len(breaks))
 
 

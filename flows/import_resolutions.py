@@ -42,7 +42,7 @@ def import_resolutions(
     """
     with sentences_only("import-resolutions"):
         from recon.cli.workbooks import form
-        from recon.steps.people import resolutions
+        from recon.steps.people import returned_answers
         from recon.steps.people.at_desk import IMPORT, file_body, import_of
         from recon.steps.people.at_desk import say as say_at_desk
         from reports.reading.import_workbook import write_import
@@ -52,7 +52,7 @@ def import_resolutions(
             who, read = (answered_by, code), file_body(path)
             reply = say_at_desk(IMPORT, read, who=who, environment=environment, form=form())
             done = import_of(reply)
-        sentence = resolutions.sentence_of(done)
+        sentence = returned_answers.sentence_of(done)
         say(sentence)
         if not done.repeated:
             write_import(done, beside=path)

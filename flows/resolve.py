@@ -30,7 +30,7 @@ DOUBTS_SHOWN_MAX = 100
 """Rows of the page; `recon status` has all of them."""
 
 
-class Word(StrEnum):
+class OfferedWord(StrEnum):
     """What the form offers."""
 
     SHOW = "show"
@@ -45,7 +45,7 @@ class Word(StrEnum):
     persist_result=False,
 )
 def resolve(  # noqa: PLR0917 - the fields of a form
-    verdict: Word = Word.SHOW,
+    verdict: OfferedWord = OfferedWord.SHOW,
     instruction: InstructionId = "",
     evidence: Evidence = "",
     message: Message = "",
@@ -67,7 +67,7 @@ def resolve(  # noqa: PLR0917 - the fields of a form
         from recon.steps.people import people
         from recon.steps.people.at_desk import say as say_at_desk
 
-        if verdict is Word.SHOW:
+        if verdict is OfferedWord.SHOW:
             undecided = people.undecided(environment)
             return _ended(undecided, sentence=f"{len(undecided)} in doubt.", name="Shown")
         if not instruction or not name:

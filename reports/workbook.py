@@ -16,6 +16,8 @@ from openpyxl.packaging.custom import StringProperty
 from recon.model.figures import MatchedFile, NightFigures
 from reports.drawing.draft import Draft
 from reports.drawing.in_place import written_in_place
+from reports.sheets.bank_sheet import TITLE as BANK_TITLE
+from reports.sheets.bank_sheet import draw_bank
 from reports.sheets.breaks_sheet import draw_breaks
 from reports.sheets.guide_sheet import draw_guide
 from reports.sheets.instructions_sheet import draw_instructions
@@ -64,10 +66,18 @@ def write_workbook(figures: NightFigures, path: Path) -> Path:
     return written_in_place(drawn(figures, beside=beside).write, path=path)
 
 
+def titles_of(figures: NightFigures) -> tuple[str, ...]:
+    """The sheets of a night; one of the bank where statements were given."""
+    if not figures.bank:
+        return SHEETS
+    before = SHEETS.index("Sources")
+    return (*SHEETS[:before], BANK_TITLE, *SHEETS[before:])
+
+
 def drawn(figures: NightFigures, *, beside: Sequence[MatchedFile] = ()) -> Draft:
     """All sheets of a night."""
     draft = Draft(timezone=figures.timezone)
-    sheets = {title: draft.sheet(title) for title in SHEETS}
+    sheets = {title: draft.sheet(title) for title in titles_of(figures)}
     for title, colour in TAB_COLOURS.items():
         sheets[title].sheet_properties.tabColor = colour
     rows = rows_on_sheets(figures)
@@ -79,6 +89,8 @@ def drawn(figures: NightFigures, *, beside: Sequence[MatchedFile] = ()) -> Draft
     draw_matched(draft, sheets["Matched"], figures=figures, rows=rows, beside=beside)
     draw_journals(draft, sheets["Journals"], figures=figures, rows=rows, totals=totals)
     places = draw_totals(draft, sheets["Control totals"], figures=figures, rows=rows, totals=totals)
+    if figures.bank:
+        draw_bank(draft, sheets[BANK_TITLE], figures=figures)
     draw_guide(draft, sheets["Guide"], figures=figures)
     draw_summary(Page(draft, sheets["Summary"], figures, rows, totals, places))
     draw_sources(draft, sheets["Sources"], figures=figures, beside=beside)

@@ -27,7 +27,7 @@ from reports.sheets.matched_files import described
 from reports.sheets.run_sheet import TITLE as RUN_TITLE
 from reports.sheets.run_sheet import beside_of
 from reports.summary.summary_tonight import SIGNED_FILE, SIGNED_NAMES
-from reports.workbook import SHEETS, drawn
+from reports.workbook import drawn
 
 SUMMARY, BREAKS, GUIDE = "Summary", "Breaks", "Guide"
 CELL_CHARACTERS_MAX = 60
@@ -82,7 +82,7 @@ def differences(night: NightFigures | Path, path: Path) -> Iterator[str]:
             signed = _sign_off_rows(file)
             file.seek(0)
             true = CalamineWorkbook.from_filelike(file)
-            for title in SHEETS:
+            for title in true.sheet_names:
                 if title not in workbook.sheet_names:
                     yield f"the sheet {title} is missing"
                     continue

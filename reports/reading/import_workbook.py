@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from recon.model.resolutions import Import, Refusal, Taken
+from recon.model.resolutions import Import, Taken, WorkbookRefusal
 from reports.drawing.draft import Draft
 from reports.drawing.in_place import put_in_place
 from reports.drawing.page import print_on, protect, put_header, put_heading, set_widths
@@ -61,7 +61,7 @@ def _put(  # noqa: PLR0917, PLR0913 - one call per sheet, each with its own colu
     protect(sheet)
 
 
-def _refusal(refusal: Refusal) -> tuple[str, ...]:
+def _refusal(refusal: WorkbookRefusal) -> tuple[str, ...]:
     return refusal.cell, refusal.value, refusal.reason
 
 

@@ -19,10 +19,10 @@ from recon.model.resolutions import (
     RESOLUTIONS,
     SCOPES,
     THIS_BREAK,
-    Answer,
-    Refusal,
+    BreakAnswer,
     Returned,
     ReturnedRow,
+    WorkbookRefusal,
 )
 from reports.drawing.draft import NOT_COVERED
 from reports.drawing.listing import Column
@@ -85,7 +85,7 @@ def _facts(rows: Sequence[Sequence[FormCell]]) -> dict[str, str]:
 
 def _read_rows(
     rows: Sequence[Sequence[FormCell]], *, places: Mapping[str, int]
-) -> Iterator[tuple[str, ReturnedRow | None, list[Refusal]]]:
+) -> Iterator[tuple[str, ReturnedRow | None, list[WorkbookRefusal]]]:
     """Break key, the row, and the cells because of which it cannot be read."""
     for number, cells in enumerate(rows[HEADER_ROW:], HEADER_ROW + 1):
         row = {
@@ -115,7 +115,7 @@ def _places(rows: Sequence[Sequence[FormCell]], *, name: str) -> dict[str, int]:
 
 def _row(
     row: Mapping[str, FormCell], *, number: int, places: Mapping[str, int]
-) -> tuple[ReturnedRow | None, list[Refusal]]:
+) -> tuple[ReturnedRow | None, list[WorkbookRefusal]]:
     cells = {
         title: f"{BREAKS_SHEET}!{get_column_letter(column + 1)}{number}"
         for title, column in places.items()
@@ -124,7 +124,7 @@ def _row(
     version = row[VERSION].value
     if not isinstance(version, int | float) or isinstance(version, bool):
         sentence = "the number of answers so far was changed"
-        refusals.append(Refusal(cells[VERSION], _text(row[VERSION]), sentence))
+        refusals.append(WorkbookRefusal(cells[VERSION], _text(row[VERSION]), sentence))
     if refusals:
         return None, refusals
     read = ReturnedRow(
@@ -141,14 +141,14 @@ def _row(
 
 def _answer(
     row: Mapping[str, FormCell], *, cells: Mapping[str, str]
-) -> tuple[Answer, list[Refusal]]:
+) -> tuple[BreakAnswer, list[WorkbookRefusal]]:
     refusals = []
     for title in ANSWERS:
         problem = _problem(title, row[title])
         if problem:
-            refusals.append(Refusal(cells[title], _text(row[title]), problem))
+            refusals.append(WorkbookRefusal(cells[title], _text(row[title]), problem))
     day = row["Resolved on"].value
-    return Answer(
+    return BreakAnswer(
         resolution=_text(row["Resolution"]),
         owner=_text(row["Owner"]),
         comment=_text(row["Comment"]),
@@ -183,7 +183,7 @@ def _text(cell: FormCell) -> str:
 
 def altered_cells(
     rows: Iterable[ReturnedRow], *, breaks: Mapping[str, Mapping[str, Any]]
-) -> list[Refusal]:
+) -> list[WorkbookRefusal]:
     """Locked cells that do not say what the database says (`breaks`: break_id -> its row)."""
     altered = []
     for row in rows:
@@ -195,7 +195,7 @@ def altered_cells(
             if not _same(shown, expected, column=column, currency=str(stored["currency"])):
                 sentence = f"the database says {'nothing' if expected in {None, ''} else expected}"
                 cell = f"{BREAKS_SHEET}, row {row.number}, {column.title}"
-                altered.append(Refusal(cell, str(shown or ""), sentence))
+                altered.append(WorkbookRefusal(cell, str(shown or ""), sentence))
     return altered
 
 

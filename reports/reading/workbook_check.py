@@ -38,15 +38,21 @@ PIVOT_ROWS = "Matched rows"
 RESULTS = {"pending": WAITING, "unverified": NOT_VERIFIED}
 
 
-def sheet_totals(path: Path) -> SheetTotals:
+def sheet_totals(path: Path, *, beside: Mapping[str, Path] | None = None) -> SheetTotals:
     """Rows and sums of each list as they stand in the file.
+
+    Args:
+        path: The workbook.
+        beside: Where files lie that it names and that have not their names yet.
 
     Raises:
         OutputError: the file cannot be read, or a list is not where it should be.
     """
     try:
         workbook = CalamineWorkbook.from_path(str(path))
-        totals = {section: _totals(workbook, section, path=path) for section in SECTIONS}
+        files = {name: path.with_name(name) for _, _, name in beside_of(workbook_facts(workbook))}
+        files |= beside or {}
+        totals = {section: _totals(workbook, section, files=files) for section in SECTIONS}
         return {**totals, CHECKS: (_failing_checks(workbook), {})}
     except (CalamineError, OSError, ValueError) as error:
         msg = f"{path} cannot be read back ({error}); the result is kept: write the report again"
@@ -76,10 +82,12 @@ def list_rows(workbook: Any, *, title: str, key: str) -> Iterator[dict[str, Any]
         raise OutputError(msg)
 
 
-def _totals(workbook: Any, section: str, *, path: Path) -> tuple[int, Mapping[str, int]]:
+def _totals(
+    workbook: Any, section: str, *, files: Mapping[str, Path]
+) -> tuple[int, Mapping[str, int]]:
     facts = workbook_facts(workbook)
     if section == "match" and beside_of(facts):
-        return _totals_beside(workbook, facts=facts, path=path)
+        return _totals_beside(workbook, facts=facts, files=files)
     title, key, summed = SECTIONS[section]
     count, sums = 0, Counter[str]()
     for row in list_rows(workbook, title=title, key=key):
@@ -91,7 +99,7 @@ def _totals(workbook: Any, section: str, *, path: Path) -> tuple[int, Mapping[st
 
 
 def _totals_beside(
-    workbook: Any, *, facts: Mapping[str, str], path: Path
+    workbook: Any, *, facts: Mapping[str, str], files: Mapping[str, Path]
 ) -> tuple[int, Mapping[str, int]]:
     """The pivot's totals; those of the first file beside it when they are not the same."""
     count, sums = 0, Counter[str]()
@@ -99,7 +107,7 @@ def _totals_beside(
         count += int(row[PIVOT_ROWS])
         sums[str(row["Ccy"])] += minor_units_of(row[EFFECT], currency=str(row["Ccy"]))
     for _, _, name in beside_of(facts):
-        rows, majors = totals_in(path.with_name(name))
+        rows, majors = totals_in(files[name])
         minor_units = {
             currency: int(sum_.scaleb(decimals_of(currency))) for currency, sum_ in majors.items()
         }

@@ -3,6 +3,7 @@
 from typing import Any
 
 from recon.model.figures import NightFigures
+from recon.model.words import SourceKind
 from recon.proof.books_bridge import (
     BEFORE_OPENING,
     BOOK_STEPS,
@@ -10,6 +11,7 @@ from recon.proof.books_bridge import (
     IDENTICAL,
     KEYLESS,
     PAID_OUT,
+    REJECTED,
     RESTATED,
     SHARED_NUMBER,
 )
@@ -24,17 +26,18 @@ BOOKS_CHECKS = "chkBooks"
 HEADING = "From the ledger file to the ledger compared, in money"
 SHORT = {
     FILE: ">In the ledger file",
+    REJECTED: ">Rejected rows",
     OTHER_ACCOUNTS: ">Of other accounts",
     KEYLESS: ">Adjustments, no order",
     BEFORE_WINDOW: ">Before the window",
     BEFORE_OPENING: ">Before the opening",
     RESTATED: ">In payment's currency",
-    PAID_OUT: ">Payouts compared",
+    PAID_OUT: ">Payouts, fees",
     IDENTICAL: ">Identical repeats",
     SHARED_NUMBER: ">Shared entry number",
 }
 TITLES = ("Currency", *(SHORT[step] for step in BOOK_STEPS), ">Come to", ">Ledger compared")
-CHECK_COLUMN, DIFFERENCE_COLUMN = 13, 14
+CHECK_COLUMN, DIFFERENCE_COLUMN = 14, 15
 
 
 def put_books(
@@ -55,10 +58,20 @@ def put_books(
     if not figures.books:
         draft.text(sheet, (last, 1), "No money in the ledger file.", looks.NOTE)
     draft.name(BOOKS_CHECKS, column_range(sheet, column=CHECK_COLUMN, rows=(top + 2, last)))
-    colour_checks(sheet, f"M{top + 2}:M{last}")
-    note = "Captures, refunds, chargebacks and adjustments as booked; rejected rows are in no sum."
-    draft.text(sheet, (last + 1, 1), note, looks.NOTE)
+    colour_checks(sheet, f"N{top + 2}:N{last}")
+    draft.text(sheet, (last + 1, 1), _note(figures), looks.NOTE)
     return failed, last + 3
+
+
+def _note(figures: NightFigures) -> str:
+    """What the sums hold, and how many rows of the books are in none of them."""
+    unread = sum(
+        reject.kind is SourceKind.LEDGER and not reject.currency for reject in figures.rejects
+    )
+    in_none = (
+        f" {unread} rejected rows say no sum that can be read and are in none." if unread else ""
+    )
+    return f"Captures, refunds, chargebacks and adjustments, as booked.{in_none}"
 
 
 def _put_currency(
@@ -73,9 +86,9 @@ def _put_currency(
         draft.amount_as(sheet, (row, column), (amount, currency), grey)
     word = OK if come_to == compared else CHECK
     formulas = {
-        11: (f"SUM(B{row}:J{row})", come_to),
-        12: (f'SUMIFS(sidAmount,sidSource,"ledger",sidCcy,$A{row})', compared),
-        DIFFERENCE_COLUMN: (f"K{row}-L{row}", come_to - compared),
+        12: (f"SUM(B{row}:K{row})", come_to),
+        13: (f'SUMIFS(sidAmount,sidSource,"ledger",sidCcy,$A{row})', compared),
+        DIFFERENCE_COLUMN: (f"L{row}-M{row}", come_to - compared),
     }
     for column, (formula, amount) in formulas.items():
         if live:
@@ -83,7 +96,7 @@ def _put_currency(
         else:
             draft.amount(sheet, (row, column), amount, currency)
     if live:
-        check = (f'=IF(N{row}=0,"{OK}","{CHECK}")', word)
+        check = (f'=IF(O{row}=0,"{OK}","{CHECK}")', word)
         draft.formula(sheet, (row, CHECK_COLUMN), check, looks.CHECK)
     else:
         draft.text(sheet, (row, CHECK_COLUMN), word, looks.CHECK)

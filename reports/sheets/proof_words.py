@@ -20,13 +20,15 @@ QUESTIONS: Mapping[str, str] = {
     "T8": "Every instruction has one result, and each confirmed one was looked for",
     "T9": "What was refunded or captured beyond its bounds is shown as a break",
     "T10": "Rounding and write-offs stay within what the rules and two people allow",
-    "T11": "Settlement files: gross less refunds, chargebacks and fees is what was paid out",
+    "T11": "What batches leave after their pay-outs is what is listed as held back",
     "T12": "Debit and credit of the proposed journals are equal",
     "T13": "These sheets hold what the database holds",
     "T14": "The same inputs in another order give the same result",
     "T15": "Each statement of a bank: opening and what was booked come to its closing",
     "T16": "The statements of a bank follow each other without a gap",
     "T17": "What was paid out and did not come is in transit, explained or a break",
+    "T18": "What the gateway owes and keeps is what is listed",
+    "T19": "Fees, reserves and pay-outs of settlement and books differ by what is shown",
 }
 """Reference of a control total -> what it proves."""
 _MEASURES = {"count": "records", "amount": "money"}

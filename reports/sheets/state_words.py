@@ -26,6 +26,9 @@ FLAG_WORDS: Mapping[Flag, str] = {
     Flag.BANK_CHARGES: "less the bank's charges",
     Flag.EXCHANGED: "exchanged",
     Flag.JOINED: "several in one entry",
+    Flag.NO_PAYOUT: "not paid out",
+    Flag.OVER_RELEASED: "released beyond what was kept",
+    Flag.REFUND_FROM_SETTLEMENT: "refund as settled",
 }
 STATE_WORDS: Mapping[str, str] = {
     "none": "no record",

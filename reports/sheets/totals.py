@@ -192,7 +192,7 @@ def sum_of(rows: Iterable[Mapping[str, Any]], *, name: str, currency: str) -> in
     return sum(row[name] or 0 for row in rows if row["currency"] == currency)
 
 
-GATEWAY_SIDES = {"orders": ("gateway",), "ledger": ("gateway", "payouts")}
+GATEWAY_SIDES = {"orders": ("gateway",), "ledger": ("gateway", "payouts", "fees", "reserves")}
 """Leg -> the sources on its gateway side: the books show our payouts too, no order does (T5B)."""
 
 

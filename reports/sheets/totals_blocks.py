@@ -27,6 +27,8 @@ SIDE_WORDS = {
     "gateway": "gateway",
     "ledger": "ledger",
     "payouts": "payouts",
+    "fees": "fees",
+    "reserves": "reserves",
     "settlement": "settlement files",
 }
 BRIDGE_CHECKS = "chkRows"

@@ -258,6 +258,31 @@ BREAK_WORDS: Mapping[BreakCode, Words] = {
         "Money arrived that no payment explains.",
         "Ask the gateway what it belongs to; hold it as unallocated.",
     ),
+    _C.HELD_BACK: Words(
+        "Held back",
+        "A batch paid out less than its lines, or is not paid out yet.",
+        "Ask the gateway why, and when it will be paid out.",
+    ),
+    _C.FEE_NOT_BOOKED: Words(
+        "Fees not booked",
+        "The gateway kept fees that the ledger does not have.",
+        "Book the fees.",
+    ),
+    _C.FEE_BOOKED_DIFFERS: Words(
+        "Booked fees differ",
+        "Fees of the settlement and of the ledger come to different amounts.",
+        "Compare with the gateway's invoice; correct the ledger.",
+    ),
+    _C.RESERVE_NOT_BOOKED: Words(
+        "Reserve not booked",
+        "The gateway keeps a reserve that the ledger does not have.",
+        "Book the reserve.",
+    ),
+    _C.RESERVE_BOOKED_DIFFERS: Words(
+        "Booked reserve differs",
+        "Reserves of the settlement and of the ledger come to different amounts.",
+        "Compare with what the gateway keeps; correct the ledger.",
+    ),
     _C.PAYOUT_TWICE_AT_BANK: Words(
         "Pay-out came twice",
         "One pay-out stands on the statement more than once.",
@@ -313,6 +338,7 @@ UNVERIFIED_WORDS: Mapping[str, str] = {
     UnverifiedReason.REFUND_AMOUNT_UNKNOWN: "Partly refunded; the gateway does not say how much.",
     UnverifiedReason.SIGNATURE_INVALID: "The reply's signature is wrong or missing; tell IT.",
     UnverifiedReason.ECHO_MISMATCH: "The reply names another payment than was asked; tell IT.",
+    UnverifiedReason.BATCH_QUARANTINED: "A line of this batch could not be read; see Sources.",
 }
 
 VERDICT_WORDS: Mapping[Verdict, str] = {

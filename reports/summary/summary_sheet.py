@@ -4,6 +4,7 @@ Verdict, tiles, what needs a person, control totals, open breaks by code and age
 scope of assurance, sign-off. Everything that can be computed from the other sheets is a formula.
 """
 
+from recon.model.money import format_minor_units
 from recon.model.words import Verdict
 from reports.drawing import look as looks
 from reports.drawing.draft import NOT_COVERED
@@ -11,6 +12,7 @@ from reports.drawing.highlight import when
 from reports.drawing.look import Look
 from reports.drawing.page import print_on, protect, set_widths
 from reports.drawing.plain_text import local_instant, text_width
+from reports.sheets.bank_sheet import in_transit
 from reports.sheets.books_block import books_sentence
 from reports.sheets.totals_sheet import LEG_NAMES
 from reports.sheets.words import VERDICT_WORDS
@@ -75,12 +77,26 @@ def _put_notes(page: Page, row: int) -> int:
         sentence = UNJUDGED
     page.text(row, LEFT, sentence, Look(bold=True, colour=looks.NAVY))
     put_results(page, row)
+    row = _put_in_transit(page, row)
     warn = Look(fill=looks.WARN[0], colour=looks.WARN[1], wrap=True)
     for note in page.figures.notes:
         row += 1
         page.merged(row, (LEFT, LAST), note, warn)
         lines = max(-(-text_width(note) // NOTE_CHARACTERS), 1)
         page.sheet.row_dimensions[row].height = NOTE_POINTS * lines
+    return row + 1
+
+
+def _put_in_transit(page: Page, row: int) -> int:
+    """What was paid out and is not at the bank yet, and since when; the row that it stands in."""
+    if not page.figures.bank:
+        return row
+    waiting = [
+        f"{format_minor_units(amount, currency=currency)} {currency}, the oldest settled on {since}"
+        for currency, (amount, since) in sorted(in_transit(page.figures).items())
+    ]
+    sentence = f"Cash in transit: {' · '.join(waiting) or 'nothing'}"
+    page.draft.link(page.sheet, (row + 1, LEFT), (sentence, "'Bank'!A4"))
     return row + 1
 
 

@@ -13,7 +13,7 @@ from recon import cli
 from recon.config.file_layouts import FileLayout, Trailer
 from recon.config.file_sources import ExpectedFile, RemoteSource
 from recon.config.night_schedule import NightSchedule
-from recon.config.notices import Notice
+from recon.config.notice_settings import Notice
 from recon.config.retention import Backups, Retention
 from recon.config.rules import Rules, SeverityRules, Tolerance
 from recon.config.settings import AccountSettings, GatewaySettings, LedgerSource

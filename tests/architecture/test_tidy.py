@@ -66,8 +66,9 @@ MAKES_FILES = frozenset({"mkdir", "makedirs", "write_text", "write_bytes", "touc
 Rule = Callable[[str, ast.Module], Iterator[str]]
 
 
+@cache
 def modules() -> list[tuple[str, ast.Module]]:
-    """Every source module as (path from the root, tree)."""
+    """Every source module as (path from the root, tree); parsed once for all rules."""
     paths = [path for folder in SOURCE_FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))]
     return [
         (str(path.relative_to(ROOT)), parse(path.read_text(encoding="utf-8"))) for path in paths
@@ -108,7 +109,9 @@ def long_functions(path: str, tree: ast.Module) -> Iterator[str]:
 
 
 def long_modules(path: str, tree: ast.Module) -> Iterator[str]:
-    """A module can be read in one sitting."""
+    """A module can be read in one sitting; a migration is one list of tables, written once."""
+    if "/migrations/" in path:
+        return
     lines = len(tree.text.splitlines())  # type: ignore[attr-defined]
     if lines > MODULE_LINES_MAX:
         yield f"{path} has {lines} lines"

@@ -12,7 +12,13 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from recon.gateway_client import Credentials, Outcome, Payment, prepare_payment, read_payment_reply
+from recon.gateway_client import (
+    Credentials,
+    Payment,
+    ReplyOutcome,
+    prepare_payment,
+    read_payment_reply,
+)
 from tests.browser.shop import Shop, open_shop
 from tests.conformance.conftest import QUICK, TODAY, Target, interface_of, way_back
 from tests.conformance.test_apm_contract import apm_payment
@@ -44,7 +50,7 @@ class Merchant:
     def page_of(self, payment: Payment) -> str:
         """Where the shopper is sent for a payment that waits for them."""
         reply = self.outside(lambda: self.target.pay(payment))
-        assert reply.outcome is Outcome.PENDING
+        assert reply.outcome is ReplyOutcome.PENDING
         assert reply.record is not None
         return str(reply.record.issuer_url)
 
@@ -55,7 +61,7 @@ class Merchant:
         prepared = prepare_payment(payment, today=TODAY, **asked)
         raw = self.outside(lambda: asyncio.run(target.transport().send(prepared)))
         reply = read_payment_reply(prepared, raw, policy="enforce", **asked)
-        assert (reply.outcome, reply.findings) == (Outcome.PENDING, ())
+        assert (reply.outcome, reply.findings) == (ReplyOutcome.PENDING, ())
         self.shop.handed_on = raw.body
         return f"{self.shop.base_url}/checkout"
 

@@ -11,7 +11,7 @@ SCHEDULES = "model/test_seeded_schedules.py::test_a_schedule_of_faults_and_crash
 BATCH = "recon/gateway_client/money/test_batch_reply.py::"
 TRANSPORT = "recon/gateway_client/interface/test_transport.py::"
 NIGHT = "recon/steps/night/test_whole_night.py::"
-OPENING = "recon/files/formats/test_opening.py::"
+OPENING = "recon/files/formats/test_named_bytes.py::"
 BAD_FILES = "recon/files/test_bad_files.py::"
 
 
@@ -185,7 +185,7 @@ FAULTS: dict[int, Fault] = {
         (
             BATCH + "test_statuses_that_never_prove_anything",
             "recon/gateway_client/query/test_query_bounds.py::test_retry_after_is_a_count_or_a_date_and_never_negative",
-            "recon/gateway_client/query/test_asking.py::test_a_wait_that_would_end_after_the_deadline_is_not_begun",
+            "recon/gateway_client/query/test_key_rounds.py::test_a_wait_that_would_end_after_the_deadline_is_not_begun",
         ),
     ),
     29: Fault("redirects", (TRANSPORT + "test_a_redirect_is_handed_back_and_not_followed",)),

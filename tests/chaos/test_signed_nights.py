@@ -12,6 +12,7 @@ from contextlib import closing
 from datetime import date, timedelta
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 from clerk import Clerk
 from many_nights import days
@@ -54,11 +55,9 @@ def _newest(shop: Shop) -> sqlite3.Row:
 
 
 def _open_breaks(shop: Shop, run_id: str) -> set[str]:
-    with closing(sqlite3.connect(shop.database_url.removeprefix("sqlite:///"))) as connection:
-        found = connection.execute(
-            "SELECT id FROM result_row WHERE run_id = ? AND section = 'break'", (run_id,)
-        )
-        return {row[0] for row in found}
+    beside = Path(shop.database_url.removeprefix("sqlite:///")).parent / "archive"
+    (path,) = beside.glob(f"nights/*/*/*/{run_id}/results/breaks.parquet")
+    return {*pq.read_table(path)["break_id"].to_pylist()}
 
 
 def _shown(path: Path, sheet: str) -> list[str]:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from recon.gateway_client import ApmPayment, InvalidPaymentError, Outcome, SignatureState
+from recon.gateway_client import ApmPayment, InvalidPaymentError, ReplyOutcome, SignatureState
 from tests.conformance.conftest import way_back
 
 ORDER = "conformance-apm"
@@ -34,7 +34,7 @@ def status(target: Any) -> str:
 def test_a_payment_waits_on_the_issuers_page(sandbox: Any, target: Any) -> None:
     """Signed XML with the page's address, and no effect; the query shows it pending."""
     reply = target.pay(apm_payment())
-    assert (reply.outcome, reply.signature) == (Outcome.PENDING, SignatureState.VALID)
+    assert (reply.outcome, reply.signature) == (ReplyOutcome.PENDING, SignatureState.VALID)
     assert reply.record.issuer_url.startswith(sandbox.base_url)
     assert (reply.findings, reply.refusal) == ((), "")
     assert sandbox.effects() == []
@@ -63,15 +63,15 @@ def test_an_order_that_was_given_up_may_be_tried_again(sandbox: Any, target: Any
     page = target.pay(apm_payment()).record.issuer_url
     taken = target.pay(apm_payment())
     assert (taken.code, taken.refusal) == ("I0061", "invalid_input")
-    assert taken.outcome is Outcome.REJECTED
+    assert taken.outcome is ReplyOutcome.REJECTED
     sandbox.http.post(page, data={"action": "cancel"})
-    assert target.pay(apm_payment()).outcome is Outcome.PENDING
+    assert target.pay(apm_payment()).outcome is ReplyOutcome.PENDING
 
 
 def test_an_account_nobody_knows_is_not_found(sandbox: Any, target: Any) -> None:
     """HTTP 404 is a refusal: the document says so, and nobody was sent anywhere to pay."""
     reply = target.of_account("100042999").pay(apm_payment())
-    assert (reply.outcome, reply.refusal) == (Outcome.REJECTED, "not_found")
+    assert (reply.outcome, reply.refusal) == (ReplyOutcome.REJECTED, "not_found")
     assert reply.http_status == 404
     assert sandbox.effects() == []
 
@@ -79,7 +79,7 @@ def test_an_account_nobody_knows_is_not_found(sandbox: Any, target: Any) -> None
 def test_a_wrong_key_is_refused(sandbox: Any, target: Any) -> None:
     """Rejected by its code, and nothing more may be sent."""
     reply = target.signing_with("not the key").pay(apm_payment())
-    assert (reply.outcome, reply.code) == (Outcome.REJECTED, "I0013")
+    assert (reply.outcome, reply.code) == (ReplyOutcome.REJECTED, "I0013")
     assert reply.stop_reason
     assert sandbox.effects() == []
 

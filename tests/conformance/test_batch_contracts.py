@@ -10,8 +10,8 @@ from recon.gateway_client import (
     CancelRow,
     CaptureRow,
     InvalidBatchError,
-    Outcome,
     RefundRow,
+    ReplyOutcome,
     ReviewRow,
     SignatureState,
 )
@@ -47,10 +47,10 @@ def true_effects(sandbox: Any) -> list[tuple[str, str, str]]:
 
 
 DONE = {
-    "capture": Outcome.DONE,
-    "cancel": Outcome.DONE,
-    "review": Outcome.DONE,
-    "refund": Outcome.ACCEPTED,
+    "capture": ReplyOutcome.DONE,
+    "cancel": ReplyOutcome.DONE,
+    "review": ReplyOutcome.DONE,
+    "refund": ReplyOutcome.ACCEPTED,
 }
 STATE_AFTER = {"capture": "3000", "cancel": "5000", "refund": "4100"}
 
@@ -88,7 +88,7 @@ def test_what_was_done_in_full_is_refused_the_second_time(
     target.move(operation, rows)
     before = true_effects(sandbox)
     (second,) = target.move(operation, rows).rows
-    assert second.outcome is Outcome.FAILED
+    assert second.outcome is ReplyOutcome.FAILED
     assert second.code
     assert second.message
     assert true_effects(sandbox) == before
@@ -100,7 +100,7 @@ def test_one_bad_row_fails_alone(sandbox: Any, target: Any, operation: str) -> N
     payments = payments_for(sandbox, operation)[:3]
     payments[1] = payments[1] | {"transaction_id": "77777777777777777777"}
     reply = target.move(operation, rows_for(operation, payments))
-    wanted = [DONE[operation], Outcome.FAILED, DONE[operation]]
+    wanted = [DONE[operation], ReplyOutcome.FAILED, DONE[operation]]
     assert [row.outcome for row in reply.rows] == wanted
     assert len(true_effects(sandbox)) == 2
 
@@ -116,7 +116,7 @@ def test_a_full_batch_is_taken_and_a_larger_one_never_sent(
         for number in range(rows_max + 1)
     ]
     reply = target.move(operation, rows_for(operation, many[:rows_max]))
-    assert [row.outcome for row in reply.rows] == [Outcome.FAILED] * rows_max
+    assert [row.outcome for row in reply.rows] == [ReplyOutcome.FAILED] * rows_max
     calls = sandbox.http.get("/_sandbox/health").json()["requests"]
     with pytest.raises(InvalidBatchError):
         target.move(operation, rows_for(operation, many))
@@ -130,7 +130,7 @@ def test_a_wrong_key_stops_the_run_before_anything_happens(
     """The whole batch is rejected, sending stops, the truth is untouched."""
     rows = rows_for(operation, payments_for(sandbox, operation)[:2])
     reply = target.signing_with("not the key").move(operation, rows)
-    assert [row.outcome for row in reply.rows] == [Outcome.REJECTED] * 2
+    assert [row.outcome for row in reply.rows] == [ReplyOutcome.REJECTED] * 2
     assert reply.stop_sending
     assert true_effects(sandbox) == []
 
@@ -142,7 +142,7 @@ def test_a_payment_of_another_account_is_refused(sandbox: Any, target: Any, oper
     names = ("transaction_id", "order_no", "currency", "amount")
     payment = {name: others[0][name] for name in names}
     (row,) = target.move(operation, rows_for(operation, [payment])).rows
-    assert row.outcome is Outcome.FAILED
+    assert row.outcome is ReplyOutcome.FAILED
     assert true_effects(sandbox) == []
 
 
@@ -151,7 +151,7 @@ def test_a_part_of_an_authorisation_can_be_captured(sandbox: Any, target: Any) -
     payment = next(row for row in sandbox.authorised() if row["currency"] == "EUR")
     part = Decimal(payment["amount"]) - Decimal("0.01")
     (row,) = target.move("capture", rows_for("capture", [payment], amount=part)).rows
-    assert row.outcome is Outcome.DONE
+    assert row.outcome is ReplyOutcome.DONE
     assert true_effects(sandbox) == [("capture", payment["transaction_id"], str(part))]
 
 
@@ -160,7 +160,7 @@ def test_more_than_was_authorised_is_not_captured(sandbox: Any, target: Any) -> 
     payment = next(row for row in sandbox.authorised() if row["currency"] == "EUR")
     above = Decimal(payment["amount"]) + Decimal("0.01")
     (row,) = target.move("capture", rows_for("capture", [payment], amount=above)).rows
-    assert row.outcome is Outcome.FAILED
+    assert row.outcome is ReplyOutcome.FAILED
     assert true_effects(sandbox) == []
 
 
@@ -173,6 +173,6 @@ def test_partial_refunds_are_numbered_and_bounded(sandbox: Any, target: Any) -> 
     over = target.move("refund", rows_for("refund", [payment], refund_amount=part)).rows[0]
     rest = target.move("refund", rows_for("refund", [payment], refund_amount=whole - part)).rows[0]
     assert first.refund_reference_id == f"{payment['transaction_id']}-01"
-    assert (over.outcome, over.refund_reference_id) == (Outcome.FAILED, "")
+    assert (over.outcome, over.refund_reference_id) == (ReplyOutcome.FAILED, "")
     assert rest.refund_reference_id == f"{payment['transaction_id']}-02"
     assert sandbox.invariants()["over_refunded"] == 0

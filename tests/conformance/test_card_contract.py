@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from recon.gateway_client import CardPayment, InvalidPaymentError, Outcome, SignatureState
+from recon.gateway_client import CardPayment, InvalidPaymentError, ReplyOutcome, SignatureState
 
 
 def card_payment(**changes: Any) -> CardPayment:
@@ -29,7 +29,7 @@ def card_payment(**changes: Any) -> CardPayment:
 def test_a_card_payment_is_authorised(sandbox: Any, target: Any) -> None:
     """The signed XML names the transaction, the card only masked; the query shows it authorised."""
     reply = target.pay(card_payment())
-    assert (reply.outcome, reply.code) == (Outcome.DONE, "0000")
+    assert (reply.outcome, reply.code) == (ReplyOutcome.DONE, "0000")
     assert reply.signature is SignatureState.VALID
     assert reply.findings == ()
     assert "4111111111111111" not in reply.record.card
@@ -45,7 +45,7 @@ def test_a_reused_order_number_is_refused(sandbox: Any, target: Any) -> None:
     """The order number is the key of a payment: the second attempt has no effect."""
     target.pay(card_payment())
     second = target.pay(card_payment())
-    assert second.outcome in {Outcome.FAILED, Outcome.REJECTED}
+    assert second.outcome in {ReplyOutcome.FAILED, ReplyOutcome.REJECTED}
     assert second.code == "I0061"
     assert len(sandbox.effects()) == 1
 
@@ -57,7 +57,7 @@ def test_a_declined_card_leaves_no_effect(
     """A card that the bank declines, and the same card tried again: nothing is authorised."""
     declined = {"card": "4000000000000002"} | changed
     reply = target.pay(card_payment(**declined))
-    assert reply.outcome is Outcome.FAILED
+    assert reply.outcome is ReplyOutcome.FAILED
     assert reply.message
     assert sandbox.effects() == []
 
@@ -65,7 +65,7 @@ def test_a_declined_card_leaves_no_effect(
 def test_a_wrong_key_is_refused(sandbox: Any, target: Any) -> None:
     """Nothing happens, and nothing more may be sent."""
     reply = target.signing_with("not the key").pay(card_payment())
-    assert (reply.outcome, reply.code) == (Outcome.REJECTED, "I0013")
+    assert (reply.outcome, reply.code) == (ReplyOutcome.REJECTED, "I0013")
     assert reply.stop_reason
     assert sandbox.effects() == []
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from recon.gateway_client import HostedPayment, InvalidPaymentError, Outcome, PaymentReply
+from recon.gateway_client import HostedPayment, InvalidPaymentError, PaymentReply, ReplyOutcome
 from tests.conformance.conftest import way_back
 
 ORDER = "conformance-hosted"
@@ -47,7 +47,7 @@ def status(target: Any) -> str:
 def test_the_page_is_read_as_data_and_compared_with_the_request(sandbox: Any, target: Any) -> None:
     """Pending, with the form to hand on: aliases and allParams say what was asked for."""
     reply = target.pay(hosted_payment())
-    assert (reply.outcome, reply.findings) == (Outcome.PENDING, ())
+    assert (reply.outcome, reply.findings) == (ReplyOutcome.PENDING, ())
     inputs = reply.form.inputs
     assert (inputs["merNo"], inputs["orderNo"], inputs["orderAmount"]) == ("100042", ORDER, "10.00")
     assert inputs["gbc_id"]
@@ -78,13 +78,13 @@ def test_a_payment_that_is_not_made_leads_back_and_has_no_effect(
     back = way_back(sandbox.http.post(page, data=given).headers["location"], target=target)
     assert back["order_status"] == "0"
     assert (status(target), sandbox.effects()) == ("6000", [])
-    assert target.pay(hosted_payment()).outcome is Outcome.PENDING
+    assert target.pay(hosted_payment()).outcome is ReplyOutcome.PENDING
 
 
 def test_a_wrong_key_is_refused(sandbox: Any, target: Any) -> None:
     """Rejected by its code, and nothing more may be sent."""
     reply = target.signing_with("not the key").pay(hosted_payment())
-    assert (reply.outcome, reply.code) == (Outcome.REJECTED, "I0013")
+    assert (reply.outcome, reply.code) == (ReplyOutcome.REJECTED, "I0013")
     assert reply.stop_reason
     assert sandbox.effects() == []
 

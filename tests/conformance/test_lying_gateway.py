@@ -19,8 +19,8 @@ from recon.gateway_client import (
     BatchReply,
     MoneyTransport,
     NotSentError,
-    Outcome,
     QueryRefusedError,
+    ReplyOutcome,
     Row,
     UnknownOutcomeError,
     prepare,
@@ -37,8 +37,8 @@ CASES = [
     for kind, terms in KINDS.items()
     for side in sorted(terms.sides)
 ]
-HAPPENED = {Outcome.DONE, Outcome.ACCEPTED}
-DID_NOT = {Outcome.FAILED, Outcome.REJECTED, Outcome.NOT_SENT}
+HAPPENED = {ReplyOutcome.DONE, ReplyOutcome.ACCEPTED}
+DID_NOT = {ReplyOutcome.FAILED, ReplyOutcome.REJECTED, ReplyOutcome.NOT_SENT}
 EXTRA: dict[str, dict[str, Any]] = {
     "silence": {"seconds": 0.05},
     "delay": {"seconds": 0.01},
@@ -77,7 +77,7 @@ def test_no_outcome_of_a_batch_is_false(
     rule = {"operation": operation, "kind": kind} | EXTRA.get(kind, {})
     sandbox.faults(rule | ({"when": side} if len(KINDS[kind].sides) > 1 else {}))
     payments = payments_for(sandbox, operation)[:6]
-    outcomes: list[tuple[str, Outcome]] = []
+    outcomes: list[tuple[str, ReplyOutcome]] = []
     for part in (payments[:3], payments[3:]):
         reply = moved(target, operation, rows_for(operation, part))
         keys = [payment["transaction_id"] for payment in part]

@@ -16,7 +16,7 @@ import pytest
 from recon.gateway_client import (
     CancelSubscriptionRow,
     NotSentError,
-    Outcome,
+    ReplyOutcome,
     UnknownOutcomeError,
     payment_without_reply,
     prepare_payment,
@@ -36,7 +36,7 @@ NUMBERS = (1, 2)
 """Each case sends two requests: some lies need one before them."""
 
 
-def paid(target: Target, order_no: str) -> Outcome:
+def paid(target: Target, order_no: str) -> ReplyOutcome:
     """What a payment by card came to; what the wire did is an outcome too."""
     asked: Any = {"credentials": target.credentials, "interface": target.interface}
     prepared = prepare_payment(card_payment(order_no=order_no), today=TODAY, **asked)
@@ -47,24 +47,24 @@ def paid(target: Target, order_no: str) -> Outcome:
     return read_payment_reply(prepared, raw, policy="enforce", **asked).outcome
 
 
-def of_batch(target: Target, operation: str, row: Any) -> Outcome:
+def of_batch(target: Target, operation: str, row: Any) -> ReplyOutcome:
     """What a batch of one came to."""
     return moved(target, operation, [row]).rows[0].outcome
 
 
-def payments(target: Target) -> Mapping[str, Callable[[], Outcome]]:
+def payments(target: Target) -> Mapping[str, Callable[[], ReplyOutcome]]:
     """Two payments by card, by their order numbers."""
     orders = [f"lie-{number}" for number in NUMBERS]
     return {order: partial(paid, target, order) for order in orders}
 
 
-def payouts(target: Target) -> Mapping[str, Callable[[], Outcome]]:
+def payouts(target: Target) -> Mapping[str, Callable[[], ReplyOutcome]]:
     """Two payouts, by their request ids."""
     rows = [payout_row(request_id=f"{REQUEST_ID}{number}") for number in NUMBERS]
     return {row.key: partial(of_batch, target, "payout", row) for row in rows}
 
 
-def endings(target: Target) -> Mapping[str, Callable[[], Outcome]]:
+def endings(target: Target) -> Mapping[str, Callable[[], ReplyOutcome]]:
     """The ends of two subscriptions, by the transactions that made them."""
     made = {}
     for number in NUMBERS:

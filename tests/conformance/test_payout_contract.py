@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from recon.gateway_client import InvalidBatchError, Outcome, PayoutRow, SignatureState
+from recon.gateway_client import InvalidBatchError, PayoutRow, ReplyOutcome, SignatureState
 
 REQUEST_ID = "7b8c1f0e-54a1-4f65-9a0e-6d1f0c4b2a11"
 IBAN = "DE89370400440532013000"
@@ -46,7 +46,7 @@ def test_a_payout_is_one_effect_and_says_who_paid_the_fee(
 ) -> None:
     """Done, verified, amounts as decimals; neither person nor account shows in the reply."""
     reply, row = paid(target, fee_paid_by=payer)
-    assert (row.outcome, reply.signature) == (Outcome.DONE, SignatureState.VALID)
+    assert (row.outcome, reply.signature) == (ReplyOutcome.DONE, SignatureState.VALID)
     assert reply.findings == ()
     record = row.payout
     assert (record.amount_payer_pays, record.amount_beneficiary_receives) == (
@@ -72,7 +72,7 @@ def test_a_payout_that_cannot_be_made_is_a_record_with_its_reason(
 ) -> None:
     """FAILED with a failure_type is believed: no effect, and the run may go on."""
     reply, row = paid(target, **changes)
-    assert (row.outcome, row.payout.failure_type) == (Outcome.FAILED, failure)
+    assert (row.outcome, row.payout.failure_type) == (ReplyOutcome.FAILED, failure)
     assert row.payout.failure_reason
     assert not reply.stop_sending
     assert sandbox.effects() == []
@@ -82,7 +82,7 @@ def test_a_request_that_comes_again_is_paid_once(sandbox: Any, target: Any) -> N
     """Under the profile extended the second one is refused; one effect, no double."""
     paid(target)
     _, second = paid(target)
-    assert second.outcome in {Outcome.REJECTED, Outcome.UNKNOWN}
+    assert second.outcome in {ReplyOutcome.REJECTED, ReplyOutcome.UNKNOWN}
     assert len(sandbox.effects()) == 1
     assert sandbox.invariants()["double_effects"] == 0
 
@@ -90,7 +90,7 @@ def test_a_request_that_comes_again_is_paid_once(sandbox: Any, target: Any) -> N
 def test_a_wrong_key_stops_the_run_before_anything_happens(sandbox: Any, target: Any) -> None:
     """Rejected, sending stops, no money leaves."""
     reply, row = paid(target.signing_with("not the key"))
-    assert (row.outcome, reply.stop_sending) == (Outcome.REJECTED, True)
+    assert (row.outcome, reply.stop_sending) == (ReplyOutcome.REJECTED, True)
     assert sandbox.effects() == []
 
 

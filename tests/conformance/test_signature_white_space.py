@@ -9,10 +9,10 @@ from recon.gateway_client import (
     CancelSubscriptionRow,
     Credentials,
     GatewayInterface,
-    Outcome,
+    ReplyOutcome,
     prepare,
 )
-from recon.sandbox.ground.signing import sign as signed_by_the_sandbox
+from recon.sandbox.ground.signatures import sign as signed_by_the_sandbox
 from tests.conformance.test_card_contract import card_payment
 
 HEAD = "100042100042001R1"
@@ -55,8 +55,8 @@ def test_a_subscription_whose_name_has_any_white_space_can_be_ended(
     """Its payment and its end are signed as the gateway signs them, and its echo is believed."""
     plan = {"contract_name": name, "interval": "day", "interval_count": "10"}
     payment = target.pay(card_payment(subscription=plan, first_name="Ana\u00a0Maria"))
-    assert payment.outcome is Outcome.DONE
+    assert payment.outcome is ReplyOutcome.DONE
     row = CancelSubscriptionRow(recurring_id=payment.record.recurring_id, contract_name=name)
     (ended,) = target.move("cancelsubscription", [row]).rows
-    assert (ended.outcome, ended.message) == (Outcome.DONE, "")
+    assert (ended.outcome, ended.message) == (ReplyOutcome.DONE, "")
     assert [e["operation"] for e in sandbox.effects()][-1] == "cancelsubscription"

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from recon.gateway_client import CancelSubscriptionRow, Outcome, SignatureState
+from recon.gateway_client import CancelSubscriptionRow, ReplyOutcome, SignatureState
 from tests.conformance.test_card_contract import card_payment
 
 PLAN = {"contract_name": "Gold plan", "interval": "day", "interval_count": "10"}
@@ -39,7 +39,7 @@ def test_an_ended_subscription_still_charges_the_contract_it_has(sandbox: Any, t
     sandbox.pass_days(11)
     assert charges(sandbox) == 1
     reply = ended(target, recurring_id)
-    assert [row.outcome for row in reply.rows] == [Outcome.DONE]
+    assert [row.outcome for row in reply.rows] == [ReplyOutcome.DONE]
     assert (reply.signature, reply.findings) == (SignatureState.VALID, ())
     assert ends(sandbox) == 1
     sandbox.pass_days(100)
@@ -52,7 +52,7 @@ def test_a_second_end_is_a_plain_refusal_without_effect(sandbox: Any, target: An
     ended(target, recurring_id)
     reply = ended(target, recurring_id)
     (row,) = reply.rows
-    assert (row.outcome, reply.stop_sending) == (Outcome.FAILED, False)
+    assert (row.outcome, reply.stop_sending) == (ReplyOutcome.FAILED, False)
     assert row.code
     assert row.message
     assert ends(sandbox) == 1
@@ -63,7 +63,7 @@ def test_both_names_have_to_agree(sandbox: Any, target: Any, wrong: str) -> None
     """A contract under another name, or a name of another contract, is not ended."""
     named = {"recurring_id": subscribed(target), "contract_name": "Gold plan"} | {wrong: "other"}
     (row,) = ended(target, named["recurring_id"], contract_name=named["contract_name"]).rows
-    assert row.outcome is Outcome.FAILED
+    assert row.outcome is ReplyOutcome.FAILED
     assert ends(sandbox) == 0
 
 
@@ -71,6 +71,6 @@ def test_a_wrong_key_stops_the_run_before_anything_happens(sandbox: Any, target:
     """Rejected, sending stops, the subscription goes on."""
     recurring_id = subscribed(target)
     reply = ended(target.signing_with("not the key"), recurring_id)
-    assert [row.outcome for row in reply.rows] == [Outcome.REJECTED]
+    assert [row.outcome for row in reply.rows] == [ReplyOutcome.REJECTED]
     assert reply.stop_sending
     assert ends(sandbox) == 0

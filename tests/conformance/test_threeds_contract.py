@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from recon.gateway_client import Outcome
+from recon.gateway_client import ReplyOutcome
 from tests.conformance.conftest import way_back
 from tests.conformance.test_card_contract import card_payment
 
@@ -52,7 +52,7 @@ def test_a_payer_who_need_not_be_asked_pays_at_once(
 ) -> None:
     """Done without a page; threeds_result says how the payer was authenticated."""
     reply = target.pay(card_payment(**changed))
-    assert (reply.outcome, reply.record.threeds_result) == (Outcome.DONE, result)
+    assert (reply.outcome, reply.record.threeds_result) == (ReplyOutcome.DONE, result)
     assert reply.record.issuer_url == ""
     assert (reply.findings, len(sandbox.effects())) == ((), 1)
     assert status(target) == "2000"
@@ -72,7 +72,7 @@ def test_a_payer_who_is_not_authenticated_pays_nothing(
 ) -> None:
     """A plain refusal with code and text, no effect, and the attempt is shown as failed."""
     reply = target.pay(card_payment(**changed))
-    assert (reply.outcome, reply.record.threeds_result) == (Outcome.FAILED, "failed")
+    assert (reply.outcome, reply.record.threeds_result) == (ReplyOutcome.FAILED, "failed")
     assert reply.code
     assert reply.message
     assert sandbox.effects() == []
@@ -84,7 +84,7 @@ def test_a_challenge_is_pending_until_its_page_has_the_right_code(
 ) -> None:
     """The reply leads to a page; the code there authorises, and the browser goes back signed."""
     reply = asked(target)
-    assert (reply.outcome, reply.record.threeds_result) == (Outcome.PENDING, "challenge")
+    assert (reply.outcome, reply.record.threeds_result) == (ReplyOutcome.PENDING, "challenge")
     assert (status(target), sandbox.effects()) == ("1000", [])
     page = sandbox.http.post(reply.record.issuer_url, data=RIGHT)
     back = way_back(page.headers["location"], target=target)
@@ -123,7 +123,7 @@ def test_a_saved_card_pays_again_without_its_number(sandbox: Any, target: Any) -
     nothing = dict.fromkeys(("card", "expiration_month", "expiration_year", "security_code"), "")
     second = target.pay(card_payment(order_no="conformance-2", token_id=token, **nothing))
     assert token not in repr(first)
-    assert (second.outcome, second.record.card) == (Outcome.DONE, first.record.card)
+    assert (second.outcome, second.record.card) == (ReplyOutcome.DONE, first.record.card)
     assert len(sandbox.effects()) == 2
 
 
@@ -133,7 +133,7 @@ def test_a_risky_payment_waits_for_its_review(
 ) -> None:
     """Pending with the reasons; the review flag lets it take effect or ends it."""
     reply = target.pay(card_payment(card="4000000000009235"))
-    assert (reply.outcome, reply.record.risk_action) == (Outcome.PENDING, "REVIEW")
+    assert (reply.outcome, reply.record.risk_action) == (ReplyOutcome.PENDING, "REVIEW")
     assert (reply.record.risk_score, len(reply.record.risk_reasons)) == ("75", 1)
     assert status(target) == "1500"
     row = {"transaction_id": reply.record.transaction_id, "order_no": "conformance-1"}

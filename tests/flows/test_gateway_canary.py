@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 from zipfile import ZIP_DEFLATED, ZipFile, is_zipfile
 
+import pyotp
 import pytest
 from cryptography.fernet import Fernet
 from pydantic import SecretStr
@@ -77,6 +78,8 @@ def merchant(tmp_path: Path, sqlite_url: str) -> Iterator[Merchant]:
         variables = {
             "RECON_SIGN_KEY": SIGN_KEY,
             "RECON_SEAL_KEY": Fernet.generate_key().decode(),
+            "CODE_OF_ANN": CODE_SECRETS["ann"],
+            "CODE_OF_JO": CODE_SECRETS["jo"],
             "RECON_DATABASE_URL": sqlite_url,
             "RECON_CONFIG_DIR": str(tmp_path / "config"),
         }
@@ -165,12 +168,16 @@ def write_file(path: Path, rows: Sequence[dict[str, str]]) -> None:
             writer.writerow({**common, "request_id": f"I-{number}", **row})
 
 
+CODE_SECRETS = {name: pyotp.random_base32() for name in ("ann", "jo")}
+"""Of the one-time codes of two approvers."""
 PEOPLE = """
 [approvers.ann]
 name = "Ann Berg"
+code_secret_env = "CODE_OF_ANN"
 limit = { EUR = 100000, USD = 100000, GBP = 100000, JPY = 10000000, KWD = 100000 }
 [approvers.jo]
 name = "Jo Hill"
+code_secret_env = "CODE_OF_JO"
 limit = { EUR = 100000, USD = 100000, GBP = 100000, JPY = 10000000, KWD = 100000 }
 """
 
@@ -180,8 +187,9 @@ def approve_all(merchant: Merchant) -> None:
     people = Path(merchant.variables["RECON_CONFIG_DIR"]) / "approvers.toml"
     people.write_text(PEOPLE)
     with merchant.environment() as environment:
-        for name in ("ann", "jo"):
-            person = identify(name, code=None, environment=environment)
+        for name, secret in CODE_SECRETS.items():
+            code = SecretStr(pyotp.TOTP(secret).at(merchant.clock()))
+            person = identify(name, code=code, environment=environment)
             digest = waiting(environment).wanted.digest
             approve(digest, person=person, environment=environment)
 
@@ -251,7 +259,7 @@ def test_nothing_private_rests_anywhere_after_a_night_in_prefect(
     assert any(b"492978" in text for _, text in places(merchant.folder))
     secrets = (CARD, GROUPED_CARD, IBAN, MISPLACED_IBAN, DOCUMENT, BIRTH_DATE, NAME, SIGN_KEY)
     secrets = (*secrets, merchant.variables["RECON_SEAL_KEY"], DASHED_CARD, FOREIGN_CARD)
-    secrets = (*secrets, GROUPED_CARD.replace(" ", "-"))
+    secrets = (*secrets, GROUPED_CARD.replace(" ", "-"), *CODE_SECRETS.values())
     secrets = (*secrets, *(json.dumps(secret)[1:-1] for secret in (DASHED_CARD, FOREIGN_CARD)))
     found = {place: found_in(text, secrets=secrets) for place, text in looked_at}
     assert {place: what for place, what in found.items() if what} == {}

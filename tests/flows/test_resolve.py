@@ -8,7 +8,7 @@ from pydantic import SecretStr
 
 from flows import local
 from flows.prefect_server import PrefectServer
-from flows.resolve import DOUBTS_SHOWN_MAX, Word, markdown_of, resolve
+from flows.resolve import DOUBTS_SHOWN_MAX, OfferedWord, markdown_of, resolve
 from recon.model.figures import Attention
 from recon.model.nights import Mode
 from recon.steps.people.verdicts import STATES
@@ -44,7 +44,7 @@ def test_the_form_for_doubts_starts_by_only_looking() -> None:
     assert resolve.retries == 0
     assert resolve.persist_result is False
     assert resolve.parameters.properties["verdict"]["default"] == "show"
-    assert {one.value for one in Word if one is not Word.SHOW} == set(STATES)
+    assert {one.value for one in OfferedWord if one is not OfferedWord.SHOW} == set(STATES)
 
 
 def test_what_the_gateway_told_stands_beside_each_doubt() -> None:
@@ -71,10 +71,14 @@ def test_foreign_words_stay_in_their_cell_and_a_long_list_says_so() -> None:
 @pytest.mark.parametrize(
     ("given", "name", "words"),
     [
-        ((Word.SHOW, "", "", "", "", None), "Shown", "0 in doubt."),
-        ((Word.APPLIED, "", "", "", "", None), "Failed", "name the instruction and who you are"),
+        ((OfferedWord.SHOW, "", "", "", "", None), "Shown", "0 in doubt."),
         (
-            (Word.APPLIED, "i-1", "seen in the portal", "", "anna", SecretStr("918273")),
+            (OfferedWord.APPLIED, "", "", "", "", None),
+            "Failed",
+            "name the instruction and who you are",
+        ),
+        (
+            (OfferedWord.APPLIED, "i-1", "seen in the portal", "", "anna", SecretStr("918273")),
             "Failed",
             "not right",
         ),

@@ -19,15 +19,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from recon import cli
-from recon.cli.demo_folder import Memory, folder_at
+from recon.cli.demo_folder import DemoMemory, folder_at
 from recon.cli.demo_work import ACCOUNT, Ready, prepared
 from recon.cli.workbooks import workbooks
 from recon.model.nights import Mode, NightRequest, StepSummary
 from recon.sandbox import DEMO_BUSINESS_DATE
+from recon.steps.ground import kept_results
 from recon.steps.ground.environment import Environment, environment_of
 from recon.steps.night import whole_night as night
 from recon.store.database.migrate import upgrade
-from recon.store.nights import results, runs
+from recon.store.nights import runs
 from tests.golden.figures import Figure
 from tests.golden.workbooks import cells_of, digest, digests_of
 
@@ -90,7 +91,7 @@ def _held() -> int:
     """The exit code of a night whose account another run holds."""
     with (
         tempfile.TemporaryDirectory() as name,
-        prepared(folder_at(Path(name)), Memory(orders=SMALL, seed=SEED)) as ready,
+        prepared(folder_at(Path(name)), DemoMemory(orders=SMALL, seed=SEED)) as ready,
         environment_of(ready.variables, clock=lambda: NOW) as environment,
         night.hold(REQUEST, environment=environment),
     ):
@@ -111,7 +112,7 @@ def _played(
     with (
         tempfile.TemporaryDirectory() as name,
         _url(database) as url,
-        prepared(place := folder_at(Path(name)), Memory(orders=size, seed=SEED)) as ready,
+        prepared(place := folder_at(Path(name)), DemoMemory(orders=size, seed=SEED)) as ready,
     ):
         if fault:
             _post(ready, "/_sandbox/faults", {"rules": [fault]})
@@ -130,7 +131,7 @@ def _played(
 def _digest(environment: Environment) -> str:
     with environment.store.reading() as connection:
         run = runs.of_night(connection, REQUEST)
-        found = run and results.load(connection, run.run_id)
+        found = run and kept_results.load(connection, run.run_id, environment=environment)
         return found.digest if found else ""
 
 

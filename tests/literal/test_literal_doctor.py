@@ -8,7 +8,7 @@ import pytest
 
 from recon.config.settings import load_settings
 from recon.steps.care.doctor import Check
-from recon.steps.care.gateway_differences import Named
+from recon.steps.care.gateway_differences import KnownOrders
 from recon.steps.care.gateway_doctor import gateway_checks
 from tests.literal.gateway import ACCOUNT, KEY, MERCHANT, Gateway, Payment, literal_gateway
 
@@ -45,7 +45,7 @@ class Office:
             load_settings(self.variables),
             account=(MERCHANT, ACCOUNT),
             clock=lambda: datetime.now(UTC),
-            named=Named(orders, refunded),
+            named=KnownOrders(orders, refunded),
         )
         return {check.name: check for check in checks}
 

@@ -12,8 +12,8 @@ from recon.gateway_client import (
     CancelSubscriptionRow,
     CaptureRow,
     Credentials,
-    Outcome,
     RefundRow,
+    ReplyOutcome,
     ReviewRow,
     SignatureState,
 )
@@ -74,7 +74,7 @@ def test_a_batch_is_done_and_verified(client: Target, gateway: Gateway, operatio
     payment = gateway.seed(paid_by_card(state=state))
     sent = row(transaction_id="T1", order_no=payment.order_no, currency="EUR", amount=TEN, **more)
     reply = client.move(operation, [sent])
-    accepted = Outcome.ACCEPTED if operation == "refund" else Outcome.DONE
+    accepted = ReplyOutcome.ACCEPTED if operation == "refund" else ReplyOutcome.DONE
     assert [one.outcome for one in reply.rows] == [accepted]
     assert (reply.signature, reply.findings) == (SignatureState.VALID, ())
     moved = "4.00" if operation == "refund" else "10.00"
@@ -88,7 +88,7 @@ def test_a_row_that_is_refused_has_failed(client: Target, gateway: Gateway, oper
     gateway.seed(paid_by_card(state="cancelled"))
     sent = row(transaction_id="T1", order_no="web", currency="EUR", amount=TEN, **more)
     reply = client.move(operation, [sent])
-    assert [(one.outcome, one.code) for one in reply.rows] == [(Outcome.FAILED, "L0001")]
+    assert [(one.outcome, one.code) for one in reply.rows] == [(ReplyOutcome.FAILED, "L0001")]
     assert gateway.effects == []
 
 
@@ -98,7 +98,7 @@ def test_a_released_payment_is_captured(client: Target, gateway: Gateway) -> Non
     same: dict[str, Any] = {"transaction_id": "T1", "order_no": "web", "currency": "EUR"}
     client.move("review", [ReviewRow(**same, amount=TEN, review_flag="1")])
     reply = client.move("capture", [CaptureRow(**same, amount=TEN)])
-    assert [one.outcome for one in reply.rows] == [Outcome.DONE]
+    assert [one.outcome for one in reply.rows] == [ReplyOutcome.DONE]
     assert [one[0] for one in gateway.effects] == ["review", "capture"]
 
 
@@ -132,7 +132,7 @@ def test_a_card_payment_is_authorised(client: Target, gateway: Gateway) -> None:
     reply = client.pay(
         card_payment(first_name="Ann\N{NO-BREAK SPACE}Mary", checkout_time=1790000000)
     )
-    assert (reply.outcome, reply.signature) == (Outcome.DONE, SignatureState.VALID)
+    assert (reply.outcome, reply.signature) == (ReplyOutcome.DONE, SignatureState.VALID)
     assert reply.findings == ()
     assert gateway.took("authorise") == [("authorise", reply.record.transaction_id, "10.00")]
 
@@ -141,7 +141,7 @@ def test_a_payment_by_another_method_keeps_its_address(client: Target, gateway: 
     """The six elements of 2.7 have no signature; the payment waits at `issuer_url`."""
     assert "encryption_data" not in APM_RESULT
     reply = client.pay(apm_payment())
-    assert reply.outcome is Outcome.PENDING
+    assert reply.outcome is ReplyOutcome.PENDING
     assert reply.record.issuer_url == "https://bank.example/pay?order=conformance-apm"
     assert (reply.findings, gateway.effects) == ((), [])
 
@@ -149,13 +149,13 @@ def test_a_payment_by_another_method_keeps_its_address(client: Target, gateway: 
 def test_invalid_input_of_another_method_is_a_refusal(client: Target) -> None:
     """HTTP 400 of 4.2 is documented: nothing waits, nothing is unknown."""
     reply = client.signing_with("another key").pay(apm_payment())
-    assert reply.outcome is Outcome.REJECTED
+    assert reply.outcome is ReplyOutcome.REJECTED
 
 
 def test_the_hosted_page_is_read(client: Target) -> None:
     """The form of 4.3, its inputs as they were sent."""
     reply = client.pay(hosted_payment())
-    assert reply.outcome is Outcome.PENDING
+    assert reply.outcome is ReplyOutcome.PENDING
     assert reply.form.inputs["orderAmount"] == "10.00"
 
 
@@ -168,7 +168,7 @@ def test_a_subscription_of_any_name_ends(client: Target, gateway: Gateway, name:
     recurring = str(made.record.recurring_id)
     row = CancelSubscriptionRow(recurring_id=recurring, contract_name=name)
     reply = client.move("cancelsubscription", [row])
-    assert [one.outcome for one in reply.rows] == [Outcome.DONE]
+    assert [one.outcome for one in reply.rows] == [ReplyOutcome.DONE]
     assert gateway.took("cancelsubscription") == [("cancelsubscription", recurring, "")]
 
 
@@ -176,7 +176,7 @@ def test_a_payout_is_done(client: Target, gateway: Gateway) -> None:
     """Amounts as numbers, the record without `notify_url` and `bank_code`."""
     reply = client.move("payout", [payout_row(payment_date="2026-11-20")])
     (row,) = reply.rows
-    assert (row.outcome, reply.signature) == (Outcome.DONE, SignatureState.VALID)
+    assert (row.outcome, reply.signature) == (ReplyOutcome.DONE, SignatureState.VALID)
     assert row.payout.amount_payer_pays == Decimal("255.10")
     assert gateway.effects == [("payout", REQUEST_ID, "250.10")]
 
@@ -203,7 +203,7 @@ def test_every_currency_has_two_decimals_where_that_is_configured(
     gateway.seed(paid_by_card(currency, amount))
     row = CaptureRow(transaction_id="T1", order_no="web", currency=currency, amount=Decimal(amount))
     reply = two_decimals(client).move("capture", [row])
-    assert [one.outcome for one in reply.rows] == [Outcome.DONE]
+    assert [one.outcome for one in reply.rows] == [ReplyOutcome.DONE]
     assert gateway.effects == [("capture", "T1", amount)]
 
 
@@ -214,5 +214,5 @@ def test_three_decimals_have_no_effect_and_are_never_taken_for_done(
     gateway.seed(paid_by_card("KWD", "1.20"))
     row = CaptureRow(transaction_id="T1", order_no="web", currency="KWD", amount=Decimal("1.200"))
     reply = client.move("capture", [row])
-    assert [one.outcome for one in reply.rows] == [Outcome.UNKNOWN]
+    assert [one.outcome for one in reply.rows] == [ReplyOutcome.UNKNOWN]
     assert gateway.effects == []

@@ -12,16 +12,19 @@ from typing import Any
 import pytest
 from sqlalchemy import update
 
-from recon.gateway.money import GatewayOfMoney
+from recon.desk import endorsement as desk_endorsement
+from recon.gateway.money_requests import GatewayOfMoney
 from recon.model.words import InstructionState, Outcome
 from recon.settlement import eligibility, resolution, sender
 from recon.settlement.intention import Intention, plain_id
 from recon.settlement.resolution import Resolution
 from recon.settlement.sender import BatchResult, NoReply, Reply, RowResult, Sender, SurelyNotSent
-from recon.steps.money import baselines, contradictions, doubt, settle
+from recon.steps.ground import endorsed
+from recon.steps.money import approve, baselines, contradictions, doubt, gate, settle
 from recon.store.database import history
-from recon.store.money import batch_rows, journal
+from recon.store.money import batch_rows, journal, opened_words
 from recon.store.money.journal import StoredJournal
+from recon.store.money.opened_words import OpenedWords
 from recon.store.schema import instruction
 
 Change = Callable[[pytest.MonkeyPatch], None]
@@ -36,7 +39,7 @@ def _silence_is_sent_again(patch: pytest.MonkeyPatch) -> None:
     """No reply is taken for a request that did not leave."""
     real = Sender._send_once
 
-    async def once(self: Any, batch_id: str, prepared: Any) -> bool:
+    async def once(self: Any, batch_id: str, prepared: Any, **how: Any) -> bool:
         send = self._gateway.send
 
         async def widened(request: Any) -> Any:
@@ -45,7 +48,7 @@ def _silence_is_sent_again(patch: pytest.MonkeyPatch) -> None:
 
         with pytest.MonkeyPatch.context() as inner:
             inner.setattr(self._gateway, "send", widened)
-            return await real(self, batch_id, prepared)
+            return await real(self, batch_id, prepared, **how)
 
     patch.setattr(Sender, "_send_once", once)
 
@@ -324,6 +327,80 @@ def _first_row_is_taken(patch: pytest.MonkeyPatch) -> None:
         patch.setattr(module, "shown_twice", lambda _: {})
 
 
+def _over_is_forgotten(patch: pytest.MonkeyPatch) -> None:
+    """What the history knows to be sent or taken back may be sent when its row says so."""
+    patch.setattr(gate.bound_rows, "back_again", lambda *_, **__: iter(()))
+
+
+def _a_missing_word_is_not_missed(patch: pytest.MonkeyPatch) -> None:
+    """The words that are there count, whatever else was said."""
+    patch.setattr(OpenedWords, "taken_away", lambda *_: "")
+
+
+def _links_of_words_are_not_read(patch: pytest.MonkeyPatch) -> None:
+    """A word is missed by its number alone."""
+    patch.setattr(OpenedWords, "_gone_from_links", lambda *_: 0)
+
+
+def _short_names_are_people(patch: pytest.MonkeyPatch) -> None:
+    """At the desk whoever has another short name is another person."""
+    patch.setattr(approve, "problem_of_second", lambda *_, **__: "")
+
+
+def _short_names_sign(patch: pytest.MonkeyPatch) -> None:
+    """The same under the desk's signature."""
+    patch.setattr(desk_endorsement, "_is_same", lambda first, second: first.person == second.person)
+
+
+def _terms_are_not_signed(patch: pytest.MonkeyPatch) -> None:
+    """A yes is to an instruction, whatever it sends."""
+    for module in (desk_endorsement, endorsed):
+        patch.setattr(module, "terms_digest", lambda _: "0" * 64)
+
+
+class _AnyText(str):
+    """Is no other than any text."""
+
+    __slots__ = ()
+
+    def __ne__(self, other: object) -> bool:
+        return False
+
+    __hash__ = str.__hash__
+
+
+def _any_database_is_this(patch: pytest.MonkeyPatch) -> None:
+    """What the desk signed counts, wherever it was said."""
+    real = opened_words.first_hash
+    patch.setattr(opened_words, "first_hash", lambda it: _AnyText(real(it)))
+
+
+def _words_never_run_out(patch: pytest.MonkeyPatch) -> None:
+    """A first word is half of an agreement for ever."""
+    patch.setattr(desk_endorsement, "_in_time", lambda *_: True)
+
+
+HELD_BY: Mapping[str, tuple[Change, ...]] = {
+    "a sent yes is used again": (_over_is_forgotten,),
+    "one person under two names": (_short_names_are_people, _short_names_sign),
+    "the newest no is taken away": (_over_is_forgotten, _a_missing_word_is_not_missed),
+    "a no among others is taken away": (_over_is_forgotten, _a_missing_word_is_not_missed),
+    "a yes moves another payment": (_terms_are_not_signed,),
+    "words of another database": (_any_database_is_this,),
+    "a word that ran out is half": (_words_never_run_out,),
+    "the desk begins anew": (_links_of_words_are_not_read,),
+}
+"""Attack -> what must all be gone before it moves money."""
+
+
+def _all_of(changes: tuple[Change, ...]) -> Change:
+    def apply(patch: pytest.MonkeyPatch) -> None:
+        for change in changes:
+            change(patch)
+
+    return apply
+
+
 def item_kind(name: str) -> Any:
     """The kind of that name."""
     return sender.InstructionKind(name)
@@ -362,4 +439,5 @@ MUTANTS: Mapping[str, Change] = {
     "nobody is contradicted": _nobody_is_contradicted,
     "stopped for later nights only": _stopped_only_for_later_nights,
     "the first of two rows is taken": _first_row_is_taken,
+    **{f"without what holds: {attack}": _all_of(held) for attack, held in HELD_BY.items()},
 }

@@ -10,6 +10,7 @@ import hashlib
 import random
 import shutil
 import sqlite3
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -37,7 +38,9 @@ from recon.config.settings import (
     load_tables,
 )
 from recon.desk.held_keys import SANDBOX_KEYS
-from recon.gateway.money import GatewayOfMoney
+from recon.files.reader import door, parcel
+from recon.files.reader import files as files_of_a_door
+from recon.gateway.money_requests import GatewayOfMoney
 from recon.model.errors import ReconError, StoreError
 from recon.model.nights import Mode, NightRequest
 from recon.model.uptime import Uptime
@@ -56,6 +59,8 @@ TICK = timedelta(milliseconds=250)
 AUTHORISED = tuple(f"A-{number}" for number in range(6))
 CAPTURED = tuple(f"C-{number}" for number in range(4))
 REVIEWED = ("R-0",)
+ATTACKED = ("X-0", "X-1", "X-2")
+"""Captured payments that only an attacker asks anything of."""
 QUIET_DAYS = 14
 """After the last fault; by then a refund that nobody can see goes to people."""
 CASE_NIGHTS = 3
@@ -209,7 +214,7 @@ class World:
             reach=self.reach,
             on_the_wire=self._on_the_wire,
             authorised=AUTHORISED,
-            captured=CAPTURED,
+            captured=CAPTURED + ATTACKED,
             reviewed=REVIEWED,
         )
         self.merchant = Merchant(self.path.parent / "inbox")
@@ -306,6 +311,13 @@ class World:
     def act_beside(self, act: Callable[[], object], *, at: int | str) -> None:
         """Let somebody do this when the next night is at a point."""
         self.beside, self.beside_at = act, at
+
+    def approve_by_rule(self, *, is_allowed: bool) -> None:
+        """Whether a rule approves from now on what files ask for."""
+        changed = {"auto_approve": is_allowed}
+        accounts = self.settings.accounts.items()
+        update = {"accounts": {name: one.model_copy(update=changed) for name, one in accounts}}
+        self.settings = self.settings.model_copy(update=update)
 
     def limit(self, limits: Limits) -> None:
         """How much may move from now on."""
@@ -471,6 +483,7 @@ class World:
             patch.setattr(settle_step, "send", self._sending(settle_step.send))
             patch.setattr(query_shards, "ask", self.gateway.ask)
             patch.setattr(asyncio, "run", self.runner.run)
+            patch.setattr(files_of_a_door, "file_reader", _ReadHere)
             patch.setattr(runs, "this_process", lambda: "a played process")
             yield
 
@@ -482,6 +495,26 @@ class World:
             return real(*cleared, **how)
 
         return send
+
+
+class _ReadHere:
+    """Reads files in this process: what a file can do to its reader is played by tests of the door.
+
+    A process for each file took half of a schedule's time.
+    """
+
+    @contextmanager
+    def read(
+        self, _: Path, work: Callable[..., Any], /, **arguments: object
+    ) -> Iterator[door.Read]:
+        """What `work` makes of one file, through the same parcel."""
+        with tempfile.TemporaryFile() as rows, tempfile.TemporaryFile() as facts:
+            try:
+                parcel.write_facts(work(rows, **arguments), of=work, into=facts)
+            except ReconError as error:
+                parcel.write_refusal(error, into=facts)
+            rows.seek(0)
+            yield door.Read(parcel.read_facts(facts, of=work), rows)
 
 
 @dataclass(frozen=True)

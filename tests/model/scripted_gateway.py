@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from recon.gateway.money import GatewayOfMoney
+from recon.gateway.money_requests import GatewayOfMoney
 from recon.gateway.queries import KeyAnswers
-from recon.model.words import Answer, InstructionKind
+from recon.model.words import InstructionKind, KeyAnswer
 from recon.settlement.eligibility import Cleared
 from recon.settlement.sender import BatchResult, NoReply, Prepared, Reply, SurelyNotSent
 
@@ -167,9 +167,9 @@ class PlayedGateway:
     async def ask(self, keys: Sequence[str], **_: object) -> KeyAnswers:
         """The query, as far behind as `lag` says."""
         if self.deaf:
-            return KeyAnswers(dict.fromkeys(keys, (Answer.FAILED, "no answer")), ())
+            return KeyAnswers(dict.fromkeys(keys, (KeyAnswer.FAILED, "no answer")), ())
         shown = [row for key in keys for row in self._rows(key)]
-        return KeyAnswers(dict.fromkeys(keys, (Answer.FOUND, "")), tuple(shown))
+        return KeyAnswers(dict.fromkeys(keys, (KeyAnswer.FOUND, "")), tuple(shown))
 
     def _rows(self, transaction_id: str) -> list[dict[str, Any]]:
         """What the query shows of a payment: one row, or two that agree or do not."""

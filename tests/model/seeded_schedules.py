@@ -7,6 +7,7 @@ from datetime import timedelta
 
 import played_people as people
 from deliveries import AGAIN, FIRST
+from played_attacker import ATTACKS, attacked
 from protocol_world import CAPTURED, World
 from scripted_gateway import BEYOND, BY_HAND, MISCOUNTED, ROWS, SCRIPTS, Script
 
@@ -63,6 +64,8 @@ LATE = Weather(LATE_SCRIPTS, YOUNG_WAITS, trouble=1.0, crash=0.1, clock=0.4, dea
 LATE_SHARE = 0.3
 ROWS_SHARE = 0.3
 """Of worlds in which the query may show payments in two rows."""
+ATTACK_EVERY = 7
+"""Schedules; at the end of one of so many somebody with the night's login comes, in each way."""
 
 
 def play(world: World, seed: int) -> list[str]:
@@ -87,7 +90,11 @@ def play(world: World, seed: int) -> list[str]:
     # Until the end somebody puts the clock right, or it would hide every later answer for a day.
     world.wall_error = max(world.wall_error, timedelta(0))
     world.quiet()
-    return found + world.problems(ended=True)
+    found += world.problems(ended=True)
+    number, rest = divmod(seed, ATTACK_EVERY)
+    if not rest:
+        found += attacked(world, [*ATTACKS][number % len(ATTACKS)])
+    return found
 
 
 def _bad_night(world: World, chance: random.Random, *, weather: Weather) -> None:

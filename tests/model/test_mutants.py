@@ -20,6 +20,7 @@ QUICK = {
     "quarantine by the clock on the wall": 43,
     "another id is another wish": 13,
     "the first of two rows is taken": 1,
+    "without what holds: words of another database": 35,
 }
 """Mutant -> the schedule that found it when all were last played; the ordinary run begins there."""
 FIRST_SEEDS = dict.fromkeys(MUTANTS, 0) if os.environ.get("CHAOS") else QUICK

@@ -12,6 +12,7 @@ from deliveries import AGAIN, FIRST, Guise
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
+from played_attacker import ATTACKS, attacked
 from protocol_world import CAPTURED, World
 from scripted_gateway import BEYOND, BY_HAND, MISCOUNTED, SCRIPTS, Script
 
@@ -35,6 +36,7 @@ class Protocol(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.world = type(self).make(0)
+        self.attack = ""
 
     @rule(kind=st.sampled_from(ALONE), guise=st.sampled_from(FIRST))
     def ask(self, kind: InstructionKind, guise: Guise) -> None:
@@ -116,6 +118,11 @@ class Protocol(RuleBasedStateMachine):
         """Two people, or the second of them, say the opposite of what happened."""
         people.decide(self.world, states=tuple(UNDECIDED), lies=lies)
 
+    @rule(name=st.sampled_from([*ATTACKS]))
+    def attack_at_the_end(self, name: str) -> None:
+        """Somebody with the night's login comes when all is quiet: what is broken is not mended."""
+        self.attack = name
+
     @invariant()
     def journal_is_true(self) -> None:
         """As far as anything is known."""
@@ -126,6 +133,8 @@ class Protocol(RuleBasedStateMachine):
         self.world.wall_error = max(self.world.wall_error, timedelta(0))
         self.world.quiet()
         assert self.world.problems(ended=True) == []
+        if self.attack:
+            assert attacked(self.world, self.attack) == []
         type(self).ended_true += 1
 
 

@@ -11,7 +11,7 @@ import openpyxl
 import pytest
 
 from recon.model.figures import NightFigures
-from recon.model.resolutions import Answer
+from recon.model.resolutions import BreakAnswer
 from reports.drawing.listing import rows_of
 from reports.drawing.pictures import convert, missing_programs, page_texts, pictures_of, sheet_of
 from reports.reading.read_back import altered_cells, read_back
@@ -138,6 +138,6 @@ def test_a_workbook_that_another_program_saved_is_still_read(
     stored = {str(row["break_id"]): row for row in rows_of(figures.breaks)}
     answered = [row.answer for row in back.rows if not row.answer.is_blank]
 
-    assert answered == [Answer(owner="Jo Hill", resolved_on=date(2026, 11, 21))]
+    assert answered == [BreakAnswer(owner="Jo Hill", resolved_on=date(2026, 11, 21))]
     assert sorted(back.keys) == sorted(stored)
     assert altered_cells(back.rows, breaks=stored) == []

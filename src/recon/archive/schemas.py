@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
+from recon.archive.bank_schemas import OF_BANKS
 from recon.archive.fields import (
     ACCOUNT,
     BREAK_ID,
@@ -31,10 +32,11 @@ from recon.archive.fields import (
     text,
     word,
 )
+from recon.archive.held_schema import HELD
+from recon.archive.proof_schemas import OF_PROOF
 
 METADATA = b"recon.schema"
 """Key of a Parquet file's metadata; its value is FileSchema.label."""
-
 
 _INPUTS = (
     file(
@@ -134,6 +136,10 @@ _INPUTS = (
         text("reason", "what is wrong with it"),
         text("value", "what stands there, without card numbers"),
         *KEY,
+        word("entry_type", "of an entry of the books whose money can be read, else blank"),
+        CURRENCY,
+        money("amount", "of such an entry, as the row says"),
+        text("batch_id", "of a settlement line, where it can be read"),
         key=("kind", "source", "line"),
         folder="inputs",
     ),
@@ -159,9 +165,10 @@ _COMPARED = (
         word(
             "name",
             "what is said: given (a source that was covered), payment_status (a code's state), "
-            "amount_means, tolerance, clearing, settled_batch, settled_days, previous, arrived (a "
-            "source whose rows came step by step), books_of and carried_of (merchant as key, "
-            "account as word: whose money of the books and whose open breaks are proven)",
+            "amount_means, tolerance, clearing, fees_per, opening_payable, opening_reserve, "
+            "settled_batch, settled_days, previous, arrived (a source whose rows came in steps), "
+            "books_of and carried_of (merchant as key, account as word: whose books and open "
+            "breaks are proven), bank_... (bank_of: where pay-outs arrive; what is known)",
         ),
         text("key", "of what it is said: a source, a code, a currency, a batch"),
         text("word", "the answer as a word"),
@@ -330,11 +337,13 @@ _RESULTS = (
     ),
     file(
         "items",
-        word("source", "orders, gateway, ledger, payouts, settlement, instructions"),
+        word(
+            "source", "orders, gateway, ledger, payouts, fees, reserves, settlement, instructions"
+        ),
         *_SHOWN,
         REFERENCE,
-        text("entry_id", "the entry, the instruction or, of a payout of the gateway, its batch"),
-        word("set_kind", "what makes the set: order, transaction, entry or payout"),
+        text("entry_id", "the entry, the instruction, or the group of a line of the settlement"),
+        word("set_kind", "what makes the set: order, transaction, entry, payout or group"),
         CURRENCY,
         text("set_id", "the set's id"),
         word("set_currency", "the currency in which the set is judged"),
@@ -345,9 +354,10 @@ _RESULTS = (
         key=("source", *_BY_SET, "reference_no", "entry_id", "currency"),
         folder="results",
     ),
+    HELD,
     file(
         "sides",
-        word("source", "orders, gateway, ledger, payouts, settlement"),
+        word("source", "orders, gateway, ledger, payouts, fees, reserves, settlement"),
         MERCHANT,
         ACCOUNT,
         CURRENCY,
@@ -359,35 +369,10 @@ _RESULTS = (
     ),
 )
 
-_PROOF = (
-    file(
-        "totals",
-        word("id", "the total's number: T0 to T14"),
-        text("name", "what is held against what"),
-        MERCHANT,
-        ACCOUNT,
-        CURRENCY,
-        word("measure", "count or amount"),
-        field("left", pa.int64(), "rows or minor units, as computed without SQL"),
-        field("right", pa.int64(), "rows or minor units, as computed without SQL"),
-        key=("id", "name", "merchant_id", "account_id", "currency", "measure"),
-        folder="proof",
-    ),
-    file(
-        "sheets",
-        word("section", "break, match, pending, unverified: the sheet of the workbook"),
-        CURRENCY,
-        word("measure", "count or amount"),
-        field("number", pa.int64(), "rows, or the sum of effect_orders, as read back"),
-        key=("section", "currency", "measure"),
-        folder="proof",
-    ),
-)
-
 SCHEMAS: Mapping[str, FileSchema] = {
-    each.name: each for each in (*_INPUTS, *_COMPARED, _OPENING, *_RESULTS, *_PROOF)
+    each.name: each for each in (*_INPUTS, *_COMPARED, _OPENING, *_RESULTS, *OF_PROOF, *OF_BANKS)
 }
-"""By name, in the order in which a night makes them."""
+"""By name, in the order in which a night makes them; last those of a night with a bank."""
 
 
 def empty(name: str) -> pa.Table:

@@ -144,20 +144,37 @@ def step_problems(storage: Storage, sealed: Sealed) -> list[str]:
     """What of a sealed step is not as it was written, each as a sentence; none when all is."""
     problems = []
     for entry in sealed.manifest.files:
-        name = f"{sealed.folder}/{entry.name}"
         try:
-            content = storage.read(name)
-        except FileNotFoundError:
-            problems.append(f"{name} is gone from the archive")
-            continue
-        if len(content) != entry.bytes:
-            problems.append(f"{name} has {len(content)} bytes, and was sealed with {entry.bytes}")
-        elif hashlib.sha256(content).hexdigest() != entry.sha256:
-            problems.append(f"{name} is not the file that was sealed: its content was changed")
+            whole_file(storage, sealed, name=entry.name)
+        except ArchiveBrokenError as error:
+            problems.append(str(error))
     named = {f"{sealed.folder}/{entry.name}" for entry in sealed.manifest.files}
     named.add(f"{sealed.folder}/{MANIFEST}")
     strangers = sorted(set(storage.names(sealed.folder)) - named)
     return problems + [f"{name} was put there after it was sealed" for name in strangers]
+
+
+def whole_file(storage: Storage, sealed: Sealed, *, name: str) -> bytes:
+    """The content of a file of a sealed step, exactly as it was sealed.
+
+    Raises:
+        ArchiveBrokenError: it is gone, or is not the file that was sealed.
+    """
+    entry = next((each for each in sealed.manifest.files if each.name == name), None)
+    path = f"{sealed.folder}/{name}"
+    try:
+        content = storage.read(path) if entry else None
+    except FileNotFoundError:
+        content = None
+    if content is None or entry is None:
+        msg = f"{path} is gone from the archive"
+    elif len(content) != entry.bytes:
+        msg = f"{path} has {len(content)} bytes, and was sealed with {entry.bytes}"
+    elif hashlib.sha256(content).hexdigest() != entry.sha256:
+        msg = f"{path} is not the file that was sealed: its content was changed"
+    else:
+        return content
+    raise ArchiveBrokenError(msg)
 
 
 def _attempts(storage: Storage, *, night: str, step: str) -> list[str]:

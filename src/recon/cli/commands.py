@@ -10,29 +10,25 @@ from typing import Annotated
 import typer
 
 from recon.cli import (
-    answers,
-    banks,
+    bank_commands,
     demo,
     desk,
-    difference,
-    files,
-    gateway,
+    diff_commands,
     gateway_calls,
-    housekeeping,
-    journals,
-    night,
+    journal_commands,
+    layout_proposals,
+    night_commands,
     night_files,
-    nights,
-    notifications,
-    opening,
-    order_files,
+    nights_command,
+    opening_command,
+    order_file_commands,
     parts,
-    people,
+    people_commands,
     prefect_pages,
-    questions,
-    rejected_rows,
-    sending,
-    signing,
+    reconcile_commands,
+    rejected_row_commands,
+    servers,
+    sql_command,
     upkeep,
 )
 from recon.cli.endings import INTERRUPTED, ending_of
@@ -59,48 +55,49 @@ database = typer.Typer(help="The database.", no_args_is_help=True)
 approvers = typer.Typer(help="The people who approve.", no_args_is_help=True)
 
 app.command("demo")(demo.demo)
-app.command("sandbox")(gateway.sandbox)
-app.command("nightly")(night.nightly)
+app.command("sandbox")(servers.sandbox)
+app.command("nightly")(night_commands.nightly)
 app.command("ingest")(parts.ingest)
 app.command("query")(parts.query)
 app.command("settle")(parts.settle)
 app.command("payouts")(parts.payouts)
 app.command("finish")(parts.finish)
-app.command("reconcile")(files.reconcile)
-app.command("status")(night.status)
-app.command("tell")(night.tell)
-app.command("withdraw")(night.withdraw)
-app.command("approve")(people.approve)
-app.command("reject")(people.reject)
-app.command("resolve")(people.resolve)
-app.command("release")(people.release)
-app.command("agree-write-off")(people.agree_write_off)
-app.command("sign-off")(people.sign_off)
-app.command("nights")(nights.nights)
-app.command("index")(people.index)
+app.command("reconcile")(reconcile_commands.reconcile)
+app.command("status")(night_commands.status)
+app.command("tell")(night_commands.tell)
+app.command("withdraw")(night_commands.withdraw)
+app.command("approve")(people_commands.approve)
+app.command("reject")(people_commands.reject)
+app.command("resolve")(people_commands.resolve)
+app.command("release")(people_commands.release)
+app.command("agree-write-off")(people_commands.agree_write_off)
+app.command("sign-off")(people_commands.sign_off)
+app.command("nights")(nights_command.nights)
+app.command("index")(people_commands.index)
 app.add_typer(approvers, name="approver")
-approvers.command("enrol")(people.enrol)
+approvers.command("enrol")(people_commands.enrol)
 app.add_typer(desk.desk, name="desk")
-app.command("stop-sending")(sending.stop_sending)
-app.command("allow-sending")(sending.allow_sending)
+app.command("stop-sending")(people_commands.stop_sending)
+app.command("allow-sending")(people_commands.allow_sending)
 app.command("set-aside")(upkeep.set_aside)
-app.command("signer")(signing.signer)
-app.command("notifications")(notifications.notifications)
-app.command("report")(files.report)
-app.command("import-resolutions")(answers.import_resolutions)
-app.command("verify")(files.verify)
-app.command("sql")(questions.sql)
-app.command("opening")(opening.opening)
-app.command("diff")(difference.nights_compared)
-app.command("rebuild")(difference.rebuild)
-app.add_typer(journals.journals, name="journals")
-app.add_typer(rejected_rows.rejected_rows, name="rejected-rows")
-app.command("housekeeping")(housekeeping.housekeeping)
+app.command("signer")(servers.signer)
+app.command("notifications")(servers.notifications)
+app.command("report")(reconcile_commands.report)
+app.command("import-resolutions")(people_commands.import_resolutions)
+app.command("verify")(reconcile_commands.verify)
+app.command("sql")(sql_command.sql)
+app.command("opening")(opening_command.opening)
+app.command("diff")(diff_commands.nights_compared)
+app.command("rebuild")(diff_commands.rebuild)
+app.add_typer(journal_commands.journals, name="journals")
+app.add_typer(rejected_row_commands.rejected_rows, name="rejected-rows")
+app.command("housekeeping")(upkeep.housekeeping)
 app.command("doctor")(upkeep.doctor)
 app.add_typer(database, name="db")
 app.add_typer(prefect_pages.prefect, name="prefect")
-app.add_typer(order_files.order_file, name="order-file")
-app.add_typer(banks.bank, name="bank")
+app.add_typer(order_file_commands.order_file, name="order-file")
+order_file_commands.order_file.command("propose")(layout_proposals.propose)
+app.add_typer(bank_commands.bank, name="bank")
 app.add_typer(night_files.files, name="file")
 app.add_typer(gateway_calls.calls, name="gateway")
 database.command("upgrade")(upkeep.upgrade)
@@ -154,7 +151,7 @@ def main(words: Sequence[str] | None = None) -> int:
     try:
         _refuse_cards(words)
         code = _exit_code_of(words)
-        nights.tell_missed(words[0] if words else "")
+        nights_command.tell_missed(words[0] if words else "")
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the last place that can speak
         ending = ending_of(error, debug=debug)
         complain(ending.sentence)

@@ -117,7 +117,7 @@ class DemoFolder:
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
+class DemoMemory:
     """What a later run on the same folder must know."""
 
     orders: int
@@ -149,7 +149,7 @@ def folder_at(path: Path) -> DemoFolder:
     return folder
 
 
-def recall(folder: DemoFolder) -> Memory | None:
+def recall(folder: DemoFolder) -> DemoMemory | None:
     """What an earlier run left, None in a new folder.
 
     Raises:
@@ -161,25 +161,25 @@ def recall(folder: DemoFolder) -> Memory | None:
             raise ConfigurationError(msg)
         return None
     try:
-        return Memory(**json.loads(folder.memory.read_text(encoding="utf-8")))
+        return DemoMemory(**json.loads(folder.memory.read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError) as error:
         msg = f"{folder.memory} cannot be read; start over with --fresh"
         raise ConfigurationError(msg) from error
 
 
-def remember(folder: DemoFolder, memory: Memory) -> None:
+def remember(folder: DemoFolder, memory: DemoMemory) -> None:
     """Keep what a later run must know."""
     write_whole(folder.memory, json.dumps(asdict(memory)) + "\n")
 
 
-def agree(memory: Memory | None, *, orders: int | None, seed: int | None) -> Memory:
+def agree(memory: DemoMemory | None, *, orders: int | None, seed: int | None) -> DemoMemory:
     """The size and seed of this run: what was asked for, or what the folder already holds.
 
     Raises:
         UsageError: both are given and differ.
     """
     if memory is None:
-        return Memory(
+        return DemoMemory(
             ORDERS_DEFAULT if orders is None else orders, SEED_DEFAULT if seed is None else seed
         )
     if orders not in {None, memory.orders} or seed not in {None, memory.seed}:

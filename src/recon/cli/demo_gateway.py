@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from datetime import date
 from typing import Any
 
-from recon.cli.demo_folder import DemoFolder, Memory, recall
+from recon.cli.demo_folder import DemoFolder, DemoMemory, recall
 from recon.model.errors import ConfigurationError, UsageError
 
 LOOPBACK = "127.0.0.1"
@@ -15,7 +15,7 @@ ANSWER_SECONDS_MAX = 60
 
 
 @contextmanager
-def demo_gateway(folder: DemoFolder, memory: Memory) -> Iterator[int]:
+def demo_gateway(folder: DemoFolder, memory: DemoMemory) -> Iterator[int]:
     """The port of a sandbox over the folder's state: the remembered one where it can be had."""
     running = health(memory.port)
     if running and (running.get("orders"), running.get("seed")) == (memory.orders, memory.seed):

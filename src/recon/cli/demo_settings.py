@@ -5,10 +5,10 @@ from collections.abc import Mapping
 
 from recon.cli.demo_folder import DemoFolder
 from recon.config.settings import load_tables
-from recon.sandbox.pages.settlement_file import FEE_BASIS_POINTS, FEE_FIXED_MINOR_UNITS
+from recon.sandbox.pages.planted_settlement import FEE_BASIS_POINTS, FEE_FIXED_MINOR_UNITS
 from recon.sandbox.sample_night.calm_finds import ROUNDING_CURRENCY
-from recon.sandbox.sample_night.files import LEDGER_QUERY
-from recon.sandbox.sample_night.night import Account
+from recon.sandbox.sample_night.planted_night import Account
+from recon.sandbox.sample_night.sample_files import LEDGER_QUERY
 
 SIGN_KEY = "sandbox"
 CALLS_PER_SECOND = 1_000
@@ -30,6 +30,8 @@ ACCOUNTS = {
     "refunds": "8700-refunds",
     "chargebacks": "6300-chargebacks",
     "payouts": "1200-bank",
+    "fees": "6855-fees",
+    "reserves": "1361-reserve",
 }
 """Of the demo's books, for the journals that a night proposes."""
 OPENING_DATE = "2026-01-01"
@@ -130,7 +132,7 @@ def rules_toml() -> str:
 
 def _fees() -> str:
     return "".join(
-        f"[fee.{currency}]\nbasis_points = {FEE_BASIS_POINTS}\n"
+        f"[fees.{currency}]\nbasis_points = {FEE_BASIS_POINTS}\n"
         f"fixed_minor_units = {FEE_FIXED_MINOR_UNITS}\n"
         for currency in SEVERITIES
     )

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 
-from recon.cli.demo_folder import DemoFolder, Memory, remember, write_whole
+from recon.cli.demo_folder import DemoFolder, DemoMemory, remember, write_whole
 from recon.cli.demo_gateway import day_file, demo_gateway, effects
 from recon.cli.demo_settings import (
     env_text,
@@ -20,7 +20,7 @@ from recon.cli.speaking import Tell
 from recon.model.nights import Mode, NightRequest
 from recon.model.words import End
 from recon.sandbox.sample_night import Account, sample_night
-from recon.sandbox.sample_night.files import (
+from recon.sandbox.sample_night.sample_files import (
     write_inbox,
     write_ledger_csv,
     write_ledger_table,
@@ -40,7 +40,7 @@ class Ready:
 
 
 @contextmanager
-def prepared(demo: DemoFolder, memory: Memory) -> Iterator[Ready]:
+def prepared(demo: DemoFolder, memory: DemoMemory) -> Iterator[Ready]:
     """The folder with everything a night needs, and its gateway for as long as the block runs."""
     from recon.sandbox import DEMO_BUSINESS_DATE
     from recon.store.database.migrate import upgrade
@@ -63,7 +63,7 @@ def prepared(demo: DemoFolder, memory: Memory) -> Iterator[Ready]:
         yield Ready(port, business_date, variables)
 
 
-def whole_night(demo: DemoFolder, memory: Memory, *, tell: Tell) -> End:
+def whole_night(demo: DemoFolder, memory: DemoMemory, *, tell: Tell) -> End:
     """Prepare, then run the flow `nightly` in mode live with a Prefect server of its own."""
     from flows.local import run_nightly
     from flows.prefect_server import prefect_server
@@ -78,7 +78,7 @@ def whole_night(demo: DemoFolder, memory: Memory, *, tell: Tell) -> End:
         return run_nightly(request, home=demo.prefect, server=server, progress=tell)
 
 
-def _write_sample(demo: DemoFolder, memory: Memory) -> None:
+def _write_sample(demo: DemoFolder, memory: DemoMemory) -> None:
     """Configuration, order files, ledger and answer key; writing them again changes no byte."""
     from recon.sandbox import DEMO_BUSINESS_DATE
 

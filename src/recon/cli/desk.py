@@ -1,8 +1,9 @@
 """`recon desk`: the process that people decide at, and its keys."""
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -45,6 +46,7 @@ def serve(
     from recon.model.errors import ConfigurationError
     from recon.steps.ground.desk_files import refuse_open_files
     from recon.steps.ground.desk_memory import remember
+    from recon.steps.ground.desk_turn import the_desk
     from recon.steps.ground.endorsed import note_beginning
     from recon.steps.ground.environment import environment_of, system_clock
     from recon.steps.people.at_desk import hear
@@ -58,23 +60,28 @@ def serve(
             msg = f"this process has no key of the desk: set {PRIVATE} (`recon desk init`)"
             raise ConfigurationError(msg)
         refuse_open_files(environment)
-        with environment.store.writing() as connection:
-            since = note_beginning(connection, environment=environment, always=True)
-        remember(environment)
-        if since:
-            say(
-                f"This desk is new here: what people are said to have decided up to link {since} "
-                "of the history counts without a signature. Look at it (`recon verify`)."
+        with the_desk(environment) as go_on:
+            with environment.store.writing() as connection:
+                since = note_beginning(connection, environment=environment, always=True)
+            remember(environment)
+            if since:
+                say(
+                    "This desk is new here: what people are said to have decided up to link "
+                    f"{since} of the history counts without a signature. Look at it "
+                    "(`recon verify`)."
+                )
+
+            def heard(act: str, body: Mapping[str, Any], origin: str) -> Mapping[str, Any]:
+                go_on()
+                return hear(act, body, origin=origin, environment=environment, form=form())
+
+            serve_until_ended(
+                path,
+                hear=heard,
+                ready=lambda at: say(
+                    f"The desk hears people at {at}; its key is {environment.desk.name}."
+                ),
             )
-        serve_until_ended(
-            path,
-            hear=lambda act, body, origin: hear(
-                act, body, origin=origin, environment=environment, form=form()
-            ),
-            ready=lambda at: say(
-                f"The desk hears people at {at}; its key is {environment.desk.name}."
-            ),
-        )
 
 
 @desk.command("restored")

@@ -12,14 +12,14 @@ UNEXPECTED_EXIT_CODE = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
+class CommandEnding:
     """What is said on stderr, and what the shell gets."""
 
     sentence: str
     exit_code: int
 
 
-INTERRUPTED = Ending(
+INTERRUPTED = CommandEnding(
     "Interrupted. Everything committed so far is kept, and a batch that was under way counts as in "
     "doubt until the gateway is asked: start the same command again and it goes on; nothing is "
     "sent twice.",
@@ -27,15 +27,17 @@ INTERRUPTED = Ending(
 )
 
 
-def ending_of(error: BaseException, *, debug: bool) -> Ending:
+def ending_of(error: BaseException, *, debug: bool) -> CommandEnding:
     """The ending that fits an exception."""
     if isinstance(error, KeyboardInterrupt):
         return INTERRUPTED
     if isinstance(error, ReconError):
         sentence = str(error) or (type(error).__doc__ or "").strip()
-        return Ending(f"{sentence}\n{_full_text(error)}" if debug else sentence, error.exit_code)
+        return CommandEnding(
+            f"{sentence}\n{_full_text(error)}" if debug else sentence, error.exit_code
+        )
     where = _full_text(error) if debug else _kept(error)
-    return Ending(
+    return CommandEnding(
         f"Stopped by an unexpected {type(error).__name__}. Everything committed so far is kept: "
         f"start the same command again, and report this if it stops again. {where}",
         UNEXPECTED_EXIT_CODE,

@@ -21,6 +21,8 @@ from recon.privacy.own_files import for_owner
 
 EXIT_CODES = {"done": 0, "accepted": 0, "pending": 0, "failed": 1, "rejected": 1, "not_sent": 1}
 NOT_KNOWN_EXIT_CODE = 4
+IN_A_QUERY = "Ask `recon gateway query`, or look into the gateway's portal."
+IN_THE_PORTAL = "No question to the gateway shows it: look it up in the portal."
 CARD_FIELDS = ("card", "expiration_month", "expiration_year", "security_code")
 
 OrderNo = Annotated[str, typer.Argument(help="A new order number.")]
@@ -117,7 +119,7 @@ def cancel_subscription(
     declared = _sandbox_only(merchant, account, what="the end of a subscription")
     row = CancelSubscriptionRow(recurring_id=recurring_id, contract_name=contract_name)
     result = send_row(Operation.CANCEL_SUBSCRIPTION, row, account=declared, clock=system_clock)
-    _tell(result, as_json=as_json)
+    _tell(result, as_json=as_json, where=IN_THE_PORTAL)
 
 
 def payout(
@@ -138,7 +140,8 @@ def payout(
     new_id = str(uuid.UUID(int=SystemRandom().getrandbits(128), version=4))
     row = checked(PayoutRow, {"request_id": new_id, **read_private(file)})
     result = send_row(Operation.PAYOUT, row, account=declared, clock=system_clock)
-    _tell(result, as_json=as_json, fields={"request_id": str(row.request_id)})
+    given = {"request_id": str(row.request_id)}
+    _tell(result, as_json=as_json, fields=given, where=IN_THE_PORTAL)
 
 
 def _place(merchant: str, account: str) -> tuple[Any, bool]:
@@ -204,7 +207,14 @@ def _card(path: Path | None) -> dict[str, Any]:
     return card
 
 
-def _tell(result: Any, *, as_json: bool, fields: dict[str, str] | None = None) -> None:
+def _tell(
+    result: Any,
+    *,
+    as_json: bool,
+    fields: dict[str, str] | None = None,
+    where: str = IN_A_QUERY,
+) -> None:
+    """Show an answer; `where`: what shows the outcome of a call that got none."""
     head = {"outcome": result.outcome, "code": result.code, "message": result.message}
     row = {**head, **(fields or {}), **result.facts}
     if as_json:
@@ -214,7 +224,7 @@ def _tell(result: Any, *, as_json: bool, fields: dict[str, str] | None = None) -
             if value:
                 say(f"{name}: {value}")
     if result.outcome == "unknown" and not as_json:
-        say("Do not send it again: ask `recon gateway query`, or look into the gateway's portal.")
+        say(f"Do not send it again. {where}")
     code = EXIT_CODES.get(result.outcome, NOT_KNOWN_EXIT_CODE)
     if code:
         raise typer.Exit(code)

@@ -7,7 +7,7 @@ import typer
 
 from recon.cli.choices import Account, Merchant
 from recon.cli.one_time_codes import Code
-from recon.cli.people import As, ask_desk_to
+from recon.cli.people_commands import As, ask_desk_to
 from recon.cli.speaking import say
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ Reason = Annotated[str, typer.Option(help="Why, in two words at least; kept in t
 @files.command("list")
 def listed(merchant: Merchant, account: Account) -> None:
     """Show the newest version of each file: its night, its rows, and what was said of it."""
-    from recon.steps.files.files import files_of
+    from recon.steps.files.words_on_files import files_of
     from recon.steps.ground.environment import environment_of, system_clock
 
     with environment_of(os.environ, clock=system_clock) as environment:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from recon.cli.choices import Account, BusinessDate, Merchant, date_of
-from recon.cli.night import end_with
+from recon.cli.night_commands import end_with
 from recon.cli.speaking import complain, say, tell_plainly, telling
 from recon.model.nights import Mode, NightRequest, Part
 

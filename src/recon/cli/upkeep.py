@@ -1,4 +1,4 @@
-"""`recon db upgrade` and `recon doctor`: what an operator needs before the first night."""
+"""`recon db`, `doctor`, `set-aside` and `housekeeping`: what an operator does around nights."""
 
 import os
 from collections.abc import Callable, Iterable
@@ -9,8 +9,8 @@ from typing import Annotated
 import typer
 
 from recon.cli.one_time_codes import Code
-from recon.cli.people import As, ask_desk_to
-from recon.cli.speaking import say
+from recon.cli.people_commands import As, ask_desk_to
+from recon.cli.speaking import complain, say
 
 DOCTOR_FAILED_EXIT_CODE = 2
 
@@ -27,9 +27,13 @@ def upgrade(
     ],
 ) -> None:
     """Create the tables, or bring them to the version this program needs; safe to repeat."""
-    from recon.store.database.migrate import upgrade as migrate
+    from recon.steps.care.carried_results import upgrade_and_carry
+    from recon.steps.ground.environment import system_clock
 
-    say(f"The database is at version {migrate(url)}.")
+    version, carried = upgrade_and_carry(url, variables=os.environ, clock=system_clock)
+    if carried:
+        say(f"The results of {carried} nights lie in the folders of their nights now.")
+    say(f"The database is at version {version}.")
 
 
 def grants(
@@ -110,3 +114,33 @@ def set_aside(
         say("Noted: a second person must set it aside, too. Nights stop until then.")
     else:
         say(f"Set aside: {kept}. Start the night again.")
+
+
+def housekeeping(
+    *,
+    delete: Annotated[
+        bool, typer.Option("--delete", help="Delete it; without this it is only shown.")
+    ] = False,
+    name: Annotated[str, typer.Option("--as", help="Who deletes; kept in the history.")] = "",
+) -> None:
+    """Show what is older than retention.toml keeps, or delete it with a line in the history.
+
+    The journal, the history, results, signed workbooks and the newest workbook of a night are never
+    deleted.
+    """
+    from recon.steps.care import housekeeping as keeping
+    from recon.steps.ground.environment import environment_of, system_clock
+
+    with environment_of(os.environ, clock=system_clock) as environment:
+        spared = keeping.housekeeping(environment)
+        stayed: tuple[str, ...] = ()
+        if delete:
+            spared, stayed = keeping.delete(spared, by=name, environment=environment)
+    if not spared:
+        say("Nothing to delete." if delete else "retention.toml names no age: everything is kept.")
+    for kind in spared:
+        say(f"{'Deleted: ' if delete else ''}{kind}")
+    for sentence in stayed:
+        complain(sentence)
+    if stayed:
+        raise typer.Exit(1)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from recon.steps.compare.sheets_proven import SheetTotals
     from recon.steps.night.night_index import IndexLine
     from recon.steps.night.report import Workbooks
-    from recon.steps.people.resolutions import Form
+    from recon.steps.people.returned_answers import Form
     from recon.steps.people.sign_off import Night
 
 
@@ -34,11 +34,11 @@ def write(figures: "NightFigures", path: Path) -> Path:
     return write_workbook(figures, path)
 
 
-def totals(path: Path) -> "SheetTotals":
-    """What a workbook's sheets come to, as read back from the file."""
+def totals(path: Path, *, beside: Mapping[str, Path] | None = None) -> "SheetTotals":
+    """What a workbook's sheets come to, as read back; `beside`: files that have no name yet."""
     from reports.reading.workbook_check import sheet_totals
 
-    return sheet_totals(path)
+    return sheet_totals(path, beside=beside)
 
 
 def reading() -> "Reading":
@@ -53,7 +53,7 @@ def reading() -> "Reading":
 def form() -> "Form":
     """The reader of workbooks that come back."""
     from recon.cli.returned_workbooks import returned_answers
-    from recon.steps.people.resolutions import Form
+    from recon.steps.people.returned_answers import Form
     from reports.reading.read_back import altered_cells
     from reports.sheets.run_sheet import keys_digest
 

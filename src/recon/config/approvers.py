@@ -10,19 +10,18 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import Field, model_validator
 
-from recon.config.mistakes import problems_of
+from recon.config.declared import DeclaredTable, declared
 from recon.model.errors import ConfigurationError
 
 NAME = r"^[^:\x00-\x1f\x7f]+$"
 """A colon ends the name where sentences begin with it."""
 
 
-class Approver(BaseModel):
+class Approver(DeclaredTable):
     """One person."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
     name: str = Field(min_length=1, max_length=100, pattern=NAME)
     """As it stands in reports."""
     role: Literal["reviewer", "approver"] = "approver"
@@ -45,10 +44,7 @@ def approvers_of(tables: Mapping[str, Any]) -> dict[str, Approver]:
     if unknown:
         msg = f"approvers.toml: {', '.join(unknown)}: only tables [approvers.<name>] stand here"
         raise ConfigurationError(msg)
-    try:
-        return _People.model_validate(tables).approvers
-    except ValidationError as error:
-        raise ConfigurationError(problems_of(error, source="approvers.toml")) from None
+    return declared(_People, tables, source="approvers.toml").approvers
 
 
 def person_key(name: str, *, declared: Mapping[str, Approver]) -> str:
@@ -72,8 +68,7 @@ def folded(name: str) -> str:
     return " ".join(unicodedata.normalize("NFKC", shown).split())
 
 
-class _People(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+class _People(DeclaredTable):
     approvers: dict[str, Approver] = Field(default_factory=dict)
 
     @model_validator(mode="after")

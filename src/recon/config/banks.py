@@ -5,8 +5,9 @@ from datetime import date
 from functools import cache
 from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, Field
 
+from recon.config.declared import DeclaredTable
 from recon.model.errors import AmountError
 from recon.model.money import exponent
 
@@ -70,10 +71,9 @@ def _calendar_days(name: str, *, years: Iterable[int]) -> frozenset[date]:
     return frozenset(days)
 
 
-class BankRules(BaseModel):
+class BankRules(DeclaredTable):
     """One bank account of the merchant, and which pay-outs arrive on it."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
     iban: Annotated[str, AfterValidator(_bank_account)]
     currency: Annotated[str, AfterValidator(_known_currency)]
     accounts: tuple[Annotated[str, Field(pattern=r"^[^/]{1,50}/[^/]{1,50}$")], ...] = Field(

@@ -10,16 +10,12 @@ from pathlib import Path
 from typing import Annotated, Any, Protocol, Self, TypeVar
 
 from pydantic import (
-    BaseModel,
-    ConfigDict,
     Field,
     StringConstraints,
-    ValidationError,
     model_validator,
 )
 
-from recon.config.mistakes import problems_of
-from recon.model.errors import ConfigurationError
+from recon.config.declared import DeclaredTable, declared
 from recon.model.words import Clock
 
 LOCAL = "local"
@@ -35,10 +31,9 @@ SchedulerAddress = Annotated[
 ]
 
 
-class ClusterSettings(BaseModel):
+class ClusterSettings(DeclaredTable):
     """Into how many parts work is cut, and which machines do them (`cluster.toml`)."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
     partitions: int = Field(default=1, ge=1, le=PARTITIONS_MAX)
     address: SchedulerAddress = ""
     """"": this process; `local`: processes of this machine; else a scheduler, `tls://host:port`."""
@@ -123,7 +118,4 @@ def cluster_of(tables: Mapping[str, Any]) -> ClusterSettings:
     Raises:
         ConfigurationError: naming the key that is wrong.
     """
-    try:
-        return ClusterSettings.model_validate(tables)
-    except ValidationError as error:
-        raise ConfigurationError(problems_of(error, source="cluster.toml")) from None
+    return declared(ClusterSettings, tables, source="cluster.toml")

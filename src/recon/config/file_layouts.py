@@ -10,13 +10,17 @@ from fnmatch import fnmatchcase
 from typing import Literal, Self
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
+
+from recon.config.declared import DeclaredTable
 
 MENDED_PREFIX = "mended-"
 """Files of rejected rows that a person mended: always in the columns of the contract."""
 
 INSTRUCTIONS_PREFIX = "instructions-"
 """Files of the inbox that only instruct."""
+
+MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 TIME_PARTS = {
     "%Y": r"([0-9]{4})",
@@ -27,18 +31,28 @@ TIME_PARTS = {
     "%S": r"([0-9]{2})",
     "%f": r"([0-9]{1,6})",
     "%z": r"(Z|[+-][0-9]{2}:?[0-9]{2})",
+    "%y": r"([0-9]{2})",
+    "%b": "(" + "|".join(f"[{name[0]}{name[0].lower()}]{name[1:]}" for name in MONTHS) + ")",
+    "%I": r"([0-9]{1,2})",
+    "%p": r"([AaPp][Mm])",
+    "%-m": r"([0-9]{1,2})",
+    "%-d": r"([0-9]{1,2})",
+    "%-H": r"([0-9]{1,2})",
 }
 """What a `times` pattern is made of; every part has a fixed form, so that nothing is guessed."""
 
-_DATE = ("%Y", "%m", "%d")
-_CLOCK = ("%H", "%M", "%S", "%f")
-_PART = re.compile("%.")
+COUNTED_TIMES = frozenset({"serial", "unix"})
+"""Times that are counts: days of a spreadsheet since 1899-12-30, seconds since 1970."""
+
+_ONE_OF = (("%Y", "%y"), ("%m", "%-m", "%b"), ("%d", "%-d"))
+"""Year, month and day."""
+_CLOCK = (("%H", "%-H", "%I"), ("%M",), ("%S",), ("%f",))
+_PART = re.compile("%-?.")
 
 
-class Trailer(BaseModel):
+class Trailer(DeclaredTable):
     """The last record of a CSV file, which says what stood before it. Places count from 1."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
     word: str = Field(min_length=1, max_length=40)
     """Its first cell."""
     rows: int = Field(default=0, ge=0, le=256)
@@ -47,10 +61,17 @@ class Trailer(BaseModel):
     """The cell with the sum of the amounts of a file of one currency; 0: none."""
 
 
-class FileLayout(BaseModel):
+class SignColumn(DeclaredTable):
+    """A column that says whether `amount` is added or subtracted, such as Soll and Haben."""
+
+    column: str = Field(min_length=1, max_length=200)
+    plus: str = Field(max_length=40)
+    minus: str = Field(min_length=1, max_length=40)
+
+
+class FileLayout(DeclaredTable):
     """How files of some names are written."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
     files: str = Field(default="*", min_length=1, max_length=200)
     """Which names: a pattern with * and ?; upper and lower case differ."""
     format: Literal["", "csv", "xlsx", "parquet", "jsonl", "xml"] = ""
@@ -71,12 +92,24 @@ class FileLayout(BaseModel):
     decimal_sign: Literal[".", ","] = "."
     thousands_sign: Literal["", ".", ",", "'", "\u2019", " ", "\u00a0", "\u202f"] = ""
     """What may stand between groups of three digits of an amount; empty: nothing may."""
+    minus: Literal["before", "behind", "brackets"] = "before"
+    """How an amount below zero is written: `-1.00`, `1.00-` or `(1.00)`."""
+    debit: dict[str, str] = Field(default_factory=dict)
+    """Our column of a signed amount -> their second column for it, of what is subtracted."""
+    sign: SignColumn | None = None
+    """The column with the sign of `amount`, which has none itself."""
+    turned: tuple[str, ...] = ()
+    """Our amount columns whose sign is the opposite of ours."""
     units: Literal["major", "minor"] = "major"
     """Minor: amounts are whole numbers of the smallest unit."""
     times: str = Field(default="", max_length=60)
-    """Such as "%d.%m.%Y %H:%M"; empty: ISO 8601."""
+    """Such as "%d.%m.%Y %H:%M", or one of COUNTED_TIMES; empty: ISO 8601."""
+    clock: dict[str, str] = Field(default_factory=dict)
+    """Our column of a time -> their column with its time of day, read as `day clock`."""
     zone: str = ""
     """Of times without an offset, such as Europe/Lisbon; empty: UTC."""
+    preamble: int = Field(default=0, ge=0, le=100)
+    """Lines of a CSV file, or rows of a workbook, before the header."""
     whole_file: bool = False
     """One unreadable row refuses the whole file."""
     trailer: Trailer | None = None
@@ -84,6 +117,8 @@ class FileLayout(BaseModel):
     """Ending of the file beside it (`orders.csv.control`) with its counts and sums."""
     done_file: str = Field(default="", pattern=r"^(\.[A-Za-z0-9]{1,12})?$")
     """Ending of the file that says it is complete (`orders.csv.done`)."""
+    questions: dict[str, str] = Field(default_factory=dict)
+    """Key -> what is to be decided of a proposed layout; it is not used until nothing is."""
 
     @field_validator("zone")
     @classmethod
@@ -94,26 +129,40 @@ class FileLayout(BaseModel):
             msg = f"{name!r} is no time zone such as Europe/Lisbon"
             raise ValueError(msg) from None
 
+    @field_validator("questions")
+    @classmethod
+    def _decided(cls, asked: dict[str, str]) -> dict[str, str]:
+        if asked:
+            open_ones = "; ".join(f"{key}: {question}" for key, question in asked.items())
+            msg = f"set each key that is asked, and take its question away ({open_ones})"
+            raise ValueError(msg)
+        return asked
+
     @field_validator("times")
     @classmethod
     def _readable_times(cls, pattern: str) -> str:
+        if pattern in COUNTED_TIMES:
+            return pattern
         parts = _PART.findall(pattern)
         unknown = [part for part in parts if part not in TIME_PARTS]
         if unknown:
             msg = f"{unknown[0]} is none of {' '.join(TIME_PARTS)}"
             raise ValueError(msg)
-        if pattern and (len(set(parts)) < len(parts) or not set(_DATE) <= set(parts)):
-            msg = "needs %Y, %m and %d, each part once"
+        days, clock = ([_how_often(parts, of) for of in names] for names in (_ONE_OF, _CLOCK))
+        if pattern and (len(set(parts)) < len(parts) or days != [1, 1, 1]):
+            msg = "needs %Y, %m and %d (or %y; %-m, %b; %-d), each part once"
             raise ValueError(msg)
-        clock = [part in parts for part in _CLOCK]
-        if clock != sorted(clock, reverse=True) or ("%H" in parts and "%M" not in parts):
-            msg = "has a part of the clock without the larger ones (%H, %M, %S, %f)"
+        late = clock != sorted(clock, reverse=True) or clock[:2] == [1, 0] or max(clock) > 1
+        if late or ("%I" in parts) != ("%p" in parts):
+            clocks = "%H, %M, %S, %f; %I only with %p"
+            msg = f"has a part of the clock without the larger ones ({clocks})"
             raise ValueError(msg)
         return pattern
 
     @model_validator(mode="after")
     def _meant_once(self) -> Self:
-        both = sorted(set(self.columns) & set(self.constants))
+        given = {*self.columns, *self.debit, *self.clock, *self.turned}
+        both = sorted(given & set(self.constants))
         if both:
             msg = f"constants and columns both give {', '.join(both)}"
             raise ValueError(msg)
@@ -123,7 +172,14 @@ class FileLayout(BaseModel):
         if self.trailer is not None and self.format not in {"", "csv"}:
             msg = f"trailer: only CSV has one, not {self.format}"
             raise ValueError(msg)
+        if self.preamble and self.format not in {"", "csv", "xlsx"}:
+            msg = f"preamble: only CSV and XLSX have one, not {self.format}"
+            raise ValueError(msg)
         return self
+
+
+def _how_often(parts: list[str], of: tuple[str, ...]) -> int:
+    return sum(part in of for part in parts)
 
 
 STANDARD = FileLayout()

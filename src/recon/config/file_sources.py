@@ -7,8 +7,9 @@ from typing import Self
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
+from recon.config.declared import DeclaredTable, S3Access
 from recon.privacy.this_machine import is_loopback
 
 SFTP = "sftp"
@@ -23,10 +24,9 @@ _FILE_NAME = re.compile(r"(?!\.)[^/\\*?\x00-\x1f\x7f]+")
 _PLACEHOLDER = re.compile(r"\{[^}]*\}")
 
 
-class RemoteSource(BaseModel):
+class RemoteSource(S3Access):
     """One folder elsewhere whose files are fetched into the inbox."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
     url: str = Field(max_length=300)
     """`sftp://user@host:port/folder` or `s3://bucket/folder`."""
     files: tuple[str, ...] = ("*",)
@@ -39,15 +39,6 @@ class RemoteSource(BaseModel):
     """SFTP: the variable that holds the password."""
     password_file: Path | None = None
     """SFTP: or the file, mode 0600."""
-    endpoint: str = ""
-    """S3: the address of the storage; empty: that of AWS."""
-    region: str = ""
-    access_key_env: str = ""
-    """S3: the variable that holds the id of the access key."""
-    secret_key_env: str = ""
-    """S3: the variable that holds the secret key."""
-    secret_key_file: Path | None = None
-    """S3: or the file, mode 0600."""
 
     @field_validator("url")
     @classmethod
@@ -100,7 +91,7 @@ class RemoteSource(BaseModel):
             if not urlsplit(self.url).username:
                 msg = "url: names no user"
                 raise ValueError(msg)
-        elif not self.access_key_env or bool(self.secret_key_env) == bool(self.secret_key_file):
+        elif not self.names_its_keys:
             msg = "access_key_env and one of secret_key_env and secret_key_file are needed"
             raise ValueError(msg)
         return self
@@ -116,10 +107,9 @@ class RemoteSource(BaseModel):
         return self.url
 
 
-class ExpectedFile(BaseModel):
+class ExpectedFile(DeclaredTable):
     """A file that must be there for a night."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
     file: str = Field(min_length=1, max_length=200)
     """Its name; {date} is the business date as 2026-01-05, {yyyymmdd} as 20260105."""
     sender: str = Field(min_length=1, max_length=100)

@@ -9,9 +9,11 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, SecretStr, model_validator
+from pydantic import SecretStr, model_validator
 
+from recon.config.declared import DeclaredTable
 from recon.model.errors import ConfigurationError
 
 KEY_FILE_BYTES_MAX = 4_096
@@ -22,10 +24,9 @@ SIGNER_VARIABLE = "RECON_SIGNER"
 SAFE_KEY_MODES = frozenset({0o600, 0o400})
 
 
-class OwnSignKey(BaseModel):
+class OwnSignKey(DeclaredTable):
     """Where the signing key of one account is, when it has its own."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
     sign_key_env: str = ""
     """The variable that holds it."""
     sign_key_file: Path | None = None
@@ -207,3 +208,17 @@ def key_of_file(path: Path) -> str:
         msg = f"the key file {path} holds no key"
         raise ConfigurationError(msg)
     return key
+
+
+def address_of(address: str, *, variable: str) -> str:
+    """An address as it is, when its port is one.
+
+    Raises:
+        ConfigurationError: it is none.
+    """
+    try:
+        _ = urlsplit(address).port
+    except ValueError:
+        msg = f"the environment variable {variable} is no address such as https://host:443/path"
+        raise ConfigurationError(msg) from None
+    return address

@@ -8,17 +8,16 @@ from collections.abc import Collection, Mapping
 from decimal import Decimal
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field
 
-from recon.config.mistakes import problems_of
+from recon.config.declared import DeclaredTable, declared
 from recon.config.rules import CurrencyCode
 from recon.model.errors import ConfigurationError
 
 
-class CurrencyLimits(BaseModel):
+class CurrencyLimits(DeclaredTable):
     """Bounds of one currency, major units."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
     approved_by_rule: Decimal | None = Field(default=None, ge=0)
     """A single instruction up to this is approved by rule; above it two people decide."""
     approved_by_rule_night: Decimal | None = Field(default=None, ge=0)
@@ -31,10 +30,9 @@ class CurrencyLimits(BaseModel):
     """Sum that all runs of one calendar day (of `[calendar] timezone`) may send."""
 
 
-class Limits(BaseModel):
+class Limits(DeclaredTable):
     """Every bound that is configured."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
     limits: dict[CurrencyCode, CurrencyLimits] = Field(default_factory=dict)
     accounts: dict[str, dict[CurrencyCode, CurrencyLimits]] = Field(default_factory=dict)
 
@@ -52,10 +50,7 @@ def limits_of(tables: Mapping[str, Any], *, accounts: Collection[str]) -> Limits
         ConfigurationError: naming the table and key that is wrong; a bound that could never hold,
             because nobody has such an account or currency, is one.
     """
-    try:
-        limits = Limits.model_validate(tables)
-    except ValidationError as error:
-        raise ConfigurationError(problems_of(error, source="limits.toml")) from None
+    limits = declared(Limits, tables, source="limits.toml")
     if strange := sorted(set(limits.accounts) - set(accounts)):
         msg = f'limits.toml: accounts."{strange[0]}": merchants.toml declares no such account'
         raise ConfigurationError(msg)

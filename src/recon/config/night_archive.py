@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any, Self
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import Field, model_validator
 
+from recon.config.declared import DeclaredTable, S3Access, declared
 from recon.config.keys import key_of_file
-from recon.config.mistakes import problems_of
 from recon.model.errors import ConfigurationError
 from recon.privacy.this_machine import is_loopback
 
@@ -19,22 +19,12 @@ S3 = "s3://"
 _BUCKET = re.compile(r"s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[A-Za-z0-9._=-]+)*/?")
 
 
-class ArchiveSettings(BaseModel):
+class ArchiveSettings(S3Access):
     """Where nights are kept as folders."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
     path: str = Field(default="", max_length=300)
     """A whole path of this machine, or `s3://bucket/folder`; "": the folder `archive` beside the
     database, and where that is a server, in the account's reports."""
-    endpoint: str = ""
-    """S3: the address of the storage; empty: that of AWS."""
-    region: str = ""
-    access_key_env: str = ""
-    """S3: the variable that holds the id of the access key."""
-    secret_key_env: str = ""
-    """S3: the variable that holds the secret key."""
-    secret_key_file: Path | None = None
-    """S3: or the file, mode 0600."""
 
     @property
     def is_remote(self) -> bool:
@@ -55,7 +45,7 @@ class ArchiveSettings(BaseModel):
         if _BUCKET.fullmatch(self.path) is None or ".." in self.path:
             msg = "path: no address such as s3://bucket/folder"
             raise ValueError(msg)
-        if not self.access_key_env or bool(self.secret_key_env) == bool(self.secret_key_file):
+        if not self.names_its_keys:
             msg = "access_key_env and one of secret_key_env and secret_key_file are needed"
             raise ValueError(msg)
         return self
@@ -87,8 +77,7 @@ class ArchiveSettings(BaseModel):
         return _variable(self.secret_key_env, variables=variables)
 
 
-class _Declared(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+class _Declared(DeclaredTable):
     archive: ArchiveSettings = Field(default_factory=ArchiveSettings)
 
 
@@ -98,10 +87,7 @@ def archive_of(tables: Mapping[str, Any]) -> ArchiveSettings:
     Raises:
         ConfigurationError: naming the key that is wrong.
     """
-    try:
-        return _Declared.model_validate(tables).archive
-    except ValidationError as error:
-        raise ConfigurationError(problems_of(error, source="archive.toml")) from None
+    return declared(_Declared, tables, source="archive.toml").archive
 
 
 def _variable(name: str, *, variables: Mapping[str, str]) -> str:

@@ -3,15 +3,16 @@
 from typing import Annotated
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from pydantic import BaseModel, ConfigDict, StringConstraints, field_validator
+from pydantic import StringConstraints, field_validator
+
+from recon.config.declared import DeclaredTable
 
 CRON_FIELD = r"[0-9A-Za-z*/,-]{1,40}"
 
 
-class NightSchedule(BaseModel):
+class NightSchedule(DeclaredTable):
     """A cron line and the zone whose clock it means."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
     cron: Annotated[str, StringConstraints(pattern=rf"^{CRON_FIELD}( {CRON_FIELD}){{4}}$")]
     """Minute, hour, day, month, weekday: `30 2 * * *`."""
     zone: str

@@ -2,13 +2,12 @@
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
+from recon.config.declared import DeclaredTable
 
 
-class RequestIds(BaseModel):
+class RequestIds(DeclaredTable):
     """Whether another id means another movement."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
     ids: Literal["repeated", "unique"] = "repeated"
     """"unique": no movement is ever told under two ids, so two ids are two movements."""
 

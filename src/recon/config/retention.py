@@ -9,17 +9,13 @@ from pathlib import Path
 from typing import Annotated, Any, Self
 
 from pydantic import (
-    BaseModel,
-    ConfigDict,
     Field,
     StringConstraints,
-    ValidationError,
     model_validator,
 )
 
-from recon.config.mistakes import problems_of
+from recon.config.declared import DeclaredTable, declared
 from recon.config.night_schedule import NightSchedule
-from recon.model.errors import ConfigurationError
 
 DAYS_MAX = 36_500
 WEEK = Annotated[int, Field(ge=7, le=DAYS_MAX)]
@@ -27,10 +23,9 @@ QUARTER = Annotated[int, Field(ge=90, le=DAYS_MAX)]
 """What may still be asked for by a gateway, a bank or an auditor is kept for a quarter at least."""
 
 
-class Backups(BaseModel):
+class Backups(DeclaredTable):
     """Where copies of the database lie, and which of them are too old."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
     folder: Path
     files: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._-]{3,}\*[A-Za-z0-9._*-]*$")]
     """Which names, with *; it begins with letters, so that it never means everything."""
@@ -39,10 +34,9 @@ class Backups(BaseModel):
     """The newest stay, however old: without backups for a while none is lost."""
 
 
-class Retention(BaseModel):
+class Retention(DeclaredTable):
     """Days that something is kept; None keeps it for good."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
     archive_days: QUARTER | None = None
     metrics_days: WEEK | None = None
     logs_days: WEEK | None = None
@@ -63,8 +57,7 @@ class Retention(BaseModel):
         return self
 
 
-class _Declared(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+class _Declared(DeclaredTable):
     retention: Retention = Field(default_factory=Retention)
 
 
@@ -74,7 +67,4 @@ def retention_of(tables: Mapping[str, Any]) -> Retention:
     Raises:
         ConfigurationError: naming the table and key that is wrong.
     """
-    try:
-        return _Declared.model_validate(tables).retention
-    except ValidationError as error:
-        raise ConfigurationError(problems_of(error, source="retention.toml")) from None
+    return declared(_Declared, tables, source="retention.toml").retention

@@ -12,14 +12,14 @@ from decimal import Decimal
 from functools import cached_property
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, Field
 
 from recon.config.banks import BankRules, bank_holidays, known_calendar
-from recon.config.mistakes import problems_of
+from recon.config.declared import DeclaredTable, declared
 from recon.model.business_date import BusinessCalendar, Grace, zone_of
 from recon.model.errors import AmountError, ConfigurationError
 from recon.model.money import exponent
-from recon.model.words import Answer, GatewayState
+from recon.model.words import GatewayState, KeyAnswer
 
 MINOR_UNITS_BOUND = 10**12
 
@@ -66,11 +66,7 @@ MappedState = Literal[
 ]
 
 
-class _Table(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class GatewayRules(_Table):
+class GatewayRules(DeclaredTable):
     """How the gateway's fields are to be read."""
 
     timezone: ZoneText = "UTC"
@@ -79,7 +75,7 @@ class GatewayRules(_Table):
     """Whether the query ever shows that money went back; false: its codes for that do not count."""
 
 
-class Tolerance(_Table):
+class Tolerance(DeclaredTable):
     """The difference still called rounding, per currency; an absent bound does not bind."""
 
     absolute_minor_units: int | None = Field(default=None, ge=0, le=MINOR_UNITS_BOUND)
@@ -87,7 +83,7 @@ class Tolerance(_Table):
     night_budget_minor_units: int | None = Field(default=None, ge=0, le=MINOR_UNITS_BOUND)
 
 
-class GraceRules(_Table):
+class GraceRules(DeclaredTable):
     """How long a set may stay one-sided."""
 
     order_to_gateway: GraceText = "24h"
@@ -95,11 +91,12 @@ class GraceRules(_Table):
     refund_visible: GraceText = "5bd"
     gateway_to_ledger: GraceText = "2bd"
     hard_limit: GraceText = "10bd"
-    gateway_to_settlement: GraceText = "3bd"
+    settlement: GraceText = "10bd"
+    held_back: GraceText = "5bd"
     payout_to_bank: GraceText = "3bd"
 
 
-class CalendarRules(_Table):
+class CalendarRules(DeclaredTable):
     """Which days are business days, and when one closes."""
 
     timezone: ZoneText = "UTC"
@@ -109,20 +106,20 @@ class CalendarRules(_Table):
     """Whose bank holidays hold for the way to the bank: XECB, XNYS or a country."""
 
 
-class AccountRules(_Table):
+class AccountRules(DeclaredTable):
     """How the account captures."""
 
     capture_mode: Literal["auto", "manual"] = "auto"
 
 
-class AuthorisationRules(_Table):
+class AuthorisationRules(DeclaredTable):
     """How long an authorisation lives."""
 
     valid_days: int = Field(default=7, ge=1, le=365)
     warn_days: int = Field(default=1, ge=0, le=365)
 
 
-class SeverityRules(_Table):
+class SeverityRules(DeclaredTable):
     """Thresholds in major units on exposure; below `ignore` never above LOW."""
 
     low: int = Field(default=0, ge=0)
@@ -132,7 +129,7 @@ class SeverityRules(_Table):
     ignore: int = Field(default=0, ge=0)
 
 
-class FeeRules(_Table):
+class FeeRules(DeclaredTable):
     """The fee agreed for a captured amount, per currency; without one no fee is judged."""
 
     basis_points: int = Field(default=0, ge=0, le=10_000)
@@ -140,7 +137,23 @@ class FeeRules(_Table):
     tolerance_minor_units: int = Field(default=0, ge=0, le=MINOR_UNITS_BOUND)
 
 
-class RateRules(_Table):
+class LedgerRules(DeclaredTable):
+    """How the books are kept."""
+
+    fees_per: Literal["balance", "payment", "batch", "day", "month"] = "balance"
+    """What one booking of fees is of; `balance`: all since the opening are compared as one sum."""
+
+
+class SettlementRules(DeclaredTable):
+    """What the gateway owed and kept, per currency, before the first line of a settlement."""
+
+    opening_payable: int = Field(default=0, ge=0, le=MINOR_UNITS_BOUND)
+    """Minor units."""
+    opening_reserve: int = Field(default=0, ge=0, le=MINOR_UNITS_BOUND)
+    """Minor units."""
+
+
+class RateRules(DeclaredTable):
     """One rate at which a foreign amount is booked, keyed `FOREIGN.BOOKED` such as `USD.EUR`."""
 
     rate: Decimal = Field(gt=0, lt=10**9)
@@ -149,14 +162,14 @@ class RateRules(_Table):
     """Of the booked amount: so much difference is no break."""
 
 
-class VerdictRules(_Table):
+class VerdictRules(DeclaredTable):
     """Up to how many unverified rows a night is BREAKS OPEN rather than INCOMPLETE."""
 
     max_unverified_rows: int = Field(default=20, ge=0)
     max_unverified_share: float = Field(default=0.001, ge=0, le=1)
 
 
-class WindowRules(_Table):
+class WindowRules(DeclaredTable):
     """What a first night looks at; older is opening balance."""
 
     opening_date: date | None = None
@@ -180,7 +193,7 @@ DEFAULT_QUERY_RESULT: Mapping[str, Literal["found", "not_found", "failed"]] = {
 }
 
 
-class JournalAccounts(_Table):
+class JournalAccounts(DeclaredTable):
     """Ledger accounts that proposed journals name."""
 
     clearing: AccountName
@@ -190,15 +203,19 @@ class JournalAccounts(_Table):
     chargebacks: AccountName
     payouts: AccountName
     """The bank account or payee side of payouts."""
+    fees: AccountName | None = None
+    """What the gateway keeps for its work; without it no journal of fees is proposed."""
+    reserves: AccountName | None = None
+    """What the gateway keeps as a security; without it no journal of reserves is proposed."""
 
 
-class JournalRules(_Table):
+class JournalRules(DeclaredTable):
     """How proposed journals are made; without accounts none are."""
 
     accounts: JournalAccounts | None = None
 
 
-class Rules(_Table):
+class Rules(DeclaredTable):
     """All rules of one reconciliation."""
 
     payment_status: dict[str, MappedState] = Field(
@@ -217,17 +234,16 @@ class Rules(_Table):
     verdict: VerdictRules = VerdictRules()
     window: WindowRules = WindowRules()
     journal: JournalRules = JournalRules()
-    fee: dict[CurrencyCode, FeeRules] = Field(default_factory=dict)
+    fees: dict[CurrencyCode, FeeRules] = Field(default_factory=dict)
+    ledger: LedgerRules = LedgerRules()
+    settlement: dict[CurrencyCode, SettlementRules] = Field(default_factory=dict)
     rate: dict[CurrencyPair, RateRules] = Field(default_factory=dict)
     bank: dict[BankName, BankRules] = Field(default_factory=dict)
 
     @classmethod
     def of(cls, tables: Mapping[str, Any], *, source: str) -> "Rules":
         """Rules from parsed TOML; every mistake is named with its key."""
-        try:
-            return cls.model_validate(dict(tables))
-        except ValidationError as error:
-            raise ConfigurationError(problems_of(error, source=source)) from None
+        return declared(cls, dict(tables), source=source)
 
     @cached_property
     def business_calendar(self) -> BusinessCalendar:
@@ -264,7 +280,7 @@ class Rules(_Table):
         is_hidden = is_refund and not self.gateway.shows_refunds
         return not is_hidden and state.value in self.payment_status.values()
 
-    def answer_of(self, query_result: str) -> Answer:
+    def answer_of(self, query_result: str) -> KeyAnswer:
         """How a query_result code counts."""
         mapped = self.query_result.get(query_result)
-        return Answer.UNMAPPED if mapped is None else Answer(mapped)
+        return KeyAnswer.UNMAPPED if mapped is None else KeyAnswer(mapped)

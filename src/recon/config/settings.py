@@ -10,21 +10,22 @@ import tomllib
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal, TypeVar
-from urllib.parse import urlsplit
+from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
 
 from recon.config.approvers import Approver, approvers_of
+from recon.config.bank_folder import BankFolder, banks_of
 from recon.config.cluster import ClusterSettings, cluster_of
+from recon.config.declared import DeclaredTable, declared
 from recon.config.file_layouts import FileLayout
 from recon.config.file_sources import ExpectedFile, RemoteSource
-from recon.config.keys import OwnSignKey, SignKeys, given, secret_of
+from recon.config.keys import OwnSignKey, SignKeys, address_of, given, secret_of
 from recon.config.limits import Limits, limits_of
-from recon.config.mistakes import deepest_key, problems_of, unprintable_keys
+from recon.config.mistakes import deepest_key, unprintable_keys
 from recon.config.night_archive import ArchiveSettings, archive_of
 from recon.config.night_schedule import NightSchedule
-from recon.config.notices import Notice, notices_of
+from recon.config.notice_settings import Notice, notices_of
 from recon.config.request_ids import RequestIds
 from recon.config.retention import Retention, retention_of
 from recon.config.rules import Rules, ZoneText
@@ -33,20 +34,19 @@ from recon.model.errors import ConfigurationError
 from recon.privacy.shown_text import printable
 
 CONFIG_FILE_BYTES_MAX = 1_048_576
+ADDRESS = "RECON_GATEWAY_BASE_URL"
 _ACCOUNT_KEY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,49}/[A-Za-z0-9][A-Za-z0-9._-]{0,49}")
 """Both ids become part of file names, so neither may lead out of a folder."""
 
 GATEWAY_FILES = ("profiles", "signature", "status_map")
 """Files that describe the gateway's interface; each is a layer `base` and others above it."""
 Tables = dict[str, Any]
-Checked = TypeVar("Checked", bound=BaseModel)
 _OF_AN_INBOX = frozenset({"files", "whole_file", "trailer", "control_file", "done_file"})
 
 
-class LedgerSource(BaseModel):
+class LedgerSource(DeclaredTable):
     """Where the ledger of an account is read: a file or a SQL query."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
     path: Path | None = None
     url: SecretStr | None = None
     url_env: str = ""
@@ -108,6 +108,11 @@ class AccountSettings(OwnSignKey):
     auto_approve: bool = True
     """Instructions of the order file count as approved by rule; else they wait for a person."""
 
+    @property
+    def inboxes(self) -> tuple[Path, ...]:
+        """Every folder in which files of the account arrive."""
+        return (self.inbox, *(() if self.settlement is None else (self.settlement.inbox,)))
+
     @model_validator(mode="after")
     def _apart(self) -> "AccountSettings":
         if self.settlement is not None and self.settlement.inbox == self.inbox:
@@ -116,10 +121,9 @@ class AccountSettings(OwnSignKey):
         return self
 
 
-class GatewaySettings(BaseModel):
+class GatewaySettings(DeclaredTable):
     """How to reach the gateway (`gateway.toml`); address and key come from the environment."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
     profile: Literal["base", "extended"] = "base"
     reply_signatures: Literal["off", "warn", "enforce"] = "enforce"
     allow_unverified_replies: bool = False
@@ -158,6 +162,8 @@ class Settings(BaseModel):
     """The files of GATEWAY_FILES, parsed and overlaid, for the gateway client."""
     accounts: dict[str, AccountSettings]
     """By "<merchant_id>/<account_id>"."""
+    banks: dict[str, BankFolder] = Field(default_factory=dict)
+    """By the name that the rules give the bank; without one its statements are not covered."""
     rules: Rules
     approvers: dict[str, Approver] = Field(default_factory=dict)
     """By short name."""
@@ -258,18 +264,20 @@ def load_settings(environment: Mapping[str, str], *, signs: bool = True) -> Sett
         ConfigurationError: naming the variable, file and key that is missing or wrong.
     """
     config_dir = config_dir_of(environment)
-    accounts = _accounts(load_tables("merchants", config_dir=config_dir))
+    merchants = load_tables("merchants", config_dir=config_dir)
+    accounts, rules = _accounts(merchants), load_rules(config_dir=config_dir)
     settings = Settings(
         database_url=SecretStr(_required(environment, "RECON_DATABASE_URL")),
-        gateway_base_url=_address(environment, "RECON_GATEWAY_BASE_URL"),
+        gateway_base_url=address_of(_required(environment, ADDRESS), variable=ADDRESS),
         sign_keys=SignKeys.read(environment, accounts=accounts),
         seal_key=secret_of(environment, "RECON_SEAL_KEY"),
-        gateway=_checked(
+        gateway=declared(
             GatewaySettings, load_tables("gateway", config_dir=config_dir), source="gateway.toml"
         ),
         interface={name: load_tables(name, config_dir=config_dir) for name in GATEWAY_FILES},
         accounts=accounts,
-        rules=load_rules(config_dir=config_dir),
+        banks=banks_of(merchants, accounts=accounts, rules=rules),
+        rules=rules,
         approvers=approvers_of(load_tables("approvers", config_dir=config_dir)),
         limits=limits_of(load_tables("limits", config_dir=config_dir), accounts=accounts),
         retention=retention_of(load_tables("retention", config_dir=config_dir)),
@@ -303,7 +311,7 @@ def load_file_settings(environment: Mapping[str, str]) -> FileSettings:
     return FileSettings(
         accounts=_accounts(load_tables("merchants", config_dir=config_dir)),
         rules=load_rules(config_dir=config_dir),
-        review_flags=_checked(GatewaySettings, gateway, source="gateway.toml").review_flags,
+        review_flags=declared(GatewaySettings, gateway, source="gateway.toml").review_flags,
         seal_key=secret_of(environment, "RECON_SEAL_KEY"),
     )
 
@@ -321,11 +329,11 @@ def load_rules(*, config_dir: Path | None, rules_file: Path | None = None) -> Ru
 
 def _accounts(tables: Tables) -> dict[str, AccountSettings]:
     """The accounts of merchants.toml by "<merchant_id>/<account_id>"."""
-    unknown = sorted(set(tables) - {"accounts"})
+    unknown = sorted(set(tables) - {"accounts", "bank"})
     accounts = tables.get("accounts", {})
     if unknown or not isinstance(accounts, dict):
         named = ", ".join(unknown) or "accounts"
-        msg = f'merchants.toml: {named}: only tables [accounts."<merchant>/<account>"] stand here'
+        msg = f"merchants.toml: {named}: only tables [accounts...] and [bank...] stand here"
         raise ConfigurationError(msg)
     for key in accounts:
         if _ACCOUNT_KEY.fullmatch(key) is None:
@@ -335,16 +343,9 @@ def _accounts(tables: Tables) -> dict[str, AccountSettings]:
             )
             raise ConfigurationError(msg)
     return {
-        key: _checked(AccountSettings, value, source=f'merchants.toml: accounts."{key}"')
+        key: declared(AccountSettings, value, source=f'merchants.toml: accounts."{key}"')
         for key, value in accounts.items()
     }
-
-
-def _checked(model: type[Checked], tables: Any, *, source: str) -> Checked:
-    try:
-        return model.model_validate(tables)
-    except ValidationError as error:
-        raise ConfigurationError(problems_of(error, source=source)) from None
 
 
 def config_dir_of(environment: Mapping[str, str]) -> Path | None:
@@ -358,16 +359,6 @@ def _required(environment: Mapping[str, str], name: str) -> str:
         msg = f"the environment variable {name} is not set (`recon doctor` lists what is needed)"
         raise ConfigurationError(msg)
     return environment[name]
-
-
-def _address(environment: Mapping[str, str], name: str) -> str:
-    address = _required(environment, name)
-    try:
-        _ = urlsplit(address).port
-    except ValueError:
-        msg = f"the environment variable {name} is no address such as https://host:443/path"
-        raise ConfigurationError(msg) from None
-    return address
 
 
 def _read_toml(path: Path) -> Tables:

@@ -7,16 +7,16 @@ must be there for a night, and how they are written.
 from pathlib import Path
 from typing import Self
 
-from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic import model_validator
 
+from recon.config.declared import DeclaredTable
 from recon.config.file_layouts import FileLayout
 from recon.config.file_sources import ExpectedFile, RemoteSource
 
 
-class SettlementFolder(BaseModel):
+class SettlementFolder(DeclaredTable):
     """The settlement files of one account (`[accounts."<merchant>/<account>".settlement]`)."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
     inbox: Path
     """The folder they lie in; never that of the order files."""
     layouts: tuple[FileLayout, ...] = ()

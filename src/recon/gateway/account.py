@@ -9,9 +9,9 @@ from recon.config.settings import Settings
 from recon.gateway_client.interface.described import GatewayInterface
 from recon.gateway_client.interface.rows import Credentials
 from recon.gateway_client.wire.addresses import checked_base_url
-from recon.gateway_client.wire.errors import AddressError, InterfaceError
 from recon.gateway_client.wire.route import DIRECT, Route, checked_proxy, trust
 from recon.gateway_client.wire.signer_socket import SignerSocket
+from recon.gateway_client.wire.wire_errors import AddressError, InterfaceError
 from recon.model.errors import ConfigurationError
 
 MESSAGES = "payment_reply"

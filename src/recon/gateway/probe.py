@@ -17,10 +17,10 @@ from recon.gateway.account import GatewayAccount
 from recon.gateway_client.interface.described import SignatureRules
 from recon.gateway_client.interface.signing import SignatureState, same_signature, sign
 from recon.gateway_client.interface.transport import ReadConnection
-from recon.gateway_client.wire.errors import NotSentError, UnknownOutcomeError, UnsignedError
 from recon.gateway_client.wire.json_reply import UnreadableReplyError, json_object, text_of
 from recon.gateway_client.wire.route import checked_proxy, trust
 from recon.gateway_client.wire.text import code_and_text, scrubbed
+from recon.gateway_client.wire.wire_errors import NotSentError, UnknownOutcomeError, UnsignedError
 from recon.model.words import Clock
 
 QUERY = "retrievalTrans"
@@ -33,7 +33,7 @@ NO_FIELDS: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class ProbeQuestion:
     """What one query asks."""
 
     order_nos: tuple[str, ...] = (PROBE_ORDER,)
@@ -84,10 +84,10 @@ async def probe(
     *,
     rule: SignatureRules,
     clock: Clock,
-    question: Question | None = None,
+    question: ProbeQuestion | None = None,
 ) -> Probe:
     """Ask once, signed by `rule`; without a question for the order that no shop has."""
-    question = question or Question()
+    question = question or ProbeQuestion()
     described = account.interface.profile.query.retrievalTrans
     joined = ",".join(question.order_nos)
     fields = {described.order_nos_field: joined}

@@ -22,15 +22,15 @@ from recon.gateway_client import (
 )
 from recon.gateway_client.interface.wire_amounts import WireAmounts
 from recon.gateway_client.query.lanes import Lane
-from recon.gateway_client.query.pace import AccountPace, Notice
+from recon.gateway_client.query.pace import AccountPace, HoldNotice
 from recon.model.errors import AmountError, ConfigurationError, SignerError
 from recon.model.money import parse_minor_units
-from recon.model.words import Answer, Clock
+from recon.model.words import Clock, KeyAnswer
 
 DETAIL_CHARACTERS_MAX = 4_000
 """Beside the columns an answer's risk, and fields that the document does not list, are kept."""
 
-ANSWERS_BEST_FIRST = (Answer.FOUND, Answer.UNMAPPED, Answer.FAILED, Answer.NOT_FOUND)
+ANSWERS_BEST_FIRST = (KeyAnswer.FOUND, KeyAnswer.UNMAPPED, KeyAnswer.FAILED, KeyAnswer.NOT_FOUND)
 """Of several payments of one key, the answer that counts for the key."""
 
 PERSONS_PATIENCE_SECONDS = 5
@@ -43,7 +43,7 @@ _DATE_DIGITS = 14
 class KeyAnswers:
     """Final answers about some keys."""
 
-    answers: Mapping[str, tuple[Answer, str]]
+    answers: Mapping[str, tuple[KeyAnswer, str]]
     """Order number -> answer and the reason of a failure."""
     observations: tuple[Mapping[str, Any], ...]
     """One row per payment shown, with columns of the `observation` table."""
@@ -83,7 +83,7 @@ async def ask(
         if error.final:
             raise ConfigurationError(str(error)) from error
         # As of a gateway that does not answer: nobody was asked, and nothing is known.
-        return KeyAnswers(dict.fromkeys(keys, (Answer.FAILED, str(error))), ())
+        return KeyAnswers(dict.fromkeys(keys, (KeyAnswer.FAILED, str(error))), ())
     return answers_of(reply, rules=settings.rules, amounts=declared.interface.profile.amounts)
 
 
@@ -115,7 +115,7 @@ def pace_of(
     gateway: GatewaySettings,
     *,
     patience_max: int | None = None,
-    notice: Notice | None = None,
+    notice: HoldNotice | None = None,
     lane: Lane | None = None,
 ) -> AccountPace:
     """The pace of an account's reads, as nothing is known of the gateway yet."""
@@ -155,42 +155,42 @@ def answers_of(replies: QueryAnswers, *, rules: Rules, amounts: WireAmounts) -> 
         rules: What its codes mean.
         amounts: How many decimals it writes.
     """
-    answers = dict.fromkeys(replies.not_found, (Answer.NOT_FOUND, ""))
-    answers |= {failed.key: (Answer.FAILED, failed.reason) for failed in replies.failed}
+    answers = dict.fromkeys(replies.not_found, (KeyAnswer.NOT_FOUND, ""))
+    answers |= {failed.key: (KeyAnswer.FAILED, failed.reason) for failed in replies.failed}
     observations: list[Mapping[str, Any]] = []
-    by_key: dict[str, list[tuple[Answer, str]]] = {}
+    by_key: dict[str, list[tuple[KeyAnswer, str]]] = {}
     for record in replies.found:
         answer, reason = _answer_of(record, rules=rules)
-        is_usable = answer not in {Answer.FAILED, Answer.NOT_FOUND}
+        is_usable = answer not in {KeyAnswer.FAILED, KeyAnswer.NOT_FOUND}
         row = _row(record, rules=rules, amounts=amounts) if is_usable else None
         if isinstance(row, str):
-            answer, reason = Answer.FAILED, row
+            answer, reason = KeyAnswer.FAILED, row
         elif row is not None:
             observations.append(row)
         by_key.setdefault(record.key, []).append((answer, reason))
     answers |= {key: _best(judged) for key, judged in by_key.items()}
     broken = {key for key, judged in by_key.items() if _has_failed(judged)}
     # One unreadable payment makes the order unknown: what is shown of it would be a part only.
-    answers |= {key: (Answer.FAILED, _failure(by_key[key])) for key in broken}
+    answers |= {key: (KeyAnswer.FAILED, _failure(by_key[key])) for key in broken}
     kept = tuple(row for row in observations if row["order_no"] not in broken)
     return KeyAnswers(answers, kept)
 
 
-def _answer_of(record: OrderRecord, *, rules: Rules) -> tuple[Answer, str]:
+def _answer_of(record: OrderRecord, *, rules: Rules) -> tuple[KeyAnswer, str]:
     answer = rules.answer_of(record.query_result)
-    return answer, "" if answer is Answer.FOUND else f"query_result {record.query_result}"
+    return answer, "" if answer is KeyAnswer.FOUND else f"query_result {record.query_result}"
 
 
-def _best(judged: Iterable[tuple[Answer, str]]) -> tuple[Answer, str]:
+def _best(judged: Iterable[tuple[KeyAnswer, str]]) -> tuple[KeyAnswer, str]:
     return min(judged, key=lambda item: ANSWERS_BEST_FIRST.index(item[0]))
 
 
-def _has_failed(judged: Iterable[tuple[Answer, str]]) -> bool:
-    return any(answer is Answer.FAILED for answer, _ in judged)
+def _has_failed(judged: Iterable[tuple[KeyAnswer, str]]) -> bool:
+    return any(answer is KeyAnswer.FAILED for answer, _ in judged)
 
 
-def _failure(judged: Iterable[tuple[Answer, str]]) -> str:
-    return next(reason for answer, reason in judged if answer is Answer.FAILED)
+def _failure(judged: Iterable[tuple[KeyAnswer, str]]) -> str:
+    return next(reason for answer, reason in judged if answer is KeyAnswer.FAILED)
 
 
 def _row(record: OrderRecord, *, rules: Rules, amounts: WireAmounts) -> Mapping[str, Any] | str:

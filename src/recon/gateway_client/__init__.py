@@ -11,16 +11,16 @@ A payment goes the same way: `prepare_payment`, `send`, `read_payment_reply`. Re
 from recon.gateway_client.gateway import AsyncGateway, Connection, Gateway
 from recon.gateway_client.interface.described import GatewayInterface, ReplyPolicy
 from recon.gateway_client.interface.line_items import LineItem, decoded_items, encoded_items
-from recon.gateway_client.interface.outcomes import (
-    BatchReply,
-    Finding,
-    FindingKind,
-    Outcome,
-    RowOutcome,
-)
 from recon.gateway_client.interface.payout import BankDetails, Beneficiary, Payer, PayoutRow
 from recon.gateway_client.interface.payout_record import PayoutRecord
 from recon.gateway_client.interface.prepare import PreparedRequest, prepare
+from recon.gateway_client.interface.reply_outcomes import (
+    BatchReply,
+    FindingKind,
+    ReplyFinding,
+    ReplyOutcome,
+    RowOutcome,
+)
 from recon.gateway_client.interface.rows import (
     BatchRow,
     CancelRow,
@@ -53,12 +53,16 @@ from recon.gateway_client.payments.payment_outcome import PaymentRecord, Payment
 from recon.gateway_client.payments.payment_reply import payment_without_reply, read_payment_reply
 from recon.gateway_client.payments.prepare_payment import PreparedPayment, prepare_payment
 from recon.gateway_client.payments.risk_facts import FraudCheck, RiskFacts
-from recon.gateway_client.query.asking import QueryAnswers, QueryClient, RefundAnswers
+from recon.gateway_client.query.key_rounds import QueryAnswers, QueryClient, RefundAnswers
 from recon.gateway_client.query.query_bounds import QueryLimits
 from recon.gateway_client.query.query_reading import FailedKey
 from recon.gateway_client.query.query_reply import OrderRecord
 from recon.gateway_client.query.refund_reply import RefundRecord
-from recon.gateway_client.wire.errors import (
+from recon.gateway_client.wire.html_form import HostedForm
+from recon.gateway_client.wire.route import Route
+from recon.gateway_client.wire.signer import Signer, Wanted
+from recon.gateway_client.wire.signer_socket import SignerSocket
+from recon.gateway_client.wire.wire_errors import (
     AddressError,
     AddressNotRegisteredError,
     CertificateError,
@@ -74,10 +78,6 @@ from recon.gateway_client.wire.errors import (
     UnknownOutcomeError,
     UnsignedError,
 )
-from recon.gateway_client.wire.html_form import HostedForm
-from recon.gateway_client.wire.route import Route
-from recon.gateway_client.wire.signer import Signer, Wanted
-from recon.gateway_client.wire.signer_socket import SignerSocket
 
 __all__ = [
     "AddressError",
@@ -96,7 +96,6 @@ __all__ = [
     "Connection",
     "Credentials",
     "FailedKey",
-    "Finding",
     "FindingKind",
     "FraudCheck",
     "Gateway",
@@ -115,7 +114,6 @@ __all__ = [
     "NotSentError",
     "Operation",
     "OrderRecord",
-    "Outcome",
     "Payer",
     "Payment",
     "PaymentOperation",
@@ -133,6 +131,8 @@ __all__ = [
     "RefundAnswers",
     "RefundRecord",
     "RefundRow",
+    "ReplyFinding",
+    "ReplyOutcome",
     "ReplyPolicy",
     "ReviewRow",
     "RiskFacts",

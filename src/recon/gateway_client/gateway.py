@@ -17,9 +17,9 @@ import httpx
 from pydantic import SecretStr
 
 from recon.gateway_client.interface.described import GatewayInterface, ReplyPolicy
-from recon.gateway_client.interface.outcomes import BatchReply
 from recon.gateway_client.interface.payout import PayoutRow
 from recon.gateway_client.interface.prepare import prepare
+from recon.gateway_client.interface.reply_outcomes import BatchReply
 from recon.gateway_client.interface.rows import (
     CancelRow,
     CancelSubscriptionRow,
@@ -42,12 +42,12 @@ from recon.gateway_client.payments.payment import Payment
 from recon.gateway_client.payments.payment_outcome import PaymentReply
 from recon.gateway_client.payments.payment_reply import payment_without_reply, read_payment_reply
 from recon.gateway_client.payments.prepare_payment import prepare_payment
-from recon.gateway_client.query.asking import QueryAnswers, QueryClient, RefundAnswers
+from recon.gateway_client.query.key_rounds import QueryAnswers, QueryClient, RefundAnswers
 from recon.gateway_client.query.pace import AccountPace
 from recon.gateway_client.query.query_bounds import QueryLimits
-from recon.gateway_client.wire.errors import NotSentError, UnknownOutcomeError
 from recon.gateway_client.wire.route import DIRECT, Route
 from recon.gateway_client.wire.signer import Signer
+from recon.gateway_client.wire.wire_errors import NotSentError, UnknownOutcomeError
 
 Answer = TypeVar("Answer")
 

@@ -20,7 +20,13 @@ from recon.matching.breaks.result_frames import (
 )
 from recon.matching.breaks.result_rows import entry_ids, identities, not_compared_rows, shown_rows
 from recon.matching.breaks.sum_bounds import refuse_beyond_sums
-from recon.matching.causes.cause_evidence import Evidence
+from recon.matching.cash.result import (
+    CashResult,
+    judge_cash,
+    with_cash,
+    with_groups_marked,
+)
+from recon.matching.causes.cause_evidence import CauseEvidence
 from recon.matching.causes.reasons import with_reasons
 from recon.matching.causes.shared_causes import with_causes
 from recon.matching.causes.suggestions import with_suggestions
@@ -37,6 +43,7 @@ from recon.matching.sets.joined_sets import Joined, join_sides
 from recon.matching.sides.instruction_versions import with_each_instruction_once
 from recon.matching.sides.ledger_side import JUDGED
 from recon.matching.sides.payouts import judged_entries
+from recon.matching.sides.settled_refunds import with_refunds_settled
 from recon.model.words import SetState
 
 
@@ -59,7 +66,7 @@ def digest_alone(
 ) -> str:
     """The digest that `reconcile` gives, made without the totals and what only they need."""
     refuse_beyond_sums(sources)
-    sources = with_judged_payouts(with_each_instruction_once(sources))
+    sources = prepared(sources, rules=rules)
     exact = set_aside(sources, rules=rules, previous=previous)
     judged = judge_the_rest(sources, exact=exact, rules=rules, as_of=as_of, previous=previous)
     return digest_of_result(
@@ -79,6 +86,8 @@ class Judged:
     break_sets: Mapping[int, str]
     bank: BankResult | None = None
     """What banks say of pay-outs; its rows stand among the frames."""
+    cash: CashResult | None = None
+    """Fees, reserves, pay-outs and what is held back; its rows stand among the frames."""
 
 
 def judge_the_rest(
@@ -103,7 +112,7 @@ def judge_the_rest(
         rows, joined=joined, outcomes=outcomes, as_of=as_of, rules=rules, previous=previous
     )
     breaks = with_reasons(breaks, joined=joined, sources=rest, outcomes=outcomes)
-    evidence = Evidence(joined, rest, rules, exact, sources, outcomes.host)
+    evidence = CauseEvidence(joined, rest, rules, exact, sources, outcomes.host)
     breaks = with_suggestions(with_causes(breaks, evidence=evidence), sets=joined.sets, rules=rules)
     break_sets = dict(zip(breaks["set"].tolist(), breaks["break_id"].tolist(), strict=True))
     ledger = frame_of([], columns=LEDGER_COLUMNS) if rest.ledger is None else rest.ledger
@@ -115,19 +124,33 @@ def judge_the_rest(
         pending=pending_of(rows, outcomes=outcomes),
         unverified=unverified_of(rows, outcomes=outcomes),
     )
+    cash = judge_cash(
+        sources,
+        rules=rules,
+        as_of=as_of,
+        previous=previous,
+        taken=frames.breaks["break_id"].tolist(),
+    )
+    frames = with_cash(frames, cash, rules=rules, as_of=as_of, previous=previous)
     bank = judge_bank(sources, rules=rules, as_of=as_of, previous=previous)
     books = sources.ledger is not None
     frames = with_bank(frames, bank, rules=rules, as_of=as_of, previous=previous, books=books)
-    if bank is not None:
-        reopens = {**reopens, **bank.reopens}
-    return Judged(joined, outcomes, rows, reopens, frames, break_sets, bank)
+    for other in (cash, bank):
+        reopens = reopens if other is None else {**reopens, **other.reopens}
+    return Judged(joined, outcomes, rows, reopens, frames, break_sets, bank, cash)
 
 
-def with_judged_payouts(sources: Sources) -> Sources:
-    """The sources, the ledger saying of each entry whether a pay-out judges it."""
+def prepared(sources: Sources, *, rules: Rules) -> Sources:
+    """The sources as they are compared.
+
+    Each instruction once, with the refunds that only the settlement tells, and the ledger saying of
+    each entry whether a payout of ours judges it or a group of the settlement.
+    """
+    sources = with_refunds_settled(with_each_instruction_once(sources), rules=rules)
     if sources.ledger is None:
         return sources
-    return replace(sources, ledger=sources.ledger.assign(**{JUDGED: judged_entries(sources)}))
+    ledger = sources.ledger.assign(**{JUDGED: judged_entries(sources)})
+    return with_groups_marked(replace(sources, ledger=ledger), rules=rules)
 
 
 def _rows(

@@ -193,5 +193,7 @@ class NightFigures:
     """Sentences that page one must carry, such as "reply signatures are not verified"."""
     handed_out: tuple[HandedOut, ...] = ()
     """Oldest first."""
+    bank: Mapping[str, pd.DataFrame] = field(default_factory=dict)
+    """matching.bank.bank_frames.BANK_TABLES by name; none: no statement of a bank was given."""
     matched_file: MatchedFile | None = None
     """A result file of the run that holds every match; a large night then needs no copy of them."""

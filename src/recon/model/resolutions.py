@@ -35,7 +35,7 @@ COMMENT_CHARACTERS_MAX = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class BreakAnswer:
     """What a person wrote in the cream cells of one break."""
 
     resolution: str = ""
@@ -53,7 +53,7 @@ class Answer:
 class KeptAnswer:
     """The newest answer to a break, as later workbooks show it."""
 
-    answer: Answer
+    answer: BreakAnswer
     version: int
     """1 for the first answer; a workbook that shows an older one is stale for this break."""
     by: str
@@ -62,7 +62,7 @@ class KeptAnswer:
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class WorkbookRefusal:
     """One thing of a returned workbook that was not taken, and why."""
 
     cell: str
@@ -83,7 +83,7 @@ class ReturnedRow:
     """Its row on the sheet."""
     break_id: str
     version: int
-    answer: Answer
+    answer: BreakAnswer
     scope: str
     shown: Mapping[str, object]
     """Title of a locked column -> what stands there."""
@@ -102,7 +102,7 @@ class Returned:
     keys: tuple[str, ...]
     """The break key of every row, also of those that cannot be read."""
     rows: tuple[ReturnedRow, ...]
-    refusals: tuple[Refusal, ...]
+    refusals: tuple[WorkbookRefusal, ...]
     """Cells that cannot be read as an answer; their rows are not in `rows`."""
 
 
@@ -112,7 +112,7 @@ class Taken:
 
     break_id: str
     order_no: str
-    answer: Answer
+    answer: BreakAnswer
     version: int
     row: int
     waits: bool
@@ -131,8 +131,8 @@ class Import:
     taken: tuple[Taken, ...] = ()
     unchanged: int = 0
     blank: int = 0
-    refusals: tuple[Refusal, ...] = ()
-    altered: tuple[Refusal, ...] = field(default_factory=tuple)
+    refusals: tuple[WorkbookRefusal, ...] = ()
+    altered: tuple[WorkbookRefusal, ...] = field(default_factory=tuple)
     """Locked cells that say something else than the database: told, never read."""
     repeated: bool = False
     """The same file was imported before: nothing was done."""

@@ -6,7 +6,7 @@ reconciliation it points to.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
@@ -44,7 +44,7 @@ class GatewayState(StrEnum):
     UNVERIFIED = "unverified"
 
 
-class Answer(StrEnum):
+class KeyAnswer(StrEnum):
     """How the gateway answered for one key."""
 
     FOUND = "found"
@@ -224,6 +224,11 @@ class BreakCode(StrEnum):
     SETTLEMENT_AMOUNT_MISMATCH = "SETTLEMENT_AMOUNT_MISMATCH"
     FEE_VARIANCE = "FEE_VARIANCE"
     UNEXPECTED_RECEIPT = "UNEXPECTED_RECEIPT"
+    HELD_BACK = "HELD_BACK"
+    FEE_NOT_BOOKED = "FEE_NOT_BOOKED"
+    FEE_BOOKED_DIFFERS = "FEE_BOOKED_DIFFERS"
+    RESERVE_NOT_BOOKED = "RESERVE_NOT_BOOKED"
+    RESERVE_BOOKED_DIFFERS = "RESERVE_BOOKED_DIFFERS"
     PAYOUT_TWICE_AT_BANK = "PAYOUT_TWICE_AT_BANK"
     PAYOUT_RETURNED = "PAYOUT_RETURNED"
     BANK_AMOUNT_DIFFERS = "BANK_AMOUNT_DIFFERS"
@@ -233,19 +238,6 @@ class BreakCode(StrEnum):
     SPLIT_INCOMPLETE = "SPLIT_INCOMPLETE"
     REVIEW_STUCK = "REVIEW_STUCK"
     STALE_PENDING = "STALE_PENDING"
-
-
-BANK_CODES = frozenset(
-    {
-        BreakCode.PAYOUT_TWICE_AT_BANK,
-        BreakCode.PAYOUT_RETURNED,
-        BreakCode.BANK_AMOUNT_DIFFERS,
-        BreakCode.BANK_FX_DIFFERENCE,
-        BreakCode.PAYOUT_NOT_AT_BANK,
-        BreakCode.BANK_RECEIPT_UNKNOWN,
-    }
-)
-"""Codes of pay-outs and statements of a bank: no set of order, payment and entry comes to one."""
 
 
 class Flag(StrEnum):
@@ -270,12 +262,9 @@ class Flag(StrEnum):
     BANK_CHARGES = "bank_charges"
     EXCHANGED = "exchanged"
     JOINED = "joined"
-
-
-BANK_FLAGS = frozenset(
-    {Flag.LATE, Flag.BY_AMOUNT, Flag.REPAID, Flag.BANK_CHARGES, Flag.EXCHANGED, Flag.JOINED}
-)
-"""Words beside what a bank says of a pay-out."""
+    NO_PAYOUT = "no_payout"
+    OVER_RELEASED = "over_released"
+    REFUND_FROM_SETTLEMENT = "refund_from_settlement"
 
 
 class UnverifiedReason(StrEnum):
@@ -288,6 +277,7 @@ class UnverifiedReason(StrEnum):
     REFUND_AMOUNT_UNKNOWN = "REFUND_AMOUNT_UNKNOWN"
     SIGNATURE_INVALID = "SIGNATURE_INVALID"
     ECHO_MISMATCH = "ECHO_MISMATCH"
+    BATCH_QUARANTINED = "BATCH_QUARANTINED"
 
 
 class SourceKind(StrEnum):
@@ -316,6 +306,15 @@ class Reject:
     merchant_id: str = ""
     account_id: str = ""
     order_no: str = ""
+    entry_type: str = field(default="", repr=False)
+    """Of an entry of the books whose type, currency and amount can all be read; else "", "" and 0.
+
+    Not in its repr, so that the digests of earlier nights hold."""
+    currency: str = field(default="", repr=False)
+    amount: int = field(default=0, repr=False)
+    """Minor units, as the row says."""
+    batch_id: str = field(default="", repr=False)
+    """Of a settlement line, where it could be read; "" also where nobody kept it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,7 +88,7 @@ Problem = Literal["malformed", "forged", "other account", "contradiction"]
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class VerifiedMessage:
     """A verified message, reduced to what may be kept."""
 
     kind: str
@@ -112,7 +112,7 @@ class Message:
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class MessageRefusal:
     """Why a message is not believed, safe to keep."""
 
     problem: Problem
@@ -122,7 +122,7 @@ class Refusal:
 
 def read_message(
     pairs: Mapping[str, str], *, credentials: Credentials, interface: GatewayInterface
-) -> Message | Refusal:
+) -> VerifiedMessage | MessageRefusal:
     """What the pairs of a form come to.
 
     Args:
@@ -135,13 +135,15 @@ def read_message(
     for name in ("merchant_id", "account_id"):
         if pairs.get(name, "") != getattr(credentials, name):
             reason = f"its {name} is not the one of the address it was sent to"
-            return Refusal("other account", reason, kept)
+            return MessageRefusal("other account", reason, kept)
     if not given:
-        return Refusal("forged", "it carries no signature", kept)
+        return MessageRefusal("forged", "it carries no signature", kept)
     if not is_signed(given, MESSAGES, fields=pairs, credentials=credentials, interface=interface):
-        return Refusal("forged", "its signature is not ours", kept)
+        return MessageRefusal("forged", "its signature is not ours", kept)
     if not any(kept.get(name) for name in SUBJECT_FIELDS):
-        return Refusal("malformed", "it names no order, transaction, payout or contract", kept)
+        return MessageRefusal(
+            "malformed", "it names no order, transaction, payout or contract", kept
+        )
     return _message(kept)
 
 
@@ -162,13 +164,13 @@ def _is_no_card(value: str) -> bool:
     return not holds_card(value)
 
 
-def _message(kept: Mapping[str, str]) -> Message:
+def _message(kept: Mapping[str, str]) -> VerifiedMessage:
     kind = TYPE_WORDS.get(kept.get("webhooks_type", "").upper(), "") or _kind_of(kept)
     name = next((name for name in OWN_AMOUNTS if name in kept), "amount")
     currency = kept.get(name.replace("amount", "currency"), "") or kept.get("currency", "")
     # The payment's own status says nothing of a refund of it.
     fields = ("refund_status",) if kind.startswith("refund") else STATUS_FIELDS
-    return Message(
+    return VerifiedMessage(
         kind=kind,
         fields=kept,
         currency=currency,

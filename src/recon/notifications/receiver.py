@@ -15,7 +15,7 @@ from recon.gateway.account import GatewayAccount, gateway_account
 from recon.gateway_client import UnsignedError
 from recon.model.errors import SourceUnreadableError, StoreError
 from recon.model.words import Clock
-from recon.notifications.message import Message, Refusal, read_message
+from recon.notifications.message import MessageRefusal, VerifiedMessage, read_message
 from recon.store.database.engine import Store
 from recon.store.nights.notification_rows import Kept, Told, keep, keep_case
 
@@ -38,7 +38,7 @@ CONTRADICTION = "another message about the same thing in the same state says som
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Acknowledgement:
     """What the sender gets."""
 
     status: int
@@ -57,36 +57,38 @@ class Receiver:
             declared = gateway_account(settings, merchant_id=merchant_id, account_id=account_id)
             self._accounts[merchant_id, account_id] = declared
 
-    def receive(self, body: bytes, *, merchant_id: str, account_id: str) -> Answer:
+    def receive(self, body: bytes, *, merchant_id: str, account_id: str) -> Acknowledgement:
         """Judge and keep one message; blocks for as long as the database takes."""
         declared = self._accounts.get((merchant_id, account_id))
         if declared is None:
-            return Answer(NOWHERE, "there is no such address")
+            return Acknowledgement(NOWHERE, "there is no such address")
         try:
             read = _read(body, account=declared)
         except UnsignedError:
             # Nobody holds its signature against ours: not acknowledged, so that it comes again.
-            return Answer(UNAVAILABLE, "it could not be checked; send it again later")
+            return Acknowledgement(UNAVAILABLE, "it could not be checked; send it again later")
         for _ in range(STORE_TRIES_MAX):
             try:
                 return self._keep(read, body=body, account=declared)
             except StoreError:
                 continue
         # Not acknowledged: the gateway repeats it.
-        return Answer(UNAVAILABLE, "it could not be kept; send it again later")
+        return Acknowledgement(UNAVAILABLE, "it could not be kept; send it again later")
 
-    def _keep(self, read: Message | Refusal, *, body: bytes, account: GatewayAccount) -> Answer:
+    def _keep(
+        self, read: VerifiedMessage | MessageRefusal, *, body: bytes, account: GatewayAccount
+    ) -> Acknowledgement:
         ids = {
             "merchant_id": account.credentials.merchant_id,
             "account_id": account.credentials.account_id,
         }
         with self._store.writing() as connection:
             kept = None
-            if isinstance(read, Message):
+            if isinstance(read, VerifiedMessage):
                 kept = keep(connection, _told(read), at=self._clock(), **ids)
                 if kept is Kept.ALONE:
-                    return Answer(ACKNOWLEDGED, "success")
-                read = Refusal("contradiction", CONTRADICTION, read.fields)
+                    return Acknowledgement(ACKNOWLEDGED, "success")
+                read = MessageRefusal("contradiction", CONTRADICTION, read.fields)
             case = {
                 "problem": read.problem,
                 "reason": read.reason,
@@ -95,19 +97,19 @@ class Receiver:
             }
             keep_case(connection, case, at=self._clock(), **ids)
         if kept is Kept.BESIDE_OTHERS:
-            return Answer(ACKNOWLEDGED, "success")
-        return Answer(STATUS_OF[read.problem], f"{read.problem}: {read.reason}")
+            return Acknowledgement(ACKNOWLEDGED, "success")
+        return Acknowledgement(STATUS_OF[read.problem], f"{read.problem}: {read.reason}")
 
 
-def _read(body: bytes, *, account: GatewayAccount) -> Message | Refusal:
+def _read(body: bytes, *, account: GatewayAccount) -> VerifiedMessage | MessageRefusal:
     try:
         pairs = form_pairs(body)
     except SourceUnreadableError as error:
-        return Refusal("malformed", str(error), {})
+        return MessageRefusal("malformed", str(error), {})
     return read_message(pairs, credentials=account.credentials, interface=account.interface)
 
 
-def _told(message: Message) -> Told:
+def _told(message: VerifiedMessage) -> Told:
     return Told(
         kind=message.kind,
         identity_sha256=message.identity_sha256,

@@ -5,17 +5,22 @@ or the plain rows by their types); that all steps together come to what was comp
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
+from recon.config.rules import Rules
+from recon.matching.cash.result import with_groups_marked
 from recon.matching.frames.coding import by_word, placed, sums_of
 from recon.matching.frames.grouping import Ints
 from recon.matching.frames.sources import Sources
 from recon.matching.frames.total_rows import paired
 from recon.matching.frames.versions import CONFLICT, REPEAT
 from recon.matching.sides.ledger_side import (
+    ADDED,
     JUDGED,
     SIGN,
     booked,
@@ -24,18 +29,20 @@ from recon.matching.sides.ledger_side import (
     is_base_type,
 )
 from recon.matching.sides.payouts import judged_entries
-from recon.model.words import REVERSAL_SUFFIX, ControlTotal, EntryType
+from recon.model.words import REVERSAL_SUFFIX, ControlTotal, EntryType, Reject, SourceKind
 from recon.proof.bridge import BEFORE_WINDOW, OTHER_ACCOUNTS
 
 FILE = "in the ledger file"
+REJECTED = "rejected rows"
 KEYLESS = "adjustments that name no order"
 BEFORE_OPENING = "of payments from before the opening date"
 RESTATED = "told in the currency of the payment"
-PAID_OUT = "payouts that are compared"
+PAID_OUT = "payouts, fees and reserves that are compared"
 IDENTICAL = "identical repeats"
 SHARED_NUMBER = "entries that share a number, not verified"
 BOOK_STEPS = (
     FILE,
+    REJECTED,
     OTHER_ACCOUNTS,
     KEYLESS,
     BEFORE_WINDOW,
@@ -46,20 +53,39 @@ BOOK_STEPS = (
     SHARED_NUMBER,
 )
 """In the order in which they are told."""
-ARRIVED_STEPS = frozenset({FILE, OTHER_ACCOUNTS, BEFORE_WINDOW, BEFORE_OPENING})
+ARRIVED_STEPS = frozenset({FILE, REJECTED, OTHER_ACCOUNTS, BEFORE_WINDOW, BEFORE_OPENING})
 """Those before the comparison; it takes the others itself."""
 Books = Mapping[str, Mapping[str, int]]
 """Currency -> step -> minor units it adds (less than 0: takes away)."""
 NAME = "ledger in money: file = compared, step by step"
+Sums = Mapping[tuple[str, str], int]
+"""(entry type, currency) -> minor units, as booked."""
 _OWN_SIGN = {kind.value: sign for kind, sign in SIGN.items() if kind is not EntryType.PAYOUT}
 
 
-def in_file(sums: Mapping[tuple[str, str], int]) -> dict[str, int]:
+class FileMoney(NamedTuple):
+    """The money in one ledger file, added up twice."""
+
+    whole: Sums
+    """Of all its rows, by the database."""
+    rejected: Sums
+
+
+def in_file(sums: Sums) -> dict[str, int]:
     """What a file comes to, from its sums by (entry type, currency): what adds to the net."""
     counted: Counter[str] = Counter()
     for (entry_type, currency), amount in sums.items():
         counted[currency] += _sign(entry_type) * amount
     return dict(counted)
+
+
+def rejected_sums(rejects: Iterable[Reject]) -> dict[tuple[str, str], int]:
+    """(entry type, currency) -> minor units of rejected entries, where all of that can be read."""
+    sums: Counter[tuple[str, str]] = Counter()
+    for reject in rejects:
+        if reject.kind is SourceKind.LEDGER and reject.currency:
+            sums[reject.entry_type, reject.currency] += reject.amount
+    return dict(sums)
 
 
 def sums_by_type(ledger: pd.DataFrame) -> dict[tuple[str, str], int]:
@@ -70,7 +96,7 @@ def sums_by_type(ledger: pd.DataFrame) -> dict[tuple[str, str], int]:
 
 
 def arrived_books(
-    sums: Mapping[tuple[str, str], int],
+    money: FileMoney,
     *,
     extract: pd.DataFrame,
     entries: pd.DataFrame,
@@ -80,30 +106,32 @@ def arrived_books(
     """The steps from the file to what a night compares.
 
     Args:
-        sums: the file by (entry type, currency), added up by the database.
+        money: what the file and its rejected rows hold.
         extract: the ledger as it was read.
         entries: its entries of this account.
         recent: those of the window.
         whole: those without payments from before the opening date.
     """
     steps = {
+        REJECTED: _negative(in_file(money.rejected)),
         OTHER_ACCOUNTS: _gone(extract, left=entries),
         BEFORE_WINDOW: _gone(entries, left=recent),
         BEFORE_OPENING: _gone(recent, left=whole),
     }
-    return _by_currency({FILE: in_file(sums), **steps})
+    return _by_currency({FILE: in_file(money.whole), **steps})
 
 
-def books_of(sources: Sources) -> Books:
+def books_of(sources: Sources, *, rules: Rules) -> Books:
     """All steps, with those that the comparison itself takes; empty without a ledger."""
     if sources.ledger is None:
         return {}
-    ledger = sources.ledger.drop(columns=JUDGED, errors="ignore")
-    judged = judged_entries(sources)
+    ledger = sources.ledger.drop(columns=[*ADDED], errors="ignore")
+    ours = ledger.assign(**{JUDGED: judged_entries(sources)})
     outcome = entry_versions(ledger)
     own = booked(ledger)
-    other = booked(ledger.assign(**{JUDGED: judged})) if judged.any() else own
-    arrived = sources.books or _by_currency({FILE: in_file(sums_by_type(ledger))})
+    marked = with_groups_marked(replace(sources, ledger=ours), rules=rules).ledger
+    other = booked(ours if marked is None else marked)
+    arrived = sources.books or _plain_books(ledger, rejects=sources.rejects)
     steps = {
         KEYLESS: _negative(_sums(ledger["currency"], _keyless(ledger))),
         RESTATED: _less(_sums(own.currency, own.net), _sums(ledger["currency"], _own(ledger))),
@@ -114,6 +142,13 @@ def books_of(sources: Sources) -> Books:
         ),
     }
     return _joined(arrived, _by_currency(steps))
+
+
+def _plain_books(ledger: pd.DataFrame, *, rejects: Iterable[Reject]) -> Books:
+    """The first steps of plain files, which are compared whole."""
+    accepted, rejected = in_file(sums_by_type(ledger)), in_file(rejected_sums(rejects))
+    whole = _less(accepted, _negative(rejected))
+    return _by_currency({FILE: whole, REJECTED: _negative(rejected)})
 
 
 def books_totals(

@@ -5,6 +5,7 @@ forward and agreed to: with these and the inputs a comparison can be made again 
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -12,6 +13,8 @@ import pyarrow as pa
 
 from recon.archive.schemas import SCHEMAS
 from recon.config.rules import Rules
+from recon.matching.bank.expected import bank_of
+from recon.matching.frames.bank_sources import BankSource, NightOfBank, RefusedBankFile
 from recon.matching.frames.sources import (
     KEY_COLUMNS,
     AgreedWriteOffs,
@@ -29,9 +32,11 @@ from recon.proof.books_bridge import ARRIVED_STEPS, Books
 from recon.proof.night_tables import (
     FRAMES,
     Tables,
+    bank_of_tables,
     files_of,
     frame_of_table,
     frames_of_inputs,
+    payouts_of_tables,
     rejects_of,
     table_of,
     table_of_rows,
@@ -106,6 +111,7 @@ def sources_of_tables(tables: Mapping[str, pa.Table]) -> Sources:
             if row["kind"] == "opening"
         ),
         settled=_settled_of(terms),
+        bank=_bank_of(tables, terms=terms),
         quarantined=tuple(Quarantined(**row) for row in tables["quarantined"].to_pylist()),
     )
 
@@ -132,10 +138,14 @@ def _terms(sources: Sources, *, rules: Rules, previous: Previous | None) -> Iter
     agreed, days = sources.agreed_write_offs, sources.settled
     given = {name: getattr(sources, name) is not None for name in _OPTIONAL}
     given |= {"books": bool(sources.books), "agreed": agreed is not None}
+    given["bank"] = sources.bank is not None
     given["agreed_entries"] = agreed is not None and agreed.entries is not None
     yield from (_term("given", name) for name, there in given.items() if there)
     yield from (_term("arrived", str(kind)) for kind in sources.arrived)
     yield from _terms_of_rules(rules)
+    yield from _terms_of_banks(sources, rules=rules)
+    if sources.settlement is not None:
+        yield from _terms_of_settlement(rules)
     if days is not None:
         for name in ("first", "last", "waits_for"):
             yield _term("settled_days", name, word=getattr(days, name))
@@ -155,6 +165,61 @@ def _terms_of_rules(rules: Rules) -> Iterator[Cells]:
                 yield _term("tolerance", currency, word=word, number=number)
     if rules.journal.accounts is not None:
         yield _term("clearing", "", word=rules.journal.accounts.clearing)
+
+
+def _terms_of_banks(sources: Sources, *, rules: Rules) -> Iterator[Cells]:
+    """What a night knows of banks beside statements and entries, and where pay-outs arrive."""
+    source = sources.bank
+    if source is None:
+        return
+    yield from (_term("bank_refused", each.source, word=each.why) for each in source.refused)
+    yield from (_term("bank_note", str(at), word=note) for at, note in enumerate(source.notes))
+    lines = sources.settlement if source.night is None else source.night.payouts
+    if lines is not None:
+        names = ("merchant_id", "account_id", "currency")
+        cells = {*zip(*(lines[name].tolist() for name in names), strict=True)}
+        for merchant, account, currency in sorted(cells):
+            bank = bank_of(merchant, account, currency=currency, rules=rules)
+            if bank and (source.night is None or bank in source.night.banks):
+                yield _term("bank_of", f"{merchant}\x1f{account}\x1f{currency}", word=bank)
+    if source.night is not None:
+        night = source.night
+        yield _term("bank_night", night.account[0], word=night.account[1])
+        yield _term("bank_shown_since", night.shown_since)
+        yield from (_term("bank_asked", name) for name in night.banks)
+        yield from (_term("bank_known_to", name, word=day) for name, day in night.known_to.items())
+
+
+def _bank_of(tables: Mapping[str, pa.Table], *, terms: list[Cells]) -> BankSource | None:
+    if "bank" not in {row["key"] for row in terms if row["name"] == "given"}:
+        return None
+    read = bank_of_tables(tables)
+    named = {
+        name: {row["key"]: row["word"] for row in terms if row["name"] == f"bank_{name}"}
+        for name in ("refused", "note", "night", "shown_since", "asked", "known_to")
+    }
+    night = None
+    for account in named["night"].items():
+        since = next(iter(named["shown_since"]), "")
+        payouts, asked = payouts_of_tables(tables), tuple(named["asked"])
+        night = NightOfBank(account, asked, payouts, named["known_to"], since)
+    return replace(
+        read,
+        refused=tuple(RefusedBankFile(name, why) for name, why in named["refused"].items()),
+        notes=tuple(
+            note for _, note in sorted(named["note"].items(), key=lambda item: int(item[0]))
+        ),
+        night=night,
+    )
+
+
+def _terms_of_settlement(rules: Rules) -> Iterator[Cells]:
+    """How fees are booked, and what the gateway owed and kept before the first line."""
+    yield _term("fees_per", "", word=rules.ledger.fees_per)
+    for currency, opening in rules.settlement.items():
+        for name, number in opening.model_dump().items():
+            if number:
+                yield _term(name, currency, number=number)
 
 
 def _term(name: str, key: str, *, word: str = "", number: int | None = None) -> Cells:

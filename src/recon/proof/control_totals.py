@@ -15,7 +15,8 @@ from recon.matching.breaks.movements import roll_forward
 from recon.matching.breaks.places import stands_of
 from recon.matching.breaks.result_frames import Frames
 from recon.matching.breaks.write_offs import write_off_totals
-from recon.matching.causes.journals import journal_totals
+from recon.matching.cash.result import CashResult
+from recon.matching.causes.proposed_journals import journal_totals
 from recon.matching.exact.aside import Exact
 from recon.matching.frames.arrays import Arrays
 from recon.matching.frames.grouping import Rows
@@ -42,7 +43,7 @@ from recon.proof.totals_of_items import (
     shown_rows,
     tolerance_totals,
 )
-from recon.proof.totals_of_settlement import settlement_totals
+from recon.proof.totals_of_settlement import group_gaps, settlement_totals
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +76,8 @@ class Proof:
     """For each set the one whose break explains it, else -1."""
     bank: BankResult | None = None
     """What banks say; None where no statements were given."""
+    cash: CashResult | None = None
+    """What the gateway keeps and holds; None where no settlement was given."""
 
 
 def control_totals(proof: Proof) -> tuple[ControlTotal, ...]:
@@ -98,13 +101,19 @@ def control_totals(proof: Proof) -> tuple[ControlTotal, ...]:
             tallies=tallies,
             covered=joined.covered,
         ),
-        *leg_totals(scope, shown=shown, left_over=left_over, covered=joined.covered),
+        *leg_totals(
+            scope,
+            shown=shown,
+            left_over=left_over,
+            covered=joined.covered,
+            apart=group_gaps(sources, cash=proof.cash, frames=frames),
+        ),
         *exclusivity_totals(scoped, exact=exact, places=places, stands=stands),
         *roll_forward(frames.breaks, moved=proof.moved, previous=proof.previous),
         *instruction_totals(
             sources.instructions, sets=joined.keys.of["instructions"], states=proof.states
         ),
-        *settlement_totals(sources),
+        *settlement_totals(sources, cash=proof.cash, frames=frames, rules=proof.rules),
         *bank_totals(sources, result=proof.bank, frames=frames, rules=proof.rules),
         *journal_totals(proof.journals, effects=frames.effects, rules=proof.rules),
         *bounds_totals(

@@ -2,27 +2,35 @@
 
 from datetime import datetime
 
+import pandas as pd
+
 from recon.config.cluster import IN_PROCESS, Workers
 from recon.config.rules import Rules
-from recon.matching.bank.result import BankResult, fates_of_bank
+from recon.matching.bank.bank_frames import bank_frames
+from recon.matching.bank.result import fates_of_bank
 from recon.matching.breaks.broken_sets import business_date
 from recon.matching.breaks.movements import Fate, fates_of, movements
-from recon.matching.breaks.places import place_items, sides_of, stands_of, with_exact
+from recon.matching.breaks.places import PLACE_NAMES, place_items, sides_of, stands_of, with_exact
 from recon.matching.breaks.result import Deferred, Reconciliation
 from recon.matching.breaks.sum_bounds import refuse_beyond_sums
+from recon.matching.cash.result import (
+    cash_parts,
+    fates_of_cash,
+    listed_frame,
+    placed_cash,
+)
 from recon.matching.causes.journal_parts import parts_of
-from recon.matching.causes.journals import propose
-from recon.matching.engine import digest_of_result, every_match, judge_the_rest, with_judged_payouts
+from recon.matching.causes.proposed_journals import propose
+from recon.matching.engine import Judged, digest_of_result, every_match, judge_the_rest, prepared
 from recon.matching.exact.aside import Exact, nothing_aside, set_aside
 from recon.matching.exact.exact_rows import exact_tallies
-from recon.matching.frames.arrays import Arrays
+from recon.matching.frames.arrays import Arrays, stacked
 from recon.matching.frames.sources import Previous, Sources
-from recon.matching.sides.instruction_versions import with_each_instruction_once
 from recon.model.words import SetState
 from recon.proof.control_totals import Proof, control_totals
-from recon.proof.items import items_of
+from recon.proof.items import group_items, items_of
 from recon.proof.scope import not_covered, scope_of_assurance, unmapped_codes
-from recon.proof.totals_of_bank import bank_not_covered, with_bank_verdict
+from recon.proof.totals_of_bank import bank_not_covered, bank_scope, with_bank_verdict
 from recon.proof.verdict import verdict_of
 
 
@@ -57,7 +65,7 @@ def prove(
 ) -> Proof:
     """The frames of the result with all that the control totals are computed from."""
     refuse_beyond_sums(sources)
-    sources = with_judged_payouts(with_each_instruction_once(sources))
+    sources = prepared(sources, rules=rules)
     exact = set_aside(sources, rules=rules, previous=previous, workers=workers)
     return classified(sources, exact=exact, rules=rules, as_of=as_of, previous=previous)
 
@@ -67,7 +75,7 @@ def prove_all_classified(
 ) -> Proof:
     """The same without setting exact sets aside: slow, and never another result."""
     refuse_beyond_sums(sources)
-    sources = with_judged_payouts(with_each_instruction_once(sources))
+    sources = prepared(sources, rules=rules)
     exact = nothing_aside(sources, rules=rules, previous=previous)
     return classified(sources, exact=exact, rules=rules, as_of=as_of, previous=previous)
 
@@ -93,21 +101,32 @@ def concluded(proof: Proof, *, as_of: datetime) -> Reconciliation:
             *not_covered(sources, rules=rules),
             *bank_not_covered(proof.bank),
         ),
-        scope_of_assurance=scope_of_assurance(frames, tallies=proof.exact_tallies, sources=sources),
+        scope_of_assurance=(
+            *scope_of_assurance(frames, tallies=proof.exact_tallies, sources=sources),
+            *bank_scope(sources.bank, result=proof.bank),
+        ),
         rules_digest=rules.digest,
         digest_of_all=Deferred(lambda: digest_of_result(frames, matches=matches.get())),
         movements=proof.moved,
         journals=proof.journals,
-        every_item=Deferred(
-            lambda: items_of(
-                proof.exact,
-                joined=proof.joined,
-                states=proof.states,
-                hosts=proof.hosts,
-                ids=proof.ids,
-            )
-        ),
+        bank=bank_frames(sources.bank, result=proof.bank, settlement=sources.settlement),
+        every_item=Deferred(lambda: _every_item(proof)),
+        held=listed_frame(() if proof.cash is None else proof.cash.listed),
     )
+
+
+def _every_item(proof: Proof) -> pd.DataFrame:
+    of_sets = items_of(
+        proof.exact,
+        joined=proof.joined,
+        states=proof.states,
+        hosts=proof.hosts,
+        ids=proof.ids,
+    )
+    of_groups = group_items(proof.cash, ledger=proof.sources.ledger)
+    if not len(of_groups):
+        return of_sets
+    return pd.concat([of_sets, of_groups], ignore_index=True)
 
 
 def classified(
@@ -126,8 +145,8 @@ def classified(
     )
     tallies = exact_tallies(exact, sources=sources)
     places = with_exact(places, left=exact.item_rows(), tallies=tallies)
-    fates = fates_of(judged.rows, hosts=outcomes.host, previous=previous)
-    fates = _with_bank(fates, judged.bank)
+    places = _with_cash(places, judged, ledger=sources.ledger)
+    fates = _with_others(fates_of(judged.rows, hosts=outcomes.host, previous=previous), judged)
     moved = movements(
         frames.breaks,
         fates=fates,
@@ -138,12 +157,11 @@ def classified(
     journals = propose(
         frames.breaks,
         effects=frames.effects,
-        parts=parts_of(joined, break_sets=judged.break_sets),
+        parts=[*parts_of(joined, break_sets=judged.break_sets), *cash_parts(judged.cash)],
         rules=rules,
         date=business_date(as_of, rules=rules).isoformat(),
         sources=sources,
     )
-    states = outcomes.states()
     return Proof(
         sources,
         rules,
@@ -153,20 +171,27 @@ def classified(
         frames,
         places,
         previous,
-        states,
+        outcomes.states(),
         _sets_of(judged.rows),
         moved,
         journals,
         outcomes.host,
         judged.bank,
+        judged.cash,
     )
 
 
-def _with_bank(fates: dict[str, Fate], bank: BankResult | None) -> dict[str, Fate]:
+def _with_cash(places: Arrays, judged: Judged, *, ledger: pd.DataFrame | None) -> Arrays:
+    """The places with those of the groups."""
+    more = placed_cash(judged.cash, ledger=ledger, payouts=len(judged.joined.payouts))
+    return stacked([places, *more], names=PLACE_NAMES) if more else places
+
+
+def _with_others(fates: dict[str, Fate], judged: Judged) -> dict[str, Fate]:
     """What became of every id: of one that the books and the bank have, a break by either."""
-    bank_fates = fates_of_bank(bank)
-    broken = {identity: fate for identity, fate in fates.items() if fate.state == SetState.BREAK}
-    return {**fates, **bank_fates, **broken}
+    known = {**fates, **fates_of_cash(judged.cash)}
+    broken = {identity: fate for identity, fate in known.items() if fate.state == SetState.BREAK}
+    return {**known, **fates_of_bank(judged.bank), **broken}
 
 
 def _sets_of(rows: Arrays) -> dict[str, int]:

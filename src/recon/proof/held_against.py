@@ -12,9 +12,6 @@ SECOND_ENGINE = "T14"
 NAME = "figures of this night's totals = those that SQL gives"
 NOT_SAID_IN_SQL = {
     "T13": "its left side is read back from the workbook, which is no table",
-    "T15": "statements of a bank are proven when they arrive; their lines are in no night's folder",
-    "T16": "as T15",
-    "T17": "as T15",
 }
 """Total -> why no statement of SQL over the folder can say it."""
 SHOWN_MAX = 50

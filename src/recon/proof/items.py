@@ -11,17 +11,19 @@ import pyarrow as pa
 
 from recon.archive.schemas import SCHEMAS
 from recon.matching.breaks.result_rows import not_compared_rows
+from recon.matching.cash.result import CashResult, cash_items
 from recon.matching.exact.aside import Exact
 from recon.matching.frames.arrays import Arrays, Column, filled, texts
 from recon.matching.frames.coding import is_word
 from recon.matching.frames.grouping import Bools, Rows
 from recon.matching.frames.sources import Sources
+from recon.matching.frames.total_rows import ACCOUNT_CURRENCY
 from recon.matching.frames.versions import CONFLICT, NEW
 from recon.matching.sets.joined_sets import Joined
 from recon.matching.sets.sets import BY_ENTRY, BY_ORDER, BY_PAYOUT, BY_TRANSACTION
-from recon.matching.sides.ledger_side import booked, compared
-from recon.matching.sides.settlement_side import of_payments, pay_outs
-from recon.model.words import Answer, SetState
+from recon.matching.sides.ledger_side import booked, not_compared
+from recon.matching.sides.settlement_side import of_payments
+from recon.model.words import KeyAnswer, SetState
 from recon.proof.totals_of_settlement import sent_payouts
 
 SET_KINDS = {
@@ -30,6 +32,8 @@ SET_KINDS = {
     BY_ENTRY: "entry",
     BY_PAYOUT: "payout",
 }
+GROUP = "group"
+"""Kind of a group of fees, reserves or pay-outs."""
 NOT_COMPARED = "not_compared"
 """Kind of the set of an entry that has nothing to be compared with."""
 _NAMES = SCHEMAS["items"].columns.names
@@ -56,6 +60,16 @@ def items_of(
     """
     sets = _placed(joined, states=states, hosts=hosts, ids=ids)
     parts = [part for part in _parts(exact, joined=joined, sets=sets) if part.num_rows]
+    return _summed(parts)
+
+
+def group_items(cash: CashResult | None, *, ledger: pd.DataFrame | None) -> pd.DataFrame:
+    """The same for fees, reserves and pay-outs of the settlement, in groups."""
+    return _summed([] if cash is None else [*_of_groups(cash, ledger=ledger)])
+
+
+def _summed(parts: list[pa.Table]) -> pd.DataFrame:
+    """One row for all rows that say the same."""
     if not parts:
         return pd.DataFrame({name: pd.Series(dtype="str") for name in _NAMES})
     every = pa.concat_tables(parts)
@@ -91,7 +105,7 @@ def _parts(exact: Exact, *, joined: Joined, sets: Arrays) -> Iterator[pa.Table]:
     in_scope = np.isin(joined.orders.versions, (NEW, CONFLICT))
     of = joined.keys.of
     yield _part("orders", orders, of=of["orders"], in_scope=in_scope, sets=sets)
-    is_named = is_word(gateway["answer"], Answer.FOUND)
+    is_named = is_word(gateway["answer"], KeyAnswer.FOUND)
     in_scope = is_named & np.isin(joined.gateway.versions, (NEW, CONFLICT))
     yield _part("gateway", gateway, of=of["gateway"], in_scope=in_scope, sets=sets)
     if rest.ledger is not None:
@@ -113,14 +127,11 @@ def _parts(exact: Exact, *, joined: Joined, sets: Arrays) -> Iterator[pa.Table]:
 
 
 def _payouts(sources: Sources) -> pd.DataFrame:
-    """The payouts in the order of Joined.payouts: ours, then those of settlement files."""
+    """Our payouts in the order of Joined.payouts."""
     parts = [pd.DataFrame({name: pd.Series(dtype="str") for name in _IDENTITY})]
     if sources.instructions is not None:
         ours = sources.instructions[sent_payouts(sources.instructions)]
         parts.append(ours.assign(entry_id=ours["instruction_id"], reference_no=""))
-    if sources.settlement is not None:
-        theirs = sources.settlement[pay_outs(sources.settlement)]
-        parts.append(theirs.assign(entry_id=theirs["batch_id"]))
     return pd.concat([part[[*_IDENTITY]] for part in parts], ignore_index=True)
 
 
@@ -139,7 +150,7 @@ def _alone(ledger: pd.DataFrame, *, joined: Joined) -> pa.Table:
     rows = not_compared_rows(ledger, versions=joined.ledger.versions)
     size = len(rows)
     words = {"source": "ledger", "state": SetState.MATCHED.value, "set_kind": NOT_COMPARED}
-    alone = ~compared(ledger) & (joined.ledger.versions == NEW)
+    alone = not_compared(ledger) & (joined.ledger.versions == NEW)
     columns = {name: rows[name] for name in _IDENTITY if name != "reference_no"}
     columns["reference_no"] = texts(ledger["reference_no"])[alone]
     columns |= {name: filled(word, size=size) for name, word in words.items()}
@@ -147,6 +158,25 @@ def _alone(ledger: pd.DataFrame, *, joined: Joined) -> pa.Table:
     columns |= {"set_currency": rows["currency"], "set_key": rows["entry_id"]}
     columns["items"] = np.ones(size, dtype=np.int64)
     return _table(columns)
+
+
+def _of_groups(cash: CashResult, *, ledger: pd.DataFrame | None) -> Iterator[pa.Table]:
+    """The items of groups: entries by themselves, lines under the name of their group."""
+    findings = cash.findings
+    for items in cash_items(cash, ledger=ledger):
+        at, size = items["group"], len(items)
+        if not size:
+            continue
+        columns = {name: items[name] for name in (*ACCOUNT_CURRENCY, "source", "items")}
+        names = ("order_no", "transaction_id", "reference_no")
+        columns |= {name: filled("", size=size) for name in names}
+        columns["entry_id"] = findings["key"][at]
+        if ledger is not None and items["source"][0] == "ledger":
+            columns |= {name: texts(ledger[name])[items["row"]] for name in (*names, "entry_id")}
+        columns |= {"set_id": findings["id"][at], "result_id": findings["id"][at]}
+        columns |= {"set_kind": filled(GROUP, size=size), "set_key": findings["key"][at]}
+        columns |= {"set_currency": findings["currency"][at], "state": findings["state"][at]}
+        yield _table(columns)
 
 
 def _named(frame: pd.DataFrame, name: str) -> Column:

@@ -5,6 +5,7 @@ who writes a table sorts it by its key.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, fields
 from typing import Any
 
 import pandas as pd
@@ -13,6 +14,7 @@ import pyarrow as pa
 from recon.archive.schemas import SCHEMAS
 from recon.matching.breaks.result import Reconciliation
 from recon.matching.frames.arrays import TEXT_TYPE
+from recon.matching.frames.bank_sources import BANK_ENTRY_COLUMNS, BankSource, BankStatement
 from recon.matching.frames.sources import (
     GATEWAY_COLUMNS,
     INSTANT,
@@ -22,8 +24,10 @@ from recon.matching.frames.sources import (
     ORDER_COLUMNS,
     SETTLEMENT_COLUMNS,
     Sources,
+    frame_of,
 )
-from recon.model.words import ControlTotal, Reject, SourceFile, SourceKind
+from recon.matching.sides.settlement_side import pay_outs
+from recon.model.words import ControlTotal, EntryType, Reject, SourceFile, SourceKind
 
 Tables = dict[str, pa.Table]
 """By name of the schema, exactly its columns."""
@@ -39,10 +43,10 @@ FRAMES: Mapping[str, tuple[str, Mapping[str, str]]] = {
 """File -> field of Sources, and the columns of that frame."""
 RESULTS = (
     *("matches", "pending", "breaks", "unverified", "effects"),
-    *("movements", "journals", "items", "sides"),
+    *("movements", "journals", "items", "held", "sides"),
 )
 """Files of a result; each is a frame of the same name."""
-_REJECT = ("kind", "source", "line", "column", "reason", "value", *KEY_COLUMNS)
+_REJECT = SCHEMAS["rejects"].columns.names
 
 
 def input_tables(sources: Sources) -> Tables:
@@ -57,12 +61,54 @@ def input_tables(sources: Sources) -> Tables:
         },
         "rejects": table_of_rows(map(_cells_of_reject, sources.rejects), name="rejects"),
         "files": table_of_rows(map(_cells_of_file, sources.files), name="files"),
+        **bank_tables(sources),
     }
+
+
+def bank_tables(sources: Sources) -> Tables:
+    """What banks say; no file at all where no statement was given."""
+    source = sources.bank
+    if source is None:
+        return {}
+    payouts = source.night.payouts if source.night else sources.settlement
+    rows = SCHEMAS["payouts"].columns.empty_table()
+    if payouts is not None:
+        rows = table_of(payouts[pay_outs(payouts)], name="payouts")
+    return {
+        "statements": table_of_rows(_cells_of_statements(source), name="statements"),
+        "bank": table_of(source.entries, name="bank"),
+        "payouts": rows,
+    }
+
+
+def bank_of_tables(tables: Mapping[str, pa.Table]) -> BankSource:
+    """The way back: entries and statements; what else a night knows of them, its terms say."""
+    names = {field.name for field in fields(BankStatement)}
+    statements = []
+    for row in tables["statements"].to_pylist():
+        cells = {name: cell for name, cell in row.items() if name in names}
+        statements.append(BankStatement(**{**cells, "days_given": bool(cells["days_given"])}))
+    entries = frame_of_table(tables["bank"])[[*BANK_ENTRY_COLUMNS]]
+    return BankSource(entries, tuple(statements))
+
+
+def payouts_of_tables(tables: Mapping[str, pa.Table]) -> pd.DataFrame:
+    """SETTLEMENT_COLUMNS of the pay-out rows that banks are asked about."""
+    rows = tables["payouts"].to_pylist()
+    blank = {"entry_type": EntryType.PAYOUT.value, "gross": 0, "fee": 0}
+    return frame_of([{**blank, **row} for row in rows], columns=SETTLEMENT_COLUMNS)
+
+
+def _cells_of_statements(source: BankSource) -> Iterator[dict[str, Any]]:
+    for number, statement in enumerate(source.statements):
+        cells = asdict(statement)
+        yield {**cells, "number": number, "days_given": int(statement.days_given)}
 
 
 def result_tables(result: Reconciliation) -> Tables:
     """What a night came to."""
-    return {name: table_of(getattr(result, name), name=name) for name in RESULTS}
+    frames = {name: getattr(result, name) for name in RESULTS} | dict(result.bank)
+    return {name: table_of(frame, name=name) for name, frame in frames.items()}
 
 
 def totals_table(totals: Iterable[ControlTotal]) -> pa.Table:

@@ -13,8 +13,7 @@ from recon.matching.frames.grouping import Bools, amounts_of, given
 from recon.matching.frames.sources import Sources
 from recon.matching.frames.total_rows import ITEMS
 from recon.matching.sides.settlement_side import pay_outs
-from recon.model.words import Answer, Flag, GatewayState
-from recon.proof.totals_of_settlement import batches_to_prove
+from recon.model.words import Flag, GatewayState, KeyAnswer
 
 Line = Mapping[str, str | int]
 
@@ -22,13 +21,13 @@ Line = Mapping[str, str | int]
 def unmapped_codes(sources: Sources, *, rules: Rules) -> tuple[Line, ...]:
     """Codes of the gateway that the rules do not know, with their count and a sample."""
     gateway = sources.gateway
-    is_found = is_word(gateway["answer"], Answer.FOUND)
+    is_found = is_word(gateway["answer"], KeyAnswer.FOUND)
     unknown = by_word(
         gateway["payment_status"], of=lambda code: rules.state_of(code) is GatewayState.UNMAPPED
     ).astype(np.bool_)
     rows = {
         "payment_status": is_found & unknown,
-        "query_result": is_word(gateway["answer"], Answer.UNMAPPED),
+        "query_result": is_word(gateway["answer"], KeyAnswer.UNMAPPED),
     }
     return tuple(
         line for field, mask in rows.items() for line in _codes(field, rows=gateway, mask=mask)
@@ -71,9 +70,10 @@ def _written_off_before(sources: Sources, *, entries: Mapping[str, object]) -> i
 
 
 def _settlement_not_covered(sources: Sources) -> Iterator[str]:
-    lines, days = batches_to_prove(sources), sources.settled
+    lines, days = sources.settlement, sources.settled
     if lines is None:
-        yield "settlement and fees, T11: no settlement file was given"
+        yield "settlement, T11 and T18: no settlement file was given"
+        yield "fees and reserves of the books: no settlement file"
         return
     batches = texts(lines["batch_id"])
     if without := len({*batches.tolist()} - {*batches[pay_outs(lines)].tolist()}):

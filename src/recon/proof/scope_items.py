@@ -18,10 +18,10 @@ from recon.matching.frames.total_rows import ACCOUNT, ACCOUNT_CURRENCY, Tally, a
 from recon.matching.frames.versions import CONFLICT, NEW, Versions
 from recon.matching.sets.joined_sets import Joined
 from recon.matching.sides.gateway_side import shown
-from recon.matching.sides.ledger_side import booked
+from recon.matching.sides.ledger_side import booked, is_base_type
 from recon.matching.sides.orders_side import expected
-from recon.matching.sides.settlement_side import of_payments
-from recon.model.words import Answer
+from recon.matching.sides.settlement_side import of_payments, pay_outs
+from recon.model.words import EntryType, KeyAnswer
 from recon.proof.totals_of_settlement import paid_items
 
 
@@ -66,7 +66,7 @@ def _given(sources: Sources, *, exact: Exact, joined: Joined, rules: Rules) -> I
         "orders", orders, currency=orders["currency"], net=expected(orders).net, kept=kept
     )
     kept = _kept(exact, source="gateway", versions=joined.gateway.versions, size=len(gateway))
-    kept &= is_word(gateway["answer"], Answer.FOUND)
+    kept &= is_word(gateway["answer"], KeyAnswer.FOUND)
     net = shown(gateway, rules=rules).net
     yield _scoped("gateway", gateway, currency=gateway["currency"], net=net, kept=kept)
     if ledger is not None:
@@ -78,9 +78,23 @@ def _given(sources: Sources, *, exact: Exact, joined: Joined, rules: Rules) -> I
         lines, kept = sources.settlement, of_payments(sources.settlement)
         net = lines["gross"].to_numpy(dtype=np.int64)
         yield _scoped("settlement", lines, currency=lines["currency"], net=net, kept=kept)
+        yield from _kept_of(lines)
     places, net = paid_items(sources)
     groups, known = combined(places)
     yield Scoped("payouts", groups, known, net, np.ones(len(net), dtype=np.bool_))
+
+
+def _kept_of(lines: pd.DataFrame) -> Iterator[Scoped]:
+    """What the gateway kept of lines: their fees, and reserves."""
+    own = ~pay_outs(lines)
+    fees = own & (lines["fee"] != 0).to_numpy()
+    reserves = own & is_base_type(lines["entry_type"], EntryType.RESERVE)
+    reserves &= (lines["gross"] != 0).to_numpy()
+    for source, rows, name, sign in (("fees", fees, "fee", -1), ("reserves", reserves, "gross", 1)):
+        mine = lines[rows]
+        net = sign * mine[name].to_numpy(dtype=np.int64)
+        kept = np.ones(len(mine), dtype=np.bool_)
+        yield _scoped(source, mine, currency=mine["currency"], net=net, kept=kept)
 
 
 def _kept(exact: Exact, *, source: str, versions: Versions, size: int) -> Bools:

@@ -30,17 +30,20 @@ SECONDS_MAX = 900
 NAMES = ("id", "name", "merchant_id", "account_id", "currency", "measure")
 SIDES = ("left", "right")
 """Columns of every statement; the sides are whole numbers: rows, or minor units."""
+OF_BANKS = frozenset({"T15_statements.sql", "T16_covered.sql", "T17_in_transit.sql"})
+"""Totals of a night that has statements of a bank."""
+_WITH_BANKS = "FROM 'compared/terms.parquet' WHERE name = 'given' AND key = 'bank'"
 ROWS, HELD_AGAINST, VERIFY = "rows.sql", "held_against.sql", "verify.sql"
 _SQL = Path(__file__).parent / "sql"
 _FILE = re.compile(r"'((?:inputs|compared|results|proof)/[a-z]+\.parquet)'")
 
 
-def sql_files(*, moved: Mapping[str, str] | None = None) -> dict[str, str]:
+def sql_files(*, moved: Mapping[str, str] | None = None, banks: bool = True) -> dict[str, str]:
     """Name -> text of what ships inside a night's folder: each total by itself, and all.
 
-    `moved` is as for `sql_totals`.
+    `moved` is as for `sql_totals`; without `banks` the night has no statement of a bank.
     """
-    names = [ROWS, *_names(), HELD_AGAINST]
+    names = [ROWS, *_names(banks=banks), HELD_AGAINST]
     texts = {name: _moved(_text(name), moved=moved or {}) for name in names}
     return {**texts, VERIFY: _verify(texts)}
 
@@ -75,15 +78,17 @@ def sql_totals(folder: Path, *, moved: Mapping[str, str] | None = None) -> tuple
     Raises:
         duckdb.Error: a file is missing or is not what it should be, or a bound was reached.
     """
-    texts = {
-        name: _located(_text(name), folder=folder, moved=moved or {}) for name in (ROWS, *_names())
-    }
+
+    def placed(text: str) -> str:
+        return _located(text, folder=folder, moved=moved or {})
+
     with reading(folder) as connection:
-        connection.execute(texts.pop(ROWS))
+        connection.execute(placed(_text(ROWS)))
+        banks = connection.execute(placed(_WITH_BANKS)).fetchone() is not None
         return tuple(
             ControlTotal(*row)
-            for text in texts.values()
-            for row in connection.execute(_ordered(text)).fetchall()
+            for name in _names(banks=banks)
+            for row in connection.execute(_ordered(placed(_text(name)))).fetchall()
         )
 
 
@@ -136,8 +141,9 @@ def _text(name: str) -> str:
     return (_SQL / name).read_text(encoding="utf-8")
 
 
-def _names() -> list[str]:
-    return sorted(path.name for path in _SQL.glob("T*.sql"))
+def _names(*, banks: bool) -> list[str]:
+    every = sorted(path.name for path in _SQL.glob("T*.sql"))
+    return [name for name in every if banks or name not in OF_BANKS]
 
 
 def _moved(text: str, *, moved: Mapping[str, str]) -> str:
@@ -163,7 +169,7 @@ def _bare(text: str) -> str:
 
 def _verify(texts: Mapping[str, str]) -> str:
     """All of it as one script for an auditor, who needs the folder and the program `duckdb`."""
-    totals = "\nUNION ALL\n".join(_ordered(texts[name]) for name in _names())
+    totals = "\nUNION ALL\n".join(_ordered(texts[name]) for name in sorted(texts) if name[0] == "T")
     return "\n".join(
         (
             _HEAD,

@@ -29,6 +29,7 @@ NOTHING_OF_BANKS = "the bank, T15, T16 and T17: no statement of a bank was given
 """Under what is not covered, where nobody asked the bank."""
 Key = tuple[str, str]
 """Bank and currency."""
+ScopeLine = Mapping[str, str | int]
 
 
 def bank_totals(
@@ -47,10 +48,12 @@ def bank_totals(
         return
     yield from _statement_totals(source, result=result)
     yield from _cover_totals(source, result=result)
-    left = _paid_less_received(sources, result=result, rules=rules)
+    night = source.night
+    lines = sources.settlement if night is None else night.payouts
+    left = _paid_less_received(lines, result=result, rules=rules)
     right = _explained(result, frames=frames)
     name = "paid out - received = in transit + opening + charges + exchanged - effects"
-    for bank in rules.bank:
+    for bank in result.judged.covers:
         sides = [_of_bank(side, bank=bank) for side in (left, right)]
         yield from paired("T17", f"{bank}: {name}", left=sides[0], right=sides[1], measure="amount")
 
@@ -68,9 +71,41 @@ def bank_not_covered(result: BankResult | None) -> Iterator[str]:
     for name, cover in result.judged.covers.items():
         if not cover.to_day:
             yield f"the bank {name}: no statement of it counts"
+        yield from _not_known(name, result=result)
     yield from result.judged.problems
     for account in result.unserved:
         yield f"pay-outs of {account}: no [bank] of the rules names this account"
+
+
+def _not_known(name: str, *, result: BankResult) -> Iterator[str]:
+    """Where entries wait for the settlement files of other accounts."""
+    night = result.night
+    known = "" if night is None else night.known_to.get(name, "")
+    waits = [
+        receipt
+        for receipt in result.paired.waiting
+        if receipt.bank == name and receipt.value_on > known
+    ]
+    if known and waits and known < result.judged.covers[name].to_day:
+        yield (
+            f"{len(waits)} entries of the bank {name} after {known}: they name no batch, and the "
+            "settlement files of the other accounts that it serves reach no further"
+        )
+
+
+def bank_scope(source: BankSource | None, *, result: BankResult | None) -> Iterator[ScopeLine]:
+    """Up to which day each bank is covered, with its balance of that day."""
+    if source is None or result is None:
+        return
+    for name, cover in result.judged.covers.items():
+        if cover.counted:
+            last = source.statements[cover.counted[-1]]
+            yield {
+                "statement": f"bank {name}: covered from {cover.first_day} to {cover.to_day}",
+                "currency": last.currency,
+                "count": len(cover.counted),
+                "amount": last.closing or 0,
+            }
 
 
 def with_bank_verdict(verdict: Verdict, *, result: BankResult | None) -> Verdict:
@@ -94,7 +129,7 @@ def _statement_totals(source: BankSource, *, result: BankResult) -> Iterator[Con
         if own.opening is None or own.closing is None:
             continue
         name = f"{result.judged.banks[number]}, statement {own.statement_no}: opening + booked"
-        left = own.opening + int(sums.get(number, 0))
+        left = own.opening + int(sums.get(number, 0)) + own.others
         yield ControlTotal(
             "T15",
             f"{name} = closing",
@@ -116,6 +151,7 @@ def _cover_totals(source: BankSource, *, result: BankResult) -> Iterator[Control
         first, last = (source.statements[cover.counted[at]] for at in (0, -1))
         mine = entries["statement"].isin(cover.counted) & entries["part"].eq(0)
         moved = sum(entries[mine & entries["status"].eq(BOOKED)]["amount"].tolist())
+        moved += sum(source.statements[number].others for number in cover.counted)
         words = f"{name}: first opening + all booked = last closing, to {cover.to_day}"
         yield ControlTotal(
             "T16",
@@ -129,11 +165,13 @@ def _cover_totals(source: BankSource, *, result: BankResult) -> Iterator[Control
         )
 
 
-def _paid_less_received(sources: Sources, *, result: BankResult, rules: Rules) -> Mapping[Key, int]:
+def _paid_less_received(
+    lines: pd.DataFrame | None, *, result: BankResult, rules: Rules
+) -> Mapping[Key, int]:
     """From the settlement's own rows and the entries in scope."""
     sums: Counter[Key] = Counter()
-    if sources.settlement is not None:
-        rows: pd.DataFrame = sources.settlement[pay_outs(sources.settlement)]
+    if lines is not None:
+        rows: pd.DataFrame = lines[pay_outs(lines)]
         names = ("merchant_id", "account_id", "currency")
         cells = (texts(rows[name]).tolist() for name in names)
         for merchant, account, currency, net in zip(
@@ -158,8 +196,10 @@ def _explained(result: BankResult, *, frames: Frames) -> Mapping[Key, int]:
     for own, finding in result.ids.items():
         bank = finding.payouts[0].bank if finding.payouts else finding.receipts[0].bank
         banks[own] = bank
-        for currency, amount in _parts(finding):
+        for currency, amount in parts_of_finding(finding):
             sums[bank, currency] += amount
+        if own not in result.shown:
+            sums[bank, finding.currency] -= finding.effect
     effects = frames.effects[frames.effects["leg"].eq(LEG)]
     cells = (effects[name].tolist() for name in ("break_id", "currency", "amount"))
     for own, currency, amount in zip(*cells, strict=True):
@@ -167,7 +207,7 @@ def _explained(result: BankResult, *, frames: Frames) -> Mapping[Key, int]:
     return sums
 
 
-def _parts(finding: Finding) -> Iterator[tuple[str, int]]:
+def parts_of_finding(finding: Finding) -> Iterator[tuple[str, int]]:
     """What of a finding is no effect: in transit, from before, taken, exchanged."""
     if finding.state is SetState.PENDING:
         yield finding.currency, sum(payout.paid for payout in finding.payouts)

@@ -23,7 +23,7 @@ from recon.matching.frames.total_rows import (
 from recon.matching.frames.versions import CONFLICT, NEW, REPEAT, SUPERSEDED
 from recon.matching.sets.joined_sets import Joined
 from recon.matching.sets.sets import BY_ORDER
-from recon.matching.sides.ledger_side import JUDGED, compared
+from recon.matching.sides.ledger_side import JUDGED, compared, marked_as
 from recon.matching.sides.orders_side import Side
 from recon.matching.sides.settlement_side import of_payments
 from recon.model.words import (
@@ -31,10 +31,10 @@ from recon.model.words import (
     DOUBTFUL_STATES,
     REJECTED_STATES,
     WAITING_STATES,
-    Answer,
     ControlTotal,
     InstructionKind,
     InstructionState,
+    KeyAnswer,
     SetState,
 )
 
@@ -116,7 +116,7 @@ def _outside(source: str, *, frame: pd.DataFrame, side: Side) -> Rows:
     """Rows that are no items of a set: answers without a payment, entries not compared."""
     outside = np.zeros(len(frame), dtype=np.bool_)
     if source == "gateway":
-        outside = ~is_word(frame["answer"], Answer.FOUND)
+        outside = ~is_word(frame["answer"], KeyAnswer.FOUND)
     if source == "ledger":
         outside = ~compared(frame) & (side.versions == NEW)
     return np.flatnonzero(outside)
@@ -207,9 +207,7 @@ def _in_sets(sources: Sources, *, exact: Exact, joined: Joined) -> Bools:
         return np.zeros(0, dtype=np.bool_)
     ours = compared(sources.ledger)
     ours[exact.left["ledger"][joined.ledger.versions == CONFLICT]] = True
-    if JUDGED in sources.ledger:
-        ours &= ~sources.ledger[JUDGED].to_numpy(dtype=np.bool_)
-    return ours
+    return ours & ~marked_as(sources.ledger, JUDGED)
 
 
 def instruction_totals(

@@ -42,9 +42,11 @@ from recon.model.words import (
 from recon.proof.explained_effects import Remainders, explained
 from recon.proof.scope_items import Scoped
 
-SOURCES_OF = {"order": ("orders",), "gateway": ("gateway", "payouts"), "ledger": ("ledger",)}
+KEPT = ("payouts", "fees", "reserves")
+"""Sources of the gateway that no order has; the books do."""
+SOURCES_OF = {"order": ("orders",), "gateway": ("gateway", *KEPT), "ledger": ("ledger",)}
 """Column of the result -> the sources whose items it shows; a payout is money of the gateway."""
-SOURCES = ("orders", "gateway", "ledger", "payouts", "settlement")
+SOURCES = ("orders", "gateway", "ledger", *KEPT, "settlement")
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,16 +130,23 @@ def shown_rows(places: Arrays, *, breaks: pd.DataFrame) -> Bools:
 
 
 def leg_totals(
-    scope: Mapping[str, Tally], *, shown: ResultSums, left_over: Remainders, covered: bool
+    scope: Mapping[str, Tally],
+    *,
+    shown: ResultSums,
+    left_over: Remainders,
+    covered: bool,
+    apart: tuple[Mapping[Place, int], Mapping[Place, int]],
 ) -> Iterator[ControlTotal]:
     """T5: the difference of two sides = their effects over breaks, pending, unverified, matches.
 
     And of no match is anything left that its flags do not explain to the minor unit (`left_over`).
+    The groups of fees, reserves and pay-outs (`apart`: their difference, and their effects) are
+    part of B; orders know nothing of them, so C goes without.
     """
     nets: dict[str, Mapping[Place, int]] = {source: {} for source in SOURCES}
     nets |= {source: tally.sums for source, tally in scope.items()}
-    nets["orders and payouts"] = added(nets["orders"], nets["payouts"])
-    nets["gateway and payouts"] = added(nets["gateway"], nets["payouts"])
+    nets["orders and payouts"] = added(nets["orders"], *(nets[name] for name in KEPT))
+    nets["gateway and payouts"] = added(nets["gateway"], *(nets[name] for name in KEPT))
     legs = {
         "A": ("gateway", "orders"),
         "B": ("gateway and payouts", "ledger"),
@@ -151,9 +160,11 @@ def leg_totals(
     for leg, (plus, minus) in legs.items():
         if leg != "A" and not covered:
             continue
-        left = less(nets[plus], nets[minus])
+        left, right = less(nets[plus], nets[minus]), effects[leg]
+        if leg == "C":
+            left, right = (less(side, gap) for side, gap in zip((left, right), apart, strict=True))
         name = f"{plus} - {minus} = effects"
-        yield from paired(f"T5{leg}", name, left=left, right=effects[leg], measure="amount")
+        yield from paired(f"T5{leg}", name, left=left, right=right, measure="amount")
     name = "matches with an effect = those whose flag explains it"
     yield from compared_rows("T5A", name, left=left_over.matches, right=explained(left_over))
 

@@ -1,21 +1,52 @@
-"""What the totals need of payouts and settlement files, straight from the sources; and T11."""
+"""T11, T18 and T19: what the gateway owes and keeps, and what the books have of it.
 
-from collections.abc import Iterator
+The left sides come straight from the lines, the entries and the openings of the rules; the right
+ones from what is listed as held, and from the rows of the result.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator
 
 import numpy as np
 import pandas as pd
 
+from recon.config.rules import Rules
+from recon.matching.breaks.result_frames import Frames
+from recon.matching.cash.batches import (
+    BEYOND,
+    DEBT,
+    ITEM,
+    NO_PAYOUT,
+    OPENING,
+    OTHER_CURRENCY,
+    RESERVE,
+    UNSURE,
+    Listed,
+)
+from recon.matching.cash.book_groups import BASES, FEES, PAYOUTS, RESERVES
+from recon.matching.cash.result import CashResult
 from recon.matching.frames.arrays import Column, filled, texts
 from recon.matching.frames.coding import is_word, placed, sums_of
 from recon.matching.frames.grouping import Bools, Ints, amounts_of
 from recon.matching.frames.sources import Sources
-from recon.matching.frames.total_rows import ACCOUNT_CURRENCY, Place, paired
+from recon.matching.frames.total_rows import (
+    ACCOUNT_CURRENCY,
+    Place,
+    added,
+    as_places,
+    less,
+    paired,
+    sums,
+)
+from recon.matching.sides.ledger_side import GROUPED, booked, is_base_type, marked_as
 from recon.matching.sides.settlement_side import pay_outs
 from recon.model.words import (
     CONFIRMED_STATES,
     DOUBTFUL_STATES,
     REJECTED_STATES,
     ControlTotal,
+    EntryType,
+    Flag,
     InstructionKind,
 )
 
@@ -46,34 +77,151 @@ def paid_items(sources: Sources) -> tuple[list[Column], Ints]:
     return columns, np.concatenate(amounts)
 
 
-def settlement_totals(sources: Sources) -> Iterator[ControlTotal]:
-    """T11: gross less fees of the lines of each batch = its pay-out, where a row names one.
+T11_NAME = "opening + lines - pay-outs of closed batches = items - debts - beyond"
+PAYABLE_NAME = "payable: opening + lines - pay-outs = listed"
+RESERVE_NAME = "reserve: opening + kept - released = listed"
+_CLOSED = frozenset({OPENING, ITEM, DEBT, BEYOND, OTHER_CURRENCY, UNSURE})
+"""What is listed of batches that are paid out."""
+Sums = dict[Place, int]
 
-    A night proves the batches that its own files tell of.
+
+def settlement_totals(
+    sources: Sources, *, cash: CashResult | None, frames: Frames, rules: Rules
+) -> Iterator[ControlTotal]:
+    """T11 and T18 of every place, T19 of every kind of group where a ledger was given.
+
+    Args:
+        sources: lines and entries.
+        cash: what they came to; None without a settlement.
+        frames: the rows of the result.
+        rules: what the gateway owed and kept before the first line.
     """
-    settlement = batches_to_prove(sources)
-    if settlement is None:
+    lines = sources.settlement
+    if lines is None or cash is None:
         return
-    paid = pay_outs(settlement)
-    gross, fee, net = (amounts_of(settlement[name]) for name in ("gross", "fee", "net"))
-    moved = np.where(paid, net, gross - fee)
-    groups, batches = placed(settlement, by=("merchant_id", "batch_id", *ACCOUNT_CURRENCY[1:]))
-    lines: dict[tuple[str, str], dict[Place, int]] = {}
-    totals: dict[tuple[str, str], dict[Place, int]] = {}
-    for stated, rows in ((lines, ~paid), (totals, paid)):
-        sums = sums_of(moved[rows], groups=groups[rows], size=len(batches)).tolist()
-        for group in np.unique(groups[rows]).tolist():
-            merchant, batch, account, currency = batches[group]
-            stated.setdefault((merchant, batch), {})[merchant, account, currency] = sums[group]
-    for (merchant, batch), right in sorted(totals.items()):
-        name = f"settlement {batch}: gross - fees = pay-out"
-        left = lines.get((merchant, batch), {})
-        yield from paired("T11", name, left=left, right=right, measure="amount")
+    paid = pay_outs(lines)
+    net = np.where(paid, -1, 1) * amounts_of(lines["net"])
+    closed = _closed(lines, paid=paid)
+    reserve = is_base_type(lines["entry_type"], EntryType.RESERVE) & ~paid
+    kept = -amounts_of(lines["gross"])
+    every = np.ones(len(lines), dtype=np.bool_)
+    owed, held = (_openings(lines, rules=rules, name=name) for name in ("payable", "reserve"))
+    held_rows = [*cash.listed]
+    left_unsure = _unsure_and_open(held_rows, lines=lines, paid=paid)
+    for number, name, opening, amounts, rows, listed in (
+        ("T11", T11_NAME, owed, net, closed, _listed(held_rows, of=_CLOSED, but=left_unsure)),
+        ("T18", PAYABLE_NAME, owed, net, every, _listed(held_rows, of={*_CLOSED, NO_PAYOUT})),
+        ("T18", RESERVE_NAME, held, kept, reserve, _listed(held_rows, of={RESERVE})),
+    ):
+        left = added(opening, _sums(lines, amounts=amounts, rows=rows))
+        yield from paired(number, name, left=left, right=listed, measure="amount")
+    if sources.ledger is not None:
+        for kind in BASES:
+            left, right = _gaps(sources, kind=kind), _effects(frames, cash=cash, kind=kind)
+            name = f"{KIND_WORDS[kind]}: settled - booked = effects"
+            yield from paired("T19", name, left=left, right=right, measure="amount")
 
 
-def batches_to_prove(sources: Sources) -> pd.DataFrame | None:
-    """The lines of all batches that are proven tonight; None: settlement has no source."""
-    lines, days = sources.settlement, sources.settled
-    if lines is None or days is None:
-        return lines
-    return lines[lines["batch_id"].isin(days.batches)]
+KIND_WORDS = {FEES: "fees", RESERVES: "reserves", PAYOUTS: "pay-outs"}
+
+
+def group_gaps(sources: Sources, *, cash: CashResult | None, frames: Frames) -> tuple[Sums, Sums]:
+    """What fees, reserves and pay-outs of the settlement differ by from the books, and the effects.
+
+    Both sides of T19, all kinds together; nothing without a settlement or a ledger.
+    """
+    if cash is None or sources.ledger is None:
+        return {}, {}
+    left = (_gaps(sources, kind=kind) for kind in BASES)
+    right = (_effects(frames, cash=cash, kind=kind) for kind in BASES)
+    return added(*left), added(*right)
+
+
+def _closed(lines: pd.DataFrame, *, paid: Bools) -> Bools:
+    """The lines of batches that have a pay-out in their currency."""
+    groups, places = placed(lines, by=(*ACCOUNT_CURRENCY, "batch_id"))
+    marks = np.zeros(len(places), dtype=np.bool_)
+    marks[groups[paid]] = True
+    return marks[groups]
+
+
+def _openings(lines: pd.DataFrame, *, rules: Rules, name: str) -> Sums:
+    """What the rules say of the time before, of every account that lines tell of."""
+    _, accounts = placed(lines, by=tuple(ACCOUNT_CURRENCY[:2]))
+    return {
+        (merchant, account, currency): getattr(opening, f"opening_{name}")
+        for merchant, account in accounts
+        for currency, opening in rules.settlement.items()
+        if getattr(opening, f"opening_{name}")
+    }
+
+
+def _sums(lines: pd.DataFrame, *, amounts: Ints, rows: Bools) -> Sums:
+    groups, places = placed(lines, by=ACCOUNT_CURRENCY)
+    sums = sums_of(np.where(rows, amounts, 0), groups=groups, size=len(places)).tolist()
+    return dict(zip(as_places(places), sums, strict=True))
+
+
+def _unsure_and_open(
+    rows: Iterable[Listed], *, lines: pd.DataFrame, paid: Bools
+) -> set[tuple[str, str, str, str]]:
+    """Batches of which a line could not be read and that are not paid out."""
+    names = (*ACCOUNT_CURRENCY, "batch_id")
+    shut = {*zip(*(texts(lines[name])[paid].tolist() for name in names), strict=True)}
+    return {(*row.holder, row.batch_id) for row in rows if row.what == UNSURE} - shut
+
+
+def _listed(
+    rows: Iterable[Listed], *, of: Collection[str], but: Collection[tuple[str, str, str, str]] = ()
+) -> Sums:
+    """What is listed as held, by place."""
+    counted: Counter[Place] = Counter()
+    for row in rows:
+        if row.what in of and (*row.holder, row.batch_id) not in but:
+            counted[row.holder] += row.amount
+    return dict(counted)
+
+
+def _gaps(sources: Sources, *, kind: str) -> Sums:
+    """What the lines have of a kind less what the books have."""
+    lines, ledger = sources.settlement, sources.ledger
+    if lines is None or ledger is None:
+        return {}
+    paid = pay_outs(lines)
+    amounts, rows = {
+        FEES: (-amounts_of(lines["fee"]), ~paid),
+        RESERVES: (
+            amounts_of(lines["gross"]),
+            is_base_type(lines["entry_type"], EntryType.RESERVE) & ~paid,
+        ),
+        PAYOUTS: (-amounts_of(lines["net"]), paid),
+    }[kind]
+    currency, _, net = booked(ledger)
+    mine = marked_as(ledger, GROUPED) & is_base_type(ledger["entry_type"], BASES[kind])
+    entries = pd.DataFrame({name: ledger[name] for name in ACCOUNT_CURRENCY[:2]})
+    entries["currency"] = currency.to_numpy()
+    settled = _sums(lines, amounts=amounts, rows=rows)
+    return less(settled, _sums(entries, amounts=net, rows=mine))
+
+
+def _effects(frames: Frames, *, cash: CashResult, kind: str) -> Sums:
+    """What the result shows of a kind: effects of its breaks, and of what is not a break."""
+    size = len(cash.books.groups)
+    mine = cash.findings.take(np.arange(len(cash.findings)) < size)
+    mine = mine.take(mine["what"] == kind)
+    ids = {*mine["id"].tolist()}
+    keys = {*mine.rows("merchant_id", "account_id", "key")}
+    legs = frames.effects[frames.effects["leg"].eq("ledger")]
+    broken = legs[legs["break_id"].isin(ids)]
+    parts = [sums(broken)]
+    for frame in (frames.matches, frames.pending, frames.unverified):
+        chosen = frame[frame["entry_id"].isin({key[2] for key in keys}) & frame["order_no"].eq("")]
+        named = zip(*(chosen[name].tolist() for name in (*ACCOUNT_KEY,)), strict=True)
+        rows = chosen[np.array([row in keys for row in named], dtype=np.bool_)]
+        if frame is frames.matches:
+            rows = rows[rows["flags"].eq(Flag.WRITTEN_OFF.value)]
+        parts.append(sums(rows, column="effect_ledger"))
+    return added(*parts)
+
+
+ACCOUNT_KEY = ("merchant_id", "account_id", "entry_id")

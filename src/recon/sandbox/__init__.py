@@ -5,7 +5,7 @@ is its own choice, written in `sandbox.toml`.
 """
 
 from recon.sandbox.ground.options import CLOCK_START, DEMO_BUSINESS_DATE, SandboxOptions
-from recon.sandbox.server.app import create_app
+from recon.sandbox.server.sandbox_app import create_app
 from recon.sandbox.server.serving import RunningSandbox, serve, serving
 
 __all__ = [

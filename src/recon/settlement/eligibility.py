@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from recon.model.money import format_minor_units
-from recon.model.words import Answer, GatewayState, InstructionKind, InstructionState
+from recon.model.words import GatewayState, InstructionKind, InstructionState, KeyAnswer
 from recon.settlement.instruction import REFUNDS_PER_TRANSACTION_MAX, Instruction
 from recon.settlement.intention import told_repeats, unagreed
 
@@ -19,7 +19,7 @@ _REFUNDABLE_LATER = frozenset({GatewayState.AUTHORISED, GatewayState.PENDING})
 
 
 @dataclass(frozen=True, slots=True)
-class Payment:
+class ShownPayment:
     """One payment of an order as the baseline query showed it."""
 
     transaction_id: str
@@ -45,8 +45,8 @@ class Payment:
 class Baseline:
     """What the gateway said of one order before money moves."""
 
-    answer: Answer
-    payments: tuple[Payment, ...] = ()
+    answer: KeyAnswer
+    payments: tuple[ShownPayment, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class Cleared:
     """The instruction may be sent, for this payment."""
 
     instruction: Instruction
-    payment: Payment
+    payment: ShownPayment
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ def clear(
         multiple_captures: The gateway is known to take a payment in parts.
         ids_unique: The merchant declares that each request id stands for a movement of its own.
     """
-    if baseline.answer is not Answer.FOUND:
+    if baseline.answer is not KeyAnswer.FOUND:
         return Refused(instruction, _NO_ANSWER[baseline.answer])
     payments = tuple(dict.fromkeys(baseline.payments))
     payment = _choose(instruction, payments=payments)
@@ -148,13 +148,13 @@ def clear_alone(
             return Refused(instruction, "it was done before")
     if instruction.kind is InstructionKind.PAYOUT and instruction.approved_by == rule_approver:
         return Refused(instruction, "every payout needs approval by two people")
-    nothing = Payment("", GatewayState.NONE, "", instruction.currency, instruction.amount)
+    nothing = ShownPayment("", GatewayState.NONE, "", instruction.currency, instruction.amount)
     return Cleared(instruction, nothing)
 
 
-def shown_twice(payments: Iterable[Payment]) -> dict[str, str]:
+def shown_twice(payments: Iterable[ShownPayment]) -> dict[str, str]:
     """Transactions that these answers show in two ways, with why nothing is sent for them."""
-    first: dict[str, Payment] = {}
+    first: dict[str, ShownPayment] = {}
     reasons: dict[str, str] = {}
     for payment in payments:
         known = first.setdefault(payment.transaction_id, payment)
@@ -167,14 +167,14 @@ def shown_twice(payments: Iterable[Payment]) -> dict[str, str]:
     return reasons
 
 
-_NO_ANSWER: Mapping[Answer, str] = {
-    Answer.FAILED: "the gateway gave no usable answer for this order tonight",
-    Answer.UNMAPPED: "the gateway answered with a code that is not mapped; map it in rules.toml",
-    Answer.NOT_FOUND: "the gateway does not know this order",
+_NO_ANSWER: Mapping[KeyAnswer, str] = {
+    KeyAnswer.FAILED: "the gateway gave no usable answer for this order tonight",
+    KeyAnswer.UNMAPPED: "the gateway answered with a code that is not mapped; map it in rules.toml",
+    KeyAnswer.NOT_FOUND: "the gateway does not know this order",
 }
 
 
-def _choose(instruction: Instruction, *, payments: Sequence[Payment]) -> Payment | str:
+def _choose(instruction: Instruction, *, payments: Sequence[ShownPayment]) -> ShownPayment | str:
     if instruction.transaction_id:
         named = [p for p in payments if p.transaction_id == instruction.transaction_id]
         missing = (
@@ -191,7 +191,7 @@ def _choose(instruction: Instruction, *, payments: Sequence[Payment]) -> Payment
 
 
 def _fits_payment(
-    instruction: Instruction, payment: Payment, _others: Sequence[Instruction]
+    instruction: Instruction, payment: ShownPayment, _others: Sequence[Instruction]
 ) -> str:
     if payment.closed_because:
         return payment.closed_because
@@ -205,7 +205,7 @@ def _fits_payment(
 
 
 def _nothing_open(
-    _instruction: Instruction, _payment: Payment, others: Sequence[Instruction]
+    _instruction: Instruction, _payment: ShownPayment, others: Sequence[Instruction]
 ) -> str:
     for other in others:
         if other.is_open:
@@ -214,7 +214,7 @@ def _nothing_open(
 
 
 def _capture_or_cancel(
-    instruction: Instruction, payment: Payment, others: Sequence[Instruction]
+    instruction: Instruction, payment: ShownPayment, others: Sequence[Instruction]
 ) -> str:
     if any(o.kind is instruction.kind and o.state is InstructionState.CONFIRMED for o in others):
         return "it was done before"
@@ -228,7 +228,7 @@ def _capture_or_cancel(
 
 
 def _capture_in_parts(
-    instruction: Instruction, payment: Payment, others: Sequence[Instruction]
+    instruction: Instruction, payment: ShownPayment, others: Sequence[Instruction]
 ) -> str:
     """Parts of one authorisation, together never more than it."""
     if payment.state not in _CAPTURABLE_IN_PARTS:
@@ -243,7 +243,7 @@ def _capture_in_parts(
     return ""
 
 
-def _refund(instruction: Instruction, payment: Payment, others: Sequence[Instruction]) -> str:
+def _refund(instruction: Instruction, payment: ShownPayment, others: Sequence[Instruction]) -> str:
     if payment.state in _REFUNDABLE_LATER:
         return f"the gateway shows {payment.state}; a refund needs a captured payment"
     if payment.state not in _PAID:
@@ -257,7 +257,7 @@ def _refund(instruction: Instruction, payment: Payment, others: Sequence[Instruc
 
 
 def _beyond_captured(
-    instruction: Instruction, payment: Payment, others: Sequence[Instruction]
+    instruction: Instruction, payment: ShownPayment, others: Sequence[Instruction]
 ) -> str:
     """Refunds and chargebacks together never give back more than was captured."""
     moved = [other for other in others if other.may_have_moved]
@@ -282,13 +282,17 @@ _WANTED: Mapping[InstructionKind, frozenset[GatewayState]] = {
 }
 
 
-def _review(_instruction: Instruction, payment: Payment, _others: Sequence[Instruction]) -> str:
+def _review(
+    _instruction: Instruction, payment: ShownPayment, _others: Sequence[Instruction]
+) -> str:
     if payment.state is not GatewayState.IN_REVIEW:
         return f"the gateway shows {payment.state}, not in review"
     return ""
 
 
-_JUDGES: Mapping[InstructionKind, Callable[[Instruction, Payment, Sequence[Instruction]], str]] = {
+_JUDGES: Mapping[
+    InstructionKind, Callable[[Instruction, ShownPayment, Sequence[Instruction]], str]
+] = {
     InstructionKind.CAPTURE: _capture_or_cancel,
     InstructionKind.CANCEL: _capture_or_cancel,
     InstructionKind.REFUND: _refund,

@@ -59,7 +59,7 @@ class SearchedRefund:
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class DoubtEvidence:
     """Everything known since the doubt began, each part oldest first."""
 
     seen: Sequence[Seen] = ()
@@ -111,7 +111,7 @@ def ripe_at(
 def resolve(
     instruction: Instruction,
     *,
-    evidence: Evidence,
+    evidence: DoubtEvidence,
     now: datetime,
     quarantined_for: timedelta,
     refund_visible_until: datetime,
@@ -164,7 +164,7 @@ def _divided(seen: Sequence[Seen]) -> Resolution | None:
 
 
 def _by_message(
-    instruction: Instruction, *, evidence: Evidence, agreed: Seen | None
+    instruction: Instruction, *, evidence: DoubtEvidence, agreed: Seen | None
 ) -> Resolution | None:
     """A signed message that the effect came, and one answer of the gateway that shows it, too.
 
@@ -188,7 +188,7 @@ def _by_message(
     return Resolution(InstructionState.NEEDS_HUMAN, denied)
 
 
-def _hinted(evidence: Evidence) -> Resolution:
+def _hinted(evidence: DoubtEvidence) -> Resolution:
     """A message about our refund, or of a later one: a person looks, nothing is sent again."""
     sentence = f"{evidence.messages[-1]}; its signature does not cover that: look the refund up"
     return Resolution(InstructionState.NEEDS_HUMAN, sentence)

@@ -31,6 +31,8 @@ MOVED_IN: Mapping[InstructionKind, str] = {
 """The field of the wire that says how much moves."""
 WHOLE_IN = frozenset({InstructionKind.REFUND, InstructionKind.CANCEL, InstructionKind.REVIEW})
 """Kinds whose `amount` on the wire is the whole payment's."""
+AMOUNT_NEEDED = frozenset({InstructionKind.CANCEL, InstructionKind.REVIEW})
+"""Kinds that count by that amount, so that it must be one."""
 _K = InstructionKind
 SAME: Mapping[InstructionKind, Mapping[str, str]] = {
     _K.CAPTURE: {"order_no": "order_no", "currency": "currency"},
@@ -71,7 +73,7 @@ def _amount_differs(wire: Wire, *, kind: InstructionKind, terms: Terms) -> str:
     shown = _minor(wire, "amount", currency=currency)
     if kind in WHOLE_IN and whole and shown != whole:
         return "its amount is not that of the instruction's payment"
-    if shown is None and (kind is InstructionKind.CANCEL or wire.get("amount")):
+    if shown is None and (kind in AMOUNT_NEEDED or wire.get("amount")):
         return "its amount is none"
     return ""
 
@@ -85,9 +87,7 @@ def grammar_problem(wire: Wire, *, interface: GatewayInterface) -> str:
 
 
 def moved_units(wire: Wire, *, kind: InstructionKind, terms: Terms) -> int:
-    """How much a row moves, minor units; of a cancel what it gives up."""
-    if kind in {InstructionKind.REVIEW, InstructionKind.CANCEL_SUBSCRIPTION}:
-        return 0
+    """How much a row moves, minor units; of a cancel what it gives up, of a review all of it."""
     field = MOVED_IN.get(kind, "amount")
     return _minor(wire, field, currency=str(terms.get("currency", ""))) or 0
 

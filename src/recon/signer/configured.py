@@ -20,7 +20,7 @@ from recon.config.rules import CurrencyCode
 from recon.config.settings import GATEWAY_FILES, load_tables
 from recon.desk.key_files import public_key
 from recon.gateway_client.interface.described import GatewayInterface
-from recon.gateway_client.wire.errors import InterfaceError
+from recon.gateway_client.wire.wire_errors import InterfaceError
 from recon.model.errors import ConfigurationError
 from recon.model.words import InstructionKind
 from recon.privacy.own_files import others_may_change
@@ -28,6 +28,17 @@ from recon.privacy.own_files import others_may_change
 FILE_BYTES_MAX = 1024 * 1024
 ANY = "any"
 """Stands in `by_rule` for every currency that has no table of its own."""
+_K = InstructionKind
+COUNTS_AS: Mapping[InstructionKind, InstructionKind | None] = {
+    _K.CAPTURE: _K.CAPTURE,
+    _K.REFUND: _K.REFUND,
+    _K.CANCEL: _K.CANCEL,
+    _K.PAYOUT: _K.PAYOUT,
+    _K.REVIEW: _K.REFUND,
+    _K.CANCEL_SUBSCRIPTION: None,
+}
+"""Kind -> whose limits of `by_rule` it uses up; None: people decide, always. A review can make
+money of a hold and is signed like a refund; a subscription's texts read like a payment's id."""
 
 
 class RuleBounds(BaseModel):
@@ -54,6 +65,18 @@ class SignerAccount(BaseModel):
     """A kind that is absent is never signed without people."""
 
     @model_validator(mode="after")
+    def _limits_where_they_count(self) -> "SignerAccount":
+        for kind in self.by_rule:
+            whose = COUNTS_AS[kind]
+            if whose is None:
+                msg = f"by_rule.{kind.value}: a {kind.value} always needs two people"
+                raise ValueError(msg)
+            if whose is not kind:
+                msg = f"by_rule.{kind.value}: a {kind.value} counts against by_rule.{whose.value}"
+                raise ValueError(msg)
+        return self
+
+    @model_validator(mode="after")
     def _no_sums_over_currencies(self) -> "SignerAccount":
         for kind, tables in self.by_rule.items():
             general = tables.get(ANY)
@@ -64,7 +87,8 @@ class SignerAccount(BaseModel):
 
     def bounds(self, kind: InstructionKind, *, currency: str) -> tuple[str, RuleBounds] | None:
         """What holds for a currency, and under which name it counts; None: only with people."""
-        tables = self.by_rule.get(kind, {})
+        whose = COUNTS_AS[kind]
+        tables = {} if whose is None else self.by_rule.get(whose, {})
         name = currency if currency in tables else ANY
         return (name, tables[name]) if name in tables else None
 

@@ -6,7 +6,7 @@ from decimal import Decimal
 
 from recon.model.money import Money, exponent
 from recon.model.words import InstructionKind
-from recon.signer.configured import RuleBounds, SignerFile
+from recon.signer.configured import COUNTS_AS, RuleBounds, SignerFile
 from recon.signer.signed_book import SignedBook, SignedRow
 
 
@@ -26,6 +26,8 @@ class Limits:
         self._account = given.accounts[account]
         self._name = account
         self._kind = kind
+        # What uses up the same limit is counted together.
+        self._kinds = [other for other, whose in COUNTS_AS.items() if whose is COUNTS_AS[kind]]
         self._book = book
         self._at = at
         self._used: dict[str, tuple[int, int]] = {}
@@ -38,7 +40,7 @@ class Limits:
         name, bounds = used
         if name not in self._used:
             self._used[name] = self._book.used(
-                self._name, self._kind.value, counts_as=name, at=self._at
+                self._name, kinds=self._kinds, counts_as=name, at=self._at
             )
         count, units = self._used[name]
         after = (count + 1, units + row.minor_units)

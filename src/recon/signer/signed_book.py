@@ -1,5 +1,6 @@
 """What was signed, kept for ever: limits count over a restart, and the same row is signed again."""
 
+import json
 import os
 import sqlite3
 from collections.abc import Iterable, Iterator
@@ -41,7 +42,8 @@ SELECT 1 FROM signed WHERE account = ? AND kind = ? AND instruction_id = ? AND r
 """
 _USED = """
 SELECT count(*), coalesce(sum(minor_units), 0) FROM signed
-WHERE account = ? AND kind = ? AND counts_as = ? AND by_rule = 1 AND at > ?
+WHERE account = ? AND kind IN (SELECT value FROM json_each(?)) AND counts_as = ?
+  AND by_rule = 1 AND at > ?
 """
 _PAYMENT = """
 SELECT transaction_id FROM payment WHERE account = ? AND kind = ? AND instruction_id = ?
@@ -119,10 +121,12 @@ class SignedBook:
         other = self._connection.execute(_PAYMENT, named).fetchone()
         return other is not None and other[0] != row.transaction_id
 
-    def used(self, account: str, kind: str, *, counts_as: str, at: datetime) -> tuple[int, int]:
-        """How many instructions, and minor units, a rule let pass in the 24 hours before."""
-        since = _instant(at - DAY)
-        count, sum_ = self._connection.execute(_USED, (account, kind, counts_as, since)).fetchone()
+    def used(
+        self, account: str, *, kinds: Iterable[str], counts_as: str, at: datetime
+    ) -> tuple[int, int]:
+        """How many of these kinds, and minor units, a rule let pass in the 24 hours before."""
+        values = (account, json.dumps(list(kinds)), counts_as, _instant(at - DAY))
+        count, sum_ = self._connection.execute(_USED, values).fetchone()
         return int(count), int(sum_)
 
     def keep(self, rows: Iterable[SignedRow], *, at: datetime) -> None:

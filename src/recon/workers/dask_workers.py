@@ -27,6 +27,10 @@ IN_HAND_FOR_EACH = 2
 """Parts handed out for each thread of the workers: one in work, one that waits beside it."""
 OWN_PREFIX = "RECON_"
 """Variables that a worker needs which is started here."""
+NOT_FOR_WORKERS = frozenset(
+    {"RECON_DATABASE_URL", "RECON_SEAL_KEY", "RECON_SEAL_KEY_FILE", "RECON_DESK_KEY_FILE"}
+)
+"""Variables that it must not use: blank there, since a process takes over what it does not get."""
 NOTICE_SECONDS_MAX = 5
 """How long a worker waits for the scheduler before it goes on without the others' word."""
 NOTHING_TOLD = 0.0
@@ -264,7 +268,11 @@ def local_options(cluster: ClusterSettings, *, variables: Mapping[str, str]) -> 
         "dashboard_address": "127.0.0.1:0",  # a port that is free, and NO_PAGES on it
         "memory_limit": 0,  # rows are never laid aside on a disk
         "silence_logs": logging.CRITICAL,
-        "env": {name: value for name, value in variables.items() if name.startswith(OWN_PREFIX)},
+        "env": {
+            name: "" if name in NOT_FOR_WORKERS else value
+            for name, value in variables.items()
+            if name.startswith(OWN_PREFIX)
+        },
     }
 
 

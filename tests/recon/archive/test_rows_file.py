@@ -12,6 +12,9 @@ from recon.archive.step_folder import Rows
 from recon.model.errors import ArchiveBrokenError, Defect
 from tests.recon.archive.planted import AT, orders
 
+BYTES_A_ROW_MAX = 4
+"""Of such rows; as text they are twenty times as long."""
+
 
 def file_of(table: pa.Table, *, schema: FileSchema) -> bytes:
     """The bytes of a file."""
@@ -37,6 +40,26 @@ def test_rows_come_back_as_they_were_sorted_by_their_key() -> None:
         ("W1", 100, AT),
         ("W2", 7, AT),
     ]
+
+
+def test_what_changes_little_from_row_to_row_costs_little() -> None:
+    """Sorted order numbers and amounts are written by their changes, repeated ids once."""
+    table = orders(*range(5_000, 10_000))
+    ids = pa.array([f"{number // 4:016x}" for number in range(5_000)])
+    place = table.schema.get_field_index("transaction_id")
+    rows = table.set_column(place, table.schema.field(place), ids)
+    content = file_of(rows, schema=SCHEMAS["orders"])
+    pages = pq.ParquetFile(io.BytesIO(content)).metadata.row_group(0)
+    encodings = {
+        pages.column(at).path_in_schema: pages.column(at).encodings
+        for at in range(pages.num_columns)
+    }
+
+    assert "DELTA_BYTE_ARRAY" in encodings["order_no"]
+    assert "DELTA_BINARY_PACKED" in encodings["amount"]
+    assert "RLE_DICTIONARY" in encodings["transaction_id"]
+    assert len(content) < BYTES_A_ROW_MAX * len(rows)
+    assert read_rows(content, name="orders.parquet").num_rows == len(rows)
 
 
 def test_a_schema_of_a_later_version_is_refused_by_name() -> None:

@@ -9,7 +9,7 @@ import pytest
 from recon import cli
 from recon.cli.demo_folder import (
     DemoFolder,
-    Memory,
+    DemoMemory,
     agree,
     empty,
     folder_at,
@@ -21,11 +21,11 @@ from recon.cli.demo_settings import env_text, rules_toml, variables_of
 from recon.cli.demo_work import ACCOUNT, prepared
 from recon.config.settings import load_settings
 from recon.model.errors import ConfigurationError, UsageError
-from recon.model.words import Answer, GatewayState
+from recon.model.words import GatewayState, KeyAnswer
 from recon.sandbox import SandboxOptions, serving
 from recon.sandbox.sample_night import Account
 
-FEW = Memory(orders=40, seed=7)
+FEW = DemoMemory(orders=40, seed=7)
 
 
 def variables_in(folder: Path) -> dict[str, str]:
@@ -88,8 +88,8 @@ def test_the_rules_read_every_code_of_the_sandbox(tmp_path: Path) -> None:
     assert rules.gateway.amount_means == "authorised"
     assert rules.state_of("4000") is GatewayState.PARTIALLY_REFUNDED
     assert rules.state_of("6100") is GatewayState.EXPIRED
-    assert rules.answer_of("0") is Answer.FOUND
-    assert rules.answer_of("2") is Answer.NOT_FOUND
+    assert rules.answer_of("0") is KeyAnswer.FOUND
+    assert rules.answer_of("2") is KeyAnswer.NOT_FOUND
 
 
 def test_preparing_again_changes_no_file_but_the_databases(tmp_path: Path) -> None:
@@ -157,8 +157,8 @@ def test_another_size_on_the_same_folder_is_refused(
 
 def test_agreement_of_size_and_seed() -> None:
     """Nothing asked: what is there, else the defaults; the same asked: what is there."""
-    assert agree(None, orders=None, seed=None) == Memory(2000, 42)
-    assert agree(None, orders=5, seed=0) == Memory(5, 0)
+    assert agree(None, orders=None, seed=None) == DemoMemory(2000, 42)
+    assert agree(None, orders=5, seed=0) == DemoMemory(5, 0)
     assert agree(FEW, orders=None, seed=7) == FEW
     with pytest.raises(UsageError, match="40 orders with seed 7"):
         agree(FEW, orders=41, seed=None)
@@ -204,7 +204,7 @@ def test_a_prepare_that_was_killed_is_done_again(tmp_path: Path) -> None:
     """Until all of the sample is written, the folder does not count as prepared."""
     prepare(tmp_path, "--orders", "40")
     whole = (tmp_path / "answer-key.json").read_bytes()
-    remember(DemoFolder(tmp_path), Memory(40, 42, prepared=False))
+    remember(DemoFolder(tmp_path), DemoMemory(40, 42, prepared=False))
     (tmp_path / "answer-key.json").unlink()
 
     prepare(tmp_path)
@@ -227,7 +227,7 @@ def test_a_sandbox_that_runs_beside_is_used(tmp_path: Path) -> None:
         port = ready.port
     with sandbox_beside(tmp_path, port=port):
         before = threading.active_count()
-        with demo_gateway(place, Memory(40, 7, port=port)) as used:
+        with demo_gateway(place, DemoMemory(40, 7, port=port)) as used:
             assert used == port
             assert threading.active_count() == before
         assert health(port)["status"] == "ok"
@@ -239,7 +239,7 @@ def test_a_port_that_is_taken_is_left_to_its_owner(tmp_path: Path) -> None:
     place = folder_at(tmp_path)
     with (
         serving(SandboxOptions(seed=1, orders=10)) as stranger,
-        prepared(place, Memory(40, 7, port=stranger.port)) as ready,
+        prepared(place, DemoMemory(40, 7, port=stranger.port)) as ready,
     ):
         assert ready.port != stranger.port
         assert len(effects(ready.port)) > 40

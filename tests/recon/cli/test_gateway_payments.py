@@ -3,6 +3,7 @@ import logging
 import shutil
 import sqlite3
 import tempfile
+from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -16,7 +17,7 @@ from recon.notifications.receiver import Receiver
 from recon.sandbox import SandboxOptions, serving
 from recon.steps.ground.environment import system_clock
 from recon.store.database.engine import open_store
-from tests.recon.cli.played_gateway import played_gateway
+from tests.recon.cli import played_gateway
 from tests.recon.gateway_client.sample_payouts import PAYOUT
 from tests.recon.notifications.told import PAYMENT, PERSONAL, form
 
@@ -74,7 +75,7 @@ def desk(tmp_path: Path, migrated: Path, monkeypatch: pytest.MonkeyPatch) -> Pat
 def asked(desk: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[dict[str, Any]]]:
     """What a played gateway is asked."""
     assert desk
-    with played_gateway() as (base_url, requests):
+    with played_gateway.played_gateway() as (base_url, requests):
         monkeypatch.setenv("RECON_GATEWAY_BASE_URL", base_url)
         yield requests
 
@@ -226,6 +227,33 @@ def test_a_gateway_that_says_nothing_is_told_apart(
     assert cli.main(["gateway", "cancel-subscription", "R1", "Gold plan"]) == 1
     assert "nothing was sent" in capsys.readouterr().out
     assert desk
+
+
+def test_an_outcome_that_is_not_known_names_where_it_can_be_seen(
+    asked: list[dict[str, Any]],
+    desk: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """A query shows a payment; of payouts and ended subscriptions only the portal tells."""
+    monkeypatch.setattr(played_gateway, "ANSWERS", defaultdict(lambda: lambda _fields: b"?"))
+    payee = private(desk.parent / "payee.json", PAYOUT)
+    back = private(desk.parent / "back.json", {"return_url": "https://shop.example.test/back"})
+    calls = {
+        "authorise": [*ORDER, "--payment-method", "wallet", "--fields", back],
+        "payout": [payee],
+        "cancel-subscription": ["R1", "Gold plan"],
+    }
+    sentences = {}
+    for name, words in calls.items():
+        assert cli.main(["gateway", name, *words]) == 4
+        sentences[name] = capsys.readouterr().out
+
+    assert len(asked) == len(calls)
+    assert "Ask `recon gateway query`" in sentences["authorise"]
+    for name in ("payout", "cancel-subscription"):
+        assert "recon gateway query" not in sentences[name]
+        assert "No question to the gateway shows it: look it up in the portal" in sentences[name]
 
 
 def test_no_secret_reaches_any_place(

@@ -7,7 +7,9 @@ from recon.config.file_layouts import STANDARD, FileLayout, layout_of
 @pytest.mark.parametrize(
     ("key", "value", "told"),
     [
-        ("times", "%d.%m.%y", "%y is none of"),
+        ("times", "%d.%m.%q", "%q is none of"),
+        ("times", "%d.%m.%y %I:%M", "%I only with %p"),
+        ("questions", {"zone": "which?"}, "zone: which?"),
         ("times", "%d.%m", "needs %Y, %m and %d"),
         ("times", "%Y%m%d%d", "each part once"),
         ("times", "%Y-%m-%d %M", "without the larger ones"),

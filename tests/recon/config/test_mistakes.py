@@ -8,7 +8,7 @@ from recon.config.approvers import Approver
 from recon.config.limits import Limits
 from recon.config.mistakes import WRITTEN, mistakes_of, problems_of
 from recon.config.night_schedule import NightSchedule
-from recon.config.notices import Notice
+from recon.config.notice_settings import Notice
 from recon.config.rules import JournalAccounts, Rules
 from recon.config.settings import AccountSettings, GatewaySettings
 

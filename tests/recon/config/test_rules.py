@@ -8,7 +8,7 @@ import pytest
 
 from recon.config.rules import Rules
 from recon.model.errors import ConfigurationError
-from recon.model.words import Answer, GatewayState
+from recon.model.words import GatewayState, KeyAnswer
 
 CONFIG = Path(__file__).parents[3] / "config"
 
@@ -81,13 +81,13 @@ def test_the_defaults_are_those_of_the_contract() -> None:
     bare = rules()
 
     assert bare.payment_status == {"3000": "paid", "4100": "refunded"}
-    assert {code for code in bare.query_result if bare.answer_of(code) is Answer.FOUND} == {
+    assert {code for code in bare.query_result if bare.answer_of(code) is KeyAnswer.FOUND} == {
         "1",
         "-1",
         "-2",
     }
-    assert bare.answer_of("2") is Answer.NOT_FOUND
-    assert bare.answer_of("999") is Answer.FAILED
+    assert bare.answer_of("2") is KeyAnswer.NOT_FOUND
+    assert bare.answer_of("999") is KeyAnswer.FAILED
     assert bare.gateway.amount_means == "captured"
     assert (bare.grace.order_to_gateway, bare.grace.instruction_to_gateway) == ("24h", "24h")
     assert (bare.grace.refund_visible, bare.grace.gateway_to_ledger) == ("5bd", "2bd")
@@ -106,8 +106,8 @@ def test_the_bundled_rules_are_the_defaults() -> None:
 def test_unmapped_codes_are_findings() -> None:
     """A code that nobody mapped is unmapped, never the nearest guess."""
     assert rules().state_of("3001") is GatewayState.UNMAPPED
-    assert rules().answer_of("42") is Answer.UNMAPPED
-    assert rules().answer_of("") is Answer.UNMAPPED
+    assert rules().answer_of("42") is KeyAnswer.UNMAPPED
+    assert rules().answer_of("") is KeyAnswer.UNMAPPED
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from xml.etree.ElementTree import ParseError
 from defusedxml.ElementTree import fromstring
 
 from recon.config.rules import Rules
-from recon.files.formats.opening import FileBytes
+from recon.files.formats.named_bytes import FileBytes
 from recon.files.kinds.bank_file import bank_file_of
 from recon.model.errors import SourceUnreadableError
 from tests.recon.matching.bank.truth import Truth, truth_of

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from recon.config.rules import Rules
-from recon.files.formats.limits import REJECTED_CHARACTERS_MAX, REJECTED_ROWS_MAX
+from recon.files.formats.format_limits import REJECTED_CHARACTERS_MAX, REJECTED_ROWS_MAX
 from recon.files.formats.raw_table import BadRow, RejectedSoFar
 from recon.files.reader import file_reader, plain_table
 from recon.files.reader.bounds import MIB, SMALL_BYTES

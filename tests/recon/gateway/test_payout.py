@@ -11,10 +11,10 @@ from pydantic import SecretStr
 from recon.config.keys import SignKeys
 from recon.config.rules import Rules
 from recon.config.settings import GATEWAY_FILES, GatewaySettings, Settings, load_tables
-from recon.gateway.money import GatewayOfMoney
+from recon.gateway.money_requests import GatewayOfMoney
 from recon.gateway_client import PreparedRequest, RawReply
 from recon.model.words import GatewayState, InstructionKind
-from recon.settlement.eligibility import Cleared, Payment
+from recon.settlement.eligibility import Cleared, ShownPayment
 from recon.settlement.sealing import Seal
 from recon.settlement.sender import Reply
 from tests.recon.settlement.instructions import INSTRUCTION
@@ -66,7 +66,9 @@ def _gateway(key: SecretStr | None = KEY) -> GatewayOfMoney:
 
 
 def _cleared(**changed: Any) -> Cleared:
-    return Cleared(replace(PAYOUT, **changed), Payment("", GatewayState.NONE, "", "EUR", 25_000))
+    return Cleared(
+        replace(PAYOUT, **changed), ShownPayment("", GatewayState.NONE, "", "EUR", 25_000)
+    )
 
 
 def test_a_payout_leaves_with_its_details_and_rests_without() -> None:

@@ -8,7 +8,7 @@ from recon.config.rules import GatewayRules, Rules
 from recon.gateway.queries import DETAIL_CHARACTERS_MAX, answers_of
 from recon.gateway_client import FailedKey, FraudCheck, OrderRecord, QueryAnswers, RiskFacts
 from recon.gateway_client.interface.wire_amounts import WireAmounts
-from recon.model.words import Answer
+from recon.model.words import KeyAnswer
 
 SHIPPED = WireAmounts(decimals=2, own_decimals_if_more=True)
 TWO_DECIMALS = WireAmounts(decimals=2, own_decimals_if_more=False)
@@ -38,9 +38,9 @@ def test_every_key_gets_its_answer_and_payment() -> None:
     found = answers_of(_told(RECORD), rules=Rules(), amounts=SHIPPED)
 
     assert found.answers == {
-        "A-1": (Answer.FOUND, ""),
-        "B-1": (Answer.NOT_FOUND, ""),
-        "C-1": (Answer.FAILED, "silence"),
+        "A-1": (KeyAnswer.FOUND, ""),
+        "B-1": (KeyAnswer.NOT_FOUND, ""),
+        "C-1": (KeyAnswer.FAILED, "silence"),
     }
     (row,) = found.observations
     assert (row["amount"], row["currency"], row["transaction_id"]) == (1_000, "EUR", "T1")
@@ -102,7 +102,7 @@ def test_an_amount_that_cannot_be_is_no_answer(currency: str, amount: str) -> No
         _told(record, RECORD._replace(transaction_id="T2")), rules=Rules(), amounts=SHIPPED
     )
 
-    assert found.answers["A-1"][0] is Answer.FAILED
+    assert found.answers["A-1"][0] is KeyAnswer.FAILED
     assert "cannot be read" in found.answers["A-1"][1]
     assert found.observations == ()
 
@@ -111,7 +111,7 @@ def test_a_code_that_is_not_mapped_is_told() -> None:
     """An unknown query_result is UNMAPPED with its code, not a guess."""
     found = answers_of(_told(RECORD._replace(query_result="77")), rules=Rules(), amounts=SHIPPED)
 
-    assert found.answers["A-1"] == (Answer.UNMAPPED, "query_result 77")
+    assert found.answers["A-1"] == (KeyAnswer.UNMAPPED, "query_result 77")
 
 
 def test_dates_are_read_in_the_gateways_zone() -> None:

@@ -22,8 +22,8 @@ from recon.gateway_client import (
     GatewayInterface,
     InterfaceError,
     InvalidBatchError,
-    Outcome,
     QueryLimits,
+    ReplyOutcome,
 )
 from recon.sandbox import SandboxOptions, serving
 from tests.recon.gateway_client.played import NOW
@@ -72,7 +72,7 @@ def test_a_batch_has_an_outcome_for_each_row_with_and_without_asyncio() -> None:
         told = gateway.capture([ROW])
     awaited = asyncio.run(AsyncGateway(place_of(captured)).capture([ROW]))
 
-    assert [row.outcome for row in told.rows] == [Outcome.DONE]
+    assert [row.outcome for row in told.rows] == [ReplyOutcome.DONE]
     assert awaited == told
 
 
@@ -86,8 +86,8 @@ def test_a_broken_network_is_an_outcome_and_never_a_safe_one(
         payment = gateway.pay(apm_payment())
         payout = gateway.payout(payout_with())
 
-    assert [row.outcome for row in (*batch.rows, *payout.rows)] == [Outcome.UNKNOWN] * 2
-    assert (payment.outcome, payment.code) == (Outcome.UNKNOWN, error.__name__)
+    assert [row.outcome for row in (*batch.rows, *payout.rows)] == [ReplyOutcome.UNKNOWN] * 2
+    assert (payment.outcome, payment.code) == (ReplyOutcome.UNKNOWN, error.__name__)
 
 
 def test_what_must_not_be_sent_is_an_error_and_not_sent() -> None:
@@ -132,9 +132,12 @@ def test_a_real_gateway_is_reached_without_any_settings() -> None:
             again = gateway.query(transaction_ids=[payment["transaction_id"]])
 
     assert (len(found.found), found.not_found) == (1, ("nobodys",))
-    assert [row.outcome for row in batch.rows] == [Outcome.DONE]
-    assert started.outcome is Outcome.PENDING
-    assert [row.outcome for row in (*paid.rows, *ended.rows)] == [Outcome.DONE, Outcome.FAILED]
+    assert [row.outcome for row in batch.rows] == [ReplyOutcome.DONE]
+    assert started.outcome is ReplyOutcome.PENDING
+    assert [row.outcome for row in (*paid.rows, *ended.rows)] == [
+        ReplyOutcome.DONE,
+        ReplyOutcome.FAILED,
+    ]
     assert again.found[0].payment_status == "3000"
 
 

@@ -38,7 +38,7 @@ from recon.gateway_client.query.refund_reply import read_refund_reply
 from tests.recon.gateway_client.fuzzed import TOKENS, replies
 from tests.recon.gateway_client.payments.test_payment_methods import request_of
 from tests.recon.gateway_client.played import NOW, Player, pieces, success_of
-from tests.recon.gateway_client.query.test_asking import reply_of, row_of
+from tests.recon.gateway_client.query.test_key_rounds import reply_of, row_of
 from tests.recon.gateway_client.query.test_refund_reply import ROW as REFUND_ROW
 from tests.recon.gateway_client.sample_payments import (
     TODAY,

@@ -13,8 +13,8 @@ from recon.gateway_client import (
     FindingKind,
     GatewayInterface,
     InvalidBatchError,
-    Outcome,
     PreparedRequest,
+    ReplyOutcome,
     prepare,
     read_batch_reply,
 )
@@ -61,7 +61,7 @@ def test_a_completed_payout_is_done_with_its_record(payout: PreparedRequest, rea
     body = json.dumps(record_of(payout, note="new")).replace("255.0", "255.10").encode()
     row = read(payout, body).rows[0]
 
-    assert (row.outcome, row.transaction_id) == (Outcome.DONE, "PO1")
+    assert (row.outcome, row.transaction_id) == (ReplyOutcome.DONE, "PO1")
     assert row.payout is not None
     assert (row.payout.amount_payer_pays, row.payout.fee_currency) == (Decimal("255.10"), "EUR")
     assert str(row.payout.amount_payer_pays) == "255.10"
@@ -74,39 +74,39 @@ def test_a_completed_payout_is_done_with_its_record(payout: PreparedRequest, rea
 @pytest.mark.parametrize(
     ("changes", "outcome", "finding"),
     [
-        ({"status": "FAILED", "failure_type": "INSUFFICIENT_FUNDS"}, Outcome.FAILED, None),
-        ({"status": "FAILED"}, Outcome.UNKNOWN, FindingKind.CONTRADICTION),
-        ({"status": "PROCESSING"}, Outcome.UNKNOWN, FindingKind.UNMAPPED_CODE),
-        ({"status": ["COMPLETED"]}, Outcome.UNKNOWN, FindingKind.UNMAPPED_CODE),
-        ({"status": ""}, Outcome.UNKNOWN, FindingKind.UNMAPPED_CODE),
-        ({"request_id": "other"}, Outcome.UNKNOWN, FindingKind.ROW_MISSING),
-        ({"payment_amount": "251.00"}, Outcome.UNKNOWN, FindingKind.ECHO_DIFFERS),
-        ({"payment_amount": "250.000"}, Outcome.DONE, None),
-        ({"payment_currency": "USD"}, Outcome.UNKNOWN, FindingKind.ECHO_DIFFERS),
+        ({"status": "FAILED", "failure_type": "INSUFFICIENT_FUNDS"}, ReplyOutcome.FAILED, None),
+        ({"status": "FAILED"}, ReplyOutcome.UNKNOWN, FindingKind.CONTRADICTION),
+        ({"status": "PROCESSING"}, ReplyOutcome.UNKNOWN, FindingKind.UNMAPPED_CODE),
+        ({"status": ["COMPLETED"]}, ReplyOutcome.UNKNOWN, FindingKind.UNMAPPED_CODE),
+        ({"status": ""}, ReplyOutcome.UNKNOWN, FindingKind.UNMAPPED_CODE),
+        ({"request_id": "other"}, ReplyOutcome.UNKNOWN, FindingKind.ROW_MISSING),
+        ({"payment_amount": "251.00"}, ReplyOutcome.UNKNOWN, FindingKind.ECHO_DIFFERS),
+        ({"payment_amount": "250.000"}, ReplyOutcome.DONE, None),
+        ({"payment_currency": "USD"}, ReplyOutcome.UNKNOWN, FindingKind.ECHO_DIFFERS),
         (
             {"beneficiary": {"bank_details": {"iban": "GB82WEST12345698765432"}}},
-            Outcome.UNKNOWN,
+            ReplyOutcome.UNKNOWN,
             FindingKind.ECHO_DIFFERS,
         ),
         ({"beneficiary": {"bank_details": {"iban": "DE89 3704 0044 0532 0130 00"}}}, "done", None),
-        ({"beneficiary": {"bank_details": {"iban": "***"}}}, Outcome.DONE, None),
+        ({"beneficiary": {"bank_details": {"iban": "***"}}}, ReplyOutcome.DONE, None),
         ({"beneficiary": {"bank_details": {"iban": "DE89**************3000"}}}, "done", None),
         (
             {"beneficiary": {"bank_details": {"iban": "DE89**************3001"}}},
-            Outcome.UNKNOWN,
+            ReplyOutcome.UNKNOWN,
             FindingKind.ECHO_DIFFERS,
         ),
         ({"beneficiary": {"bank_details": {"iban": ["x"]}}}, "unknown", FindingKind.ECHO_DIFFERS),
-        ({"beneficiary": "none"}, Outcome.DONE, None),
-        ({"encryption_data": "0" * 64}, Outcome.UNKNOWN, FindingKind.SIGNATURE),
-        ({"account_id": "2"}, Outcome.UNKNOWN, FindingKind.OTHER_ACCOUNT),
+        ({"beneficiary": "none"}, ReplyOutcome.DONE, None),
+        ({"encryption_data": "0" * 64}, ReplyOutcome.UNKNOWN, FindingKind.SIGNATURE),
+        ({"account_id": "2"}, ReplyOutcome.UNKNOWN, FindingKind.OTHER_ACCOUNT),
     ],
 )
 def test_a_payouts_record_decides_only_when_it_is_ours_and_whole(
     payout: PreparedRequest,
     read: Read,
     changes: dict[str, Any],
-    outcome: Outcome,
+    outcome: ReplyOutcome,
     finding: FindingKind | None,
 ) -> None:
     """Every doubt is unknown; only a known failure with its type is a refusal."""
@@ -122,7 +122,7 @@ def test_a_stored_reply_that_was_masked_is_judged_the_same(
     """A night that died between reply and judgement loses nothing by the mask."""
     whole = json.dumps(record_of(payout)).encode()
 
-    assert read(payout, payout.masked(whole)).rows[0].outcome is Outcome.DONE
+    assert read(payout, payout.masked(whole)).rows[0].outcome is ReplyOutcome.DONE
     assert [value for value in PRIVATE if value.encode() in payout.masked(whole)] == []
 
 
@@ -170,7 +170,7 @@ def test_a_signed_refusal_before_processing_rejects_a_payout(
     """A verified code that says `before processing` is final."""
     refusal = {"code": "I0002", "message": "amount", "encryption_data": payout.signature}
 
-    assert read(payout, refusal, status=400).rows[0].outcome is Outcome.REJECTED
+    assert read(payout, refusal, status=400).rows[0].outcome is ReplyOutcome.REJECTED
 
 
 @pytest.mark.parametrize(
@@ -217,26 +217,26 @@ def test_a_subscription_can_be_cancelled_in_real_xml(
 @pytest.mark.parametrize(
     ("changes", "outcome"),
     [
-        ({}, Outcome.DONE),
-        ({"cancel_status": "0", "error_message": "no such subscription"}, Outcome.FAILED),
-        ({"cancel_status": "-1"}, Outcome.PENDING),
-        ({"cancel_status": "7"}, Outcome.UNKNOWN),
-        ({"recurring_id": "R2"}, Outcome.UNKNOWN),
-        ({"contract_name": "Silver plan"}, Outcome.UNKNOWN),
-        ({"contract_name": "\ud800"}, Outcome.UNKNOWN),
-        ({"encryption_data": ""}, Outcome.UNKNOWN),
+        ({}, ReplyOutcome.DONE),
+        ({"cancel_status": "0", "error_message": "no such subscription"}, ReplyOutcome.FAILED),
+        ({"cancel_status": "-1"}, ReplyOutcome.PENDING),
+        ({"cancel_status": "7"}, ReplyOutcome.UNKNOWN),
+        ({"recurring_id": "R2"}, ReplyOutcome.UNKNOWN),
+        ({"contract_name": "Silver plan"}, ReplyOutcome.UNKNOWN),
+        ({"contract_name": "\ud800"}, ReplyOutcome.UNKNOWN),
+        ({"encryption_data": ""}, ReplyOutcome.UNKNOWN),
         (
             {"cancel_status": "0", "error_message": "I0013:signature", "encryption_data": ""},
-            Outcome.REJECTED,
+            ReplyOutcome.REJECTED,
         ),
         (
             {"cancel_status": "1", "error_message": "I0013:signature", "encryption_data": ""},
-            Outcome.UNKNOWN,
+            ReplyOutcome.UNKNOWN,
         ),
     ],
 )
 def test_the_cancellation_of_a_subscription_is_believed_only_when_it_is_ours(
-    subscription: PreparedRequest, read: Read, changes: dict[str, Any], outcome: Outcome
+    subscription: PreparedRequest, read: Read, changes: dict[str, Any], outcome: ReplyOutcome
 ) -> None:
     """Its own contract, a known status, a right signature."""
     reply = json.loads(subscription.body) | {"cancel_status": 1, "error_message": ""} | changes

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from recon.model.words import BANK_CODES, BANK_FLAGS, BreakCode, Flag
+from recon.model.word_groups import BANK_CODES, BANK_FLAGS, CASH_CODES, CASH_FLAGS
+from recon.model.words import BreakCode, Flag
 
 pytestmark = pytest.mark.xdist_group("codes of a set")
 """They share what takes longer to make than to look at."""
@@ -543,10 +544,13 @@ CASES: list[tuple[str, str, Build]] = [
         ),
     ),
     (
-        "payout that no settlement file tells of",
-        "PAYOUT_NOT_BOOKED + LEDGER_PAYOUT_ONLY",
-        lambda c: c.line("payout", order_no="", transaction_id="", gross=0, net=0).entry(
-            "payout", order_no="", reference_no="P9"
+        "payout refused and sent again, booked twice",
+        "LEDGER_PAYOUT_ONLY + MATCHED",
+        lambda c: (
+            c.payout("rejected", outcome_at=EARLIER, order_no="PO-1")
+            .payout(request_id="P2", order_no="PO-1")
+            .entry("payout", order_no="", reference_no="P1")
+            .entry("payout", order_no="", reference_no="P2")
         ),
     ),
     (
@@ -587,15 +591,45 @@ CASES: list[tuple[str, str, Build]] = [
         lambda c: c.entry("payout", order_no="", reference_no="P9"),
     ),
     ("payout that waits", "", lambda c: c.payout("approved").ledger()),
-    ("settled", "MATCHED + MATCHED", _settled),
+    ("settled", "MATCHED", _settled),
     (
-        "settled, paid out, not booked",
-        "MATCHED + PAYOUT_NOT_BOOKED",
-        lambda c: c.order().payment().entry().line().line("payout", order_no=""),
+        "refund whose amount only the settlement tells",
+        "MATCHED refund_from_settlement",
+        lambda c: (
+            c.order("partially_refunded", refund_amount=3000)
+            .payment("partially_refunded")
+            .entry()
+            .entry("refund", amount=3000)
+            .line()
+            .line("refund", gross=-3000)
+        ),
+    ),
+    (
+        "refund whose amount a line tells that names the order alone",
+        "MATCHED refund_from_settlement",
+        lambda c: (
+            c.order("partially_refunded", refund_amount=3000)
+            .payment("partially_refunded")
+            .entry()
+            .entry("refund", amount=3000)
+            .line()
+            .line("refund", gross=-4000, transaction_id="")
+            .line("refund_reversal", gross=1000)
+        ),
+    ),
+    (
+        "refund whose amount no line tells",
+        "UNVERIFIED REFUND_AMOUNT_UNKNOWN",
+        lambda c: (
+            c.order("partially_refunded", refund_amount=3000)
+            .payment("partially_refunded")
+            .entry()
+            .line()
+        ),
     ),
     (
         "not settled",
-        "SETTLEMENT_MISSING + MATCHED + MATCHED",
+        "SETTLEMENT_MISSING + MATCHED",
         lambda c: (
             _settled(c)
             .order(order_no="B")
@@ -605,7 +639,7 @@ CASES: list[tuple[str, str, Build]] = [
     ),
     (
         "not settled yet",
-        "PENDING + MATCHED + MATCHED",
+        "PENDING + MATCHED",
         lambda c: (
             _settled(c)
             .order(order_no="B")
@@ -615,7 +649,7 @@ CASES: list[tuple[str, str, Build]] = [
     ),
     (
         "of a day before the settlement file",
-        "MATCHED + MATCHED + MATCHED cut_off_difference",
+        "MATCHED + MATCHED cut_off_difference",
         lambda c: (
             _settled(c)
             .order(order_no="B")
@@ -660,12 +694,12 @@ CASES: list[tuple[str, str, Build]] = [
     (
         "fee differs",
         "FEE_VARIANCE",
-        lambda c: c.order().payment().entry().line(fee=166).ruled(fee={"EUR": AGREED}),
+        lambda c: c.order().payment().entry().line(fee=166).ruled(fees={"EUR": AGREED}),
     ),
     (
         "fee as agreed",
         "MATCHED",
-        lambda c: c.order().payment().entry().line(fee=165).ruled(fee={"EUR": AGREED}),
+        lambda c: c.order().payment().entry().line(fee=165).ruled(fees={"EUR": AGREED}),
     ),
     (
         "settled, cancelled",
@@ -704,8 +738,8 @@ def test_every_code_has_a_case() -> None:
     """A code without a case could vanish unseen."""
     shown = {word for _, text, _ in CASES for word in text.replace(";", " ").split()}
 
-    # What a bank says has cases of its own (tests of matching/bank).
-    assert {code for code in BreakCode if code not in shown} == BANK_CODES
+    # What a bank says and what the gateway keeps have cases of their own.
+    assert {code for code in BreakCode if code not in shown} == BANK_CODES | CASH_CODES
 
 
 def test_every_flag_has_a_case() -> None:
@@ -713,4 +747,4 @@ def test_every_flag_has_a_case() -> None:
     shown = {word for _, text, _ in CASES for word in text.replace(";", " ").split()}
     elsewhere = {Flag.NEVER_PAID, Flag.REFUNDED_BY_VOID, Flag.NOT_COMPARED}
 
-    assert {flag for flag in Flag if flag not in shown} == elsewhere | BANK_FLAGS
+    assert {flag for flag in Flag if flag not in shown} == elsewhere | BANK_FLAGS | CASH_FLAGS

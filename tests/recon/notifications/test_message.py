@@ -5,7 +5,7 @@ from pydantic import SecretStr
 
 from recon.config.settings import GATEWAY_FILES, load_tables
 from recon.gateway_client import Credentials, GatewayInterface
-from recon.notifications.message import Message, Refusal, kept_fields, read_message
+from recon.notifications.message import MessageRefusal, VerifiedMessage, kept_fields, read_message
 from tests.recon.notifications.told import ACCOUNT, MERCHANT, PAYMENT, PERSONAL, REFUND, signed
 
 INTERFACE = GatewayInterface.of(
@@ -14,7 +14,7 @@ INTERFACE = GatewayInterface.of(
 OURS = Credentials(MERCHANT, ACCOUNT, SecretStr("sandbox"))
 
 
-def read(pairs: dict[str, str]) -> Message | Refusal:
+def read(pairs: dict[str, str]) -> VerifiedMessage | MessageRefusal:
     """One message to our account."""
     return read_message(pairs, credentials=OURS, interface=INTERFACE)
 
@@ -23,8 +23,8 @@ def test_a_payment_and_a_refund_tell_their_own_amount() -> None:
     """A refund's amount is the refunded one, whatever the payment's was."""
     payment, refund = read(signed(PAYMENT)), read(signed(REFUND))
 
-    assert isinstance(payment, Message)
-    assert isinstance(refund, Message)
+    assert isinstance(payment, VerifiedMessage)
+    assert isinstance(refund, VerifiedMessage)
     assert (payment.kind, payment.amount, payment.status) == ("payment", 1000, "1")
     assert (refund.kind, refund.amount, refund.currency) == ("refund result", 250, "EUR")
 
@@ -33,7 +33,9 @@ def test_the_case_of_a_signature_does_not_matter() -> None:
     """Samples show both cases."""
     pairs = signed(PAYMENT)
 
-    assert isinstance(read(pairs | {"encryption_data": pairs["encryption_data"].upper()}), Message)
+    assert isinstance(
+        read(pairs | {"encryption_data": pairs["encryption_data"].upper()}), VerifiedMessage
+    )
 
 
 @pytest.mark.parametrize(
@@ -53,7 +55,7 @@ def test_what_is_not_from_the_gateway_or_not_for_us_is_refused(
     """A signature that covers something else, or another account, is not believed."""
     refused = read(signed(PAYMENT) | changed)
 
-    assert isinstance(refused, Refusal)
+    assert isinstance(refused, MessageRefusal)
     assert refused.problem == problem
 
 
@@ -61,7 +63,7 @@ def test_a_message_about_nothing_is_malformed() -> None:
     """Signed, but naming neither order, transaction, payout nor contract."""
     refused = read(signed({"merchant_id": MERCHANT, "account_id": ACCOUNT}))
 
-    assert isinstance(refused, Refusal)
+    assert isinstance(refused, MessageRefusal)
     assert refused.problem == "malformed"
 
 

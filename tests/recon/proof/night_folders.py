@@ -30,7 +30,7 @@ class Night:
 def night_of(proof: Proof, *, as_of: object, is_carried: bool = False) -> Night:
     """A night as it would be sealed."""
     result = concluded(proof, as_of=as_of)  # type: ignore[arg-type]  # the case's own instant
-    sources, books = proof.sources, books_of(proof.sources)
+    sources, books = proof.sources, books_of(proof.sources, rules=proof.rules)
     totals = (
         *result.control_totals,
         *books_totals(books, sides=result.sides, account=PLACE),

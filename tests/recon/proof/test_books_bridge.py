@@ -1,6 +1,15 @@
+from dataclasses import replace
 from typing import Any
 
-from recon.proof.books_bridge import FILE, IDENTICAL, PAID_OUT, SHARED_NUMBER, books_of
+from recon.model.words import Reject, SourceKind
+from recon.proof.books_bridge import (
+    FILE,
+    IDENTICAL,
+    PAID_OUT,
+    REJECTED,
+    SHARED_NUMBER,
+    books_of,
+)
 
 
 def test_what_the_comparison_leaves_out_of_the_books_is_told_in_money(case: Any) -> None:
@@ -8,7 +17,9 @@ def test_what_the_comparison_leaves_out_of_the_books_is_told_in_money(case: Any)
     case.entry(entry_id="E", amount=500).entry(entry_id="E", amount=500)
     case.entry(entry_id="F", amount=300).entry(entry_id="F", amount=40)
 
-    assert books_of(case.sources()) == {"EUR": {FILE: 1340, IDENTICAL: -500, SHARED_NUMBER: -340}}
+    assert books_of(case.sources(), rules=case.rules) == {
+        "EUR": {FILE: 1340, IDENTICAL: -500, SHARED_NUMBER: -340}
+    }
 
 
 def test_payouts_that_are_compared_are_told_in_money(case: Any) -> None:
@@ -17,4 +28,18 @@ def test_payouts_that_are_compared_are_told_in_money(case: Any) -> None:
     case.entry("payout", entry_id="E", order_no="", reference_no="P1", amount=700)
     case.entry("payout", entry_id="F", order_no="", reference_no="theirs", amount=40)
 
-    assert books_of(case.sources()) == {"EUR": {PAID_OUT: -700}}
+    assert books_of(case.sources(), rules=case.rules) == {"EUR": {PAID_OUT: -700}}
+
+
+def test_rejected_entries_are_told_in_money_as_far_as_they_can_be_read(case: Any) -> None:
+    """The file holds them, the comparison does not; one without an amount is in no sum."""
+    case.entry(entry_id="E", amount=500)
+    of_books = SourceKind.LEDGER, "ledger.csv", 3, "booked_at", "is no time", "soon"
+    rejects = (
+        Reject(*of_books, entry_type="refund", currency="EUR", amount=200),
+        Reject(*of_books, entry_type="fee", currency="EUR", amount=9),
+        Reject(*of_books),
+    )
+    sources = replace(case.sources(), rejects=rejects)
+
+    assert books_of(sources, rules=case.rules) == {"EUR": {FILE: 300, REJECTED: 200}}

@@ -44,8 +44,11 @@ def settled(case: Any) -> Any:
         row["transaction_date"] = EARLIER
     case.order(order_no="S").payment(order_no="S", transaction_id="TS").entry(order_no="S")
     case.line(order_no="S", transaction_id="TS", batch_id="B2")
-    case.order().payment().entry().line().line("payout", order_no="", transaction_id="")
-    case.entry("payout", order_no="", reference_no="B1")
+    case.order().payment().entry().line(fee=300)
+    keyless = {"order_no": "", "transaction_id": ""}
+    case.line("reserve", gross=-500, **keyless).line("payout", gross=9000, **keyless)
+    case.entry("payout", order_no="", reference_no="B1", amount=8900)
+    case.entry("fee", amount=250).entry("reserve", order_no="", amount=100)
     case.order(order_no="B").payment(order_no="B", transaction_id="TB", transaction_date=EARLIER)
     return case.ruled(journal={"accounts": ACCOUNTS})
 
@@ -57,6 +60,8 @@ ACCOUNTS = {
     "refunds": "8700",
     "chargebacks": "6930",
     "payouts": "1200",
+    "fees": "4970",
+    "reserves": "1361",
 }
 
 
@@ -286,11 +291,40 @@ def not_agreed(proof: Proof) -> Proof:
 
 
 def short_pay_out(proof: Proof) -> Proof:
-    """The pay-out of a batch is one cent short of its lines."""
+    """The pay-out of a batch is one cent short of what is listed beside it."""
+    return lines_with(proof, "net", of="payout")
+
+
+def other_fee(proof: Proof) -> Proof:
+    """The fee of a line is another one than its group has."""
+    return lines_with(proof, "fee", of="capture")
+
+
+def other_reserve(proof: Proof) -> Proof:
+    """More was released than is listed as kept."""
+    return lines_with(proof, "gross", of="reserve")
+
+
+def lines_with(proof: Proof, name: str, *, of: str) -> Proof:
+    """One cent less in a column of the lines of one type."""
     lines = proof.sources.settlement
     assert lines is not None
-    short = lines.assign(net=lines["net"] - lines["entry_type"].eq("payout").astype("int64"))
+    short = lines.assign(**{name: lines[name] - lines["entry_type"].eq(of).astype("int64")})
     return replace(proof, sources=replace(proof.sources, settlement=short))
+
+
+def unlisted(proof: Proof) -> Proof:
+    """Nothing of what the gateway holds is listed."""
+    assert proof.cash is not None
+    return replace(proof, cash=replace(proof.cash, listed=()))
+
+
+def entries_moved(proof: Proof) -> Proof:
+    """The books have a cent more of everything than was compared."""
+    ledger = proof.sources.ledger
+    assert ledger is not None
+    more = ledger.assign(amount=ledger["amount"] + 1)
+    return replace(proof, sources=replace(proof.sources, ledger=more))
 
 
 def other_debit(proof: Proof) -> Proof:
@@ -344,8 +378,17 @@ BROKEN: list[tuple[str, Break]] = [
     ("T10", spent),
     ("T10", not_agreed),
     ("T11", short_pay_out),
+    ("T11", unlisted),
     ("T12", other_debit),
     ("T12", other_journals),
+    ("T18", short_pay_out),
+    ("T18", other_reserve),
+    ("T18", unlisted),
+    ("T19", other_fee),
+    ("T19", other_reserve),
+    ("T19", short_pay_out),
+    ("T19", entries_moved),
+    ("T19", other_ledger_effect),
 ]
 """Number of a total, and what is done to the result of a night to see it fail."""
 

@@ -28,7 +28,7 @@ from recon.proof.night_tables import (
     totals_of,
     totals_table,
 )
-from recon.sandbox.planted.files import Planted, planted
+from recon.sandbox.planted.planted_files import Planted, planted
 
 REJECT = Reject(SourceKind.ORDERS, "orders.csv", 7, "amount", "not an amount", "x", "M1", "1", "A1")
 FILE_READ = SourceFile(SourceKind.ORDERS, "orders.csv", "00ff", 91, 3, 1, 1, 1)
@@ -48,7 +48,7 @@ def compared(night: Planted, sources: Sources, **terms: Any) -> Reconciliation:
 
 def tables_of(night: Planted, sources: Sources, *, previous: Any = None) -> Tables:
     """All tables of which a comparison can be made again."""
-    books = books_of(sources)
+    books = books_of(sources, rules=night.rules)
     small = compared_tables(sources, rules=night.rules, previous=previous, books=books)
     return {**input_tables(sources), **small}
 
@@ -93,7 +93,9 @@ def test_what_stands_beside_the_rows_comes_back(case: Any) -> None:
         settled=SettledDays("2026-10-01", "2026-10-02", frozenset({"B1"}), waits_for="03.csv"),
         quarantined=(QUARANTINED,),
     )
-    small = compared_tables(sources, rules=case.rules, previous=None, books=books_of(sources))
+    small = compared_tables(
+        sources, rules=case.rules, previous=None, books=books_of(sources, rules=case.rules)
+    )
     back = sources_of_tables({**input_tables(sources), **small})
     same = ("rejects", "files", "merged_rows", "arrived", "books", "exported", "quarantined")
     for name in (*same, "agreed_write_offs", "opening_balance", "settled"):

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import pandas as pd
 import pytest
@@ -11,27 +10,17 @@ from recon.config.rules import Rules
 from recon.matching.bank.result import BankResult, judge_bank
 from recon.matching.breaks.result_frames import Frames
 from recon.matching.frames.sources import Sources
-from recon.proof import engine
 from recon.proof.control_totals import Proof
 from recon.proof.totals_of_bank import bank_totals
 from tests.recon.matching.bank.cases import AS_OF, Case
 
 
 @pytest.fixture
-def proof(monkeypatch: pytest.MonkeyPatch) -> Proof:
+def proof() -> Proof:
     """A pay-out that came less 2.50, one in transit, one less charges, one from before."""
-    kept: list[Proof] = []
-    own = engine.concluded
-
-    def keep(proof: Proof, **how: Any) -> Any:
-        kept.append(proof)
-        return own(proof, **how)
-
-    monkeypatch.setattr(engine, "concluded", keep)
     case = Case().paid("BATCH-01", 10_000).came("BATCH-01", 9_750)
     case.paid("BATCH-02", 500, on="2026-11-30").paid("BATCH-03", 700, on="2026-10-01")
-    case.paid("BATCH-04", 800).came("BATCH-04", 780, charges=-20).come_to()
-    return kept[0]
+    return case.paid("BATCH-04", 800).came("BATCH-04", 780, charges=-20).proven()
 
 
 def failed(
@@ -116,12 +105,12 @@ def test_what_explains_a_difference_cannot_be_lost(proof: Proof, name: str) -> N
     if name == "opening":
         changed = replace(bank, paired=replace(bank.paired, opening=()))
     else:
-        kept = {
+        less = {
             own: found
             for own, found in bank.ids.items()
             if not (found.charges if name == "charges" else found.state.value == "PENDING")
         }
-        changed = replace(bank, ids=kept)
+        changed = replace(bank, ids=less)
     assert failed(proof, result=changed) == {"T17"}
 
 

@@ -9,15 +9,15 @@ from recon.sandbox.faults.fault_kinds import KINDS
 from recon.sandbox.faults.fault_plan import install, rules_in
 from recon.sandbox.ground.book import Book
 from recon.sandbox.ground.clock import VirtualClock
+from recon.sandbox.ground.operation_call import Sandbox
 from recon.sandbox.ground.options import SandboxOptions
-from recon.sandbox.ground.request import Sandbox
-from recon.sandbox.ground.terms import load_terms
+from recon.sandbox.ground.sandbox_terms import load_terms
 from recon.sandbox.ground.truth import invariants
 from recon.sandbox.operations.operations import OPERATIONS
 from recon.sandbox.pages.timeline import timeline
-from recon.sandbox.server.app import fill
 from recon.sandbox.server.delivery import delivered
-from recon.sandbox.server.exchange import exchange
+from recon.sandbox.server.http_exchange import exchange
+from recon.sandbox.server.sandbox_app import fill
 from tests.recon.sandbox.conftest import ACCOUNT, CARD_PAYMENT, CARD_SIGNED, MERCHANT, signature
 
 OPTIONS = SandboxOptions(orders=30)

@@ -16,16 +16,16 @@ from recon.sandbox.faults.fault_kinds import KINDS
 from recon.sandbox.faults.fault_plan import install, rules_in
 from recon.sandbox.ground.book import Book
 from recon.sandbox.ground.clock import VirtualClock
+from recon.sandbox.ground.operation_call import Sandbox
 from recon.sandbox.ground.options import SandboxOptions
-from recon.sandbox.ground.request import Sandbox
-from recon.sandbox.ground.signing import sign
-from recon.sandbox.ground.terms import load_terms
+from recon.sandbox.ground.sandbox_terms import load_terms
+from recon.sandbox.ground.signatures import sign
 from recon.sandbox.ground.truth import invariants
-from recon.sandbox.operations.by_hand import KINDS_BY_HAND, act_by_hand
-from recon.sandbox.server.app import fill
-from recon.sandbox.server.exchange import exchange
+from recon.sandbox.operations.portal_operations import KINDS_BY_HAND, act_by_hand
+from recon.sandbox.server.http_exchange import exchange
+from recon.sandbox.server.sandbox_app import fill
 from tests.recon.sandbox.conftest import CARD_PAYMENT
-from tests.recon.sandbox.operations.test_payout import PAYOUT
+from tests.recon.sandbox.operations.test_payout_operation import PAYOUT
 
 OPTIONS = SandboxOptions(orders=12)
 TERMS = load_terms()

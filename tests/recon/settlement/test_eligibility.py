@@ -3,15 +3,15 @@ from typing import Any
 
 import pytest
 
-from recon.model.words import Answer, GatewayState, InstructionKind, InstructionState
-from recon.settlement.eligibility import Baseline, Cleared, Payment, Refused, clear
+from recon.model.words import GatewayState, InstructionKind, InstructionState, KeyAnswer
+from recon.settlement.eligibility import Baseline, Cleared, Refused, ShownPayment, clear
 from recon.settlement.instruction import Instruction
 from tests.recon.settlement.instructions import INSTRUCTION
 
 CAPTURE = replace(INSTRUCTION, transaction_id="")
 REFUND = replace(CAPTURE, kind=InstructionKind.REFUND, amount=4_000)
 CANCEL = replace(CAPTURE, kind=InstructionKind.CANCEL)
-AUTHORISED = Payment("T1", GatewayState.AUTHORISED, "2000", "EUR", 10_000)
+AUTHORISED = ShownPayment("T1", GatewayState.AUTHORISED, "2000", "EUR", 10_000)
 PAID = replace(AUTHORISED, state=GatewayState.PAID, payment_status="3000")
 
 
@@ -22,24 +22,26 @@ def _other(kind: InstructionKind, state: InstructionState, *, amount: int = 10_0
 
 
 def _reason(
-    instruction: Instruction, *payments: Payment, others: tuple[Instruction, ...] = ()
+    instruction: Instruction, *payments: ShownPayment, others: tuple[Instruction, ...] = ()
 ) -> str:
-    judged = clear(instruction, baseline=Baseline(Answer.FOUND, payments), others=others)
+    judged = clear(instruction, baseline=Baseline(KeyAnswer.FOUND, payments), others=others)
     return judged.reason if isinstance(judged, Refused) else ""
 
 
 @pytest.mark.parametrize(
     ("instruction", "payment"), [(CAPTURE, AUTHORISED), (CANCEL, AUTHORISED), (REFUND, PAID)]
 )
-def test_what_fits_is_cleared_with_its_payment(instruction: Instruction, payment: Payment) -> None:
+def test_what_fits_is_cleared_with_its_payment(
+    instruction: Instruction, payment: ShownPayment
+) -> None:
     """An instruction that fits the one payment of its order may be sent for it."""
-    judged = clear(instruction, baseline=Baseline(Answer.FOUND, (payment,)), others=())
+    judged = clear(instruction, baseline=Baseline(KeyAnswer.FOUND, (payment,)), others=())
 
     assert judged == Cleared(instruction, payment)
 
 
-@pytest.mark.parametrize("answer", [Answer.FAILED, Answer.NOT_FOUND, Answer.UNMAPPED])
-def test_nothing_is_sent_without_an_answer(answer: Answer) -> None:
+@pytest.mark.parametrize("answer", [KeyAnswer.FAILED, KeyAnswer.NOT_FOUND, KeyAnswer.UNMAPPED])
+def test_nothing_is_sent_without_an_answer(answer: KeyAnswer) -> None:
     """Without a usable answer of tonight the instruction waits."""
     judged = clear(CAPTURE, baseline=Baseline(answer), others=())
 
@@ -63,7 +65,7 @@ def test_nothing_is_sent_without_an_answer(answer: Answer) -> None:
     ],
 )
 def test_what_does_not_fit_waits_with_a_reason(
-    instruction: Instruction, payment: Payment, words: str
+    instruction: Instruction, payment: ShownPayment, words: str
 ) -> None:
     """Each misfit between instruction and payment is refused in its own words."""
     assert words in _reason(instruction, payment)
@@ -114,7 +116,7 @@ def test_a_stale_answer_sends_nothing() -> None:
 def test_a_second_one_of_an_intention_is_for_people(state: InstructionState) -> None:
     """What took effect for this payment and amount is not done again on the word of a rule."""
     done = _other(InstructionKind.REFUND, state, amount=4_000)
-    judged = clear(REFUND, baseline=Baseline(Answer.FOUND, (PAID,)), others=(done,))
+    judged = clear(REFUND, baseline=Baseline(KeyAnswer.FOUND, (PAID,)), others=(done,))
 
     assert isinstance(judged, Refused)
     assert (judged.is_for_people, judged.repeats) == (True, ("i0",))
@@ -153,7 +155,7 @@ def test_unique_ids_make_two_refunds() -> None:
     done = replace(
         _other(InstructionKind.REFUND, InstructionState.CONFIRMED, amount=4_000), request_id="R-1"
     )
-    baseline = Baseline(Answer.FOUND, (PAID,))
+    baseline = Baseline(KeyAnswer.FOUND, (PAID,))
     told = {
         name: isinstance(
             clear(
@@ -174,7 +176,7 @@ def test_a_review_that_released_the_payment_moved_nothing(
 ) -> None:
     """A confirmed review neither makes the answer stale nor counts as money that moved."""
     reviewed = _other(InstructionKind.REVIEW, InstructionState.CONFIRMED)
-    baseline = Baseline(Answer.FOUND, (AUTHORISED,))
+    baseline = Baseline(KeyAnswer.FOUND, (AUTHORISED,))
     judged = clear(instruction, baseline=baseline, others=(reviewed,), multiple_captures=parts)
 
     assert judged == Cleared(instruction, AUTHORISED)
@@ -220,7 +222,7 @@ def test_a_second_capture_needs_a_gateway_that_takes_parts() -> None:
     """Parts of one authorisation are captured only where that is configured, up to its amount."""
     part = replace(CAPTURE, amount=4_000)
     done = (_other(InstructionKind.CAPTURE, InstructionState.CONFIRMED, amount=6_000),)
-    baseline = Baseline(Answer.FOUND, (AUTHORISED,))
+    baseline = Baseline(KeyAnswer.FOUND, (AUTHORISED,))
 
     def judged(amount: int, *, parts: bool) -> Cleared | Refused:
         return clear(

@@ -6,7 +6,7 @@ import pytest
 
 from recon.model.words import GatewayState, InstructionKind, InstructionState
 from recon.settlement.instruction import Instruction
-from recon.settlement.resolution import Evidence, SearchedRefund, Seen, quarantine, resolve
+from recon.settlement.resolution import DoubtEvidence, SearchedRefund, Seen, quarantine, resolve
 from tests.recon.settlement.instructions import INSTRUCTION
 
 DOUBT = datetime(2026, 11, 21, 2, 0, tzinfo=UTC)
@@ -34,7 +34,7 @@ def _last(answers: Sequence[tuple[float, object]]) -> datetime:
 def _state(instruction: Instruction, *answers: tuple[float, GatewayState]) -> str:
     ended = resolve(
         instruction,
-        evidence=Evidence(seen=_seen(*answers)),
+        evidence=DoubtEvidence(seen=_seen(*answers)),
         now=_last(answers),
         quarantined_for=QUARANTINE,
         refund_visible_until=VISIBLE,
@@ -129,7 +129,7 @@ def test_what_no_query_shows_goes_to_people_at_once(kind: InstructionKind) -> No
 
 
 def _with(
-    evidence: Evidence, *, kind: InstructionKind = InstructionKind.REFUND, minutes: float = 90
+    evidence: DoubtEvidence, *, kind: InstructionKind = InstructionKind.REFUND, minutes: float = 90
 ) -> str:
     ended = resolve(
         replace(CAPTURE, kind=kind),
@@ -147,7 +147,7 @@ def _searches(*found: tuple[float, str], beside: str = "") -> list[SearchedRefun
 
 def test_a_refund_with_our_reference_happened() -> None:
     """Our own reference is proof at once, whatever the state still shows."""
-    assert _with(Evidence(refunds=_searches((1, "T1-01")))) == "resolved_applied"
+    assert _with(DoubtEvidence(refunds=_searches((1, "T1-01")))) == "resolved_applied"
 
 
 def test_a_reference_that_two_working_searches_do_not_know_did_not_happen() -> None:
@@ -168,17 +168,18 @@ def test_a_search_that_never_showed_a_refund_of_ours_proves_nothing() -> None:
 
 
 def _searched(*found: SearchedRefund) -> str:
-    return _with(Evidence(refunds=found), minutes=26 * 60)
+    return _with(DoubtEvidence(refunds=found), minutes=26 * 60)
 
 
 def test_a_message_with_our_reference_brings_a_person() -> None:
     """The signature of a message does not cover its refund: it never ends a doubt by itself."""
     searched = _searches((24, ""), (25, ""), beside="T9-01")
 
-    assert _with(Evidence(messages=("message abc",))) == "needs_human"
-    assert _with(Evidence(messages=("message abc",)), minutes=14) == ""
+    assert _with(DoubtEvidence(messages=("message abc",))) == "needs_human"
+    assert _with(DoubtEvidence(messages=("message abc",)), minutes=14) == ""
     assert (
-        _with(Evidence(refunds=searched, messages=("message abc",)), minutes=1560) == "needs_human"
+        _with(DoubtEvidence(refunds=searched, messages=("message abc",)), minutes=1560)
+        == "needs_human"
     )
 
 
@@ -187,7 +188,7 @@ def test_a_clock_put_forward_does_not_shorten_the_wait() -> None:
     seen = _seen((60, S.PAID), (90, S.PAID))
     capture = InstructionKind.CAPTURE
     ended = {
-        minutes: _with(Evidence(seen=seen, waited=timedelta(minutes=minutes)), kind=capture)
+        minutes: _with(DoubtEvidence(seen=seen, waited=timedelta(minutes=minutes)), kind=capture)
         for minutes in (2, 44, 45, 90)
     }
 
@@ -198,7 +199,7 @@ def test_a_payment_that_is_no_longer_shown_goes_to_a_person() -> None:
     """A doubt never waits for ever because the gateway forgot the payment."""
     gone = _seen((16, S.NONE), (30, S.NONE))
 
-    assert _with(Evidence(seen=gone), kind=InstructionKind.CAPTURE) == "needs_human"
+    assert _with(DoubtEvidence(seen=gone), kind=InstructionKind.CAPTURE) == "needs_human"
 
 
 @pytest.mark.parametrize("kind", [InstructionKind.CAPTURE, InstructionKind.REFUND])
@@ -208,7 +209,7 @@ def test_a_payment_that_no_answer_shows_goes_to_people_after_a_bound(kind: Instr
     def after(days: float, *answers: tuple[float, GatewayState]) -> str:
         ended = resolve(
             replace(CAPTURE, kind=kind),
-            evidence=Evidence(seen=_seen(*answers)),
+            evidence=DoubtEvidence(seen=_seen(*answers)),
             now=DOUBT + QUARANTINE + timedelta(days=days),
             quarantined_for=QUARANTINE,
             refund_visible_until=VISIBLE,
@@ -224,13 +225,13 @@ def test_a_payment_that_no_answer_shows_goes_to_people_after_a_bound(kind: Instr
 def test_a_signed_state_and_one_answer_end_a_doubt_at_once() -> None:
     """Both show the effect: no second answer and no quarantine is needed."""
     signed, capture = _seen((1, S.PAID)), InstructionKind.CAPTURE
-    paid = Evidence(signed=signed, seen=_seen((2, S.PAID)))
-    cancelled = Evidence(signed=_seen((1, S.CANCELLED)), seen=_seen((2, S.CANCELLED)))
+    paid = DoubtEvidence(signed=signed, seen=_seen((2, S.PAID)))
+    cancelled = DoubtEvidence(signed=_seen((1, S.CANCELLED)), seen=_seen((2, S.CANCELLED)))
 
     assert _with(paid, kind=capture, minutes=3) == "resolved_applied"
     assert _with(cancelled, kind=InstructionKind.CANCEL, minutes=3) == "resolved_applied"
-    assert _with(Evidence(signed=signed), kind=capture) == ""
-    assert _with(Evidence(seen=_seen((2, S.PAID))), kind=capture) == ""
+    assert _with(DoubtEvidence(signed=signed), kind=capture) == ""
+    assert _with(DoubtEvidence(seen=_seen((2, S.PAID))), kind=capture) == ""
 
 
 def test_a_signed_state_never_proves_that_nothing_happened() -> None:
@@ -238,13 +239,15 @@ def test_a_signed_state_never_proves_that_nothing_happened() -> None:
     signed, capture = _seen((1, S.AUTHORISED)), InstructionKind.CAPTURE
     answers = _seen((20, S.AUTHORISED))
 
-    assert _with(Evidence(signed=signed, seen=answers), kind=capture) == ""
+    assert _with(DoubtEvidence(signed=signed, seen=answers), kind=capture) == ""
 
 
 def test_a_signed_state_that_two_answers_deny_is_for_people() -> None:
     """Neither the message nor the answers are believed alone."""
-    denied = Evidence(signed=_seen((1, S.PAID)), seen=_seen((20, S.AUTHORISED), (30, S.AUTHORISED)))
-    later = Evidence(signed=_seen((1, S.PAID)), seen=_seen((2, S.PAID), (20, S.AUTHORISED)))
+    denied = DoubtEvidence(
+        signed=_seen((1, S.PAID)), seen=_seen((20, S.AUTHORISED), (30, S.AUTHORISED))
+    )
+    later = DoubtEvidence(signed=_seen((1, S.PAID)), seen=_seen((2, S.PAID), (20, S.AUTHORISED)))
 
     assert _with(denied, kind=InstructionKind.CAPTURE) == "needs_human"
     assert _with(later, kind=InstructionKind.CAPTURE) == ""
@@ -252,8 +255,8 @@ def test_a_signed_state_that_two_answers_deny_is_for_people() -> None:
 
 def test_a_signed_state_decides_no_part_and_no_refund() -> None:
     """A state does not say how much moved, nor whose refund it was."""
-    paid = Evidence(signed=_seen((1, S.PAID)), seen=_seen((2, S.PAID)))
-    refunded = Evidence(signed=_seen((1, S.REFUNDED)), seen=_seen((2, S.REFUNDED)))
+    paid = DoubtEvidence(signed=_seen((1, S.PAID)), seen=_seen((2, S.PAID)))
+    refunded = DoubtEvidence(signed=_seen((1, S.REFUNDED)), seen=_seen((2, S.REFUNDED)))
     part = resolve(
         replace(CAPTURE, amount=1),
         evidence=paid,

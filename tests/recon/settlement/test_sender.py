@@ -8,7 +8,7 @@ import pytest
 
 from recon.model.errors import Defect, OutputError
 from recon.model.words import GatewayState, InstructionKind, Outcome
-from recon.settlement.eligibility import Cleared, Payment
+from recon.settlement.eligibility import Cleared, ShownPayment
 from recon.settlement.sender import (
     BatchResult,
     NoReply,
@@ -104,7 +104,7 @@ def _cleared(number: int, *, kind: InstructionKind, transaction: str = "") -> Cl
         payment_amount=100,
         line=number,
     )
-    payment = Payment(transaction or f"T{number}", GatewayState.PAID, "3000", "EUR", 100)
+    payment = ShownPayment(transaction or f"T{number}", GatewayState.PAID, "3000", "EUR", 100)
     return Cleared(instruction, payment)
 
 

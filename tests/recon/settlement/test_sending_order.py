@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recon.model.words import Answer, GatewayState, InstructionKind, InstructionState
-from recon.settlement.eligibility import Baseline, Cleared, Payment, Refused, clear
+from recon.model.words import GatewayState, InstructionKind, InstructionState, KeyAnswer
+from recon.settlement.eligibility import Baseline, Cleared, Refused, ShownPayment, clear
 from recon.settlement.instruction import ROWS_PER_BATCH_MAX, Instruction
 from recon.settlement.sending_order import batches, planned_batches, queue
 from tests.recon.settlement.instructions import INSTRUCTION
@@ -26,7 +26,7 @@ AUTHORISED = 1_000
 
 def _cleared(number: int, kind: InstructionKind, *, payment: str = "", days: int = 0) -> Cleared:
     instruction = replace(BASE, instruction_id=f"i{number}", kind=kind)
-    shown = Payment(payment or f"T{number}", GatewayState.PAID, "3000", "EUR", 100)
+    shown = ShownPayment(payment or f"T{number}", GatewayState.PAID, "3000", "EUR", 100)
     return Cleared(instruction, replace(shown, dated=AT - timedelta(days=days)))
 
 
@@ -140,7 +140,9 @@ def test_no_night_ever_lets_a_payment_move_more_than_it_holds(
     journal: list[Instruction] = []
     for number, (wanted, shown) in enumerate(nights):
         baselines = {
-            order: Baseline(Answer.FOUND, (Payment(f"T-{order}", state, "x", "EUR", AUTHORISED),))
+            order: Baseline(
+                KeyAnswer.FOUND, (ShownPayment(f"T-{order}", state, "x", "EUR", AUTHORISED),)
+            )
             for order, state in zip(("A-1", "A-2"), shown, strict=True)
         }
         judged = [

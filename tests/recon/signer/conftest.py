@@ -63,6 +63,11 @@ def capture_terms(number: int = 1, **changed: str | int) -> Terms:
     return refund_terms(number) | {"kind": "capture", "amount": 2500} | changed
 
 
+def review_terms(number: int = 1, **changed: str | int) -> Terms:
+    """What an instruction to review a payment of 25.00 EUR would send."""
+    return refund_terms(number) | {"kind": "review", "review_flag": "1"} | changed
+
+
 def wire(terms: Mapping[str, str | int], **changed: str) -> dict[str, str]:
     """The row that goes on the wire for such an instruction."""
     row = {
@@ -75,6 +80,8 @@ def wire(terms: Mapping[str, str | int], **changed: str) -> dict[str, str]:
         row |= {"refund_amount": _major(terms["amount"]), "refund_reason": "returned"}
     if terms["kind"] == "capture":
         row["amount"] = _major(terms["amount"])
+    if terms["kind"] == "review":
+        row["review_flag"] = str(terms["review_flag"])
     return row | changed
 
 

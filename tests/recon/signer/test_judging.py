@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from recon.signer.configured import signer_settings
+from recon.model.words import InstructionKind
+from recon.signer.configured import COUNTS_AS, signer_settings
 from recon.signer.judging import Answer, Judge
 from recon.signer.request import asked_of
 from recon.signer.signed_book import SignedBook
@@ -25,9 +26,7 @@ from tests.recon.signer.conftest import (
 )
 
 ANY = """
-[accounts."100042/100042001".by_rule.cancel_subscription.any]
-count = 1
-[accounts."100042/100042001".by_rule.review.any]
+[accounts."100042/100042001".by_rule.refund.any]
 count = 2
 """
 
@@ -35,9 +34,9 @@ count = 2
 class Bench:
     """A judge, and the time as it says."""
 
-    def __init__(self, folder: Path, *, desk: Desk) -> None:
+    def __init__(self, folder: Path, *, desk: Desk, more: str = BY_RULE) -> None:
         self.now = datetime.now(UTC)
-        rules = write_rules(folder, desk=desk, more=BY_RULE + ANY)
+        rules = write_rules(folder, desk=desk, more=more)
         self.book = SignedBook(folder / "book.sqlite")
         self.judge = Judge(signer_settings(rules), book=self.book, clock=lambda: self.now)
 
@@ -113,28 +112,28 @@ def test_another_currency_has_no_limit_and_so_needs_people(bench: Bench) -> None
     assert "no capture USD is signed without people" in bench.asked({"c-1": dollars}).why_not
 
 
-def test_what_moves_nothing_is_counted_under_any(bench: Bench) -> None:
-    """Ends of subscriptions have no currency; a review's is not added up."""
-    terms: Terms = {
-        "merchant_id": MERCHANT,
-        "account_id": ACCOUNT,
-        "kind": "cancel_subscription",
-        "recurring_id": "R1",
-        "contract_name": "Gold plan",
+def test_each_kind_has_its_place_among_the_limits() -> None:
+    """A kind that is new is decided on here: whose limit it uses up, or that people decide."""
+    assert {kind: COUNTS_AS[kind] for kind in InstructionKind} == {
+        InstructionKind.CAPTURE: InstructionKind.CAPTURE,
+        InstructionKind.REFUND: InstructionKind.REFUND,
+        InstructionKind.CANCEL: InstructionKind.CANCEL,
+        InstructionKind.PAYOUT: InstructionKind.PAYOUT,
+        InstructionKind.REVIEW: InstructionKind.REFUND,
+        InstructionKind.CANCEL_SUBSCRIPTION: None,
     }
-    fields = {"recurring_id": "R1", "contract_name": "Gold plan"}
-    for wanted, signed in (("s-1", True), ("s-1", True), ("s-2", False)):
-        said = grounds({wanted: terms})
-        asked = asked_of(document("cancelsubscription", fields=fields, said=said))
-        assert bool(bench.judge.sign(asked).signature) is signed
-    other = asked_of(
-        document("cancelsubscription", fields=fields | {"recurring_id": "R2"}, said=said)
-    )
-    assert "its recurring_id is not the instruction's" in bench.judge.sign(other).why_not
-    for number in (1, 2, 3):
-        review = refund_terms(number, kind="review", review_flag="1")
-        answer = bench.asked({f"v-{number}": review}, kind="review")
-        assert bool(answer.signature) is (number < 3)
+
+
+def test_other_currencies_are_counted_together(tmp_path: Path, desk: Desk) -> None:
+    """Under "any", refunds and reviews alike: two in 24 hours, whatever they come to."""
+    bench = Bench(tmp_path, desk=desk, more=ANY)
+    for number, (kind, signed) in enumerate(
+        (("refund", True), ("review", True), ("refund", False))
+    ):
+        terms = refund_terms(
+            number, kind=kind, review_flag="1", currency=("USD", "CHF", "SEK")[number]
+        )
+        assert bool(bench.asked({f"i-{number}": terms}, kind=kind).signature) is signed
 
 
 def test_an_altered_row_is_another_row(bench: Bench, desk: Desk) -> None:

@@ -22,10 +22,18 @@ from tests.recon.signer.conftest import (
     grounds,
     message,
     refund_terms,
+    review_terms,
     signing,
     wire,
     write_rules,
 )
+
+REFUNDS_BY_RULE = """
+[accounts."100042/100042001".by_rule.refund.EUR]
+item = 30
+day = 35
+count = 9
+"""
 
 
 def by_hand(*texts: str) -> str:
@@ -210,6 +218,54 @@ def test_the_payment_may_be_found_out_after_people_agreed(signer: RunningSigner)
         signer.socket.on(said).sign(message("refund", other))
 
 
+def test_a_review_uses_up_what_a_rule_lets_refund(short_folder: Path) -> None:
+    """A review can make money of a hold: its whole payment counts beside the refunds."""
+    desk, rules, later = Desk(), {"more": REFUNDS_BY_RULE}, review_terms(5)
+    refund, review, cent = refund_terms(1), review_terms(2), refund_terms(3, amount=1)
+    with signing(short_folder, desk=desk, **rules) as running:
+        socket = running.socket
+        assert socket.on(grounds({"i-1": refund})).sign(message("refund", wire(refund)))
+        assert socket.on(grounds({"v-2": review})).sign(message("review", wire(review)))
+        unsaid = wire(review, transaction_id="T4") | {"amount": ""}
+        said = grounds({"v-4": review_terms(2, transaction_id="T4", payment_amount=0)})
+        with pytest.raises(UnsignedError, match="its amount is none"):
+            socket.on(said).sign(message("review", unsaid))
+    with signing(short_folder, desk=desk, **rules) as running:
+        socket = running.socket
+        with pytest.raises(UnsignedError, match=r"24 hours is 35 EUR, not 35\.01 EUR"):
+            socket.on(grounds({"i-3": cent})).sign(message("refund", wire(cent)))
+        with pytest.raises(UnsignedError, match=r"24 hours is 35 EUR, not 60\.00 EUR"):
+            socket.on(grounds({"v-5": later})).sign(message("review", wire(later)))
+        assert socket.on(grounds({"v-2": review})).sign(message("review", wire(review)))
+
+
+def test_without_a_limit_of_refunds_a_review_needs_people(signer: RunningSigner) -> None:
+    """Captures by rule let no review pass; two people do."""
+    review = review_terms(50)
+    asked = message("review", wire(review))
+    with pytest.raises(UnsignedError, match="no review EUR is signed without people"):
+        signer.socket.on(grounds({"v-50": review})).sign(asked)
+    words = signer.desk.agreed({"v-50": review})
+    assert signer.socket.on(grounds({"v-50": review}, words)).sign(asked) == by_hand("T50")
+
+
+def test_the_end_of_a_subscription_needs_people(signer: RunningSigner) -> None:
+    """No rule lets it pass: its texts read like a payment's id."""
+    terms: dict[str, str | int] = {
+        "merchant_id": MERCHANT,
+        "account_id": ACCOUNT,
+        "kind": "cancel_subscription",
+        "recurring_id": "R1",
+        "contract_name": "Gold plan",
+    }
+    fields = {"recurring_id": "R1", "contract_name": "Gold plan"}
+    asked = replace(message("cancelsubscription"), fields=fields)
+    with pytest.raises(UnsignedError, match="no cancel_subscription is signed without people"):
+        signer.socket.on(grounds({"s-1": terms})).sign(asked)
+    words = signer.desk.agreed({"s-1": terms})
+    assert signer.socket.on(grounds({"s-1": terms}, words)).sign(asked) == by_hand("R1", "Goldplan")
+
+
 def answer_of(socket: SignerSocket) -> str:
     """The signature of a query, or why there is none."""
     try:
@@ -274,6 +330,14 @@ def test_rules_that_could_not_hold_are_named(short_folder: Path) -> None:
     for more, told in (
         ('[accounts."100042/100042001".by_rule.capture.any]\ncount = 1\nday = 5\n', "any has no"),
         ('[accounts."100042/100042001".by_rule.gift.EUR]\ncount = 1\n', "by_rule"),
+        (
+            '[accounts."100042/100042001".by_rule.review.any]\ncount = 1\n',
+            "a review counts against by_rule.refund",
+        ),
+        (
+            '[accounts."100042/100042001".by_rule.cancel_subscription.any]\ncount = 1\n',
+            "a cancel_subscription always needs two people",
+        ),
         (BY_RULE + '[accounts."100042/1000420011"]\n', "could be taken for one of"),
     ):
         write_rules(short_folder, desk=Desk(), more=more)

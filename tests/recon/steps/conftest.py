@@ -22,16 +22,18 @@ from cryptography.fernet import Fernet
 from sqlalchemy import Executable, create_engine, make_url, text
 
 from recon.config.settings import load_tables
-from recon.matching.breaks.result import MATCH_COLUMNS
+from recon.matching.breaks.result import MATCH_COLUMNS, Reconciliation
 from recon.model.figures import NightFigures
 from recon.model.nights import Mode, NightRequest, StepSummary
 from recon.model.words import Verdict
 from recon.sandbox import RunningSandbox, SandboxOptions, serving
 from recon.sandbox.ground.options import Profile
+from recon.steps.ground import kept_results
 from recon.steps.ground.environment import Environment, environment_of
 from recon.steps.night import whole_night as night
 from recon.steps.night.report import SheetTotals, Workbooks
 from recon.store.database.roles import Roles, statements
+from recon.store.nights import runs
 
 ON_POSTGRESQL = bool(os.environ.get("STEPS_ON_POSTGRESQL"))
 """Set: the same tests run on a PostgreSQL server, as a login that may only what a night needs."""
@@ -117,6 +119,14 @@ class Merchant:
             randomness=random.Random(f"{seed}{self.now}"),
         ) as opened:
             yield opened
+
+    def result(self, run_id: str = "") -> Reconciliation:
+        """The result of a run; without its name of the one that finished last."""
+        with self.environment() as environment, environment.store.reading() as connection:
+            name = run_id or runs.finished(connection)[-1].run_id
+            kept = kept_results.load(connection, name, environment=environment)
+        assert kept is not None
+        return kept
 
     def as_owner(self, *statements: str | Executable) -> None:
         """Change the database as whoever owns it could: a night's own login may not."""

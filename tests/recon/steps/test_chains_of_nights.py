@@ -9,9 +9,10 @@ import pytest
 from python_calamine import CalamineWorkbook
 
 from recon.cli.workbooks import workbooks
+from recon.steps.ground import kept_results
 from recon.steps.ground.identity import identify
 from recon.steps.people.sign_off import sign
-from recon.store.nights import results, runs
+from recon.store.nights import runs
 
 pytestmark = pytest.mark.xdist_group("chains")
 """They share what takes longer to make than to look at."""
@@ -100,7 +101,7 @@ def _agreed(merchant: Any, *, verdict: str) -> tuple[str, Path]:
     with merchant.environment() as environment, environment.store.reading() as connection:
         done = runs.finished(connection)[-1]
         run = runs.get(connection, done.run_id)
-        kept = results.load(connection, done.run_id)
+        kept = kept_results.load(connection, done.run_id, environment=environment)
     assert kept is not None
     path = Path(done.workbook)
     said = {one.step: one.figures.get("verdict") for one in merchant.told}

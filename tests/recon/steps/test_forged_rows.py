@@ -20,7 +20,7 @@ from recon.store.money.instruction_reading import instructions_where
 from recon.store.nights import runs
 from recon.store.nights.runs import Run
 from recon.store.people import agreement_rows, approval_rows
-from recon.store.people.approval_rows import Word
+from recon.store.people.approval_rows import PersonsWord
 
 from .test_bound import UNREAD, approve_it
 
@@ -82,7 +82,8 @@ NOT_BOUND = {
     "attempt": "what left and came back, kept for people; states come from events",
     "notification": "signed by the gateway, the signature is not checked again when it is read",
 }
-"""Tables that a night reads and that the history does not bind row by row."""
+"""Tables that a night reads and that the history does not bind row by row; that their rows move no
+money, whatever is written there, is played by `tests/model/test_unbound_rows.py`."""
 
 
 KEYS = frozenset({"sequence", "turn"})
@@ -94,8 +95,8 @@ def said(merchant: Any) -> None:
     ask_for_more(merchant)
     now = merchant.clock()
 
-    def word(by: str, seconds: int) -> Word:
-        return Word(by, authenticated=by == "Jo Ahn", at=now + timedelta(seconds=seconds))
+    def word(by: str, seconds: int) -> PersonsWord:
+        return PersonsWord(by, authenticated=by == "Jo Ahn", at=now + timedelta(seconds=seconds))
 
     with merchant.environment() as environment, environment.store.writing() as connection:
         run = runs.newest_live(connection, merchant_id="100042", account_id="100042001")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from recon.sandbox.pages.settlement_file import FEE_BASIS_POINTS, FEE_FIXED_MINOR_UNITS
+from recon.sandbox.pages.planted_settlement import FEE_BASIS_POINTS, FEE_FIXED_MINOR_UNITS
 from tests.recon.steps.files.test_settlement_files import broken, declare, passed, place, stored
 
 FIRST, SECOND = "2026-11-20", "2026-11-23"
@@ -35,7 +35,7 @@ def sampled(merchant: Any) -> Any:
     (merchant.folder / "ledger.csv").write_text(ledger)
     rules = merchant.folder / "config" / "rules.toml"
     fee = f"basis_points = {FEE_BASIS_POINTS}\nfixed_minor_units = {FEE_FIXED_MINOR_UNITS}\n"
-    fees = "".join(f"\n[fee.{currency}]\n{fee}" for currency in CURRENCIES)
+    fees = "".join(f"\n[fees.{currency}]\n{fee}" for currency in CURRENCIES)
     rules.write_text(rules.read_text() + fees)
     return merchant
 

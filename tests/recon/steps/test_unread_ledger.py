@@ -7,7 +7,7 @@ import pytest
 from recon.model.nights import Mode, NightRequest
 from recon.model.words import End, Verdict
 from recon.steps.ground.night_end import NightEnd, end_of
-from recon.store.nights import results, runs
+from recon.store.nights import runs
 
 UNREACHABLE = '{ url = "postgresql+psycopg://books@127.0.0.1:9/books", query = "select 1" }'
 
@@ -47,8 +47,8 @@ def _breaks(merchant: Any, day: str) -> list[str]:
     request = NightRequest("100042", "100042001", day, Mode.LIVE)
     with merchant.environment() as environment, environment.store.reading() as connection:
         night = runs.of_night(connection, request)
-        stored = results.load(connection, night.run_id) if night else None
-    assert stored is not None
+    assert night is not None
+    stored = merchant.result(night.run_id)
     return sorted(stored.breaks["break_id"] + " " + stored.breaks["first_seen"])
 
 

@@ -8,7 +8,7 @@ from itertools import count
 from sqlalchemy import select
 
 from recon.model.words import GatewayState, InstructionKind, Outcome
-from recon.settlement.eligibility import Cleared, Payment
+from recon.settlement.eligibility import Cleared, ShownPayment
 from recon.settlement.planning import Action, Known, plan
 from recon.settlement.sender import BatchResult, NoReply, Prepared, Reply, RowResult, SurelyNotSent
 from recon.store.database.engine import Store
@@ -78,7 +78,9 @@ def cleared_captures(store: Store, run: Run, *, orders: int) -> list[Cleared]:
     with store.writing() as connection:
         instruction_rows.save_plan(connection, run, plan=replace(made, links=()), at=AT)
     return [
-        Cleared(item, Payment(f"T-{item.order_no}", GatewayState.AUTHORISED, "2000", "EUR", 9_999))
+        Cleared(
+            item, ShownPayment(f"T-{item.order_no}", GatewayState.AUTHORISED, "2000", "EUR", 9_999)
+        )
         for item in made.new
     ]
 

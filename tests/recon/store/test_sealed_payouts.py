@@ -5,7 +5,7 @@ import pytest
 from sqlalchemy import select
 
 from recon.model.words import GatewayState, InstructionKind, InstructionState, Outcome
-from recon.settlement.eligibility import Cleared, Payment
+from recon.settlement.eligibility import Cleared, ShownPayment
 from recon.settlement.planning import Action, Known, plan
 from recon.settlement.sender import BatchResult, Prepared, Reply, RowResult
 from recon.store.database.engine import Store
@@ -43,7 +43,7 @@ def _planned(store: Store, run: Run) -> Cleared:
     made = plan([PAYOUT], known=Known(), new_id=lambda: "i1", auto_approve=True)
     with store.writing() as connection:
         instruction_rows.save_plan(connection, run, plan=replace(made, links=()), at=AT)
-    return Cleared(made.new[0], Payment("", GatewayState.NONE, "", "EUR", 25_000))
+    return Cleared(made.new[0], ShownPayment("", GatewayState.NONE, "", "EUR", 25_000))
 
 
 def _sealed(store: Store) -> tuple[str, str]:

@@ -194,12 +194,21 @@ def test_a_key_that_others_can_read_is_refused(
 
 def test_workers_of_this_machine_get_what_a_night_has_and_lay_nothing_aside() -> None:
     """TLS under certificates of their own, only our variables, no rows on the disk."""
-    variables = {"RECON_SIGN_KEY_FILE": "/run/key", "HOME": "/root"}
+    variables = {
+        "RECON_SIGN_KEY_FILE": "/run/key",
+        "RECON_DATABASE_URL": "postgresql://night:secret@db/recon",
+        "RECON_SEAL_KEY": "secret",
+        "HOME": "/root",
+    }
 
     options = local_options(ClusterSettings(address="local", local_workers=3), variables=variables)
 
     assert options["n_workers"] == 3
-    assert options["env"] == {"RECON_SIGN_KEY_FILE": "/run/key"}
+    assert options["env"] == {
+        "RECON_SIGN_KEY_FILE": "/run/key",
+        "RECON_DATABASE_URL": "",
+        "RECON_SEAL_KEY": "",
+    }
     assert (options["protocol"], options["host"]) == ("tls://", "127.0.0.1")
     assert options["memory_limit"] == 0
 
@@ -221,3 +230,24 @@ def test_without_an_address_dask_is_never_imported() -> None:
     )
 
     assert told.stdout.strip() == "[]"
+
+
+def secrets_here(_: int) -> list[str]:
+    """What a worker's environment has of the night's secrets."""
+    return [name for name, value in os.environ.items() if "secret-canary" in value]
+
+
+def test_a_worker_of_this_machine_gets_no_secret_of_the_database(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A real process: it takes over the night's environment, and reads foreign files."""
+    variables = {
+        "RECON_DATABASE_URL": "postgresql://night:secret-canary@db/recon",
+        "RECON_SEAL_KEY": "secret-canary",
+        "RECON_DESK_KEY_FILE": "/run/secret-canary",
+    }
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    settings = ClusterSettings(address="local", local_workers=1, connect_seconds=120)
+    with workers_of(settings, variables=variables) as workers:
+        assert list(workers.each(secrets_here, [1])) == [[]]

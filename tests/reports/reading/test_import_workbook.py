@@ -3,7 +3,7 @@ from pathlib import Path
 
 from python_calamine import CalamineWorkbook
 
-from recon.model.resolutions import Answer, Import, Refusal, Taken
+from recon.model.resolutions import BreakAnswer, Import, Taken, WorkbookRefusal
 from reports.reading.import_workbook import write_import
 
 DONE = Import(
@@ -11,9 +11,9 @@ DONE = Import(
     sha256="abcdef0123456789",
     run_id="run-1",
     by="jo",
-    taken=(Taken("b1", "A1", Answer("Refunded", "Jo", "=1+1"), 2, 7, waits=False),),
-    refusals=(Refusal("Breaks!Y8", "Sorted", "not in the list"),),
-    altered=(Refusal("Breaks, row 9, Gateway", "1", "the database says 12"),),
+    taken=(Taken("b1", "A1", BreakAnswer("Refunded", "Jo", "=1+1"), 2, 7, waits=False),),
+    refusals=(WorkbookRefusal("Breaks!Y8", "Sorted", "not in the list"),),
+    altered=(WorkbookRefusal("Breaks, row 9, Gateway", "1", "the database says 12"),),
 )
 
 

@@ -12,7 +12,7 @@ from python_calamine import CalamineWorkbook
 
 from recon.model.errors import OutputError
 from recon.model.figures import NightFigures
-from recon.model.resolutions import Answer, KeptAnswer
+from recon.model.resolutions import BreakAnswer, KeptAnswer
 from recon.store.nights.sign_off_rows import Signature
 from reports.reading.signed_copy import PAGE_ONE, write_signed_copy
 from reports.workbook import drawn
@@ -92,7 +92,7 @@ def test_the_copy_holds_the_answers_that_it_was_signed_on(
 ) -> None:
     """Who opens the approved copy next year reads what people had answered, on paper too."""
     key = str(build().breaks["break_id"].iloc[0])
-    answer = Answer("Refunded", "Jo <Hill>", "=seen & done", date(2026, 11, 21))
+    answer = BreakAnswer("Refunded", "Jo <Hill>", "=seen & done", date(2026, 11, 21))
     copy = write_signed_copy(
         workbook,
         signatures=names_under(workbook, "Dan Orr"),

@@ -20,7 +20,7 @@ def test_a_question_counts_its_checks(build: Build) -> None:
 
 def test_what_was_not_asked_says_why(build: Build) -> None:
     """A proof without a source names what is missing, in its own line."""
-    sentence = "settlement and fees, T11: no settlement file was given"
+    sentence = "settlement, T11 and T18: no settlement file was given"
     content = content_of(build(not_covered=(sentence,)))
     line = next(row for row in values_of(content, "Control totals") if row[9] == "T11")
 

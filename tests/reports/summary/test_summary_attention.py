@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from recon.model.figures import NightFigures
-from recon.model.resolutions import Answer, KeptAnswer
+from recon.model.resolutions import BreakAnswer, KeptAnswer
 from tests.reports.drawn_sheets import content_of, values_of, words_on
 
 Build = Callable[..., NightFigures]
@@ -124,7 +124,7 @@ def test_page_one_says_who_looks_after_a_break_and_until_when(build: Build) -> N
     grave = replace(night.attention[0], what="high break", code="REFUND_DUE")
     hers = replace(grave, owner="Jo Hill", due=date(2026, 11, 23), order_no="G-1")
     key = str(night.breaks["break_id"].iloc[0])
-    answers = {key: KeptAnswer(Answer(owner="Jo Hill"), 1, "Jo Hill", waits=False)}
+    answers = {key: KeptAnswer(BreakAnswer(owner="Jo Hill"), 1, "Jo Hill", waits=False)}
     answers["of another night"] = answers[key]
     words = words_on(
         content_of(replace(night, attention=(hers, grave), answers=answers)), "Summary"

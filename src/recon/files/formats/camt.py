@@ -20,8 +20,8 @@ from recon.files.formats.bank_records import (
     RawEntry,
     RawStatement,
 )
-from recon.files.formats.limits import XML_DEPTH_MAX
-from recon.files.formats.opening import FileBytes
+from recon.files.formats.format_limits import XML_DEPTH_MAX
+from recon.files.formats.named_bytes import FileBytes
 from recon.files.formats.raw_table import refuse
 from recon.files.formats.xml_records import fit_content
 from recon.matching.frames.bank_sources import DETAILS, REPORT, STATEMENT

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyarrow import csv as arrow_csv
 
-from recon.files.formats.limits import CELL_CHARACTERS_MAX, REJECTED_ROWS_MAX
+from recon.files.formats.format_limits import CELL_CHARACTERS_MAX, REJECTED_ROWS_MAX
 from recon.files.formats.raw_table import trimmed
 
 _NEWLINE, _RETURN, _SPACE = 10, 13, 32
@@ -29,7 +29,7 @@ class Dialect(NamedTuple):
     quote: str
 
 
-class Span(NamedTuple):
+class RecordSpan(NamedTuple):
     """One record in a block, its line end included."""
 
     line: int
@@ -42,7 +42,7 @@ class Block(NamedTuple):
 
     columns: dict[str, pa.Array]
     lines: _Places
-    odd: list[Span]
+    odd: list[RecordSpan]
     end: int
     """Bytes that were read; the rest is no whole record yet."""
     newlines: int
@@ -89,7 +89,7 @@ def read_block(
     trim = records.broken or _may_have_margins(content, marks, dialect=dialect)
     columns = {name: trimmed(table.column(name), margins=trim) for name in names}
     odd_rows = np.flatnonzero(odd)[: REJECTED_ROWS_MAX + 1]
-    spans = [Span(int(lines[at]), int(starts[at]), int(ends[at])) for at in odd_rows]
+    spans = [RecordSpan(int(lines[at]), int(starts[at]), int(ends[at])) for at in odd_rows]
     return Block(columns, lines[filled & ~odd], spans, end, len(records.newlines))
 
 

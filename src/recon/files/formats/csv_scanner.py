@@ -11,7 +11,7 @@ from recon.model.errors import SourceUnreadableError
 _LINE_END = re.compile(r"\r?\n|\Z")
 
 
-class Record(NamedTuple):
+class ScannedRecord(NamedTuple):
     """One record as it stands in the file."""
 
     line: int
@@ -45,7 +45,7 @@ def text_of(text: str, *, name: str, dialect: Dialect) -> Text:
     )
 
 
-def scanned(text: Text, *, line: int, final: bool) -> Iterator[Record]:
+def scanned(text: Text, *, line: int, final: bool) -> Iterator[ScannedRecord]:
     """Every record that is not an empty line; the first begins on `line`.
 
     Where the text is not `final`, it ends before a record that could be another with more text.
@@ -60,7 +60,7 @@ def scanned(text: Text, *, line: int, final: bool) -> Iterator[Record]:
             raise
 
 
-def _records(text: Text, *, line: int) -> Iterator[Record]:
+def _records(text: Text, *, line: int) -> Iterator[ScannedRecord]:
     """Every record that is not an empty line."""
     whole, position = text.text, 0
     while position < len(whole):
@@ -73,14 +73,14 @@ def _records(text: Text, *, line: int) -> Iterator[Record]:
             plain = row.removesuffix("\r\n" if row.endswith("\r\n") else "\n")
             if "\r" in plain:
                 _refuse_lone_return(line, name=text.name)
-            record = Record(line, plain.split(text.delimiter), False, position, end)
+            record = ScannedRecord(line, plain.split(text.delimiter), False, position, end)
         if record.cells != [""]:
             yield record
         line += whole.count("\n", position, record.end)
         position = record.end
 
 
-def _quoted_record(text: Text, start: int, line: int) -> Record:
+def _quoted_record(text: Text, start: int, line: int) -> ScannedRecord:
     cells: list[str] = []
     whole, quote = text.text, text.quote
     position, stray = start, False
@@ -98,7 +98,7 @@ def _quoted_record(text: Text, start: int, line: int) -> Record:
             continue
         ending = _LINE_END.match(whole, position)
         if ending is not None:
-            return Record(line, cells, stray, start, ending.end())
+            return ScannedRecord(line, cells, stray, start, ending.end())
         at = line + whole.count("\n", start, position)
         if whole.startswith("\r", position):
             _refuse_lone_return(at, name=text.name)

@@ -18,8 +18,8 @@ import pyarrow as pa
 
 from recon.config.file_layouts import STANDARD, FileLayout
 from recon.files.formats.csv_block import Block, Dialect, certain_end, read_block
-from recon.files.formats.csv_scanner import Record, scanned, text_of
-from recon.files.formats.limits import CELL_CHARACTERS_MAX
+from recon.files.formats.csv_scanner import ScannedRecord, scanned, text_of
+from recon.files.formats.format_limits import CELL_CHARACTERS_MAX
 from recon.files.formats.raw_table import (
     BadRow,
     Declared,
@@ -27,6 +27,7 @@ from recon.files.formats.raw_table import (
     RejectedSoFar,
     checked_header,
     refuse,
+    refuse_cards_before_header,
     refuse_too_many_rows,
     trimmed,
 )
@@ -75,8 +76,10 @@ def csv_parts(
     """
     reading = _Reading(name=name, wanted=wanted, layout=layout)
     held, needed = b"", 0
-    for piece in _utf8_lines(pieces, name=name, encoding=layout.encoding):
+    for piece, is_last in _with_last(_utf8_lines(pieces, name=name, encoding=layout.encoding)):
         held += piece
+        if is_last and not unread:
+            break  # a small file is one part
         if not held or len(held) < needed:
             continue
         # The last record may be a trailer.
@@ -89,6 +92,17 @@ def csv_parts(
         if part is not None:
             yield part
     yield reading.last(held)
+
+
+def _with_last(pieces: Iterable[bytes]) -> Iterator[tuple[bytes, bool]]:
+    """Each piece that has bytes, and whether none follows."""
+    before: bytes | None = None
+    for piece in filter(None, pieces):
+        if before is not None:
+            yield before, False
+        before = piece
+    if before is not None:
+        yield before, True
 
 
 def read_records(records: CsvRecords, *, layout: FileLayout) -> RawTable:
@@ -163,8 +177,12 @@ class _Reading:
         return replace(part, declared=declared, last_line_open=cut)
 
     def _read_header(self, content: bytes, *, final: bool) -> int:
-        text = text_of(content.decode(), name=self._name, dialect=self._dialect)
-        first = next(scanned(text, line=self._line, final=final), None)
+        before = _before_header(content, name=self._name, lines=self._layout.preamble)
+        if before < 0:
+            return 0
+        line = self._line + self._layout.preamble
+        text = text_of(content[before:].decode(), name=self._name, dialect=self._dialect)
+        first = next(scanned(text, line=line, final=final), None)
         if first is None:
             return 0
         if first.stray_quote:
@@ -173,8 +191,8 @@ class _Reading:
         _refuse_other_separator(header, name=self._name, delimiter=self._dialect.delimiter)
         self._header = header
         self._names = [column for column in header if column in self._wanted]
-        self._line += text.text.count("\n", 0, first.end)
-        return len(text.text[: first.end].encode())
+        self._line = line + text.text.count("\n", 0, first.end)
+        return before + len(text.text[: first.end].encode())
 
     def _records(self, content: bytes, *, final: bool) -> tuple[RawTable, int]:
         whole = content
@@ -242,6 +260,17 @@ class _Reading:
             lines=lines,
             bad_rows=bad,
         )
+
+
+def _before_header(content: bytes, *, name: str, lines: int) -> int:
+    """How many bytes the lines before the header are; -1 where they are not all there."""
+    end = 0
+    for _ in range(lines):
+        end = content.find(b"\n", end) + 1
+        if not end:
+            return -1
+    refuse_cards_before_header(content[:end].decode(), name=name)
+    return end
 
 
 def _may_be_cut(content: bytes, part: RawTable) -> bool:
@@ -346,12 +375,12 @@ def _refuse_other_separator(header: tuple[str, ...], *, name: str, delimiter: st
             refuse(name, f"separates its columns by {separator!r}; {needed} is needed")
 
 
-def _bad_row(record: Record, text: str, reason: str) -> BadRow:
+def _bad_row(record: ScannedRecord, text: str, reason: str) -> BadRow:
     cut = text[record.start : min(record.end, record.start + CELL_CHARACTERS_MAX)]
     return BadRow(record.line, reason, cut.strip("\r\n"))
 
 
-def _problem_of(record: Record, *, columns: int) -> str:
+def _problem_of(record: ScannedRecord, *, columns: int) -> str:
     if record.stray_quote:
         return "has a quote inside a cell that does not start with one"
     if len(record.cells) != columns:

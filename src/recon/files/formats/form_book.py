@@ -15,7 +15,7 @@ from zipfile import BadZipFile
 from openpyxl import load_workbook
 from openpyxl.utils.exceptions import InvalidFileException
 
-from recon.files.formats.opening import FileBytes, read_bytes
+from recon.files.formats.named_bytes import FileBytes, read_bytes
 from recon.files.formats.raw_table import refuse
 from recon.files.formats.xlsx_archive import refuse_unfit_archive
 

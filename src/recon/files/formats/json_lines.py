@@ -11,7 +11,11 @@ from codecs import BOM_UTF8
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 from typing import Any, NoReturn
 
-from recon.files.formats.limits import CELL_CHARACTERS_MAX, JSON_DEPTH_MAX, JSON_LINE_BYTES_MAX
+from recon.files.formats.format_limits import (
+    CELL_CHARACTERS_MAX,
+    JSON_DEPTH_MAX,
+    JSON_LINE_BYTES_MAX,
+)
 from recon.files.formats.raw_table import RawTable
 from recon.files.formats.record_rows import ROWS_AT_ONCE, Record, RecordCell, tables_of
 

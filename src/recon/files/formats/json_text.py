@@ -5,7 +5,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, NoReturn
 
-from recon.files.formats.opening import read_bytes
+from recon.files.formats.named_bytes import read_bytes
 from recon.files.formats.raw_table import refuse
 
 JSON_BYTES_MAX = 64 * 1024 * 1024

@@ -18,7 +18,7 @@ from recon.files.formats.bank_records import (
     RawEntry,
     RawStatement,
 )
-from recon.files.formats.opening import FileBytes
+from recon.files.formats.named_bytes import FileBytes
 from recon.files.formats.raw_table import refuse
 from recon.privacy.shown_text import scrubbed
 

@@ -13,13 +13,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from recon.files.formats.limits import (
+from recon.files.formats.format_limits import (
     CELL_CHARACTERS_MAX,
     PARQUET_BYTES_MAX,
     PARQUET_RATIO_FREE_BYTES,
     PARQUET_RATIO_MAX,
 )
-from recon.files.formats.opening import FileBytes
+from recon.files.formats.named_bytes import FileBytes
 from recon.files.formats.raw_table import (
     RawTable,
     checked_header,

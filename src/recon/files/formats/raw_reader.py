@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 from recon.config.file_layouts import STANDARD, FileLayout
 from recon.files.formats.csv_text import PART_BYTES, CsvRecords, csv_parts, read_records
+from recon.files.formats.format_limits import ROWS_MAX
 from recon.files.formats.json_lines import json_parts
-from recon.files.formats.limits import ROWS_MAX
 from recon.files.formats.mended_cells import as_before
-from recon.files.formats.opening import FileBytes, Seen, read_bytes, read_pieces
+from recon.files.formats.named_bytes import FileBytes, ReadSoFar, read_bytes, read_pieces
 from recon.files.formats.parquet_file import MAGIC as PARQUET_MAGIC
 from recon.files.formats.parquet_file import parquet_parts
 from recon.files.formats.raw_table import RawTable, joined, refuse
@@ -78,7 +78,7 @@ def raw_parts(
     *,
     wanted: Container[str],
     layout: FileLayout,
-    seen: Seen,
+    seen: ReadSoFar,
     needed: Collection[str] = (),
     unread: bool = False,
 ) -> Iterator[RawTable | CsvRecords]:
@@ -126,7 +126,8 @@ def _parts(
             record = layout.record
             return xml_parts(file, wanted=wanted, record=record, needed=needed, rows_at_once=most)
         case "xlsx":
-            return xlsx_parts(file, wanted=wanted, rows_at_once=most)
+            before = layout.preamble
+            return xlsx_parts(file, wanted=wanted, rows_at_once=most, preamble=before)
     return parquet_parts(file, wanted=wanted, rows_at_once=most)
 
 

@@ -9,13 +9,14 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from recon.files.formats.limits import (
+from recon.files.formats.format_limits import (
     COLUMNS_MAX,
     REJECTED_CHARACTERS_MAX,
     REJECTED_ROWS_MAX,
     ROWS_MAX,
 )
 from recon.model.errors import SourceUnreadableError
+from recon.privacy.card_numbers import holds_card
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +85,12 @@ def checked_header(cells: Sequence[str], *, name: str) -> tuple[str, ...]:
             first = header.index(column) + 1
             refuse(name, f"has one name for columns {first} and {number} in its header")
     return header
+
+
+def refuse_cards_before_header(text: str, *, name: str) -> None:
+    """What stands before a header is in no column, so nobody else looks through it."""
+    if holds_card(text):
+        refuse(name, "has a card number before its header; remove it and ask for another file")
 
 
 def refuse_too_many_rows(rows: int, *, name: str) -> None:

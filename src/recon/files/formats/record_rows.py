@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from recon.files.formats.limits import CELL_CHARACTERS_MAX, COLUMNS_MAX
+from recon.files.formats.format_limits import CELL_CHARACTERS_MAX, COLUMNS_MAX
 from recon.files.formats.raw_table import (
     BadRow,
     RawTable,

@@ -14,7 +14,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from xml.parsers import expat
 
-from recon.files.formats.limits import (
+from recon.files.formats.format_limits import (
     ARCHIVE_BYTES_MAX,
     ARCHIVE_ENTRIES_MAX,
     ARCHIVE_RATIO_FREE_BYTES,
@@ -24,7 +24,7 @@ from recon.files.formats.limits import (
     SHEET_CELLS_MAX,
 )
 from recon.files.formats.raw_table import refuse
-from recon.files.formats.xlsx_cells import Span, refuse_malformed, shared_lengths, span_of
+from recon.files.formats.xlsx_cells import SheetSpan, refuse_malformed, shared_lengths, span_of
 
 ZIP_MAGIC = b"PK\x03\x04"
 OLE_MAGIC = b"\xd0\xcf\x11\xe0"
@@ -146,7 +146,7 @@ class _Cells:
         self._spanned += span.rows * span.columns
         self._refuse_wide(part, span)
 
-    def _refuse_wide(self, part: str, span: Span) -> None:
+    def _refuse_wide(self, part: str, span: SheetSpan) -> None:
         rows, columns = span
         if rows > ROWS_MAX or columns > COLUMNS_MAX or self._spanned > SHEET_CELLS_MAX:
             refuse(

@@ -17,13 +17,14 @@ import numpy as np
 import pyarrow as pa
 from python_calamine import CalamineError, CalamineSheet, CalamineWorkbook, SheetTypeEnum
 
-from recon.files.formats.opening import FileBytes
+from recon.files.formats.named_bytes import FileBytes
 from recon.files.formats.raw_table import (
     BadRow,
     RawTable,
     RejectedSoFar,
     checked_header,
     refuse,
+    refuse_cards_before_header,
     refuse_too_many_rows,
     trimmed,
 )
@@ -35,7 +36,11 @@ _Row = tuple[int, list[Any]]
 
 
 def xlsx_parts(
-    file: FileBytes, *, wanted: Container[str], rows_at_once: int = ROWS_AT_ONCE
+    file: FileBytes,
+    *,
+    wanted: Container[str],
+    rows_at_once: int = ROWS_AT_ONCE,
+    preamble: int = 0,
 ) -> Iterator[RawTable]:
     """The wanted columns of the only sheet with content, some rows at a time.
 
@@ -47,7 +52,9 @@ def xlsx_parts(
     name = file.path.name
     refuse_unfit_archive(file.content, name=name)
     rows = _only_sheet(file.content, name=name)
-    _, first = next(rows)
+    first = next((cells for _, cells in _behind(rows, preamble=preamble, name=name)), None)
+    if first is None:
+        refuse(name, f"has no header behind its first {preamble} rows")
     header = _header(first, name=name)
     read, empty, rejected = 0, True, RejectedSoFar(name)
     while part := list(islice(rows, rows_at_once)):
@@ -56,6 +63,17 @@ def xlsx_parts(
         yield _part(part, header=header, rejected=rejected, wanted=wanted)
     if empty:
         yield _part([], header=header, rejected=rejected, wanted=wanted)
+
+
+def sheet_texts(file: FileBytes) -> Iterator[tuple[int, list[tuple[str, bool]]]]:
+    """Number and cells of every row with content, as text; True of what was an exact number.
+
+    Raises:
+        SourceUnreadableError: not a plain workbook of one sheet.
+    """
+    refuse_unfit_archive(file.content, name=file.path.name)
+    for number, cells in _only_sheet(file.content, name=file.path.name):
+        yield number, [(_text(cell), _is_number(cell)) for cell in cells]
 
 
 def _part(
@@ -125,6 +143,15 @@ def _rows(sheet: CalamineSheet) -> Iterator[_Row]:
     for number, row in enumerate(sheet.iter_rows(), start=1):
         if _has_content(row):
             yield number, row
+
+
+def _behind(rows: Iterator[_Row], *, preamble: int, name: str) -> Iterator[_Row]:
+    """The rows behind so many of the sheet."""
+    for number, cells in rows:
+        if number > preamble:
+            yield number, cells
+        else:
+            refuse_cards_before_header(" ".join(map(_text, cells)), name=name)
 
 
 def _header(cells: list[Any], *, name: str) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, NoReturn
 from xml.parsers import expat
 
-from recon.files.formats.limits import CELL_CHARACTERS_MAX, SHEET_CHARACTERS_MAX
+from recon.files.formats.format_limits import CELL_CHARACTERS_MAX, SHEET_CHARACTERS_MAX
 from recon.files.formats.raw_table import refuse
 from recon.privacy.shown_text import scrubbed
 
@@ -57,7 +57,7 @@ _LETTERS = 26
 _BOOLEANS = frozenset({"0", "1"})
 
 
-class Span(NamedTuple):
+class SheetSpan(NamedTuple):
     """How far a sheet reaches, counted from its first row and column."""
 
     rows: int
@@ -93,7 +93,7 @@ def shared_lengths(part: str, text: bytes, *, name: str) -> list[int]:
 
 def span_of(
     part: str, text: bytes, *, name: str, shared: Sequence[int] = (), as_form: bool = False
-) -> Span:
+) -> SheetSpan:
     """How far a sheet reaches, when each of its cells says one plain thing where it stands.
 
     Args:
@@ -187,7 +187,7 @@ class _Walk:
         self._text = b""
         self._parser = expat.ParserCreate("UTF-8", _BETWEEN)
 
-    def span(self, text: bytes) -> Span:
+    def span(self, text: bytes) -> SheetSpan:
         """Walk it."""
         self._text, parser = text, self._parser
         parser.buffer_text = True
@@ -198,7 +198,7 @@ class _Walk:
         parser.ProcessingInstructionHandler = self._refuse_inside_cell
         parser.StartCdataSectionHandler = self._refuse_inside_cell
         _parse(parser, text, part=self._part, name=self._name)
-        return Span(self._row, self._columns)
+        return SheetSpan(self._row, self._columns)
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
         self._depth += 1

@@ -12,8 +12,8 @@ from typing import Any
 
 from lxml import etree
 
-from recon.files.formats.limits import CELL_CHARACTERS_MAX, XML_BYTES_MAX, XML_DEPTH_MAX
-from recon.files.formats.opening import FileBytes
+from recon.files.formats.format_limits import CELL_CHARACTERS_MAX, XML_BYTES_MAX, XML_DEPTH_MAX
+from recon.files.formats.named_bytes import FileBytes
 from recon.files.formats.raw_table import RawTable, refuse
 from recon.files.formats.record_rows import ROWS_AT_ONCE, Record, RecordCell, tables_of
 from recon.privacy.shown_text import scrubbed

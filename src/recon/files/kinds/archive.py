@@ -12,7 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from recon.config.file_layouts import FileLayout
-from recon.files.formats.opening import FileBytes, Seen, read_pieces
+from recon.files.formats.named_bytes import FileBytes, ReadSoFar, read_pieces
 from recon.files.formats.raw_reader import raw_of
 from recon.files.formats.raw_table import refuse
 from recon.files.kinds.payout_columns import PAYOUT_COLUMNS
@@ -65,7 +65,7 @@ def keep_read(path: Path, *, sha256: str, private: str, archive: Path) -> str:
 
 
 def _same_pieces(path: Path, *, sha256: str) -> Iterator[bytes]:
-    seen = Seen()
+    seen = ReadSoFar()
     yield from read_pieces(path, seen=seen, piece_bytes=COPIED_BYTES)
     if seen.sha256 != sha256:
         refuse(path.name, "changed after it was read; wait until it is complete and run again")

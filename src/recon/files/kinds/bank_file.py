@@ -6,7 +6,7 @@ from recon.config.file_layouts import STANDARD, FileLayout
 from recon.config.rules import Rules
 from recon.files.formats.camt import camt_statements
 from recon.files.formats.mt940 import mt940_statements
-from recon.files.formats.opening import FileBytes
+from recon.files.formats.named_bytes import FileBytes
 from recon.files.formats.raw_table import refuse
 from recon.files.kinds.bank_messages import typed_statements
 from recon.files.kinds.bank_table import bank_table

@@ -7,11 +7,11 @@ import pandas as pd
 
 from recon.config.file_layouts import FileLayout
 from recon.config.rules import Rules
-from recon.files.formats.opening import FileBytes
+from recon.files.formats.named_bytes import FileBytes
 from recon.files.formats.raw_reader import raw_of
 from recon.files.formats.raw_table import refuse
 from recon.files.kinds.bank_amounts import StatementPlace, refuse_unbalanced
-from recon.files.typing.mapped_columns import names_of
+from recon.files.typing.mapped_columns import read_of
 from recon.files.typing.table_schema import BANK
 from recon.files.typing.typed_table import type_table
 from recon.matching.frames.bank_sources import (
@@ -39,7 +39,7 @@ def bank_table(file: FileBytes, *, rules: Rules, layout: FileLayout) -> BankSour
     Raises:
         SourceUnreadableError: a row cannot be read, or a statement does not add up.
     """
-    wanted = frozenset(names_of(BANK, layout=layout).values())
+    wanted = read_of(BANK, layout=layout)
     raw = raw_of(file, wanted=wanted, layout=layout)
     table = type_table(raw, schema=BANK, rules=rules, layout=layout)
     if table.rejects:

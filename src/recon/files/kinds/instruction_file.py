@@ -15,13 +15,13 @@ import pandas as pd
 
 from recon.config.file_layouts import INSTRUCTIONS_PREFIX, STANDARD, FileLayout
 from recon.config.rules import Rules
-from recon.files.formats.opening import FileBytes, read_bytes
+from recon.files.formats.named_bytes import FileBytes, read_bytes
 from recon.files.formats.raw_reader import raw_of
 from recon.files.formats.raw_table import RawTable, refuse
 from recon.files.kinds.payout_columns import PAYOUT_COLUMNS, read_payout
 from recon.files.kinds.whole_file import refuse_unproven
-from recon.files.typing.mapped_columns import names_of
-from recon.files.typing.table_schema import Cell, Column, Grammar, TableSchema
+from recon.files.typing.mapped_columns import read_of
+from recon.files.typing.table_schema import Cell, Grammar, TableColumn, TableSchema
 from recon.files.typing.typed_table import type_table
 from recon.model.money import wire_amount
 from recon.model.words import InstructionKind, Reject, SourceFile, SourceKind
@@ -33,18 +33,18 @@ _SENSITIVE = ""
 INSTRUCTION_FILE = TableSchema(
     SourceKind.INSTRUCTIONS,
     (
-        Column("merchant_id", Grammar.ACCOUNT),
-        Column("account_id", Grammar.ACCOUNT),
-        Column("kind", frozenset(map(str, InstructionKind))),
-        Column("request_id", Grammar.TRANSACTION),
-        Column("order_no", Grammar.ORDER_KEY, required=False),
-        Column("transaction_id", Grammar.TRANSACTION, required=False),
-        Column("currency", Cell.CURRENCY, required=False),
-        Column("amount", Cell.AMOUNT, required=False),
-        Column("reason", Grammar.REASON, required=False),
-        Column("review_flag", Grammar.CODE, required=False),
-        Column("recurring_id", Grammar.TRANSACTION, required=False),
-        Column("contract_name", Grammar.NAME, required=False),
+        TableColumn("merchant_id", Grammar.ACCOUNT),
+        TableColumn("account_id", Grammar.ACCOUNT),
+        TableColumn("kind", frozenset(map(str, InstructionKind))),
+        TableColumn("request_id", Grammar.TRANSACTION),
+        TableColumn("order_no", Grammar.ORDER_KEY, required=False),
+        TableColumn("transaction_id", Grammar.TRANSACTION, required=False),
+        TableColumn("currency", Cell.CURRENCY, required=False),
+        TableColumn("amount", Cell.AMOUNT, required=False),
+        TableColumn("reason", Grammar.REASON, required=False),
+        TableColumn("review_flag", Grammar.CODE, required=False),
+        TableColumn("recurring_id", Grammar.TRANSACTION, required=False),
+        TableColumn("contract_name", Grammar.NAME, required=False),
     ),
     needs_line_end=True,
 )
@@ -129,8 +129,7 @@ def instruction_file_of(
     zone: ZoneInfo | None = None,
 ) -> InstructionFile:
     """As `read_instruction_file`, from bytes that were read before."""
-    theirs = names_of(INSTRUCTION_FILE, layout=layout).values()
-    known = frozenset(theirs) | frozenset(PAYOUT_COLUMNS)
+    known = read_of(INSTRUCTION_FILE, layout=layout) | frozenset(PAYOUT_COLUMNS)
     raw = raw_of(file, wanted=known, layout=layout)
     table = type_table(raw, schema=INSTRUCTION_FILE, rules=rules, layout=layout, zone=zone)
     actions: list[Mapping[str, Any]] = []

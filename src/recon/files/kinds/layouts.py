@@ -6,7 +6,7 @@ from recon.config.file_layouts import FileLayout
 from recon.files.kinds.instruction_file import INSTRUCTION_FILE
 from recon.files.kinds.settlement_file import SETTLEMENT_FILE
 from recon.files.typing.layout_check import refuse_wrong_layout
-from recon.files.typing.table_schema import ORDER_FILE
+from recon.files.typing.table_schema import BANK, ORDER_FILE
 
 
 def refuse_wrong_layouts(layouts: Iterable[FileLayout]) -> None:
@@ -25,3 +25,10 @@ def refuse_wrong_settlement_layouts(layouts: Iterable[FileLayout]) -> None:
     for layout in layouts:
         where = f'merchants.toml: the settlement layout of "{layout.files}": '
         refuse_wrong_layout(layout, schemas=(SETTLEMENT_FILE,), where=where)
+
+
+def refuse_wrong_bank_layouts(layouts: Iterable[FileLayout]) -> None:
+    """As `refuse_wrong_layouts`, of tables of a bank."""
+    for layout in layouts:
+        where = f'merchants.toml: the bank layout of "{layout.files}": '
+        refuse_wrong_layout(layout, schemas=(BANK,), where=where)

@@ -4,13 +4,13 @@ from pathlib import Path
 
 from recon.config.file_layouts import FileLayout
 from recon.config.rules import Rules
-from recon.files.formats.opening import CHANGED, Seen, read_bytes
+from recon.files.formats.named_bytes import CHANGED, ReadSoFar, read_bytes
 from recon.files.formats.raw_reader import raw_of, raw_parts, read_part
 from recon.files.formats.raw_table import refuse
 from recon.files.kinds.instruction_file import INSTRUCTION_FILE, instruction_file_of
 from recon.files.kinds.payout_columns import PAYOUT_COLUMNS
 from recon.files.typing.card_columns import CardTally
-from recon.files.typing.mapped_columns import names_of, needed_of
+from recon.files.typing.mapped_columns import needed_of, read_of
 from recon.files.typing.mending import MendableRow, mendable_rows
 from recon.files.typing.table_schema import ORDER_FILE
 from recon.files.typing.typed_table import reading_of
@@ -25,12 +25,12 @@ def refused_rows(path: Path, *, rules: Rules, layout: FileLayout) -> list[Mendab
         SourceMissingError: there is no such file.
         SourceUnreadableError: it cannot be read row by row, or changed meanwhile.
     """
-    first, cards = Seen(), CardTally()
+    first, cards = ReadSoFar(), CardTally()
     rows = _rows(path, rules=rules, layout=layout, cards=cards, seen=first)
     if cards.agrees:
         return rows
     # What looks like cards in one part is how the whole column is numbered, or the other way.
-    again = Seen()
+    again = ReadSoFar()
     rows = _rows(path, rules=rules, layout=layout, cards=CardTally(cards.whole), seen=again)
     if first.sha256 != again.sha256:
         refuse(path.name, CHANGED)
@@ -38,9 +38,9 @@ def refused_rows(path: Path, *, rules: Rules, layout: FileLayout) -> list[Mendab
 
 
 def _rows(
-    path: Path, *, rules: Rules, layout: FileLayout, cards: CardTally, seen: Seen
+    path: Path, *, rules: Rules, layout: FileLayout, cards: CardTally, seen: ReadSoFar
 ) -> list[MendableRow]:
-    wanted = frozenset(names_of(ORDER_FILE, layout=layout).values())
+    wanted = read_of(ORDER_FILE, layout=layout)
     needed = needed_of(ORDER_FILE, layout=layout)
     rows = []
     for part in raw_parts(path, wanted=wanted, needed=needed, layout=layout, seen=seen):
@@ -61,7 +61,7 @@ def refused_instructions(
         SourceUnreadableError: it cannot be read row by row.
     """
     file, schema = read_bytes(path), INSTRUCTION_FILE
-    wanted = frozenset(names_of(schema, layout=layout).values()) | frozenset(PAYOUT_COLUMNS)
+    wanted = read_of(schema, layout=layout) | frozenset(PAYOUT_COLUMNS)
     raw = raw_of(file, wanted=wanted, layout=layout)
     reading = reading_of(raw, schema=schema, rules=rules, layout=layout)
     refused = {row: (column, reading.reason(row)) for row, (column, _) in reading.problems.items()}

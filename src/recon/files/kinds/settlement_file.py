@@ -6,10 +6,10 @@ import pandas as pd
 
 from recon.config.file_layouts import STANDARD, FileLayout
 from recon.config.rules import Rules
-from recon.files.formats.opening import FileBytes
+from recon.files.formats.named_bytes import FileBytes
 from recon.files.formats.raw_reader import raw_of
 from recon.files.kinds.whole_file import refuse_unproven
-from recon.files.typing.mapped_columns import names_of
+from recon.files.typing.mapped_columns import read_of
 from recon.files.typing.table_schema import schema_of
 from recon.files.typing.typed_table import type_table
 from recon.matching.frames.sources import SETTLEMENT_COLUMNS
@@ -39,7 +39,7 @@ def settlement_file_of(
         SourceUnreadableError: it is not what its name says, columns are missing, its control
             figures differ, or a row is bad where all or nothing holds.
     """
-    wanted = frozenset(names_of(SETTLEMENT_FILE, layout=layout).values())
+    wanted = read_of(SETTLEMENT_FILE, layout=layout)
     raw = raw_of(file, wanted=wanted, layout=layout)
     table = type_table(raw, schema=SETTLEMENT_FILE, rules=rules, layout=layout)
     refuse_unproven(

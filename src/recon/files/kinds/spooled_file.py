@@ -20,8 +20,8 @@ import pyarrow as pa
 from recon.config.cluster import IN_PROCESS, Workers
 from recon.config.file_layouts import FileLayout
 from recon.config.rules import Rules
-from recon.files.formats.limits import REJECTED_ROWS_MAX
-from recon.files.formats.opening import CHANGED, Seen
+from recon.files.formats.format_limits import REJECTED_ROWS_MAX
+from recon.files.formats.named_bytes import CHANGED, ReadSoFar
 from recon.files.formats.raw_reader import raw_parts
 from recon.files.formats.raw_table import (
     Declared,
@@ -60,7 +60,7 @@ ACTION_COLUMNS = (
 is Int64, blank for the whole order. `transaction_id` may be blank until the gateway was asked."""
 
 
-class Part(NamedTuple):
+class SpooledRows(NamedTuple):
     """Some rows of an order file."""
 
     orders: pd.DataFrame
@@ -81,7 +81,7 @@ class SpooledFile:
     """All column names of the file."""
     _spool: IO[bytes]
 
-    def parts(self) -> Iterator[Part]:
+    def parts(self) -> Iterator[SpooledRows]:
         """Its rows, in their order."""
         if not self._spool.seek(0, io.SEEK_END):
             return
@@ -89,7 +89,7 @@ class SpooledFile:
         for batch in pa.ipc.open_stream(self._spool):
             frame = batch.to_pandas()
             with_action = frame[frame["action"] != ""].reset_index(drop=True)
-            yield Part(frame[list(ORDER_COLUMNS)], with_action[list(ACTION_COLUMNS)])
+            yield SpooledRows(frame[list(ORDER_COLUMNS)], with_action[list(ACTION_COLUMNS)])
 
 
 @dataclass(slots=True)
@@ -195,7 +195,7 @@ def _spool() -> Iterator[IO[bytes]]:
 def _read(
     path: Path, *, how: HowToRead, workers: Workers, spool: IO[bytes]
 ) -> tuple[SpooledFile, CardTally]:
-    seen, tally = Seen(), _Tally()
+    seen, tally = ReadSoFar(), _Tally()
     writer: Any = None
     parts = raw_parts(
         path,
@@ -228,7 +228,7 @@ def _room_for(path: Path) -> Iterator[None]:
 
 
 def _proven(
-    path: Path, *, seen: Seen, tally: _Tally, layout: FileLayout, spool: IO[bytes]
+    path: Path, *, seen: ReadSoFar, tally: _Tally, layout: FileLayout, spool: IO[bytes]
 ) -> SpooledFile:
     rejects = tuple(tally.rejects)
     counted = Counted(tally.read, tally.sums, tally.unread, seen.sha256)

@@ -26,7 +26,7 @@ from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
-from recon.files.formats.limits import ROWS_MAX
+from recon.files.formats.format_limits import ROWS_MAX
 from recon.files.formats.raw_table import RawTable, checked_header, refuse, trimmed
 from recon.model.errors import ConfigurationError, SourceUnreadableError
 from recon.privacy.shown_text import scrubbed

@@ -20,7 +20,7 @@ from recon.files.formats.raw_reader import read_part
 from recon.files.formats.raw_table import Declared, RawTable
 from recon.files.typing.card_columns import CardTally, card_runs
 from recon.files.typing.control_figures import Counted
-from recon.files.typing.mapped_columns import names_of
+from recon.files.typing.mapped_columns import read_of
 from recon.files.typing.table_schema import ORDER_FILE
 from recon.files.typing.typed_table import type_table
 from recon.model.words import Reject
@@ -51,7 +51,7 @@ class HowToRead:
         """The columns that a reader must bring."""
         if self.keep:
             return EveryColumn()
-        return frozenset(names_of(ORDER_FILE, layout=self.layout).values())
+        return read_of(ORDER_FILE, layout=self.layout)
 
 
 @dataclass(frozen=True, slots=True)

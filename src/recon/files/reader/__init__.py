@@ -9,6 +9,7 @@ from recon.files.reader.door import FileReader, file_reader
 from recon.files.reader.files import (
     bank_file,
     instruction_file,
+    layout_proposal,
     ledger_file,
     mendable_instructions,
     mendable_rows,
@@ -24,6 +25,7 @@ __all__ = [
     "bounds_of",
     "file_reader",
     "instruction_file",
+    "layout_proposal",
     "ledger_file",
     "mendable_instructions",
     "mendable_rows",

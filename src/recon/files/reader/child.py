@@ -1,8 +1,8 @@
 """The warm process: it has loaded the readers, and forks itself for each file.
 
-It touches no foreign byte itself, so it lives as long as the process that started it. A fork reads
-one file under its bounds and ends; whatever that file did to it ends with it. No secret is in the
-environment of either: see `door`.
+It reads samples of our own (`priming`) and touches no foreign byte itself, so it lives as long as
+the process that started it. A fork reads one file under its bounds and ends; whatever that file did
+to it ends with it. No secret is in the environment of either: see `door`.
 """
 
 import errno
@@ -23,6 +23,7 @@ from typing import IO, Any, NoReturn
 
 from recon.files.reader import parcel, readings
 from recon.files.reader.bounds import Bounds
+from recon.files.reader.priming import prime
 from recon.model.errors import ReconError
 from recon.privacy.own_files import tell_kernel
 
@@ -54,8 +55,11 @@ class Task:
 
 def serve(descriptor: int) -> None:
     """Answer until the other side is gone."""
-    door = Connection(descriptor)
+    door, priming = Connection(descriptor), prime()
     while True:
+        # A file that waits comes first: a sample is read only while nobody asks for anything.
+        while not door.poll() and next(priming, None):
+            pass
         try:
             bounds, task = pickle.loads(door.recv_bytes())  # noqa: S301 - of the process that started this one
             handles = [recv_handle(door) for _ in range(2)]

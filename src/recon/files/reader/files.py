@@ -1,6 +1,6 @@
 """Files as the steps ask for them: the same values that their readers give, through the door."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -13,6 +13,7 @@ from recon.config.rules import Rules
 from recon.config.settings import LedgerSource
 from recon.files.formats.raw_reader import kind_of
 from recon.files.kinds.spooled_file import SpooledFile, spooled_file
+from recon.files.proposing.proposal import Proposal
 from recon.files.reader import parcel, readings
 from recon.files.reader.bounds import MIB, size_of
 from recon.files.reader.door import file_reader
@@ -24,6 +25,7 @@ from recon.files.reader.readings import (
     TableFacts,
 )
 from recon.files.typing.mending import MendableRow
+from recon.files.typing.table_schema import TableSchema
 from recon.matching.frames.bank_sources import BANK_ENTRY_COLUMNS, BankSource
 from recon.matching.frames.sources import LEDGER_COLUMNS, SETTLEMENT_COLUMNS
 from recon.model.errors import SourceMissingError
@@ -151,6 +153,26 @@ def plain_table(path: Path, *, kind: SourceKind, rules: Rules) -> TableRead:
     task = {"path": path, "kind": kind, "rules": rules}
     with file_reader().read(path, readings.table, **task) as read:
         return TableRead(parcel.read_frame(read.rows), read.facts)
+
+
+def layout_proposal(
+    paths: Sequence[Path],
+    *,
+    schema: TableSchema,
+    constants: Mapping[str, str],
+    answers: Mapping[str, str],
+) -> Proposal:
+    """A layout for files like these samples; they are read in one process.
+
+    Raises:
+        SourceMissingError: one of them does not exist.
+        SourceUnreadableError: one of them is no table, or broke its reader.
+    """
+    task = {"paths": paths, "schema": schema, "constants": constants, "answers": answers}
+    largest = max(paths, key=size_of)
+    with file_reader().read(largest, readings.proposal, **task) as read:
+        proposal: Proposal = read.facts
+        return proposal
 
 
 def mendable_rows(path: Path, *, rules: Rules, layout: FileLayout) -> list[MendableRow]:

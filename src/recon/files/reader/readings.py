@@ -3,13 +3,14 @@
 Each is a function of the readers that this process would call by itself; nothing is judged here.
 """
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, NamedTuple
 
 from recon.config.file_layouts import STANDARD, FileLayout
 from recon.config.rules import Rules
 from recon.config.settings import LedgerSource
-from recon.files.formats.opening import FileBytes, read_bytes
+from recon.files.formats.named_bytes import FileBytes, read_bytes
 from recon.files.kinds.archive import private_content
 from recon.files.kinds.bank_file import bank_file_of
 from recon.files.kinds.instruction_file import InstructionFile, instruction_file_of
@@ -17,8 +18,11 @@ from recon.files.kinds.ledger_file import read_ledger
 from recon.files.kinds.mendable_file import refused_instructions, refused_rows
 from recon.files.kinds.settlement_file import settlement_file_of
 from recon.files.kinds.spooled_file import spool_file
+from recon.files.proposing.proposal import Proposal, proposal_of
+from recon.files.proposing.sample import SAMPLE_BYTES_MAX
 from recon.files.reader import parcel
 from recon.files.typing.mending import MendableRow
+from recon.files.typing.table_schema import TableSchema
 from recon.files.typing.typed_table import read_table
 from recon.matching.frames.bank_sources import BankStatement
 from recon.model.words import Reject, SourceFile, SourceKind
@@ -144,6 +148,19 @@ def mendable_instructions(
 ) -> list[MendableRow]:
     """The refused rows of an instruction file."""
     return refused_instructions(path, **how._asdict())
+
+
+def proposal(
+    rows: IO[bytes],  # noqa: ARG001 - a proposal has none
+    *,
+    paths: Sequence[Path],
+    schema: TableSchema,
+    constants: Mapping[str, str],
+    answers: Mapping[str, str],
+) -> Proposal:
+    """A layout for files like these."""
+    files = [read_bytes(path, bytes_max=SAMPLE_BYTES_MAX) for path in paths]
+    return proposal_of(files, schema=schema, constants=constants, answers=answers)
 
 
 def _private(file: FileBytes, *, layout: FileLayout, keep: bool) -> str:

@@ -18,6 +18,8 @@ from recon.privacy.card_numbers import DIGITS_MIN, LIKELY, Likeness, likeness
 def likely_cards(cells: pa.Array) -> tuple[list[int], int]:
     """Row numbers of cells with a card in them, and how many only lack its check digit."""
     long: Any = pc.indices_nonzero(pc.greater_equal(pc.binary_length(cells), DIGITS_MIN))
+    if not len(long):
+        return [], 0
     likely: Any = pc.indices_nonzero(pc.match_substring_regex(cells.take(long), LIKELY))
     rows = long.take(likely)
     judged = [

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from recon.config.file_layouts import FileLayout
-from recon.files.formats.opening import read_bytes
+from recon.files.formats.named_bytes import read_bytes
 from recon.files.formats.raw_table import Declared, refuse
-from recon.files.typing.mapped_columns import plain_amount
+from recon.files.typing.written_amounts import plain_amount
 from recon.model.errors import AmountError, SourceMissingError
 from recon.model.money import exponent, format_minor_units, parse_signed_minor_units
 from recon.privacy.shown_text import scrubbed

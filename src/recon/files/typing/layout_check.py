@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from recon.config.file_layouts import FileLayout
-from recon.files.typing.table_schema import Cell, Column, Grammar, TableSchema
+from recon.files.typing.table_schema import Cell, Grammar, TableColumn, TableSchema
 from recon.model.errors import AmountError, ConfigurationError
 from recon.model.money import exponent
 
@@ -19,18 +19,32 @@ def refuse_wrong_layout(layout: FileLayout, *, schemas: Sequence[TableSchema], w
     Raises:
         ConfigurationError: with `where` in front, the key, and what there is instead.
     """
-    names = list(dict.fromkeys(name for schema in schemas for name in schema.names))
-    for key in ("columns", "constants", "words"):
+    columns = {column.name: column for schema in schemas for column in schema.columns}
+    names = list(columns)
+    for key in ("columns", "constants", "words", "debit", "turned", "clock"):
         unknown = sorted(set(getattr(layout, key)) - set(names))
         if unknown:
             msg = f"{where}{key}.{unknown[0]} is none of the columns {', '.join(names)}"
             raise ConfigurationError(msg)
+    _refuse_wrong_cells(layout, columns=columns, where=where)
     for key, name, text in _given(layout):
-        columns = [c for schema in schemas for c in schema.columns if c.name == name]
-        problems = [_problem(column, text) for column in columns]
+        meant = [c for schema in schemas for c in schema.columns if c.name == name]
+        problems = [_problem(column, text) for column in meant]
         if all(problems):
             msg = f"{where}{key}: {text!r} {problems[0]}"
             raise ConfigurationError(msg)
+
+
+def _refuse_wrong_cells(layout: FileLayout, *, columns: dict[str, TableColumn], where: str) -> None:
+    """Refuse a second column for what is no amount or no time."""
+    for key, cell in (("debit", Cell.AMOUNT), ("turned", Cell.AMOUNT), ("clock", Cell.INSTANT)):
+        for name in getattr(layout, key):
+            if columns[name].cell is not cell:
+                msg = f"{where}{key}.{name} is no column of {cell.value}s"
+                raise ConfigurationError(msg)
+    if layout.sign is not None and "amount" not in columns:
+        msg = f"{where}sign: only a column `amount` has one, and these files have none"
+        raise ConfigurationError(msg)
 
 
 def _given(layout: FileLayout) -> Iterator[tuple[str, str, str]]:
@@ -42,7 +56,7 @@ def _given(layout: FileLayout) -> Iterator[tuple[str, str, str]]:
             yield f'words.{name}."{their}"', name, text
 
 
-def _problem(column: Column, text: str) -> str:
+def _problem(column: TableColumn, text: str) -> str:
     """Why no cell of the column may have this text; "" when it may."""
     if not text:
         return "" if column.may_be_blank else "is blank, which no row may be there"

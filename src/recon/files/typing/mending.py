@@ -15,13 +15,13 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from recon.files.formats.limits import CELL_CHARACTERS_MAX
+from recon.files.formats.format_limits import CELL_CHARACTERS_MAX
 from recon.files.formats.mended_cells import TOLD_COLUMNS, defused
 from recon.files.typing.amounts import AmountColumn
 from recon.files.typing.card_columns import likely_cards
 from recon.files.typing.instants import NOT_GIVEN, InstantColumn
-from recon.files.typing.table_schema import Cell, Column, TableSchema
-from recon.files.typing.typed_table import WHOLE_ROW, Reading
+from recon.files.typing.reading import WHOLE_ROW, TableReading
+from recon.files.typing.table_schema import Cell, TableColumn, TableSchema
 from recon.model.money import format_minor_units
 from recon.privacy.shown_text import scrubbed
 
@@ -36,14 +36,14 @@ class MendableRow(NamedTuple):
 
     line: int
     cells: Mapping[str, str]
-    """Column -> the cell in the standard form; nothing of a row whose cells mean nothing."""
+    """TableColumn -> the cell in the standard form; nothing of a row whose cells mean nothing."""
     column: str
     reason: str
     text: str
 
 
 def mendable_rows(
-    reading: Reading,
+    reading: TableReading,
     *,
     schema: TableSchema,
     refused: Mapping[int, tuple[str, str]],
@@ -94,7 +94,7 @@ def mendable_text(
     return out.getvalue()
 
 
-def _cells(reading: Reading, column: Column, *, rows: Sequence[int]) -> dict[int, str]:
+def _cells(reading: TableReading, column: TableColumn, *, rows: Sequence[int]) -> dict[int, str]:
     """Row number -> the cell in the standard form."""
     standard = _as_written(reading, reading.columns[column.name], name=column.name, rows=rows)
     value = reading.typed[column.name]
@@ -112,7 +112,7 @@ def _cells(reading: Reading, column: Column, *, rows: Sequence[int]) -> dict[int
 
 
 def _as_written(
-    reading: Reading, cells: pa.Array, *, name: str, rows: Sequence[int]
+    reading: TableReading, cells: pa.Array, *, name: str, rows: Sequence[int]
 ) -> dict[int, str]:
     """The text of some rows, card numbers cut; the column's, when all of the file was judged."""
     texts: dict[int, str] = {row: cells[row].as_py() for row in rows}
@@ -123,7 +123,7 @@ def _as_written(
     return texts
 
 
-def _unexplained(reading: Reading, *, row: int) -> str:
+def _unexplained(reading: TableReading, *, row: int) -> str:
     """The cells that the layout does not explain, as they stand."""
     cells = [
         f"{reading.mapped.theirs[name]}: {reading.mapped.shown[name][row].as_py()}"

@@ -45,7 +45,7 @@ class Cell(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class TableColumn:
     """One column of a table."""
 
     name: str
@@ -69,7 +69,7 @@ class TableSchema:
     """One kind of table."""
 
     kind: SourceKind
-    columns: tuple[Column, ...]
+    columns: tuple[TableColumn, ...]
     needs_line_end: bool = False
     """A last line without a line end may have been cut: its row is refused."""
 
@@ -84,8 +84,8 @@ class TableSchema:
         return tuple(column.name for column in self.columns if column.required)
 
 
-def _optional(name: str, cell: Grammar | Cell | frozenset[str], currency: str = "") -> Column:
-    return Column(name, cell, required=False, currency=currency or "currency")
+def _optional(name: str, cell: Grammar | Cell | frozenset[str], currency: str = "") -> TableColumn:
+    return TableColumn(name, cell, required=False, currency=currency or "currency")
 
 
 ENTRY_TYPES = frozenset(
@@ -106,17 +106,17 @@ KINDS_WITHOUT_TRANSACTION = frozenset(
     {str(InstructionKind.PAYOUT), str(InstructionKind.CANCEL_SUBSCRIPTION)}
 )
 
-_KEY = (Column("merchant_id", Grammar.ACCOUNT), Column("account_id", Grammar.ACCOUNT))
+_KEY = (TableColumn("merchant_id", Grammar.ACCOUNT), TableColumn("account_id", Grammar.ACCOUNT))
 
 ORDERS = TableSchema(
     SourceKind.ORDERS,
     (
         *_KEY,
-        Column("order_no", Grammar.ORDER_KEY),
-        Column("currency", Cell.CURRENCY),
-        Column("amount", Cell.AMOUNT),
-        Column("status", frozenset(map(str, OrderStatus))),
-        Column("ordered_at", Cell.INSTANT),
+        TableColumn("order_no", Grammar.ORDER_KEY),
+        TableColumn("currency", Cell.CURRENCY),
+        TableColumn("amount", Cell.AMOUNT),
+        TableColumn("status", frozenset(map(str, OrderStatus))),
+        TableColumn("ordered_at", Cell.INSTANT),
         _optional("transaction_id", Grammar.TRANSACTION),
         _optional("expected_captured_amount", Cell.AMOUNT),
         _optional("refund_amount", Cell.AMOUNT),
@@ -141,15 +141,15 @@ GATEWAY = TableSchema(
     SourceKind.GATEWAY,
     (
         *_KEY,
-        Column("order_no", Grammar.ORDER_KEY, blank=True),
-        Column("transaction_id", Grammar.TRANSACTION),
-        Column("currency", Cell.CURRENCY),
-        Column("amount", Cell.AMOUNT),
-        Column("payment_status", Grammar.CODE),
-        Column("query_result", Grammar.CODE),
+        TableColumn("order_no", Grammar.ORDER_KEY, blank=True),
+        TableColumn("transaction_id", Grammar.TRANSACTION),
+        TableColumn("currency", Cell.CURRENCY),
+        TableColumn("amount", Cell.AMOUNT),
+        TableColumn("payment_status", Grammar.CODE),
+        TableColumn("query_result", Grammar.CODE),
         # The gateway's own reference joins sets; a payment that has none can still be judged.
-        Column("reference_no", Grammar.REFERENCE, blank=True),
-        Column("transaction_date", Cell.INSTANT),
+        TableColumn("reference_no", Grammar.REFERENCE, blank=True),
+        TableColumn("transaction_date", Cell.INSTANT),
         _optional("authorised_amount", Cell.AMOUNT),
         _optional("captured_amount", Cell.AMOUNT),
         _optional("refunded_amount", Cell.AMOUNT),
@@ -160,13 +160,13 @@ GATEWAY = TableSchema(
 LEDGER = TableSchema(
     SourceKind.LEDGER,
     (
-        Column("entry_id", Grammar.REFERENCE),
+        TableColumn("entry_id", Grammar.REFERENCE),
         *_KEY,
-        Column("order_no", Grammar.ORDER_KEY, blank=True),
-        Column("entry_type", ENTRY_TYPES),
-        Column("currency", Cell.CURRENCY),
-        Column("amount", Cell.AMOUNT),
-        Column("booked_at", Cell.INSTANT),
+        TableColumn("order_no", Grammar.ORDER_KEY, blank=True),
+        TableColumn("entry_type", ENTRY_TYPES),
+        TableColumn("currency", Cell.CURRENCY),
+        TableColumn("amount", Cell.AMOUNT),
+        TableColumn("booked_at", Cell.INSTANT),
         _optional("transaction_id", Grammar.TRANSACTION),
         _optional("reference_no", Grammar.REFERENCE),
         _optional("reverses_entry_id", Grammar.REFERENCE),
@@ -178,14 +178,14 @@ LEDGER = TableSchema(
 INSTRUCTIONS = TableSchema(
     SourceKind.INSTRUCTIONS,
     (
-        Column("instruction_id", Grammar.REFERENCE),
+        TableColumn("instruction_id", Grammar.REFERENCE),
         *_KEY,
-        Column("order_no", Grammar.ORDER_KEY, blank=True),
-        Column("transaction_id", Grammar.TRANSACTION, blank=True),
-        Column("kind", frozenset(map(str, InstructionKind))),
-        Column("currency", Cell.CURRENCY),
-        Column("amount", Cell.AMOUNT),
-        Column("state", frozenset(map(str, InstructionState))),
+        TableColumn("order_no", Grammar.ORDER_KEY, blank=True),
+        TableColumn("transaction_id", Grammar.TRANSACTION, blank=True),
+        TableColumn("kind", frozenset(map(str, InstructionKind))),
+        TableColumn("currency", Cell.CURRENCY),
+        TableColumn("amount", Cell.AMOUNT),
+        TableColumn("state", frozenset(map(str, InstructionState))),
         _optional("request_id", Grammar.TRANSACTION),
         _optional("approved_at", Cell.INSTANT),
         _optional("sent_at", Cell.INSTANT),
@@ -198,17 +198,17 @@ SETTLED_TYPES = frozenset(word for word in map(str, EntryType) if word != str(En
 SETTLEMENT = TableSchema(
     SourceKind.SETTLEMENT,
     (
-        Column("batch_id", Grammar.REFERENCE),
+        TableColumn("batch_id", Grammar.REFERENCE),
         *_KEY,
-        Column("settled_on", Grammar.DATE),
-        Column("entry_type", SETTLED_TYPES),
-        Column("order_no", Grammar.ORDER_KEY, blank=True),
-        Column("transaction_id", Grammar.TRANSACTION, blank=True),
-        Column("reference_no", Grammar.REFERENCE, blank=True),
-        Column("currency", Cell.CURRENCY),
-        Column("gross", Cell.AMOUNT),
-        Column("fee", Cell.AMOUNT),
-        Column("net", Cell.AMOUNT),
+        TableColumn("settled_on", Grammar.DATE),
+        TableColumn("entry_type", SETTLED_TYPES),
+        TableColumn("order_no", Grammar.ORDER_KEY, blank=True),
+        TableColumn("transaction_id", Grammar.TRANSACTION, blank=True),
+        TableColumn("reference_no", Grammar.REFERENCE, blank=True),
+        TableColumn("currency", Cell.CURRENCY),
+        TableColumn("gross", Cell.AMOUNT),
+        TableColumn("fee", Cell.AMOUNT),
+        TableColumn("net", Cell.AMOUNT),
         # What we named a refund or payout by; many gateways tell only their own reference.
         _optional("own_reference", Grammar.REFERENCE),
     ),
@@ -218,18 +218,18 @@ BANK_STATES = frozenset({"booked", "pending"})
 BANK = TableSchema(
     SourceKind.BANK,
     (
-        Column("iban", Grammar.IBAN),
-        Column("statement_no", Grammar.REFERENCE),
-        Column("from_date", Grammar.DATE),
-        Column("to_date", Grammar.DATE),
-        Column("opening", Cell.AMOUNT, blank=True),
-        Column("closing", Cell.AMOUNT, blank=True),
+        TableColumn("iban", Grammar.IBAN),
+        TableColumn("statement_no", Grammar.REFERENCE),
+        TableColumn("from_date", Grammar.DATE),
+        TableColumn("to_date", Grammar.DATE),
+        TableColumn("opening", Cell.AMOUNT, blank=True),
+        TableColumn("closing", Cell.AMOUNT, blank=True),
         # A statement without entries is one row that has neither of the next four.
-        Column("entry_no", Grammar.REFERENCE, blank=True),
-        Column("booked_on", Grammar.DATE, blank=True),
-        Column("value_on", Grammar.DATE, blank=True),
-        Column("currency", Cell.CURRENCY),
-        Column("amount", Cell.AMOUNT, blank=True),
+        TableColumn("entry_no", Grammar.REFERENCE, blank=True),
+        TableColumn("booked_on", Grammar.DATE, blank=True),
+        TableColumn("value_on", Grammar.DATE, blank=True),
+        TableColumn("currency", Cell.CURRENCY),
+        TableColumn("amount", Cell.AMOUNT, blank=True),
         _optional("end_to_end_id", Grammar.WORDS),
         _optional("reference", Grammar.WORDS),
         _optional("counterparty", Grammar.WORDS),

@@ -5,8 +5,6 @@ cells is told with it, so that a person mends a row once. Values that are shown 
 numbers, one line each, of bounded length.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
@@ -19,7 +17,7 @@ import pyarrow.compute as pc
 
 from recon.config.file_layouts import STANDARD, FileLayout
 from recon.config.rules import Rules
-from recon.files.formats.limits import REJECTED_ROWS_MAX
+from recon.files.formats.format_limits import REJECTED_ROWS_MAX
 from recon.files.formats.raw_reader import read_raw
 from recon.files.formats.raw_table import RawTable, filled, refuse, refuse_too_many_rejects
 from recon.files.typing.amounts import AmountColumn, exact_sum, known_currencies, read_amounts
@@ -27,29 +25,23 @@ from recon.files.typing.card_columns import CardTally
 from recon.files.typing.control_figures import Counted
 from recon.files.typing.frame_columns import kept, series_of, texts_of
 from recon.files.typing.instants import read_instants
-from recon.files.typing.mapped_columns import MappedColumns, mapped_columns, names_of, needed_of
+from recon.files.typing.mapped_columns import mapped_columns, needed_of, read_of
+from recon.files.typing.reading import KEY_NAMES, WHOLE_ROW, TableReading, rejects_of
 from recon.files.typing.row_rules import relations
 from recon.files.typing.table_schema import (
     SIGNED_ENTRY_TYPES,
     Cell,
-    Column,
     Grammar,
+    TableColumn,
     TableSchema,
     schema_of,
 )
-from recon.files.typing.text_cells import is_fit, read_text, read_words
+from recon.files.typing.text_cells import read_text, read_words
 from recon.model.business_date import zone_of
-from recon.model.words import Answer, Reject, SourceFile, SourceKind
+from recon.model.words import KeyAnswer, Reject, SourceFile, SourceKind
 from recon.privacy.shown_text import scrubbed
 
-WHOLE_ROW = "(row)"
-"""Column of a reject whose cells cannot be told apart."""
-
-FURTHER_FAULTS_MAX = 3
-"""Other bad cells of one row that are told by name; more are only counted."""
-
-_KEY = ("merchant_id", "account_id", "order_no")
-_ALWAYS_NEEDED = frozenset({*_KEY, "query_result"})
+_ALWAYS_NEEDED = frozenset({*KEY_NAMES, "query_result"})
 """What a gateway row without a payment must still say."""
 
 
@@ -65,42 +57,6 @@ class Table(NamedTuple):
     """Row number in the file of each row of the frame."""
     counted: Counted
     """What control figures are compared with."""
-
-
-@dataclass(slots=True)
-class Reading:
-    """One table while its columns are checked, in order."""
-
-    raw: RawTable
-    mapped: MappedColumns
-    typed: dict[str, Any]
-    problems: dict[int, tuple[str, str]]
-    """Row number -> (column, reason): the first only."""
-    cards: CardTally = field(default_factory=CardTally)
-    further: dict[int, dict[str, str]] = field(default_factory=dict)
-    """Row number -> column -> reason: the other bad cells of such rows."""
-
-    @property
-    def columns(self) -> Mapping[str, pa.Array]:
-        """Cells in the standard form by our names."""
-        return self.mapped.cells
-
-    def note(self, column: str, problems: Mapping[int, str]) -> None:
-        """Keep the first problem of every row, and those of its other cells."""
-        for row, reason in problems.items():
-            first, _ = self.problems.setdefault(row, (column, reason))
-            if first not in {column, WHOLE_ROW}:
-                self.further.setdefault(row, {}).setdefault(column, reason)
-
-    def reason(self, row: int) -> str:
-        """All that is wrong with a row, scrubbed."""
-        reasons = [scrubbed(self.problems[row][1])]
-        further = list(self.further.get(row, {}).items())
-        for column, why in further[:FURTHER_FAULTS_MAX]:
-            reasons.append(f"{scrubbed(self.mapped.theirs.get(column, column))}: {scrubbed(why)}")
-        if len(further) > FURTHER_FAULTS_MAX:
-            reasons.append(f"{len(further) - FURTHER_FAULTS_MAX} more cells")
-        return "; also ".join(reasons)
 
 
 def read_table(
@@ -128,7 +84,7 @@ def read_table(
         SourceUnreadableError: it is not what its name says, or columns are missing.
     """
     wanted = schema or schema_of(kind)
-    theirs = frozenset(names_of(wanted, layout=layout).values())
+    theirs = read_of(wanted, layout=layout)
     raw = read_raw(path, wanted=theirs, layout=layout)
     return type_table(raw, schema=wanted, rules=rules, layout=layout, zone=zone)
 
@@ -161,7 +117,7 @@ def reading_of(
     layout: FileLayout = STANDARD,
     zone: ZoneInfo | None = None,
     cards: CardTally | None = None,
-) -> Reading:
+) -> TableReading:
     """Every cell of a table read, with what is wrong with it.
 
     Raises:
@@ -169,7 +125,7 @@ def reading_of(
     """
     _refuse_missing(raw, schema=schema, layout=layout)
     mapped = mapped_columns(raw, schema=schema, layout=layout)
-    reading = Reading(raw, mapped, {}, {}, cards or CardTally())
+    reading = TableReading(raw, mapped, {}, {}, cards or CardTally())
     if schema.needs_line_end and raw.last_line_open and len(raw.lines):
         reading.note(WHOLE_ROW, {len(raw.lines) - 1: "has no line end, so it may have been cut"})
     without_payment = _without_payment(reading, schema=schema, rules=rules)
@@ -206,7 +162,7 @@ def _refuse_missing(raw: RawTable, *, schema: TableSchema, layout: FileLayout) -
         word = "column" if len(missing) == 1 else "columns"
         lacks = f"lacks the {word} {', '.join(missing)}"
         # A first row that names nothing we know may be a payee and his account, not a header.
-        if not set(raw.header) & set(names_of(schema, layout=layout).values()):
+        if not set(raw.header) & read_of(schema, layout=layout):
             sentence = (
                 f"none of its {len(raw.header)} columns has a name that is known: its first row"
             )
@@ -216,7 +172,7 @@ def _refuse_missing(raw: RawTable, *, schema: TableSchema, layout: FileLayout) -
 
 
 def _without_payment(
-    reading: Reading, *, schema: TableSchema, rules: Rules
+    reading: TableReading, *, schema: TableSchema, rules: Rules
 ) -> npt.NDArray[np.bool_] | None:
     """Gateway rows that answer without showing a payment: only their key must be filled."""
     if schema.kind is not SourceKind.GATEWAY:
@@ -225,13 +181,15 @@ def _without_payment(
     numbered: Any = codes.dictionary_encode()
     answers = [str(rules.answer_of(code)) for code in numbered.dictionary.to_pylist()]
     reading.typed["answer"] = pa.array(answers, pa.large_string()).take(numbered.indices)
-    answered = pc.and_(pc.not_equal(codes, ""), pc.not_equal(reading.typed["answer"], Answer.FOUND))
+    answered = pc.and_(
+        pc.not_equal(codes, ""), pc.not_equal(reading.typed["answer"], KeyAnswer.FOUND)
+    )
     return np.array(answered, dtype=bool)
 
 
 def _read_column(
-    reading: Reading,
-    column: Column,
+    reading: TableReading,
+    column: TableColumn,
     *,
     kind: SourceKind,
     zone: ZoneInfo,
@@ -270,7 +228,7 @@ def _read_column(
     return read_words(cells, words=column.cell)
 
 
-def _signed(reading: Reading, *, kind: SourceKind) -> npt.NDArray[np.bool_] | None:
+def _signed(reading: TableReading, *, kind: SourceKind) -> npt.NDArray[np.bool_] | None:
     if kind in {SourceKind.SETTLEMENT, SourceKind.BANK}:
         return np.ones(len(reading.raw.lines), dtype=bool)
     if kind is not SourceKind.LEDGER:
@@ -280,7 +238,7 @@ def _signed(reading: Reading, *, kind: SourceKind) -> npt.NDArray[np.bool_] | No
 
 
 def _blanks(
-    reading: Reading, column: Column, *, excused: npt.NDArray[np.bool_] | None
+    reading: TableReading, column: TableColumn, *, excused: npt.NDArray[np.bool_] | None
 ) -> dict[int, str]:
     blank = np.array(pc.equal(reading.columns[column.name], ""), dtype=bool)
     if column.name == "order_no" and excused is not None:
@@ -291,7 +249,7 @@ def _blanks(
 
 
 def _drop_values(
-    reading: Reading, *, schema: TableSchema, rows: npt.NDArray[np.bool_] | None
+    reading: TableReading, *, schema: TableSchema, rows: npt.NDArray[np.bool_] | None
 ) -> None:
     """An answer without a payment shows no amount, whatever stands in its cells."""
     if rows is None:
@@ -302,9 +260,9 @@ def _drop_values(
             value.given &= ~rows
 
 
-def _table(reading: Reading, schema: TableSchema) -> Table:
+def _table(reading: TableReading, schema: TableSchema) -> Table:
     raw = reading.raw
-    rejects = _rejects(reading, schema=schema)
+    rejects = rejects_of(reading, schema=schema)
     keep = np.ones(len(raw.lines), dtype=bool)
     keep[list(reading.problems)] = False
     # Most files have no reject: their columns are taken as they are, not copied row by row.
@@ -321,9 +279,9 @@ def _table(reading: Reading, schema: TableSchema) -> Table:
     }
     frame["source"] = texts_of(filled(raw.name, rows=int(keep.sum())))
     frame["line"] = pd.Series(kept(raw.lines, keep=chosen), dtype="int64")
-    known = frozenset(reading.mapped.theirs.values())
+    known = reading.mapped.read
     return Table(
-        frame=pd.DataFrame(frame),
+        frame=pd.DataFrame(frame, copy=False),
         rejects=rejects,
         source_file=_source_file(raw, rejects, kind=schema.kind, accepted=int(keep.sum())),
         ignored_columns=tuple(scrubbed(name) for name in raw.header if name not in known),
@@ -332,7 +290,7 @@ def _table(reading: Reading, schema: TableSchema) -> Table:
     )
 
 
-def _counted(reading: Reading) -> Counted:
+def _counted(reading: TableReading) -> Counted:
     """Rows and sums of amounts, of all rows that were read: a reject counts too."""
     raw = reading.raw
     amounts = reading.typed.get("amount")
@@ -345,37 +303,6 @@ def _counted(reading: Reading) -> Counted:
             rows = np.array(pc.equal(reading.columns["currency"], code), dtype=bool)
             sums[code] = exact_sum(amounts.minor_units[rows & amounts.given])
     return Counted(raw.rows_read, sums, unread, raw.sha256)
-
-
-def _rejects(reading: Reading, *, schema: TableSchema) -> tuple[Reject, ...]:
-    raw = reading.raw
-    rejects = [
-        Reject(schema.kind, raw.name, bad.line, WHOLE_ROW, bad.reason, scrubbed(bad.text))
-        for bad in raw.bad_rows
-    ]
-    for row, (column, _) in reading.problems.items():
-        key = {name: _key_cell(reading, name, row=row) for name in _KEY}
-        shown = reading.mapped.shown.get(column)
-        value = "" if shown is None else scrubbed(shown[row].as_py())
-        line, column_shown = (
-            int(raw.lines[row]),
-            scrubbed(reading.mapped.theirs.get(column, column)),
-        )
-        reason = reading.reason(row)
-        rejects.append(Reject(schema.kind, raw.name, line, column_shown, reason, value, **key))
-    return tuple(sorted(rejects, key=lambda reject: reject.line))
-
-
-def _key_cell(reading: Reading, name: str, *, row: int) -> str:
-    """The cell where it can be trusted, else blank."""
-    if name not in reading.columns:  # a bank knows no merchant and no order
-        return ""
-    grammar = Grammar.ORDER_KEY if name == "order_no" else Grammar.ACCOUNT
-    text: str = reading.columns[name][row].as_py()
-    bad = {reading.problems[row][0], *reading.further.get(row, ())}
-    if name in bad or not is_fit(text, grammar=grammar):
-        return ""
-    return text if scrubbed(text) == text else ""
 
 
 def _source_file(

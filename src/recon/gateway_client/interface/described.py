@@ -14,7 +14,7 @@ from pydantic import AfterValidator, BaseModel, Field, ValidationError
 
 from recon.gateway_client.interface.operation_formats import (
     BatchOperation,
-    Grammar,
+    FieldPatterns,
     InterfaceTable,
     OperationFormat,
     PaymentFormat,
@@ -23,7 +23,7 @@ from recon.gateway_client.interface.operation_formats import (
     SingleOperation,
 )
 from recon.gateway_client.interface.wire_amounts import WireAmounts
-from recon.gateway_client.wire.errors import InterfaceError
+from recon.gateway_client.wire.wire_errors import InterfaceError
 
 CHARACTERS_MAX = 1_000_000
 Table = TypeVar("Table", bound=BaseModel)
@@ -61,7 +61,7 @@ class Profile(InterfaceTable):
     send_refund_reference: bool
     text_characters_max: int = Field(ge=1, le=CHARACTERS_MAX)
     """Of a text field that has no length of its own."""
-    grammar: Grammar
+    grammar: FieldPatterns
     amounts: WireAmounts
     lengths: dict[str, Annotated[int, Field(ge=1, le=CHARACTERS_MAX)]]
     batch: dict[str, BatchOperation]
@@ -97,7 +97,7 @@ class Refusals(InterfaceTable):
     retry_after_is_final: bool
 
 
-class QueryReading(InterfaceTable):
+class DescribedQuery(InterfaceTable):
     """How answers of the order query are read."""
 
     row_missing_when_asked_alone: Literal["failed", "not_found"]
@@ -115,7 +115,7 @@ class StatusMap(InterfaceTable):
     apm_http: dict[str, Literal["invalid_input", "not_found"]]
     query_return_status: dict[str, QueryRefusal]
     query_result: dict[str, Literal["record", "not_found", "failed"]]
-    query: QueryReading
+    query: DescribedQuery
 
 
 class GatewayInterface(InterfaceTable):

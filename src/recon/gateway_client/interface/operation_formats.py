@@ -29,7 +29,7 @@ class InterfaceTable(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class Grammar(InterfaceTable):
+class FieldPatterns(InterfaceTable):
     """Whole-text patterns of the fields we send."""
 
     merchant_id: Pattern

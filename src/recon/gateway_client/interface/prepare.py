@@ -25,10 +25,10 @@ from recon.gateway_client.interface.rows import (
     wire_row,
 )
 from recon.gateway_client.interface.signing import sign
-from recon.gateway_client.wire.errors import InvalidBatchError, RowProblem
 from recon.gateway_client.wire.json_reply import texts_of
 from recon.gateway_client.wire.request_body import request_body
 from recon.gateway_client.wire.text import masked_values, scrubbed, without_values
+from recon.gateway_client.wire.wire_errors import InvalidBatchError, RowProblem
 
 PROBLEMS_SHOWN_MAX = 5
 BODY_WORD_MIN = 6

@@ -19,10 +19,10 @@ from recon.gateway_client.interface.described import GatewayInterface
 from recon.gateway_client.interface.payout import PayoutRow
 from recon.gateway_client.interface.payout_checks import payout_problems
 from recon.gateway_client.interface.wire_amounts import number_problem
-from recon.gateway_client.wire.errors import RowProblem
 from recon.gateway_client.wire.private_fields import is_blank, private_texts, wire_value
 from recon.gateway_client.wire.signer import Signer
 from recon.gateway_client.wire.text import without_values
+from recon.gateway_client.wire.wire_errors import RowProblem
 
 PATTERNS_KEPT_MAX = 64
 

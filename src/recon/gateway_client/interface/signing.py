@@ -16,8 +16,8 @@ from pydantic import SecretStr
 
 from recon.gateway_client.interface.described import GatewayInterface, ReplyPolicy, SignatureRules
 from recon.gateway_client.interface.rows import Credentials
-from recon.gateway_client.wire.errors import UnsignedError
 from recon.gateway_client.wire.signer import Wanted
+from recon.gateway_client.wire.wire_errors import UnsignedError
 
 Made = TypeVar("Made")
 

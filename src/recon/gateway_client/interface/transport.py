@@ -20,9 +20,13 @@ import httpx
 
 from recon.gateway_client.interface.prepare import PreparedCall
 from recon.gateway_client.wire.addresses import checked_base_url
-from recon.gateway_client.wire.errors import CertificateError, NotSentError, UnknownOutcomeError
 from recon.gateway_client.wire.json_reply import REPLY_BYTES_MAX
 from recon.gateway_client.wire.route import DIRECT, Route, checked_proxy, trust
+from recon.gateway_client.wire.wire_errors import (
+    CertificateError,
+    NotSentError,
+    UnknownOutcomeError,
+)
 
 CONNECT_SECONDS = 5.0
 DEADLINE_SECONDS = 60.0

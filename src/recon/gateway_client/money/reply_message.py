@@ -20,7 +20,7 @@ from recon.gateway_client.wire.text import code_and_text, scrubbed
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ReplyReading:
     """Everything one reply is judged by."""
 
     prepared: PreparedRequest
@@ -36,7 +36,7 @@ class Reading:
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class ReplyMessage:
     """A readable reply with what its head says."""
 
     fields: dict[str, Any]
@@ -64,7 +64,7 @@ class Message:
         return ":".join(part for part in (self.code, self.text) if part)
 
 
-def message_of(reading: Reading) -> Message:
+def message_of(reading: ReplyReading) -> ReplyMessage:
     """The message in a reply's bytes.
 
     Raises:
@@ -78,13 +78,13 @@ def message_of(reading: Reading) -> Message:
 
 
 def _batch_message(
-    reading: Reading, *, fields: dict[str, Any], description: BatchOperation
-) -> Message:
+    reading: ReplyReading, *, fields: dict[str, Any], description: BatchOperation
+) -> ReplyMessage:
     rows, malformed = rows_of(fields, field=description.rows_field)
     code, text = _said(reading, fields=fields, names=("return_message", "message"))
     status = scrubbed(text_of(fields.get("return_status")) or "")
     word = reading.interface.status_map.return_status.get(status)
-    return Message(
+    return ReplyMessage(
         fields=fields,
         rows=tuple(rows),
         malformed=malformed,
@@ -99,14 +99,14 @@ def _batch_message(
 
 
 def _single_message(
-    reading: Reading, *, fields: dict[str, Any], description: SingleOperation
-) -> Message:
+    reading: ReplyReading, *, fields: dict[str, Any], description: SingleOperation
+) -> ReplyMessage:
     """The reply of an operation of one row is the row itself, when it has a status at all."""
     status = text_of(fields.get(description.status_field))
     has_row = status != ""
     code, text = _said(reading, fields=fields, names=(description.message_field, "message"))
     words = reading.interface.status_map.row_status[reading.prepared.operation]
-    return Message(
+    return ReplyMessage(
         fields=fields,
         rows=(fields,) if has_row else (),
         malformed=0,
@@ -120,7 +120,9 @@ def _single_message(
     )
 
 
-def _said(reading: Reading, *, fields: dict[str, Any], names: Sequence[str]) -> tuple[str, str]:
+def _said(
+    reading: ReplyReading, *, fields: dict[str, Any], names: Sequence[str]
+) -> tuple[str, str]:
     masked_text = reading.prepared.masked_text
     given = next((text for name in names if (text := text_of(fields.get(name)))), "")
     code, text = code_and_text(masked_text(given))
@@ -128,7 +130,7 @@ def _said(reading: Reading, *, fields: dict[str, Any], names: Sequence[str]) -> 
 
 
 def _signature(
-    reading: Reading, *, fields: dict[str, Any], rows: Sequence[dict[str, Any]]
+    reading: ReplyReading, *, fields: dict[str, Any], rows: Sequence[dict[str, Any]]
 ) -> SignatureState:
     return reply_signature(
         text_of(fields.get("encryption_data")),
@@ -145,17 +147,19 @@ def _signature(
     )
 
 
-def names_other_account(reading: Reading, message: Message) -> bool:
+def names_other_account(reading: ReplyReading, message: ReplyMessage) -> bool:
     """The reply names a merchant or account that is not ours."""
     return any(given not in {"", own} for given, own in _accounts(reading, message=message))
 
 
-def names_our_account(reading: Reading, message: Message) -> bool:
+def names_our_account(reading: ReplyReading, message: ReplyMessage) -> bool:
     """The reply names both our merchant and our account."""
     return all(given == own for given, own in _accounts(reading, message=message))
 
 
-def _accounts(reading: Reading, *, message: Message) -> tuple[tuple[str | None, str], ...]:
+def _accounts(
+    reading: ReplyReading, *, message: ReplyMessage
+) -> tuple[tuple[str | None, str], ...]:
     own = reading.credentials
     return (
         (text_of(message.fields.get("merchant_id")), own.merchant_id),

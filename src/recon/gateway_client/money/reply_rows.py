@@ -12,9 +12,14 @@ from typing import Any
 
 from recon.gateway_client.interface.described import GatewayInterface
 from recon.gateway_client.interface.operation_formats import OperationFormat, SingleOperation
-from recon.gateway_client.interface.outcomes import Finding, FindingKind, Outcome, RowOutcome
 from recon.gateway_client.interface.payout_record import PayoutRecord, payout_record
 from recon.gateway_client.interface.prepare import PreparedRequest
+from recon.gateway_client.interface.reply_outcomes import (
+    FindingKind,
+    ReplyFinding,
+    ReplyOutcome,
+    RowOutcome,
+)
 from recon.gateway_client.interface.rows import Operation, RefundRow, Row, ids_of
 from recon.gateway_client.money.reply_echo import differing_fields
 from recon.gateway_client.wire.json_reply import text_of
@@ -33,17 +38,17 @@ class JudgedRows:
     """Every requested row, in order, with what else was seen."""
 
     rows: tuple[RowOutcome, ...]
-    findings: tuple[Finding, ...]
+    findings: tuple[ReplyFinding, ...]
     stop_reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class _Verdict:
-    outcome: Outcome
+    outcome: ReplyOutcome
     code: str = ""
     message: str = ""
     refund_reference_id: str = ""
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[ReplyFinding, ...] = ()
     payout: PayoutRecord | None = None
 
 
@@ -154,8 +159,8 @@ def _single(
         return _unknown(sent, kind=FindingKind.CONTRADICTION, message=message, payout=payout)
     reference, findings, ours = _refund_reference(sent, answer=answer, succeeded=word == "accepted")
     if not ours:
-        return _Verdict(Outcome.UNKNOWN, code, findings[0].message, "", findings)
-    return _Verdict(Outcome(word), code, text, reference, findings, payout)
+        return _Verdict(ReplyOutcome.UNKNOWN, code, findings[0].message, "", findings)
+    return _Verdict(ReplyOutcome(word), code, text, reference, findings, payout)
 
 
 def _code_and_text(
@@ -175,7 +180,7 @@ def _payout(answer: Mapping[str, Any], *, prepared: PreparedRequest) -> PayoutRe
 
 def _refund_reference(
     sent: Row, *, answer: Mapping[str, Any], succeeded: bool
-) -> tuple[str, tuple[Finding, ...], bool]:
+) -> tuple[str, tuple[ReplyFinding, ...], bool]:
     """The gateway's name of a refund, findings, and whether it can be this payment's at all."""
     if not isinstance(sent, RefundRow):
         return "", (), True
@@ -197,9 +202,9 @@ def _refund_reference(
 
 def _foreign(
     foreign: Sequence[Mapping[str, Any]], *, malformed: int, prepared: PreparedRequest
-) -> list[Finding]:
+) -> list[ReplyFinding]:
     findings = [
-        Finding(
+        ReplyFinding(
             FindingKind.FOREIGN_ROW,
             "a row that was not asked for",
             transaction_id=prepared.masked_text(text_of(row.get("transaction_id")) or "")[:64],
@@ -209,7 +214,7 @@ def _foreign(
     ]
     if malformed:
         message = f"{malformed} elements of the reply's list are not rows"
-        findings.append(Finding(FindingKind.MALFORMED, message))
+        findings.append(ReplyFinding(FindingKind.MALFORMED, message))
     return findings
 
 
@@ -222,9 +227,9 @@ def _unknown(
     payout: PayoutRecord | None = None,
 ) -> _Verdict:
     finding = _finding(sent, kind=kind, message=message)
-    return _Verdict(Outcome.UNKNOWN, code, message, "", (finding,), payout)
+    return _Verdict(ReplyOutcome.UNKNOWN, code, message, "", (finding,), payout)
 
 
-def _finding(sent: Row, *, kind: FindingKind, message: str) -> Finding:
+def _finding(sent: Row, *, kind: FindingKind, message: str) -> ReplyFinding:
     transaction_id, order_no = ids_of(sent)
-    return Finding(kind, message, transaction_id=transaction_id, order_no=order_no)
+    return ReplyFinding(kind, message, transaction_id=transaction_id, order_no=order_no)

@@ -14,8 +14,8 @@ from recon.gateway_client.payments.shopper import (
     AdditionalInformation,
     CartItem,
     Discount,
-    Person,
-    Subscription,
+    PayingPerson,
+    RecurringContract,
 )
 from recon.gateway_client.wire.private_fields import Amount, PrivateFields
 
@@ -122,7 +122,7 @@ class _CardAndHostedFields(PaymentFields):
     quote_id: str = ""
     quote_price: str = ""
     storefront_domains: str = ""
-    subscription: Subscription | None = None
+    subscription: RecurringContract | None = None
 
 
 class CardPayment(_CardAndHostedFields):
@@ -152,7 +152,7 @@ class ApmPayment(PaymentFields):
     delivery_street_name: str = ""
     payment_method: str = ""
     bank_code: str = ""
-    person: Person | None = None
+    person: PayingPerson | None = None
 
 
 class HostedPayment(_CardAndHostedFields):

@@ -9,12 +9,11 @@ from typing import Any, ClassVar
 
 from recon.gateway_client.interface.described import GatewayInterface, ReplyPolicy
 from recon.gateway_client.interface.operation_formats import MethodsOperation
-from recon.gateway_client.interface.outcomes import Finding, FindingKind
 from recon.gateway_client.interface.prepare import PreparedCall, refuse_credentials
+from recon.gateway_client.interface.reply_outcomes import FindingKind, ReplyFinding
 from recon.gateway_client.interface.rows import Credentials, text_problem
 from recon.gateway_client.interface.signing import reply_signature, sign
 from recon.gateway_client.interface.transport import RawReply
-from recon.gateway_client.wire.errors import InterfaceError, InvalidPaymentError
 from recon.gateway_client.wire.json_reply import (
     UnreadableReplyError,
     json_object,
@@ -29,6 +28,7 @@ from recon.gateway_client.wire.private_fields import (
 )
 from recon.gateway_client.wire.request_body import request_body
 from recon.gateway_client.wire.text import scrubbed
+from recon.gateway_client.wire.wire_errors import InterfaceError, InvalidPaymentError
 
 OPERATION = "optimise"
 METHODS_MAX = 200
@@ -59,7 +59,7 @@ class MethodsAnswer:
     methods: tuple[str, ...]
     reason: str
     """Why there are none; "" when the reply was good."""
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[ReplyFinding, ...] = ()
 
 
 def prepare_methods(
@@ -143,4 +143,4 @@ def _name(method: object, *, described: MethodsOperation) -> str:
 
 
 def _none(kind: FindingKind, message: str) -> MethodsAnswer:
-    return MethodsAnswer((), message, (Finding(kind, message),))
+    return MethodsAnswer((), message, (ReplyFinding(kind, message),))

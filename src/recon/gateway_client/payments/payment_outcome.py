@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from recon.gateway_client.interface.outcomes import Finding, Outcome
+from recon.gateway_client.interface.reply_outcomes import ReplyFinding, ReplyOutcome
 from recon.gateway_client.interface.signing import SignatureState
 from recon.gateway_client.wire.html_form import HostedForm
 
@@ -56,7 +56,7 @@ class PaymentReply:
     UNKNOWN, and a payment is never sent again: the order is queried.
     """
 
-    outcome: Outcome
+    outcome: ReplyOutcome
     code: str = ""
     message: str = ""
     record: PaymentRecord | None = None
@@ -67,6 +67,6 @@ class PaymentReply:
     """What the document says of the HTTP status of a payment by another method: no payment."""
     http_status: int | None = None
     signature: SignatureState = SignatureState.UNCHECKED
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[ReplyFinding, ...] = ()
     stop_reason: str = ""
     """Not empty: nothing more may be sent until a person has looked."""

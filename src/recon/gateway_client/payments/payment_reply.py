@@ -11,8 +11,8 @@ from decimal import Decimal
 from functools import partial
 
 from recon.gateway_client.interface.described import GatewayInterface, ReplyPolicy
-from recon.gateway_client.interface.outcomes import Finding, FindingKind, Outcome
 from recon.gateway_client.interface.payout_record import amount_of
+from recon.gateway_client.interface.reply_outcomes import FindingKind, ReplyFinding, ReplyOutcome
 from recon.gateway_client.interface.rows import Credentials
 from recon.gateway_client.interface.signing import SignatureState, is_signed, reply_signature
 from recon.gateway_client.interface.transport import RawReply
@@ -21,10 +21,10 @@ from recon.gateway_client.payments.payment_outcome import ApmRefusal, PaymentRec
 from recon.gateway_client.payments.payment_record import payment_record, shows_whole_card
 from recon.gateway_client.payments.prepare_payment import PreparedPayment
 from recon.gateway_client.wire.addresses import is_private_way
-from recon.gateway_client.wire.errors import NotSentError, UnknownOutcomeError
 from recon.gateway_client.wire.html_form import HostedForm, html_form
 from recon.gateway_client.wire.json_reply import UnreadableReplyError, json_object, text_of
 from recon.gateway_client.wire.text import code_and_text
+from recon.gateway_client.wire.wire_errors import NotSentError, UnknownOutcomeError
 from recon.gateway_client.wire.xml_reply import element_texts, xml_root
 
 OK_STATUSES = range(200, 300)
@@ -107,7 +107,7 @@ def read_payment_reply(
 
 def payment_without_reply(error: NotSentError | UnknownOutcomeError) -> PaymentReply:
     """What a payment came to when no reply came: not sent, or unknown."""
-    outcome = Outcome.NOT_SENT if isinstance(error, NotSentError) else Outcome.UNKNOWN
+    outcome = ReplyOutcome.NOT_SENT if isinstance(error, NotSentError) else ReplyOutcome.UNKNOWN
     return PaymentReply(outcome=outcome, code=error.kind, message=str(error))
 
 
@@ -117,13 +117,13 @@ def _by_status(reading: _Reading) -> PaymentReply:
     code, text = _error_body(reading)
     refusals = reading.interface.status_map.refusals
     message = f"the gateway answered HTTP {status}{f': {text}' if text else ''}"
-    finding = Finding(FindingKind.HTTP_STATUS, message)
+    finding = ReplyFinding(FindingKind.HTTP_STATUS, message)
     refused_signature = code in refusals.signature_codes
     refusal = _apm_refusal(reading)
     final = refused_signature or bool(refusal) or status in refusals.before_processing_http
     stops = refused_signature or status in NO_ACCESS_STATUSES
     return PaymentReply(
-        outcome=Outcome.REJECTED if final else Outcome.UNKNOWN,
+        outcome=ReplyOutcome.REJECTED if final else ReplyOutcome.UNKNOWN,
         code=code,
         message=message,
         refusal=refusal,
@@ -175,12 +175,12 @@ def _refused_signature(
         return None
     reason = f"the gateway refused our signature ({record.result_code}): check the sign key"
     return PaymentReply(
-        outcome=Outcome.REJECTED,
+        outcome=ReplyOutcome.REJECTED,
         code=record.result_code,
         message=record.result_text,
         http_status=reading.raw.status,
         signature=signature,
-        findings=(Finding(FindingKind.REFUSED, reason),),
+        findings=(ReplyFinding(FindingKind.REFUSED, reason),),
         stop_reason=reason,
     )
 
@@ -214,13 +214,17 @@ def _by_record(
         outcome, message = _by_issuer(record)
     else:
         outcome, message = _by_order_status(reading, record=record)
-    findings = [Finding(FindingKind.UNMAPPED_CODE, message)] if outcome is Outcome.UNKNOWN else []
+    findings = (
+        [ReplyFinding(FindingKind.UNMAPPED_CODE, message)]
+        if outcome is ReplyOutcome.UNKNOWN
+        else []
+    )
     if shows_whole_card(texts):
-        findings.append(Finding(FindingKind.MALFORMED, "the reply shows a whole card number"))
+        findings.append(ReplyFinding(FindingKind.MALFORMED, "the reply shows a whole card number"))
     strict = signature.is_enough(policy="enforce", may_lack=reading.may_lack)
     if reading.policy == "warn" and not strict:
         sentence = f"the reply's signature is {signature}; its echo decided"
-        findings.append(Finding(FindingKind.SIGNATURE, sentence))
+        findings.append(ReplyFinding(FindingKind.SIGNATURE, sentence))
     return PaymentReply(
         outcome=outcome,
         code=record.result_code,
@@ -232,25 +236,25 @@ def _by_record(
     )
 
 
-def _by_issuer(record: PaymentRecord) -> tuple[Outcome, str]:
+def _by_issuer(record: PaymentRecord) -> tuple[ReplyOutcome, str]:
     """The shopper must be sent somewhere safe, else nobody can pay."""
     if not record.issuer_url:
-        return Outcome.UNKNOWN, "the reply names no issuer_url"
+        return ReplyOutcome.UNKNOWN, "the reply names no issuer_url"
     if not is_private_way(record.issuer_url):
-        return Outcome.UNKNOWN, "the reply's issuer_url is not https"
-    return Outcome.PENDING, ""
+        return ReplyOutcome.UNKNOWN, "the reply's issuer_url is not https"
+    return ReplyOutcome.PENDING, ""
 
 
-def _by_order_status(reading: _Reading, *, record: PaymentRecord) -> tuple[Outcome, str]:
+def _by_order_status(reading: _Reading, *, record: PaymentRecord) -> tuple[ReplyOutcome, str]:
     word = reading.interface.status_map.order_status.get(record.order_status)
     if word is None:
         shown = record.order_status or "missing"
-        return Outcome.UNKNOWN, f"order_status {shown} is not in the status map"
+        return ReplyOutcome.UNKNOWN, f"order_status {shown} is not in the status map"
     if word == "done" and not record.transaction_id:
-        return Outcome.UNKNOWN, "a payment without transaction_id"
+        return ReplyOutcome.UNKNOWN, "a payment without transaction_id"
     if record.issuer_url and not is_private_way(record.issuer_url):
-        return Outcome.UNKNOWN, "the reply's issuer_url is not https"
-    return Outcome(word), ""
+        return ReplyOutcome.UNKNOWN, "the reply's issuer_url is not https"
+    return ReplyOutcome(word), ""
 
 
 def _by_form(reading: _Reading, *, form: HostedForm) -> PaymentReply:
@@ -263,7 +267,7 @@ def _by_form(reading: _Reading, *, form: HostedForm) -> PaymentReply:
     if differing:
         message = f"the page differs in {', '.join(differing)}"
         return _unknown(reading, kind=FindingKind.ECHO_DIFFERS, message=message)
-    return PaymentReply(outcome=Outcome.PENDING, form=form, http_status=reading.raw.status)
+    return PaymentReply(outcome=ReplyOutcome.PENDING, form=form, http_status=reading.raw.status)
 
 
 def _differing(asked: Mapping[str, str | Decimal], *, given: Mapping[str, str]) -> list[str]:
@@ -284,10 +288,10 @@ def _unknown(
     stops: bool = False,
 ) -> PaymentReply:
     return PaymentReply(
-        outcome=Outcome.UNKNOWN,
+        outcome=ReplyOutcome.UNKNOWN,
         message=message,
         http_status=reading.raw.status,
         signature=signature,
-        findings=(Finding(kind, message),),
+        findings=(ReplyFinding(kind, message),),
         stop_reason=message if stops else "",
     )

@@ -16,10 +16,10 @@ from recon.gateway_client.interface.rows import Credentials
 from recon.gateway_client.interface.signing import sign
 from recon.gateway_client.payments.payment import Payment, PaymentOperation
 from recon.gateway_client.payments.payment_checks import payment_problems
-from recon.gateway_client.wire.errors import InvalidPaymentError
 from recon.gateway_client.wire.json_reply import texts_of
 from recon.gateway_client.wire.private_fields import private_texts, wire_value
 from recon.gateway_client.wire.request_body import request_body
+from recon.gateway_client.wire.wire_errors import InvalidPaymentError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -72,7 +72,7 @@ class AdditionalInformation(PrivateFields):
     mpi_info: MpiInfo
 
 
-class Subscription(PrivateFields):
+class RecurringContract(PrivateFields):
     """The recurring contract that a payment makes (2.4)."""
 
     shown: ClassVar[frozenset[str]] = frozenset(
@@ -130,7 +130,7 @@ class PersonDocuments(PrivateFields):
     labels: DocumentLabels | None = None
 
 
-class Person(PrivateFields):
+class PayingPerson(PrivateFields):
     """Who pays by an alternative method (2.5)."""
 
     document_number: str = ""

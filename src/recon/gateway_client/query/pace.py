@@ -29,7 +29,7 @@ Seconds = Callable[[], float]
 Sleep = Callable[[float], Awaitable[None]]
 
 
-class Notice(Protocol):
+class HoldNotice(Protocol):
     """Where all who read one account tell each other of a hold."""
 
     def tell(self, seconds: float) -> None:
@@ -58,7 +58,7 @@ class AccountPace:
         in_flight: int,
         patience_seconds: float = PATIENCE_SECONDS,
         seconds: Seconds = time.monotonic,
-        notice: Notice | None = None,
+        notice: HoldNotice | None = None,
         lane: Lane | None = None,
     ) -> None:
         self.patience_seconds = patience_seconds

@@ -14,7 +14,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from zoneinfo import ZoneInfo
 
 from recon.gateway_client.interface.described import GatewayInterface, QueryRefusal, ReplyPolicy
-from recon.gateway_client.interface.outcomes import Finding, FindingKind
+from recon.gateway_client.interface.reply_outcomes import FindingKind, ReplyFinding
 from recon.gateway_client.interface.rows import Credentials
 from recon.gateway_client.interface.signing import reply_signature
 from recon.gateway_client.interface.transport import RawReply
@@ -81,7 +81,7 @@ class GroupAnswer(Generic[Record]):
     failed: dict[str, str] = field(default_factory=dict)
     missing: list[str] = field(default_factory=list)
     """Keys that the reply is silent about."""
-    findings: list[Finding] = field(default_factory=list)
+    findings: list[ReplyFinding] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +124,7 @@ def rows_by_key(
     reply: Mapping[str, Any],
     rows_field: str,
     kind: KeyKind,
-    findings: list[Finding],
+    findings: list[ReplyFinding],
 ) -> Mapping[str, list[Mapping[str, Any]]]:
     """The reply's rows by the key they answer; what answers none becomes a finding."""
     rows, malformed = rows_of(reply, field=rows_field)
@@ -140,7 +140,7 @@ def rows_by_key(
             findings.append(_foreign(row))
     if malformed:
         message = f"{malformed} elements of the query reply's list are not rows"
-        findings.append(Finding(FindingKind.MALFORMED, message))
+        findings.append(ReplyFinding(FindingKind.MALFORMED, message))
     return by_key
 
 
@@ -156,12 +156,14 @@ def _refusal(reply: Mapping[str, Any], *, reading: QueryReading) -> GroupAnswer[
         word = "signature"
     reason = f"return_status {scrubbed(status) or 'missing'}, {text or code or 'no text'}"
     if word is None:
-        finding = Finding(FindingKind.UNMAPPED_CODE, f"the query was refused: {reason}")
+        finding = ReplyFinding(FindingKind.UNMAPPED_CODE, f"the query was refused: {reason}")
         return GroupAnswer("system", reason, may_repeat=True, findings=[finding])
     return GroupAnswer(word, reason, may_repeat=word == "system")
 
 
-def _untrusted(reply: Mapping[str, Any], *, reading: QueryReading, findings: list[Finding]) -> str:
+def _untrusted(
+    reply: Mapping[str, Any], *, reading: QueryReading, findings: list[ReplyFinding]
+) -> str:
     """Why the whole reply cannot be used; "" when it can."""
     state = reply_signature(
         text_of(reply.get("encryption_data")),
@@ -171,13 +173,13 @@ def _untrusted(reply: Mapping[str, Any], *, reading: QueryReading, findings: lis
     may_lack = reading.interface.signature.may_lack(reading.operation)
     if reading.policy != "off" and not state.is_enough(policy="enforce", may_lack=may_lack):
         message = f"the query reply's signature is {state}"
-        findings.append(Finding(FindingKind.SIGNATURE, message))
+        findings.append(ReplyFinding(FindingKind.SIGNATURE, message))
         if reading.policy == "enforce":
             return message
     for name in ("merchant_id", "account_id"):
         if text_of(reply.get(name)) not in {"", getattr(reading.credentials, name)}:
             message = f"the query reply has another {name}"
-            findings.append(Finding(FindingKind.OTHER_ACCOUNT, message))
+            findings.append(ReplyFinding(FindingKind.OTHER_ACCOUNT, message))
             return message
     return ""
 
@@ -206,8 +208,8 @@ def _shown(value: object) -> str:
     return json.dumps(value, default=str, ensure_ascii=False) if text is None else text
 
 
-def _foreign(row: Mapping[str, Any]) -> Finding:
-    return Finding(
+def _foreign(row: Mapping[str, Any]) -> ReplyFinding:
+    return ReplyFinding(
         FindingKind.FOREIGN_ROW,
         "a row that was not asked for",
         transaction_id=scrubbed(text_of(row.get("transaction_id")) or "")[:64],

@@ -6,7 +6,7 @@ from typing import Any, NoReturn
 from recon.gateway_client.interface.transport import RawReply
 from recon.gateway_client.query.query_bounds import retry_after_seconds
 from recon.gateway_client.query.query_reading import GroupAnswer
-from recon.gateway_client.wire.errors import (
+from recon.gateway_client.wire.wire_errors import (
     AddressNotRegisteredError,
     MerchantRefusedError,
     SignatureRefusedError,

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
 
-from recon.gateway_client.interface.outcomes import Finding, FindingKind
+from recon.gateway_client.interface.reply_outcomes import FindingKind, ReplyFinding
 from recon.gateway_client.interface.rows import text_problem
 from recon.gateway_client.interface.transport import RawReply
 from recon.gateway_client.payments.risk_facts import RISK_FIELDS, RiskFacts, risk_facts
@@ -218,7 +218,7 @@ def _read_key(
     if key_rows.records and key_rows.absent:
         message = "found and not found in one reply"
         key_rows.problems.append(message)
-        key_rows.findings.append(Finding(FindingKind.CONTRADICTION, f"{key}: {message}"))
+        key_rows.findings.append(ReplyFinding(FindingKind.CONTRADICTION, f"{key}: {message}"))
     answer.findings.extend(key_rows.findings)
     if key_rows.problems:
         answer.failed[key] = key_rows.problems[0]
@@ -235,7 +235,7 @@ class _KeyRows:
     records: list[OrderRecord] = field(default_factory=list)
     absent: int = 0
     problems: list[str] = field(default_factory=list)
-    findings: list[Finding] = field(default_factory=list)
+    findings: list[ReplyFinding] = field(default_factory=list)
 
 
 def _sort_row(
@@ -252,14 +252,14 @@ def _sort_row(
     problem = _row_problem(row, reading=reading)
     if problem:
         key_rows.problems.append(problem)
-        key_rows.findings.append(Finding(FindingKind.MALFORMED, f"{key}: {problem}"))
+        key_rows.findings.append(ReplyFinding(FindingKind.MALFORMED, f"{key}: {problem}"))
         return
     record = _record(row, key=key, reading=reading, seen=seen, findings=key_rows.findings)
     key_rows.records.append(record)
 
 
 def _word(
-    row: Mapping[str, Any], *, key: str, reading: QueryReading, findings: list[Finding]
+    row: Mapping[str, Any], *, key: str, reading: QueryReading, findings: list[ReplyFinding]
 ) -> str:
     """record, not_found or failed; a code that is not in the table is a record with a finding."""
     code = text_of(row.get("query_result")) or ""
@@ -267,7 +267,7 @@ def _word(
     if word is None:
         message = f"query_result {scrubbed(code) or 'missing'} is not in the status map"
         order_no = key if reading.kind is KeyKind.ORDER_NO else ""
-        findings.append(Finding(FindingKind.UNMAPPED_CODE, message, order_no=order_no))
+        findings.append(ReplyFinding(FindingKind.UNMAPPED_CODE, message, order_no=order_no))
         return "record"
     return word
 
@@ -293,13 +293,15 @@ def _record(
     key: str,
     reading: QueryReading,
     seen: _Seen,
-    findings: list[Finding],
+    findings: list[ReplyFinding],
 ) -> OrderRecord:
     text = {name: text_of(row.get(name)) or "" for name in _KNOWN_FIELDS}
     zone = ZoneInfo(reading.interface.status_map.query.timezone)
     at = parsed_date(text["transaction_date"], zone=zone)
     if at is None and text["transaction_date"]:
-        findings.append(Finding(FindingKind.MALFORMED, f"{key}: transaction_date is not a date"))
+        findings.append(
+            ReplyFinding(FindingKind.MALFORMED, f"{key}: transaction_date is not a date")
+        )
     return OrderRecord(
         key=key,
         order_no=text["order_no"],
@@ -324,14 +326,16 @@ def _date_as_given(text: str, *, at: datetime | None) -> str:
 
 
 def _without_repeats(
-    records: Sequence[OrderRecord], *, findings: list[Finding]
+    records: Sequence[OrderRecord], *, findings: list[ReplyFinding]
 ) -> list[OrderRecord]:
     kept: list[OrderRecord] = []
     for record in records:
         if record in kept:
             message = "the same row twice in one query reply; taken once"
             findings.append(
-                Finding(FindingKind.DOUBLED_ROW, message, record.transaction_id, record.order_no)
+                ReplyFinding(
+                    FindingKind.DOUBLED_ROW, message, record.transaction_id, record.order_no
+                )
             )
         else:
             kept.append(record)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, Literal, Protocol
 
-from recon.gateway_client.interface.outcomes import Finding
+from recon.gateway_client.interface.reply_outcomes import ReplyFinding
 from recon.gateway_client.interface.transport import RawReply
 from recon.gateway_client.query.pace import AccountPace
 from recon.gateway_client.query.query_reading import FailedKey, GroupAnswer, QueryReading, Record
@@ -35,7 +35,7 @@ class Reader(Protocol[Record]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question(Generic[Record]):
+class GroupQuestion(Generic[Record]):
     """What every group is asked."""
 
     path: str
@@ -59,7 +59,7 @@ class Answers(Generic[Record]):
     not_found: tuple[str, ...]
     """Keys that the gateway knows nothing of."""
     failed: tuple[FailedKey, ...]
-    findings: tuple[Finding, ...]
+    findings: tuple[ReplyFinding, ...]
     calls: int
     """HTTP calls made, repeated ones included."""
 
@@ -68,13 +68,13 @@ class Answers(Generic[Record]):
 class Work(Generic[Record]):
     """One query on its way."""
 
-    question: Question[Record]
+    question: GroupQuestion[Record]
     groups: deque[Group]
     rows_max: int
     failed: dict[str, str]
     records: dict[str, list[Record]] = field(default_factory=dict)
     not_found: set[str] = field(default_factory=set)
-    findings: list[Finding] = field(default_factory=list)
+    findings: list[ReplyFinding] = field(default_factory=list)
     calls: int = 0
     open_groups: int = 0
     failures_in_a_row: int = 0

@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo
 
 from recon.gateway_client.interface.described import GatewayInterface
 from recon.gateway_client.interface.operation_formats import RefundQueryOperation
-from recon.gateway_client.interface.outcomes import Finding, FindingKind
+from recon.gateway_client.interface.reply_outcomes import FindingKind, ReplyFinding
 from recon.gateway_client.interface.rows import text_problem
 from recon.gateway_client.interface.transport import RawReply
 from recon.gateway_client.query.query_reading import (
@@ -26,9 +26,9 @@ from recon.gateway_client.query.query_reading import (
     rows_by_key,
     trusted_reply,
 )
-from recon.gateway_client.wire.errors import InterfaceError
 from recon.gateway_client.wire.json_reply import text_of
 from recon.gateway_client.wire.text import scrubbed
+from recon.gateway_client.wire.wire_errors import InterfaceError
 
 _TEXTS = ("refund_status", "payment_status", "refund_reason")
 _IDS = ("transaction_id", "order_no")
@@ -102,7 +102,7 @@ def read_refund_reply(
         problems = [problem for row in rows if (problem := _row_problem(row, reading=reading))]
         if problems:
             answer.failed[key] = problems[0]
-            answer.findings.append(Finding(FindingKind.MALFORMED, f"{key}: {problems[0]}"))
+            answer.findings.append(ReplyFinding(FindingKind.MALFORMED, f"{key}: {problems[0]}"))
         elif rows:
             read = [_record(row, key=key, raw=raw, reading=reading) for row in rows]
             answer.records.extend(dict.fromkeys(read))
@@ -112,12 +112,14 @@ def read_refund_reply(
     return answer
 
 
-def _date_findings(records: Sequence[RefundRecord]) -> Iterator[Finding]:
+def _date_findings(records: Sequence[RefundRecord]) -> Iterator[ReplyFinding]:
     """A date that cannot be read must not pass for a refund that is not yet paid back."""
     for record in records:
         if record.refund_processing_date and record.processed_at is None:
             message = f"{record.key}: refund_processing_date is not a date"
-            yield Finding(FindingKind.MALFORMED, message, record.transaction_id, record.order_no)
+            yield ReplyFinding(
+                FindingKind.MALFORMED, message, record.transaction_id, record.order_no
+            )
 
 
 def _row_problem(row: Mapping[str, Any], *, reading: QueryReading) -> str:

@@ -2,7 +2,7 @@
 
 from urllib.parse import urlsplit
 
-from recon.gateway_client.wire.errors import AddressError
+from recon.gateway_client.wire.wire_errors import AddressError
 from recon.privacy.this_machine import is_loopback
 
 VERSION_OF_EVERY_CALL = "/v1"

@@ -9,7 +9,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from recon.gateway_client.wire.addresses import checked_base_url
-from recon.gateway_client.wire.errors import AddressError
+from recon.gateway_client.wire.wire_errors import AddressError
 
 
 @dataclass(frozen=True, slots=True)

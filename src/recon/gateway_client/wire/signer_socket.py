@@ -14,9 +14,9 @@ from http.client import HTTPException
 from pathlib import Path
 from typing import Any, NoReturn, Self
 
-from recon.gateway_client.wire.errors import UnsignedError
 from recon.gateway_client.wire.signer import Wanted
 from recon.gateway_client.wire.text import scrubbed
+from recon.gateway_client.wire.wire_errors import UnsignedError
 from recon.privacy.own_sockets import SocketConnection
 
 SIGN_PATH = "/sign"

@@ -59,7 +59,7 @@ def expected_payouts(
         if not bank:
             alone.add(f"{merchant}/{account}")
             continue
-        if not amount:
+        if not amount or bank not in covers:
             continue
         due = _due_on(settled, grace=grace, calendar=calendar)
         first = covers[bank].first_day

@@ -74,9 +74,9 @@ def receipts_of(
         batches: every batch id of ours.
         rules: who is known as the other side at which bank.
     """
-    ours = _Names({batch.casefold() for batch in batches})
+    ours = BatchNames({batch.casefold() for batch in batches})
     words = {
-        name: [_folded(word) for word in bank.counterparty] for name, bank in rules.bank.items()
+        name: [folded_word(word) for word in bank.counterparty] for name, bank in rules.bank.items()
     }
     chosen = [*judged.counted, *judged.reports]
     entries = source.entries
@@ -90,7 +90,7 @@ def receipts_of(
         provisional = cells["statement"] in judged.reports
         if provisional and cells["booked_on"] <= judged.covers[bank].to_day:
             continue
-        known = _is_known(str(cells["counterparty"]), words=words[bank])
+        known = is_known(str(cells["counterparty"]), words=words[bank])
         names = ours.named_in(cells, known=known)
         if not known and not names:
             continue
@@ -142,12 +142,13 @@ def _lists_of(
     for row in mine[mine["part"].gt(0)].to_dict("records"):
         whole = wholes.get((row["statement"], row["entry_no"]))
         if whole is not None:
-            for name in _references(whole):
+            for name in references_of(whole):
                 lists.setdefault((name, int(whole["amount"])), []).append(row)
     return lists
 
 
-def _references(row: Mapping[Any, Any]) -> set[str]:
+def references_of(row: Mapping[Any, Any]) -> set[str]:
+    """The words by which a notification can name an entry."""
     return {word for word in (str(row["entry_no"]), *str(row["reference"]).split()) if word}
 
 
@@ -171,7 +172,7 @@ def _leaves(
             continue
         amount = int(cells["amount"])
         told = next(
-            (lists[key] for name in _references(cells) if (key := (name, amount)) in lists), ()
+            (lists[key] for name in references_of(cells) if (key := (name, amount)) in lists), ()
         )
         if not cells["part"] and told and sum(int(one["amount"]) for one in told) == amount:
             for one in told:
@@ -184,7 +185,7 @@ _OF_ENTRY = ("statement", "entry_no", "booked_on", "value_on", "status")
 """What a payment of a notification takes from the entry of the statement."""
 
 
-class _Names:
+class BatchNames:
     """Batch ids as words in texts: no letter, digit, `_` or `-` beside them."""
 
     def __init__(self, folded: set[str]) -> None:
@@ -211,13 +212,13 @@ def is_strong(batch_id: str) -> bool:
     return len(batch_id) >= OWN_WORD_MIN and not batch_id.isdecimal()
 
 
-def _is_known(counterparty: str, *, words: Sequence[str]) -> bool:
+def is_known(counterparty: str, *, words: Sequence[str]) -> bool:
     """Whether the other side of an entry is the gateway, by a whole word or an IBAN."""
     text = counterparty.casefold()
     return any(re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", text) for word in words)
 
 
-def _folded(word: str) -> str:
+def folded_word(word: str) -> str:
     """An IBAN without its blanks; other words as they are."""
     compact = word.replace(" ", "")
     return (

@@ -16,7 +16,7 @@ from recon.matching.bank.naming import named_receipts
 from recon.matching.bank.pairing import Paired, pair
 from recon.matching.bank.receipts import Receipt, receipts_of
 from recon.matching.bank.sentences import reason_of
-from recon.matching.bank.statements import JudgedStatements, judge_statements
+from recon.matching.bank.statements import Cover, JudgedStatements, judge_statements
 from recon.matching.bank.weighing import Finding
 from recon.matching.breaks.broken_sets import business_date
 from recon.matching.breaks.movements import Fate
@@ -29,7 +29,7 @@ from recon.matching.breaks.result import (
 )
 from recon.matching.breaks.result_frames import OPEN_SORTED_BY, Frames
 from recon.matching.breaks.result_rows import SORTED_BY, id_of_text
-from recon.matching.frames.bank_sources import BankSource
+from recon.matching.frames.bank_sources import BankSource, NightOfBank
 from recon.matching.frames.sorting import in_order
 from recon.matching.frames.sources import SETTLEMENT_COLUMNS, Previous, Sources, frame_of
 from recon.matching.judging.severity import money_at_risk, severity_of
@@ -59,6 +59,9 @@ class BankResult:
     notes: tuple[str, ...] = ()
     ids: Mapping[str, Finding] = field(default_factory=dict)
     """Break or match id -> what became of it."""
+    shown: Mapping[str, Finding] = field(default_factory=dict)
+    """Those of `ids` that this reconciliation shows; a night shows what is of its account."""
+    night: NightOfBank | None = None
     reopens: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -69,28 +72,66 @@ def judge_bank(
     source: BankSource | None = sources.bank
     if source is None:
         return None
-    day = business_date(as_of, rules=rules)
+    day, night = business_date(as_of, rules=rules), source.night
     judged = judge_statements(source, rules=rules, day=day)
     lines = sources.settlement
     if lines is None:
         lines = frame_of([], columns=SETTLEMENT_COLUMNS)
-    payouts, unserved = expected_payouts(paid_out(lines), rules=rules, covers=judged.covers)
-    owners = _owners(lines)
+    every = lines if night is None else night.payouts
+    payouts, unserved = expected_payouts(paid_out(every), rules=rules, covers=judged.covers)
+    owners = _owners([lines, every])
     receipts = receipts_of(source, judged=judged, batches=owners, rules=rules)
     named = named_receipts(receipts, payouts=payouts, owners=owners, rules=rules)
-    paired = pair(payouts, named, covers=judged.covers, rules=rules, day=day.isoformat())
-    result = BankResult(judged, paired, receipts, unserved, source.notes)
+    covers = _known_covers(judged.covers, night=night)
+    paired = pair(payouts, named, covers=covers, rules=rules, day=day.isoformat())
+    result = BankResult(judged, paired, receipts, unserved, source.notes, night=night)
     ids, reopens = _ids(result, previous=previous)
-    return replace(result, ids=ids, reopens=reopens)
+    if night is None:
+        return replace(result, ids=ids, shown=ids, reopens=reopens)
+    own = {
+        one: found for one, found in ids.items() if shown_by(found, rules=rules) == night.account
+    }
+    mine = "/".join(night.account)
+    return replace(
+        result,
+        ids=ids,
+        shown=own,
+        reopens={one: before for one, before in reopens.items() if one in own},
+        unserved=tuple(account for account in unserved if account == mine),
+    )
 
 
-def _owners(lines: pd.DataFrame) -> dict[str, tuple[str, str]]:
+def _owners(several: Sequence[pd.DataFrame]) -> dict[str, tuple[str, str]]:
     """Every batch id, case-folded, with an account that has it."""
-    cells = (lines[name].tolist() for name in ("batch_id", "merchant_id", "account_id"))
+    owners: set[tuple[str, str, str]] = set()
+    for lines in several:
+        cells = (lines[name].tolist() for name in ("batch_id", "merchant_id", "account_id"))
+        owners |= {*zip(*cells, strict=True)}
     return {
         batch.casefold(): (merchant, account)
-        for batch, merchant, account in sorted({*zip(*cells, strict=True)}, reverse=True)
+        for batch, merchant, account in sorted(owners, reverse=True)
     }
+
+
+def _known_covers(covers: Mapping[str, Cover], *, night: NightOfBank | None) -> dict[str, Cover]:
+    """Up to which day an entry that names nothing can be judged: all pay-outs must be known."""
+    if night is None:
+        return {**covers}
+    return {
+        name: replace(cover, to_day=min(cover.to_day, night.known_to.get(name, cover.to_day)))
+        for name, cover in covers.items()
+    }
+
+
+def shown_by(found: Finding, *, rules: Rules) -> tuple[str, str]:
+    """The account whose night shows a finding: its own, else the first that the bank serves."""
+    if found.payouts:
+        return found.payouts[0].merchant_id, found.payouts[0].account_id
+    bank = rules.bank[found.receipts[0].bank]
+    if found.account in bank.served:
+        return found.account
+    merchant, _, account = bank.accounts[0].partition("/")
+    return merchant, account
 
 
 def with_bank(
@@ -114,19 +155,19 @@ def with_bank(
     """
     if result is None:
         return frames
-    broken = {one: found for one, found in result.ids.items() if found.state is SetState.BREAK}
+    broken = {one: found for one, found in result.shown.items() if found.state is SetState.BREAK}
     terms: Row = {"rules": rules, "as_of": as_of, "previous": previous, "books": books}
     fresh = [_break_row(one, found, **terms) for one, found in broken.items()]
     breaks = _joined_breaks(frames.breaks, fresh)
     effects = [_effect_row(one, found) for one, found in broken.items() if found.effect]
     calm = [
         _match_row(one, found)
-        for one, found in result.ids.items()
-        if found.state is SetState.MATCHED
+        for one, found in result.shown.items()
+        if found.state is SetState.MATCHED and _is_recent(found, night=result.night)
     ]
     waiting = [
         _pending_row(one, found, rules=rules)
-        for one, found in result.ids.items()
+        for one, found in result.shown.items()
         if found.state is SetState.PENDING
     ]
     by_effect = ["merchant_id", "account_id", "break_id", "leg", "currency"]
@@ -145,8 +186,12 @@ def fates_of_bank(result: BankResult | None) -> dict[str, Fate]:
         return {}
     return {
         one: Fate(found.state, ";".join(sorted(found.flags)), hosted=False)
-        for one, found in result.ids.items()
+        for one, found in result.shown.items()
     }
+
+
+def _is_recent(found: Finding, *, night: NightOfBank | None) -> bool:
+    return night is None or max(one.settled_on for one in found.payouts) >= night.shown_since
 
 
 def _ids(

@@ -11,16 +11,14 @@ from dataclasses import dataclass, field
 from datetime import date, timedelta
 from functools import cached_property
 
-import pandas as pd
-
 from recon.config.rules import Rules
 from recon.matching.frames.bank_sources import (
-    BOOKED,
     DETAILS,
     REPORT,
     STATEMENT,
     BankSource,
     BankStatement,
+    content_digest,
 )
 from recon.model.business_date import BusinessCalendar
 from recon.model.money import format_minor_units
@@ -73,7 +71,7 @@ def judge_statements(source: BankSource, *, rules: Rules, day: date) -> JudgedSt
     problems = [*(refusal.why for refusal in source.refused)]
     banks = _banks(source, rules=rules, day=day, problems=problems)
     covers = {}
-    for name in rules.bank:
+    for name in rules.bank if source.night is None else source.night.banks:
         mine = [
             number
             for number, bank in banks.items()
@@ -103,7 +101,9 @@ def _banks(source: BankSource, *, rules: Rules, day: date, problems: list[str]) 
     for number, statement in enumerate(source.statements):
         bank = known.get(statement.iban)
         problem = ""
-        if bank is None:
+        if bank is not None and source.night is not None and bank not in source.night.banks:
+            problem = f"is of the bank {bank}; move it to the folder of that bank"
+        elif bank is None:
             problem = (
                 f"is of the account {scrubbed(statement.iban)}, which no [bank] of the rules "
                 "names; name it there, or take the file away"
@@ -150,19 +150,10 @@ def _once(source: BankSource, *, numbers: Iterable[int], problems: list[str]) ->
 def _content(source: BankSource, number: int) -> tuple[object, ...]:
     """What two statements of one number must share to be one, whatever their format."""
     statement = source.statements[number]
-    mine = _whole_entries(source.entries, number=number)
-    cells = (mine[name].tolist() for name in ("booked_on", "value_on", "amount"))
-    return (
-        statement.to_date,
-        statement.opening,
-        statement.closing,
-        tuple(sorted(zip(*cells, strict=True))),
+    digest = statement.content or content_digest(
+        source.entries[source.entries["statement"].eq(number)]
     )
-
-
-def _whole_entries(entries: pd.DataFrame, *, number: int) -> pd.DataFrame:
-    mine = entries["statement"].eq(number) & entries["part"].eq(0) & entries["status"].eq(BOOKED)
-    return entries[mine]
+    return (statement.to_date, statement.opening, statement.closing, digest)
 
 
 def _chain(

@@ -12,7 +12,7 @@ from recon.matching.frames.grouping import Bools, Rows
 from recon.matching.frames.versions import CONFLICT, NEW
 from recon.matching.judging.outcomes import Outcomes
 from recon.matching.sets.joined_sets import Joined
-from recon.matching.sides.ledger_side import booked
+from recon.matching.sides.ledger_side import GROUPED, booked, marked_as
 from recon.model.words import SetState
 
 GROUP = ("merchant_id", "account_id", "currency")
@@ -100,6 +100,7 @@ def _not_compared(joined: Joined, *, ledger: pd.DataFrame) -> Arrays:
     """Entries that stand outside the sets: matched, with nothing to be compared with."""
     outside = np.isin(joined.ledger.versions, (NEW, CONFLICT))
     outside[joined.ledger.items["row"]] = False
+    outside &= ~marked_as(ledger, GROUPED)
     rows = np.flatnonzero(outside)
     size, (currency, amount, _) = len(rows), booked(ledger)
     words = {"source": "ledger", "state": SetState.MATCHED.value, "break_id": ""}

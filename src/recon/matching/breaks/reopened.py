@@ -23,7 +23,7 @@ Ids = np.ndarray[tuple[int], np.dtype[np.object_]]
 
 
 @dataclass(frozen=True, slots=True)
-class End:
+class BreakEnd:
     """How and when an open break stopped being one."""
 
     break_id: str
@@ -75,7 +75,7 @@ def _sequence(
             return
 
 
-def ends_of(result: Reconciliation, *, previous: Previous | None) -> tuple[End, ...]:
+def ends_of(result: Reconciliation, *, previous: Previous | None) -> tuple[BreakEnd, ...]:
     """The breaks that are not open any more after a night, with the day they were first seen.
 
     One that was out of sight closes when its set is matched again.
@@ -86,11 +86,11 @@ def ends_of(result: Reconciliation, *, previous: Previous | None) -> tuple[End, 
     seen = dict(zip(previous.breaks["break_id"], previous.breaks["first_seen"], strict=True))
     ended = moved[moved["movement"].isin(CLOSED)]
     ends = [
-        End(str(identity), str(movement), str(seen[identity])[:10])
+        BreakEnd(str(identity), str(movement), str(seen[identity])[:10])
         for identity, movement in zip(ended["break_id"], ended["movement"], strict=True)
     ]
     matched = _matched_again(result, previous=previous) if previous.away else set()
-    ends += [End(identity, RESOLVED, previous.away[identity]) for identity in sorted(matched)]
+    ends += [BreakEnd(identity, RESOLVED, previous.away[identity]) for identity in sorted(matched)]
     return tuple(ends)
 
 
@@ -113,7 +113,7 @@ def _matched_again(result: Reconciliation, *, previous: Previous) -> set[str]:
 
 
 def split_ends(
-    ends: Mapping[str, End], *, breaks: pd.DataFrame
+    ends: Mapping[str, BreakEnd], *, breaks: pd.DataFrame
 ) -> tuple[frozenset[str], Mapping[str, str]]:
     """The ids that closed, and those that only went out of sight with the day they were seen.
 
@@ -136,8 +136,8 @@ def ended_so_far(
     """What the next run must know of breaks that are not open any more (see `split_ends`)."""
     if previous is None:
         return frozenset(), {}
-    ends = {identity: End(identity, FOR_GOOD[0], "") for identity in previous.closed}
-    ends |= {identity: End(identity, NOT_SEEN, day) for identity, day in previous.away.items()}
+    ends = {identity: BreakEnd(identity, FOR_GOOD[0], "") for identity in previous.closed}
+    ends |= {identity: BreakEnd(identity, NOT_SEEN, day) for identity, day in previous.away.items()}
     ends |= {end.break_id: end for end in ends_of(result, previous=previous)}
     return split_ends(ends, breaks=result.breaks)
 

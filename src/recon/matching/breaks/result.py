@@ -95,6 +95,10 @@ JOURNAL_COLUMNS = (
     "text",
 )
 """One row per line of a proposed journal; debit and credit in minor units, one of them 0."""
+HELD_COLUMNS = (
+    *("merchant_id", "account_id", "currency", "what", "batch_id", "settled_on", "amount"),
+)
+"""One row per amount that the gateway holds; debts and what was paid beyond are below 0."""
 AMOUNT_COLUMNS = (
     "order_amount",
     "gateway_amount",
@@ -150,9 +154,13 @@ class Reconciliation:
     """See `digest`."""
     movements: pd.DataFrame = field(default_factory=lambda: _empty(MOVEMENT_COLUMNS))
     """MOVEMENT_COLUMNS: the roll-forward from the night before; all `new` without one."""
+    held: pd.DataFrame = field(default_factory=lambda: _empty(HELD_COLUMNS))
+    """HELD_COLUMNS: what the gateway holds, none without a settlement."""
     journals: pd.DataFrame = field(default_factory=lambda: _empty(JOURNAL_COLUMNS))
     """JOURNAL_COLUMNS: proposed tonight; empty unless the rules name the accounts."""
 
+    bank: Mapping[str, pd.DataFrame] = field(default_factory=dict)
+    """bank.bank_frames.BANK_TABLES by name; none where no statement of a bank was given."""
     every_item: Deferred[pd.DataFrame] = field(default_factory=lambda: Deferred(pd.DataFrame))
     """See `items`."""
 

@@ -12,7 +12,7 @@ from recon.matching.judging.outcomes import Outcomes
 from recon.matching.sets.joined_sets import Joined
 from recon.matching.sets.sets import BY_PAYOUT
 from recon.matching.sides.gateway_side import GATEWAY_STATES, NUMBER
-from recon.matching.sides.ledger_side import booked, compared
+from recon.matching.sides.ledger_side import booked, not_compared
 from recon.matching.sides.orders_side import ORDER_STATES
 from recon.model.words import Flag
 
@@ -200,7 +200,7 @@ def entry_ids(items: Arrays, *, size: int, only: Column) -> Column:
 
 def not_compared_rows(ledger: pd.DataFrame, *, versions: Versions) -> Arrays:
     """Matches for entries that have nothing to be compared with (grain: entry)."""
-    alone = np.flatnonzero(~compared(ledger) & (versions == NEW))
+    alone = np.flatnonzero(not_compared(ledger) & (versions == NEW))
     size = len(alone)
     named = {
         name: texts(ledger[name])[alone]

@@ -29,7 +29,7 @@ Found = Iterator[tuple[pd.Index, str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class CauseEvidence:
     """What a cause may look at."""
 
     joined: Joined
@@ -90,5 +90,5 @@ class Evidence:
         return files[~files.index.duplicated()]
 
 
-Finder = Callable[[Breaks, Evidence], Found]
+Finder = Callable[[Breaks, CauseEvidence], Found]
 """Looks for one kind of cause among the breaks that have none yet."""

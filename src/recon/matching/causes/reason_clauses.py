@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from recon.matching.causes.reason_facts import NOTHING, Facts, money
-from recon.matching.causes.reason_rows import Paid, Rival, Said
+from recon.matching.causes.reason_rows import GatewayPayment, Rival, SideRow
 from recon.matching.sides.instruction_side import STANDINGS
 from recon.model.words import InstructionState
 
@@ -122,7 +122,7 @@ def _order_rows(facts: Facts) -> str:
     return listed([f"{words_of(row.words)} with {_said(row)}" for row in rows])
 
 
-def _said(spoken: Said) -> str:
+def _said(spoken: SideRow) -> str:
     return money(spoken.amount, currency=spoken.currency)
 
 
@@ -134,13 +134,13 @@ def _payments(facts: Facts) -> str:
 def _held(facts: Facts) -> str:
     """What is left of all payments, by currency."""
     return _sums(
-        Said("", payment.currency, payment.captured - payment.refunded)
+        SideRow("", payment.currency, payment.captured - payment.refunded)
         for payment in facts.rows.payments
         if payment.state != "chargeback"
     )
 
 
-def _net(paid: Paid) -> str:
+def _net(paid: GatewayPayment) -> str:
     net = money(paid.captured - paid.refunded, currency=paid.currency)
     back = money(paid.refunded, currency=paid.currency)
     return f"{net} after {back} refunded" if paid.refunded else net
@@ -171,7 +171,7 @@ def _by_currency(facts: Facts) -> str:
     clauses = {side: _sums(amounts) for side, amounts in sides.items()}
     clauses |= {"the gateway": _each_payment(facts), "the ledger": _each_kind(facts)}
     clauses["our instructions"] = _sums(
-        Said("", move.currency, move.amount)
+        SideRow("", move.currency, move.amount)
         for move in rows.moves
         if move.kind in _MOVED_BY and move.state in _MOVED and move.currency != facts.currency
     )
@@ -182,7 +182,7 @@ _MOVED_BY = frozenset({"capture", "refund"})
 _MOVED = STANDINGS["confirmed"] | STANDINGS["doubtful"]
 
 
-def _sums(amounts: Iterable[Said]) -> str:
+def _sums(amounts: Iterable[SideRow]) -> str:
     sums: dict[str, int] = {}
     for part in amounts:
         sums[part.currency] = sums.get(part.currency, 0) + part.amount
@@ -196,10 +196,10 @@ def _codes(facts: Facts) -> str:
 
 def _unmapped_money(facts: Facts) -> str:
     rows = [payment for payment in facts.rows.payments if payment.state == "unmapped"]
-    return _sums(Said("", row.currency, row.amount) for row in rows) or NOTHING
+    return _sums(SideRow("", row.currency, row.amount) for row in rows) or NOTHING
 
 
-def _excess(facts: Facts) -> Paid | None:
+def _excess(facts: Facts) -> GatewayPayment | None:
     excessive = (payment for payment in facts.rows.payments if payment.refunded > payment.captured)
     return next(excessive, None)
 
@@ -276,7 +276,7 @@ def _ours(kind: str, column: str, states: frozenset[InstructionState]) -> Clause
     def clause(facts: Facts) -> str:
         mine = [move for move in facts.rows.moves if move.kind == kind and move.state in states]
         if any(move.currency != facts.currency for move in mine):
-            return _sums(Said("", move.currency, move.amount) for move in mine)
+            return _sums(SideRow("", move.currency, move.amount) for move in mine)
         return facts.money(getattr(facts, column))
 
     return clause
@@ -290,13 +290,8 @@ def _payout(standing: str) -> Clause:
 
 
 def _paid_out(facts: Facts) -> str:
-    """Who paid whom; a settlement file counts what is paid to us as positive."""
     sums = [payout for payout in facts.rows.payouts if payout.words == "confirmed"]
-    if facts.rows.moves:
-        return f"we paid out {_sums(sums)}"
-    if sum(currency.amount for currency in sums) < 0:
-        return f"the settlement collects {_sums(_unsigned(sums))} from us"
-    return f"the settlement pays {_sums(sums)} out to us"
+    return f"we paid out {_sums(sums)}"
 
 
 def _payout_booked(facts: Facts) -> str:
@@ -308,7 +303,7 @@ def _payout_booked(facts: Facts) -> str:
     return f"the ledger has a payout of {_sums(booked)}"
 
 
-def _unsigned(amounts: Iterable[Said]) -> list[Said]:
+def _unsigned(amounts: Iterable[SideRow]) -> list[SideRow]:
     return [part._replace(amount=abs(part.amount)) for part in amounts]
 
 
@@ -345,7 +340,7 @@ def _confirmed_and_doubtful(facts: Facts) -> str:
     mine = [move for move in facts.rows.moves if move.kind == "refund" and move.state in states]
     both = facts.money(facts.refund_confirmed + facts.refund_doubtful)
     if any(move.currency != facts.currency for move in mine):
-        both = _sums(Said("", move.currency, move.amount) for move in mine)
+        both = _sums(SideRow("", move.currency, move.amount) for move in mine)
     doubtful = CLAUSES["refund_doubtful"](facts)
     return f"{both}, of them {doubtful} in doubt," if facts.refund_doubtful else both
 

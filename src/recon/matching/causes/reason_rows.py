@@ -28,7 +28,7 @@ NAMES_ROWS = frozenset(
 """Codes whose reason names single rows; the reasons of all others are made of sums alone."""
 
 
-class Said(NamedTuple):
+class SideRow(NamedTuple):
     """One row of a side: what it says and over how much."""
 
     words: str
@@ -37,7 +37,7 @@ class Said(NamedTuple):
     amount: int
 
 
-class Paid(NamedTuple):
+class GatewayPayment(NamedTuple):
     """One payment of the gateway."""
 
     transaction_id: str
@@ -72,12 +72,12 @@ class Rival(NamedTuple):
 class SetRows(NamedTuple):
     """The rows of one set."""
 
-    orders: tuple[Said, ...] = ()
-    payments: tuple[Paid, ...] = ()
-    entries: tuple[Said, ...] = ()
+    orders: tuple[SideRow, ...] = ()
+    payments: tuple[GatewayPayment, ...] = ()
+    entries: tuple[SideRow, ...] = ()
     """Ledger entries by their type; amounts less what reverses them."""
     moves: tuple[Move, ...] = ()
-    payouts: tuple[Said, ...] = ()
+    payouts: tuple[SideRow, ...] = ()
     other: Rival | None = None
     """The account that has the other side, and the set there."""
     sides: tuple[str, ...] = ()
@@ -143,17 +143,17 @@ def _grouped(rows: Iterable[tuple[int, Any]]) -> dict[int, list[Any]]:
     return {number: sorted(rows) for number, rows in grouped.items()}
 
 
-def _orders(joined: Joined, *, wanted: Mapping[int, Any]) -> dict[int, list[Said]]:
+def _orders(joined: Joined, *, wanted: Mapping[int, Any]) -> dict[int, list[SideRow]]:
     items = _of(joined.orders.items, wanted=wanted)
     return _grouped(
-        (number, Said(ORDER_STATES[state], currency, amount))
+        (number, SideRow(ORDER_STATES[state], currency, amount))
         for number, state, currency, amount in items.rows("set", "state", "currency", "amount")
     )
 
 
 def _payments(
     joined: Joined, *, sources: Sources, wanted: Mapping[int, Any]
-) -> dict[int, list[Paid]]:
+) -> dict[int, list[GatewayPayment]]:
     items = _of(joined.gateway.items, wanted=wanted)
     captured, authorised, known = (
         items[name] for name in ("captured", "authorised", "authorised_known")
@@ -169,24 +169,25 @@ def _payments(
     )
     named = ("set", "transaction_id", "word", "code", "currency", "over")
     sums = ("captured", "refunded", "authorised", "beyond")
-    return _grouped((number, Paid(*row)) for number, *row in rows.rows(*named, *sums))
+    return _grouped((number, GatewayPayment(*row)) for number, *row in rows.rows(*named, *sums))
 
 
-def _entries(joined: Joined, *, wanted: Mapping[int, Any]) -> dict[int, list[Said]]:
+def _entries(joined: Joined, *, wanted: Mapping[int, Any]) -> dict[int, list[SideRow]]:
     items = _of(joined.ledger.items, wanted=wanted)
     sums: dict[tuple[int, str, str], int] = {}
     for *group, amount in items.rows("set", "kind", "currency", "forward"):
         number, kind, currency = group
         sums[number, kind, currency] = sums.get((number, kind, currency), 0) + amount
     return _grouped(
-        (number, Said(kind, currency, amount)) for (number, kind, currency), amount in sums.items()
+        (number, SideRow(kind, currency, amount))
+        for (number, kind, currency), amount in sums.items()
     )
 
 
-def _payouts(joined: Joined, *, wanted: Mapping[int, Any]) -> dict[int, list[Said]]:
+def _payouts(joined: Joined, *, wanted: Mapping[int, Any]) -> dict[int, list[SideRow]]:
     items = _of(joined.payouts, wanted=wanted)
     cells = items.rows("set", "standing", "currency", "amount")
-    return _grouped((number, Said(*row)) for number, *row in cells)
+    return _grouped((number, SideRow(*row)) for number, *row in cells)
 
 
 def _ours(joined: Joined, *, sources: Sources, wanted: Mapping[int, Any]) -> dict[int, list[Move]]:

@@ -16,7 +16,7 @@ from recon.matching.causes.cause_evidence import (
     BREAKS_MIN,
     SHARE_MIN,
     Breaks,
-    Evidence,
+    CauseEvidence,
     Finder,
     Found,
 )
@@ -42,7 +42,7 @@ AMOUNT_CODES = frozenset(
 )
 
 
-def with_causes(breaks: pd.DataFrame, *, evidence: Evidence) -> pd.DataFrame:
+def with_causes(breaks: pd.DataFrame, *, evidence: CauseEvidence) -> pd.DataFrame:
     """The breaks with `cause` filled where several share one; the first that holds is told."""
     if len(breaks) < BREAKS_MIN:
         return breaks
@@ -53,7 +53,7 @@ def with_causes(breaks: pd.DataFrame, *, evidence: Evidence) -> pd.DataFrame:
     return breaks.assign(cause=causes)
 
 
-def _unmapped(breaks: Breaks, evidence: Evidence) -> Found:
+def _unmapped(breaks: Breaks, evidence: CauseEvidence) -> Found:
     """A status code that the map does not know: the line to paste."""
     chosen = breaks[breaks["code"].eq(BreakCode.STATUS_UNMAPPED)]
     if len(chosen) < BREAKS_MIN:
@@ -73,7 +73,7 @@ def _unmapped(breaks: Breaks, evidence: Evidence) -> Found:
         )
 
 
-def _other_account(breaks: Breaks, evidence: Evidence) -> Found:
+def _other_account(breaks: Breaks, evidence: CauseEvidence) -> Found:
     """Orders of one account whose payments sit in one other account."""
     chosen = breaks[breaks["code"].eq(BreakCode.WRONG_ACCOUNT)]
     if len(chosen) < BREAKS_MIN:
@@ -91,7 +91,7 @@ def _other_account(breaks: Breaks, evidence: Evidence) -> Found:
             yield rows.index, sentence
 
 
-def _scale(breaks: Breaks, evidence: Evidence) -> Found:
+def _scale(breaks: Breaks, evidence: CauseEvidence) -> Found:
     """Amounts of one file and currency that are all 10, 100 or 1000 times off."""
     if breaks["code"].isin(AMOUNT_CODES).sum() < BREAKS_MIN:
         return
@@ -117,7 +117,7 @@ def _scale(breaks: Breaks, evidence: Evidence) -> Found:
                     yield inside.index, sentence
 
 
-def _unknown_file(breaks: Breaks, evidence: Evidence) -> Found:
+def _unknown_file(breaks: Breaks, evidence: CauseEvidence) -> Found:
     """A file of which the gateway knows nearly no order: another account or environment."""
     chosen = breaks[breaks["code"].eq(BreakCode.MISSING_AT_GATEWAY)]
     if len(chosen) < BREAKS_MIN:
@@ -132,7 +132,7 @@ def _unknown_file(breaks: Breaks, evidence: Evidence) -> Found:
             yield rows.index, sentence
 
 
-def _doubled_file(breaks: Breaks, evidence: Evidence) -> Found:
+def _doubled_file(breaks: Breaks, evidence: CauseEvidence) -> Found:
     """Two files that hold the same orders with different content."""
     chosen = breaks[breaks["code"].eq(BreakCode.DUPLICATE_ORDER_ROW)]
     if len(chosen) < BREAKS_MIN:
@@ -156,7 +156,7 @@ def _missing_day(
     `few_words` is said where it has nothing at all, `few` where a few strayed into the date.
     """
 
-    def find(breaks: Breaks, evidence: Evidence) -> Found:
+    def find(breaks: Breaks, evidence: CauseEvidence) -> Found:
         chosen = breaks[breaks["code"].eq(code)]
         if len(chosen) < BREAKS_MIN:
             return

@@ -28,7 +28,7 @@ CHARACTERS_MIN = 4
 """Shorter numbers are near each other by chance."""
 
 
-class Leg(NamedTuple):
+class OneSidedLeg(NamedTuple):
     """Breaks that lack the record which others have too many of."""
 
     lacking: tuple[BreakCode, ...]
@@ -42,7 +42,7 @@ class Leg(NamedTuple):
 
 
 LEGS = (
-    Leg(
+    OneSidedLeg(
         (BreakCode.MISSING_AT_GATEWAY, BreakCode.BOOKED_NOT_AT_GATEWAY),
         "order_amount",
         (BreakCode.MISSING_IN_ORDERS,),
@@ -50,7 +50,7 @@ LEGS = (
         "order",
         "payment",
     ),
-    Leg(
+    OneSidedLeg(
         (BreakCode.MISSING_IN_LEDGER,),
         "gateway_amount",
         (BreakCode.LEDGER_ONLY,),
@@ -114,7 +114,9 @@ def _side(breaks: pd.DataFrame, *, rows: Rows, amount: str) -> pd.DataFrame:
     return frame[frame["name"].ne("")]
 
 
-def _alike(own: pd.DataFrame, other: pd.DataFrame, *, leg: Leg) -> Iterator[tuple[int, str]]:
+def _alike(
+    own: pd.DataFrame, other: pd.DataFrame, *, leg: OneSidedLeg
+) -> Iterator[tuple[int, str]]:
     """Pairs of one amount whose numbers are nearly the same, each the only one for the other."""
     by = [*ACCOUNT_CURRENCY, "worth"]
     for left, right in _groups(own, other, by=by):
@@ -127,7 +129,7 @@ def _alike(own: pd.DataFrame, other: pd.DataFrame, *, leg: Leg) -> Iterator[tupl
 
 
 def _summing(
-    own: pd.DataFrame, other: pd.DataFrame, *, days: Ints, leg: Leg
+    own: pd.DataFrame, other: pd.DataFrame, *, days: Ints, leg: OneSidedLeg
 ) -> Iterator[tuple[int, str]]:
     """Records of one business date of which exactly one choice sums to one on the other side."""
     sides = [frame.assign(day=days[frame["set"].to_numpy()]) for frame in (own, other)]

@@ -17,7 +17,7 @@ from recon.matching.causes.cause_evidence import (
     MINUTE_MICROSECONDS,
     SHARE_MIN,
     Breaks,
-    Evidence,
+    CauseEvidence,
     Found,
 )
 from recon.matching.frames.grouping import NO_INSTANT, Bools, Ints, Rows, instants_of
@@ -66,7 +66,7 @@ class _Pairs:
     """The source's time and the gateway's, by the name of their column."""
 
 
-def find_zone_shifts(breaks: Breaks, evidence: Evidence) -> Found:
+def find_zone_shifts(breaks: Breaks, evidence: CauseEvidence) -> Found:
     """Records around the end of a business date that one shift of a source keeps apart."""
     alone = breaks["code"].isin([code for codes in ALONE.values() for code in codes])
     if alone.sum() < BREAKS_MIN:
@@ -110,7 +110,7 @@ def _sentence(source: str, *, steps: int, others: str, account: str) -> str:
     )
 
 
-def _pairs(source: str, *, evidence: Evidence) -> Iterator[_Pairs]:
+def _pairs(source: str, *, evidence: CauseEvidence) -> Iterator[_Pairs]:
     """Sets that were classified, then exact sets, as far as both times are known."""
     sets, exact, dated = evidence.joined.sets, evidence.exact, DATED[source]
     yield _known(sets["account"], times={name: sets[name] for name in (dated, PAID_AT)})
@@ -171,7 +171,7 @@ def _by_steps(pairs: _Pairs, *, size: int) -> Rows:
 
 
 def _kept_apart(
-    breaks: Breaks, *, source: str, steps: int, pairs: Sequence[_Pairs], evidence: Evidence
+    breaks: Breaks, *, source: str, steps: int, pairs: Sequence[_Pairs], evidence: CauseEvidence
 ) -> pd.Index:
     """The breaks of one account that the shift of this source explains."""
     rows: list[pd.Index] = [
@@ -189,7 +189,7 @@ def _kept_apart(
 
 
 def _at_bare_edges(
-    breaks: Breaks, *, clock: str, shift: int, pairs: Sequence[_Pairs], evidence: Evidence
+    breaks: Breaks, *, clock: str, shift: int, pairs: Sequence[_Pairs], evidence: CauseEvidence
 ) -> Iterator[pd.Index]:
     """By end of a business date, breaks beside which nearly no record has its other side."""
     if breaks.empty:
@@ -205,7 +205,7 @@ def _at_bare_edges(
             yield breaks.index[apart]
 
 
-def _edges(times: Ints, *, shift: int, evidence: Evidence) -> Ints:
+def _edges(times: Ints, *, shift: int, evidence: CauseEvidence) -> Ints:
     """The business date that begins between each time and the shifted one; NO_EDGE for none."""
     calendar = evidence.rules.business_calendar
     known = times != NO_INSTANT

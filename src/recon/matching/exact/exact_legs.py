@@ -12,9 +12,9 @@ from recon.matching.frames.grouping import Bools, Ints, Rows, amounts_of, amount
 from recon.matching.frames.sources import Sources
 from recon.matching.frames.total_rows import ACCOUNT
 from recon.matching.sides.gateway_side import authorised_amounts
-from recon.matching.sides.ledger_side import JUDGED, compared
+from recon.matching.sides.ledger_side import JUDGED, compared, marked_as
 from recon.matching.sides.settlement_side import fee_gaps, of_payments
-from recon.model.words import Answer, EntryType, GatewayState, OrderStatus
+from recon.model.words import EntryType, GatewayState, KeyAnswer, OrderStatus
 
 ALONE = "entry_id_alone"
 """No other entry of the whole ledger has its id (boolean)."""
@@ -87,7 +87,7 @@ def _gateway(gateway: pd.DataFrame, *, rules: Rules) -> Leg:
     paid = by_word(
         gateway["payment_status"], of=lambda code: rules.state_of(code) is GatewayState.PAID
     )
-    fits = is_word(gateway["answer"], Answer.FOUND) & paid.astype(np.bool_)
+    fits = is_word(gateway["answer"], KeyAnswer.FOUND) & paid.astype(np.bool_)
     fits &= ~gateway[SHARED].to_numpy(dtype=np.bool_)
     fits &= (amount > 0) & ~beyond & (amounts_of(gateway["refunded_amount"]) == 0)
     return Leg(gateway, np.ones(len(gateway), dtype=np.bool_), fits, amount)
@@ -103,9 +103,7 @@ def _ledger(ledger: pd.DataFrame) -> Leg:
 
 def _in_sets(ledger: pd.DataFrame) -> Bools:
     belongs: Bools = compared(ledger) | ~ledger[ALONE].to_numpy(dtype=np.bool_)
-    if JUDGED in ledger.columns:
-        belongs &= ~ledger[JUDGED].to_numpy(dtype=np.bool_)
-    return belongs
+    return belongs & ~marked_as(ledger, JUDGED)
 
 
 def _alone(ids: "pd.Series[str]") -> Bools:

@@ -19,7 +19,7 @@ from recon.matching.frames.grouping import Rows
 from recon.matching.frames.numbering import Keys
 from recon.matching.frames.sources import KEY_COLUMNS, Sources
 from recon.matching.sets.partitions import rows_by_partition
-from recon.matching.sides.ledger_side import JUDGED
+from recon.matching.sides.ledger_side import ADDED
 
 _KEY = (*KEY_COLUMNS,)
 _NAMES = ("transaction_id", "reference_no")
@@ -107,7 +107,7 @@ def _part(question: Question, *, places: Places) -> Question:
 
 
 def _taken(frame: pd.DataFrame, *, rows: Rows, columns: tuple[str, ...]) -> pd.DataFrame:
-    wanted = [*columns, *([JUDGED] if JUDGED in frame.columns else [])]
+    wanted = [*columns, *(name for name in ADDED if name in frame.columns)]
     return frame[wanted].iloc[rows].reset_index(drop=True)
 
 

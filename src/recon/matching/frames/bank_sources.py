@@ -3,6 +3,7 @@
 Signed from the merchant's account: what came in is positive.
 """
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -56,6 +57,10 @@ class BankStatement:
     entries: int = 0
     """Booked ones."""
     created: str = ""
+    others: int = 0
+    """The sum of its booked entries that are not kept: other people's."""
+    content: str = ""
+    """What its entries say, as a digest, where not all of them are kept."""
     days_given: bool = True
     """False where the days are only those of its balances: a day without an entry leaves no gap."""
 
@@ -79,6 +84,24 @@ class BankSource:
     refused: tuple[RefusedBankFile, ...] = ()
     notes: tuple[str, ...] = ()
     """What was read otherwise than it stands, in sentences."""
+    night: "NightOfBank | None" = None
+    """None: the given files are complete, and everything is shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class NightOfBank:
+    """What the night of one account knows of banks that it may share with other accounts."""
+
+    account: tuple[str, str]
+    """Merchant and account: what is of another one is shown by its own night."""
+    banks: tuple[str, ...]
+    """Those that the account is paid out at."""
+    payouts: pd.DataFrame
+    """SETTLEMENT_COLUMNS of the pay-out rows of every account that these banks serve."""
+    known_to: Mapping[str, str]
+    """Bank -> the last day up to which the pay-outs of all its other accounts are known."""
+    shown_since: str
+    """Pay-outs settled before that are shown only while they are open."""
 
 
 def together(parts: list[BankSource]) -> BankSource:
@@ -101,3 +124,13 @@ def no_entries() -> pd.DataFrame:
     return pd.DataFrame(
         {name: pd.Series([], dtype=kind) for name, kind in BANK_ENTRY_COLUMNS.items()}
     )
+
+
+def content_digest(entries: pd.DataFrame) -> str:
+    """What the booked entries of one statement say, whatever their format and their order."""
+    counted = entries[entries["part"].eq(0) & entries["status"].eq(BOOKED)]
+    cells = (counted[name].tolist() for name in ("booked_on", "value_on", "amount"))
+    lines = sorted(
+        f"{booked} {value} {amount}" for booked, value, amount in zip(*cells, strict=True)
+    )
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()

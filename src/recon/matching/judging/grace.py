@@ -42,7 +42,7 @@ def due_columns(sets: Arrays, *, rules: Rules) -> dict[Due, Ints]:
         Due.REFUND_WAITING: (sets["refund_waiting_at"], grace.instruction_to_gateway),
         Due.REVIEW: (sets["review_confirmed_at"], grace.instruction_to_gateway),
         Due.PAYOUT: (sets["payout_at"], grace.gateway_to_ledger),
-        Due.SETTLEMENT: (moved, grace.gateway_to_settlement),
+        Due.SETTLEMENT: (moved, grace.settlement),
     }
     return {
         clock: due(since, grace=Grace.parse(length), calendar=rules.business_calendar)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from recon.matching.judging.finding import Finding, Leg
 from recon.matching.judging.pattern import Pattern
-from recon.matching.judging.state_table import Cell, Due, cell_of
+from recon.matching.judging.state_table import Due, StateCell, cell_of
 from recon.model.words import BreakCode
 
 DEAD = frozenset({"cancelled", "expired", "failed"})
@@ -44,7 +44,7 @@ def _table_findings(pattern: Pattern) -> Iterator[Finding]:
         yield Finding(None, Leg.ORDERS, flag=cell.flag)
 
 
-def _net_is_left(cell: Cell, *, pattern: Pattern) -> bool:
+def _net_is_left(cell: StateCell, *, pattern: Pattern) -> bool:
     if cell.net_zero_side == "order":
         return bool(pattern.order_net)
     return cell.net_zero_side == "gateway" and bool(pattern.gateway_net)

@@ -6,7 +6,7 @@ from recon.matching.judging.finding import Finding, Leg
 from recon.matching.judging.orders_leg import DEAD, SHOWN_MONEY
 from recon.matching.judging.pattern import Pattern
 from recon.matching.judging.state_table import Due
-from recon.matching.sides.payouts import Paid
+from recon.matching.sides.payouts import KnownPayout
 from recon.model.words import BreakCode
 
 _NO_MONEY = DEAD | {"none", "authorised"}
@@ -29,16 +29,16 @@ def settlement_findings(pattern: Pattern) -> Iterator[Finding]:
 
 def payout_findings(pattern: Pattern) -> Iterator[Finding]:
     """A payout against its booking."""
-    paid = Paid(pattern.payout)
-    if Paid.DOUBTFUL in paid:
+    paid = KnownPayout(pattern.payout)
+    if KnownPayout.DOUBTFUL in paid:
         yield Finding(BreakCode.PAYOUT_UNCONFIRMED, Leg.OURS)
-    if Paid.REJECTED in paid and Paid.CONFIRMED not in paid:
+    if KnownPayout.REJECTED in paid and KnownPayout.CONFIRMED not in paid:
         yield Finding(BreakCode.PAYOUT_FAILED, Leg.OURS)
     if not pattern.covered:
         return
-    if Paid.CONFIRMED in paid and Paid.BOOKED not in paid:
+    if KnownPayout.CONFIRMED in paid and KnownPayout.BOOKED not in paid:
         yield Finding(BreakCode.PAYOUT_NOT_BOOKED, Leg.LEDGER, Due.PAYOUT, "ledger")
-    elif Paid.CONFIRMED in paid and Paid.DIFFERS in paid:
+    elif KnownPayout.CONFIRMED in paid and KnownPayout.DIFFERS in paid:
         yield Finding(BreakCode.PAYOUT_AMOUNT_MISMATCH, Leg.LEDGER)
-    elif Paid.BOOKED in paid and not paid & (Paid.CONFIRMED | Paid.DOUBTFUL):
+    elif KnownPayout.BOOKED in paid and not paid & (KnownPayout.CONFIRMED | KnownPayout.DOUBTFUL):
         yield Finding(BreakCode.LEDGER_PAYOUT_ONLY, Leg.LEDGER, Due.BOOKED)

@@ -28,10 +28,10 @@ class Due(StrEnum):
     REFUND_WAITING = "refund_waiting"
     REVIEW = "review_confirmed"
     PAYOUT = "payout_booked"
-    SETTLEMENT = "gateway_to_settlement"
+    SETTLEMENT = "settlement"
 
 
-class Cell(NamedTuple):
+class StateCell(NamedTuple):
     """One pair of states."""
 
     code: BreakCode | None = None
@@ -45,20 +45,20 @@ class Cell(NamedTuple):
     """This side's net must be 0, else the pair is a STATUS_CONFLICT."""
 
 
-MATCHED = Cell()
-COMPARE = Cell(compare=True)
-MISSING = Cell(BreakCode.MISSING_AT_GATEWAY, Due.ORDER)
-STALE = Cell(BreakCode.STALE_PENDING, Due.HARD)
-NEVER = Cell(None, Due.HARD, Flag.NEVER_PAID)
-CONFLICT = Cell(BreakCode.STATUS_CONFLICT)
-EXPIRED = Cell(BreakCode.AUTHORISATION_EXPIRED)
-CAPTURE = Cell(BreakCode.CAPTURE_DUE)
-CANCEL = Cell(BreakCode.CANCEL_DUE)
-REFUND = Cell(BreakCode.REFUND_DUE)
-UNEXPECTED = Cell(BreakCode.REFUND_UNEXPECTED)
-NO_ORDER = Cell(BreakCode.MISSING_IN_ORDERS, Due.ORDER)
-BY_VOID = Cell(flag=Flag.REFUNDED_BY_VOID, net_zero_side="order")
-GIVEN_BACK = Cell(net_zero_side="gateway")
+MATCHED = StateCell()
+COMPARE = StateCell(compare=True)
+MISSING = StateCell(BreakCode.MISSING_AT_GATEWAY, Due.ORDER)
+STALE = StateCell(BreakCode.STALE_PENDING, Due.HARD)
+NEVER = StateCell(None, Due.HARD, Flag.NEVER_PAID)
+CONFLICT = StateCell(BreakCode.STATUS_CONFLICT)
+EXPIRED = StateCell(BreakCode.AUTHORISATION_EXPIRED)
+CAPTURE = StateCell(BreakCode.CAPTURE_DUE)
+CANCEL = StateCell(BreakCode.CANCEL_DUE)
+REFUND = StateCell(BreakCode.REFUND_DUE)
+UNEXPECTED = StateCell(BreakCode.REFUND_UNEXPECTED)
+NO_ORDER = StateCell(BreakCode.MISSING_IN_ORDERS, Due.ORDER)
+BY_VOID = StateCell(flag=Flag.REFUNDED_BY_VOID, net_zero_side="order")
+GIVEN_BACK = StateCell(net_zero_side="gateway")
 
 COLUMNS = (
     "none",
@@ -73,7 +73,7 @@ COLUMNS = (
 )
 """Gateway states; in_review reads as pending."""
 
-_ROWS: Mapping[str, tuple[Cell, ...]] = {
+_ROWS: Mapping[str, tuple[StateCell, ...]] = {
     "paid": (
         MISSING, STALE, CAPTURE, COMPARE, UNEXPECTED, UNEXPECTED, CONFLICT, EXPIRED, CONFLICT,
     ),
@@ -99,14 +99,14 @@ _ROWS: Mapping[str, tuple[Cell, ...]] = {
         MATCHED, STALE, NO_ORDER, NO_ORDER, NO_ORDER, NO_ORDER, MATCHED, MATCHED, MATCHED,
     ),
 }  # fmt: skip
-TABLE: Mapping[tuple[str, str], Cell] = {
+TABLE: Mapping[tuple[str, str], StateCell] = {
     (order, gateway): cell
     for order, cells in _ROWS.items()
     for gateway, cell in zip(COLUMNS, cells, strict=True)
 }
 
 
-def cell_of(order_state: str, gateway_state: str) -> Cell:
+def cell_of(order_state: str, gateway_state: str) -> StateCell:
     """The cell of a pair; a state outside the table says nothing by itself."""
     column = "pending" if gateway_state == "in_review" else gateway_state
     return TABLE.get((order_state, column), MATCHED)

@@ -19,13 +19,19 @@ from recon.matching.sets.sets import (
     BY_PAYOUT,
     ID_COLUMNS,
     NO_SET,
-    Named,
     SetKeys,
+    SetNames,
     build_sets,
 )
 from recon.matching.sides.gateway_side import NUMBER, gateway_side
 from recon.matching.sides.instruction_side import instruction_side, of_other_currency
-from recon.matching.sides.ledger_side import JUDGED, compared, entry_versions, ledger_side
+from recon.matching.sides.ledger_side import (
+    JUDGED,
+    compared,
+    entry_versions,
+    ledger_side,
+    marked_as,
+)
 from recon.matching.sides.orders_side import Side, orders_side
 from recon.matching.sides.payouts import Payouts, payout_facts, payouts_of
 from recon.matching.sides.settlement_side import (
@@ -136,9 +142,7 @@ def _keys(
     previous: Previous | None,
 ) -> tuple[SetKeys, Payouts]:
     """The numbered sets, those of the payouts last."""
-    judged = np.zeros(len(ledger), dtype=np.bool_)
-    if JUDGED in ledger.columns:
-        judged = ledger[JUDGED].to_numpy(dtype=np.bool_)
+    judged = marked_as(ledger, JUDGED)
     belongs = (compared(ledger) | (versions == CONFLICT)) & ~judged
     payouts = payouts_of(sources, judged=judged)
     moves = sources.instructions
@@ -180,7 +184,7 @@ def _named(
     numbers: Keys,
     previous: Previous | None,
     counted: Mapping[str, Bools],
-) -> dict[str, Named]:
+) -> dict[str, SetNames]:
     """What the rows of every source name; of some sources only the rows that count."""
     frames: dict[str, pd.DataFrame | None] = {
         **{name: getattr(sources, name) for name in (*_SPEAK[:5], "universe")},
@@ -198,7 +202,7 @@ def _named(
         ids = [] if frame is None else [name for name in ID_COLUMNS if name in frame.columns]
         keys, accounts = (of.get(name, nothing) for of in (numbers.of, numbers.account_of))
         known = {id_: texts(frame[id_]) for id_ in ids} if frame is not None else {}
-        named = Named(keys, accounts, order_nos[name], known)
+        named = SetNames(keys, accounts, order_nos[name], known)
         named_ids[name] = named.take(counted[name]) if name in counted else named
     return named_ids
 

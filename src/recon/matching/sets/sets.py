@@ -21,7 +21,7 @@ ID_COLUMNS = ("transaction_id", "reference_no", "entry_id")
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class SetNames:
     """What the rows of one source name their set by (grain: source row)."""
 
     keys: Rows
@@ -32,10 +32,10 @@ class Named:
     ids: Mapping[str, Column]
     """Of ID_COLUMNS those that the source has."""
 
-    def take(self, rows: Bools) -> "Named":
+    def take(self, rows: Bools) -> "SetNames":
         """Some of the rows."""
         ids = {name: column[rows] for name, column in self.ids.items()}
-        return Named(self.keys[rows], self.accounts[rows], self.order_nos[rows], ids)
+        return SetNames(self.keys[rows], self.accounts[rows], self.order_nos[rows], ids)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class SetKeys:
         return len(self.frame)
 
 
-def build_sets(sources: Mapping[str, Named], *, accounts: list[tuple[str, ...]]) -> SetKeys:
+def build_sets(sources: Mapping[str, SetNames], *, accounts: list[tuple[str, ...]]) -> SetKeys:
     """Number the sets of all sources.
 
     Args:
@@ -95,7 +95,7 @@ def account_texts(account: Rows, *, accounts: list[tuple[str, ...]]) -> dict[str
     return {"merchant_id": names[account, 0], "account_id": names[account, 1]}
 
 
-def _all_rows(sources: Mapping[str, Named]) -> Arrays:
+def _all_rows(sources: Mapping[str, SetNames]) -> Arrays:
     """The rows of all sources below each other: key, account, order_no, ID_COLUMNS."""
     named = [*sources.values()]
     columns: dict[str, Column] = {

@@ -28,7 +28,7 @@ NO_HOST = -1
 ALL_SIDES = ("order", "gateway", "ledger")
 
 
-class Moved(NamedTuple):
+class MovedSets(NamedTuple):
     """Which sets are explained by another account."""
 
     host: Rows
@@ -47,10 +47,10 @@ class _Part(NamedTuple):
     amount: int
 
 
-def wrong_accounts(sets: Arrays, *, judged: Bools) -> Moved:
+def wrong_accounts(sets: Arrays, *, judged: Bools) -> MovedSets:
     """Pair up one-sided sets over the accounts of a merchant; `judged` sets may take part."""
     size = len(sets)
-    moved = Moved(
+    moved = MovedSets(
         np.full(size, NO_HOST, dtype=np.intp),
         np.zeros(size, dtype=np.bool_),
         np.zeros(size, dtype=np.bool_),
@@ -145,7 +145,7 @@ def _parts(group: list[dict[str, Any]]) -> list[_Part]:
     return sorted(parts)
 
 
-def _pair(parts: list[_Part], *, moved: Moved) -> None:
+def _pair(parts: list[_Part], *, moved: MovedSets) -> None:
     candidates: dict[int, list[_Part]] = {part.number: [] for part in parts}
     for side, other in combinations(parts, 2):
         if _completes(side, other):

@@ -25,7 +25,8 @@ from recon.matching.frames.grouping import (
 )
 from recon.matching.frames.versions import CONFLICT, NEW, SUPERSEDED, versions
 from recon.matching.sides.orders_side import Side
-from recon.model.words import Answer
+from recon.matching.sides.settled_refunds import FROM_SETTLEMENT
+from recon.model.words import KeyAnswer
 
 GATEWAY_STATES = (
     "none",
@@ -60,7 +61,7 @@ def gateway_side(
     (gross, minor units), what of it is known, and which answers stand for the set.
     """
     answers = texts(gateway["answer"])
-    is_found = answers == Answer.FOUND.value
+    is_found = answers == KeyAnswer.FOUND.value
     ids = numbered(gateway["transaction_id"])
     payments = np.where(is_found, _pairs(sets, ids), -1)
     outcome = versions(gateway, groups=payments, newest="queried_at")
@@ -74,7 +75,7 @@ def gateway_side(
     )
     older = is_found & (outcome == SUPERSEDED) & (every["state"] == NUMBER["chargeback"])
     columns["chargeback_before"] = present(older, groups=sets, size=size)
-    for answer in (Answer.NOT_FOUND, Answer.FAILED, Answer.UNMAPPED):
+    for answer in (KeyAnswer.NOT_FOUND, KeyAnswer.FAILED, KeyAnswer.UNMAPPED):
         mask = answers == answer.value
         columns[f"answer_{answer.value}"] = present(mask, groups=sets, size=size)
     return Side(items, Arrays(columns, size=size), outcome)
@@ -126,9 +127,17 @@ def gateway_items(gateway: pd.DataFrame, *, rules: Rules) -> Arrays:
         "authorised_known": given(authorised),
         "captured_known": given(gateway["captured_amount"]) | (not means_authorised),
         "refund_unknown": (state == NUMBER["partially_refunded"]) & ~refund_told,
+        "refund_settled": _settled(gateway),
         "net": net,
     }
     return Arrays(columns, size=len(gateway))
+
+
+def _settled(gateway: pd.DataFrame) -> Bools:
+    """The answers whose refunded amount only a settlement told."""
+    if FROM_SETTLEMENT not in gateway.columns:
+        return np.zeros(len(gateway), dtype=np.bool_)
+    return gateway[FROM_SETTLEMENT].to_numpy(dtype=np.bool_)
 
 
 def authorised_amounts(gateway: pd.DataFrame, *, rules: Rules) -> "pd.Series[int]":
@@ -192,6 +201,7 @@ def _summed(items: Arrays, *, size: int) -> dict[str, Column]:
         "over_authorised": over,
         "refund_unknown": items["refund_unknown"],
         "refund_excess": refunded > captured,
+        "refund_settled": items["refund_settled"],
     }
     return {
         "gateway_state": _state_of_sets(items, rows=spoken, size=size),

@@ -1,5 +1,6 @@
 """The ledger's side of a set: captures, refunds and chargebacks as they were booked, signed."""
 
+from collections.abc import Mapping
 from functools import partial
 from typing import NamedTuple
 
@@ -40,6 +41,12 @@ SIGN = {
 _NEVER_COMPARED = frozenset({EntryType.FEE, EntryType.RESERVE, EntryType.PAYOUT})
 JUDGED = "payout_judged"
 """Column that the engine adds to the ledger: this payout entry is compared."""
+GROUPED = "in_group"
+"""Column that the engine adds to the ledger: this entry stands in a group of fees, reserves or
+pay-outs, and in no set."""
+ADDED = (JUDGED, GROUPED)
+"""Columns that no ledger has by itself."""
+_GROUPED_SIGN = {EntryType.FEE: -1, EntryType.RESERVE: -1, EntryType.PAYOUT: -1}
 _MOVEMENTS = (EntryType.CAPTURE, EntryType.REFUND, EntryType.CHARGEBACK)
 
 
@@ -52,9 +59,19 @@ def compared(ledger: pd.DataFrame) -> Bools:
     loose = is_base_type(ledger["entry_type"], EntryType.ADJUSTMENT)
     if loose.any():
         belongs[loose] = texts(ledger["order_no"])[loose] != ""
-    if JUDGED in ledger.columns:
-        return np.asarray(belongs | ledger[JUDGED].to_numpy(dtype=np.bool_), dtype=np.bool_)
-    return belongs
+    return (belongs | marked_as(ledger, JUDGED)) & ~marked_as(ledger, GROUPED)
+
+
+def not_compared(ledger: pd.DataFrame) -> Bools:
+    """Entries that stand in no set and in no group."""
+    return ~compared(ledger) & ~marked_as(ledger, GROUPED)
+
+
+def marked_as(ledger: pd.DataFrame, name: str) -> Bools:
+    """The entries that one of the columns in ADDED marks."""
+    if name not in ledger.columns:
+        return np.zeros(len(ledger), dtype=np.bool_)
+    return ledger[name].to_numpy(dtype=np.bool_).copy()
 
 
 def is_base_type(entry_type: "pd.Series[str]", *types: EntryType) -> Bools:
@@ -63,10 +80,9 @@ def is_base_type(entry_type: "pd.Series[str]", *types: EntryType) -> Bools:
     return mine.astype(np.bool_)
 
 
-def _sign(word: str) -> int:
-    sign = {kind.value: sign for kind, sign in SIGN.items()}.get(
-        word.removesuffix(REVERSAL_SUFFIX), 0
-    )
+def _sign(word: str, *, signs: Mapping[EntryType, int] = SIGN) -> int:
+    base = word.removesuffix(REVERSAL_SUFFIX)
+    sign = next((sign for kind, sign in signs.items() if kind.value == base), 0)
     return -sign if word.endswith(REVERSAL_SUFFIX) else sign
 
 
@@ -90,7 +106,13 @@ def booked(ledger: pd.DataFrame) -> Booked:
         named = ledger["transaction_currency"].reset_index(drop=True)
         currency = currency.where(~abroad, named)
     sign = by_word(ledger["entry_type"], of=_sign).astype(np.int64)
-    return Booked(currency, amount, np.where(compared(ledger), amount * sign, 0))
+    net = np.where(compared(ledger), amount * sign, 0)
+    grouped = marked_as(ledger, GROUPED)
+    if grouped.any():
+        of_group = partial(_sign, signs=_GROUPED_SIGN)
+        sign = by_word(ledger["entry_type"], of=of_group).astype(np.int64)
+        net = np.where(grouped, amount * sign, net)
+    return Booked(currency, amount, net)
 
 
 def entry_versions(ledger: pd.DataFrame) -> Versions:
@@ -102,7 +124,7 @@ def entry_versions(ledger: pd.DataFrame) -> Versions:
     by = ("merchant_id", "account_id", "entry_id")
     numbers = np.full(len(ledger), -1, dtype=np.intp)
     numbers[shared] = placed({name: ledger[name][shared] for name in by}, by=by).rows
-    content = ledger.drop(columns=JUDGED, errors="ignore")
+    content = ledger.drop(columns=[*ADDED], errors="ignore")
     return versions(content, groups=numbers, newest=None)
 
 

@@ -2,12 +2,11 @@
 
 from collections.abc import Iterator, Mapping
 
-import numpy as np
 import pandas as pd
 
 from recon.matching.frames.grouping import Bools
 from recon.matching.frames.sources import Sources
-from recon.matching.sides.ledger_side import JUDGED
+from recon.matching.sides.ledger_side import JUDGED, marked_as
 from recon.model.words import InstructionKind
 
 _IDS = (
@@ -32,8 +31,8 @@ def _loose_rows(sources: Sources, *, belongs: Mapping[str, Bools]) -> Iterator[p
         loose = inside & frame["order_no"].eq("").to_numpy()
         if name == "settlement":
             loose |= ~inside
-        if name == "ledger" and JUDGED in frame.columns:
-            loose |= frame[JUDGED].to_numpy(dtype=np.bool_)
+        if name == "ledger":
+            loose |= marked_as(frame, JUDGED)
         yield frame[loose]
     if sources.instructions is not None:
         moves = sources.instructions

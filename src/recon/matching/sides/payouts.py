@@ -1,12 +1,11 @@
-"""Payouts: what left towards a bank, against what the ledger says left.
+"""Payouts that we asked for: what left towards a payee, against what the ledger says left.
 
-A payout has no order. Its set is named by the id under which it was asked for, or by the batch of
-the settlement file that pays the merchant out. A ledger entry joins the payout that its reference,
-transaction or order names; one that names none stands alone where a settlement file covers its
-account, elsewhere it stays `not_compared`. A payout that was refused and sent again is answered.
+A payout has no order. Its set is named by the id under which it was asked for. A ledger entry joins
+the payout that its reference, transaction or order names. A payout that was refused and sent again
+is answered. What the gateway pays out to the merchant by itself stands in `matching/cash`.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import IntFlag
 from typing import Any
@@ -19,7 +18,6 @@ from recon.matching.frames.coding import is_word
 from recon.matching.frames.grouping import Bools, Ints, Rows, latest, total
 from recon.matching.frames.sources import Sources
 from recon.matching.sides.instruction_side import started_at
-from recon.matching.sides.settlement_side import pay_outs
 from recon.model.words import (
     CONFIRMED_STATES,
     DOUBTFUL_STATES,
@@ -43,7 +41,6 @@ _INSTRUCTION = (
     *("merchant_id", "account_id", "currency", "amount", "state", "order_no", "transaction_id"),
     *("instruction_id", "request_id"),
 )
-_SETTLED_LINE = ("merchant_id", "account_id", "currency", "net", "settled_on", "batch_id")
 _NAMED_BY = ("reference_no", "transaction_id", "order_no")
 """Columns of a ledger entry that may name its payout, in this order."""
 
@@ -53,7 +50,7 @@ ANSWERED = "answered"
 """Standing of a refused payout that was sent again: nothing is wrong with it any more."""
 
 
-class Paid(IntFlag):
+class KnownPayout(IntFlag):
     """What is known of one payout."""
 
     PAYOUT = 1
@@ -80,26 +77,18 @@ class Payouts:
 
 
 def judged_entries(sources: Sources) -> Bools:
-    """Payout entries that somebody could have told of.
-
-    Where a settlement file covers the account, all of its payout entries. Where only instructions
-    tell of payouts, those that name one of them and what reverses them: what the gateway pays out
-    to the merchant itself has no source there, so nothing of it is a break.
-    """
+    """Payout entries that name a payout of ours, and what reverses them."""
     ledger = sources.ledger
     if ledger is None:
         return np.zeros(0, dtype=np.bool_)
     marks = is_word(ledger["entry_type"], *_PAYOUT_TYPES)
     if not marks.any():
         return marks
-    settled = {(row["merchant_id"], row["account_id"]) for row in _settled(sources.settlement)}
-    named = {_key(row, name) for row in _told(sources) for name in row["names"]}
+    named = {_key(row, name) for row in _instructed(sources.instructions) for name in row["names"]}
     rows = [*records(ledger, rows=np.flatnonzero(marks), names=_ENTRY)]
     ours = {_key(row, row["entry_id"]) for row in rows if _is_named(row, named=named)}
     marks[marks] = [
-        (row["merchant_id"], row["account_id"]) in settled
-        or _key(row, row["entry_id"]) in ours
-        or _key(row, row["reverses_entry_id"]) in ours
+        _key(row, row["entry_id"]) in ours or _key(row, row["reverses_entry_id"]) in ours
         for row in rows
     ]
     return marks
@@ -111,7 +100,7 @@ def _is_named(row: Mapping[Any, Any], *, named: set[Key]) -> bool:
 
 def payouts_of(sources: Sources, *, judged: Bools) -> Payouts:
     """The payouts that were told, with the ledger entries that name them."""
-    rows = list(_told(sources))
+    rows = list(_instructed(sources.instructions))
     numbers: dict[Key, int] = {}
     names: dict[Key, int] = {}
     for row in rows:
@@ -120,8 +109,7 @@ def payouts_of(sources: Sources, *, judged: Bools) -> Payouts:
             names.setdefault(_key(row, name), row["set"])
     instructed = np.full(_length(sources.instructions), -1, dtype=np.intp)
     for row in rows:
-        if row["source"] == "instructions":
-            instructed[row["row"]] = row["set"]
+        instructed[row["row"]] = row["set"]
     booked = _booked(sources.ledger, judged=judged, numbers=numbers, names=names)
     named = np.array([*numbers], dtype=object).reshape(-1, 3)
     columns = dict(zip(("merchant_id", "account_id", "key"), named.T, strict=True))
@@ -134,9 +122,9 @@ def payout_facts(payouts: Payouts, *, first: int, size: int) -> dict[str, Column
     items = payouts.items
     groups = items["set"] + first
     bits = np.zeros(size, dtype=np.int64)
-    bits[first:] |= Paid.PAYOUT
+    bits[first:] |= KnownPayout.PAYOUT
     for standing, _ in _STANDINGS:
-        np.bitwise_or.at(bits, groups[items["standing"] == standing], Paid[standing.upper()])
+        np.bitwise_or.at(bits, groups[items["standing"] == standing], KnownPayout[standing.upper()])
     currency = filled("", size=size)
     currency[groups] = items["currency"]
     return {
@@ -153,18 +141,13 @@ def paid_out(sets: Arrays) -> Ints:
     if not bits.any():
         return bits
     differs = (sets["payout_net"] != sets["ledger_net"]) | (sets["currencies"] > 1)
-    bits[(sets["ledger_any"] != 0) & (bits > 0)] |= Paid.BOOKED
-    bits[differs & (bits > 0)] |= Paid.DIFFERS
+    bits[(sets["ledger_any"] != 0) & (bits > 0)] |= KnownPayout.BOOKED
+    bits[differs & (bits > 0)] |= KnownPayout.DIFFERS
     return bits
 
 
-def _told(sources: Sources) -> Iterator[dict[str, Any]]:
-    """Every payout that somebody tells of and that may have moved or was refused."""
-    yield from _instructed(sources.instructions)
-    yield from _settled(sources.settlement)
-
-
 def _instructed(instructions: pd.DataFrame | None) -> Iterator[dict[str, Any]]:
+    """Every payout that may have moved or was refused."""
     if instructions is None:
         return
     rows = np.flatnonzero(is_word(instructions["kind"], InstructionKind.PAYOUT.value))
@@ -184,7 +167,6 @@ def _instructed(instructions: pd.DataFrame | None) -> Iterator[dict[str, Any]]:
         )
         yield {
             **_place(cells),
-            "source": "instructions",
             "row": int(row),
             "amount": cells["amount"],
             "at": int(since),
@@ -215,23 +197,6 @@ def _sent_again(payouts: list[dict[str, Any]], *, at: Ints) -> set[Key]:
         elif cells["state"] in CONFIRMED_STATES and waiting.get(key):
             answered.add(waiting[key].pop(0))
     return answered
-
-
-def _settled(settlement: pd.DataFrame | None) -> Iterator[dict[str, Any]]:
-    if settlement is None:
-        return
-    mine = np.flatnonzero(pay_outs(settlement))
-    for row, cells in zip(mine, records(settlement, rows=mine, names=_SETTLED_LINE), strict=True):
-        yield {
-            **_place(cells),
-            "source": "settlement",
-            "row": int(row),
-            "amount": cells["net"],
-            "at": int(pd.Timestamp(cells["settled_on"], tz="UTC").as_unit("us").value // 1000),
-            "standing": "confirmed",
-            "name": f"{cells['batch_id']}/{cells['currency']}",
-            "names": [f"{cells['batch_id']}/{cells['currency']}", cells["batch_id"]],
-        }
 
 
 def _booked(
@@ -265,10 +230,9 @@ def _booked(
 
 
 def _named(cells: Mapping[Any, Any], *, names: Mapping[Key, int]) -> int | None:
-    """The payout that an entry names; of a batch with several currencies, that of its own."""
-    words: Sequence[str] = [cells[name] for name in _NAMED_BY if cells[name]]
-    tried = (word for name in words for word in (f"{name}/{cells['currency']}", name))
-    return next((names[key] for word in tried if (key := _key(cells, word)) in names), None)
+    """The payout that an entry names."""
+    tried = (_key(cells, cells[name]) for name in _NAMED_BY if cells[name])
+    return next((names[key] for key in tried if key in names), None)
 
 
 def _items(rows: list[dict[str, Any]]) -> Arrays:

@@ -27,6 +27,8 @@ _OF_THE_ACCOUNT = frozenset(
 )
 """Entry types of lines that need not be of a payment."""
 
+_REFUNDS = (EntryType.REFUND.value, EntryType.REFUND.value + REVERSAL_SUFFIX)
+
 _EPOCH = date(1970, 1, 1).toordinal()
 _NEVER = int(np.iinfo(np.int64).max)
 _DAY = 86_400_000_000
@@ -92,7 +94,7 @@ def settlement_side(
     """
     size, sets, gross = len(accounts), lines["set"], lines["amount"]
     capture = lines["kind"] == EntryType.CAPTURE.value
-    refund = lines["kind"] == EntryType.REFUND.value
+    refund = np.isin(lines["kind"].astype("str"), _REFUNDS)
     first = _first_of_sets(sets, size=size)
     return {
         "settled_any": present(np.ones(len(lines), np.bool_), groups=sets, size=size),
@@ -127,7 +129,7 @@ def fee_gaps(lines: pd.DataFrame, *, rules: Rules) -> Ints:
     """The fee taken less the fee agreed, 0 where none was agreed or within its tolerance."""
     gross = lines["gross"].to_numpy(dtype=np.int64)
     gap = np.zeros(len(lines), dtype=np.int64)
-    for currency, agreed in rules.fee.items():
+    for currency, agreed in rules.fees.items():
         mine = is_word(lines["currency"], currency)
         whole, rest = np.divmod(gross[mine], BASIS)
         expected = whole * agreed.basis_points + rest * agreed.basis_points // BASIS

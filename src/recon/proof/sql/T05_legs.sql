@@ -4,7 +4,7 @@ WITH nets AS (
         merchant_id, account_id, currency,
         coalesce(sum(net) FILTER (source = 'orders'), 0) AS orders,
         coalesce(sum(net) FILTER (source = 'gateway'), 0) AS gateway,
-        coalesce(sum(net) FILTER (source = 'payouts'), 0) AS payouts,
+        coalesce(sum(net) FILTER (source IN ('payouts', 'fees', 'reserves')), 0) AS payouts,
         coalesce(sum(net) FILTER (source = 'ledger'), 0) AS ledger
     FROM placed GROUP BY ALL
 ),
@@ -27,6 +27,8 @@ sides AS (
         gateway - orders AS net, 0 AS effect FROM nets
     UNION ALL SELECT 'T5B', 'gateway and payouts - ledger = effects', merchant_id, account_id, currency, gateway + payouts - ledger, 0 FROM nets
     UNION ALL SELECT 'T5C', 'orders and payouts - ledger = effects', merchant_id, account_id, currency, orders + payouts - ledger, 0 FROM nets
+    -- Orders know nothing of fees, reserves and pay-outs of the settlement: C goes without.
+    UNION ALL SELECT 'T5C', 'orders and payouts - ledger = effects', merchant_id, account_id, currency, -gap, -effect FROM group_sides
     UNION ALL SELECT 'T5A', 'gateway - orders = effects', merchant_id, account_id, currency, 0, orders FROM effects
     UNION ALL SELECT 'T5B', 'gateway and payouts - ledger = effects', merchant_id, account_id, currency, 0, ledger FROM effects
     UNION ALL SELECT 'T5C', 'orders and payouts - ledger = effects', merchant_id, account_id, currency, 0, ledger - orders FROM effects

@@ -1,17 +1,27 @@
--- The lines of a batch come, less their fees, to its pay-out, where a row names one.
-WITH proven AS (
-    SELECT * FROM 'inputs/settlement.parquet'
-    WHERE batch_id IN (SELECT key FROM 'compared/terms.parquet' WHERE name = 'settled_batch')
-       OR NOT EXISTS (FROM 'compared/terms.parquet' WHERE name = 'settled_days')
+-- What batches leave is what is listed of them: opening and lines less pay-outs of the batches paid out.
+WITH lines AS (
+    SELECT *, entry_type = 'payout' AND own_reference = '' AS is_pay_out FROM 'inputs/settlement.parquet'
 ),
-moved AS (
-    SELECT *, entry_type = 'payout' AND own_reference = '' AS is_pay_out FROM proven
+closed AS (
+    SELECT DISTINCT merchant_id, account_id, currency, batch_id FROM lines WHERE is_pay_out
+),
+accounts AS (SELECT DISTINCT merchant_id, account_id FROM lines),
+sides AS (
+    SELECT merchant_id, account_id, currency, CASE WHEN is_pay_out THEN -net ELSE net END AS owed, 0 AS listed
+    FROM lines SEMI JOIN closed USING (merchant_id, account_id, currency, batch_id)
+    UNION ALL
+    -- A place all of whose batches are open is told as well.
+    SELECT merchant_id, account_id, currency, 0, 0 FROM lines
+    UNION ALL
+    SELECT a.merchant_id, a.account_id, t.key, t.number, 0
+    FROM accounts a CROSS JOIN 'compared/terms.parquet' t WHERE t.name = 'opening_payable'
+    UNION ALL
+    SELECT h.merchant_id, h.account_id, h.currency, 0, h.amount
+    FROM 'results/held.parquet' h LEFT JOIN closed c USING (merchant_id, account_id, currency, batch_id)
+    WHERE h.what IN ('opening', 'item', 'debt', 'beyond', 'other_currency') OR h.what = 'unsure' AND c.batch_id IS NOT NULL
 )
 SELECT
-    'T11' AS id, 'settlement ' || batch_id || ': gross - fees = pay-out' AS name,
-    merchant_id, account_id, currency, 'amount' AS measure,
-    coalesce(sum(gross - fee) FILTER (NOT is_pay_out), 0) AS "left",
-    coalesce(sum(net) FILTER (is_pay_out), 0) AS "right"
-FROM moved
-WHERE (merchant_id, batch_id) IN (SELECT (merchant_id, batch_id) FROM moved WHERE is_pay_out)
-GROUP BY merchant_id, account_id, currency, batch_id;
+    'T11' AS id, 'opening + lines - pay-outs of closed batches = items - debts - beyond' AS name,
+    merchant_id, account_id, currency, 'amount' AS measure, sum(owed) AS "left", sum(listed) AS "right"
+FROM sides
+GROUP BY ALL;

@@ -92,6 +92,35 @@ kept AS (
     QUALIFY is_newest OR 1 <> count_if(is_newest) OVER (
         PARTITION BY merchant_id, account_id, set_of, transaction_id)
 ),
+-- A refund whose amount the query does not show is what was settled of it: lines that name the payment,
+-- and lines that name only its order, where that has one payment.
+settled_refunds AS (
+    SELECT merchant_id, account_id, currency, transaction_id, order_no, -sum(gross) AS refunded
+    FROM 'inputs/settlement.parquet' WHERE entry_type IN ('refund', 'refund_reversal')
+    GROUP BY ALL
+),
+of_payments AS (
+    SELECT merchant_id, account_id, currency, transaction_id, sum(refunded) AS refunded
+    FROM settled_refunds WHERE transaction_id <> '' GROUP BY ALL
+),
+of_orders AS (
+    SELECT merchant_id, account_id, currency, order_no, sum(refunded) AS refunded
+    FROM settled_refunds WHERE transaction_id = '' AND order_no <> '' GROUP BY ALL
+),
+single AS (
+    SELECT merchant_id, account_id, order_no FROM 'inputs/answers.parquet' WHERE answer = 'found'
+    GROUP BY ALL HAVING count(DISTINCT transaction_id) = 1
+),
+told_by_lines AS (
+    SELECT k.merchant_id, k.account_id, k.currency, k.transaction_id, k.order_no,
+        coalesce(p.refunded, 0) + coalesce(o.refunded, 0) AS refunded
+    FROM (SELECT DISTINCT merchant_id, account_id, currency, transaction_id, order_no FROM kept) k
+    LEFT JOIN of_payments p USING (merchant_id, account_id, currency, transaction_id)
+    LEFT JOIN (FROM of_orders SEMI JOIN single USING (merchant_id, account_id, order_no)) o
+        USING (merchant_id, account_id, currency, order_no)
+    WHERE (p.refunded IS NOT NULL OR o.refunded IS NOT NULL)
+      AND coalesce(p.refunded, 0) + coalesce(o.refunded, 0) >= 0
+),
 means AS (
     SELECT word = 'authorised' AS authorised FROM 'compared/terms.parquet' WHERE name = 'amount_means'
 ),
@@ -106,8 +135,10 @@ gross AS (
              THEN coalesce(k.captured_amount, k.amount, 0) ELSE 0 END AS captured,
         CASE WHEN payment = 'refunded' AND k.refunded_amount IS NULL THEN captured
              WHEN payment IN ('paid', 'partially_refunded', 'refunded', 'chargeback')
-             THEN coalesce(k.refunded_amount, 0) ELSE 0 END AS refunded
+             THEN coalesce(k.refunded_amount, CASE WHEN payment = 'partially_refunded' THEN r.refunded END, 0)
+             ELSE 0 END AS refunded
     FROM kept k
+    LEFT JOIN told_by_lines r USING (merchant_id, account_id, currency, transaction_id, order_no)
     CROSS JOIN means m
     LEFT JOIN 'compared/terms.parquet' t ON t.name = 'payment_status' AND t.key = k.payment_status
 )
@@ -136,10 +167,6 @@ WITH entries AS (
     SELECT *, replace(entry_type, '_reversal', '') AS base, ends_with(entry_type, '_reversal') AS is_back
     FROM 'inputs/ledger.parquet'
 ),
-settled_accounts AS (
-    SELECT DISTINCT merchant_id, account_id FROM 'inputs/settlement.parquet'
-    WHERE entry_type = 'payout' AND own_reference = ''
-),
 payout_names AS (
     SELECT DISTINCT merchant_id, account_id, unnest([request_id, transaction_id, instruction_id, order_no]) AS name
     FROM counted_instructions
@@ -151,10 +178,7 @@ named AS (
     WHERE e.base = 'payout' AND p.name <> '' AND p.name IN (e.reference_no, e.transaction_id, e.order_no)
 ),
 paid AS (
-    SELECT merchant_id, account_id, entry_id FROM entries SEMI JOIN settled_accounts USING (merchant_id, account_id)
-    WHERE base = 'payout'
-    UNION
-    SELECT e.merchant_id, e.account_id, e.entry_id FROM entries e JOIN named n USING (merchant_id, account_id)
+    SELECT DISTINCT e.merchant_id, e.account_id, e.entry_id FROM entries e JOIN named n USING (merchant_id, account_id)
     WHERE e.base = 'payout' AND n.entry_id IN (e.entry_id, e.reverses_entry_id)
 ),
 several AS (
@@ -176,16 +200,29 @@ SELECT
          THEN k.transaction_currency ELSE k.currency END AS currency,
     k.base, k.is_back, k.in_conflict,
     p.entry_id IS NOT NULL AS is_payout,
-    p.entry_id IS NOT NULL
-        OR k.base NOT IN ('fee', 'reserve', 'payout') AND (k.base <> 'adjustment' OR k.order_no <> '')
+    -- Fees, reserves and pay-outs of the gateway stand in groups, with what writes a group off.
+    k.base IN ('fee', 'reserve', 'payout') AND NOT is_payout AND NOT k.in_conflict
+        AND s.source IS NOT NULL AS is_kept,
+    c.entry_id IS NOT NULL AS is_closer,
+    NOT is_kept AND NOT is_closer AND (
+        p.entry_id IS NOT NULL
+        OR k.base NOT IN ('fee', 'reserve', 'payout') AND (k.base <> 'adjustment' OR k.order_no <> ''))
         AS is_compared,
     coalesce(k.transaction_amount, k.amount) AS moved,
-    CASE WHEN is_compared AND NOT k.in_conflict
+    CASE WHEN is_kept THEN moved * CASE WHEN k.is_back THEN 1 ELSE -1 END
+         WHEN is_compared AND NOT k.in_conflict
          THEN moved * CASE WHEN k.is_back THEN -1 ELSE 1 END
             * CASE k.base WHEN 'capture' THEN 1 WHEN 'adjustment' THEN 1 WHEN 'refund' THEN -1
                           WHEN 'chargeback' THEN -1 WHEN 'payout' THEN -1 ELSE 0 END
          ELSE 0 END AS net
-FROM kept k LEFT JOIN paid p USING (merchant_id, account_id, entry_id);
+FROM kept k
+LEFT JOIN paid p USING (merchant_id, account_id, entry_id)
+LEFT JOIN (
+    SELECT merchant_id, account_id, entry_id FROM judged
+    WHERE source = 'ledger' AND set_kind = 'group'
+) c ON c.merchant_id = k.merchant_id AND c.account_id = k.account_id AND c.entry_id = k.entry_id
+    AND k.base IN ('write_off', 'adjustment')
+LEFT JOIN given s ON s.source = 'settlement';
 
 -- Pay-outs, and lines of settlement files that tell of a payment ---------------------------------
 CREATE OR REPLACE TEMP TABLE counted_payouts AS
@@ -193,12 +230,74 @@ SELECT
     merchant_id, account_id, order_no, transaction_id, '' AS reference_no, instruction_id AS entry_id, currency,
     CASE WHEN state IN ('confirmed', 'resolved_applied') THEN -amount ELSE 0 END AS net
 FROM counted_instructions
-WHERE kind = 'payout' AND state IN ('confirmed', 'resolved_applied', 'in_flight', 'in_doubt', 'needs_human', 'rejected', 'resolved_not_applied')
-UNION ALL
-SELECT
-    merchant_id, account_id, order_no, transaction_id, reference_no, batch_id AS entry_id, currency, -net AS net
-FROM 'inputs/settlement.parquet'
-WHERE entry_type = 'payout' AND own_reference = '';
+WHERE kind = 'payout' AND state IN ('confirmed', 'resolved_applied', 'in_flight', 'in_doubt', 'needs_human', 'rejected', 'resolved_not_applied');
+
+-- What the gateway keeps and pays out, under the key of its group. A pay-out that is compared as part of a
+-- running balance has no group of its own.
+CREATE OR REPLACE TEMP TABLE counted_kept AS
+WITH lines AS (
+    SELECT * EXCLUDE (source, line), entry_type = 'payout' AND own_reference = '' AS is_pay_out,
+        replace(entry_type, '_reversal', '') AS base
+    FROM 'inputs/settlement.parquet'
+),
+per AS (SELECT word AS fees_per FROM 'compared/terms.parquet' WHERE name = 'fees_per'),
+every AS (
+    SELECT 'fees' AS source, l.*, -l.fee AS moved,
+        CASE p.fees_per
+            WHEN 'payment' THEN CASE WHEN transaction_id <> '' THEN transaction_id WHEN order_no <> '' THEN order_no ELSE 'unassigned' END
+            WHEN 'batch' THEN batch_id WHEN 'day' THEN settled_on WHEN 'month' THEN left(settled_on, 7)
+            ELSE '' END AS name
+    FROM lines l CROSS JOIN per p WHERE NOT is_pay_out AND fee <> 0
+    UNION ALL BY NAME
+    SELECT 'reserves' AS source, *, gross AS moved, '' AS name FROM lines WHERE NOT is_pay_out AND base = 'reserve' AND gross <> 0
+    UNION ALL BY NAME
+    SELECT 'payouts' AS source, *, -net AS moved, batch_id AS name FROM lines WHERE is_pay_out
+),
+keyed AS (
+    SELECT *, CASE source WHEN 'payouts' THEN 'payout' ELSE source END || ':' || currency AS balance_key,
+        balance_key || CASE WHEN name = '' THEN '' ELSE ':' || name END AS own_key
+    FROM every
+)
+SELECT k.source, k.merchant_id, k.account_id, '' AS order_no, '' AS transaction_id, '' AS reference_no,
+    CASE WHEN k.source <> 'payouts' OR g.set_key IS NOT NULL THEN k.own_key ELSE k.balance_key END AS entry_id,
+    k.currency, k.moved AS net
+FROM keyed k
+LEFT JOIN (SELECT DISTINCT merchant_id, account_id, set_key FROM judged WHERE set_kind = 'group') g
+    ON g.merchant_id = k.merchant_id AND g.account_id = k.account_id AND g.set_key = k.own_key;
+
+-- What lines and entries of each kind differ by, and what the result says of their groups.
+CREATE OR REPLACE TEMP TABLE group_sides AS
+WITH groups AS (
+    SELECT DISTINCT merchant_id, account_id, set_currency AS currency, set_id, set_key, split_part(set_key, ':', 1) AS word
+    FROM judged WHERE set_kind = 'group'
+),
+calm AS (
+    SELECT merchant_id, account_id, currency, entry_id, effect_ledger FROM 'results/pending.parquet' WHERE order_no = ''
+    UNION ALL SELECT merchant_id, account_id, currency, entry_id, effect_ledger FROM 'results/unverified.parquet' WHERE order_no = ''
+    UNION ALL SELECT merchant_id, account_id, currency, entry_id, effect_ledger FROM 'results/matches.parquet'
+    WHERE rule = 'group' AND flags = 'written_off'
+),
+sides AS (
+    SELECT unnest(['fees', 'reserves', 'payouts']) AS kind, merchant_id, account_id, currency, 0 AS gap, 0 AS effect
+    FROM 'inputs/settlement.parquet'
+    UNION ALL
+    SELECT source, merchant_id, account_id, currency, net, 0 FROM counted_kept
+    UNION ALL
+    SELECT CASE base WHEN 'fee' THEN 'fees' WHEN 'reserve' THEN 'reserves' ELSE 'payouts' END,
+        merchant_id, account_id, currency, -net, 0
+    FROM counted_entries WHERE is_kept
+    UNION ALL
+    SELECT replace(g.word, 'payout', 'payouts'), e.merchant_id, e.account_id, e.currency, 0, e.amount
+    FROM 'results/effects.parquet' e JOIN groups g ON g.set_id = e.break_id WHERE e.leg = 'ledger'
+    UNION ALL
+    SELECT replace(g.word, 'payout', 'payouts'), c.merchant_id, c.account_id, c.currency, 0, c.effect_ledger
+    FROM calm c JOIN groups g
+        ON g.merchant_id = c.merchant_id AND g.account_id = c.account_id AND g.currency = c.currency AND g.set_key = c.entry_id
+)
+SELECT kind, merchant_id, account_id, currency, sum(gap) AS gap, coalesce(sum(effect), 0) AS effect
+FROM sides
+WHERE 'ledger' IN (FROM given)
+GROUP BY ALL;
 
 CREATE OR REPLACE TEMP TABLE counted_lines AS
 SELECT merchant_id, account_id, order_no, transaction_id, reference_no, '' AS entry_id, currency, gross AS net
@@ -221,12 +320,14 @@ WITH counted AS (
     UNION ALL
     SELECT 'payouts', merchant_id, account_id, order_no, transaction_id, reference_no, entry_id, currency, net, false FROM counted_payouts
     UNION ALL
+    SELECT source, merchant_id, account_id, order_no, transaction_id, reference_no, entry_id, currency, net, false FROM counted_kept
+    UNION ALL
     SELECT 'settlement', merchant_id, account_id, order_no, transaction_id, reference_no, entry_id, currency, net, true FROM counted_lines
 )
 SELECT
     c.source, c.merchant_id, c.account_id, c.currency,
     -- An entry of the books is one of an exact set when it is the very entry that the match names.
-    j.set_id IS NULL AND e.order_no IS NOT NULL AND c.source <> 'payouts'
+    j.set_id IS NULL AND e.order_no IS NOT NULL AND c.source NOT IN ('payouts', 'fees', 'reserves')
         AND (c.source <> 'ledger' OR e.entry_id = c.entry_id) AS is_exact,
     CASE WHEN is_exact THEN 'MATCHED' ELSE j.state END AS state,
     is_exact OR s.set_id IS NOT NULL AS is_shown,
@@ -322,7 +423,7 @@ carrying AS (
         coalesce(f.captures, 0) AS captures, coalesce(f.refunds, 0) AS refunds,
         coalesce(f.cancels, 0) AS cancels, coalesce(f.written, 0) AS written
     FROM 'results/matches.parquet' m LEFT JOIN set_facts f ON f.set_id = m.match_id
-    WHERE m.rule <> 'not_compared' AND m.match_id NOT IN (SELECT match_id FROM exact)
+    WHERE m.rule NOT IN ('not_compared', 'group', 'bank') AND m.match_id NOT IN (SELECT match_id FROM exact)
       AND (coalesce(m.effect_orders, 0) <> 0 OR coalesce(m.effect_ledger, 0) <> 0 OR m.flags <> '')
 ),
 explained AS (

@@ -7,13 +7,15 @@ from typing import Any
 from recon.model.words import GatewayState
 from recon.sandbox.faults.altered_rows import ROW_CHANGES, Row, key_of
 from recon.sandbox.faults.fault_rule import Fault
-from recon.sandbox.ground.request import Reply, Sandbox
+from recon.sandbox.ground.operation_call import OperationReply, Sandbox
 
 SIGNATURE = "encryption_data"
 Content = Mapping[str, Any]
 
 
-def altered(sandbox: Sandbox, reply: Reply, *, fault: Fault, earlier: Content | None) -> Reply:
+def altered(
+    sandbox: Sandbox, reply: OperationReply, *, fault: Fault, earlier: Content | None
+) -> OperationReply:
     """The reply as a content fault leaves it; kinds that concern the wire change nothing.
 
     `earlier` is the content of the last reply of this operation, None before there was one.
@@ -32,7 +34,7 @@ def altered(sandbox: Sandbox, reply: Reply, *, fault: Fault, earlier: Content | 
     return _changed_rows(reply, fault=fault) if kind in ROW_CHANGES else reply
 
 
-def _changed_rows(reply: Reply, *, fault: Fault) -> Reply:
+def _changed_rows(reply: OperationReply, *, fault: Fault) -> OperationReply:
     change = ROW_CHANGES[fault.rule.kind]
     hit = fault.hits(map(key_of, reply.rows))
     rows: list[Row] = []
@@ -41,52 +43,52 @@ def _changed_rows(reply: Reply, *, fault: Fault) -> Reply:
     return _with_rows(reply, rows)
 
 
-def _sole_row(reply: Reply, *, fault: Fault) -> Content:
+def _sole_row(reply: OperationReply, *, fault: Fault) -> Content:
     """A reply without rows is its own row, which can be neither lost nor doubled."""
     content = dict(reply.content)
     changed = ROW_CHANGES[fault.rule.kind](content, fault.rule)
     return changed[0] if len(changed) == 1 else content
 
 
-def _with_rows(reply: Reply, rows: Any) -> Reply:
+def _with_rows(reply: OperationReply, rows: Any) -> OperationReply:
     return (
         replace(reply, content={**reply.content, reply.rows_key: rows}) if reply.rows_key else reply
     )
 
 
-def _reordered(reply: Reply, _earlier: Content) -> Content:
+def _reordered(reply: OperationReply, _earlier: Content) -> Content:
     return _with_rows(reply, reply.rows[::-1]).content
 
 
-def _object_for_list(reply: Reply, _earlier: Content) -> Content:
+def _object_for_list(reply: OperationReply, _earlier: Content) -> Content:
     return _with_rows(reply, reply.rows[0]).content if reply.rows else reply.content
 
 
-def _null_list(reply: Reply, _earlier: Content) -> Content:
+def _null_list(reply: OperationReply, _earlier: Content) -> Content:
     return _with_rows(reply, None).content
 
 
-def _wrong_signature(reply: Reply, _earlier: Content) -> Content:
+def _wrong_signature(reply: OperationReply, _earlier: Content) -> Content:
     return {**reply.content, SIGNATURE: "0" * 64}
 
 
-def _missing_signature(reply: Reply, _earlier: Content) -> Content:
+def _missing_signature(reply: OperationReply, _earlier: Content) -> Content:
     return {name: value for name, value in reply.content.items() if name != SIGNATURE}
 
 
-def _upper_signature(reply: Reply, _earlier: Content) -> Content:
+def _upper_signature(reply: OperationReply, _earlier: Content) -> Content:
     return {**reply.content, SIGNATURE: str(reply.content.get(SIGNATURE, "")).upper()}
 
 
-def _stale_signature(reply: Reply, earlier: Content) -> Content:
+def _stale_signature(reply: OperationReply, earlier: Content) -> Content:
     return {**reply.content, SIGNATURE: earlier.get(SIGNATURE, "")}
 
 
-def _replayed(_reply: Reply, earlier: Content) -> Content:
+def _replayed(_reply: OperationReply, earlier: Content) -> Content:
     return earlier
 
 
-_WHOLE: Mapping[str, Callable[[Reply, Content], Content]] = {
+_WHOLE: Mapping[str, Callable[[OperationReply, Content], Content]] = {
     "reorder_rows": _reordered,
     "object_for_list": _object_for_list,
     "null_list": _null_list,
@@ -98,7 +100,7 @@ _WHOLE: Mapping[str, Callable[[Reply, Content], Content]] = {
 }
 
 
-def _stray(sandbox: Sandbox, reply: Reply) -> list[Row]:
+def _stray(sandbox: Sandbox, reply: OperationReply) -> list[Row]:
     """The row of a payment that exists and that this call did not name."""
     asked = {key_of(row)[0] for row in reply.rows}
     shape = reply.rows[0] if reply.rows else {}

@@ -6,8 +6,8 @@ from typing import Any
 from recon.sandbox.faults.altered_rows import STATUS_KEYS, key_of
 from recon.sandbox.faults.fault_kinds import ENDINGS
 from recon.sandbox.faults.fault_rule import FaultRule, RowKey
-from recon.sandbox.ground.records import RowReply
-from recon.sandbox.ground.request import Reply
+from recon.sandbox.ground.book_records import RowReply
+from recon.sandbox.ground.operation_call import OperationReply
 
 MESSAGE_KEYS = ("error_message", "refund_message", "result_info", "failure_reason")
 ROW_MISSING = "the reply had no such row"
@@ -15,7 +15,7 @@ UNANSWERED = ENDINGS | {"late"}
 
 
 def row_replies_after(
-    before: Reply, after: Reply, *, wire: FaultRule | None, rows: Iterable[RowKey]
+    before: OperationReply, after: OperationReply, *, wire: FaultRule | None, rows: Iterable[RowKey]
 ) -> tuple[RowReply, ...]:
     """What to log beside the truth, for a reply before and after its faults.
 
@@ -36,7 +36,9 @@ def row_replies_after(
     return (*known, *answered.values())
 
 
-def no_row_replies(reply: Reply, *, why: str, rows: Iterable[RowKey]) -> tuple[RowReply, ...]:
+def no_row_replies(
+    reply: OperationReply, *, why: str, rows: Iterable[RowKey]
+) -> tuple[RowReply, ...]:
     """Every row with nothing beside it but the reason."""
     keys = [(row.transaction_id, row.order_no) for row in reply.row_replies] or list(rows)
     return tuple(RowReply(*key, "", why) for key in keys)
@@ -48,7 +50,7 @@ def _why(wire: FaultRule) -> str:
     return f"no answer ({wire.kind})"
 
 
-def _rows(reply: Reply) -> list[dict[str, Any]]:
+def _rows(reply: OperationReply) -> list[dict[str, Any]]:
     if not reply.rows_key:
         return [dict(reply.content)]
     rows = reply.content.get(reply.rows_key)

@@ -14,7 +14,7 @@ from typing import Any
 
 from recon.model.errors import ConfigurationError
 from recon.model.words import GatewayState
-from recon.sandbox.ground.records import Effect, LoggedRequest, Payment, RowReply
+from recon.sandbox.ground.book_records import Effect, LoggedRequest, Payment, RowReply
 
 APPLICATION_ID = 0x52534258
 """Marks an SQLite file as a sandbox's state."""

@@ -5,7 +5,7 @@ from functools import cache
 from typing import Any
 
 from recon.config.settings import load_tables
-from recon.sandbox.ground.signing import text_of
+from recon.sandbox.ground.signatures import text_of
 
 
 @cache

@@ -3,7 +3,7 @@
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
-from recon.sandbox.ground.request import Sandbox
+from recon.sandbox.ground.operation_call import Sandbox
 
 URL_LENGTH_MAX = 2_000
 

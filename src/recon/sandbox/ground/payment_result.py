@@ -4,10 +4,10 @@ from typing import Any
 from urllib.parse import urlencode, urlsplit, urlunsplit
 
 from recon.model.words import GatewayState
+from recon.sandbox.ground.book_records import Payment, RowReply
+from recon.sandbox.ground.operation_call import Call, OperationReply, Sandbox
 from recon.sandbox.ground.payment_detail import Detail
-from recon.sandbox.ground.records import Payment, RowReply
-from recon.sandbox.ground.request import Call, Reply, Sandbox
-from recon.sandbox.ground.signing import sign
+from recon.sandbox.ground.signatures import sign
 
 TEMPLATE = "payment_reply"
 SUCCESS = "0000:Success"
@@ -77,11 +77,11 @@ def signed(sandbox: Sandbox, content: dict[str, Any]) -> dict[str, Any]:
     return content | {"encryption_data": signature}
 
 
-def xml_result(sandbox: Sandbox, course: Course) -> Reply:
+def xml_result(sandbox: Sandbox, course: Course) -> OperationReply:
     """The XML reply to a card payment."""
     payment, detail = course
     content, row_reply = result_of(sandbox, payment, detail), row_reply_of(payment, detail)
-    return Reply(content, form="xml", row_replies=(row_reply,), outcome=row_reply.status)
+    return OperationReply(content, form="xml", row_replies=(row_reply,), outcome=row_reply.status)
 
 
 def row_reply_of(payment: Payment, detail: Detail) -> RowReply:
@@ -89,7 +89,7 @@ def row_reply_of(payment: Payment, detail: Detail) -> RowReply:
     return RowReply(payment.transaction_id, payment.order_no, status_of(payment), detail.info)
 
 
-def xml_refusal(sandbox: Sandbox, call: Call, *, reason: str, card: str) -> Reply:
+def xml_refusal(sandbox: Sandbox, call: Call, *, reason: str, card: str) -> OperationReply:
     """The XML reply to a card payment that was refused before it became one."""
     refused = Payment(
         transaction_id="",
@@ -107,7 +107,7 @@ def xml_refusal(sandbox: Sandbox, call: Call, *, reason: str, card: str) -> Repl
     content = signed(sandbox, _elements(refused, detail) | echo)
     if reason == "signature":
         content["encryption_data"] = ""
-    return Reply(
+    return OperationReply(
         content, form="xml", row_replies=(row_reply_of(refused, detail),), outcome=STATUS_FAILED
     )
 

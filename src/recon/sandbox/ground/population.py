@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from recon.model.words import GatewayState
+from recon.sandbox.ground.book_records import Effect, Payment, effect_of
 from recon.sandbox.ground.clock import DAY_SECONDS, fourteen_digits
 from recon.sandbox.ground.options import SandboxOptions
-from recon.sandbox.ground.records import Effect, Payment, effect_of
-from recon.sandbox.ground.terms import PopulationTerms, Terms
+from recon.sandbox.ground.sandbox_terms import PopulationTerms, SandboxTerms
 
 HOUR_SECONDS = 3_600
 PER_MILLE = 1_000
@@ -24,13 +24,13 @@ DELAY_SECONDS_MIN = 60
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class PaymentDraft:
     """A payment on its way into the population, and what has happened to it."""
 
     payment: Payment
     effects: tuple[Effect, ...] = ()
 
-    def happened(self, operation: str, *, amount: int, at: int) -> "Draft":
+    def happened(self, operation: str, *, amount: int, at: int) -> "PaymentDraft":
         """The draft with one more effect."""
         effect = effect_of(
             self.payment, operation=operation, origin="seed", amount=amount, committed_at=at
@@ -39,7 +39,7 @@ class Draft:
 
 
 def populate(
-    options: SandboxOptions, *, terms: Terms, now: int
+    options: SandboxOptions, *, terms: SandboxTerms, now: int
 ) -> tuple[list[Payment], list[Effect]]:
     """Payments, and their effects in the order in which they happened."""
     rng = random.Random(options.seed)
@@ -77,7 +77,7 @@ def _draft(
     options: SandboxOptions,
     terms: PopulationTerms,
     now: int,
-) -> Draft:
+) -> PaymentDraft:
     second = kind == SECOND_ACCOUNT
     state = SECOND_ACCOUNT_STATES[number % len(SECOND_ACCOUNT_STATES)] if second else kind
     created_at = now - _age(GatewayState(state), rng=rng, terms=terms)
@@ -92,7 +92,7 @@ def _draft(
         created_at=created_at,
         reference_no=f"R{number:09d}",
     )
-    return _HISTORIES[payment.state](Draft(payment), rng, now)
+    return _HISTORIES[payment.state](PaymentDraft(payment), rng, now)
 
 
 def _age(state: GatewayState, *, rng: random.Random, terms: PopulationTerms) -> int:
@@ -112,56 +112,56 @@ def _weighted(weights: Mapping[str, int], *, rng: random.Random) -> str:
     return min(weights)
 
 
-def _no_effect(draft: Draft, _rng: random.Random, _now: int) -> Draft:
+def _no_effect(draft: PaymentDraft, _rng: random.Random, _now: int) -> PaymentDraft:
     return draft
 
 
-def _authorised(draft: Draft, _rng: random.Random, _now: int) -> Draft:
+def _authorised(draft: PaymentDraft, _rng: random.Random, _now: int) -> PaymentDraft:
     payment = draft.payment
     return draft.happened("authorise", amount=payment.authorised, at=payment.created_at)
 
 
-def _lapsed(draft: Draft, rng: random.Random, now: int) -> Draft:
+def _lapsed(draft: PaymentDraft, rng: random.Random, now: int) -> PaymentDraft:
     """Authorised long ago; that it is expired follows from the clock."""
     draft = _authorised(draft, rng, now)
     return replace(draft, payment=replace(draft.payment, state=GatewayState.AUTHORISED))
 
 
-def _cancelled(draft: Draft, rng: random.Random, now: int) -> Draft:
+def _cancelled(draft: PaymentDraft, rng: random.Random, now: int) -> PaymentDraft:
     at = _between(draft.payment.created_at, now, rng=rng)
     return _authorised(draft, rng, now).happened("cancel", amount=draft.payment.authorised, at=at)
 
 
-def _captured(draft: Draft, rng: random.Random, now: int) -> Draft:
+def _captured(draft: PaymentDraft, rng: random.Random, now: int) -> PaymentDraft:
     first = draft.payment.created_at
     at = _between(first, min(now - HOUR_SECONDS, first + DAY_SECONDS), rng=rng)
     captured = replace(draft.payment, captured=draft.payment.authorised, captured_at=at)
-    draft = _authorised(Draft(captured), rng, now)
+    draft = _authorised(PaymentDraft(captured), rng, now)
     return draft.happened("capture", amount=captured.captured, at=at)
 
 
-def _refunded(draft: Draft, rng: random.Random, now: int) -> Draft:
+def _refunded(draft: PaymentDraft, rng: random.Random, now: int) -> PaymentDraft:
     draft = _captured(draft, rng, now)
     return _refund(draft, amount=draft.payment.captured, rng=rng, now=now)
 
 
-def _partially_refunded(draft: Draft, rng: random.Random, now: int) -> Draft:
+def _partially_refunded(draft: PaymentDraft, rng: random.Random, now: int) -> PaymentDraft:
     draft = _captured(draft, rng, now)
     part = rng.randint(1, draft.payment.captured - 1)
     return _refund(draft, amount=part, rng=rng, now=now)
 
 
-def _refund(draft: Draft, *, amount: int, rng: random.Random, now: int) -> Draft:
+def _refund(draft: PaymentDraft, *, amount: int, rng: random.Random, now: int) -> PaymentDraft:
     at = _between(draft.payment.captured_at, now, rng=rng)
     draft = draft.happened("refund", amount=amount, at=at)
     reference = f"{draft.payment.transaction_id}-01"
     reason = REFUND_REASONS[rng.randrange(len(REFUND_REASONS))]
     effect = replace(draft.effects[-1], refund_reference_id=reference, refund_reason=reason)
     payment = replace(draft.payment, refunded=amount, refunds=1)
-    return Draft(payment, (*draft.effects[:-1], effect))
+    return PaymentDraft(payment, (*draft.effects[:-1], effect))
 
 
-def _charged_back(draft: Draft, rng: random.Random, now: int) -> Draft:
+def _charged_back(draft: PaymentDraft, rng: random.Random, now: int) -> PaymentDraft:
     draft = _captured(draft, rng, now)
     at = _between(draft.payment.captured_at, now, rng=rng)
     return draft.happened("chargeback", amount=draft.payment.captured, at=at)
@@ -171,7 +171,7 @@ def _between(first: int, last: int, *, rng: random.Random) -> int:
     return rng.randint(first + DELAY_SECONDS_MIN, max(first + DELAY_SECONDS_MIN, last))
 
 
-_HISTORIES: Mapping[GatewayState, Callable[[Draft, random.Random, int], Draft]] = {
+_HISTORIES: Mapping[GatewayState, Callable[[PaymentDraft, random.Random, int], PaymentDraft]] = {
     GatewayState.PENDING: _no_effect,
     GatewayState.IN_REVIEW: _no_effect,
     GatewayState.FAILED: _no_effect,

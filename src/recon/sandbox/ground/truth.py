@@ -5,8 +5,8 @@ from collections import Counter
 from collections.abc import AsyncIterator
 
 from recon.sandbox.ground.book import Book
+from recon.sandbox.ground.book_records import EFFECT_KEYS, Effect, on_wire
 from recon.sandbox.ground.clock import iso
-from recon.sandbox.ground.records import EFFECT_KEYS, Effect, on_wire
 
 EFFECTS_PER_READ = 1_000
 

@@ -10,7 +10,7 @@ from http import HTTPStatus
 
 import httpx
 
-from recon.sandbox.ground.request import Sandbox
+from recon.sandbox.ground.operation_call import Sandbox
 from recon.sandbox.notify.notify_faults import sent_body
 from recon.sandbox.notify.notify_rows import (
     Notification,

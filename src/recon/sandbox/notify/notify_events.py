@@ -11,13 +11,13 @@ from typing import Any
 from urllib.parse import urlencode
 
 from recon.sandbox.faults.fault_plan import draw
+from recon.sandbox.ground.book_records import Effect, Payment, on_wire
 from recon.sandbox.ground.clock import DAY_SECONDS, fourteen_digits
 from recon.sandbox.ground.notify_address import address_for, is_loopback
+from recon.sandbox.ground.operation_call import Sandbox
 from recon.sandbox.ground.payment_detail import Detail, details_of
 from recon.sandbox.ground.payment_result import result_of
-from recon.sandbox.ground.records import Effect, Payment, on_wire
-from recon.sandbox.ground.request import Sandbox
-from recon.sandbox.ground.signing import sign
+from recon.sandbox.ground.signatures import sign
 from recon.sandbox.notify.notify_faults import HELD_RANK, TEMPLATE, played
 from recon.sandbox.notify.notify_rows import Notification, State, add, release_held, withdraw
 

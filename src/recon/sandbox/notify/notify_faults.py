@@ -4,7 +4,7 @@ from dataclasses import replace
 from urllib.parse import parse_qsl, urlencode
 
 from recon.sandbox.faults.fault_rule import Fault
-from recon.sandbox.ground.signing import sign
+from recon.sandbox.ground.signatures import sign
 from recon.sandbox.notify.notify_rows import Notification
 
 TEMPLATE = "payment_reply"

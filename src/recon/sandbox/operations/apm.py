@@ -2,17 +2,17 @@
 
 from dataclasses import replace
 
-from recon.sandbox.ground.payment_result import row_reply_of, signed
-from recon.sandbox.ground.request import (
+from recon.sandbox.ground.operation_call import (
     HTTP_BAD_REQUEST,
     Call,
-    Reply,
+    OperationReply,
     Sandbox,
     json_refusal,
     merchant_refusal,
     signature_refusal,
 )
-from recon.sandbox.ground.signing import signed_fields
+from recon.sandbox.ground.payment_result import row_reply_of, signed
+from recon.sandbox.ground.signatures import signed_fields
 from recon.sandbox.operations.attempt import attempted, order_refusal, reuse_refusal
 from recon.sandbox.operations.payment_course import waiting
 
@@ -21,7 +21,7 @@ HTTP_NOT_FOUND = 404
 ELEMENTS = ("merchant_id", "account_id", "order_no", "amount", "currency")
 
 
-def answer_apm(sandbox: Sandbox, call: Call) -> Reply:
+def answer_apm(sandbox: Sandbox, call: Call) -> OperationReply:
     """XML with the issuer_url; JSON with 400 what is invalid, with 404 an unknown account."""
     unknown = merchant_refusal(sandbox, call)
     reason = unknown or signature_refusal(sandbox, call, template=TEMPLATE)
@@ -35,6 +35,6 @@ def answer_apm(sandbox: Sandbox, call: Call) -> Reply:
     payment, detail = waiting(sandbox, payment, detail=detail)
     content = {name: call.text(name) for name in ELEMENTS} | {"issuer_url": detail.page_url}
     row_reply = row_reply_of(payment, detail)
-    return Reply(
+    return OperationReply(
         signed(sandbox, content), form="xml", row_replies=(row_reply,), outcome=row_reply.status
     )

@@ -2,16 +2,16 @@
 
 from dataclasses import replace
 
-from recon.sandbox.ground.payment_result import xml_refusal, xml_result
-from recon.sandbox.ground.request import (
+from recon.sandbox.ground.operation_call import (
     Call,
-    Reply,
+    OperationReply,
     Sandbox,
     merchant_refusal,
     signature_refusal,
     wrong,
 )
-from recon.sandbox.ground.signing import signed_fields
+from recon.sandbox.ground.payment_result import xml_refusal, xml_result
+from recon.sandbox.ground.signatures import signed_fields
 from recon.sandbox.operations.apm import answer_apm
 from recon.sandbox.operations.attempt import attempted, order_refusal, reuse_refusal
 from recon.sandbox.operations.card import (
@@ -27,7 +27,7 @@ from recon.sandbox.operations.payment_course import by_card, failed
 TEMPLATE = "authorise_card"
 
 
-def answer_authorise(sandbox: Sandbox, call: Call) -> Reply:
+def answer_authorise(sandbox: Sandbox, call: Call) -> OperationReply:
     """The XML result of a payment; one without a card or a saved card is by another method."""
     if not call.text("card") and not call.text("token_id"):
         return answer_apm(sandbox, call)

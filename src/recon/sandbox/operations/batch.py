@@ -9,20 +9,20 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from recon.model.words import GatewayState
+from recon.sandbox.ground.book_records import Effect, Payment, RowReply, effect_of
 from recon.sandbox.ground.clock import DAY_SECONDS
 from recon.sandbox.ground.lengths import too_long
-from recon.sandbox.ground.records import Effect, Payment, RowReply, effect_of
-from recon.sandbox.ground.request import (
+from recon.sandbox.ground.operation_call import (
     Call,
-    Reply,
+    OperationReply,
     Sandbox,
     echoed_signature,
     merchant_refusal,
     signature_refusal,
     wrong,
 )
-from recon.sandbox.ground.signing import text_of
-from recon.sandbox.ground.terms import OF_PARAMETER
+from recon.sandbox.ground.sandbox_terms import OF_PARAMETER
+from recon.sandbox.ground.signatures import text_of
 from recon.sandbox.ground.wire import Fields
 from recon.sandbox.ground.wire_text import wire_minor_units
 from recon.sandbox.notify.notify_events import tell_refund
@@ -63,7 +63,7 @@ class BatchKind:
         return f"{self.operation}_status"
 
 
-def answer_batch(sandbox: Sandbox, call: Call, *, kind: BatchKind) -> Reply:
+def answer_batch(sandbox: Sandbox, call: Call, *, kind: BatchKind) -> OperationReply:
     """The reply to a batch, after its rows took effect or were refused one by one."""
     rows = call.rows(kind.rows_key)
     reason = _refusal(sandbox, call, rows=rows, kind=kind)
@@ -97,7 +97,7 @@ def _reply(
     kind: BatchKind,
     reason: str = "",
     answered: list[dict[str, Any]] | None = None,
-) -> Reply:
+) -> OperationReply:
     rows = answered or []
     status = STATUS_FAILED if reason else STATUS_DONE
     content = {
@@ -114,7 +114,7 @@ def _reply(
         )
         for row in rows
     )
-    return Reply(content, rows_key=kind.rows_key, row_replies=row_replies, outcome=status)
+    return OperationReply(content, rows_key=kind.rows_key, row_replies=row_replies, outcome=status)
 
 
 def _answer_row(sandbox: Sandbox, call: Call, row: Fields, *, kind: BatchKind) -> dict[str, Any]:

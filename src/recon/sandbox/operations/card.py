@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from recon.sandbox.ground.book import Book
-from recon.sandbox.ground.terms import Terms
+from recon.sandbox.ground.sandbox_terms import SandboxTerms
 
 CARD_NUMBER = re.compile(r"[0-9]{12,19}", re.ASCII)
 CARD_FIELDS = ("card", "expiration_year", "expiration_month", "security_code")
@@ -44,7 +44,7 @@ class Card:
     risk_score: int = 0
 
 
-def read_card(fields: Mapping[str, str], *, terms: Terms, now: int) -> Card | str:
+def read_card(fields: Mapping[str, str], *, terms: SandboxTerms, now: int) -> Card | str:
     """The card in some fields, or the short name of why it cannot pay."""
     number = fields.get("card", "").replace(" ", "")
     if CARD_NUMBER.fullmatch(number) is None or not luhn_holds(number):

@@ -10,18 +10,18 @@ from dataclasses import replace
 from typing import Any
 from urllib.parse import urlencode
 
-from recon.sandbox.ground.payment_detail import Detail, detail_behind
-from recon.sandbox.ground.payment_result import row_reply_of
-from recon.sandbox.ground.request import (
+from recon.sandbox.ground.operation_call import (
     Call,
-    Reply,
+    OperationReply,
     Sandbox,
     json_refusal,
     merchant_refusal,
     signature_refusal,
     wrong,
 )
-from recon.sandbox.ground.signing import signed_fields, text_of
+from recon.sandbox.ground.payment_detail import Detail, detail_behind
+from recon.sandbox.ground.payment_result import row_reply_of
+from recon.sandbox.ground.signatures import signed_fields, text_of
 from recon.sandbox.operations.attempt import attempted, order_refusal, reuse_refusal
 from recon.sandbox.operations.checkout_inputs import ALIASES, FIXED, HOSTED_FIELDS
 from recon.sandbox.operations.payment_course import waiting
@@ -33,7 +33,7 @@ NEVER_SHOWN = frozenset({"card", "security_code", "expiration_month", "expiratio
 ALL = "allParams"
 
 
-def answer_checkout(sandbox: Sandbox, call: Call) -> Reply:
+def answer_checkout(sandbox: Sandbox, call: Call) -> OperationReply:
     """The page of hidden inputs, the way to the card form, or a refusal as JSON with HTTP 400."""
     if call.text(OWN):
         return _card_form(sandbox, call)
@@ -45,7 +45,7 @@ def answer_checkout(sandbox: Sandbox, call: Call) -> Reply:
     payment, detail = attempted(sandbox, call, method="hosted")
     payment, detail = waiting(sandbox, payment, detail=replace(detail, stage="hosted"))
     row_reply = row_reply_of(payment, detail)
-    return Reply(
+    return OperationReply(
         _inputs(call, detail),
         form="html",
         row_replies=(row_reply,),
@@ -54,12 +54,12 @@ def answer_checkout(sandbox: Sandbox, call: Call) -> Reply:
     )
 
 
-def _card_form(sandbox: Sandbox, call: Call) -> Reply:
+def _card_form(sandbox: Sandbox, call: Call) -> OperationReply:
     detail = detail_behind(sandbox.book, call.text(OWN))
     if detail is None:
         return json_refusal(sandbox, call, reason=wrong(OWN))
     address = f"{call.base_url}/v1/pay/{detail.page_key}"
-    return Reply({}, form="see_other", address=address, outcome="303")
+    return OperationReply({}, form="see_other", address=address, outcome="303")
 
 
 def _inputs(call: Call, detail: Detail) -> dict[str, Any]:

@@ -5,18 +5,18 @@ from dataclasses import dataclass
 from functools import partial
 
 from recon.sandbox.faults.fault_rule import RowKey
-from recon.sandbox.ground.request import Call, Reply, Sandbox
-from recon.sandbox.ground.signing import text_of
+from recon.sandbox.ground.operation_call import Call, OperationReply, Sandbox
+from recon.sandbox.ground.signatures import text_of
 from recon.sandbox.operations.authorise import answer_authorise
 from recon.sandbox.operations.batch import CANCEL, CAPTURE, REFUND, REVIEW, BatchKind, answer_batch
 from recon.sandbox.operations.checkout import answer_checkout
 from recon.sandbox.operations.optimise import answer_optimise
-from recon.sandbox.operations.payout import answer_payout
-from recon.sandbox.operations.query import answer_query
+from recon.sandbox.operations.order_query import answer_query
+from recon.sandbox.operations.payout_operation import answer_payout
 from recon.sandbox.operations.refund_search import LISTS, answer_refund_search
 from recon.sandbox.operations.subscription_end import answer_cancel_subscription
 
-Answer = Callable[[Sandbox, Call], Reply]
+Answer = Callable[[Sandbox, Call], OperationReply]
 NEVER_LATE = frozenset({"authorise", "checkout"})
 """Operations whose request is never kept: it carries a card."""
 
@@ -28,7 +28,7 @@ _NAMES_OF_ONE = ("order_no", "request_id", "recurring_id")
 
 
 @dataclass(frozen=True, slots=True)
-class Operation:
+class SandboxOperation:
     """One operation of the gateway."""
 
     answer: Answer
@@ -36,19 +36,19 @@ class Operation:
     """The list of rows in its request, "" when the request is its own row."""
 
 
-def _batch(kind: BatchKind) -> Operation:
-    return Operation(partial(answer_batch, kind=kind), kind.rows_key)
+def _batch(kind: BatchKind) -> SandboxOperation:
+    return SandboxOperation(partial(answer_batch, kind=kind), kind.rows_key)
 
 
-OPERATIONS: Mapping[str, Operation] = {
-    "authorise": Operation(answer_authorise),
-    "retrievalTrans": Operation(answer_query),
+OPERATIONS: Mapping[str, SandboxOperation] = {
+    "authorise": SandboxOperation(answer_authorise),
+    "retrievalTrans": SandboxOperation(answer_query),
     **{kind.operation: _batch(kind) for kind in (CAPTURE, CANCEL, REVIEW, REFUND)},
-    "cancelsubscription": Operation(answer_cancel_subscription),
-    "checkout": Operation(answer_checkout),
-    "payout": Operation(answer_payout),
-    "retrievalRefund": Operation(answer_refund_search),
-    "optimise": Operation(answer_optimise),
+    "cancelsubscription": SandboxOperation(answer_cancel_subscription),
+    "checkout": SandboxOperation(answer_checkout),
+    "payout": SandboxOperation(answer_payout),
+    "retrievalRefund": SandboxOperation(answer_refund_search),
+    "optimise": SandboxOperation(answer_optimise),
 }
 
 

@@ -4,10 +4,10 @@ The API document names the operation and no more; request fields are those of pu
 of the same interface, the reply is assumed. The methods of each currency stand in sandbox.toml.
 """
 
-from recon.sandbox.ground.request import (
+from recon.sandbox.ground.operation_call import (
     HTTP_OK,
     Call,
-    Reply,
+    OperationReply,
     Sandbox,
     amount_of,
     echoed_signature,
@@ -16,7 +16,7 @@ from recon.sandbox.ground.request import (
     signature_refusal,
     wrong,
 )
-from recon.sandbox.ground.signing import signed_fields
+from recon.sandbox.ground.signatures import signed_fields
 from recon.sandbox.ground.wire_text import is_currency
 
 TEMPLATE = "optimise"
@@ -25,7 +25,7 @@ OTHERWISE = "otherwise"
 """The methods of a currency that has none of its own."""
 
 
-def answer_optimise(sandbox: Sandbox, call: Call) -> Reply:
+def answer_optimise(sandbox: Sandbox, call: Call) -> OperationReply:
     """The methods, best first; JSON with HTTP 400 what is refused."""
     reason = merchant_refusal(sandbox, call) or signature_refusal(sandbox, call)
     reason = reason or _field_refusal(call)
@@ -40,7 +40,7 @@ def answer_optimise(sandbox: Sandbox, call: Call) -> Reply:
         "encryption_data": echoed_signature(call, reason=""),
         ROWS_KEY: [{"payment_method": name} for name in methods],
     }
-    return Reply(content, outcome=str(HTTP_OK))
+    return OperationReply(content, outcome=str(HTTP_OK))
 
 
 def _field_refusal(call: Call) -> str:

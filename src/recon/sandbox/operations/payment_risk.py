@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from recon.sandbox.ground.operation_call import Sandbox
 from recon.sandbox.ground.payment_detail import Detail, details_of
-from recon.sandbox.ground.request import Sandbox
 
 NO_RISK: Mapping[str, Any] = {"antifraud_provider": "", "fraud_check_result": [], "is3ds": ""}
 """Of a payment that nobody checked."""

@@ -7,8 +7,8 @@ amounts with two decimals. Somebody has to be paid: a beneficiary or its id.
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from recon.sandbox.ground.request import Call, amount_of
-from recon.sandbox.ground.signing import text_of
+from recon.sandbox.ground.operation_call import Call, amount_of
+from recon.sandbox.ground.signatures import text_of
 from recon.sandbox.ground.wire_text import is_country, is_currency, is_date, is_uuid
 
 PAYER = "PAYER"

@@ -10,19 +10,19 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from recon.sandbox.ground.book import KEYS_PER_SELECT
+from recon.sandbox.ground.book_records import on_wire
 from recon.sandbox.ground.clock import DAY_SECONDS, fourteen_digits
-from recon.sandbox.ground.records import on_wire
-from recon.sandbox.ground.request import (
+from recon.sandbox.ground.operation_call import (
     Call,
-    Reply,
+    OperationReply,
     Sandbox,
     echoed_signature,
     merchant_refusal,
     signature_refusal,
     wrong,
 )
-from recon.sandbox.ground.terms import short_name
-from recon.sandbox.operations.query import (
+from recon.sandbox.ground.sandbox_terms import short_name
+from recon.sandbox.operations.order_query import (
     JOINED_LENGTH_MAX,
     KEYS_MAX,
     STATUS_OF,
@@ -44,7 +44,7 @@ _COLUMNS = (
 )
 
 
-def answer_refund_search(sandbox: Sandbox, call: Call) -> Reply:
+def answer_refund_search(sandbox: Sandbox, call: Call) -> OperationReply:
     """The refunds of up to 100 keys, as they stand on the clock."""
     given = {name: call.text(name) for name in LISTS if call.text(name)}
     reason = merchant_refusal(sandbox, call) or signature_refusal(sandbox, call)
@@ -59,7 +59,7 @@ def answer_refund_search(sandbox: Sandbox, call: Call) -> Reply:
         "encryption_data": echoed_signature(call, reason=reason),
         ROWS_KEY: rows,
     }
-    return Reply(content, rows_key=ROWS_KEY, outcome=status)
+    return OperationReply(content, rows_key=ROWS_KEY, outcome=status)
 
 
 def _list_refusal(given: dict[str, str]) -> str:

@@ -11,9 +11,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from recon.sandbox.ground.book import Book
+from recon.sandbox.ground.book_records import Payment
 from recon.sandbox.ground.clock import DAY_SECONDS, MOVE_SECONDS_MAX
-from recon.sandbox.ground.records import Payment
-from recon.sandbox.ground.request import amount_of
+from recon.sandbox.ground.operation_call import amount_of
 
 ACTIVE = "active"
 INACTIVE = "Inactived"

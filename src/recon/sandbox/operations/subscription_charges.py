@@ -1,11 +1,11 @@
 """What the clock charges of subscriptions: every contract whose end has come."""
 
 from recon.model.words import GatewayState
+from recon.sandbox.ground.book_records import Payment, effect_of
+from recon.sandbox.ground.operation_call import Sandbox
 from recon.sandbox.ground.payment_detail import Detail, details_of
 from recon.sandbox.ground.payment_result import SUCCESS
 from recon.sandbox.ground.population import transaction_id_of
-from recon.sandbox.ground.records import Payment, effect_of
-from recon.sandbox.ground.request import Sandbox
 from recon.sandbox.notify.notify_events import tell_payment
 from recon.sandbox.operations.subscription import ACTIVE, COLUMNS, Subscription, next_contract
 

@@ -5,10 +5,10 @@ charged at the end of its period.
 """
 
 from recon.sandbox.ground.book import Book
-from recon.sandbox.ground.records import Effect, RowReply
-from recon.sandbox.ground.request import (
+from recon.sandbox.ground.book_records import Effect, RowReply
+from recon.sandbox.ground.operation_call import (
     Call,
-    Reply,
+    OperationReply,
     Sandbox,
     echoed_signature,
     merchant_refusal,
@@ -22,7 +22,7 @@ STATUS_FAILED = "0"
 NAMES = ("recurring_id", "contract_name")
 
 
-def answer_cancel_subscription(sandbox: Sandbox, call: Call) -> Reply:
+def answer_cancel_subscription(sandbox: Sandbox, call: Call) -> OperationReply:
     """The subscription becomes Inactived; a second time, or under another name, is refused."""
     reason = merchant_refusal(sandbox, call) or signature_refusal(sandbox, call)
     if reason:
@@ -66,7 +66,7 @@ def _end(book: Book, subscription: Subscription, *, call: Call) -> None:
 
 def _reply(
     call: Call, *, message: str, reason: str = "", subscription: Subscription | None = None
-) -> Reply:
+) -> OperationReply:
     status = STATUS_FAILED if message else STATUS_DONE
     names = ("merchant_id", "account_id", "recurring_id", "contract_name")
     content = {name: call.text(name) for name in names}
@@ -78,4 +78,4 @@ def _reply(
         status,
         message,
     )
-    return Reply(content, row_replies=(row_reply,), outcome=status)
+    return OperationReply(content, row_replies=(row_reply,), outcome=status)

@@ -6,9 +6,9 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
-from recon.sandbox.ground.request import Sandbox
+from recon.sandbox.ground.operation_call import Sandbox
 from recon.sandbox.pages.downloads import Downloads, days_offered
-from recon.sandbox.pages.markup import Link, document, links, paragraph, table
+from recon.sandbox.pages.markup import PageLink, document, links, paragraph, table
 from recon.sandbox.pages.timeline import HOME
 
 HTTP_NOT_FOUND = 404
@@ -67,7 +67,7 @@ def _page(sandbox: Sandbox) -> str:
         (
             day.isoformat(),
             account_id,
-            Link("Files", f"/_sandbox/files/{account_id}/{day}/"),
+            PageLink("Files", f"/_sandbox/files/{account_id}/{day}/"),
         )
         for day in days_offered(sandbox)
         for account_id in sandbox.options.accounts
@@ -77,7 +77,7 @@ def _page(sandbox: Sandbox) -> str:
 
 
 def _day_page(request: Request, names: list[str]) -> str:
-    rows = [(Link(name, f"{request.url.path}{name}"),) for name in names]
+    rows = [(PageLink(name, f"{request.url.path}{name}"),) for name in names]
     title = f"Files of {request.path_params['day']}, account {request.path_params['account']}"
-    back = Link("All dates", "/_sandbox/files/")
+    back = PageLink("All dates", "/_sandbox/files/")
     return document(title, links(HOME, back), paragraph(_EXPLAINED), table(("File",), rows))

@@ -10,10 +10,10 @@ from datetime import UTC, date, datetime
 
 from recon.model.business_date import BusinessCalendar
 from recon.model.words import UnverifiedReason
-from recon.sandbox.ground.records import Effect
-from recon.sandbox.ground.request import Sandbox
+from recon.sandbox.ground.book_records import Effect
+from recon.sandbox.ground.operation_call import Sandbox
 from recon.sandbox.ground.truth import EFFECTS_PER_READ, effect_table
-from recon.sandbox.pages.settlement_file import (
+from recon.sandbox.pages.planted_settlement import (
     SETTLEMENT_HEADER,
     Settlement,
     SettlementLine,
@@ -22,7 +22,7 @@ from recon.sandbox.pages.settlement_file import (
     settlement_of,
 )
 from recon.sandbox.sample_night import Account, SampleNight, sample_night
-from recon.sandbox.sample_night.files import (
+from recon.sandbox.sample_night.sample_files import (
     answer_key_table,
     csv_text,
     inbox_texts,

@@ -39,7 +39,7 @@ input, button { font: inherit; padding: .3rem .5rem } nav a { margin-right: 1rem
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class PageLink:
     """A cell that leads to another page of the sandbox."""
 
     text: str
@@ -53,12 +53,12 @@ class Amount:
     text: str
 
 
-Cell = str | Link | Amount
+Cell = str | PageLink | Amount
 
 
-def to_transaction(transaction_id: str) -> Link:
+def to_transaction(transaction_id: str) -> PageLink:
     """The way to the timeline of a transaction."""
-    return Link(transaction_id, f"/_sandbox/transactions/{quote(transaction_id, safe='')}")
+    return PageLink(transaction_id, f"/_sandbox/transactions/{quote(transaction_id, safe='')}")
 
 
 def document(title: str, *content: str, name: str = "") -> str:
@@ -82,7 +82,7 @@ def paragraph(text: str, *, name: str = "") -> str:
     return f'<p class="{name}">{escape(text)}</p>' if name else f"<p>{escape(text)}</p>"
 
 
-def links(*given: Link) -> str:
+def links(*given: PageLink) -> str:
     """A line of ways on."""
     return f"<nav>{''.join(_link(link) for link in given)}</nav>"
 
@@ -121,7 +121,7 @@ def _marked(index: int, bad: frozenset[int]) -> str:
 
 
 def _cell(cell: Cell) -> str:
-    if isinstance(cell, Link):
+    if isinstance(cell, PageLink):
         return f"<td>{_link(cell)}</td>"
     text = cell.text if isinstance(cell, Amount) else cell
     # Lines of one cell stay lines: what a client was told may be more than one thing.
@@ -129,5 +129,5 @@ def _cell(cell: Cell) -> str:
     return f"<td{_number(cell)}>{lines}</td>"
 
 
-def _link(link: Link) -> str:
+def _link(link: PageLink) -> str:
     return f'<a href="{escape(link.href)}">{escape(link.text)}</a>'

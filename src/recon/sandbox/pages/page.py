@@ -2,12 +2,12 @@
 
 from recon.sandbox.faults.fault_plan import planned_faults
 from recon.sandbox.ground.clock import iso
-from recon.sandbox.ground.request import Sandbox
+from recon.sandbox.ground.operation_call import Sandbox
 from recon.sandbox.ground.truth import invariants
 from recon.sandbox.pages.markup import (
     Amount,
     Cell,
-    Link,
+    PageLink,
     document,
     heading,
     links,
@@ -23,13 +23,13 @@ CALLS_SHOWN = 20
 SEARCH_LENGTH_MAX = 100
 
 _DOORS = (
-    Link("Effects", "/_sandbox/effects"),
-    Link("Invariants", "/_sandbox/invariants"),
-    Link("Payments", "/_sandbox/payments"),
-    Link("Notifications", "/_sandbox/notifications"),
-    Link("Fault plan", "/_sandbox/faults"),
-    Link("Files to download", "/_sandbox/files/"),
-    Link("Health", "/_sandbox/health"),
+    PageLink("Effects", "/_sandbox/effects"),
+    PageLink("Invariants", "/_sandbox/invariants"),
+    PageLink("Payments", "/_sandbox/payments"),
+    PageLink("Notifications", "/_sandbox/notifications"),
+    PageLink("Fault plan", "/_sandbox/faults"),
+    PageLink("Files to download", "/_sandbox/files/"),
+    PageLink("Health", "/_sandbox/health"),
 )
 _SEARCH = (
     "SELECT transaction_id FROM payment WHERE order_no LIKE ? ESCAPE '!'"

@@ -6,10 +6,10 @@ up) with the signed result behind it, or shows what has become of the payment.
 
 from dataclasses import dataclass, replace
 
+from recon.sandbox.ground.book_records import LoggedRequest, Payment
+from recon.sandbox.ground.operation_call import HTTP_OK, Call, Sandbox
 from recon.sandbox.ground.payment_detail import Detail, detail_behind, write_detail
 from recon.sandbox.ground.payment_result import Course, row_reply_of, way_back
-from recon.sandbox.ground.records import LoggedRequest, Payment
-from recon.sandbox.ground.request import HTTP_OK, Call, Sandbox
 from recon.sandbox.ground.wire import Fields
 from recon.sandbox.operations.card import CARD_FIELDS, read_card, threeds_result
 from recon.sandbox.operations.payment_course import by_card, by_risk, failed, in_effect

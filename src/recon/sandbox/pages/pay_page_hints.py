@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from html import escape
 
 from recon.sandbox.ground.payment_detail import Stage
-from recon.sandbox.ground.terms import Terms
+from recon.sandbox.ground.sandbox_terms import SandboxTerms
 from recon.sandbox.operations.card import CHALLENGE, DO_3DS, FAILED
 from recon.sandbox.pages.markup import table
 
@@ -14,7 +14,7 @@ CARD_THAT_PAYS = "4242424242424242"
 _GROUP = 4
 
 
-def hint(stage: Stage, *, terms: Terms, open3d: str) -> str:
+def hint(stage: Stage, *, terms: SandboxTerms, open3d: str) -> str:
     """A box that says that this is no bank, and how to reach each end of the payment."""
     hints = {
         "issuer": "Here the shopper would log in at the bank. Pay takes the money and leads back"
@@ -33,13 +33,13 @@ def grouped(card: str) -> str:
     return " ".join(card[at : at + _GROUP] for at in range(0, len(card), _GROUP))
 
 
-def _other_cards(terms: Terms, *, open3d: str) -> str:
+def _other_cards(terms: SandboxTerms, *, open3d: str) -> str:
     rows = [(grouped(card), outcome) for card, outcome in _outcomes(terms, open3d=open3d)]
     listed = table(("Card number", "What happens"), rows)
     return f"<details><summary>Cards that do something else</summary>{listed}</details>"
 
 
-def _outcomes(terms: Terms, *, open3d: str) -> Iterator[tuple[str, str]]:
+def _outcomes(terms: SandboxTerms, *, open3d: str) -> Iterator[tuple[str, str]]:
     for card, info in terms.declined_cards.items():
         yield card, info.partition(":")[2]
     if open3d == DO_3DS:

@@ -6,9 +6,9 @@ Plain forms that work without a script, framed or not. Every text is escaped.
 from html import escape
 
 from recon.model.words import GatewayState
+from recon.sandbox.ground.book_records import Payment
 from recon.sandbox.ground.payment_detail import Detail
-from recon.sandbox.ground.records import Payment
-from recon.sandbox.ground.terms import Terms
+from recon.sandbox.ground.sandbox_terms import SandboxTerms
 from recon.sandbox.pages.markup import document, paragraph
 from recon.sandbox.pages.pay_page_hints import hint
 
@@ -39,7 +39,7 @@ _ENDS = {
 }
 
 
-def pay_page(payment: Payment, detail: Detail, *, terms: Terms, problem: str = "") -> str:
+def pay_page(payment: Payment, detail: Detail, *, terms: SandboxTerms, problem: str = "") -> str:
     """The page for what the shopper still has to do."""
     stage = detail.stage or "issuer"
     inputs = "".join(map(_input, _INPUTS[stage]))

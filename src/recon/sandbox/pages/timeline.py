@@ -3,15 +3,15 @@
 from dataclasses import dataclass, field
 from typing import Any
 
+from recon.sandbox.ground.book_records import Payment, on_wire
 from recon.sandbox.ground.clock import iso
-from recon.sandbox.ground.records import Payment, on_wire
-from recon.sandbox.ground.request import Sandbox
+from recon.sandbox.ground.operation_call import Sandbox
 from recon.sandbox.notify.notify_rows import notification_tables
-from recon.sandbox.operations.query import state_of
+from recon.sandbox.operations.order_query import state_of
 from recon.sandbox.pages.markup import (
     Amount,
     Cell,
-    Link,
+    PageLink,
     document,
     heading,
     links,
@@ -19,7 +19,7 @@ from recon.sandbox.pages.markup import (
     table,
 )
 
-HOME = Link("All payments", "/_sandbox/")
+HOME = PageLink("All payments", "/_sandbox/")
 STATUSES_DONE = frozenset({"1", "COMPLETED"})
 MOVES_NOTHING = frozenset({"retrievalTrans", "retrievalRefund"})
 COMPANIONS = frozenset({("authorise", "capture"), ("pay", "capture"), ("review", "authorise")})

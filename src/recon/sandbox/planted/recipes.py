@@ -30,7 +30,7 @@ RULES: Mapping[str, Any] = {
         "6100": "expired",
         "7000": "chargeback",
     },
-    "fee": {"EUR": {"basis_points": 140, "fixed_minor_units": 25}},
+    "fees": {"EUR": {"basis_points": 140, "fixed_minor_units": 25}},
     "rate": {"USD.EUR": {"rate": "0.92", "basis_points": 10}},
     "authorisation": {"valid_days": 365},
 }
@@ -85,15 +85,15 @@ class Scene:
         row |= {"transaction_id": self.transaction, "amount": AMOUNT, "outcome_at": LONG_AGO}
         return self._add("instructions", {**row, **cells})
 
-    def payout(self, state: str = "confirmed") -> "Scene":
+    def payout(self, state: str = "confirmed", **cells: Any) -> "Scene":
         """A payout of ours."""
-        return self.move(
-            "payout", state, order_no="", transaction_id="", request_id=f"P-{self.order_no}"
-        )
+        row = {"order_no": "", "transaction_id": "", "request_id": f"P-{self.order_no}"}
+        return self.move("payout", state, **{**row, **cells})
 
     def booked_payout(self, **cells: Any) -> "Scene":
         """A payout in the ledger."""
-        return self.entry("payout", order_no="", reference_no=f"P-{self.order_no}", **cells)
+        row = {"order_no": "", "reference_no": f"P-{self.order_no}"}
+        return self.entry("payout", **{**row, **cells})
 
     @property
     def transaction(self) -> str:
@@ -143,6 +143,16 @@ def _refunded(scene: Scene, order: str = "refunded", **cells: Any) -> Scene:
 
 _C = BreakCode
 _A = AMOUNT
+
+
+def _booked_though_sent_again(scene: Scene) -> Scene:
+    """A payout was refused and sent again, and the books have both."""
+    name = f"P-{scene.order_no}"
+    scene.payout("rejected", order_no=f"O{name}", outcome_at="2026-09-30T12:00:00Z")
+    scene.payout(order_no=f"O{name}", request_id=f"{name}-2")
+    return scene.booked_payout().booked_payout(reference_no=f"{name}-2")
+
+
 RECIPES: Mapping[BreakCode, Recipe] = {
     _C.WRONG_ACCOUNT: Recipe(
         lambda s: s.order().payment(account_id="2").entry(account_id="2").line(account_id="2")
@@ -267,7 +277,7 @@ RECIPES: Mapping[BreakCode, Recipe] = {
     _C.PAYOUT_AMOUNT_MISMATCH: Recipe(
         lambda s: s.payout().booked_payout(amount=9_000), ledger=-1_000, keyless=True
     ),
-    _C.LEDGER_PAYOUT_ONLY: Recipe(lambda s: s.booked_payout(), ledger=_A, keyless=True),
+    _C.LEDGER_PAYOUT_ONLY: Recipe(_booked_though_sent_again, ledger=_A, keyless=True),
     _C.SETTLEMENT_MISSING: Recipe(lambda s: s.order().payment().entry()),
     _C.SETTLEMENT_AMOUNT_MISMATCH: Recipe(lambda s: s.order().payment().entry().line(gross=9_900)),
     _C.FEE_VARIANCE: Recipe(lambda s: s.order().payment().entry().line(fee=FEE + 100)),
@@ -292,4 +302,4 @@ RECIPES: Mapping[BreakCode, Recipe] = {
     ),
     _C.STALE_PENDING: Recipe(lambda s: _lapsed(s, "paid", "pending"), orders=-_A),
 }
-"""Every break code, in no order."""
+"""Every break code that an order or a payout of ours can have, in no order."""

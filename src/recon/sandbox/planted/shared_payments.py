@@ -14,7 +14,7 @@ from recon.matching.frames.sources import (
     frame_of,
 )
 from recon.model.words import BreakCode
-from recon.sandbox.planted.files import AS_OF, MERCHANT, Planted
+from recon.sandbox.planted.planted_files import AS_OF, MERCHANT, Planted
 from recon.sandbox.planted.recipes import RULES, Scene
 
 COLUMNS = {"orders": ORDER_COLUMNS, "gateway": GATEWAY_COLUMNS, "ledger": LEDGER_COLUMNS}

@@ -6,8 +6,8 @@ from typing import Any
 
 from recon.model.money import format_minor_units
 from recon.model.words import BreakCode
-from recon.sandbox.sample_night.night import SampleNight
-from recon.sandbox.sample_night.records import Effect, Expectation
+from recon.sandbox.sample_night.planted_night import SampleNight
+from recon.sandbox.sample_night.records import BreakEffect, Expectation
 
 _NO_SOURCE = "the sample night has no source for it (payouts, settlement files, rates, reviews)"
 _NO_BANK = "the sample night has no statements of a bank"
@@ -44,6 +44,11 @@ NOT_SHOWN: Mapping[BreakCode, str] = {
     BreakCode.SETTLEMENT_AMOUNT_MISMATCH: _NO_SOURCE,
     BreakCode.FEE_VARIANCE: _NO_SOURCE,
     BreakCode.UNEXPECTED_RECEIPT: _NO_SOURCE,
+    BreakCode.HELD_BACK: _NO_SOURCE,
+    BreakCode.FEE_NOT_BOOKED: _NO_SOURCE,
+    BreakCode.FEE_BOOKED_DIFFERS: _NO_SOURCE,
+    BreakCode.RESERVE_NOT_BOOKED: _NO_SOURCE,
+    BreakCode.RESERVE_BOOKED_DIFFERS: _NO_SOURCE,
     BreakCode.PAYOUT_TWICE_AT_BANK: _NO_BANK,
     BreakCode.PAYOUT_RETURNED: _NO_BANK,
     BreakCode.BANK_AMOUNT_DIFFERS: _NO_BANK,
@@ -120,7 +125,7 @@ def _break(expectation: Expectation) -> dict[str, Any]:
     return entry
 
 
-def _effect(effect: Effect) -> dict[str, str]:
+def _effect(effect: BreakEffect) -> dict[str, str]:
     return {
         "leg": effect.leg,
         "account_id": effect.account_id,

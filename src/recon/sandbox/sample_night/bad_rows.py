@@ -12,7 +12,7 @@ WHOLE_ROW = "(row)"
 
 
 @dataclass(frozen=True, slots=True)
-class BadRow:
+class UnreadableRow:
     """One unreadable row: its cells as written, and what is wrong with it."""
 
     cells: tuple[str, ...]
@@ -52,7 +52,7 @@ _MISTAKES = (
 )
 
 
-def bad_rows(lines: Sequence[OrderLine]) -> list[BadRow]:
+def bad_rows(lines: Sequence[OrderLine]) -> list[UnreadableRow]:
     """One row of each kind; every row needs a line that nobody else uses."""
     rows = [_mistaken(mistake, line) for mistake, line in zip(_MISTAKES, lines, strict=False)]
     rest = lines[len(rows) :]
@@ -64,34 +64,36 @@ def rows_needed() -> int:
     return len(_MISTAKES) + len(_MISSHAPEN)
 
 
-def _mistaken(mistake: _Mistake, line: OrderLine) -> BadRow:
+def _mistaken(mistake: _Mistake, line: OrderLine) -> UnreadableRow:
     cells = {**_cells(line), mistake.column: mistake.written}
-    return BadRow(tuple(cells.values()), mistake.column, mistake.kind, line, mistake.key_readable)
+    return UnreadableRow(
+        tuple(cells.values()), mistake.column, mistake.kind, line, mistake.key_readable
+    )
 
 
-def _short(line: OrderLine) -> BadRow:
+def _short(line: OrderLine) -> UnreadableRow:
     cells = tuple(_cells(line).values())[:5]
-    return BadRow(cells, WHOLE_ROW, "row cut short", line, key_readable=False)
+    return UnreadableRow(cells, WHOLE_ROW, "row cut short", line, key_readable=False)
 
 
-def _long(line: OrderLine) -> BadRow:
+def _long(line: OrderLine) -> UnreadableRow:
     cells = (*_cells(line).values(), "surplus")
-    return BadRow(cells, WHOLE_ROW, "one cell too many", line, key_readable=False)
+    return UnreadableRow(cells, WHOLE_ROW, "one cell too many", line, key_readable=False)
 
 
-def _header_again(line: OrderLine) -> BadRow:
+def _header_again(line: OrderLine) -> UnreadableRow:
     """The words of the header read as ids, so this is a row of a merchant who does not exist."""
     meant = replace(line, merchant_id="merchant_id", account_id="account_id", order_no="order_no")
-    return BadRow(ORDER_HEADER, "currency", "header repeated", meant, key_readable=True)
+    return UnreadableRow(ORDER_HEADER, "currency", "header repeated", meant, key_readable=True)
 
 
-def _part_without_amount(line: OrderLine) -> BadRow:
+def _part_without_amount(line: OrderLine) -> UnreadableRow:
     cells = {**_cells(line), "status": "partially_refunded", "refund_amount": ""}
     kind = "refunded in part without an amount"
-    return BadRow(tuple(cells.values()), "refund_amount", kind, line, key_readable=True)
+    return UnreadableRow(tuple(cells.values()), "refund_amount", kind, line, key_readable=True)
 
 
-_MISSHAPEN: tuple[Callable[[OrderLine], BadRow], ...] = (
+_MISSHAPEN: tuple[Callable[[OrderLine], UnreadableRow], ...] = (
     _short,
     _long,
     _header_again,

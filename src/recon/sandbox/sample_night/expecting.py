@@ -3,46 +3,54 @@
 from dataclasses import replace
 
 from recon.model.words import BreakCode, Flag, UnverifiedReason
-from recon.sandbox.sample_night.records import Effect, Expectation, OrderLine
-from recon.sandbox.sample_night.truth import Payment
+from recon.sandbox.sample_night.records import BreakEffect, Expectation, OrderLine
+from recon.sandbox.sample_night.true_payments import TruePayment
 
 LEG_ORDERS = "orders"
 LEG_LEDGER = "ledger"
 
 
 def effects_of(
-    record: Payment | OrderLine, *, gateway: int, order: int, ledger: int
-) -> tuple[Effect, ...]:
+    record: TruePayment | OrderLine, *, gateway: int, order: int, ledger: int
+) -> tuple[BreakEffect, ...]:
     """Both effects of one currency from the net of the three sides; those of 0 left out."""
     legs = ((LEG_ORDERS, gateway - order), (LEG_LEDGER, gateway - ledger))
     return tuple(
-        Effect(leg, record.account_id, record.currency, amount) for leg, amount in legs if amount
+        BreakEffect(leg, record.account_id, record.currency, amount)
+        for leg, amount in legs
+        if amount
     )
 
 
 def breaks(
-    record: Payment | OrderLine, why: str, *, code: BreakCode, effects: tuple[Effect, ...] = ()
+    record: TruePayment | OrderLine,
+    why: str,
+    *,
+    code: BreakCode,
+    effects: tuple[BreakEffect, ...] = (),
 ) -> Expectation:
     """One break with this primary code."""
     return replace(_expect(record, why), code=code, effects=effects)
 
 
-def flagged(record: Payment | OrderLine, why: str, *, flag: Flag) -> Expectation:
+def flagged(record: TruePayment | OrderLine, why: str, *, flag: Flag) -> Expectation:
     """A match that carries this flag."""
     return replace(_expect(record, why), flag=flag)
 
 
-def unverified(record: Payment | OrderLine, why: str, *, reason: UnverifiedReason) -> Expectation:
+def unverified(
+    record: TruePayment | OrderLine, why: str, *, reason: UnverifiedReason
+) -> Expectation:
     """A set that cannot be judged."""
     return replace(_expect(record, why), unverified=reason)
 
 
-def pending(record: Payment | OrderLine, why: str) -> Expectation:
+def pending(record: TruePayment | OrderLine, why: str) -> Expectation:
     """One-sided, and still within its grace."""
     return replace(_expect(record, why), pending=True)
 
 
-def _expect(record: Payment | OrderLine, why: str) -> Expectation:
+def _expect(record: TruePayment | OrderLine, why: str) -> Expectation:
     return Expectation(
         merchant_id=record.merchant_id,
         account_id=record.account_id,

@@ -5,12 +5,12 @@ from datetime import datetime
 
 from recon.model.business_date import BusinessCalendar, Grace
 from recon.model.words import GatewayState
-from recon.sandbox.sample_night.truth import Payment
+from recon.sandbox.sample_night.true_payments import TruePayment
 
 BOOKING_GRACE = Grace(2, "bd")
 """How long the ledger may be without a movement, as in the bundled rules."""
 
-Wants = Callable[[Payment], bool]
+Wants = Callable[[TruePayment], bool]
 
 
 def in_state(state: GatewayState) -> Wants:

@@ -9,8 +9,8 @@ from random import Random
 from recon.model.words import BreakCode, OrderStatus
 from recon.sandbox.sample_night.expecting import LEG_ORDERS, breaks, effects_of
 from recon.sandbox.sample_night.plain_orders import capture_entry, entries_of, order_of, plain_story
-from recon.sandbox.sample_night.records import Alone, Effect, OrderLine, Story
-from recon.sandbox.sample_night.truth import Payment
+from recon.sandbox.sample_night.records import Alone, BreakEffect, OrderLine, Story
+from recon.sandbox.sample_night.true_payments import TruePayment
 
 STEP_MIN = 100
 STEP_MAX = 400
@@ -25,24 +25,24 @@ def step(rng: Random) -> int:
     return rng.randint(STEP_MIN, STEP_MAX)
 
 
-def amount_over(payment: Payment, rng: Random) -> Story:
+def amount_over(payment: TruePayment, rng: Random) -> Story:
     """The order says less than the gateway holds."""
     line = replace(order_of(payment), amount=payment.captured - step(rng))
     return _differing(payment, line, code=BreakCode.AMOUNT_OVER, why="order amount lowered")
 
 
-def amount_under(payment: Payment, rng: Random) -> Story:
+def amount_under(payment: TruePayment, rng: Random) -> Story:
     """The order says more than the gateway holds."""
     line = replace(order_of(payment), amount=payment.captured + step(rng))
     return _differing(payment, line, code=BreakCode.AMOUNT_UNDER, why="order amount raised")
 
 
-def currency_mismatch(payment: Payment, _rng: Random) -> Story:
+def currency_mismatch(payment: TruePayment, _rng: Random) -> Story:
     """The same digits in another currency."""
     line = replace(order_of(payment), currency=OTHER_CURRENCY[payment.currency])
     effects = (
-        Effect(LEG_ORDERS, payment.account_id, payment.currency, payment.net),
-        Effect(LEG_ORDERS, payment.account_id, line.currency, -line.amount),
+        BreakEffect(LEG_ORDERS, payment.account_id, payment.currency, payment.net),
+        BreakEffect(LEG_ORDERS, payment.account_id, line.currency, -line.amount),
     )
     expected = breaks(
         payment, "order in another currency", code=BreakCode.CURRENCY_MISMATCH, effects=effects
@@ -50,7 +50,7 @@ def currency_mismatch(payment: Payment, _rng: Random) -> Story:
     return Story((line,), entries_of(payment), expected)
 
 
-def duplicate_order(payment: Payment, rng: Random) -> Story:
+def duplicate_order(payment: TruePayment, rng: Random) -> Story:
     """The order comes twice with different amounts, and neither row is newer."""
     line = order_of(payment)
     second = replace(line, amount=line.amount + step(rng))
@@ -66,32 +66,32 @@ def duplicate_order(payment: Payment, rng: Random) -> Story:
     return Story((line,), entries_of(payment), expected, later=(second,))
 
 
-def paid_but_cancelled(payment: Payment, _rng: Random) -> Story:
+def paid_but_cancelled(payment: TruePayment, _rng: Random) -> Story:
     """The order is paid, the payment was cancelled."""
     return _other_status(payment, OrderStatus.PAID, code=BreakCode.STATUS_CONFLICT)
 
 
-def captured_by_somebody(payment: Payment, _rng: Random) -> Story:
+def captured_by_somebody(payment: TruePayment, _rng: Random) -> Story:
     """The order is only authorised, the payment was captured without our instruction."""
     return _other_status(payment, OrderStatus.AUTHORISED, code=BreakCode.STATUS_CONFLICT)
 
 
-def cancel_due(payment: Payment, _rng: Random) -> Story:
+def cancel_due(payment: TruePayment, _rng: Random) -> Story:
     """The order is cancelled, the authorisation still stands and nobody instructed a cancel."""
     return _other_status(payment, OrderStatus.CANCELLED, code=BreakCode.CANCEL_DUE)
 
 
-def capture_due(payment: Payment, _rng: Random) -> Story:
+def capture_due(payment: TruePayment, _rng: Random) -> Story:
     """The order is paid, the payment is only authorised and nobody instructed a capture."""
     return _other_status(payment, OrderStatus.PAID, code=BreakCode.CAPTURE_DUE)
 
 
-def refund_due(payment: Payment, _rng: Random) -> Story:
+def refund_due(payment: TruePayment, _rng: Random) -> Story:
     """The order is refunded in full, the gateway still holds the money."""
     return _other_status(payment, OrderStatus.REFUNDED, code=BreakCode.REFUND_DUE)
 
 
-def part_refund_due(payment: Payment, rng: Random) -> Story:
+def part_refund_due(payment: TruePayment, rng: Random) -> Story:
     """The order is refunded in part, the gateway still holds all the money."""
     line = replace(
         order_of(payment), status=OrderStatus.PARTIALLY_REFUNDED, refund_amount=step(rng)
@@ -99,28 +99,28 @@ def part_refund_due(payment: Payment, rng: Random) -> Story:
     return _differing(payment, line, code=BreakCode.REFUND_DUE, why="order says refunded in part")
 
 
-def refund_unexpected(payment: Payment, _rng: Random) -> Story:
+def refund_unexpected(payment: TruePayment, _rng: Random) -> Story:
     """The order is paid, the gateway gave the money back."""
     return _other_status(payment, OrderStatus.PAID, code=BreakCode.REFUND_UNEXPECTED)
 
 
-def authorisation_expired(payment: Payment, _rng: Random) -> Story:
+def authorisation_expired(payment: TruePayment, _rng: Random) -> Story:
     """The order is paid, the authorisation lapsed before anybody captured it."""
     return _other_status(payment, OrderStatus.PAID, code=BreakCode.AUTHORISATION_EXPIRED)
 
 
-def missing_in_orders(payment: Payment, _rng: Random) -> Story:
+def missing_in_orders(payment: TruePayment, _rng: Random) -> Story:
     """The gateway and the ledger know the payment, no order file does."""
     effects = effects_of(payment, gateway=payment.net, order=0, ledger=payment.net)
     expected = breaks(payment, "order left out", code=BreakCode.MISSING_IN_ORDERS, effects=effects)
     return Story((), (capture_entry(payment),), expected)
 
 
-def wrong_account(payment: Payment, _rng: Random, *, other_account: str) -> Story:
+def wrong_account(payment: TruePayment, _rng: Random, *, other_account: str) -> Story:
     """The order is filed under the merchant's other account."""
     line = replace(order_of(payment), account_id=other_account)
-    here = Effect(LEG_ORDERS, payment.account_id, payment.currency, payment.net)
-    there = Effect(LEG_ORDERS, other_account, line.currency, -line.amount)
+    here = BreakEffect(LEG_ORDERS, payment.account_id, payment.currency, payment.net)
+    there = BreakEffect(LEG_ORDERS, other_account, line.currency, -line.amount)
     expected = breaks(
         line,
         "order filed under another account",
@@ -143,13 +143,13 @@ def order_net(line: OrderLine) -> int:
     return 0
 
 
-def _other_status(payment: Payment, status: OrderStatus, *, code: BreakCode) -> Story:
+def _other_status(payment: TruePayment, status: OrderStatus, *, code: BreakCode) -> Story:
     line = replace(order_of(payment), status=status, refund_amount=None)
     why = f"order {status}, payment {payment.state}"
     return _differing(payment, line, code=code, why=why)
 
 
-def _differing(payment: Payment, line: OrderLine, *, code: BreakCode, why: str) -> Story:
+def _differing(payment: TruePayment, line: OrderLine, *, code: BreakCode, why: str) -> Story:
     """The ledger agrees with the gateway, the order does not."""
     effects = effects_of(payment, gateway=payment.net, order=order_net(line), ledger=payment.net)
     expected = breaks(payment, why, code=code, effects=effects)

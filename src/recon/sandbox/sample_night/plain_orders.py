@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 from recon.model.words import EntryType, GatewayState, OrderStatus
 from recon.sandbox.sample_night.records import LedgerLine, OrderLine, Story
-from recon.sandbox.sample_night.truth import Payment
+from recon.sandbox.sample_night.true_payments import TruePayment
 
 CHECKOUT_TIME = timedelta(seconds=40)
 """From placing an order to its authorisation."""
@@ -31,7 +31,7 @@ _PREFIX: Mapping[EntryType, str] = {
 }
 
 
-def order_of(payment: Payment) -> OrderLine:
+def order_of(payment: TruePayment) -> OrderLine:
     """The order line that agrees with the payment."""
     part = payment.state is GatewayState.PARTIALLY_REFUNDED
     return OrderLine(
@@ -48,7 +48,7 @@ def order_of(payment: Payment) -> OrderLine:
 
 
 def entry_of(
-    payment: Payment, *, entry_type: EntryType, amount: int, moved_at: datetime, number: int = 1
+    payment: TruePayment, *, entry_type: EntryType, amount: int, moved_at: datetime, number: int = 1
 ) -> LedgerLine:
     """The ledger entry of one movement of the payment; `number` tells equal ones apart."""
     suffix = "" if number == 1 else f"-{number}"
@@ -66,7 +66,7 @@ def entry_of(
     )
 
 
-def capture_entry(payment: Payment) -> LedgerLine:
+def capture_entry(payment: TruePayment) -> LedgerLine:
     """The booking of the payment's capture."""
     return entry_of(
         payment,
@@ -76,7 +76,7 @@ def capture_entry(payment: Payment) -> LedgerLine:
     )
 
 
-def entries_of(payment: Payment) -> tuple[LedgerLine, ...]:
+def entries_of(payment: TruePayment) -> tuple[LedgerLine, ...]:
     """Every movement of the payment, booked."""
     entries: list[LedgerLine] = []
     if payment.captured:
@@ -88,10 +88,10 @@ def entries_of(payment: Payment) -> tuple[LedgerLine, ...]:
     return tuple(entries)
 
 
-def plain_story(payment: Payment) -> Story:
+def plain_story(payment: TruePayment) -> Story:
     """Files that agree with the gateway."""
     return Story(orders=(order_of(payment),), ledger=entries_of(payment))
 
 
-def _booked(payment: Payment, entry_type: EntryType, *, amount: int) -> LedgerLine:
+def _booked(payment: TruePayment, entry_type: EntryType, *, amount: int) -> LedgerLine:
     return entry_of(payment, entry_type=entry_type, amount=amount, moved_at=payment.last_at)

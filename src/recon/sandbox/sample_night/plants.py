@@ -20,7 +20,7 @@ from recon.sandbox.sample_night.fitting import (
     within_grace,
 )
 from recon.sandbox.sample_night.records import Story
-from recon.sandbox.sample_night.truth import Payment
+from recon.sandbox.sample_night.true_payments import TruePayment
 
 CAPTURED_PER_MILLE = 800
 CANCELLED_PER_MILLE = 200
@@ -28,7 +28,7 @@ CANCELLED_PER_MILLE = 200
 REFUNDED_PER_MILLE = 45
 """Of the captured payments, half in full and half in part."""
 
-Tell = Callable[[Payment, Random], Story]
+Tell = Callable[[TruePayment, Random], Story]
 
 
 def account_plants(

@@ -50,7 +50,7 @@ class LedgerLine:
 
 
 @dataclass(frozen=True, slots=True)
-class Effect:
+class BreakEffect:
     """What a break means in money, on one leg and in one currency; minor units."""
 
     leg: str
@@ -66,7 +66,7 @@ class Alone:
 
     account_id: str
     code: BreakCode
-    effects: tuple[Effect, ...]
+    effects: tuple[BreakEffect, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class Expectation:
     why: str
     """What was done to the files, in words."""
     code: BreakCode | None = None
-    effects: tuple[Effect, ...] = ()
+    effects: tuple[BreakEffect, ...] = ()
     alone: tuple[Alone, ...] = ()
     unverified: UnverifiedReason | None = None
     flag: Flag | None = None

@@ -12,17 +12,17 @@ from starlette.routing import Route
 from recon.model.errors import ConfigurationError
 from recon.sandbox.faults.fault_plan import install, planned_faults, rules_in
 from recon.sandbox.ground.clock import MOVE_SECONDS_MAX, iso
-from recon.sandbox.ground.request import Sandbox
+from recon.sandbox.ground.operation_call import Sandbox
 from recon.sandbox.ground.truth import effect_lines, invariants
 from recon.sandbox.notify.courier import Courier
 from recon.sandbox.notify.notify_rows import notification_tables
-from recon.sandbox.operations.by_hand import act_by_hand
 from recon.sandbox.operations.operations import OPERATIONS
-from recon.sandbox.operations.query import row_of, state_of
+from recon.sandbox.operations.order_query import row_of, state_of
+from recon.sandbox.operations.portal_operations import act_by_hand
 from recon.sandbox.pages.download_pages import download_routes
 from recon.sandbox.pages.page import overview
 from recon.sandbox.pages.timeline import timeline
-from recon.sandbox.server.exchange import run_what_is_due
+from recon.sandbox.server.http_exchange import run_what_is_due
 
 HTTP_BAD_REQUEST = 400
 HTTP_NOT_FOUND = 404

@@ -18,10 +18,10 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from recon.sandbox.faults.fault_rule import FaultRule
 from recon.sandbox.faults.outage import Outage
 from recon.sandbox.ground.clock import real_seconds
-from recon.sandbox.ground.request import Reply
+from recon.sandbox.ground.operation_call import OperationReply
 from recon.sandbox.ground.wire import render_json, render_xml
 from recon.sandbox.pages.checkout_page import render_checkout
-from recon.sandbox.server.exchange import Exchange
+from recon.sandbox.server.http_exchange import Exchange
 
 MEDIA_TYPES = {
     "json": "application/json",
@@ -82,7 +82,7 @@ def delivered(played: Exchange) -> Response:
     return FaultyResponse(_whole(played.reply) if played.reply.content else None, rule=rule)
 
 
-def _whole(reply: Reply) -> Response:
+def _whole(reply: OperationReply) -> Response:
     if reply.form == "see_other":
         return RedirectResponse(reply.address, status_code=HTTP_SEE_OTHER)
     if reply.form == "html":
@@ -104,7 +104,7 @@ def _status(rule: FaultRule) -> Response:
     )
 
 
-def _unreadable(reply: Reply, *, rule: FaultRule) -> Response:
+def _unreadable(reply: OperationReply, *, rule: FaultRule) -> Response:
     """HTTP 200 with nothing in it, or with a whole reply whose last closing mark is missing."""
     if rule.kind == "empty":
         return Response(b"", media_type=MEDIA_TYPES[reply.form])

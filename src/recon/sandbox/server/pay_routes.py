@@ -5,7 +5,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from recon.sandbox.ground.incoming import read_body
-from recon.sandbox.ground.request import Sandbox
+from recon.sandbox.ground.operation_call import Sandbox
 from recon.sandbox.ground.wire import parse_body
 from recon.sandbox.pages.pay_page import Visit, shown, submitted
 from recon.sandbox.server.delivery import client_of

@@ -17,8 +17,8 @@ from recon.model.errors import ConfigurationError
 from recon.privacy.own_servers import server_config
 from recon.sandbox.faults.outage import Outage
 from recon.sandbox.ground.options import LOOPBACK, SandboxOptions
-from recon.sandbox.server.app import create_app
 from recon.sandbox.server.delivery import faulty_protocol
+from recon.sandbox.server.sandbox_app import create_app
 
 START_SECONDS_MAX = 60
 STOP_SECONDS_MAX = 10

@@ -14,7 +14,7 @@ from recon.config.settings import AccountSettings, Settings, load_file_settings,
 from recon.gateway.queries import ask
 from recon.model.errors import ConfigurationError, ReconError
 from recon.model.uptime import uptime_of
-from recon.model.words import Answer, Clock
+from recon.model.words import Clock, KeyAnswer
 from recon.steps.care import settings_told
 from recon.steps.care.custody import custody_told
 from recon.steps.care.desk_told import desk_told
@@ -251,7 +251,7 @@ def _gateway(settings: Settings, *, key: str, clock: Clock, randomness: Random) 
         )
     )
     answer, reason = answers.answers[PROBE_ORDER]
-    if answer is Answer.FAILED:
+    if answer is KeyAnswer.FAILED:
         msg = f"{settings.gateway_base_url}: {reason}"
         raise ReconError(msg)
     return f"{settings.gateway_base_url} answers, accepts our signature and knows our address"

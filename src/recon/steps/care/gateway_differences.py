@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from recon.gateway.account import GatewayAccount
-from recon.gateway.probe import Probe, Question, probe
+from recon.gateway.probe import Probe, ProbeQuestion, probe
 from recon.gateway_client.interface.described import SignatureRules
 from recon.gateway_client.interface.rows import text_problem
 from recon.gateway_client.interface.wire_amounts import WireAmounts
-from recon.model.words import Answer, Clock, GatewayState
+from recon.model.words import Clock, GatewayState, KeyAnswer
 from recon.steps.care.doctor import Check
 
 ORDERS_MAX = 50
@@ -32,7 +32,7 @@ SHOW_REFUNDS = frozenset({GatewayState.REFUNDED, GatewayState.PARTIALLY_REFUNDED
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class KnownOrders:
     """Orders of the gateway's that a person knows."""
 
     orders: tuple[str, ...] = ()
@@ -40,11 +40,11 @@ class Named:
     """Of which money went back to the shopper."""
 
 
-NOBODY = Named()
+NOBODY = KnownOrders()
 
 
 async def differences(
-    account: GatewayAccount, *, rule: SignatureRules, clock: Clock, named: Named
+    account: GatewayAccount, *, rule: SignatureRules, clock: Clock, named: KnownOrders
 ) -> list[Check]:
     """One line for each difference that a read can show.
 
@@ -55,14 +55,14 @@ async def differences(
         named: Orders that a person knows; without them what payments show cannot be seen.
     """
 
-    async def asked(question: Question) -> Probe:
+    async def asked(question: ProbeQuestion) -> Probe:
         await asyncio.sleep(1 / account.settings.gateway.calls_per_second)
         return await probe(account, rule=rule, clock=clock, question=question)
 
     return [
-        _unknown_orders(account, answer=await asked(Question())),
-        _unlisted_fields(await asked(Question(more=UNLISTED))),
-        _refusals(account, answer=await asked(Question(is_signed=False))),
+        _unknown_orders(account, answer=await asked(ProbeQuestion())),
+        _unlisted_fields(await asked(ProbeQuestion(more=UNLISTED))),
+        _refusals(account, answer=await asked(ProbeQuestion(is_signed=False))),
         *await _named_orders(account, asked=asked, named=named),
     ]
 
@@ -84,9 +84,9 @@ def _unknown_orders(account: GatewayAccount, *, answer: Probe) -> Check:
     sentence = (
         f"an order that the gateway does not know has a row with query_result {code}, {meaning}"
     )
-    if meaning is not Answer.NOT_FOUND:
+    if meaning is not KeyAnswer.NOT_FOUND:
         sentence += f': put into rules.toml:\n[query_result]\n{code} = "not_found"'
-    return Check("unknown orders", ok=meaning is Answer.NOT_FOUND, sentence=sentence)
+    return Check("unknown orders", ok=meaning is KeyAnswer.NOT_FOUND, sentence=sentence)
 
 
 def _unlisted_fields(answer: Probe) -> Check:
@@ -123,7 +123,7 @@ def _refusals(account: GatewayAccount, *, answer: Probe) -> Check:
     return Check("refusals", ok=True, sentence=sentence)
 
 
-async def _named_orders(account: GatewayAccount, *, asked: Any, named: Named) -> list[Check]:
+async def _named_orders(account: GatewayAccount, *, asked: Any, named: KnownOrders) -> list[Check]:
     """What the payments of the named orders show."""
     orders = tuple(dict.fromkeys((*named.orders, *named.refunded)))
     if not orders:
@@ -141,7 +141,7 @@ async def _named_orders(account: GatewayAccount, *, asked: Any, named: Named) ->
         problems.append(f"{len(orders)} orders are named, at most {ORDERS_MAX} are asked about")
     if problems:
         return [Check("named orders", ok=False, sentence="; ".join(problems))]
-    answer = await asked(Question(order_nos=orders))
+    answer = await asked(ProbeQuestion(order_nos=orders))
     rows = [row for row in answer.rows if row["amount"]]
     unknown = sorted(set(orders) - {row["order_no"] for row in rows})
     checks = [*_amounts(rows, amounts=account.interface.profile.amounts), *_statuses(account, rows)]

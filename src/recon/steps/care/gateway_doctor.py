@@ -21,7 +21,7 @@ from recon.gateway_client.interface.signing import SignatureState
 from recon.model.errors import ReconError
 from recon.model.words import Clock
 from recon.steps.care.doctor import Check
-from recon.steps.care.gateway_differences import NOBODY, Named, differences
+from recon.steps.care.gateway_differences import NOBODY, KnownOrders, differences
 from recon.steps.care.settings_told import unmapped_codes
 from recon.store.database.engine import open_store
 from recon.store.database.migrate import check_revision
@@ -54,7 +54,7 @@ class Accepted:
 
 
 def gateway_checks(
-    settings: Settings, *, account: tuple[str, str], clock: Clock, named: Named = NOBODY
+    settings: Settings, *, account: tuple[str, str], clock: Clock, named: KnownOrders = NOBODY
 ) -> Iterator[Check]:
     """Look at the connection, the clock, the signature and the codes, in that order.
 

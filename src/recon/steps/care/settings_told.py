@@ -11,7 +11,7 @@ from recon.config.rules import Rules
 from recon.config.settings import Settings
 from recon.desk.held_keys import SOCKET
 from recon.model.errors import ConfigurationError, ReconError
-from recon.model.words import Answer, GatewayState
+from recon.model.words import GatewayState, KeyAnswer
 from recon.store.database.engine import Store
 from recon.store.nights import notification_rows
 from recon.store.people.code_rows import SeenCode, codes_seen
@@ -124,7 +124,7 @@ def unmapped_codes(store: Store, *, rules: Rules, account: tuple[str, str]) -> l
         seen = codes_seen(connection, merchant_id=account[0], account_id=account[1])
     unknown = {
         "payment_status": lambda code: rules.state_of(code) is GatewayState.UNMAPPED,
-        "query_result": lambda code: rules.answer_of(code) is Answer.UNMAPPED,
+        "query_result": lambda code: rules.answer_of(code) is KeyAnswer.UNMAPPED,
     }
     return [code for code in seen if unknown[code.field](code.code)]
 

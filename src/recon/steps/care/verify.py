@@ -19,6 +19,7 @@ from recon.steps.care.verify_folder import (
     sql_problems,
 )
 from recon.steps.compare.rebuild import run_named
+from recon.steps.ground import kept_results
 from recon.steps.ground.environment import Environment, account_of
 from recon.steps.money.restore import link_missing
 from recon.steps.night.report import figures_of
@@ -87,7 +88,7 @@ def verify(
         problems += unendorsed(connection, environment=environment)
         if workbook is None:
             for run in finished:
-                problems += _run_problems(connection, run, reading=reading)
+                problems += _run_problems(connection, run, reading=reading, environment=environment)
             problems += _archive_problems(connection, finished, environment=environment)
         unfinished = tuple(
             f"{run.run_id} ({run.business_date}, {run.status} after {run.step or 'its start'})"
@@ -114,7 +115,8 @@ def verify_night(environment: Environment, *, name: str) -> Verification:
         problems += [] if problems else sql_problems(run, environment=environment)
         head, broken = history.verify(connection)
         finished = next(night for night in runs.finished(connection) if night.run_id == run.run_id)
-        problems += [*_stored_totals(connection, finished), *bound_runs.changed_runs(connection)]
+        problems += _stored_totals(connection, finished, environment=environment)
+        problems += bound_runs.changed_runs(connection)
     problems += [broken] if broken else []
     return Verification(1, f"{head.sequence}:{head.hash}", tuple(problems), ())
 
@@ -157,8 +159,10 @@ def _cut_tails(environment: Environment) -> Iterator[str]:
             yield f"account {name}: links were cut off, or a backup was restored: {missing}"
 
 
-def _run_problems(connection: Connection, run: FinishedRun, *, reading: Reading) -> Iterator[str]:
-    yield from _stored_totals(connection, run)
+def _run_problems(
+    connection: Connection, run: FinishedRun, *, reading: Reading, environment: Environment
+) -> Iterator[str]:
+    yield from _stored_totals(connection, run, environment=environment)
     if run.replaced or not run.workbook:
         return
     path = Path(run.workbook)
@@ -170,17 +174,31 @@ def _run_problems(connection: Connection, run: FinishedRun, *, reading: Reading)
         yield from (f"run {run.run_id}: {problem}" for problem in reading.beside(path))
 
 
-def _stored_totals(connection: Connection, run: FinishedRun) -> Iterator[str]:
-    """The stored T13 counts against the rows that are stored now."""
-    counts = results.section_counts(connection, run.run_id)
+def _stored_totals(
+    connection: Connection, run: FinishedRun, *, environment: Environment
+) -> Iterator[str]:
+    """What the database counted of a result, against the rows that its night sealed."""
+    summary = results.load_summary(connection, run.run_id)
+    if summary is None:
+        return
+    try:
+        counts = kept_results.section_rows(connection, run.run_id, environment=environment)
+    except ArchiveError:
+        return  # said of the night's folder
+    for section, rows in summary.rows.items():
+        if rows != counts[section]:
+            yield (
+                f"run {run.run_id}: the database says {rows} {section} rows, the night sealed "
+                f"{counts[section]}"
+            )
     for total in results.load_totals(connection, run.run_id):
         if total.id != "T13" or total.measure != "count":
             continue
         section = total.name.rsplit(" ", 1)[1]
         if counts.get(section, 0) != total.right:
             yield (
-                f"run {run.run_id}: {total.right} {section} rows were stored, "
-                f"{counts.get(section, 0)} are there now"
+                f"run {run.run_id}: its workbook was proven against {total.right} {section} rows, "
+                f"the night sealed {counts.get(section, 0)}"
             )
 
 
@@ -215,7 +233,7 @@ def _night_of(environment: Environment, finished: FinishedRun) -> NightFigures |
         return written
     with environment.store.reading() as connection:
         run = runs.get(connection, finished.run_id)
-        result = results.load(connection, finished.run_id, with_matches=False)
+        result = kept_results.load(connection, finished.run_id, environment=environment)
     return None if result is None else figures_of(run, result=result, environment=environment)
 
 

@@ -7,8 +7,9 @@ from recon.proof.engine import reconcile as compare
 from recon.steps.compare.changed_sets import Change, compared
 from recon.steps.compare.rebuild import rebuilt, run_named
 from recon.steps.compare.rules_change import ChangedRule, changed_rules, told_of
+from recon.steps.ground import kept_results
 from recon.steps.ground.environment import Environment
-from recon.store.nights import results, runs
+from recon.store.nights import runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +36,10 @@ def difference(first: str, second: str, *, environment: Environment) -> Differen
     """
     with environment.store.reading() as connection:
         earlier, other = (run_named(connection, name) for name in (first, second))
-        before, after = (results.load(connection, run.run_id) for run in (earlier, other))
+        before, after = (
+            kept_results.load(connection, run.run_id, environment=environment)
+            for run in (earlier, other)
+        )
     if (earlier.merchant_id, earlier.account_id) != (other.merchant_id, other.account_id):
         msg = f"{first} and {second} are nights of two accounts"
         raise UsageError(msg)

@@ -4,12 +4,10 @@ Before it compares, a run keeps how far it read. Everything is then read up to t
 so that files, answers and instructions of later nights leave the night as it was.
 """
 
-import hashlib
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
-from datetime import datetime
-from typing import Any
+from datetime import UTC, datetime
 
 import pandas as pd
 
@@ -17,14 +15,16 @@ from recon import __version__
 from recon.config.rules import Rules
 from recon.matching.breaks.reopened import split_ends
 from recon.matching.breaks.write_offs import booked_write_offs
-from recon.matching.frames.digest import digest_of
 from recon.matching.frames.sources import AgreedWriteOffs, LeftOut, Previous, Sources
 from recon.matching.sides.ledger_side import booked
 from recon.model.words import GatewayState, Quarantined, Reject, SourceFile
+from recon.proof.books_bridge import FileMoney, rejected_sums
+from recon.steps.compare.bank_inputs import bank_source
 from recon.steps.compare.siblings import siblings_of, with_siblings
 from recon.steps.files.arrivals import WHOLE_FILE
 from recon.steps.files.arrived_rows import Extract, order_steps, with_arrived
 from recon.steps.files.keep_ledger import unread_files
+from recon.steps.ground import kept_results
 from recon.steps.ground.endorsed import endorsed
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.predecessor import previous_night
@@ -48,15 +48,12 @@ from recon.store.nights import (
     ledger_rows,
     order_rows,
     quarantine_rows,
-    results,
     rules_rows,
     runs,
 )
 from recon.store.nights.input_rows import Inputs
 from recon.store.nights.runs import Run
 from recon.store.people import resolution_rows
-
-FRAMES = ("orders", "gateway", "ledger", "instructions", "settlement", "universe")
 
 
 def frozen_inputs(run: Run, *, environment: Environment) -> Inputs:
@@ -119,8 +116,7 @@ def sources_of(run: Run, *, inputs: Inputs, rules: Rules, environment: Environme
         files, rejects = _of_this_account(read, rejected, run=run, siblings=inputs.siblings)
         extract, entries = _books(connection, run)
         universe = answers.universe(connection, run)
-        asked = set(universe["order_no"])
-        gateway = answers.gateway_frame(connection, run)
+        gateway, asked = answers.gateway_frame(connection, run), set(universe["order_no"])
         lines, days = None, None
         if inputs.settlement:
             lines, days = settled(
@@ -129,9 +125,8 @@ def sources_of(run: Run, *, inputs: Inputs, rules: Rules, environment: Environme
         instructions = input_rows.instruction_frame(
             connection, run, until=inputs.last_instruction_version
         )
-        recent = _in_window(
-            entries, run=run, rules=rules, asked=asked, lines=lines, instructions=instructions
-        )
+        begins = ledger_start(run, rules=rules), "" if days is None else days.first
+        recent = _in_window(entries, begins=begins, asked=asked, lines=lines, moves=instructions)
         orders, older = _orders(connection, run, since=since, asked=asked, until=until)
         steps = order_steps(
             connection, run, since=since, older=older, until=until, environment=environment
@@ -150,14 +145,15 @@ def sources_of(run: Run, *, inputs: Inputs, rules: Rules, environment: Environme
             merged_rows={source.name: counts for source, counts in loaded},
             settlement=lines,
             settled=days,
+            bank=bank_source(connection, run, until=until, rules=rules),
             quarantined=_quarantined(connection, run, inputs=inputs),
         )
-        sums = ledger_rows.sums_by_type(connection, run.run_id)
+        money = FileMoney(ledger_rows.sums_by_type(connection, run.run_id), rejected_sums(rejected))
     siblings = inputs.siblings
     whole = with_siblings(own, run=run, siblings=siblings, last_file=until, environment=environment)
     compared = without_opening_balance(whole, rules=rules)
     return with_arrived(
-        compared, own=own, orders=steps, extract=extract, entries=entries, sums=sums
+        compared, own=own, orders=steps, extract=extract, entries=entries, money=money
     )
 
 
@@ -182,22 +178,25 @@ def _books(connection: Connection, run: Run) -> tuple[Extract, pd.DataFrame | No
 def _in_window(
     entries: pd.DataFrame | None,
     *,
-    run: Run,
-    rules: Rules,
+    begins: tuple[datetime, str],
     asked: set[str],
     lines: pd.DataFrame | None,
-    instructions: pd.DataFrame,
+    moves: pd.DataFrame,
 ) -> pd.DataFrame | None:
-    """The entries of the window, of what is asked about, and of the payouts that are told."""
+    """The entries of the window, of what is asked about, and of the payouts that are told.
+
+    `begins`: where the window does, and the first day that was ever settled, "" for none.
+    """
     if entries is None:
         return None
-    since = ledger_start(run, rules=rules)
+    since, first_settled = begins
+    start = datetime.fromisoformat(first_settled).replace(tzinfo=UTC) if first_settled else since
     return with_payouts(
-        in_window(entries, since=since, asked=asked),
+        in_window(entries, since=since, asked=asked, first_settled=first_settled),
         entries=entries,
         settlement=lines,
-        instructions=instructions,
-        since=since,
+        instructions=moves,
+        since=start,
     )
 
 
@@ -241,7 +240,7 @@ def previous_of(
     ]
     with environment.store.reading() as connection:
         before = runs.get(connection, inputs.previous_run_id)
-        left_open = results.open_breaks(connection, before.run_id)
+        left_open = kept_results.open_breaks(connection, before.run_id, environment=environment)
         if left_open is None:
             return None
         closed, away = split_ends(break_rows.ends_until(connection, before), breaks=left_open)
@@ -254,27 +253,6 @@ def previous_of(
                 connection, run, codes=codes, until=inputs.last_observation
             ),
         )
-
-
-def input_digests(sources: Sources, *, previous: Previous | None) -> Mapping[str, str]:
-    """Input -> "rows digest", for everything that the engine compares; absent ones are left out."""
-    frames = {name: getattr(sources, name) for name in FRAMES}
-    if previous is not None:
-        frames |= {"open breaks": previous.breaks, "chargebacks": previous.chargebacks}
-    digests = {
-        name: f"{len(frame)} {digest_of([frame])}"
-        for name, frame in frames.items()
-        if frame is not None
-    }
-    listed: dict[str, Collection[Any]] = {"files": sources.files, "rejected rows": sources.rejects}
-    if sources.quarantined:
-        listed["rejected rows not delivered"] = sources.quarantined
-    if previous is not None:
-        listed |= {"closed breaks": previous.closed, "breaks out of sight": previous.away.items()}
-    for name, values in listed.items():
-        text = "\x1e".join(sorted(map(repr, values)))
-        digests[name] = f"{len(values)} {hashlib.sha256(text.encode()).hexdigest()}"
-    return digests
 
 
 def _of_this_account(

@@ -9,16 +9,17 @@ from typing import Any
 import pandas as pd
 
 from recon.matching.breaks.result import Reconciliation
-from recon.matching.causes.journals import journal_id, not_in_the_books
+from recon.matching.causes.proposed_journals import journal_id, not_in_the_books
 from recon.matching.frames.sources import Exported
 from recon.model.errors import UsageError
 from recon.model.figures import HandedOut
 from recon.model.nights import Mode
 from recon.model.words import Verdict
 from recon.steps.compare.result_files import journals_csv, output_folder, publish, stage
+from recon.steps.ground import kept_results
 from recon.steps.ground.environment import Environment
 from recon.store import Connection
-from recon.store.nights import journal_rows, results, runs
+from recon.store.nights import journal_rows, runs
 from recon.store.nights.input_rows import Inputs
 from recon.store.nights.runs import Run
 from recon.store.people import resolution_rows
@@ -91,7 +92,7 @@ def _proposing(run_id: str, *, environment: Environment) -> tuple[Run, Reconcili
     """The run and its result, when its proposals may leave."""
     with environment.store.reading() as connection:
         run = runs.get(connection, run_id)
-        result = results.load(connection, run_id, with_matches=False)
+        result = kept_results.load(connection, run_id, environment=environment)
         newest = _newest(connection, run)
     if result is None or newest != run_id:
         because = "has no result" if result is None else f"is not the newest: run {newest} is"
@@ -153,7 +154,7 @@ def journals_out(environment: Environment) -> list[OutJournal]:
     with environment.store.reading() as connection:
         exports = journal_rows.not_seen_in_the_books(connection)
         proposals = {
-            run_id: results.load(connection, run_id, with_matches=False)
+            run_id: kept_results.load(connection, run_id, environment=environment)
             for run_id in {export.run_id for export in exports}
         }
     return [*_with_amounts(exports, proposals=proposals)]

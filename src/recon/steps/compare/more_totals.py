@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from recon.config.rules import Rules
 from recon.matching.breaks.movements import COMES_IN
 from recon.matching.breaks.result import Reconciliation
 from recon.matching.frames.sources import Sources
@@ -31,10 +32,10 @@ def with_totals(result: Reconciliation, *, totals: Iterable[ControlTotal]) -> Re
 
 
 def with_books(
-    result: Reconciliation, *, sources: Sources, account: tuple[str, str]
+    result: Reconciliation, *, sources: Sources, rules: Rules, account: tuple[str, str]
 ) -> Reconciliation:
     """T0 in money: what the ledger file holds comes, step by step, to what was compared."""
-    totals = books_totals(books_of(sources), sides=result.sides, account=account)
+    totals = books_totals(books_of(sources, rules=rules), sides=result.sides, account=account)
     return with_totals(result, totals=totals)
 
 
@@ -55,12 +56,11 @@ def carried_forward(
     if not before:
         return
     moved = result.movements[~result.movements["movement"].isin(COMES_IN)]
-    stored = results.section_counts(connection, before).get("break", 0)
+    summary = results.load_summary(connection, before)
+    stored = summary.rows["break"] if summary else 0
     yield ControlTotal("T7", CARRIED, *account, "", "count", stored, len(moved))
-    sums = results.section_sums(connection, before, column="exposure")
-    left = {
-        (*account, currency): total for (name, currency), total in sums.items() if name == "break"
-    }
+    at_risk = summary.exposure if summary else {}
+    left = {(*account, currency): amount for currency, amount in at_risk.items()}
     right: Counter[tuple[str, str, str]] = Counter()
     for currency, amount in zip(moved["currency_before"], moved["exposure_before"], strict=True):
         right[*account, str(currency)] += int(amount)

@@ -17,7 +17,7 @@ from recon.matching.sides.gateway_side import shown
 from recon.matching.sides.ledger_side import booked
 from recon.matching.sides.orders_side import expected
 from recon.model.money import format_minor_units
-from recon.model.words import Answer
+from recon.model.words import KeyAnswer
 from recon.steps.compare.inputs import sources_of
 from recon.steps.compare.rebuild import kept_inputs, run_named
 from recon.steps.compare.result_files import output_folder, publish, stage
@@ -101,7 +101,7 @@ def _orders(connection: Connection, run: Run, *, used: Sources, until: int) -> p
 
 def _payments(connection: Connection, run: Run, *, used: Sources, rules: Rules) -> pd.DataFrame:
     every = answers.gateway_frame(connection, run)
-    every = every[every["answer"].eq(Answer.FOUND.value)]
+    every = every[every["answer"].eq(KeyAnswer.FOUND.value)]
     known = _ours(used.gateway, run=run)["order_no"]
     old = every[~every["order_no"].isin(known)].reset_index(drop=True)
     net = shown(old, rules=rules).net

@@ -50,6 +50,7 @@ def plain_figures(
         sides=result.sides,
         movements=result.movements,
         journals=result.journals,
+        bank=result.bank,
         control_totals=result.control_totals,
         instructions=_instructions(sources.instructions),
         batches=pd.DataFrame({name: pd.Series(dtype=TEXT) for name in BATCH_COLUMNS}),

@@ -45,8 +45,10 @@ from recon.steps.compare.sheets_proven import SheetTotals, t13, totals_of, with_
 from recon.steps.files.bank_files import BankFiles, read_bank_files
 
 WriteWorkbook = Callable[[NightFigures, Path], Path]
-ReadTotals = Callable[[Path], SheetTotals]
-"""What the sheets of a workbook come to, as read back from the file."""
+ReadTotals = Callable[..., SheetTotals]
+"""What the sheets of a workbook come to, as read back from the file.
+
+`beside`: name -> where a file lies that the workbook names and that has not its name yet."""
 
 
 class Engine(Protocol):
@@ -113,14 +115,14 @@ def reconcile_files(
         as_of = rules.business_calendar.closes_at(request.as_of)
         engine = _engine() if reconcile is None else reconcile
         compared = engine(sources, rules=rules, as_of=as_of, previous=previous)
-        books = books_of(sources)
+        books = books_of(sources, rules=rules)
         result = with_totals(
             compared, totals=books_totals(books, sides=compared.sides, account=("", ""))
         )
         earlier = frozenset(request.out.iterdir())
         run = _Run(request, clock, rules, sources, books, previous, _ignored_columns(tables))
         staged, workbook = _write(result, run=run, write_workbook=write_workbook)
-        unlike = _unlike(result, workbook=workbook, sheet_totals=sheet_totals)
+        unlike = _unlike(result, workbook=workbook, staged=staged, sheet_totals=sheet_totals)
         if unlike:
             result = with_t13(result, totals=unlike)
             # A workbook that equals an earlier run's is that run's file, and stays.
@@ -174,13 +176,23 @@ def _write(
 
 
 def _unlike(
-    result: Reconciliation, *, workbook: Path, sheet_totals: ReadTotals | None
+    result: Reconciliation,
+    *,
+    workbook: Path,
+    staged: Mapping[Path, Path],
+    sheet_totals: ReadTotals | None,
 ) -> tuple[ControlTotal, ...]:
     """T13 when the workbook does not come to what the results come to; () when it does."""
     if sheet_totals is None:
         return ()
     expected = with_checks(totals_of(result), verdict=result.verdict)
-    totals = t13(account=("", ""), expected=expected, totals=sheet_totals(workbook))
+    totals = t13(
+        account=("", ""),
+        expected=expected,
+        totals=sheet_totals(
+            workbook, beside={target.name: path for path, target in staged.items()}
+        ),
+    )
     return () if all(total.passed for total in totals) else totals
 
 

@@ -1,10 +1,9 @@
-"""A past night compared again from its stored inputs: the proof that its result can be rebuilt.
+"""A past night compared again from its sealed inputs: the proof that its result can be rebuilt.
 
 Only what the night itself had read counts; files, answers, instructions and rules that came later
 do not. Nothing of the database is changed.
 """
 
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,13 +12,18 @@ from recon.matching.breaks.result import Reconciliation
 from recon.matching.frames.sources import Previous, Sources
 from recon.model.errors import ConfigurationError, InputsGoneError, UsageError
 from recon.proof.engine import reconcile as compare
-from recon.steps.compare.inputs import input_digests, previous_of, sources_of
+from recon.steps.compare.kept_sources import kept_sources
 from recon.steps.compare.result_files import output_folder, publish, result_files, stage
 from recon.steps.ground.environment import Environment
 from recon.store import Connection
 from recon.store.nights import input_rows, rules_rows, runs
 from recon.store.nights.input_rows import Inputs
 from recon.store.nights.runs import Run
+
+NOT_KEPT = (
+    "run {} did not keep what it compared (an earlier version of recon ran it, or it never "
+    "compared): it cannot be rebuilt; its workbook and result stay"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +51,7 @@ def rebuild_night(name: str, *, out: Path | None, environment: Environment) -> R
     Raises:
         UsageError: there is no such finished night.
         InputsGoneError: something that the night compared is not stored any more.
+        ArchiveError: its folder cannot be reached, or is not as it was sealed.
         OutputError: the folder cannot be written.
     """
     with environment.store.reading() as connection:
@@ -65,15 +70,18 @@ def rebuild_night(name: str, *, out: Path | None, environment: Environment) -> R
 
 
 def rebuilt(run: Run, *, environment: Environment) -> Rebuilt:
-    """The night of a run compared again, from what is stored alone.
+    """The night of a run compared again, from what it sealed.
 
     Raises:
-        InputsGoneError: something that the night compared is not stored any more.
+        InputsGoneError: the night did not seal what it compared, or its rules are gone.
+        ArchiveError: its folder cannot be reached, or is not as it was sealed.
     """
     inputs, rules, digest_then = kept_inputs(run, environment=environment)
-    sources = sources_of(run, inputs=inputs, rules=rules, environment=environment)
-    previous = previous_of(run, inputs=inputs, rules=rules, environment=environment)
-    _refuse_gone(run, then=inputs.digests, now=input_digests(sources, previous=previous))
+    with environment.store.reading() as connection:
+        kept = kept_sources(connection, run, environment=environment)
+    if kept is None:
+        raise InputsGoneError(NOT_KEPT.format(run.run_id))
+    sources, previous = kept
     result = compare(sources, rules=rules, as_of=run.as_of, previous=previous)
     return Rebuilt(run, rules, sources, previous, result, digest_then, inputs.product_version)
 
@@ -104,11 +112,7 @@ def kept_inputs(run: Run, *, environment: Environment) -> tuple[Inputs, Rules, s
     with environment.store.reading() as connection:
         inputs = input_rows.load(connection, run.run_id)
         if inputs is None:
-            msg = (
-                f"run {run.run_id} did not keep what it compared (an earlier version of recon ran "
-                "it, or it never compared): it cannot be rebuilt; its workbook and result stay"
-            )
-            raise InputsGoneError(msg)
+            raise InputsGoneError(NOT_KEPT.format(run.run_id))
         digest_then = runs.digests_of(connection, run.run_id)["result_digest"]
         try:
             rules = rules_rows.load(connection, inputs.rules_digest)
@@ -119,23 +123,3 @@ def kept_inputs(run: Run, *, environment: Environment) -> tuple[Inputs, Rules, s
         msg = f"the rules of run {run.run_id} are not stored any more: it cannot be rebuilt"
         raise InputsGoneError(msg)
     return inputs, rules, digest_then
-
-
-def _refuse_gone(run: Run, *, then: Mapping[str, str], now: Mapping[str, str]) -> None:
-    gone = list(_gone(then, now=now))
-    if gone:
-        msg = (
-            f"run {run.run_id} cannot be rebuilt, {'; '.join(gone)}: restore a backup from before "
-            "they were removed; the night's workbook and stored result stay as they are"
-        )
-        raise InputsGoneError(msg)
-
-
-def _gone(then: Mapping[str, str], *, now: Mapping[str, str]) -> Iterator[str]:
-    for name in sorted({*then, *now}):
-        if then.get(name) != now.get(name):
-            rows_then, rows_now = (
-                (digests.get(name) or "no").split()[0] for digests in (then, now)
-            )
-            what = "with other content" if rows_then == rows_now else "are stored now"
-            yield f"it compared {rows_then} {name}, {rows_now} {what}"

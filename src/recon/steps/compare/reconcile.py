@@ -7,13 +7,13 @@ from typing import Any
 
 from recon.matching.breaks.reopened import ends_of
 from recon.matching.breaks.result import Reconciliation
-from recon.matching.causes.journals import shown_in_the_books
+from recon.matching.causes.proposed_journals import shown_in_the_books
 from recon.matching.engine import digest_alone
 from recon.matching.frames.sources import Sources
 from recon.model.nights import StepSummary
 from recon.model.words import ControlTotal, Verdict
 from recon.proof.engine import reconcile as compare
-from recon.steps.compare.inputs import frozen_inputs, input_digests, previous_of, sources_of
+from recon.steps.compare.inputs import frozen_inputs, previous_of, sources_of
 from recon.steps.compare.more_totals import carried_forward, with_books, with_totals
 from recon.steps.compare.rules_change import moved_since_signed
 from recon.steps.compare.sealed_results import write_compared
@@ -46,7 +46,7 @@ def reconcile(run_id: str, *, environment: Environment) -> StepSummary:
     digest = partial(digest_alone, **terms)
     account = (run.merchant_id, run.account_id)
     twice = compared_twice(sources, engine=engine, digest=digest, run=run)
-    proven = with_books(twice, sources=sources, account=account)
+    proven = with_books(twice, sources=sources, rules=rules, account=account)
     with environment.store.reading() as connection:
         carried = carried_forward(
             connection, proven, before=inputs.previous_run_id, account=account
@@ -56,8 +56,7 @@ def reconcile(run_id: str, *, environment: Environment) -> StepSummary:
         run, result=proven, sources=sources, previous=previous, environment=environment
     )
     result = with_known_rules(with_missing_sources(proven, sources=sources), moved=moved)
-    digests = input_digests(sources, previous=previous)
-    kept = replace(inputs, digests=digests, moved_by_rules=moved)
+    kept = replace(inputs, moved_by_rules=moved)
     steps = write_compared(
         run,
         result,
@@ -151,8 +150,12 @@ def turned(sources: Sources) -> Sources:
     """The same sources with the rows of every frame and the rejects the other way round."""
     names = ("orders", "gateway", "ledger", "instructions", "settlement", "universe")
     frames = {name: getattr(sources, name) for name in names}
+    bank = sources.bank
+    if bank is not None:
+        bank = replace(bank, entries=bank.entries.iloc[::-1].reset_index(drop=True))
     return replace(
         sources,
+        bank=bank,
         rejects=sources.rejects[::-1],
         **{
             name: frame.iloc[::-1].reset_index(drop=True)

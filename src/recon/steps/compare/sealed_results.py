@@ -43,7 +43,7 @@ def write_compared(
         sources,
         rules=rules,
         previous=previous,
-        books=books_of(sources),
+        books=books_of(sources, rules=rules),
         account=(run.merchant_id, run.account_id),
         is_carried=bool(predecessor),
     )

@@ -1,18 +1,18 @@
 """The night's figures once more in SQL, over the files that its folder has on the disk."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
+from dataclasses import replace
 
-from recon.archive.rows_file import read_rows
-from recon.archive.schemas import SCHEMAS
-from recon.archive.step_folder import Sealed, sealed_step
-from recon.archive.storage import Storage
+from recon.archive.step_folder import Sealed
+from recon.matching.bank.bank_frames import COUNTED
 from recon.matching.breaks.result import Reconciliation
 from recon.model.words import ControlTotal
 from recon.proof.night_tables import totals_of
 from recon.proof.second_engine import proven_in_sql
 from recon.steps.compare.more_totals import with_totals
 from recon.steps.ground.environment import Environment
-from recon.steps.ground.night_folder import PROOF, STEPS, folder_of, links, storage_of
+from recon.steps.ground.night_folder import STEPS, folder_of, storage_of
+from recon.steps.ground.sealed_night import sealed_night
 from recon.store.nights.runs import Run
 
 
@@ -35,14 +35,15 @@ def with_sql(
         ArchiveError: the archive cannot be reached.
     """
     storage = storage_of(run, environment=environment)
-    steps = {**_bound(run, storage=storage, environment=environment)}
-    steps |= {each.manifest.about.step: each for each in sealed}
+    with environment.store.reading() as connection:
+        night = sealed_night(connection, run, environment=environment)
+    steps = {**night.steps, **{each.manifest.about.step: each for each in sealed}}
     with storage.local(folder_of(run)) as folder:
         totals = proven_in_sql(
             folder,
             totals=result.control_totals,
             account=(run.merchant_id, run.account_id),
-            moved=_moved(steps),
+            moved=replace(night, steps=steps).moved,
         )
     return with_totals(result, totals=totals)
 
@@ -55,43 +56,27 @@ def proven_again(run: Run, *, environment: Environment) -> tuple[ControlTotal, .
     Raises:
         ArchiveError: the archive cannot be reached.
     """
-    storage = storage_of(run, environment=environment)
-    steps = _bound(run, storage=storage, environment=environment)
-    if not steps.keys() >= {*STEPS}:
+    with environment.store.reading() as connection:
+        night = sealed_night(connection, run, environment=environment)
+    if not night.steps.keys() >= {*STEPS}:
         return ()
-    name = f"{steps[PROOF].folder}/totals.parquet"
-    totals = totals_of(read_rows(storage.read(name), name=name))
-    with storage.local(folder_of(run)) as folder:
+    totals = totals_of(night.table("totals"))
+    with night.storage.local(folder_of(run)) as folder:
         return proven_in_sql(
             folder,
             totals=totals,
             account=(run.merchant_id, run.account_id),
-            moved=_moved(steps),
+            moved=night.moved,
         )
 
 
 def night_files(run: Run, *, environment: Environment) -> dict[str, str]:
     """Where the files of a night lie: path as SQL names it -> path from the night's folder."""
-    storage = storage_of(run, environment=environment)
-    return _moved(_bound(run, storage=storage, environment=environment))
-
-
-def _bound(run: Run, *, storage: Storage, environment: Environment) -> dict[str, Sealed]:
-    """The newest of each step that the history binds."""
     with environment.store.reading() as connection:
-        bound = {link.step: link.folder for link in links(connection, run.run_id)}
-    steps = {step: sealed_step(storage, folder=folder) for step, folder in bound.items()}
-    return {step: sealed for step, sealed in steps.items() if sealed is not None}
+        return sealed_night(connection, run, environment=environment).moved
 
 
-def _moved(steps: Mapping[str, Sealed]) -> dict[str, str]:
-    """Files that were compared in another version, and those of a step that was written anew."""
-    compared: dict[str, str] = {}
-    for sealed in steps.values():
-        compared |= sealed.manifest.about.compared
-    folders = {step: sealed.folder.rpartition("/")[2] for step, sealed in steps.items()}
-    moved = {}
-    for schema in SCHEMAS.values():
-        step, _, name = compared.get(schema.path, schema.path).partition("/")
-        moved[schema.path] = f"{folders.get(step, step)}/{name}"
-    return {path: other for path, other in moved.items() if other != path}
+def has_banks(run: Run, *, environment: Environment) -> bool:
+    """Whether statements of a bank were compared."""
+    with environment.store.reading() as connection:
+        return sealed_night(connection, run, environment=environment).has(COUNTED)

@@ -14,7 +14,7 @@ import pandas as pd
 from recon.gateway.queries import ask
 from recon.matching.frames.sources import Sources
 from recon.model.errors import ConfigurationError
-from recon.model.words import Answer
+from recon.model.words import KeyAnswer
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.window import window_start
 from recon.store.nights import answers, order_rows
@@ -82,8 +82,8 @@ def _lonely(order_nos: dict[str, str], *, orders: set[str]) -> list[str]:
     return sorted(
         key
         for key, answer in order_nos.items()
-        if (answer == Answer.NOT_FOUND and key in orders)
-        or (answer == Answer.FOUND and key not in orders)
+        if (answer == KeyAnswer.NOT_FOUND and key in orders)
+        or (answer == KeyAnswer.FOUND and key not in orders)
     )
 
 
@@ -111,7 +111,7 @@ def with_siblings(
             order_nos=sorted(own_payments ^ own_orders),
             until=last_file,
         )
-    paid_there = frame["answer"] == Answer.FOUND.value
+    paid_there = frame["answer"] == KeyAnswer.FOUND.value
     # An order that is paid where it is filed, and a payment that is ordered where it is made, are
     # that account's own business.
     lonely_payments = frame[

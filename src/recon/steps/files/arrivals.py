@@ -25,7 +25,7 @@ from recon.steps.files.file_endorsements import counting
 from recon.steps.ground.environment import Environment
 from recon.store import Connection
 from recon.store.database.engine import Turn
-from recon.store.nights import file_words, order_rows, settlement_rows
+from recon.store.nights import bank_rows, file_words, order_rows, settlement_rows
 from recon.store.nights.runs import Run
 
 LOOK_AGAIN_SECONDS = 60
@@ -38,7 +38,7 @@ WHOLE_FILE = "(whole file)"
 Sleep = Callable[[float], None]
 
 
-class Inbox(Protocol):
+class DeclaredInbox(Protocol):
     """An inbox as it is declared: of order files, or of settlement files."""
 
     @property
@@ -81,12 +81,16 @@ class Arrivals:
 def arrivals(
     run: Run,
     *,
-    account: Inbox,
+    account: DeclaredInbox,
     environment: Environment,
     sleep: Sleep,
     kind: SourceKind = SourceKind.ORDERS,
+    prefix: str = "",
 ) -> Arrivals:
-    """Fetch what is new, wait for what is expected, and note what did not come."""
+    """Fetch what is new, wait for what is expected, and note what did not come.
+
+    `prefix` stands before the names under which it is noted.
+    """
     arrivals = Arrivals()
     missing: list[tuple[ExpectedFile, datetime]] = []
     for _ in range(WAIT_HOURS_MAX * 3600 // LOOK_AGAIN_SECONDS):
@@ -104,9 +108,10 @@ def arrivals(
             f"{name} of {expected.sender} is not there: it was expected by "
             f"{expected.expected_by}{waited}; ask {expected.sender} for it"
         )
-    if kind is not SourceKind.SETTLEMENT:
+    if kind is SourceKind.ORDERS:
         _let_go(arrivals, run, environment=environment)
-    _note_all(arrivals, run, account=account, kind=kind, environment=environment)
+    noted_as = partial(_note_all, kind=kind, prefix=prefix)
+    noted_as(arrivals, run, account=account, environment=environment)
     return arrivals
 
 
@@ -127,7 +132,9 @@ def _day(run: Run) -> date:
     return date.fromisoformat(run.business_date)
 
 
-def _fetch_all(arrivals: Arrivals, run: Run, *, account: Inbox, environment: Environment) -> None:
+def _fetch_all(
+    arrivals: Arrivals, run: Run, *, account: DeclaredInbox, environment: Environment
+) -> None:
     of_orders = environment.settings.account(run.merchant_id, account_id=run.account_id)
     settle = timedelta(seconds=of_orders.settle_seconds)
     arrivals.left.clear()
@@ -150,7 +157,7 @@ def _fetch_all(arrivals: Arrivals, run: Run, *, account: Inbox, environment: Env
 
 
 def _fetch(
-    source: RemoteSource, *, account: Inbox, settle: timedelta, environment: Environment
+    source: RemoteSource, *, account: DeclaredInbox, settle: timedelta, environment: Environment
 ) -> Fetched:
     with _opened(source, environment=environment.variables) as folder:
         return fetch(
@@ -177,7 +184,7 @@ def _opened(
 
 
 def _missing(
-    run: Run, *, account: Inbox, environment: Environment
+    run: Run, *, account: DeclaredInbox, environment: Environment
 ) -> Iterator[tuple[ExpectedFile, datetime]]:
     """Expected files that are not there, and until when each is waited for."""
     here = {path.name for path in inbox(account.inbox, layouts=account.layouts).files}
@@ -193,7 +200,13 @@ def _missing(
 
 
 def _note_all(
-    arrivals: Arrivals, run: Run, *, account: Inbox, kind: SourceKind, environment: Environment
+    arrivals: Arrivals,
+    run: Run,
+    *,
+    account: DeclaredInbox,
+    kind: SourceKind,
+    prefix: str,
+    environment: Environment,
 ) -> None:
     watched = [source.shown for source in account.sources]
     watched += [expected.name(_day(run)) for expected in account.expected]
@@ -207,10 +220,9 @@ def _note_all(
             if source.sha256.startswith(ABSENT)
         }
         missed = _missed(connection, run, kind=kind)
-    before = settlement_rows.NAME_PREFIX if kind is SourceKind.SETTLEMENT else ""
     note = partial(note_absent, run=run, environment=environment, kind=kind)
     for name in dict.fromkeys(watched):
-        stored = before + name
+        stored = prefix + name
         if name in problems and not noted.get(stored, False):
             note(stored, problem=problems[name])
         elif name not in problems and (noted.get(stored, False) or stored in missed):
@@ -218,7 +230,9 @@ def _note_all(
 
 
 def _missed(connection: Connection, run: Run, *, kind: SourceKind) -> set[str]:
-    """What any night missed of the settlement files: until it is there, nobody knows those days."""
+    """What any night missed of files that tell of days: until it is there, nobody knows those."""
+    if kind is SourceKind.BANK:
+        return bank_rows.not_right(connection, run)
     if kind is not SourceKind.SETTLEMENT:
         return set()
     return {name for _, name in settlement_rows.missing(connection, run, whole_file=WHOLE_FILE)}

@@ -8,7 +8,7 @@ import pandas as pd
 
 from recon.matching.frames.sources import Sources
 from recon.model.words import SourceFile, SourceKind
-from recon.proof.books_bridge import Books, arrived_books
+from recon.proof.books_bridge import Books, FileMoney, arrived_books
 from recon.proof.bridge import BEFORE_WINDOW, FROM_OTHERS, OTHER_ACCOUNTS
 from recon.steps.files.short_files import short_files_told
 from recon.steps.ground.environment import Environment
@@ -49,7 +49,7 @@ def with_arrived(
     orders: Mapping[str, int],
     extract: Extract,
     entries: pd.DataFrame | None,
-    sums: Mapping[tuple[str, str], int],
+    money: FileMoney,
 ) -> Sources:
     """The sources with the steps of their rows.
 
@@ -59,7 +59,7 @@ def with_arrived(
         orders: the steps of the order rows.
         extract: the ledger as it was read.
         entries: its entries of this account.
-        sums: the extract by (entry type, currency), added up by the database.
+        money: what the ledger file and its rejected rows hold, of any account.
     """
     books: Books = {}
     joined = len(whole.orders) - len(own.orders)
@@ -67,7 +67,11 @@ def with_arrived(
     recent = own.ledger
     if extract and entries is not None and recent is not None and whole.ledger is not None:
         books = arrived_books(
-            sums, extract=extract[0], entries=entries, recent=recent, whole=whole.ledger
+            money,
+            extract=extract[0],
+            entries=entries,
+            recent=recent,
+            whole=whole.ledger,
         )
         arrived[SourceKind.LEDGER] = {
             OTHER_ACCOUNTS: len(entries) - len(extract[0]),

@@ -6,13 +6,17 @@ from collections.abc import Iterator
 from recon.config.rules import Rules
 from recon.matching.breaks.result import Reconciliation
 from recon.matching.frames.sources import Sources
-from recon.model.words import Answer, SetState, SourceKind, Verdict
+from recon.model.words import KeyAnswer, SetState, SourceKind, Verdict
 from recon.proof.verdict import allowance
 from recon.steps.files.arrivals import ABSENT, WHOLE_FILE
 
 NO_ORDER_FILE = "no order file has arrived for this business date"
 NO_LEDGER = "no ledger was read: the account declares none (merchants.toml, `ledger`)"
-_FILE_OF = {SourceKind.ORDERS: "order file", SourceKind.SETTLEMENT: "settlement file"}
+_FILE_OF = {
+    SourceKind.ORDERS: "order file",
+    SourceKind.SETTLEMENT: "settlement file",
+    SourceKind.BANK: "statement of",
+}
 GROUPS_SHOWN_MAX = 3
 
 
@@ -26,7 +30,7 @@ def missing_sources(sources: Sources) -> tuple[str, ...]:
     if not any(file.kind is SourceKind.ORDERS for file in sources.files):
         missing.append(NO_ORDER_FILE)
     answers_given = sources.gateway["answer"]
-    if len(answers_given) and (answers_given == Answer.FAILED.value).all():
+    if len(answers_given) and (answers_given == KeyAnswer.FAILED.value).all():
         missing.append("the gateway gave no usable answer for any order")
     return tuple(missing)
 

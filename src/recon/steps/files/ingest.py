@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from recon.config.file_layouts import FileLayout, layout_of
-from recon.files.formats.opening import sha256_of
+from recon.files.formats.named_bytes import sha256_of
 from recon.files.formats.raw_table import refuse
 from recon.files.inbox.arrived_files import inbox
 from recon.files.kinds.archive import is_kept, keep_read
@@ -23,7 +23,8 @@ from recon.model.words import SourceFile, SourceKind
 from recon.privacy.shown_text import shown_name
 from recon.settlement.sealing import Seal
 from recon.steps.files.arrivals import arrivals, left, unreadable, unreadable_identity
-from recon.steps.files.broken_files import guarded
+from recon.steps.files.bank_statements import ingest_banks
+from recon.steps.files.breaking_files import guarded
 from recon.steps.files.file_endorsements import counting
 from recon.steps.files.night_of_file import left_for_later
 from recon.steps.files.settlement_files import ingest_settlement
@@ -76,7 +77,8 @@ def ingest(
     sentence = _sentence(figures, refused=refused, later=later) + left(waiting) + came.sentence()
     sentence += f" Not archived: {'; '.join(private)}." if private else ""
     sentence += _short_told(run, figures=figures, environment=environment)
-    sentence += ingest_settlement(run, figures=figures, environment=environment, sleep=sleep)
+    for others in (ingest_settlement, ingest_banks):
+        sentence += others(run, figures=figures, environment=environment, sleep=sleep)
     with environment.store.writing() as connection:
         runs.note_step(connection, run_id, step=STEP)
     return StepSummary(STEP, sentence, figures)

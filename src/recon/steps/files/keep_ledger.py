@@ -5,14 +5,14 @@ from pathlib import Path
 
 from recon.config.file_layouts import STANDARD
 from recon.config.settings import AccountSettings, LedgerSource
-from recon.files.formats.opening import FileBytes
+from recon.files.formats.named_bytes import FileBytes
 from recon.files.kinds.archive import keep, keep_read
 from recon.files.kinds.ledger_file import Ledger, read_ledger
 from recon.files.reader import ledger_file
 from recon.model.errors import ReconError, SourceMissingError, SourceUnreadableError
 from recon.model.words import Reject, SourceFile, SourceKind
 from recon.steps.files.arrivals import WHOLE_FILE, absent_sha256
-from recon.steps.files.broken_files import guarded
+from recon.steps.files.breaking_files import guarded
 from recon.steps.files.settling import still_written
 from recon.steps.ground.environment import Environment
 from recon.store.nights import ledger_rows, order_rows

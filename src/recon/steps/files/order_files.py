@@ -26,7 +26,7 @@ from recon.files.reader import (
     order_file,
     settlement_file,
 )
-from recon.files.typing.mapped_columns import names_of
+from recon.files.typing.mapped_columns import read_of
 from recon.files.typing.mending import mendable_text
 from recon.files.typing.table_schema import ORDER_FILE
 from recon.model.errors import OutputError, UsageError
@@ -113,7 +113,7 @@ def _checked_orders(path: Path, *, layout: FileLayout, settings: FileSettings) -
                 # Python's integers, since a sum may pass what 64 bits hold.
                 sums[str(currency)] += sum(amounts.tolist())
             actions.update(wanted["action"])
-    known = frozenset(names_of(ORDER_FILE, layout=layout).values())
+    known = read_of(ORDER_FILE, layout=layout)
     return CheckedFile(
         source=read.source_file,
         layout="" if layout is STANDARD else layout.files,

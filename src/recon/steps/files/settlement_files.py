@@ -22,7 +22,7 @@ from recon.model.errors import SourceMissingError, SourceUnreadableError
 from recon.model.words import Reject, SourceFile, SourceKind
 from recon.privacy.shown_text import shown_name
 from recon.steps.files.arrivals import arrivals, left, unreadable
-from recon.steps.files.broken_files import guarded
+from recon.steps.files.breaking_files import guarded
 from recon.steps.files.settling import still_written
 from recon.steps.ground.environment import Environment
 from recon.store.database.engine import Turn
@@ -50,7 +50,10 @@ def ingest_settlement(
         msg = f"settlement.inbox {folder.inbox} does not exist; create it or correct merchants.toml"
         raise SourceMissingError(msg)
     kind = SourceKind.SETTLEMENT
-    came = arrivals(run, account=folder, kind=kind, environment=environment, sleep=sleep)
+    prefix = settlement_rows.NAME_PREFIX
+    came = arrivals(
+        run, account=folder, kind=kind, prefix=prefix, environment=environment, sleep=sleep
+    )
     waiting = inbox(folder.inbox, layouts=folder.layouts)
     growing = still_written(
         waiting.files, account=account, layouts=folder.layouts, environment=environment

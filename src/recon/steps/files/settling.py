@@ -6,7 +6,7 @@ from pathlib import Path
 
 from recon.config.file_layouts import FileLayout, layout_of
 from recon.config.settings import AccountSettings
-from recon.files.inbox.settling import LOOKS_MAX, unsettled
+from recon.files.inbox.quiet_files import LOOKS_MAX, unsettled
 from recon.steps.ground.environment import Environment
 
 

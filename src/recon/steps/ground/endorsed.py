@@ -6,7 +6,7 @@ from datetime import datetime
 
 from recon.desk.endorsement import Endorsement, Kind, endorse, instant, terms_digest
 from recon.desk.held_keys import SET_UP
-from recon.gateway.money import Words, WordsOf
+from recon.gateway.money_requests import InstructionWords, WordsOf
 from recon.model.errors import UsageError
 from recon.settlement.instruction import Instruction
 from recon.settlement.terms import terms_of
@@ -113,10 +113,10 @@ def words_for_signer(environment: Environment) -> WordsOf:
     """What a signing process is handed with a batch, so that it can check the rows by itself."""
     known = endorsed(environment)
 
-    def words(instruction_ids: Sequence[str]) -> Words:
+    def words(instruction_ids: Sequence[str]) -> InstructionWords:
         with environment.store.reading() as connection:
             seen, signed = known.handed_on(connection, instruction_ids)
-        return Words(seen, [asdict(endorsement) for endorsement in signed])
+        return InstructionWords(seen, [asdict(endorsement) for endorsement in signed])
 
     return words
 

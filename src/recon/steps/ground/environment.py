@@ -20,7 +20,11 @@ from urllib.parse import urlsplit
 from recon.config.cluster import IN_PROCESS, Workers
 from recon.config.settings import Settings, load_settings
 from recon.desk.held_keys import NO_KEYS, HeldKeys, held_keys
-from recon.files.kinds.layouts import refuse_wrong_layouts, refuse_wrong_settlement_layouts
+from recon.files.kinds.layouts import (
+    refuse_wrong_bank_layouts,
+    refuse_wrong_layouts,
+    refuse_wrong_settlement_layouts,
+)
 from recon.files.kinds.ledger_file import refuse_wrong_mapping
 from recon.model.uptime import Uptime, uptime_of
 from recon.model.words import Clock
@@ -68,11 +72,13 @@ def environment_of(
     randomness: random.Random | None = None,
     workers: Workers | None = None,
     signs: bool = True,
+    check: Callable[[Store], None] = check_revision,
 ) -> Iterator[Environment]:
     """Open what the variables describe; closed again at the end of the block.
 
     `workers` are those of a caller who keeps them; without them the configured ones are used.
-    `signs` says whether this process needs the gateway's sign key; the desk does not.
+    `signs` says whether this process needs the gateway's sign key; the desk does not. `check`
+    refuses a database that this process cannot work on.
 
     Raises:
         ConfigurationError: a variable or file is missing or wrong.
@@ -85,7 +91,7 @@ def environment_of(
     with ExitStack() as opened:
         url = settings.database_url.get_secret_value()
         store = opened.enter_context(closing(open_store(url, outside=outside_heads(settings))))
-        check_revision(store)
+        check(store)
         if workers is None:
             configured = workers_of(settings.cluster, variables=variables)
             workers = opened.enter_context(configured)
@@ -132,6 +138,8 @@ def refuse_wrong_files(settings: Settings) -> None:
             refuse_wrong_settlement_layouts(account.settlement.layouts)
         if account.ledger is not None:
             refuse_wrong_mapping(account.ledger)
+    for bank in settings.banks.values():
+        refuse_wrong_bank_layouts(bank.layouts)
 
 
 def system_clock() -> datetime:

@@ -20,7 +20,7 @@ from recon.model.errors import ConfigurationError, UsageError
 from recon.steps.ground.environment import Environment, is_on_this_machine
 from recon.store import Connection
 from recon.store.people import approval_rows
-from recon.store.people.approval_rows import Word
+from recon.store.people.approval_rows import PersonsWord
 from recon.store.people.code_book import code_turn
 
 CODE_SECONDS = 30
@@ -40,7 +40,7 @@ class Person:
 
     short: str
     declared: Approver
-    word: Word
+    word: PersonsWord
     before: str = ""
     """What wrong codes were given in this name since they last spoke; "" for none."""
 
@@ -70,7 +70,7 @@ def identify(
         _refuse_shared(secret, short=short, environment=environment)
         who = (short, origin or own_login())
         before = _check_code(who, secret=secret, code=code, environment=environment)
-    word = Word(declared.name, authenticated=secret is not None, at=environment.clock())
+    word = PersonsWord(declared.name, authenticated=secret is not None, at=environment.clock())
     return Person(short, declared, word, before)
 
 
@@ -90,7 +90,7 @@ def speaker(
         msg = f"say who does it (--as), in at most {NAME_CHARACTERS_MAX} characters"
         raise UsageError(msg)
     if not environment.settings.approvers and plays_on_this_machine(environment):
-        word = Word(free, authenticated=False, at=environment.clock())
+        word = PersonsWord(free, authenticated=False, at=environment.clock())
         return Person(free, Approver.model_construct(name=free), word)
     return identify(name, code=code, environment=environment, origin=origin)
 

@@ -14,8 +14,9 @@ from recon.config.rules import Rules
 from recon.matching.frames.grouping import Ints
 from recon.matching.frames.sources import LeftOut, Sources
 from recon.matching.sides.gateway_side import shown
+from recon.matching.sides.ledger_side import is_base_type
 from recon.model.business_date import midnight
-from recon.model.words import REVERSAL_SUFFIX, Answer, EntryType, InstructionKind
+from recon.model.words import REVERSAL_SUFFIX, EntryType, InstructionKind, KeyAnswer
 from recon.store.nights.runs import Run
 
 LOOK_BACK_DAYS = (1, 7, 30, 90, 180)
@@ -25,6 +26,7 @@ BEFORE_ALL = datetime.min.replace(tzinfo=UTC)
 ENTRIES, PAYMENTS = "ledger entries", "payments"
 PAY_OUT_BOOKED_WITHIN = timedelta(days=10)
 """Pay-outs booked in the first days of the window may be of batches that lie before it."""
+_OF_GATEWAY = (EntryType.FEE, EntryType.RESERVE, EntryType.PAYOUT)
 _PAYOUTS = (EntryType.PAYOUT.value, EntryType.PAYOUT.value + REVERSAL_SUFFIX)
 
 
@@ -58,9 +60,19 @@ def looked_back(run: Run, *, before: Run | None) -> Iterator[tuple[datetime, dat
         yield since - age, run.as_of - age
 
 
-def in_window(ledger: pd.DataFrame, *, since: datetime, asked: set[str]) -> pd.DataFrame:
-    """The entries booked since an instant, and older ones of keys that are asked about."""
+def in_window(
+    ledger: pd.DataFrame, *, since: datetime, asked: set[str], first_settled: str = ""
+) -> pd.DataFrame:
+    """The entries booked since an instant, and older ones of keys that are asked about.
+
+    Fees, reserves and pay-outs are compared with all that was ever settled: from its first day on
+    (`first_settled`, "" without a settlement) all of them are there, and none from before it.
+    """
     kept = (ledger["booked_at"] >= since) | ledger["order_no"].isin(asked - {""})
+    if first_settled:
+        start = pd.Timestamp(first_settled, tz="UTC")
+        of_gateway = is_base_type(ledger["entry_type"], *_OF_GATEWAY)
+        kept = (kept & ~of_gateway) | (of_gateway & (ledger["booked_at"] >= start))
     return ledger[kept].reset_index(drop=True)
 
 
@@ -113,7 +125,7 @@ def without_opening_balance(sources: Sources, *, rules: Rules) -> Sources:
     if start is None:
         return sources
     gateway = sources.gateway
-    old = gateway["answer"].eq(Answer.FOUND.value) & (gateway["transaction_date"] < start)
+    old = gateway["answer"].eq(KeyAnswer.FOUND.value) & (gateway["transaction_date"] < start)
     known = [sources.orders["order_no"]]
     if sources.instructions is not None:
         known.append(sources.instructions["order_no"])
@@ -144,15 +156,19 @@ def left_out(what: str, *, currency: "pd.Series[str]", net: Ints) -> tuple[LeftO
 
 
 def _without_settled(sources: Sources, *, order_nos: set[str]) -> Sources:
-    """The sources without what was settled of these orders; their batches are not whole then."""
-    lines, days = sources.settlement, sources.settled
-    if lines is None or days is None:
+    """The sources with what was settled of these orders as adjustments of no payment.
+
+    What the gateway owes and takes as fees counts them all the same.
+    """
+    lines = sources.settlement
+    if lines is None:
         return sources
     payments = sources.gateway.loc[sources.gateway["order_no"].isin(order_nos), "transaction_id"]
     old = lines["order_no"].isin(order_nos) | lines["transaction_id"].isin({*payments} - {""})
-    cut = frozenset(lines.loc[old, "batch_id"])
-    return replace(
-        sources,
-        settlement=lines[~old].reset_index(drop=True),
-        settled=replace(days, batches=days.batches - cut),
+    loose = lines.assign(
+        order_no=lines["order_no"].where(~old, ""),
+        transaction_id=lines["transaction_id"].where(~old, ""),
     )
+    plain = old & ~is_base_type(lines["entry_type"], *_OF_GATEWAY)
+    kinds = lines["entry_type"].where(~plain, EntryType.ADJUSTMENT.value)
+    return replace(sources, settlement=loose.assign(entry_type=kinds))

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from recon.desk.endorsement import Kind
-from recon.steps.ground.agreement import ACCEPT_RESTORE
 from recon.steps.ground.endorsed import endorsed
 from recon.steps.ground.environment import Environment
+from recon.steps.ground.two_words import ACCEPT_RESTORE
 from recon.store import Connection
 from recon.store.database import history
 from recon.store.database.head_file import ACCEPTED_RESTORE, HeadFile

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from recon.config.rules import Rules
-from recon.settlement.eligibility import Payment, shown_twice
+from recon.settlement.eligibility import ShownPayment, shown_twice
 from recon.steps.money.charged_back import charged_back
 from recon.store import Connection
 from recon.store.money import case_rows
@@ -17,7 +17,7 @@ from recon.store.nights.runs import Run
 
 _PAYMENT = ("order_no", "transaction_id", "currency", "amount")
 
-PaymentOf = Callable[[Mapping[Any, Any]], Payment]
+PaymentOf = Callable[[Mapping[Any, Any]], ShownPayment]
 """One row of an answer -> the payment, closed and charged back as far as we know."""
 
 
@@ -26,8 +26,8 @@ def payment_reader(connection: Connection, run: Run, *, rules: Rules) -> Payment
     closed = case_rows.closed_payments(connection, run)
     taken_back = charged_back(connection, run)
 
-    def payment_of(row: Mapping[Any, Any]) -> Payment:
-        return Payment(
+    def payment_of(row: Mapping[Any, Any]) -> ShownPayment:
+        return ShownPayment(
             transaction_id=row["transaction_id"],
             state=rules.state_of(row["payment_status"]),
             payment_status=row["payment_status"],
@@ -43,11 +43,11 @@ def payment_reader(connection: Connection, run: Run, *, rules: Rules) -> Payment
 
 def payments_by_order(
     rows: Iterable[Mapping[Any, Any]], *, payment_of: PaymentOf
-) -> dict[str, tuple[Payment, ...]]:
+) -> dict[str, tuple[ShownPayment, ...]]:
     """The payments of the answers by the order they were shown for."""
     payments = [(row["order_no"], payment_of(row)) for row in rows]
     twice = shown_twice(payment for _, payment in payments)
-    payments_of: dict[str, tuple[Payment, ...]] = {}
+    payments_of: dict[str, tuple[ShownPayment, ...]] = {}
     for order_no, payment in payments:
         because = payment.closed_because or twice.get(payment.transaction_id, "")
         known = payments_of.get(order_no, ())

@@ -13,14 +13,14 @@ from dataclasses import dataclass, replace
 
 from recon.files.typing.table_schema import Grammar
 from recon.files.typing.text_cells import is_fit
-from recon.gateway.money import GatewayOfMoney
+from recon.gateway.money_requests import GatewayOfMoney
 from recon.gateway.queries import KeyAnswers, ask
 from recon.model.errors import AmountError, FolderError, NightHeldError, ReconError, UsageError
 from recon.model.money import parse_minor_units
 from recon.model.nights import Mode
-from recon.model.words import Answer, InstructionKind, InstructionState
+from recon.model.words import InstructionKind, InstructionState, KeyAnswer
 from recon.privacy.own_files import make_folder
-from recon.settlement.eligibility import Baseline, Cleared, Payment, Refused, clear
+from recon.settlement.eligibility import Baseline, Cleared, Refused, ShownPayment, clear
 from recon.settlement.instruction import Instruction
 from recon.settlement.planning import HOLD_CHARACTERS, Action, Plan, plan
 from recon.steps.ground.environment import Environment, is_on_this_machine
@@ -277,20 +277,20 @@ def _ask(request: HandRequest, *, run: Run, environment: Environment) -> Baselin
 def _baseline(answers: KeyAnswers, *, order_no: str, payment_of: PaymentOf) -> Baseline:
     payments = payments_by_order(answers.observations, payment_of=payment_of)
     answer, reason = answers.answers[order_no]
-    if answer is not Answer.FOUND:
+    if answer is not KeyAnswer.FOUND:
         reasons = {
-            Answer.NOT_FOUND: "the gateway does not know it",
-            Answer.UNMAPPED: f"the gateway answered with an unmapped code ({reason})",
+            KeyAnswer.NOT_FOUND: "the gateway does not know it",
+            KeyAnswer.UNMAPPED: f"the gateway answered with an unmapped code ({reason})",
         }.get(answer, f"the gateway gave no usable answer ({reason})")
         msg = f"order {order_no}: {reasons}; nothing was stored or sent"
         raise UsageError(msg)
     return Baseline(answer, payments.get(order_no, ()))
 
 
-def _payment(request: HandRequest, *, baseline: Baseline) -> Payment:
+def _payment(request: HandRequest, *, baseline: Baseline) -> ShownPayment:
     """The payment that is meant; a person names it where an order has several."""
     wanted = request.transaction_id
-    fitting: Sequence[Payment] = [
+    fitting: Sequence[ShownPayment] = [
         payment for payment in baseline.payments if wanted in {"", payment.transaction_id}
     ]
     if len({payment.transaction_id for payment in fitting}) == 1:
@@ -303,7 +303,7 @@ def _payment(request: HandRequest, *, baseline: Baseline) -> Payment:
     raise UsageError(msg)
 
 
-def _amount(request: HandRequest, *, payment: Payment) -> int:
+def _amount(request: HandRequest, *, payment: ShownPayment) -> int:
     if not request.amount:
         return payment.amount
     try:
@@ -314,7 +314,7 @@ def _amount(request: HandRequest, *, payment: Payment) -> int:
 
 
 def _planned(
-    request: HandRequest, *, payment: Payment, run: Run, environment: Environment
+    request: HandRequest, *, payment: ShownPayment, run: Run, environment: Environment
 ) -> Instruction:
     """The instruction of a request; held when the journal already has its like."""
     amount = _amount(request, payment=payment)

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
 from recon.gateway.account import gateway_account
-from recon.gateway.money import GatewayOfMoney
+from recon.gateway.money_requests import GatewayOfMoney
 from recon.gateway.refunds import RefundAnswer, search_refunds
 from recon.model.business_date import Grace
 from recon.model.errors import AmountError, Defect, SignerError
@@ -19,10 +19,10 @@ from recon.model.money import parse_minor_units
 from recon.model.nights import Mode
 from recon.model.words import GatewayState, InstructionKind, InstructionState
 from recon.settlement.contradiction import number_unexplained
-from recon.settlement.eligibility import Cleared, Payment
+from recon.settlement.eligibility import Cleared, ShownPayment
 from recon.settlement.instruction import Instruction
 from recon.settlement.resolution import (
-    Evidence,
+    DoubtEvidence,
     Resolution,
     SearchedRefund,
     Seen,
@@ -30,7 +30,7 @@ from recon.settlement.resolution import (
     resolve,
 )
 from recon.settlement.sender import Reply, Unsigned
-from recon.settlement.settled import by_settlement, our_references
+from recon.settlement.settled_evidence import by_settlement, our_references
 from recon.steps.ground.environment import Environment
 from recon.store import Connection
 from recon.store.database.history import append
@@ -95,8 +95,8 @@ def _judge_again(
     return True
 
 
-def _payment_of(row: Instruction) -> Payment:
-    return Payment(
+def _payment_of(row: Instruction) -> ShownPayment:
+    return ShownPayment(
         row.transaction_id, GatewayState.NONE, row.baseline_status, row.currency, row.payment_amount
     )
 
@@ -219,7 +219,7 @@ def _resolution_of(
     searches = evidence_rows.searches(connection, item.instruction_id)
     return resolve(
         item,
-        evidence=Evidence(
+        evidence=DoubtEvidence(
             seen=seen,
             refunds=_steadily_dated(searches, now=now),
             messages=_told(connection, item, run=run),

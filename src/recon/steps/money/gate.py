@@ -1,7 +1,7 @@
 """The gate before money, from what the store holds: totals, the history chain, unproven nights."""
 
-from recon.settlement import gate as gates
-from recon.settlement.gate import Gate
+from recon.settlement import gate_rules as gates
+from recon.settlement.gate_rules import Gate
 from recon.steps.files.arrivals import WHOLE_FILE
 from recon.steps.ground.desk_memory import lost_word
 from recon.steps.ground.endorsed import endorsed

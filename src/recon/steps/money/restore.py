@@ -12,9 +12,9 @@ from recon.model.business_date import BusinessCalendar
 from recon.model.errors import HistoryBrokenError
 from recon.model.words import InstructionState
 from recon.privacy.own_files import make_folder
-from recon.steps.ground.agreement import ACCEPT_RESTORE, agreed
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.identity import Person
+from recon.steps.ground.two_words import ACCEPT_RESTORE, agreed
 from recon.steps.money.accepted_restores import ACCEPTED, ENTITY, noted, unagreed, what_is_lost
 from recon.store import Connection
 from recon.store.database import history

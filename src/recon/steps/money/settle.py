@@ -10,10 +10,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from recon.gateway.money import GatewayOfMoney
+from recon.gateway.money_requests import GatewayOfMoney
 from recon.model.errors import ConfigurationError
 from recon.model.nights import Mode, Part, StepSummary
-from recon.model.words import Answer, InstructionKind, InstructionState
+from recon.model.words import InstructionKind, InstructionState, KeyAnswer
 from recon.settlement.eligibility import (
     Baseline,
     Cleared,
@@ -21,7 +21,7 @@ from recon.settlement.eligibility import (
     clear,
     clear_alone,
 )
-from recon.settlement.gate import Gate
+from recon.settlement.gate_rules import Gate
 from recon.settlement.instruction import Instruction
 from recon.settlement.known import Known
 from recon.settlement.planning import RULE_APPROVER, plan
@@ -346,7 +346,7 @@ def _baselines(
         payment_of=payment_reader(connection, run, rules=environment.settings.rules),
     )
     return {
-        key: Baseline(Answer(answer), payments.get(key, ()))
+        key: Baseline(KeyAnswer(answer), payments.get(key, ()))
         for key, answer in answers.phase_answers(
             connection, run.run_id, phase=answers.BASELINE
         ).items()

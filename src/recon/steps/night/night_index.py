@@ -8,10 +8,11 @@ from typing import Protocol
 
 from recon.model.errors import ReconError, UsageError
 from recon.model.nights import Mode, NightRequest
+from recon.steps.ground import kept_results
 from recon.steps.ground.environment import Environment
 from recon.steps.people.people import attention
 from recon.steps.people.sign_off import NEEDS_AN_OWNER, Night, nights
-from recon.store.nights import results, runs
+from recon.store.nights import runs
 
 ACCOUNTS_MIN = 2
 """Fewer need no page over all accounts: their one workbook is it."""
@@ -81,7 +82,7 @@ def _line(night: Night, environment: Environment) -> IndexLine:
         return IndexLine(night, None, None, None)
     with environment.store.reading() as connection:
         run = runs.get(connection, night.run_id)
-        breaks = results.open_breaks(connection, night.run_id)
+        breaks = kept_results.open_breaks(connection, night.run_id, environment=environment)
     waiting = len(attention(run, environment=environment))
     if breaks is None:
         return IndexLine(night, None, None, waiting)

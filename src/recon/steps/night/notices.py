@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from recon.config.keys import key_of_file
-from recon.config.notices import STOPPED, Notice
+from recon.config.notice_settings import STOPPED, Notice
 from recon.config.settings import Settings
 from recon.model.errors import ConfigurationError, ReconError, UsageError
 from recon.model.nights import Mode
@@ -29,8 +29,6 @@ from recon.telling.messenger import ATTACHMENT_BYTES_MAX, Message, check_address
 TOLD = "told"
 NOT_TOLD = "not told"
 """Events of a run in the history, one for each attempt at each notice."""
-
-BREAKS = "break"
 
 
 @dataclass(slots=True)
@@ -214,7 +212,7 @@ def _message(run: Run, *, notice: Notice, environment: Environment) -> Message:
     workbook = Path(run.workbook) if end and run.workbook else None
     if workbook:
         with environment.store.reading() as connection:
-            breaks = results.section_counts(connection, run.run_id).get(BREAKS, 0)
+            breaks = results.open_breaks(connection, run.run_id)
         lines += [f"Open breaks: {breaks}.", _workbook_in_words(workbook, attach=notice.attach)]
     lines += ["", f"Run {run.run_id}. What needs a person: `recon status`."]
     title = f"{end.kind if end else STOPPED}: {account_name}, {run.business_date}"

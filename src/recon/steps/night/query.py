@@ -15,9 +15,10 @@ from functools import partial
 from recon.config.rules import Rules
 from recon.gateway.queries import KeyAnswers
 from recon.model.nights import StepSummary
-from recon.model.words import Answer
+from recon.model.words import KeyAnswer
 from recon.steps.compare.siblings import ask_siblings
 from recon.steps.files.keep_ledger import keep_ledger
+from recon.steps.ground import kept_results
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.predecessor import previous_night
 from recon.steps.ground.window import (
@@ -39,7 +40,6 @@ from recon.store.nights import (
     notification_rows,
     order_rows,
     quarantine_rows,
-    results,
     runs,
     settlement_rows,
 )
@@ -64,9 +64,9 @@ def query(run_id: str, *, phase: str, environment: Environment) -> StepSummary:
         runs.note_step(connection, run_id, step=step)
         counts = answers.counts(connection, run_id, phase=phase)
         failures: list[str] = []
-        if counts.get(Answer.FAILED):
-            failures = answers.reasons(connection, run_id, phase=phase, answer=Answer.FAILED)
-    figures = {name.value: counts.get(name.value, 0) for name in Answer}
+        if counts.get(KeyAnswer.FAILED):
+            failures = answers.reasons(connection, run_id, phase=phase, answer=KeyAnswer.FAILED)
+    figures = {name.value: counts.get(name.value, 0) for name in KeyAnswer}
     return StepSummary(step, _sentence(figures, failures=failures) + unkept, figures)
 
 
@@ -112,13 +112,13 @@ def _universe(run: Run, *, environment: Environment) -> Iterable[str]:
         keys.update(order_rows.ordered_between(connection, run, spans=spans))
         keys.update(_came_late(connection, run, before=before, rules=rules))
         if before is not None:
-            keys.update(_left_open(connection, before.run_id))
+            keys.update(_left_open(connection, before.run_id, environment=environment))
     return keys - {""}
 
 
-def _left_open(connection: Connection, run_id: str) -> Iterator[str]:
+def _left_open(connection: Connection, run_id: str, *, environment: Environment) -> Iterator[str]:
     """Orders that the night before could not end, whatever their age."""
-    yield from results.orders_left_open(connection, run_id)
+    yield from kept_results.orders_left_open(connection, run_id, environment=environment)
     yield from answers.failed_keys(connection, run_id)
 
 
@@ -140,7 +140,7 @@ def _ask_all(keys: Sequence[str], *, run: Run, phase: str, environment: Environm
     for asked in asked_in_shards(keys, account=account, environment=environment):
         save(asked.answers, at=asked.at)
         done += len(asked.keys)
-        if all(answer is Answer.FAILED for answer, _ in asked.answers.answers.values()):
+        if all(answer is KeyAnswer.FAILED for answer, _ in asked.answers.answers.values()):
             break
     for start in range(done, len(keys), KEYS_PER_SHARD_MAX):
         at = environment.clock()
@@ -163,17 +163,17 @@ def _save(
 
 def _not_asked(keys: Sequence[str], *, asked: int) -> KeyAnswers:
     reason = f"not asked: the gateway answered none of the {asked} keys before"
-    return KeyAnswers(dict.fromkeys(keys, (Answer.FAILED, reason)), ())
+    return KeyAnswers(dict.fromkeys(keys, (KeyAnswer.FAILED, reason)), ())
 
 
 def _sentence(figures: dict[str, int], *, failures: Sequence[str]) -> str:
     total = sum(figures.values())
-    failed = figures[Answer.FAILED]
+    failed = figures[KeyAnswer.FAILED]
     sentence = (
-        f"Asked the gateway for {total} orders: {figures[Answer.FOUND]} found, "
-        f"{figures[Answer.NOT_FOUND]} not known to it, {failed} without a usable answer"
+        f"Asked the gateway for {total} orders: {figures[KeyAnswer.FOUND]} found, "
+        f"{figures[KeyAnswer.NOT_FOUND]} not known to it, {failed} without a usable answer"
     )
     if failures:
         sentence += f" ({failures[0]})"
-    unmapped = figures[Answer.UNMAPPED]
+    unmapped = figures[KeyAnswer.UNMAPPED]
     return f"{sentence}, {unmapped} with an unmapped code." if unmapped else f"{sentence}."

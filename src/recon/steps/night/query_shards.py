@@ -21,7 +21,7 @@ from typing import NamedTuple
 from recon.config.settings import GatewaySettings, Settings, load_settings
 from recon.gateway.queries import KeyAnswers, ask, pace_of
 from recon.gateway_client.query.lanes import Lane
-from recon.gateway_client.query.pace import AccountPace, Notice
+from recon.gateway_client.query.pace import AccountPace, HoldNotice
 from recon.model.errors import ConfigurationError
 from recon.steps.ground.environment import Environment, system_clock
 
@@ -49,7 +49,7 @@ class Shard:
     """How many shards are asked at the same time."""
     number: int
     """Of these, from 0: its lane."""
-    notice: Notice | None
+    notice: HoldNotice | None
     """Where they tell each other of a Retry-After."""
     configuration: str
     """See configuration_of."""

@@ -1,8 +1,8 @@
-"""Step 6: the figures of a night into a workbook, and the proof that the sheets are the database.
+"""Step 6: the figures of a night into a workbook, and the proof that the sheets are the result.
 
 The workbook writer and reader are arguments (`reports` stands above this package). The workbook is
-written, read back and compared with sums that the database computes (T13); when they differ the
-night is NOT PROVEN and the workbook is written again saying so.
+written, read back and compared with sums over the files that the night sealed (T13); when they
+differ the night is NOT PROVEN and the workbook is written again saying so.
 """
 
 import hashlib
@@ -28,8 +28,10 @@ from recon.proof.books_bridge import books_of
 from recon.proof.bridge import bridge_of
 from recon.steps.compare.inputs import frozen_inputs, sources_of
 from recon.steps.compare.journals import handed_out
+from recon.steps.compare.kept_sources import kept_sources
 from recon.steps.compare.page_notes import page_notes
 from recon.steps.compare.sheets_proven import SheetTotals, t13, with_checks, with_t13
+from recon.steps.ground import kept_results
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.night_end import end_of
 from recon.steps.ground.night_folder import bind
@@ -64,19 +66,20 @@ class Workbooks:
 
 
 def report(run_id: str, *, environment: Environment, workbooks: Workbooks) -> StepSummary:
-    """Write the night's workbook and prove it against the database.
+    """Write the night's workbook and prove it against the sealed result.
 
     Raises:
         OutputError: the reports folder cannot be written; everything else of the night is kept.
     """
     with environment.store.reading() as connection:
         run = runs.get(connection, run_id)
-        result = results.load(connection, run_id, with_matches=False)
+        result = kept_results.load(connection, run_id, environment=environment)
     if result is None:
         msg = f"run {run_id} has no result to report"
         raise Defect(msg)
-    expected = _database_totals(run_id, environment=environment)
-    expected = with_checks(expected, verdict=result.verdict)
+    with environment.store.reading() as connection:
+        sealed = kept_results.section_sums(connection, run_id, environment=environment)
+    expected = with_checks(sealed, verdict=result.verdict)
     account = (run.merchant_id, run.account_id)
     proven = with_t13(result, totals=t13(account=account, expected=expected, totals=expected))
     figures = figures_of(run, result=proven, environment=environment)
@@ -116,13 +119,14 @@ def figures_of(run: Run, *, result: Reconciliation, environment: Environment) ->
         sides=result.sides,
         movements=result.movements,
         journals=result.journals,
+        bank=result.bank,
         handed_out=handed_out(result, inputs=inputs, environment=environment),
         control_totals=result.control_totals,
         files=sources.files,
         rejects=sources.rejects,
         quarantined=sources.quarantined,
         bridge=bridge_of(sources),
-        books=books_of(sources),
+        books=books_of(sources, rules=environment.settings.rules),
         attention=_needs_a_person(run, result=result, environment=environment),
         not_covered=result.not_covered,
         unmapped_codes=result.unmapped_codes,
@@ -139,7 +143,7 @@ def _of_tables(run: Run, *, before: str, environment: Environment) -> dict[str, 
     """What stands in the tables as it is shown; `before` is the run that was carried forward."""
     with environment.store.reading() as connection:
         head = history.head(connection)
-        opening = results.section_counts(connection, before).get("break", 0) if before else None
+        opening = results.open_breaks(connection, before) if before else None
         return {
             "history_head": f"{head.sequence}:{head.hash}",
             "instructions": instruction_sheet.sheet_frame(connection, run),
@@ -153,8 +157,11 @@ def _of_tables(run: Run, *, before: str, environment: Environment) -> dict[str, 
 def _compared_by(run: Run, *, environment: Environment) -> tuple[Inputs, Sources]:
     """What the run compared; of a run of an earlier version, what the tables hold now."""
     with environment.store.reading() as connection:
-        kept = input_rows.load(connection, run.run_id)
-    inputs = kept or frozen_inputs(run, environment=environment)
+        inputs = input_rows.load(connection, run.run_id)
+        kept = kept_sources(connection, run, environment=environment)
+    inputs = inputs or frozen_inputs(run, environment=environment)
+    if kept is not None:
+        return inputs, kept[0]
     rules = environment.settings.rules
     return inputs, sources_of(run, inputs=inputs, rules=rules, environment=environment)
 
@@ -171,23 +178,17 @@ def _trend(connection: Connection, run: Run) -> list[TrendPoint]:
 
 
 def _matched(run: Run, *, environment: Environment) -> MatchedRows:
-    """The matches of a run, read from the database in parts."""
+    """The matches of a run, read in parts."""
 
     def batches() -> Iterator[pd.DataFrame]:
-        first = 0
-        while True:
-            with environment.store.reading() as connection:
-                batch = results.match_batch(
-                    connection, run.run_id, first=first, rows_max=MATCHED_BATCH_ROWS
-                )
-            if batch.empty:
-                return
-            yield batch
-            first += len(batch)
+        with environment.store.reading() as connection:
+            yield from kept_results.match_batches(
+                connection, run.run_id, rows_max=MATCHED_BATCH_ROWS, environment=environment
+            )
 
     with environment.store.reading() as connection:
-        count = results.section_counts(connection, run.run_id).get("match", 0)
-    return MatchedRows(count, batches)
+        summary = results.load_summary(connection, run.run_id)
+    return MatchedRows(summary.rows["match"] if summary else 0, batches)
 
 
 def _with_risk(breaks: pd.DataFrame, *, run: Run, environment: Environment) -> pd.DataFrame:
@@ -297,16 +298,3 @@ def _keep(run: Run, *, result: Reconciliation, path: Path, environment: Environm
             values |= {"workbook": str(path), "workbook_sha256": digest}
         runs.note_result(connection, run.run_id, values=values)
         runs.note_step(connection, run.run_id, step=STEP)
-
-
-def _database_totals(run_id: str, *, environment: Environment) -> SheetTotals:
-    with environment.store.reading() as connection:
-        counts = results.section_counts(connection, run_id)
-        sums = results.section_sums(connection, run_id, column="effect_orders")
-    return {
-        section: (
-            counts.get(section, 0),
-            {currency: total for (name, currency), total in sums.items() if name == section},
-        )
-        for section in results.SECTIONS
-    }

@@ -9,7 +9,7 @@ from recon.archive.step_folder import Document, Sealed
 from recon.matching.breaks.result import Reconciliation
 from recon.proof.night_tables import totals_table
 from recon.proof.second_engine import sql_files
-from recon.steps.compare.second_proof import night_files
+from recon.steps.compare.second_proof import has_banks, night_files
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.night_folder import (
     PROOF,
@@ -68,7 +68,8 @@ def write_proof(
 def _statements(run: Run, *, environment: Environment) -> Iterator[Document]:
     """The statements that prove the night, naming the files where they lie in its folder."""
     moved = night_files(run, environment=environment)
-    for name, text in sql_files(moved=moved).items():
+    banks = has_banks(run, environment=environment)
+    for name, text in sql_files(moved=moved, banks=banks).items():
         yield Document(name, text.encode())
 
 

@@ -19,15 +19,16 @@ from recon.desk.held_keys import SOCKET
 from recon.model.errors import SourceMissingError, UsageError
 from recon.model.resolutions import Import
 from recon.privacy.own_files import for_owner
-from recon.steps.files import files, rejected_rows
+from recon.steps.files import rejected_rows, words_on_files
 from recon.steps.ground.desk_files import refuse_open_files
 from recon.steps.ground.desk_memory import refuse_lost, remember
+from recon.steps.ground.desk_turn import the_desk
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.identity import Person, identify, speaker
 from recon.steps.money import approve, restore, sending
 from recon.steps.money.approve import Narrowing
-from recon.steps.people import resolutions, set_aside, sign_off, verdicts
-from recon.steps.people.resolutions import Form
+from recon.steps.people import returned_answers, set_aside, sign_off, verdicts
+from recon.steps.people.returned_answers import Form
 from recon.steps.people.sign_off import Night
 
 Body = Mapping[str, Any]
@@ -63,7 +64,8 @@ def say(
     request = {**body, "person": name, "code": code.get_secret_value() if code else ""}
     if given(environment.variables, SOCKET):
         return ask_desk(Path(environment.variables[SOCKET]), act, body=request)
-    return hear(act, request, origin="", environment=environment, form=form)
+    with the_desk(environment):
+        return hear(act, request, origin="", environment=environment, form=form)
 
 
 def hear(
@@ -171,7 +173,7 @@ def _dismiss(body: Body, person: Person, environment: Environment) -> Reply:
 
 
 def _read_again(body: Body, person: Person, environment: Environment) -> Reply:
-    files.read_again(
+    words_on_files.read_again(
         _text(body, "file"),
         account=(_text(body, "merchant_id"), _text(body, "account_id")),
         person=person,
@@ -182,7 +184,7 @@ def _read_again(body: Body, person: Person, environment: Environment) -> Reply:
 
 
 def _dismiss_file(body: Body, person: Person, environment: Environment) -> Reply:
-    file = files.dismiss(
+    file = words_on_files.dismiss(
         _text(body, "file"),
         account=(_text(body, "merchant_id"), _text(body, "account_id")),
         person=person,
@@ -206,7 +208,7 @@ def _import(body: Body, person: Person, environment: Environment, *, form: Form 
         path = Path(folder) / (name or "workbook.xlsx")
         with open(path, "wb", opener=for_owner) as file:
             file.write(content)
-        done = resolutions.import_resolutions(
+        done = returned_answers.import_resolutions(
             path, person=person, form=form, environment=environment
         )
     return {"done": _IMPORT.dump_python(done, mode="json")}

@@ -8,9 +8,9 @@ import hashlib
 from pathlib import Path
 
 from recon.model.errors import SpillError, UsageError
-from recon.steps.ground.agreement import SET_ASIDE, agreed
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.identity import Person
+from recon.steps.ground.two_words import SET_ASIDE, agreed
 from recon.store import Connection
 from recon.store.database import history
 from recon.store.database.history import Event

@@ -15,6 +15,7 @@ from recon.desk.endorsement import Kind
 from recon.model.errors import UsageError
 from recon.model.resolutions import KeptAnswer
 from recon.model.words import Severity, Verdict
+from recon.steps.ground import kept_results
 from recon.steps.ground.endorsed import Said, note_endorsed
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.identity import Person, is_same, refuse_unproven
@@ -26,7 +27,7 @@ from recon.steps.ground.predecessor import (
     standing_without_a_night,
 )
 from recon.store import Connection
-from recon.store.nights import results, runs, sign_off_rows
+from recon.store.nights import runs, sign_off_rows
 from recon.store.nights.sign_off_rows import NightRun, Signature
 from recon.store.people import resolution_rows
 
@@ -86,7 +87,7 @@ def sign(run_id: str, *, role: str, person: Person, environment: Environment) ->
     with environment.store.writing() as connection:
         signed = _run_of(connection, run_id)
         _refuse_person(connection, signed, role=role, person=person, environment=environment)
-        _refuse_night(connection, signed)
+        _refuse_night(connection, signed, environment=environment)
         sign_off_rows.save(
             connection, run_id, role=role, word=person.word, workbook_sha256=signed.workbook_sha256
         )
@@ -273,7 +274,7 @@ def _refuse_person(
         raise UsageError(msg)
 
 
-def _refuse_night(connection: Connection, signed: NightRun) -> None:
+def _refuse_night(connection: Connection, signed: NightRun, *, environment: Environment) -> None:
     if signed.verdict == Verdict.NOT_PROVEN:
         msg = f"the night of {signed.business_date} is NOT PROVEN: nobody can sign it"
         raise UsageError(msg)
@@ -284,7 +285,7 @@ def _refuse_night(connection: Connection, signed: NightRun) -> None:
             f"write it again (`recon report --run {signed.run_id}`) and look at that one"
         )
         raise UsageError(msg)
-    open_breaks = _without_owner(connection, signed)
+    open_breaks = _without_owner(connection, signed, environment=environment)
     if open_breaks:
         shown = ", ".join(open_breaks[:BREAKS_SHOWN_MAX])
         msg = (
@@ -294,9 +295,11 @@ def _refuse_night(connection: Connection, signed: NightRun) -> None:
         raise UsageError(msg)
 
 
-def _without_owner(connection: Connection, signed: NightRun) -> list[str]:
+def _without_owner(
+    connection: Connection, signed: NightRun, *, environment: Environment
+) -> list[str]:
     """Grave breaks that nobody looks after."""
-    breaks = results.open_breaks(connection, signed.run_id)
+    breaks = kept_results.open_breaks(connection, signed.run_id, environment=environment)
     if breaks is None:
         return []
     kept = resolution_rows.kept_answers(connection, (signed.merchant_id, signed.account_id))

@@ -44,7 +44,7 @@ class NotedHead:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class HeadNotes:
     """The notes that a database must have, oldest first."""
 
     notes: tuple[NotedHead, ...]
@@ -91,7 +91,7 @@ class HeadFile:
             raise OutputError(msg) from error
         return ""
 
-    def standing(self, *, after: int = 0) -> Standing:
+    def standing(self, *, after: int = 0) -> HeadNotes:
         """The notes that bind: those since people last accepted a restore, without pending ones.
 
         `after` is where an earlier look ended; only what came since is read then.
@@ -104,7 +104,7 @@ class HeadFile:
         accepted = [index for index, note in enumerate(notes) if note.of == ACCEPTED_RESTORE]
         binding = notes[accepted[-1] :] if accepted else notes
         unresolved = bool(notes) and notes[-1].pending
-        return Standing(tuple(note for note in binding if not note.pending), end, unresolved)
+        return HeadNotes(tuple(note for note in binding if not note.pending), end, unresolved)
 
     def accepted(self) -> tuple[NotedHead, NotedHead | None] | None:
         """The note with which people last accepted a restore, and the one that it ended.

@@ -1,6 +1,7 @@
 """Migrations: `upgrade` brings a database to the newest tables; work on others is refused."""
 
 import os
+from collections.abc import Collection
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -13,14 +14,23 @@ from sqlalchemy import Connection, inspect, text
 from sqlalchemy.exc import OperationalError
 
 from recon.model.errors import ConfigurationError, StoreError
+from recon.store.database.carried_rows import CARRIED
 from recon.store.database.engine import Store, parse_url
 
 DATABASE_MODE = 0o600
 MIGRATIONS = Path(__file__).parent / "migrations"
+NEWEST = "head"
+"""What Alembic calls the newest revision."""
 
 
-def upgrade(database_url: str) -> str:
-    """Create or migrate the tables; returns the revision that the database is at now."""
+def upgrade(database_url: str, *, to: str = NEWEST, carried: Collection[str] = frozenset()) -> str:
+    """Create or migrate the tables, up to a revision; returns the one that it is at now.
+
+    `carried` are the runs whose results have a folder: rows of other runs are not given up.
+
+    Raises:
+        StoreError: the database cannot be migrated; it stays at the revision that it had.
+    """
     url = parse_url(database_url)
     if url.get_backend_name() == "sqlite" and url.database:
         folder = Path(url.database).parent
@@ -33,11 +43,13 @@ def upgrade(database_url: str) -> str:
         configuration = _configuration()
         with store.writing() as connection:
             _refuse_foreign(connection)
+            _refuse_unknown(connection, configuration)
             _refuse_orphans(connection, is_sqlite=store.is_sqlite)
         with store.writer.connect() as connection:
             _let_tables_be_rebuilt(connection, is_sqlite=store.is_sqlite)
             configuration.attributes["connection"] = connection
-            command.upgrade(configuration, "head")
+            configuration.attributes[CARRIED] = frozenset(carried)
+            command.upgrade(configuration, to)
             connection.commit()
     except OperationalError as error:
         cause = str(error.orig).strip().splitlines()[0]
@@ -45,7 +57,7 @@ def upgrade(database_url: str) -> str:
         raise StoreError(msg) from error
     finally:
         store.close()
-    return newest_revision()
+    return newest_revision() if to == NEWEST else to
 
 
 def _make_private(path: Path) -> None:
@@ -83,14 +95,27 @@ def _refuse_foreign(connection: Connection) -> None:
         raise StoreError(msg)
 
 
+def _refuse_unknown(connection: Connection, configuration: Config) -> None:
+    """A database of before the first release, or of a newer one, is left as it is."""
+    known = [
+        script.revision for script in ScriptDirectory.from_config(configuration).walk_revisions()
+    ]
+    revision = MigrationContext.configure(connection).get_current_revision()
+    if revision is not None and revision not in known:
+        msg = (
+            f"the database is at version {revision}, this program knows {known[-1]} to {known[0]} "
+            "only; nothing was changed: upgrade it with the version of recon that made it"
+        )
+        raise StoreError(msg)
+
+
 def check_revision(store: Store) -> None:
     """Refuse to work on tables of another version.
 
     Raises:
         StoreError: with the command that puts it right.
     """
-    with store.reading() as connection:
-        revision = MigrationContext.configure(connection).get_current_revision()
+    revision = revision_of(store)
     expected = newest_revision()
     if revision != expected:
         msg = (
@@ -98,6 +123,12 @@ def check_revision(store: Store) -> None:
             "run `recon db upgrade`"
         )
         raise StoreError(msg)
+
+
+def revision_of(store: Store) -> str:
+    """The revision of a database; "" for one without tables of ours."""
+    with store.reading() as connection:
+        return MigrationContext.configure(connection).get_current_revision() or ""
 
 
 @cache

@@ -1,4 +1,4 @@
-"""One run per account at a time: a lock of ours that dies with its holder.
+"""One run per account at a time, and one desk: locks of ours that die with their holder.
 
 SQLite: a file lock beside the database. PostgreSQL: a session advisory lock on a connection of its
 own. Neither is a fence against a paused process; that is why a takeover never leads to a resend
@@ -6,12 +6,12 @@ own. Neither is a fence against a paused process; that is why a takeover never l
 """
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from filelock import FileLock, Timeout
 from sqlalchemy import Connection, text
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import OperationalError, SQLAlchemyError
 
 from recon.model.errors import NightHeldError, StoreError
 from recon.privacy.own_files import OWNER
@@ -19,6 +19,9 @@ from recon.store.database.engine import Store
 
 LOCK_SPACE = 7_260_002
 """First half of the PostgreSQL advisory lock's key; the second is of the account."""
+
+DESK_SPACE = 7_260_003
+"""As LOCK_SPACE, of the one desk of a database."""
 
 HOLDER_GONE_MS = 2_000
 """How long PostgreSQL may take to drop the lock of a process that was killed."""
@@ -36,8 +39,23 @@ def account_lock(store: Store, *, merchant_id: str, account_id: str) -> Iterator
         with _file_lock(store, name=key.hex()[:16]):
             yield
     else:
-        with _advisory_lock(store, key=_number_of(key)):
+        with _advisory_lock(store, space=LOCK_SPACE, key=_number_of(key)):
             yield
+
+
+@contextmanager
+def desk_lock(store: Store) -> Iterator[Callable[[], bool]]:
+    """Be the one desk of the database while the block runs; gives whether it still is.
+
+    Raises:
+        NightHeldError: another process is.
+    """
+    if store.is_sqlite:
+        with _file_lock(store, name="desk"):
+            yield lambda: True
+    else:
+        with _advisory_lock(store, space=DESK_SPACE, key=0) as connection:
+            yield lambda: _is_open(connection)
 
 
 def lock_stands(connection: Connection, *, merchant_id: str, account_id: str) -> bool:
@@ -86,22 +104,31 @@ def _file_lock(store: Store, *, name: str) -> Iterator[None]:
 
 
 @contextmanager
-def _advisory_lock(store: Store, *, key: int) -> Iterator[None]:
+def _advisory_lock(store: Store, *, space: int, key: int) -> Iterator[Connection]:
     # Its own connection, never pooled: a pooler in between would hand the session to others.
     connection = store.writer.connect().execution_options(isolation_level="AUTOCOMMIT")
     try:
         # The server needs a moment to notice that a killed holder's connection is gone.
         connection.execute(text(f"SET lock_timeout = '{HOLDER_GONE_MS}ms'"))
         connection.execute(
-            text("SELECT pg_advisory_lock(:space, :key)"), {"space": LOCK_SPACE, "key": key}
+            text("SELECT pg_advisory_lock(:space, :key)"), {"space": space, "key": key}
         )
     except OperationalError as error:
         _let_go(connection)
         raise NightHeldError from error
     try:
-        yield
+        yield connection
     finally:
         _let_go(connection)
+
+
+def _is_open(connection: Connection) -> bool:
+    """Whether the session that took a lock still lives: the server dropped it with that."""
+    try:
+        connection.execute(text("SELECT 1"))
+    except SQLAlchemyError:
+        return False
+    return True
 
 
 def _let_go(connection: Connection) -> None:

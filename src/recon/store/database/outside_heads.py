@@ -15,7 +15,7 @@ from sqlalchemy import Connection
 
 from recon.model.errors import OutputError
 from recon.store.database import history
-from recon.store.database.head_file import HeadFile, NotedHead, Standing
+from recon.store.database.head_file import HeadFile, HeadNotes, NotedHead
 from recon.store.database.history import Grown, Head
 
 Account = tuple[str, str]
@@ -105,7 +105,7 @@ def problem_of(file: HeadFile, *, accounts: Iterable[Account], reading: Reading)
 
 
 def missing(
-    connection: Connection, file: HeadFile, *, standing: Standing, accounts: Iterable[Account]
+    connection: Connection, file: HeadFile, *, standing: HeadNotes, accounts: Iterable[Account]
 ) -> str:
     """What the notes of a head file say against this database; "" for nothing."""
     if not standing.notes:

@@ -67,7 +67,7 @@ DECIDED = frozenset({"instruction", "contradiction"})
 COMPUTED = frozenset(
     {
         *("break_end", "control_total", "dry_batch", "ledger_entry", "observation", "reject"),
-        *("result_effect", "result_row", "result_summary", "run_input", "run_source"),
+        *("result_summary", "run_input", "run_source"),
     }
 )
 """Tables whose rows a repeated step of the same run replaces."""

@@ -16,7 +16,7 @@ from sqlalchemy import Connection, Table, select
 
 from recon.store.money import case_rows, sending_rows
 from recon.store.people import agreement_rows
-from recon.store.people.approval_rows import COMPLETE, FIRST, OPEN, VOID, Word, list_digest
+from recon.store.people.approval_rows import COMPLETE, FIRST, OPEN, VOID, PersonsWord, list_digest
 from recon.store.schema import (
     agreement,
     approval,
@@ -34,7 +34,7 @@ PAYMENT = ("merchant_id", "account_id", "transaction_id")
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class EntityEvent:
     """One event of an entity."""
 
     event: str
@@ -53,7 +53,7 @@ class Bound:
     order: str
     """The column by which the rows of one entity follow each other."""
 
-    def expected(self, events: list[Told]) -> list[Row]:
+    def expected(self, events: list[EntityEvent]) -> list[Row]:
         """What the rows of one entity must say, oldest first."""
         return _EXPECTED[self.table.name](events)
 
@@ -73,11 +73,11 @@ def changed_words(connection: Connection) -> Iterator[str]:
                     yield f"{bound.entity} {key}: {problem}; it was changed past the journal"
 
 
-def _events_of(connection: Connection, entity: str) -> dict[str, list[Told]]:
+def _events_of(connection: Connection, entity: str) -> dict[str, list[EntityEvent]]:
     query = select(history).where(history.c.entity == entity).order_by(history.c.sequence)
-    events: dict[str, list[Told]] = {}
+    events: dict[str, list[EntityEvent]] = {}
     for row in connection.execute(query).mappings():
-        event = Told(row["event"], row["at"], json.loads(row["data"]))
+        event = EntityEvent(row["event"], row["at"], json.loads(row["data"]))
         events.setdefault(str(row["entity_id"]), []).append(event)
     return events
 
@@ -99,12 +99,12 @@ def _spoken(row: Row) -> dict[str, Any]:
     words = dict(row)
     for who in ("first", "second"):
         if f"{who}_by" in row:
-            word = Word(
+            word = PersonsWord(
                 row[f"{who}_by"], authenticated=row[f"{who}_authenticated"], at=row["first_at"]
             )
             words[f"{who}_by"] = word.in_words if word.by else "?" * word.authenticated
     if "given_by" in row:
-        word = Word(row["given_by"], authenticated=row["authenticated"], at=row["given_at"])
+        word = PersonsWord(row["given_by"], authenticated=row["authenticated"], at=row["given_at"])
         words["given_by"] = word.in_words
     if "instruction_ids" in row:
         ids = json.loads(row["instruction_ids"])
@@ -114,7 +114,7 @@ def _spoken(row: Row) -> dict[str, Any]:
     return words
 
 
-def _turns(events: list[Told]) -> list[Row]:
+def _turns(events: list[EntityEvent]) -> list[Row]:
     return [
         {
             "stopped": event.event == "stopped",
@@ -126,7 +126,7 @@ def _turns(events: list[Told]) -> list[Row]:
     ]
 
 
-def _releases(events: list[Told]) -> list[Row]:
+def _releases(events: list[EntityEvent]) -> list[Row]:
     if not events:
         return []
     first, second = events[0], events[-1] if len(events) > 1 else None
@@ -141,7 +141,7 @@ def _releases(events: list[Told]) -> list[Row]:
     ]
 
 
-def _cases(events: list[Told]) -> list[Row]:
+def _cases(events: list[EntityEvent]) -> list[Row]:
     """The first event of a case that is not its own opening is of another kind: it has no row."""
     opened = [event for event in events if event.event == "opened"]
     closed = [event for event in events if event.event == "closed"]
@@ -158,7 +158,7 @@ def _cases(events: list[Told]) -> list[Row]:
     ]
 
 
-def _pairs(events: list[Told]) -> list[Row]:
+def _pairs(events: list[EntityEvent]) -> list[Row]:
     """The words of two people: a first one, and what became of it."""
     rows: list[dict[str, Any]] = []
     for event in events:
@@ -190,7 +190,7 @@ def _pairs(events: list[Told]) -> list[Row]:
     return list(rows)
 
 
-def _verdicts(events: list[Told]) -> list[Row]:
+def _verdicts(events: list[EntityEvent]) -> list[Row]:
     proposed = [event for event in events if event.event == "proposed"]
     rows: list[dict[str, Any]] = [
         {

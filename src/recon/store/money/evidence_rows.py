@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from sqlalchemy import Connection, bindparam, insert, select
 
 from recon.model.uptime import Uptime
-from recon.model.words import Answer, InstructionKind, InstructionState
+from recon.model.words import InstructionKind, InstructionState, KeyAnswer
 from recon.settlement.resolution import SearchedRefund
 from recon.store.nights.runs import Run
 from recon.store.schema import doubt_clock, instruction, query_key, refund_search
@@ -35,7 +35,7 @@ _NOT_FOUND = (
     .where(
         *in_account(run_table),
         query_key.c.order_no == bindparam("of_order"),
-        query_key.c.answer == Answer.NOT_FOUND.value,
+        query_key.c.answer == KeyAnswer.NOT_FOUND.value,
         query_key.c.answered_at > bindparam("since"),
     )
     .order_by(query_key.c.answered_at)

@@ -9,7 +9,7 @@ import pandas as pd
 from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
 
 from recon.matching.frames.sources import GATEWAY_COLUMNS, KEY_COLUMNS, frame_of
-from recon.model.words import Answer
+from recon.model.words import KeyAnswer
 from recon.store.database.frames import frame_of_select
 from recon.store.nights.runs import Run
 from recon.store.schema import observation, query_key
@@ -107,7 +107,7 @@ def save(
     run: Run,
     *,
     phase: str,
-    answers: Mapping[str, tuple[Answer, str]],
+    answers: Mapping[str, tuple[KeyAnswer, str]],
     observations: Sequence[Mapping[str, Any]],
     at: datetime,
 ) -> None:
@@ -160,7 +160,7 @@ def phase_answers(connection: Connection, run_id: str, *, phase: str) -> dict[st
     return {row.order_no: row.answer for row in rows}
 
 
-def reasons(connection: Connection, run_id: str, *, phase: str, answer: Answer) -> list[str]:
+def reasons(connection: Connection, run_id: str, *, phase: str, answer: KeyAnswer) -> list[str]:
     """Why keys of a phase have this answer, the most frequent reason first."""
     rows = connection.execute(_REASONS, _of(run_id, phase) | {"told": answer.value})
     return [reason for reason, _ in rows.all()]
@@ -172,7 +172,7 @@ def failed_keys(connection: Connection, run_id: str) -> set[str]:
         select(query_key.c.order_no).where(
             query_key.c.run_id == run_id,
             query_key.c.phase.in_(OWN_PHASES),
-            query_key.c.answer == Answer.FAILED.value,
+            query_key.c.answer == KeyAnswer.FAILED.value,
         )
     )
     return set(rows.scalars())
@@ -220,7 +220,7 @@ def save_of_sibling(
     run: Run,
     *,
     account_id: str,
-    answers: Mapping[str, tuple[Answer, str]],
+    answers: Mapping[str, tuple[KeyAnswer, str]],
     observations: Sequence[Mapping[str, Any]],
     at: datetime,
 ) -> None:
@@ -239,14 +239,14 @@ def sibling_frame(connection: Connection, run: Run) -> pd.DataFrame:
         .order_by(observation.c.observation_id)
     ).mappings()
     rows = [
-        {**row, "answer": Answer.FOUND.value, "source": "gateway", "line": 0} for row in observed
+        {**row, "answer": KeyAnswer.FOUND.value, "source": "gateway", "line": 0} for row in observed
     ]
     absent = connection.execute(
         select(query_key.c.phase, query_key.c.order_no)
         .where(
             query_key.c.run_id == run.run_id,
             query_key.c.phase.not_in(OWN_PHASES),
-            query_key.c.answer == Answer.NOT_FOUND.value,
+            query_key.c.answer == KeyAnswer.NOT_FOUND.value,
         )
         .order_by(query_key.c.phase, query_key.c.order_no)
     )
@@ -255,7 +255,7 @@ def sibling_frame(connection: Connection, run: Run) -> pd.DataFrame:
             "merchant_id": run.merchant_id,
             "account_id": phase.removeprefix(f"{BASELINE} of "),
             "order_no": key,
-            "answer": Answer.NOT_FOUND.value,
+            "answer": KeyAnswer.NOT_FOUND.value,
             "source": "gateway",
             "line": 0,
         }

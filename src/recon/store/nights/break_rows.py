@@ -4,12 +4,12 @@ from collections.abc import Iterable, Iterator
 
 from sqlalchemy import Connection, delete, insert, select
 
-from recon.matching.breaks.reopened import End
+from recon.matching.breaks.reopened import BreakEnd
 from recon.store.nights.runs import Run
 from recon.store.schema import break_end, run, run_input
 
 
-def save_ends(connection: Connection, run_id: str, *, ends: Iterable[End]) -> None:
+def save_ends(connection: Connection, run_id: str, *, ends: Iterable[BreakEnd]) -> None:
     """Keep what ended on a run, in place of an earlier attempt's."""
     connection.execute(delete(break_end).where(break_end.c.run_id == run_id))
     rows = [
@@ -25,18 +25,18 @@ def save_ends(connection: Connection, run_id: str, *, ends: Iterable[End]) -> No
         connection.execute(insert(break_end), rows)
 
 
-def ends_until(connection: Connection, last: Run) -> dict[str, End]:
+def ends_until(connection: Connection, last: Run) -> dict[str, BreakEnd]:
     """Break id -> its newest end, over a run and the nights that it carried forward."""
     rows = connection.execute(
         select(break_end)
         .join(run, run.c.run_id == break_end.c.run_id)
         .where(run.c.merchant_id == last.merchant_id, run.c.account_id == last.account_id)
     )
-    by_run: dict[str, list[End]] = {}
+    by_run: dict[str, list[BreakEnd]] = {}
     for row in rows:
-        end = End(row.break_id, row.movement, row.first_seen)
+        end = BreakEnd(row.break_id, row.movement, row.first_seen)
         by_run.setdefault(row.run_id, []).append(end)
-    ends: dict[str, End] = {}
+    ends: dict[str, BreakEnd] = {}
     for run_id in _nights_before(connection, last):
         for end in by_run.get(run_id, ()):
             ends.setdefault(end.break_id, end)

@@ -7,7 +7,7 @@ Instructions move on: each state that a run found is kept once.
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import pandas as pd
@@ -42,8 +42,6 @@ class Inputs:
     exported: tuple[Exported, ...] = ()
     agreed_write_offs: AgreedWriteOffs | None = None
     """None: an earlier version ran it."""
-    digests: Mapping[str, str] = field(default_factory=dict)
-    """Input -> rows and digest, to see that nothing of it is gone."""
     last_reject_end: int | None = None
     """The newest delivery of, or decision on, a rejected order row; None where none counted yet."""
     moved_by_rules: tuple[str, ...] = ()
@@ -101,7 +99,6 @@ def save(connection: Connection, run_id: str, *, inputs: Inputs) -> None:
         "settlement": inputs.settlement,
         "exported": [asdict(journal) for journal in inputs.exported],
         "agreed_write_offs": inputs.agreed_write_offs and asdict(inputs.agreed_write_offs),
-        "digests": dict(inputs.digests),
         "last_reject_end": inputs.last_reject_end,
         "moved_by_rules": inputs.moved_by_rules,
     }
@@ -128,7 +125,6 @@ def load(connection: Connection, run_id: str) -> Inputs | None:
         settlement=document.get("settlement", False),
         exported=tuple(Exported(**journal) for journal in document["exported"]),
         agreed_write_offs=_agreed(document["agreed_write_offs"]),
-        digests=document["digests"],
         last_reject_end=document.get("last_reject_end"),
         moved_by_rules=tuple(document["moved_by_rules"]),
     )

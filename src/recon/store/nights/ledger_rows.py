@@ -2,7 +2,7 @@
 
 import pandas as pd
 import pyarrow as pa
-from sqlalchemy import Connection, bindparam, case, delete, func, insert, select
+from sqlalchemy import Connection, bindparam, case, delete, func, insert, select, union_all
 
 from recon.matching.frames.sources import LEDGER_COLUMNS
 from recon.model.words import REVERSAL_SUFFIX, EntryType, SourceFile, SourceKind
@@ -78,12 +78,24 @@ def unread(connection: Connection, run_id: str, *, whole_file: str) -> str:
 
 
 def sums_by_type(connection: Connection, run_id: str) -> dict[tuple[str, str], int]:
-    """(entry type, currency) -> minor units of the whole extract, added up by the database."""
-    entry = ledger_entry.c
+    """(entry type, currency) -> minor units of the whole file, added up by the database.
+
+    Rejected entries count where all of that could be read of them.
+    """
+    entry, unread = ledger_entry.c, reject.c
+    both = union_all(
+        select(entry.entry_type, entry.currency, entry.amount).where(entry.run_id == run_id),
+        select(unread.entry_type, unread.currency, unread.amount).where(
+            unread.run_id == run_id,
+            unread.kind == SourceKind.LEDGER.value,
+            unread.file_id.is_(None),
+            unread.currency != "",
+        ),
+    ).subquery()
     rows = connection.execute(
-        select(entry.entry_type, entry.currency, func.sum(entry.amount))
-        .where(entry.run_id == run_id)
-        .group_by(entry.entry_type, entry.currency)
+        select(both.c.entry_type, both.c.currency, func.sum(both.c.amount)).group_by(
+            both.c.entry_type, both.c.currency
+        )
     )
     return {(kind, currency): int(total) for kind, currency, total in rows}
 

@@ -39,6 +39,8 @@ from recon.store.schema.columns import REASON_CHARACTERS
 
 KEYS_AT_ONCE = 10_000
 """Keys of one statement; SQLite takes 32,766 values."""
+OF_DAYS = (SourceKind.SETTLEMENT.value, SourceKind.BANK.value)
+"""Files that tell of days, not of nights: whoever read one, it counts."""
 Key = tuple[str, str, str]
 _STANDING = select(order_row.c.order_no).where(
     *in_account(order_row),
@@ -62,7 +64,7 @@ def known_file(connection: Connection, run: Run, *, name: str, sha256: str) -> S
         .where(
             order_file.c.merchant_id == run.merchant_id,
             order_file.c.account_id == run.account_id,
-            order_file.c.kind != SourceKind.SETTLEMENT.value,
+            order_file.c.kind.not_in(OF_DAYS),
             *counting(run),
         )
         .group_by(order_file.c.name)
@@ -254,7 +256,7 @@ def rejects_of_night(connection: Connection, run: Run, *, until: int | None = No
         )
         .order_by(reject.c.reject_id)
     ).mappings()
-    names = tuple(name for name in Reject.__dataclass_fields__ if name != "kind")
+    names = tuple(name for name in Reject.__dataclass_fields__ if name not in {"kind", "batch_id"})
     return [
         Reject(kind=SourceKind(row["kind"]), **{name: row[name] for name in names}) for row in rows
     ]
@@ -277,6 +279,9 @@ def insert_rejects(
             "merchant_id": item.merchant_id[:64],
             "account_id": item.account_id[:64],
             "order_no": item.order_no[:64],
+            "entry_type": item.entry_type,
+            "currency": item.currency,
+            "amount": item.amount,
         }
         for item in rejects
     ]
@@ -301,9 +306,7 @@ def counting(run: Run) -> tuple[ColumnElement[bool], ...]:
     if run.mode is not Mode.LIVE:
         return ()
     dry = select(runs.c.run_id).where(runs.c.mode == Mode.DRY_RUN.value, runs.c.part == "")
-    # Settlement files tell of days, not of nights: whoever read one, its lines count.
-    settled = order_file.c.kind == SourceKind.SETTLEMENT.value
-    return (or_(settled, order_file.c.run_id.not_in(dry)),)
+    return (or_(order_file.c.kind.in_(OF_DAYS), order_file.c.run_id.not_in(dry)),)
 
 
 def _next_version(connection: Connection, run: Run, *, name: str) -> int:

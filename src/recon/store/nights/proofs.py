@@ -11,6 +11,8 @@ from sqlalchemy import Column, ColumnElement, Connection, Select, bindparam, cas
 from recon.model.words import ControlTotal, InstructionKind, InstructionState, SourceKind
 from recon.store.nights.runs import Run
 from recon.store.schema import (
+    bank_entry,
+    bank_statement,
     instruction,
     order_action,
     order_file,
@@ -46,6 +48,12 @@ _FILES = select(order_file.c.file_id).where(*_MINE)
 _REJECTED = select(func.count()).where(reject.c.file_id.in_(_FILES))
 _ROWS = select(func.count()).where(order_row.c.file_id.in_(_FILES))
 _LINES = select(func.count()).where(settlement_line.c.file_id.in_(_FILES))
+_ENTRIES = (
+    select(func.count())
+    .select_from(bank_entry)
+    .join(bank_statement, bank_statement.c.statement_id == bank_entry.c.statement_id)
+    .where(bank_statement.c.file_id.in_(_FILES), bank_entry.c.part == 0)
+)
 _ACTIONS = (
     select(func.count())
     .select_from(order_action)
@@ -58,7 +66,7 @@ _TOLD = select(
     _sum(order_file.c.rows_skipped),
     _sum(order_file.c.rows_repeat),
     _REJECTED.scalar_subquery(),
-    *(query.scalar_subquery() for query in (_ROWS, _LINES, _ACTIONS)),
+    *(query.scalar_subquery() for query in (_ROWS, _LINES, _ENTRIES, _ACTIONS)),
 ).where(*_MINE)
 _ANSWERED = select(func.count()).where(
     query_key.c.run_id == bindparam("of_run"),

@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from sqlalchemy import ColumnElement, Connection, Select, func, or_, select, update
+from sqlalchemy import ColumnElement, Connection, Select, case, func, or_, select, true, update
 
-from recon.matching.frames.sources import SETTLEMENT_COLUMNS, LoadCounts
+from recon.matching.frames.sources import SETTLEMENT_COLUMNS, LoadCounts, frame_of
 from recon.model.words import REVERSAL_SUFFIX, EntryType, Reject, SourceFile, SourceKind
-from recon.settlement.settled import SettledLine
+from recon.settlement.settled_evidence import SettledLine
 from recon.store.database.bulk_rows import among, arrow_rows, insert_rows, with_constant
 from recon.store.database.frames import frame_of_select
 from recon.store.nights import order_rows
@@ -100,7 +100,7 @@ def lines_of(
 ) -> pd.DataFrame:
     """SETTLEMENT_COLUMNS of the account: settled since a day, and older ones of some payments.
 
-    `until` is the last file that counts.
+    All older lines stand there once more, summed up by batch. `until` is the last file that counts.
     """
     line = settlement_line
     query = (
@@ -124,7 +124,50 @@ def lines_of(
         line.c.settled_on < since, line.c.entry_type != EntryType.PAYOUT.value, named
     )
     before = frame_of_select(connection, older, columns=SETTLEMENT_COLUMNS)
-    return pd.concat([before, recent], ignore_index=True) if len(before) else recent
+    listed = set(connection.execute(older.with_only_columns(line.c.line_id)).scalars())
+    summed = _summed(connection, run, since=since, listed=listed, until=until)
+    parts = [part for part in (summed, before, recent) if len(part)]
+    return pd.concat(parts, ignore_index=True) if parts else recent
+
+
+OLDER = "older files"
+"""Source of lines that stand for all of a batch from before the window."""
+
+
+def _summed(
+    connection: Connection, run: Run, *, since: str, listed: Collection[int], until: int | None
+) -> pd.DataFrame:
+    """The lines settled before a day, a few of each batch: what the gateway owes is of all days.
+
+    Pay-outs and reserves stay what they are; all else is an adjustment of no payment, with the fees
+    of what it stands for. `told` are lines that stand there by themselves.
+    """
+    line = settlement_line
+    base = func.replace(line.c.entry_type, REVERSAL_SUFFIX, "")
+    is_paid = (line.c.entry_type == EntryType.PAYOUT.value) & (line.c.own_reference == "")
+    kind = case(
+        (is_paid, EntryType.PAYOUT.value),
+        (base == EntryType.RESERVE.value, EntryType.RESERVE.value),
+        else_=EntryType.ADJUSTMENT.value,
+    )
+    names = ("merchant_id", "account_id", "batch_id", "settled_on", "currency")
+    columns = [line.c[name] for name in names]
+    amounts = [func.sum(line.c[name]).label(name) for name in ("gross", "fee", "net")]
+    query = (
+        select(*columns, kind.label("entry_type"), *amounts)
+        .where(*_of_account(run, until=until), line.c.settled_on < since)
+        .where(~among(connection, line.c.line_id, sorted(listed)) if listed else true())
+        .group_by(*columns, kind)
+        .order_by(*columns, kind)
+    )
+    rows = [
+        {**row, **{name: int(row[name]) for name in ("gross", "fee", "net")}, **_NOWHERE}
+        for row in connection.execute(query).mappings()
+    ]
+    return frame_of(rows, columns=SETTLEMENT_COLUMNS)
+
+
+_NOWHERE = {"source": OLDER, "line": 0}
 
 
 def days_told(connection: Connection, run: Run, *, until: int | None = None) -> tuple[str, str]:

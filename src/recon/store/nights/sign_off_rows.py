@@ -7,7 +7,7 @@ from sqlalchemy import Connection, insert, select
 
 from recon.store.database.history import Event, append
 from recon.store.nights.runs import Run
-from recon.store.people.approval_rows import Word
+from recon.store.people.approval_rows import PersonsWord
 from recon.store.schema import run, sign_off
 
 
@@ -38,7 +38,7 @@ class NightRun:
 
 
 def save(
-    connection: Connection, run_id: str, *, role: str, word: Word, workbook_sha256: str
+    connection: Connection, run_id: str, *, role: str, word: PersonsWord, workbook_sha256: str
 ) -> None:
     """Put a name under a workbook, with its event."""
     connection.execute(

@@ -6,7 +6,7 @@ from datetime import datetime
 from sqlalchemy import Connection, Row, insert, select, update
 
 from recon.store.database.history import Event, append
-from recon.store.people.approval_rows import COMPLETE, FIRST, VOID, Word
+from recon.store.people.approval_rows import COMPLETE, FIRST, VOID, PersonsWord
 from recon.store.schema import agreement
 
 ENTITY = "agreement"
@@ -21,7 +21,7 @@ class FirstWord:
     what: str
     subject: str
     reason: str
-    by: Word
+    by: PersonsWord
     valid_until: datetime
 
 
@@ -55,7 +55,7 @@ def save_first(
     *,
     subject: str,
     reason: str,
-    word: Word,
+    word: PersonsWord,
     valid_until: datetime,
 ) -> None:
     """The first of two people asks for it."""
@@ -77,7 +77,9 @@ def save_first(
     append(connection, [Event(ENTITY, subject, FIRST, details)], at=word.at)
 
 
-def save_second(connection: Connection, first: FirstWord, *, reason: str, word: Word) -> None:
+def save_second(
+    connection: Connection, first: FirstWord, *, reason: str, word: PersonsWord
+) -> None:
     """The second person says the same."""
     connection.execute(
         update(agreement)
@@ -108,7 +110,7 @@ def void(connection: Connection, first: FirstWord, *, why: str, at: datetime) ->
 
 
 def _first_of(row: Row[tuple[object, ...]]) -> FirstWord:
-    word = Word(row.first_by, authenticated=row.first_authenticated, at=row.first_at)
+    word = PersonsWord(row.first_by, authenticated=row.first_authenticated, at=row.first_at)
     return FirstWord(
         row.agreement_id, row.what, row.subject, row.reason, word, valid_until=row.valid_until
     )

@@ -21,7 +21,7 @@ _RELEASED = select(release.c.run_id).where(release.c.second_by != "")
 
 
 @dataclass(frozen=True, slots=True)
-class Word:
+class PersonsWord:
     """One person's word."""
 
     by: str
@@ -81,7 +81,7 @@ def save_first(
     digest: str,
     *,
     instruction_ids: Sequence[str],
-    word: Word,
+    word: PersonsWord,
     valid_until: datetime,
 ) -> None:
     """The first of two people approves a list."""
@@ -111,7 +111,7 @@ def list_digest(instruction_ids: Sequence[str]) -> str:
     return hashlib.sha256("\x1f".join(instruction_ids).encode()).hexdigest()
 
 
-def save_second(connection: Connection, first: FirstApproval, *, word: Word) -> None:
+def save_second(connection: Connection, first: FirstApproval, *, word: PersonsWord) -> None:
     """The second person approves the same list."""
     connection.execute(
         update(approval)
@@ -173,7 +173,7 @@ def open_verdicts(connection: Connection) -> dict[str, str]:
 
 
 def save_verdict(
-    connection: Connection, instruction_id: str, *, decision: str, evidence: str, word: Word
+    connection: Connection, instruction_id: str, *, decision: str, evidence: str, word: PersonsWord
 ) -> None:
     """One person's verdict; an earlier open one of anybody is replaced."""
     connection.execute(
@@ -224,7 +224,7 @@ def released(connection: Connection) -> frozenset[str]:
     return frozenset(connection.execute(_RELEASED).scalars())
 
 
-def save_release(connection: Connection, run_id: str, *, reason: str, word: Word) -> None:
+def save_release(connection: Connection, run_id: str, *, reason: str, word: PersonsWord) -> None:
     """The first, then the second person lifts the hold of a NOT PROVEN run."""
     if release_of(connection, run_id) is None:
         connection.execute(

@@ -5,28 +5,19 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
 
-from sqlalchemy import Connection, and_, func, insert, select, update
+from sqlalchemy import Connection, func, insert, select, update
 
-from recon.model.resolutions import WRITE_OFF, Answer, Import, KeptAnswer
+from recon.model.resolutions import WRITE_OFF, BreakAnswer, Import, KeptAnswer
 from recon.store.database.history import Event, append
-from recon.store.schema import answer_file, break_answer, result_row
+from recon.store.schema import answer_file, break_answer
 
 AccountKey = tuple[str, str]
 """Merchant and account."""
 
 
-_WRITTEN_OFF = (
-    select(break_answer.c.break_id, result_row.c.currency, result_row.c.exposure)
-    .join(
-        result_row,
-        and_(
-            result_row.c.run_id == break_answer.c.run_id,
-            result_row.c.section == "break",
-            result_row.c.id == break_answer.c.break_id,
-        ),
-    )
-    .where(break_answer.c.resolution == WRITE_OFF)
-)
+_WRITTEN_OFF = select(
+    break_answer.c.break_id, break_answer.c.currency, break_answer.c.exposure
+).where(break_answer.c.resolution == WRITE_OFF, break_answer.c.exposure.is_not(None))
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +27,13 @@ class NewAnswer:
     account: AccountKey
     break_id: str
     version: int
-    answer: Answer
+    answer: BreakAnswer
     waits: bool
     sheet_row: int
     covers_cause: bool
+    currency: str
+    exposure: int | None
+    """Minor units at risk, as the answered workbook showed them."""
 
 
 def kept_answers(connection: Connection, account: AccountKey) -> dict[str, KeptAnswer]:
@@ -76,6 +70,8 @@ def save(
             "file_sha256": brought.sha256,
             "sheet_row": answer.sheet_row,
             "covers_cause": answer.covers_cause,
+            "currency": answer.currency,
+            "exposure": answer.exposure,
         }
         for answer in answers
     ]
@@ -190,7 +186,7 @@ def agree(connection: Connection, answer_id: int, *, by: str, at: datetime) -> b
 def _kept(row: Any) -> KeptAnswer:
     day = row["resolved_on"]
     return KeptAnswer(
-        answer=Answer(
+        answer=BreakAnswer(
             resolution=row["resolution"],
             owner=row["owner"],
             comment=row["comment"],

@@ -4,30 +4,33 @@ Instants are UTC. Text columns hold "" for "not given". Everything a night did c
 here; `history` is append-only and hash-chained (see `history`).
 """
 
-from recon.store.schema.agreements import agreement
-from recon.store.schema.answers import observation, query_key
-from recon.store.schema.approvals import approval, release, used_code, verdict, wrong_code
-from recon.store.schema.cases import contradiction
-from recon.store.schema.endorsements import endorsement
-from recon.store.schema.evidence import doubt_clock, refund_search
-from recon.store.schema.inputs import break_end, instruction_version, rules_version, run_input
-from recon.store.schema.journals import exported_journal
-from recon.store.schema.ledger import ledger_entry
-from recon.store.schema.money import attempt, batch, history, instruction
-from recon.store.schema.notifications import notification, notification_case
-from recon.store.schema.orders import order_action, order_file, order_row, reject, reject_end
-from recon.store.schema.resolutions import answer_file, break_answer
-from recon.store.schema.results import control_total, result_effect, result_row, result_summary
-from recon.store.schema.runs import run, run_source
-from recon.store.schema.sending import dry_batch, sending_switch
-from recon.store.schema.settlement import settlement_line
-from recon.store.schema.sign_off import sign_off
+from recon.store.schema.agreement_tables import agreement
+from recon.store.schema.answer_tables import observation, query_key
+from recon.store.schema.approval_tables import approval, release, used_code, verdict, wrong_code
+from recon.store.schema.bank_tables import bank_entry, bank_statement
+from recon.store.schema.case_tables import contradiction
+from recon.store.schema.endorsement_tables import endorsement
+from recon.store.schema.evidence_tables import doubt_clock, refund_search
+from recon.store.schema.input_tables import break_end, instruction_version, rules_version, run_input
+from recon.store.schema.journal_tables import exported_journal
+from recon.store.schema.ledger_tables import ledger_entry
+from recon.store.schema.money_tables import attempt, batch, history, instruction
+from recon.store.schema.notification_tables import notification, notification_case
+from recon.store.schema.order_tables import order_action, order_file, order_row, reject, reject_end
+from recon.store.schema.resolution_tables import answer_file, break_answer
+from recon.store.schema.result_tables import control_total, result_summary
+from recon.store.schema.run_tables import run, run_source
+from recon.store.schema.sending_tables import dry_batch, sending_switch
+from recon.store.schema.settlement_tables import settlement_line
+from recon.store.schema.sign_off_tables import sign_off
 
 __all__ = [
     "agreement",
     "answer_file",
     "approval",
     "attempt",
+    "bank_entry",
+    "bank_statement",
     "batch",
     "break_answer",
     "break_end",
@@ -52,8 +55,6 @@ __all__ = [
     "reject",
     "reject_end",
     "release",
-    "result_effect",
-    "result_row",
     "result_summary",
     "rules_version",
     "run",

@@ -4,7 +4,7 @@ import pytest
 
 from recon.files.formats.bank_records import RawStatement
 from recon.files.formats.camt import camt_statements
-from recon.files.formats.opening import FileBytes
+from recon.files.formats.named_bytes import FileBytes
 from recon.model.errors import SourceUnreadableError
 from tests.recon.files.bank_documents import CALM, IBAN, camt, entry, payment
 

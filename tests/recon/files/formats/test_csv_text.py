@@ -9,9 +9,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from recon.config.file_layouts import STANDARD, FileLayout, Trailer
-from recon.files.formats import limits
+from recon.files.formats import format_limits
 from recon.files.formats.csv_text import csv_parts
-from recon.files.formats.opening import FileBytes
+from recon.files.formats.named_bytes import FileBytes
 from recon.files.formats.raw_reader import raw_of, read_raw
 from recon.files.formats.raw_table import RawTable, joined
 from recon.model.errors import SourceUnreadableError
@@ -131,7 +131,7 @@ def test_more_rows_than_the_bound_are_refused(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr("recon.files.formats.raw_table.ROWS_MAX", 3)
     with pytest.raises(SourceUnreadableError, match="more than 3 rows"):
         read("a,b\n" + "1,2\n" * 5)
-    assert limits.ROWS_MAX > 1_000_000
+    assert format_limits.ROWS_MAX > 1_000_000
 
 
 DISGUISED = {

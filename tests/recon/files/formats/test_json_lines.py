@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from recon.files.formats import limits
+from recon.files.formats import format_limits
 from recon.files.formats.raw_reader import read_raw
 from recon.files.formats.raw_table import RawTable
 from recon.model.errors import SourceUnreadableError
@@ -39,12 +39,12 @@ def test_a_key_that_could_be_another_is_refused(tmp_path: Path, key: str) -> Non
 def test_a_line_has_a_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A line, a value and the number of keys are bounded."""
     monkeypatch.setattr("recon.files.formats.json_lines.JSON_LINE_BYTES_MAX", 40_000)
-    long = "x" * (limits.CELL_CHARACTERS_MAX + 1)
+    long = "x" * (format_limits.CELL_CHARACTERS_MAX + 1)
     table = read(tmp_path, f'{{"id":1}}\n{{"id":"{long}"}}\n{{"id":"{long * 2}"}}\n', "id")
     assert [bad.reason for bad in table.bad_rows] == [
-        f"has a value of more than {limits.CELL_CHARACTERS_MAX} characters",
+        f"has a value of more than {format_limits.CELL_CHARACTERS_MAX} characters",
         "has more than 40000 bytes",
     ]
-    keys = ",".join(f'"k{n}":1' for n in range(limits.COLUMNS_MAX + 1))
+    keys = ",".join(f'"k{n}":1' for n in range(format_limits.COLUMNS_MAX + 1))
     with pytest.raises(SourceUnreadableError, match="different names"):
         read(tmp_path, f"{{{keys}}}\n", "id")

@@ -4,7 +4,7 @@ import pytest
 
 from recon.files.formats.bank_records import RawStatement
 from recon.files.formats.mt940 import mt940_statements
-from recon.files.formats.opening import FileBytes
+from recon.files.formats.named_bytes import FileBytes
 from recon.model.errors import SourceUnreadableError
 from tests.recon.files.bank_documents import MT940
 

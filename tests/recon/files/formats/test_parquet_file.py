@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recon.config.rules import Rules
-from recon.files.formats.opening import FileBytes
+from recon.files.formats.named_bytes import FileBytes
 from recon.files.formats.raw_reader import raw_of, read_raw
 from recon.files.formats.raw_table import RawTable
 from recon.files.typing.typed_table import read_table

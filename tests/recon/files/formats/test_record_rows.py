@@ -9,7 +9,7 @@ import pytest
 from openpyxl import Workbook
 
 from recon.files.formats.json_lines import json_parts
-from recon.files.formats.opening import FileBytes
+from recon.files.formats.named_bytes import FileBytes
 from recon.files.formats.parquet_file import parquet_parts
 from recon.files.formats.raw_reader import raw_of
 from recon.files.formats.raw_table import RawTable, joined

@@ -2,10 +2,10 @@ import re
 
 import pytest
 
-from recon.files.formats.limits import CELL_CHARACTERS_MAX
+from recon.files.formats.format_limits import CELL_CHARACTERS_MAX
 from recon.files.formats.xlsx_cells import (
     CELL_TYPES,
-    Span,
+    SheetSpan,
     refuse_malformed,
     shared_lengths,
     span_of,
@@ -18,7 +18,7 @@ ROWS = (
     '<row r="1" spans="1:3"><c r="A1" t="s"><v>0</v></c><c r="B1" s="1"><v>1</v></c></row>'
     '<row r="7"><c r="C7" t="inlineStr"><is><t>a &gt; b</t></is></c><c r="AB7" t="b"/></row>'
 )
-SPAN = Span(7, 28)
+SPAN = SheetSpan(7, 28)
 
 
 def sheet(rows: str = ROWS, prefix: str = "") -> bytes:
@@ -110,7 +110,7 @@ def test_every_type_of_the_format_is_known() -> None:
     """ECMA-376 names seven types of cells."""
     cells = "".join(f'<c r="{chr(65 + at)}1" t="{t}"/>' for at, t in enumerate(sorted(CELL_TYPES)))
     found = span_of(PART, sheet(f'<row r="1">{cells}</row>'), name="o.xlsx", as_form=True)
-    assert found == Span(1, 7)
+    assert found == SheetSpan(1, 7)
 
 
 @pytest.mark.parametrize("text", [b"", b"<a>", b"<a>\x01</a>", b"<a>\xff</a>", b"<a/><b/>"])
@@ -176,7 +176,7 @@ def test_a_cell_that_readers_understand_differently_is_refused(case: str) -> Non
 )
 def test_what_the_common_writers_write_passes(inside: str) -> None:
     """Numbers, indexes, texts of several runs, formulas with their values."""
-    assert span_of(PART, sheet(CELL.format(inside)), name="o.xlsx", shared=[4]) == Span(1, 1)
+    assert span_of(PART, sheet(CELL.format(inside)), name="o.xlsx", shared=[4]) == SheetSpan(1, 1)
 
 
 @pytest.mark.parametrize(
@@ -196,7 +196,7 @@ def test_rows_that_no_reader_would_count_are_refused(text: bytes, told: str) -> 
 def test_a_formula_in_a_form_needs_no_value() -> None:
     """A workbook that people fill in is read for its formulas; all others need their values."""
     rows = CELL.format("><f>1+1</f>")
-    assert span_of(PART, sheet(rows), name="o.xlsx", as_form=True) == Span(1, 1)
+    assert span_of(PART, sheet(rows), name="o.xlsx", as_form=True) == SheetSpan(1, 1)
     with pytest.raises(SourceUnreadableError, match="never calculated in cell A1"):
         span_of(PART, sheet(rows), name="o.xlsx")
 

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from recon.config.file_layouts import FileLayout
-from recon.files.formats import limits
+from recon.files.formats import format_limits
 from recon.files.formats.raw_reader import read_raw
 from recon.files.formats.raw_table import RawTable
 from recon.model.errors import SourceUnreadableError
@@ -56,13 +56,13 @@ def test_what_is_not_well_formed_is_refused(tmp_path: Path, text: str) -> None:
 
 def test_an_element_has_a_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Text, different names and the whole file are bounded."""
-    long = "x" * (limits.CELL_CHARACTERS_MAX + 1)
+    long = "x" * (format_limits.CELL_CHARACTERS_MAX + 1)
     table = read(tmp_path, f"<f><o><id>1</id></o><o><id>{long}</id></o><o/></f>", "id")
     assert [bad.reason for bad in table.bad_rows] == [
-        f"has more than {limits.CELL_CHARACTERS_MAX} characters in id",
+        f"has more than {format_limits.CELL_CHARACTERS_MAX} characters in id",
         "has nothing in it",
     ]
-    many = "".join(f"<k{n}>1</k{n}>" for n in range(limits.COLUMNS_MAX + 1))
+    many = "".join(f"<k{n}>1</k{n}>" for n in range(format_limits.COLUMNS_MAX + 1))
     with pytest.raises(SourceUnreadableError, match="different names"):
         read(tmp_path, f"<f><o>{many}</o></f>", "id")
     monkeypatch.setattr("recon.files.formats.xml_records.XML_BYTES_MAX", 5)

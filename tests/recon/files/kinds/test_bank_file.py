@@ -5,7 +5,7 @@ import pytest
 
 from recon.config.file_layouts import FileLayout
 from recon.config.rules import Rules
-from recon.files.formats.opening import read_bytes
+from recon.files.formats.named_bytes import read_bytes
 from recon.files.kinds.bank_file import BankFile, bank_file_of
 from recon.matching.frames.bank_sources import BANK_ENTRY_COLUMNS
 from recon.model.errors import SourceUnreadableError

@@ -15,7 +15,6 @@ from recon.files.kinds.instruction_file import (
     is_instruction_file,
     read_instruction_file,
 )
-from recon.files.kinds.payout_columns import PAYOUT_COLUMNS
 from recon.model.errors import SourceUnreadableError
 from recon.settlement.sealing import Seal
 
@@ -230,10 +229,3 @@ def test_only_its_name_makes_a_file_one_of_instructions() -> None:
     names: Any = ["instructions-7.csv", "Instructions-7.xlsx", "orders.csv", "my-instructions-.csv"]
 
     assert [is_instruction_file(Path(name)) for name in names] == [True, True, False, False]
-
-
-def test_the_payout_columns_are_the_documents_fields() -> None:
-    """The file names a field as the API document does, dots leading into objects."""
-    assert "beneficiary.bank_details.iban" in PAYOUT_COLUMNS
-    assert "payer.address.country_code" in PAYOUT_COLUMNS
-    assert "request_id" not in PAYOUT_COLUMNS

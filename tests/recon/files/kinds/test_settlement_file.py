@@ -4,7 +4,7 @@ import pytest
 
 from recon.config.file_layouts import FileLayout
 from recon.config.rules import Rules
-from recon.files.formats.opening import read_bytes
+from recon.files.formats.named_bytes import read_bytes
 from recon.files.kinds.settlement_file import SettlementFile, settlement_file_of
 from recon.matching.frames.sources import SETTLEMENT_COLUMNS
 from recon.model.errors import SourceUnreadableError

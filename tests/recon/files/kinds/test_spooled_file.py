@@ -11,7 +11,7 @@ from recon.config.cluster import IN_PROCESS, Workers
 from recon.config.file_layouts import STANDARD, FileLayout, Trailer
 from recon.config.rules import Rules
 from recon.files.kinds.archive import keep_read
-from recon.files.kinds.spooled_file import Part, SpooledFile, spooled_file
+from recon.files.kinds.spooled_file import SpooledFile, SpooledRows, spooled_file
 from recon.model.errors import OutputError, SourceUnreadableError
 from tests.recon.files.elsewhere import Elsewhere
 from tests.recon.files.test_file_fuzz import CASES, case
@@ -38,12 +38,12 @@ def _kept(path: Path, read: SpooledFile, archive: Path) -> str:
 
 def _read(
     path: Path, *, keep: bool = True, workers: Workers = IN_PROCESS
-) -> tuple[SpooledFile, Part]:
+) -> tuple[SpooledFile, SpooledRows]:
     how = {"layout": STANDARD, "keep": keep, "workers": workers}
     with spooled_file(path, rules=Rules(), **how) as read:
         parts = list(read.parts())
     frames = (pd.concat(frames, ignore_index=True) for frames in zip(*parts, strict=True))
-    return read, Part(*frames) if parts else Part(*[pd.DataFrame()] * 2)
+    return read, SpooledRows(*frames) if parts else SpooledRows(*[pd.DataFrame()] * 2)
 
 
 @pytest.mark.parametrize("size", [1, 70])
@@ -115,11 +115,11 @@ def test_a_file_that_is_another_when_it_is_read_again_is_refused(
         _read(path)
 
 
-@pytest.mark.usefixtures("at_once")
 def test_a_file_that_grows_while_it_is_read_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What is added behind the first part is never taken for the file that was opened."""
+    monkeypatch.setattr("recon.files.formats.raw_reader.PART_BYTES", len(HEADER) + 1)
     path = tmp_path / "orders.csv"
     path.write_text(HEADER + "\n" + ROW.format("A-1", "", ""))
     take = typed_parts_module.type_table

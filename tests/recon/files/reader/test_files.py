@@ -12,7 +12,7 @@ from pydantic import SecretStr
 from recon.config.file_layouts import STANDARD
 from recon.config.rules import Rules
 from recon.config.settings import LedgerSource
-from recon.files.formats.opening import read_bytes
+from recon.files.formats.named_bytes import read_bytes
 from recon.files.kinds.bank_file import bank_file_of
 from recon.files.kinds.instruction_file import read_instruction_file
 from recon.files.kinds.ledger_file import read_ledger

@@ -7,6 +7,7 @@ import pytest
 from recon.config.file_layouts import FileLayout
 from recon.config.rules import Rules
 from recon.files.typing.typed_table import Table, read_table
+from recon.model.errors import SourceUnreadableError
 from recon.model.words import SourceKind
 
 THEIRS = "Shop;Konto;Bestellung;Geld;Betrag;Stand;Wann"
@@ -182,3 +183,32 @@ def test_thousands_grouped_otherwise_are_refused(
     for whole, layout, units in (("1'234", grouped, [1234]), ("1'234", plain, [])):
         table = read(order_csv(f"{THEIRS}\n{ROW.replace('10,00', whole)}\n"), layout)
         assert table.frame["amount"].tolist() == units
+
+
+def test_a_preamble_is_passed_over_and_lines_count_from_the_top(
+    order_csv: Callable[[str | bytes], Path],
+) -> None:
+    """Lines before the header are no rows; a reject still names its line in the file."""
+    bad = ROW.replace("bezahlt", "fort")
+    path = order_csv(f'Export "vom 20.11.\n\n{THEIRS}\n{ROW}\n{bad}\n')
+    table = read(path, LAYOUT.model_copy(update={"preamble": 2}))
+    assert len(table.frame) == 1
+    assert [reject.line for reject in table.rejects] == [5]
+
+
+def test_a_card_number_before_the_header_refuses_the_file(
+    order_csv: Callable[[str | bytes], Path],
+) -> None:
+    """What stands in no column is looked through, too."""
+    path = order_csv(f"4111 1111 1111 1111\n{THEIRS}\n{ROW}\n")
+    with pytest.raises(SourceUnreadableError, match="card number before its header"):
+        read(path, LAYOUT.model_copy(update={"preamble": 1}))
+
+
+def test_all_faults_of_a_row_are_told_at_once(order_csv: Callable[[str | bytes], Path]) -> None:
+    """Three bad cells of one row are one reject that names them all."""
+    bad = ROW.replace("bezahlt", "fort").replace("10,00", "1.0").replace("05.01", "45.01")
+    (reject,) = read(order_csv(f"{THEIRS}\n{bad}\n"), LAYOUT).rejects
+    assert reject.column == "Betrag"
+    assert "; also Stand: is none of bezahlt, offen" in reject.reason
+    assert "; also Wann: " in reject.reason

@@ -14,8 +14,8 @@ from recon.gateway_client import (
     FindingKind,
     GatewayInterface,
     NotSentError,
-    Outcome,
     PreparedRequest,
+    ReplyOutcome,
     ReplyPolicy,
     UnknownOutcomeError,
     read_batch_reply,
@@ -87,7 +87,7 @@ def refusal(code: str, *, signature: str) -> dict[str, Any]:
 
 def test_outcomes_are_those_of_the_domain() -> None:
     """The leaf has its own enum with the domain's values."""
-    assert {word.value for word in Outcome} == {word.value for word in DomainOutcome}
+    assert {word.value for word in ReplyOutcome} == {word.value for word in DomainOutcome}
 
 
 def test_a_whole_success_is_done_row_by_row(read: Reader, captures: PreparedRequest) -> None:
@@ -136,7 +136,7 @@ def test_a_failed_row_keeps_its_code_and_text(read: Reader, captures: PreparedRe
 
     row = read(captures, reply).rows[0]
 
-    assert (row.outcome, row.code) == (Outcome.FAILED, "A0008")
+    assert (row.outcome, row.code) == (ReplyOutcome.FAILED, "A0008")
     assert row.message == "not possible: 411111******1111"
 
 
@@ -601,9 +601,12 @@ def test_any_bytes_under_any_status_give_every_row_an_outcome_and_prove_nothing(
     )
 
     assert [row.position for row in got.rows] == [0, 1]
-    assert not {Outcome.DONE, Outcome.ACCEPTED, Outcome.FAILED, Outcome.NOT_SENT} & {
-        row.outcome for row in got.rows
-    }
+    assert not {
+        ReplyOutcome.DONE,
+        ReplyOutcome.ACCEPTED,
+        ReplyOutcome.FAILED,
+        ReplyOutcome.NOT_SENT,
+    } & {row.outcome for row in got.rows}
 
 
 @given(changes=CHANGES, policy=st.sampled_from(["warn", "enforce"]))
@@ -622,7 +625,7 @@ def test_a_success_that_was_tampered_with_is_never_done_without_proof(
     )
 
     for row, outcome in zip(captures.rows, got.rows, strict=True):
-        if outcome.outcome is Outcome.DONE:
+        if outcome.outcome is ReplyOutcome.DONE:
             rows = reply["capture_orders"]
             rows = rows if isinstance(rows, list) else [rows]
             named = [

@@ -9,10 +9,10 @@ from recon.gateway_client import (
     FindingKind,
     GatewayInterface,
     NotSentError,
-    Outcome,
     Payment,
     PaymentReply,
     PreparedPayment,
+    ReplyOutcome,
     ReplyPolicy,
     RiskReason,
     SignatureState,
@@ -63,7 +63,7 @@ def test_a_successful_card_payment_is_done_with_its_record(read: Read) -> None:
     body = result_of(result_info="0000:Success: all well", token_id="tok-1", acquirer="x")
     reply = read(card_payment(), body)
 
-    assert (reply.outcome, reply.signature) == (Outcome.DONE, SignatureState.VALID)
+    assert (reply.outcome, reply.signature) == (ReplyOutcome.DONE, SignatureState.VALID)
     assert (reply.code, reply.message) == ("0000", "Success: all well")
     assert reply.record is not None
     assert (reply.record.transaction_id, reply.record.card) == ("T20261120000001", "411111***1111")
@@ -87,25 +87,25 @@ def test_risk_reasons_may_also_repeat_inside_one_group(read: Read) -> None:
 @pytest.mark.parametrize(
     ("changes", "outcome", "finding"),
     [
-        ({"order_status": "0", "result_info": "C0051:no funds"}, Outcome.FAILED, None),
-        ({"order_status": "-1"}, Outcome.PENDING, None),
-        ({"order_status": "-2"}, Outcome.PENDING, None),
-        ({"order_status": "9"}, Outcome.UNKNOWN, FindingKind.UNMAPPED_CODE),
-        ({"order_status": ""}, Outcome.UNKNOWN, FindingKind.UNMAPPED_CODE),
-        ({"transaction_id": ""}, Outcome.UNKNOWN, FindingKind.UNMAPPED_CODE),
-        ({"encryption_data": ""}, Outcome.UNKNOWN, FindingKind.SIGNATURE),
-        ({"encryption_data": "0" * 64}, Outcome.UNKNOWN, FindingKind.SIGNATURE),
-        ({"order_no": "SO-2"}, Outcome.UNKNOWN, FindingKind.ECHO_DIFFERS),
-        ({"amount": "42.51"}, Outcome.UNKNOWN, FindingKind.ECHO_DIFFERS),
-        ({"amount": "42.5"}, Outcome.DONE, None),
-        ({"currency": "USD"}, Outcome.UNKNOWN, FindingKind.ECHO_DIFFERS),
-        ({"account_id": "2"}, Outcome.UNKNOWN, FindingKind.SIGNATURE),
-        ({"issuer_url": "javascript:alert(1)"}, Outcome.UNKNOWN, FindingKind.UNMAPPED_CODE),
-        ({"card": CARD}, Outcome.DONE, FindingKind.MALFORMED),
+        ({"order_status": "0", "result_info": "C0051:no funds"}, ReplyOutcome.FAILED, None),
+        ({"order_status": "-1"}, ReplyOutcome.PENDING, None),
+        ({"order_status": "-2"}, ReplyOutcome.PENDING, None),
+        ({"order_status": "9"}, ReplyOutcome.UNKNOWN, FindingKind.UNMAPPED_CODE),
+        ({"order_status": ""}, ReplyOutcome.UNKNOWN, FindingKind.UNMAPPED_CODE),
+        ({"transaction_id": ""}, ReplyOutcome.UNKNOWN, FindingKind.UNMAPPED_CODE),
+        ({"encryption_data": ""}, ReplyOutcome.UNKNOWN, FindingKind.SIGNATURE),
+        ({"encryption_data": "0" * 64}, ReplyOutcome.UNKNOWN, FindingKind.SIGNATURE),
+        ({"order_no": "SO-2"}, ReplyOutcome.UNKNOWN, FindingKind.ECHO_DIFFERS),
+        ({"amount": "42.51"}, ReplyOutcome.UNKNOWN, FindingKind.ECHO_DIFFERS),
+        ({"amount": "42.5"}, ReplyOutcome.DONE, None),
+        ({"currency": "USD"}, ReplyOutcome.UNKNOWN, FindingKind.ECHO_DIFFERS),
+        ({"account_id": "2"}, ReplyOutcome.UNKNOWN, FindingKind.SIGNATURE),
+        ({"issuer_url": "javascript:alert(1)"}, ReplyOutcome.UNKNOWN, FindingKind.UNMAPPED_CODE),
+        ({"card": CARD}, ReplyOutcome.DONE, FindingKind.MALFORMED),
     ],
 )
 def test_a_card_payments_result_decides_only_when_it_is_ours_and_known(
-    read: Read, changes: dict[str, str], outcome: Outcome, finding: FindingKind | None
+    read: Read, changes: dict[str, str], outcome: ReplyOutcome, finding: FindingKind | None
 ) -> None:
     """Every doubt is unknown, and no reply makes us show a card."""
     reply = read(card_payment(), result_of(**changes))
@@ -130,7 +130,7 @@ def test_a_result_that_cannot_be_read_leaves_the_payment_unknown(read: Read, bod
     """Cut, doubled or foreign bytes prove nothing."""
     reply = read(card_payment(), body)
 
-    assert (reply.outcome, reply.record) == (Outcome.UNKNOWN, None)
+    assert (reply.outcome, reply.record) == (ReplyOutcome.UNKNOWN, None)
     assert [found.kind for found in reply.findings] == [FindingKind.UNREADABLE]
 
 
@@ -147,9 +147,9 @@ def test_a_result_that_was_tampered_with_is_never_done_as_another(
         prepared, raw_of(body), interface=interface, policy="enforce", credentials=credentials
     )
 
-    if reply.outcome in {Outcome.DONE, Outcome.PENDING, Outcome.FAILED}:
+    if reply.outcome in {ReplyOutcome.DONE, ReplyOutcome.PENDING, ReplyOutcome.FAILED}:
         assert reply.record is not None
-        assert (reply.outcome, reply.code) == (Outcome.DONE, "0000")
+        assert (reply.outcome, reply.code) == (ReplyOutcome.DONE, "0000")
         assert reply.record.transaction_id == "T20261120000001"
 
 
@@ -159,15 +159,15 @@ def test_a_refused_signature_rejects_and_stops(read: Read) -> None:
     reply = read(card_payment(), result_of(order_status="0", **refused))
     forged = read(card_payment(), result_of(order_status="1", **refused))
 
-    assert (reply.outcome, bool(reply.stop_reason)) == (Outcome.REJECTED, True)
-    assert forged.outcome is Outcome.UNKNOWN
+    assert (reply.outcome, bool(reply.stop_reason)) == (ReplyOutcome.REJECTED, True)
+    assert forged.outcome is ReplyOutcome.UNKNOWN
 
 
 def test_under_warn_the_echo_decides_and_says_so(read: Read) -> None:
     """As for batches."""
     reply = read(card_payment(), result_of(encryption_data=""), policy="warn")
 
-    assert reply.outcome is Outcome.DONE
+    assert reply.outcome is ReplyOutcome.DONE
     assert [found.kind for found in reply.findings] == [FindingKind.SIGNATURE]
 
 
@@ -182,15 +182,15 @@ def test_what_a_result_says_is_masked_before_it_is_kept(read: Read) -> None:
 @pytest.mark.parametrize(
     ("issuer_url", "outcome"),
     [
-        ("https://issuer.example.test/pay?o=SO-1", Outcome.PENDING),
-        ("http://127.0.0.1:8080/pay", Outcome.PENDING),
-        ("http://issuer.example.test/pay", Outcome.UNKNOWN),
-        ("//issuer.example.test/pay", Outcome.UNKNOWN),
-        ("", Outcome.UNKNOWN),
+        ("https://issuer.example.test/pay?o=SO-1", ReplyOutcome.PENDING),
+        ("http://127.0.0.1:8080/pay", ReplyOutcome.PENDING),
+        ("http://issuer.example.test/pay", ReplyOutcome.UNKNOWN),
+        ("//issuer.example.test/pay", ReplyOutcome.UNKNOWN),
+        ("", ReplyOutcome.UNKNOWN),
     ],
 )
 def test_a_payment_by_another_method_waits_for_the_shopper_at_a_safe_address(
-    read: Read, issuer_url: str, outcome: Outcome
+    read: Read, issuer_url: str, outcome: ReplyOutcome
 ) -> None:
     """issuer_url is https, or http to this machine, and is never followed by us."""
     body = result_of(
@@ -213,22 +213,26 @@ TABLE_2_7 = (
 @pytest.mark.parametrize(
     ("signature", "outcome", "state"),
     [
-        ("", Outcome.PENDING, SignatureState.ABSENT),
-        ("<encryption_data></encryption_data>", Outcome.PENDING, SignatureState.ABSENT),
-        (f"<encryption_data>{'0' * 64}</encryption_data>", Outcome.UNKNOWN, SignatureState.WRONG),
+        ("", ReplyOutcome.PENDING, SignatureState.ABSENT),
+        ("<encryption_data></encryption_data>", ReplyOutcome.PENDING, SignatureState.ABSENT),
+        (
+            f"<encryption_data>{'0' * 64}</encryption_data>",
+            ReplyOutcome.UNKNOWN,
+            SignatureState.WRONG,
+        ),
     ],
 )
 def test_a_reply_of_exactly_the_documents_elements_names_the_issuer(
-    read: Read, signature: str, outcome: Outcome, state: SignatureState
+    read: Read, signature: str, outcome: ReplyOutcome, state: SignatureState
 ) -> None:
     """Table 2.7 has no signature: none is no doubt, a wrong one is."""
     reply = read(apm_payment(), TABLE_2_7.format(signature=signature).encode())
 
     assert (reply.outcome, reply.signature) == (outcome, state)
     issuer_url = reply.record.issuer_url if reply.record else ""
-    assert issuer_url.startswith("https://issuer") is (outcome is Outcome.PENDING)
-    assert bool(reply.stop_reason) is (outcome is Outcome.UNKNOWN)
-    assert bool(reply.findings) is (outcome is Outcome.UNKNOWN)
+    assert issuer_url.startswith("https://issuer") is (outcome is ReplyOutcome.PENDING)
+    assert bool(reply.stop_reason) is (outcome is ReplyOutcome.UNKNOWN)
+    assert bool(reply.findings) is (outcome is ReplyOutcome.UNKNOWN)
 
 
 def test_an_unsigned_reply_for_another_order_names_nobody(read: Read) -> None:
@@ -236,23 +240,23 @@ def test_an_unsigned_reply_for_another_order_names_nobody(read: Read) -> None:
     body = TABLE_2_7.format(signature="").replace("SO-1<", "SO-2<").encode()
     reply = read(apm_payment(), body)
 
-    assert (reply.outcome, reply.record) == (Outcome.UNKNOWN, None)
+    assert (reply.outcome, reply.record) == (ReplyOutcome.UNKNOWN, None)
     assert [found.kind for found in reply.findings] == [FindingKind.ECHO_DIFFERS]
 
 
 @pytest.mark.parametrize(
     ("status", "refusal", "outcome", "stops"),
     [
-        (400, "invalid_input", Outcome.REJECTED, False),
-        (404, "not_found", Outcome.REJECTED, False),
-        (403, "", Outcome.UNKNOWN, True),
-        (409, "", Outcome.UNKNOWN, False),
-        (401, "", Outcome.UNKNOWN, True),
-        (500, "", Outcome.UNKNOWN, False),
+        (400, "invalid_input", ReplyOutcome.REJECTED, False),
+        (404, "not_found", ReplyOutcome.REJECTED, False),
+        (403, "", ReplyOutcome.UNKNOWN, True),
+        (409, "", ReplyOutcome.UNKNOWN, False),
+        (401, "", ReplyOutcome.UNKNOWN, True),
+        (500, "", ReplyOutcome.UNKNOWN, False),
     ],
 )
 def test_the_documented_statuses_of_another_method_are_refusals(
-    read: Read, status: int, refusal: str, outcome: Outcome, *, stops: bool
+    read: Read, status: int, refusal: str, outcome: ReplyOutcome, *, stops: bool
 ) -> None:
     """400 and 404 say that there is no payment; of every other status the order is queried."""
     body = {"code": "I0002", "source": "authorise", "message": f"bad {PRIVATE[4]}"}
@@ -262,14 +266,14 @@ def test_the_documented_statuses_of_another_method_are_refusals(
     assert (reply.code, reply.http_status) == ("I0002", status)
     assert PRIVATE[4] not in repr(reply)
     card = read(card_payment(), body, status=status)
-    assert (card.refusal, card.outcome) == ("", Outcome.UNKNOWN)
+    assert (card.refusal, card.outcome) == ("", ReplyOutcome.UNKNOWN)
 
 
 def test_the_hosted_page_is_taken_when_its_aliases_are_ours(read: Read) -> None:
     """Inputs and allParams are data; the shopper's part does not show."""
     reply = read(hosted_payment(), page_of())
 
-    assert reply.outcome is Outcome.PENDING
+    assert reply.outcome is ReplyOutcome.PENDING
     assert reply.form is not None
     assert reply.form.inputs["gbc_id"] == "G1"
     assert reply.form.parameters == {"order_no": "SO-1", "first_name": "Ana"}
@@ -291,7 +295,7 @@ def test_a_hosted_page_for_another_payment_is_not_taken(
     """The shopper would pay somebody else's order."""
     reply = read(hosted_payment(), page_of(**changes))
 
-    assert (reply.outcome, reply.form) == (Outcome.UNKNOWN, None)
+    assert (reply.outcome, reply.form) == (ReplyOutcome.UNKNOWN, None)
     assert [found.kind for found in reply.findings] == [FindingKind.ECHO_DIFFERS]
 
 
@@ -306,7 +310,7 @@ def test_a_hosted_page_that_sends_elsewhere_is_not_taken(
     read: Read, old: bytes, new: bytes
 ) -> None:
     """Post, to a path or over https."""
-    assert read(hosted_payment(), page_of().replace(old, new)).outcome is Outcome.UNKNOWN
+    assert read(hosted_payment(), page_of().replace(old, new)).outcome is ReplyOutcome.UNKNOWN
 
 
 def test_without_a_reply_a_payment_is_not_sent_or_unknown() -> None:
@@ -314,6 +318,6 @@ def test_without_a_reply_a_payment_is_not_sent_or_unknown() -> None:
     errors: list[Any] = [NotSentError("x", kind="A"), UnknownOutcomeError("x", kind="B")]
 
     assert [payment_without_reply(error).outcome for error in errors] == [
-        Outcome.NOT_SENT,
-        Outcome.UNKNOWN,
+        ReplyOutcome.NOT_SENT,
+        ReplyOutcome.UNKNOWN,
     ]

@@ -10,7 +10,7 @@ from recon.gateway_client import Credentials, GatewayInterface
 from recon.gateway_client.interface.signing import sign
 from recon.gateway_client.query.query_reading import GroupAnswer, KeyKind, QueryReading
 from tests.recon.gateway_client.played import raw_of
-from tests.recon.gateway_client.query.test_asking import keys_of, reply_of, row_of
+from tests.recon.gateway_client.query.test_key_rounds import keys_of, reply_of, row_of
 
 KEYS = keys_of(6)
 ODD = st.sampled_from(

@@ -6,7 +6,12 @@ from typing import Any
 
 from recon.config.rules import Rules
 from recon.matching.breaks.result import Reconciliation
-from recon.matching.frames.bank_sources import BANK_ENTRY_COLUMNS, BankSource, BankStatement
+from recon.matching.frames.bank_sources import (
+    BANK_ENTRY_COLUMNS,
+    BankSource,
+    BankStatement,
+    NightOfBank,
+)
 from recon.matching.frames.sources import (
     GATEWAY_COLUMNS,
     LEDGER_COLUMNS,
@@ -16,7 +21,8 @@ from recon.matching.frames.sources import (
     Sources,
     frame_of,
 )
-from recon.proof.engine import reconcile
+from recon.proof.control_totals import Proof
+from recon.proof.engine import concluded, prove
 
 IBAN = "DE89370400440532013000"
 FIRST, LAST = "2026-11-02", "2026-11-30"
@@ -34,6 +40,9 @@ class Case:
     rules: dict[str, Any] = field(default_factory=dict)
     to_date: str = LAST
     balanced: bool = True
+    covered: bool = True
+    """Whether a statement is given at all."""
+    night: NightOfBank | None = None
 
     def paid(self, batch: str, amount: int, *, on: str = "2026-11-10", **cells: Any) -> "Case":
         """A batch of one line that was paid out."""
@@ -61,6 +70,10 @@ class Case:
 
     def come_to(self, *, previous: Previous | None = None) -> Reconciliation:
         """What the engine makes of it."""
+        return concluded(self.proven(previous=previous), as_of=AS_OF)
+
+    def proven(self, *, previous: Previous | None = None) -> Proof:
+        """What its totals are computed from."""
         moved = sum(one["amount"] for one in self.entries if not one["part"])
         balances = {"opening": 0, "closing": moved} if self.balanced else {}
         statement = BankStatement(
@@ -72,12 +85,30 @@ class Case:
         sources = Sources(
             orders=frame_of([], columns=ORDER_COLUMNS),
             gateway=frame_of([], columns=GATEWAY_COLUMNS),
-            ledger=frame_of([], columns=LEDGER_COLUMNS),
+            ledger=frame_of(booked(self.lines), columns=LEDGER_COLUMNS),
             instructions=None,
             settlement=frame_of(self.lines, columns=SETTLEMENT_COLUMNS),
-            bank=BankSource(entries, (statement,)),
+            bank=BankSource(entries, (statement,), night=self.night) if self.covered else None,
         )
-        return reconcile(sources, rules=rules, as_of=AS_OF, previous=previous)
+        return prove(sources, rules=rules, as_of=AS_OF, previous=previous)
+
+
+def booked(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Entries of every pay-out among some lines: the books have what the gateway says."""
+    return [
+        {
+            **{name: line[name] for name in ("merchant_id", "account_id", "currency")},
+            "entry_id": f"B{number}",
+            "entry_type": "payout" if line["net"] > 0 else "payout_reversal",
+            "amount": abs(line["net"]),
+            "booked_at": f"{line['settled_on']}T12:00:00Z",
+            "reference_no": line["batch_id"],
+            "source": "l.csv",
+            "line": number + 2,
+        }
+        for number, line in enumerate(lines)
+        if line["entry_type"] == "payout"
+    ]
 
 
 def of_bank(result: Reconciliation) -> list[tuple[str, int, int]]:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from recon.config.rules import Rules
-from recon.files.formats.opening import read_bytes
+from recon.files.formats.named_bytes import read_bytes
 from recon.files.kinds.bank_file import bank_file_of
 from recon.matching.breaks.result import Reconciliation
 from recon.matching.frames.bank_sources import BankSource, together
@@ -23,6 +23,7 @@ from recon.matching.frames.sources import (
     frame_of,
 )
 from recon.proof.engine import reconcile
+from tests.recon.matching.bank.cases import booked
 from tests.recon.matching.bank.truth import IBAN, Truth, truth_of
 from tests.recon.matching.bank.writing import as_camt, as_csv, as_mt940
 
@@ -67,7 +68,7 @@ def judged(truth: Truth, bank: BankSource, *, chance: random.Random) -> Reconcil
     sources = Sources(
         orders=frame_of([], columns=ORDER_COLUMNS),
         gateway=frame_of([], columns=GATEWAY_COLUMNS),
-        ledger=frame_of([], columns=LEDGER_COLUMNS),
+        ledger=frame_of(booked(lines), columns=LEDGER_COLUMNS),
         instructions=None,
         settlement=frame_of(lines, columns=SETTLEMENT_COLUMNS),
         bank=bank,

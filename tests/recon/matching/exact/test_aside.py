@@ -19,7 +19,7 @@ from recon.model.words import Reject
 from recon.proof.control_totals import Proof
 from recon.proof.engine import concluded, prove, prove_all_classified, reconcile
 from recon.sandbox.planted import RULES, planted
-from recon.sandbox.planted.files import AS_OF
+from recon.sandbox.planted.planted_files import AS_OF
 
 FRAMES = (
     *("breaks", "effects", "matches", "pending", "unverified"),
@@ -88,7 +88,7 @@ APART: dict[str, Change] = {
     "the-first-day-settled": lambda c: c.order().payment().entry().line(),
     "fee": lambda c: c.order().payment().entry().line(settled_on="2026-09-01", order_no="B").line(
         fee=7
-    ).ruled(fee={"EUR": {"basis_points": 0, "fixed_minor_units": 0}}),
+    ).ruled(fees={"EUR": {"basis_points": 0, "fixed_minor_units": 0}}),
 }  # fmt: skip
 
 TOGETHER: dict[str, Change] = {

@@ -13,7 +13,7 @@ from recon.sandbox import SandboxOptions, serving
 from recon.sandbox.ground.clock import VirtualClock
 from recon.sandbox.ground.options import CLOCK_START
 from recon.sandbox.ground.population import populate
-from recon.sandbox.ground.terms import load_terms
+from recon.sandbox.ground.sandbox_terms import load_terms
 
 ACCOUNT = "100042001"
 PINNED = "c46137a4f33fe1511b75c85acacf5f934b6321a58361f865b4ceb3d2f7d931cb"

@@ -9,7 +9,7 @@ import pytest
 from tests.recon.sandbox.conftest import Caller, elements, signature
 from tests.recon.sandbox.merchant_site import MerchantSite, merchant_site
 from tests.recon.sandbox.notify.test_courier import DAY, later, told
-from tests.recon.sandbox.operations.test_payout import payout_body
+from tests.recon.sandbox.operations.test_payout_operation import payout_body
 
 SIGNED = (
     *("merchant_id", "account_id", "transaction_id", "order_no", "currency", "amount"),

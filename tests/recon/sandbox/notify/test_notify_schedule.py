@@ -2,7 +2,7 @@ from itertools import pairwise
 
 import pytest
 
-from recon.sandbox.ground.terms import Notifications
+from recon.sandbox.ground.sandbox_terms import Notifications
 from recon.sandbox.notify.notify_schedule import retry_seconds
 
 HOUR = 3_600

@@ -7,7 +7,7 @@ import pytest
 from recon.sandbox import SandboxOptions
 from recon.sandbox.pages.page import overview
 from recon.sandbox.pages.timeline import timeline
-from recon.sandbox.server.app import open_sandbox
+from recon.sandbox.server.sandbox_app import open_sandbox
 
 
 def test_the_page_finds_an_order_by_a_part_of_its_number(gateway: Any) -> None:

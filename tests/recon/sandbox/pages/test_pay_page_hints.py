@@ -1,6 +1,6 @@
 from typing import Any
 
-from recon.sandbox.ground.terms import load_terms
+from recon.sandbox.ground.sandbox_terms import load_terms
 from recon.sandbox.pages.pay_page_hints import CARD_THAT_PAYS, grouped, hint
 from tests.recon.sandbox.operations.test_checkout import CARD, hosted_page
 

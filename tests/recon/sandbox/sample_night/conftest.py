@@ -7,7 +7,7 @@ import pytest
 
 from recon.sandbox.ground.options import CLOCK_START, SandboxOptions
 from recon.sandbox.ground.population import populate
-from recon.sandbox.ground.terms import load_terms
+from recon.sandbox.ground.sandbox_terms import load_terms
 from recon.sandbox.ground.truth import effect_line
 
 ORDERS = 2_000

@@ -17,11 +17,11 @@ from recon.cli.demo_settings import rules_toml
 from recon.model.figures import NightFigures
 from recon.model.money import format_minor_units
 from recon.model.words import GatewayState, Verdict
-from recon.sandbox.ground.terms import load_terms
+from recon.sandbox.ground.sandbox_terms import load_terms
 from recon.sandbox.sample_night import Account, SampleNight, sample_night
-from recon.sandbox.sample_night.files import write_answer_key, write_inbox, write_ledger_csv
 from recon.sandbox.sample_night.records import OrderLine
-from recon.sandbox.sample_night.truth import Payment, payments_of
+from recon.sandbox.sample_night.sample_files import write_answer_key, write_inbox, write_ledger_csv
+from recon.sandbox.sample_night.true_payments import TruePayment, payments_of
 from recon.steps.compare.plain_files import PlainFilesRequest, reconcile_files
 
 Effects = tuple[dict[str, str], ...]
@@ -71,7 +71,7 @@ def amount_of(line: OrderLine) -> int:
     return line.amount if line.action_amount is None else line.action_amount
 
 
-def state_after(payment: Payment, line: OrderLine | None) -> GatewayState:
+def state_after(payment: TruePayment, line: OrderLine | None) -> GatewayState:
     """The state in which the night leaves a payment."""
     if line is None or payment.state not in FITTING[line.action]:
         return payment.state
@@ -83,7 +83,7 @@ def state_after(payment: Payment, line: OrderLine | None) -> GatewayState:
 
 
 def gateway_rows(
-    payments: Iterable[Payment], asked: set[tuple[str, str]], actions: dict[str, OrderLine]
+    payments: Iterable[TruePayment], asked: set[tuple[str, str]], actions: dict[str, OrderLine]
 ) -> Iterator[tuple[str, ...]]:
     """What the sandbox's query would answer after the night."""
     terms = load_terms()
@@ -105,7 +105,9 @@ def gateway_rows(
         )
 
 
-def instruction_rows(night: SampleNight, payments: dict[str, Payment]) -> Iterator[tuple[str, ...]]:
+def instruction_rows(
+    night: SampleNight, payments: dict[str, TruePayment]
+) -> Iterator[tuple[str, ...]]:
     """The journal after the night: done, or waiting for a person."""
     at = NIGHT.isoformat()
     for number, line in enumerate(actions_of(night)):

@@ -19,10 +19,10 @@ from recon.sandbox.sample_night.invented_orders import invented_stories
 from recon.sandbox.sample_night.plain_orders import order_of, plain_story
 from recon.sandbox.sample_night.plants import Tell, account_plants, shares
 from recon.sandbox.sample_night.records import ORDER_HEADER, Story, cells_of
-from recon.sandbox.sample_night.truth import Payment
+from recon.sandbox.sample_night.true_payments import TruePayment
 
 CLOSES_AT = datetime(2026, 11, 21, tzinfo=UTC)
-PAID = Payment(
+PAID = TruePayment(
     merchant_id="100042",
     account_id="100042001",
     order_no="SO1",
@@ -70,7 +70,7 @@ def effects_in(story: Story) -> dict[str, int]:
     ],
 )
 def test_effects_are_gateway_less_the_other_side(
-    tell: Tell, payment: Payment, orders: int | None, ledger: int | None
+    tell: Tell, payment: TruePayment, orders: int | None, ledger: int | None
 ) -> None:
     """Each story of a payment of 100.00 has exactly the effects that its sides give."""
     expected = {"orders": orders, "ledger": ledger}

@@ -5,8 +5,8 @@ import httpx
 import pytest
 
 from recon.sandbox import SandboxOptions, serving
-from recon.sandbox.ground.records import LoggedRequest
-from recon.sandbox.server.app import open_sandbox
+from recon.sandbox.ground.book_records import LoggedRequest
+from recon.sandbox.server.sandbox_app import open_sandbox
 
 
 def test_health_says_ok_and_what_stands_here(gateway: Any) -> None:

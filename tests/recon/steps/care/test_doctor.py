@@ -112,6 +112,17 @@ def test_what_is_broken_fails_its_own_line(
     assert words in found[name].sentence
 
 
+def test_a_night_that_never_ran_fails_its_line(merchant: Any) -> None:
+    """Friday's ran, Monday's did not: the doctor says which, and that something is wrong."""
+    merchant.drop("orders.csv", *(merchant.order(p) for p in merchant.payments("captured")[:2]))
+    merchant.night()
+    merchant.wait(hours=3 * 24 + 10)
+    check = _found(merchant)["nights"]
+
+    assert not check.ok
+    assert check.sentence.startswith("No night ran for 2026-11-23: run what is missing")
+
+
 def test_a_cluster_that_is_not_there_fails_its_line(merchant: Any) -> None:
     """A scheduler that does not answer is named, and nothing else suffers."""
     files = {}

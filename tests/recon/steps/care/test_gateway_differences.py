@@ -3,7 +3,7 @@ from typing import Any
 
 from recon.config.settings import load_settings
 from recon.steps.care.doctor import Check
-from recon.steps.care.gateway_differences import Named
+from recon.steps.care.gateway_differences import KnownOrders
 from recon.steps.care.gateway_doctor import gateway_checks
 
 ACCOUNT = ("100042", "100042001")
@@ -16,7 +16,7 @@ def found(merchant: Any, *orders: str, refunded: tuple[str, ...] = ()) -> dict[s
         settings,
         account=ACCOUNT,
         clock=lambda: datetime.now(UTC),
-        named=Named(orders, refunded),
+        named=KnownOrders(orders, refunded),
     )
     return {check.name: check for check in checks}
 

@@ -14,7 +14,7 @@ from recon.steps.care import housekeeping as keeping
 from recon.steps.care.housekeeping import Spared
 from recon.store.database import history
 from recon.store.nights import runs, sign_off_rows
-from recon.store.people.approval_rows import Word
+from recon.store.people.approval_rows import PersonsWord
 from recon.store.schema import batch, contradiction, instruction
 
 DAY = timedelta(days=1)
@@ -212,7 +212,7 @@ def test_a_workbook_goes_when_it_was_replaced_and_never_signed(settled: Any) -> 
     unsigned = found(settled)["replaced workbooks"].files
     with settled.environment() as environment, environment.store.writing() as connection:
         first = runs.finished(connection)[0]
-        word = Word(by="Anna", authenticated=True, at=environment.clock())
+        word = PersonsWord(by="Anna", authenticated=True, at=environment.clock())
         sign_off_rows.save(
             connection, first.run_id, role="reviewer", word=word, workbook_sha256="0"
         )

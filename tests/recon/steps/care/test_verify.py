@@ -114,11 +114,12 @@ def test_a_workbook_that_is_gone_is_found_with_the_way_back(settled: Any) -> Non
     assert "recon report --run" in _verified(settled).problems[0]
 
 
-def test_a_deleted_result_row_is_found(settled: Any) -> None:
-    """A row taken out of the stored result is noticed."""
-    _edit(settled, "DELETE FROM result_row WHERE position = 0")
+def test_a_row_fewer_in_the_summary_is_found(settled: Any) -> None:
+    """What the database counts of a result is held against what its night sealed."""
+    counted = """replace(document, '"match": ', '"match": 9')"""
+    _edit(settled, "UPDATE result_summary SET document = " + counted)  # noqa: S608 - a constant
 
-    assert "rows were stored" in _verified(settled).problems[0]
+    assert "match rows, the night sealed" in _verified(settled).problems[0]
 
 
 def test_an_edited_history_is_found(settled: Any) -> None:

@@ -14,8 +14,9 @@ from recon.model.money import Money
 from recon.model.resolutions import WRITE_OFF
 from recon.steps.compare.difference import difference
 from recon.steps.compare.journals import export_journals, journals_out
+from recon.steps.ground import kept_results
 from recon.steps.night.report import figures_of
-from recon.store.nights import journal_rows, results, runs
+from recon.store.nights import journal_rows, runs
 from recon.store.schema import break_answer, history
 from recon.store.schema import run as run_table
 
@@ -49,14 +50,17 @@ def figures_of_newest(merchant: Any) -> NightFigures:
     run_id = newest(merchant)
     with merchant.environment() as environment:
         with environment.store.reading() as connection:
-            run, result = runs.get(connection, run_id), results.load(connection, run_id)
+            run, result = (
+                runs.get(connection, run_id),
+                kept_results.load(connection, run_id, environment=environment),
+            )
         return figures_of(run, result=result, environment=environment)
 
 
 def proposed(merchant: Any, run_id: str) -> tuple[Any, dict[str, str], list[Any]]:
     """The journals of a run, the state of those handed out, and its totals T14."""
     with merchant.environment() as environment, environment.store.reading() as connection:
-        result = results.load(connection, run_id)
+        result = kept_results.load(connection, run_id, environment=environment)
         assert result is not None
         states = journal_rows.states(connection, result.journals["journal_id"])
         return result, states, [one for one in result.control_totals if one.id == "T14"]

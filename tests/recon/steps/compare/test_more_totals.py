@@ -11,7 +11,8 @@ from recon.model.words import Verdict
 from recon.proof import books_bridge
 from recon.proof.held_against import NAME as SQL_NAME
 from recon.steps.compare import more_totals
-from recon.store.nights import results, runs
+from recon.steps.ground import kept_results
+from recon.store.nights import runs
 
 HEADER = (
     "entry_id,merchant_id,account_id,order_no,entry_type,currency,amount,booked_at,"
@@ -27,8 +28,12 @@ E4,100042,100042001,,adjustment,EUR,-5.00,2026-11-19T10:00:00Z,,,
 E5,100042,100042001,FX-1,capture,EUR,90.00,2026-11-19T10:00:00Z,,USD,100.00
 E6,100042,100042009,OTHER-1,capture,EUR,7.00,2026-11-19T10:00:00Z,,,
 E7,100042,100042001,{no},fee,EUR,3.00,2026-11-19T10:00:00Z,,,
+E8,100042,100042001,{no},refund,EUR,11.00,the day before,,,
+E9,100042,100042001,{no},capture,EUR,twelve,2026-11-19T10:00:00Z,,,
+E10,100042,100042001,{no},captured,EUR,13.00,2026-11-19T10:00:00Z,,,
 """
-"""Repeated, one number for two, older than the window, keyless, abroad, elsewhere, not compared."""
+"""Repeated, one number for two, older than the window, keyless, abroad, elsewhere, not compared,
+and three that cannot be read: of one the money can."""
 
 
 def booked(merchant: Any) -> str:
@@ -51,11 +56,11 @@ def ways(merchant: Any) -> list[dict[str, Any]]:
     return [{title: cell for title, cell in line.items() if cell not in {"", 0}} for line in lines]
 
 
-def page_one(merchant: Any) -> str:
-    """The Summary of the newest workbook, as one text."""
+def text_of(merchant: Any, *, sheet: str = "Summary") -> str:
+    """A sheet of the newest workbook, as one text."""
     with merchant.environment() as environment, environment.store.reading() as connection:
         path = runs.finished(connection)[-1].workbook
-    rows = CalamineWorkbook.from_path(str(path)).get_sheet_by_name("Summary").to_python()
+    rows = CalamineWorkbook.from_path(str(path)).get_sheet_by_name(sheet).to_python()
     return "\n".join(str(cell) for row in rows for cell in row)
 
 
@@ -65,11 +70,13 @@ def test_every_step_from_the_ledger_file_to_the_ledger_compared_is_told(merchant
     verdict = merchant.night(workbooks=workbooks())
     euro, dollar = ways(merchant)
 
-    # By hand: twice the sale, +100 -30 under one number, 1000 old, -5 keyless, 90 abroad, 7 there.
-    in_file = round(2 * amount + 100 - 30 + 1000 - 5 + 90 + 7, 2)
+    # By hand: twice the sale, +100 -30 under one number, 1000 old, -5 keyless, 90 abroad, 7 there,
+    # and a refund of 11 without a day.
+    in_file = round(2 * amount + 100 - 30 + 1000 - 5 + 90 + 7 - 11, 2)
     assert euro == {
         "Currency": "EUR",
         "In the ledger file": in_file,
+        "Rejected rows": 11.0,
         "Of other accounts": -7.0,
         "Adjustments, no order": 5.0,
         "Before the window": -1000.0,
@@ -83,12 +90,20 @@ def test_every_step_from_the_ledger_file_to_the_ledger_compared_is_told(merchant
     assert dollar["In payment's currency"] == dollar["Ledger compared"] == 100.0
     assert verdict is Verdict.BREAKS_OPEN
     told = "− 1,000.00 from before the window − 90.00"  # noqa: RUF001 - a minus
-    assert told in page_one(merchant)
-    assert "− 70.00 entries that share a number, not verified" in page_one(merchant)  # noqa: RUF001 - a minus
+    assert told in text_of(merchant)
+    assert "− 70.00 entries that share a number, not verified" in text_of(merchant)  # noqa: RUF001 - a minus
+    assert "+ 11.00 rejected rows" in text_of(merchant)
+    assert "2 rejected rows say no sum" in text_of(merchant, sheet="Control totals")
 
 
 @pytest.mark.parametrize(
-    "lost", [books_bridge.SHARED_NUMBER, books_bridge.BEFORE_WINDOW, books_bridge.FILE]
+    "lost",
+    [
+        books_bridge.REJECTED,
+        books_bridge.SHARED_NUMBER,
+        books_bridge.BEFORE_WINDOW,
+        books_bridge.FILE,
+    ],
 )
 def test_a_step_that_is_not_told_makes_the_night_not_proven(
     merchant: Any, monkeypatch: pytest.MonkeyPatch, lost: str
@@ -97,15 +112,13 @@ def test_a_step_that_is_not_told_makes_the_night_not_proven(
     booked(merchant)
     whole = books_bridge.books_of
 
-    def without(sources: Any) -> Any:
-        books = whole(sources)
+    def without(sources: Any, *, rules: Any) -> Any:
+        books = whole(sources, rules=rules)
         return {one: {k: v for k, v in steps.items() if k != lost} for one, steps in books.items()}
 
     monkeypatch.setattr(more_totals, "books_of", without)
     assert merchant.night(workbooks=workbooks()) is Verdict.NOT_PROVEN
-    with merchant.environment() as environment, environment.store.reading() as connection:
-        kept = results.load(connection, runs.finished(connection)[-1].run_id)
-    assert kept is not None
+    kept = merchant.result()
     failing = {(one.id, one.name) for one in kept.control_totals if not one.passed}
     # The second engine misses the same money, and says so under the same name.
     by_sql = {("T14", SQL_NAME), ("T0", f"{books_bridge.NAME}: left = left by SQL")}
@@ -123,7 +136,7 @@ def test_a_break_that_the_night_before_stored_is_carried_forward(merchant: Any) 
     merchant.night(date="2026-11-21")
     with merchant.environment() as environment, environment.store.reading() as connection:
         nights = [one.run_id for one in runs.finished(connection)]
-        result = results.load(connection, nights[-1])
+        result = kept_results.load(connection, nights[-1], environment=environment)
         assert result is not None
         of: Any = {"before": nights[0], "account": ("100042", "100042001")}
         came_in = result.movements["movement"].isin(["new"])

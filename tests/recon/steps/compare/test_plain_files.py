@@ -5,6 +5,7 @@ import shutil
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -36,6 +37,7 @@ from recon.steps.compare.plain_figures import SEVERAL
 from recon.steps.compare.plain_files import PlainFilesRequest, reconcile_files
 from recon.steps.compare.sheets_proven import SheetTotals
 from recon.steps.ground.csv_columns import csv_of
+from reports.sheets import matched_sheet
 
 ORDERS = """\
 merchant_id,account_id,order_no,currency,amount,status,ordered_at
@@ -126,14 +128,30 @@ def test_the_workbook_is_read_back_against_what_is_published(
     assert left == sorted([*COLUMNS, "reconciliation.xlsx", "summary.json"])
 
 
+def test_more_matches_than_a_sheet_takes_are_read_back_from_their_own_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """matches.csv has no name yet while the workbook that names it is held against it."""
+    monkeypatch.setattr(matched_sheet, "MATCHED_ROWS_MAX", 0)
+    made = workbooks()
+
+    result = reconcile_files(
+        request(tmp_path), clock=lambda: NOW, write_workbook=made.write, sheet_totals=made.totals
+    )
+
+    assert len(result.matches) > 0
+    assert {one.id for one in result.control_totals if not one.passed} == set()
+    assert (tmp_path / "out" / "matches.csv").read_bytes().count(b"\n") == len(result.matches) + 1
+
+
 def test_a_run_into_a_used_folder_reads_back_the_workbook_of_its_own(tmp_path: Path) -> None:
     """The new workbook gets a name of its own, T13 reads that one, and the earlier one stays."""
     made = workbooks()
     read: list[str] = []
 
-    def totals(path: Path) -> SheetTotals:
+    def totals(path: Path, **beside: Any) -> SheetTotals:
         read.append(path.name)
-        return made.totals(path)
+        return made.totals(path, **beside)
 
     def again() -> Verdict:
         return reconcile_files(
@@ -169,7 +187,7 @@ def test_a_failing_read_back_removes_nothing_of_an_earlier_run(
         request(tmp_path),
         clock=lambda: NOW,
         write_workbook=made.write,
-        sheet_totals=lambda path: {**made.totals(path), "break": (99, {})},
+        sheet_totals=lambda path, **_: {**made.totals(path), "break": (99, {})},
     )
     left = sorted(path.name for path in (tmp_path / "out").glob("*.xlsx"))
 

@@ -2,16 +2,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import delete, update
+from sqlalchemy import delete
 
-from recon.model.errors import InputsGoneError
+from recon.model.errors import ArchiveBrokenError, InputsGoneError
 from recon.steps.compare.rebuild import Rebuilt, rebuild_night, rebuilt, run_named
 from recon.store.nights import runs
-from recon.store.schema import order_row, rules_version, run_input
+from recon.store.schema import (
+    ledger_entry,
+    observation,
+    order_row,
+    query_key,
+    rules_version,
+    run_input,
+)
 
 GONE = (
-    (update(order_row).values(amount=1), "it compared 2 orders, 2 with other content"),
-    (delete(order_row), "it compared 2 orders, 0 are stored now"),
     (delete(rules_version), "the rules of run .* are not stored any more"),
     (delete(run_input), "did not keep what it compared"),
 )
@@ -77,6 +82,22 @@ def test_what_is_gone_is_named(merchant: Any) -> None:
         merchant.as_owner(gone)
         with pytest.raises(InputsGoneError, match=said):
             again(merchant, run_id)
+
+
+def test_a_night_is_rebuilt_from_what_it_sealed_alone(merchant: Any) -> None:
+    """Orders, ledger and answers may be gone from the tables; one changed file is refused."""
+    merchant.drop("orders.csv", *(merchant.order(one) for one in merchant.payments("captured")[:2]))
+    merchant.night()
+    run_id = newest(merchant)
+    merchant.as_owner(*map(delete, (order_row, ledger_entry, observation, query_key)))
+    found = again(merchant, run_id)
+
+    assert found.same
+    assert len(found.sources.orders) == 2
+    (path,) = merchant.folder.glob(f"archive/nights/*/*/*/{run_id}/inputs/orders.parquet")
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(ArchiveBrokenError, match="and was sealed with"):
+        again(merchant, run_id)
 
 
 def test_a_result_that_was_changed_is_found(merchant: Any) -> None:

@@ -77,7 +77,4 @@ def test_a_night_whose_figures_sql_does_not_give_is_not_proven(
     assert ("T14", NAME) in failed
     name = "orders: in scope = matched + pending + broken + unverified: left = left by SQL"
     assert ("T4", name) in failed
-    with merchant.environment() as environment, environment.store.reading() as connection:
-        result = results.load(connection, folder.name)
-    assert result is not None
-    assert result.verdict is Verdict.NOT_PROVEN
+    assert merchant.result(folder.name).verdict is Verdict.NOT_PROVEN

@@ -1,7 +1,5 @@
 from typing import Any
 
-from recon.store.nights import results, runs
-
 OTHER = "100042002"
 
 
@@ -40,10 +38,7 @@ def _filed_here(paid: dict[str, str]) -> dict[str, str]:
 
 
 def _breaks(merchant: Any) -> list[tuple[str, str, str]]:
-    with merchant.environment() as environment, environment.store.reading() as connection:
-        (run,) = runs.newest_of_accounts(connection)
-        result = results.load(connection, run.run_id)
-    assert result is not None
+    result = merchant.result()
     columns = ("account_id", "order_no", "code")
     return list(result.breaks[list(columns)].itertuples(index=False, name=None))
 

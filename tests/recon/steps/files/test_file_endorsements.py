@@ -8,11 +8,11 @@ import pytest
 from recon.model.words import Verdict
 from recon.steps.care.verify import verify
 from recon.store.nights import file_words
-from tests.recon.steps.files.test_files import PLACE
-from tests.recon.steps.files.test_files import _files as files_of
-from tests.recon.steps.files.test_files import _ingested as ingested
-from tests.recon.steps.files.test_files import _say as say_of
-from tests.recon.steps.files.test_files import _stray as stray
+from tests.recon.steps.files.test_words_on_files import PLACE
+from tests.recon.steps.files.test_words_on_files import _files as files_of
+from tests.recon.steps.files.test_words_on_files import _ingested as ingested
+from tests.recon.steps.files.test_words_on_files import _say as say_of
+from tests.recon.steps.files.test_words_on_files import _stray as stray
 from tests.recon.steps.ground.test_endorsed import UNREAD
 
 

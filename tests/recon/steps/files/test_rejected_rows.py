@@ -10,7 +10,7 @@ from recon.model.errors import UsageError
 from recon.model.words import Verdict
 from recon.steps.files.rejected_rows import dismiss_row, outstanding_rows
 from recon.steps.ground.identity import identify
-from recon.store.nights import results, runs
+from recon.store.nights import runs
 
 HEADER = (
     "merchant_id,account_id,order_no,currency,amount,status,ordered_at,refund_amount,action,"
@@ -46,9 +46,7 @@ def night(merchant: Any, day: str, *lines: str, of: Any) -> tuple[Verdict, dict[
     (merchant.inbox / f"orders-{day}.csv").write_text(HEADER + text)
     verdict = merchant.night(date=day, workbooks=workbooks())
     merchant.wait(hours=24)
-    with merchant.environment() as environment, environment.store.reading() as connection:
-        kept = results.load(connection, runs.finished(connection)[-1].run_id)
-    assert kept is not None
+    kept = merchant.result()
     frames = {"break": kept.breaks, "unverified": kept.unverified, "matched": kept.matches}
     return verdict, {
         name: frame.loc[frame["order_no"].eq(of.order_no), column].tolist()

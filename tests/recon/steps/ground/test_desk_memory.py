@@ -20,7 +20,7 @@ from recon.store.database.engine import Store, parse_url
 from recon.store.database.history import Event, append
 from recon.store.money.endorsement_rows import Endorsed
 from recon.store.nights import runs
-from recon.store.people.approval_rows import Word, save_release
+from recon.store.people.approval_rows import PersonsWord, save_release
 from recon.store.schema import endorsement
 from tests.recon.steps.ground.test_endorsed import keyed, settled, wait_for_two
 
@@ -35,7 +35,7 @@ def speak(environment: Environment, name: str) -> None:
 
 def forge_release(environment: Environment) -> None:
     """Two names in table and history, and a desk that is said to be new after them."""
-    word = Word("Jo Ahn", authenticated=True, at=environment.clock())
+    word = PersonsWord("Jo Ahn", authenticated=True, at=environment.clock())
     with environment.store.writing() as connection:
         for name in ("Jo Ahn", "Kim Bell"):
             save_release(connection, "r1", reason="for me", word=replace(word, by=name))

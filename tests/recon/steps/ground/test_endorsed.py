@@ -18,23 +18,23 @@ from recon.model.words import InstructionState
 from recon.settlement.planning import RULE_APPROVER
 from recon.settlement.terms import terms_of
 from recon.steps.care.verify import Reading, verify
-from recon.steps.ground.agreement import waiting_words
 from recon.steps.ground.endorsed import Said, note_endorsed, words_for_signer
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.identity import Person, identify
+from recon.steps.ground.two_words import waiting_words
 from recon.steps.money.approve import approve, reject, waiting
 from recon.steps.money.gate import gate_of
 from recon.steps.money.sending import sending_stopped, stop_sending
 from recon.steps.night import whole_night as night
 from recon.steps.people.at_desk import hear
-from recon.steps.people.resolutions import Form
+from recon.steps.people.returned_answers import Form
 from recon.store.database.history import append
 from recon.store.money import endorsement_rows, instruction_rows, sending_rows
 from recon.store.money.bound_rows import TERMS
 from recon.store.money.journal import move
 from recon.store.nights import runs
 from recon.store.people import approval_rows
-from recon.store.people.approval_rows import Word
+from recon.store.people.approval_rows import PersonsWord
 from recon.store.schema import endorsement, instruction
 
 BOTH = "Jo Ahn, Kim Bell"
@@ -134,12 +134,12 @@ def test_the_approval_rows_are_no_endorsement(begun: Callable[[Any], Any]) -> No
                 connection,
                 wanted.digest,
                 instruction_ids=approval_rows.ids_of(wanted.items),
-                word=Word("Jo Ahn", authenticated=True, at=now),
+                word=PersonsWord("Jo Ahn", authenticated=True, at=now),
                 valid_until=now + timedelta(days=9),
             )
             first = approval_rows.open_approval(connection, wanted.digest)
             assert first is not None
-            second = Word("Kim Bell", authenticated=True, at=now)
+            second = PersonsWord("Kim Bell", authenticated=True, at=now)
             approval_rows.save_second(connection, first, word=second)
         forge(environment)
     merchant.night()
@@ -280,7 +280,7 @@ def test_what_a_person_rejected_stays_rejected(begun: Callable[[Any], Any]) -> N
 def test_a_forged_release_holds_on(merchant: Any) -> None:
     """Refunds wait until two people released the night, not until a table says so."""
     with merchant.environment() as environment:
-        word = Word("Jo Ahn", authenticated=True, at=environment.clock())
+        word = PersonsWord("Jo Ahn", authenticated=True, at=environment.clock())
         with environment.store.writing() as connection:
             for name in ("Jo Ahn", "Kim Bell"):
                 who = replace(word, by=name)

@@ -12,7 +12,7 @@ from recon.model.nights import Mode
 from recon.steps.compare.opening import OpeningLine, opening_of, write_opening
 from recon.steps.compare.page_notes import skipped_nights
 from recon.steps.ground.window import ledger_start, looked_back, window_start
-from recon.store.nights import results, runs
+from recon.store.nights import runs
 from recon.store.nights.runs import Run
 from recon.store.schema import order_row
 
@@ -30,10 +30,8 @@ def run_of(as_of: datetime) -> Run:
 
 def newest(merchant: Any) -> Reconciliation:
     """The result of the run that finished last."""
-    with merchant.environment() as environment, environment.store.reading() as connection:
-        found = results.load(connection, runs.finished(connection)[-1].run_id)
-    assert found is not None
-    return found
+    result: Reconciliation = merchant.result()
+    return result
 
 
 def told(merchant: Any) -> list[str]:

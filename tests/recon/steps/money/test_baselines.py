@@ -6,7 +6,7 @@ from sqlalchemy import insert, literal, select
 
 from recon.model.nights import StepSummary
 from recon.model.words import GatewayState
-from recon.settlement.eligibility import Payment
+from recon.settlement.eligibility import ShownPayment
 from recon.steps.money.baselines import payments_by_order
 from recon.steps.night import whole_night as night
 from recon.steps.people import people
@@ -22,8 +22,8 @@ ROW = {
 }
 
 
-def _payment_of(row: Any) -> Payment:
-    return Payment(
+def _payment_of(row: Any) -> ShownPayment:
+    return ShownPayment(
         *(row["transaction_id"], GatewayState.PAID),
         *(row["payment_status"], row["currency"], row["amount"], row["transaction_date"]),
     )

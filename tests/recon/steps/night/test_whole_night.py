@@ -68,7 +68,7 @@ def test_refunds_and_cancels_move_what_the_file_says(merchant: Any) -> None:
         merchant.order(whole, status="refunded", action="refund"),
         merchant.order(cancelled, status="cancelled", action="cancel"),
     )
-    merchant.night()
+    merchant.move_money()
     moved = {row["order_no"]: (row["operation"], row["amount"]) for row in merchant.effects()}
 
     assert moved == {
@@ -261,7 +261,7 @@ def test_a_refund_waits_for_its_capture_and_goes_the_next_night(merchant: Any) -
     merchant.night()
     first = [effect["operation"] for effect in merchant.effects()]
     merchant.wait(hours=24)
-    merchant.night(date="2026-11-21")
+    merchant.move_money(date="2026-11-21")
 
     assert first == ["capture"]
     assert [effect["operation"] for effect in merchant.effects()] == ["capture", "refund"]
@@ -272,7 +272,7 @@ def test_a_code_that_nobody_mapped_moves_nothing(merchant: Any) -> None:
     _capture_three(merchant)
     rules = merchant.folder / "config" / "rules.toml"
     rules.write_text(rules.read_text().replace('2000 = "authorised"\n', ""))
-    merchant.night()
+    merchant.move_money()
 
     assert merchant.effects() == []
     assert merchant.instruction_states() == {"approved": 3}
@@ -282,7 +282,7 @@ def test_a_dry_run_then_a_live_night_sends_once(merchant: Any) -> None:
     """What a dry run planned is what the live night sends, once."""
     wanted = _capture_three(merchant)
     merchant.night(mode=Mode.DRY_RUN)
-    merchant.night()
+    merchant.move_money()
 
     assert _captured(merchant) == wanted
 
@@ -297,7 +297,7 @@ def test_a_stale_answer_after_our_capture_sends_nothing(merchant: Any) -> None:
     )
     merchant.fault({"operation": "retrievalTrans", "kind": "lag", "calls": 10})
     merchant.wait(hours=24)
-    merchant.night(date="2026-11-21")
+    merchant.move_money(date="2026-11-21")
 
     assert [effect["operation"] for effect in merchant.effects()] == ["capture"]
 
@@ -310,7 +310,7 @@ def test_a_corrected_amount_is_not_sent_on_top(merchant: Any) -> None:
     merchant.night()
     merchant.drop("orders.csv", refund | {"action_amount": "2.00"})
     merchant.wait(hours=24)
-    merchant.night(date="2026-11-21")
+    merchant.move_money(date="2026-11-21")
 
     assert [effect["amount"] for effect in merchant.effects()] == ["1.00"]
     assert merchant.instruction_states() == {"confirmed": 1, "planned": 1}
@@ -323,7 +323,7 @@ def test_what_a_newer_version_dropped_is_not_sent(merchant: Any) -> None:
     merchant.drop("orders.csv", refund)
     merchant.night(mode=Mode.DRY_RUN)
     merchant.drop("orders.csv", refund | {"action_amount": "0.90"})
-    merchant.night()
+    merchant.move_money()
 
     assert merchant.effects() == []
     assert merchant.instruction_states() == {"approved": 1, "planned": 1}
@@ -343,7 +343,7 @@ def test_a_reply_that_lies_is_never_believed(merchant: Any, kind: str) -> None:
     merchant.fault({"operation": "capture", "kind": kind, "nth": 1})
     merchant.night()
     merchant.fault()
-    merchant.night()
+    merchant.move_money()
     states = merchant.instruction_states()
 
     assert _captured(merchant) == wanted
@@ -423,7 +423,7 @@ def test_a_file_put_back_after_a_newer_one_is_asked_again(merchant: Any) -> None
     between = merchant.effects()
     merchant.drop("orders.csv", asked)
     merchant.night()
-    merchant.night()
+    merchant.move_money()
 
     assert between == []
     assert [row["transaction_id"] for row in merchant.effects()] == [first.transaction_id]

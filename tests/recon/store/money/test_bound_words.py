@@ -9,7 +9,7 @@ from sqlalchemy import text
 from recon.store.money import sending_rows
 from recon.store.money.bound_words import changed_words
 from recon.store.people import approval_rows
-from recon.store.people.approval_rows import Word
+from recon.store.people.approval_rows import PersonsWord
 
 COPY = """
 INSERT INTO release
@@ -25,7 +25,7 @@ def spoken(store: Any) -> None:
     with store.writing() as connection:
         sending_rows.turn_switch(connection, stop=True, by="Ann", reason="a drill", at=AT)
         for by in ("Jo Ahn", "Kim Bell"):
-            word = Word(by, authenticated=True, at=AT)
+            word = PersonsWord(by, authenticated=True, at=AT)
             approval_rows.save_release(connection, "run-1", reason="looked at", word=word)
 
 

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from sqlalchemy import update
 
-from recon.model.words import Answer, InstructionKind, InstructionState
+from recon.model.words import InstructionKind, InstructionState, KeyAnswer
 from recon.settlement.instruction import Instruction
 from recon.settlement.planning import Plan
 from recon.store.database import history
@@ -53,7 +53,7 @@ def _ask(store: Store, run: Run, *, order_no: str = "A-1", payment: str = "T1") 
             connection,
             run,
             phase=answers.BASELINE,
-            answers={order_no: (Answer.FOUND, "")},
+            answers={order_no: (KeyAnswer.FOUND, "")},
             observations=[shown],
             at=AT,
         )

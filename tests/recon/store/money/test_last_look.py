@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from recon.model.words import GatewayState, InstructionKind, InstructionState
-from recon.settlement.eligibility import Cleared, Payment
+from recon.settlement.eligibility import Cleared, ShownPayment
 from recon.settlement.instruction import Instruction
 from recon.settlement.planning import Plan
 from recon.store.database.engine import Store
@@ -30,7 +30,7 @@ ALONE: dict[str, Any] = {"order_no": "", "transaction_id": ""}
 
 def _left_out(store: Store, run: Run, *items: Instruction, ids_unique: bool = False) -> list[str]:
     wanted = items[0]
-    paid = Payment(wanted.transaction_id, GatewayState.PAID, "3000", "EUR", 10_000)
+    paid = ShownPayment(wanted.transaction_id, GatewayState.PAID, "3000", "EUR", 10_000)
     with store.writing() as connection:
         instruction_rows.save_plan(connection, run, plan=Plan(items, ()), at=AT)
         found = left_out(connection, [Cleared(wanted, paid)], ids_unique=ids_unique)
@@ -87,7 +87,7 @@ def test_payouts_and_subscriptions_are_known_by_what_they_are_about(
 
 def test_a_row_that_is_gone_is_left_out(store: Store) -> None:
     """What the journal does not have is not sent."""
-    gone = Cleared(WANTED, Payment("T1", GatewayState.PAID, "3000", "EUR", 10_000))
+    gone = Cleared(WANTED, ShownPayment("T1", GatewayState.PAID, "3000", "EUR", 10_000))
     with store.reading() as connection:
         found = left_out(connection, [gone], ids_unique=False)
 

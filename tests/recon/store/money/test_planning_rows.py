@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 from sqlalchemy import insert
 
-from recon.model.words import Answer, InstructionKind, InstructionState
+from recon.model.words import InstructionKind, InstructionState, KeyAnswer
 from recon.settlement.intention import Intention
 from recon.settlement.planning import Plan
 from recon.store.database.engine import Store
@@ -33,7 +33,7 @@ def _save(store: Store, run: Run) -> None:
             connection,
             run,
             phase=answers.BASELINE,
-            answers={"A-2": (Answer.FOUND, ""), "A-3": (Answer.FOUND, "")},
+            answers={"A-2": (KeyAnswer.FOUND, ""), "A-3": (KeyAnswer.FOUND, "")},
             observations=[
                 {
                     "order_no": order,

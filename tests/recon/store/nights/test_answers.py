@@ -3,7 +3,7 @@ from typing import Any
 
 from sqlalchemy import create_engine
 
-from recon.model.words import Answer, ControlTotal
+from recon.model.words import ControlTotal, KeyAnswer
 from recon.store.database.engine import Store
 from recon.store.nights import answers, proofs
 from recon.store.nights.runs import Run
@@ -11,7 +11,7 @@ from recon.store.schema import observation
 from recon.store.schema.columns import metadata
 
 AT = datetime(2026, 11, 21, 2, 0, tzinfo=UTC)
-FOUND = (Answer.FOUND, "")
+FOUND = (KeyAnswer.FOUND, "")
 
 
 def _payment(key: str, **changed: Any) -> dict[str, Any]:
@@ -63,7 +63,7 @@ def test_an_answer_saved_again_takes_the_place_of_the_first(store: Store, run: R
 def test_the_answer_after_money_counts(store: Store, run: Run) -> None:
     """The engine sees the newest phase of each key, and keys without a payment as rows."""
     _ask(store, run, "A", "B", "C")
-    told = {"A": FOUND, "B": (Answer.NOT_FOUND, ""), "C": (Answer.FAILED, "silence")}
+    told = {"A": FOUND, "B": (KeyAnswer.NOT_FOUND, ""), "C": (KeyAnswer.FAILED, "silence")}
     _save(store, run, told, _payment("A"), phase=answers.BASELINE)
     _ask(store, run, "A", phase=answers.AFTER)
     _save(store, run, {"A": FOUND}, _payment("A", payment_status="3000"), phase=answers.AFTER)
@@ -77,13 +77,13 @@ def test_the_answer_after_money_counts(store: Store, run: Run) -> None:
 def test_another_accounts_answers_stay_apart(store: Store, run: Run) -> None:
     """What another account showed is no payment of this account and no part of its universe."""
     _ask(store, run, "A")
-    _save(store, run, {"A": (Answer.NOT_FOUND, "")}, phase=answers.BASELINE)
+    _save(store, run, {"A": (KeyAnswer.NOT_FOUND, "")}, phase=answers.BASELINE)
     with store.writing() as connection:
         answers.save_of_sibling(
             connection,
             run,
             account_id="100042002",
-            answers={"A": FOUND, "B": (Answer.NOT_FOUND, "")},
+            answers={"A": FOUND, "B": (KeyAnswer.NOT_FOUND, "")},
             observations=[_payment("A")],
             at=AT,
         )

@@ -1,6 +1,6 @@
 from dataclasses import replace
 
-from recon.matching.breaks.reopened import End
+from recon.matching.breaks.reopened import BreakEnd
 from recon.store.database.engine import Store
 from recon.store.nights import break_rows, input_rows
 from recon.store.nights.input_rows import Inputs
@@ -12,11 +12,16 @@ NOTHING = Inputs("", "", 0, 0, 0, "")
 def test_ends_are_those_of_the_nights_that_led_here(store: Store, run: Run) -> None:
     """A run that replaced one of these nights is not among them; the newest end counts."""
     with store.writing() as connection:
-        break_rows.save_ends(connection, run.run_id, ends=[End("b1", "unverified", "2026-11-18")])
+        break_rows.save_ends(
+            connection, run.run_id, ends=[BreakEnd("b1", "unverified", "2026-11-18")]
+        )
         break_rows.save_ends(
             connection,
             run.run_id,
-            ends=[End("b1", "resolved", "2026-11-18"), End("b2", "not seen", "2026-11-17")],
+            ends=[
+                BreakEnd("b1", "resolved", "2026-11-18"),
+                BreakEnd("b2", "not seen", "2026-11-17"),
+            ],
         )
         input_rows.save(connection, run.run_id, inputs=NOTHING)
         elsewhere = replace(run, run_id="r2")
@@ -25,7 +30,7 @@ def test_ends_are_those_of_the_nights_that_led_here(store: Store, run: Run) -> N
         not_ours = break_rows.ends_until(connection, elsewhere)
 
     assert ended == {
-        "b1": End("b1", "resolved", "2026-11-18"),
-        "b2": End("b2", "not seen", "2026-11-17"),
+        "b1": BreakEnd("b1", "resolved", "2026-11-18"),
+        "b2": BreakEnd("b2", "not seen", "2026-11-17"),
     }
     assert not_ours == {}

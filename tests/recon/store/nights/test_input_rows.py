@@ -16,7 +16,6 @@ INPUTS = Inputs(
     siblings=("100042002",),
     exported=(Exported("b1", "EUR", 1, booked=True),),
     agreed_write_offs=AgreedWriteOffs({"b2": ("EUR", 200)}, {"L1": ("EUR", 5)}),
-    digests={"orders": "2 abc"},
     moved_by_rules=("Rules changed.",),
 )
 

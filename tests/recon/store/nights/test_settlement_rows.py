@@ -57,7 +57,7 @@ def test_lines_that_another_file_told_are_repeats(store: Store, run: Run) -> Non
 
 
 def test_older_lines_come_only_with_what_is_asked_about(store: Store, run: Run) -> None:
-    """By order number or transaction; older pay-outs never."""
+    """By order number or transaction; what is left of older days comes as sums of its batch."""
     old = {"settled_on": "2026-01-01"}
     lines = (
         {"order_no": "A", **old},
@@ -71,7 +71,9 @@ def test_older_lines_come_only_with_what_is_asked_about(store: Store, run: Run) 
         found = settlement_rows.lines_of(
             connection, run, since="2026-11-01", order_nos={"A"}, transactions={"T"}
         )
-        assert list(found["order_no"]) == ["A", "", "D"]
+        assert list(found["order_no"]) == ["", "", "A", "", "D"]
+        summed = found[found["source"].eq(settlement_rows.OLDER)]
+        assert sorted(summed["entry_type"]) == ["adjustment", "payout"]
         assert settlement_rows.days_told(connection, run) == ("2026-01-01", "2026-11-20")
         assert settlement_rows.order_nos_told(connection, run, since="2026-11-01") == {"D"}
         batches = settlement_rows.batches_of(connection, run, since="2026-11-01", until=None)

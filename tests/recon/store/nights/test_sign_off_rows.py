@@ -5,7 +5,7 @@ import pytest
 from recon.store.database.engine import Store
 from recon.store.nights import sign_off_rows
 from recon.store.nights.runs import Run
-from recon.store.people.approval_rows import Word
+from recon.store.people.approval_rows import PersonsWord
 
 NOW = datetime(2026, 11, 21, 9, tzinfo=UTC)
 
@@ -13,7 +13,7 @@ NOW = datetime(2026, 11, 21, 9, tzinfo=UTC)
 def test_a_signature_binds_the_workbooks_hash(store: Store, run: Run) -> None:
     """Name, role and hash come back as they were given."""
     with store.writing() as connection:
-        word = Word("Anna", authenticated=True, at=NOW)
+        word = PersonsWord("Anna", authenticated=True, at=NOW)
         sign_off_rows.save(connection, run.run_id, role="reviewer", word=word, workbook_sha256="ab")
         found = sign_off_rows.signatures(connection, run.run_id)
 

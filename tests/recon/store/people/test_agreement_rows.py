@@ -2,11 +2,11 @@ from datetime import UTC, datetime, timedelta
 
 from recon.store.database.engine import Store
 from recon.store.people import agreement_rows
-from recon.store.people.approval_rows import Word
+from recon.store.people.approval_rows import PersonsWord
 
 NOW = datetime(2026, 11, 20, 2, tzinfo=UTC)
-ANNA = Word("Anna", authenticated=True, at=NOW)
-BEN = Word("Ben", authenticated=False, at=NOW)
+ANNA = PersonsWord("Anna", authenticated=True, at=NOW)
+BEN = PersonsWord("Ben", authenticated=False, at=NOW)
 
 
 def test_a_word_is_open_until_it_is_completed_or_void(store: Store) -> None:

@@ -3,11 +3,11 @@ from functools import partial
 
 from recon.store.database.engine import Store
 from recon.store.people import approval_rows
-from recon.store.people.approval_rows import Word
+from recon.store.people.approval_rows import PersonsWord
 
 NOW = datetime(2026, 11, 21, 9, tzinfo=UTC)
-ANNA = Word("Anna", authenticated=True, at=NOW)
-BEN = Word("Ben", authenticated=False, at=NOW)
+ANNA = PersonsWord("Anna", authenticated=True, at=NOW)
+BEN = PersonsWord("Ben", authenticated=False, at=NOW)
 LATER = NOW + timedelta(days=3)
 
 

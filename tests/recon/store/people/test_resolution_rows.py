@@ -3,7 +3,7 @@ from datetime import UTC, date, datetime
 import pytest
 
 from recon.model.errors import StoreError
-from recon.model.resolutions import Answer, Import
+from recon.model.resolutions import BreakAnswer, Import
 from recon.store.database import history
 from recon.store.database.engine import Store
 from recon.store.people import resolution_rows
@@ -16,8 +16,8 @@ BROUGHT = Import("answered.xlsx", "a" * 64, "run-1", "jo")
 
 def answer(version: int = 1, *, waits: bool = False, owner: str = "Jo") -> NewAnswer:
     """An answer to break b1."""
-    given = Answer("Order corrected", owner, "seen", date(2026, 11, 21))
-    return NewAnswer(PLACE, "b1", version, given, waits, 7, covers_cause=False)
+    given = BreakAnswer("Order corrected", owner, "seen", date(2026, 11, 21))
+    return NewAnswer(PLACE, "b1", version, given, waits, 7, False, "EUR", 1_000)
 
 
 def test_the_newest_answer_is_kept_with_its_version(store: Store) -> None:

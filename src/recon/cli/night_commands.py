@@ -1,0 +1,179 @@
+"""`recon nightly` and `recon status`: one night from the command line, and what needs a person."""
+
+import os
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated, NoReturn
+
+import typer
+
+from recon.cli.choices import Account, BusinessDate, Merchant, date_of
+from recon.cli.speaking import complain, say, telling
+
+if TYPE_CHECKING:
+    from recon.model.figures import Attention
+    from recon.model.nights import StepSummary
+
+Opening = Annotated[bool, typer.Option("--opening", help="The first night of the account.")]
+Skip = Annotated[
+    str, typer.Option(help="Why the nights that are missing before this one were not run.")
+]
+
+ATTENTION_SHOWN_MAX = 20
+"""Lines of one account; the workbook has them all."""
+
+
+def nightly(
+    merchant: Merchant,
+    account: Account,
+    business_date: BusinessDate,
+    *,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Plan and compare, but send nothing.")
+    ] = False,
+    opening: Opening = False,
+    skip: Skip = "",
+) -> None:
+    """Run one night: ingest, query, settle, query again, reconcile, report.
+
+    Starting the same night again is safe: it goes on where it stopped and sends nothing twice.
+    """
+    day = date_of(business_date).isoformat()
+    from recon.cli.workbooks import index, workbooks
+    from recon.steps.ground.environment import environment_of, system_clock
+    from recon.steps.night import whole_night as night
+    from recon.steps.night.night_index import index_after
+
+    request = night.request_of(
+        account=(merchant, account),
+        business_date=day,
+        live=not dry_run,
+        opening=opening,
+        skip=skip,
+    )
+    figures: dict[str, int | str] = {}
+    with environment_of(os.environ, clock=system_clock) as environment:
+        with telling([name for name, _ in night.ORDER]) as tell:
+
+            def progress(summary: "StepSummary") -> None:
+                figures.update(summary.figures)
+                tell(summary.sentence)
+
+            night.run(
+                request,
+                environment=environment,
+                workbooks=workbooks(),
+                progress=progress,
+                complain=complain,
+            )
+        index_after(request, environment=environment, write=index, say=say)
+    dry = " (dry run, nothing was sent)" * dry_run
+    end_with(figures, account=f"{merchant}/{account}, {day}{dry}")
+
+
+def end_with(figures: Mapping[str, int | str], *, account: str) -> NoReturn:
+    """Say where the workbook is, and last how the night ended and why; its exit code.
+
+    Raises:
+        typer.Exit: always.
+    """
+    say(f"Workbook: {figures.get('workbook', 'none')}")
+    end, verdict = figures["end"], figures["verdict"]
+    beside = f", and the workbook says {verdict}" if end != verdict else ""
+    say(f"{end}: {account}{beside}")
+    if sentence := figures["told"]:
+        say(str(sentence))
+    raise typer.Exit(int(figures["exit_code"]))
+
+
+def status() -> None:
+    """Show what needs a person: the newest night of each account and its open instructions.
+
+    Ends with the code of the worst night: 5 money, 4 not proven, incomplete, stopped or missing, 3
+    breaks open, 0.
+    """
+    from recon.steps.ground.environment import environment_of, system_clock
+    from recon.steps.ground.two_words import waiting_words
+    from recon.steps.money.sending import sending_stopped
+    from recon.steps.night import lookout
+    from recon.steps.night.notices import untold
+    from recon.steps.people import people
+
+    with environment_of(os.environ, clock=system_clock) as environment:
+        accounts = [
+            (run, people.standing_of(run, environment=environment), attention)
+            for run, attention in people.status(environment)
+        ]
+        not_told = {run.run_id: untold(run, environment=environment) for run, _, _ in accounts}
+        stopped = sending_stopped(environment)
+        words = waiting_words(environment)
+        watched = lookout.watched(environment)
+        now = environment.clock()
+    if stopped:
+        say(f"{str(stopped)[:1].upper()}{str(stopped)[1:]}.")
+    for word in words:
+        at = f"{word.by.at:%Y-%m-%d %H:%M} UTC"
+        say(f"{word.by.in_words} said at {at}: {word.what} ({word.reason}).")
+        say(f"  A second person must say the same until {word.valid_until:%Y-%m-%d %H:%M} UTC.")
+    if not accounts:
+        say("No night has run yet.")
+    for run, standing, attention in accounts:
+        say(f"{run.merchant_id}/{run.account_id}: night of {run.business_date}, run {run.run_id}")
+        say(f"  {standing}")
+        for name, problem in not_told[run.run_id].items():
+            say(f"  Not told: {name} ({problem}); `recon tell {run.run_id}` tries again.")
+        _say_attention(attention, now=now)
+    for sentence in lookout.missed_told(watched):
+        say(sentence)
+    raise typer.Exit(lookout.worst(watched))
+
+
+def _say_attention(attention: Sequence["Attention"], *, now: datetime) -> None:
+    for entry in attention[:ATTENTION_SHOWN_MAX]:
+        say(f"  {_line_of(entry, now=now)}")
+    if not attention:
+        say("  No instruction needs a person.")
+    if len(attention) > ATTENTION_SHOWN_MAX:
+        say(f"  and {len(attention) - ATTENTION_SHOWN_MAX} more, all on the Instructions sheet")
+
+
+def tell(
+    run: Annotated[str, typer.Argument(help="The run, as `recon status` shows it.")],
+) -> None:
+    """Tell the people of notices.toml how a night ended who have not been told yet."""
+    from recon.steps.ground.environment import environment_of, system_clock
+    from recon.steps.night import notices
+
+    with environment_of(os.environ, clock=system_clock) as environment:
+        again = notices.tell_again(run, environment=environment)
+    say(f"Told: {', '.join(again)}." if again else f"Nobody is still to be told of run {run}.")
+
+
+def _line_of(entry: "Attention", *, now: datetime) -> str:
+    """What it is, the money at risk, its age, and what to do."""
+    from recon.model.money import Money
+
+    days = max(0, (now - entry.since).days)
+    money = (
+        f", {Money.of_minor_units(entry.amount, currency=entry.currency)}" if entry.currency else ""
+    )
+    order = f" order {entry.order_no}" if entry.order_no else ""
+    sentence = f"{entry.what}:{order}{money}, since {entry.since:%Y-%m-%d %H:%M} ({days} days)"
+    return f"{sentence}. {entry.next_step}" + (
+        f" [{entry.instruction_id}]" if entry.instruction_id else ""
+    )
+
+
+def withdraw(
+    instruction: Annotated[str, typer.Argument(help="Its id, as `recon status` shows it.")],
+    *,
+    name: Annotated[str, typer.Option("--as", help="Who takes it back.")],
+    reason: Annotated[str, typer.Option(help="Why; kept in the history.")],
+) -> None:
+    """Take back an instruction that was never sent, so that no later night sends it."""
+    from recon.steps.ground.environment import environment_of, system_clock
+    from recon.steps.people import people
+
+    with environment_of(os.environ, clock=system_clock) as environment:
+        taken = people.withdraw(instruction, by=name, reason=reason, environment=environment)
+    say(f"Withdrawn: {taken.kind} of order {taken.order_no}. It will not be sent.")

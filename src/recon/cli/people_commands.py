@@ -1,0 +1,283 @@
+"""What people decide: approve, reject, resolve, release, agree, sign, answer, stop sending, enrol.
+
+A code is asked for without an echo (`one_time_codes`); it is never printed, stored or logged.
+"""
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from recon.cli.one_time_codes import Code, code_of
+from recon.cli.speaking import complain, say
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from recon.settlement.approval import ApprovalList
+    from recon.settlement.instruction import Instruction
+    from recon.steps.ground.environment import Environment
+    from recon.steps.people.returned_answers import Form
+
+As = Annotated[str, typer.Option("--as", help="Your short name in approvers.toml.")]
+Reason = Annotated[str, typer.Option(help="Why; kept in the history.")]
+ITEMS_SHOWN_MAX = 50
+REFUSALS_SHOWN_MAX = 10
+"""Lines on the terminal; the result workbook has them all."""
+
+
+def approve(
+    *,
+    name: As = "",
+    wanted: Annotated[
+        str, typer.Option("--list", help="The digest of the list you looked at.")
+    ] = "",
+    code: Code = "",
+    merchant: Annotated[str, typer.Option(help="Only this merchant's.")] = "",
+    account: Annotated[str, typer.Option(help="Only this account's.")] = "",
+    instruction: Annotated[
+        list[str] | None, typer.Option(help="Only these instructions; may be repeated.")
+    ] = None,
+) -> None:
+    """Show what waits for people; with --list and --as say yes to exactly that list.
+
+    Two different people say yes to the same list. Nothing is sent now: the next night does.
+    """
+    from recon.steps.money.approve import Narrowing
+
+    if not wanted:
+        from recon.steps.ground.environment import environment_of, system_clock
+
+        with environment_of(os.environ, clock=system_clock, signs=False) as environment:
+            _show(environment, Narrowing(merchant, account, tuple(instruction or ())))
+        return
+    body = {"list": wanted, "merchant_id": merchant, "account_id": account}
+    done = ask_desk_to(
+        "approve", {**body, "instruction_ids": instruction or []}, name=name, code=code
+    )
+    count = done["count"]
+    if done["complete"]:
+        say(f"Approved: {count} instructions go with the next night.")
+    else:
+        say(f"Noted: {count} instructions wait for a second person, who says the same list.")
+
+
+def reject(
+    instruction: Annotated[list[str], typer.Argument(help="Ids, as `recon approve` shows them.")],
+    *,
+    name: As,
+    reason: Reason,
+    code: Code = "",
+) -> None:
+    """Take back instructions that wait for approval; they are never sent."""
+    body = {"instruction_ids": instruction, "reason": reason}
+    done = ask_desk_to("reject", body, name=name, code=code)
+    say(f"Rejected: {done['count']} instructions will not be sent.")
+
+
+def resolve(
+    instruction: Annotated[str, typer.Argument(help="Its id, as `recon status` shows it.")],
+    *,
+    verdict: Annotated[str, typer.Option(help="applied or not_applied.")],
+    evidence: Annotated[str, typer.Option(help="What you saw and where.")],
+    name: As,
+    message: Annotated[
+        str, typer.Option(help="The message of the gateway's that you go by, as `status` names it.")
+    ] = "",
+    code: Code = "",
+) -> None:
+    """Decide a doubt that evidence cannot decide; a second person must say the same."""
+    body = {"instruction_id": instruction, "verdict": verdict, "evidence": evidence}
+    done = ask_desk_to("resolve", {**body, "message": message}, name=name, code=code)
+    what = done["what"]
+    if done["decided"]:
+        say(f"Decided: {what}, {verdict}.")
+    else:
+        say(f"Noted: {what} waits for a second person.")
+
+
+def release(
+    run: Annotated[str, typer.Argument(help="The run of the NOT PROVEN night.")],
+    *,
+    reason: Annotated[str, typer.Option(help="Why refunds may go on.")],
+    name: As,
+    code: Code = "",
+) -> None:
+    """Lift the hold that a NOT PROVEN night puts on refunds and payouts; two people do."""
+    done = ask_desk_to("release", {"run_id": run, "reason": reason}, name=name, code=code)
+    say("Released." if done["complete"] else "Noted: a second person must release it, too.")
+
+
+def agree_write_off(
+    answer: Annotated[int, typer.Argument(help="The number of the answer.")],
+    *,
+    name: As,
+    code: Code = "",
+) -> None:
+    """Agree, as the second person, to a write-off that came back in a workbook."""
+    done = ask_desk_to("agree-write-off", {"answer_id": str(answer)}, name=name, code=code)
+    say(f"Agreed: break {done['break_id']} may be written off.")
+
+
+def sign_off(
+    *,
+    run: Annotated[str, typer.Option(help="The run whose workbook you sign.")],
+    role: Annotated[str, typer.Option(help="reviewer or approver; the reviewer signs first.")],
+    name: As,
+    code: Code = "",
+) -> None:
+    """Sign a night's workbook; refused while a high break has no owner and comment.
+
+    A copy beside the workbook, called -reviewed and then -approved, says who signed which file.
+    """
+    from recon.cli.nights_command import line_of
+    from recon.cli.workbooks import signed_copy
+    from recon.steps.ground.environment import environment_of, system_clock
+    from recon.steps.people.at_desk import night_of
+    from recon.steps.people.sign_off import answers_of
+
+    night = night_of(ask_desk_to("sign-off", {"run_id": run, "role": role}, name=name, code=code))
+    with environment_of(os.environ, clock=system_clock, signs=False) as environment:
+        zone = environment.settings.rules.calendar.timezone
+        answers = answers_of(night, environment=environment)
+    say(line_of(night))
+    say(f"Signed copy: {signed_copy(night, answers=answers, timezone=zone)}")
+
+
+def index(
+    business_date: Annotated[str, typer.Argument(help="The night to list, such as 2026-11-20.")],
+    folder: Annotated[Path, typer.Argument(help="Where the index workbook goes.")],
+) -> None:
+    """Write one workbook over all accounts of a night, each linked to its own workbook."""
+    from recon.cli.choices import date_of
+    from recon.cli.workbooks import index as write
+    from recon.steps.ground.environment import environment_of, system_clock
+    from recon.steps.night.night_index import index_of
+
+    day = date_of(business_date)
+    with environment_of(os.environ, clock=system_clock, signs=False) as environment:
+        lines = index_of(day, environment=environment)
+    say(f"Index: {write(lines, day=day, folder=folder)}")
+
+
+def enrol(
+    name: Annotated[str, typer.Argument(help="The short name in approvers.toml.")],
+) -> None:
+    """Make a secret for somebody's one-time codes and show it once, as a picture to scan."""
+    import pyotp
+    import segno
+
+    secret = pyotp.random_base32()
+    address = pyotp.TOTP(secret).provisioning_uri(name=name, issuer_name="recon")
+    say(f"Scan this with {name}'s authenticator, then clear the screen:")
+    segno.make(address).terminal(out=sys.stdout, compact=True)
+    say(f"Secret: {secret}")
+    say(
+        "Put it where approvers.toml says (code_secret_env, or code_secret_file with mode 0600). "
+        "It is kept nowhere else and shown only now."
+    )
+
+
+def import_resolutions(
+    workbook: Annotated[Path, typer.Argument(help="The workbook with filled-in cream cells.")],
+    *,
+    name: As,
+    code: Code = "",
+) -> None:
+    """Take in the answers of a returned workbook; a result workbook beside it says what was taken.
+
+    Only the cream cells are read. The same file again changes nothing. Whoever brings answers
+    does not sign the night as its reviewer.
+    """
+    from recon.cli.workbooks import form
+    from recon.steps.people import returned_answers
+    from recon.steps.people.at_desk import IMPORT, file_body, import_of
+    from reports.reading.import_workbook import write_import
+
+    done = import_of(ask_desk_to(IMPORT, file_body(workbook), name=name, code=code, form=form()))
+    say(returned_answers.sentence_of(done))
+    for refusal in done.refusals[:REFUSALS_SHOWN_MAX]:
+        complain(f"{refusal.cell}: {refusal.value!r} was not taken: {refusal.reason}.")
+    if not done.repeated:
+        say(f"Result: {write_import(done, beside=workbook)}")
+    if done.refusals:
+        raise typer.Exit(1)
+
+
+def stop_sending(
+    *, name: Annotated[str, typer.Option("--as", help="Who does it.")], reason: Reason
+) -> None:
+    """Stop all sending of money at once: a night at work ends before its next batch."""
+    from recon.steps.ground.environment import environment_of, system_clock
+    from recon.steps.money import sending
+
+    with environment_of(os.environ, clock=system_clock) as environment:
+        sending.stop_sending(by=name, reason=reason, environment=environment)
+    say("Sending is stopped for every account, until `recon allow-sending`. Nights still compare.")
+
+
+def allow_sending(*, name: As, reason: Reason, code: Code = "") -> None:
+    """Let money be sent again, from the next night on; two people do."""
+    done = ask_desk_to("allow-sending", {"reason": reason}, name=name, code=code)
+    if done["complete"]:
+        say("Money may be sent again; the next night sends what waits.")
+    else:
+        say("Noted: a second person must allow it, too. Sending is still stopped.")
+
+
+def ask_desk_to(
+    act: str, body: "Mapping[str, Any]", *, name: str, code: str, form: "Form | None" = None
+) -> "dict[str, Any]":
+    """Say something at the desk; what it replies, after telling what it has to tell the person."""
+    from recon.model.errors import UsageError
+    from recon.steps.ground.environment import environment_of, system_clock
+    from recon.steps.people.at_desk import say as say_at_desk
+
+    if not name:
+        msg = "say who you are (--as)"
+        raise UsageError(msg)
+    with environment_of(os.environ, clock=system_clock, signs=False) as environment:
+        who = (name, code_of(name, code=code, environment=environment))
+        reply = say_at_desk(act, body, who=who, environment=environment, form=form)
+    if reply["before"]:
+        complain(f"{reply['before']}: if that was not you, tell whoever runs this installation.")
+    return reply
+
+
+def _show(environment: "Environment", only: object) -> None:
+    from recon.settlement.approval import sums_in_words
+    from recon.steps.money.approve import Narrowing, waiting
+
+    wait = waiting(environment, only=only if isinstance(only, Narrowing) else None)
+    wanted = wait.wanted
+    if not wanted.items:
+        say("Nothing waits for approval.")
+        return
+    say(f"List {wanted.digest}: {len(wanted.items)} instructions, {sums_in_words(wanted.sums)}")
+    if wait.first_by and wait.valid_until:
+        say(f"  {wait.first_by} approved it; valid until {wait.valid_until:%Y-%m-%d %H:%M} UTC")
+    _show_items("largest", wanted, items=wanted.largest)
+    if wanted.repeats:
+        _show_items("look like repeats", wanted, items=wanted.repeats, beside=wait.beside)
+    if wanted.first_payees:
+        _show_items("to payees never paid before", wanted, items=wanted.first_payees)
+    say(f"To approve it: recon approve --list {wanted.digest} --as NAME")
+
+
+def _show_items(
+    title: str,
+    wanted: "ApprovalList",
+    *,
+    items: "Sequence[Instruction]",
+    beside: "Mapping[str, Sequence[Instruction]] | None" = None,
+) -> None:
+    from recon.settlement.approval import told_beside, told_of
+
+    say(f"  {title} ({len(items)} of {len(wanted.items)}):")
+    for item in items[:ITEMS_SHOWN_MAX]:
+        why = f" - {item.hold}" if item.hold else ""
+        say(f"    {told_of(item)}{why}")
+        for first in (beside or {}).get(item.instruction_id, ()):
+            say(f"      beside {told_beside(first)}")

@@ -1,0 +1,86 @@
+"""Who is told when a night has ended (`notices.toml`), as it is declared.
+
+Each notice has one table `[notices.<name>]`. Its address holds a password or a token and is only
+named here: an environment variable, or a file that only its owner can read.
+"""
+
+from collections.abc import Collection, Mapping
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self, get_args
+
+from pydantic import (
+    Field,
+    StringConstraints,
+    model_validator,
+)
+
+from recon.config.declared import DeclaredTable, declared
+from recon.model.errors import ConfigurationError
+
+NOTICES_MAX = 20
+"""More addresses than that belong behind a mailing list."""
+
+STOPPED = "STOPPED"
+"""How a night ended that came to no verdict."""
+
+End = Literal[
+    "RECONCILED",
+    "BREAKS OPEN",
+    "INCOMPLETE",
+    "NOT PROVEN",
+    "MONEY IN DOUBT",
+    "SENDING STOPPED",
+    "STOPPED",
+]
+NoticeName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]{0,39}$")]
+
+
+class Notice(DeclaredTable):
+    """One address, and what is told there."""
+
+    address_env: str = ""
+    """The environment variable that holds the address, as Apprise writes it."""
+    address_file: Path | None = None
+    """Or the file, mode 0600, that holds it."""
+    accounts: tuple[str, ...] = ("*",)
+    """`<merchant>/<account>` with * and ?: of which accounts; without it of all."""
+    verdicts: frozenset[End] = frozenset(get_args(End))
+    """After which ends of a night; without it after every one."""
+    attach: bool = False
+    """Whether the workbook comes along."""
+
+    @model_validator(mode="after")
+    def _one_address(self) -> Self:
+        if bool(self.address_env) == bool(self.address_file):
+            msg = "name one of address_env and address_file"
+            raise ValueError(msg)
+        return self
+
+    def concerns(self, account: str, *, ends: Collection[str]) -> bool:
+        """Whether a night of `<merchant>/<account>` that ended in these words is told here."""
+        is_asked_for = not self.verdicts.isdisjoint(ends)
+        return is_asked_for and any(fnmatchcase(account, named) for named in self.accounts)
+
+
+def notices_of(tables: Mapping[str, Any], *, accounts: Collection[str]) -> dict[str, Notice]:
+    """The notices of notices.toml by name, about these accounts ("<merchant>/<account>").
+
+    Raises:
+        ConfigurationError: naming the table and key that is wrong; a pattern that fits no account
+            is one, for nobody would ever be told.
+    """
+    notices = declared(_Declared, tables, source="notices.toml").notices
+    for name, notice in notices.items():
+        for pattern in notice.accounts:
+            if accounts and not any(fnmatchcase(account, pattern) for account in accounts):
+                msg = (
+                    f"notices.toml: notices.{name}.accounts: {pattern!r} fits no account of "
+                    "merchants.toml"
+                )
+                raise ConfigurationError(msg)
+    return notices
+
+
+class _Declared(DeclaredTable):
+    notices: dict[NoticeName, Notice] = Field(default_factory=dict, max_length=NOTICES_MAX)

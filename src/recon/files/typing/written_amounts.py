@@ -1,0 +1,138 @@
+"""Amounts as a merchant's program writes them, in the standard form: `-1234.50`.
+
+Signs between thousands, the decimal sign, where the minus stands, a second column for what is
+subtracted, whole cents. A cell that is not written so is a problem of its own; none is mended.
+"""
+
+import re
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from recon.config.file_layouts import FileLayout, SignColumn
+from recon.files.typing.cell_problems import CellProblems, note_cells
+from recon.model.errors import AmountError
+from recon.model.money import exponent
+
+_NOTHING = r"\A(?:0+(?:\.0+)?)?\z"
+"""What the other column of a debit or credit says."""
+_WHOLE = r"\A(?:-?(?:0|[1-9][0-9]*))?\z"
+_NEGATIVE = {
+    "before": ("-?(?:{})", r"\A-(.*)\z"),
+    "behind": ("(?:{})-?", r"\A(.*)-\z"),
+    "brackets": (r"(?:{0}|\((?:{0})\))", r"\A\((.*)\)\z"),
+}
+"""Where the minus stands -> the pattern of a number with it, and of what is negative."""
+
+
+def plain_amount(text: str, *, layout: FileLayout) -> str | None:
+    """One amount in the standard form; None: not so written."""
+    if re.fullmatch(_amount_pattern(layout), text, re.ASCII) is None:
+        return None
+    if layout.thousands_sign:
+        text = text.replace(layout.thousands_sign, "")
+    text = text.replace(layout.decimal_sign, ".")
+    return re.sub(_NEGATIVE[layout.minus][1].replace(r"\z", r"\Z"), r"-\1", text)
+
+
+def amounts_in_standard_form(
+    cells: pa.Array, *, layout: FileLayout, numbers: pa.Array | None, problems: CellProblems
+) -> pa.Array:
+    """As `plain_amount`, every cell; "" where it is not so written. `numbers` have no signs."""
+    if layout.decimal_sign == "." and not layout.thousands_sign and layout.minus == "before":
+        return cells
+    wrong = pc.invert(pc.match_substring_regex(cells, rf"\A(?:{_amount_pattern(layout)})?\z"))
+    why = f"is not an amount with the decimal sign {layout.decimal_sign!r}"
+    plain = cells
+    if layout.thousands_sign:
+        why += f" and {layout.thousands_sign!r} between all its thousands or none"
+        plain = pc.replace_substring(plain, layout.thousands_sign, "")
+    if layout.decimal_sign != ".":
+        plain = pc.replace_substring(plain, layout.decimal_sign, ".")
+    if layout.minus != "before":
+        why += f", its minus {_MINUS_SHOWN[layout.minus]}"
+        plain = pc.replace_substring_regex(plain, _NEGATIVE[layout.minus][1], r"-\1")
+    if numbers is not None:
+        wrong = pc.and_(wrong, pc.invert(numbers))
+        plain = pc.if_else(numbers, cells, plain)
+    note_cells(problems, wrong, why=why)
+    return pc.if_else(wrong, "", plain)
+
+
+_MINUS_SHOWN = {"behind": "behind it", "brackets": "written as brackets"}
+
+
+def less_debits(added: pa.Array, *, debits: pa.Array, problems: CellProblems) -> pa.Array:
+    """One signed column of two: what a row adds, or what it subtracts. Both in standard form."""
+    adds_nothing, takes_nothing = (
+        pc.match_substring_regex(cells, _NOTHING) for cells in (added, debits)
+    )
+    both = pc.and_(pc.invert(adds_nothing), pc.invert(takes_nothing))
+    note_cells(problems, both, why="is filled on both sides, debit and credit")
+    signed = pc.or_(pc.match_substring(debits, "-"), pc.match_substring(added, "-"))
+    note_cells(problems, signed, why="has a minus in a column of debits or credits")
+    turned = pc.replace_substring_regex(debits, r"\A", "-")
+    merged = pc.if_else(
+        takes_nothing, pc.if_else(adds_nothing, _first(added, debits), added), turned
+    )
+    return pc.if_else(pc.or_(both, signed), "", merged)
+
+
+def _first(cells: pa.Array, others: pa.Array) -> pa.Array:
+    return pc.if_else(pc.equal(cells, ""), others, cells)
+
+
+def signed_by(
+    amounts: pa.Array, *, signs: pa.Array, sign: SignColumn, problems: CellProblems
+) -> pa.Array:
+    """Amounts with the sign that another column gives; none has one itself."""
+    minus, plus = pc.equal(signs, sign.minus), pc.equal(signs, sign.plus)
+    filled = pc.not_equal(amounts, "")
+    unknown = pc.and_(filled, pc.invert(pc.or_(minus, plus)))
+    note_cells(problems, unknown, why=f"has neither {sign.plus!r} nor {sign.minus!r} as its sign")
+    twice = pc.match_substring(amounts, "-")
+    note_cells(problems, twice, why="has a minus beside the column with its sign")
+    turned = pc.if_else(
+        pc.and_(minus, filled), pc.replace_substring_regex(amounts, r"\A", "-"), amounts
+    )
+    return pc.if_else(pc.or_(unknown, twice), "", turned)
+
+
+def with_turned_sign(cells: pa.Array) -> pa.Array:
+    """A minus where there was none; nothing and 0 have none."""
+    bare = pc.replace_substring_regex(cells, r"\A-", "")
+    turned = pc.replace_substring_regex(cells, r"\A", "-")
+    plain = pc.or_(pc.starts_with(cells, "-"), pc.match_substring_regex(cells, _NOTHING))
+    return pc.if_else(plain, bare, turned)
+
+
+def in_major_units(cells: pa.Array, *, currencies: pa.Array, problems: CellProblems) -> pa.Array:
+    """Whole numbers of the smallest unit of their currency with its decimals."""
+    wrong = pc.invert(pc.match_substring_regex(cells, _WHOLE))
+    note_cells(problems, wrong, why="is not a whole number of the smallest unit of its currency")
+    cells = pc.if_else(wrong, "", cells)
+    for code in pc.unique(currencies).to_pylist():
+        try:
+            decimals = exponent(code)
+        except AmountError:
+            continue  # the currency is a problem of its own
+        if decimals:
+            written = _with_point(cells, decimals=decimals)
+            cells = pc.if_else(pc.equal(currencies, code), written, cells)
+    return cells
+
+
+def _with_point(cells: pa.Array, *, decimals: int) -> Any:
+    short = rf"\A(-?)([0-9]{{1,{decimals}}})\z"
+    padded = pc.replace_substring_regex(cells, short, rf"\1{'0' * decimals}\2")
+    pointed = pc.replace_substring_regex(
+        padded, rf"\A(-?)([0-9]+)([0-9]{{{decimals}}})\z", r"\1\2.\3"
+    )
+    return pc.replace_substring_regex(pointed, r"\A(-?)0+([0-9]+\.)", r"\1\2")
+
+
+def _amount_pattern(layout: FileLayout) -> str:
+    sign, thousands = re.escape(layout.decimal_sign), re.escape(layout.thousands_sign)
+    grouped = rf"|[0-9]{{1,3}}(?:{thousands}[0-9]{{3}})+" if thousands else ""
+    return _NEGATIVE[layout.minus][0].format(rf"(?:[0-9]+{grouped})(?:{sign}[0-9]+)?")

@@ -1,0 +1,124 @@
+"""Times as a merchant's program writes them, in the standard form: `2026-11-20T09:30:00+01:00`.
+
+Patterns of fixed parts are rewritten by Arrow for a whole column. What needs reckoning (twelve
+hours, two digits of a year, names of months, counts of days or seconds) is done for each different
+cell once.
+"""
+
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from recon.config.file_layouts import COUNTED_TIMES, MONTHS, TIME_PARTS, FileLayout
+from recon.files.typing.cell_problems import CellProblems, note_cells
+
+_ISO_DATE = r"\A[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T ].*)?\z"
+_PART = re.compile("%-?.")
+_PLAIN_PARTS = frozenset({"%Y", "%m", "%d", "%H", "%M", "%S", "%f", "%z"})
+"""What stands in the standard form as it stands in the cell."""
+_CENTURY = 2000
+_NOON = 12
+_COUNTED = re.compile(r"[0-9]{1,12}(?:\.[0-9]{1,18})?", re.ASCII)
+_DAY_SECONDS = 86_400
+_FIRST_SERIAL = 25_569
+"""1970-01-01 as a spreadsheet counts days; what is before it is a mistake."""
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_DATE_CHARACTERS = 10
+
+
+def times_in_standard_form(
+    cells: pa.Array, *, layout: FileLayout, typed: bool, problems: CellProblems
+) -> pa.Array:
+    """Every cell rewritten; "" where it is not written as `layout.times` says."""
+    fine: Any = pc.equal(cells, "")
+    if typed:  # cells that were dates, not text, come in the standard form
+        fine = pc.or_(fine, pc.match_substring_regex(cells, _ISO_DATE))
+    if set(_PART.findall(layout.times)) - _PLAIN_PARTS or layout.times in COUNTED_TIMES:
+        written = _each_once(cells, of=lambda text: standard_time(text, times=layout.times))
+        fits = pc.is_valid(written)
+    else:
+        pattern, rewritten = _time_pattern(layout.times)
+        fits = pc.match_substring_regex(cells, rf"\A{pattern}\z")
+        written = pc.replace_substring_regex(cells, rf"\A{pattern}\z", rewritten)
+    fine = pc.or_(fine, fits)
+    note_cells(problems, pc.invert(fine), why=f"is not a time written as {layout.times}")
+    return pc.if_else(fine, pc.if_else(fits, written, cells), "")
+
+
+def days_of(cells: pa.Array) -> pa.Array:
+    """The day of times in the standard form, as it stands there."""
+    timed = pc.match_substring_regex(cells, _ISO_DATE)
+    return pc.if_else(timed, pc.utf8_slice_codeunits(cells, 0, _DATE_CHARACTERS), cells)
+
+
+def with_clock(cells: pa.Array, *, clocks: pa.Array) -> pa.Array:
+    """Days with the time of day that another column has; a blank stays what it is."""
+    joined = pc.binary_join_element_wise(cells, clocks, pa.scalar(" ", cells.type))
+    return pc.if_else(pc.or_(pc.equal(cells, ""), pc.equal(clocks, "")), cells, joined)
+
+
+def standard_time(text: str, *, times: str) -> str | None:
+    """One cell in the standard form; None: not so written."""
+    if times in COUNTED_TIMES:
+        return _counted(text, times=times)
+    pattern, _ = _time_pattern(times)
+    match = re.fullmatch(pattern, text, re.ASCII)
+    if match is None:
+        return None
+    parts = dict(zip(_PART.findall(times), match.groups(), strict=True))
+    given = {name.replace("-", ""): value for name, value in parts.items()}
+    year = int(given["%Y"]) if "%Y" in given else _CENTURY + int(given["%y"])
+    month = int(given["%m"]) if "%m" in given else 1 + MONTHS.index(given["%b"].title())
+    hour = int(given.get("%H", "0"))
+    if "%I" in given:
+        hour = int(given["%I"])
+        if not 1 <= hour <= _NOON:
+            return None
+        hour = hour % _NOON + (_NOON if given["%p"].upper() == "PM" else 0)
+    clock = f"{hour:02}:{given.get('%M', '00')}:{given.get('%S', '00')}"
+    fraction = f".{given['%f']}" if "%f" in given else ""
+    day = f"{year:04}-{month:02}-{int(given['%d']):02}"
+    return f"{day}T{clock}{fraction}{given.get('%z', '')}"
+
+
+def _counted(text: str, *, times: str) -> str | None:
+    """Days of a spreadsheet, whose fraction is the local time of day, or seconds since 1970 UTC."""
+    if _COUNTED.fullmatch(text) is None:
+        return None
+    try:
+        count = Decimal(text)
+    except InvalidOperation:
+        return None
+    if times == "unix":
+        return (_EPOCH + timedelta(seconds=int(count))).isoformat() if count == int(count) else None
+    seconds = (count - _FIRST_SERIAL) * _DAY_SECONDS
+    if seconds < 0:
+        return None
+    # A spreadsheet's fraction of a day is binary; behind the millisecond stands only its noise.
+    moment = _EPOCH + timedelta(milliseconds=int((seconds * 1000).to_integral_value()))
+    return moment.replace(tzinfo=None).isoformat(timespec="milliseconds")
+
+
+def _each_once(cells: pa.Array, *, of: Callable[[str], str | None]) -> pa.Array:
+    numbered: Any = cells.dictionary_encode()
+    written = [of(text) for text in numbered.dictionary.to_pylist()]
+    return pa.array(written, pa.large_string()).take(numbered.indices)
+
+
+def _time_pattern(times: str) -> tuple[str, str]:
+    """A pattern of the whole cell, and the standard form in its groups."""
+    parts = _PART.findall(times)
+    literals = _PART.split(times)
+    pattern = re.escape(literals[0]) + "".join(
+        TIME_PARTS[part] + re.escape(text) for part, text in zip(parts, literals[1:], strict=True)
+    )
+    group = {part: rf"\{group}" for group, part in enumerate(parts, start=1)}
+    clock = ":".join(group.get(part, "00") for part in ("%H", "%M", "%S"))
+    fraction = f".{group['%f']}" if "%f" in group else ""
+    date = "-".join(group.get(part, "") for part in ("%Y", "%m", "%d"))
+    return pattern, f"{date}T{clock}{fraction}{group.get('%z', '')}"

@@ -1,0 +1,232 @@
+"""What the gateway holds: batches in the order of time, what each leaves, and reserves by day.
+
+A batch that pays out less than its lines repays what it owes from before, and leaves an item; one
+that pays out more releases the oldest items. What nobody kept before is a debt, where the lines
+themselves are below 0 and nothing was paid, else paid beyond.
+"""
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from recon.config.rules import Rules
+from recon.matching.frames.arrays import Arrays, texts
+from recon.matching.frames.coding import combined
+from recon.matching.frames.grouping import amounts_of, total
+from recon.matching.frames.sources import Sources
+from recon.matching.frames.total_rows import ACCOUNT_CURRENCY, Place
+from recon.matching.sides.ledger_side import is_base_type
+from recon.matching.sides.settlement_side import pay_outs
+from recon.model.words import EntryType, SourceKind
+
+OPENING, ITEM, DEBT, BEYOND = "opening", "item", "debt", "beyond"
+NO_PAYOUT, OTHER_CURRENCY, UNSURE, RESERVE = "no_payout", "other_currency", "unsure", "reserve"
+"""What a listed amount is: from before the opening, held back, owed to the gateway, paid beyond
+what there was, of a batch that is not paid out, of a batch whose pay-out has another currency, of a
+batch of which a line could not be read, kept as a reserve."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """One amount that the gateway holds; debts and what was paid beyond are below 0."""
+
+    merchant_id: str
+    account_id: str
+    currency: str
+    what: str
+    batch_id: str
+    settled_on: str
+    amount: int
+
+    @property
+    def holder(self) -> Place:
+        """Merchant, account and currency."""
+        return self.merchant_id, self.account_id, self.currency
+
+
+class Batch(NamedTuple):
+    """A batch of one account and currency; minor units."""
+
+    settled_on: str
+    batch_id: str
+    lines: int
+    paid: int
+    is_closed: bool
+    is_foreign: bool
+    """Its pay-out has another currency."""
+    is_unsure: bool
+    """A line of it could not be read."""
+
+
+def listed(sources: Sources, *, rules: Rules) -> tuple[Listed, ...]:
+    """What the gateway holds of every account and currency, the oldest first."""
+    batches = batches_of(sources)
+    kept = _reserves(sources)
+    places = {*batches, *kept}
+    places |= {
+        (*account, currency)
+        for account in {holder[:2] for holder in places}
+        for currency, opening in rules.settlement.items()
+        if opening.opening_payable or opening.opening_reserve
+    }
+    return tuple(
+        row
+        for holder in sorted(places)
+        for row in (
+            *_held(batches.get(holder, ()), holder=holder, rules=rules),
+            *_kept(kept.get(holder, {}), holder=holder, rules=rules),
+        )
+    )
+
+
+def batches_of(sources: Sources) -> Mapping[Place, tuple[Batch, ...]]:
+    """The batches of every place, by settled_on and batch_id."""
+    lines = sources.settlement
+    if lines is None or not len(lines):
+        return {}
+    paid = pay_outs(lines)
+    net = amounts_of(lines["net"])
+    groups, keys = combined([texts(lines[name]) for name in (*ACCOUNT_CURRENCY, "batch_id")])
+    size = len(keys)
+    sums = [total(np.where(rows, net, 0), groups=groups, size=size) for rows in (~paid, paid)]
+    closed = np.bincount(groups[paid], minlength=size) > 0
+    only_paid = closed & (np.bincount(groups[~paid], minlength=size) == 0)
+    days: dict[int, str] = {}
+    decides = paid | ~closed[groups]
+    day = texts(lines["settled_on"])
+    for group, settled_on in {*zip(groups[decides].tolist(), day[decides].tolist(), strict=True)}:
+        days[group] = max(settled_on, days.get(group, ""))
+    open_ones = {
+        (*key[:2], key[3]) for key, shut in zip(keys, closed.tolist(), strict=True) if not shut
+    }
+    unsure = _unsure(sources)
+    by_place: dict[Place, list[Batch]] = {}
+    for number, (merchant, account, currency, batch) in enumerate(keys):
+        entry = Batch(
+            days[number],
+            batch,
+            int(sums[0][number]),
+            int(sums[1][number]),
+            bool(closed[number]),
+            bool(only_paid[number]) and (merchant, account, batch) in open_ones,
+            (merchant, account, batch) in unsure,
+        )
+        by_place.setdefault((merchant, account, currency), []).append(entry)
+    return {holder: tuple(sorted(batches)) for holder, batches in by_place.items()}
+
+
+def _unsure(sources: Sources) -> set[tuple[str, str, str]]:
+    """The batches of which a line could not be read: it names one, else all of its file."""
+    lines = sources.settlement
+    refused = [entry for entry in sources.rejects if entry.kind is SourceKind.SETTLEMENT]
+    if lines is None or not refused:
+        return set()
+    names = ("merchant_id", "account_id", "batch_id", "source")
+    known = {*zip(*(lines[name].tolist() for name in names), strict=True)}
+    unsure = set()
+    for entry in refused:
+        for merchant, account, batch, source in known:
+            account_fits = not entry.account_id or (merchant, account) == (
+                entry.merchant_id,
+                entry.account_id,
+            )
+            if account_fits and (
+                entry.batch_id == batch or (not entry.batch_id and entry.source == source)
+            ):
+                unsure.add((merchant, account, batch))
+    return unsure
+
+
+def _held(batches: Iterable[Batch], *, holder: Place, rules: Rules) -> Iterator[Listed]:
+    """What is left of the batches of one place."""
+    items: deque[Listed] = deque()
+    debts: deque[Listed] = deque()
+    beyond: deque[Listed] = deque()
+    opening = rules.settlement.get(holder[2])
+    if opening is not None and opening.opening_payable:
+        items.append(Listed(*holder, OPENING, "", "", opening.opening_payable))
+    apart: list[Listed] = []
+    for entry in batches:
+        row = Listed(*holder, ITEM, entry.batch_id, entry.settled_on, entry.lines - entry.paid)
+        what = _apart(entry)
+        if what:
+            apart += [replace(row, what=what)] if row.amount else []
+            continue
+        if row.amount > 0:
+            left = _taken(beyond, by=_taken(debts, by=row.amount))
+            items += [replace(row, amount=left)] if left else []
+        elif row.amount < 0:
+            left = _taken(items, by=-row.amount)
+            is_debt = entry.lines < 0 and not entry.paid
+            if left and is_debt:
+                debts.append(replace(row, what=DEBT, amount=-left))
+            elif left:
+                beyond.append(replace(row, what=BEYOND, amount=-left))
+    yield from (*items, *debts, *beyond, *apart)
+
+
+def _apart(entry: Batch) -> str:
+    """Why a batch stands outside the order of time, "" when it does not."""
+    if entry.is_unsure:
+        return UNSURE
+    if entry.is_foreign:
+        return OTHER_CURRENCY
+    return "" if entry.is_closed else NO_PAYOUT
+
+
+def _taken(rows: deque[Listed], *, by: int) -> int:
+    """Take an amount off the oldest rows; what is left of it."""
+    while rows and by:
+        first = rows.popleft()
+        size = min(abs(first.amount), by)
+        by -= size
+        if size < abs(first.amount):
+            less = size if first.amount > 0 else -size
+            rows.appendleft(replace(first, amount=first.amount - less))
+    return by
+
+
+def _reserves(sources: Sources) -> Mapping[Place, Mapping[str, int]]:
+    """What was kept back, or released, of every place and day."""
+    lines = sources.settlement
+    if lines is None or not len(lines):
+        return {}
+    rows = is_base_type(lines["entry_type"], EntryType.RESERVE) & ~pay_outs(lines)
+    chosen = lines[rows]
+    groups, keys = combined([texts(chosen[name]) for name in (*ACCOUNT_CURRENCY, "settled_on")])
+    sums = total(-amounts_of(chosen["gross"]), groups=groups, size=len(keys)).tolist()
+    by_place: dict[Place, dict[str, int]] = {}
+    for (merchant, account, currency, day), amount in zip(keys, sums, strict=True):
+        by_place.setdefault((merchant, account, currency), {})[day] = amount
+    return by_place
+
+
+def _kept(days: Mapping[str, int], *, holder: Place, rules: Rules) -> Iterator[Listed]:
+    """The reserve, the oldest first; released beyond what was kept is below 0."""
+    opening = rules.settlement.get(holder[2])
+    rows: deque[Listed] = deque()
+    if opening is not None and opening.opening_reserve:
+        rows.append(Listed(*holder, RESERVE, "", "", opening.opening_reserve))
+    over = 0
+    for day, amount in sorted(days.items()):
+        if amount > 0:
+            left = amount - min(amount, over)
+            over -= amount - left
+            rows += [Listed(*holder, RESERVE, "", day, left)] if left else []
+        else:
+            over += _taken(rows, by=-amount)
+    yield from rows
+    if over:
+        yield Listed(*holder, RESERVE, "", max(days), -over)
+
+
+def arrays_of(rows: Iterable[Listed]) -> Arrays:
+    """The listed amounts as columns."""
+    every = [*rows]
+    names = ("merchant_id", "account_id", "currency", "what", "batch_id", "settled_on")
+    columns = {name: np.array([getattr(row, name) for row in every], object) for name in names}
+    amounts = np.array([row.amount for row in every], np.int64)
+    return Arrays({**columns, "amount": amounts}, size=len(every))

@@ -1,0 +1,295 @@
+"""Fees, reserves and pay-outs of the gateway beside those of the books, in groups.
+
+They leave the sets of their payments, whatever order they name. Reserves are compared as a running
+balance, fees by what `[ledger] fees_per` says, a pay-out with the entries that name its batch, else
+with one of its amount, else as a running balance.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from recon.config.rules import Rules
+from recon.matching.frames.arrays import Arrays, Column, filled, stacked, texts
+from recon.matching.frames.coding import by_word, combined, is_word
+from recon.matching.frames.grouping import Bools, Ints, Rows, amounts_of, instants_of, total
+from recon.matching.frames.sources import Sources
+from recon.matching.frames.total_rows import ACCOUNT_CURRENCY
+from recon.matching.frames.versions import NEW
+from recon.matching.sides.ledger_side import JUDGED, booked, entry_versions, is_base_type
+from recon.matching.sides.settlement_side import pay_outs
+from recon.model.words import REVERSAL_SUFFIX, EntryType
+
+FEES, RESERVES, PAYOUTS = "fees", "reserves", "payout"
+"""Kinds of groups; the first word of their keys."""
+UNASSIGNED = "unassigned"
+"""Group of entries that name none."""
+BASES: Mapping[str, EntryType] = {
+    FEES: EntryType.FEE,
+    RESERVES: EntryType.RESERVE,
+    PAYOUTS: EntryType.PAYOUT,
+}
+_CLOSERS = (EntryType.WRITE_OFF, EntryType.ADJUSTMENT)
+"""Entries that may close a group that they name."""
+_MONTH_CHARACTERS = 7
+_MONTH = r"20[0-9]{2}-(?:0[1-9]|1[0-2])"
+"""A reference that is a month; its last day is looked up."""
+_GROUP = (*ACCOUNT_CURRENCY, "kind", "name")
+_SETTLED = (*ACCOUNT_CURRENCY, "kind", "name", "row", "day", "amount")
+_BOOKED = (*ACCOUNT_CURRENCY, "kind", "name", "row", "at", "amount", "entry_id")
+
+
+@dataclass(frozen=True, slots=True)
+class BookGroups:
+    """The groups with what makes them up."""
+
+    groups: Arrays
+    """merchant_id, account_id, currency, kind, name, key, settled, booked, entries (grain: group);
+    amounts as the books sign them: what the gateway kept or paid out is below 0."""
+    settled: Arrays
+    """kind, group, row of the settlement, day, amount (grain: line and kind)."""
+    booked: Arrays
+    """kind, group, row of the ledger, at, amount (grain: entry)."""
+    closed: Mapping[int, Rows]
+    """Group -> the entries of the ledger that write off what it differs by."""
+
+    def ledger_rows(self) -> Rows:
+        """The entries that stand in groups and in no set."""
+        return np.concatenate([self.booked["row"], *self.closed.values()]).astype(np.intp)
+
+
+def grouped(sources: Sources, *, rules: Rules) -> BookGroups | None:
+    """The groups of a settlement source; None without one."""
+    if sources.settlement is None:
+        return None
+    lines, per = sources.settlement, rules.ledger.fees_per
+    settled = _settled(lines, per=per)
+    entries = _entries(sources.ledger, lines=lines, rules=rules)
+    if len(entries):
+        settled, entries = _paired_payouts(settled, entries)
+    sides = [settled, entries]
+    numbers, keys = combined([np.concatenate([side[name] for side in sides]) for name in _GROUP])
+    settled = settled.assign(group=numbers[: len(settled)])
+    entries = entries.assign(group=numbers[len(settled) :])
+    size = len(keys)
+    named = np.array(keys, dtype=object).reshape(-1, len(_GROUP))
+    columns: dict[str, Column] = dict(zip(_GROUP, named.T, strict=True))
+    columns["key"] = np.array([_key(*key[2:]) for key in keys], dtype=object)
+    for name, side in (("settled", settled), ("booked", entries)):
+        columns[name] = total(side["amount"], groups=side["group"], size=size)
+        columns[f"{name}_items"] = np.bincount(side["group"], minlength=size)
+    groups = Arrays(columns, size=size)
+    return BookGroups(groups, settled, entries, _closed(sources.ledger, groups=groups, per=per))
+
+
+def _key(currency: str, kind: str, name: str) -> str:
+    return ":".join(filter(None, (kind, currency, name)))
+
+
+def _settled(lines: pd.DataFrame, *, per: str) -> Arrays:
+    """Every fee, reserve and pay-out that lines tell of."""
+    paid = pay_outs(lines)
+    gross, fee, net = (amounts_of(lines[name]) for name in ("gross", "fee", "net"))
+    reserve = is_base_type(lines["entry_type"], EntryType.RESERVE) & ~paid & (gross != 0)
+    parts = [
+        _lines_of(lines, kind=FEES, rows=~paid & (fee != 0), amount=-fee, per=per),
+        _lines_of(lines, kind=RESERVES, rows=reserve, amount=gross, per=""),
+        _lines_of(lines, kind=PAYOUTS, rows=paid, amount=-net, per="batch"),
+    ]
+    return stacked(parts, names=_SETTLED)
+
+
+def _lines_of(lines: pd.DataFrame, *, kind: str, rows: Bools, amount: Ints, per: str) -> Arrays:
+    chosen, size = lines[rows], int(rows.sum())
+    columns = {name: texts(chosen[name]) for name in ACCOUNT_CURRENCY}
+    days = texts(chosen["settled_on"])
+    names = filled("", size=size)
+    if per == "payment":
+        names = _payments(chosen)
+    elif per == "batch":
+        names = texts(chosen["batch_id"])
+    elif per == "day":
+        names = days
+    elif per == "month":
+        names = _months(days)
+    columns |= {"kind": filled(kind, size=size), "name": names, "day": days}
+    return Arrays({**columns, "row": np.flatnonzero(rows), "amount": amount[rows]}, size=size)
+
+
+def _payments(rows: pd.DataFrame) -> Column:
+    """The transaction, else the order; neither is of no group."""
+    named = texts(rows["transaction_id"])
+    named = np.where(named != "", named, texts(rows["order_no"]))
+    return np.where(named != "", named, UNASSIGNED)
+
+
+def _months(days: Column) -> Column:
+    return np.array([day[:_MONTH_CHARACTERS] for day in days.tolist()], dtype=object)
+
+
+def _entries(ledger: pd.DataFrame | None, *, lines: pd.DataFrame, rules: Rules) -> Arrays:
+    """Every entry of a fee, a reserve or a pay-out of the gateway; none of our own payouts."""
+    parts = [] if ledger is None else _parts_of_books(ledger, lines=lines, rules=rules)
+    if not parts:
+        nothing = {name: filled("", size=0) for name in _BOOKED}
+        numbers = {name: np.zeros(0, dtype=np.int64) for name in ("row", "at", "amount")}
+        return Arrays({**nothing, **numbers}, size=0)
+    return stacked(parts, names=_BOOKED)
+
+
+def _parts_of_books(ledger: pd.DataFrame, *, lines: pd.DataFrame, rules: Rules) -> list[Arrays]:
+    mine = is_base_type(ledger["entry_type"], *BASES.values())
+    if JUDGED in ledger.columns:
+        mine &= ~ledger[JUDGED].to_numpy(dtype=np.bool_)
+    mine &= entry_versions(ledger) == NEW
+    batches = {*zip(*(texts(lines[name]) for name in (*ACCOUNT_CURRENCY, "batch_id")), strict=True)}
+    currency, amount, _ = booked(ledger)
+    back = by_word(ledger["entry_type"], of=lambda word: word.endswith(REVERSAL_SUFFIX))
+    signed = np.where(back.astype(np.bool_), amount, -amount)
+    parts = []
+    for kind, base in BASES.items():
+        rows = np.flatnonzero(mine & is_base_type(ledger["entry_type"], base))
+        chosen = ledger.iloc[rows]
+        columns = {name: texts(chosen[name]) for name in ("merchant_id", "account_id")}
+        columns["currency"] = texts(currency)[rows]
+        at = instants_of(chosen["booked_at"])
+        if kind == PAYOUTS:
+            names = _named_batches(chosen, places=columns, batches=batches, otherwise="")
+        elif kind == FEES:
+            names = _names_of_fees(chosen, places=columns, batches=batches, rules=rules)
+        else:
+            names = filled("", size=len(rows))
+        columns |= {"kind": filled(kind, size=len(rows)), "name": names, "row": rows, "at": at}
+        columns |= {"amount": signed[rows], "entry_id": texts(chosen["entry_id"])}
+        parts.append(Arrays(columns, size=len(rows)))
+    return parts
+
+
+def _names_of_fees(
+    entries: pd.DataFrame, *, places: Mapping[str, Column], batches: set[Any], rules: Rules
+) -> Column:
+    per = rules.ledger.fees_per
+    if per == "balance":
+        return filled("", size=len(entries))
+    if per == "payment":
+        return _payments(entries)
+    if per == "batch":
+        return _named_batches(entries, places=places, batches=batches, otherwise=UNASSIGNED)
+    # What day it is booked on is a day of the calendar of the rules.
+    at = pd.DatetimeIndex(entries["booked_at"]).tz_convert(rules.business_calendar.zone)
+    form = "%Y-%m" if per == "month" else "%Y-%m-%d"
+    days = at.strftime(form).to_numpy(dtype=object)
+    pattern = _MONTH if per == "month" else r"\d{4}-\d{2}-\d{2}"
+    stated = entries["reference_no"].str.fullmatch(pattern).to_numpy(dtype=np.bool_)
+    return np.where(stated, texts(entries["reference_no"]), days)
+
+
+def _named_batches(
+    entries: pd.DataFrame, *, places: Mapping[str, Column], batches: set[Any], otherwise: str
+) -> Column:
+    """The batch of its account and currency that each entry names."""
+    own = zip(*(places[name].tolist() for name in ACCOUNT_CURRENCY), strict=True)
+    words = zip(entries["order_no"].tolist(), entries["reference_no"].tolist(), strict=True)
+    names = [
+        next((word for word in pair if word and (*holder, word) in batches), otherwise)
+        for holder, pair in zip(own, words, strict=True)
+    ]
+    return np.array(names, dtype=object)
+
+
+def _paired_payouts(settled: Arrays, entries: Arrays) -> tuple[Arrays, Arrays]:
+    """Entries that name no batch with pay-outs of their amount; what is left as a balance.
+
+    Of equal amounts the oldest pay-out goes with the oldest entry. Where entries are left without a
+    pay-out, they stand with all pay-outs that are left in one group of their account and currency.
+    """
+    loose = (entries["kind"] == PAYOUTS) & (entries["name"] == "")
+    if not loose.any():
+        return settled, entries
+    waiting = _unbooked(settled, entries)
+    names = entries["name"].copy()
+    by = [entries[name][loose] for name in (*ACCOUNT_CURRENCY, "amount", "at", "entry_id")]
+    rows = np.flatnonzero(loose).tolist()
+    over: set[tuple[str, ...]] = set()
+    for (*holder, amount, _, _), row in sorted(
+        zip(zip(*(column.tolist() for column in by), strict=True), rows, strict=True)
+    ):
+        same = waiting.get((*holder,), {}).get(-amount)
+        if same:
+            names[row] = same.pop(0)
+        else:
+            over.add((*holder,))
+    left = {
+        (*holder, batch)
+        for holder in over
+        for batches in waiting.get(holder, {}).values()
+        for batch in batches
+    }
+    if not left:
+        return settled, entries.assign(name=names)
+    columns = [settled[name].tolist() for name in (*ACCOUNT_CURRENCY, "name")]
+    joins = np.array([key in left for key in zip(*columns, strict=True)], dtype=np.bool_)
+    joins &= settled["kind"] == PAYOUTS
+    return settled.assign(name=np.where(joins, "", settled["name"])), entries.assign(name=names)
+
+
+def _unbooked(settled: Arrays, entries: Arrays) -> dict[tuple[str, ...], dict[int, list[str]]]:
+    """Place -> what was paid out -> the batches that no entry names, the oldest first."""
+    named = {*entries.take(entries["kind"] == PAYOUTS).rows(*ACCOUNT_CURRENCY, "name")}
+    sums: dict[tuple[str, ...], tuple[str, int]] = {}
+    paid = settled.take(settled["kind"] == PAYOUTS)
+    for *key, day, amount in paid.rows(*ACCOUNT_CURRENCY, "name", "day", "amount"):
+        before = sums.get((*key,), ("", 0))
+        sums[*key,] = max(day, before[0]), before[1] - amount
+    waiting: dict[tuple[str, ...], dict[int, list[str]]] = {}
+    for batch, (_, amount) in sorted(sums.items(), key=lambda item: (item[1][0], item[0])):
+        if batch not in named and amount:
+            waiting.setdefault(batch[:3], {}).setdefault(amount, []).append(batch[3])
+    return waiting
+
+
+def _closed(ledger: pd.DataFrame | None, *, groups: Arrays, per: str) -> dict[int, Rows]:
+    """Groups whose difference a write-off or an adjustment that names them is of.
+
+    The name of a payment is its order's, too: what bears it is of the order, not of its fees.
+    """
+    gaps = groups["settled"] - groups["booked"]
+    if ledger is None or not gaps.any():
+        return {}
+    rows = np.flatnonzero(is_base_type(ledger["entry_type"], *_CLOSERS))
+    if not rows.size:
+        return {}
+    rows = rows[entry_versions(ledger)[rows] == NEW]
+    currency, amount, _ = booked(ledger)
+    back = is_word(ledger["entry_type"], *(f"{kind}{REVERSAL_SUFFIX}" for kind in _CLOSERS))
+    signed = np.where(back, -amount, amount)
+    named: dict[tuple[str, ...], list[int]] = {}
+    columns = [texts(ledger[name])[rows].tolist() for name in ("merchant_id", "account_id")]
+    columns.append(texts(currency)[rows].tolist())
+    words = [texts(ledger[name])[rows].tolist() for name in ("order_no", "reference_no")]
+    for row, *holder, order_no, reference in zip(rows.tolist(), *columns, *words, strict=True):
+        for word in {order_no, reference} - {""}:
+            named.setdefault((*holder, word), []).append(row)
+    closed: dict[int, Rows] = {}
+    used: set[int] = set()
+    for number in np.flatnonzero(gaps).tolist():
+        own_place = tuple(groups[name][number] for name in ACCOUNT_CURRENCY)
+        is_payment = per == "payment" and groups["kind"][number] == FEES
+        words_of_group = [groups["key"][number], *(() if is_payment else (groups["name"][number],))]
+        for word in words_of_group:
+            own = [row for row in named.get((*own_place, word), ()) if row not in used]
+            if own and abs(sum(signed[own].tolist())) == abs(int(gaps[number])):
+                closed[number] = np.array(own, dtype=np.intp)
+                used |= {*own}
+                break
+    return closed
+
+
+def in_groups(ledger: pd.DataFrame, *, rows: Sequence[int] | Rows) -> Bools:
+    """Marks of the entries that stand in groups."""
+    marks = np.zeros(len(ledger), dtype=np.bool_)
+    marks[rows] = True
+    return marks

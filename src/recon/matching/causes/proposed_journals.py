@@ -1,0 +1,188 @@
+"""Journals that would put the books right, proposed for people to import. Nothing here books.
+
+A journal comes from the ledger's effect of a break whose money is proven and whose answer is to
+book it. Two lines, equal and opposite, for each kind of entry that is missing, is there too often
+or has another amount: the clearing account of the gateway against the account of that kind. Its id
+is the break's id and a version: while an exported one waits to be booked, nothing is proposed for
+its break, and nothing ever for a break that two people wrote off.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from recon.config.rules import JournalAccounts, Rules
+from recon.matching.breaks.result import EFFECT_COLUMNS, JOURNAL_COLUMNS
+from recon.matching.causes.journal_parts import PARTS, BookingPart
+from recon.matching.frames.arrays import frame_of_cells, records
+from recon.matching.frames.sources import Exported, Sources
+from recon.matching.frames.total_rows import compared_sums
+from recon.model.words import BreakCode, ControlTotal
+
+_C = BreakCode
+BOOKED = frozenset(
+    {
+        *(_C.MISSING_IN_LEDGER, _C.LEDGER_AMOUNT_MISMATCH, _C.DUPLICATE_LEDGER_POSTING),
+        *(_C.BOOKED_NOT_AT_GATEWAY, _C.REFUND_NOT_BOOKED, _C.CHARGEBACK_NOT_BOOKED),
+        *(_C.CHARGEBACK_REVERSED_NOT_BOOKED, _C.PAYOUT_NOT_BOOKED, _C.PAYOUT_AMOUNT_MISMATCH),
+        *(_C.FEE_NOT_BOOKED, _C.FEE_BOOKED_DIFFERS),
+        *(_C.RESERVE_NOT_BOOKED, _C.RESERVE_BOOKED_DIFFERS),
+    }
+)
+"""Codes that are answered by booking what the gateway shows.
+
+Others need a decision or evidence first: whether to refund, whose a movement is, what a status
+means.
+"""
+UNDECIDED = frozenset(
+    {
+        *(_C.LEDGER_REFUND_ONLY, _C.CHARGEBACK_UNPROVEN, _C.CHARGEBACK_AFTER_REFUND),
+        *(_C.REFUND_UNCONFIRMED, _C.CAPTURE_UNCONFIRMED, _C.CANCEL_UNCONFIRMED),
+        *(_C.PAYOUT_UNCONFIRMED, _C.PAYOUT_FAILED, _C.LEDGER_PAYOUT_ONLY, _C.LEDGER_ONLY),
+        *(_C.FX_DIFFERENCE, _C.REFUND_FAILED_AFTER_ACCEPT, _C.OVER_REFUND),
+    }
+)
+"""Findings beside the primary code with which its amount is not proven."""
+
+
+def propose(
+    breaks: pd.DataFrame,
+    *,
+    effects: pd.DataFrame,
+    parts: Sequence[BookingPart],
+    rules: Rules,
+    date: str,
+    sources: Sources,
+) -> pd.DataFrame:
+    """The journals of tonight's breaks, one row per line (JOURNAL_COLUMNS), two for each part.
+
+    Args:
+        breaks: tonight's breaks.
+        effects: what they mean on the leg of the ledger.
+        parts: the same by kind of entry (see journal_parts.parts_of).
+        rules: the accounts; without them nothing is proposed.
+        date: ISO business date that the journals are dated.
+        sources: what was handed out before, and which breaks two people agreed to write off.
+    """
+    agreed = sources.agreed_write_offs
+    written_off = frozenset(() if agreed is None else agreed.breaks)
+    rows = (
+        []
+        if rules.journal.accounts is None
+        else [
+            line
+            for row in _bookable(breaks, effects=effects, parts=parts, written_off=written_off)
+            for line in _lines(
+                row, accounts=rules.journal.accounts, date=date, exported=sources.exported
+            )
+        ]
+    )
+    return frame_of_cells(rows, names=JOURNAL_COLUMNS, numbers={"debit", "credit"})
+
+
+def not_in_the_books(effects: pd.DataFrame, *, exported: Sequence[Exported]) -> list[Exported]:
+    """Exported journals whose break still has an effect on the ledger in their currency."""
+    shown = shown_in_the_books(effects, exported=exported)
+    return [journal for journal in exported if not journal.booked and journal not in shown]
+
+
+def shown_in_the_books(effects: pd.DataFrame, *, exported: Sequence[Exported]) -> list[Exported]:
+    """Exported journals whose break has no effect on the ledger any more in their currency."""
+    legs = effects[effects["leg"].eq("ledger")]
+    open_still = set(zip(legs["break_id"], legs["currency"], strict=True))
+    return [
+        journal
+        for journal in exported
+        if not journal.booked and (journal.break_id, journal.currency) not in open_still
+    ]
+
+
+def journal_totals(
+    journals: pd.DataFrame, *, effects: pd.DataFrame, rules: Rules
+) -> Iterator[ControlTotal]:
+    """T12: debits = credits, and what the clearing account moves = the effects that are booked."""
+    accounts = rules.journal.accounts
+    if accounts is None:
+        return
+    left, right = (journals.assign(amount=journals[side]) for side in ("debit", "credit"))
+    name = "proposed journals: debits = credits"
+    yield from compared_sums("T12", name, left=left, right=right)
+    clearing = journals[journals["account"].eq(accounts.clearing)]
+    moved = clearing.assign(amount=clearing["debit"] - clearing["credit"])
+    legs = effects[effects["leg"].eq("ledger")]
+    named = set(zip(journals["break_id"], journals["currency"], strict=True))
+    pairs = zip(legs["break_id"], legs["currency"], strict=True)
+    chosen = np.array([pair in named for pair in pairs], dtype=np.bool_)
+    name = "proposed journals = effects of their breaks"
+    yield from compared_sums("T12", name, left=moved, right=legs[chosen])
+
+
+def _bookable(
+    breaks: pd.DataFrame,
+    *,
+    effects: pd.DataFrame,
+    parts: Sequence[BookingPart],
+    written_off: frozenset[str],
+) -> Iterator[dict[str, Any]]:
+    """The parts of the breaks that booking answers; of those whose parts are the whole effect."""
+    named = ("break_id", "code", "flags", "order_no", "transaction_id")
+    wanted = {
+        cells["break_id"]: cells
+        for cells in records(breaks, rows=np.arange(len(breaks)), names=named)
+        if cells["code"] in BOOKED
+        and not UNDECIDED & {*cells["flags"].split(";")}
+        and cells["break_id"] not in written_off
+    }
+    of_pair: dict[tuple[str, str], list[BookingPart]] = {}
+    for part in parts:
+        of_pair.setdefault((part.break_id, part.currency), []).append(part)
+    lines = []
+    for leg in records(effects, rows=np.arange(len(effects)), names=EFFECT_COLUMNS):
+        cells, pair = wanted.get(leg["break_id"]), (leg["break_id"], leg["currency"])
+        mine = of_pair.get(pair, [])
+        if leg["leg"] != "ledger" or not leg["amount"] or cells is None or not mine:
+            continue
+        if leg["amount"] == sum(part.amount for part in mine):
+            lines += [{**cells, **leg, **part._asdict()} for part in mine]
+    by = ("merchant_id", "account_id", "break_id", "currency")
+    yield from sorted(
+        lines, key=lambda row: (*(row[name] for name in by), PARTS.index(row["part"]))
+    )
+
+
+def _lines(
+    row: Mapping[str, Any], *, accounts: JournalAccounts, date: str, exported: Sequence[Exported]
+) -> Iterator[dict[str, Any]]:
+    """Debit and credit of one part; none while an exported journal waits for the books."""
+    before = [
+        journal
+        for journal in exported
+        if (journal.break_id, journal.currency) == (row["break_id"], row["currency"])
+    ]
+    if any(not journal.booked for journal in before) or not getattr(accounts, row["part"]):
+        return
+    version = 1 + max((journal.version for journal in before), default=0)
+    effect, counter = int(row["amount"]), getattr(accounts, row["part"])
+    debited, credited = accounts.clearing, counter
+    if effect < 0:
+        debited, credited = credited, debited
+    named = row["order_no"] or row["transaction_id"]
+    code = BreakCode(row["code"])
+    shared = {
+        "journal_id": journal_id(row["break_id"], row["currency"], version=version),
+        "date": date,
+        "text": f"{code.value.lower().replace('_', ' ')} {named}".strip(),
+        **{name: row[name] for name in _NAMED},
+    }
+    yield {**shared, "account": debited, "debit": abs(effect), "credit": 0}
+    yield {**shared, "account": credited, "debit": 0, "credit": abs(effect)}
+
+
+def journal_id(break_id: str, currency: str, *, version: int) -> str:
+    """The name of a journal, by which an import can refuse it the second time."""
+    return f"{break_id}-{currency}-{version}"
+
+
+_NAMED = ("merchant_id", "account_id", "currency", "order_no", "transaction_id", "break_id")

@@ -1,0 +1,80 @@
+"""Refund amounts that settlement lines tell where the query shows a refund without its amount."""
+
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+
+from recon.config.rules import Rules
+from recon.matching.frames.arrays import texts
+from recon.matching.frames.coding import by_word, is_word
+from recon.matching.frames.grouping import amounts_of, given
+from recon.matching.frames.sources import Sources
+from recon.model.words import REVERSAL_SUFFIX, EntryType, GatewayState, KeyAnswer
+
+FROM_SETTLEMENT = "refund_from_settlement"
+"""Column that the engine adds to the answers: the refunded amount is what was settled."""
+_PLACE = ("merchant_id", "account_id", "currency")
+Key = tuple[str, ...]
+
+
+def with_refunds_settled(sources: Sources, *, rules: Rules) -> Sources:
+    """The sources, with refunded amounts where only settlement lines tell them.
+
+    A line is of a payment whose transaction it names; one without a transaction is of the only
+    payment of its order.
+    """
+    lines, gateway = sources.settlement, sources.gateway
+    if lines is None:
+        return sources
+    part = GatewayState.PARTIALLY_REFUNDED
+    partly = by_word(gateway["payment_status"], of=lambda code: rules.state_of(code) is part)
+    answered = is_word(gateway["answer"], KeyAnswer.FOUND)
+    silent = partly.astype(np.bool_) & answered & ~given(gateway["refunded_amount"])
+    by_payment, by_order = _refunds(lines)
+    if not silent.any() or not (by_payment or by_order):
+        return sources
+    single = _single_payments(gateway[answered])
+    amounts = gateway["refunded_amount"].astype("Int64").array.copy()
+    marks = np.zeros(len(gateway), dtype=np.bool_)
+    rows = np.flatnonzero(silent)
+    columns = [texts(gateway[name])[rows].tolist() for name in (*_PLACE, *_NAMES)]
+    for row, *holder, transaction, order_no in zip(rows.tolist(), *columns, strict=True):
+        keys = [(*holder, transaction)] if transaction else []
+        own = [by_payment[key] for key in keys if key in by_payment]
+        if order_no and (*holder[:2], order_no) in single:
+            own += [by_order[*holder, order_no]] if (*holder, order_no) in by_order else []
+        if own and sum(own) >= 0:
+            amounts[row] = sum(own)
+            marks[row] = True
+    completed = gateway.assign(refunded_amount=amounts)
+    completed[FROM_SETTLEMENT] = marks
+    return replace(sources, gateway=completed)
+
+
+_NAMES = ("transaction_id", "order_no")
+
+
+def _refunds(lines: pd.DataFrame) -> tuple[Counter[Key], Counter[Key]]:
+    """What was settled as refunded, by transaction, and by order where none is named."""
+    refund = EntryType.REFUND.value
+    rows = np.flatnonzero(is_word(lines["entry_type"], refund, refund + REVERSAL_SUFFIX))
+    by_payment: Counter[Key] = Counter()
+    by_order: Counter[Key] = Counter()
+    columns = [texts(lines[name])[rows].tolist() for name in (*_PLACE, *_NAMES)]
+    gross = amounts_of(lines["gross"])[rows].tolist()
+    for *holder, transaction, order_no, amount in zip(*columns, gross, strict=True):
+        if transaction:
+            by_payment[*holder, transaction] -= amount
+        elif order_no:
+            by_order[*holder, order_no] -= amount
+    return by_payment, by_order
+
+
+def _single_payments(answered: pd.DataFrame) -> set[Key]:
+    """Orders with one payment."""
+    names = ("merchant_id", "account_id", "order_no", "transaction_id")
+    payments = {*zip(*(texts(answered[name]).tolist() for name in names), strict=True)}
+    counts = Counter(key[:3] for key in payments)
+    return {key for key, count in counts.items() if count == 1}

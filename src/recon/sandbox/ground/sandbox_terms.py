@@ -1,0 +1,173 @@
+"""The sandbox's own choices (`sandbox.toml`) as one value: codes, windows, refusals, population."""
+
+from collections.abc import Mapping
+from decimal import Decimal
+from functools import cached_property
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from recon.config.mistakes import problems_of
+from recon.config.settings import load_tables
+from recon.model.errors import ConfigurationError
+from recon.model.words import GatewayState
+
+QUERY_RESULT_OTHERWISE = "1"
+"""query_result of a state that `[query_result_of]` does not name."""
+
+OF_PARAMETER = ":"
+"""Between the short name of a refusal and the parameter that it names."""
+
+QUERY_RESULT_UNKNOWN_KEY = "2"
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, ignored_types=(cached_property,))
+
+
+class Windows(_Table):
+    """How long things stay possible, days on the virtual clock."""
+
+    authorisation_days: int = Field(ge=1, le=365)
+    refund_days: int = Field(ge=1, le=3660)
+    refund_processing_days: int = Field(ge=0, le=365)
+
+
+class Fees(_Table):
+    """What the sandbox charges."""
+
+    payout_flat: Decimal
+    """Major units of the payout's currency."""
+
+
+class PayoutTerms(_Table):
+    """What payouts are paid from."""
+
+    balance: Decimal
+    """Of each account in each currency when it opens, major units."""
+
+
+class ThreeDs(_Table):
+    """3-D Secure as the test cards' bank does it."""
+
+    otp: str
+    """The one-time code that is right."""
+    tries: int = Field(ge=1, le=10)
+    cards: dict[str, Literal["frictionless", "challenge", "failed"]]
+
+
+class Risk(_Table):
+    """What the anti-fraud provider says."""
+
+    provider: str
+    score: int
+    """Of every card that is not listed."""
+    review_from: int
+    reject_from: int
+    cards: dict[str, int]
+
+
+class ReviewFlags(_Table):
+    """What a review_flag does to a payment in review; another flag leaves it there."""
+
+    accept: str
+    reject: str
+
+
+class RefusalReasons(_Table):
+    """Reasons as `<code>:<text>`, by our own short name."""
+
+    request: dict[str, str]
+    row: dict[str, str]
+    refund: dict[str, str]
+    subscription: dict[str, str]
+    payout: dict[str, str]
+    """`<failure_type>:<failure_reason>`."""
+
+
+class Notifications(_Table):
+    """What is told to merchants, and how often it is repeated until it is acknowledged."""
+
+    url: str
+    types: tuple[str, ...]
+    retry_first_seconds: int = Field(ge=1, le=3600)
+    retry_series_hours: int = Field(ge=1, le=240)
+    retry_series: int = Field(ge=1, le=10)
+    retry_jitter_percent: int = Field(ge=0, le=50)
+
+
+class PopulationTerms(_Table):
+    """What a seeded population is made of."""
+
+    days: int = Field(ge=10, le=150)
+    authorised_hours: int = Field(ge=2, le=96)
+    amount_min: int = Field(ge=100)
+    amount_max: int = Field(le=10**9)
+    per_mille: dict[str, int]
+    currencies: dict[str, int]
+
+
+class SandboxTerms(_Table):
+    """All of sandbox.toml."""
+
+    payment_status: dict[str, GatewayState]
+    query_result: dict[str, str]
+    query_result_of: dict[GatewayState, str]
+    windows: Windows
+    fees: Fees
+    payouts: PayoutTerms
+    declined_cards: dict[str, str]
+    threeds: ThreeDs
+    risk: Risk
+    review: ReviewFlags
+    results: dict[str, str]
+    """`<code>:<text>` of payments that were neither made nor declined by the shopper's bank."""
+    refusals: RefusalReasons
+    payment_methods: dict[str, tuple[str, ...]]
+    """By currency, best first; `otherwise` for every other one."""
+    notifications: Notifications
+    population: PopulationTerms
+
+    @cached_property
+    def code_of(self) -> dict[GatewayState, str]:
+        """The payment_status code of each state."""
+        return {state: code for code, state in self.payment_status.items()}
+
+    def result_of(self, state: GatewayState) -> str:
+        """The query_result code of a state."""
+        return self.query_result_of.get(state, QUERY_RESULT_OTHERWISE)
+
+    def request_refusal(self, reason: str) -> str:
+        """`<code>:<text>` for a whole request; the parameter of the reason stands behind it."""
+        return _named(reason, texts=self.refusals.request)
+
+    def row_refusal(self, reason: str, *, refund: bool) -> str:
+        """`<code>:<text>` for one row, likewise."""
+        return _named(reason, texts=self.refusals.refund if refund else self.refusals.row)
+
+    def subscription_refusal(self, reason: str) -> str:
+        """`<code>:<text>` for the end of a subscription, likewise."""
+        return _named(reason, texts=self.refusals.subscription)
+
+
+def short_name(reason: str) -> str:
+    """A reason without the parameter it names."""
+    return reason.partition(OF_PARAMETER)[0]
+
+
+def _named(reason: str, *, texts: Mapping[str, str]) -> str:
+    short, _, parameter = reason.partition(OF_PARAMETER)
+    return f"{texts[short]} ({parameter})" if parameter else texts[short]
+
+
+def load_terms(*, config_dir: Path | None = None) -> SandboxTerms:
+    """The terms of sandbox.toml.
+
+    Raises:
+        ConfigurationError: a key is missing, unknown or malformed.
+    """
+    try:
+        return SandboxTerms.model_validate(load_tables("sandbox", config_dir=config_dir))
+    except ValidationError as error:
+        raise ConfigurationError(problems_of(error, source="sandbox.toml")) from error

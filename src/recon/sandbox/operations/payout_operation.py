@@ -1,0 +1,151 @@
+"""Payouts: money leaves the balance of an account, less or plus a flat fee.
+
+The balance of each currency opens with the amount of sandbox.toml; what was paid out is counted.
+A payout that the balance does not cover is a record with status FAILED and has no effect. A
+request_id that comes again is paid again: what the real gateway does is not known. Only under the
+profile `extended` is it refused.
+"""
+
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any
+
+from recon.model.money import Money
+from recon.sandbox.ground.book_records import Effect, RowReply
+from recon.sandbox.ground.clock import iso_without_colon
+from recon.sandbox.ground.operation_call import (
+    Call,
+    OperationReply,
+    Sandbox,
+    amount_of,
+    json_refusal,
+    merchant_refusal,
+    signature_refusal,
+    wrong,
+)
+from recon.sandbox.ground.population import transaction_id_of
+from recon.sandbox.ground.signatures import text_of
+from recon.sandbox.notify.notify_events import tell_payout
+from recon.sandbox.operations.payout_fields import BENEFICIARY, malformed_parameter
+
+COMPLETED = "COMPLETED"
+FAILED = "FAILED"
+CLEARING_SYSTEM = "SANDBOX"
+ECHOED = (
+    *("merchant_id", "account_id", "beneficiary", "beneficiary_id", "client_data", "fee_paid_by"),
+    *("payer", "payment_amount", "payment_currency", "payment_date", "payment_method", "reason"),
+    *("reference", "request_id", "source_amount", "source_currency", "swift_charge_option"),
+    *("fund_source", "encryption_data"),
+)
+"""Fields of the request that the record repeats: all but notify_url."""
+
+_OBJECTS = frozenset({"beneficiary", "payer"})
+
+
+def answer_payout(sandbox: Sandbox, call: Call) -> OperationReply:
+    """The record of a payout; JSON with HTTP 400 when it is refused before it is one."""
+    reason = merchant_refusal(sandbox, call) or signature_refusal(sandbox, call)
+    reason = reason or _field_refusal(sandbox, call)
+    if reason:
+        return json_refusal(sandbox, call, reason=reason)
+    currency, amount = call.text("payment_currency"), _amount(call)
+    fee = Money(sandbox.terms.fees.payout_flat, currency).minor_units
+    paid, received = (amount, amount - fee) if _is_payees_fee(call) else (amount + fee, amount)
+    failure = _failure(sandbox, call, paid=paid, received=received)
+    number = sandbox.book.next_number("payments")
+    transaction_id = transaction_id_of(call.now, number=number)
+    if not failure:
+        _pay(sandbox, call, paid=paid, transaction_id=transaction_id)
+    failure_type, _, failure_reason = failure.partition(":")
+    status = FAILED if failure else COMPLETED
+    content = _echo(call) | {
+        "amount_beneficiary_receives": _number(received, currency=currency),
+        "amount_payer_pays": _number(paid, currency=currency),
+        "fee_amount": _number(fee, currency=currency),
+        "fee_currency": currency,
+        "created_at": iso_without_colon(call.now),
+        "last_updated_at": iso_without_colon(call.now),
+        "failure_reason": failure_reason,
+        "failure_type": failure_type,
+        "payer_id": f"P{call.text('account_id')}",
+        "transaction_id": transaction_id,
+        "short_reference_id": f"{transaction_id[:8]}-{number % 10**6:06d}",
+        "status": status,
+    }
+    tell_payout(sandbox, content, notify_url=call.text("notify_url"), at=call.now)
+    return OperationReply(
+        content, row_replies=(RowReply(transaction_id, "", status, failure),), outcome=status
+    )
+
+
+def _field_refusal(sandbox: Sandbox, call: Call) -> str:
+    refused = wrong(malformed_parameter(call))
+    if refused or sandbox.options.profile != "extended":
+        return refused
+    statement = "SELECT 1 FROM effect WHERE request_id = ?"
+    return "duplicate_payout" if sandbox.book.select(statement, (call.text("request_id"),)) else ""
+
+
+def _amount(call: Call) -> int:
+    return amount_of(call.fields.get("payment_amount"), currency=call.text("payment_currency"))
+
+
+def _is_payees_fee(call: Call) -> bool:
+    return call.text("fee_paid_by") == BENEFICIARY
+
+
+def _failure(sandbox: Sandbox, call: Call, *, paid: int, received: int) -> str:
+    """`<failure_type>:<failure_reason>` of a payout that cannot be made, else ""."""
+    if received <= 0:
+        return sandbox.terms.refusals.payout["below_fee"]
+    if paid > balance(sandbox, call.text("account_id"), currency=call.text("payment_currency")):
+        return sandbox.terms.refusals.payout["shortage"]
+    return ""
+
+
+def balance(sandbox: Sandbox, account_id: str, *, currency: str) -> int:
+    """What an account has left to pay out, minor units."""
+    opening = Money(sandbox.terms.payouts.balance, currency).minor_units
+    statement = "SELECT amount FROM paid_out WHERE account_id = ? AND currency = ?"
+    rows = sandbox.book.select(statement, (account_id, currency))
+    return opening - (rows[0][0] if rows else 0)
+
+
+def _pay(sandbox: Sandbox, call: Call, *, paid: int, transaction_id: str) -> None:
+    currency = call.text("payment_currency")
+    sandbox.book.execute(
+        "INSERT INTO paid_out VALUES (?, ?, ?)"
+        " ON CONFLICT (account_id, currency) DO UPDATE SET amount = amount + excluded.amount",
+        (call.text("account_id"), currency, paid),
+    )
+    effect = Effect(
+        operation="payout",
+        origin="api",
+        merchant_id=call.text("merchant_id"),
+        account_id=call.text("account_id"),
+        order_no="",
+        transaction_id=transaction_id,
+        currency=currency,
+        amount=_amount(call),
+        committed_at=call.now,
+        request_id=call.text("request_id"),
+    )
+    sandbox.book.append_effects([replace(effect, request_log_id=call.request_log_id)])
+
+
+def _echo(call: Call) -> dict[str, Any]:
+    echoed: dict[str, Any] = {
+        name: call.table(name) if name in _OBJECTS else text_of(call.fields.get(name))
+        for name in ECHOED
+    }
+    details = echoed["beneficiary"].get("bank_details")
+    if isinstance(details, dict):
+        shown = {name: value for name, value in details.items() if name != "bank_code"}
+        shown["local_clearing_system"] = CLEARING_SYSTEM
+        echoed["beneficiary"] = echoed["beneficiary"] | {"bank_details": shown}
+    return echoed
+
+
+def _number(minor_units: int, *, currency: str) -> Decimal:
+    """An amount as a number, as the document shows those of the record."""
+    return Money.of_minor_units(minor_units, currency=currency).amount

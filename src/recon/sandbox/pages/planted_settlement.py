@@ -1,0 +1,225 @@
+"""The gateway's settlement of one day: gross, fee and net of each movement, and what is paid out.
+
+Like the sample night it is written from the truth outwards: first what was settled, then what the
+file says of it, so that every planted discrepancy is known. The fee is the sandbox's own choice.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, fields, replace
+from datetime import date
+from functools import partial
+from random import Random
+from typing import Any
+
+from recon.model.business_date import BusinessCalendar
+from recon.model.money import format_minor_units
+from recon.model.words import BreakCode
+from recon.sandbox.ground.book_records import Effect
+
+FEE_BASIS_POINTS = 140
+FEE_FIXED_MINOR_UNITS = 25
+SETTLED = {"capture": 1, "refund": -1, "chargeback": -1, "payout": -1}
+"""What a settlement is made of, and the sign of its gross amount."""
+
+PAYOUT = "payout"
+UNKNOWN_ORDER = "SO9900001"
+UNKNOWN_TRANSACTION = "90000000000000009901"
+UNKNOWN_GROSS = 4_321
+STEP_MIN, STEP_MAX = 100, 400
+"""Minor units by which a planted amount differs."""
+
+
+@dataclass(frozen=True, slots=True)
+class SettlementLine:
+    """One line; the field names are the columns, in order. Amounts are signed minor units."""
+
+    batch_id: str
+    merchant_id: str
+    account_id: str
+    settled_on: str
+    entry_type: str
+    order_no: str
+    transaction_id: str
+    reference_no: str
+    currency: str
+    gross: int
+    fee: int
+    net: int
+    own_reference: str = ""
+    """What the merchant named a refund or payout by; "" on what the batch comes to."""
+
+
+SETTLEMENT_HEADER = tuple(field.name for field in fields(SettlementLine))
+
+
+@dataclass(frozen=True, slots=True)
+class PlantedDiscrepancy:
+    """One discrepancy: what was true, and what the file says."""
+
+    code: BreakCode
+    why: str
+    true: SettlementLine | None
+    shown: SettlementLine | None
+
+
+@dataclass(frozen=True, slots=True)
+class Settlement:
+    """The lines of the file, its pay-out rows last, and what was planted into them."""
+
+    lines: tuple[SettlementLine, ...]
+    true: tuple[SettlementLine, ...]
+    """The same without anything planted."""
+    planted: tuple[PlantedDiscrepancy, ...]
+
+
+def settlement_of(
+    effects: Iterable[Effect],
+    *,
+    merchant_id: str,
+    account_id: str,
+    day: date,
+    seed: int,
+    spared: Collection[str] = (),
+) -> Settlement:
+    """The settlement of one business date; the same effects and seed give the same lines.
+
+    `spared` are order numbers about which nothing is planted, because something else is.
+    """
+    calendar = BusinessCalendar.of()
+    opens = calendar.closes_at(date.fromordinal(day.toordinal() - 1)).timestamp()
+    closes = calendar.closes_at(day).timestamp()
+    true = [
+        _line(effect, day=day)
+        for effect in effects
+        if effect.account_id == account_id
+        and effect.operation in SETTLED
+        and opens <= effect.committed_at < closes
+    ]
+    free = [line for line in true if line.order_no not in spared]
+    planted = _plants(free, rng=Random(f"settlement {seed} {day}"))
+    sums = partial(_pay_outs, merchant_id=merchant_id, account_id=account_id, day=day)
+    shown = _as_shown(true, planted=planted)
+    return Settlement((*shown, *sums(shown)), (*true, *sums(true)), tuple(planted))
+
+
+def _agreed(captured: int) -> int:
+    """The fee of a captured amount."""
+    return captured * FEE_BASIS_POINTS // 10_000 + FEE_FIXED_MINOR_UNITS
+
+
+def _line(effect: Effect, *, day: date) -> SettlementLine:
+    amount = effect.amount or 0
+    gross = SETTLED[effect.operation] * amount
+    fee = _agreed(amount) if gross > 0 else 0
+    return SettlementLine(
+        batch_id=f"S{day:%Y%m%d}",
+        merchant_id=effect.merchant_id,
+        account_id=effect.account_id,
+        settled_on=day.isoformat(),
+        entry_type=effect.operation,
+        order_no=effect.order_no,
+        transaction_id=effect.transaction_id,
+        reference_no=effect.refund_reference_id,
+        currency=effect.currency,
+        gross=gross,
+        fee=fee,
+        net=gross - fee,
+        own_reference=effect.refund_reference or effect.request_id,
+    )
+
+
+def _plants(lines: Sequence[SettlementLine], *, rng: Random) -> list[PlantedDiscrepancy]:
+    """One of each kind, on captures that nothing else happened to that day; fewer without them."""
+    times = Counter(line.transaction_id for line in lines)
+    captures = [
+        line for line in lines if line.entry_type == "capture" and times[line.transaction_id] == 1
+    ]
+    chosen = rng.sample(captures, min(4, len(captures)))
+    return [
+        plant(line, rng.randint(STEP_MIN, STEP_MAX))
+        for plant, line in zip(_PLANTS, chosen, strict=False)
+    ]
+
+
+def _left_out(line: SettlementLine, _step: int) -> PlantedDiscrepancy:
+    why = "captured and not settled"
+    return PlantedDiscrepancy(BreakCode.SETTLEMENT_MISSING, why, line, None)
+
+
+def _other_amount(line: SettlementLine, step: int) -> PlantedDiscrepancy:
+    shown = replace(line, gross=line.gross - step, net=line.net - step)
+    return PlantedDiscrepancy(
+        BreakCode.SETTLEMENT_AMOUNT_MISMATCH, "settled with less", line, shown
+    )
+
+
+def _other_fee(line: SettlementLine, step: int) -> PlantedDiscrepancy:
+    shown = replace(line, fee=line.fee + step, net=line.net - step)
+    return PlantedDiscrepancy(
+        BreakCode.FEE_VARIANCE, "charged a higher fee than agreed", line, shown
+    )
+
+
+def _unexpected(line: SettlementLine, _step: int) -> PlantedDiscrepancy:
+    """A receipt in the currency of the line, of a payment that nobody knows."""
+    shown = replace(
+        line,
+        order_no=UNKNOWN_ORDER,
+        transaction_id=UNKNOWN_TRANSACTION,
+        reference_no="",
+        gross=UNKNOWN_GROSS,
+        fee=_agreed(UNKNOWN_GROSS),
+        net=UNKNOWN_GROSS - _agreed(UNKNOWN_GROSS),
+    )
+    return PlantedDiscrepancy(
+        BreakCode.UNEXPECTED_RECEIPT, "settled for a payment unknown", None, shown
+    )
+
+
+_PLANTS = (_left_out, _other_amount, _other_fee, _unexpected)
+
+
+def _as_shown(
+    lines: Sequence[SettlementLine], *, planted: Sequence[PlantedDiscrepancy]
+) -> list[SettlementLine]:
+    shown_as = {fault.true: fault.shown for fault in planted if fault.true is not None}
+    shown = [shown_as.get(line, line) for line in lines]
+    added = [fault.shown for fault in planted if fault.true is None]
+    return [line for line in (*shown, *added) if line is not None]
+
+
+def _pay_outs(
+    lines: Sequence[SettlementLine], *, merchant_id: str, account_id: str, day: date
+) -> list[SettlementLine]:
+    """One row for each currency: what the lines above come to, in the order of the currencies."""
+    rows: list[SettlementLine] = []
+    for currency in sorted({line.currency for line in lines}):
+        mine = [line for line in lines if line.currency == currency]
+        gross, fee = sum(line.gross for line in mine), sum(line.fee for line in mine)
+        batch = f"S{day:%Y%m%d}"
+        names = (batch, merchant_id, account_id, day.isoformat(), PAYOUT, "", "", "")
+        rows.append(SettlementLine(*names, currency, gross, fee, gross - fee))
+    return rows
+
+
+def cells_of(line: SettlementLine) -> tuple[str, ...]:
+    """A line as the texts of its columns."""
+    values = [getattr(line, name) for name in SETTLEMENT_HEADER]
+    return tuple(
+        format_minor_units(value, currency=line.currency) if isinstance(value, int) else value
+        for value in values
+    )
+
+
+def answer_key(settlement: Settlement) -> list[dict[str, Any]]:
+    """Every planted discrepancy, amounts as text."""
+    return [
+        {"code": fault.code.value, "why": fault.why}
+        | {"true": _as_table(fault.true), "shown": _as_table(fault.shown)}
+        for fault in settlement.planted
+    ]
+
+
+def _as_table(line: SettlementLine | None) -> dict[str, str] | None:
+    return None if line is None else dict(zip(SETTLEMENT_HEADER, cells_of(line), strict=True))

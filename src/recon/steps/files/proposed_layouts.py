@@ -1,0 +1,162 @@
+"""A layout proposed for samples of a file, and what the night's own readers make of it."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pydantic import ValidationError
+
+from recon.config.file_layouts import FileLayout
+from recon.config.mistakes import mistakes_of
+from recon.config.rules import Rules
+from recon.config.settings import LedgerSource
+from recon.files.kinds.instruction_file import INSTRUCTION_FILE
+from recon.files.kinds.settlement_file import SETTLEMENT_FILE
+from recon.files.proposing.layout_text import layout_text, pattern_of
+from recon.files.proposing.proposal import Proposal
+from recon.files.reader import (
+    bank_file,
+    instruction_file,
+    layout_proposal,
+    ledger_file,
+    order_file,
+    settlement_file,
+)
+from recon.files.typing.layout_check import refuse_wrong_layout
+from recon.files.typing.table_schema import BANK, LEDGER, ORDER_FILE, TableSchema
+from recon.model.errors import SourceUnreadableError, UsageError
+from recon.model.words import Reject, SourceFile
+
+_REVIEW_FLAGS = frozenset({"1"})
+
+
+class Checked(NamedTuple):
+    """What a night would read of a sample."""
+
+    source: SourceFile | None
+    """None: it refuses the whole file."""
+    rejects: tuple[Reject, ...]
+    refusal: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Proposed:
+    """A layout as text, and whether it holds."""
+
+    text: str
+    """TOML."""
+    proposal: Proposal
+    layout: FileLayout | None
+    """None while something is asked."""
+    checked: tuple[Checked, ...]
+    """One a sample; none while something is asked."""
+
+    @property
+    def usable(self) -> bool:
+        """Nothing is asked, and a night would take every row of every sample."""
+        taken = all(file.source is not None and not file.rejects for file in self.checked)
+        return bool(self.checked) and taken
+
+
+class _Kind(NamedTuple):
+    schema: TableSchema
+    table: str
+    """Header of its table in merchants.toml, `{}` for the account."""
+    check: Callable[[Path, FileLayout, Rules], Checked]
+    named: bool = True
+    """The layout says which names are of it."""
+
+
+def _orders(path: Path, layout: FileLayout, rules: Rules) -> Checked:
+    with order_file(path, rules=rules, layout=layout, keep=False) as read:
+        return Checked(read.source_file, read.rejects)
+
+
+def _settlement(path: Path, layout: FileLayout, rules: Rules) -> Checked:
+    facts = settlement_file(path, rules=rules, layout=layout).facts
+    return Checked(facts.source_file, facts.rejects)
+
+
+def _ledger(path: Path, layout: FileLayout, rules: Rules) -> Checked:
+    facts = ledger_file(LedgerSource(path=path, layout=layout), rules=rules).facts
+    return Checked(facts.source_file, facts.rejects)
+
+
+def _instructions(path: Path, layout: FileLayout, rules: Rules) -> Checked:
+    file = instruction_file(
+        path, rules=rules, seal=None, review_flags=_REVIEW_FLAGS, layout=layout
+    ).file
+    return Checked(file.source_file, file.rejects)
+
+
+def _bank(path: Path, layout: FileLayout, rules: Rules) -> Checked:
+    return Checked(bank_file(path, rules=rules, layout=layout).source_file, ())
+
+
+_LAYOUTS = '[[accounts."{}".layouts]]'
+KINDS: Mapping[str, _Kind] = {
+    "orders": _Kind(ORDER_FILE, _LAYOUTS, _orders),
+    "instructions": _Kind(INSTRUCTION_FILE, _LAYOUTS, _instructions),
+    "settlement": _Kind(SETTLEMENT_FILE, '[[accounts."{}".settlement.layouts]]', _settlement),
+    "ledger": _Kind(LEDGER, '[accounts."{}".ledger.layout]', _ledger, named=False),
+    "bank": _Kind(BANK, '[[bank."NAME".layouts]]', _bank),
+}
+"""Kind of file -> what a night reads of it."""
+
+
+def propose_layout(
+    paths: Sequence[Path],
+    *,
+    kind: str,
+    rules: Rules,
+    account: tuple[str, str] = ("", ""),
+    answers: Mapping[str, str],
+) -> Proposed:
+    """A layout for files like these, read once by it where nothing is asked.
+
+    Args:
+        paths: Samples of one layout.
+        kind: One of KINDS.
+        rules: How codes are read.
+        account: Merchant and account, "" where they are not known.
+        answers: What a person decided: key of the layout -> text.
+
+    Raises:
+        SourceMissingError: one of them does not exist.
+        SourceUnreadableError: one of them is no table with a header.
+        UsageError: an answer is none that the key can have.
+    """
+    how = KINDS[kind]
+    known = zip(("merchant_id", "account_id"), account, strict=True)
+    proposal = layout_proposal(
+        paths,
+        schema=how.schema,
+        constants={name: text for name, text in known if text},
+        answers=answers,
+    )
+    files = pattern_of([path.name for path in paths]) if how.named else ""
+    table = how.table.format("/".join(text or "?" for text in account))
+    text = layout_text(proposal, table=table, files=files)
+    if proposal.questions:
+        return Proposed(text, proposal, None, ())
+    layout = _layout(proposal.layout)
+    refuse_wrong_layout(layout, schemas=(how.schema,), where="the proposal: ")
+    checked = tuple(_checked(path, layout, rules, how=how) for path in paths)
+    return Proposed(text, proposal, layout, checked)
+
+
+def _checked(path: Path, layout: FileLayout, rules: Rules, *, how: _Kind) -> Checked:
+    try:
+        return how.check(path, layout, rules)
+    except SourceUnreadableError as error:
+        return Checked(None, (), str(error))
+
+
+def _layout(keys: Mapping[str, Any]) -> FileLayout:
+    try:
+        return FileLayout.model_validate(keys)
+    except ValidationError as error:
+        key, why = mistakes_of(error)[0]
+        msg = f"{key}: {why}"
+        raise UsageError(msg) from error

@@ -1,0 +1,153 @@
+"""The result of a run, read from the files that its night sealed (see sealed_night)."""
+
+from collections.abc import Iterable, Iterator
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from recon.archive.rows_file import row_batches
+from recon.matching.bank.bank_frames import BANK_TABLES
+from recon.matching.breaks.result import Deferred, Reconciliation
+from recon.proof.night_tables import frame_of_table
+from recon.steps.ground.environment import Environment
+from recon.steps.ground.sealed_night import SealedNight, sealed_night
+from recon.store import Connection
+from recon.store.nights import results, runs
+from recon.store.nights.results import SECTIONS
+
+
+def load(connection: Connection, run_id: str, *, environment: Environment) -> Reconciliation | None:
+    """The result of a run; None when it never got that far.
+
+    Its matches are read when they are first asked for; `match_batches` reads them in parts.
+
+    Raises:
+        ArchiveError: the night's folder cannot be reached, or is not as it was sealed.
+    """
+    summary = results.load_summary(connection, run_id)
+    if summary is None:
+        return None
+    night = _night(connection, run_id, environment=environment)
+    journals = _in_pairs(night.frame("journals"))
+    return Reconciliation(
+        as_of=summary.as_of,
+        verdict=summary.verdict,
+        breaks=night.frame("breaks"),
+        effects=night.frame("effects"),
+        every_match=Deferred(lambda: night.frame("matches")),
+        pending=night.frame("pending"),
+        unverified=night.frame("unverified"),
+        control_totals=results.load_totals(connection, run_id),
+        sides=night.frame("sides"),
+        unmapped_codes=summary.unmapped_codes,
+        not_covered=summary.not_covered,
+        scope_of_assurance=summary.scope_of_assurance,
+        rules_digest=summary.rules_digest,
+        digest_of_all=Deferred(lambda: summary.digest),
+        movements=night.frame("movements"),
+        journals=journals,
+        bank={name: night.frame(name) for name in BANK_TABLES if night.has(name)},
+    )
+
+
+def frames(
+    connection: Connection, run_id: str, *, names: Iterable[str], environment: Environment
+) -> dict[str, pd.DataFrame]:
+    """Some files of a run's results, by name.
+
+    Raises:
+        ArchiveError: see `load`.
+    """
+    night = _night(connection, run_id, environment=environment)
+    return {name: night.frame(name) for name in names}
+
+
+def open_breaks(
+    connection: Connection, run_id: str, *, environment: Environment
+) -> pd.DataFrame | None:
+    """The open breaks of a run, BREAK_COLUMNS; None when it never came to a result.
+
+    Raises:
+        ArchiveError: see `load`.
+    """
+    if results.load_summary(connection, run_id) is None:
+        return None
+    return _night(connection, run_id, environment=environment).frame("breaks")
+
+
+def orders_left_open(connection: Connection, run_id: str, *, environment: Environment) -> set[str]:
+    """The orders of a run's open breaks and of what waits within grace.
+
+    Raises:
+        ArchiveError: see `load`.
+    """
+    if results.load_summary(connection, run_id) is None:
+        return set()
+    night = _night(connection, run_id, environment=environment)
+    return {
+        order_no
+        for name in ("breaks", "pending")
+        for order_no in night.table(name)["order_no"].to_pylist()
+    }
+
+
+def match_batches(
+    connection: Connection, run_id: str, *, rows_max: int, environment: Environment
+) -> Iterator[pd.DataFrame]:
+    """The matches of a run in order, so many at a time.
+
+    Raises:
+        ArchiveError: see `load`.
+    """
+    content, name = _night(connection, run_id, environment=environment).content("matches")
+    for table in row_batches(content, name=name, rows_max=rows_max):
+        yield frame_of_table(table)
+
+
+def section_rows(
+    connection: Connection, run_id: str, *, environment: Environment
+) -> dict[str, int]:
+    """Section -> its rows, as the manifest has them; nothing is read but the manifest.
+
+    Raises:
+        ArchiveError: see `load`.
+    """
+    night = _night(connection, run_id, environment=environment)
+    return {section: night.rows(name) for section, name in SECTIONS.items()}
+
+
+def section_sums(
+    connection: Connection, run_id: str, *, environment: Environment
+) -> dict[str, tuple[int, dict[str, int]]]:
+    """Section -> its rows, and the sum of effect_orders by currency: the independent side of T13.
+
+    Raises:
+        ArchiveError: see `load`.
+    """
+    night = _night(connection, run_id, environment=environment)
+    return {section: _sums(night.table(name)) for section, name in SECTIONS.items()}
+
+
+def _night(connection: Connection, run_id: str, *, environment: Environment) -> SealedNight:
+    return sealed_night(connection, runs.get(connection, run_id), environment=environment)
+
+
+def _in_pairs(journals: pd.DataFrame) -> pd.DataFrame:
+    """Lines of journals by break, each debit with its credit, as they are proposed."""
+    amount = journals["debit"] + journals["credit"]
+    by = ["merchant_id", "account_id", "break_id", "currency", "_amount", "credit"]
+    ordered = journals.assign(_amount=amount).sort_values(by, kind="stable", ignore_index=True)
+    return ordered.drop(columns="_amount")
+
+
+def _sums(table: pa.Table) -> tuple[int, dict[str, int]]:
+    currency = table["currency"].cast(pa.string())
+    grouped = pa.table({"currency": currency, "amount": table["effect_orders"]})
+    summed = grouped.group_by("currency").aggregate([("amount", "sum")])
+    pairs = zip(
+        summed["currency"].to_pylist(),
+        pc.fill_null(summed["amount_sum"], 0).to_pylist(),
+        strict=True,
+    )
+    return table.num_rows, dict(pairs)

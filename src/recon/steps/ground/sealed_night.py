@@ -1,0 +1,120 @@
+"""The files of a night as they were sealed, whichever of its steps holds them.
+
+Every file that is read is held against its manifest, and the manifest against the newest link of
+the history that binds its step: what was changed since is refused by name, never shown.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pandas as pd
+import pyarrow as pa
+
+from recon.archive.rows_file import read_rows
+from recon.archive.schemas import SCHEMAS
+from recon.archive.step_folder import Sealed, find_sealed, whole_file
+from recon.archive.storage import Storage, reachable
+from recon.model.errors import ArchiveBrokenError
+from recon.proof.night_tables import frame_of_table
+from recon.steps.ground.environment import Environment
+from recon.steps.ground.night_folder import links, storage_of
+from recon.store import Connection
+from recon.store.nights.runs import Run
+
+UNREAD = "the folder of a night could not be read"
+
+
+@dataclass(frozen=True, slots=True)
+class SealedNight:
+    """The steps of one run that the history binds, each by its newest link."""
+
+    run_id: str
+    storage: Storage
+    steps: Mapping[str, Sealed]
+
+    @property
+    def moved(self) -> dict[str, str]:
+        """Files that lie elsewhere than their schema says: path -> path, from the night's folder.
+
+        They were compared in another version than before money, or their step was written anew.
+        """
+        lies = {schema.path: self._path(schema.path) for schema in SCHEMAS.values()}
+        return {path: other for path, other in lies.items() if other != path}
+
+    def has(self, name: str) -> bool:
+        """Whether the night sealed such a table; not every night has every one.
+
+        Raises:
+            ArchiveBrokenError: its step is not in the archive.
+        """
+        sealed, file = self._place(name)
+        return any(entry.name == file for entry in sealed.manifest.files)
+
+    def rows(self, name: str) -> int:
+        """How many rows a table has, by its manifest alone; 0 for one that was not sealed.
+
+        Raises:
+            ArchiveBrokenError: its step is not in the archive.
+        """
+        sealed, file = self._place(name)
+        return sum(entry.rows for entry in sealed.manifest.files if entry.name == file)
+
+    def content(self, name: str) -> tuple[bytes, str]:
+        """The bytes of a table as they were sealed, and the file's name for sentences.
+
+        Raises:
+            ArchiveError: it cannot be reached, or is not as it was sealed.
+        """
+        sealed, file = self._place(name)
+        with reachable(self.storage, doing=UNREAD):
+            return whole_file(self.storage, sealed, name=file), f"{sealed.folder}/{file}"
+
+    def table(self, name: str) -> pa.Table:
+        """A table by the name of its schema; see `content`."""
+        content, path = self.content(name)
+        return read_rows(content, name=path)
+
+    def frame(self, name: str) -> pd.DataFrame:
+        """A table as the frame that it was made of, its rows by key; see `content`."""
+        return frame_of_table(self.table(name))
+
+    def _place(self, name: str) -> tuple[Sealed, str]:
+        step, _, file = self._compared(SCHEMAS[name].path).partition("/")
+        if step not in self.steps:
+            msg = (
+                f"the step {step} of run {self.run_id} is not in the archive {self.storage.shown}, "
+                "or is not the one whose hash the history keeps: put the night's folder back from "
+                "a backup of the archive"
+            )
+            raise ArchiveBrokenError(msg)
+        return self.steps[step], file
+
+    def _path(self, path: str) -> str:
+        step, _, file = self._compared(path).partition("/")
+        folder = self.steps[step].folder.rpartition("/")[2] if step in self.steps else step
+        return f"{folder}/{file}"
+
+    def _compared(self, path: str) -> str:
+        """The file that was compared in place of one that was sealed before money moved."""
+        for sealed in self.steps.values():
+            path = sealed.manifest.about.compared.get(path, path)
+        return path
+
+
+def sealed_night(connection: Connection, run: Run, *, environment: Environment) -> SealedNight:
+    """The sealed steps of a run; one that is gone from the archive is not among them.
+
+    Raises:
+        ArchiveError: the archive cannot be reached, or a manifest is none.
+    """
+    storage = storage_of(run, environment=environment)
+    bound = {link.step: link for link in links(connection, run.run_id)}
+    with reachable(storage, doing=UNREAD):
+        each_step = {
+            step: find_sealed(
+                storage, night=link.folder.rpartition("/")[0], step=step, sha256=link.sha256
+            )
+            for step, link in bound.items()
+        }
+    steps = {step: sealed for step, sealed in each_step.items() if sealed is not None}
+    return SealedNight(run.run_id, storage, steps)

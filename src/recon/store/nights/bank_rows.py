@@ -1,0 +1,301 @@
+"""Statements of banks in the database: read once, whichever of the accounts they serve came first.
+
+Of a file that was read again, because more is known since of what is ours, the newest version
+counts.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import asdict, fields
+from datetime import datetime
+from typing import Any
+
+import pandas as pd
+from sqlalchemy import ColumnElement, Connection, Select, and_, func, insert, or_, select, update
+
+from recon.matching.frames.bank_sources import (
+    BANK_ENTRY_COLUMNS,
+    DETAILS,
+    BankSource,
+    BankStatement,
+    RefusedBankFile,
+)
+from recon.matching.frames.sources import SETTLEMENT_COLUMNS
+from recon.model.words import EntryType, SourceFile, SourceKind
+from recon.store.database.bulk_rows import among
+from recon.store.database.frames import frame_of_select, rows_of
+from recon.store.nights import order_rows
+from recon.store.nights.runs import Run
+from recon.store.schema import bank_entry, bank_statement, order_file, reject, settlement_line
+
+NAME_PREFIX = "bank/"
+"""Before bank and name of a file: no file of an inbox has a slash in its name."""
+Account = tuple[str, str]
+
+_FIELDS = tuple(field.name for field in fields(BankStatement))
+_OF_ENTRY = tuple(name for name in BANK_ENTRY_COLUMNS if name != "statement")
+
+
+def name_of(bank: str, shown: str, /) -> str:
+    """Under which name a file of a bank stands among the files."""
+    return f"{NAME_PREFIX}{bank}/{shown}"
+
+
+def save_file(
+    connection: Connection,
+    run: Run,
+    *,
+    read: BankSource,
+    source: SourceFile,
+    bank: str,
+    at: datetime,
+) -> None:
+    """Store one file whole: its statements, and the entries that `read` still has."""
+    known = last_settlement(connection)
+    file_id = order_rows.insert_file(connection, run, source=source, at=at)
+    connection.execute(
+        update(order_file)
+        .where(order_file.c.file_id == file_id)
+        .values(rows_new=source.rows_accepted)
+    )
+    rows = rows_of(read.entries)
+    for number, statement in enumerate(read.statements):
+        cells = {**asdict(statement), "days_given": int(statement.days_given)}
+        inserted = connection.execute(
+            insert(bank_statement)
+            .values(**cells, file_id=file_id, bank=bank, known_file=known)
+            .returning(bank_statement.c.statement_id)
+        )
+        own = inserted.scalar_one()
+        mine = [{**row, "statement_id": own} for row in rows if row["statement"] == number]
+        if mine:
+            names = (*_OF_ENTRY, "statement_id")
+            connection.execute(insert(bank_entry), [{n: row[n] for n in names} for row in mine])
+
+
+def note_known(connection: Connection, run: Run, *, source: SourceFile, at: datetime) -> None:
+    """Put a file that the night of another account read among the files of this one."""
+    file_id = order_rows.insert_file(connection, run, source=source, at=at)
+    connection.execute(
+        update(order_file)
+        .where(order_file.c.file_id == file_id)
+        .values(rows_repeat=source.rows_accepted)
+    )
+
+
+def newest_of(connection: Connection, run: Run, *, name: str) -> SourceFile | None:
+    """What the account last noted under a name."""
+    query = (
+        select(order_file)
+        .where(
+            order_file.c.merchant_id == run.merchant_id,
+            order_file.c.account_id == run.account_id,
+            order_file.c.name == name,
+        )
+        .order_by(order_file.c.file_id.desc())
+        .limit(1)
+    )
+    row = connection.execute(query).mappings().first()
+    return None if row is None else _source_file(row)
+
+
+def read_before(connection: Connection, *, name: str, sha256: str) -> SourceFile | None:
+    """A file that any account's night read whole, by its content."""
+    query = (
+        select(order_file)
+        .where(
+            order_file.c.kind == SourceKind.BANK.value,
+            order_file.c.name == name,
+            order_file.c.sha256 == sha256,
+            order_file.c.file_id.in_(select(bank_statement.c.file_id)),
+        )
+        .order_by(order_file.c.file_id.desc())
+        .limit(1)
+    )
+    row = connection.execute(query).mappings().first()
+    return None if row is None else _source_file(row)
+
+
+def last_settlement(connection: Connection) -> int:
+    """The newest settlement file or notification: what it names may put an entry into scope."""
+    files = select(func.max(order_file.c.file_id)).where(
+        order_file.c.kind == SourceKind.SETTLEMENT.value
+    )
+    notified = select(func.max(bank_statement.c.file_id)).where(bank_statement.c.form == DETAILS)
+    return max(connection.execute(query).scalar() or 0 for query in (files, notified))
+
+
+def told_since(
+    connection: Connection, *, bank: str, sha256: str, accounts: Collection[Account]
+) -> bool:
+    """Whether a batch or a notification came since a file was read that may name its entries."""
+    mine = select(func.max(bank_statement.c.known_file), func.max(bank_statement.c.to_date)).where(
+        bank_statement.c.bank == bank, bank_statement.c.sha256 == sha256
+    )
+    known, to_date = connection.execute(mine).one()
+    if known is None:
+        return False
+    line = settlement_line
+    batch = select(line.c.line_id).where(
+        line.c.file_id > known, line.c.settled_on <= to_date, _of(accounts)
+    )
+    notified = select(bank_statement.c.statement_id).where(
+        bank_statement.c.form == DETAILS,
+        bank_statement.c.bank == bank,
+        bank_statement.c.file_id > known,
+        bank_statement.c.sha256 != sha256,
+    )
+    return any(
+        connection.execute(query.limit(1)).first() is not None for query in (batch, notified)
+    )
+
+
+def batch_ids(connection: Connection, *, accounts: Collection[Account]) -> set[str]:
+    """Every batch that any settlement file of these accounts named."""
+    query = select(settlement_line.c.batch_id).where(_of(accounts)).distinct()
+    return {*connection.execute(query).scalars()}
+
+
+def payouts_of(
+    connection: Connection, *, accounts: Collection[Account], until: int | None
+) -> pd.DataFrame:
+    """SETTLEMENT_COLUMNS of the pay-out rows of these accounts, in the newest of their files."""
+    line = settlement_line
+    query = (
+        select(
+            *(line.c[name] for name in SETTLEMENT_COLUMNS if name != "source"),
+            order_file.c.name.label("source"),
+        )
+        .join(order_file, order_file.c.file_id == line.c.file_id)
+        .where(
+            line.c.file_id.in_(_newest(SourceKind.SETTLEMENT, accounts=accounts, until=until)),
+            line.c.entry_type == EntryType.PAYOUT.value,
+            line.c.own_reference == "",
+            line.c.merchant_id == order_file.c.merchant_id,
+            line.c.account_id == order_file.c.account_id,
+            _of(accounts),
+        )
+        .order_by(line.c.line_id)
+    )
+    return frame_of_select(connection, query, columns=SETTLEMENT_COLUMNS)
+
+
+def settled_to(
+    connection: Connection, *, accounts: Collection[Account], until: int | None
+) -> dict[Account, str]:
+    """Account -> the business date of its newest settlement file, of those that ever had one."""
+    file = order_file
+    query = (
+        select(file.c.merchant_id, file.c.account_id, func.max(file.c.business_date).label("day"))
+        .where(
+            file.c.kind == SourceKind.SETTLEMENT.value,
+            file.c.rows_accepted + file.c.rows_skipped >= file.c.rows_read,
+            *(() if until is None else (file.c.file_id <= until,)),
+        )
+        .group_by(file.c.merchant_id, file.c.account_id)
+    )
+    days = {(row.merchant_id, row.account_id): row.day for row in connection.execute(query)}
+    return {account: day for account, day in days.items() if account in {*accounts}}
+
+
+def source_of(
+    connection: Connection,
+    run: Run,
+    *,
+    banks: Collection[str],
+    until: int | None,
+) -> BankSource | None:
+    """What these banks said up to a file; None where none of them ever said a word."""
+    files = _files(banks, until=until)
+    statements = [
+        *connection.execute(
+            select(bank_statement)
+            .where(bank_statement.c.file_id.in_(files), bank_statement.c.bank.in_([*banks]))
+            .order_by(bank_statement.c.statement_id)
+        ).mappings()
+    ]
+    refused = [*_refused(connection, run, banks=banks, until=until)]
+    if not statements and not refused:
+        return None
+    numbers = {row["statement_id"]: number for number, row in enumerate(statements)}
+    entries = frame_of_select(
+        connection,
+        select(bank_entry.c.statement_id.label("statement"), *(bank_entry.c[n] for n in _OF_ENTRY))
+        .where(among(connection, bank_entry.c.statement_id, [*numbers]))
+        .order_by(bank_entry.c.entry_id),
+        columns=BANK_ENTRY_COLUMNS,
+    )
+    entries["statement"] = entries["statement"].map(numbers).astype("int64")
+    return BankSource(entries, tuple(map(_statement, statements)), tuple(refused))
+
+
+def not_right(connection: Connection, run: Run) -> set[str]:
+    """Names of what the account's nights missed, or could not read, and that never came right."""
+    newest = _newest(SourceKind.BANK, accounts=[(run.merchant_id, run.account_id)], until=None)
+    rows = connection.execute(
+        select(order_file.c.name).where(
+            order_file.c.file_id.in_(newest), order_file.c.rows_rejected > 0
+        )
+    )
+    return {*rows.scalars()}
+
+
+def _refused(
+    connection: Connection, run: Run, *, banks: Collection[str], until: int | None
+) -> Iterable[RefusedBankFile]:
+    newest = _newest(SourceKind.BANK, accounts=[(run.merchant_id, run.account_id)], until=until)
+    rows = connection.execute(
+        select(order_file.c.name, reject.c.reason)
+        .join(reject, reject.c.file_id == order_file.c.file_id)
+        .where(order_file.c.file_id.in_(newest))
+        .order_by(order_file.c.name)
+    )
+    wanted = tuple(name_of(bank, "") for bank in banks)
+    return [RefusedBankFile(row.name, row.reason) for row in rows if row.name.startswith(wanted)]
+
+
+def _files(banks: Collection[str], *, until: int | None) -> Select[Any]:
+    """The newest reading of each content."""
+    read = () if until is None else (bank_statement.c.file_id <= until,)
+    return (
+        select(func.max(bank_statement.c.file_id))
+        .where(bank_statement.c.bank.in_([*banks]), *read)
+        .group_by(bank_statement.c.bank, bank_statement.c.sha256)
+    )
+
+
+def _newest(kind: SourceKind, *, accounts: Collection[Account], until: int | None) -> Select[Any]:
+    """The newest version of each file of these accounts."""
+    file = order_file
+    mine = or_(
+        *(
+            and_(file.c.merchant_id == merchant, file.c.account_id == account)
+            for merchant, account in accounts
+        )
+    )
+    return (
+        select(func.max(file.c.file_id))
+        .where(
+            mine, file.c.kind == kind.value, *(() if until is None else (file.c.file_id <= until,))
+        )
+        .group_by(file.c.merchant_id, file.c.account_id, file.c.name)
+    )
+
+
+def _of(accounts: Collection[Account]) -> ColumnElement[bool]:
+    line = settlement_line
+    return or_(
+        *(
+            and_(line.c.merchant_id == merchant, line.c.account_id == account)
+            for merchant, account in accounts
+        )
+    )
+
+
+def _statement(row: Mapping[Any, Any]) -> BankStatement:
+    cells = {name: row[name] for name in _FIELDS}
+    return BankStatement(**{**cells, "days_given": bool(cells["days_given"])})
+
+
+def _source_file(row: Mapping[Any, Any]) -> SourceFile:
+    names = tuple(name for name in SourceFile.__dataclass_fields__ if name != "kind")
+    return SourceFile(kind=SourceKind(row["kind"]), **{name: row[name] for name in names})

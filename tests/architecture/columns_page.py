@@ -1,0 +1,108 @@
+"""docs/COLUMNS.md as the code has it; `python -m tests.architecture.columns_page` writes it."""
+
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from recon.files.kinds.instruction_file import (
+    _ALLOWS,
+    _WANTS,
+    INSTRUCTION_FILE,
+)
+from recon.files.kinds.settlement_file import SETTLEMENT_FILE
+from recon.files.typing.row_rules import _RULES
+from recon.files.typing.table_schema import (
+    BANK,
+    GATEWAY,
+    INSTRUCTIONS,
+    LEDGER,
+    ORDER_FILE,
+    SIGNED_ENTRY_TYPES,
+    Cell,
+    Grammar,
+    TableColumn,
+    TableSchema,
+)
+from recon.model.words import SourceKind
+
+PAGE = Path(__file__).parents[2] / "docs" / "COLUMNS.md"
+_PROSE = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+KINDS: tuple[tuple[str, TableSchema], ...] = (
+    ("Orders", ORDER_FILE),
+    ("Instructions", INSTRUCTION_FILE),
+    ("Ledger", LEDGER),
+    ("Settlement", SETTLEMENT_FILE),
+    ("Bank", BANK),
+    ("Gateway", GATEWAY),
+    ("Instructions of `recon reconcile`", INSTRUCTIONS),
+)
+RULES: Mapping[str, str] = _PROSE["rules"]
+"""Rules between cells, by kind and the column that completes them."""
+SIGNS = {
+    SourceKind.SETTLEMENT: "signed, from the merchant's side",
+    SourceKind.BANK: "signed, from the merchant's account",
+    SourceKind.LEDGER: f"no sign, but {' and '.join(sorted(SIGNED_ENTRY_TYPES))} may have a minus",
+}
+
+
+def page() -> str:
+    """The whole page."""
+    return (
+        "\n".join([_PROSE["head"], *(line for kind in KINDS for line in _kind(*kind))]).rstrip("\n")
+        + "\n"
+    )
+
+
+def _kind(title: str, schema: TableSchema) -> Iterator[str]:
+    yield f"## {title}\n\n{_PROSE['kinds'][title]}\n\n| column | needed | holds |\n|---|---|---|"
+    for column in schema.columns:
+        yield f"| `{column.name}` | {_needed(column)} | {_cell(column, schema=schema)} |"
+    yield ""
+    rules = [
+        RULES[f"{kind} {last}"] for kind, last, _ in _RULES if _applies(kind, last, schema=schema)
+    ]
+    if rules:
+        yield "Between the cells of a row: " + "; ".join(rules) + ".\n"
+    if schema is INSTRUCTION_FILE:
+        yield from _instructions()
+    if title in _PROSE["behind"]:
+        yield _PROSE["behind"][title] + "\n"
+
+
+def _applies(kind: SourceKind, last: str, *, schema: TableSchema) -> bool:
+    return schema.kind is kind and last in schema.names and schema is not INSTRUCTION_FILE
+
+
+def _needed(column: TableColumn) -> str:
+    if not column.required:
+        return "no"
+    return "the column" if column.blank else "yes"
+
+
+def _cell(column: TableColumn, *, schema: TableSchema) -> str:
+    match column.cell:
+        case Cell.AMOUNT:
+            of = "" if column.currency == "currency" else f" of `{column.currency}`"
+            return f"amount{of}, {SIGNS.get(schema.kind, 'no sign')}"
+        case Cell.INSTANT:
+            return "time"
+        case Cell.CURRENCY:
+            return "currency"
+        case Grammar() as grammar:
+            return grammar.value[1]
+        case frozenset() as words:
+            return ", ".join(f"`{word}`" for word in sorted(words))
+
+
+def _instructions() -> Iterator[str]:
+    yield "| kind | must be filled | may be filled |\n|---|---|---|"
+    for kind in sorted(_WANTS):
+        wanted, allowed = (
+            ", ".join(f"`{name}`" for name in sorted(of[kind])) for of in (_WANTS, _ALLOWS)
+        )
+        yield f"| `{kind}` | {wanted} | {allowed} |"
+    yield "\n" + _PROSE["instructions"] + "\n"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), "utf-8")

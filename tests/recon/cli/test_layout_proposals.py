@@ -1,0 +1,87 @@
+from pathlib import Path
+
+import pytest
+
+from recon.cli import main
+from recon.config.settings import load_file_settings
+
+ORDERS = (
+    "Bestellnummer;Datum;Betrag;Währung;Status;Karte\r\n"
+    "A-1;03.04.2026 09:30;1.250,50;EUR;bezahlt;4111 1111 1111 1111\r\n"
+    "A-2;25.04.2026 10:00;7,00;EUR;storniert;4111 1111 1111 1111\r\n"
+)
+ACCOUNT = ("--merchant", "100042", "--account", "100042001")
+
+
+@pytest.fixture(autouse=True)
+def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder with one export and no configuration."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("RECON_CONFIG_DIR", "RECON_MERCHANT", "RECON_ACCOUNT"):
+        monkeypatch.delenv(name, raising=False)
+    (tmp_path / "shop-1.csv").write_bytes(ORDERS.encode("cp1252"))
+
+
+def test_what_is_asked_ends_with_one_and_what_is_answered_is_a_layout(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A proposal goes from a question to a layout that `check` reads the same file by."""
+    words = ["order-file", "propose", "shop-1.csv", *ACCOUNT]
+    assert main(words) == 1
+    asked = capsys.readouterr()
+    assert "zone: times such as that on line 2 have no offset" in asked.err
+    assert 'questions = { "zone" = ' in asked.out
+
+    account = '[accounts."100042/100042001"]\ninbox = "in"\nreports = "out"\n'
+    merchants = tmp_path / "merchants.toml"
+    merchants.write_text(account + asked.out, "utf-8")
+    monkeypatch.setenv("RECON_CONFIG_DIR", str(tmp_path))
+    assert main(["order-file", "check", "shop-1.csv", "--merchant", "100042"]) == 2
+    assert "questions" in capsys.readouterr().err
+
+    assert main([*words, "--answer", "zone=Europe/Berlin"]) == 0
+    decided = capsys.readouterr()
+    assert "2 rows, 2 would be accepted, 0 refused" in decided.err
+    merchants.write_text(account + decided.out, "utf-8")
+    (settings,) = load_file_settings({"RECON_CONFIG_DIR": str(tmp_path)}).accounts.values()
+    assert settings.layouts[0].files == "shop-*.csv"
+    assert main(["order-file", "check", "shop-1.csv", "--merchant", "100042"]) == 0
+    assert "Accepted: 1257.50 EUR" in capsys.readouterr().out
+
+
+def test_no_cell_of_a_column_that_is_not_known_is_shown(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """A card number stands in no output, not even in the question about its row."""
+    main(["order-file", "propose", "shop-1.csv", *ACCOUNT])
+    shown = capsys.readouterr()
+    assert "4111" not in shown.out + shown.err
+    assert "# not read: Karte" in shown.out
+
+
+def test_what_has_no_header_is_refused_without_a_word_of_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A first row of people and accounts is no header, and nothing of it is repeated."""
+    (tmp_path / "rows.csv").write_text("Erika Mustermann,DE89370400440532013000,12.00\n" * 3)
+    assert main(["order-file", "propose", "rows.csv", *ACCOUNT]) == 1
+    shown = capsys.readouterr()
+    assert "names columns known to recon" in shown.err
+    assert "Erika" not in shown.out + shown.err
+    assert "DE89" not in shown.out + shown.err
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--as", "invoices"], "--as invoices is none of orders"),
+        (["--answer", "zone"], "--answer zone is not KEY=TEXT"),
+        (["--answer", "zone=Europe/Berlin", "--answer", "encoding=ebcdic"], "encoding: "),
+    ],
+)
+def test_wrong_usage_is_told(
+    words: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An answer that a key cannot have ends with a sentence about it."""
+    assert main(["order-file", "propose", "shop-1.csv", *ACCOUNT, *words]) == 2
+    assert sentence in capsys.readouterr().err

@@ -1,0 +1,96 @@
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from recon.cli import main, nights_command
+from recon.cli.nights_command import tell_missed
+from recon.steps.night import lookout
+from recon.steps.night.lookout import Watched
+
+
+@pytest.fixture
+def account(installation: Path) -> Path:
+    """One declared account on an empty database."""
+    (installation / "config" / "merchants.toml").write_text(
+        '[accounts."100042/100042001"]\ninbox = "/i"\nreports = "/r"\n'
+    )
+    return installation
+
+
+def _watched(*missed: int) -> Watched:
+    days = tuple(date(2026, 11, day) for day in missed)
+    return Watched("100042", "100042001", None, None, "", days, ())
+
+
+@pytest.mark.usefixtures("account")
+def test_a_monitor_gets_one_line_and_a_plugin_code(capsys: pytest.CaptureFixture[str]) -> None:
+    """An account that never ran is a warning; figures stand behind the only bar."""
+    code = main(["nights", "--check"])
+    (line,) = capsys.readouterr().out.splitlines()
+
+    assert code == 1
+    assert line == (
+        "NIGHTS WARNING - 100042/100042001: no night has run yet | in_doubt=0 not_sent=0 missed=0"
+    )
+
+
+@pytest.mark.usefixtures("account")
+def test_a_monitor_hears_of_missed_nights(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A missed night is critical, whatever the newest one came to."""
+    monkeypatch.setattr(lookout, "watched", lambda _: (_watched(19, 20),))
+    code = main(["nights", "--check"])
+    (line,) = capsys.readouterr().out.splitlines()
+
+    assert code == 2
+    assert line.startswith("NIGHTS CRITICAL - 100042/100042001: No night ran for 2026-11-19 to")
+    assert line.endswith("| in_doubt=0 not_sent=0 missed=2")
+
+
+def test_a_monitor_that_cannot_look_says_unknown(
+    account: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A database that is gone is no good news and no exit code of a night."""
+    (account / "recon.sqlite").unlink()
+    code = main(["nights", "--check"])
+
+    assert code == 3
+    assert capsys.readouterr().out.startswith("NIGHTS UNKNOWN - ")
+
+
+@pytest.mark.usefixtures("account")
+def test_the_next_command_tells_of_a_night_that_never_started(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever command comes next says it on stderr, and ends as it would have ended."""
+    monkeypatch.setattr(lookout, "watched", lambda _: (_watched(20),))
+
+    assert main(["approve"]) == 0
+    assert "100042/100042001: No night ran for 2026-11-20" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("account")
+def test_status_tells_of_missed_nights_and_ends_by_them(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing ran, nothing is open, and yet it is no good morning."""
+    monkeypatch.setattr(lookout, "watched", lambda _: (_watched(20),))
+
+    assert main(["status"]) == 4
+    assert "100042/100042001: No night ran for 2026-11-20" in capsys.readouterr().out
+
+
+def test_a_command_without_settings_says_nothing_of_nights(
+    account: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the database cannot be read the command has said why already."""
+    (account / "recon.sqlite").unlink()
+    told: list[str] = []
+    tell_missed("approve", tell=told.append)
+    monkeypatch.setattr(lookout, "watched", lambda _: (_watched(20),))
+    tell_missed("sandbox", tell=told.append)
+
+    assert told == []
+    assert "sandbox" not in nights_command.TOLD_BY

@@ -1,0 +1,118 @@
+import http.client
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from recon.files.formats.form_pairs import FORM_BYTES_MAX
+from recon.model.errors import ConfigurationError
+from recon.notifications.receiver_server import listening
+from tests.recon.notifications.told import ACCOUNT, MERCHANT, PAYMENT, form
+
+ADDRESS = f"/notifications/{MERCHANT}/{ACCOUNT}"
+IDLE_SECONDS_MAX = 15
+FORM = {"Content-Type": "application/x-www-form-urlencoded"}
+
+
+@pytest.fixture
+def port(tmp_path: Path, sqlite_url: str) -> Iterator[int]:
+    """`recon notifications` as a process of its own."""
+    (tmp_path / "merchants.toml").write_text(
+        f'[accounts."{MERCHANT}/{ACCOUNT}"]\ninbox = "in"\nreports = "out"\n'
+    )
+    variables = {
+        "RECON_GATEWAY_BASE_URL": "http://127.0.0.1:9",
+        "RECON_SIGN_KEY": "sandbox",
+        "RECON_DATABASE_URL": sqlite_url,
+        "RECON_CONFIG_DIR": str(tmp_path),
+    }
+    words = [sys.executable, "-m", "recon.cli", "notifications", "--port", "0"]
+    words = [sys.executable, "-c", "from recon.cli import main; main()", *words[3:]]
+    with subprocess.Popen(
+        words, env={**os.environ, **variables}, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        first = process.stdout.readline().strip()
+        assert process.stdout.readline().strip() == f"{first}{ADDRESS}"
+        yield int(first.rsplit(":", 1)[1])
+        process.send_signal(signal.SIGTERM)
+        process.wait(10)
+
+
+def ask(port: int, *, method: str, path: str, body: bytes = b"") -> tuple[int, str]:
+    """One request and its answer."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    try:
+        connection.request(method, path, body, FORM)
+        reply = connection.getresponse()
+        return reply.status, reply.read().decode()
+    finally:
+        connection.close()
+
+
+@pytest.mark.process
+def test_a_message_over_http_is_acknowledged_with_the_word(port: int) -> None:
+    """2xx and `success` for a right one; everything else gets the status that fits."""
+    assert ask(port, method="POST", path=ADDRESS, body=form(PAYMENT)) == (200, "success")
+    assert ask(port, method="POST", path=ADDRESS, body=form(PAYMENT, key="x"))[0] == 401
+    assert ask(port, method="GET", path=ADDRESS)[0] == 405
+    assert ask(port, method="POST", path="/notifications/1/2", body=form(PAYMENT))[0] == 404
+    big = b"a=" + b"x" * FORM_BYTES_MAX
+    assert ask(port, method="POST", path=ADDRESS, body=big)[0] == 413
+    assert ask(port, method="GET", path="/health") == (200, "ok")
+
+
+def test_an_address_in_use_is_named() -> None:
+    """The sentence names host and port."""
+    with (
+        socket.create_server(("127.0.0.1", 0)) as taken,
+        pytest.raises(ConfigurationError, match="cannot be used"),
+    ):
+        listening("127.0.0.1", port=taken.getsockname()[1])
+
+
+@pytest.mark.process
+def test_connections_that_say_nothing_keep_nobody_away(port: int) -> None:
+    """A hundred that are open and silent, or stop inside a line: others are heard, they end."""
+    with ExitStack() as stack:
+        silent = [
+            stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=30))
+            for _ in range(100)
+        ]
+        for one in silent[50:]:
+            one.sendall(b"POST /notifications HTTP/1.1\r\nHost: x\r\nA: ")
+        assert ask(port, method="POST", path=ADDRESS, body=form(PAYMENT)) == (200, "success")
+        ends = [_end_of(one) for one in (silent[0], silent[99])]
+    assert ends == [b"", b""]
+
+
+def _end_of(one: socket.socket) -> bytes:
+    """What the other side says last; nothing when it hung up."""
+    try:
+        return one.recv(1_000)
+    except ConnectionResetError:
+        return b""
+
+
+@pytest.mark.process
+def test_a_connection_that_is_kept_open_is_used_and_closed_in_time(port: int) -> None:
+    """One connection carries many messages; when it says no more it is closed in seconds."""
+    with ExitStack() as stack:
+        kept = [http.client.HTTPConnection("127.0.0.1", port, timeout=30) for _ in range(20)]
+        for connection in kept:
+            stack.callback(connection.close)
+            for _ in range(3):
+                connection.request("POST", ADDRESS, form(PAYMENT), FORM)
+                assert connection.getresponse().read() == b"success"
+        began = time.monotonic()
+        sockets = [connection.sock for connection in kept]
+        assert [each is not None and _end_of(each) for each in sockets] == [b""] * len(kept)
+        assert time.monotonic() - began < IDLE_SECONDS_MAX
+        assert ask(port, method="POST", path=ADDRESS, body=form(PAYMENT))[0] == 200

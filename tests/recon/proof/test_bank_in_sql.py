@@ -1,0 +1,121 @@
+"""T15, T16 and T17 by SQL: the same figures, and each engine finds the other's errors."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from recon.proof import second_engine
+from recon.proof.control_totals import Proof
+from recon.proof.second_engine import OF_BANKS, sql_totals
+from tests.recon.matching.bank.cases import AS_OF, Case
+from tests.recon.proof.night_folders import Night, night_of, written
+from tests.recon.proof.test_second_engine import first_off, unlike, without, without_first
+
+pytestmark = pytest.mark.xdist_group("second engine")
+NUMBERS = {"T15", "T16", "T17"}
+
+
+@pytest.fixture(scope="module")
+def proof() -> Proof:
+    """Less than was paid, in transit, less charges, from before, exchanged, twice, unknown."""
+    case = Case().paid("BATCH-01", 10_000).came("BATCH-01", 9_750)
+    case.paid("BATCH-02", 500, on="2026-11-30").paid("BATCH-03", 700, on="2026-10-01")
+    case.paid("BATCH-04", 800).came("BATCH-04", 780, charges=-20)
+    case.paid("BATCH-05", 1_000, currency="USD")
+    case.came("BATCH-05", 900, instructed_currency="USD", instructed_amount=1_000)
+    case.paid("BATCH-06", 650).came("BATCH-06", 650).came("BATCH-06", 650)
+    case.came("nothing", 310, counterparty="Gateway")
+    return case.proven()
+
+
+@pytest.fixture(scope="module")
+def night(proof: Proof) -> Night:
+    """It, as it would be sealed."""
+    return night_of(proof, as_of=AS_OF)
+
+
+@pytest.fixture(scope="module")
+def folder(night: Night, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Its folder."""
+    return written(tmp_path_factory.mktemp("night"), tables=night.tables)
+
+
+def test_sql_says_the_same_of_banks(night: Night, folder: Path) -> None:
+    """All three totals stand in both, and no figure differs."""
+    by_sql = sql_totals(folder)
+    assert {one.id for one in by_sql} >= NUMBERS
+    assert {one.id for one in night.totals} >= NUMBERS
+    assert unlike(night.totals, by_sql) == set()
+    assert all(one.passed for one in by_sql)
+
+
+@pytest.mark.parametrize("name", sorted(OF_BANKS))
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_each_statement_that_is_wrong_is_found(
+    night: Night, folder: Path, monkeypatch: pytest.MonkeyPatch, name: str, side: str
+) -> None:
+    """Where a statement gives one side more than there is, the night's figures say so."""
+    read = second_engine._text  # the one place where statements come from
+
+    def text(each: str) -> str:
+        if each != name:
+            return read(each)
+        more = f'* REPLACE ("{side}" + 1 AS "{side}")'
+        return f"SELECT {more} FROM (\n{read(each)[:-2]}\n)"  # noqa: S608  # our own
+
+    monkeypatch.setattr(second_engine, "_text", text)
+    assert {one[0] for one in unlike(night.totals, sql_totals(folder))} == {name[:3]}
+
+
+CHANGED: list[tuple[str, Callable[[pa.Table], pa.Table], set[str]]] = [
+    ("statements", first_off("opening"), {"T15", "T16"}),
+    ("statements", first_off("closing"), {"T15", "T16"}),
+    ("statements", first_off("others"), {"T15", "T16"}),
+    ("bank", first_off("amount"), {"T15", "T16"}),
+    ("bank", without_first, {"T15", "T16"}),
+    ("counted", without_first, {"T15", "T16"}),
+    ("payouts", first_off("net"), {"T17"}),
+    ("payouts", without_first, {"T17"}),
+    ("received", first_off("amount"), {"T17"}),
+    ("received", without_first, {"T17"}),
+    *(
+        ("explained", without("what", what), {"T17"})
+        for what in ("in transit", "opening", "charges", "exchanged")
+    ),
+    ("effects", without("leg", "bank"), {"T17"}),
+]
+
+
+@pytest.mark.parametrize(("name", "change", "expected"), CHANGED)
+def test_a_file_that_is_changed_fails_its_totals(
+    night: Night,
+    tmp_path: Path,
+    name: str,
+    change: Callable[[pa.Table], pa.Table],
+    expected: set[str],
+) -> None:
+    """A balance, an entry, a pay-out, a part of the difference: the totals of it tie no more."""
+    tables = {**night.tables, name: change(night.tables[name])}
+    by_sql = sql_totals(written(tmp_path, tables=tables))
+    assert {one[0] for one in unlike(night.totals, by_sql)} & NUMBERS == expected
+
+
+@pytest.mark.parametrize("number", sorted(NUMBERS))
+def test_a_total_that_the_night_forgot_is_found(night: Night, folder: Path, number: str) -> None:
+    """SQL says it, so it is missed."""
+    others = [one for one in night.totals if one.id != number]
+    assert {one[0] for one in unlike(others, sql_totals(folder))} == {number}
+
+
+def test_without_a_bank_nothing_is_asked(tmp_path: Path) -> None:
+    """Nights from before banks have no such files, and are proven without them."""
+    case = Case().paid("BATCH-01", 500)
+    case.covered = False
+    plain = night_of(case.proven(), as_of=AS_OF)
+    assert not {"statements", "bank", "payouts", "paid"} & {*plain.tables}
+    folder = written(tmp_path, tables=plain.tables)
+    for schema in ("inputs/statements", "inputs/bank", "inputs/payouts", "results/counted"):
+        (folder / f"{schema}.parquet").unlink()
+    assert NUMBERS & {one.id for one in sql_totals(folder)} == set()

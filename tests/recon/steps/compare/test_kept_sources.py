@@ -1,0 +1,50 @@
+import pandas as pd
+
+from recon.steps.compare.inputs import previous_of, sources_of
+from recon.steps.compare.kept_sources import kept_sources
+from recon.steps.night import whole_night as night
+from recon.store.nights import input_rows, runs
+from tests.recon.steps.conftest import Merchant
+
+FRAMES = ("orders", "gateway", "instructions", "universe")
+BY = ["merchant_id", "account_id", "order_no"]
+
+
+def test_what_was_sealed_is_what_the_tables_gave(merchant: Merchant) -> None:
+    """Frames, files, rejected rows and what was carried forward are the same from both."""
+    merchant.drop("orders.csv", *(merchant.order(one) for one in merchant.payments("captured")[:3]))
+    merchant.night()
+    merchant.wait(hours=24)
+    merchant.drop("next.csv", merchant.order(merchant.payments("captured")[3], amount="twelve"))
+    merchant.night(date="2026-11-21")
+    with merchant.environment() as environment, environment.store.reading() as connection:
+        run = runs.get(connection, runs.finished(connection)[-1].run_id)
+        kept = kept_sources(connection, run, environment=environment)
+        inputs = input_rows.load(connection, run.run_id)
+        assert inputs is not None
+        terms = {"inputs": inputs, "rules": environment.settings.rules}
+        read = sources_of(run, **terms, environment=environment)
+        before = previous_of(run, **terms, environment=environment)
+
+    assert kept is not None
+    sources, previous = kept
+    for name in FRAMES:
+        one, other = getattr(sources, name), getattr(read, name).sort_values(BY)
+        pd.testing.assert_frame_equal(one, other.reset_index(drop=True)[list(one.columns)])
+    assert {*sources.files} == {*read.files}
+    assert len(sources.rejects) == 1
+    assert {*sources.rejects} == {*read.rejects}
+    assert previous is not None
+    assert before is not None
+    pd.testing.assert_frame_equal(previous.breaks, before.breaks)
+
+
+def test_of_a_run_that_sealed_nothing_there_is_nothing(merchant: Merchant) -> None:
+    """Whoever asks then reads the tables, or says that it cannot be rebuilt."""
+    with (
+        merchant.environment() as environment,
+        night.hold(merchant.request, environment=environment) as run_id,
+        environment.store.reading() as connection,
+    ):
+        run = runs.get(connection, run_id)
+        assert kept_sources(connection, run, environment=environment) is None

@@ -1,0 +1,324 @@
+"""Statements of a bank in live nights: read once, in scope alone, carried from night to night."""
+
+import csv
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from recon.config.settings import load_settings
+from recon.model.errors import ConfigurationError
+from recon.model.words import Verdict
+from recon.steps.care.verify_folder import sql_problems
+from recon.steps.compare.rebuild import rebuild_night
+from recon.store.nights import bank_rows, runs
+from recon.store.nights.runs import Run
+from tests.recon.steps.files.test_settlement_files import (
+    book,
+    booked,
+    broken,
+    declare,
+    line,
+    paid_out,
+    passed,
+    place,
+    send,
+    stored,
+)
+
+IBAN = "DE89370400440532013000"
+RULES = """
+[bank."main"]
+iban = "{iban}"
+currency = "EUR"
+accounts = {accounts}
+counterparty = ["Gateway Ltd"]
+
+[journal]
+"""
+FOLDER = """
+[bank."main"]
+inbox = "{inbox}"
+"""
+SECOND, THIRD = "2026-11-23", "2026-11-24"
+COLUMNS = (
+    *("iban", "statement_no", "from_date", "to_date", "opening", "closing", "entry_no"),
+    *("booked_on", "value_on", "currency", "amount", "counterparty", "text"),
+)
+OTHERS = "Rent of Mrs Example-Canary"
+"""What stands in an entry that is nobody's business here."""
+
+
+@pytest.fixture
+def banking(merchant: Any) -> Any:
+    """A merchant with settlement files and a bank."""
+    place(merchant).mkdir()
+    inbox(merchant).mkdir()
+    declare(merchant)
+    name_bank(merchant)
+    return merchant
+
+
+def inbox(merchant: Any) -> Path:
+    """Where the statements lie."""
+    found: Path = merchant.folder / "bank"
+    return found
+
+
+def name_bank(merchant: Any, *more: str) -> None:
+    """One bank, of this account and others."""
+    config = merchant.folder / "config"
+    accounts = str(["100042/100042001", *more]).replace("'", '"')
+    rules = config / "rules.toml"
+    text = RULES.format(iban=IBAN, accounts=accounts)
+    rules.write_text(rules.read_text() + text.removesuffix("\n[journal]\n"))
+    merchants = config / "merchants.toml"
+    merchants.write_text(merchants.read_text() + FOLDER.format(inbox=inbox(merchant)))
+
+
+def entry(amount: str, text: str = "", *, who: str = "Gateway Ltd", on: str) -> dict[str, str]:
+    """One entry."""
+    return {"amount": amount, "text": text, "counterparty": who, "booked_on": on, "value_on": on}
+
+
+def tell(
+    merchant: Any,
+    number: int,
+    *entries: Mapping[str, str],
+    day: str,
+    opening: str,
+    closing: str,
+    iban: str = IBAN,
+) -> Path:
+    """Put a statement of one day where a night looks for it."""
+    head = {"iban": iban, "statement_no": str(number), "from_date": day, "to_date": day}
+    head |= {"opening": opening, "closing": closing, "currency": "EUR"}
+    rows = [{**head, **one, "entry_no": f"{at}"} for at, one in enumerate(entries, start=1)]
+    path = inbox(merchant) / f"statement-{number}.csv"
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, fieldnames=COLUMNS, restval="")
+        writer.writeheader()
+        writer.writerows(rows or [head])
+    return path
+
+
+def sale(merchant: Any) -> Any:
+    """A captured payment that was settled and paid out as S1."""
+    (payment,) = booked(merchant, 1)
+    settled = line(payment, batch_id="BATCH-0001")
+    send(merchant, "S1.csv", settled, paid_out(settled))
+    with (merchant.folder / "ledger.csv").open("a") as ledger:
+        ledger.write(
+            f"P-1,100042,100042001,BATCH-0001,payout,EUR,{payment.amount},2026-11-20T12:00:00Z\n"
+        )
+    return payment
+
+
+def newest(merchant: Any) -> Run:
+    """The run of the newest night."""
+    with merchant.environment() as environment, environment.store.reading() as connection:
+        return runs.get(connection, runs.finished(connection)[-1].run_id)
+
+
+def sealed(merchant: Any) -> dict[str, list[dict[str, Any]]]:
+    """What its folder says of banks."""
+    frames = stored(merchant).bank
+    return {name: frame.to_dict("records") for name, frame in frames.items()}
+
+
+def every_byte(folder: Path) -> bytes:
+    """All that a merchant's files hold, but for the statements themselves."""
+    paths = [path for path in folder.rglob("*") if path.is_file() and path.parent.name != "bank"]
+    return b"".join(path.read_bytes() for path in paths)
+
+
+def test_a_pay_out_that_arrives_is_matched_and_the_days_are_covered(banking: Any) -> None:
+    """The statement is proven, the pay-out found, and SQL over the folder says the same."""
+    payment = sale(banking)
+    ours = entry(payment.amount, "BATCH-0001", on="2026-11-20")
+    other = entry("-800.00", OTHERS, who=OTHERS, on="2026-11-20")
+    closing = f"{float(payment.amount) + 200:.2f}"
+    tell(banking, 1, ours, other, day="2026-11-20", opening="1000.00", closing=closing)
+    banking.night()
+    tables = sealed(banking)
+    assert [(one["batch_id"], one["state"]) for one in tables["paid"]] == [
+        ("BATCH-0001", "MATCHED")
+    ]
+    assert [one["place"] for one in tables["counted"]] == [0]
+    for number in ("T15", "T16", "T17", "T14"):
+        assert set(passed(banking, number)) == {True}, number
+    assert "bank main: covered from 2026-11-20 to 2026-11-20" in {
+        one["statement"] for one in stored(banking).scope_of_assurance
+    }
+    with banking.environment() as environment:
+        assert sql_problems(newest(banking), environment=environment) == []
+
+
+def test_what_is_not_ours_is_nowhere(banking: Any) -> None:
+    """Of an entry of other people neither text nor other side stand in any file of ours."""
+    payment = sale(banking)
+    ours = entry(payment.amount, "BATCH-0001", on="2026-11-20")
+    other = entry("-800.00", f"{OTHERS} text", who=f"{OTHERS} side", on="2026-11-20")
+    closing = f"{float(payment.amount) + 200:.2f}"
+    tell(banking, 1, ours, other, day="2026-11-20", opening="1000.00", closing=closing)
+    banking.night()
+    kept = every_byte(banking.folder)
+    assert b"BATCH-0001" in kept
+    assert OTHERS.encode() not in kept
+    assert b"Example-Canary" not in kept
+
+
+def test_a_missing_pay_out_is_one_break_until_it_comes(banking: Any) -> None:
+    """In transit until its day is past and covered, then a break, then resolved: one id."""
+    payment = sale(banking)
+    tell(banking, 1, day="2026-11-20", opening="10.00", closing="10.00")
+    banking.night()
+    assert "PAYOUT_NOT_AT_BANK" not in broken(banking).values()
+    assert [one["state"] for one in sealed(banking)["paid"]] == ["PENDING"]
+    balance = "10.00"
+    for number, day in ((2, "2026-11-23"), (3, "2026-11-24"), (4, "2026-11-25"), (5, "2026-11-26")):
+        tell(banking, number, day=day, opening=balance, closing=balance)
+    banking.wait(hours=24 * 6)
+    banking.night(date="2026-11-26", skip="nobody was there")
+    frame = stored(banking).breaks
+    mine = frame[frame["code"].eq("PAYOUT_NOT_AT_BANK")]
+    assert mine["effect_bank"].tolist() == [-int(payment.amount.replace(".", ""))]
+    known = mine["break_id"].tolist()
+    late = entry(payment.amount, "BATCH-0001", on="2026-11-27")
+    closing = f"{float(payment.amount) + 10:.2f}"
+    tell(banking, 6, late, day="2026-11-27", opening=balance, closing=closing)
+    banking.wait(hours=24)
+    banking.night(date="2026-11-27")
+    moved = stored(banking).movements
+    assert moved[moved["break_id"].isin(known)]["movement"].tolist() == ["resolved"]
+    assert set(passed(banking, "T7")) == {True}
+    assert sealed(banking)["paid"][0]["flags"] == "late"
+
+
+def test_a_refused_statement_leaves_the_night_incomplete_and_says_why(banking: Any) -> None:
+    """Nothing of a statement that does not add up counts; its number and both figures are told."""
+    payment = sale(banking)
+    ours = entry(payment.amount, "BATCH-0001", on="2026-11-20")
+    path = tell(banking, 7, ours, day="2026-11-20", opening="0.00", closing="1.00")
+    assert banking.night() is Verdict.INCOMPLETE
+    said = " ".join(stored(banking).not_covered)
+    assert "statement 7" in said
+    assert "1.00" in said
+    assert payment.amount in said
+    # It comes right under the same name, and the next night has nothing against it.
+    tell(banking, 7, ours, day="2026-11-20", opening="0.00", closing=payment.amount)
+    assert path.exists()
+    banking.wait(hours=72)
+    banking.night(date=SECOND)
+    assert "statement 7" not in " ".join(stored(banking).not_covered)
+    assert [one["state"] for one in sealed(banking)["paid"]] == ["MATCHED"]
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"day": "2026-12-24"}, "after the business date"),
+        ({"iban": "DE02120300000000202051"}, "no [bank] of the rules"),
+    ],
+)
+def test_a_statement_that_cannot_count_is_named(
+    banking: Any, change: dict[str, str], told: str
+) -> None:
+    """Of a day to come, of an account nobody named: refused by name, the night is INCOMPLETE."""
+    sale(banking)
+    day = change.pop("day", "2026-11-20")
+    tell(banking, 3, day=day, opening="5.00", closing="5.00", **change)
+    assert banking.night() is Verdict.INCOMPLETE
+    said = [one for one in stored(banking).not_covered if "statement 3" in one]
+    assert len(said) == 1
+    assert told in said[0]
+
+
+def test_a_gap_ends_what_is_covered(banking: Any) -> None:
+    """The balance of one day is not the next one's: covered to the gap, INCOMPLETE, both told."""
+    sale(banking)
+    tell(banking, 1, day="2026-11-19", opening="5.00", closing="5.00")
+    tell(banking, 2, day="2026-11-20", opening="6.00", closing="6.00")
+    assert banking.night() is Verdict.INCOMPLETE
+    said = " ".join(stored(banking).not_covered)
+    assert "gap" in said
+    assert "5.00" in said
+    assert "6.00" in said
+    assert "bank main: covered from 2026-11-19 to 2026-11-19" in {
+        one["statement"] for one in stored(banking).scope_of_assurance
+    }
+
+
+def test_without_a_statement_the_bank_is_named_as_not_covered(banking: Any) -> None:
+    """Never a silent zero."""
+    sale(banking)
+    banking.night()
+    assert any(one.startswith("the bank") for one in stored(banking).not_covered)
+    assert sealed(banking) == {}
+
+
+def test_a_night_can_be_rebuilt_after_later_statements(banking: Any) -> None:
+    """What came later leaves a night as it was."""
+    payment = sale(banking)
+    ours = entry(payment.amount, "BATCH-0001", on="2026-11-20")
+    tell(banking, 1, ours, day="2026-11-20", opening="0.00", closing=payment.amount)
+    banking.night()
+    run = newest(banking)
+    amount = payment.amount
+    tell(banking, 2, day="2026-11-23", opening=amount, closing=amount)
+    banking.wait(hours=72)
+    banking.night(date=SECOND)
+    with banking.environment() as environment:
+        assert rebuild_night(run.run_id, out=None, environment=environment).same
+
+
+def test_a_batch_that_is_told_later_puts_its_entry_into_scope(banking: Any) -> None:
+    """Read before the settlement file, without the gateway as its other side: read once more."""
+    (payment,) = booked(banking, 1)
+    ours = entry(payment.amount, "BATCH-0001", who="Some clearing", on="2026-11-20")
+    tell(banking, 1, ours, day="2026-11-20", opening="0.00", closing=payment.amount)
+    banking.night()
+    assert sealed(banking)["received"] == []
+    settled = line(payment, batch_id="BATCH-0001")
+    send(banking, "S1.csv", settled, paid_out(settled))
+    banking.wait(hours=72)
+    banking.night(date=SECOND)
+    assert [one["state"] for one in sealed(banking)["paid"]] == ["MATCHED"]
+
+
+def test_a_bank_without_rules_is_refused_by_name(merchant: Any) -> None:
+    """A folder of statements of a bank that no rule describes is a mistake, not a silence."""
+    path = merchant.folder / "config" / "merchants.toml"
+    path.write_text(path.read_text() + FOLDER.format(inbox=merchant.folder / "bank"))
+    with pytest.raises(ConfigurationError, match="main"):
+        load_settings(merchant.variables)
+
+
+def test_statements_are_kept_without_what_is_not_in_scope(banking: Any) -> None:
+    """The database has the sum of the others, and the entries in scope."""
+    payment = sale(banking)
+    ours = entry(payment.amount, "BATCH-0001", on="2026-11-20")
+    other = entry("-800.00", OTHERS, who=OTHERS, on="2026-11-20")
+    closing = f"{float(payment.amount) + 200:.2f}"
+    tell(banking, 1, ours, other, day="2026-11-20", opening="1000.00", closing=closing)
+    banking.night()
+    run = newest(banking)
+    with banking.environment() as environment, environment.store.reading() as connection:
+        source = bank_rows.source_of(connection, run, banks=["main"], until=None)
+    assert source is not None
+    assert source.statements[0].others == -80_000
+    assert source.entries["text"].tolist() == ["BATCH-0001"]
+
+
+def test_books_are_not_asked_here(banking: Any) -> None:
+    """A booked pay-out stays one set of the books; the bank adds no second break of it."""
+    payment = sale(banking)
+    book(banking)
+    wrong = entry("0.01", "BATCH-0001", on="2026-11-20")
+    tell(banking, 1, wrong, day="2026-11-20", opening="0.00", closing="0.01")
+    banking.night()
+    frame = stored(banking).breaks
+    mine = frame[frame["effect_bank"].notna()]
+    assert mine["code"].tolist() == ["BANK_AMOUNT_DIFFERS"]
+    assert mine["effect_bank"].tolist() == [1 - int(payment.amount.replace(".", ""))]

@@ -1,0 +1,51 @@
+import pytest
+
+from recon.model.errors import ArchiveBrokenError
+from recon.steps.ground.sealed_night import SealedNight, sealed_night
+from recon.store.nights import runs
+from tests.recon.steps.conftest import Merchant
+
+
+def _opened(merchant: Merchant) -> SealedNight:
+    with merchant.environment() as environment, environment.store.reading() as connection:
+        run = runs.get(connection, runs.finished(connection)[-1].run_id)
+        return sealed_night(connection, run, environment=environment)
+
+
+@pytest.fixture
+def ended(merchant: Merchant) -> Merchant:
+    """A merchant whose night captured, so that answers and instructions changed after money."""
+    rows = [merchant.order(one, action="capture") for one in merchant.payments("authorised")[:2]]
+    merchant.drop("orders.csv", *rows)
+    merchant.night()
+    return merchant
+
+
+def test_what_was_compared_stands_for_what_was_sealed_before_money(ended: Merchant) -> None:
+    """The answers after the captures are read, the orders as they were sealed before."""
+    night = _opened(ended)
+
+    assert night.moved["inputs/answers.parquet"] == "compared/answers.parquet"
+    assert "inputs/orders.parquet" not in night.moved
+    assert night.content("answers")[1].endswith("/compared/answers.parquet")
+    assert night.content("orders")[1].endswith("/inputs/orders.parquet")
+    assert night.rows("orders") == night.table("orders").num_rows == 2
+
+
+def test_a_step_that_is_gone_is_named_with_the_way_back(ended: Merchant) -> None:
+    """A folder that was moved away is missed by its name, and the other steps are read."""
+    (folder,) = ended.folder.glob("archive/nights/*/*/*/*/results")
+    folder.rename(folder.with_name("elsewhere"))
+    night = _opened(ended)
+
+    assert night.has("orders")
+    with pytest.raises(ArchiveBrokenError, match="the step results of run"):
+        night.table("breaks")
+
+
+def test_a_table_that_the_night_did_not_seal_is_not_there(ended: Merchant) -> None:
+    """A newer version's table of an older night is told from one that is lost."""
+    night = _opened(ended)
+
+    assert not night.has("sheets")
+    assert night.rows("sheets") == 0

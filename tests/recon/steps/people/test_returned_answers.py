@@ -1,0 +1,452 @@
+from datetime import date
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from openpyxl import load_workbook
+
+from recon.cli.workbooks import form, workbooks
+from recon.model.errors import SourceUnreadableError, UsageError
+from recon.model.resolutions import WHOLE_CAUSE, Import
+from recon.steps.ground.identity import identify
+from recon.steps.people.returned_answers import import_resolutions, sentence_of
+from recon.steps.people.sign_off import sign
+from recon.steps.people.verdicts import agree_write_off
+from recon.store.people import resolution_rows
+
+HEADER_ROW = 6
+
+pytestmark = pytest.mark.xdist_group("returned workbooks")
+"""They share what takes longer to make than to look at."""
+
+
+class Returned:
+    """A workbook on somebody's desk: written by a night, opened and filled in."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.book: Any = load_workbook(path)
+        self.sheet: Any = self.book["Breaks"]
+        self.columns = {cell.value: cell.column for cell in self.sheet[HEADER_ROW]}
+
+    def write(self, title: str, value: object, *, row: int = 0) -> str:
+        """Fill one cell of the n-th break; gives its break key."""
+        self.sheet.cell(HEADER_ROW + 1 + row, self.columns[title]).value = value
+        return str(self.sheet.cell(HEADER_ROW + 1 + row, 1).value)
+
+    def answer(self, resolution: str, *, row: int = 0, comment: str = "seen in the portal") -> str:
+        """A whole answer."""
+        self.write("Owner", "Jo Hill", row=row)
+        self.write("Comment", comment, row=row)
+        return self.write("Resolution", resolution, row=row)
+
+    def save(self, name: str = "") -> Path:
+        """Saved under the same name, or another."""
+        self.path = self.path.with_name(name) if name else self.path
+        self.book.save(self.path)
+        return self.path
+
+
+CARD = "4929-7801-6452-3877"
+PEOPLE = """
+[approvers.jo]
+name = "Jo Hill"
+limit = { EUR = 1000, USD = 1000, GBP = 1000 }
+[approvers.kim]
+name = "Kim Day"
+limit = { EUR = 1000, USD = 1000, GBP = 1000 }
+[approvers.lee]
+name = "Lee Fox"
+role = "reviewer"
+limit = { EUR = 1000, USD = 1000, GBP = 1000 }
+[approvers.max]
+name = "Max Ott"
+limit = { EUR = 1, USD = 1, GBP = 1 }
+"""
+
+
+def wrong_amounts(merchant: Any) -> None:
+    """A night with three orders whose amounts are not what the gateway holds."""
+    (merchant.folder / "config" / "approvers.toml").write_text(PEOPLE)
+    paid = merchant.payments("captured")[:3]
+    rows = [merchant.order(one, amount=str(int(float(one.amount)) + 7) + ".00") for one in paid]
+    merchant.drop("orders.csv", *[row for row in rows if row["currency"] != "JPY"])
+    merchant.night(workbooks=workbooks())
+
+
+@pytest.fixture
+def desk(begun: Any) -> Any:
+    """A merchant after that night."""
+    return begun(wrong_amounts)
+
+
+@pytest.fixture
+def workbook(desk: Any) -> Path:
+    """What that night wrote."""
+    return newest_workbook(desk)
+
+
+def newest_workbook(merchant: Any) -> Path:
+    """What the last night wrote."""
+    written = merchant.folder.joinpath("reports").glob("reconciliation-*.xlsx")
+    return max(written, key=lambda path: path.stat().st_mtime_ns)
+
+
+def take(merchant: Any, path: Path, *, by: str = "jo") -> Import:
+    """Import a workbook as `jo`."""
+    with merchant.environment() as environment:
+        person = identify(by, code=None, environment=environment)
+        return import_resolutions(path, person=person, form=form(), environment=environment)
+
+
+def test_answers_come_back_and_stand_in_the_next_workbook(desk: Any, workbook: Path) -> None:
+    """What finance wrote is stored and shown with its author the night after."""
+    back = Returned(workbook)
+    key = back.answer("Order corrected")
+    back.write("Resolved on", date(2026, 11, 21))
+
+    done = take(desk, back.save("answered.xlsx"))
+    desk.night(workbooks=workbooks())
+    later = Returned(newest_workbook(desk))
+    row = next(r for r in range(3) if later.sheet.cell(HEADER_ROW + 1 + r, 1).value == key)
+    shown = {
+        title: later.sheet.cell(HEADER_ROW + 1 + row, later.columns[title]).value
+        for title in ("Resolution", "Owner", "Answered by", "Answers so far")
+    }
+
+    assert [one.break_id for one in done.taken] == [key]
+    assert not done.refusals
+    assert not done.altered
+    assert shown == {
+        "Resolution": "Order corrected",
+        "Owner": "Jo Hill",
+        "Answered by": "Jo Hill",
+        "Answers so far": 1,
+    }
+
+
+def test_the_same_file_again_changes_nothing(desk: Any, workbook: Path) -> None:
+    """A file that was imported is known by its content."""
+    back = Returned(workbook)
+    back.answer("Order corrected")
+    path = back.save("answered.xlsx")
+    take(desk, path)
+
+    again = take(desk, path)
+
+    assert again.repeated
+    assert "imported before" in sentence_of(again)
+
+
+def test_a_stale_answer_is_refused_with_its_cell(desk: Any, workbook: Path) -> None:
+    """Two people answered the same break: the second learns of the first and where."""
+    path = workbook
+    first, second = Returned(path), Returned(path)
+    first.answer("Order corrected")
+    second.answer("Refunded")
+    take(desk, first.save("first.xlsx"), by="jo")
+
+    done = take(desk, second.save("second.xlsx"), by="kim")
+
+    assert not done.taken
+    assert done.refusals[0].cell.startswith("Breaks!")
+    assert "Jo Hill answered this break" in done.refusals[0].reason
+
+
+@pytest.mark.parametrize("resolution", ["Order corrected", "Written off (approved)"])
+def test_an_answer_to_what_is_no_longer_so_is_refused_and_the_others_are_kept(
+    desk: Any, workbook: Path, resolution: str
+) -> None:
+    """A later night shows the break with another code and other money: the answer was to neither.
+
+    The refusal says what it is and what it was; the break waits without an answer, and what is as
+    it was keeps the answer that it got.
+    """
+    back = Returned(workbook)
+    changed = back.answer(resolution)
+    same = back.answer("Refunded", row=1)
+    told = {row[0].value: row for row in back.sheet.iter_rows(min_row=HEADER_ROW + 1)}
+    order_no = told[changed][back.columns["Order no"] - 1].value
+    (paid,) = [one for one in desk.payments("captured") if one.order_no == order_no]
+    saved = back.save("answered.xlsx")
+    desk.drop("more.csv", desk.order(paid, updated_at="2026-11-21T10:00:00Z"))
+    desk.wait(hours=24)
+    desk.night(date="2026-11-21", workbooks=workbooks())
+
+    done = take(desk, saved)
+    with desk.environment() as environment, environment.store.reading() as connection:
+        kept = resolution_rows.kept_answers(connection, ("100042", "100042001"))
+        waiting = resolution_rows.waiting_write_offs(connection)
+    (refusal,) = done.refusals
+
+    assert [one.break_id for one in done.taken] == [same]
+    assert [*kept] == [same]
+    assert waiting == []
+    assert refusal.cell.startswith("Breaks!")
+    assert "the night of 2026-11-21 shows this break otherwise" in refusal.reason
+    assert "Code is MISSING_IN_LEDGER, was AMOUNT_UNDER" in refusal.reason
+    assert f"Orders is {paid.amount}, was " in refusal.reason
+    assert "1 cells refused" in sentence_of(done)
+
+
+def test_an_answer_to_a_break_that_ended_since_stands_under_its_own_night(
+    desk: Any, workbook: Path
+) -> None:
+    """A later night has it no more: what was said of it is kept with the night that showed it."""
+    back = Returned(workbook)
+    key = back.answer("Order corrected")
+    back.book.save(back.path.with_name("answered.xlsx"))
+    told = {row[0].value: row for row in back.sheet.iter_rows(min_row=HEADER_ROW + 1)}
+    order_no = told[key][back.columns["Order no"] - 1].value
+    (paid,) = [one for one in desk.payments("captured") if one.order_no == order_no]
+    with (desk.folder / "ledger.csv").open("a") as ledger:
+        booked = f"{paid.currency},{paid.amount},{paid.ordered_at}"
+        ledger.write(f"L-1,100042,100042001,{order_no},capture,{booked}\n")
+    desk.drop("more.csv", desk.order(paid, updated_at="2026-11-21T10:00:00Z"))
+    desk.wait(hours=24)
+    desk.night(date="2026-11-21", workbooks=workbooks())
+
+    done = take(desk, back.path.with_name("answered.xlsx"))
+
+    assert [one.break_id for one in done.taken] == [key]
+    assert done.refusals == ()
+
+
+def test_a_write_off_waits_for_a_second_person(desk: Any, workbook: Path) -> None:
+    """Giving money up by one person alone counts as nothing yet."""
+    back = Returned(workbook)
+    back.answer("Written off (approved)")
+
+    done = take(desk, back.save("answered.xlsx"))
+
+    assert [one.waits for one in done.taken] == [True]
+    assert "wait for a second person" in sentence_of(done)
+
+
+@pytest.mark.parametrize(
+    ("title", "value", "said"),
+    [
+        ("Resolution", "Sorted", "not in the list"),
+        ("Resolved on", "soon", "not a date"),
+        ("Comment", "x" * 501, "longer than 500"),
+        ("Comment", '=HYPERLINK("x")', "a formula"),
+        ("Answers so far", "none", "was changed"),
+        ("Comment", f"paid by {CARD}", "looks like a card number"),
+        ("Resolution", f"Sorted {CARD}", "not in the list"),
+    ],
+)
+def test_a_cell_that_is_no_answer_is_refused_by_name(
+    desk: Any, workbook: Path, title: str, value: object, said: str
+) -> None:
+    """Every refused cell is named with what stands there and why; other rows are taken."""
+    back = Returned(workbook)
+    back.answer("Order corrected", row=1)
+    back.write(title, value)
+
+    done = take(desk, back.save("answered.xlsx"))
+
+    assert len(done.taken) == 1
+    assert said in done.refusals[0].reason
+    assert done.refusals[0].cell.startswith("Breaks!")
+    assert CARD not in f"{done.refusals}{sentence_of(done)}"
+
+
+def test_a_resolution_without_an_owner_is_refused(desk: Any, workbook: Path) -> None:
+    """Somebody must look after a resolution."""
+    back = Returned(workbook)
+    back.write("Resolution", "Order corrected")
+
+    done = take(desk, back.save("answered.xlsx"))
+
+    assert [one.reason for one in done.refusals] == ["a resolution needs an owner"]
+
+
+def test_sorted_rows_are_accepted(desk: Any, workbook: Path) -> None:
+    """People sort; answers are matched by key."""
+    back = Returned(workbook)
+    key = back.answer("Order corrected")
+    first, last = HEADER_ROW + 1, HEADER_ROW + 2
+    for column in range(1, back.sheet.max_column + 1):
+        one, other = back.sheet.cell(first, column), back.sheet.cell(last, column)
+        one.value, other.value = other.value, one.value
+
+    done = take(desk, back.save("answered.xlsx"))
+
+    assert [one.break_id for one in done.taken] == [key]
+    assert not done.altered
+
+
+def test_a_changed_amount_is_told_and_never_read(desk: Any, workbook: Path) -> None:
+    """A locked cell that says something else is listed beside the truth."""
+    back = Returned(workbook)
+    back.answer("Order corrected")
+    back.write("Gateway", 1)
+
+    done = take(desk, back.save("answered.xlsx"))
+
+    assert len(done.taken) == 1
+    assert [one.cell.rsplit(", ", 1)[1] for one in done.altered] == ["Gateway"]
+
+
+@pytest.mark.parametrize("damage", ["deleted", "renamed", "doubled"])
+def test_changed_rows_are_refused_whole(desk: Any, workbook: Path, damage: str) -> None:
+    """Rows that were added, lost or renamed make the whole file unreadable."""
+    back = Returned(workbook)
+    back.answer("Order corrected")
+    if damage == "deleted":
+        back.sheet.delete_rows(HEADER_ROW + 2)
+    elif damage == "renamed":
+        back.write("Break key", "0123456789abcdef", row=1)
+    else:
+        back.write("Break key", back.write("Comment", "x"), row=1)
+
+    with pytest.raises(SourceUnreadableError, match="nothing was taken"):
+        take(desk, back.save("answered.xlsx"))
+
+
+def test_a_replaced_night_is_refused_with_its_successor(desk: Any, workbook: Path) -> None:
+    """A workbook of a run that was run again names the run that counts now."""
+    back = Returned(workbook)
+    back.answer("Order corrected")
+    path = back.save("answered.xlsx")
+    desk.night(workbooks=workbooks())
+
+    with pytest.raises(SourceUnreadableError, match="replaces it"):
+        take(desk, path)
+
+
+def test_a_workbook_of_another_database_is_refused(desk: Any, workbook: Path) -> None:
+    """A run that this database does not know is somebody else's."""
+    back = Returned(workbook)
+    hidden = back.book["_run"]
+    cell = next(row[1] for row in hidden.iter_rows() if row[0].value == "run_id")
+    cell.value = "20261120-other"
+
+    with pytest.raises(SourceUnreadableError, match="does not know"):
+        take(desk, back.save("answered.xlsx"))
+
+
+@pytest.mark.parametrize("name", [" ", "somebody", "Jo Hil"])
+def test_an_answer_needs_a_declared_person(desk: Any, workbook: Path, name: str) -> None:
+    """A name is no free text: whoever brings answers stands in approvers.toml."""
+    with pytest.raises(UsageError, match=r"approvers\.toml declares no"):
+        take(desk, workbook, by=name)
+
+
+def write_offs(desk: Any, workbook: Path, *, rows: int, by: str = "jo") -> list[Any]:
+    """So many write-offs in one workbook; those that wait now."""
+    back = Returned(workbook)
+    for row in range(rows):
+        back.answer("Written off (approved)", row=row)
+    take(desk, back.save("answered.xlsx"), by=by)
+    with desk.environment() as environment, environment.store.reading() as connection:
+        return resolution_rows.waiting_write_offs(connection)
+
+
+def agree(desk: Any, answer: Any, *, by: str) -> str:
+    """One person agrees to a write-off that waits."""
+    with desk.environment() as environment:
+        person = identify(by, code=None, environment=environment)
+        return agree_write_off(answer["answer_id"], person=person, environment=environment)
+
+
+def test_a_second_person_agrees_to_a_write_off(desk: Any, workbook: Path) -> None:
+    """Whoever gave it cannot agree, under no name; a reviewer cannot; another approver can."""
+    (waiting,) = write_offs(desk, workbook, rows=1, by=" jo  HILL")
+    for name, why in (("jo", "somebody else"), ("Jo Hill", "somebody else"), ("lee", "reviewer")):
+        with pytest.raises(UsageError, match=why):
+            agree(desk, waiting, by=name)
+    agreed = agree(desk, waiting, by="kim")
+    with desk.environment() as environment, environment.store.reading() as connection:
+        known = resolution_rows.agreed_write_offs(connection, ("100042", "100042001"))
+
+    assert agreed == waiting["break_id"]
+    assert [*known] == [agreed]
+    assert known[agreed][1] > 0
+
+
+def test_nobody_agrees_to_more_than_their_limit(desk: Any, workbook: Path) -> None:
+    """The write-offs of one workbook count together: many small ones are one large one."""
+    waiting = write_offs(desk, workbook, rows=2)
+    with pytest.raises(UsageError, match=r"more .* than the limit of Max Ott"):
+        agree(desk, waiting[0], by="max")
+    with desk.environment() as environment, environment.store.reading() as connection:
+        (digest,) = {one["file_sha256"] for one in waiting}
+        sums = resolution_rows.write_offs_of_file(connection, digest)
+
+    assert sum(sums.values()) > 1000
+
+
+def test_whoever_brought_the_answers_does_not_review_them(desk: Any, workbook: Path) -> None:
+    """The reviewer is a second pair of eyes on the answers, too."""
+    back = Returned(workbook)
+    for row in range(2):
+        back.answer("Order corrected", row=row)
+    done = take(desk, back.save("answered.xlsx"), by="lee")
+    with desk.environment() as environment:
+        people = {
+            name: identify(name, code=None, environment=environment) for name in ("lee", "jo")
+        }
+        with pytest.raises(UsageError, match="Lee Fox brought answers into this night"):
+            sign(done.run_id, role="reviewer", person=people["lee"], environment=environment)
+        night = sign(done.run_id, role="reviewer", person=people["jo"], environment=environment)
+
+    assert [one.by for one in night.signed] == ["Jo Hill"]
+
+
+def test_one_answer_covers_every_break_of_its_cause(merchant: Any) -> None:
+    """A file in minor units is one line, and one answer for the cause answers all of its breaks."""
+    (merchant.folder / "config" / "approvers.toml").write_text(PEOPLE)
+    paid = [one for one in merchant.payments("captured") if one.currency == "EUR"][:4]
+    rows = [merchant.order(one, amount=f"{Decimal(one.amount) * 100:.2f}") for one in paid[:3]]
+    short = merchant.order(paid[3], amount=f"{Decimal(paid[3].amount) + 7:.2f}")
+    merchant.drop("minor.csv", *rows)
+    merchant.drop("other.csv", short)
+    merchant.night(workbooks=workbooks())
+    back = Returned(next(merchant.folder.joinpath("reports").glob("reconciliation-*.xlsx")))
+    orders = [
+        back.sheet.cell(HEADER_ROW + 1 + row, back.columns["Order no"]).value for row in range(4)
+    ]
+    chosen = orders.index(paid[0].order_no)
+    back.answer("Order corrected", row=chosen)
+    back.write("Applies to", WHOLE_CAUSE, row=chosen)
+
+    done = take(merchant, back.save("answered.xlsx"))
+
+    assert {one.order_no for one in done.taken} == {one.order_no for one in paid[:3]}
+    assert {one.answer.resolution for one in done.taken} == {"Order corrected"}
+    assert not done.refusals
+    assert "3 answers taken, 2 of them with the answer to another break" in sentence_of(done)
+
+
+def test_an_answer_for_every_break_of_no_cause_says_that_it_is_for_one(merchant: Any) -> None:
+    """Two breaks alike have no cause that was found: the other one stays open, and it is told."""
+    (merchant.folder / "config" / "approvers.toml").write_text(PEOPLE)
+    paid = [one for one in merchant.payments("captured") if one.currency == "EUR"][:2]
+    rows = [merchant.order(one, amount=f"{Decimal(one.amount) * 100:.2f}") for one in paid]
+    merchant.drop("minor.csv", *rows)
+    merchant.night(workbooks=workbooks())
+    back = Returned(next(merchant.folder.joinpath("reports").glob("reconciliation-*.xlsx")))
+    back.answer("Order corrected", row=0)
+    back.write("Applies to", WHOLE_CAUSE, row=0)
+
+    done = take(merchant, back.save("answered.xlsx"))
+
+    assert len(done.taken) == 1
+    (refusal,) = done.refusals
+    assert refusal.value == WHOLE_CAUSE
+    assert "was taken for this break alone" in refusal.reason
+
+
+def test_nobody_resolved_a_break_on_a_day_to_come(desk: Any, workbook: Path) -> None:
+    """A date after today is refused with its cell, and its row is not taken."""
+    back = Returned(workbook)
+    back.answer("Refunded")
+    back.write("Resolved on", date(2027, 1, 5))
+    done = take(desk, back.save("answered.xlsx"))
+
+    assert [(one.value, one.reason) for one in done.refusals] == [
+        ("2027-01-05", "a day that is still to come: today is 2026-11-21; write when it was done")
+    ]
+    assert done.taken == ()

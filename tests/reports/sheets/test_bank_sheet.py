@@ -1,0 +1,90 @@
+"""The sheet of the bank: live checks of each statement, every pay-out, what is expected next."""
+
+from dataclasses import replace
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from openpyxl import load_workbook
+
+from recon.model.figures import NightFigures
+from recon.proof.engine import concluded
+from recon.steps.compare.plain_figures import plain_figures
+from reports.sheets.bank_sheet import in_transit, payout_rows
+from reports.workbook import SHEETS, write_workbook
+from tests.recon.matching.bank.cases import AS_OF, Case
+
+
+def figures_of(case: Case) -> NightFigures:
+    """The figures of a case, as a workbook shows them."""
+    proof = case.proven()
+    return plain_figures(
+        concluded(proof, as_of=AS_OF),
+        sources=proof.sources,
+        business_date=date(2026, 11, 30),
+        clock=lambda: datetime(2026, 12, 1, tzinfo=UTC),
+        rules=proof.rules,
+    )
+
+
+@pytest.fixture(scope="module")
+def figures() -> NightFigures:
+    """Less than was paid, two in transit, charges."""
+    case = Case().paid("BATCH-01", 10_000).came("BATCH-01", 9_750)
+    case.paid("BATCH-02", 500, on="2026-11-30").paid("BATCH-03", 700, on="2026-11-27")
+    case.paid("BATCH-04", 800).came("BATCH-04", 780, charges=-20)
+    return figures_of(case)
+
+
+def cells(path: Path, *, values: bool = True) -> list[list[Any]]:
+    """The rows of the sheet."""
+    sheet = load_workbook(path, data_only=values)["Bank"]
+    return [[cell.value for cell in row] for row in sheet.iter_rows()]
+
+
+def test_what_is_open_stands_first_with_what_the_bank_has(figures: NightFigures) -> None:
+    """Breaks, then what is in transit, then what came."""
+    rows = payout_rows(figures)
+    assert [(row["batch_id"], row["shown"], row["difference"]) for row in rows] == [
+        ("BATCH-01", "Break", -250),
+        ("BATCH-02", "In transit", None),
+        ("BATCH-03", "In transit", None),
+        ("BATCH-04", "At the bank", -20),
+    ]
+    assert rows[0]["days"] == 2
+
+
+def test_cash_in_transit_is_its_sum_and_its_oldest_day(figures: NightFigures) -> None:
+    """Per currency; a break is not in transit."""
+    assert in_transit(figures) == {"EUR": (1_200, "2026-11-27")}
+
+
+def test_the_sheet_says_it_and_page_one_leads_there(figures: NightFigures, tmp_path: Path) -> None:
+    """Statement, pay-outs, what is expected; the checks are formulas."""
+    path = write_workbook(figures, tmp_path / "w.xlsx")
+    words = [value for row in cells(path) for value in row]
+    for word in ("Bank", "BATCH-01", "Pay-outs (4)", "Bank has another amount", "OK"):
+        assert word in words, word
+    assert "=IF(ROUND(F6+G6-H6,3)=0," in str(cells(path, values=False)[5][9])
+    summary = load_workbook(path)["Summary"]
+    shown = [cell.value for row in summary.iter_rows() for cell in row if cell.value]
+    assert "Cash in transit: 12.00 EUR, the oldest settled on 2026-11-27" in shown
+
+
+def test_a_statement_that_does_not_add_up_says_check(figures: NightFigures, tmp_path: Path) -> None:
+    """The word is that of the figures, and the formula says the same."""
+    counted = figures.bank["counted"]
+    wrong = counted.assign(booked=counted["booked"] + 1)
+    changed = replace(figures, bank={**figures.bank, "counted": wrong})
+    assert cells(write_workbook(changed, tmp_path / "w.xlsx"))[5][9] == "CHECK"
+
+
+def test_without_a_bank_there_is_no_such_sheet(tmp_path: Path) -> None:
+    """Never a zero: page one names the bank among what is not covered."""
+    case = Case().paid("BATCH-01", 500)
+    case.covered = False
+    plain = figures_of(case)
+    path = write_workbook(plain, tmp_path / "w.xlsx")
+    assert tuple(load_workbook(path).sheetnames) == SHEETS
+    assert any(one.startswith("the bank") for one in plain.not_covered)
