@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from flows import nightly  # bound before its steps are played: what stands in has not every name
 from flows.deployments import pool_text
 from flows.prefect_server import PrefectServer, prefect_server, prefect_variables
 from recon.model.errors import ReconError
@@ -224,7 +225,7 @@ def night(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> PlayedNight:
     put("reports.reading.index_workbook", write_index="index writer")
     put("reports.workbook", write_workbook="writer")
     put("reports.reading.workbook_check", sheet_totals="reader")
-    monkeypatch.setattr("flows.nightly.breaks_of", played.breaks_of)
-    monkeypatch.setattr("flows.nightly.totals_of", lambda _run_id, **_: played.totals)
-    monkeypatch.setattr("flows.nightly.waiting_for_people", lambda _: played.waiting)
+    monkeypatch.setattr(nightly, "breaks_of", played.breaks_of)
+    monkeypatch.setattr(nightly, "totals_of", lambda _run_id, **_: played.totals)
+    monkeypatch.setattr(nightly, "waiting_for_people", lambda _: played.waiting)
     return played
