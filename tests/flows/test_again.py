@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from flows import local
 from flows.again import reconcile, report
 from flows.housekeeping import housekeeping
 from flows.prefect_server import PrefectServer
 from tests.conftest import migrated, sqlite_url  # noqa: F401 - fixtures
+from tests.flows.flow_in_process import prefect_of
 from tests.recon.steps.conftest import database_url, merchant, profile  # noqa: F401 - fixtures
 
 pytestmark = pytest.mark.flow
@@ -21,7 +21,7 @@ DAY = date(2026, 11, 20)
 def test_a_stopped_night_ends_as_nights_end(server: PrefectServer, night: Any) -> None:
     """Compared and reported under its own run, told to people, named by its verdict."""
     night.stopped, night.verdict = True, "BREAKS OPEN"
-    with local._prefect_of(server):
+    with prefect_of(server):
         state = reconcile(*PLACE, DAY, return_state=True)
 
     assert (state.type.value, state.name) == ("COMPLETED", "BREAKS OPEN")
@@ -37,7 +37,7 @@ def test_a_finished_night_is_proven_and_written_again(
 ) -> None:
     """The same result from what it had read; the file is the one that is there; never another."""
     merchant.drop("o.csv", merchant.order(merchant.payments("captured")[0]))
-    with local._prefect_of(server):
+    with prefect_of(server):
         for name, value in merchant.variables.items():
             monkeypatch.setenv(name, value)
         absent = report(*PLACE, DAY, return_state=True)

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from flows import local
 from flows.approve import Decision, approve
 from flows.prefect_server import PrefectServer
+from tests.flows.flow_in_process import prefect_of
 
 CODE = "918273"
 
@@ -22,7 +22,7 @@ def test_the_form_starts_by_only_looking() -> None:
 
 def decided(server: PrefectServer, decision: Decision, digest: str, name: str) -> Any:
     """The last state of a run of the form with these values."""
-    with local._prefect_of(server):
+    with prefect_of(server):
         return approve(decision, digest, name, SecretStr(CODE), return_state=True)
 
 

@@ -7,10 +7,10 @@ import httpx
 import pytest
 
 from flows.artifacts import Artifacts, artifact_key
-from flows.local import run_nightly
 from flows.prefect_server import PrefectServer
 from recon.model.nights import Mode, NightRequest, StepSummary
 from recon.model.words import ControlTotal, End
+from tests.flows.flow_in_process import run_nightly
 
 REQUEST = NightRequest("100042", "100042001", "2026-11-20", Mode.LIVE)
 
@@ -26,7 +26,7 @@ def test_a_night_leaves_progress_summary_breaks_totals_and_a_link(
     night.breaks = [{"order": "A-1", "code": "CAPTURE_DUE"}] * 250
     place = (REQUEST.merchant_id, REQUEST.account_id, "", "count")
     night.totals = tuple(ControlTotal("T1", "Rows", *place, 5, n) for n in (5, 4))
-    run_nightly(REQUEST, home=server.home, server=server)
+    run_nightly(REQUEST, server=server)
 
     with SyncPrefectClient(server.api_url, auth_string=server.auth) as client:
         reply = client.request(
@@ -53,7 +53,7 @@ def test_an_artifact_that_prefect_refuses_never_stops_the_night(
     monkeypatch.setattr("flows.artifacts.create_progress_artifact", refuse)
     monkeypatch.setattr("flows.artifacts.create_table_artifact", refuse)
 
-    assert run_nightly(REQUEST, home=server.home, server=server) is End.RECONCILED
+    assert run_nightly(REQUEST, server=server) is End.RECONCILED
     assert night.done[-1] == "report"
 
 

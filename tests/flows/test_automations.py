@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from flows import automations
-from flows.local import run_nightly
 from flows.prefect_server import PrefectServer
 from recon.model.errors import UsageError
 from recon.model.nights import Mode, NightRequest
+from tests.flows.flow_in_process import run_nightly
 
 pytestmark = pytest.mark.flow
 
@@ -137,7 +137,7 @@ def test_a_night_that_is_not_proven_and_one_that_leaves_work_ring(
     night.verdict, night.waiting = "NOT PROVEN", 2
 
     for _ in range(NIGHTS_MAX):
-        run_nightly(REQUEST, home=server.home, server=server)
+        run_nightly(REQUEST, server=server)
         if bell.rings(automations.NOT_PROVEN, automations.APPROVAL):
             break
 

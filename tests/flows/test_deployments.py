@@ -20,12 +20,12 @@ import pytest
 import yaml
 from packaging.requirements import Requirement
 
-from flows import local
 from flows.deployments import compared, project_of, text_of
 from flows.prefect_server import PrefectServer
 from recon.config.retention import Retention
 from recon.config.settings import load_file_settings
 from recon.model.errors import ConfigurationError
+from tests.flows.flow_in_process import prefect_of
 
 pytestmark = pytest.mark.flow
 
@@ -189,7 +189,7 @@ def test_a_scheduled_run_takes_its_business_date_from_its_schedule(
         state=Scheduled(scheduled_time=due_at),
         parameters=deployment.schedules[0].parameters,
     )
-    with local._prefect_of(server):
+    with prefect_of(server):
         run_flow(nightly, flow_run=run, parameters={**run.parameters})
 
     request = night.requests[0]
@@ -208,12 +208,12 @@ def test_a_schedule_that_forgot_its_mode_starts_no_dry_run_in_silence(
     deployment = nights(deployed)[0]
     with (
         _forgetting(deployed, deployment),
-        local._prefect_of(server),
+        prefect_of(server),
         pytest.raises(ConfigurationError, match="no longer says mode: Prefect forgets"),
     ):
         _started(nightly, deployed, deployment)
     assert night.requests == []
-    with local._prefect_of(server):
+    with prefect_of(server):
         _started(nightly, deployed, deployment)
 
     assert [request.mode.value for request in night.requests] == ["live"]
@@ -228,7 +228,7 @@ def test_housekeeping_that_forgot_whether_to_delete_says_so(
     (deployment,) = (one for one in deployed.read_deployments() if one.name == "housekeeping")
     with (
         _forgetting(deployed, deployment),
-        local._prefect_of(server),
+        prefect_of(server),
         pytest.raises(ConfigurationError, match="no longer says delete and name"),
     ):
         _started(housekeeping, deployed, deployment)

@@ -18,7 +18,6 @@ import pytest
 from cryptography.fernet import Fernet
 from pydantic import SecretStr
 
-from flows.local import run_nightly
 from flows.prefect_server import PrefectServer
 from recon.gateway_client import Credentials
 from recon.model.words import End
@@ -27,6 +26,7 @@ from recon.steps.ground.identity import identify
 from recon.steps.money.approve import approve, waiting
 from tests.conformance.conftest import QUICK, Target, interface_of
 from tests.conformance.test_card_contract import card_payment
+from tests.flows.flow_in_process import run_nightly
 from tests.flows.leaking_gateway import (
     BIRTH_DATE,
     CARD,
@@ -238,9 +238,7 @@ def test_nothing_private_rests_anywhere_after_a_night_in_prefect(
         approve_all(merchant)
         for name, value in merchant.variables.items():
             monkeypatch.setenv(name, value)
-        verdict = run_nightly(
-            merchant.request, home=server.home, server=server, progress=sentences.append
-        )
+        verdict = run_nightly(merchant.request, server=server, progress=sentences.append)
     assert verdict in set(End)
     assert len(sentences) == 6
     assert set(gateway.answered) == {

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from flows import local
 from flows.parts import ingest, payouts, query, settle
 from flows.prefect_server import PrefectServer
 from recon.model.errors import NightHeldError
 from recon.model.nights import Mode, Part
+from tests.flows.flow_in_process import prefect_of
 
 PLACE = ("100042", "100042001")
 DAY = date(2026, 11, 20)
@@ -25,7 +25,7 @@ def test_a_part_that_is_just_submitted_moves_no_money(flow: Any) -> None:
 @pytest.mark.flow
 def test_each_part_does_its_steps_and_says_what_it_is(server: PrefectServer, night: Any) -> None:
     """Files for the night to come, questions for the one that closed; money as the form says."""
-    with local._prefect_of(server):
+    with prefect_of(server):
         states = [
             ingest(*PLACE, return_state=True),
             query(*PLACE, DAY, return_state=True),

@@ -11,10 +11,10 @@ from typing import Any
 import psycopg
 import pytest
 
-from flows.local import run_nightly
 from flows.prefect_server import free_port, prefect_server
 from recon.model.nights import Mode, NightRequest
 from recon.model.words import End
+from tests.flows.flow_in_process import run_nightly
 
 REQUEST = NightRequest("100042", "100042001", "2026-11-20", Mode.LIVE)
 PROGRAMS = Path("/usr/lib/postgresql")
@@ -73,7 +73,7 @@ def test_a_night_runs_while_prefect_keeps_its_state_on_postgresql(
     variables = {"PREFECT_API_DATABASE_CONNECTION_URL": url}
     night.verdict = "BREAKS OPEN"
     with prefect_server(tmp_path / "prefect", variables=variables) as server:
-        verdict = run_nightly(REQUEST, home=server.home, server=server)
+        verdict = run_nightly(REQUEST, server=server)
         with connected(database, "prefect") as connection:
             runs = connection.execute("SELECT name, state_type FROM flow_run").fetchall()
             keys = connection.execute("SELECT DISTINCT key FROM artifact").fetchall()

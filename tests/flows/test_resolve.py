@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from flows import local
 from flows.prefect_server import PrefectServer
 from flows.resolve import DOUBTS_SHOWN_MAX, OfferedWord, markdown_of, resolve
 from recon.model.figures import Attention
 from recon.model.nights import Mode
 from recon.steps.people.verdicts import STATES
 from recon.store.nights.runs import Run
+from tests.flows.flow_in_process import prefect_of
 
 AT = datetime(2026, 11, 21, 2, 3, tzinfo=UTC)
 
@@ -88,7 +88,7 @@ def test_looking_and_refusals_are_answers(
     server: PrefectServer, given: Any, name: str, words: str
 ) -> None:
     """Nothing in doubt is told; a word without a person, or with a wrong code, changes nothing."""
-    with local._prefect_of(server):
+    with prefect_of(server):
         last = resolve(*given, return_state=True)
 
     assert last.name == name

@@ -2,11 +2,14 @@
 
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from recon.cli.speaking import say, telling
+
+if TYPE_CHECKING:
+    from recon.cli.demo_folder import DemoFolder
 
 ORDERS_MAX = 200_000
 """More is a load test, not a demo: the sample is made in memory."""
@@ -41,7 +44,7 @@ def demo(
     started = time.monotonic()
     from recon.cli.demo_folder import agree, empty, folder_at, recall
     from recon.cli.demo_gateway import refuse_if_running
-    from recon.cli.demo_work import NIGHT_STEPS, prepared, whole_night
+    from recon.cli.demo_work import prepared, whole_night
 
     demo_folder = folder_at(folder)
     if fresh:
@@ -55,13 +58,25 @@ def demo(
         say(f"Gateway: recon sandbox --state {demo_folder.sandbox_state} --port {port}")
         say(f"Night: set -a; . {demo_folder.env}; set +a; recon nightly")
         return
-    with telling(NIGHT_STEPS) as tell:
-        end = whole_night(demo_folder, memory, tell=tell)
-    say(f"{end} in {time.monotonic() - started:.1f} seconds, of which Prefect is the most.")
-    workbooks = demo_folder.reports.glob("reconciliation-*.xlsx")
-    newest = max(workbooks, key=lambda path: path.stat().st_mtime_ns, default="none")
-    say(f"Workbook: {newest}")
-    say(f"What was planted: {demo_folder.answer_key}")
-    say("Again: the same command continues and sends nothing twice; --fresh starts over.")
-    if end.exit_code not in FOUND_ON_PURPOSE:
-        raise typer.Exit(end.exit_code)
+    from recon.steps.night.whole_night import STEP_NAMES
+
+    with telling(["prepare", *STEP_NAMES]) as tell:
+        figures = whole_night(demo_folder, memory, tell=tell)
+    say(f"{figures['end']} in {time.monotonic() - started:.1f} seconds.")
+    for sentence in _look_first(demo_folder, workbook=str(figures.get("workbook", "none"))):
+        say(sentence)
+    if figures["exit_code"] not in FOUND_ON_PURPOSE:
+        raise typer.Exit(int(figures["exit_code"]))
+
+
+def _look_first(folder: "DemoFolder", *, workbook: str) -> tuple[str, ...]:
+    """What to open, in this order."""
+    return (
+        "Look first at",
+        f"  1. {workbook}: its sheet Summary says how the night ended and what needs a person,",
+        "     and the sheet Breaks has every difference with its next step",
+        f"  2. {folder.answer_key}: what was planted, to hold the breaks against",
+        f"  3. `set -a; . {folder.env}; set +a; recon status`: the same from the command line",
+        "`make serve` shows a night in Prefect. The same command again continues and sends nothing",
+        "twice; --fresh starts over.",
+    )

@@ -34,6 +34,7 @@ _MADE_PATTERNS = (
     "reports/history-verified.json",
     "reports/metrics/*.json",
     "reports/spill/*",
+    "archive/nights/*/*/*/*/*/*",
     "recon.sqlite*.lock",
     *(
         f"{name}.sqlite{end}"

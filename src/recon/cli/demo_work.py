@@ -1,4 +1,4 @@
-"""What the demo does: prepare a folder, and run its night through Prefect."""
+"""What the demo does: prepare a folder, and run its night in this process."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -16,9 +16,9 @@ from recon.cli.demo_settings import (
     rules_toml,
     variables_of,
 )
+from recon.cli.night_commands import played
 from recon.cli.speaking import Tell
 from recon.model.nights import Mode, NightRequest
-from recon.model.words import End
 from recon.sandbox.sample_night import Account, sample_night
 from recon.sandbox.sample_night.sample_files import (
     write_inbox,
@@ -27,7 +27,6 @@ from recon.sandbox.sample_night.sample_files import (
 )
 
 ACCOUNT = Account(merchant_id="100042", account_id="100042001", other_account="100042002")
-NIGHT_STEPS = ("prepare", "ingest", "query", "settle", "query again", "reconcile", "report")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,19 +62,19 @@ def prepared(demo: DemoFolder, memory: DemoMemory) -> Iterator[Ready]:
         yield Ready(port, business_date, variables)
 
 
-def whole_night(demo: DemoFolder, memory: DemoMemory, *, tell: Tell) -> End:
-    """Prepare, then run the flow `nightly` in mode live with a Prefect server of its own."""
-    from flows.local import run_nightly
-    from flows.prefect_server import prefect_server
-
-    # The server comes up in the background while the sample is made.
-    with prefect_server(demo.prefect) as server, prepared(demo, memory) as ready:
+def whole_night(demo: DemoFolder, memory: DemoMemory, *, tell: Tell) -> Mapping[str, int | str]:
+    """Prepare, then one live night, as `recon nightly` runs it; its figures."""
+    with prepared(demo, memory) as ready:
         tell(f"The sandbox gateway answers at port {ready.port}, the sample night lies ready.")
-        os.environ.update(ready.variables)
         request = NightRequest(
             ACCOUNT.merchant_id, ACCOUNT.account_id, ready.business_date, Mode.LIVE
         )
-        return run_nightly(request, home=demo.prefect, server=server, progress=tell)
+        return played(request, variables={**_of_others(), **ready.variables}, tell=tell)
+
+
+def _of_others() -> dict[str, str]:
+    """The shell's variables without those of another installation, a live signer among them."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("RECON_")}
 
 
 def _write_sample(demo: DemoFolder, memory: DemoMemory) -> None:

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 
 from recon.cli.choices import Account, BusinessDate, Merchant, date_of
-from recon.cli.speaking import complain, say, telling
+from recon.cli.speaking import Tell, complain, say, telling
 
 if TYPE_CHECKING:
     from recon.model.figures import Attention
-    from recon.model.nights import StepSummary
+    from recon.model.nights import NightRequest, StepSummary
 
 Opening = Annotated[bool, typer.Option("--opening", help="The first night of the account.")]
 Skip = Annotated[
@@ -39,10 +39,7 @@ def nightly(
     Starting the same night again is safe: it goes on where it stopped and sends nothing twice.
     """
     day = date_of(business_date).isoformat()
-    from recon.cli.workbooks import index, workbooks
-    from recon.steps.ground.environment import environment_of, system_clock
     from recon.steps.night import whole_night as night
-    from recon.steps.night.night_index import index_after
 
     request = night.request_of(
         account=(merchant, account),
@@ -51,24 +48,40 @@ def nightly(
         opening=opening,
         skip=skip,
     )
-    figures: dict[str, int | str] = {}
-    with environment_of(os.environ, clock=system_clock) as environment:
-        with telling([name for name, _ in night.ORDER]) as tell:
-
-            def progress(summary: "StepSummary") -> None:
-                figures.update(summary.figures)
-                tell(summary.sentence)
-
-            night.run(
-                request,
-                environment=environment,
-                workbooks=workbooks(),
-                progress=progress,
-                complain=complain,
-            )
-        index_after(request, environment=environment, write=index, say=say)
+    with telling(night.STEP_NAMES) as tell:
+        figures = played(request, variables=os.environ, tell=tell)
     dry = " (dry run, nothing was sent)" * dry_run
     end_with(figures, account=f"{merchant}/{account}, {day}{dry}")
+
+
+def played(
+    request: "NightRequest", *, variables: Mapping[str, str], tell: Tell
+) -> dict[str, int | str]:
+    """One whole night in this process, and the workbook over all accounts; its figures.
+
+    `tell` takes the sentence of each step of the night.
+    """
+    from recon.cli.workbooks import index, workbooks
+    from recon.steps.ground.environment import environment_of, system_clock
+    from recon.steps.night import whole_night as night
+    from recon.steps.night.night_index import index_after
+
+    figures: dict[str, int | str] = {}
+
+    def progress(summary: "StepSummary") -> None:
+        figures.update(summary.figures)
+        tell(summary.sentence)
+
+    with environment_of(variables, clock=system_clock) as environment:
+        night.run(
+            request,
+            environment=environment,
+            workbooks=workbooks(),
+            progress=progress,
+            complain=complain,
+        )
+        index_after(request, environment=environment, write=index, say=say)
+    return figures
 
 
 def end_with(figures: Mapping[str, int | str], *, account: str) -> NoReturn:

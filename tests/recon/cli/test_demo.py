@@ -1,4 +1,7 @@
 import json
+import os
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,6 +27,7 @@ from recon.model.errors import ConfigurationError, UsageError
 from recon.model.words import GatewayState, KeyAnswer
 from recon.sandbox import SandboxOptions, serving
 from recon.sandbox.sample_night import Account
+from recon.steps.night.whole_night import STEP_NAMES
 
 FEW = DemoMemory(orders=40, seed=7)
 
@@ -73,6 +77,43 @@ def test_prepare_leaves_everything_a_night_needs(
     assert settings.account("100042", account_id="100042001").inbox == tmp_path / "d/inbox"
     names = {path.name for path in (tmp_path / "d").iterdir()}
     assert {"sandbox.sqlite", "recon.sqlite", "ledger.sqlite", "reports"} <= names
+
+
+def test_the_demo_is_a_whole_night_without_prefect_and_says_what_to_look_at(
+    tmp_path: Path,
+) -> None:
+    """Every step of a night in its order, the planted breaks found, no Prefect imported.
+
+    Settings of another installation in the shell (a signer, a database) are not used.
+    """
+    folder = tmp_path / "d"
+    code = (
+        "import sys; from recon.cli import main; "
+        f"code = main(['demo', '--dir', {str(folder)!r}, '--orders', '60']); "
+        "print(code, 'prefect' in sys.modules)"
+    )
+    foreign = {"RECON_SIGNER": "/nowhere/socket", "RECON_DATABASE_URL": "sqlite:////nowhere/x"}
+
+    ended = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, **foreign},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
+
+    out = ended.stdout.splitlines()
+    (metrics,) = (folder / "reports/metrics").glob("*.json")
+    (workbook,) = (folder / "reports").glob("reconciliation-*.xlsx")
+    stages = [stage["stage"] for stage in json.loads(metrics.read_text())["stages"]]
+    assert out[-1] == "0 False"
+    assert stages == [*STEP_NAMES]
+    first = out[out.index("Look first at") :]
+    assert f"1. {workbook}: " in first[1]
+    assert any(str(folder / "answer-key.json") in line for line in first)
+    assert any("recon status" in line for line in first)
+    assert any(line.startswith("BREAKS OPEN in ") for line in out)
 
 
 def test_the_rules_read_every_code_of_the_sandbox(tmp_path: Path) -> None:
@@ -126,9 +167,13 @@ def test_fresh_takes_away_only_what_the_demo_made(tmp_path: Path) -> None:
     (tmp_path / "prefect").mkdir()
     (tmp_path / "prefect/prefect.db").write_text("state")
     # A night's traces: a head of the history that stays would stop the next night's sending.
-    for name in ("history-head.jsonl", "nights-2026-11-20.xlsx", "metrics/20261120-1.json"):
-        path = tmp_path / "reports" / name
-        path.parent.mkdir(exist_ok=True)
+    archived = "nights/1/2/2026-11-20/20261120-1/proof/manifest.json"
+    traces = ("history-head.jsonl", "nights-2026-11-20.xlsx", "metrics/20261120-1.json")
+    for path in (
+        *(tmp_path / "reports" / name for name in traces),
+        tmp_path / "archive" / archived,
+    ):
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("of the night")
 
     empty(DemoFolder(tmp_path))

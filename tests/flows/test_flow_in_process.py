@@ -1,18 +1,16 @@
-"""The flow as the command line runs it: in this process, against a server of its own."""
+"""The flow run in this process, against a server of its own."""
 
 import os
-import subprocess
-import sys
 from typing import Any
 from uuid import UUID
 
 import pytest
 
-from flows.local import run_nightly
 from flows.prefect_server import PrefectServer
 from recon.model.errors import Defect, GateClosedError, NightHeldError
 from recon.model.nights import Mode, NightRequest
 from recon.model.words import End
+from tests.flows.flow_in_process import run_nightly
 
 pytestmark = pytest.mark.flow
 
@@ -53,7 +51,7 @@ def test_a_night_runs_its_steps_in_order_and_gives_the_verdict(
     night.verdict = "BREAKS OPEN"
     night.untold = "notice finance did not arrive"
 
-    verdict = run_nightly(REQUEST, home=server.home, server=server, progress=sentences.append)
+    verdict = run_nightly(REQUEST, server=server, progress=sentences.append)
 
     assert verdict is End.BREAKS_OPEN
     assert night.done == ["ingest", "query", "settle", "query again", "reconcile", "report"]
@@ -66,25 +64,6 @@ def test_a_night_runs_its_steps_in_order_and_gives_the_verdict(
     assert (run.state.type.value, run.state.name) == ("COMPLETED", "BREAKS OPEN")
 
 
-def test_sentences_arrive_in_a_process_that_never_imported_prefect() -> None:
-    """Prefect's import configures logging and drops handlers: ours must come after it."""
-    program = """
-import logging
-from flows.local import NIGHT_LOGGERS, _sentences_to
-heard = []
-with _sentences_to(heard.append):
-    import flows.nightly
-    for name in NIGHT_LOGGERS:
-        logging.getLogger(name).info("step done")
-print(heard)
-"""
-    ended = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True
-    )
-
-    assert ended.stdout == "['step done', 'step done']\n"
-
-
 def test_the_process_keeps_its_own_variables(
     server: PrefectServer, night: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -93,7 +72,7 @@ def test_the_process_keeps_its_own_variables(
     monkeypatch.setenv("PREFECT_API_KEY", "theirs")
     before = dict(os.environ)
 
-    assert run_nightly(REQUEST, home=server.home, server=server) is End.RECONCILED
+    assert run_nightly(REQUEST, server=server) is End.RECONCILED
     assert dict(os.environ) == before
     assert night.done[-1] == "report"
 
@@ -104,7 +83,7 @@ def test_a_night_that_is_not_proven_is_a_failed_run_with_a_verdict(
     """NOT PROVEN rings the failure alarms of Prefect, and is still a verdict for the caller."""
     night.verdict = "NOT PROVEN"
 
-    verdict = run_nightly(REQUEST, home=server.home, server=server)
+    verdict = run_nightly(REQUEST, server=server)
 
     assert verdict is End.NOT_PROVEN
     assert (last_run(server).state.type.value, last_run(server).state.name) == (
@@ -120,7 +99,7 @@ def test_a_held_night_ends_at_once_with_the_sentence_that_names_the_holder(
     night.held = NightHeldError("process 4711 on settle-1 holds the night since 02:30")
 
     with pytest.raises(NightHeldError, match="process 4711 on settle-1"):
-        run_nightly(REQUEST, home=server.home, server=server)
+        run_nightly(REQUEST, server=server)
 
     assert night.done == []
     state = last_run(server).state
@@ -135,7 +114,7 @@ def test_an_error_of_a_step_reaches_the_caller_and_ends_the_run_failed(
     night.failing["settle"] = GateClosedError("T3 does not tie: 2 orders were not answered")
 
     with pytest.raises(GateClosedError, match="T3 does not tie"):
-        run_nightly(REQUEST, home=server.home, server=server)
+        run_nightly(REQUEST, server=server)
 
     assert night.done == ["ingest", "query", "settle"], "settle is never tried again"
     state = last_run(server).state
@@ -153,7 +132,7 @@ def test_a_foreign_exception_never_takes_its_text_to_prefect(
         night.failing["query"] = error
 
         with pytest.raises((Defect, GateClosedError)) as raised:
-            run_nightly(REQUEST, home=server.home, server=server)
+            run_nightly(REQUEST, server=server)
 
         run = last_run(server)
         assert CANARY not in str(raised.value)

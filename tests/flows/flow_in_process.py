@@ -1,7 +1,7 @@
-"""The flow `nightly` without any infrastructure: a server of its own, for as long as it runs.
+"""The flow `nightly` run in this process, against the server of the tests.
 
-For the command line (`recon demo`). Prefect is imported only after its variables are set, because
-it reads them at import; so nothing here may import Prefect at the top.
+Prefect is imported only after its variables are set, because it reads them at import; so nothing
+here may import Prefect at the top.
 """
 
 import logging
@@ -9,10 +9,9 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import date
-from pathlib import Path
 from typing import Any
 
-from flows.prefect_server import PrefectServer, prefect_server, prefect_variables, without_prefect
+from flows.prefect_server import PrefectServer, prefect_variables, without_prefect
 from recon.model.errors import Defect, NightHeldError
 from recon.model.nights import NightRequest
 from recon.model.words import End
@@ -26,29 +25,15 @@ NIGHT_LOGGERS = ("prefect.flow_runs.night", "prefect.task_runs.night")
 
 
 def run_nightly(
-    request: NightRequest,
-    *,
-    home: Path,
-    server: PrefectServer | None = None,
-    progress: Progress | None = None,
+    request: NightRequest, *, server: PrefectServer, progress: Progress | None = None
 ) -> End:
-    """Run the flow in this process against a Prefect server of its own.
-
-    Args:
-        request: The night.
-        home: Folder of Prefect's state; made when absent.
-        server: One that `flows.prefect_server.prefect_server` already started for the same home,
-            so that it comes up while the caller prepares; None starts and ends one here.
-        progress: Called with a sentence after each step.
+    """Run the flow and tell `progress` its sentences; its end.
 
     Raises:
         NightHeldError: another run holds the night.
         ReconError: what the night could not continue from.
     """
-    if server is None:
-        with prefect_server(home) as started:
-            return run_nightly(request, home=home, server=started, progress=progress)
-    with _prefect_of(server), _sentences_to(progress):
+    with prefect_of(server), _sentences_to(progress):
         from flows.nightly import nightly
 
         server.wait()
@@ -80,7 +65,7 @@ def _end_of(state: Any) -> End:
 
 
 @contextmanager
-def _prefect_of(server: PrefectServer) -> Iterator[None]:
+def prefect_of(server: PrefectServer) -> Iterator[None]:
     """Prefect's variables for this server while the block runs, the console kept quiet."""
     variables = {
         **prefect_variables(server.home, api_url=server.api_url),
