@@ -27,8 +27,11 @@ from tests.literal.tables import (
     BATCH_FIELDS,
     CANCEL_SUBSCRIPTION,
     CARD_RESULT,
+    CONTENT_TYPES,
     COUNTRY,
     CURRENCY,
+    HOSTED_ALIASES,
+    HOSTED_FIXED,
     MONEY,
     PAYMENT_AMOUNTS,
     PAYMENT_COUNTRIES,
@@ -37,6 +40,7 @@ from tests.literal.tables import (
     PAYOUT_FIELDS,
     PAYOUT_FORMS,
     PAYOUT_NOT_ANSWERED,
+    PAYOUT_RECORD,
     QUERY_ROW,
     ROWS_MAX,
     SIGNED,
@@ -51,6 +55,10 @@ FEE = Decimal("5.00")
 
 class RefusedError(Exception):
     """A request that is not as its table says."""
+
+
+class NoSuchAccountError(RefusedError):
+    """A request for a merchant or account that is not here."""
 
 
 @dataclass
@@ -91,11 +99,13 @@ class Gateway:
         """The effects of these operations."""
         return [one for one in self.effects if one[0] in operations]
 
-    def answer(self, path: str, body: bytes) -> tuple[int, str, str]:
+    def answer(self, path: str, body: bytes, *, content_type: str) -> tuple[int, str, str]:
         """Status, content type and text of a reply."""
         with self.lock:
             self.asked.append((path, body))
             operation = path.removeprefix("/v1/")
+            if content_type.partition(";")[0] not in CONTENT_TYPES.get(operation, (content_type,)):
+                return 415, "text/plain", "Content-Type"
             if operation in BATCH_FIELDS and path.startswith("/v1/"):
                 return _json(self._batch(operation, _object(body)))
             handle: Callable[[bytes], tuple[int, str, str]] | None = {
@@ -117,6 +127,7 @@ class Gateway:
             rows = list(request[named])
             for row in rows:
                 _fields(row, BATCH_FIELDS[operation])
+                _shaped(row, dict.fromkeys(row, str), name=named)
                 _forms(row, {"amount": MONEY, "refund_amount": MONEY, "currency": CURRENCY})
             if not 0 < len(rows) <= ROWS_MAX[operation]:
                 _refuse(f"{named} has {len(rows)} elements, at most {ROWS_MAX[operation]}")
@@ -252,7 +263,9 @@ class Gateway:
             _payment(request, kind=kind)
         except RefusedError as refusal:
             if kind == "apm":
-                return 400, "text/plain", "Invalid input"
+                unknown = isinstance(refusal, NoSuchAccountError)
+                invalid = (400, "text/plain", "Invalid input")
+                return (404, "text/plain", "Record not found") if unknown else invalid
             return _xml(CARD_RESULT, self._card_result(request, result=f"L0001:{refusal}"))
         if kind == "apm":
             url = f"https://bank.example/pay?order={request['order_no']}"
@@ -296,15 +309,8 @@ class Gateway:
             _payment(request, kind="hosted", also=("return_url", "cancel_url"))
         except RefusedError as refusal:
             return _json({"code": "400", "message": str(refusal)}, status=400)
-        aliases = {
-            "merNo": "merchant_id",
-            "orderNo": "order_no",
-            "orderCurrency": "currency",
-            "orderAmount": "amount",
-            "returnUrl": "return_url",
-        }
-        inputs = {"gbc_id": "G1", "connector_code": "C1"} | request
-        inputs |= {alias: request.get(name, "") for alias, name in aliases.items()}
+        inputs = dict.fromkeys(HOSTED_FIXED, "1") | request
+        inputs |= {alias: request.get(name, "") for alias, name in HOSTED_ALIASES.items()}
         inputs["allParams"] = urllib.parse.urlencode(request)
         shown = "".join(
             f'<input type="hidden" name="{html.escape(name)}" value="{html.escape(value)}">'
@@ -339,9 +345,7 @@ class Gateway:
     def _payout(self, body: bytes) -> tuple[int, str, str]:
         request = _object(body)
         try:
-            for name, value in request.items():
-                if not isinstance(value, PAYOUT_FIELDS.get(name, ())):
-                    _refuse(f"{name} is no field of a payout, or of another type")
+            _shaped(request, PAYOUT_FIELDS, name="payout")
             _everywhere(request, PAYOUT_FORMS)
             for name in ("request_id", "payment_amount", "payment_currency", "beneficiary"):
                 if not request.get(name):
@@ -354,12 +358,13 @@ class Gateway:
             Decimal(request["payment_amount"]),
             request.get("fee_paid_by") != "BENEFICIARY",
         )
-        answer = {k: v for k, v in request.items() if k not in PAYOUT_NOT_ANSWERED}
-        bank = dict(answer["beneficiary"].get("bank_details", {}))
-        bank.pop("bank_code", None)
+        answer = _whole(request, PAYOUT_FIELDS)
+        for name in PAYOUT_NOT_ANSWERED:
+            del answer[name]
+        bank = answer["beneficiary"]["bank_details"]
+        del bank["bank_code"]
         bank["local_clearing_system"] = "SEPA"
-        answer["beneficiary"] = answer["beneficiary"] | {"bank_details": bank}
-        answer |= {
+        record = {
             "amount_beneficiary_receives": float(paid if on_top else paid - FEE),
             "amount_payer_pays": float(paid + FEE if on_top else paid),
             "fee_amount": float(FEE),
@@ -373,7 +378,7 @@ class Gateway:
             "short_reference_id": f"20261120-{len(self.effects):06}",
             "status": "COMPLETED",
         }
-        return _json(answer)
+        return _json(answer | {name: record[name] for name in PAYOUT_RECORD})
 
 
 def signature(values: Sequence[str]) -> str:
@@ -384,7 +389,8 @@ def signature(values: Sequence[str]) -> str:
 
 def _verify(request: Mapping[str, Any], values: Sequence[str]) -> None:
     if (request["merchant_id"], request["account_id"]) != (MERCHANT, ACCOUNT):
-        _refuse("no such merchant or account")
+        msg = "no such merchant or account"
+        raise NoSuchAccountError(msg)
     if str(request["encryption_data"]).lower() != signature(values):
         _refuse("encryption_data is not the signature of this request")
 
@@ -394,8 +400,9 @@ def _payment(request: dict[str, Any], *, kind: str, also: Sequence[str] = ()) ->
         cookie = name.endswith("_token_cookie") and kind != "apm"
         if name not in PAYMENT_FIELDS[kind] and name not in also and not cookie:
             _refuse(f"{name} is no field of this payment")
-        if kind != "hosted" and not isinstance(value, PAYMENT_TYPES.get(name, str)):
-            _refuse(f"{name} is of another type")
+        wanted = PAYMENT_TYPES.get(name, str)
+        given = json.loads(value) if kind == "hosted" and wanted is not str else value
+        _shaped(given, wanted, name=name)
     for name in ("merchant_id", "account_id", "order_no", "currency", "amount"):
         if not request.get(name):
             _refuse(f"{name} is missing")
@@ -407,6 +414,30 @@ def _payment(request: dict[str, Any], *, kind: str, also: Sequence[str] = ()) ->
 def _fields(given: Any, wanted: Sequence[str]) -> None:
     if not isinstance(given, dict) or sorted(given) != sorted(wanted):
         _refuse(f"the fields are not {', '.join(wanted)}")
+
+
+def _shaped(given: Any, wanted: Any, *, name: str) -> None:
+    """Refuse what is of another type, or an object with a field that its table does not have."""
+    if isinstance(wanted, dict) and isinstance(given, dict):
+        for inner, value in given.items():
+            if inner not in wanted:
+                _refuse(f"{name} has no field {inner}")
+            _shaped(value, wanted[inner], name=inner)
+    elif isinstance(wanted, list) and isinstance(given, list):
+        for value in given:
+            _shaped(value, wanted[0], name=name)
+    elif isinstance(wanted, dict | list) or not isinstance(given, wanted):
+        _refuse(f"{name} is of another type")
+
+
+def _whole(given: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, Any]:
+    """An object with every field of its table, empty where the request has none."""
+    return {
+        name: _whole(given.get(name, {}), kind)
+        if isinstance(kind, dict)
+        else given.get(name, [] if isinstance(kind, list) else "")
+        for name, kind in wanted.items()
+    }
 
 
 def _forms(given: Mapping[str, Any], forms: Mapping[str, str]) -> None:
@@ -460,7 +491,9 @@ def literal_gateway() -> Iterator[tuple[str, Gateway]]:
         def do_POST(self) -> None:
             size = int(self.headers.get("Content-Length", "0"))
             body = self.rfile.read(min(size, BODY_BYTES_MAX))
-            status, kind, text = gateway.answer(urllib.parse.urlsplit(self.path).path, body)
+            path = urllib.parse.urlsplit(self.path).path
+            content_type = self.headers.get("Content-Type", "")
+            status, kind, text = gateway.answer(path, body, content_type=content_type)
             content = text.encode()
             self.send_response(status)
             self.send_header("Content-Type", f"{kind};charset=UTF-8")

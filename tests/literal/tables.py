@@ -1,8 +1,11 @@
 """The tables of the gateway's API document, as they stand there and no more.
 
 A gateway that answers by these shares no code with the sandbox: where the two differ, one of them
-assumes something that the document does not say.
+assumes something that the document does not say. Of a nested object each table has the type of each
+field: one in brackets is an array of it.
 """
+
+from typing import Any
 
 MONEY = r"[0-9]+\.[0-9]{2}"
 """Part 2: `a point and two decimals`, of every currency."""
@@ -89,16 +92,58 @@ PAYMENT_AMOUNTS = (
     *("amount", "item_total", "shipping", "handling", "tax_total", "insurance"),
     *("shipping_discount", "discount"),
 )
-PAYMENT_TYPES: dict[str, type] = {
-    "checkout_time": int,
-    "cart_items": list,
-    "account_owner": list,
-    "total_discount": list,
-    "additional_information": list,
-    "subscription": dict,
-    "person": dict,
+NUMBER = (int, float)
+CART_ITEM: dict[str, Any] = {
+    "basic_item_data": {
+        **dict.fromkeys(("name", "quantity", "type", "category", "productId"), str),
+        "price": {"amount_usd": NUMBER, "amount_local_currency": NUMBER, "currency": str},
+    }
 }
-"""All others are strings."""
+"""2.2."""
+ACCOUNT_OWNER: dict[str, Any] = {
+    **dict.fromkeys(("first_name", "last_name", "email", "account_id"), str),
+    **dict.fromkeys(("lastLogin_ip", "registration_ip"), str),
+    **dict.fromkeys(("created", "past_orders_count", "past_orders_sum"), NUMBER),
+}
+"""2.3."""
+SUBSCRIPTION: dict[str, Any] = {
+    **dict.fromkeys(("contract", "contract_name", "contract_amount", "interval"), str),
+    **dict.fromkeys(("interval_count", "contract_start", "contract_end", "price_id"), str),
+    **dict.fromkeys(("billing_cycle", "promotion_cycle"), int),
+}
+"""2.4."""
+PERSON: dict[str, Any] = {
+    **dict.fromkeys(("document_number", "document_type", "social_name", "email"), str),
+    **dict.fromkeys(("phone_country_code", "phone_area_code", "phone_number", "birth_date"), str),
+    **dict.fromkeys(("net_monthly_average_income", "address_street", "address_number"), str),
+    **dict.fromkeys(("address_complement", "address_postal_code", "address_city"), str),
+    **dict.fromkeys(("address_state", "address_country", "fiscal_country"), str),
+    "documents": {
+        **dict.fromkeys(("file_type", "file_data", "file_url"), str),
+        "labels": {
+            "person_bank_account_id": str,
+            "bank_account": {
+                **dict.fromkeys(("account_type", "account_number", "branch_number"), str),
+                **dict.fromkeys(("owner_document_number", "owner_name", "branch_country"), str),
+                "currency": str,
+                "bank": {"code": str, "name": str},
+            },
+        },
+    },
+}
+"""2.5."""
+PAYMENT_TYPES: dict[str, Any] = {
+    "checkout_time": int,
+    "cart_items": [CART_ITEM],
+    "account_owner": [ACCOUNT_OWNER],
+    "total_discount": [{"coupon_code_used": str, "discount_type": str}],
+    "additional_information": [
+        {"mpi_info": dict.fromkeys(("eci", "cavv", "xid", "dsTransID"), str)}
+    ],
+    "subscription": SUBSCRIPTION,
+    "person": PERSON,
+}
+"""2.1: all others are strings."""
 PAYMENT_COUNTRIES = ("billing_country", "delivery_country")
 CARD_RESULT = (
     *("merchant_id", "account_id", "order_no", "amount", "currency", "transaction_id", "card"),
@@ -110,7 +155,88 @@ CARD_RESULT = (
 APM_RESULT = ("merchant_id", "account_id", "order_no", "amount", "currency", "issuer_url")
 """2.7: nothing else, not even a signature."""
 
-PAYOUT_FIELDS: dict[str, type] = {
+HOSTED_FIXED = (
+    *("gbc_id", "connector_code", "account_name", "website", "pm_id", "apm_type", "descriptor"),
+    *("orderprefix", "rrtimezone", "ordernumlength", "sendbgoods", "replacename"),
+    *("send_bank_website", "replace_up_id", "replace_match_address", "to_pass_page"),
+)
+HOSTED_ALIASES = {
+    "merNo": "merchant_id",
+    "orderNo": "order_no",
+    "orderCurrency": "currency",
+    "orderAmount": "amount",
+    "itemTotal": "item_total",
+    "taxTotal": "tax_total",
+    "shipFee": "shipping",
+    "shippingDiscount": "shipping_discount",
+    "goodsInfo": "items",
+    "remark": "note",
+    "email": "shopper_email",
+    "phone": "shopper_phone",
+    "firstName": "first_name",
+    "lastName": "last_name",
+    "address": "billing_address",
+    "city": "billing_city",
+    "state": "billing_state",
+    "zip": "billing_postal_code",
+    "country": "billing_country",
+    "shipFirstName": "delivery_firstname",
+    "shipLastName": "delivery_lastname",
+    "shipCountry": "delivery_country",
+    "shipState": "delivery_state",
+    "shipCity": "delivery_city",
+    "shipAddress": "delivery_address",
+    "shipZip": "delivery_postal_code",
+    "notifyUrl": "notify_url",
+    "returnUrl": "return_url",
+    "cancelUrl": "cancel_url",
+    "cancel_url": "cancel_url",
+    "return_url": "return_url",
+    "defaultLang": "browser_lang",
+    "default_lang": "browser_lang",
+    "shopperId": "shopper_id",
+    "shopperLevel": "shopper_level",
+    "gatewayNo": "account_id",
+    "signInfo": "encryption_data",
+    "token": "token_id",
+    "isOpen3D": "open3d",
+    "source_request_ip": "shopper_ip",
+    "source_notify_url": "notify_url",
+    **dict.fromkeys(("paymentToken", "cardType", "card_type", "merSendLogoNo", "logo_name"), ""),
+    **dict.fromkeys(("verifyBillingAddress", "verify_billing_address", "APMType"), ""),
+    "payment_method": "",
+}
+"""4.3: each input and the field of the request that it repeats; which one it is, is our reading."""
+
+_NOTES = ("business_registration_number", "personal_email", "personal_id_number")
+_PLACE = ("city", "country_code", "postcode", "state", "street_address")
+_PARTY = ("company_name", "date_of_birth", "entity_type", "first_name", "last_name")
+BANK_DETAILS = (
+    *("account_currency", "account_name", "owner_document_number", "account_number"),
+    *("bank_account_category", "bank_branch", "bank_country_code", "bank_code", "bank_name"),
+    *("bank_street_address", "binding_mobile_number", "iban", "swift_code"),
+    "transaction_reference",
+)
+BENEFICIARY: dict[str, Any] = {
+    "additional_info": {
+        **dict.fromkeys(("business_area", "business_phone_number", *_NOTES), str),
+        **dict.fromkeys(("personal_id_type", "personal_mobile_number"), str),
+        **dict.fromkeys(("personal_net_monthly_average_income", "personal_fiscal_country"), str),
+        **dict.fromkeys(("personal_phone_country_code", "personal_phone_area_code"), str),
+    },
+    "address": dict.fromkeys((*_PLACE, "street", "number", "complement"), str),
+    "person_documents": [{"file_type": str, "file_url": str, "labels": [str]}],
+    "bank_details": dict.fromkeys(BANK_DETAILS, str),
+    **dict.fromkeys(_PARTY, str),
+}
+PAYER: dict[str, Any] = {
+    "additional_info": dict.fromkeys(
+        (*_NOTES, "business_registration_type", "external_id", "job"), str
+    ),
+    "address": dict.fromkeys(_PLACE, str),
+    **dict.fromkeys(_PARTY, str),
+}
+PAYOUT_FIELDS: dict[str, Any] = {
     **dict.fromkeys(
         (
             *("merchant_id", "account_id", "beneficiary_id", "client_data", "fee_paid_by"),
@@ -120,8 +246,8 @@ PAYOUT_FIELDS: dict[str, type] = {
         ),
         str,
     ),
-    "beneficiary": dict,
-    "payer": dict,
+    "beneficiary": BENEFICIARY,
+    "payer": PAYER,
 }
 """2.9."""
 PAYOUT_FORMS = {
@@ -137,11 +263,30 @@ PAYOUT_FORMS = {
 }
 """Of what is given and not empty, wherever it stands in the request."""
 PAYOUT_NOT_ANSWERED = ("notify_url",)
+PAYOUT_RECORD: dict[str, Any] = {
+    **dict.fromkeys(("amount_beneficiary_receives", "amount_payer_pays", "fee_amount"), NUMBER),
+    **dict.fromkeys(("fee_currency", "created_at", "last_updated_at", "failure_reason"), str),
+    **dict.fromkeys(("failure_type", "payer_id", "transaction_id", "short_reference_id"), str),
+    "status": str,
+}
+"""2.9, beside the fields of the request: of its `bank_details` without `bank_code` and with
+`local_clearing_system`."""
 CANCEL_SUBSCRIPTION = (
     *("merchant_id", "account_id", "recurring_id", "contract_name", "cancel_status"),
     *("error_message", "encryption_data"),
 )
 """4.9."""
+
+_JSON, _XML, _FORM = "application/json", "application/xml", "application/x-www-form-urlencoded"
+CONTENT_TYPES = {
+    **dict.fromkeys(("capture", "cancel", "refund", "review"), (_JSON,)),
+    "retrievalTrans": (_FORM,),
+    "authorise": (_FORM, _JSON),
+    "checkout": (_FORM,),
+    "cancelsubscription": (_XML,),
+    "payout": (_FORM,),
+}
+"""Part 4: as declared, or as the sample of the operation has it."""
 
 SIGNED = {
     "query": ("merchant_id", "account_id"),

@@ -1,29 +1,58 @@
 """All ten operations by the real client against a gateway that is the API document, literally."""
 
+import ast
+import asyncio
+import json
+import sys
 from collections.abc import Iterator
 from decimal import Decimal
-from typing import Any
+from pathlib import Path
+from typing import Any, get_args
+from urllib.parse import parse_qsl
 
 import pytest
 from pydantic import SecretStr
 
 from recon.gateway_client import (
+    Beneficiary,
     CancelRow,
     CancelSubscriptionRow,
     CaptureRow,
     Credentials,
+    Payer,
+    PayoutRow,
     RefundRow,
     ReplyOutcome,
     ReviewRow,
     SignatureState,
+    prepare,
 )
+from recon.gateway_client.payments.shopper import (
+    AccountOwner,
+    CartItem,
+    PayingPerson,
+    RecurringContract,
+)
+from recon.sandbox.operations.checkout_inputs import ALIASES, FIXED
 from tests.conformance.conftest import QUICK, Target, interface_of
 from tests.conformance.test_apm_contract import apm_payment
 from tests.conformance.test_card_contract import card_payment
 from tests.conformance.test_checkout_contract import hosted_payment
 from tests.conformance.test_payout_contract import REQUEST_ID, payout_row
 from tests.literal.gateway import ACCOUNT, KEY, MERCHANT, Gateway, Payment, literal_gateway
-from tests.literal.tables import APM_RESULT
+from tests.literal.tables import (
+    ACCOUNT_OWNER,
+    APM_RESULT,
+    BENEFICIARY,
+    CART_ITEM,
+    HOSTED_ALIASES,
+    HOSTED_FIXED,
+    PAYER,
+    PAYOUT_FIELDS,
+    PAYOUT_RECORD,
+    PERSON,
+    SUBSCRIPTION,
+)
 
 TEN = Decimal("10.00")
 
@@ -152,11 +181,26 @@ def test_invalid_input_of_another_method_is_a_refusal(client: Target) -> None:
     assert reply.outcome is ReplyOutcome.REJECTED
 
 
-def test_the_hosted_page_is_read(client: Target) -> None:
-    """The form of 4.3, its inputs as they were sent."""
-    reply = client.pay(hosted_payment())
+def test_an_account_that_is_not_there_is_a_refusal_of_another_method(client: Target) -> None:
+    """HTTP 404 of 4.2 is documented, too."""
+    reply = client.of_account("100042009").pay(apm_payment())
+    assert (reply.outcome, reply.refusal) == (ReplyOutcome.REJECTED, "not_found")
+
+
+def test_the_hosted_page_is_read(client: Target, gateway: Gateway) -> None:
+    """The form of 4.3: its own inputs, those of the request, and all aliases."""
+    item = {"basic_item_data": {"name": "Tea", "price": {"amount_usd": Decimal("2.50")}}}
+    reply = client.pay(hosted_payment(cart_items=[item], checkout_time=1790000000))
+    asked = {name for name, _ in parse_qsl(gateway.asked[-1][1].decode(), keep_blank_values=True)}
     assert reply.outcome is ReplyOutcome.PENDING
     assert reply.form.inputs["orderAmount"] == "10.00"
+    assert set(reply.form.inputs) == {*HOSTED_FIXED, *HOSTED_ALIASES, *asked, "allParams"}
+
+
+def test_the_hosted_page_has_the_inputs_that_the_sandbox_reads_in_the_document() -> None:
+    """Two readings of 4.3 that share no code name the same inputs."""
+    assert set(HOSTED_ALIASES) == set(ALIASES)
+    assert set(HOSTED_FIXED) == {"gbc_id", *FIXED}
 
 
 @pytest.mark.parametrize(
@@ -179,6 +223,74 @@ def test_a_payout_is_done(client: Target, gateway: Gateway) -> None:
     assert (row.outcome, reply.signature) == (ReplyOutcome.DONE, SignatureState.VALID)
     assert row.payout.amount_payer_pays == Decimal("255.10")
     assert gateway.effects == [("payout", REQUEST_ID, "250.10")]
+
+
+def test_the_record_of_a_payout_has_every_field_of_its_table(client: Target) -> None:
+    """All of the request but `notify_url`, nested ones too, and the record's own; no more."""
+    sent = [payout_row(beneficiary={"entity_type": "PERSONAL", "address": {"city": "Bonn"}})]
+    prepared = prepare("payout", sent, credentials=client.credentials, interface=client.interface)
+    record = json.loads(asyncio.run(client.transport().send(prepared)).body)
+    assert set(record) == set(PAYOUT_FIELDS) - {"notify_url"} | set(PAYOUT_RECORD)
+    assert set(record["payer"]) == set(PAYER)
+    assert set(record["beneficiary"]) == set(BENEFICIARY)
+    banks = {*BENEFICIARY["bank_details"], "local_clearing_system"} - {"bank_code"}
+    assert set(record["beneficiary"]["bank_details"]) == banks
+
+
+@pytest.mark.parametrize(
+    ("sends", "table"),
+    [
+        (CartItem, CART_ITEM),
+        (AccountOwner, ACCOUNT_OWNER),
+        (RecurringContract, SUBSCRIPTION),
+        (PayingPerson, PERSON),
+        (Beneficiary, BENEFICIARY),
+        (Payer, PAYER),
+    ],
+)
+def test_the_client_has_every_field_of_a_nested_table_and_no_other(
+    sends: Any, table: dict[str, Any]
+) -> None:
+    """What it could send beyond the table this gateway refuses; what it lacks nobody can send."""
+    assert fields_of(sends) == fields_in(table)
+
+
+def test_the_client_has_every_field_of_a_payout(client: Target) -> None:
+    """The account and the signature come by themselves."""
+    of_themselves = {"merchant_id", "account_id", "encryption_data"}
+    assert set(PayoutRow.model_fields) | of_themselves == set(PAYOUT_FIELDS)
+    assert set(client.interface.profile.single["payout"].row_fields) | of_themselves == set(
+        PAYOUT_FIELDS
+    )
+
+
+def test_this_gateway_shares_no_code_with_any_other() -> None:
+    """Of itself and its tables it imports Python's own library only."""
+    here = Path(__file__).parent
+    for name in ("gateway.py", "tables.py"):
+        for node in ast.walk(ast.parse((here / name).read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                assert {one.name.partition(".")[0] for one in node.names} <= sys.stdlib_module_names
+            elif isinstance(node, ast.ImportFrom) and node.module != "tests.literal.tables":
+                assert node.level == 0
+                assert str(node.module).partition(".")[0] in sys.stdlib_module_names
+
+
+def fields_in(table: Any) -> Any:
+    """Names within names of a table."""
+    if isinstance(table, list):
+        return fields_in(table[0])
+    return {name: fields_in(one) for name, one in table.items()} if isinstance(table, dict) else {}
+
+
+def fields_of(sends: Any) -> Any:
+    """Names within names of what the client sends."""
+    inner = [sends, *get_args(sends)]
+    inner += [one for arg in get_args(sends) for one in get_args(arg)]
+    models = [one for one in inner if hasattr(one, "model_fields")]
+    if not models:
+        return {}
+    return {name: fields_of(one.annotation) for name, one in models[0].model_fields.items()}
 
 
 def two_decimals(client: Target) -> Target:
