@@ -6,6 +6,7 @@ import pytest
 
 from recon import cli
 from recon.sandbox import RunningSandbox, SandboxOptions, serving
+from recon.sandbox.operations import order_query
 from tests.recon.sandbox.conftest import Caller
 
 WHO = ["--shopper-id", "s1", "--shopper-email", "ana@example.test", "--shopper-country", "DE"]
@@ -122,10 +123,15 @@ def test_an_amount_of_another_form_is_a_mistake_of_the_call(
 
 
 def test_query_as_json_is_json_all_the_way(
-    desk: Path, sandbox: RunningSandbox, capsys: pytest.CaptureFixture[str]
+    desk: Path,
+    sandbox: RunningSandbox,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """What the gateway gives as objects and lists comes out as such, not as a program's text."""
     assert desk
+    sites = [{"site": "sandbox.example", "floors": [1, 2]}]
+    monkeypatch.setattr(order_query, "SITE", sites)
     caller = Caller(sandbox.base_url)
     with caller.http:
         caller.authorise(order_no="web-9", card="4000000000009235")
@@ -133,4 +139,4 @@ def test_query_as_json_is_json_all_the_way(
     (row,) = json.loads(capsys.readouterr().out)
 
     assert row["risk"]["fraud_checks"] == [{"check_items": "risk_score", "status": "review"}]
-    assert row["extra"] == {"website": "sandbox.example"}
+    assert row["extra"] == {"website": sites}

@@ -116,17 +116,6 @@ def test_every_kind_of_a_file_becomes_an_action(tmp_path: Path) -> None:
     assert (counts.rows_read, counts.rows_accepted, counts.rows_rejected) == (3, 3, 0)
 
 
-@pytest.mark.parametrize(
-    "name", ["G" * 60, "Gold" * 50, 'Abo für Zürich, "jährlich"', "金\N{IDEOGRAPHIC SPACE}会員"]
-)
-def test_a_contract_may_have_any_name_that_can_be_sent(tmp_path: Path, name: str) -> None:
-    """Long, in any script, with any white space inside: exactly so it is signed and sent."""
-    read = _read(tmp_path, SUBSCRIPTION | {"contract_name": name})
-
-    assert read.rejects == ()
-    assert [action["contract_name"] for action in read.actions] == [name]
-
-
 @pytest.mark.parametrize("ending", ["csv", "xlsx", "jsonl", "xml", "parquet"])
 def test_every_kind_means_the_same_in_every_format(tmp_path: Path, ending: str) -> None:
     """All six kinds, and beside them a bad row: refused by itself, or with its whole file."""
