@@ -162,18 +162,14 @@ def test_the_examples_in_the_docstrings_work(module: Any) -> None:
 
 
 def test_the_programs_of_the_page_work(capsys: pytest.CaptureFixture[str]) -> None:
-    """docs/CLIENT.md, from the first line on, against a sandbox: an outcome for each order."""
+    """Each of docs/CLIENT.md by itself, as somebody new copies it: an outcome for each order."""
     programs = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
-    with serving(SandboxOptions(orders=60)) as running:
-        caller = Caller(running.base_url)
-        with caller.http:
-            orders = [row["order_no"] for row in caller.authorised()[:2]]
-        first = programs[0].replace("http://127.0.0.1:8042", running.base_url)
-        for shown, real in zip(("SO1000001", "SO1000002"), orders, strict=True):
-            first = first.replace(shown, real)
-        names: dict[str, Any] = {}
-        for program in (first, *programs[1:]):
-            exec(compile(program, str(PAGE), "exec"), names)  # noqa: S102 - our own page
+    with serving(SandboxOptions()) as running:
+        for program in programs:
+            placed = program.replace("http://127.0.0.1:8042", running.base_url)
+            names: dict[str, Any] = {}
+            exec(compile(placed, str(PAGE), "exec"), names)  # noqa: S102 - our own page
+    printed = capsys.readouterr().out.splitlines()
 
-    assert capsys.readouterr().out.splitlines() == [f"{one} done  " for one in orders]
+    assert printed == ["SO1000003 done  ", "SO1000009 done  "]
     assert len(programs[0].splitlines()) <= 30

@@ -81,23 +81,27 @@ def test_what_the_gateway_told_of_a_payout_stands_beside_its_doubt(doubtful_payo
 
 
 def test_messages_about_a_payment_stand_beside_the_doubt_of_its_capture(merchant: Any) -> None:
-    """Only those of the same transaction and kind, the newest three."""
-    payment = next(one for one in merchant.payments("authorised") if one.currency == "EUR")
-    merchant.drop("o.csv", merchant.order(payment, status="paid", action="capture"))
+    """Of two payments in doubt each has those of its own transaction and kind, the newest three."""
+    pair = [one for one in merchant.payments("authorised") if one.currency == "EUR"][:2]
+    lines = [merchant.order(one, status="paid", action="capture") for one in pair]
+    merchant.drop("o.csv", *lines)
     merchant.fault({"operation": "capture", "kind": "fin", "when": "after", "nth": 1})
     merchant.move_money()
     for number in range(5):
         merchant.now += timedelta(minutes=1)
-        told = {"transaction_id": payment.transaction_id, "order_no": payment.order_no}
+        told = {"transaction_id": pair[0].transaction_id, "order_no": pair[0].order_no}
         receive(merchant, PAYMENT | told | {"amount": "10.00", "order_status": str(number)})
-    receive(merchant, PAYMENT | {"transaction_id": "T-other"})
-    found = [one for one in attention(merchant) if one.transaction_id == payment.transaction_id]
-    told = [one.next_step for one in found if one.what.startswith("capture")]
+    receive(merchant, PAYMENT | {"transaction_id": pair[1].transaction_id, "order_status": "7"})
+    doubts = [one for one in attention(merchant) if one.what.startswith("capture")]
+    first, second = (
+        next(one.next_step for one in doubts if one.transaction_id == payment.transaction_id)
+        for payment in pair
+    )
 
-    assert len(told) == 1
-    assert told[0].count("(message ") == 3
-    assert "; and 2 earlier" in told[0]
-    assert "payment 4 of 10.00 EUR" in told[0]
+    assert (first.count("(message "), second.count("(message ")) == (3, 1)
+    assert "; and 2 earlier" in first
+    assert "payment 4 of 10.00 EUR" in first
+    assert "payment 7 of 10.00 EUR" in second
 
 
 def shown_message(merchant: Any) -> str:
