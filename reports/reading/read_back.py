@@ -60,7 +60,7 @@ def read_back(path: Path) -> Returned:
         version = facts.get("schema_version", "none")
         msg = (
             f"{path.name} was written in form {version}, this program reads form {SCHEMA_VERSION}: "
-            "write the report again with `recon report --run ID` and answer in the new one"
+            "write the report again with `recon workbook ID` and answer in the new one"
         )
         raise SourceUnreadableError(msg)
     places = _places(book.sheets[BREAKS_SHEET], name=path.name)

@@ -129,7 +129,7 @@ def beside_problems(path: Path) -> Iterator[str]:
         raise OutputError(msg) from error
     for rows, digest, name in beside_of(facts):
         file = path.with_name(name)
-        again = "`recon report` writes it again"
+        again = "`recon workbook` writes it again"
         if not file.is_file():
             yield f"{file}, which holds the {rows} matched rows of {path.name}, is gone; {again}"
         elif described(file, rows=rows).sha256 != digest:

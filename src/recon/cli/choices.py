@@ -13,7 +13,11 @@ Account = Annotated[
 ]
 BusinessDate = Annotated[
     str,
-    typer.Option(envvar="RECON_BUSINESS_DATE", help="The day to settle, such as 2026-11-20."),
+    typer.Option(
+        envvar="RECON_BUSINESS_DATE",
+        help="The day to settle, such as 2026-11-20; without it the last one that has closed.",
+        show_default=False,
+    ),
 ]
 
 

@@ -4,7 +4,7 @@ Nothing heavy is imported here: typer and the standard library only.
 """
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated
 
 import typer
@@ -19,6 +19,7 @@ from recon.cli import (
     layout_proposals,
     night_commands,
     night_files,
+    night_lists,
     nights_command,
     opening_command,
     order_file_commands,
@@ -54,55 +55,92 @@ app = typer.Typer(
 database = typer.Typer(help="The database.", no_args_is_help=True)
 approvers = typer.Typer(help="The people who approve.", no_args_is_help=True)
 
-app.command("demo")(demo.demo)
-app.command("sandbox")(servers.sandbox)
-app.command("nightly")(night_commands.nightly)
-app.command("ingest")(parts.ingest)
-app.command("query")(parts.query)
-app.command("settle")(parts.settle)
-app.command("payouts")(parts.payouts)
-app.command("finish")(parts.finish)
-app.command("reconcile")(reconcile_commands.reconcile)
-app.command("status")(night_commands.status)
-app.command("tell")(night_commands.tell)
-app.command("withdraw")(night_commands.withdraw)
-app.command("approve")(people_commands.approve)
-app.command("reject")(people_commands.reject)
-app.command("resolve")(people_commands.resolve)
-app.command("release")(people_commands.release)
-app.command("agree-write-off")(people_commands.agree_write_off)
-app.command("sign-off")(people_commands.sign_off)
-app.command("nights")(nights_command.nights)
-app.command("index")(people_commands.index)
-app.add_typer(approvers, name="approver")
+DAILY, NIGHTS, PEOPLE, FILES, GATEWAY, UPKEEP = (
+    *("Every day", "Nights", "People", "Files", "Gateway", "Upkeep"),
+)
+"""Groups of the first screen, in this order."""
+FORMER_NAMES = {"report": "workbook", "rebuild": "compare-again"}
+"""Old name of a command -> today's; they answer until the next release."""
+
+GROUPS: Mapping[str, Mapping[str, Callable[..., object] | typer.Typer]] = {
+    DAILY: {
+        "nightly": night_commands.nightly,
+        "status": night_commands.status,
+        "nights": nights_command.nights,
+        "breaks": night_lists.breaks,
+        "approve": people_commands.approve,
+        "resolve": people_commands.resolve,
+        "import-resolutions": people_commands.import_resolutions,
+        "sign-off": people_commands.sign_off,
+    },
+    NIGHTS: {
+        "runs": night_lists.runs,
+        "finish": parts.finish,
+        "workbook": reconcile_commands.workbook,
+        "compare-again": diff_commands.compare_again,
+        "diff": diff_commands.nights_compared,
+        "verify": reconcile_commands.verify,
+        "opening": opening_command.opening,
+        "journals": journal_commands.journals,
+        "index": people_commands.index,
+        "tell": night_commands.tell,
+        "sql": sql_command.sql,
+        "ingest": parts.ingest,
+        "query": parts.query,
+        "settle": parts.settle,
+        "payouts": parts.payouts,
+    },
+    PEOPLE: {
+        "reject": people_commands.reject,
+        "withdraw": night_commands.withdraw,
+        "release": people_commands.release,
+        "agree-write-off": people_commands.agree_write_off,
+        "stop-sending": people_commands.stop_sending,
+        "allow-sending": people_commands.allow_sending,
+        "approver": approvers,
+        "desk": desk.desk,
+    },
+    FILES: {
+        "file": night_files.files,
+        "order-file": order_file_commands.order_file,
+        "bank": bank_commands.bank,
+        "rejected-rows": rejected_row_commands.rejected_rows,
+        "reconcile": reconcile_commands.reconcile,
+    },
+    GATEWAY: {
+        "gateway": gateway_calls.calls,
+        "notifications": servers.notifications,
+        "signer": servers.signer,
+        "sandbox": servers.sandbox,
+    },
+    UPKEEP: {
+        "doctor": upkeep.doctor,
+        "db": database,
+        "housekeeping": upkeep.housekeeping,
+        "set-aside": upkeep.set_aside,
+        "prefect": prefect_pages.prefect,
+        "demo": demo.demo,
+    },
+}
+"""Every command by its name, as the first screen groups them: daily work first."""
+
 approvers.command("enrol")(people_commands.enrol)
-app.add_typer(desk.desk, name="desk")
-app.command("stop-sending")(people_commands.stop_sending)
-app.command("allow-sending")(people_commands.allow_sending)
-app.command("set-aside")(upkeep.set_aside)
-app.command("signer")(servers.signer)
-app.command("notifications")(servers.notifications)
-app.command("report")(reconcile_commands.report)
-app.command("import-resolutions")(people_commands.import_resolutions)
-app.command("verify")(reconcile_commands.verify)
-app.command("sql")(sql_command.sql)
-app.command("opening")(opening_command.opening)
-app.command("diff")(diff_commands.nights_compared)
-app.command("rebuild")(diff_commands.rebuild)
-app.add_typer(journal_commands.journals, name="journals")
-app.add_typer(rejected_row_commands.rejected_rows, name="rejected-rows")
-app.command("housekeeping")(upkeep.housekeeping)
-app.command("doctor")(upkeep.doctor)
-app.add_typer(database, name="db")
-app.add_typer(prefect_pages.prefect, name="prefect")
-app.add_typer(order_file_commands.order_file, name="order-file")
 order_file_commands.order_file.command("propose")(layout_proposals.propose)
-app.add_typer(bank_commands.bank, name="bank")
-app.add_typer(night_files.files, name="file")
-app.add_typer(gateway_calls.calls, name="gateway")
 database.command("upgrade")(upkeep.upgrade)
 database.command("grants")(upkeep.grants)
 database.command("accept-restore")(upkeep.accept_restore)
+
+
+def _register(group: str, commands: Mapping[str, Callable[..., object] | typer.Typer]) -> None:
+    for name, command in commands.items():
+        if isinstance(command, typer.Typer):
+            app.add_typer(command, name=name, rich_help_panel=group)
+        else:
+            app.command(name, rich_help_panel=group)(command)
+
+
+for _group, _commands in GROUPS.items():
+    _register(_group, _commands)
 
 
 def _print_version(wanted: bool) -> None:
@@ -149,6 +187,7 @@ def main(words: Sequence[str] | None = None) -> int:
     debug = DEBUG_OPTION in words
     words = [word for word in words if word != DEBUG_OPTION]
     try:
+        words = _of_today(words)
         _refuse_cards(words)
         code = _exit_code_of(words)
         nights_command.tell_missed(words[0] if words else "")
@@ -159,6 +198,16 @@ def main(words: Sequence[str] | None = None) -> int:
     if code == INTERRUPTED.exit_code:
         complain(INTERRUPTED.sentence)
     return code
+
+
+def _of_today(words: Sequence[str]) -> list[str]:
+    """The words with today's name of the command, after saying it to whoever typed the old one."""
+    name, *others = words or [""]
+    if name not in FORMER_NAMES:
+        return list(words)
+    today = FORMER_NAMES[name]
+    complain(f"`recon {name}` is `recon {today}` now; the old name goes with the next release.")
+    return [today, *others]
 
 
 def _refuse_cards(words: Sequence[str]) -> None:

@@ -1,4 +1,4 @@
-"""`recon diff`: what changed between two nights, and why. `recon rebuild`: a night once more."""
+"""`recon diff`: what changed between two nights, and why. `recon compare-again`: a night again."""
 
 import os
 from pathlib import Path
@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from recon.cli.night_choices import Night, RunOption, named_night
 from recon.cli.speaking import complain, say
 from recon.model.money import format_minor_units
 
@@ -42,9 +43,10 @@ def nights_compared(
         say(f"... and {len(both.changes) - CHANGES_SHOWN_MAX} more")
 
 
-def rebuild(
-    night: Annotated[str, typer.Argument(help="A run, or the business date of a night.")],
+def compare_again(
+    night: Night = "",
     *,
+    run: RunOption = "",
     out: Annotated[
         Path | None, typer.Option(help="Folder for the result files of that night.")
     ] = None,
@@ -59,7 +61,7 @@ def rebuild(
     from recon.steps.ground.environment import environment_of, system_clock
 
     with environment_of(os.environ, clock=system_clock) as environment:
-        again = rebuild_night(night, out=out, environment=environment)
+        again = rebuild_night(named_night(night, run), out=out, environment=environment)
     say(
         f"{again.run.business_date}, run {again.run.run_id}, as of {again.run.as_of:%Y-%m-%d %H:%M}"
     )

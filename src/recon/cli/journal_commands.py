@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from recon.cli.night_choices import Night, RunOption, run_of
 from recon.cli.speaking import say
 
 journals = typer.Typer(help="Journals that would put the books right.", no_args_is_help=True)
@@ -18,8 +19,10 @@ def _journals() -> None:
 
 @journals.command("export")
 def export(
-    run: Annotated[str, typer.Argument(help="The run's id; `recon nights` lists them.")],
+    night: Night = "",
+    *,
     out: Annotated[Path, typer.Option(help="Folder for the CSV file.")],
+    run: RunOption = "",
     again: Annotated[
         list[str] | None,
         typer.Option(help="A journal whose file was lost, by its id; may repeat."),
@@ -29,8 +32,9 @@ def export(
     from recon.steps.compare.journals import export_journals
     from recon.steps.ground.environment import environment_of, system_clock
 
+    named = run_of(night, run)
     with environment_of(os.environ, clock=system_clock) as environment:
-        handed = export_journals(run, out=out, environment=environment, again=again or ())
+        handed = export_journals(named, out=out, environment=environment, again=again or ())
     for line in handed.kept_back:
         say(f"Kept back: {line}; its break is written off, or waits for a second person to agree.")
     if handed.path is None:

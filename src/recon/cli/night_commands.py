@@ -2,17 +2,21 @@
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from recon.cli.choices import Account, BusinessDate, Merchant, date_of
+from recon.cli.choices import Account, BusinessDate, Merchant
+from recon.cli.night_choices import Night, RunOption, closed_day, run_of
 from recon.cli.speaking import Tell, complain, say, telling
+from recon.cli.tables import AsJson, show_json
 
 if TYPE_CHECKING:
     from recon.model.figures import Attention
     from recon.model.nights import NightRequest, StepSummary
+    from recon.store.nights.runs import Run
 
 Opening = Annotated[bool, typer.Option("--opening", help="The first night of the account.")]
 Skip = Annotated[
@@ -26,7 +30,7 @@ ATTENTION_SHOWN_MAX = 20
 def nightly(
     merchant: Merchant,
     account: Account,
-    business_date: BusinessDate,
+    business_date: BusinessDate = "",
     *,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Plan and compare, but send nothing.")
@@ -38,7 +42,7 @@ def nightly(
 
     Starting the same night again is safe: it goes on where it stopped and sends nothing twice.
     """
-    day = date_of(business_date).isoformat()
+    day = closed_day(business_date)
     from recon.steps.night import whole_night as night
 
     request = night.request_of(
@@ -99,7 +103,7 @@ def end_with(figures: Mapping[str, int | str], *, account: str) -> NoReturn:
     raise typer.Exit(int(figures["exit_code"]))
 
 
-def status() -> None:
+def status(*, as_json: AsJson = False) -> None:
     """Show what needs a person: the newest night of each account and its open instructions.
 
     Ends with the code of the worst night: 5 money, 4 not proven, incomplete, stopped or missing, 3
@@ -122,6 +126,20 @@ def status() -> None:
         words = waiting_words(environment)
         watched = lookout.watched(environment)
         now = environment.clock()
+    if as_json:
+        show_json(
+            {
+                "sending_stopped": str(stopped or ""),
+                "words_that_wait": [word.what for word in words],
+                "accounts": [
+                    _document_of(run, standing, attention, not_told=[*not_told[run.run_id]])
+                    for run, standing, attention in accounts
+                ],
+                "missed": list(lookout.missed_told(watched)),
+                "exit_code": int(lookout.worst(watched)),
+            }
+        )
+        raise typer.Exit(lookout.worst(watched))
     if stopped:
         say(f"{str(stopped)[:1].upper()}{str(stopped)[1:]}.")
     for word in words:
@@ -141,6 +159,21 @@ def status() -> None:
     raise typer.Exit(lookout.worst(watched))
 
 
+def _document_of(
+    run: "Run", standing: str, attention: Sequence["Attention"], *, not_told: Sequence[str]
+) -> dict[str, object]:
+    """One account for programs; amounts in minor units."""
+    return {
+        "merchant": run.merchant_id,
+        "account": run.account_id,
+        "night": run.business_date,
+        "run": run.run_id,
+        "standing": str(standing),
+        "not_told": list(not_told),
+        "needs_a_person": [asdict(entry) for entry in attention],
+    }
+
+
 def _say_attention(attention: Sequence["Attention"], *, now: datetime) -> None:
     for entry in attention[:ATTENTION_SHOWN_MAX]:
         say(f"  {_line_of(entry, now=now)}")
@@ -151,15 +184,18 @@ def _say_attention(attention: Sequence["Attention"], *, now: datetime) -> None:
 
 
 def tell(
-    run: Annotated[str, typer.Argument(help="The run, as `recon status` shows it.")],
+    night: Night = "",
+    *,
+    run: RunOption = "",
 ) -> None:
     """Tell the people of notices.toml how a night ended who have not been told yet."""
     from recon.steps.ground.environment import environment_of, system_clock
     from recon.steps.night import notices
 
+    named = run_of(night, run)
     with environment_of(os.environ, clock=system_clock) as environment:
-        again = notices.tell_again(run, environment=environment)
-    say(f"Told: {', '.join(again)}." if again else f"Nobody is still to be told of run {run}.")
+        again = notices.tell_again(named, environment=environment)
+    say(f"Told: {', '.join(again)}." if again else f"Nobody is still to be told of run {named}.")
 
 
 def _line_of(entry: "Attention", *, now: datetime) -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from recon.cli.speaking import complain, say
+from recon.cli.tables import AsJson, show_json
 
 if TYPE_CHECKING:
     from recon.steps.people.sign_off import Night
@@ -36,12 +37,17 @@ class Plugin(IntEnum):
 
 def nights(
     *,
-    first: Annotated[str, typer.Option("--from", help="The first business date.")] = "",
-    last: Annotated[str, typer.Option("--to", help="The last business date.")] = "",
+    first: Annotated[
+        str, typer.Option("--from", help="The first business date; without it that of --to.")
+    ] = "",
+    last: Annotated[
+        str, typer.Option("--to", help="The last; without it the last one that has closed.")
+    ] = "",
     check: Annotated[
         bool,
         typer.Option("--check", help="One line for a monitor: OK, WARNING, CRITICAL or UNKNOWN."),
     ] = False,
+    as_json: AsJson = False,
 ) -> None:
     """List every expected night of every account: its verdict, who signed, how long unsigned.
 
@@ -52,24 +58,45 @@ def nights(
     if check:
         _check()
     from recon.cli.choices import date_of
+    from recon.cli.night_choices import closed_day
     from recon.steps.ground.environment import environment_of, system_clock
     from recon.steps.night.lookout import watched
     from recon.steps.people.sign_off import nights as nights_of
 
+    to = closed_day(last)
     with environment_of(os.environ, clock=system_clock) as environment:
-        night_rows = nights_of(date_of(first), last=date_of(last), environment=environment)
+        night_rows = nights_of(date_of(first or to), last=date_of(to), environment=environment)
         accounts = watched(environment)
     listed = [night for night in night_rows if night.due]
-    for night in listed:
+    for night in () if as_json else listed:
         say(line_of(night))
     shown = {night.run_id for night in listed} - {""}
     newest = [account for account in accounts if account.newest and account.newest.run_id in shown]
     for line in newest:
-        for trouble in line.troubles:
+        for trouble in () if as_json else line.troubles:
             say(f"{line.account}: {trouble}")
+    if as_json:
+        troubles = {line.account: list(line.troubles) for line in newest if line.troubles}
+        show_json({"nights": [document_of(night) for night in listed], "troubles": troubles})
     codes = [*(night.exit_code for night in listed), *(night.exit_code for night in newest)]
     if code := max(codes, default=0):
         raise typer.Exit(code)
+
+
+def document_of(night: "Night") -> dict[str, object]:
+    """One night for programs."""
+    return {
+        "merchant": night.merchant_id,
+        "account": night.account_id,
+        "night": night.business_date.isoformat(),
+        "run": night.run_id,
+        "standing": night.standing,
+        "exit_code": night.exit_code,
+        "signed": [{"role": each.role, "by": each.by} for each in night.signed],
+        "void_because": night.void_because,
+        "unsigned_days": night.unsigned_days,
+        "workbook": night.workbook,
+    }
 
 
 def line_of(night: "Night") -> str:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from recon.cli.night_choices import Night, RunOption, named_night
 from recon.cli.speaking import say
 from recon.cli.tables import show
 from recon.model.money import format_minor_units
@@ -17,8 +18,9 @@ COLUMNS = ("what", "currency", "items", "amount", "oldest", "newest")
 
 
 def opening(
-    night: Annotated[str, typer.Argument(help="A run, or the business date of a night.")],
+    night: Night = "",
     *,
+    run: RunOption = "",
     out: Annotated[Path | None, typer.Option(help="Folder for the items, as opening.csv.")] = None,
 ) -> None:
     """Show what a night did not compare because it is older than its window: the opening balance.
@@ -29,7 +31,7 @@ def opening(
     from recon.steps.ground.environment import environment_of, system_clock
 
     with environment_of(os.environ, clock=system_clock) as environment:
-        balance = opening_of(night, environment=environment)
+        balance = opening_of(named_night(night, run), environment=environment)
     word = f", {balance.run.predecessor}" if balance.run.predecessor else ""
     say(f"{balance.run.business_date}, run {balance.run.run_id}{word}")
     if not balance.lines:

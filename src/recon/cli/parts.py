@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from recon.cli.choices import Account, BusinessDate, Merchant, date_of
+from recon.cli.night_choices import closed_day
 from recon.cli.night_commands import end_with
 from recon.cli.speaking import complain, say, tell_plainly, telling
 from recon.model.nights import Mode, NightRequest, Part
@@ -46,7 +47,7 @@ def ingest(merchant: Merchant, account: Account, business_date: FilesDate = "") 
     _do(Part.INGEST, merchant, account, day.isoformat(), mode=Mode.DRY_RUN)
 
 
-def query(merchant: Merchant, account: Account, business_date: BusinessDate) -> None:
+def query(merchant: Merchant, account: Account, business_date: BusinessDate = "") -> None:
     """Ask the gateway again, and tell what it shows otherwise than in the night of the date.
 
     The night stays as it is. The answers are kept, and count as evidence when a doubt is decided.
@@ -65,7 +66,11 @@ def query(merchant: Merchant, account: Account, business_date: BusinessDate) -> 
 
 
 def settle(
-    merchant: Merchant, account: Account, business_date: BusinessDate, *, dry_run: DryRun = False
+    merchant: Merchant,
+    account: Account,
+    business_date: BusinessDate = "",
+    *,
+    dry_run: DryRun = False,
 ) -> None:
     """Ask, pass the gate and send what is approved, for a night that is still to come or stopped.
 
@@ -76,13 +81,17 @@ def settle(
 
 
 def payouts(
-    merchant: Merchant, account: Account, business_date: BusinessDate, *, dry_run: DryRun = False
+    merchant: Merchant,
+    account: Account,
+    business_date: BusinessDate = "",
+    *,
+    dry_run: DryRun = False,
 ) -> None:
     """As `recon settle`, but send payouts alone; everything else waits for its night."""
     _end_sent(_do(Part.PAYOUTS, merchant, account, business_date, mode=_mode(dry_run)))
 
 
-def finish(merchant: Merchant, account: Account, business_date: BusinessDate) -> None:
+def finish(merchant: Merchant, account: Account, business_date: BusinessDate = "") -> None:
     """Bring a stopped night to its end from what is stored: compare and report, ask nothing.
 
     Only where everything had been asked and sent, and nothing happened to the account since.
@@ -93,7 +102,7 @@ def finish(merchant: Merchant, account: Account, business_date: BusinessDate) ->
     from recon.steps.night import notices
     from recon.steps.night.night_index import index_after
 
-    day = date_of(business_date).isoformat()
+    day = closed_day(business_date)
     request = NightRequest(merchant, account, day, Mode.LIVE)
     figures: dict[str, int | str] = {}
     with environment_of(os.environ, clock=system_clock) as environment:
@@ -142,7 +151,7 @@ def _do(part: Part, merchant: str, account: str, business_date: str, *, mode: Mo
     from recon.steps.ground.environment import environment_of, system_clock
     from recon.steps.night.part import run_part
 
-    day = date_of(business_date).isoformat()
+    day = closed_day(business_date)
     with environment_of(os.environ, clock=system_clock) as environment:
         run_id = run_part(
             NightRequest(merchant, account, day, mode),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from recon.cli.night_choices import Night, RunOption, closed_day, run_of
 from recon.cli.one_time_codes import Code, code_of
 from recon.cli.speaking import complain, say
 
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 As = Annotated[str, typer.Option("--as", help="Your short name in approvers.toml.")]
 Reason = Annotated[str, typer.Option(help="Why; kept in the history.")]
+LAST = "last"
+"""In place of a business date."""
 ITEMS_SHOWN_MAX = 50
 REFUSALS_SHOWN_MAX = 10
 """Lines on the terminal; the result workbook has them all."""
@@ -99,14 +102,17 @@ def resolve(
 
 
 def release(
-    run: Annotated[str, typer.Argument(help="The run of the NOT PROVEN night.")],
+    night: Night = "",
     *,
+    run: RunOption = "",
     reason: Annotated[str, typer.Option(help="Why refunds may go on.")],
     name: As,
     code: Code = "",
 ) -> None:
     """Lift the hold that a NOT PROVEN night puts on refunds and payouts; two people do."""
-    done = ask_desk_to("release", {"run_id": run, "reason": reason}, name=name, code=code)
+    done = ask_desk_to(
+        "release", {"run_id": run_of(night, run), "reason": reason}, name=name, code=code
+    )
     say("Released." if done["complete"] else "Noted: a second person must release it, too.")
 
 
@@ -122,8 +128,9 @@ def agree_write_off(
 
 
 def sign_off(
+    night: Night = "",
     *,
-    run: Annotated[str, typer.Option(help="The run whose workbook you sign.")],
+    run: RunOption = "",
     role: Annotated[str, typer.Option(help="reviewer or approver; the reviewer signs first.")],
     name: As,
     code: Code = "",
@@ -138,16 +145,19 @@ def sign_off(
     from recon.steps.people.at_desk import night_of
     from recon.steps.people.sign_off import answers_of
 
-    night = night_of(ask_desk_to("sign-off", {"run_id": run, "role": role}, name=name, code=code))
+    body = {"run_id": run_of(night, run), "role": role}
+    signed = night_of(ask_desk_to("sign-off", body, name=name, code=code))
     with environment_of(os.environ, clock=system_clock, signs=False) as environment:
         zone = environment.settings.rules.calendar.timezone
-        answers = answers_of(night, environment=environment)
-    say(line_of(night))
-    say(f"Signed copy: {signed_copy(night, answers=answers, timezone=zone)}")
+        answers = answers_of(signed, environment=environment)
+    say(line_of(signed))
+    say(f"Signed copy: {signed_copy(signed, answers=answers, timezone=zone)}")
 
 
 def index(
-    business_date: Annotated[str, typer.Argument(help="The night to list, such as 2026-11-20.")],
+    business_date: Annotated[
+        str, typer.Argument(help="The night to list; `last` is the last that has closed.")
+    ],
     folder: Annotated[Path, typer.Argument(help="Where the index workbook goes.")],
 ) -> None:
     """Write one workbook over all accounts of a night, each linked to its own workbook."""
@@ -156,7 +166,7 @@ def index(
     from recon.steps.ground.environment import environment_of, system_clock
     from recon.steps.night.night_index import index_of
 
-    day = date_of(business_date)
+    day = date_of(closed_day("" if business_date == LAST else business_date))
     with environment_of(os.environ, clock=system_clock, signs=False) as environment:
         lines = index_of(day, environment=environment)
     say(f"Index: {write(lines, day=day, folder=folder)}")

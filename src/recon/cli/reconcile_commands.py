@@ -1,4 +1,4 @@
-"""`recon reconcile` on plain files, `recon report` again, `recon verify` of what is stored."""
+"""`recon reconcile` on plain files, `recon workbook` again, `recon verify` of what is stored."""
 
 import os
 import re
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from recon.cli.choices import date_of
+from recon.cli.night_choices import Night, RunOption, named_night, run_of
 from recon.cli.speaking import complain, say
 
 if TYPE_CHECKING:
@@ -83,16 +84,15 @@ def _now() -> datetime:
     return datetime.now(UTC)
 
 
-def report(
-    run: Annotated[str, typer.Option(help="The run's id; `recon status` shows the newest.")],
-) -> None:
-    """Write the workbook of a run again, from the database alone."""
+def workbook(night: Night = "", *, run: RunOption = "") -> None:
+    """Write the workbook of a night again, from what is stored alone."""
     from recon.cli.workbooks import workbooks
     from recon.steps.ground.environment import environment_of, system_clock
     from recon.steps.night.report import rebuild
 
+    named = run_of(night, run)
     with environment_of(os.environ, clock=system_clock) as environment:
-        path = rebuild(run, environment=environment, workbooks=workbooks())
+        path = rebuild(named, environment=environment, workbooks=workbooks())
     say(f"Workbook: {path}")
 
 
@@ -104,6 +104,8 @@ def verify(
             "of its folder; without it everything that is stored."
         ),
     ] = "",
+    *,
+    run: RunOption = "",
 ) -> None:
     """Check the hash chain, the stored totals, the folders and the workbooks of finished runs.
 
@@ -114,14 +116,15 @@ def verify(
     from recon.steps.care.verify import verify_night
     from recon.steps.ground.environment import environment_of, system_clock
 
+    what = named_night(what, run) if run else what
     with environment_of(os.environ, clock=system_clock) as environment:
         if NIGHT.fullmatch(what):
             checked = verify_night(environment, name=what)
         else:
             workbook = Path(what) if what else None
             checked = check(environment, reading=reading(), workbook=workbook)
-    for run in checked.unfinished:
-        say(f"Not finished: {run}")
+    for unfinished in checked.unfinished:
+        say(f"Not finished: {unfinished}")
     if checked.replaced:
         say(f"{checked.replaced}.")
     for problem in checked.problems:

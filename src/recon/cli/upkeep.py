@@ -11,6 +11,7 @@ import typer
 from recon.cli.one_time_codes import Code
 from recon.cli.people_commands import As, ask_desk_to
 from recon.cli.speaking import complain, say
+from recon.cli.tables import AsJson, show_json
 
 DOCTOR_FAILED_EXIT_CODE = 2
 
@@ -54,17 +55,20 @@ def grants(
     say("\n".join(statements(roles)))
 
 
-def doctor() -> None:
+def doctor(*, as_json: AsJson = False) -> None:
     """Look at variables, files, folders, database and gateway; one line each, nothing changes."""
     from recon.steps.care.doctor import checked, checks
     from recon.steps.ground.environment import system_clock
 
-    failed = 0
+    rows: list[dict[str, object]] = []
     answers = checks(os.environ, clock=system_clock, randomness=SystemRandom())
     for check in (*answers, *(checked(name, look) for name, look in _of_prefect())):
-        failed += not check.ok
-        say(f"{'ok     ' if check.ok else 'MISSING'} {check.name}: {check.sentence}")
-    if failed:
+        rows.append({"name": check.name, "ok": check.ok, "sentence": check.sentence})
+        if not as_json:
+            say(f"{'ok     ' if check.ok else 'MISSING'} {check.name}: {check.sentence}")
+    if as_json:
+        show_json(rows)
+    if not all(row["ok"] for row in rows):
         raise typer.Exit(DOCTOR_FAILED_EXIT_CODE)
 
 

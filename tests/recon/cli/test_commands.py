@@ -6,11 +6,12 @@ from pathlib import Path
 import pytest
 
 from recon import cli
+from recon.cli.commands import FORMER_NAMES, GROUPS
 from recon.model.errors import GateClosedError, NightHeldError, StoreLockedError
 
 NOT_OF_PLAIN_FILES = {"sqlalchemy", "alembic", "prefect", "dask", "distributed", "aiohttp"}
 HEAVY = {"pandas", "numpy", "prefect", "sqlalchemy", "pydantic", "httpx", "openpyxl", "starlette"}
-COMMANDS = ("demo", "sandbox", "nightly", "reconcile", "status", "report", "verify", "doctor")
+COMMANDS = ("demo", "sandbox", "nightly", "reconcile", "status", "workbook", "verify", "doctor")
 NIGHT = ("nightly", "--merchant", "1", "--account", "2", "--business-date", "2026-11-20")
 
 
@@ -89,6 +90,36 @@ def test_every_command_has_help(words: tuple[str, ...], capsys: pytest.CaptureFi
     assert f"Usage: recon {' '.join(words)}" in said
 
 
+def test_the_first_screen_has_groups_and_daily_work_first(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Six groups, the eight commands of every day on top, and no command twice or in no group."""
+    monkeypatch.setenv("COLUMNS", "100")
+    assert cli.main(["--help"]) == 0
+
+    shown = capsys.readouterr().out
+    places = [shown.index(f"─ {name} ─") for name in GROUPS]
+    assert places == sorted(places)
+    assert "─ Commands ─" not in shown
+    assert list(GROUPS) == ["Every day", "Nights", "People", "Files", "Gateway", "Upkeep"]
+    assert len(GROUPS["Every day"]) == 8
+    names = [name for commands in GROUPS.values() for name in commands]
+    assert len(names) == len(set(names))
+    assert not set(names) & set(FORMER_NAMES)
+
+
+@pytest.mark.parametrize(("former", "today"), FORMER_NAMES.items())
+def test_an_old_name_answers_with_the_new_one(
+    former: str, today: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What a script calls by its old name still works for a release, and says how it is called."""
+    assert cli.main([former, "--help"]) == 0
+
+    out, err = capsys.readouterr()
+    assert f"recon {today}" in out
+    assert f"`recon {former}` is `recon {today}` now" in err
+
+
 def test_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) -> None:
     """`recon --version` is one line."""
     assert cli.main(["--version"]) == 0
@@ -119,7 +150,7 @@ def test_wrong_usage_ends_with_2(
     assert "Traceback" not in err
 
 
-@pytest.mark.parametrize("words", [NIGHT, ("status",), ("verify",), ("report", "--run", "x")])
+@pytest.mark.parametrize("words", [NIGHT, ("status",), ("verify",), ("workbook", "--run", "x")])
 def test_missing_configuration_is_one_sentence(
     words: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:

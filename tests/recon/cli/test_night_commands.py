@@ -86,7 +86,7 @@ def test_a_night_from_the_command_line(
 def test_what_stands_after_a_night(
     prepared: DemoFolder, gateway: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """`status` lists what waits, `verify` agrees, `report` writes the workbook again."""
+    """`status` lists what waits, `verify` agrees, `workbook` writes the workbook again."""
     notices = Path(os.environ["RECON_CONFIG_DIR"]) / "notices.toml"
     notices.write_text('[notices.finance]\naddress_env = "FINANCE"\n')
     cli.main(["nightly"])
@@ -109,7 +109,8 @@ def test_what_stands_after_a_night(
     told = capsys.readouterr().out
     assert told.startswith(f"2026-11-20, run {run}, opening\n")
     assert (prepared.reports / "opening.csv").read_text().startswith("what,id,order_no,currency,")
-    assert cli.main(["report", "--run", run]) == 0
+    refuse_wrong_lists(run, capsys=capsys)
+    assert cli.main(["workbook", "--run", "2026-11-20"]) == 0
     path = Path(capsys.readouterr().out.strip().removeprefix("Workbook: "))
     assert cli.main(["verify", str(path)]) == 0
     path.write_bytes(b"edited")
@@ -142,6 +143,24 @@ def test_a_dry_run_sends_nothing(gateway: int, capsys: pytest.CaptureFixture[str
     assert "dry run, nothing was sent" in out
     assert "would send" in err
     assert done_by_us(gateway) == []
+
+
+def refuse_wrong_lists(run: str, *, capsys: pytest.CaptureFixture[str]) -> None:
+    """The night by its date or its run, in lists for people and in JSON, is always that run."""
+    assert cli.main(["breaks", "2026-11-20"]) == 0
+    listed = capsys.readouterr().out.splitlines()
+    assert cli.main(["breaks", "--run", run, "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert listed[0] == f"2026-11-20, run {run}: {len(document['breaks'])} breaks are open."
+    assert len(listed) == 2 + len(document["breaks"])
+    assert cli.main(["runs", "--json"]) == 0
+    assert [row["run"] for row in json.loads(capsys.readouterr().out)] == [run]
+    assert cli.main(["status", "--json"]) == 3
+    account = json.loads(capsys.readouterr().out)["accounts"][0]
+    assert (account["run"], account["standing"]) == (run, "BREAKS OPEN")
+    assert "cancel not sent" in {entry["what"] for entry in account["needs_a_person"]}
+    assert cli.main(["nights", "--to", "2026-11-20", "--json"]) == 4
+    assert run in {night["run"] for night in json.loads(capsys.readouterr().out)["nights"]}
 
 
 def test_a_held_night_ends_with_75(

@@ -167,7 +167,7 @@ def _run_problems(
         return
     path = Path(run.workbook)
     if not path.is_file():
-        yield f"run {run.run_id}: its workbook {path} is gone (`recon report --run {run.run_id}`)"
+        yield f"run {run.run_id}: its workbook {path} is gone (`recon workbook {run.run_id}`)"
     elif _sha256(path) != run.workbook_sha256:
         yield f"run {run.run_id}: {path} is not the workbook that was written that night"
     else:

@@ -175,7 +175,7 @@ def _not_done(run: Run, *, step: str) -> str:
     if step not in STEPS:
         return "nobody's name was put under the night: make the archive writable, then sign again"
     if run.status == "finished":
-        again = f"recon report --run {run.run_id}"
+        again = f"recon workbook {run.run_id}"
     elif run.mode is Mode.LIVE:
         options = f"--merchant {run.merchant_id} --account {run.account_id}"
         again = f"recon finish {options} --business-date {run.business_date}"

@@ -266,7 +266,7 @@ def _write(figures: NightFigures, *, environment: Environment, workbooks: Workbo
         make_folder(wanted.parent)
         return workbooks.write(figures, wanted)
     except OSError as error:
-        again = f"recon report --run {run.run_id}"
+        again = f"recon workbook {run.run_id}"
         if run.status == "active":
             options = f"--merchant {run.merchant_id} --account {run.account_id}"
             again = f"recon finish {options} --business-date {run.business_date}"

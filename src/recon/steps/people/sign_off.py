@@ -282,7 +282,7 @@ def _refuse_night(connection: Connection, signed: NightRun, *, environment: Envi
     if not path.is_file() or _sha256(path) != signed.workbook_sha256:
         msg = (
             f"{signed.workbook or 'the workbook'} is not the file that run {signed.run_id} wrote; "
-            f"write it again (`recon report --run {signed.run_id}`) and look at that one"
+            f"write it again (`recon workbook {signed.run_id}`) and look at that one"
         )
         raise UsageError(msg)
     open_breaks = _without_owner(connection, signed, environment=environment)

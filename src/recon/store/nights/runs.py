@@ -359,6 +359,12 @@ def newest_of_accounts(connection: Connection) -> list[Run]:
     return [_run_of(row) for _, row in sorted(newest.items())]
 
 
+def newest(connection: Connection, *, count: int) -> list[Run]:
+    """The runs that started last, newest first."""
+    rows = connection.execute(select(run).order_by(run.c.started_at.desc()).limit(count)).mappings()
+    return [_run_of(row) for row in rows]
+
+
 def not_proven(
     connection: Connection,
     *,

@@ -111,7 +111,7 @@ def test_a_workbook_that_is_gone_is_found_with_the_way_back(settled: Any) -> Non
     """A missing workbook is named with the command that writes it again."""
     _workbook(settled).unlink()
 
-    assert "recon report --run" in _verified(settled).problems[0]
+    assert "recon workbook" in _verified(settled).problems[0]
 
 
 def test_a_row_fewer_in_the_summary_is_found(settled: Any) -> None:

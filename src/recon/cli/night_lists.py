@@ -1,0 +1,118 @@
+"""`recon breaks` and `recon runs`: what is open in a night, and what ran."""
+
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from recon.cli.night_choices import RunOption, closed_day
+from recon.cli.speaking import say
+from recon.cli.tables import AsJson, show, show_json
+
+if TYPE_CHECKING:
+    from recon.store.nights.runs import Run
+
+BREAKS = ("severity", "order", "code", "currency", "exposure", "owed to", "days", "reason")
+RUNS = ("run", "night", "account", "mode", "status", "verdict", "started", "problem")
+BREAKS_SHOWN_MAX = 100
+"""Lines on a terminal; --json and the workbook have them all."""
+RUNS_SHOWN = 20
+
+
+def breaks(
+    night: Annotated[
+        str,
+        typer.Argument(
+            help="A run, or the business date of a night; the last that has closed without it.",
+            show_default=False,
+        ),
+    ] = "",
+    *,
+    run: RunOption = "",
+    as_json: AsJson = False,
+) -> None:
+    """List the open breaks of a night, the gravest first, as its workbook has them."""
+    from recon.cli.night_choices import named_night
+    from recon.steps.compare.rebuild import run_named
+    from recon.steps.ground import kept_results
+    from recon.steps.ground.environment import environment_of, system_clock
+
+    name = named_night(night, run) if night or run else closed_day()
+    with (
+        environment_of(os.environ, clock=system_clock, signs=False) as environment,
+        environment.store.reading() as connection,
+    ):
+        of_night = run_named(connection, name)
+        frame = kept_results.open_breaks(connection, of_night.run_id, environment=environment)
+    rows = [] if frame is None else _gravest_first(frame.to_dict("records"))
+    if as_json:
+        show_json({"run": of_night.run_id, "night": of_night.business_date, "breaks": rows})
+        return
+    say(f"{of_night.business_date}, run {of_night.run_id}: {len(rows)} breaks are open.")
+    if rows:
+        show(rows[:BREAKS_SHOWN_MAX], columns=BREAKS)
+    if len(rows) > BREAKS_SHOWN_MAX:
+        say(f"and {len(rows) - BREAKS_SHOWN_MAX} more, all in the workbook {of_night.workbook}")
+
+
+def runs(
+    *,
+    last: Annotated[int, typer.Option(help="How many, the newest first.", min=1)] = RUNS_SHOWN,
+    as_json: AsJson = False,
+) -> None:
+    """List the newest runs of all accounts: nights and parts, how each ended and why it stopped."""
+    from recon.steps.ground.environment import environment_of, system_clock
+    from recon.store.nights.runs import newest
+
+    with (
+        environment_of(os.environ, clock=system_clock, signs=False) as environment,
+        environment.store.reading() as connection,
+    ):
+        rows = [_run_row(run) for run in newest(connection, count=last)]
+    if as_json:
+        show_json(rows)
+    elif rows:
+        show(rows, columns=RUNS)
+    else:
+        say("No night has run yet.")
+
+
+def _run_row(run: "Run") -> dict[str, str]:
+    return {
+        "run": run.run_id,
+        "night": run.business_date,
+        "account": f"{run.merchant_id}/{run.account_id}",
+        "mode": f"{run.mode}, {run.part} alone" if run.part else run.mode.value,
+        "status": run.status,
+        "verdict": run.verdict,
+        "started": f"{run.started_at:%Y-%m-%d %H:%M} UTC",
+        "problem": run.problem,
+        "workbook": run.workbook,
+    }
+
+
+def _gravest_first(records: list[dict[Any, Any]]) -> list[dict[str, str]]:
+    from recon.model.words import Severity
+
+    rank = {severity.value: place for place, severity in enumerate(Severity)}
+    ordered = sorted(records, key=lambda row: (-rank[str(row["severity"])], -int(row["exposure"])))
+    return [_break_row(row) for row in ordered]
+
+
+def _break_row(row: Mapping[Any, Any]) -> dict[str, str]:
+    from recon.model.money import format_minor_units
+
+    currency = str(row["currency"])
+    exposure = format_minor_units(int(row["exposure"]), currency=currency) if currency else ""
+    return {
+        "break": str(row["break_id"]),
+        "severity": str(row["severity"]),
+        "order": str(row["order_no"]),
+        "code": str(row["code"]),
+        "currency": currency,
+        "exposure": exposure,
+        "owed to": str(row["owed_to"]),
+        "days": str(row["age_days"]),
+        "reason": str(row["reason"]),
+    }
