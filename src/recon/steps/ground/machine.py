@@ -14,6 +14,7 @@ from recon.telling.night_log import LOG_VARIABLE, open_log
 
 CLOCK_BACK_MAX = timedelta(minutes=1)
 DISK_FREE_MIN_BYTES = 200 * 1024 * 1024
+"""What a night wants free before it begins, and what the doctor looks for."""
 
 
 def clock_told(store: Store, *, zone: str, now: datetime) -> str:
@@ -47,9 +48,9 @@ def room_told(path: Path) -> str:
         raise ReconError(msg) from None
     if free < DISK_FREE_MIN_BYTES:
         needed = DISK_FREE_MIN_BYTES // 1024**2
-        msg = f"{path}: only {free // 1024**2} MB are free; a night needs {needed} MB"
+        msg = f"{path}: only {free // 1024**2} MiB are free; a night needs {needed}"
         raise ReconError(msg)
-    return f"{path}, {free // 1024**3} GB free"
+    return f"{path}, {free // 1024**3} GiB free"
 
 
 def permissions_told(store: Store, *, config_dir: Path | None, variables: Mapping[str, str]) -> str:

@@ -30,6 +30,7 @@ from recon.steps.compare.reconcile import reconcile
 from recon.steps.files.ingest import ingest
 from recon.steps.ground.ending import ending_in_order
 from recon.steps.ground.environment import Environment
+from recon.steps.ground.machine import DISK_FREE_MIN_BYTES
 from recon.steps.ground.predecessor import said_of_predecessor
 from recon.steps.ground.stages import measured
 from recon.steps.night.notices import telling
@@ -41,8 +42,6 @@ from recon.store.database.night_lock import account_lock
 from recon.store.nights import answers, runs
 from recon.store.nights.runs import Run
 
-DATABASE_FREE_BYTES_MIN = 64 * 1024 * 1024
-"""Beside the database file; with less the disk is about to be full."""
 HOLDER_LOOKS_MAX = 60
 HOLDER_LOOKS_APART_SECONDS = 0.05
 _ENDED = {True: "finished", False: runs.PART_ENDED}
@@ -247,7 +246,7 @@ def refuse_unwritable(folder: Path) -> None:
         raise FolderError(msg) from error
 
 
-def refuse_full_disk(database: Path | None, *, needed: int = DATABASE_FREE_BYTES_MIN) -> None:
+def refuse_full_disk(database: Path | None, *, needed: int = DISK_FREE_MIN_BYTES) -> None:
     """Look at the room beside a database file before money moves; a server's disk is not ours.
 
     Raises:

@@ -21,6 +21,11 @@ DATABASE_MODE = 0o600
 MIGRATIONS = Path(__file__).parent / "migrations"
 NEWEST = "head"
 """What Alembic calls the newest revision."""
+NEWER = (
+    "the database is newer than this program: it is at version {}, and this program knows "
+    "versions up to {}; nothing was changed: start the recon that upgraded it, or "
+    "install that version here"
+)
 
 
 def upgrade(database_url: str, *, to: str = NEWEST, carried: Collection[str] = frozenset()) -> str:
@@ -101,6 +106,8 @@ def _refuse_unknown(connection: Connection, configuration: Config) -> None:
         script.revision for script in ScriptDirectory.from_config(configuration).walk_revisions()
     ]
     revision = MigrationContext.configure(connection).get_current_revision()
+    if is_newer(revision or "", than=known[0]):
+        raise StoreError(NEWER.format(revision, known[0]))
     if revision is not None and revision not in known:
         msg = (
             f"the database is at version {revision}, this program knows {known[-1]} to {known[0]} "
@@ -117,12 +124,19 @@ def check_revision(store: Store) -> None:
     """
     revision = revision_of(store)
     expected = newest_revision()
+    if is_newer(revision, than=expected):
+        raise StoreError(NEWER.format(revision, expected))
     if revision != expected:
         msg = (
             f"the database is at version {revision or 'none'}, this program needs {expected}: "
             "run `recon db upgrade`"
         )
         raise StoreError(msg)
+
+
+def is_newer(revision: str, *, than: str) -> bool:
+    """Whether a later program made these tables; revisions are numbered since the first release."""
+    return revision.isdigit() and int(revision) > int(than)
 
 
 def revision_of(store: Store) -> str:

@@ -27,7 +27,7 @@ def test_a_full_disk_is_told_with_what_a_night_needs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Too little room fails the line; enough says how much."""
-    assert "GB free" in machine.room_told(tmp_path)
+    assert "GiB free" in machine.room_told(tmp_path)
     monkeypatch.setattr(machine, "DISK_FREE_MIN_BYTES", 2**62)
     with pytest.raises(ReconError, match="a night needs"):
         machine.room_told(tmp_path)

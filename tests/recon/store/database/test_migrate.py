@@ -111,18 +111,37 @@ def test_rows_that_refer_to_nothing_stop_the_upgrade(next_release: Path) -> None
         assert now.execute("SELECT version_num FROM alembic_version").fetchall() == before
 
 
-@pytest.mark.parametrize("revision", ["0021", "0099"])
+@pytest.mark.parametrize(
+    ("revision", "sentence"),
+    [
+        ("0021", "is at version 0021, this program knows 0026 to"),
+        ("0099", "is newer than this program: it is at version 0099, and this program knows"),
+    ],
+)
 def test_a_database_of_a_version_that_is_not_known_is_left_as_it_is(
-    sqlite_path: Path, revision: str
+    sqlite_path: Path, revision: str, sentence: str
 ) -> None:
-    """One of before the first release, or of a newer program, names the version that made it."""
+    """One of before the first release, or of a newer program, is called what it is."""
     with closing(sqlite3.connect(sqlite_path)) as other, other:
         other.execute("UPDATE alembic_version SET version_num = ?", (revision,))
 
-    with pytest.raises(StoreError, match=f"is at version {revision}, this program knows 0026 to"):
+    with pytest.raises(StoreError, match=sentence):
         upgrade(f"sqlite:///{sqlite_path}")
     with closing(sqlite3.connect(sqlite_path)) as now:
         assert now.execute("SELECT version_num FROM alembic_version").fetchall() == [(revision,)]
+
+
+def test_a_night_calls_a_newer_database_newer(sqlite_path: Path) -> None:
+    """After a program was put back, nobody is told to upgrade what is ahead already."""
+    with closing(sqlite3.connect(sqlite_path)) as other, other:
+        other.execute("UPDATE alembic_version SET version_num = '0099'")
+
+    with (
+        closing(open_store(f"sqlite:///{sqlite_path}")) as store,
+        pytest.raises(StoreError, match="is newer than this program") as refused,
+    ):
+        check_revision(store)
+    assert "db upgrade" not in str(refused.value)
 
 
 def test_a_new_database_is_its_owners_alone(tmp_path: Path) -> None:
