@@ -22,8 +22,9 @@ BY_SCHEDULE = "schedule"
 
 HEAD = """\
 # Deployments of the flows, written by `recon prefect deployments` from merchants.toml (and, for
-# housekeeping, retention.toml): change a schedule there and write this file anew. `prefect
-# --no-prompt deploy --all` reads it; `recon prefect pool` and what it prints come first.
+# housekeeping, retention.toml): change a schedule there and write this file anew; with `--all` it
+# has the forms of parts of a night, too. `prefect --no-prompt deploy --all` reads it; first comes
+# `recon prefect pool` and what it prints.
 #
 # Module entrypoints need the installed package, not a checkout, so nothing is pulled: an absent or
 # null `pull` would make every run change into the folder of the machine that deployed. One run of a
@@ -38,6 +39,27 @@ _HOUSEKEEPING = (
     "Shows what is older than retention.toml keeps, and deletes it where that is asked for.",
 )
 _FORMS = (
+    (
+        "approve",
+        "flows.approve:approve",
+        "Shows what waits for people over all accounts, and takes the yes or no of two of them.",
+    ),
+    (
+        "sign-off",
+        "flows.sign_off:sign_off",
+        (
+            "Lists the last nights, and takes the names of a reviewer and an approver under a "
+            "workbook."
+        ),
+    ),
+    (
+        "import-resolutions",
+        "flows.import_resolutions:import_resolutions",
+        "Takes in the answers of a filled-in workbook that lies in a reports folder.",
+    ),
+)
+"""What people need every day; with a night for each account and housekeeping the default set."""
+_PARTS = (
     (
         "ingest",
         "flows.parts:ingest",
@@ -69,11 +91,6 @@ _FORMS = (
         "Writes the workbook of a finished night again, from the database alone.",
     ),
     (
-        "approve",
-        "flows.approve:approve",
-        "Shows what waits for people over all accounts, and takes the yes or no of two of them.",
-    ),
-    (
         "resolve",
         "flows.resolve:resolve",
         (
@@ -81,24 +98,14 @@ _FORMS = (
             "people on what became of it; sends nothing."
         ),
     ),
-    (
-        "import-resolutions",
-        "flows.import_resolutions:import_resolutions",
-        "Takes in the answers of a filled-in workbook that lies in a reports folder.",
-    ),
-    (
-        "sign-off",
-        "flows.sign_off:sign_off",
-        (
-            "Lists the last nights, and takes the names of a reviewer and an approver under a "
-            "workbook."
-        ),
-    ),
 )
+"""Parts of nights, and doubts in a browser: written with `--all`."""
 
 
-def project_of(accounts: Mapping[str, AccountSettings], *, retention: Retention) -> dict[str, Any]:
-    """What prefect.yaml says, for accounts by `<merchant>/<account>`.
+def project_of(
+    accounts: Mapping[str, AccountSettings], *, retention: Retention, parts: bool = False
+) -> dict[str, Any]:
+    """What prefect.yaml says, for accounts by `<merchant>/<account>`; `parts`: with their forms.
 
     Raises:
         ConfigurationError: a cron line that Prefect does not understand.
@@ -113,18 +120,20 @@ def project_of(accounts: Mapping[str, AccountSettings], *, retention: Retention)
         "deployments": [
             *nights,
             _form(*_HOUSEKEEPING) | _housekeeping(retention),
-            *(_form(*form) for form in _FORMS),
+            *(_form(*form) for form in (*_FORMS, *(_PARTS if parts else ()))),
         ],
     }
 
 
-def text_of(accounts: Mapping[str, AccountSettings], *, retention: Retention) -> str:
+def text_of(
+    accounts: Mapping[str, AccountSettings], *, retention: Retention, parts: bool = False
+) -> str:
     """prefect.yaml, ready to be written.
 
     Raises:
         ConfigurationError: a cron line that Prefect does not understand.
     """
-    project = project_of(accounts, retention=retention)
+    project = project_of(accounts, retention=retention, parts=parts)
     body = yaml.safe_dump(
         project, sort_keys=False, width=100, allow_unicode=True, default_style=None
     )
@@ -132,7 +141,11 @@ def text_of(accounts: Mapping[str, AccountSettings], *, retention: Retention) ->
 
 
 def compared(
-    text: str, *, accounts: Mapping[str, AccountSettings], retention: Retention
+    text: str,
+    *,
+    accounts: Mapping[str, AccountSettings],
+    retention: Retention,
+    parts: bool = False,
 ) -> list[str]:
     """Where the text of a prefect.yaml differs from the configuration, a sentence each."""
     try:
@@ -140,7 +153,8 @@ def compared(
         named = {entry["name"]: entry for entry in document["deployments"]}
     except (yaml.YAMLError, KeyError, TypeError):
         return ["it is no prefect.yaml with deployments"]
-    wanted = {entry["name"]: entry for entry in _entries(accounts, retention)}
+    project = project_of(accounts, retention=retention, parts=parts)
+    wanted = {entry["name"]: entry for entry in project["deployments"]}
     return [*_names_differ(named, wanted=wanted), *_entries_differ(named, wanted=wanted)]
 
 
@@ -155,11 +169,6 @@ def pool_text() -> str:
         "variables": {"type": "object", "properties": {}, "additionalProperties": False},
     }
     return json.dumps(template, indent=2) + "\n"
-
-
-def _entries(accounts: Mapping[str, AccountSettings], retention: Retention) -> list[dict[str, Any]]:
-    entries: list[dict[str, Any]] = project_of(accounts, retention=retention)["deployments"]
-    return entries
 
 
 def _names_differ(standing: Iterable[str], *, wanted: Iterable[str]) -> Iterator[str]:

@@ -91,7 +91,7 @@ def _start_all(folder: Path, *, port: int) -> None:
     pool = ["work-pool", "create", WORK_POOL, "--type", "process", "--overwrite"]
     _run([*PREFECT, *pool, "--base-job-template", str(template)], variables, folder)
     project = folder / "prefect.yaml"
-    _run([*RECON, "prefect", "deployments", "--out", str(project)], variables, folder)
+    _run([*RECON, "prefect", "deployments", "--all", "--out", str(project)], variables, folder)
     deploy = ["--no-prompt", "deploy", "--all", "--prefect-file", str(project)]
     _run([*PREFECT, *deploy], variables, folder)
     # Whom to ring for nobody has said yet; what needs no bell is there from the start.

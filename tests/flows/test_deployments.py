@@ -65,6 +65,23 @@ def test_the_project_file_is_made_from_merchants(tmp_path: Path) -> None:
     assert compared(text, accounts=accounts, retention=Retention(schedule=WEEKLY)) == []
 
 
+def test_the_default_set_is_what_people_need_every_day(tmp_path: Path) -> None:
+    """One night for each account and four forms; with all of them the parts come behind these."""
+    accounts = _accounts(tmp_path, a1="30 2 * * *", a2="45 2 * * *")
+
+    def names(*, parts: bool) -> list[str]:
+        project = project_of(accounts, retention=Retention(), parts=parts)
+        return [entry["name"] for entry in project["deployments"]]
+
+    daily = ["housekeeping", "approve", "sign-off", "import-resolutions"]
+    assert names(parts=False) == ["100042-1", "100042-2", *daily]
+    every = ["ingest", "query", "settle", "payouts", "reconcile", "report", "resolve"]
+    assert names(parts=True) == [*names(parts=False), *every]
+    text = text_of(accounts, retention=Retention(), parts=True)
+    assert compared(text, accounts=accounts, retention=Retention(), parts=True) == []
+    assert len(compared(text, accounts=accounts, retention=Retention())) == len(every)
+
+
 @pytest.mark.parametrize(
     ("keeps", "planned"),
     [

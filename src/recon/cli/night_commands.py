@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from recon.model.figures import Attention
     from recon.model.nights import NightRequest, StepSummary
     from recon.store.nights.runs import Run
+    from recon.store.people.agreement_rows import FirstWord
 
 Opening = Annotated[bool, typer.Option("--opening", help="The first night of the account.")]
 Skip = Annotated[
@@ -103,12 +104,36 @@ def end_with(figures: Mapping[str, int | str], *, account: str) -> NoReturn:
     raise typer.Exit(int(figures["exit_code"]))
 
 
+@dataclass(frozen=True, slots=True)
+class _Standings:
+    """What `recon status` shows, read at one instant."""
+
+    accounts: Sequence[tuple["Run", str, Sequence["Attention"]]]
+    not_told: Mapping[str, Mapping[str, str]]
+    """Run -> who has not been told of it -> why."""
+    stopped: str
+    """Who stopped sending and why; "" where money may be sent."""
+    words: Sequence["FirstWord"]
+    missed: list[str]
+    exit_code: int
+    at: datetime
+
+
 def status(*, as_json: AsJson = False) -> None:
     """Show what needs a person: the newest night of each account and its open instructions.
 
     Ends with the code of the worst night: 5 money, 4 not proven, incomplete, stopped or missing, 3
     breaks open, 0.
     """
+    standings = _standings()
+    if as_json:
+        show_json(_document_of(standings))
+    else:
+        _say_standings(standings)
+    raise typer.Exit(standings.exit_code)
+
+
+def _standings() -> _Standings:
     from recon.steps.ground.environment import environment_of, system_clock
     from recon.steps.ground.two_words import waiting_words
     from recon.steps.money.sending import sending_stopped
@@ -121,56 +146,56 @@ def status(*, as_json: AsJson = False) -> None:
             (run, people.standing_of(run, environment=environment), attention)
             for run, attention in people.status(environment)
         ]
-        not_told = {run.run_id: untold(run, environment=environment) for run, _, _ in accounts}
-        stopped = sending_stopped(environment)
-        words = waiting_words(environment)
         watched = lookout.watched(environment)
-        now = environment.clock()
-    if as_json:
-        show_json(
-            {
-                "sending_stopped": str(stopped or ""),
-                "words_that_wait": [word.what for word in words],
-                "accounts": [
-                    _document_of(run, standing, attention, not_told=[*not_told[run.run_id]])
-                    for run, standing, attention in accounts
-                ],
-                "missed": list(lookout.missed_told(watched)),
-                "exit_code": int(lookout.worst(watched)),
-            }
+        return _Standings(
+            accounts=accounts,
+            not_told={run.run_id: untold(run, environment=environment) for run, _, _ in accounts},
+            stopped=str(sending_stopped(environment) or ""),
+            words=waiting_words(environment),
+            missed=list(lookout.missed_told(watched)),
+            exit_code=int(lookout.worst(watched)),
+            at=environment.clock(),
         )
-        raise typer.Exit(lookout.worst(watched))
-    if stopped:
-        say(f"{str(stopped)[:1].upper()}{str(stopped)[1:]}.")
-    for word in words:
+
+
+def _say_standings(standings: _Standings) -> None:
+    if stopped := standings.stopped:
+        say(f"{stopped[:1].upper()}{stopped[1:]}.")
+    for word in standings.words:
         at = f"{word.by.at:%Y-%m-%d %H:%M} UTC"
         say(f"{word.by.in_words} said at {at}: {word.what} ({word.reason}).")
         say(f"  A second person must say the same until {word.valid_until:%Y-%m-%d %H:%M} UTC.")
-    if not accounts:
+    if not standings.accounts:
         say("No night has run yet.")
-    for run, standing, attention in accounts:
+    for run, standing, attention in standings.accounts:
         say(f"{run.merchant_id}/{run.account_id}: night of {run.business_date}, run {run.run_id}")
         say(f"  {standing}")
-        for name, problem in not_told[run.run_id].items():
+        for name, problem in standings.not_told[run.run_id].items():
             say(f"  Not told: {name} ({problem}); `recon tell {run.run_id}` tries again.")
-        _say_attention(attention, now=now)
-    for sentence in lookout.missed_told(watched):
+        _say_attention(attention, now=standings.at)
+    for sentence in standings.missed:
         say(sentence)
-    raise typer.Exit(lookout.worst(watched))
 
 
-def _document_of(
-    run: "Run", standing: str, attention: Sequence["Attention"], *, not_told: Sequence[str]
-) -> dict[str, object]:
-    """One account for programs; amounts in minor units."""
+def _document_of(standings: _Standings) -> dict[str, object]:
+    """The same for programs; amounts in minor units."""
     return {
-        "merchant": run.merchant_id,
-        "account": run.account_id,
-        "night": run.business_date,
-        "run": run.run_id,
-        "standing": str(standing),
-        "not_told": list(not_told),
-        "needs_a_person": [asdict(entry) for entry in attention],
+        "sending_stopped": standings.stopped,
+        "words_that_wait": [word.what for word in standings.words],
+        "accounts": [
+            {
+                "merchant": run.merchant_id,
+                "account": run.account_id,
+                "night": run.business_date,
+                "run": run.run_id,
+                "standing": standing,
+                "not_told": [*standings.not_told[run.run_id]],
+                "needs_a_person": [asdict(entry) for entry in attention],
+            }
+            for run, standing, attention in standings.accounts
+        ],
+        "missed": standings.missed,
+        "exit_code": standings.exit_code,
     }
 
 

@@ -95,7 +95,7 @@ def _run_row(run: "Run") -> dict[str, str]:
 def _gravest_first(records: list[dict[Any, Any]]) -> list[dict[str, str]]:
     from recon.model.words import Severity
 
-    rank = {severity.value: place for place, severity in enumerate(Severity)}
+    rank = {severity.value: number for number, severity in enumerate(Severity)}
     ordered = sorted(records, key=lambda row: (-rank[str(row["severity"])], -int(row["exposure"])))
     return [_break_row(row) for row in ordered]
 

@@ -26,8 +26,12 @@ def deployments(
     check: Annotated[
         bool, typer.Option("--check", help="Write nothing; say where the file differs.")
     ] = False,
+    every: Annotated[
+        bool,
+        typer.Option("--all", help="With the forms of parts of a night, and of doubts, too."),
+    ] = False,
 ) -> None:
-    """Write prefect.yaml from the configuration: a night per account, and the forms of people."""
+    """Write prefect.yaml from the configuration: a night per account, and forms of every day."""
     from flows.deployments import compared, text_of
     from recon.config.retention import retention_of
     from recon.config.settings import config_dir_of, load_file_settings, load_tables
@@ -37,13 +41,14 @@ def deployments(
     config_dir = config_dir_of(os.environ)
     retention = retention_of(load_tables("retention", config_dir=config_dir))
     if not check:
-        write_result(out, text_of(accounts, retention=retention))
+        write_result(out, text_of(accounts, retention=retention, parts=every))
         say(f"{out}: {len(accounts)} accounts. Now: prefect --no-prompt deploy --all")
         return
     if not out.is_file():
         msg = f"{out} does not exist; without --check it is written"
         raise SourceMissingError(msg)
-    wrong = compared(out.read_text(encoding="utf-8"), accounts=accounts, retention=retention)
+    text = out.read_text(encoding="utf-8")
+    wrong = compared(text, accounts=accounts, retention=retention, parts=every)
     for sentence in wrong or [f"{out} is as the configuration has it"]:
         say(sentence)
     if wrong:
