@@ -1,18 +1,21 @@
 """Nights one after the other over one gateway: what opens, closes and comes back can be signed."""
 
-from collections.abc import Sequence
+import shutil
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pytest
 from python_calamine import CalamineWorkbook
 
 from recon.cli.workbooks import workbooks
+from recon.sandbox import SandboxOptions
 from recon.steps.ground import kept_results
 from recon.steps.ground.identity import identify
 from recon.steps.people.sign_off import sign
 from recon.store.nights import runs
+from tests.recon.steps.conftest import ON_POSTGRESQL, Begun, Merchant, opened
 
 pytestmark = pytest.mark.xdist_group("chains")
 """They share what takes longer to make than to look at."""
@@ -33,6 +36,10 @@ LEDGER_HEADER = (
 NOBODY_LISTENS = "http://127.0.0.1:9"
 
 
+Done = tuple[str, Path]
+"""Run id and workbook of a night."""
+
+
 class Night(NamedTuple):
     """What the books say of two orders on one night, and whether the gateway answers."""
 
@@ -41,6 +48,8 @@ class Night(NamedTuple):
     gateway: bool = True
 
 
+Play = Callable[[Sequence[Night]], tuple[Merchant, tuple[Done, ...]]]
+"""The merchant after nights, and what each of them left."""
 BOTH = """\
 E1,100042,100042001,{a},capture,EUR,{a_amount},2026-11-19T10:00:00Z,
 E2,100042,100042001,{b},capture,EUR,{b_amount},2026-11-19T10:00:00Z,
@@ -66,37 +75,97 @@ BOTH_REVERSED = A_REVERSED + B_REVERSED
 A_SMALL = A_REVERSED + "E7,100042,100042001,{a},capture,EUR,0.01,2026-11-19T12:00:00Z,\n"
 
 
-def settled_folder(merchant: Any) -> None:
+def settled_folder(merchant: Merchant) -> None:
     """People who sign, and authorisations that do not lapse."""
     (merchant.folder / "config" / "approvers.toml").write_text(PEOPLE)
     path = merchant.folder / "config" / "rules.toml"
     path.write_text(path.read_text() + "\n[authorisation]\nvalid_days = 365\n")
 
 
-def play(merchant: Any, nights: Sequence[Night]) -> list[tuple[str, Path]]:
-    """Every night, on its business day; run id and workbook of each."""
+class Chains:
+    """Nights one after the other; those that several chains begin with are played once."""
+
+    def __init__(self, merchant: Merchant, *, state: Path, kept: Path) -> None:
+        """Begin with a merchant whose sandbox has its database at `state`."""
+        self._state, self._kept = state, kept
+        self._known: dict[tuple[Night, ...], tuple[Begun, tuple[Done, ...]]] = {}
+        self._keep((), merchant, done=())
+
+    def play(self, nights: Sequence[Night]) -> tuple[Merchant, tuple[Done, ...]]:
+        """The merchant after these nights, and run id and workbook of each."""
+        chain = tuple(nights)
+        length = next(n for n in range(len(chain), -1, -1) if chain[:n] in self._known)
+        begun, done = self._known[chain[:length]]
+        merchant = begun.again()
+        passed = sum(_hours_before(number) for number in range(length))
+        merchant.post("/_sandbox/clock", {"seconds": passed * 3600})
+        for number in range(length, len(chain)):
+            done = (*done, play_one(merchant, number, night=chain[number]))
+            self._keep(chain[: number + 1], merchant, done=done)
+        return merchant, done
+
+    def _keep(
+        self, chain: tuple[Night, ...], merchant: Merchant, *, done: tuple[Done, ...]
+    ) -> None:
+        kept = self._kept / str(len(self._known))
+        self._known[chain] = (Begun.of(merchant, state=self._state, kept=kept), done)
+
+
+@pytest.fixture(scope="module")
+def chains(tmp_path_factory: pytest.TempPathFactory, migrated: Path) -> Iterator[Chains]:
+    """Of a merchant with people who sign; looks into the files of SQLite."""
+    place = tmp_path_factory.mktemp("chains")
+    (place / "own").mkdir()
+    url = f"sqlite:///{shutil.copy(migrated, place / 'own' / 'recon.sqlite')}"
+    options = SandboxOptions(orders=300, state=place / "gateway.sqlite")
+    with opened(place / "own", options=options, database_url=url) as merchant:
+        settled_folder(merchant)
+        yield Chains(merchant, state=place / "gateway.sqlite", kept=place / "kept")
+
+
+@pytest.fixture
+def play(request: pytest.FixtureRequest) -> Play:
+    """Plays nights; on PostgreSQL each test plays all of its own."""
+    if not ON_POSTGRESQL:
+        kept: Chains = request.getfixturevalue("chains")
+        return kept.play
+    merchant: Merchant = request.getfixturevalue("merchant")
+
+    def whole(nights: Sequence[Night]) -> tuple[Merchant, tuple[Done, ...]]:
+        settled_folder(merchant)
+        return merchant, tuple(play_one(merchant, *each) for each in enumerate(nights))
+
+    return whole
+
+
+def play_one(merchant: Merchant, number: int, night: Night) -> Done:
+    """A night on its business day; its run id and its workbook."""
     paid = [one for one in merchant.payments("captured") if one.currency == "EUR"]
     a, b = [one for one in paid if one.ordered_at < "2026-11-18"][:2]
     named = {"a": a.order_no, "b": b.order_no, "a_amount": a.amount, "b_amount": b.amount}
-    gateway = merchant.variables["RECON_GATEWAY_BASE_URL"]
-    done = []
-    for before, day, one in zip(("", *DAYS), DAYS, nights, strict=False):
-        if before:
-            merchant.wait(hours=24 * (_day(day) - _day(before)).days)
-        other = merchant.order(a, order_no=f"N-{day}", status="cancelled")
-        merchant.drop(f"orders-{day}.csv", merchant.order(a), merchant.order(b), other)
-        (merchant.folder / "ledger.csv").write_text(LEDGER_HEADER + one.ledger.format(**named))
-        merchant.variables["RECON_GATEWAY_BASE_URL"] = gateway if one.gateway else NOBODY_LISTENS
-        verdict = merchant.night(date=day, workbooks=workbooks())
-        done.append(_agreed(merchant, verdict=verdict.value))
-    return done
+    day = DAYS[number]
+    if hours := _hours_before(number):
+        merchant.wait(hours=hours)
+    other = merchant.order(a, order_no=f"N-{day}", status="cancelled")
+    merchant.drop(f"orders-{day}.csv", merchant.order(a), merchant.order(b), other)
+    (merchant.folder / "ledger.csv").write_text(LEDGER_HEADER + night.ledger.format(**named))
+    gateway = merchant.sandbox.base_url if night.gateway else NOBODY_LISTENS
+    merchant.variables["RECON_GATEWAY_BASE_URL"] = gateway
+    verdict = merchant.night(date=day, workbooks=workbooks())
+    return _agreed(merchant, verdict=verdict.value)
+
+
+def _hours_before(number: int) -> int:
+    """Between a night and the one before it; none before the first."""
+    days = (_day(DAYS[number]) - _day(DAYS[number - 1])).days if number else 0
+    return 24 * days
 
 
 def _day(text: str) -> datetime:
     return datetime.fromisoformat(text)
 
 
-def _agreed(merchant: Any, *, verdict: str) -> tuple[str, Path]:
+def _agreed(merchant: Merchant, *, verdict: str) -> Done:
     """The newest night, once all that tell its verdict tell the same."""
     with merchant.environment() as environment, environment.store.reading() as connection:
         done = runs.finished(connection)[-1]
@@ -196,11 +265,10 @@ CHAINS = {
     ("nights", "last"), [pytest.param(*chain, id=name) for name, chain in CHAINS.items()]
 )
 def test_a_night_on_which_breaks_come_back_is_signed(
-    begun: Any, nights: list[Night], last: dict[str, int]
+    play: Play, nights: list[Night], last: dict[str, int]
 ) -> None:
     """Whatever came back, all that tell the verdict agree, and two people sign every night."""
-    merchant = begun(settled_folder)
-    played = play(merchant, nights)
+    merchant, played = play(nights)
     for run_id, _ in played:
         with merchant.environment() as environment:
             for role, name in (("reviewer", "dan"), ("approver", "anna")):
