@@ -4,6 +4,7 @@ import gc
 import os
 import shutil
 import sqlite3
+import sys
 import tempfile
 from collections.abc import Generator
 from contextlib import closing
@@ -33,6 +34,21 @@ def _work_in_memory() -> None:
 
 
 _work_in_memory()
+
+BYTECODE = Path(__file__).parents[1] / ".venv" / "bytecode"
+"""Where `make` keeps compiled modules, too."""
+
+
+def _compile_once() -> None:
+    """For processes that tests start, also where a shell forbids it: each took seconds for it."""
+    if BYTECODE.parent.is_dir():
+        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+        os.environ.setdefault("PYTHONPYCACHEPREFIX", str(BYTECODE))
+        sys.dont_write_bytecode = False
+        sys.pycache_prefix = os.environ["PYTHONPYCACHEPREFIX"]
+
+
+_compile_once()
 
 YOUNG_OBJECTS = (50_000, 20, 50)
 """Allocations between two collections of each generation: thousands of tests keep a million
