@@ -11,7 +11,7 @@ def test_a_live_night_sends_all_that_a_dry_run_planned_from_several_files(mercha
         merchant.drop(f"orders-{number}.csv", merchant.order(one, **refund))
     merchant.night(mode=Mode.DRY_RUN)
     assert merchant.effects() == []
-    merchant.night()
+    merchant.move_money()
 
     moved = {(row["operation"], row["transaction_id"]) for row in merchant.effects()}
     assert moved == {("refund", one.transaction_id) for one in paid}

@@ -82,7 +82,7 @@ def test_what_was_changed_after_two_people_approved_it_is_not_sent(
     """The gate is closed with the field's name, and `recon verify` says the same."""
     merchant = begun(approve_it)
     change(merchant, what)
-    merchant.night()
+    merchant.move_money()
     with merchant.environment() as environment:
         problems = verify(environment, reading=UNREAD).problems
 
@@ -139,7 +139,7 @@ def test_nobody_approves_what_the_history_did_not_bind(
         change(merchant, "amount = amount + 100")
         with pytest.raises(GateClosedError, match=r"its amount is 2\.00 EUR"):
             yes(environment, "kim")
-    merchant.night()
+    merchant.move_money()
 
     assert merchant.effects() == []
     assert merchant.instruction_states() == {"planned": 1}
@@ -156,7 +156,7 @@ def test_an_instruction_that_was_put_beside_the_journal_is_found(
         chosen = ", ".join(own.get(name, name) for name in names)
         connection.execute(f"INSERT INTO instruction SELECT {chosen} FROM instruction")  # noqa: S608 - names of our own
         connection.commit()
-    merchant.night()
+    merchant.move_money()
 
     assert merchant.effects() == []
     assert "planted" in settled(merchant)

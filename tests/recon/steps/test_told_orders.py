@@ -23,7 +23,7 @@ def test_an_order_that_only_a_notification_named_is_asked_for(merchant: Any) -> 
         assert receiver.receive(form(message), **place).text == "success"
 
     merchant.drop("orders.csv", merchant.order(merchant.payments("authorised")[0]))
-    merchant.night()
+    merchant.move_money()
 
     (asked,) = (summary for summary in merchant.told if summary.step == "query")
     assert asked.figures["found"] == 2
@@ -49,7 +49,7 @@ def test_a_payment_of_an_instruction_that_has_ended_is_asked_about_again(
     test_a_payment_that_only_an_instruction_file_names_is_asked_for(merchant)
     merchant.wait(hours=24)
     monkeypatch.setattr(asking, "_left_open", lambda *_, **__: iter(()))
-    merchant.night(date="2026-11-21")
+    merchant.move_money(date="2026-11-21")
     (asked,) = (summary for summary in merchant.told if summary.step == "query")
 
     assert asked.figures["found"] == 1

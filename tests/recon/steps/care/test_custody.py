@@ -89,7 +89,7 @@ def test_a_signer_that_dies_in_the_night_leaves_nothing_in_doubt(
         assert merchant.instruction_states() == {"approved": 3}
     with signing(folder, key="sandbox", more=RULES) as signer:
         merchant.wait(hours=24)
-        merchant.night(date="2026-11-21")
+        merchant.move_money(date="2026-11-21")
         assert [row["operation"] for row in merchant.effects()] == ["capture", "capture"]
         assert merchant.invariants()["double_effects"] == 0
 
@@ -111,7 +111,7 @@ def test_a_signer_that_dies_between_question_and_money_stops_the_sending(
             return real(environment)  # type: ignore[arg-type]
 
         monkeypatch.setattr(settle_step, "lapse", killed)
-        merchant.night()
+        merchant.move_money()
         settled = next(step for step in merchant.told if step.step == "settle")
         assert "signer at" in str(settled.figures["stopped"])
         assert settled.figures["in_doubt"] == 0
@@ -159,7 +159,7 @@ def test_a_night_sends_the_refund_that_two_people_endorsed(
             for name in ("jo", "kim"):
                 person = identify(name, code=None, environment=environment)
                 approve(digest, person=person, environment=environment, only=only)
-        merchant.night()
+        merchant.move_money()
     assert [row["operation"] for row in merchant.effects()] == ["refund"]
     assert merchant.instruction_states() == {"confirmed": 1, "planned": 1}
 

@@ -41,7 +41,7 @@ def test_one_yes_is_one_movement(begun: Callable[[Any], Any]) -> None:
         told = {"from": "in_flight"}
         event = Event("instruction", item.instruction_id, "approved", told)
         append(connection, [event], at=environment.clock())
-    merchant.night()
+    merchant.move_money()
 
     assert [row["amount"] for row in merchant.effects()] == ["1.00"]
     assert "was confirmed" in settled(merchant)

@@ -141,7 +141,7 @@ def test_a_night_misses_the_newest_word_by_its_link(
             "endorsement 3 stands in" in one
             for one in unendorsed(connection, environment=environment)
         )
-    merchant.night()
+    merchant.move_money()
 
     assert merchant.effects() == []
     assert settled(merchant) != ""
@@ -163,7 +163,7 @@ def test_a_night_misses_a_word_that_is_gone_with_its_links(
         assert run is not None
     with merchant.environment() as environment:
         assert gate_of(run, environment=environment).closed_because
-    merchant.night()
+    merchant.move_money()
 
     assert merchant.effects() == []
 

@@ -115,7 +115,7 @@ def test_a_forged_approval_sends_nothing(begun: Callable[[Any], Any], by: str) -
     with merchant.environment() as environment:
         forge(environment, by=by)
     told = problems_of(merchant)
-    merchant.night()
+    merchant.move_money()
 
     assert merchant.effects() == []
     assert "counts as approved" in settled(merchant)
@@ -142,7 +142,7 @@ def test_the_approval_rows_are_no_endorsement(begun: Callable[[Any], Any]) -> No
             second = PersonsWord("Kim Bell", authenticated=True, at=now)
             approval_rows.save_second(connection, first, word=second)
         forge(environment)
-    merchant.night()
+    merchant.move_money()
 
     assert merchant.effects() == []
 
@@ -197,7 +197,7 @@ def test_an_endorsement_of_another_key_counts_for_nothing(
     with merchant.environment() as environment:
         yes(environment, "jo", "kim")
     as_night(merchant, keyed)
-    merchant.night()
+    merchant.move_money()
 
     assert merchant.effects() == []
     assert "counts as approved" in settled(merchant)
@@ -213,7 +213,7 @@ def test_one_endorsement_copied_is_one(begun: Callable[[Any], Any]) -> None:
             row = dict(connection.execute(endorsement.select()).mappings().one())
             connection.execute(insert(endorsement).values(**row | {"sequence": 2}))
         forge(environment)
-    merchant.night()
+    merchant.move_money()
 
     assert merchant.effects() == []
     assert "Jo Ahn alone" in settled(merchant)
@@ -231,7 +231,7 @@ def test_a_larger_amount_bound_anew_is_not_endorsed(begun: Callable[[Any], Any])
             told = {"approved_by": BOTH, TERMS: terms_of(item)}
             event = approval_rows.Event("instruction", item.instruction_id, "approved", told)
             append(connection, [event], at=environment.clock())
-    merchant.night()
+    merchant.move_money()
 
     assert merchant.effects() == []
     assert "counts as approved" in settled(merchant)
@@ -252,7 +252,7 @@ def test_an_approval_that_ran_out_is_not_used_again(begun: Callable[[Any], Any])
             connection.execute(
                 update(approval_rows.approval).values(valid_until=merchant.now + timedelta(days=9))
             )
-    merchant.night()
+    merchant.move_money()
 
     assert merchant.effects() == []
 
@@ -303,7 +303,7 @@ def test_a_stop_that_nobody_ended_goes_on(begun: Callable[[Any], Any]) -> None:
             )
         assert sending_stopped(environment) is None
         assert waiting_words(environment) == []
-    merchant.night()
+    merchant.move_money()
 
     assert merchant.effects() == []
     assert "sending was allowed again, but the desk" in settled(merchant)

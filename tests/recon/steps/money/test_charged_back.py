@@ -51,7 +51,7 @@ def test_what_was_charged_back_is_not_refunded(merchant: Any) -> None:
     wanted = (settled, booked, won, free)
     rows = [merchant.order(one, action_amount="0.50", **refund) for one in wanted]
     merchant.drop("refunds.csv", *rows)
-    merchant.night()
+    merchant.move_money()
 
     assert {row["order_no"] for row in merchant.effects()} == {won.order_no, free.order_no}
     assert holds(merchant) == {settled.order_no: True, booked.order_no: True}

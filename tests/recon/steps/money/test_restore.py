@@ -107,7 +107,7 @@ def test_the_doctor_sees_a_restored_database(restored: Any) -> None:
 def test_a_restored_database_sends_nothing_in_the_nights_after_either(restored: Any) -> None:
     """A night on it does not vouch for it: only two people do."""
     restored.night()
-    restored.night()
+    restored.move_money()
     told = next(one for one in restored.told[::-1] if one.step == "settle")
 
     assert len(restored.effects()) == 3
@@ -128,7 +128,7 @@ def test_the_newest_database_put_back_goes_on_after_nights_on_an_older_one(
     restored_over(merchant, newest)
     with merchant.environment() as environment:
         assert verify(environment, reading=UNREAD).problems == ()
-    merchant.night()
+    merchant.move_money()
     told = next(one for one in merchant.told[::-1] if one.step == "settle")
 
     assert told.figures["stopped"] == ""
@@ -228,7 +228,7 @@ def test_a_backup_that_forgot_what_a_person_forbade_sends_nothing(
             person = identify(name, code=None, environment=environment)
             digest = waiting(environment).wanted.digest
             approve(digest, person=person, environment=environment)
-    merchant.night()
+    merchant.move_money()
     told = next(one for one in merchant.told[::-1] if one.step == "settle")
 
     assert "recon db accept-restore" in str(told.figures["stopped"])
@@ -246,7 +246,7 @@ def test_after_acceptance_people_decide_what_was_sent(restored: Any) -> None:
         second = accept(environment, "kim")
         with environment.store.reading() as connection:
             clocks = connection.execute(select(doubt_clock.c.noted_at)).scalars().all()
-    restored.night()
+    restored.move_money()
 
     told = next(one for one in restored.told[::-1] if one.step == "settle")
     assert not told.figures["stopped"]

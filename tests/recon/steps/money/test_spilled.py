@@ -126,7 +126,7 @@ def test_a_database_that_takes_no_claim_sends_nothing(
     sent = len(merchant.effects())
     if fault == "locked":
         locked.end()
-    merchant.night()
+    merchant.move_money()
 
     assert sent == 0
     assert merchant.instruction_states() == {"confirmed": count}
@@ -147,7 +147,7 @@ def test_a_file_of_another_database_stops_the_night(merchant: Any, locked: Locke
         merchant.night()
     assert (len(merchant.effects()), len(_files(merchant))) == (before, 1)
     _set_aside_by_two(merchant)
-    merchant.night()
+    merchant.move_money()
     assert [path.suffix for path in _files(merchant)] == [".set-aside"]
 
 
@@ -185,7 +185,7 @@ def test_a_file_that_fits_is_not_set_aside(merchant: Any, locked: Locker) -> Non
                 set_file_aside(
                     wrong, person=person, reason="in the way here", environment=environment
                 )
-    merchant.night()
+    merchant.move_money()
 
     assert merchant.instruction_states() == {"confirmed": count}
 

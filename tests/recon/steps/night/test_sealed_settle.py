@@ -89,5 +89,5 @@ def test_an_archive_that_is_gone_before_money_stops_the_night_and_nothing_is_sen
     assert merchant.instruction_states() == {"approved": 1}
 
     root.unlink()
-    merchant.night()
+    merchant.move_money()
     assert [row["operation"] for row in merchant.effects()] == ["capture"]

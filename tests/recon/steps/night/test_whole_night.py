@@ -44,7 +44,7 @@ def test_a_night_captures_what_was_instructed_once(merchant: Any) -> None:
     wanted = _capture_three(merchant)
     merchant.night()
     first = _captured(merchant)
-    merchant.night()
+    merchant.move_money()
 
     assert first == wanted
     assert _captured(merchant) == wanted
@@ -81,7 +81,7 @@ def test_refunds_and_cancels_move_what_the_file_says(merchant: Any) -> None:
 def test_a_dry_run_moves_nothing_and_tells_what_it_would_send(merchant: Any) -> None:
     """Dry run sends no byte of money and names kind, count and sum."""
     _capture_three(merchant)
-    merchant.night(mode=Mode.DRY_RUN)
+    merchant.move_money(mode=Mode.DRY_RUN)
     (settled,) = [step for step in merchant.told if step.step == "settle"]
 
     assert merchant.effects() == []
@@ -135,7 +135,7 @@ def test_doubt_ends_by_a_later_query(merchant: Any, when: str, state: str) -> No
     merchant.night(date="2026-11-21")
     waiting = merchant.instruction_states()
     merchant.wait(hours=24)
-    merchant.night(date="2026-11-22")
+    merchant.move_money(date="2026-11-22")
 
     assert waiting == {"in_doubt": 3}
     assert merchant.instruction_states() == {state: 3}
@@ -146,7 +146,7 @@ def test_a_missing_row_is_in_doubt_and_its_neighbours_are_confirmed(merchant: An
     """A row absent from the reply is in doubt, never failed; the rest of the batch is settled."""
     _capture_three(merchant)
     merchant.fault({"operation": "capture", "kind": "drop_row", "row": 1, "nth": 1})
-    merchant.night()
+    merchant.move_money()
 
     assert merchant.instruction_states() == {"confirmed": 2, "in_doubt": 1}
 

@@ -86,7 +86,7 @@ def test_two_people_speak_through_the_desk(
             say("approve", body, who=(short, code(short)), environment=environment)
             for short in SECRETS
         ]
-    merchant.night()
+    merchant.move_money()
 
     assert [one["complete"] for one in done] == [False, True]
     assert "1 wrong codes were given in your name" in done[0]["before"]
