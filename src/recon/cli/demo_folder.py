@@ -26,7 +26,8 @@ _MADE_PATTERNS = (
     "config/retention.toml",
     "config/rules.toml",
     "inbox/orders-????-??-??-*.csv",
-    "settlement/settlement-????-??-??.csv",
+    "settlement/settlement-*????-??-??.csv",
+    "bank/*/statements-*-????-??-??.*",
     "reports/reconciliation-*",
     "reports/nights-*.xlsx",
     # Of a database that is gone, they would read as one restored from a backup: no money moves.
@@ -70,6 +71,10 @@ class DemoFolder:
     def settlement(self) -> Path:
         """Where the gateway's settlement files arrive."""
         return self.root / "settlement"
+
+    def bank(self, name: str) -> Path:
+        """Where the statements of a bank arrive."""
+        return self.root / "bank" / name
 
     @property
     def reports(self) -> Path:

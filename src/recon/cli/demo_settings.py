@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from recon.cli.demo_folder import DemoFolder
 from recon.config.settings import load_tables
 from recon.sandbox.pages.planted_settlement import FEE_BASIS_POINTS, FEE_FIXED_MINOR_UNITS
+from recon.sandbox.pages.planted_statements import BANKS, PAYER
 from recon.sandbox.sample_night.calm_finds import ROUNDING_CURRENCY
 from recon.sandbox.sample_night.planted_night import Account
 from recon.sandbox.sample_night.sample_files import LEDGER_QUERY
@@ -34,6 +35,8 @@ ACCOUNTS = {
     "reserves": "1361-reserve",
 }
 """Of the demo's books, for the journals that a night proposes."""
+BANK_FORMS = {"main": "xml", "pounds": "csv", "usd": "sta"}
+"""Bank of the demo's merchant -> the format in which it sends its statements."""
 OPENING_DATE = "2026-01-01"
 """Before every order of the sandbox."""
 ZONE = "Europe/London"
@@ -102,10 +105,14 @@ def merchants_toml(folder: DemoFolder, *, account: Account) -> str:
         f"[accounts.{_quoted(f'{account.merchant_id}/{account.account_id}')}.settlement]\n"
         f"inbox = {_quoted(str(folder.settlement))}\n"
     )
-    return "# The demo's merchant.\n" + "\n".join([*tables, settled])
+    banks = [
+        f"[bank.{_quoted(bank.name)}]\ninbox = {_quoted(str(folder.bank(bank.name)))}\n"
+        for bank in BANKS
+    ]
+    return "# The demo's merchant.\n" + "\n".join([*tables, settled, *banks])
 
 
-def rules_toml() -> str:
+def rules_toml(account: Account) -> str:
     """The bundled rules, taught to read the sandbox."""
     codes = load_tables("sandbox", config_dir=None)
     return (
@@ -124,6 +131,8 @@ def rules_toml() -> str:
         f"{_severities()}\n"
         "# What the sandbox takes of a captured amount.\n"
         f"{_fees()}\n"
+        "# Where the gateway pays out to; other currencies go to the first and are exchanged.\n"
+        f"{_banks(account)}\n"
         "[verdict]\n"
         "# Bad rows are planted here; leave the bundled 20 for a real account.\n"
         f"max_unverified_rows = {UNVERIFIED_ROWS_MAX}\n"
@@ -135,6 +144,16 @@ def _fees() -> str:
         f"[fees.{currency}]\nbasis_points = {FEE_BASIS_POINTS}\n"
         f"fixed_minor_units = {FEE_FIXED_MINOR_UNITS}\n"
         for currency in SEVERITIES
+    )
+
+
+def _banks(account: Account) -> str:
+    served = _quoted(f"{account.merchant_id}/{account.account_id}")
+    return "".join(
+        f"[bank.{_quoted(bank.name)}]\niban = {_quoted(bank.iban)}\n"
+        f"currency = {_quoted(bank.currency)}\naccounts = [{served}]\n"
+        f"counterparty = [{_quoted(PAYER)}]\n"
+        for bank in BANKS
     )
 
 

@@ -9,6 +9,7 @@ from functools import partial
 from recon.cli.demo_folder import DemoFolder, DemoMemory, remember, write_whole
 from recon.cli.demo_gateway import day_file, demo_gateway, effects
 from recon.cli.demo_settings import (
+    BANK_FORMS,
     env_text,
     gateway_toml,
     merchants_toml,
@@ -19,10 +20,10 @@ from recon.cli.demo_settings import (
 from recon.cli.night_commands import played
 from recon.cli.speaking import Tell
 from recon.model.nights import Mode, NightRequest
+from recon.privacy.own_files import make_folder
 from recon.sandbox.sample_night import Account, sample_night
 from recon.sandbox.sample_night.sample_files import (
     write_inbox,
-    write_ledger_csv,
     write_ledger_table,
 )
 
@@ -84,17 +85,24 @@ def _write_sample(demo: DemoFolder, memory: DemoMemory) -> None:
     write_whole(demo.config / "gateway.toml", gateway_toml())
     write_whole(demo.config / "retention.toml", retention_toml())
     write_whole(demo.config / "merchants.toml", merchants_toml(demo, account=ACCOUNT))
-    write_whole(demo.config / "rules.toml", rules_toml())
+    write_whole(demo.config / "rules.toml", rules_toml(ACCOUNT))
     night = sample_night(
         effects(memory.port), account=ACCOUNT, business_date=DEMO_BUSINESS_DATE, seed=memory.seed
     )
-    write_ledger_table(night, path=demo.ledger)
-    write_ledger_csv(night, path=demo.ledger_csv)
     write_day = partial(
         day_file, memory.port, account_id=ACCOUNT.account_id, day=DEMO_BUSINESS_DATE
     )
-    name = f"settlement-{DEMO_BUSINESS_DATE}.csv"
-    write_whole(demo.settlement / name, write_day(name))
+    # The sandbox's books have what was paid out before, as its settlement files and banks do.
+    ledger = write_day(f"ledger-{DEMO_BUSINESS_DATE}.csv")
+    write_ledger_table(ledger, path=demo.ledger)
+    write_whole(demo.ledger_csv, ledger)
+    for kind in ("settlement-before", "settlement"):
+        name = f"{kind}-{DEMO_BUSINESS_DATE}.csv"
+        write_whole(demo.settlement / name, write_day(name))
+    for bank, form in BANK_FORMS.items():
+        name = f"statements-{bank}-{DEMO_BUSINESS_DATE}.{form}"
+        make_folder(demo.bank(bank))
+        write_whole(demo.bank(bank) / name, write_day(name))
     # The sandbox's key is that of this night, with what is planted into the settlement file.
     write_whole(demo.answer_key, write_day(f"answer-key-{DEMO_BUSINESS_DATE}.json"))
     write_inbox(night, inbox=demo.inbox)

@@ -118,7 +118,7 @@ def test_the_demo_is_a_whole_night_without_prefect_and_says_what_to_look_at(
 
 def test_the_rules_read_every_code_of_the_sandbox(tmp_path: Path) -> None:
     """Each state that the sandbox can answer is mapped, and the shown amount is the authorised."""
-    (tmp_path / "rules.toml").write_text(rules_toml())
+    (tmp_path / "rules.toml").write_text(rules_toml(ACCOUNT))
     place = DemoFolder(tmp_path)
     variables = variables_of(
         place, account=ACCOUNT, base_url="http://127.0.0.1:1", business_date="x"

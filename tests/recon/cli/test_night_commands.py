@@ -3,15 +3,19 @@ import http.client
 import json
 import os
 import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from zipfile import ZipFile
 
+import pandas as pd
 import pytest
 
 from recon import cli
 from recon.cli.demo_folder import DemoFolder, folder_at, recall
 from recon.cli.demo_gateway import demo_gateway, effects
 from recon.sandbox import CLOCK_START
+from recon.sandbox.pages.planted_statements import STRANGERS
 from recon.store.database.engine import open_store
 from recon.store.database.night_lock import account_lock
 
@@ -81,6 +85,39 @@ def test_a_night_from_the_command_line(
     assert first.count("capture") == instructions["capture"]
     assert len(first) == sum(instructions.values()) - 2 * instructions["of_these_waiting"]
     assert set(invariants(gateway).values()) == {0}
+
+
+def test_a_night_finds_what_is_planted_at_the_banks(
+    prepared: DemoFolder, gateway: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each break of the key once, cash in transit on the run's own page; no word of strangers."""
+    key = json.loads(prepared.answer_key.read_text())["bank"]
+    cli.main(["nightly"])
+    said = "".join(capsys.readouterr())
+    (path,) = prepared.root.glob("archive/nights/*/*/*/*/results/breaks.parquet")
+    breaks = pd.read_parquet(path)
+    found = Counter(breaks[breaks["effect_bank"].notna()]["code"].tolist())
+    assert found == Counter(one["code"] for one in key["breaks"])
+    assert gateway
+
+    kept = [one for one in prepared.root.rglob("*") if one.is_file()]
+    shown = said.encode() + b"".join(map(plain, kept))
+    sent = b"".join(path.read_bytes() for path in prepared.root.glob("bank/*/*"))
+    assert any(party.encode() in sent for party, _ in STRANGERS)
+    assert b"Cash in transit" in shown
+    for party, text in STRANGERS:
+        assert party.encode() not in shown
+        assert text.encode() not in shown
+
+
+def plain(path: Path) -> bytes:
+    """What a file says, out of its packing; statements themselves say it, and are left out."""
+    if path.suffix == ".parquet":
+        return pd.read_parquet(path).to_csv().encode()
+    if path.suffix == ".xlsx":
+        with ZipFile(path) as book:
+            return b"".join(map(book.read, book.namelist()))
+    return b"" if path.parent.parent.name == "bank" else path.read_bytes()
 
 
 def test_what_stands_after_a_night(

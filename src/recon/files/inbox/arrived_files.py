@@ -2,6 +2,7 @@
 
 import stat
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from recon.config.file_layouts import FileLayout, layout_of
@@ -28,8 +29,10 @@ class Inbox:
     """(name as it is shown, why) of everything else in the folder."""
 
 
-def inbox(folder: Path, *, layouts: tuple[FileLayout, ...] = ()) -> Inbox:
-    """The order files that wait in a folder; a layout may know further endings and partners.
+def inbox(
+    folder: Path, *, layouts: tuple[FileLayout, ...] = (), endings: tuple[str, ...] = SUFFIXES
+) -> Inbox:
+    """The files that wait in a folder; a layout may know further endings and partners.
 
     Raises:
         SourceMissingError: there is no such folder.
@@ -44,7 +47,8 @@ def inbox(folder: Path, *, layouts: tuple[FileLayout, ...] = ()) -> Inbox:
         msg = f"the inbox {folder} cannot be listed: {error.strerror}"
         raise SourceUnreadableError(msg) from error
     names = frozenset(entry.name for entry in entries)
-    reasons = [(entry, _unfit(entry, names=names, layouts=layouts)) for entry in entries]
+    unfit = partial(_unfit, names=names, layouts=layouts, endings=endings)
+    reasons = [(entry, unfit(entry)) for entry in entries]
     files = tuple(entry for entry, reason in reasons if not reason)
     if len(files) > FILES_MAX:
         msg = f"the inbox {folder} holds {len(files)} files; at most {FILES_MAX} are read"
@@ -58,11 +62,17 @@ def not_taken(path: Path, *, layouts: tuple[FileLayout, ...]) -> str:
         names = frozenset(entry.name for entry in path.parent.iterdir())
     except OSError:
         names = frozenset({path.name})
-    return _unfit(path, names=names, layouts=layouts)
+    return _unfit(path, names=names, layouts=layouts, endings=SUFFIXES)
 
 
-def _unfit(entry: Path, *, names: frozenset[str], layouts: tuple[FileLayout, ...]) -> str:
-    """Why an entry is not an order file; "" when it is one."""
+def _unfit(
+    entry: Path,
+    *,
+    names: frozenset[str],
+    layouts: tuple[FileLayout, ...],
+    endings: tuple[str, ...],
+) -> str:
+    """Why an entry is not a file for this inbox; "" when it is one."""
     layout = layout_of(entry.name, layouts=layouts)
     name = entry.name.lower()
     if name.startswith(TEMPORARY_PREFIXES) or name.endswith(TEMPORARY_SUFFIXES):
@@ -72,8 +82,8 @@ def _unfit(entry: Path, *, names: frozenset[str], layouts: tuple[FileLayout, ...
     )
     if partners and entry.name.endswith(partners):
         return "stands beside an order file"
-    if not name.endswith(SUFFIXES) and not layout.format:
-        return f"does not end in {', '.join(SUFFIXES)}"
+    if not name.endswith(endings) and not layout.format:
+        return f"does not end in {', '.join(endings)}"
     try:
         regular = stat.S_ISREG(entry.lstat().st_mode)
     except OSError:

@@ -15,6 +15,8 @@ from recon.model.words import SourceFile, SourceKind
 
 TABLES = frozenset({".csv", ".xlsx"})
 MESSAGES = frozenset({".sta", ".940", ".mt940", ".swi", ".txt"})
+ENDINGS = tuple(sorted((".xml", *TABLES, *MESSAGES)))
+"""Of the names of a bank's files."""
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -53,6 +55,6 @@ def _source(file: FileBytes, *, rules: Rules, layout: FileLayout) -> BankSource:
     elif suffix in MESSAGES:
         statements = mt940_statements(file)
     else:
-        endings = ", ".join(sorted((".xml", *TABLES, *MESSAGES)))
-        refuse(name, f"is no bank statement that is known: XML (camt), or one of {endings}")
+        known = ", ".join(ENDINGS)
+        refuse(name, f"is no bank statement that is known: XML (camt), or one of {known}")
     return typed_statements(statements, name=name, sha256=file.sha256, ibans=ibans)

@@ -241,7 +241,9 @@ def _break_row(
     code = found.code
     assert code is not None  # noqa: S101 - every break has one
     today = business_date(as_of, rules=rules)
+    exchanged = any(one.currency != found.currency for one in found.payouts)
     whole = abs(found.payouts[0].paid) if found.payouts else 0
+    whole = abs(found.bank_amount) if exchanged else whole  # in the currency of the break
     exposure = whole if code in WHOLE_AMOUNT else abs(found.effect) or whole
     since = found.payouts[0].settled_on if found.payouts else found.receipts[0].booked_on
     age = rules.business_calendar.business_days_between(date.fromisoformat(since), end=today)

@@ -12,10 +12,16 @@ from recon.sandbox.pages.markup import PageLink, document, links, paragraph, tab
 from recon.sandbox.pages.timeline import HOME
 
 HTTP_NOT_FOUND = 404
-MEDIA_TYPES = {"csv": "text/csv", "json": "application/json"}
+MEDIA_TYPES = {
+    "csv": "text/csv",
+    "json": "application/json",
+    "sta": "text/plain",
+    "xml": "application/xml",
+}
 _EXPLAINED = (
-    "Order files, ledger and settlement file as the merchant's systems and the gateway would"
-    " write them for one business date, and an answer key of every discrepancy planted in them."
+    "Order files, ledger, settlement files and statements of banks as the merchant's systems, the"
+    " gateway and banks would write them for one business date, and an answer key of every"
+    " discrepancy planted in them."
 )
 
 

@@ -5,15 +5,19 @@ written from the ledger of effects: the same seed and truth give the same bytes,
 """
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, date, datetime
+from typing import Any
 
 from recon.model.business_date import BusinessCalendar
-from recon.model.words import UnverifiedReason
+from recon.model.words import GatewayState, UnverifiedReason
 from recon.sandbox.ground.book_records import Effect
 from recon.sandbox.ground.operation_call import Sandbox
 from recon.sandbox.ground.truth import EFFECTS_PER_READ, effect_table
+from recon.sandbox.pages.planted_batches import PaidBatches, held_key, paid_batches
 from recon.sandbox.pages.planted_settlement import (
+    PAYOUT,
     SETTLEMENT_HEADER,
     Settlement,
     SettlementLine,
@@ -21,6 +25,8 @@ from recon.sandbox.pages.planted_settlement import (
     cells_of,
     settlement_of,
 )
+from recon.sandbox.pages.planted_statements import BANKS, BankMonth, bank_month, key_of
+from recon.sandbox.pages.statement_texts import statement_files
 from recon.sandbox.sample_night import Account, SampleNight, sample_night
 from recon.sandbox.sample_night.sample_files import (
     answer_key_table,
@@ -28,6 +34,7 @@ from recon.sandbox.sample_night.sample_files import (
     inbox_texts,
     ledger_csv_text,
 )
+from recon.sandbox.sample_night.true_payments import payments_of
 
 DAYS_SHOWN = 7
 """Business dates that the page of downloads offers, back from the clock's own."""
@@ -74,15 +81,54 @@ def files_of(sandbox: Sandbox, *, day: date, account_id: str) -> dict[str, str]:
         seed=seed,
         spared={story.expected.order_no for story in night.stories if story.expected is not None},
     )
+    before = paid_batches(
+        effects,
+        merchant_id=merchant_id,
+        account_id=account_id,
+        day=day,
+        unmentioned=_refunded_in_part(effects, now=closes_at),
+    )
+    paid = [*before.payouts, *(line for line in settlement.lines if line.entry_type == PAYOUT)]
+    month = bank_month(paid, day=day, seed=seed)
+    night = replace(night, fees=(*night.fees, *before.booked))
+    key = _key(night, settlement=settlement, before=before, month=month)
+    statements = [
+        statement_files(bank, month.statements[bank.name], day=day.isoformat()) for bank in BANKS
+    ]
+    return (
+        inbox_texts(night)
+        | {name: text for files in statements for name, text in files.items()}
+        | {
+            f"ledger-{day}.csv": ledger_csv_text(night),
+            f"settlement-{day}.csv": _settlement_text(settlement.lines),
+            f"settlement-before-{day}.csv": _settlement_text(before.lines),
+            f"settlement-true-{day}.csv": _settlement_text(settlement.true),
+            f"answer-key-{day}.json": json.dumps(key, indent=2, ensure_ascii=False) + "\n",
+        }
+    )
+
+
+def _key(
+    night: SampleNight, *, settlement: Settlement, before: PaidBatches, month: BankMonth
+) -> dict[str, Any]:
+    """The answer key of everything that is planted on that day."""
     key = answer_key_table(night) | {"settlement": answer_key(settlement)}
+    key |= {"held_back": held_key(before), "bank": key_of(month)}
     key["unverified"] += _unmentioned(night, settlement=settlement)
-    for planted in settlement.planted:
-        key["not_shown"].pop(planted.code.value, None)
-    return inbox_texts(night) | {
-        f"ledger-{day}.csv": ledger_csv_text(night),
-        f"settlement-{day}.csv": _settlement_text(settlement.lines),
-        f"settlement-true-{day}.csv": _settlement_text(settlement.true),
-        f"answer-key-{day}.json": json.dumps(key, indent=2, ensure_ascii=False) + "\n",
+    codes = {planted.code for planted in settlement.planted}
+    codes |= {planted.code for planted in before.planted}
+    codes |= {planted.code for planted in month.planted if planted.code is not None}
+    for code in codes:
+        key["not_shown"].pop(code.value, None)
+    return key
+
+
+def _refunded_in_part(effects: Sequence[Effect], *, now: datetime) -> Collection[str]:
+    """Payments of which no query shows how much was refunded."""
+    return {
+        payment.transaction_id
+        for payment in payments_of(map(effect_table, effects), now=now)
+        if payment.state is GatewayState.PARTIALLY_REFUNDED
     }
 
 

@@ -90,7 +90,7 @@ def settlement_of(
     opens = calendar.closes_at(date.fromordinal(day.toordinal() - 1)).timestamp()
     closes = calendar.closes_at(day).timestamp()
     true = [
-        _line(effect, day=day)
+        settled_line(effect, day=day)
         for effect in effects
         if effect.account_id == account_id
         and effect.operation in SETTLED
@@ -98,7 +98,7 @@ def settlement_of(
     ]
     free = [line for line in true if line.order_no not in spared]
     planted = _plants(free, rng=Random(f"settlement {seed} {day}"))
-    sums = partial(_pay_outs, merchant_id=merchant_id, account_id=account_id, day=day)
+    sums = partial(pay_outs_of, merchant_id=merchant_id, account_id=account_id, day=day)
     shown = _as_shown(true, planted=planted)
     return Settlement((*shown, *sums(shown)), (*true, *sums(true)), tuple(planted))
 
@@ -108,7 +108,8 @@ def _agreed(captured: int) -> int:
     return captured * FEE_BASIS_POINTS // 10_000 + FEE_FIXED_MINOR_UNITS
 
 
-def _line(effect: Effect, *, day: date) -> SettlementLine:
+def settled_line(effect: Effect, *, day: date) -> SettlementLine:
+    """What a settlement of `day` says of one effect."""
     amount = effect.amount or 0
     gross = SETTLED[effect.operation] * amount
     fee = _agreed(amount) if gross > 0 else 0
@@ -189,7 +190,7 @@ def _as_shown(
     return [line for line in (*shown, *added) if line is not None]
 
 
-def _pay_outs(
+def pay_outs_of(
     lines: Sequence[SettlementLine], *, merchant_id: str, account_id: str, day: date
 ) -> list[SettlementLine]:
     """One row for each currency: what the lines above come to, in the order of the currencies."""

@@ -88,8 +88,10 @@ def write_ledger_csv(night: SampleNight, *, path: Path) -> Path:
     return _write_text(path, ledger_csv_text(night))
 
 
-def write_ledger_table(night: SampleNight, *, path: Path) -> Path:
-    """Write the ledger as the table `ledger_entries` of a new SQLite file."""
+def write_ledger_table(ledger_csv: str, *, path: Path) -> Path:
+    """Write a ledger's CSV file as the table `ledger_entries` of a new SQLite file."""
+    rows = csv.reader(io.StringIO(ledger_csv))
+    next(rows)
     path.unlink(missing_ok=True)
     columns = ", ".join(f"{name} TEXT NOT NULL" for name in LEDGER_HEADER)
     marks = ", ".join("?" * len(LEDGER_HEADER))
@@ -97,7 +99,7 @@ def write_ledger_table(night: SampleNight, *, path: Path) -> Path:
         connection.execute(f"CREATE TABLE {LEDGER_TABLE} ({columns})")
         connection.executemany(
             f"INSERT INTO {LEDGER_TABLE} VALUES ({marks})",  # noqa: S608 - our own names
-            map(cells_of, ledger_lines(night)),
+            rows,
         )
     return path
 

@@ -16,9 +16,11 @@ from typing import Protocol
 
 from recon.config.file_layouts import FileLayout
 from recon.config.file_sources import S3, ExpectedFile, RemoteSource, moment_after
+from recon.files.formats.raw_reader import SUFFIXES
 from recon.files.inbox.arrived_files import WAITS_FOR, inbox
 from recon.files.inbox.arrived_files import Inbox as Waiting
 from recon.files.inbox.fetching import Fetched, RemoteFolder, fetch
+from recon.files.kinds.bank_file import ENDINGS
 from recon.model.errors import SourceUnreadableError
 from recon.model.words import Reject, SourceFile, SourceKind
 from recon.steps.files.file_endorsements import counting
@@ -95,7 +97,7 @@ def arrivals(
     missing: list[tuple[ExpectedFile, datetime]] = []
     for _ in range(WAIT_HOURS_MAX * 3600 // LOOK_AGAIN_SECONDS):
         _fetch_all(arrivals, run, account=account, environment=environment)
-        missing = list(_missing(run, account=account, environment=environment))
+        missing = list(_missing(run, account=account, environment=environment, kind=kind))
         now = environment.clock()
         ends = [until for _, until in missing if until > now]
         if not ends:
@@ -184,10 +186,12 @@ def _opened(
 
 
 def _missing(
-    run: Run, *, account: DeclaredInbox, environment: Environment
+    run: Run, *, account: DeclaredInbox, environment: Environment, kind: SourceKind
 ) -> Iterator[tuple[ExpectedFile, datetime]]:
     """Expected files that are not there, and until when each is waited for."""
-    here = {path.name for path in inbox(account.inbox, layouts=account.layouts).files}
+    endings = ENDINGS if kind is SourceKind.BANK else SUFFIXES
+    waiting = inbox(account.inbox, layouts=account.layouts, endings=endings)
+    here = {path.name for path in waiting.files}
     calendar = environment.settings.rules.business_calendar
     closes = calendar.closes_at(_day(run))
     for expected in account.expected:

@@ -15,6 +15,7 @@ from recon.config.file_layouts import layout_of
 from recon.files.formats.named_bytes import sha256_of
 from recon.files.formats.raw_table import refuse
 from recon.files.inbox.arrived_files import inbox
+from recon.files.kinds.bank_file import ENDINGS
 from recon.files.reader import bank_file
 from recon.files.reader.files import BankRead
 from recon.matching.bank.kept_entries import kept_of, lists_of_ours
@@ -80,7 +81,7 @@ def _ingest_bank(bank: _Bank, *, figures: dict[str, int], sleep: Callable[[float
     came = arrivals(
         run, account=folder, kind=KIND, prefix=prefix, environment=environment, sleep=sleep
     )
-    waiting = inbox(folder.inbox, layouts=folder.layouts)
+    waiting = inbox(folder.inbox, layouts=folder.layouts, endings=ENDINGS)
     account = environment.settings.account(run.merchant_id, account_id=run.account_id)
     growing = still_written(
         waiting.files, account=account, layouts=folder.layouts, environment=environment

@@ -147,7 +147,7 @@ def played(night: SampleNight, effects: Effects, folder: Path) -> PlainFilesRequ
     asked |= {(line.account_id, line.order_no) for s in night.stories for line in s.ledger}
     rows = gateway_rows(payments, asked, actions)
     (folder / "inbox").mkdir()
-    (folder / "rules.toml").write_text(rules_toml())
+    (folder / "rules.toml").write_text(rules_toml(night.account))
     return PlainFilesRequest(
         orders=tuple(write_inbox(night, inbox=folder / "inbox")),
         gateway=(write_rows(folder / "gateway.csv", GATEWAY_HEADER, rows),),

@@ -178,8 +178,9 @@ def test_table_and_csv_hold_the_same_ledger(night: SampleNight, tmp_path: Path) 
     """The ledger behind SQL is the ledger in the CSV file, row by row."""
     import sqlite3
 
-    table = write_ledger_table(night, path=tmp_path / "ledger.sqlite")
     path = write_ledger_csv(night, path=tmp_path / "ledger.csv")
+    text = path.read_text(encoding="utf-8")
+    table = write_ledger_table(text, path=tmp_path / "ledger.sqlite")
     connection = sqlite3.connect(table)
     stored = connection.execute("SELECT * FROM ledger_entries").fetchall()
     connection.close()

@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from recon.config.settings import load_settings
+from recon.files.inbox.arrived_files import inbox as waiting_in
+from recon.files.kinds.bank_file import ENDINGS
 from recon.model.errors import ConfigurationError
 from recon.model.words import Verdict
 from recon.steps.care.verify_folder import sql_problems
@@ -153,6 +155,14 @@ def test_a_pay_out_that_arrives_is_matched_and_the_days_are_covered(banking: Any
     }
     with banking.environment() as environment:
         assert sql_problems(newest(banking), environment=environment) == []
+
+
+@pytest.mark.parametrize("ending", ["sta", "940", "mt940", "swi", "txt"])
+def test_an_inbox_of_a_bank_takes_what_banks_send(tmp_path: Path, ending: str) -> None:
+    """An MT940 file is taken by its ending; an order file of that ending is left where it is."""
+    (tmp_path / f"s.{ending}").write_text("")
+    assert [path.suffix for path in waiting_in(tmp_path, endings=ENDINGS).files] == [f".{ending}"]
+    assert waiting_in(tmp_path).files == ()
 
 
 def test_what_is_not_ours_is_nowhere(banking: Any) -> None:
