@@ -137,7 +137,12 @@ def played(world: World, it: Forging) -> list[str]:
                 return real(*run, **how)
 
             patch.setattr(settle_step, "settle", settle)
-        _later(world)
+        return _moved_later(world)
+
+
+def _moved_later(world: World) -> list[str]:
+    """What moved that nobody wanted when the same wishes come once more in later nights."""
+    _later(world)
     for number in range(len(WISHES)):
         world.merchant.tell_again(number, guise=Guise(request_id="other"))
     for _ in range(3):
@@ -163,6 +168,27 @@ def test_a_row_that_is_not_bound_moves_no_money(world_of: World_of) -> None:
     """Changed in any column, added or taken away: nothing happens twice, nor unasked."""
     bad = [(it, moved) for it in chosen(world_of(1)) if (moved := played(world_of(1), it))]
     assert bad == []
+
+
+SEARCH = (
+    "INSERT INTO refund_search (instruction_id, refund_reference_id, queried_at, shown_beside) "
+    "SELECT instruction_id, ?, ?, 'R-1' FROM instruction WHERE state = 'in_doubt'"
+)
+
+
+@pytest.mark.parametrize("reference", ["", "R-9"])
+def test_searches_that_nobody_made_end_no_doubt(world_of: World_of, reference: str) -> None:
+    """Rows that say twice what the gateway knows of a refund: what it is asked tonight decides."""
+    world = world_of(1)
+    begun(world)
+    world.pass_time(timedelta(hours=30))
+    for minutes in (20, 10):
+        at = world.clock() - timedelta(minutes=minutes)
+        world.store.looking.execute(SEARCH, (reference, f"{at:%Y-%m-%d %H:%M:%S.%f}"))
+    _later(world)
+    states = world.store.looking.execute("SELECT state FROM instruction ORDER BY state")
+    assert [state for (state,) in states] == ["confirmed", "in_doubt", "in_doubt"]
+    assert _moved_later(world) == []
 
 
 def test_the_same_nights_would_show_it(world_of: World_of) -> None:

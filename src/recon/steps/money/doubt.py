@@ -110,7 +110,7 @@ def resolve_doubts(run: Run, *, environment: Environment) -> dict[InstructionSta
         return {}
     with environment.store.writing() as connection:
         doubts = note_doubts(connection, run, environment=environment)
-    _search_refunds(run, environment=environment)
+    searched = _search_refunds(run, environment=environment)
     ended: dict[InstructionState, int] = {}
     is_signed = doubts > 0 and _messages_are_signed(run, environment=environment)
     with environment.store.writing() as connection:
@@ -119,7 +119,12 @@ def resolve_doubts(run: Run, *, environment: Environment) -> dict[InstructionSta
             if resolution is None and item.state is InstructionState.IN_DOUBT:
                 signed = _signed(connection, item, environment=environment) if is_signed else []
                 resolution = _resolution_of(
-                    connection, item, run=run, signed=signed, environment=environment
+                    connection,
+                    item,
+                    run=run,
+                    signed=signed,
+                    searched=searched.get(item.instruction_id),
+                    environment=environment,
                 )
             if resolution is None or resolution.state is item.state:
                 continue
@@ -143,10 +148,13 @@ def note_doubts(connection: Connection, run: Run, *, environment: Environment) -
     return len(ids)
 
 
-def _search_refunds(run: Run, *, environment: Environment) -> None:
-    """Ask for doubtful refunds by our own reference, where the gateway has such a search."""
+def _search_refunds(run: Run, *, environment: Environment) -> Mapping[str, SearchedRefund]:
+    """Ask for doubtful refunds by our own reference, where the gateway has such a search.
+
+    Returns what it said now, by instruction: rows of earlier searches prove nothing without it.
+    """
     if environment.settings.gateway.profile != PROFILE_WITH_SEARCH:
-        return
+        return {}
     with environment.store.reading() as connection:
         doubtful = instruction_rows.of_account(connection, run, states=(InstructionState.IN_DOUBT,))
         known = evidence_rows.known_refund(connection, run)
@@ -154,7 +162,7 @@ def _search_refunds(run: Run, *, environment: Environment) -> None:
         item.instruction_id: item for item in doubtful if item.kind is InstructionKind.REFUND
     }
     if not refunds:
-        return
+        return {}
     answers = asyncio.run(
         search_refunds(
             sorted({*refunds, *([known.instruction_id] if known else ())}),
@@ -165,6 +173,7 @@ def _search_refunds(run: Run, *, environment: Environment) -> None:
         )
     )
     shown = _shown_beside(answers, known=known)
+    searched: dict[str, SearchedRefund] = {}
     with environment.store.writing() as connection:
         for wanted, answer in answers.items():
             ours = refunds.get(wanted)
@@ -172,13 +181,10 @@ def _search_refunds(run: Run, *, environment: Environment) -> None:
                 continue
             reference = answer.reference_of(amount=ours.amount, currency=ours.currency)
             if reference is not None:
-                evidence_rows.save_search(
-                    connection,
-                    wanted,
-                    refund_reference_id=reference,
-                    at=answer.queried_at or environment.clock(),
-                    shown_beside=shown,
-                )
+                at = answer.queried_at or environment.clock()
+                searched[wanted] = SearchedRefund(reference, at, shown)
+                evidence_rows.save_search(connection, wanted, search=searched[wanted])
+    return searched
 
 
 def _shown_beside(answers: Mapping[str, RefundAnswer], *, known: KnownRefund | None) -> str:
@@ -207,6 +213,7 @@ def _resolution_of(
     *,
     run: Run,
     signed: Sequence[Seen],
+    searched: SearchedRefund | None,
     environment: Environment,
 ) -> Resolution | None:
     since = item.in_doubt_since
@@ -216,7 +223,7 @@ def _resolution_of(
     deadline = timedelta(seconds=environment.settings.gateway.deadline_seconds)
     now = environment.clock()
     seen = _seen(connection, item, run=run, since=since, now=now, environment=environment)
-    searches = evidence_rows.searches(connection, item.instruction_id)
+    searches = _searches_until(connection, item, last=searched)
     return resolve(
         item,
         evidence=DoubtEvidence(
@@ -234,6 +241,19 @@ def _resolution_of(
             since, grace=Grace.parse(rules.grace.refund_visible)
         ),
     )
+
+
+def _searches_until(
+    connection: Connection, item: Instruction, *, last: SearchedRefund | None
+) -> list[SearchedRefund]:
+    """What tonight's search said, behind earlier ones that found nothing either.
+
+    Whoever writes the table can add searches to it, but not make the gateway say so tonight.
+    """
+    if last is None:
+        return []
+    stored = evidence_rows.searches(connection, item.instruction_id)
+    return [*(one for one in stored if not one.refund_reference_id and one != last), last]
 
 
 def _seen(

@@ -86,21 +86,14 @@ def waited(connection: Connection, instruction_id: str, *, uptime: Uptime) -> ti
     return timedelta(milliseconds=uptime.milliseconds - row.uptime_ms)
 
 
-def save_search(
-    connection: Connection,
-    instruction_id: str,
-    *,
-    refund_reference_id: str,
-    at: datetime,
-    shown_beside: str = "",
-) -> None:
-    """What one search for our own reference found, and which known refund it showed beside it."""
+def save_search(connection: Connection, instruction_id: str, *, search: SearchedRefund) -> None:
+    """What one search for our own reference found."""
     connection.execute(
         insert(refund_search).values(
             instruction_id=instruction_id,
-            refund_reference_id=refund_reference_id,
-            queried_at=at,
-            shown_beside=shown_beside,
+            refund_reference_id=search.refund_reference_id,
+            queried_at=search.queried_at,
+            shown_beside=search.shown_beside,
         )
     )
 

@@ -34,20 +34,16 @@ def test_after_a_reboot_there_is_no_such_clock(store: Store) -> None:
 
 def test_searches_come_as_they_were_made(store: Store) -> None:
     """A clock that was put back between two searches does not change their order."""
-    with store.writing() as connection:
-        for minutes, number in ((5, "T1-01"), (0, "")):
-            evidence_rows.save_search(
-                connection,
-                "i1",
-                refund_reference_id=number,
-                at=NOW + timedelta(minutes=minutes),
-            )
-        found = evidence_rows.searches(connection, "i1")
-
-    assert found == [
-        SearchedRefund("T1-01", NOW + timedelta(minutes=5)),
+    searches = [
+        SearchedRefund("T1-01", NOW + timedelta(minutes=5), "T9-01"),
         SearchedRefund("", NOW),
     ]
+    with store.writing() as connection:
+        for search in searches:
+            evidence_rows.save_search(connection, "i1", search=search)
+        found = evidence_rows.searches(connection, "i1")
+
+    assert found == searches
 
 
 def test_only_answers_of_the_account_after_the_doubt_count(store: Store, run: Run) -> None:
