@@ -15,6 +15,7 @@ from typing import Any
 from recon.steps.care.verify import verify
 from recon.steps.files.ingest import ingest
 from recon.steps.money.gate import gate_of
+from recon.store import schema
 from recon.store.money import case_rows, sending_rows
 from recon.store.money.instruction_reading import instructions_where
 from recon.store.nights import runs
@@ -81,9 +82,35 @@ NOT_BOUND = {
     "batch": "its claim and end are events; its other columns are not compared with them",
     "attempt": "what left and came back, kept for people; states come from events",
     "notification": "signed by the gateway, the signature is not checked again when it is read",
+    "doubt_clock": "it can only lengthen the wait after a doubt, whose beginning is bound",
+    "refund_search": "proves nothing without a search of that very night",
+    "settlement_line": "ends doubts as applied, never as not applied. WEAK: tells of chargebacks",
+    "ledger_entry": "WEAK: a chargeback that is taken out of it holds back no approved refund",
 }
-"""Tables that a night reads and that the history does not bind row by row; that their rows move no
-money, whatever is written there, is played by `tests/model/test_unbound_rows.py`."""
+"""Tables that money is judged by and that the history does not bind row by row; that nothing moves
+unasked or twice, whatever is written to the first of them, is played by
+`tests/model/test_unbound_rows.py`."""
+JUDGES_NO_MONEY = {
+    **dict.fromkeys(
+        ("bank_entry", "bank_statement", "run_input", "run_source"),
+        "what is compared after money moved; the night's folder has it under its hash",
+    ),
+    **dict.fromkeys(
+        ("control_total", "result_summary", "break_end", "rules_version", "instruction_version"),
+        "what a night found, and who made it; a run's verdict and digests are bound",
+    ),
+    **dict.fromkeys(
+        ("break_answer", "answer_file", "sign_off", "reject_end"),
+        "people's words about breaks, rows and workbooks: the desk endorses what decides",
+    ),
+    **dict.fromkeys(
+        ("used_code", "wrong_code"), "the desk keeps its own in a file; here at the sandbox only"
+    ),
+    **dict.fromkeys(
+        ("dry_batch", "exported_journal", "notification_case"), "for people; nothing is sent by it"
+    ),
+}
+"""Tables by which nothing is sent, and why."""
 
 
 KEYS = frozenset({"sequence", "turn"})
@@ -257,6 +284,12 @@ def unfound(merchant: Any, place: tuple[str, str, int], *, run: Run, before: set
         with closing(sqlite3.connect(merchant.sqlite_path)) as again:
             kept.backup(again)
         kept.close()
+
+
+def test_of_every_table_it_is_said_what_a_forged_row_does() -> None:
+    """It is found, it moves no money, or nothing is sent by it: a new table is one of them."""
+    known = sorted(getattr(schema, name).name for name in schema.__all__)
+    assert sorted([*FOUND, *NOT_BOUND, *JUDGES_NO_MONEY]) == known
 
 
 def test_forged_rows_are_found_before_money_moves(begun: Callable[[Any], Any]) -> None:
