@@ -1,7 +1,9 @@
 """How files and folders of ours are made: closed to strangers under any umask of the process."""
 
+import errno
 import os
 import stat
+import tempfile
 from pathlib import Path
 
 OWNER = 0o600
@@ -64,6 +66,41 @@ def write_result(path: Path, text: str, *, newline: str | None = None) -> None:
     """
     with open(path, "w", encoding="utf-8", newline=newline, opener=for_group) as file:
         file.write(text)
+
+
+def replace_result(path: Path, text: str) -> None:
+    """Put a text in the place of a file at once, under any umask for its owner and group.
+
+    It is written under a name that nobody knows before: where others may write the folder, a link
+    of theirs leads it nowhere.
+
+    Raises:
+        OSError: the folder cannot be written.
+    """
+    number, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-", suffix=".part")
+    draft = Path(name)
+    try:
+        with os.fdopen(number, "w", encoding="utf-8") as file:
+            os.fchmod(file.fileno(), GROUP)
+            file.write(text)
+        draft.replace(path)
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise
+
+
+def open_unlinked(path: Path, flags: int, *, mode: int = OWNER) -> int:
+    """Open a regular file that lies at this very place; a link, pipe or device is none.
+
+    Raises:
+        OSError: it is something else, or cannot be opened.
+    """
+    # Without O_NONBLOCK, opening a pipe would wait for whoever never comes.
+    descriptor = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, mode)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "it is no regular file")
+    return descriptor
 
 
 def others_may_change(path: Path) -> bool:

@@ -9,6 +9,7 @@ from recon.privacy.own_files import (
     for_owner,
     keep_strangers_out,
     make_folder,
+    replace_result,
     tell_kernel,
     write_result,
 )
@@ -60,3 +61,17 @@ def test_a_file_of_the_kernel_is_written_and_never_made(tmp_path: Path) -> None:
     assert there.read_text() == "5"
     with pytest.raises(FileNotFoundError):
         tell_kernel(tmp_path / "gone", "5")
+
+
+def test_a_result_takes_its_place_at_once(umask: int, tmp_path: Path) -> None:
+    """For owner and group; a link that lies there is replaced, and its file is not touched."""
+    victim, path = tmp_path / "victim", tmp_path / "result"
+    victim.write_text("mine")
+    path.symlink_to(victim)
+    assert os.umask(umask) == umask
+    replace_result(path, "ours")
+    assert (path.read_text(), path.is_symlink(), mode(path)) == ("ours", False, 0o640)
+    assert victim.read_text() == "mine"
+    with pytest.raises(OSError, match="directory"):
+        replace_result(tmp_path, "nothing")
+    assert sorted(found.name for found in tmp_path.iterdir()) == ["result", "victim"]

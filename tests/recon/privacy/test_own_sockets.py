@@ -1,12 +1,17 @@
 """Sockets of ours: who may connect, what is cleared and what stays, and asking over one."""
 
+import os
 import socket
 import stat
+import subprocess
+import sys
+import tempfile
 from pathlib import Path
 
 import pytest
 
 from recon.privacy.own_sockets import (
+    OWNER_ONLY,
     PATH_BYTES_MAX,
     WITH_GROUP,
     HeardError,
@@ -22,6 +27,33 @@ def test_a_socket_is_for_its_owner_or_a_group(tmp_path: Path) -> None:
     with listening(tmp_path / "a"), listening(tmp_path / "b", mode=WITH_GROUP):
         modes = [stat.S_IMODE((tmp_path / name).stat().st_mode) for name in "ab"]
     assert modes == [0o600, 0o660]
+
+
+NOBODY = 65534
+KNOCK = """
+import os, socket, sys
+os.setgroups([]), os.setgid(int(sys.argv[2])), os.setuid(int(sys.argv[2]))
+try:
+    socket.socket(socket.AF_UNIX).connect(sys.argv[1])
+except PermissionError:
+    sys.exit(13)
+"""
+
+
+@pytest.mark.parametrize("mode", [OWNER_ONLY, WITH_GROUP])
+def test_another_user_of_the_machine_does_not_get_in(mode: int) -> None:
+    """Tried as one; our own login does."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can start a program as another user")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "s"
+        path.parent.chmod(0o755)
+        with listening(path, mode=mode):
+            ended = [
+                subprocess.run([sys.executable, "-c", KNOCK, path, str(user)]).returncode
+                for user in (NOBODY, os.geteuid())
+            ]
+    assert ended == [13, 0]
 
 
 def test_one_that_answers_stays(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 
 from recon.model.errors import ReconError
 from recon.model.nights import StepSummary
-from recon.privacy.own_files import make_folder, tell_kernel, write_result
+from recon.privacy.own_files import make_folder, replace_result, tell_kernel
 from recon.privacy.shown_text import for_people
 from recon.steps.ground.environment import Environment
 from recon.store.nights import runs
@@ -96,9 +96,7 @@ def _write(
     path = metrics_path(account.reports, run_id=run.run_id)
     make_folder(path.parent)
     document = {**of_run, "stages": [*_stages(path), figures]}
-    unfinished = path.with_suffix(".unfinished")
-    write_result(unfinished, json.dumps(document, indent=2) + "\n")
-    unfinished.replace(path)
+    replace_result(path, json.dumps(document, indent=2) + "\n")
 
 
 def _stages(path: Path) -> list[Any]:

@@ -19,11 +19,14 @@ from pathlib import Path
 
 from recon.model.durable import flush_folder
 from recon.model.errors import OutputError
+from recon.privacy.own_files import open_unlinked
 from recon.store.database.history import Head
 
 FILE_NAME = "history-head.jsonl"
 ACCEPTED_RESTORE = "restore accepted"
 """Of a note that two people made: what was noted before it binds no longer."""
+SHARED = 0o660
+"""Of the file: desk and nights, of one group, both note in it."""
 TAIL_BYTES = 65_536
 """How much of the file's end is looked at: some hundreds of notes."""
 LINE_BYTES_MAX = 1_000
@@ -130,7 +133,7 @@ class HeadFile:
     @contextmanager
     def _locked(self) -> Iterator[int]:
         """The open file, which nobody else writes meanwhile."""
-        descriptor = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o660)
+        descriptor = open_unlinked(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT, mode=SHARED)
         try:
             _lock(descriptor)
             yield descriptor
@@ -157,7 +160,7 @@ class HeadFile:
 
     def _lines(self, after: int) -> tuple[Sequence[bytes], int]:
         try:
-            with self.path.open("rb") as file:
+            with os.fdopen(open_unlinked(self.path, os.O_RDONLY), "rb") as file:
                 size = file.seek(0, os.SEEK_END)
                 after = after if after <= size else 0
                 begin = max(after, size - TAIL_BYTES)

@@ -5,10 +5,10 @@ counts only while the database has that very link, and one that cannot be read m
 """
 
 import json
-import os
+from contextlib import suppress
 from pathlib import Path
 
-from recon.privacy.own_files import write_result
+from recon.privacy.own_files import replace_result
 from recon.store.database.history import GENESIS, Head
 
 FILE_NAME = "history-verified.json"
@@ -28,9 +28,5 @@ def verified(folder: Path) -> Head:
 def keep_verified(folder: Path, head: Head) -> None:
     """Note that the chain closes up to here; where that fails, the next night walks more."""
     document = json.dumps({"sequence": head.sequence, "hash": head.hash})
-    draft = folder / f"{FILE_NAME}.{os.getpid()}"
-    try:
-        write_result(draft, document)
-        draft.replace(folder / FILE_NAME)
-    except OSError:
-        draft.unlink(missing_ok=True)
+    with suppress(OSError):
+        replace_result(folder / FILE_NAME, document)

@@ -124,3 +124,20 @@ def test_the_name_of_a_new_file_is_on_the_disk_too(
         side.note(partial(_same, head), of="run-1", at=AT)
 
     assert flushed == [side.path, tmp_path, side.path]
+
+
+@pytest.mark.parametrize("kind", ["link", "pipe"])
+def test_what_somebody_put_in_its_place_is_neither_read_nor_written(
+    tmp_path: Path, kind: str
+) -> None:
+    """Whoever may write the reports folder leads no note into another file, and stops no night."""
+    victim, side = tmp_path / "victim", HeadFile(tmp_path)
+    victim.write_bytes(b"bytes without an end of line")
+    side.path.symlink_to(victim) if kind == "link" else os.mkfifo(side.path)
+
+    with pytest.raises(OutputError, match=r"cannot be read"):
+        side.standing()
+    with pytest.raises(OutputError, match=r"cannot be written"):
+        side.note(partial(_same, Head(3, "hash-3")), of="run-1", at=AT)
+
+    assert victim.read_bytes() == b"bytes without an end of line"

@@ -1,5 +1,6 @@
 """How far the chain was walked before: it may save work and hide nothing that came later."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -32,3 +33,15 @@ def test_a_folder_that_is_not_there_costs_only_work(tmp_path: Path) -> None:
     keep_verified(tmp_path / "gone", HEAD)
 
     assert verified(tmp_path / "gone") == NOTHING
+
+
+def test_a_link_that_somebody_planted_leads_it_nowhere(tmp_path: Path) -> None:
+    """Under the name of the file, or of a draft that could be guessed."""
+    victim = tmp_path / "victim"
+    victim.write_text("mine")
+    for name in (FILE_NAME, f"{FILE_NAME}.{os.getpid()}"):
+        (tmp_path / name).symlink_to(victim)
+
+    keep_verified(tmp_path, HEAD)
+
+    assert (verified(tmp_path), victim.read_text()) == (HEAD, "mine")
