@@ -83,6 +83,10 @@ troubled-nights: $(READY) ## real nights while Prefect cancels, pauses, retries,
 prefect-postgresql: $(READY) ## a night while Prefect keeps its own state on Debian's PostgreSQL (package postgresql)
 	@PREFECT_ON=postgresql $(BIN)/pytest -n 0 tests/flows/test_prefect_on_postgresql.py
 
+.PHONY: process-walk
+process-walk: $(READY) ## what `make serve` starts, a desk and a night, each secret a canary: variables and command line of every process, every file that Prefect keeps
+	@PROCESS_WALK=1 $(BIN)/pytest -n 0 tests/flows/test_process_secrets.py
+
 prefect-forms: $(READY) ## Prefect's pages in a real browser: a night, refunds approved by two people, its workbook found; pictures in out/pages
 	@PREFECT_FORMS=1 $(BIN)/pytest -n 0 tests/browser/test_prefect_forms.py
 

@@ -27,6 +27,7 @@ import psutil
 
 from recon.model.errors import OutputError, ReconError, UsageError
 from recon.privacy.own_files import STRANGERS, for_owner, make_folder, write_result
+from recon.privacy.own_programs import program_variables
 
 STARTUP_TIMEOUT_SECONDS = 120
 HEALTH_CHECK_TIMEOUT_SECONDS = 2
@@ -126,7 +127,7 @@ def start_server(
             # A session of its own: Ctrl-C ends the night first, and the night then ends the server.
             process = subprocess.Popen(  # noqa: S603 - our own interpreter, no foreign argument
                 command,
-                env={**without_prefect(os.environ), **ours},
+                env={**program_variables(os.environ), **ours},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

@@ -27,12 +27,12 @@ from flows.prefect_server import (
     prefect_variables,
     process_of,
     start_server,
-    without_prefect,
 )
 from flows.signer_beside import key_set_apart
 from recon.config.keys import SIGNER_VARIABLE
 from recon.model.errors import ReconError, UsageError
 from recon.privacy.own_files import STRANGERS, for_owner, make_folder, write_result
+from recon.privacy.own_programs import program_variables
 
 ROOT = Path(__file__).parents[1]
 WORK_POOL = "recon"
@@ -84,16 +84,17 @@ def _start_all(folder: Path, *, port: int) -> None:
     recon = key_set_apart(folder / "signer", env=env, variables=read_env(env))
     _start_sandbox(folder, recon=recon)
     _start_signer(folder, recon=recon)
-    variables = {**recon, **prefect_variables(home, api_url=server.api_url)}
+    of_prefect = prefect_variables(home, api_url=server.api_url)
+    variables = {**recon, **of_prefect}
     server.wait()
     template = folder / "pool.json"
     _run([*RECON, "prefect", "pool", "--out", str(template)], variables, folder)
     pool = ["work-pool", "create", WORK_POOL, "--type", "process", "--overwrite"]
-    _run([*PREFECT, *pool, "--base-job-template", str(template)], variables, folder)
+    _run([*PREFECT, *pool, "--base-job-template", str(template)], of_prefect, folder)
     project = folder / "prefect.yaml"
     _run([*RECON, "prefect", "deployments", "--all", "--out", str(project)], variables, folder)
     deploy = ["--no-prompt", "deploy", "--all", "--prefect-file", str(project)]
-    _run([*PREFECT, *deploy], variables, folder)
+    _run([*PREFECT, *deploy], of_prefect, folder)
     # Whom to ring for nobody has said yet; what needs no bell is there from the start.
     _run([*RECON, "prefect", "automations"], variables, folder)
     worker = [*PREFECT, "worker", "start", "--pool", WORK_POOL, "--type", "process"]
@@ -105,10 +106,11 @@ def _start_all(folder: Path, *, port: int) -> None:
 
 
 def _start_sandbox(folder: Path, *, recon: Mapping[str, str]) -> None:
+    """The gateway, which is not ours: it gets none of our variables."""
     url = recon["RECON_GATEWAY_BASE_URL"]
     state = folder / "demo" / "sandbox.sqlite"
     command = [*RECON, "sandbox", "--state", str(state), "--port", str(urlsplit(url).port)]
-    _start(folder, name="sandbox", command=command, variables=recon)
+    _start(folder, name="sandbox", command=command, variables={})
     give_up_at = time.monotonic() + STARTUP_TIMEOUT_SECONDS
     while not answers(f"{url}/_sandbox/health"):
         if time.monotonic() > give_up_at or len(_running(folder)) < len(_written(folder)):
@@ -139,12 +141,15 @@ def read_env(path: Path) -> dict[str, str]:
 def _start(
     folder: Path, *, name: str, command: Sequence[str], variables: Mapping[str, str]
 ) -> None:
-    """Start a program of ours in the background and write down which it is."""
+    """Start a program of ours in the background and write down which it is.
+
+    Of the shell that says `make serve` it gets nothing that may be a secret of other work.
+    """
     with open(folder / f"{name}.log", "wb", opener=for_owner) as log:
         process = subprocess.Popen(  # noqa: S603 - programs of this environment
             command,
             cwd=ROOT,
-            env={**without_prefect(os.environ), **variables},
+            env={**program_variables(os.environ), **variables},
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
@@ -161,7 +166,7 @@ def _run(command: Sequence[str], variables: Mapping[str, str], folder: Path) -> 
         ended = subprocess.run(  # noqa: S603 - programs of this environment
             command,
             cwd=ROOT,
-            env={**without_prefect(os.environ), **variables},
+            env={**program_variables(os.environ), **variables},
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,

@@ -21,8 +21,12 @@ from recon.model.errors import ReconError
 from recon.model.nights import NightRequest, Part, StepSummary
 from recon.model.words import ControlTotal
 
-collect_ignore = [] if os.environ.get("PREFECT_ON") else ["test_prefect_on_postgresql.py"]
-"""It needs Debian's PostgreSQL and a server of its own: `make prefect-postgresql` only."""
+ON_REQUEST = {
+    "PREFECT_ON": "test_prefect_on_postgresql.py",
+    "PROCESS_WALK": "test_process_secrets.py",
+}
+collect_ignore = [name for variable, name in ON_REQUEST.items() if not os.environ.get(variable)]
+"""They need servers of their own: `make prefect-postgresql` and `make process-walk` only."""
 
 ROOT = Path(__file__).parents[2]
 RUN_ID = "run-1"

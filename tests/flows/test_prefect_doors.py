@@ -4,18 +4,25 @@ import asyncio
 import base64
 import http.server
 import json
+import re
 import threading
+import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 from playwright.sync_api import sync_playwright
+from prefect.exceptions import ParameterTypeError, SignatureMismatchError
+from websockets import Origin, Subprotocol
+from websockets.exceptions import WebSocketException
+from websockets.sync.client import connect
 
 from flows import prefect_health
 from flows.deployments import pool_text
+from flows.nightly import nightly
 from flows.prefect_health import open_doors
 from flows.prefect_server import PrefectServer, auth_of, prefect_variables
 from recon.model.errors import ReconError
@@ -115,6 +122,77 @@ def test_what_is_not_in_the_template_never_reaches_the_process(
 
     found = asyncio.run(made())
     assert (found.command, found.env, found.working_dir) == (None, {}, None)
+
+
+SOCKETS = ("events/in", "events/out", "logs/out", "task_runs/subscriptions/scheduled")
+FILTER = {"type": "filter", "filter": {}, "keys": ["x"], "client_id": "x"}
+OPEN_PATHS = {"/health", "/ready"}
+"""For whoever watches whether the server lives; they say nothing else."""
+
+
+@pytest.mark.parametrize("path", SOCKETS)
+@pytest.mark.parametrize("token", [None, "", "recon:guess"])
+def test_no_socket_of_the_web_tells_or_takes_anything_without_the_password(
+    server: PrefectServer, path: str, token: str | None
+) -> None:
+    """Events, logs and tasks: closed before the first word, also for a page of another origin."""
+    address = f"{server.api_url.replace('http', 'ws', 1)}/{path}"
+    heard = []
+    with suppress(WebSocketException):
+        subprotocols = None if token is None else [Subprotocol("prefect")]
+        origin = Origin("https://elsewhere.example")
+        with connect(address, subprotocols=subprotocols, origin=origin) as stranger:
+            if token is not None:
+                stranger.send(json.dumps({"type": "auth", "token": token}))
+            stranger.send(json.dumps(FILTER))
+            heard.append(stranger.recv(timeout=20))
+    assert heard == []
+
+
+def test_the_password_opens_these_sockets(server: PrefectServer) -> None:
+    """What is closed above is there: whoever has the password is heard."""
+    address = f"{server.api_url.replace('http', 'ws', 1)}/{SOCKETS[1]}"
+    with connect(address, subprotocols=[Subprotocol("prefect")]) as known:
+        known.send(json.dumps({"type": "auth", "token": server.auth}))
+        assert json.loads(known.recv(timeout=20)) == {"type": "auth_success"}
+
+
+def test_every_call_asks_for_the_password(server: PrefectServer, api: httpx.Client) -> None:
+    """All that the server's own description names, whatever the method, but whether it lives."""
+    described = api.get("/openapi.json").raise_for_status().json()["paths"]
+    calls = [(verb, path) for path, verbs in described.items() for verb in verbs]
+    name = str(uuid.uuid4())
+    with httpx.Client(base_url=server.api_url, timeout=30) as stranger:
+        heard = {
+            path
+            for verb, path in calls
+            if stranger.request(verb, re.sub(r"\{.*?\}", name, path), json={}).status_code
+            not in {401, 403}
+        }
+    assert len(calls) > 150
+    assert heard <= OPEN_PATHS
+
+
+ACCOUNT = {"merchant_id": "100042", "account_id": "100042001"}
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{"merchant_id": "../../etc"}, {"account_id": "1/../../x"}, {"mode": "sh -c env"}],
+)
+def test_a_run_brings_no_path(api: httpx.Client, given: dict[str, str]) -> None:
+    """In the place of an account or a mode: the server refuses it before there is a run."""
+    wanted = deployment(api, "100042-100042001")
+    before, sent = runs(api, wanted), {"parameters": ACCOUNT | given}
+    reply = api.post(f"/deployments/{wanted}/create_flow_run", json=sent)
+    assert (reply.status_code, runs(api, wanted)) == (409, before)
+
+
+@pytest.mark.parametrize("given", [{"business_date": "/etc/passwd"}, {"config_dir": "/etc"}])
+def test_what_the_server_lets_pass_the_night_refuses(given: dict[str, str]) -> None:
+    """A path for a date, or a parameter that it does not have: no night begins."""
+    with pytest.raises((ParameterTypeError, SignatureMismatchError)):
+        nightly.validate_parameters(ACCOUNT | given)
 
 
 @pytest.fixture

@@ -24,10 +24,9 @@ from typing import IO, Any, NamedTuple
 from recon.files.reader import child, parcel
 from recon.files.reader.bounds import MIB, Bounds, bounds_of, size_of
 from recon.model.errors import OutputError, ReaderBrokenError, SourceUnreadableError
+from recon.privacy.own_programs import program_variables
 from recon.privacy.shown_text import scrubbed, shown_name
 
-KEPT_VARIABLES = ("PATH", "HOME", "LANG", "TMPDIR", "LD_LIBRARY_PATH", "TZ")
-KEPT_PREFIXES = ("PYTHON", "LC_")
 OWN_VARIABLES = {
     "OPENBLAS_NUM_THREADS": "1",
     "ARROW_DEFAULT_MEMORY_POOL": "system",
@@ -159,11 +158,7 @@ def _folder() -> str:
 
 
 def _variables(all_of_them: Mapping[str, str]) -> dict[str, str]:
-    kept = {
-        name: value
-        for name, value in all_of_them.items()
-        if name in KEPT_VARIABLES or name.startswith(KEPT_PREFIXES)
-    }
+    kept = program_variables(all_of_them)
     return kept | OWN_VARIABLES | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
 
 
