@@ -253,7 +253,8 @@ def _searches_until(
     if last is None:
         return []
     stored = evidence_rows.searches(connection, item.instruction_id)
-    return [*(one for one in stored if not one.refund_reference_id and one != last), last]
+    earlier = (each for each in stored if not each.refund_reference_id and each != last)
+    return [*earlier, last]
 
 
 def _seen(
