@@ -113,7 +113,7 @@ bench-recovery: $(READY) ## a night killed after half of its 1,000 captures and 
 
 .PHONY: pictures
 pictures: demo ## the demo night's workbook as docs/images/sheet-*.png, one picture per sheet (LibreOffice, poppler)
-	@$(BIN)/python -m reports.drawing.pictures out/demo/reports docs/images
+	@$(BIN)/python -m tests.reports.pictures out/demo/reports docs/images
 
 fuzz: $(READY) ## every reader of the gateway's replies against 24,000 bent ones (REPLY_FUZZ_CASES for more)
 	@REPLY_FUZZ_CASES=$${REPLY_FUZZ_CASES:-24000} $(BIN)/pytest tests/recon/gateway_client/test_reply_fuzz.py

@@ -28,10 +28,10 @@ from recon.matching.frames.sources import Sources
 from recon.model.money import format_minor_units, parse_minor_units
 from recon.model.nights import Mode, NightRequest
 from recon.proof.engine import reconcile
-from recon.sandbox.planted import RULES, planted
-from recon.sandbox.planted.planted_files import AS_OF
 from recon.steps.ground.environment import environment_of, system_clock
 from recon.steps.night import whole_night as night
+from tests.planted import RULES, planted
+from tests.planted.planted_files import AS_OF
 
 FEW, MANY = 1, 200_000
 SHARE_BROKEN = 100

@@ -15,7 +15,7 @@ from bench_ingest import write_csv
 from bench_journal import sandbox
 from peers import figures_of
 
-from recon.sandbox.planted import planted
+from tests.planted import planted
 
 SHARE_BROKEN = 100
 """One order in so many carries a break."""

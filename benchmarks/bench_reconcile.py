@@ -17,7 +17,7 @@ from pathlib import Path
 from peers import figures_of, peer_command
 from reconcile_files import write_files
 
-from recon.sandbox.planted import RULES, planted
+from tests.planted import RULES, planted
 
 FRAMES = Path(__file__).with_name("reconcile_contenders.py")
 FILES = Path(__file__).with_name("file_contenders.py")

@@ -18,9 +18,9 @@ from recon.config.cluster import ClusterSettings
 from recon.config.rules import Rules
 from recon.matching.frames.sources import Sources
 from recon.proof.engine import reconcile
-from recon.sandbox.planted import RULES
-from recon.sandbox.planted.planted_files import AS_OF
 from recon.workers.dask_workers import DaskWorkers, workers_of
+from tests.planted import RULES
+from tests.planted.planted_files import AS_OF
 
 MIB = 1024 * 1024
 

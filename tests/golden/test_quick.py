@@ -3,10 +3,10 @@
 import pytest
 
 from recon.model.words import End
-from recon.sandbox.planted import RECIPES
 from tests.golden.figures import differences, frozen, told
 from tests.golden.nights import DATABASES, SIZES
 from tests.golden.plays import PLAYS, QUICK, of_play, play
+from tests.planted import RECIPES
 
 
 @pytest.mark.parametrize("name", QUICK)

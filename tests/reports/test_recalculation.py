@@ -13,11 +13,11 @@ import pytest
 from recon.model.figures import NightFigures
 from recon.model.resolutions import BreakAnswer
 from reports.drawing.listing import rows_of
-from reports.drawing.pictures import convert, missing_programs, page_texts, pictures_of, sheet_of
 from reports.reading.read_back import altered_cells, read_back
 from reports.sheets import matched_sheet
 from reports.sheets.breaks_sheet import HEADER_ROW
 from reports.workbook import SHEETS, write_workbook
+from tests.reports.pictures import convert, missing_programs, page_texts, pictures_of, sheet_of
 
 pytestmark = pytest.mark.skipif(
     bool(missing_programs()), reason=f"not installed: {', '.join(missing_programs())}"

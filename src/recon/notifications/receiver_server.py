@@ -15,7 +15,6 @@ from recon.privacy.own_servers import server_config
 from recon.store.database.engine import open_store
 from recon.store.database.migrate import check_revision
 
-LOOPBACK = "127.0.0.1"
 BACKLOG = 256
 
 

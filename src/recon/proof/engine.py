@@ -22,7 +22,7 @@ from recon.matching.cash.result import (
 from recon.matching.causes.journal_parts import parts_of
 from recon.matching.causes.proposed_journals import propose
 from recon.matching.engine import Judged, digest_of_result, every_match, judge_the_rest, prepared
-from recon.matching.exact.aside import Exact, nothing_aside, set_aside
+from recon.matching.exact.aside import Exact, set_aside
 from recon.matching.exact.exact_rows import exact_tallies
 from recon.matching.frames.arrays import Arrays, stacked
 from recon.matching.frames.sources import Previous, Sources
@@ -67,16 +67,6 @@ def prove(
     refuse_beyond_sums(sources)
     sources = prepared(sources, rules=rules)
     exact = set_aside(sources, rules=rules, previous=previous, workers=workers)
-    return classified(sources, exact=exact, rules=rules, as_of=as_of, previous=previous)
-
-
-def prove_all_classified(
-    sources: Sources, *, rules: Rules, as_of: datetime, previous: Previous | None
-) -> Proof:
-    """The same without setting exact sets aside: slow, and never another result."""
-    refuse_beyond_sums(sources)
-    sources = prepared(sources, rules=rules)
-    exact = nothing_aside(sources, rules=rules, previous=previous)
     return classified(sources, exact=exact, rules=rules, as_of=as_of, previous=previous)
 
 

@@ -165,11 +165,6 @@ def totals_of(table: pa.Table) -> tuple[ControlTotal, ...]:
     return tuple(ControlTotal(**row) for row in table.to_pylist())
 
 
-def words_of(table: pa.Table) -> Iterator[dict[str, Any]]:
-    """The rows of a small table."""
-    yield from table.to_pylist()
-
-
 def _cells_of_reject(reject: Reject) -> dict[str, Any]:
     return {name: _text(getattr(reject, name)) for name in _REJECT}
 

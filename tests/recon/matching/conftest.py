@@ -21,9 +21,9 @@ from recon.matching.frames.sources import (
     Sources,
     frame_of,
 )
-from recon.model.word_groups import CASH_CODES
 from recon.model.words import BreakCode, Reject
 from recon.proof.engine import reconcile
+from tests.planted.word_groups import CASH_CODES
 
 LONG_AGO = datetime(2026, 10, 1, 12, tzinfo=UTC)
 """Every grace has ended."""

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from recon.model.word_groups import BANK_CODES, BANK_FLAGS, CASH_CODES, CASH_FLAGS
 from recon.model.words import BreakCode, Flag
+from tests.planted.word_groups import BANK_CODES, BANK_FLAGS, CASH_CODES, CASH_FLAGS
 
 pytestmark = pytest.mark.xdist_group("codes of a set")
 """They share what takes longer to make than to look at."""

@@ -19,7 +19,8 @@ from recon.matching.frames.sources import (
     Sources,
     frame_of,
 )
-from recon.proof.engine import concluded, prove_all_classified, reconcile
+from recon.proof.engine import concluded, reconcile
+from tests.planted.all_classified import prove_all_classified
 
 AS_OF = datetime(2026, 11, 21, tzinfo=UTC)
 STATES = {

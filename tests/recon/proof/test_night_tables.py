@@ -28,7 +28,7 @@ from recon.proof.night_tables import (
     totals_of,
     totals_table,
 )
-from recon.sandbox.planted.planted_files import Planted, planted
+from tests.planted.planted_files import Planted, planted
 
 REJECT = Reject(SourceKind.ORDERS, "orders.csv", 7, "amount", "not an amount", "x", "M1", "1", "A1")
 FILE_READ = SourceFile(SourceKind.ORDERS, "orders.csv", "00ff", 91, 3, 1, 1, 1)

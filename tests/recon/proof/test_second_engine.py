@@ -18,7 +18,7 @@ from recon.proof.control_totals import Proof
 from recon.proof.engine import prove
 from recon.proof.held_against import key_of, second_proof
 from recon.proof.second_engine import proven_in_sql, reading, sql_files, sql_totals
-from recon.sandbox.planted.planted_files import planted
+from tests.planted.planted_files import planted
 from tests.recon.matching.conftest import AS_OF
 from tests.recon.proof.night_folders import PLACE, Night, night_of, written
 from tests.recon.proof.test_control_totals import file_with, many, settled

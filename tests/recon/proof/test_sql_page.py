@@ -11,7 +11,7 @@ from recon.archive.schemas import SCHEMAS
 from recon.proof.engine import prove
 from recon.proof.night_views import DECISION_COLUMNS, VIEWS, NightFolder, ask
 from recon.proof.second_engine import sql_files
-from recon.sandbox.planted.planted_files import planted
+from tests.planted.planted_files import planted
 from tests.recon.proof.night_folders import night_of, written
 
 PAGE = (Path(__file__).parents[3] / "docs" / "SQL.md").read_text(encoding="utf-8")

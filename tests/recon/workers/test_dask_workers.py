@@ -14,7 +14,6 @@ import pytest
 from recon.config.cluster import ClusterSettings, InProcess
 from recon.model.errors import ClusterError, ConfigurationError, SourceUnreadableError
 from recon.proof.engine import reconcile
-from recon.sandbox.planted import Planted, planted
 from recon.workers.dask_workers import (
     DaskWorkers,
     client_options,
@@ -23,6 +22,7 @@ from recon.workers.dask_workers import (
     local_options,
     workers_of,
 )
+from tests.planted import Planted, planted
 
 FREE = "127.0.0.1:0"
 """A port that nobody has."""

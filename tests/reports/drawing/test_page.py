@@ -7,8 +7,8 @@ from recon.model.errors import ConfigurationError
 from recon.model.figures import NightFigures
 from reports.drawing.draft import Draft
 from reports.drawing.page import PAPER_ROWS_MAX, print_first_rows
-from reports.drawing.pictures import picture_the_documents
 from reports.workbook import drawn
+from tests.reports.pictures import picture_the_documents
 
 
 def test_the_breaks_are_printed_one_page_wide_and_none_is_left_out(figures: NightFigures) -> None:

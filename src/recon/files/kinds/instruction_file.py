@@ -15,7 +15,7 @@ import pandas as pd
 
 from recon.config.file_layouts import INSTRUCTIONS_PREFIX, STANDARD, FileLayout
 from recon.config.rules import Rules
-from recon.files.formats.named_bytes import FileBytes, read_bytes
+from recon.files.formats.named_bytes import FileBytes
 from recon.files.formats.raw_reader import raw_of
 from recon.files.formats.raw_table import RawTable, refuse
 from recon.files.kinds.payout_columns import PAYOUT_COLUMNS, read_payout
@@ -86,8 +86,8 @@ def is_instruction_file(path: Path) -> bool:
     return path.name.lower().startswith(INSTRUCTIONS_PREFIX)
 
 
-def read_instruction_file(
-    path: Path,
+def instruction_file_of(
+    file: FileBytes,
     *,
     rules: Rules,
     seal: Seal | None,
@@ -98,7 +98,7 @@ def read_instruction_file(
     """The instructions of a file; a bad cell rejects its row.
 
     Args:
-        path: The file.
+        file: Its name and bytes.
         rules: How codes are to be read.
         seal: For payouts; without one a file with payouts is refused whole.
         review_flags: The flags that a review may set.
@@ -106,29 +106,8 @@ def read_instruction_file(
         zone: Of timestamps without an offset.
 
     Raises:
-        SourceMissingError: there is no such file.
         SourceUnreadableError: it is not what its name says, or columns are missing.
     """
-    return instruction_file_of(
-        read_bytes(path),
-        rules=rules,
-        seal=seal,
-        review_flags=review_flags,
-        layout=layout,
-        zone=zone,
-    )
-
-
-def instruction_file_of(
-    file: FileBytes,
-    *,
-    rules: Rules,
-    seal: Seal | None,
-    review_flags: frozenset[str],
-    layout: FileLayout = STANDARD,
-    zone: ZoneInfo | None = None,
-) -> InstructionFile:
-    """As `read_instruction_file`, from bytes that were read before."""
     known = read_of(INSTRUCTION_FILE, layout=layout) | frozenset(PAYOUT_COLUMNS)
     raw = raw_of(file, wanted=known, layout=layout)
     table = type_table(raw, schema=INSTRUCTION_FILE, rules=rules, layout=layout, zone=zone)

@@ -16,8 +16,8 @@ import pandas as pd
 
 from recon.config.cluster import IN_PROCESS, Workers
 from recon.config.rules import Rules
-from recon.matching.exact.exact_legs import belonging, legs_of, marked
-from recon.matching.exact.exact_search import ASKED, Question, find_exact, keys_of
+from recon.matching.exact.exact_legs import belonging, marked
+from recon.matching.exact.exact_search import ASKED, Question, find_exact
 from recon.matching.exact.partitioned import find_in_partitions
 from recon.matching.frames.grouping import Ints, Rows, amounts_or
 from recon.matching.frames.numbering import Keys
@@ -66,7 +66,7 @@ def set_aside(
     whole = marked(sources)
     question = Question(
         whole,
-        _spoken_of(sources, previous=previous) | _asked(sources),
+        others_of(sources, previous=previous),
         frozenset(loose_words(whole, belongs=belonging(whole))),
         rules,
     )
@@ -83,18 +83,8 @@ def set_aside(
     return Exact(rows, ordered[rows["orders"]], left, keys, rest, left_keys, match_ids)
 
 
-def nothing_aside(sources: Sources, *, rules: Rules, previous: Previous | None) -> Exact:
-    """Everything is left for classification: what the exact sets must come to as well."""
-    legs = legs_of(marked(sources), rules=rules)
-    keys = keys_of(legs, others=_spoken_of(sources, previous=previous) | _asked(sources))
-    nothing = np.zeros(0, dtype=np.intp)
-    left = {name: np.arange(len(leg.frame)) for name, leg in legs.items()}
-    rows = dict.fromkeys(legs, nothing)
-    return Exact(rows, nothing.astype(np.int64), left, keys, sources, keys)
-
-
-def _spoken_of(sources: Sources, *, previous: Previous | None) -> dict[str, pd.DataFrame]:
-    """The frames whose keys always need a judgement (KEY_COLUMNS)."""
+def others_of(sources: Sources, *, previous: Previous | None) -> dict[str, pd.DataFrame]:
+    """The frames beside the legs (KEY_COLUMNS); but for ASKED their keys need a judgement."""
     rejected = [(r.merchant_id, r.account_id, r.order_no) for r in sources.rejects]
     frames = {"rejects": pd.DataFrame(rejected, columns=[*KEY_COLUMNS], dtype="str")}
     if sources.quarantined:
@@ -103,11 +93,9 @@ def _spoken_of(sources: Sources, *, previous: Previous | None) -> dict[str, pd.D
         frames["instructions"] = sources.instructions
     if previous is not None:
         frames |= {"breaks": previous.breaks, "chargebacks": previous.chargebacks}
+    if sources.universe is not None:
+        frames[ASKED] = sources.universe
     return frames
-
-
-def _asked(sources: Sources) -> dict[str, pd.DataFrame]:
-    return {} if sources.universe is None else {ASKED: sources.universe}
 
 
 def _others(rows: Rows, *, size: int) -> Rows:

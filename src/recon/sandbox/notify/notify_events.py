@@ -27,7 +27,6 @@ REFUND_RECEIVED = "REFUND RECIEVED"
 """Spelt as the gateway spells it."""
 REFUND_ACCEPTED = "REFUND ACCEPTED"
 REFUND_RESULT = "REFUND RESULT"
-TYPES = (PAYMENT, REVIEW_RESULT, REFUND_RECEIVED, REFUND_ACCEPTED, REFUND_RESULT)
 NO_TYPE = ""
 """A payout's message: no document names a type for it."""
 

@@ -5,7 +5,6 @@ The ledger is a SQLite table, as a ledger behind SQL would be, and the same rows
 
 import csv
 import io
-import json
 import sqlite3
 from collections.abc import Iterable, Sequence
 from contextlib import closing
@@ -107,12 +106,6 @@ def write_ledger_table(ledger_csv: str, *, path: Path) -> Path:
 def answer_key_table(night: SampleNight) -> dict[str, Any]:
     """What a correct reconciliation must find, with the place of each unreadable row."""
     return answer_key(night) | {"rejected_rows": _rejected_rows(night)}
-
-
-def write_answer_key(night: SampleNight, *, path: Path) -> Path:
-    """Write what a correct reconciliation must find, as JSON."""
-    text = json.dumps(answer_key_table(night), indent=2, ensure_ascii=False)
-    return _write_text(path, text + "\n")
 
 
 def _interleaved(good: Sequence[Row], *, night: SampleNight) -> list[Row]:

@@ -10,10 +10,11 @@ from pydantic import SecretStr
 
 from recon.config.file_layouts import FileLayout
 from recon.config.rules import Rules
+from recon.files.formats.named_bytes import read_bytes
 from recon.files.kinds.instruction_file import (
     InstructionFile,
+    instruction_file_of,
     is_instruction_file,
-    read_instruction_file,
 )
 from recon.model.errors import SourceUnreadableError
 from recon.settlement.sealing import Seal
@@ -99,7 +100,7 @@ def _read(folder: Path, *rows: dict[str, str], seal: Seal | None = SEAL) -> Inst
         writer.writeheader()
         writer.writerows(rows)
     flags = frozenset({"1"})
-    return read_instruction_file(path, rules=Rules(), seal=seal, review_flags=flags)
+    return instruction_file_of(read_bytes(path), rules=Rules(), seal=seal, review_flags=flags)
 
 
 def test_every_kind_of_a_file_becomes_an_action(tmp_path: Path) -> None:
@@ -121,7 +122,7 @@ def test_every_kind_means_the_same_in_every_format(tmp_path: Path, ending: str) 
     """All six kinds, and beside them a bad row: refused by itself, or with its whole file."""
     path, flags = tmp_path / f"instructions-2.{ending}", frozenset({"1"})
     _write(path, [*EVERY_KIND, BAD])
-    read = read_instruction_file(path, rules=Rules(), seal=SEAL, review_flags=flags)
+    read = instruction_file_of(read_bytes(path), rules=Rules(), seal=SEAL, review_flags=flags)
     meant = _read(tmp_path, *EVERY_KIND).actions
     for action, other in zip(read.actions, meant, strict=True):
         apart = {"line", "sealed"}
@@ -130,8 +131,8 @@ def test_every_kind_means_the_same_in_every_format(tmp_path: Path, ending: str) 
     assert (reject.column, reject.value) == ("amount", "")
     assert "does not have the decimals of EUR" in reject.reason
     with pytest.raises(SourceUnreadableError, match="wants all or nothing"):
-        read_instruction_file(
-            path,
+        instruction_file_of(
+            read_bytes(path),
             rules=Rules(),
             seal=SEAL,
             review_flags=flags,
@@ -211,7 +212,8 @@ def test_a_shifted_row_shows_nothing_of_the_payee(tmp_path: Path) -> None:
     path = tmp_path / "instructions-1.csv"
     head = "merchant_id,account_id,kind,request_id,beneficiary.bank_details.iban\n"
     path.write_text(f"{head}100042,100042001,payout,P-1,x,{IBAN}\n")
-    read = read_instruction_file(path, rules=Rules(), seal=SEAL, review_flags=frozenset({"1"}))
+    file = read_bytes(path)
+    read = instruction_file_of(file, rules=Rules(), seal=SEAL, review_flags=frozenset({"1"}))
 
     assert len(read.rejects) == 1
     assert IBAN not in str(read)

@@ -14,7 +14,7 @@ from recon.config.rules import Rules
 from recon.config.settings import LedgerSource
 from recon.files.formats.named_bytes import read_bytes
 from recon.files.kinds.bank_file import bank_file_of
-from recon.files.kinds.instruction_file import read_instruction_file
+from recon.files.kinds.instruction_file import instruction_file_of
 from recon.files.kinds.ledger_file import read_ledger
 from recon.files.kinds.mendable_file import refused_instructions, refused_rows
 from recon.files.kinds.settlement_file import settlement_file_of
@@ -122,7 +122,7 @@ def test_an_instruction_file_is_the_same_and_its_payee_comes_back_sealed(tmp_pat
     seal = Seal(SecretStr(Fernet.generate_key().decode()))
     how: Any = {"rules": RULES, "seal": seal, "review_flags": frozenset({"1"}), "layout": STANDARD}
     far, private = instruction_file(path, **how, keep=True)
-    near = read_instruction_file(path, **how)
+    near = instruction_file_of(read_bytes(path), **how)
     opened = [
         [{**row, "sealed": row["sealed"] and seal.open(row["sealed"])} for row in read.actions]
         for read in (far, near)

@@ -10,8 +10,8 @@ from recon.matching.causes import reasons
 from recon.matching.causes.reason_facts import Facts
 from recon.matching.causes.reasons import SENTENCES, sentence_of
 from recon.matching.causes.sentence import Sentence
-from recon.model.word_groups import BANK_CODES, CASH_CODES
 from recon.model.words import BreakCode
+from tests.planted.word_groups import BANK_CODES, CASH_CODES
 from tests.recon.matching.reason_cases import PLANTED, Planted
 from tests.recon.matching.reason_claims import false_claims, is_claimed
 from tests.recon.matching.reason_sets import a_thousand

@@ -9,8 +9,9 @@ import pytest
 
 from recon.matching.breaks.result import Reconciliation
 from recon.matching.frames.sources import Sources
-from recon.proof.engine import concluded, prove, prove_all_classified, reconcile
-from recon.sandbox.planted import Planted, zone_shifted
+from recon.proof.engine import concluded, prove, reconcile
+from tests.planted import Planted, zone_shifted
+from tests.planted.all_classified import prove_all_classified
 
 END = "which moves records at the end of a business date to another one: is its time zone right?"
 TOLD = {

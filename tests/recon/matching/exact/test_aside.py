@@ -17,9 +17,10 @@ from recon.matching.exact.aside import set_aside
 from recon.matching.frames.sources import Previous, Sources
 from recon.model.words import Reject
 from recon.proof.control_totals import Proof
-from recon.proof.engine import concluded, prove, prove_all_classified, reconcile
-from recon.sandbox.planted import RULES, planted
-from recon.sandbox.planted.planted_files import AS_OF
+from recon.proof.engine import concluded, prove, reconcile
+from tests.planted import RULES, planted
+from tests.planted.all_classified import prove_all_classified
+from tests.planted.planted_files import AS_OF
 
 FRAMES = (
     *("breaks", "effects", "matches", "pending", "unverified"),

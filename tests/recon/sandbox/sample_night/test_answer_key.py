@@ -20,7 +20,7 @@ from recon.model.words import GatewayState, Verdict
 from recon.sandbox.ground.sandbox_terms import load_terms
 from recon.sandbox.sample_night import Account, SampleNight, sample_night
 from recon.sandbox.sample_night.records import OrderLine
-from recon.sandbox.sample_night.sample_files import write_answer_key, write_inbox, write_ledger_csv
+from recon.sandbox.sample_night.sample_files import answer_key_table, write_inbox, write_ledger_csv
 from recon.sandbox.sample_night.true_payments import TruePayment, payments_of
 from recon.steps.compare.plain_files import PlainFilesRequest, reconcile_files
 
@@ -183,8 +183,7 @@ def found(effects: Effects, tmp_path: Path) -> tuple[dict[str, Any], Path, Verdi
     night = sample_night(effects, account=ACCOUNT, business_date=BUSINESS_DATE, seed=42)
     request = played(night, effects, tmp_path)
     result = reconcile_files(request, clock=lambda: NIGHT, write_workbook=no_workbook)
-    path = write_answer_key(night, path=tmp_path / "answer-key.json")
-    return json.loads(path.read_text()), request.out, result.verdict
+    return answer_key_table(night), request.out, result.verdict
 
 
 def test_the_engine_finds_what_was_planted_and_nothing_else(

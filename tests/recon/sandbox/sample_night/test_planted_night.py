@@ -11,10 +11,10 @@ from recon.sandbox.sample_night import Account, SampleNight, sample_night
 from recon.sandbox.sample_night.answer_key import NOT_SHOWN, answer_key
 from recon.sandbox.sample_night.records import LEDGER_HEADER, ORDER_HEADER, cells_of
 from recon.sandbox.sample_night.sample_files import (
+    answer_key_table,
     ledger_lines,
     order_file_names,
     order_rows,
-    write_answer_key,
     write_inbox,
     write_ledger_csv,
     write_ledger_table,
@@ -43,8 +43,8 @@ def written(night: SampleNight, folder: Path) -> dict[str, bytes]:
     folder.mkdir()
     write_inbox(night, inbox=folder)
     write_ledger_csv(night, path=folder / "ledger.csv")
-    write_answer_key(night, path=folder / "answer-key.json")
-    return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
+    files = {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
+    return files | {"answer-key.json": json.dumps(answer_key_table(night)).encode()}
 
 
 def test_the_same_seed_writes_the_same_bytes(effects: Effects, tmp_path: Path) -> None:

@@ -10,8 +10,8 @@ from recon.config.rules import Rules
 from recon.matching.breaks.result import Reconciliation
 from recon.matching.frames.sources import Sources
 from recon.proof.engine import reconcile
-from recon.sandbox.planted import RULES, planted
 from recon.steps.compare.changed_sets import compared
+from tests.planted import RULES, planted
 
 
 @pytest.fixture(scope="module")

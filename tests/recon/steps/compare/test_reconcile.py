@@ -14,9 +14,9 @@ from recon.matching.frames.sources import Sources
 from recon.model.nights import Mode
 from recon.model.words import Verdict
 from recon.proof.engine import reconcile
-from recon.sandbox.planted import Planted, planted
 from recon.steps.compare.reconcile import compared_twice, turned
 from recon.store.nights.runs import Run
+from tests.planted import Planted, planted
 
 AS_OF = datetime(2026, 11, 21, tzinfo=UTC)
 RUN = Run("R", "M", "1", "2026-11-20", Mode.LIVE, "running", "", "", AS_OF, AS_OF, "", "", "")

@@ -9,7 +9,6 @@ from recon.config.rules import Rules
 from recon.matching.breaks.result import Reconciliation
 from recon.model.words import Verdict
 from recon.proof.engine import reconcile
-from recon.sandbox.planted import planted
 from recon.steps.care.verify import Reading, verify
 from recon.steps.compare.difference import difference
 from recon.steps.compare.inputs import frozen_inputs
@@ -18,6 +17,7 @@ from recon.steps.compare.rules_change import changed_rules
 from recon.steps.ground.identity import identify
 from recon.steps.people.sign_off import sign
 from recon.store.nights import input_rows, runs
+from tests.planted import planted
 
 pytestmark = pytest.mark.xdist_group("changed rules")
 """They share what takes longer to make than to look at."""

@@ -23,7 +23,7 @@ from recon.matching.frames.sources import (
     frame_of,
 )
 from recon.model.words import BreakCode
-from recon.sandbox.planted.recipes import LONG_AGO, RECIPES, RULES, SETTLED_FROM, Scene
+from tests.planted.recipes import LONG_AGO, RECIPES, RULES, SETTLED_FROM, Scene
 
 AS_OF = datetime(2026, 11, 21, tzinfo=UTC)
 """The end of Friday 2026-11-20."""

@@ -14,8 +14,8 @@ from recon.matching.frames.sources import (
     frame_of,
 )
 from recon.model.words import BreakCode
-from recon.sandbox.planted.planted_files import AS_OF, MERCHANT, Planted
-from recon.sandbox.planted.recipes import RULES, Scene
+from tests.planted.planted_files import AS_OF, MERCHANT, Planted
+from tests.planted.recipes import RULES, Scene
 
 COLUMNS = {"orders": ORDER_COLUMNS, "gateway": GATEWAY_COLUMNS, "ledger": LEDGER_COLUMNS}
 

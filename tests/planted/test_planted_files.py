@@ -2,8 +2,8 @@
 
 import pandas as pd
 
-from recon.sandbox.planted import planted
-from recon.sandbox.planted.planted_files import order_numbers
+from tests.planted import planted
+from tests.planted.planted_files import order_numbers
 
 
 def test_the_same_seed_gives_the_same_rows() -> None:

@@ -3,8 +3,9 @@
 import pytest
 
 from recon.matching.exact.aside import set_aside
-from recon.proof.engine import concluded, prove, prove_all_classified, reconcile
-from recon.sandbox.planted import shared_payments
+from recon.proof.engine import concluded, prove, reconcile
+from tests.planted import shared_payments
+from tests.planted.all_classified import prove_all_classified
 
 
 def test_a_payment_under_two_orders_is_ambiguous_for_both() -> None:

@@ -91,7 +91,7 @@ def sheet_of(page: str) -> str:
 def _run(*command: str) -> str:
     program = shutil.which(command[0]) or command[0]
     try:
-        done = subprocess.run(  # noqa: S603 - fixed programs, no shell
+        done = subprocess.run(
             [program, *command[1:]],
             capture_output=True,
             check=True,

@@ -4,9 +4,9 @@ Every break code has a recipe that says what truly happened and what each file s
 engine never sees the key. Seeded: the same size and seed give the same rows.
 """
 
-from recon.sandbox.planted.planted_files import Planted, planted
-from recon.sandbox.planted.recipes import RECIPES, RULES
-from recon.sandbox.planted.shared_payments import shared_payments
-from recon.sandbox.planted.shifted_zone import zone_shifted
+from tests.planted.planted_files import Planted, planted
+from tests.planted.recipes import RECIPES, RULES
+from tests.planted.shared_payments import shared_payments
+from tests.planted.shifted_zone import zone_shifted
 
 __all__ = ["RECIPES", "RULES", "Planted", "planted", "shared_payments", "zone_shifted"]

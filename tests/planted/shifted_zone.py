@@ -21,8 +21,8 @@ from recon.matching.frames.sources import (
     frame_of,
 )
 from recon.model.words import BreakCode
-from recon.sandbox.planted.planted_files import AS_OF, MERCHANT, Planted
-from recon.sandbox.planted.recipes import AMOUNT, RULES, Scene
+from tests.planted.planted_files import AS_OF, MERCHANT, Planted
+from tests.planted.recipes import AMOUNT, RULES, Scene
 
 FIRST = datetime(2026, 10, 1, tzinfo=UTC)
 DAYS = 3

@@ -2,7 +2,7 @@
 
 import pytest
 
-from recon.sandbox.planted import zone_shifted
+from tests.planted import zone_shifted
 
 
 @pytest.mark.parametrize(("source", "hours"), [("orders", -5.5), ("gateway", 8), ("ledger", 0)])

@@ -7,10 +7,10 @@ import pandas as pd
 import pytest
 
 from recon.matching.breaks.result import Reconciliation
-from recon.model.word_groups import BANK_CODES, CASH_CODES
 from recon.model.words import BreakCode, Verdict
 from recon.proof.engine import reconcile
-from recon.sandbox.planted import RECIPES, Planted, planted
+from tests.planted import RECIPES, Planted, planted
+from tests.planted.word_groups import BANK_CODES, CASH_CODES
 
 SIZE, EACH = 1_500, 3
 """Orders, and how often each code is planted among them."""
