@@ -17,20 +17,15 @@ from pydantic import Field
 
 from flows.approve import waiting_for_people
 from flows.artifacts import Artifacts
-from flows.breaks_table import breaks_of
 from flows.night_date import business_date_of_run, run_name
 from flows.night_workers import night_workers
 from flows.outcome import end_of, state_of, state_of_held
 from flows.scheduled import refuse_forgotten
-from flows.totals_table import rows_of_totals, totals_of
+from flows.shown_tables import breaks_of, rows_of_totals, totals_of
 from recon.model.errors import NightHeldError
 from recon.model.nights import Mode, NightRequest, StepSummary
-from tasks.ingest import ingest
-from tasks.query import query
-from tasks.reconcile import reconcile
-from tasks.report import report
+from tasks.night_tasks import ingest, query, reconcile, report, settle
 from tasks.running import opened_environment, say, sentences_only
-from tasks.settle import settle
 
 GatewayId = Annotated[str, Field(pattern=r"^[A-Za-z0-9]{1,32}$")]
 Reason = Annotated[str, Field(max_length=300)]

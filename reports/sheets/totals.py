@@ -15,8 +15,9 @@ from recon.model.figures import NightFigures
 from reports.drawing.draft import NUMBER_MINOR_UNITS_MAX
 from reports.drawing.listing import rows_of
 from reports.sheets.matched_totals import MatchedTotals, matched_totals
-from reports.sheets.unread_rows import unread_rows
 
+Place = tuple[str, str]
+"""Account, "" where it could not be read, and order number."""
 LEGS = ("orders", "ledger")
 PARTS = ("breaks", "waiting", "not verified", "matched")
 AMOUNT_FIELDS = ("order_amount", "gateway_amount", "ledger_amount", "exposure")
@@ -282,3 +283,26 @@ def _urgency(row: Mapping[str, Any]) -> tuple[int, int, str]:
 
 def _instruction_urgency(row: Mapping[str, Any]) -> tuple[int, str]:
     return (GROUP_ORDER.index(row["group"]), row["instruction_id"])
+
+
+def unread_rows(figures: NightFigures) -> Mapping[Place, str]:
+    """The sentence of each order with a row that could not be read; the newest row counts."""
+    tonight = {
+        (reject.account_id, reject.order_no): _sentence(reject.source, reject.line, reject.column)
+        for reject in figures.rejects
+        if reject.order_no
+    }
+    standing = {
+        (reject.account_id, reject.order_no): _sentence(reject.source, reject.line, reject.column)
+        + f" Row {reject.reject_id} of `recon rejected-rows`."
+        for reject in figures.quarantined
+        if reject.order_no
+    }
+    return tonight | standing
+
+
+def _sentence(source: str, line: int, column: str) -> str:
+    return (
+        f"Line {line} of {source} ({column}) could not be read, and nobody delivered this order "
+        "again: have it delivered."
+    )

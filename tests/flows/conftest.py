@@ -150,7 +150,7 @@ class PlayedNight:
                 say(self.untold)
 
     def breaks_of(self, run_id: str, *, environment: object) -> tuple[list[dict[str, str]], int]:
-        """Stands for flows.breaks_table.breaks_of: what the store has of the run."""
+        """Stands for flows.shown_tables.breaks_of: what the store has of the run."""
         assert (run_id, environment) == (RUN_ID, self)
         return self.breaks, len(self.breaks)
 

@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from flows.breaks_table import rows_of_breaks
+from flows.shown_tables import rows_of_breaks
 from recon.matching.breaks.result import BREAK_COLUMNS
 
 

@@ -7,8 +7,7 @@ import pytest
 from flows.nightly import TASKS, nightly
 from recon.model.nights import Mode
 from recon.steps.night.whole_night import STEP_NAMES
-from tasks.query import query
-from tasks.report import report
+from tasks.night_tasks import query, report
 
 
 def test_every_step_of_a_night_has_its_task() -> None:

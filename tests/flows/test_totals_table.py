@@ -1,6 +1,6 @@
 """The control totals as people see them in the UI."""
 
-from flows.totals_table import rows_of_totals
+from flows.shown_tables import rows_of_totals
 from recon.model.words import ControlTotal
 
 PLACE = ("100042", "100042001")

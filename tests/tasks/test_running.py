@@ -1,7 +1,6 @@
 """How a task runs its step."""
 
 import logging
-from importlib import import_module
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,6 +9,7 @@ from prefect.cache_policies import NO_CACHE
 from prefect.states import Failed
 
 from recon.model.errors import Defect, GateClosedError, StoreLockedError
+from tasks import night_tasks
 from tasks.running import say, sentences_only, worth_another_try
 
 STEPS = ("ingest", "query", "settle", "reconcile", "report")
@@ -18,7 +18,7 @@ STEPS = ("ingest", "query", "settle", "reconcile", "report")
 @pytest.mark.parametrize("name", STEPS)
 def test_a_task_is_never_cached_and_never_stores_what_it_returns(name: str) -> None:
     """A cached or replayed result would stand for work that was not done."""
-    task = getattr(import_module(f"tasks.{name}"), name)
+    task = getattr(night_tasks, name)
 
     assert task.name == name
     assert task.cache_policy == NO_CACHE
@@ -27,8 +27,7 @@ def test_a_task_is_never_cached_and_never_stores_what_it_returns(name: str) -> N
 
 def test_money_is_never_sent_again_by_prefect() -> None:
     """Only the journal decides what is sent; Prefect retries reads alone."""
-    from tasks.query import query
-    from tasks.settle import settle
+    from tasks.night_tasks import query, settle
 
     assert settle.retries == 0
     assert query.retries == 2

@@ -34,11 +34,11 @@ def code_of(name: str, *, code: str, environment: "Environment") -> "SecretStr |
     """
     from pydantic import SecretStr
 
-    from recon.steps.ground.identity import plays_on_this_machine
+    from recon.steps.ground.environment import is_on_this_machine
 
     if code == FROM_INPUT:
         return SecretStr(_from_input())
-    if code and not plays_on_this_machine(environment):
+    if code and not is_on_this_machine(environment.settings):
         _refuse()
     if not code and _needs(name, environment=environment) and sys.stdin.isatty():
         code = typer.prompt("One-time code", hide_input=True)

@@ -5,17 +5,25 @@ from collections.abc import Callable
 from contextlib import closing
 
 import uvicorn
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse
+from starlette.routing import Route
 
 from recon.config.settings import Settings
+from recon.files.formats.form_pairs import FORM_BYTES_MAX
 from recon.model.errors import ConfigurationError
 from recon.model.words import Clock
 from recon.notifications.receiver import Receiver
-from recon.notifications.receiver_app import create_app
-from recon.privacy.own_servers import server_config
+from recon.privacy.own_servers import Bodies, server_config
 from recon.store.database.engine import open_store
 from recon.store.database.migrate import check_revision
 
 BACKLOG = 256
+PATH = "/notifications/{merchant_id}/{account_id}"
+TOO_LARGE = 413
+TOO_SLOW = 408
 
 
 def receive_until_ended(
@@ -49,3 +57,28 @@ def listening(host: str, *, port: int) -> socket.socket:
     except OSError as error:
         msg = f"{host}, port {port} cannot be used ({error.strerror or error}); name another"
         raise ConfigurationError(msg) from error
+
+
+def create_app(receiver: Receiver) -> Starlette:
+    """The application around a receiver."""
+    bodies = Bodies(FORM_BYTES_MAX)
+
+    async def receive(request: Request) -> PlainTextResponse:
+        try:
+            body = await bodies.read(request)
+        except TimeoutError:
+            return PlainTextResponse("the body took too long", TOO_SLOW)
+        if body is None:
+            return PlainTextResponse(f"larger than {FORM_BYTES_MAX} bytes", TOO_LARGE)
+        answer = await run_in_threadpool(receiver.receive, body, **request.path_params)
+        return PlainTextResponse(answer.text, answer.status)
+
+    async def health(_request: Request) -> PlainTextResponse:
+        return PlainTextResponse("ok")
+
+    return Starlette(
+        routes=[
+            Route(PATH, receive, methods=["POST"]),
+            Route("/health", health, methods=["GET"]),
+        ]
+    )

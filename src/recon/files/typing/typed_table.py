@@ -23,8 +23,7 @@ from recon.files.formats.raw_table import RawTable, filled, refuse, refuse_too_m
 from recon.files.typing.amounts import AmountColumn, exact_sum, known_currencies, read_amounts
 from recon.files.typing.card_columns import CardTally
 from recon.files.typing.control_figures import Counted
-from recon.files.typing.frame_columns import kept, series_of, texts_of
-from recon.files.typing.instants import read_instants
+from recon.files.typing.instants import InstantColumn, read_instants
 from recon.files.typing.mapped_columns import mapped_columns, needed_of, read_of
 from recon.files.typing.reading import KEY_NAMES, WHOLE_ROW, TableReading, rejects_of
 from recon.files.typing.row_rules import relations
@@ -43,6 +42,8 @@ from recon.privacy.shown_text import scrubbed
 
 _ALWAYS_NEEDED = frozenset({*KEY_NAMES, "query_result"})
 """What a gateway row without a payment must still say."""
+Rows = npt.NDArray[np.bool_] | None
+"""Which rows are taken; None for all."""
 
 
 class Table(NamedTuple):
@@ -319,3 +320,28 @@ def _source_file(
         rows_skipped=0,
         rows_unassigned=sum(not (r.merchant_id and r.account_id) for r in rejects),
     )
+
+
+def series_of(value: Any, *, keep: Rows, nullable: bool) -> "pd.Series[Any]":
+    """A column of the frame: the rows of `keep`, or all of them."""
+    match value:
+        case AmountColumn() if nullable:
+            amounts, given = (kept(part, keep=keep) for part in (value.minor_units, value.given))
+            return pd.Series(pd.arrays.IntegerArray(amounts, ~given))
+        case AmountColumn():
+            return pd.Series(kept(value.minor_units, keep=keep), dtype="int64")
+        case InstantColumn():
+            moments = pd.Series(kept(value.microseconds, keep=keep).view("datetime64[us]"))
+            return moments.dt.tz_localize("UTC")
+    return texts_of(value if keep is None else value.filter(pa.array(keep)))
+
+
+def kept(values: Any, *, keep: Rows) -> Any:
+    """The rows of `keep`, or all of them, which are not copied."""
+    return values if keep is None else values[keep]
+
+
+def texts_of(cells: pa.Array) -> "pd.Series[str]":
+    """Arrow's own text as a column, not one object of Python for each row."""
+    column: pd.Series[str] = cells.to_pandas(types_mapper=lambda _: pd.StringDtype(na_value=np.nan))
+    return column

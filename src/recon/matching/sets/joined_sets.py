@@ -9,8 +9,7 @@ import pandas as pd
 from recon.config.rules import Rules
 from recon.matching.frames.arrays import Arrays, Column, among, filled, stacked, texts
 from recon.matching.frames.coding import is_word
-from recon.matching.frames.grouping import NO_INSTANT, Bools, Ints, Rows, present
-from recon.matching.frames.nets import nets_of, primary
+from recon.matching.frames.grouping import NO_INSTANT, Bools, Ints, Rows, present, total
 from recon.matching.frames.numbering import Keys
 from recon.matching.frames.sources import KEY_COLUMNS, LEDGER_COLUMNS, Previous, Sources, frame_of
 from recon.matching.frames.versions import CONFLICT, Versions
@@ -42,6 +41,13 @@ from recon.matching.sides.settlement_side import (
 )
 from recon.model.words import InstructionKind, Quarantined
 
+_SPEAK = (
+    *("orders", "gateway", "ledger", "instructions", "settlement"),
+    *("rejects", "quarantined", "universe", "chargebacks"),
+)
+"""What may name a set, in the order in which sets are numbered."""
+SIDES = ("order", "gateway", "ledger", "payout")
+
 
 @dataclass(frozen=True, slots=True)
 class Joined:
@@ -50,7 +56,7 @@ class Joined:
     sets: Arrays
     """One row per set, amounts in the set's currency."""
     nets: Arrays
-    """One row per set and currency (see nets.nets_of)."""
+    """One row per set and currency (see nets_of)."""
     orders: Side
     gateway: Side
     ledger: Side
@@ -171,13 +177,6 @@ def _behind(payouts: Arrays, *, numbers: Keys) -> Arrays:
     return payouts.assign(kind=BY_PAYOUT, account=np.array(accounts, dtype=np.intp))
 
 
-_SPEAK = (
-    *("orders", "gateway", "ledger", "instructions", "settlement"),
-    *("rejects", "quarantined", "universe", "chargebacks"),
-)
-"""What may name a set, in the order in which sets are numbered."""
-
-
 def _named(
     sources: Sources,
     *,
@@ -281,3 +280,40 @@ def event_instants(sets: Arrays) -> "np.ndarray[tuple[int], np.dtype[np.int64]]"
     for column in ("transaction_date", "booked_at", "instructed_at", "payout_at"):
         instants = np.where(instants == NO_INSTANT, sets[column], instants)
     return instants
+
+
+def nets_of(items: Mapping[str, Arrays]) -> Arrays:
+    """One row per set and currency that any side names.
+
+    Columns: set, currency, and for each side `<side>_net` (minor units, 0 when absent).
+    """
+    sets = np.concatenate([items[side]["set"] for side in SIDES])
+    named = np.concatenate([items[side]["currency"] for side in SIDES])
+    net = np.concatenate([items[side]["net"] for side in SIDES])
+    ends = np.cumsum([len(items[side]) for side in SIDES]).tolist()
+    currencies = np.array(sorted({*named.tolist()}), dtype=object)
+    number = {currency: at for at, currency in enumerate(currencies.tolist())}
+    codes = np.array([number[currency] for currency in named.tolist()], dtype=np.int64)
+    width = max(len(currencies), 1)
+    groups, known = pd.factorize(sets * width + codes)
+    columns: dict[str, Column] = {"set": known // width}
+    columns["currency"] = currencies[known % width] if len(known) else named[:0]
+    for side, start, end in zip(SIDES, [0, *ends[:-1]], ends, strict=True):
+        mine = slice(start, end)
+        columns[f"{side}_net"] = total(net[mine], groups=groups[mine], size=len(known))
+    return Arrays(columns, size=len(known))
+
+
+def primary(nets: Arrays, *, currency: Column) -> dict[str, Ints]:
+    """The nets of each set in its own currency, and how many currencies it has."""
+    size, sets = len(currency), nets["set"]
+    own = nets["currency"] == currency[sets]
+    columns = {}
+    for side in SIDES:
+        column = np.zeros(size, dtype=np.int64)
+        column[sets[own]] = nets[f"{side}_net"][own]
+        columns[f"{side}_net"] = column
+    columns["currencies"] = np.bincount(sets, minlength=size).astype(np.int64)
+    booked = sets[nets["ledger_net"] != 0]
+    columns["ledger_any"] = (np.bincount(booked, minlength=size) > 0).astype(np.int64)
+    return columns

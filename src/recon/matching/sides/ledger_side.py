@@ -1,6 +1,7 @@
 """The ledger's side of a set: captures, refunds and chargebacks as they were booked, signed."""
 
 from collections.abc import Mapping
+from decimal import ROUND_HALF_EVEN, Decimal
 from functools import partial
 from typing import NamedTuple
 
@@ -10,7 +11,6 @@ import pandas as pd
 from recon.config.rules import Rules
 from recon.matching.frames.arrays import Arrays, Column, among, texts
 from recon.matching.frames.coding import by_word, coded, placed
-from recon.matching.frames.exchange import exchange_gaps
 from recon.matching.frames.fingerprints import are_distinct, maybe_repeated
 from recon.matching.frames.grouping import (
     Bools,
@@ -20,13 +20,15 @@ from recon.matching.frames.grouping import (
     first_row,
     given,
     instants_of,
+    latest,
     present,
     taken,
     total,
 )
-from recon.matching.frames.open_entries import open_since
+from recon.matching.frames.tolerance import BASIS
 from recon.matching.frames.versions import CONFLICT, NEW, REPEAT, Versions, versions
 from recon.matching.sides.orders_side import Side
+from recon.model.money import exponent
 from recon.model.words import REVERSAL_SUFFIX, EntryType
 
 SIGN = {
@@ -48,6 +50,9 @@ ADDED = (JUDGED, GROUPED)
 """Columns that no ledger has by itself."""
 _GROUPED_SIGN = {EntryType.FEE: -1, EntryType.RESERVE: -1, EntryType.PAYOUT: -1}
 _MOVEMENTS = (EntryType.CAPTURE, EntryType.REFUND, EntryType.CHARGEBACK)
+_MOVEMENT = ["set", "kind", "currency", "amount", "transaction_id", "reference_no"]
+_LATER = int(np.iinfo(np.int64).max)
+_ALIKE = ["set", "kind", "currency", "amount"]
 
 
 def compared(ledger: pd.DataFrame) -> Bools:
@@ -191,9 +196,6 @@ def ledger_side(
     return Side(items, Arrays(columns, size=size), versions)
 
 
-_MOVEMENT = ["set", "kind", "currency", "amount", "transaction_id", "reference_no"]
-
-
 def _repeated_movements(items: Arrays) -> Bools:
     """Marks the entries whose movement stands more than once and is not reversed."""
     marks = np.zeros(len(items), dtype=np.bool_)
@@ -217,4 +219,78 @@ def _repeated_movements(items: Arrays) -> Bools:
     joined = standing[_MOVEMENT[:4]].merge(taken_back, on=_MOVEMENT[:4], how="left")
     left = times.to_numpy() - joined["taken_back"].fillna(0).to_numpy(dtype=np.int64)
     marks[standing.index.to_numpy()[left > 1]] = True
+    return marks
+
+
+def exchange_gaps(ledger: pd.DataFrame, *, rules: Rules) -> Ints:
+    """Booked less expected, in minor units of the transaction's currency (grain: ledger row).
+
+    0 where the entry is not foreign, no rate was agreed, or the rate's tolerance covers it.
+    """
+    gaps = np.zeros(len(ledger), dtype=np.int64)
+    if not rules.rate:
+        return gaps
+    foreign = ledger["transaction_currency"]
+    abroad = foreign.ne("") & foreign.ne(ledger["currency"])
+    abroad &= ledger["transaction_amount"].notna()
+    for row in np.flatnonzero(abroad.to_numpy()):
+        cells = ledger.iloc[row]
+        agreed = rules.rate.get(f"{cells['transaction_currency']}.{cells['currency']}")
+        if agreed is None:
+            continue
+        booked = _major(cells["amount"], currency=cells["currency"])
+        stated = _major(cells["transaction_amount"], currency=cells["transaction_currency"])
+        gap = booked - stated * agreed.rate
+        bound = abs(stated * agreed.rate) * agreed.basis_points / BASIS
+        smallest = Decimal(1).scaleb(-exponent(cells["currency"]))
+        if abs(gap) > max(bound, smallest):
+            gaps[row] = _minor(gap / agreed.rate, currency=cells["transaction_currency"])
+    return gaps
+
+
+def _major(minor_units: int, *, currency: str) -> Decimal:
+    return Decimal(int(minor_units)).scaleb(-exponent(currency))
+
+
+def _minor(amount: Decimal, *, currency: str) -> int:
+    shifted = amount.scaleb(exponent(currency))
+    return int(shifted.quantize(Decimal(1), rounding=ROUND_HALF_EVEN))
+
+
+def open_since(items: Arrays, *, size: int) -> Ints:
+    """When each set's first entry was booked that no reversal takes back (grain: set).
+
+    New entries never move it, so what only the books know becomes late however often they are
+    added to. Where all entries cancel out, the latest; NO_INSTANT without any.
+
+    Args:
+        items: see ledger_side.ledger_items, with the set of each entry.
+        size: how many sets there are.
+    """
+    groups, at = items["set"], items["booked_at"]
+    stands = ~_taken_back(items) & (items["net"] != 0)
+    first = np.full(size, _LATER, dtype=np.int64)
+    np.minimum.at(first, groups[stands], at[stands])
+    return np.where(first == _LATER, latest(at, groups=groups, size=size), first)
+
+
+def _taken_back(items: Arrays) -> Bools:
+    """Entries that a reversal of their amount takes back, and those reversals."""
+    marks = np.zeros(len(items), dtype=np.bool_)
+    reversal = items["reversal"]
+    if not reversal.any():
+        return marks
+    at = np.flatnonzero(np.isin(items["set"], items["set"][reversal]))
+    names = (*_ALIKE, "booked_at", "entry_id", "reversal", "reverses")
+    inside = pd.DataFrame({"at": at, **{name: items[name][at] for name in names}})
+    inside = inside.sort_values(["booked_at", "entry_id"], kind="stable")
+    back, plain = inside[inside["reversal"]], inside[~inside["reversal"]]
+    named = back[back["reverses"].ne("")].drop_duplicates(["set", "reverses"])
+    pairs = named.merge(plain, left_on=[*_ALIKE, "reverses"], right_on=[*_ALIKE, "entry_id"])
+    marks[pairs["at_x"]] = marks[pairs["at_y"]] = True
+    plain = plain[~plain["at"].isin(pairs["at_y"])]
+    unnamed = back[back["reverses"].eq("")]
+    counted = [part.assign(nth=part.groupby(_ALIKE).cumcount()) for part in (unnamed, plain)]
+    pairs = counted[0].merge(counted[1], on=[*_ALIKE, "nth"])
+    marks[pairs["at_x"]] = marks[pairs["at_y"]] = True
     return marks

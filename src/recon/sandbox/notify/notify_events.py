@@ -8,12 +8,12 @@ planned inside the transaction of the effect it tells of, and the courier sends 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit
 
+from recon.privacy.this_machine import is_loopback
 from recon.sandbox.faults.fault_plan import draw
 from recon.sandbox.ground.book_records import Effect, Payment, on_wire
 from recon.sandbox.ground.clock import DAY_SECONDS, fourteen_digits
-from recon.sandbox.ground.notify_address import address_for, is_loopback
 from recon.sandbox.ground.operation_call import Sandbox
 from recon.sandbox.ground.payment_detail import Detail, details_of
 from recon.sandbox.ground.payment_result import result_of
@@ -38,6 +38,7 @@ _OF_PAYMENT = (
 )
 _OPERATIONS = {"hosted": "checkout"}
 """Of a payment by its method; every other one is `authorise`."""
+URL_LENGTH_MAX = 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +155,7 @@ def _tell(
     typed = ({"webhooks_type": type_} if type_ else {}) | fields
     sign_key = sandbox.options.sign_key
     signed = typed | {"encryption_data": sign(TEMPLATE, typed, sign_key=sign_key)}
-    state: State = "waiting" if is_loopback(url) else "not sent"
+    state: State = "waiting" if is_own_address(url) else "not sent"
     notification = Notification(
         type=type_,
         operation=subject.operation,
@@ -191,3 +192,21 @@ def _plan(sandbox: Sandbox, notification: Notification) -> None:
 
 def _held(sent: list[Notification]) -> bool:
     return any(earlier.rank == HELD_RANK for earlier in sent)
+
+
+def address_for(sandbox: Sandbox, given: str, *, merchant_id: str, account_id: str) -> str:
+    """The address to tell, "" when there is none; `{merchant_id}` and `{account_id}` are filled."""
+    default = sandbox.options.notify_url or sandbox.terms.notifications.url
+    filled = default.replace("{merchant_id}", merchant_id).replace("{account_id}", account_id)
+    return (given or filled)[:URL_LENGTH_MAX]
+
+
+def is_own_address(url: str) -> bool:
+    """Whether an address is plain HTTP on this machine; a sandbox talks to nobody else."""
+    try:
+        parts = urlsplit(url)
+        known = parts.scheme == "http" and bool(parts.hostname) and parts.username is None
+        host, _ = parts.hostname or "", parts.port
+        return known and (host == "localhost" or is_loopback(host))
+    except ValueError:
+        return False

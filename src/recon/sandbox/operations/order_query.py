@@ -1,5 +1,6 @@
 """The order query (`retrievalTrans`): what the gateway shows of each key it is asked for."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,9 +16,9 @@ from recon.sandbox.ground.operation_call import (
     signature_refusal,
     wrong,
 )
+from recon.sandbox.ground.payment_detail import Detail, details_of
 from recon.sandbox.ground.sandbox_terms import QUERY_RESULT_UNKNOWN_KEY, short_name
 from recon.sandbox.operations.batch import is_expired
-from recon.sandbox.operations.payment_risk import NO_RISK, risk_facts
 
 KEYS_MAX = 100
 JOINED_LENGTH_MAX = 1_000
@@ -37,6 +38,9 @@ STATUS_OF = {
 """return_status of each refusal of the whole query."""
 
 _COLUMNS = {"orders": "order_no", "trades": "transaction_id"}
+NO_RISK: Mapping[str, Any] = {"antifraud_provider": "", "fraud_check_result": [], "is3ds": ""}
+"""Of a payment that nobody checked."""
+YES, NO = "1", "0"
 
 
 def answer_query(sandbox: Sandbox, call: Call) -> OperationReply:
@@ -142,3 +146,23 @@ def _unknown(key: str, *, column: str) -> dict[str, Any]:
     names = ("amount", "currency", "order_no", "payment_status", "reference_no")
     row = dict.fromkeys((*names, "transaction_date", "transaction_id"), "")
     return {**row, "website": "", "query_result": QUERY_RESULT_UNKNOWN_KEY, column: key}
+
+
+def risk_facts(sandbox: Sandbox, transaction_ids: Sequence[str]) -> dict[str, Mapping[str, Any]]:
+    """The facts of those payments that were checked, by transaction."""
+    details = details_of(sandbox.book, transaction_ids)
+    provider = sandbox.terms.risk.provider
+    return {
+        transaction_id: {
+            "antifraud_provider": provider if detail.risk_action else "",
+            "fraud_check_result": _checks(detail),
+            "is3ds": YES if detail.threeds_result else NO,
+        }
+        for transaction_id, detail in details.items()
+        if detail.card
+    }
+
+
+def _checks(detail: Detail) -> list[dict[str, str]]:
+    checks = {"risk_score": detail.risk_action.lower(), "three_d_secure": detail.threeds_result}
+    return [{"check_items": name, "status": status} for name, status in checks.items() if status]

@@ -7,13 +7,12 @@ environment holds. A signer (`recon signer`) keeps the key from it.
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from recon.config.keys import SIGNER_VARIABLE, keys_in_environment
 from recon.config.settings import Settings
 from recon.gateway_client import SignerSocket, UnsignedError
 from recon.model.errors import ConfigurationError
-from recon.privacy.this_machine import is_loopback
+from recon.steps.ground.environment import is_on_this_machine
 
 RUN_OF_PREFECT = "PREFECT__FLOW_RUN_ID"
 """Prefect's worker gives it to the processes that it starts."""
@@ -73,7 +72,7 @@ def _signer_told(signer: Path, *, settings: Settings) -> str:
 
 def _in_reach(settings: Settings, *, variables: Mapping[str, str]) -> tuple[str, ...]:
     """Variables with a key of real money; none where the gateway is on this machine."""
-    if is_loopback(urlsplit(settings.gateway_base_url).hostname or ""):
+    if is_on_this_machine(settings):
         return ()
     return keys_in_environment(variables, accounts=settings.accounts)
 

@@ -89,7 +89,7 @@ def speaker(
     if not free or len(free) > NAME_CHARACTERS_MAX:
         msg = f"say who does it (--as), in at most {NAME_CHARACTERS_MAX} characters"
         raise UsageError(msg)
-    if not environment.settings.approvers and plays_on_this_machine(environment):
+    if not environment.settings.approvers and is_on_this_machine(environment.settings):
         word = PersonsWord(free, authenticated=False, at=environment.clock())
         return Person(free, Approver.model_construct(name=free), word)
     return identify(name, code=code, environment=environment, origin=origin)
@@ -113,17 +113,12 @@ def refuse_unproven(person: Person, *, environment: Environment) -> None:
     Raises:
         UsageError: the gateway is not on this machine, and no one-time code is set up for them.
     """
-    if not person.word.authenticated and not plays_on_this_machine(environment):
+    if not person.word.authenticated and not is_on_this_machine(environment.settings):
         msg = (
             f"this counts with a current one-time code only, and none is set up for "
             f"{person.short} (`recon approver enrol {person.short}`); nothing was changed"
         )
         raise UsageError(msg)
-
-
-def plays_on_this_machine(environment: Environment) -> bool:
-    """Whether the gateway is on a loopback address, as the sandbox is."""
-    return is_on_this_machine(environment.settings)
 
 
 def _secret_of(declared: Approver, *, short: str, environment: Environment) -> SecretStr | None:

@@ -4,21 +4,24 @@ A transaction that the answers show in two ways is closed, also where the two wa
 answers about two orders: which of them is true is for the gateway to say.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
 from recon.config.rules import Rules
 from recon.settlement.eligibility import ShownPayment, shown_twice
-from recon.steps.money.charged_back import charged_back
 from recon.store import Connection
 from recon.store.money import case_rows
+from recon.store.nights import ledger_rows, settlement_rows
 from recon.store.nights.runs import Run
 
 _PAYMENT = ("order_no", "transaction_id", "currency", "amount")
 
 PaymentOf = Callable[[Mapping[Any, Any]], ShownPayment]
 """One row of an answer -> the payment, closed and charged back as far as we know."""
+ChargedBack = Callable[[str, str, str, int], int]
+"""Order, transaction, currency and amount of a payment -> minor units charged back of it."""
 
 
 def payment_reader(connection: Connection, run: Run, *, rules: Rules) -> PaymentOf:
@@ -53,3 +56,42 @@ def payments_by_order(
         known = payments_of.get(order_no, ())
         payments_of[order_no] = (*known, replace(payment, closed_because=because))
     return payments_of
+
+
+def charged_back(connection: Connection, run: Run) -> ChargedBack:
+    """What the account's settlement files and its books know, each read once."""
+    settled = settlement_rows.charged_back(connection, run)
+    return larger_of(settled, booked=ledger_rows.charged_back(connection, run))
+
+
+def larger_of(
+    settled: Mapping[tuple[str, str], int], *, booked: Mapping[tuple[str, str, str], int]
+) -> ChargedBack:
+    """By the larger of two sources; what is in another currency counts as the whole payment.
+
+    Args:
+        settled: by transaction and currency.
+        booked: by order, transaction ("" where the books have none) and currency.
+    """
+    in_files: dict[str, dict[str, int]] = defaultdict(dict)
+    for (transaction_id, currency), amount in settled.items():
+        in_files[transaction_id][currency] = amount
+    in_books: dict[tuple[str, str], dict[str, int]] = defaultdict(dict)
+    for (order_no, transaction_id, currency), amount in booked.items():
+        sums = in_books["" if transaction_id else order_no, transaction_id]
+        sums[currency] = sums.get(currency, 0) + amount
+
+    def of_payment(order_no: str, transaction_id: str, currency: str, amount: int) -> int:
+        account_currency = (currency, amount)
+        named = _of(in_books.get(("", transaction_id), {}), account_currency)
+        unnamed = _of(in_books.get((order_no, ""), {}), account_currency)
+        return max(_of(in_files.get(transaction_id, {}), account_currency), named + unnamed)
+
+    return of_payment
+
+
+def _of(sums: Mapping[str, int], currency_amount: tuple[str, int]) -> int:
+    currency, whole = currency_amount
+    if any(amount > 0 for other, amount in sums.items() if other != currency):
+        return whole
+    return max(sums.get(currency, 0), 0)

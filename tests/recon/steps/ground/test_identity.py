@@ -8,11 +8,11 @@ import pytest
 from pydantic import SecretStr
 
 from recon.model.errors import ConfigurationError, UsageError
+from recon.steps.ground.environment import is_on_this_machine
 from recon.steps.ground.identity import (
     WAIT_MAX,
     WRONG_CODES_MAX,
     identify,
-    plays_on_this_machine,
     waits_until,
 )
 
@@ -75,7 +75,7 @@ def test_the_sandbox_is_on_this_machine(merchant: Any) -> None:
     declare(merchant)
     assert stat.S_ISREG((merchant.folder / "anna.secret").stat().st_mode)
     with merchant.environment() as environment:
-        assert plays_on_this_machine(environment)
+        assert is_on_this_machine(environment.settings)
 
 
 def test_one_secret_under_two_names_proves_neither(merchant: Any) -> None:
