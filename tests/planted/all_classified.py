@@ -8,8 +8,7 @@ from recon.config.rules import Rules
 from recon.matching.breaks.sum_bounds import refuse_beyond_sums
 from recon.matching.engine import prepared
 from recon.matching.exact.aside import Exact, others_of
-from recon.matching.exact.exact_legs import legs_of, marked
-from recon.matching.exact.exact_search import keys_of
+from recon.matching.exact.exact_search import keys_of, legs_of, marked
 from recon.matching.frames.sources import Previous, Sources
 from recon.proof.control_totals import Proof
 from recon.proof.engine import classified

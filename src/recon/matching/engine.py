@@ -30,8 +30,7 @@ from recon.matching.causes.cause_evidence import CauseEvidence
 from recon.matching.causes.reasons import with_reasons
 from recon.matching.causes.shared_causes import with_causes
 from recon.matching.causes.suggestions import with_suggestions
-from recon.matching.exact.aside import Exact, set_aside
-from recon.matching.exact.exact_rows import exact_matches
+from recon.matching.exact.aside import Exact, exact_matches, set_aside
 from recon.matching.frames.arrays import Arrays
 from recon.matching.frames.digest import digest_of
 from recon.matching.frames.sorting import in_order

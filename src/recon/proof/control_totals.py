@@ -56,7 +56,7 @@ class Proof:
     exact: Exact
     """What was set aside of them."""
     exact_tallies: Arrays
-    """See exact_rows.exact_tallies."""
+    """See aside.exact_tallies."""
     joined: Joined
     """What was left, in sets."""
     frames: Frames

@@ -22,8 +22,7 @@ from recon.matching.cash.result import (
 from recon.matching.causes.journal_parts import parts_of
 from recon.matching.causes.proposed_journals import propose
 from recon.matching.engine import Judged, digest_of_result, every_match, judge_the_rest, prepared
-from recon.matching.exact.aside import Exact, set_aside
-from recon.matching.exact.exact_rows import exact_tallies
+from recon.matching.exact.aside import Exact, exact_tallies, set_aside
 from recon.matching.frames.arrays import Arrays, stacked
 from recon.matching.frames.sources import Previous, Sources
 from recon.model.words import SetState

@@ -87,7 +87,7 @@ def scope_of_assurance(frames: Frames, *, tallies: Arrays, sources: Sources) -> 
 
     Args:
         frames: the result, without the matches that were set aside.
-        tallies: what was set aside (see exact_rows.exact_tallies).
+        tallies: what was set aside (see aside.exact_tallies).
         sources: the whole sources.
     """
     aside: dict[str, tuple[int, int]] = {}

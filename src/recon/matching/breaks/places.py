@@ -87,7 +87,7 @@ def with_exact(places: Arrays, *, left: Mapping[str, Rows], tallies: Arrays) -> 
     Args:
         places: what was classified (see place_items).
         left: for each leg, the rows of the whole source that were left for classification.
-        tallies: see exact_rows.exact_tallies; `row` is negative in them.
+        tallies: see aside.exact_tallies; `row` is negative in them.
     """
     row = places["row"].copy()
     for source, numbers in left.items():

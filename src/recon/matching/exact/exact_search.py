@@ -4,7 +4,7 @@ So it may be asked about all rows of some keys as well as about all rows there a
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -12,21 +12,39 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from recon.config.rules import Rules
-from recon.matching.exact.exact_legs import Leg, legs_of
-from recon.matching.frames.coding import NO_KEY, coded, placed_together
-from recon.matching.frames.grouping import NO_INSTANT, Bools, Rows, instants_of
+from recon.matching.frames.coding import NO_KEY, by_word, coded, is_word, placed, placed_together
+from recon.matching.frames.fingerprints import are_distinct, maybe_repeated
+from recon.matching.frames.grouping import (
+    NO_INSTANT,
+    Bools,
+    Ints,
+    Rows,
+    amounts_of,
+    amounts_or,
+    instants_of,
+)
 from recon.matching.frames.numbering import Keys
 from recon.matching.frames.sources import Sources
+from recon.matching.frames.total_rows import ACCOUNT
 from recon.matching.judging.grace import business_days, microseconds
+from recon.matching.sides.gateway_side import authorised_amounts
+from recon.matching.sides.ledger_side import JUDGED, compared, marked_as
+from recon.matching.sides.settlement_side import fee_gaps, of_payments
 from recon.model.business_date import midnight
+from recon.model.words import EntryType, GatewayState, KeyAnswer, OrderStatus
 
-ACCOUNT = ["merchant_id", "account_id"]
 NAMED = ("transaction_id", "reference_no", "order_no")
 """Columns by which a row without an order key may mean a set."""
 SPARE_MAX = 4
 """Numbers of keys for each row, most of them of no row; above it the numbers are drawn together."""
 ASKED = "universe"
 """The one source beside the legs that speaks of a key without making it need a judgement."""
+ALONE = "entry_id_alone"
+"""No other entry of the whole ledger has its id (boolean)."""
+SHARED = "transaction_maybe_shared"
+"""Another answer may name the same transaction (boolean)."""
+FIRST_SETTLED = "first_settled"
+"""The line that says where the settled days of its account begin (boolean)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +52,11 @@ class Question:
     """All rows of some keys, and what is needed to tell which of their sets are exact."""
 
     sources: Sources
-    """Marked (see exact_legs.marked)."""
+    """As `marked` makes them."""
     others: Mapping[str, pd.DataFrame]
     """KEY_COLUMNS of rows that are of no leg; but for ASKED their keys need a judgement."""
     words: frozenset[str]
-    """See loose_words.loose_words, of all rows there are."""
+    """See `aside.loose_words`; of all rows there are."""
     rules: Rules
 
 
@@ -49,6 +67,19 @@ class Found:
     rows: Mapping[str, Rows]
     """For each leg, the source row of each set."""
     keys: Keys
+
+
+@dataclass(frozen=True, slots=True)
+class Leg:
+    """The rows of one source (grain: source row)."""
+
+    frame: pd.DataFrame
+    belongs: Bools
+    """Rows that make up sets; the others stand outside them."""
+    fits: Bools
+    """Rows that move a positive amount in one plain step, with nothing left to be explained."""
+    amount: Ints
+    """What such a row moves, minor units of its `currency`."""
 
 
 def find_exact(question: Question) -> Found:
@@ -159,3 +190,98 @@ def _named_elsewhere(
 
 def _where(rows: Mapping[str, Rows], *, mask: Bools) -> dict[str, Rows]:
     return {name: numbers[mask] for name, numbers in rows.items()}
+
+
+def marked(sources: Sources) -> Sources:
+    """The sources with what only all rows of a source can tell of one of them."""
+    ledger, lines = sources.ledger, sources.settlement
+    if ledger is not None:
+        ledger = ledger.assign(**{ALONE: _of_own_id(ledger["entry_id"])})
+    if lines is not None:
+        first = np.zeros(len(lines), dtype=np.bool_)
+        first[_first_days(lines, belongs=of_payments(lines))] = True
+        lines = lines.assign(**{FIRST_SETTLED: first})
+    gateway = sources.gateway.assign(**{SHARED: maybe_repeated(sources.gateway["transaction_id"])})
+    return replace(sources, gateway=gateway, ledger=ledger, settlement=lines)
+
+
+def belonging(sources: Sources) -> dict[str, Bools]:
+    """For each leg, the rows that make up sets (see Leg.belongs) of marked sources."""
+    frames = {"orders": sources.orders, "gateway": sources.gateway}
+    belongs = {name: np.ones(len(frame), dtype=np.bool_) for name, frame in frames.items()}
+    if sources.ledger is not None:
+        belongs["ledger"] = _in_sets(sources.ledger)
+    if sources.settlement is not None:
+        belongs["settlement"] = of_payments(sources.settlement)
+    return belongs
+
+
+def legs_of(sources: Sources, *, rules: Rules) -> dict[str, Leg]:
+    """The legs of marked sources that are there; a set must agree in each of them."""
+    legs = {"orders": _orders(sources.orders), "gateway": _gateway(sources.gateway, rules=rules)}
+    if sources.ledger is not None:
+        legs["ledger"] = _ledger(sources.ledger)
+    if sources.settlement is not None:
+        legs["settlement"] = _settlement(sources.settlement, rules=rules)
+    return legs
+
+
+def _orders(orders: pd.DataFrame) -> Leg:
+    """Paid, and captured for more than nothing."""
+    ordered = amounts_of(orders["amount"])
+    amount = amounts_or(orders["expected_captured_amount"], otherwise=orders["amount"])
+    fits = is_word(orders["status"], OrderStatus.PAID) & (ordered > 0) & (amount > 0)
+    return Leg(orders, np.ones(len(orders), dtype=np.bool_), fits, amount)
+
+
+def _gateway(gateway: pd.DataFrame, *, rules: Rules) -> Leg:
+    """Found, paid, nothing refunded, not above what was authorised, in no other answer."""
+    amount = amounts_or(gateway["captured_amount"], otherwise=gateway["amount"])
+    authorised = authorised_amounts(gateway, rules=rules)
+    beyond = authorised.notna().to_numpy() & (amount > amounts_of(authorised))
+    paid = by_word(
+        gateway["payment_status"], of=lambda code: rules.state_of(code) is GatewayState.PAID
+    )
+    fits = is_word(gateway["answer"], KeyAnswer.FOUND) & paid.astype(np.bool_)
+    fits &= ~gateway[SHARED].to_numpy(dtype=np.bool_)
+    fits &= (amount > 0) & ~beyond & (amounts_of(gateway["refunded_amount"]) == 0)
+    return Leg(gateway, np.ones(len(gateway), dtype=np.bool_), fits, amount)
+
+
+def _ledger(ledger: pd.DataFrame) -> Leg:
+    """A capture in its own currency, under an id that no other entry has."""
+    fits = is_word(ledger["entry_type"], EntryType.CAPTURE)
+    fits &= ledger[ALONE].to_numpy(dtype=np.bool_)
+    fits &= ledger["transaction_amount"].isna().to_numpy()
+    return Leg(ledger, _in_sets(ledger), fits, amounts_of(ledger["amount"]))
+
+
+def _in_sets(ledger: pd.DataFrame) -> Bools:
+    belongs: Bools = compared(ledger) | ~ledger[ALONE].to_numpy(dtype=np.bool_)
+    return belongs & ~marked_as(ledger, JUDGED)
+
+
+def _of_own_id(ids: "pd.Series[str]") -> Bools:
+    """The rows whose id no other row has."""
+    if are_distinct(ids):
+        return np.ones(len(ids), dtype=np.bool_)
+    (codes,), words = coded([ids])
+    alone: Bools = np.bincount(codes, minlength=len(words))[codes] == 1
+    return alone
+
+
+def _settlement(lines: pd.DataFrame, *, rules: Rules) -> Leg:
+    """A capture at the agreed fee."""
+    fits = is_word(lines["entry_type"], EntryType.CAPTURE) & (fee_gaps(lines, rules=rules) == 0)
+    fits &= ~lines[FIRST_SETTLED].to_numpy(dtype=np.bool_)
+    return Leg(lines, of_payments(lines), fits, amounts_of(lines["gross"]))
+
+
+def _first_days(lines: pd.DataFrame, *, belongs: Bools) -> Rows:
+    """A line of the first day of each account: it stays, to say where the settled days begin."""
+    rows = np.flatnonzero(belongs)
+    accounts = placed(lines.iloc[rows], by=ACCOUNT).rows
+    days = lines["settled_on"].iloc[rows].reset_index(drop=True)
+    at_first = days.eq(days.groupby(accounts).transform("min")).to_numpy()
+    _, first = np.unique(accounts[at_first], return_index=True)
+    return rows[at_first][first]

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from recon.matching.sets.partitions import partition_of, rows_by_partition
+from recon.matching.exact.partitioned import partition_of, rows_by_partition
 
 
 def texts(*words: str) -> "pd.Series[str]":
