@@ -3,7 +3,7 @@
 What Arrow would read leniently is looked for first, in the bytes: quotes that do not enclose a
 cell, carriage returns alone, cells that are too long. A block with any of them is left to the
 scanner of `csv_text`, which says what is the matter. Rows with another number of cells than the
-header are cut out, so that one of them does not slow its neighbours.
+header are handed over by the parser itself.
 """
 
 import codecs
@@ -29,20 +29,21 @@ class Dialect(NamedTuple):
     quote: str
 
 
-class RecordSpan(NamedTuple):
-    """One record in a block, its line end included."""
+class OddRecord(NamedTuple):
+    """A record with another number of cells than the header."""
 
     line: int
-    start: int
-    end: int
+    cells: int
+    text: str
+    """As it stands in the file, without its line end."""
 
 
 class Block(NamedTuple):
-    """The records of a block that have a cell for each column, and where the others stand."""
+    """The records of a block that have a cell for each column, and the others."""
 
     columns: dict[str, pa.Array]
     lines: _Places
-    odd: list[RecordSpan]
+    odd: list[OddRecord]
     end: int
     """Bytes that were read; the rest is no whole record yet."""
     newlines: int
@@ -74,23 +75,37 @@ def read_block(
     if int((ends - starts).max()) > CELL_CHARACTERS_MAX:
         return None
     filled = (marks[starts] != _NEWLINE) & (marks[starts] != _RETURN)
-    lines = line + np.searchsorted(records.newlines, starts)
+    lines = line + np.searchsorted(records.newlines, starts[filled])
     end = int(ends[-1])
-    table = _parsed(content[:end], header=header, names=names, dialect=dialect, records=records)
-    odd = np.zeros(len(starts), dtype=bool)
-    if table is None or table.num_rows != int(filled.sum()):
-        odd = filled & (_cells(content, marks, records, dialect=dialect) != len(header))
-        # Of so many the reader tells the first ones and refuses the file; the others are no matter.
-        wrong = int(odd.sum()) > REJECTED_ROWS_MAX
-        kept = b"" if wrong else _without(content, starts[odd], ends[odd], end=end)
-        table = _parsed(kept, header=header, names=names, dialect=dialect, records=records)
-        if table is None or (not wrong and table.num_rows != int((filled & ~odd).sum())):
-            return None
+    odd = _OddRecords(lines, blank=dialect.quote * 2)
+    table = _parsed(
+        content[:end], header=header, names=names, dialect=dialect, broken=records.broken, odd=odd
+    )
+    if table is None or table.num_rows != int(odd.whole.sum()):
+        return None
     trim = records.broken or _may_have_margins(content, marks, dialect=dialect)
     columns = {name: trimmed(table.column(name), margins=trim) for name in names}
-    odd_rows = np.flatnonzero(odd)[: REJECTED_ROWS_MAX + 1]
-    spans = [RecordSpan(int(lines[at]), int(starts[at]), int(ends[at])) for at in odd_rows]
-    return Block(columns, lines[filled & ~odd], spans, end, len(records.newlines))
+    return Block(columns, lines[odd.whole], odd.records, end, len(records.newlines))
+
+
+class _OddRecords:
+    """What Arrow says of rows with another number of cells; past too many of them it stops."""
+
+    def __init__(self, lines: _Places, *, blank: str) -> None:
+        self._lines, self._blank = lines, blank
+        self.whole = np.ones(len(lines), dtype=np.bool_)
+        """Records that have a cell for each column."""
+        self.records: list[OddRecord] = []
+
+    def __call__(self, row: Any) -> str:
+        """Keep one; the scanner refuses a file with too many, and needs not see the rest of it."""
+        if len(self.records) > REJECTED_ROWS_MAX:
+            return "error"
+        at = row.number - 1
+        self.whole[at] = False
+        if row.text != self._blank:  # a line with one empty cell is an empty line
+            self.records.append(OddRecord(int(self._lines[at]), row.actual_columns, row.text))
+        return "skip"
 
 
 def certain_end(content: bytes, *, dialect: Dialect) -> int:
@@ -134,29 +149,14 @@ def _enclose(marks: Any, quotes: _Places, *, dialect: Dialect) -> bool:
     return bool(opened.all() and closed.all())
 
 
-def _cells(content: bytes, marks: Any, records: _Records, *, dialect: Dialect) -> _Places:
-    """How many cells each record has."""
-    delimiters = np.flatnonzero(marks == ord(dialect.delimiter))
-    if dialect.quote.encode() in content:
-        quotes = np.flatnonzero(marks == ord(dialect.quote))
-        delimiters = delimiters[np.searchsorted(quotes, delimiters) % 2 == 0]
-    counts = np.searchsorted(delimiters, records.ends) - np.searchsorted(delimiters, records.starts)
-    cells: _Places = counts + 1
-    return cells
-
-
-def _without(content: bytes, starts: _Places, ends: _Places, *, end: int) -> bytes:
-    places = zip([0, *ends.tolist()], [*starts.tolist(), end], strict=True)
-    return b"".join(content[first:last] for first, last in places)
-
-
 def _parsed(
     content: bytes,
     *,
     header: Sequence[str],
     names: Sequence[str],
     dialect: Dialect,
-    records: _Records,
+    broken: bool,
+    odd: _OddRecords,
 ) -> pa.Table | None:
     if not content.strip(b"\r\n"):
         return pa.table({name: pa.array([], pa.string()) for name in names})
@@ -174,8 +174,9 @@ def _parsed(
                 delimiter=dialect.delimiter,
                 quote_char=dialect.quote if quoted else False,
                 double_quote=quoted,
-                newlines_in_values=records.broken,
+                newlines_in_values=broken,
                 ignore_empty_lines=True,
+                invalid_row_handler=odd,
             ),
             convert_options=arrow_csv.ConvertOptions(
                 column_types=dict.fromkeys(header, pa.string()),

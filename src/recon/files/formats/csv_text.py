@@ -9,7 +9,6 @@ whose ends are certain can be handed to somebody else unread; what is doubtful n
 
 import codecs
 from collections.abc import Container, Iterable, Iterator
-from copy import copy
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -17,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from recon.config.file_layouts import STANDARD, FileLayout
-from recon.files.formats.csv_block import Block, Dialect, certain_end, read_block
+from recon.files.formats.csv_block import Dialect, certain_end, read_block
 from recon.files.formats.csv_scanner import ScannedRecord, scanned, text_of
 from recon.files.formats.format_limits import CELL_CHARACTERS_MAX
 from recon.files.formats.raw_table import (
@@ -205,26 +204,17 @@ class _Reading:
             dialect=self._dialect,
             line=self._line,
         )
-        bad = None if block is None else self._bad_rows(block, whole)
-        if block is None or bad is None or (final and block.end < len(whole)):
+        if block is None or (final and block.end < len(whole)):
             return self._scanned(content, final=final)
         self._line += block.newlines
+        bad = tuple(
+            self._rejected.take(BadRow(odd.line, self._miscounted(odd.cells), odd.text))
+            for odd in block.odd
+        )
         return self._table(block.columns, block.lines, bad), block.end
 
-    def _bad_rows(self, block: Block, content: bytes) -> tuple[BadRow, ...] | None:
-        """What is wrong with the odd records of a block; None when nothing is."""
-        bad, rejected = [], copy(self._rejected)
-        for span in block.odd:
-            text = text_of(
-                content[span.start : span.end].decode(), name=self._name, dialect=self._dialect
-            )
-            for record in scanned(text, line=span.line, final=True):
-                reason = _problem_of(record, columns=len(self._header))
-                if not reason:
-                    return None
-                bad.append(rejected.take(_bad_row(record, text.text, reason)))
-        self._rejected = rejected
-        return tuple(bad)
+    def _miscounted(self, cells: int) -> str:
+        return f"has {cells} cells where the header has {len(self._header)} columns"
 
     def _scanned(self, content: bytes, *, final: bool) -> tuple[RawTable, int]:
         text = text_of(content.decode(), name=self._name, dialect=self._dialect)
@@ -234,7 +224,7 @@ class _Reading:
         end = 0
         for record in scanned(text, line=self._line, final=final):
             end = record.end
-            reason = _problem_of(record, columns=len(self._header))
+            reason = self._problem_of(record)
             if reason:
                 bad.append(self._rejected.take(_bad_row(record, text.text, reason)))
                 continue
@@ -247,6 +237,15 @@ class _Reading:
         }
         table = self._table(columns, np.array(lines, dtype=np.int64), tuple(bad))
         return table, len(text.text[:end].encode())
+
+    def _problem_of(self, record: ScannedRecord) -> str:
+        if record.stray_quote:
+            return "has a quote inside a cell that does not start with one"
+        if len(record.cells) != len(self._header):
+            return self._miscounted(len(record.cells))
+        if any(len(cell) > CELL_CHARACTERS_MAX for cell in record.cells):
+            return f"has a cell of more than {CELL_CHARACTERS_MAX} characters"
+        return ""
 
     def _table(
         self, columns: dict[str, pa.Array], lines: npt.NDArray[np.int64], bad: tuple[BadRow, ...]
@@ -378,13 +377,3 @@ def _refuse_other_separator(header: tuple[str, ...], *, name: str, delimiter: st
 def _bad_row(record: ScannedRecord, text: str, reason: str) -> BadRow:
     cut = text[record.start : min(record.end, record.start + CELL_CHARACTERS_MAX)]
     return BadRow(record.line, reason, cut.strip("\r\n"))
-
-
-def _problem_of(record: ScannedRecord, *, columns: int) -> str:
-    if record.stray_quote:
-        return "has a quote inside a cell that does not start with one"
-    if len(record.cells) != columns:
-        return f"has {len(record.cells)} cells where the header has {columns} columns"
-    if any(len(cell) > CELL_CHARACTERS_MAX for cell in record.cells):
-        return f"has a cell of more than {CELL_CHARACTERS_MAX} characters"
-    return ""
