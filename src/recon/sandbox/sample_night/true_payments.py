@@ -36,7 +36,6 @@ class TruePayment:
     captured: int = 0
     captured_at: datetime | None = None
     refunded: int = 0
-    refunded_at: datetime | None = None
     refund_reference_id: str = ""
 
     @property
@@ -79,7 +78,7 @@ def _after(payment: TruePayment | None, effect: Effect) -> TruePayment:
         case "capture":
             return replace(payment, state=GatewayState.PAID, captured=amount, captured_at=at)
         case "refund":
-            return _refunded(payment, effect, amount=amount, at=at)
+            return _refunded(payment, effect, amount=amount)
         case "cancel":
             return replace(payment, state=GatewayState.CANCELLED)
         case "chargeback":
@@ -88,14 +87,13 @@ def _after(payment: TruePayment | None, effect: Effect) -> TruePayment:
             return payment
 
 
-def _refunded(payment: TruePayment, effect: Effect, *, amount: int, at: datetime) -> TruePayment:
+def _refunded(payment: TruePayment, effect: Effect, *, amount: int) -> TruePayment:
     refunded = payment.refunded + amount
     whole = refunded == payment.captured
     return replace(
         payment,
         state=GatewayState.REFUNDED if whole else GatewayState.PARTIALLY_REFUNDED,
         refunded=refunded,
-        refunded_at=at,
         refund_reference_id=effect["refund_reference_id"],
     )
 
