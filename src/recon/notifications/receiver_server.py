@@ -1,4 +1,7 @@
-"""The receiver on a socket, until somebody ends it."""
+"""The receiver over HTTP: one address per account, bounded in size and time, until it is ended.
+
+Speaks plain HTTP; in production a proxy in front of it does TLS. Nothing of a request is logged.
+"""
 
 import socket
 from collections.abc import Callable

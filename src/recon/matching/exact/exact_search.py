@@ -1,6 +1,7 @@
 """The search for exact sets: by keys and by what rows say, never by rows of other keys.
 
-So it may be asked about all rows of some keys as well as about all rows there are.
+So it may be asked about all rows of some keys as well as about all rows there are. A leg says what
+a row of its source must be like to agree with others without any further question.
 """
 
 from collections.abc import Mapping

@@ -1,7 +1,9 @@
 """The search for exact sets by partitions of the order key, wherever each of them is done.
 
 A partition holds all rows of its keys, so it finds what the whole would find. Rows without an order
-number are in none: what they name is known before (`Question.words`), and they are left over.
+number are in none: what they name is known before (`Question.words`), and they are left over. The
+partition of a row is a hash of its order number, the same in every source, process and machine;
+their balance is a matter of speed only.
 """
 
 from collections.abc import Iterator, Mapping

@@ -1,4 +1,7 @@
-"""All sides of every set beside each other: the frame that everything is judged on."""
+"""All sides of every set beside each other: the frame that everything is judged on.
+
+With the net per side, set and currency: what the effects and the control totals add up.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,8 @@
-"""The ledger's side of a set: captures, refunds and chargebacks as they were booked, signed."""
+"""The ledger's side of a set: captures, refunds and chargebacks as they were booked, signed.
+
+Beside them what only the books say: entries in another currency than their payment, against the
+rate that was agreed, and since when something stands that no reversal takes back.
+"""
 
 from collections.abc import Mapping
 from decimal import ROUND_HALF_EVEN, Decimal

@@ -2,7 +2,8 @@
 
 The document names notify_url and not what is sent there; types and retries are those of public
 documentation of the same interface, names and signature are assumption A-13. A notification is
-planned inside the transaction of the effect it tells of, and the courier sends it after the commit.
+planned inside the transaction of the effect it tells of, and the courier sends it after the commit:
+to the notify_url of the request, else to that of the sandbox, and only to this machine.
 """
 
 from collections.abc import Mapping

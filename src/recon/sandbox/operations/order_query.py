@@ -1,4 +1,7 @@
-"""The order query (`retrievalTrans`): what the gateway shows of each key it is asked for."""
+"""The order query (`retrievalTrans`): what the gateway shows of each key it is asked for.
+
+Of a payment's risk it shows the provider, its checks, and 3-D Secure.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

@@ -4,6 +4,10 @@ The balance of each currency opens with the amount of sandbox.toml; what was pai
 A payout that the balance does not cover is a record with status FAILED and has no effect. A
 request_id that comes again is paid again: what the real gateway does is not known. Only under the
 profile `extended` is it refused.
+
+What a request must say before it is a payout has the forms of the API document (2.9): a UUID, days
+as YYYY-MM-DD, two-letter countries, amounts with two decimals. Somebody has to be paid: a
+beneficiary or its id. The first parameter that is wrong is told by its place.
 """
 
 from collections.abc import Iterator, Mapping

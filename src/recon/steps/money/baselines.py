@@ -2,6 +2,10 @@
 
 A transaction that the answers show in two ways is closed, also where the two ways stand in the
 answers about two orders: which of them is true is for the gateway to say.
+
+What the shoppers' banks took back would be paid a second time by a refund. The gateway's query may
+show a payment as paid while its settlement files or the books know of a chargeback. Both tell of
+the same movements, so the larger of the two counts.
 """
 
 from collections import defaultdict
