@@ -263,6 +263,7 @@ def told(content: bytes, *, layout: FileLayout = STANDARD, at_once: int = 0) -> 
 @example("1,2,3\n4,5\n", "6,7,8\r")
 @example('"a""b",,\n"c\r\nd",2,3\n', ",,")
 @example("\ufeff1,2,3\n", "")
+@example('1,2,3\n4,5\n""\n6,7,8\n', "")
 def test_the_quick_way_and_the_scanner_agree(body: str, tail: str) -> None:
     """Whatever stands in a file, blocks read nothing that the scanner alone reads otherwise."""
     content = ("a,b,c\n" + body + tail).encode()
