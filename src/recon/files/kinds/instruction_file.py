@@ -122,11 +122,7 @@ def instruction_file_of(
             rejects.append(_reject(row, column=judged[0], reason=judged[1]))
         else:
             actions.append(judged)
-    source = replace(
-        table.source_file,
-        rows_accepted=len(actions),
-        rows_rejected=len(rejects),
-    )
+    source = replace(table.source_file, rows_accepted=len(actions), rows_rejected=len(rejects))
     ignored = tuple(name for name in table.ignored_columns if name not in known)
     rejects.sort(key=lambda reject: reject.line)
     refuse_unproven(
