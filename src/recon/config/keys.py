@@ -88,12 +88,12 @@ class SignKeys:
         return key
 
     def refuse_nothing_given(self, accounts: Collection[str]) -> None:
-        """Each account that has no key of its own has that of the installation.
+        """Some account has its key here; which one, each account says when it needs its own.
 
         Raises:
-            ConfigurationError: there is none, and an account needs it.
+            ConfigurationError: there is none at all, and an account needs that of the installation.
         """
-        if self.signer is not None:
+        if self.signer is not None or any(isinstance(key, SecretStr) for key in self.own.values()):
             return
         if isinstance(self.shared, str) and (not accounts or set(accounts) - set(self.own)):
             raise ConfigurationError(self.shared)

@@ -57,13 +57,19 @@ def test_no_key_of_the_installation_is_needed_where_every_account_has_one(
 ) -> None:
     """From a variable, or from a file that only its owner reads."""
     del environment["RECON_SIGN_KEY"]
-    with pytest.raises(ConfigurationError, match="or give every account its own"):
-        load_settings(environment)
     own = key_file(tmp_path, b"the first's")
     (tmp_path / "merchants.toml").write_text(account(FIRST, f'sign_key_file = "{own}"'))
     assert signing(environment, FIRST) == "the first's"
     own.chmod(0o644)
     with pytest.raises(ConfigurationError, match="others can read it"):
+        signing(environment, FIRST)
+
+
+def test_a_night_needs_the_keys_of_its_own_account_only(environment: dict[str, str]) -> None:
+    """Whoever runs the outlet's sees no other key; without any key nothing starts."""
+    del environment["RECON_SIGN_KEY"]
+    assert signing(environment, SECOND) == "the outlet's"
+    with pytest.raises(ConfigurationError, match="or give every account its own"):
         signing(environment, FIRST)
 
 
@@ -86,7 +92,7 @@ def test_no_key_shows_when_settings_are_printed(environment: dict[str, str]) -> 
 
 def test_a_missing_key_names_both_ways_to_give_it(environment: dict[str, str]) -> None:
     """The signing key comes from a variable or from a file that nobody else can read."""
-    del environment["RECON_SIGN_KEY"]
+    del environment["RECON_SIGN_KEY"], environment["OUTLET_KEY"]
     with pytest.raises(ConfigurationError, match="set RECON_SIGN_KEY, or RECON_SIGN_KEY_FILE"):
         load_settings(environment)
     assert secret_of(environment, "RECON_SIGN_KEY") is None
