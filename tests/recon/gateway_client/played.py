@@ -46,6 +46,7 @@ class Player:
         self.connections = 0
         self.port = 0
         self._serving: set[asyncio.Task[None]] = set()
+        self._writers: set[asyncio.StreamWriter] = set()
         self._play: Play = answer(200, b"{}")
 
     @property
@@ -57,22 +58,26 @@ class Player:
     async def playing(self, play: Play) -> AsyncIterator[None]:
         """Listen while inside."""
         self._play = play
-        server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
         self.port = server.sockets[0].getsockname()[1]
         try:
             yield
         finally:
             server.close()
+            await asyncio.sleep(0)  # what was accepted before is known after this
             for task in self._serving:
                 task.cancel()
             await asyncio.gather(*self._serving, return_exceptions=True)
+            for writer in self._writers:
+                writer.close()  # a task that was ended before it began closed nothing
             await asyncio.sleep(0)
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
-        task = asyncio.current_task()
-        if task is not None:
-            self._serving.add(task)
+        self._writers.add(writer)
+        self._serving.add(asyncio.get_running_loop().create_task(self._serve(reader, writer)))
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             while not writer.is_closing():
                 request, body = await _read(reader)
