@@ -51,7 +51,8 @@ from recon.steps.money import settle as settle_step
 from recon.steps.night import query as query_step
 from recon.steps.night import query_shards
 from recon.store.database.engine import Store, parse_url
-from recon.store.nights import answers, runs
+from recon.store.nights import runs
+from recon.store.nights.answer_parts import AFTER, BASELINE
 
 BEGAN = datetime(2026, 11, 21, 2, 0, tzinfo=UTC)
 TICK = timedelta(milliseconds=250)
@@ -469,9 +470,9 @@ class World:
         with environment.store.writing() as connection:
             runs.start(connection, request, run_id=run_id, as_of=BEGAN, now=now)
         ingest_step.ingest(run_id, environment=environment)
-        query_step.query(run_id, phase=answers.BASELINE, environment=environment)
+        query_step.query(run_id, phase=BASELINE, environment=environment)
         settle_step.settle(run_id, environment=environment, before_money=lambda _: None)
-        query_step.query(run_id, phase=answers.AFTER, environment=environment)
+        query_step.query(run_id, phase=AFTER, environment=environment)
         with environment.store.writing() as connection:
             runs.finish(connection, run_id, status="finished", problem="", now=self.clock())
 

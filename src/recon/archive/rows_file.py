@@ -86,15 +86,18 @@ def _repeats(column: pa.ChunkedArray) -> bool:
     return different < REPEATED_SHARE * len(column)
 
 
-def read_rows(content: bytes, *, name: str) -> pa.Table:
-    """The rows of a file; `name` is the file's, for the sentence.
+def read_rows(
+    content: bytes, *, name: str, schemas: Mapping[str, FileSchema] = SCHEMAS
+) -> pa.Table:
+    """The rows of a file of one of these schemas; `name` is the file's, for the sentence.
 
     Raises:
         ArchiveBrokenError: it is no Parquet file, or of a schema that this program does not know.
     """
     try:
         file = pq.ParquetFile(io.BytesIO(content))
-        refuse_unknown((file.schema_arrow.metadata or {}).get(METADATA, b"").decode(), name=name)
+        which = (file.schema_arrow.metadata or {}).get(METADATA, b"").decode()
+        refuse_unknown(which, name=name, schemas=schemas)
         return file.read()
     except (pa.ArrowException, OSError) as error:
         raise _no_rows_file(name, error) from error

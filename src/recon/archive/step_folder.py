@@ -41,17 +41,19 @@ class Rows:
     schema: FileSchema
     content: str
     """See FileEntry."""
+    number: int = 0
+    """Of a table that comes in several files; 0: it is one."""
 
     @classmethod
-    def of(cls, table: pa.Table, *, schema: FileSchema) -> "Rows":
+    def of(cls, table: pa.Table, *, schema: FileSchema, number: int = 0) -> "Rows":
         """Sort a table and take its digest."""
         ordered = sorted_rows(table, schema=schema)
-        return cls(ordered, schema, content_digest(ordered))
+        return cls(ordered, schema, content_digest(ordered), number)
 
     @property
     def name(self) -> str:
         """Below the step's folder."""
-        return f"{self.schema.name}.parquet"
+        return f"{self.schema.name}{f'-{self.number:05}' if self.number else ''}.parquet"
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,13 +105,35 @@ def write_step(
     _clear(storage, folder=folder)
     entries = []
     for part in parts:
-        entries.append(_write(storage, part, folder=folder))
+        entries.append(write_part(storage, part, folder=folder))
         crash_point("archived a part")
-    manifest = Manifest(about, tuple(entries))
+    sealed = _write_manifest(storage, Manifest(about, tuple(entries)), folder=folder)
+    crash_point("archived a manifest")
+    return sealed
+
+
+def seal_parts(
+    storage: Storage, *, night: str, about: About, entries: Sequence[FileEntry]
+) -> Sealed:
+    """Write the manifest of a step whose files were written one by one; see `write_part`.
+
+    What else lies there was never named by anybody and goes. A manifest that no history binds is
+    written anew.
+
+    Raises:
+        OSError: the archive cannot be written.
+    """
+    folder = f"{night}/{about.step}"
+    named = {f"{folder}/{entry.name}" for entry in entries}
+    for stranger in sorted(set(storage.names(folder)) - named):
+        storage.remove(stranger)
+    return _write_manifest(storage, Manifest(about, tuple(entries)), folder=folder)
+
+
+def _write_manifest(storage: Storage, manifest: Manifest, *, folder: str) -> Sealed:
     content = manifest_bytes(manifest)
     with storage.writing(f"{folder}/{MANIFEST}") as file:
         file.write(content)
-    crash_point("archived a manifest")
     return Sealed(folder, manifest_hash(content), manifest)
 
 
@@ -227,7 +251,12 @@ def _expected(part: Part) -> FileEntry:
     return FileEntry(part.name, 0, len(part.content), digest, "", digest)
 
 
-def _write(storage: Storage, part: Part, *, folder: str) -> FileEntry:
+def write_part(storage: Storage, part: Part, *, folder: str) -> FileEntry:
+    """Write one file of a step; what lies there under its name was nobody's.
+
+    Raises:
+        OSError: the archive cannot be written.
+    """
     expected = _expected(part)
     fill: Callable[[BinaryIO], object]
     if isinstance(part, Rows):

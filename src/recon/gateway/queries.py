@@ -46,7 +46,7 @@ class KeyAnswers:
     answers: Mapping[str, tuple[KeyAnswer, str]]
     """Order number -> answer and the reason of a failure."""
     observations: tuple[Mapping[str, Any], ...]
-    """One row per payment shown, with columns of the `observation` table."""
+    """One row per payment shown, as the files of answers have it (archive/answer_schemas.py)."""
 
 
 async def ask(

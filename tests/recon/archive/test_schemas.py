@@ -3,7 +3,8 @@
 import pyarrow as pa
 import pytest
 
-from recon.archive.fields import MINOR_UNITS
+from recon.archive.answer_schemas import ANSWER_SCHEMAS
+from recon.archive.fields import MINOR_UNITS, FileSchema
 from recon.archive.schemas import SCHEMAS, empty
 
 FOLDERS = {"inputs", "compared", "results", "proof"}
@@ -37,3 +38,10 @@ def test_a_source_that_was_not_given_has_its_columns_and_no_row() -> None:
     """SQL over a folder never meets a file without columns."""
     assert empty("ledger").schema.equals(SCHEMAS["ledger"].columns)
     assert empty("ledger").num_rows == 0
+
+
+@pytest.mark.parametrize("schema", ANSWER_SCHEMAS.values(), ids=ANSWER_SCHEMAS)
+def test_files_of_answers_are_described_as_well(schema: FileSchema) -> None:
+    """Each column has words for people, and rows are sorted by columns that are there."""
+    assert all((field.metadata or {}).get(b"doc") for field in schema.columns)
+    assert {*schema.key} <= {*schema.columns.names}

@@ -1,7 +1,8 @@
 """`recon db upgrade`: results that an earlier version kept as rows become folders of nights."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import closing, suppress
+from functools import partial
 
 import pandas as pd
 
@@ -13,10 +14,12 @@ from recon.model.errors import ArchiveBrokenError, ConfigurationError
 from recon.model.words import Clock
 from recon.proof.night_tables import RESULTS as FILES
 from recon.proof.night_tables import table_of
+from recon.steps.care.carried_replies import carry_answers
 from recon.steps.ground import kept_results
 from recon.steps.ground.environment import Environment, environment_of
 from recon.steps.ground.night_folder import RESULTS, Terms, bind, links, rows_of, storage_of, write
-from recon.store.database import carried_rows
+from recon.store import Connection
+from recon.store.database import carried_answers, carried_rows
 from recon.store.database.engine import open_store
 from recon.store.database.migrate import revision_of, upgrade
 from recon.store.nights import input_rows, runs
@@ -38,16 +41,28 @@ def upgrade_and_carry(url: str, *, variables: Mapping[str, str], clock: Clock) -
         ArchiveError: a folder cannot be written; nothing of the rows is gone.
         StoreError: the database cannot be migrated.
     """
+    known = {**variables, "RECON_DATABASE_URL": url}
+    opened = partial(environment_of, known, clock=clock, signs=False, check=lambda _: None)
     if _revision(url) <= carried_rows.LAST_WITH_ROWS:
         upgrade(url, to=carried_rows.LAST_WITH_ROWS)
-    with closing(open_store(url)) as store, store.reading() as connection:
-        nights = carried_rows.nights_with_rows(connection)
+    nights = _listed(url, carried_rows.nights_with_rows)
     carried = 0
     if nights:
-        known = {**variables, "RECON_DATABASE_URL": url}
-        with environment_of(known, clock=clock, signs=False, check=lambda _: None) as environment:
+        with opened() as environment:
             carried = sum(_carry(run_id, environment=environment) for run_id in nights)
-    return upgrade(url, carried=nights), carried
+    if _revision(url) <= carried_answers.LAST_WITH_ANSWERS:
+        upgrade(url, to=carried_answers.LAST_WITH_ANSWERS, carried=nights)
+    answered = _listed(url, carried_answers.runs_with_answers)
+    if answered:
+        with opened() as environment:
+            for run_id in answered:
+                carry_answers(run_id, environment=environment)
+    return upgrade(url, carried=nights, answered=answered), carried
+
+
+def _listed(url: str, runs_of: Callable[[Connection], list[str]]) -> list[str]:
+    with closing(open_store(url)) as store, store.reading() as connection:
+        return runs_of(connection)
 
 
 def _revision(url: str) -> str:

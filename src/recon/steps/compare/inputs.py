@@ -17,14 +17,15 @@ from recon.matching.breaks.reopened import split_ends
 from recon.matching.breaks.write_offs import booked_write_offs
 from recon.matching.frames.sources import AgreedWriteOffs, LeftOut, Previous, Sources
 from recon.matching.sides.ledger_side import booked
-from recon.model.words import GatewayState, Quarantined, Reject, SourceFile
+from recon.model.words import Quarantined, Reject, SourceFile
 from recon.proof.books_bridge import FileMoney, rejected_sums
 from recon.steps.compare.bank_inputs import bank_source
 from recon.steps.compare.siblings import siblings_of, with_siblings
 from recon.steps.files.arrivals import WHOLE_FILE
 from recon.steps.files.arrived_rows import Extract, order_steps, with_arrived
 from recon.steps.files.keep_ledger import unread_files
-from recon.steps.ground import kept_results
+from recon.steps.ground import kept_results, shown_answers
+from recon.steps.ground.answer_rows import chargeback_codes
 from recon.steps.ground.endorsed import endorsed
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.predecessor import previous_night
@@ -41,7 +42,6 @@ from recon.steps.money.settled import settled
 from recon.store import Connection
 from recon.store.money.endorsement_rows import Endorsed
 from recon.store.nights import (
-    answers,
     break_rows,
     input_rows,
     journal_rows,
@@ -115,8 +115,9 @@ def sources_of(run: Run, *, inputs: Inputs, rules: Rules, environment: Environme
         rejected = order_rows.rejects_of_night(connection, run, until=until)
         files, rejects = _of_this_account(read, rejected, run=run, siblings=inputs.siblings)
         extract, entries = _books(connection, run)
-        universe = answers.universe(connection, run)
-        gateway, asked = answers.gateway_frame(connection, run), set(universe["order_no"])
+        universe = shown_answers.universe(connection, run, environment=environment)
+        gateway = shown_answers.gateway_frame(connection, run, environment=environment)
+        asked = set(universe["order_no"])
         lines, days = None, None
         if inputs.settlement:
             lines, days = settled(
@@ -233,11 +234,6 @@ def previous_of(
     """What the night before left open, when this run compared."""
     if not inputs.previous_run_id:
         return None
-    codes = [
-        code
-        for code, state in rules.payment_status.items()
-        if state == GatewayState.CHARGEBACK.value
-    ]
     with environment.store.reading() as connection:
         before = runs.get(connection, inputs.previous_run_id)
         left_open = kept_results.open_breaks(connection, before.run_id, environment=environment)
@@ -249,8 +245,12 @@ def previous_of(
             breaks=left_open,
             closed=closed,
             away=away,
-            chargebacks=answers.chargeback_keys(
-                connection, run, codes=codes, until=inputs.last_observation
+            chargebacks=shown_answers.chargeback_keys(
+                connection,
+                run,
+                codes=chargeback_codes(rules),
+                until=inputs.last_observation,
+                environment=environment,
             ),
         )
 

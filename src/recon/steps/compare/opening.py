@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from recon.config.rules import Rules
 from recon.matching.frames.grouping import Ints
 from recon.matching.frames.sources import Sources
 from recon.matching.sides.gateway_side import shown
@@ -22,9 +21,10 @@ from recon.steps.compare.inputs import sources_of
 from recon.steps.compare.rebuild import kept_inputs, run_named
 from recon.steps.compare.result_files import output_folder, publish, stage
 from recon.steps.ground.environment import Environment
+from recon.steps.ground.shown_answers import gateway_frame
 from recon.steps.ground.window import BEFORE_ALL
 from recon.store import Connection
-from recon.store.nights import answers, ledger_rows, order_rows
+from recon.store.nights import ledger_rows, order_rows
 from recon.store.nights.runs import Run
 
 COLUMNS = ("what", "id", "order_no", "currency", "amount", "at")
@@ -69,7 +69,7 @@ def opening_of(name: str, *, environment: Environment) -> Opening:
     with environment.store.reading() as connection:
         parts = [
             _orders(connection, run, used=used, until=inputs.last_file),
-            _payments(connection, run, used=used, rules=rules),
+            _payments(connection, run, used=used, environment=environment),
             _entries(connection, run, used=used),
         ]
     items = pd.concat(parts, ignore_index=True).sort_values([*COLUMNS], kind="stable")
@@ -99,8 +99,11 @@ def _orders(connection: Connection, run: Run, *, used: Sources, until: int) -> p
     return _items("orders", old, identity="order_no", net=net, at="ordered_at")
 
 
-def _payments(connection: Connection, run: Run, *, used: Sources, rules: Rules) -> pd.DataFrame:
-    every = answers.gateway_frame(connection, run)
+def _payments(
+    connection: Connection, run: Run, *, used: Sources, environment: Environment
+) -> pd.DataFrame:
+    rules = environment.settings.rules
+    every = gateway_frame(connection, run, environment=environment)
     every = every[every["answer"].eq(KeyAnswer.FOUND.value)]
     known = _ours(used.gateway, run=run)["order_no"]
     old = every[~every["order_no"].isin(known)].reset_index(drop=True)

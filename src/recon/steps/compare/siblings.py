@@ -15,9 +15,13 @@ from recon.gateway.queries import ask
 from recon.matching.frames.sources import Sources
 from recon.model.errors import ConfigurationError
 from recon.model.words import KeyAnswer
+from recon.steps.ground import shown_answers
+from recon.steps.ground.answer_rows import Replies
 from recon.steps.ground.environment import Environment
+from recon.steps.ground.kept_answers import keep
 from recon.steps.ground.window import window_start
-from recon.store.nights import answers, order_rows
+from recon.store.nights import order_rows
+from recon.store.nights.answer_parts import sibling_phase
 from recon.store.nights.runs import Run
 
 SIBLING_KEYS_MAX = 10_000
@@ -44,7 +48,7 @@ def ask_siblings(run: Run, *, environment: Environment) -> int:
     since = window_start(run, rules=environment.settings.rules)
     with environment.store.reading() as connection:
         lonely = _lonely(
-            answers.phase_answers(connection, run.run_id, phase=answers.BASELINE),
+            shown_answers.baseline_answers(connection, run, environment=environment),
             orders=order_rows.ordered_since(connection, run, since=since),
         )
     if not lonely or len(lonely) > SIBLING_KEYS_MAX:
@@ -64,15 +68,14 @@ def ask_siblings(run: Run, *, environment: Environment) -> int:
         except ConfigurationError:
             # The other account's trouble is its own night's to tell, not this one's.
             continue
-        with environment.store.writing() as connection:
-            answers.save_of_sibling(
-                connection,
-                run,
-                account_id=account_id,
-                answers=replies.answers,
-                observations=replies.observations,
-                at=environment.clock(),
-            )
+        said = Replies(
+            sibling_phase(account_id),
+            account_id,
+            replies.answers,
+            replies.observations,
+            environment.clock(),
+        )
+        keep(run, said, environment=environment)
         count += len(replies.observations)
     return count
 
@@ -103,7 +106,7 @@ def with_siblings(
     if len(own_payments ^ own_orders) > SIBLING_KEYS_MAX:
         return sources
     with environment.store.reading() as connection:
-        frame = answers.sibling_frame(connection, run)
+        frame = shown_answers.sibling_frame(connection, run, environment=environment)
         orders = order_rows.orders_of_keys(
             connection,
             merchant_id=run.merchant_id,

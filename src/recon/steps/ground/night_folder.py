@@ -102,9 +102,24 @@ def write(
         ArchiveError: the archive cannot be written; nothing that was sealed is changed.
     """
     storage = storage_of(run, environment=environment)
+    about = about_of(run, step, terms=terms, after=after, environment=environment)
+    with reachable(storage, doing=_not_done(run, step=step)):
+        return write_step(
+            storage,
+            night=folder_of(run),
+            about=about,
+            parts=parts,
+            crash_point=environment.crash_point,
+        )
+
+
+def about_of(
+    run: Run, step: str, *, terms: Terms, after: Mapping[str, str], environment: Environment
+) -> About:
+    """What the manifest of a step says of its night."""
     with environment.store.reading() as connection:
         head = history.head(connection)
-    about = About(
+    return About(
         run_id=run.run_id,
         merchant_id=run.merchant_id,
         account_id=run.account_id,
@@ -119,14 +134,6 @@ def write(
         compared=dict(terms.compared or {}),
         absent=tuple(terms.absent),
     )
-    with reachable(storage, doing=_not_done(run, step=step)):
-        return write_step(
-            storage,
-            night=folder_of(run),
-            about=about,
-            parts=parts,
-            crash_point=environment.crash_point,
-        )
 
 
 def bind(

@@ -17,7 +17,7 @@ def risk_told(observations: Iterable[Mapping[Any, Any]]) -> dict[str, str]:
     """Transaction id -> what its answers said of risk; the newest word stands.
 
     Args:
-        observations: Rows of the `observation` table.
+        observations: Payments that answers showed.
     """
     words: dict[str, str] = {}
     for row in sorted(observations, key=lambda row: row["queried_at"]):

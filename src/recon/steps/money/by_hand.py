@@ -23,8 +23,10 @@ from recon.privacy.own_files import make_folder
 from recon.settlement.eligibility import Baseline, Cleared, Refused, ShownPayment, clear
 from recon.settlement.instruction import Instruction
 from recon.settlement.planning import HOLD_CHARACTERS, Action, Plan, plan
+from recon.steps.ground.answer_rows import Replies
 from recon.steps.ground.environment import Environment, is_on_this_machine
 from recon.steps.ground.identity import key_of
+from recon.steps.ground.kept_answers import keep, note_asked, seal
 from recon.steps.money.baselines import PaymentOf, payment_reader, payments_by_order
 from recon.steps.money.contradictions import note_refund_numbers
 from recon.steps.money.restore import restored_since
@@ -33,7 +35,8 @@ from recon.steps.money.settle import journal_of, send
 from recon.store.database.night_lock import account_lock
 from recon.store.money import instruction_rows, planning_rows
 from recon.store.money.outcome_rows import outcome_of
-from recon.store.nights import answers, runs
+from recon.store.nights import runs
+from recon.store.nights.answer_parts import BASELINE
 from recon.store.nights.runs import BY_HAND, Run, this_process
 
 ORIGIN = "recon gateway"
@@ -260,16 +263,11 @@ def _ask(request: HandRequest, *, run: Run, environment: Environment) -> Baselin
         )
     )
     now = environment.clock()
-    with environment.store.writing() as connection:
-        answers.open_phase(connection, run.run_id, phase=answers.BASELINE, keys=[request.order_no])
-        answers.save(
-            connection,
-            run,
-            phase=answers.BASELINE,
-            answers=replies.answers,
-            observations=replies.observations,
-            at=now,
-        )
+    said = Replies(BASELINE, run.account_id, replies.answers, replies.observations, now)
+    note_asked(run, phase=BASELINE, keys=[request.order_no], environment=environment)
+    keep(run, said, environment=environment)
+    seal(run, environment=environment)
+    with environment.store.reading() as connection:
         payment_of = payment_reader(connection, run, rules=environment.settings.rules)
     return _baseline(replies, order_no=request.order_no, payment_of=payment_of)
 

@@ -8,10 +8,11 @@ from recon.settlement.contradiction import Ended, against, shown_against
 from recon.settlement.instruction import Instruction
 from recon.settlement.refund_numbers import contradicted
 from recon.settlement.resolution import Seen, quarantine
+from recon.steps.ground import shown_answers
 from recon.steps.ground.environment import Environment
+from recon.steps.ground.kept_answers import evidence
 from recon.store import Connection
 from recon.store.money import case_rows, instruction_rows
-from recon.store.nights import answers
 from recon.store.nights.runs import Run
 
 _ByPayment = Mapping[str, Sequence[Instruction]]
@@ -25,7 +26,8 @@ def note_contradictions(run: Run, *, environment: Environment) -> int:
     if run.mode is Mode.DRY_RUN:
         return 0
     with environment.store.writing() as connection:
-        ended = case_rows.shown_ended(connection, run)
+        shown = shown_answers.statuses_shown(connection, run, environment=environment)
+        ended = case_rows.shown_ended(connection, run, shown=shown)
         payments = {instruction.instruction.transaction_id for instruction, _ in ended}
         others = instruction_rows.of_payments(connection, run, transaction_ids=payments)
         cases = _shown(connection, run, pairs=ended, others=others, environment=environment)
@@ -55,13 +57,19 @@ def _shown(
         ]
         if rules.state_of(status) not in against(ended, others=beside):
             continue
+        told = evidence(
+            connection,
+            run,
+            order_no=item.order_no,
+            since=ended.ended_at,
+            environment=environment,
+        )
         seen = [
             Seen(rules.state_of(row["payment_status"]), row["queried_at"])
-            for row in answers.seen_since(
-                connection, run, order_no=item.order_no, since=ended.ended_at
-            )
+            for row in shown_answers.seen_since(told, ended.ended_at)
             if row["transaction_id"] == item.transaction_id
         ]
+        seen.sort(key=lambda answer: answer.queried_at)
         words = shown_against(ended, seen=seen, others=beside, quarantined_for=quarantine(deadline))
         if words:
             cases[item] = words

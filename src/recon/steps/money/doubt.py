@@ -31,13 +31,15 @@ from recon.settlement.resolution import (
 )
 from recon.settlement.sender import Reply, Unsigned
 from recon.settlement.settled_evidence import by_settlement, our_references
+from recon.steps.ground import shown_answers
 from recon.steps.ground.environment import Environment
+from recon.steps.ground.kept_answers import evidence
 from recon.store import Connection
 from recon.store.database.history import append
 from recon.store.money import evidence_rows, instruction_rows
 from recon.store.money.evidence_rows import KnownRefund
 from recon.store.money.journal import StoredJournal, move
-from recon.store.nights import answers, notification_rows, settlement_rows
+from recon.store.nights import notification_rows, settlement_rows
 from recon.store.nights.runs import Run
 
 _Answer = TypeVar("_Answer", Seen, SearchedRefund)
@@ -268,13 +270,13 @@ def _seen(
 ) -> list[Seen]:
     """Answers since the doubt: the payment's state, or that it was not shown at all."""
     rules = environment.settings.rules
-    seen_answers = answers.seen_since(connection, run, order_no=item.order_no, since=since)
+    told = evidence(connection, run, order_no=item.order_no, since=since, environment=environment)
     shown = [
         Seen(rules.state_of(row["payment_status"]), row["queried_at"])
-        for row in sorted(seen_answers, key=lambda row: int(row["observation_id"]))
+        for row in shown_answers.seen_since(told, since)
         if row["transaction_id"] == item.transaction_id
     ]
-    missing = evidence_rows.not_found_since(connection, run, order_no=item.order_no, since=since)
+    missing = shown_answers.not_found_since(told, since)
     gone = [Seen(GatewayState.NONE, at) for at in missing if at <= now]
     return sorted((*_steadily_dated(shown, now=now), *gone), key=lambda answer: answer.queried_at)
 

@@ -6,13 +6,15 @@ from recon.steps.files.arrivals import WHOLE_FILE
 from recon.steps.ground.desk_memory import lost_word
 from recon.steps.ground.endorsed import endorsed
 from recon.steps.ground.environment import Environment
+from recon.steps.ground.kept_answers import unbound
 from recon.steps.money.restore import resolve_pending, restored_since
 from recon.store import Connection
 from recon.store.database import history
 from recon.store.database.verified_head import NOTHING, keep_verified, verified
 from recon.store.money import bound_rows, bound_words
 from recon.store.money.endorsement_rows import Endorsed
-from recon.store.nights import answers, bound_actions, bound_runs, ledger_rows, proofs, runs
+from recon.store.nights import answer_parts, bound_actions, bound_runs, ledger_rows, proofs, runs
+from recon.store.nights.answer_parts import BASELINE
 from recon.store.nights.runs import Run
 
 
@@ -24,8 +26,8 @@ def gate_of(run: Run, *, environment: Environment) -> Gate:
     words = endorsed(environment)
     lost = lost_word(environment.desk, store=environment.store)
     with environment.store.reading() as connection:
-        asked = len(answers.phase_keys(connection, run.run_id, phase=answers.BASELINE))
-        totals = proofs.before_money(connection, run, universe=asked, phase=answers.BASELINE)
+        asked, _ = answer_parts.counted(connection, run.run_id, phase=BASELINE)
+        totals = proofs.before_money(connection, run, universe=asked, phase=BASELINE)
         problem = _history_problem(connection, run, environment=environment) or foreign or lost
         unproven = runs.not_proven(
             connection,
@@ -33,6 +35,7 @@ def gate_of(run: Run, *, environment: Environment) -> Gate:
             account_id=run.account_id,
             is_endorsed=lambda it: not words.release_problem(connection, it),
         )
+        problem = problem or unbound(connection, run, environment=environment)
         problem = problem or _unendorsed(connection, words, environment=environment)
         unread = ledger_rows.unread(connection, run.run_id, whole_file=WHOLE_FILE)
     return gates.judge(

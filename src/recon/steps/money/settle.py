@@ -28,6 +28,7 @@ from recon.settlement.planning import RULE_APPROVER, plan
 from recon.settlement.replanning import plan_again
 from recon.settlement.sender import Sender, Sent
 from recon.settlement.sending_order import ALONE, planned_batches, queue
+from recon.steps.ground import shown_answers
 from recon.steps.ground.ending import held_back
 from recon.steps.ground.endorsed import words_for_signer
 from recon.steps.ground.environment import Environment
@@ -47,7 +48,7 @@ from recon.steps.money.sending import (
 from recon.store import Connection
 from recon.store.money import instruction_rows, open_money, planning_rows, sending_rows
 from recon.store.money.journal import StoredJournal
-from recon.store.nights import answers, bound_actions, runs
+from recon.store.nights import bound_actions, runs
 from recon.store.nights.runs import Run
 
 STEP = "settle"
@@ -204,7 +205,7 @@ def _plan(run: Run, *, environment: Environment) -> int:
         actions = [] if is_changed else planning_rows.unplanned_actions(connection, run)
         made = plan(
             actions,
-            known=_known(connection, run) if actions else Known(),
+            known=_known(connection, run, environment=environment) if actions else Known(),
             new_id=environment.new_id,
             auto_approve=by_rule,
             allowance=allowance,
@@ -222,10 +223,10 @@ def _plan(run: Run, *, environment: Environment) -> int:
     return len(made.new)
 
 
-def _known(connection: Connection, run: Run) -> Known:
+def _known(connection: Connection, run: Run, *, environment: Environment) -> Known:
     """The account's instructions; where none names a payment, the gateway's answer may."""
     unnamed = planning_rows.unnamed_orders(connection, run)
-    shown = answers.only_payments(connection, run, order_nos=unnamed)
+    shown = shown_answers.only_payments(connection, run, order_nos=unnamed, environment=environment)
     return planning_rows.known(connection, run, shown=shown)
 
 
@@ -336,19 +337,17 @@ def _baselines(
     connection: Connection, run: Run, *, order_nos: set[str], environment: Environment
 ) -> Mapping[str, Baseline]:
     """What the baseline query showed of each order."""
-    shown = [
-        row for row in answers.observations_of(connection, run) if row["phase"] == answers.BASELINE
-    ]
     # What other orders' answers say of the same transactions counts as well.
-    wanted = {row["transaction_id"] for row in shown if row["order_no"] in order_nos}
     payments = payments_by_order(
-        (row for row in shown if row["transaction_id"] in wanted),
+        shown_answers.baseline_payments(
+            connection, run, order_nos=order_nos, environment=environment
+        ),
         payment_of=payment_reader(connection, run, rules=environment.settings.rules),
     )
     return {
         key: Baseline(KeyAnswer(answer), payments.get(key, ()))
-        for key, answer in answers.phase_answers(
-            connection, run.run_id, phase=answers.BASELINE
+        for key, answer in shown_answers.baseline_answers(
+            connection, run, environment=environment
         ).items()
         if key in order_nos
     }

@@ -9,13 +9,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 
-from recon.config.rules import Rules
 from recon.model.nights import Mode, NightRequest, Part, StepSummary
 from recon.steps.ground.environment import Environment
+from recon.steps.ground.shown_answers import gateway_frame
 from recon.steps.night.report import Workbooks
 from recon.steps.night.whole_night import hold, walk
 from recon.store import Connection
-from recon.store.nights import answers, runs
+from recon.store.nights import runs
 from recon.store.nights.runs import Run
 
 _MONEY = ("query", "settle", "query again")
@@ -76,14 +76,13 @@ def moved_since(run_id: str, *, environment: Environment) -> tuple[Moved, ...]:
 
     Without a night, or where an order was not asked about then, there is nothing to compare.
     """
-    rules = environment.settings.rules
     with environment.store.reading() as connection:
         run = runs.get(connection, run_id)
         request = NightRequest(run.merchant_id, run.account_id, run.business_date, Mode.LIVE)
         night = runs.of_night(connection, request)
         if night is None:
             return ()
-        then, now = (_shown(connection, either, rules=rules) for either in (night, run))
+        then, now = (_shown(connection, each, environment=environment) for each in (night, run))
     return tuple(
         Moved(key, then[key], state)
         for key, state in sorted(now.items())
@@ -91,10 +90,11 @@ def moved_since(run_id: str, *, environment: Environment) -> tuple[Moved, ...]:
     )
 
 
-def _shown(connection: Connection, run: Run, *, rules: Rules) -> dict[str, str]:
+def _shown(connection: Connection, run: Run, *, environment: Environment) -> dict[str, str]:
     """What the gateway last showed of each order: the states of its payments, or its answer."""
     states: dict[str, list[str]] = {}
-    frame = answers.gateway_frame(connection, run)
+    frame = gateway_frame(connection, run, environment=environment)
+    rules = environment.settings.rules
     for row in frame.sort_values(["order_no", "transaction_id"]).to_dict("records"):
         status = row["payment_status"]
         state = (

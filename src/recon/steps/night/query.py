@@ -18,7 +18,8 @@ from recon.model.nights import StepSummary
 from recon.model.words import KeyAnswer
 from recon.steps.compare.siblings import ask_siblings
 from recon.steps.files.keep_ledger import keep_ledger
-from recon.steps.ground import kept_results
+from recon.steps.ground import kept_answers, kept_results, shown_answers
+from recon.steps.ground.answer_rows import Replies
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.predecessor import previous_night
 from recon.steps.ground.window import (
@@ -34,7 +35,6 @@ from recon.steps.night.query_shards import KEYS_PER_SHARD_MAX, asked_in_shards
 from recon.store import Connection
 from recon.store.money import instruction_rows, planning_rows
 from recon.store.nights import (
-    answers,
     input_rows,
     ledger_rows,
     notification_rows,
@@ -43,35 +43,40 @@ from recon.store.nights import (
     runs,
     settlement_rows,
 )
+from recon.store.nights.answer_parts import BASELINE
 from recon.store.nights.runs import Run
 
 
 def query(run_id: str, *, phase: str, environment: Environment) -> StepSummary:
-    """Ask for every key of the phase that has no final answer yet."""
+    """Ask for every key of the phase that has no final answer yet.
+
+    Raises:
+        ArchiveError: an answer cannot be kept; no money is moved by it.
+    """
     with environment.store.reading() as connection:
         run = runs.get(connection, run_id)
-    unkept = keep_ledger(run, environment=environment) if phase == answers.BASELINE else ""
+    unkept = keep_ledger(run, environment=environment) if phase == BASELINE else ""
     # Read before the turn of a writer begins: others write meanwhile.
     keys = _keys_of(run, phase=phase, environment=environment)
-    with environment.store.writing() as connection:
-        answers.open_phase(connection, run_id, phase=phase, keys=keys)
-        waiting = answers.unanswered(connection, run_id, phase=phase)
+    waiting = kept_answers.note_asked(run, phase=phase, keys=keys, environment=environment)
     _ask_all(waiting, run=run, phase=phase, environment=environment)
-    if phase == answers.BASELINE:
+    if phase == BASELINE:
         ask_siblings(run, environment=environment)
-    step = "query" if phase == answers.BASELINE else "query again"
+    # Before anything is claimed: who changes an answer from here on is refused.
+    kept_answers.seal(run, environment=environment)
+    step = "query" if phase == BASELINE else "query again"
     with environment.store.writing() as connection:
         runs.note_step(connection, run_id, step=step)
-        counts = answers.counts(connection, run_id, phase=phase)
-        failures: list[str] = []
-        if counts.get(KeyAnswer.FAILED):
-            failures = answers.reasons(connection, run_id, phase=phase, answer=KeyAnswer.FAILED)
+    with environment.store.reading() as connection:
+        counts, failures = shown_answers.failures(
+            connection, run, phase=phase, environment=environment
+        )
     figures = {name.value: counts.get(name.value, 0) for name in KeyAnswer}
     return StepSummary(step, _sentence(figures, failures=failures) + unkept, figures)
 
 
 def _keys_of(run: Run, *, phase: str, environment: Environment) -> Iterable[str]:
-    if phase == answers.BASELINE:
+    if phase == BASELINE:
         return _universe(run, environment=environment)
     with environment.store.reading() as connection:
         return instruction_rows.touched(connection, run)
@@ -106,20 +111,27 @@ def _universe(run: Run, *, environment: Environment) -> Iterable[str]:
         if account.settlement is not None:
             day = settled_since(run, rules=rules)
             keys.update(settlement_rows.order_nos_told(connection, run, since=day))
+            # Which order a transaction has is known where an earlier answer showed it.
+            unnamed = settlement_rows.unnamed_transactions(connection, run, since=day)
+            keys.update(
+                shown_answers.orders_of_transactions(
+                    connection, run, transactions=unnamed, environment=environment
+                )
+            )
         spans = list(looked_back(run, before=before))
         ended = [(since, environment.clock()), *spans]
         keys.update(planning_rows.ended_orders(connection, run, spans=ended))
         keys.update(order_rows.ordered_between(connection, run, spans=spans))
         keys.update(_came_late(connection, run, before=before, rules=rules))
         if before is not None:
-            keys.update(_left_open(connection, before.run_id, environment=environment))
+            keys.update(_left_open(connection, before, environment=environment))
     return keys - {""}
 
 
-def _left_open(connection: Connection, run_id: str, *, environment: Environment) -> Iterator[str]:
+def _left_open(connection: Connection, run: Run, *, environment: Environment) -> Iterator[str]:
     """Orders that the night before could not end, whatever their age."""
-    yield from kept_results.orders_left_open(connection, run_id, environment=environment)
-    yield from answers.failed_keys(connection, run_id)
+    yield from kept_results.orders_left_open(connection, run.run_id, environment=environment)
+    yield from shown_answers.failed_keys(connection, run, environment=environment)
 
 
 def _came_late(connection: Connection, run: Run, *, before: Run | None, rules: Rules) -> set[str]:
@@ -150,15 +162,8 @@ def _ask_all(keys: Sequence[str], *, run: Run, phase: str, environment: Environm
 def _save(
     replies: KeyAnswers, *, at: datetime, run: Run, phase: str, environment: Environment
 ) -> None:
-    with environment.store.writing() as connection:
-        answers.save(
-            connection,
-            run,
-            phase=phase,
-            answers=replies.answers,
-            observations=replies.observations,
-            at=at,
-        )
+    said = Replies(phase, run.account_id, replies.answers, replies.observations, at)
+    kept_answers.keep(run, said, environment=environment)
 
 
 def _not_asked(keys: Sequence[str], *, asked: int) -> KeyAnswers:

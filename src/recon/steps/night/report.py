@@ -36,13 +36,13 @@ from recon.steps.ground.environment import Environment
 from recon.steps.ground.night_end import end_of
 from recon.steps.ground.night_folder import bind
 from recon.steps.ground.risk_told import risk_told
+from recon.steps.ground.shown_answers import risks_shown
 from recon.steps.night.sealed_proof import write_proof
 from recon.steps.people.people import attention
 from recon.store import Connection
 from recon.store.database import history
 from recon.store.money import instruction_sheet
 from recon.store.nights import input_rows, results, runs, sign_off_rows
-from recon.store.nights.answers import observations_of
 from recon.store.nights.input_rows import Inputs
 from recon.store.nights.runs import Run
 from recon.store.people import resolution_rows
@@ -194,7 +194,7 @@ def _matched(run: Run, *, environment: Environment) -> MatchedRows:
 def _with_risk(breaks: pd.DataFrame, *, run: Run, environment: Environment) -> pd.DataFrame:
     """The breaks, each with what the gateway said of its payment's risk."""
     with environment.store.reading() as connection:
-        risk = risk_told(observations_of(connection, run))
+        risk = risk_told(risks_shown(connection, run, environment=environment))
     return breaks.assign(
         risk=[risk.get(transaction_id, "") for transaction_id in breaks["transaction_id"]]
     )

@@ -39,7 +39,8 @@ from recon.steps.night.report import Workbooks, report
 from recon.steps.night.sealed_settle import settle
 from recon.store import Connection
 from recon.store.database.night_lock import account_lock
-from recon.store.nights import answers, runs
+from recon.store.nights import runs
+from recon.store.nights.answer_parts import AFTER, BASELINE
 from recon.store.nights.runs import Run
 
 HOLDER_LOOKS_MAX = 60
@@ -70,9 +71,9 @@ def _without_workbooks(step: Callable[..., StepSummary], **options: str) -> Step
 
 ORDER: tuple[tuple[str, Step], ...] = (
     ("ingest", _without_workbooks(ingest)),
-    ("query", _without_workbooks(query, phase=answers.BASELINE)),
+    ("query", _without_workbooks(query, phase=BASELINE)),
     ("settle", _without_workbooks(settle)),
-    ("query again", _without_workbooks(query, phase=answers.AFTER)),
+    ("query again", _without_workbooks(query, phase=AFTER)),
     ("reconcile", _without_workbooks(reconcile)),
     ("report", report),
 )

@@ -12,11 +12,12 @@ from recon.model.words import InstructionKind, InstructionState
 from recon.settlement.instruction import Instruction
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.night_end import NightEnd, end_of
+from recon.steps.ground.shown_answers import authorised_at
 from recon.steps.money.told_messages import messages_told
 from recon.store import Connection
 from recon.store.database.history import append
 from recon.store.database.night_lock import account_lock
-from recon.store.money import attention_rows, case_rows, instruction_rows, sending_rows
+from recon.store.money import case_rows, instruction_rows, sending_rows
 from recon.store.money.instruction_reading import instruction_of
 from recon.store.money.journal import move
 from recon.store.nights import runs
@@ -104,7 +105,7 @@ def _beside(
     connection: Connection, run: Run, *, rows: Iterable[Any], environment: Environment
 ) -> _Beside:
     captures = [row["order_no"] for row in rows if row["kind"] == InstructionKind.CAPTURE]
-    dated = attention_rows.authorised_at(connection, run, order_nos=captures)
+    dated = authorised_at(connection, run, order_nos=captures, environment=environment)
     valid = timedelta(days=environment.settings.rules.authorisation.valid_days)
     to_decide = [instruction_of(row) for row in rows if row["state"] in DOUBTFUL]
     to_decide += case_rows.instructions(connection, run)

@@ -14,6 +14,7 @@ from sqlalchemy import Connection, inspect, text
 from sqlalchemy.exc import OperationalError
 
 from recon.model.errors import ConfigurationError, StoreError
+from recon.store.database.carried_answers import ANSWERED
 from recon.store.database.carried_rows import CARRIED
 from recon.store.database.engine import Store, parse_url
 
@@ -28,10 +29,17 @@ NEWER = (
 )
 
 
-def upgrade(database_url: str, *, to: str = NEWEST, carried: Collection[str] = frozenset()) -> str:
+def upgrade(
+    database_url: str,
+    *,
+    to: str = NEWEST,
+    carried: Collection[str] = frozenset(),
+    answered: Collection[str] = frozenset(),
+) -> str:
     """Create or migrate the tables, up to a revision; returns the one that it is at now.
 
-    `carried` are the runs whose results have a folder: rows of other runs are not given up.
+    `carried` are the runs whose results have a folder, `answered` those whose answers have files:
+    rows of other runs are not given up.
 
     Raises:
         StoreError: the database cannot be migrated; it stays at the revision that it had.
@@ -54,6 +62,7 @@ def upgrade(database_url: str, *, to: str = NEWEST, carried: Collection[str] = f
             _let_tables_be_rebuilt(connection, is_sqlite=store.is_sqlite)
             configuration.attributes["connection"] = connection
             configuration.attributes[CARRIED] = frozenset(carried)
+            configuration.attributes[ANSWERED] = frozenset(answered)
             command.upgrade(configuration, to)
             connection.commit()
     except OperationalError as error:

@@ -30,7 +30,6 @@ CHANGING: Mapping[str, str] = {
     "order_action": "instruction_id sealed",
     "order_file": "rows_new rows_repeat rows_superseding",
     "order_row": "superseded_in",
-    "query_key": "answer reason answered_at",
     "run": "status step owner owner_process finished_at problem verdict rules_digest result_digest "
     "workbook workbook_sha256 history_head",
 }
@@ -66,7 +65,7 @@ DECIDED = frozenset({"instruction", "contradiction"})
 
 COMPUTED = frozenset(
     {
-        *("break_end", "control_total", "dry_batch", "ledger_entry", "observation", "reject"),
+        *("break_end", "control_total", "dry_batch", "ledger_entry", "reject"),
         *("result_summary", "run_input", "run_source"),
     }
 )

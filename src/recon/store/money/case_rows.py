@@ -1,6 +1,6 @@
 """Cases about final instructions: opened by evidence, closed by two people, never forgotten."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from itertools import groupby
 from operator import itemgetter
@@ -14,9 +14,8 @@ from recon.settlement.instruction import Instruction
 from recon.settlement.refund_numbers import Numbered
 from recon.store.database.history import Event, append
 from recon.store.money.instruction_reading import instruction_of, instructions_where
-from recon.store.nights.answers import BASELINE
 from recon.store.nights.runs import Run
-from recon.store.schema import contradiction, instruction, observation
+from recon.store.schema import contradiction, instruction
 from recon.store.schema.account_filter import account_values, in_account
 from recon.store.schema.columns import REASON_CHARACTERS
 
@@ -61,36 +60,47 @@ _NUMBERED = (
     )
     .order_by(instruction.c.transaction_id, instruction.c.sent_at, instruction.c.instruction_id)
 )
-_SHOWN_ENDED = (
-    select(instruction, observation.c.payment_status.label("shown"))
-    .join(
-        observation,
-        (observation.c.run_id == bindparam("of_run"))
-        & (observation.c.phase == BASELINE)
-        & (observation.c.account_id == instruction.c.account_id)
-        & (observation.c.transaction_id == instruction.c.transaction_id),
-    )
+_ENDED = (
+    *in_account(instruction),
+    instruction.c.state.in_([state.value for state in FINAL]),
+    instruction.c.kind.in_([kind.value for kind in KINDS]),
+    instruction.c.outcome_at.is_not(None),
+    contradiction.c.instruction_id.is_(None),
+)
+_ENDED_PAYMENTS = (
+    select(instruction.c.transaction_id)
     .outerjoin(contradiction, contradiction.c.instruction_id == instruction.c.instruction_id)
-    .where(
-        *in_account(instruction),
-        instruction.c.state.in_([state.value for state in FINAL]),
-        instruction.c.kind.in_([kind.value for kind in KINDS]),
-        instruction.c.outcome_at.is_not(None),
-        contradiction.c.instruction_id.is_(None),
-    )
+    .where(*_ENDED)
+    .distinct()
+)
+_ENDED_OF = (
+    select(instruction)
+    .outerjoin(contradiction, contradiction.c.instruction_id == instruction.c.instruction_id)
+    .where(*_ENDED, instruction.c.transaction_id.in_(bindparam("wanted", expanding=True)))
     .order_by(instruction.c.sent_at, instruction.c.instruction_id)
 )
+PAYMENTS_PER_QUERY_MAX = 500
+"""Databases bound how many values a query may have."""
 
 
-def shown_ended(connection: Connection, run: Run) -> list[tuple[Ended, str]]:
-    """Final instructions without a case whose payment this run asked for, with its status."""
-    rows = connection.execute(_SHOWN_ENDED, account_values(run) | {"of_run": run.run_id}).mappings()
+def shown_ended(
+    connection: Connection, run: Run, *, shown: Mapping[str, Sequence[str]]
+) -> list[tuple[Ended, str]]:
+    """Final instructions without a case whose payment is shown, each with its status.
+
+    `shown` is what this run's baseline showed: transaction -> statuses.
+    """
+    of_account = account_values(run)
+    ended = connection.execute(_ENDED_PAYMENTS, of_account).scalars()
+    wanted = sorted(payment for payment in ended if payment in shown)
+    rows: list[Any] = []
+    for start in range(0, len(wanted), PAYMENTS_PER_QUERY_MAX):
+        part = wanted[start : start + PAYMENTS_PER_QUERY_MAX]
+        rows += connection.execute(_ENDED_OF, of_account | {"wanted": part}).mappings()
     return [
-        (
-            Ended(instruction_of(row), row["sent_at"], row["outcome_at"]),
-            row["shown"],
-        )
+        (Ended(instruction_of(row), row["sent_at"], row["outcome_at"]), status)
         for row in rows
+        for status in shown[row["transaction_id"]]
     ]
 
 

@@ -1,4 +1,4 @@
-"""Evidence about doubts: their clocks, searches for refunds, answers that show no payment."""
+"""Evidence about doubts beside the gateway's answers: their clocks, and searches for refunds."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -7,11 +7,10 @@ from datetime import datetime, timedelta
 from sqlalchemy import Connection, bindparam, insert, select
 
 from recon.model.uptime import Uptime
-from recon.model.words import InstructionKind, InstructionState, KeyAnswer
+from recon.model.words import InstructionKind, InstructionState
 from recon.settlement.resolution import SearchedRefund
 from recon.store.nights.runs import Run
-from recon.store.schema import doubt_clock, instruction, query_key, refund_search
-from recon.store.schema import run as run_table
+from recon.store.schema import doubt_clock, instruction, refund_search
 from recon.store.schema.account_filter import account_values, in_account
 
 _CLOCK = select(doubt_clock.c.boot_id, doubt_clock.c.uptime_ms).where(
@@ -28,17 +27,6 @@ _SEARCHES = (
     select(refund_search)
     .where(refund_search.c.instruction_id == bindparam("of_instruction"))
     .order_by(refund_search.c.search_id)
-)
-_NOT_FOUND = (
-    select(query_key.c.answered_at)
-    .join(run_table, run_table.c.run_id == query_key.c.run_id)
-    .where(
-        *in_account(run_table),
-        query_key.c.order_no == bindparam("of_order"),
-        query_key.c.answer == KeyAnswer.NOT_FOUND.value,
-        query_key.c.answered_at > bindparam("since"),
-    )
-    .order_by(query_key.c.answered_at)
 )
 
 
@@ -129,12 +117,3 @@ def searches(connection: Connection, instruction_id: str) -> list[SearchedRefund
     return [
         SearchedRefund(row.refund_reference_id, row.queried_at, row.shown_beside) for row in rows
     ]
-
-
-def not_found_since(
-    connection: Connection, run: Run, *, order_no: str, since: datetime
-) -> list[datetime]:
-    """When the gateway said that it does not know an order, oldest first."""
-    of_account = account_values(run)
-    rows = connection.execute(_NOT_FOUND, of_account | {"of_order": order_no, "since": since})
-    return list(rows.scalars())

@@ -17,8 +17,9 @@ from recon.matching.frames.sources import INSTRUCTION_COLUMNS, AgreedWriteOffs, 
 from recon.model.nights import Mode
 from recon.model.words import InstructionKind, InstructionState
 from recon.store.database.frames import frame_of_select
+from recon.store.nights import answer_parts
 from recon.store.nights.runs import Run
-from recon.store.schema import instruction, instruction_version, observation, order_file, run_input
+from recon.store.schema import instruction, instruction_version, order_file, run_input
 from recon.store.schema import run as run_table
 
 VERSION_COLUMNS = tuple(name for name in INSTRUCTION_COLUMNS if name != "source")
@@ -33,6 +34,7 @@ class Inputs:
     """Whose open breaks it carried forward; "" for none."""
     last_file: int
     last_observation: int
+    """The newest file of answers."""
     last_instruction_version: int
     product_version: str
     siblings: tuple[str, ...] = ()
@@ -49,10 +51,9 @@ class Inputs:
 
 
 def last_rows(connection: Connection) -> tuple[int, int]:
-    """The newest order file and the newest observation."""
+    """The newest order file and the newest file of answers."""
     file = connection.execute(select(func.max(order_file.c.file_id))).scalar()
-    seen = connection.execute(select(func.max(observation.c.observation_id))).scalar()
-    return file or 0, seen or 0
+    return file or 0, answer_parts.newest(connection)
 
 
 def keep_instructions(connection: Connection, run: Run) -> int:

@@ -11,13 +11,13 @@ from sqlalchemy import Column, ColumnElement, Connection, Select, bindparam, cas
 from recon.model.words import ControlTotal, InstructionKind, InstructionState, SourceKind
 from recon.store.nights.runs import Run
 from recon.store.schema import (
+    answer_part,
     bank_entry,
     bank_statement,
     instruction,
     order_action,
     order_file,
     order_row,
-    query_key,
     reject,
     settlement_line,
 )
@@ -68,10 +68,9 @@ _TOLD = select(
     _REJECTED.scalar_subquery(),
     *(query.scalar_subquery() for query in (_ROWS, _LINES, _ENTRIES, _ACTIONS)),
 ).where(*_MINE)
-_ANSWERED = select(func.count()).where(
-    query_key.c.run_id == bindparam("of_run"),
-    query_key.c.phase == bindparam("of_phase"),
-    query_key.c.answer != "",
+_ANSWERED = select(_sum(answer_part.c.answered)).where(
+    answer_part.c.run_id == bindparam("of_run"),
+    answer_part.c.phase == bindparam("of_phase"),
 )
 _PAYMENT = func.max(instruction.c.payment_amount)
 _CAPTURED = _amounts_of(InstructionKind.CAPTURE)

@@ -21,7 +21,7 @@ from recon.store.database.bulk_rows import among, arrow_rows, insert_rows, with_
 from recon.store.database.frames import frame_of_select
 from recon.store.nights import order_rows
 from recon.store.nights.runs import Run
-from recon.store.schema import observation, order_file, reject, settlement_line
+from recon.store.schema import order_file, reject, settlement_line
 
 NAME_PREFIX = "settlement/"
 """Before the name of a settlement file: no file of an inbox has a slash in its name."""
@@ -217,25 +217,23 @@ def batches_of(
 
 
 def order_nos_told(connection: Connection, run: Run, *, since: str) -> set[str]:
-    """Order numbers of the lines settled since a day, also of those that only name a transaction.
+    """Order numbers of the lines settled since a day."""
+    named = select(settlement_line.c.order_no).where(*_settled_since(run, since=since)).distinct()
+    return {*connection.execute(named).scalars()} - {""}
 
-    Which order a transaction has is known where an earlier answer of the gateway showed it.
-    """
-    mine = (*_of_account(run, until=None), settlement_line.c.settled_on >= since)
-    named = connection.execute(select(settlement_line.c.order_no).where(*mine).distinct())
+
+def unnamed_transactions(connection: Connection, run: Run, *, since: str) -> set[str]:
+    """Transactions of the lines settled since a day that name no order."""
     unnamed = select(settlement_line.c.transaction_id).where(
-        *mine, settlement_line.c.order_no == "", settlement_line.c.transaction_id != ""
+        *_settled_since(run, since=since),
+        settlement_line.c.order_no == "",
+        settlement_line.c.transaction_id != "",
     )
-    shown = connection.execute(
-        select(observation.c.order_no)
-        .where(
-            observation.c.merchant_id == run.merchant_id,
-            observation.c.account_id == run.account_id,
-            observation.c.transaction_id.in_(unnamed),
-        )
-        .distinct()
-    )
-    return {*named.scalars(), *shown.scalars()} - {""}
+    return set(connection.execute(unnamed.distinct()).scalars())
+
+
+def _settled_since(run: Run, *, since: str) -> tuple[ColumnElement[bool], ...]:
+    return (*_of_account(run, until=None), settlement_line.c.settled_on >= since)
 
 
 def evidence_of(

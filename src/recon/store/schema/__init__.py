@@ -5,7 +5,7 @@ here; `history` is append-only and hash-chained (see `history`).
 """
 
 from recon.store.schema.agreement_tables import agreement
-from recon.store.schema.answer_tables import observation, query_key
+from recon.store.schema.answer_tables import answer_part, charged_back_order
 from recon.store.schema.approval_tables import approval, release, used_code, verdict, wrong_code
 from recon.store.schema.bank_tables import bank_entry, bank_statement
 from recon.store.schema.case_tables import contradiction
@@ -27,6 +27,7 @@ from recon.store.schema.sign_off_tables import sign_off
 __all__ = [
     "agreement",
     "answer_file",
+    "answer_part",
     "approval",
     "attempt",
     "bank_entry",
@@ -34,6 +35,7 @@ __all__ = [
     "batch",
     "break_answer",
     "break_end",
+    "charged_back_order",
     "contradiction",
     "control_total",
     "doubt_clock",
@@ -46,11 +48,9 @@ __all__ = [
     "ledger_entry",
     "notification",
     "notification_case",
-    "observation",
     "order_action",
     "order_file",
     "order_row",
-    "query_key",
     "refund_search",
     "reject",
     "reject_end",

@@ -1,49 +1,51 @@
-"""What was asked of the gateway and what its answers showed."""
+"""Which files hold what the gateway answered, and the few answers that are asked for by key."""
 
 from sqlalchemy import Column, Index, Integer, String, Table, Text
 
 from recon.store.schema.columns import (
     ID_CHARACTERS,
-    REASON_CHARACTERS,
     account_columns,
-    amount_column,
     at_column,
+    count_column,
     id_column,
     metadata,
     text_column,
 )
 
-# One row per key that a run asked the gateway for, and phase (baseline, after, or the baseline of
-# another account of the merchant).
-query_key = Table(
-    "query_key",
+PHASE_CHARACTERS = 80
+
+# One row per file of keys or answers in the archive, made before anything is built on it.
+answer_part = Table(
+    "answer_part",
     metadata,
-    id_column("run_id", primary_key=True),
-    Column("phase", String(80), primary_key=True),
-    id_column("order_no", primary_key=True),
-    text_column("answer", 20),  # found, not_found, failed; "" while it is not answered
-    text_column("reason", REASON_CHARACTERS),
-    at_column("answered_at"),
+    Column("part_id", Integer, primary_key=True),
+    id_column("run_id"),
+    Column("phase", String(PHASE_CHARACTERS), nullable=False),
+    *account_columns(),  # whose answers; another account's than the run's where it was asked, too
+    Column("path", Text, nullable=False),  # below the archive
+    Column("schema_label", String(40), nullable=False),
+    text_column("sha256", ID_CHARACTERS),
+    text_column("content", ID_CHARACTERS),
+    count_column("size_bytes"),
+    count_column("row_count"),
+    count_column("asked"),  # keys that are to be asked for
+    count_column("answered"),  # keys with a final answer
+    at_column("last_at"),  # of the newest answer
+    Column("codes", Text, nullable=False, server_default="{}"),
+    text_column("chargeback_codes"),  # those that the rules took for chargebacks
+    Index("ix_answer_part_run", "run_id", "phase"),
+    Index("ix_answer_part_account", "merchant_id", "account_id", "last_at"),
 )
 
-# One row per payment that an answer showed.
-observation = Table(
-    "observation",
+# One row per order and code of a chargeback, as an answer first showed it.
+charged_back_order = Table(
+    "charged_back_order",
     metadata,
-    Column("observation_id", Integer, primary_key=True),
+    *(
+        Column(name, String(ID_CHARACTERS), primary_key=True, nullable=False)
+        for name in ("merchant_id", "account_id", "order_no")
+    ),
+    Column("payment_status", String(20), primary_key=True, nullable=False),
     id_column("run_id"),
-    Column("phase", String(80), nullable=False),
-    *account_columns(),
-    id_column("order_no"),
-    text_column("transaction_id", ID_CHARACTERS),
-    Column("currency", String(3), nullable=False),
-    amount_column("amount"),
-    text_column("payment_status", 20),
-    text_column("query_result", 20),
-    text_column("reference_no"),
-    at_column("transaction_date"),
-    at_column("queried_at", nullable=False),
-    Column("detail", Text, nullable=False, server_default="{}"),
-    Index("ix_observation_run", "run_id", "phase"),
-    Index("ix_observation_key", "merchant_id", "account_id", "order_no"),
+    Column("part_id", Integer, nullable=False),
 )

@@ -75,7 +75,7 @@ def test_looking_moves_and_stores_nothing(merchant: Any) -> None:
     assert merchant.effects() == []
     url = merchant.sqlite_path
     with closing(sqlite3.connect(url)) as connection:
-        assert connection.execute("SELECT count(*) FROM observation").fetchone() == (0,)
+        assert connection.execute("SELECT count(*) FROM answer_part").fetchone() == (0,)
 
 
 def test_another_signature_rule_is_found_and_written_out(merchant: Any) -> None:

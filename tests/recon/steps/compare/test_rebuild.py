@@ -8,10 +8,9 @@ from recon.model.errors import ArchiveBrokenError, InputsGoneError
 from recon.steps.compare.rebuild import Rebuilt, rebuild_night, rebuilt, run_named
 from recon.store.nights import runs
 from recon.store.schema import (
+    answer_part,
     ledger_entry,
-    observation,
     order_row,
-    query_key,
     rules_version,
     run_input,
 )
@@ -89,7 +88,7 @@ def test_a_night_is_rebuilt_from_what_it_sealed_alone(merchant: Any) -> None:
     merchant.drop("orders.csv", *(merchant.order(one) for one in merchant.payments("captured")[:2]))
     merchant.night()
     run_id = newest(merchant)
-    merchant.as_owner(*map(delete, (order_row, ledger_entry, observation, query_key)))
+    merchant.as_owner(*map(delete, (order_row, ledger_entry, answer_part)))
     found = again(merchant, run_id)
 
     assert found.same

@@ -2,15 +2,17 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import insert, literal, select
-
 from recon.model.nights import StepSummary
-from recon.model.words import GatewayState
+from recon.model.words import GatewayState, KeyAnswer
 from recon.settlement.eligibility import ShownPayment
+from recon.steps.ground.answer_rows import Replies
+from recon.steps.ground.kept_answers import keep, note_asked, seal
+from recon.steps.ground.shown_answers import baseline_payments
 from recon.steps.money.baselines import payments_by_order
 from recon.steps.night import whole_night as night
 from recon.steps.people import people
-from recon.store.schema import observation
+from recon.store.nights import runs
+from recon.store.nights.answer_parts import BASELINE
 
 ROW = {
     "order_no": "A-1",
@@ -56,17 +58,26 @@ def test_a_night_sends_nothing_for_a_payment_that_is_shown_in_two_ways(merchant:
     """Another order's answer shows the payment as refunded: the capture waits and says why."""
     payment = merchant.payments("authorised")[0]
     merchant.drop("orders.csv", merchant.order(payment, status="paid", action="capture"))
-    names = [one.name for one in observation.columns if one.name != "observation_id"]
     told = {"order_no": "O-2", "payment_status": "4100"}
-    columns = [
-        literal(told[name]).label(name) if name in told else observation.c[name] for name in names
-    ]
-
-    def contradict(step: StepSummary) -> None:
-        if step.step == "query":
-            merchant.as_owner(insert(observation).from_select(names, select(*columns)))
 
     with merchant.environment() as environment:
+
+        def contradict(step: StepSummary) -> None:
+            if step.step != "query":
+                return
+            with environment.store.reading() as connection:
+                (run,) = runs.newest_of_accounts(connection)
+                wanted = {"order_nos": {payment.order_no}, "environment": environment}
+                shown = [
+                    {**row, **told, "queried_at": environment.clock()}
+                    for row in baseline_payments(connection, run, **wanted)
+                ]
+            said = {"O-2": (KeyAnswer.FOUND, "")}
+            note_asked(run, phase=BASELINE, keys=said, environment=environment)
+            replies = Replies(BASELINE, run.account_id, said, shown, environment.clock())
+            keep(run, replies, environment=environment)
+            seal(run, environment=environment)
+
         night.run(
             merchant.request,
             environment=environment,

@@ -13,13 +13,14 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import pyarrow.compute as pc
 import pytest
-from sqlalchemy import text
 
 from recon.config.cluster import ClusterSettings
 from recon.config.settings import GatewaySettings, load_settings
 from recon.model.errors import ConfigurationError
 from recon.model.nights import Mode
+from recon.steps.ground.kept_answers import table_of_run
 from recon.steps.night import query_shards
 from recon.steps.night.query_shards import (
     Shard,
@@ -28,6 +29,8 @@ from recon.steps.night.query_shards import (
     configuration_of,
     shared,
 )
+from recon.store.nights import runs
+from recon.store.nights.answer_parts import BASELINE
 from recon.workers.dask_workers import workers_of
 
 ACCOUNT = ("100042", "100042001")
@@ -161,8 +164,11 @@ def test_no_more_shards_are_out_than_calls_may_be_in_flight(
 def stored(merchant: Any) -> set[tuple[Any, ...]]:
     """What the last night stored of the gateway's answers."""
     with merchant.environment() as environment, environment.store.reading() as connection:
-        query = text("SELECT order_no, transaction_id, amount, payment_status FROM observation")
-        return {tuple(row) for row in connection.execute(query)}
+        run = runs.newest_of_accounts(connection)[0]
+        table = table_of_run(connection, run, phases=[BASELINE], environment=environment)
+        rows = table.filter(pc.is_valid(table["queried_at"])).to_pylist()
+    columns = ("order_no", "transaction_id", "amount", "payment_status")
+    return {tuple(row[name] for name in columns) for row in rows}
 
 
 @pytest.mark.process

@@ -33,9 +33,10 @@ STORE = Path(schema.__file__).parents[1]
 TABLES = [getattr(schema, name) for name in schema.__all__]
 
 NIGHTS_ALONE = (
-    "attempt bank_entry bank_statement batch break_end contradiction control_total dry_batch "
+    "answer_part attempt bank_entry bank_statement batch break_end charged_back_order "
+    "contradiction control_total dry_batch "
     "exported_journal instruction instruction_version ledger_entry notification notification_case "
-    "observation order_action order_row query_key refund_search reject result_summary "
+    "order_action order_row refund_search reject result_summary "
     "rules_version run run_input run_source settlement_line"
 )
 PEOPLE_ALONE = (
@@ -44,7 +45,7 @@ PEOPLE_ALONE = (
 )
 BOTH = "doubt_clock history order_file reject_end sending_switch"
 """Who adds rows to which table, written out once more: a new table is red until it stands here."""
-MONEY = "attempt batch instruction notification observation query_key run"
+MONEY = "answer_part attempt batch instruction notification run"
 """What a night sends by, and what it learns: no word of people makes a row of these."""
 
 

@@ -1,21 +1,22 @@
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 import pytest
 from sqlalchemy import update
 
-from recon.model.words import InstructionKind, InstructionState, KeyAnswer
+from recon.model.words import InstructionKind, InstructionState
 from recon.settlement.instruction import Instruction
 from recon.settlement.planning import Plan
 from recon.store.database import history
 from recon.store.database.engine import Store
 from recon.store.money import case_rows, instruction_rows
-from recon.store.nights import answers
 from recon.store.nights.runs import Run
 from recon.store.schema import instruction
 from tests.recon.settlement.instructions import INSTRUCTION
 
 AT = datetime(2026, 11, 21, 2, 0, tzinfo=UTC)
+SHOWN = {"T1": ["2000"], "T7": ["3000"]}
+"""What the baseline shows."""
 
 
 def _item(run: Run, **changed: object) -> Instruction:
@@ -37,28 +38,6 @@ def _keep(store: Store, run: Run, *items: Instruction) -> None:
         connection.execute(update(instruction).values(sent_at=AT, outcome_at=AT))
 
 
-def _ask(store: Store, run: Run, *, order_no: str = "A-1", payment: str = "T1") -> None:
-    shown = {
-        "order_no": order_no,
-        "transaction_id": payment,
-        "currency": "EUR",
-        "amount": 10_000,
-        "payment_status": "2000",
-        "query_result": "1",
-        "queried_at": AT + timedelta(hours=1),
-    }
-    with store.writing() as connection:
-        answers.open_phase(connection, run.run_id, phase=answers.BASELINE, keys=[order_no])
-        answers.save(
-            connection,
-            run,
-            phase=answers.BASELINE,
-            answers={order_no: (KeyAnswer.FOUND, "")},
-            observations=[shown],
-            at=AT,
-        )
-
-
 def test_final_instructions_whose_payment_was_asked_for_are_looked_at(
     store: Store, run: Run
 ) -> None:
@@ -71,9 +50,8 @@ def test_final_instructions_whose_payment_was_asked_for_are_looked_at(
         _item(run, instruction_id="i3", natural_key="k3", kind=InstructionKind.REVIEW),
         _item(run, instruction_id="i4", natural_key="k4", transaction_id="T9"),
     )
-    _ask(store, run)
     with store.reading() as connection:
-        found = case_rows.shown_ended(connection, run)
+        found = case_rows.shown_ended(connection, run, shown=SHOWN)
 
     assert [(one.instruction.instruction_id, shown) for one, shown in found] == [("i1", "2000")]
 
@@ -81,11 +59,10 @@ def test_final_instructions_whose_payment_was_asked_for_are_looked_at(
 def test_a_case_is_opened_once_and_stands_in_the_history(store: Store, run: Run) -> None:
     """It is listed until it is closed, and never opened a second time."""
     _keep(store, run, _item(run))
-    _ask(store, run)
     with store.writing() as connection:
         case_rows.open_case(connection, _item(run), reason="it shows authorised", at=AT)
         opened = case_rows.open_cases(connection, run)
-        again = case_rows.shown_ended(connection, run)
+        again = case_rows.shown_ended(connection, run, shown=SHOWN)
         case_rows.close_case(connection, "i1", verdict="applied", reason="by ann and ben", at=AT)
 
         assert [(one["kind"], one["order_no"], one["amount"]) for one in opened] == [

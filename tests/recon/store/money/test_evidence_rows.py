@@ -1,13 +1,9 @@
 from datetime import UTC, datetime, timedelta
 
-from sqlalchemy import insert
-
 from recon.model.uptime import Uptime
 from recon.settlement.resolution import SearchedRefund
 from recon.store.database.engine import Store
 from recon.store.money import evidence_rows
-from recon.store.nights.runs import Run
-from recon.store.schema import query_key
 
 NOW = datetime(2026, 11, 21, 9, tzinfo=UTC)
 
@@ -44,26 +40,3 @@ def test_searches_come_as_they_were_made(store: Store) -> None:
         found = evidence_rows.searches(connection, "i1")
 
     assert found == searches
-
-
-def test_only_answers_of_the_account_after_the_doubt_count(store: Store, run: Run) -> None:
-    """That an order is not known counts when it was said after the doubt began."""
-    rows = [
-        {
-            "run_id": run.run_id,
-            "phase": phase,
-            "order_no": "A1",
-            "answer": answer,
-            "answered_at": at,
-        }
-        for phase, answer, at in (
-            ("baseline", "not_found", NOW - timedelta(minutes=1)),
-            ("after", "not_found", NOW + timedelta(minutes=1)),
-            ("more", "failed", NOW + timedelta(minutes=2)),
-        )
-    ]
-    with store.writing() as connection:
-        connection.execute(insert(query_key), rows)
-        found = evidence_rows.not_found_since(connection, run, order_no="A1", since=NOW)
-
-    assert found == [NOW + timedelta(minutes=1)]

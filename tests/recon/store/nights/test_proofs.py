@@ -8,7 +8,8 @@ from recon.model.words import InstructionKind, InstructionState, SourceFile, Sou
 from recon.settlement.planning import Action, Known, plan
 from recon.store.database.engine import Store
 from recon.store.money import instruction_rows
-from recon.store.nights import answers, order_rows, proofs
+from recon.store.nights import order_rows, proofs
+from recon.store.nights.answer_parts import BASELINE
 from recon.store.nights.runs import Run
 from recon.store.schema import instruction
 
@@ -37,7 +38,7 @@ def _file(store: Store, run: Run) -> None:
 
 def _failed(store: Store, run: Run) -> list[str]:
     with store.reading() as connection:
-        totals = proofs.before_money(connection, run, universe=0, phase=answers.BASELINE)
+        totals = proofs.before_money(connection, run, universe=0, phase=BASELINE)
     return [total.id for total in totals if not total.passed]
 
 
@@ -49,8 +50,8 @@ def _failed(store: Store, run: Run) -> list[str]:
         ("DELETE FROM order_row WHERE order_no = 'A'", ["T2"]),
         (
             (
-                "INSERT INTO query_key (run_id, phase, order_no, answer) "
-                "VALUES ('r1', 'baseline', 'X', 'found')"
+                "INSERT INTO answer_part (run_id, phase, merchant_id, account_id, path, "
+                "schema_label, answered) VALUES ('r1', 'baseline', 'm', 'a', 'p', 'replies/1', 1)"
             ),
             ["T3"],
         ),

@@ -1,0 +1,100 @@
+"""The rows of a file of answers, and what its row in the database says of them."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from recon.archive.answer_schemas import ASKED, REPLIES
+from recon.config.rules import Rules
+from recon.model.words import GatewayState, KeyAnswer
+from recon.store.nights.runs import Run
+from recon.store.schema.columns import REASON_CHARACTERS
+
+CODE_FIELDS = ("payment_status", "query_result")
+
+
+@dataclass(frozen=True, slots=True)
+class Replies:
+    """Final answers about some keys of one account."""
+
+    phase: str
+    account_id: str
+    answers: Mapping[str, tuple[KeyAnswer, str]]
+    """Order number -> answer and the reason of a failure."""
+    payments: Sequence[Mapping[str, Any]]
+    """One row per payment shown, as `recon.gateway.queries` has them."""
+    at: datetime
+
+
+def asked_table(run: Run, keys: Sequence[str], *, phase: str) -> pa.Table:
+    """Columns of ASKED."""
+    cells = {"phase": phase, "merchant_id": run.merchant_id, "account_id": run.account_id}
+    columns = {name: [cell] * len(keys) for name, cell in cells.items()} | {"order_no": [*keys]}
+    schema = ASKED.columns
+    return pa.table([_array(columns[each.name], each) for each in schema], schema=schema)
+
+
+def replies_table(run: Run, replies: Replies) -> pa.Table:
+    """Columns of REPLIES: a row per payment, and one per key that showed none."""
+    rows = [*replies.payments]
+    rows += [{"order_no": key} for key in set(replies.answers) - {row["order_no"] for row in rows}]
+    beside = {
+        "phase": replies.phase,
+        "merchant_id": run.merchant_id,
+        "account_id": replies.account_id,
+        "answered_at": replies.at,
+    }
+    columns: dict[str, list[Any]] = {
+        name: [beside[name]] * len(rows)
+        if name in beside
+        else [row.get(name, "" if _is_text(REPLIES.columns.field(name)) else None) for row in rows]
+        for name in REPLIES.columns.names
+    }
+    said = [replies.answers.get(row["order_no"], (KeyAnswer.FOUND, "")) for row in rows]
+    columns["answer"] = [answer.value for answer, _ in said]
+    columns["reason"] = [reason[:REASON_CHARACTERS] for _, reason in said]
+    schema = REPLIES.columns
+    return pa.table([_array(columns[each.name], each) for each in schema], schema=schema)
+
+
+def chargeback_codes(rules: Rules) -> list[str]:
+    """The codes of payments that were charged back."""
+    wanted = GatewayState.CHARGEBACK.value
+    return [code for code, state in rules.payment_status.items() if state == wanted]
+
+
+def charged_back_in(table: pa.Table, *, codes: Sequence[str]) -> Iterable[tuple[str, str]]:
+    """Order and code of each payment with one of these codes."""
+    if "payment_status" not in table.column_names:
+        return ()
+    status = table["payment_status"].cast(pa.string())
+    wanted = pc.is_in(status, value_set=pa.array([code for code in codes if code], pa.string()))
+    shown = table.filter(wanted)
+    columns = (shown[name].cast(pa.string()).to_pylist() for name in ("order_no", "payment_status"))
+    return zip(*columns, strict=True)
+
+
+def codes_in(table: pa.Table) -> dict[str, dict[str, tuple[int, str]]]:
+    """Field -> code -> how many payments show it, and the first of their orders."""
+    codes: dict[str, dict[str, tuple[int, str]]] = {}
+    for name in CODE_FIELDS:
+        shown = pa.table({"code": table[name].cast(pa.string()), "order_no": table["order_no"]})
+        shown = shown.filter(pc.not_equal(shown["code"], ""))
+        counted = shown.group_by("code").aggregate([("order_no", "count"), ("order_no", "min")])
+        codes[name] = {
+            row["code"]: (row["order_no_count"], row["order_no_min"]) for row in counted.to_pylist()
+        }
+    return codes
+
+
+def _is_text(field: pa.Field) -> bool:
+    return bool(pa.types.is_dictionary(field.type) or pa.types.is_string(field.type))
+
+
+def _array(values: Sequence[Any], field: pa.Field) -> pa.Array:
+    kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
+    return pa.array(values, kind).cast(field.type)

@@ -1,0 +1,345 @@
+"""What the gateway was asked and what it answered, written to the night's folder as it comes.
+
+Each shard's answers are a file, which counts once the database has its hash. At the end of a query
+the files are one step of the night: its manifest names them, and the history binds the manifest.
+"""
+
+import hashlib
+import json
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from recon.archive.answer_schemas import ANSWER_SCHEMAS, ASKED, FOLDER, REPLIES
+from recon.archive.fields import FileSchema
+from recon.archive.manifest import FileEntry
+from recon.archive.rows_file import read_rows
+from recon.archive.step_folder import Rows, find_sealed, seal_parts, write_part
+from recon.archive.storage import Storage, reachable
+from recon.model.errors import ArchiveBrokenError
+from recon.model.nights import Mode
+from recon.steps.ground.answer_rows import (
+    Replies,
+    asked_table,
+    chargeback_codes,
+    charged_back_in,
+    codes_in,
+    replies_table,
+)
+from recon.steps.ground.environment import Environment
+from recon.steps.ground.night_folder import (
+    Terms,
+    about_of,
+    bind,
+    folder_of,
+    links,
+    storage_at,
+    storage_of,
+)
+from recon.store import Connection
+from recon.store.nights import answer_parts
+from recon.store.nights.answer_parts import AnswerPart
+from recon.store.nights.runs import Run
+
+UNREAD = "what the gateway answered could not be read"
+UNWRITTEN = (
+    "what the gateway answered could not be kept, so nothing more was asked and nothing was sent "
+    "by it: make the archive writable, or name another in archive.toml, then start the night again"
+)
+
+
+def note_asked(run: Run, *, phase: str, keys: Iterable[str], environment: Environment) -> list[str]:
+    """Note the keys to ask for; those without a final answer, sorted.
+
+    What was noted before (a restart) stays as it is.
+
+    Raises:
+        ArchiveError: the archive cannot be written or read.
+    """
+    with environment.store.reading() as connection:
+        known = asked_keys(connection, run, phases=[phase], environment=environment)
+        answered = set(answers_of(connection, run, phase=phase, environment=environment))
+    if new := sorted(set(keys) - known):
+        table = asked_table(run, new, phase=phase)
+        _keep(run, ASKED, table, environment=environment, phase=phase, asked=len(new))
+    return sorted({*known, *new} - answered)
+
+
+def keep(run: Run, replies: Replies, *, environment: Environment) -> None:
+    """Write some final answers to a file, and commit its hash.
+
+    Raises:
+        ArchiveError: the archive cannot be written.
+    """
+    if not replies.answers:
+        return
+    rules = environment.settings.rules
+    table = replies_table(run, replies)
+    codes = chargeback_codes(rules)
+    _keep(
+        run,
+        REPLIES,
+        table,
+        environment=environment,
+        phase=replies.phase,
+        account_id=replies.account_id,
+        answered=len(replies.answers),
+        last_at=pc.max(pc.coalesce(table["queried_at"], table["answered_at"])).as_py(),
+        codes=json.dumps(codes_in(table), sort_keys=True),
+        chargeback_codes=answer_parts.joined_codes(codes),
+    )
+
+
+def seal(run: Run, *, environment: Environment) -> None:
+    """Make the files of the answers a step of the night, and bind it; nothing where none is new.
+
+    Raises:
+        ArchiveError: the archive cannot be written.
+    """
+    storage = storage_of(run, environment=environment)
+    with environment.store.reading() as connection:
+        step, number = _open_step(connection, run)
+        folder = f"{folder_of(run)}/{step}"
+        parts = [p for p in answer_parts.of_run(connection, run.run_id) if p.folder == folder]
+        bound = {link.step: link.sha256 for link in links(connection, run.run_id)}
+    if not parts:
+        return
+    after = {f"{FOLDER}-{before}": bound[f"{FOLDER}-{before}"] for before in range(1, number)}
+    terms = Terms("", environment.settings.rules.digest)
+    about = about_of(run, step, terms=terms, after=after, environment=environment)
+    with reachable(storage, doing=UNWRITTEN):
+        sealed = seal_parts(
+            storage, night=folder_of(run), about=about, entries=[part.entry for part in parts]
+        )
+    environment.crash_point("archived the answers")
+    with environment.store.writing() as connection:
+        bind(connection, run, sealed=[sealed], environment=environment)
+
+
+def unbound(connection: Connection, run: Run, *, environment: Environment) -> str:
+    """Why the answers that a run has are not those that its history binds; "" when they are.
+
+    Raises:
+        ArchiveError: the archive cannot be read.
+    """
+    bound = _bound_entries(connection, run, environment=environment)
+    parts = answer_parts.of_run(connection, run.run_id)
+    kept = {part.path: part.entry for part in parts}
+    strayed = sorted(path for path in {*bound, *kept} if bound.get(path) != kept.get(path))
+    if strayed:
+        return f"{strayed[0]} is not what the history binds of the gateway's answers"
+    for part in parts:
+        if part.schema_label == ASKED.label.decode() and part.asked != part.row_count:
+            return f"{part.path} has {part.row_count} keys, and {part.asked} are counted"
+    return ""
+
+
+def asked_keys(
+    connection: Connection, run: Run, *, phases: Collection[str], environment: Environment
+) -> set[str]:
+    """All keys of some phases, answered or not."""
+    parts = answer_parts.of_run(connection, run.run_id)
+    files = [p for p in parts if p.phase in phases and p.schema_label == ASKED.label.decode()]
+    tables = (_read(part, environment=environment) for part in files)
+    return {key for table in tables for key in table["order_no"].to_pylist()}
+
+
+def answers_of(
+    connection: Connection, run: Run, *, phase: str, environment: Environment
+) -> dict[str, str]:
+    """Key -> final answer of a phase."""
+    table = table_of_run(connection, run, phases=[phase], environment=environment)
+    columns = (table[name].cast(pa.string()).to_pylist() for name in ("order_no", "answer"))
+    return dict(zip(*columns, strict=True))
+
+
+def table_of_run(
+    connection: Connection, run: Run, *, phases: Collection[str], environment: Environment
+) -> pa.Table:
+    """Columns of REPLIES of some phases of a run; of a key that was answered twice the newest.
+
+    Raises:
+        ArchiveError: a file cannot be read, or is not the one whose hash the database has.
+    """
+    parts = answer_parts.of_run(connection, run.run_id)
+    return _joined([p for p in parts if p.phase in phases and p.answered], environment=environment)
+
+
+def newest_of_run(connection: Connection, run: Run, *, environment: Environment) -> pa.Table:
+    """REPLIES of the run's own account, the `after` phase taking the place of the baseline."""
+    phases = answer_parts.OWN_PHASES
+    table = table_of_run(connection, run, phases=phases, environment=environment)
+    is_after = pc.equal(table["phase"].cast(pa.string()), answer_parts.AFTER)
+    again = table.filter(is_after)["order_no"].combine_chunks()
+    is_replaced = pc.and_(pc.invert(is_after), pc.is_in(table["order_no"], value_set=again))
+    return table.filter(pc.invert(is_replaced))
+
+
+def evidence(
+    connection: Connection, run: Run, *, order_no: str, since: datetime, environment: Environment
+) -> list[Mapping[str, Any]]:
+    """What sealed answers of all runs say of an order since an instant, in the order of coming.
+
+    Answers that no history binds are no evidence.
+
+    Raises:
+        ArchiveError: a file cannot be read, or is not as it was sealed.
+    """
+    rows: list[Mapping[str, Any]] = []
+    bound: dict[str, Mapping[str, FileEntry]] = {}
+    for part in answer_parts.of_account(connection, run, since=since):
+        if part.run_id not in bound:
+            writer = _writer_of(part, like=run)
+            bound[part.run_id] = _bound_entries(connection, writer, environment=environment)
+        if bound[part.run_id].get(part.path) != part.entry:
+            continue
+        table = _read(part, environment=environment)
+        shown = table.filter(pc.equal(table["order_no"], order_no)).to_pylist()
+        rows += [{**row, "is_of_run": part.is_of_run} for row in shown]
+    return rows
+
+
+def parts_table(parts: Iterable[AnswerPart], *, environment: Environment) -> pa.Table:
+    """REPLIES of some files, in the order of coming."""
+    return _joined([*parts], environment=environment)
+
+
+def _keep(
+    run: Run,
+    schema: FileSchema,
+    table: pa.Table,
+    /,
+    *,
+    environment: Environment,
+    phase: str,
+    account_id: str = "",
+    **figures: Any,
+) -> None:
+    storage = storage_of(run, environment=environment)
+    with environment.store.reading() as connection:
+        step, _ = _open_step(connection, run)
+        number = len(answer_parts.of_run(connection, run.run_id)) + 1
+    folder = f"{folder_of(run)}/{step}"
+    with reachable(storage, doing=UNWRITTEN):
+        entry = write_part(storage, Rows.of(table, schema=schema, number=number), folder=folder)
+    environment.crash_point("archived some answers")
+    part = AnswerPart(
+        run_id=run.run_id,
+        phase=phase,
+        merchant_id=run.merchant_id,
+        account_id=account_id or run.account_id,
+        path=f"{folder}/{entry.name}",
+        schema_label=entry.schema,
+        sha256=entry.sha256,
+        content=entry.content,
+        size_bytes=entry.bytes,
+        row_count=entry.rows,
+        **figures,
+    )
+    charged_back = charged_back_in(table, codes=part.chargeback_codes.split(";"))
+    with environment.store.writing() as connection:
+        answer_parts.save(connection, part, charged_back=charged_back)
+
+
+def _open_step(connection: Connection, run: Run) -> tuple[str, int]:
+    """The step that answers which come now belong to, and its number."""
+    bound = {link.step for link in links(connection, run.run_id)}
+    number = 1 + sum(step.startswith(f"{FOLDER}-") for step in bound)
+    return f"{FOLDER}-{number}", number
+
+
+def _bound_entries(
+    connection: Connection, run: Run, *, environment: Environment
+) -> Mapping[str, FileEntry]:
+    """Path -> entry of each file of answers that the history of a run binds."""
+    storage = storage_of(run, environment=environment)
+    entries: dict[str, FileEntry] = {}
+    for link in links(connection, run.run_id):
+        if not link.step.startswith(f"{FOLDER}-"):
+            continue
+        night = link.folder.rpartition("/")[0]
+        with reachable(storage, doing=UNREAD):
+            sealed = find_sealed(storage, night=night, step=link.step, sha256=link.sha256)
+        if sealed is None:
+            msg = (
+                f"{link.folder} is not in the archive {storage.shown}, or is not what the history "
+                "binds: put the night's folder back from a backup of the archive"
+            )
+            raise ArchiveBrokenError(msg)
+        entries |= {f"{link.folder}/{entry.name}": entry for entry in sealed.manifest.files}
+    return entries
+
+
+def _writer_of(part: AnswerPart, *, like: Run) -> Run:
+    """The run that wrote a file, as far as its folder tells it."""
+    _, merchant_id, account_id, business_date, run_id, *_ = part.path.split("/")
+    return Run(
+        run_id=run_id,
+        merchant_id=merchant_id,
+        account_id=account_id,
+        business_date=business_date,
+        mode=Mode.LIVE,
+        **{
+            name: getattr(like, name)
+            for name in (
+                *("status", "step", "owner", "started_at", "as_of"),
+                *("verdict", "workbook", "problem"),
+            )
+        },
+    )
+
+
+def _storage_of(part: AnswerPart, *, environment: Environment) -> Storage:
+    _, merchant_id, account_id, *_ = part.path.split("/")
+    return storage_at((merchant_id, account_id), environment=environment)
+
+
+def _read(part: AnswerPart, *, environment: Environment) -> pa.Table:
+    """The rows of a file, exactly as its hash has them, and of its own phase."""
+    storage = _storage_of(part, environment=environment)
+    with reachable(storage, doing=UNREAD):
+        try:
+            content = storage.read(part.path)
+        except FileNotFoundError:
+            content = b""
+    if hashlib.sha256(content).hexdigest() != part.sha256:
+        msg = (
+            f"{part.path} is not in the archive {storage.shown}, or is not the file whose hash the "
+            "database keeps: put the night's folder back from a backup of the archive"
+        )
+        raise ArchiveBrokenError(msg)
+    table = read_rows(content, name=part.path, schemas=ANSWER_SCHEMAS)
+    own = pc.and_(
+        pc.equal(table["phase"].cast(pa.string()), part.phase),
+        pc.equal(table["account_id"].cast(pa.string()), part.account_id),
+    )
+    return table.filter(own)
+
+
+def _joined(parts: Sequence[AnswerPart], *, environment: Environment) -> pa.Table:
+    """The answers of some files; of a key that was answered twice in a phase the newest."""
+    by_phase: dict[tuple[str, str], list[tuple[AnswerPart, pa.Table]]] = {}
+    for part in parts:
+        table = _read(part, environment=environment)
+        by_phase.setdefault((part.run_id, part.phase), []).append((part, table))
+    tables = [table for of_phase in by_phase.values() for table in _once(of_phase)]
+    if not tables:
+        return REPLIES.columns.empty_table()
+    return pa.concat_tables(tables).unify_dictionaries()
+
+
+def _once(of_phase: Sequence[tuple[AnswerPart, pa.Table]]) -> list[pa.Table]:
+    """The files of one phase, each without the keys that a later one answers."""
+    tables = [table for _, table in of_phase]
+    different: int = pc.count_distinct(pa.concat_tables(tables)["order_no"]).as_py()
+    if different == sum(part.answered for part, _ in of_phase):
+        return tables
+    later = pa.array([], pa.string())
+    kept: list[pa.Table] = []
+    for table in reversed(tables):
+        kept.append(table.filter(pc.invert(pc.is_in(table["order_no"], value_set=later))))
+        later = pa.concat_arrays([later, table["order_no"].combine_chunks()])
+    return kept[::-1]

@@ -1,0 +1,265 @@
+"""What the gateway's answers show, question by question, read from the files that hold them."""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from datetime import datetime
+from itertools import groupby
+from operator import attrgetter
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from recon.archive.schemas import SCHEMAS
+from recon.matching.frames.sources import GATEWAY_COLUMNS, KEY_COLUMNS
+from recon.model.words import KeyAnswer
+from recon.proof.night_tables import frame_of_table
+from recon.steps.ground.environment import Environment
+from recon.steps.ground.kept_answers import (
+    answers_of,
+    asked_keys,
+    newest_of_run,
+    parts_table,
+    table_of_run,
+)
+from recon.store import Connection
+from recon.store.nights import answer_parts
+from recon.store.nights.answer_parts import BASELINE, OF_ACCOUNT, OWN_PHASES
+from recon.store.nights.runs import Run
+
+RUNS_LOOKED_BACK_MAX = 40
+"""So many runs are looked through for an order of which the newest answers say nothing."""
+_PAYMENT = ("order_no", "transaction_id", "currency", "amount", "payment_status")
+_RISK = '"risk": {"'
+"""So begins what an answer says of risk, where it says anything."""
+
+
+def failures(
+    connection: Connection, run: Run, *, phase: str, environment: Environment
+) -> tuple[dict[str, int], list[str]]:
+    """How many keys have which answer, and why some have none, the most frequent first."""
+    table = table_of_run(connection, run, phases=[phase], environment=environment)
+    columns = (table[name].cast(pa.string()).to_pylist() for name in ("order_no", "answer"))
+    counts = Counter(dict(zip(*columns, strict=True)).values())
+    failed = _where(table, answer=KeyAnswer.FAILED.value)
+    reasons = Counter(failed["reason"].cast(pa.string()).to_pylist())
+    return dict(counts), [why for why, _ in sorted(reasons.items(), key=lambda it: (-it[1], it[0]))]
+
+
+def failed_keys(connection: Connection, run: Run, *, environment: Environment) -> set[str]:
+    """Keys of the run's own account that got no usable answer before or after money moved."""
+    table = table_of_run(connection, run, phases=OWN_PHASES, environment=environment)
+    return set(_where(table, answer=KeyAnswer.FAILED.value)["order_no"].to_pylist())
+
+
+def universe(connection: Connection, run: Run, *, environment: Environment) -> pd.DataFrame:
+    """KEY_COLUMNS of everything this run asked for."""
+    keys = sorted(asked_keys(connection, run, phases=OWN_PHASES, environment=environment))
+    return pd.DataFrame(
+        {
+            "merchant_id": pd.Series([run.merchant_id] * len(keys), dtype="str"),
+            "account_id": pd.Series([run.account_id] * len(keys), dtype="str"),
+            "order_no": pd.Series(keys, dtype="str"),
+        }
+    )[list(KEY_COLUMNS)]
+
+
+def gateway_frame(connection: Connection, run: Run, *, environment: Environment) -> pd.DataFrame:
+    """GATEWAY_COLUMNS of the newest answers; keys without a payment stand as a row of their own."""
+    return _frame(newest_of_run(connection, run, environment=environment))
+
+
+def sibling_frame(connection: Connection, run: Run, *, environment: Environment) -> pd.DataFrame:
+    """GATEWAY_COLUMNS of what the merchant's other accounts showed, "not found" included."""
+    parts = answer_parts.of_run(connection, run.run_id)
+    phases = {part.phase for part in parts if part.phase.startswith(OF_ACCOUNT)}
+    table = table_of_run(connection, run, phases=phases, environment=environment)
+    is_shown = pc.is_valid(table["queried_at"])
+    answer = table["answer"].cast(pa.string())
+    is_absent = pc.and_(pc.invert(is_shown), pc.equal(answer, KeyAnswer.NOT_FOUND.value))
+    said = pc.if_else(is_shown, KeyAnswer.FOUND.value, KeyAnswer.NOT_FOUND.value)
+    place = table.schema.get_field_index("answer")
+    told = table.set_column(place, "answer", said)
+    return _frame(told.filter(pc.or_(is_shown, is_absent)))
+
+
+def baseline_answers(
+    connection: Connection, run: Run, *, environment: Environment
+) -> dict[str, str]:
+    """Key -> final answer before money moved."""
+    return answers_of(connection, run, phase=BASELINE, environment=environment)
+
+
+def baseline_payments(
+    connection: Connection, run: Run, *, order_nos: Collection[str], environment: Environment
+) -> list[Mapping[str, Any]]:
+    """Payments of some orders before money moved, also where other orders' answers show them."""
+    table = _shown(table_of_run(connection, run, phases=[BASELINE], environment=environment))
+    wanted = table.filter(_is_in(table["order_no"], order_nos))["transaction_id"].to_pylist()
+    columns = [*_PAYMENT, "transaction_date"]
+    return list(table.filter(_is_in(table["transaction_id"], wanted)).select(columns).to_pylist())
+
+
+def only_payments(
+    connection: Connection, run: Run, *, order_nos: Collection[str], environment: Environment
+) -> dict[str, str]:
+    """Order -> its transaction, for those orders whose baseline answer shows exactly one."""
+    if not order_nos:
+        return {}
+    table = _shown(table_of_run(connection, run, phases=[BASELINE], environment=environment))
+    shown = table.filter(_is_in(table["order_no"], order_nos))
+    grouped = shown.group_by("order_no").aggregate(
+        [("transaction_id", "count_distinct"), ("transaction_id", "min")]
+    )
+    return {
+        row["order_no"]: row["transaction_id_min"]
+        for row in grouped.to_pylist()
+        if row["transaction_id_count_distinct"] == 1
+    }
+
+
+def statuses_shown(
+    connection: Connection, run: Run, *, environment: Environment
+) -> dict[str, list[str]]:
+    """Transaction -> the statuses that the baseline shows of it."""
+    table = _shown(table_of_run(connection, run, phases=[BASELINE], environment=environment))
+    columns = (table["transaction_id"], table["payment_status"].cast(pa.string()))
+    statuses: dict[str, list[str]] = {}
+    for payment, status in zip(*(column.to_pylist() for column in columns), strict=True):
+        statuses.setdefault(payment, []).append(status)
+    return statuses
+
+
+def risks_shown(
+    connection: Connection, run: Run, *, environment: Environment
+) -> list[Mapping[str, Any]]:
+    """Transaction, time and detail of the payments of whose risk the answers say something."""
+    table = _shown(table_of_run(connection, run, phases=OWN_PHASES, environment=environment))
+    says = pc.match_substring(table["detail"], _RISK)
+    columns = ["transaction_id", "queried_at", "detail"]
+    return list(table.filter(says).select(columns).to_pylist())
+
+
+def seen_since(told: Iterable[Mapping[str, Any]], since: datetime) -> list[Mapping[str, Any]]:
+    """Payments of an order that were shown since, in the order of coming; `told`: see evidence."""
+    return [row for row in told if row["queried_at"] is not None and row["queried_at"] > since]
+
+
+def not_found_since(told: Iterable[Mapping[str, Any]], since: datetime) -> list[datetime]:
+    """When nights' answers said that the gateway does not know an order, oldest first."""
+    return sorted(
+        row["answered_at"]
+        for row in told
+        if row["answer"] == KeyAnswer.NOT_FOUND and row["is_of_run"] and row["answered_at"] > since
+    )
+
+
+def authorised_at(
+    connection: Connection, run: Run, *, order_nos: Collection[str], environment: Environment
+) -> dict[str, datetime]:
+    """When the newest answers date the payment of each order, the first where it has several."""
+    missing = {order_no for order_no in order_nos if order_no}
+    dates: dict[str, datetime] = {}
+    for table in _newest_first(connection, run, missing=missing, environment=environment):
+        shown = table.filter(_is_in(table["order_no"], missing))
+        shown = shown.filter(pc.is_valid(shown["transaction_date"]))
+        oldest = shown.group_by("order_no").aggregate([("transaction_date", "min")])
+        dates |= {row["order_no"]: row["transaction_date_min"] for row in oldest.to_pylist()}
+        missing -= set(dates)
+    return dates
+
+
+def orders_of_transactions(
+    connection: Connection, run: Run, *, transactions: Collection[str], environment: Environment
+) -> set[str]:
+    """The orders for which the newest answers show some transactions."""
+    missing, orders = set(transactions), set[str]()
+    for table in _newest_first(connection, run, missing=missing, environment=environment):
+        shown = table.filter(_is_in(table["transaction_id"], missing))
+        orders.update(shown["order_no"].to_pylist())
+        missing -= set(shown["transaction_id"].to_pylist())
+    return orders - {""}
+
+
+def chargeback_keys(
+    connection: Connection,
+    run: Run,
+    *,
+    codes: Collection[str],
+    until: int,
+    environment: Environment,
+) -> pd.DataFrame:
+    """KEY_COLUMNS of orders that any earlier answer showed with one of these codes.
+
+    `until` is the last file of answers that counts.
+    """
+    known = answer_parts.charged_back_keys(connection, run, codes=codes, until=until)
+    parts = answer_parts.judged_otherwise(connection, run, codes=codes, until=until)
+    if not parts:
+        return known
+    table = parts_table(parts, environment=environment)
+    shown = table.filter(_is_in(table["payment_status"].cast(pa.string()), codes))
+    keys = {*known["order_no"], *shown["order_no"].to_pylist()}
+    cells = {"merchant_id": run.merchant_id, "account_id": run.account_id}
+    return pd.DataFrame(
+        {
+            name: pd.Series([cells.get(name, key) for key in sorted(keys)], dtype="str")
+            for name in KEY_COLUMNS
+        }
+    )
+
+
+def _newest_first(
+    connection: Connection, run: Run, *, missing: set[str], environment: Environment
+) -> Iterator[pa.Table]:
+    """The payments of each run's answers about an account, as long as something is missing.
+
+    Whoever reads them takes out of `missing` what was shown.
+    """
+    if not missing:
+        return
+    by_run = groupby(reversed(answer_parts.of_account(connection, run)), key=attrgetter("run_id"))
+    for number, (_, parts) in enumerate(by_run):
+        if number == RUNS_LOOKED_BACK_MAX or not missing:
+            return
+        yield _shown(parts_table([*parts][::-1], environment=environment))
+
+
+def _frame(table: pa.Table) -> pd.DataFrame:
+    rows = table.num_rows
+    constant = {"source": pa.repeat("gateway", rows), "line": pa.repeat(0, rows)}
+    columns = [
+        (
+            table[field.name]
+            if field.name in table.column_names
+            else constant.get(field.name, pa.nulls(rows))
+        ).cast(_plain(field.type))
+        for field in SCHEMAS["answers"].columns
+    ]
+    schema = pa.schema(
+        [
+            pa.field(field.name, _plain(field.type), nullable=field.nullable)
+            for field in SCHEMAS["answers"].columns
+        ]
+    )
+    return frame_of_table(pa.table(columns, schema=schema))[[*GATEWAY_COLUMNS]]
+
+
+def _plain(kind: pa.DataType) -> pa.DataType:
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
+def _shown(table: pa.Table) -> pa.Table:
+    """The rows that are payments."""
+    return table.filter(pc.is_valid(table["queried_at"]))
+
+
+def _where(table: pa.Table, **words: str) -> pa.Table:
+    for name, word in words.items():
+        table = table.filter(pc.equal(table[name].cast(pa.string()), word))
+    return table
+
+
+def _is_in(column: pa.ChunkedArray, wanted: Iterable[str]) -> pa.ChunkedArray:
+    return pc.is_in(column, value_set=pa.array([*wanted], pa.string()))

@@ -1,0 +1,197 @@
+"""Which files of the archive hold what a run asked the gateway and what it was told.
+
+A file counts once its row is here. A phase is `baseline` or `after` money, or the baseline of
+another account of the merchant.
+"""
+
+import json
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, fields
+from datetime import datetime
+
+import pandas as pd
+from sqlalchemy import Connection, bindparam, delete, func, insert, select
+
+from recon.archive.manifest import FileEntry
+from recon.matching.frames.sources import KEY_COLUMNS, frame_of
+from recon.store.nights.runs import BY_HAND, Run
+from recon.store.schema import answer_part, charged_back_order
+from recon.store.schema.account_filter import OfAccount, account_values, in_account
+
+BASELINE = "baseline"
+AFTER = "after"
+OWN_PHASES = (BASELINE, AFTER)
+OF_ACCOUNT = f"{BASELINE} of "
+_COUNTED = select(
+    func.coalesce(func.sum(answer_part.c.asked), 0),
+    func.coalesce(func.sum(answer_part.c.answered), 0),
+).where(answer_part.c.run_id == bindparam("of_run"), answer_part.c.phase == bindparam("of_phase"))
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerPart:
+    """One file of keys or answers."""
+
+    run_id: str
+    phase: str
+    merchant_id: str
+    account_id: str
+    path: str
+    """Below the archive."""
+    schema_label: str
+    sha256: str
+    content: str
+    size_bytes: int
+    row_count: int
+    asked: int = 0
+    """Keys that are to be asked for; 0 in a file of answers."""
+    answered: int = 0
+    """Keys with a final answer."""
+    last_at: datetime | None = None
+    """Of its newest answer."""
+    codes: str = "{}"
+    """JSON: field -> code -> how often, and an order that shows it."""
+    chargeback_codes: str = ""
+    """Those that the rules took for chargebacks then, `;` between them."""
+    part_id: int = 0
+    """In the order of coming; given by the database."""
+
+    @property
+    def folder(self) -> str:
+        """Of its step, below the archive."""
+        return self.path.rpartition("/")[0]
+
+    @property
+    def is_of_run(self) -> bool:
+        """Whether a night wrote it, or a part of one; not a person by hand."""
+        return not self.run_id.startswith(BY_HAND)
+
+    @property
+    def entry(self) -> FileEntry:
+        """As its manifest lists it."""
+        return FileEntry(
+            name=self.path.rpartition("/")[2],
+            rows=self.row_count,
+            bytes=self.size_bytes,
+            sha256=self.sha256,
+            schema=self.schema_label,
+            content=self.content,
+        )
+
+
+_NAMES = tuple(each.name for each in fields(AnswerPart))
+_PARTS = select(*(answer_part.c[name] for name in _NAMES)).order_by(answer_part.c.part_id)
+
+
+def sibling_phase(account_id: str) -> str:
+    """The phase under which a run asks for another account of the merchant."""
+    return f"{OF_ACCOUNT}{account_id}"
+
+
+def save(
+    connection: Connection, part: AnswerPart, *, charged_back: Iterable[tuple[str, str]] = ()
+) -> None:
+    """Keep a file's row, and the orders (with their codes) that it shows as charged back."""
+    values = {name: getattr(part, name) for name in _NAMES if name != "part_id"}
+    part_id = connection.execute(
+        insert(answer_part).values(values).returning(answer_part.c.part_id)
+    ).scalar_one()
+    wanted = {*charged_back}
+    if not wanted:
+        return
+    table = charged_back_order
+    known = connection.execute(
+        select(table.c.order_no, table.c.payment_status).where(*in_account(table)),
+        account_values(part),
+    )
+    of_part = {
+        "merchant_id": part.merchant_id,
+        "account_id": part.account_id,
+        "run_id": part.run_id,
+        "part_id": part_id,
+    }
+    rows = [
+        {**of_part, "order_no": order_no, "payment_status": code}
+        for order_no, code in sorted(wanted - {(row[0], row[1]) for row in known})
+    ]
+    if rows:
+        connection.execute(insert(table), rows)
+
+
+def forget(connection: Connection, run_id: str) -> None:
+    """Take away the rows of a run whose files are written anew, by the owner of the tables."""
+    for table in (charged_back_order, answer_part):
+        connection.execute(delete(table).where(table.c.run_id == run_id))
+
+
+def of_run(connection: Connection, run_id: str) -> list[AnswerPart]:
+    """All files of a run, in the order of coming."""
+    rows = connection.execute(_PARTS.where(answer_part.c.run_id == run_id))
+    return [AnswerPart(**row) for row in rows.mappings()]
+
+
+def of_account(
+    connection: Connection, owner: OfAccount, *, since: datetime | None = None
+) -> list[AnswerPart]:
+    """Files with answers about an account, also later than an instant, in the order of coming."""
+    later = () if since is None else (answer_part.c.last_at > since,)
+    query = _PARTS.where(*in_account(answer_part), answer_part.c.answered > 0, *later)
+    return [
+        AnswerPart(**row) for row in connection.execute(query, account_values(owner)).mappings()
+    ]
+
+
+def counted(connection: Connection, run_id: str, *, phase: str) -> tuple[int, int]:
+    """How many keys of a phase were to be asked for, and how many have a final answer."""
+    row = connection.execute(_COUNTED, {"of_run": run_id, "of_phase": phase}).one()
+    return int(row[0]), int(row[1])
+
+
+def newest(connection: Connection) -> int:
+    """The number of the newest file."""
+    return connection.execute(select(func.max(answer_part.c.part_id))).scalar() or 0
+
+
+def charged_back_keys(
+    connection: Connection, run: Run, *, codes: Collection[str], until: int
+) -> pd.DataFrame:
+    """KEY_COLUMNS of orders that earlier runs' answers showed with one of these codes."""
+    table = charged_back_order
+    rows = connection.execute(
+        select(table.c.merchant_id, table.c.account_id, table.c.order_no)
+        .where(
+            *in_account(table),
+            table.c.payment_status.in_(codes),
+            table.c.run_id != run.run_id,
+            table.c.part_id <= until,
+        )
+        .distinct()
+        .order_by(table.c.order_no),
+        account_values(run),
+    )
+    return frame_of([dict(row) for row in rows.mappings()], columns=KEY_COLUMNS)
+
+
+def judged_otherwise(
+    connection: Connection, run: Run, *, codes: Collection[str], until: int
+) -> list[AnswerPart]:
+    """Files of earlier runs that show codes of which the rules took another view then."""
+    query = _PARTS.where(
+        *in_account(answer_part),
+        answer_part.c.run_id != run.run_id,
+        answer_part.c.part_id <= until,
+        answer_part.c.answered > 0,
+        answer_part.c.chargeback_codes != joined_codes(codes),
+    )
+    parts = [AnswerPart(**row) for row in connection.execute(query, account_values(run)).mappings()]
+    return [part for part in parts if _new_codes(part, codes)]
+
+
+def joined_codes(codes: Collection[str]) -> str:
+    """Codes as a row keeps them."""
+    return ";".join(sorted(codes))
+
+
+def _new_codes(part: AnswerPart, codes: Collection[str]) -> bool:
+    shown: Mapping[str, object] = json.loads(part.codes).get("payment_status", {})
+    return not set(codes).intersection(shown) <= set(part.chargeback_codes.split(";"))

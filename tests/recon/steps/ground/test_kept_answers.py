@@ -1,0 +1,279 @@
+"""What the gateway answered, in files of the night's folder: written once, bound, read again."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from recon.model.errors import ArchiveBrokenError
+from recon.model.words import KeyAnswer
+from recon.steps.ground import kept_answers, shown_answers
+from recon.steps.ground.answer_rows import Replies
+from recon.steps.ground.environment import Environment
+from recon.steps.ground.night_folder import links
+from recon.steps.ground.risk_told import risk_told
+from recon.steps.night import whole_night as night
+from recon.store.nights import runs
+from recon.store.nights.answer_parts import AFTER, BASELINE, sibling_phase
+from recon.store.nights.runs import Run
+from tests.recon.steps.conftest import Merchant
+
+AT = datetime(2026, 11, 21, 2, 0, tzinfo=UTC)
+FOUND, ABSENT = (KeyAnswer.FOUND, ""), (KeyAnswer.NOT_FOUND, "")
+SILENT = (KeyAnswer.FAILED, "silence")
+
+
+def payment(key: str, **changed: Any) -> dict[str, Any]:
+    """What an answer shows of an order's payment."""
+    return {
+        "order_no": key,
+        "transaction_id": f"T-{key}",
+        "currency": "EUR",
+        "amount": 1_000,
+        "payment_status": "2000",
+        "query_result": "1",
+        "reference_no": "",
+        "transaction_date": AT,
+        "queried_at": AT,
+        "detail": '{"risk": {}}',
+        **changed,
+    }
+
+
+@dataclass
+class Asking:
+    """A run that asks."""
+
+    run: Run
+    environment: Environment
+
+    def ask(self, *keys: str, phase: str = BASELINE) -> list[str]:
+        """Note keys; those that wait."""
+        return kept_answers.note_asked(
+            self.run, phase=phase, keys=keys, environment=self.environment
+        )
+
+    def keep(
+        self,
+        said: dict[str, Any],
+        *payments: dict[str, Any],
+        phase: str = BASELINE,
+        account: str = "",
+    ) -> None:
+        """Keep answers."""
+        whose = account or self.run.account_id
+        replies = Replies(phase, whose, said, payments, AT)
+        kept_answers.keep(self.run, replies, environment=self.environment)
+
+    def seal(self) -> None:
+        """End the query."""
+        kept_answers.seal(self.run, environment=self.environment)
+
+    def told(self, question: Callable[..., Any], **options: Any) -> Any:
+        """The answer to a question, from what is committed now."""
+        with self.environment.store.reading() as connection:
+            return question(connection, self.run, environment=self.environment, **options)
+
+    def rows(self) -> list[tuple[str, ...]]:
+        """Order, answer and status of the newest answers, sorted."""
+        frame = self.told(shown_answers.gateway_frame)
+        columns = (frame[name] for name in ("order_no", "answer", "payment_status"))
+        return sorted(zip(*columns, strict=True))
+
+    def evidence(self, order_no: str, since: datetime) -> Any:
+        """What sealed answers say of an order."""
+        return self.told(kept_answers.evidence, order_no=order_no, since=since)
+
+    def unbound(self) -> Any:
+        """Why money would wait."""
+        return self.told(kept_answers.unbound)
+
+
+@pytest.fixture
+def asking(merchant: Merchant) -> Iterator[Asking]:
+    """A night of the merchant that has begun."""
+    with begun(merchant) as it:
+        yield it
+
+
+@contextmanager
+def begun(merchant: Merchant) -> Iterator[Asking]:
+    """A night that has begun."""
+    with (
+        merchant.environment() as environment,
+        night.hold(merchant.request, environment=environment) as run_id,
+    ):
+        with environment.store.reading() as connection:
+            run = runs.get(connection, run_id)
+        yield Asking(run, environment)
+
+
+def test_only_unanswered_keys_are_asked_again(asking: Asking) -> None:
+    """A restart asks for what has no final answer, and notes each key once."""
+    asking.ask("A", "B")
+    asking.keep({"A": FOUND}, payment("A"))
+
+    assert asking.ask("A", "B", "C") == ["B", "C"]
+    universe = asking.told(shown_answers.universe)
+    assert universe["order_no"].tolist() == ["A", "B", "C"]
+
+
+def test_a_file_without_its_row_is_nobodys(asking: Asking) -> None:
+    """What was written when the process died is written again, and sealed only as it is named."""
+    asking.ask("A")
+    asking.keep({"A": FOUND}, payment("A"))
+    (path,) = (asking.environment.store.path or Path()).parent.glob("archive/**/replies-*.parquet")
+    path.with_name("replies-00003.parquet").write_bytes(b"half of it")
+    path.with_name("replies-00009.parquet").write_bytes(b"half of it")
+    asking.keep({"B": ABSENT})
+    asking.seal()
+
+    assert asking.rows() == [("A", "found", "2000"), ("B", "not_found", "")]
+    assert asking.unbound() == ""
+    assert not path.with_name("replies-00009.parquet").exists()
+
+
+def test_an_answer_kept_again_takes_the_place_of_the_first(asking: Asking) -> None:
+    """The same key answered twice in a phase leaves one set of payments."""
+    asking.keep({"A": FOUND, "B": FOUND}, payment("A"), payment("B"))
+    asking.keep({"A": FOUND}, payment("A", payment_status="3000"))
+
+    assert asking.rows() == [("A", "found", "3000"), ("B", "found", "2000")]
+
+
+def test_the_answer_after_money_counts(asking: Asking) -> None:
+    """The engine sees the newest phase of each key, and keys without a payment as rows."""
+    asking.keep({"A": FOUND, "B": ABSENT, "C": SILENT}, payment("A"))
+    asking.keep({"A": FOUND}, payment("A", payment_status="3000"), phase=AFTER)
+    failed = asking.told(shown_answers.failed_keys)
+    counts, why = asking.told(shown_answers.failures, phase=BASELINE)
+
+    assert asking.rows() == [("A", "found", "3000"), ("B", "not_found", ""), ("C", "failed", "")]
+    assert (failed, counts, why) == (
+        {"C"},
+        {"found": 1, "not_found": 1, "failed": 1},
+        ["silence"],
+    )
+
+
+def test_another_accounts_answers_stay_apart(asking: Asking) -> None:
+    """What another account showed is no payment of this account and no part of its universe."""
+    other = "100042002"
+    asking.ask("A")
+    asking.keep({"A": ABSENT})
+    said = {"A": FOUND, "B": ABSENT, "C": SILENT}
+    asking.keep(said, payment("A"), phase=sibling_phase(other), account=other)
+    sibling = asking.told(shown_answers.sibling_frame)
+    columns = (sibling[name] for name in ("account_id", "order_no", "answer"))
+
+    assert asking.rows() == [("A", "not_found", "")]
+    assert sorted(zip(*columns, strict=True)) == [
+        (other, "A", "found"),
+        (other, "B", "not_found"),
+    ]
+
+
+def test_payments_are_shown_by_order_transaction_and_status(asking: Asking) -> None:
+    """One transaction in another order's answer counts beside; two are not the only payment."""
+    asking.keep(
+        {"A": FOUND, "B": FOUND, "C": FOUND},
+        payment("A"),
+        payment("B", transaction_id="T-A", payment_status="4100"),
+        payment("C"),
+        payment("C", transaction_id="T-C2", detail='{"risk": {"risk_score": "82"}}'),
+    )
+    of_a = asking.told(shown_answers.baseline_payments, order_nos={"A"})
+    only = asking.told(shown_answers.only_payments, order_nos={"A", "C", "Z"})
+    statuses = asking.told(shown_answers.statuses_shown)
+    risks = asking.told(shown_answers.risks_shown)
+    dates = asking.told(shown_answers.authorised_at, order_nos={"A", "Z"})
+    orders = asking.told(shown_answers.orders_of_transactions, transactions={"T-A", "T9"})
+
+    assert [(row["order_no"], row["amount"]) for row in of_a] == [("A", 1_000), ("B", 1_000)]
+    assert only == {"A": "T-A"}
+    assert statuses == {"T-A": ["2000", "4100"], "T-C": ["2000"], "T-C2": ["2000"]}
+    assert risk_told(risks) == {"T-C2": "score 82"}
+    assert dates == {"A": AT}
+    assert orders == {"A", "B"}
+
+
+def test_only_sealed_answers_are_evidence(asking: Asking) -> None:
+    """What no history binds could be anybody's; once bound, its time decides."""
+    asking.keep({"A": FOUND, "B": ABSENT}, payment("A"))
+    before = asking.evidence("A", AT - timedelta(minutes=1))
+    asking.seal()
+    after = asking.evidence("A", AT - timedelta(minutes=1))
+    absent = asking.evidence("B", AT - timedelta(minutes=1))
+
+    assert before == []
+    assert [row["queried_at"] for row in shown_answers.seen_since(after, AT - timedelta(1))] == [AT]
+    assert shown_answers.seen_since(after, AT) == []
+    assert shown_answers.not_found_since(absent, AT - timedelta(1)) == [AT]
+    assert shown_answers.not_found_since(absent, AT) == []
+    assert asking.evidence("A", AT + timedelta(hours=1)) == []
+
+
+def test_answers_that_come_after_the_seal_are_a_step_of_their_own(asking: Asking) -> None:
+    """Nothing sealed is opened again, and until it is bound, too, money waits."""
+    asking.ask("A")
+    asking.keep({"A": FOUND}, payment("A"))
+    asking.seal()
+    first = asking.unbound()
+    asking.keep({"A": FOUND}, payment("A", payment_status="3000"), phase=AFTER)
+    between = asking.unbound()
+    asking.seal()
+    asking.seal()
+
+    assert (first, asking.unbound()) == ("", "")
+    assert "answers-2/replies-00003.parquet is not what the history binds" in between
+    with asking.environment.store.reading() as connection:
+        steps = [link.step for link in links(connection, asking.run.run_id)]
+    assert steps == ["answers-1", "answers-2"]
+
+
+CHANGES = (
+    ("UPDATE answer_part SET sha256 = 'x' WHERE asked = 0", ArchiveBrokenError),
+    (
+        "UPDATE answer_part SET path = replace(path, '2.par', '1.par') WHERE asked = 0",
+        ArchiveBrokenError,
+    ),
+    ("DELETE FROM answer_part WHERE asked = 0", None),
+    ("UPDATE answer_part SET asked = asked - 1 WHERE asked > 0", None),
+)
+
+
+@pytest.mark.parametrize(("change", "refused"), CHANGES)
+def test_rows_that_were_changed_past_the_code_are_refused(
+    change: str, refused: type[Exception] | None, merchant: Merchant
+) -> None:
+    """A file that is not the bound one is never read, and before money each change is told."""
+    with begun(merchant) as asking:
+        asking.ask("A")
+        asking.keep({"A": FOUND}, payment("A"))
+        asking.seal()
+    merchant.as_owner(change)
+    with merchant.environment() as environment, environment.store.reading() as connection:
+        (run,) = runs.newest_of_accounts(connection)
+        later = Asking(run, environment)
+
+        assert later.unbound() != ""
+        if refused is not None:
+            with pytest.raises(refused, match="put the night's folder back"):
+                later.rows()
+
+
+def test_a_file_that_was_changed_is_refused_by_name(merchant: Merchant) -> None:
+    """One byte less, and the sentence says which file and what to do."""
+    with begun(merchant) as asking:
+        asking.keep({"A": FOUND}, payment("A"))
+        asking.seal()
+        root = asking.environment.store.path or merchant.folder / "reports" / "x"
+        (path,) = root.parent.glob("archive/**/replies-*.parquet")
+        path.write_bytes(path.read_bytes()[:-1])
+
+        with pytest.raises(ArchiveBrokenError, match=r"replies-00001.parquet is not in the arch"):
+            asking.rows()
