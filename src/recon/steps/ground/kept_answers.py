@@ -46,8 +46,12 @@ from recon.store.nights.runs import Run
 
 UNREAD = "what the gateway answered could not be read"
 UNWRITTEN = (
-    "what the gateway answered could not be kept, so nothing more was asked and nothing was sent "
-    "by it: make the archive writable, or name another in archive.toml, then start the night again"
+    "what the gateway answered could not be kept, so nothing was sent: make the archive writable, "
+    "or name another in archive.toml, then start the night again"
+)
+UNWRITTEN_AFTER = (
+    "what the gateway answered after money moved could not be kept; what was sent stands in the "
+    "database and is not sent twice: make the archive writable, then start the night again"
 )
 
 
@@ -110,7 +114,7 @@ def seal(run: Run, *, environment: Environment) -> None:
     after = {f"{FOLDER}-{before}": bound[f"{FOLDER}-{before}"] for before in range(1, number)}
     terms = Terms("", environment.settings.rules.digest)
     about = about_of(run, step, terms=terms, after=after, environment=environment)
-    with reachable(storage, doing=UNWRITTEN):
+    with reachable(storage, doing=_not_kept(parts[-1].phase)):
         sealed = seal_parts(
             storage, night=folder_of(run), about=about, entries=[part.entry for part in parts]
         )
@@ -223,7 +227,7 @@ def _keep(
         step, _ = _open_step(connection, run)
         number = len(answer_parts.of_run(connection, run.run_id)) + 1
     folder = f"{folder_of(run)}/{step}"
-    with reachable(storage, doing=UNWRITTEN):
+    with reachable(storage, doing=_not_kept(phase)):
         entry = write_part(storage, Rows.of(table, schema=schema, number=number), folder=folder)
     environment.crash_point("archived some answers")
     part = AnswerPart(
@@ -242,6 +246,11 @@ def _keep(
     charged_back = charged_back_in(table, codes=part.chargeback_codes.split(";"))
     with environment.store.writing() as connection:
         answer_parts.save(connection, part, charged_back=charged_back)
+
+
+def _not_kept(phase: str) -> str:
+    """What becomes of the night when its archive fails, and what to do."""
+    return UNWRITTEN_AFTER if phase == answer_parts.AFTER else UNWRITTEN
 
 
 def _open_step(connection: Connection, run: Run) -> tuple[str, int]:
