@@ -67,8 +67,8 @@ def _write(run: Run, phase: CarriedPhase, *, environment: Environment) -> None:
         kept_answers.note_asked(run, phase=name, keys=phase.asked, environment=environment)
     answers = {key: (KeyAnswer(word), reason) for key, (word, reason) in phase.answers.items()}
     at = phase.at or run.started_at
-    said = Replies(phase.phase, phase.account_id, answers, phase.payments, at)
-    kept_answers.keep(run, said, environment=environment)
+    replies = Replies(phase.phase, phase.account_id, answers, phase.payments, at)
+    kept_answers.keep(run, replies, environment=environment)
 
 
 def _compare(
@@ -82,7 +82,7 @@ def _compare(
     name = phase.phase
     table = kept_answers.table_of_run(connection, run, phases=[name], environment=environment)
     wrote = kept_answers.answers_of(connection, run, phase=name, environment=environment)
-    said = {key: answer for key, (answer, _) in phase.answers.items()}
-    if wrote != said or pc.sum(pc.is_valid(table["queried_at"])).as_py() != len(phase.payments):
+    wanted = {key: answer for key, (answer, _) in phase.answers.items()}
+    if wrote != wanted or pc.sum(pc.is_valid(table["queried_at"])).as_py() != len(phase.payments):
         msg = f"the answers of run {run.run_id} are others in its folder than in the database"
         raise ArchiveBrokenError(msg)

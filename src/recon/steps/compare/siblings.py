@@ -68,14 +68,14 @@ def ask_siblings(run: Run, *, environment: Environment) -> int:
         except ConfigurationError:
             # The other account's trouble is its own night's to tell, not this one's.
             continue
-        said = Replies(
+        of_sibling = Replies(
             sibling_phase(account_id),
             account_id,
             replies.answers,
             replies.observations,
             environment.clock(),
         )
-        keep(run, said, environment=environment)
+        keep(run, of_sibling, environment=environment)
         count += len(replies.observations)
     return count
 

@@ -54,9 +54,9 @@ def replies_table(run: Run, replies: Replies) -> pa.Table:
         else [row.get(name, "" if _is_text(REPLIES.columns.field(name)) else None) for row in rows]
         for name in REPLIES.columns.names
     }
-    said = [replies.answers.get(row["order_no"], (KeyAnswer.FOUND, "")) for row in rows]
-    columns["answer"] = [answer.value for answer, _ in said]
-    columns["reason"] = [reason[:REASON_CHARACTERS] for _, reason in said]
+    judged = [replies.answers.get(row["order_no"], (KeyAnswer.FOUND, "")) for row in rows]
+    columns["answer"] = [answer.value for answer, _ in judged]
+    columns["reason"] = [reason[:REASON_CHARACTERS] for _, reason in judged]
     schema = REPLIES.columns
     return pa.table([_array(columns[each.name], each) for each in schema], schema=schema)
 

@@ -78,10 +78,9 @@ def sibling_frame(connection: Connection, run: Run, *, environment: Environment)
     is_shown = pc.is_valid(table["queried_at"])
     answer = table["answer"].cast(pa.string())
     is_absent = pc.and_(pc.invert(is_shown), pc.equal(answer, KeyAnswer.NOT_FOUND.value))
-    said = pc.if_else(is_shown, KeyAnswer.FOUND.value, KeyAnswer.NOT_FOUND.value)
-    place = table.schema.get_field_index("answer")
-    told = table.set_column(place, "answer", said)
-    return _frame(told.filter(pc.or_(is_shown, is_absent)))
+    words = pc.if_else(is_shown, KeyAnswer.FOUND.value, KeyAnswer.NOT_FOUND.value)
+    judged = table.set_column(table.schema.get_field_index("answer"), "answer", words)
+    return _frame(judged.filter(pc.or_(is_shown, is_absent)))
 
 
 def baseline_answers(
@@ -141,16 +140,16 @@ def risks_shown(
     return list(table.filter(says).select(columns).to_pylist())
 
 
-def seen_since(told: Iterable[Mapping[str, Any]], since: datetime) -> list[Mapping[str, Any]]:
-    """Payments of an order that were shown since, in the order of coming; `told`: see evidence."""
-    return [row for row in told if row["queried_at"] is not None and row["queried_at"] > since]
+def seen_since(rows: Iterable[Mapping[str, Any]], since: datetime) -> list[Mapping[str, Any]]:
+    """Payments of an order that were shown since, in the order of coming; `rows`: see evidence."""
+    return [row for row in rows if row["queried_at"] is not None and row["queried_at"] > since]
 
 
-def not_found_since(told: Iterable[Mapping[str, Any]], since: datetime) -> list[datetime]:
+def not_found_since(rows: Iterable[Mapping[str, Any]], since: datetime) -> list[datetime]:
     """When nights' answers said that the gateway does not know an order, oldest first."""
     return sorted(
         row["answered_at"]
-        for row in told
+        for row in rows
         if row["answer"] == KeyAnswer.NOT_FOUND and row["is_of_run"] and row["answered_at"] > since
     )
 

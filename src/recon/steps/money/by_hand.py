@@ -263,9 +263,9 @@ def _ask(request: HandRequest, *, run: Run, environment: Environment) -> Baselin
         )
     )
     now = environment.clock()
-    said = Replies(BASELINE, run.account_id, replies.answers, replies.observations, now)
+    kept = Replies(BASELINE, run.account_id, replies.answers, replies.observations, now)
     note_asked(run, phase=BASELINE, keys=[request.order_no], environment=environment)
-    keep(run, said, environment=environment)
+    keep(run, kept, environment=environment)
     seal(run, environment=environment)
     with environment.store.reading() as connection:
         payment_of = payment_reader(connection, run, rules=environment.settings.rules)

@@ -57,7 +57,7 @@ def _shown(
         ]
         if rules.state_of(status) not in against(ended, others=beside):
             continue
-        told = evidence(
+        rows = evidence(
             connection,
             run,
             order_no=item.order_no,
@@ -66,7 +66,7 @@ def _shown(
         )
         seen = [
             Seen(rules.state_of(row["payment_status"]), row["queried_at"])
-            for row in shown_answers.seen_since(told, ended.ended_at)
+            for row in shown_answers.seen_since(rows, ended.ended_at)
             if row["transaction_id"] == item.transaction_id
         ]
         seen.sort(key=lambda answer: answer.queried_at)

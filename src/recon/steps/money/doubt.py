@@ -270,13 +270,13 @@ def _seen(
 ) -> list[Seen]:
     """Answers since the doubt: the payment's state, or that it was not shown at all."""
     rules = environment.settings.rules
-    told = evidence(connection, run, order_no=item.order_no, since=since, environment=environment)
+    rows = evidence(connection, run, order_no=item.order_no, since=since, environment=environment)
     shown = [
         Seen(rules.state_of(row["payment_status"]), row["queried_at"])
-        for row in shown_answers.seen_since(told, since)
+        for row in shown_answers.seen_since(rows, since)
         if row["transaction_id"] == item.transaction_id
     ]
-    missing = shown_answers.not_found_since(told, since)
+    missing = shown_answers.not_found_since(rows, since)
     gone = [Seen(GatewayState.NONE, at) for at in missing if at <= now]
     return sorted((*_steadily_dated(shown, now=now), *gone), key=lambda answer: answer.queried_at)
 

@@ -162,8 +162,8 @@ def _ask_all(keys: Sequence[str], *, run: Run, phase: str, environment: Environm
 def _save(
     replies: KeyAnswers, *, at: datetime, run: Run, phase: str, environment: Environment
 ) -> None:
-    said = Replies(phase, run.account_id, replies.answers, replies.observations, at)
-    kept_answers.keep(run, said, environment=environment)
+    kept = Replies(phase, run.account_id, replies.answers, replies.observations, at)
+    kept_answers.keep(run, kept, environment=environment)
 
 
 def _not_asked(keys: Sequence[str], *, asked: int) -> KeyAnswers:
