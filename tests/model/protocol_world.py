@@ -343,6 +343,8 @@ class World:
         folder = self.path.parent / "copy"
         folder.mkdir()
         (folder / self.path.name).write_bytes(self.backup())
+        # What the gateway answered before lies there alone.
+        shutil.copytree(self.path.parent / "archive", folder / "archive")
         store = FragileStore(folder / self.path.name)
         copy = replace(self, store=store, points=[], nights=100, seed=self.seed + 1_000_000)
         copy.gateway, copy.merchant = self.gateway, self.merchant
