@@ -45,9 +45,9 @@ from recon.store.nights.answer_parts import AnswerPart
 from recon.store.nights.runs import Run
 
 UNREAD = (
-    "what the gateway answered could not be read; money and answers of the night are kept: put the "
-    "archive back, then start the night again, or, where money has moved, bring it to its end with "
-    "`recon finish --merchant M --account A --business-date D`"
+    "what the gateway answered could not be read; money and answers of the night are kept as they "
+    "are: put the archive back, then start the night again, or, where money has moved, bring it to "
+    "its end with `recon finish --merchant M --account A --business-date D`"
 )
 UNWRITTEN = (
     "what the gateway answered could not be kept, so nothing was sent: make the archive writable, "
