@@ -13,7 +13,7 @@ from protocol_world import World
 
 from recon.model.errors import HistoryBrokenError, ReconError
 from recon.model.words import InstructionKind
-from recon.steps.money import restore
+from recon.steps.money import gate, restore
 from recon.steps.money.restore import accept_restore
 from recon.store.database import outside_heads
 from recon.store.database.outside_heads import OutsideHeads
@@ -99,25 +99,35 @@ def _no_note_of_people(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(OutsideHeads, "pending", lambda *_: str)
 
 
+def _the_gate_asks_nobody(patch: pytest.MonkeyPatch) -> None:
+    """The head file is written and never read."""
+    patch.setattr(outside_heads, "first_foreign", lambda *_: None)
+
+
+def _the_gate_is_blind(patch: pytest.MonkeyPatch) -> None:
+    """No gate sees what another database noted; whoever claims still does."""
+    patch.setattr(gate, "restored_since", lambda *_, **__: "")
+
+
 def _a_foreign_link_is_ignored(patch: pytest.MonkeyPatch) -> None:
-    """What another database noted after the gate is not looked at any more."""
+    """What another database noted is looked at neither at the gate nor behind it.
+
+    The gate alone would do: each night seals what the gateway answered, and the other one's gate
+    sees that link.
+    """
     real = restore.Notes.note
 
     def note(self: restore.Notes) -> None:
         with suppress(HistoryBrokenError):
             real(self)
 
+    _the_gate_is_blind(patch)
     patch.setattr(restore.Notes, "note", note)
 
 
 def _no_head_file_is_a_new_one(patch: pytest.MonkeyPatch) -> None:
     """Nothing beside the reports means that nothing was ever sent."""
     patch.setattr(outside_heads, "_without_notes", lambda *_, **__: "")
-
-
-def _the_gate_asks_nobody(patch: pytest.MonkeyPatch) -> None:
-    """The head file is written and never read."""
-    patch.setattr(outside_heads, "first_foreign", lambda *_: None)
 
 
 @pytest.mark.parametrize(
@@ -138,6 +148,16 @@ def test_each_control_of_restored_databases_is_needed(
         mutant(patch)
 
         assert SCENARIOS[name](world_of(1)) > 0
+
+
+@pytest.mark.parametrize("at", POINTS)
+def test_behind_the_gate_a_foreign_link_alone_holds_the_money(
+    world_of: Callable[[int], World], monkeypatch: pytest.MonkeyPatch, at: str
+) -> None:
+    """Where no gate saw the other database, the claim does, and nothing goes twice."""
+    _the_gate_is_blind(monkeypatch)
+
+    assert SCENARIOS[f"two copies {at}"](world_of(1)) == 0
 
 
 @pytest.mark.parametrize("head", [True, False], ids=["head kept", "head lost"])
