@@ -16,6 +16,7 @@ from recon.steps.ground.answer_rows import Replies
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.night_folder import links
 from recon.steps.ground.risk_told import risk_told
+from recon.steps.money.gate import gate_of
 from recon.steps.night import whole_night as night
 from recon.store.nights import runs
 from recon.store.nights.answer_parts import AFTER, BASELINE, sibling_phase
@@ -261,6 +262,7 @@ def test_rows_that_were_changed_past_the_code_are_refused(
         later = Asking(run, environment)
 
         assert later.unbound() != ""
+        assert later.unbound() in gate_of(run, environment=environment).closed_because
         if refused is not None:
             with pytest.raises(refused, match="put the night's folder back"):
                 later.rows()
