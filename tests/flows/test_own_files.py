@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from flows.prefect_server import PrefectServer
 from recon.privacy.own_files import STRANGERS
 
 pytestmark = pytest.mark.flow
@@ -43,4 +44,12 @@ def test_a_night_under_an_open_umask_leaves_nothing_to_strangers(tmp_path: Path)
         if not path.is_symlink()
     }
     assert len(modes) > FILES_MIN
+    assert {name: oct(mode) for name, mode in modes.items() if mode & STRANGERS} == {}
+
+
+def test_a_prefect_server_leaves_nothing_to_strangers(server: PrefectServer) -> None:
+    """Its database, its log and its password, whatever the umask of whoever starts it."""
+    modes = {path.name: path.lstat().st_mode & 0o777 for path in made(server.home)}
+
+    assert "prefect.db" in modes
     assert {name: oct(mode) for name, mode in modes.items() if mode & STRANGERS} == {}
