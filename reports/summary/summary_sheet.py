@@ -1,7 +1,8 @@
 """The Summary sheet: one printed page that is read in ten seconds and signed.
 
-Verdict, tiles, what needs a person, control totals, open breaks by code and age, tonight's moves,
-scope of assurance, sign-off. Everything that can be computed from the other sheets is a formula.
+Verdict, tiles, what needs a person, control totals, what the gateway holds, open breaks by
+code and age, tonight's moves, scope of assurance, sign-off. Everything that can be computed from
+the other sheets is a formula.
 """
 
 from recon.model.money import format_minor_units
@@ -19,6 +20,7 @@ from reports.sheets.words import VERDICT_WORDS
 from reports.summary.summary_attention import put_attention
 from reports.summary.summary_breaks import put_matrix
 from reports.summary.summary_charts import put_trend
+from reports.summary.summary_holds import put_holds
 from reports.summary.summary_page import CHART_ROWS_MIN, LAST, LEFT, RIGHT, WIDTHS, Page
 from reports.summary.summary_tiles import put_results, put_tiles
 from reports.summary.summary_tonight import put_foot
@@ -43,6 +45,7 @@ def draw_summary(page: Page) -> None:
     row = put_unproven(page, row + 1)
     row = put_attention(page, row + 1)
     row = _put_legs(page, row + 1)
+    row = put_holds(page, row + 1)
     row = put_matrix(page, row + 1)
     row = put_foot(page, row + 1)
     sheet.print_area = f"A1:N{row}"

@@ -65,6 +65,8 @@ def reconcile(
     )
     result = reconcile_files(request, clock=_now, write_workbook=write, sheet_totals=totals)
     say(_in_words(result))
+    for sentence in () if result.gateway_holds is None else result.gateway_holds.sentences():
+        say(sentence)
     say(f"Result: {out}")
     raise typer.Exit(result.verdict.exit_code)
 

@@ -9,6 +9,7 @@ from datetime import date, datetime
 
 import pandas as pd
 
+from recon.model.gateway_holds import GatewayHolds
 from recon.model.resolutions import KeptAnswer
 from recon.model.words import ControlTotal, Quarantined, Reject, SourceFile, SourceKind, Verdict
 
@@ -195,5 +196,7 @@ class NightFigures:
     """Oldest first."""
     bank: Mapping[str, pd.DataFrame] = field(default_factory=dict)
     """matching.bank.bank_frames.BANK_TABLES by name; none: no statement of a bank was given."""
+    gateway_holds: GatewayHolds | None = None
+    """What the gateway holds and the fees it took; None: no settlement was given."""
     matched_file: MatchedFile | None = None
     """A result file of the run that holds every match; a large night then needs no copy of them."""

@@ -13,6 +13,7 @@ from recon.matching.breaks.movements import Fate, fates_of, movements
 from recon.matching.breaks.places import PLACE_NAMES, place_items, sides_of, stands_of, with_exact
 from recon.matching.breaks.result import Deferred, Reconciliation
 from recon.matching.breaks.sum_bounds import refuse_beyond_sums
+from recon.matching.cash.holdings import gateway_holds
 from recon.matching.cash.result import (
     cash_parts,
     fates_of_cash,
@@ -75,6 +76,7 @@ def concluded(proof: Proof, *, as_of: datetime) -> Reconciliation:
     stands = stands_of(proof.places)
     matches = Deferred(lambda: every_match(frames, exact=proof.exact, sources=sources))
     verdict = verdict_of(totals, frames=frames, stands=stands, sources=sources, rules=rules)
+    held = listed_frame(() if proof.cash is None else proof.cash.listed)
     return Reconciliation(
         as_of=as_of,
         verdict=with_bank_verdict(verdict, result=proof.bank),
@@ -100,7 +102,8 @@ def concluded(proof: Proof, *, as_of: datetime) -> Reconciliation:
         journals=proof.journals,
         bank=bank_frames(sources.bank, result=proof.bank, settlement=sources.settlement),
         every_item=Deferred(lambda: _every_item(proof)),
-        held=listed_frame(() if proof.cash is None else proof.cash.listed),
+        held=held,
+        gateway_holds=gateway_holds(held, sources=sources),
     )
 
 

@@ -11,6 +11,7 @@ from typing import Generic, TypeVar
 
 import pandas as pd
 
+from recon.model.gateway_holds import GatewayHolds
 from recon.model.words import ControlTotal, Verdict
 
 Value = TypeVar("Value")
@@ -156,6 +157,9 @@ class Reconciliation:
     """MOVEMENT_COLUMNS: the roll-forward from the night before; all `new` without one."""
     held: pd.DataFrame = field(default_factory=lambda: _empty(HELD_COLUMNS))
     """HELD_COLUMNS: what the gateway holds, none without a settlement."""
+    gateway_holds: GatewayHolds | None = None
+    """The same by account and currency, with the fees; None without a settlement, and in what is
+    read from a night's folder."""
     journals: pd.DataFrame = field(default_factory=lambda: _empty(JOURNAL_COLUMNS))
     """JOURNAL_COLUMNS: proposed tonight; empty unless the rules name the accounts."""
 

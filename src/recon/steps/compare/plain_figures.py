@@ -51,6 +51,7 @@ def plain_figures(
         movements=result.movements,
         journals=result.journals,
         bank=result.bank,
+        gateway_holds=result.gateway_holds,
         control_totals=result.control_totals,
         instructions=_instructions(sources.instructions),
         batches=pd.DataFrame({name: pd.Series(dtype=TEXT) for name in BATCH_COLUMNS}),

@@ -77,7 +77,8 @@ def reconcile(run_id: str, *, environment: Environment) -> StepSummary:
         )
         bind(connection, run, sealed=steps, environment=environment)
     figures = _figures(result)
-    return StepSummary(STEP, _sentence(figures), figures)
+    sentences = (_sentence(figures), *holds_sentences(result))
+    return StepSummary(STEP, " ".join(sentences), figures)
 
 
 def _figures(result: Reconciliation) -> dict[str, int | str]:
@@ -186,6 +187,12 @@ def with_missing_sources(result: Reconciliation, *, sources: Sources) -> Reconci
 def worse(verdict: Verdict, *, than: Verdict) -> Verdict:
     """The worse of two verdicts."""
     return min(verdict, than, key=WORST_FIRST.index)
+
+
+def holds_sentences(result: Reconciliation) -> tuple[str, ...]:
+    """What the gateway holds and took, as page one has it; nothing without a settlement."""
+    holds = result.gateway_holds
+    return () if holds is None else tuple(f"{sentence}." for sentence in holds.sentences())
 
 
 def _sentence(figures: dict[str, int | str]) -> str:

@@ -28,6 +28,7 @@ from recon.matching.breaks.result import (
 from recon.matching.frames.sources import Previous
 from recon.model.durable import flush_folder
 from recon.model.errors import FolderError, OutputError
+from recon.model.gateway_holds import FeesTaken, GatewayHolds, Holding, Part
 from recon.model.money import format_minor_units
 from recon.model.words import ControlTotal, Reject, SourceFile
 from recon.privacy.own_files import for_group, make_folder
@@ -173,6 +174,7 @@ def _summary(
         REOPENED: dict(zip(again["break_id"], again["reopens"], strict=True)),
         CLOSED_BREAKS: sorted(closed),
         OUT_OF_SIGHT: dict(sorted(away.items())),
+        **_holds_shown(result.gateway_holds),
         "scope_of_assurance": [_assurance(each) for each in result.scope_of_assurance],
         "unmapped_codes": [dict(each) for each in result.unmapped_codes],
         "not_covered": list(result.not_covered),
@@ -188,6 +190,40 @@ def _side(row: Mapping[Any, Any]) -> dict[str, Any]:
     amount = _money(row["amount"], currency=str(row["currency"]))
     cells: dict[str, Any] = {name: str(row[name]) for name in names}
     return {**cells, "count": int(row["count"]), "amount": amount}
+
+
+def _holds_shown(holds: GatewayHolds | None) -> dict[str, Any]:
+    """What the gateway holds and its fees, per account; nothing without a settlement."""
+    if holds is None:
+        return {}
+    names = ("payable", "held_back", "reserve")
+    return {
+        "gateway_holds": [
+            {
+                **_place(row),
+                **{name: _part(getattr(row, name), currency=row.currency) for name in names},
+            }
+            for row in holds.holdings
+        ],
+        "fees": [
+            {
+                **_place(row),
+                **{
+                    name: _money(getattr(row, name), currency=row.currency)
+                    for name in ("charged", "booked", "difference")
+                },
+            }
+            for row in holds.fees
+        ],
+    }
+
+
+def _place(row: Holding | FeesTaken) -> dict[str, str]:
+    return {name: getattr(row, name) for name in ("merchant_id", "account_id", "currency")}
+
+
+def _part(part: Part, *, currency: str) -> dict[str, str]:
+    return {"amount": _money(part.amount, currency=currency), "oldest": part.since}
 
 
 def _assurance(statement: Mapping[str, str | int]) -> dict[str, str | int]:

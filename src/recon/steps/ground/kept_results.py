@@ -1,6 +1,7 @@
 """The result of a run, read from the files that its night sealed (see sealed_night)."""
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 import pandas as pd
 import pyarrow as pa
@@ -30,7 +31,7 @@ def load(connection: Connection, run_id: str, *, environment: Environment) -> Re
         return None
     night = _night(connection, run_id, environment=environment)
     journals = _in_pairs(night.frame("journals"))
-    return Reconciliation(
+    kept = Reconciliation(
         as_of=summary.as_of,
         verdict=summary.verdict,
         breaks=night.frame("breaks"),
@@ -49,6 +50,7 @@ def load(connection: Connection, run_id: str, *, environment: Environment) -> Re
         journals=journals,
         bank={name: night.frame(name) for name in BANK_TABLES if night.has(name)},
     )
+    return replace(kept, held=night.frame("held")) if night.has("held") else kept
 
 
 def frames(

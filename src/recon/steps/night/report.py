@@ -16,6 +16,7 @@ import pandas as pd
 
 from recon.matching.breaks.reopened import with_reopened
 from recon.matching.breaks.result import Reconciliation
+from recon.matching.cash.holdings import gateway_holds
 from recon.matching.frames.sources import Sources
 from recon.model.business_date import BusinessCalendar, Grace
 from recon.model.errors import Defect, OutputError
@@ -120,6 +121,7 @@ def figures_of(run: Run, *, result: Reconciliation, environment: Environment) ->
         movements=result.movements,
         journals=result.journals,
         bank=result.bank,
+        gateway_holds=gateway_holds(result.held, sources=sources),
         handed_out=handed_out(result, inputs=inputs, environment=environment),
         control_totals=result.control_totals,
         files=sources.files,

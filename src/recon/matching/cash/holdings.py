@@ -1,0 +1,80 @@
+"""What the gateway holds and what it took as fees, per account and currency: for page one."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+
+from recon.matching.cash.batches import ITEM, OPENING, RESERVE
+from recon.matching.frames.coding import by_word
+from recon.matching.frames.sources import Sources
+from recon.matching.frames.total_rows import ACCOUNT_CURRENCY, Place, sums
+from recon.matching.frames.versions import NEW
+from recon.matching.sides.ledger_side import booked, entry_versions, is_base_type
+from recon.matching.sides.settlement_side import pay_outs
+from recon.model.gateway_holds import BEFORE_FIRST, FeesTaken, GatewayHolds, Holding, Part
+from recon.model.words import REVERSAL_SUFFIX, EntryType
+
+_HELD_BACK = frozenset({OPENING, ITEM})
+"""What paid-out batches left; what the gateway owed before the first line is the oldest of it."""
+
+
+def gateway_holds(held: pd.DataFrame, *, sources: Sources) -> GatewayHolds | None:
+    """Payable, held back and reserve as they are listed, and the fees of lines and books.
+
+    Args:
+        held: HELD_COLUMNS of the result.
+        sources: the lines and the entries that were compared.
+
+    Returns:
+        None where no settlement was given.
+    """
+    if sources.settlement is None:
+        return None
+    charged, taken = _charged(sources.settlement), _booked(sources.ledger)
+    places: list[Place] = sorted({*charged, *(taken or ())})
+    fees = [
+        FeesTaken(
+            *place,
+            charged=charged.get(place, 0),
+            booked=None if taken is None else taken.get(place, 0),
+        )
+        for place in places
+    ]
+    return GatewayHolds(_holdings(held), tuple(fees))
+
+
+def _holdings(held: pd.DataFrame) -> tuple[Holding, ...]:
+    by_place: dict[Place, Holding] = {}
+    for row in held.to_dict("records"):
+        place = (row["merchant_id"], row["account_id"], row["currency"])
+        known = by_place.get(place, Holding(*place))
+        # A debt has its day, too, but the oldest money is what somebody waits for.
+        day = row["settled_on"] or BEFORE_FIRST
+        piece = Part(int(row["amount"]), day if row["amount"] > 0 else "")
+        if row["what"] == RESERVE:
+            by_place[place] = replace(known, reserve=known.reserve + piece)
+            continue
+        known = replace(known, payable=known.payable + piece)
+        if row["what"] in _HELD_BACK:
+            known = replace(known, held_back=known.held_back + piece)
+        by_place[place] = known
+    return tuple(by_place[place] for place in sorted(by_place))
+
+
+def _charged(lines: pd.DataFrame) -> Mapping[Place, int]:
+    return sums(lines[~pay_outs(lines)], column="fee")
+
+
+def _booked(ledger: pd.DataFrame | None) -> Mapping[Place, int] | None:
+    """Fees less their reversals, each entry once."""
+    if ledger is None:
+        return None
+    mine = is_base_type(ledger["entry_type"], EntryType.FEE) & (entry_versions(ledger) == NEW)
+    currency, amount, _ = booked(ledger)
+    back = by_word(ledger["entry_type"], of=lambda word: word.endswith(REVERSAL_SUFFIX))
+    signed = np.where(back.astype(np.bool_), -amount, amount)
+    columns = {name: ledger[name].to_numpy()[mine] for name in ACCOUNT_CURRENCY[:2]}
+    columns |= {"currency": currency.to_numpy()[mine], "amount": signed[mine]}
+    return sums(pd.DataFrame(columns))

@@ -1,0 +1,116 @@
+"""What the gateway holds of the merchant's money, and its fees beside those of the books."""
+
+from dataclasses import dataclass
+
+from recon.model.money import format_minor_units
+
+BEFORE_FIRST = "opening"
+"""Since when, of what the gateway held before the first line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of what the gateway holds."""
+
+    amount: int = 0
+    """Minor units; below 0 where the gateway has something to get."""
+    since: str = ""
+    """Day of the oldest piece (ISO), BEFORE_FIRST, "" where there is none."""
+
+    def __add__(self, other: "Part") -> "Part":
+        days = {self.since, other.since} - {""}
+        since = BEFORE_FIRST if BEFORE_FIRST in days else min(days, default="")
+        return Part(self.amount + other.amount, since)
+
+
+@dataclass(frozen=True, slots=True)
+class Holding:
+    """What the gateway holds of one account and currency."""
+
+    merchant_id: str
+    account_id: str
+    currency: str
+    payable: Part = Part()
+    """What it owes: batches that are not paid out, and what it held back, less debts."""
+    held_back: Part = Part()
+    """Of the payable: what paid-out batches left."""
+    reserve: Part = Part()
+    """What it keeps as a security; no part of the payable."""
+
+
+@dataclass(frozen=True, slots=True)
+class FeesTaken:
+    """The fees of one account and currency, minor units; more than 0: taken from the merchant."""
+
+    merchant_id: str
+    account_id: str
+    currency: str
+    charged: int
+    """By the settlement."""
+    booked: int | None
+    """In the books; None where none were given."""
+
+    @property
+    def difference(self) -> int | None:
+        """Charged less booked."""
+        return None if self.booked is None else self.charged - self.booked
+
+
+@dataclass(frozen=True, slots=True)
+class GatewayHolds:
+    """Both of every account and currency, sorted."""
+
+    holdings: tuple[Holding, ...] = ()
+    fees: tuple[FeesTaken, ...] = ()
+
+    def by_currency(self) -> dict[str, tuple[Holding, FeesTaken]]:
+        """The sums over all accounts."""
+        named = [row.currency for row in self.holdings] + [row.currency for row in self.fees]
+        currencies = sorted({*named})
+        return {currency: (self._held(currency), self._taken(currency)) for currency in currencies}
+
+    def sentences(self) -> tuple[str, str]:
+        """The same for a console; what is nothing is left out."""
+        both = self.by_currency().values()
+        held = [words for holding, _ in both if (words := _held_in_words(holding))]
+        taken = [_taken_in_words(fees) for _, fees in both if fees.charged or fees.booked]
+        return (
+            f"The gateway holds: {'; '.join(held) or 'nothing'}",
+            f"Fees: {'; '.join(taken) or 'none'}",
+        )
+
+    def _held(self, currency: str) -> Holding:
+        mine = [row for row in self.holdings if row.currency == currency]
+        return Holding(
+            *("", "", currency),
+            payable=sum((row.payable for row in mine), Part()),
+            held_back=sum((row.held_back for row in mine), Part()),
+            reserve=sum((row.reserve for row in mine), Part()),
+        )
+
+    def _taken(self, currency: str) -> FeesTaken:
+        mine = [row for row in self.fees if row.currency == currency]
+        booked = [row.booked for row in mine if row.booked is not None]
+        known = None if mine and not booked else sum(booked)
+        return FeesTaken("", "", currency, sum(row.charged for row in mine), known)
+
+
+def _held_in_words(held: Holding) -> str:
+    parts = {"payable": held.payable, "held back": held.held_back, "reserve": held.reserve}
+    return ", ".join(
+        f"{name} {_money(part.amount, held.currency)}{f' (oldest {part.since})' * bool(part.since)}"
+        for name, part in parts.items()
+        if part.amount
+    )
+
+
+def _taken_in_words(fees: FeesTaken) -> str:
+    charged = f"charged {_money(fees.charged, fees.currency)}"
+    if fees.booked is None or fees.difference is None:
+        return f"{charged}, the books are not covered"
+    booked = f"booked {_money(fees.booked, fees.currency)}"
+    return f"{charged}, {booked}, difference {_money(fees.difference, fees.currency)}"
+
+
+def _money(amount: int, currency: str) -> str:
+    return f"{format_minor_units(amount, currency=currency)} {currency}"
