@@ -1,7 +1,7 @@
 import hashlib
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -67,6 +67,18 @@ def _full(environment: Environment) -> None:
             connection.exec_driver_sql("PRAGMA max_page_count = 1")
 
 
+def _full_to_the_brim(environment: Environment) -> None:
+    """As `_full`, and what lay free within the database is taken, too."""
+    with environment.store.writing() as connection:
+        connection.exec_driver_sql("CREATE TABLE brim (taken BLOB)")
+    _full(environment)
+    for size in (3_000, 300):
+        with suppress(StoreError):
+            while True:
+                with environment.store.writing() as connection:
+                    connection.exec_driver_sql("INSERT INTO brim VALUES (zeroblob(?))", (size,))
+
+
 class Locker:
     """Another process's writer."""
 
@@ -122,7 +134,9 @@ def test_a_database_that_takes_no_claim_sends_nothing(
 ) -> None:
     """Before the first byte: nothing left, and the next night sends all of it once."""
     count = _refunds(merchant)
-    _faulty_night(merchant, at="before claim", fault=locked if fault == "locked" else _full)
+    _faulty_night(
+        merchant, at="before claim", fault=locked if fault == "locked" else _full_to_the_brim
+    )
     sent = len(merchant.effects())
     if fault == "locked":
         locked.end()

@@ -50,7 +50,7 @@ NEXT = """
 import sqlalchemy as sa
 from alembic import op
 
-revision, down_revision = "next", "{newest}"
+revision, down_revision = "9999", "{newest}"
 
 
 def upgrade():
@@ -89,7 +89,7 @@ def test_files_and_their_rows_outlive_a_table_that_is_built_anew(next_release: P
             " (7, 'm', 'a', '2026-11-20', 'r', 'o.csv', 1, 'x', 1, '')"
         )
         earlier.execute(INSERT_REJECT)
-    assert upgrade(f"sqlite:///{next_release}") == "next"
+    assert upgrade(f"sqlite:///{next_release}") == "9999"
 
     with closing(sqlite3.connect(next_release)) as now:
         now.execute("PRAGMA foreign_keys = ON")
