@@ -2,7 +2,7 @@
 
 from datetime import date
 
-from recon.model.gateway_holds import BEFORE_FIRST, FeesTaken, Holding, Part
+from recon.model.gateway_holds import BEFORE_FIRST, FeesTaken, HeldPart, Holding
 from reports.drawing import look as looks
 from reports.drawing.draft import NOT_COVERED
 from reports.summary.summary_page import LEFT, RIGHT, Page
@@ -47,7 +47,7 @@ def _put_held(page: Page, row: int, held: Holding) -> None:
         page.text(row, column + 1, _age(part, day=page.figures.business_date), GREY)
 
 
-def _age(part: Part, *, day: date) -> str:
+def _age(part: HeldPart, *, day: date) -> str:
     """How many days the oldest piece is held."""
     if part.since in {"", BEFORE_FIRST}:
         return part.since

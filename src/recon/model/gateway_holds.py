@@ -9,7 +9,7 @@ BEFORE_FIRST = "opening"
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class HeldPart:
     """A part of what the gateway holds."""
 
     amount: int = 0
@@ -17,10 +17,10 @@ class Part:
     since: str = ""
     """Day of the oldest piece (ISO), BEFORE_FIRST, "" where there is none."""
 
-    def __add__(self, other: "Part") -> "Part":
+    def __add__(self, other: "HeldPart") -> "HeldPart":
         days = {self.since, other.since} - {""}
         since = BEFORE_FIRST if BEFORE_FIRST in days else min(days, default="")
-        return Part(self.amount + other.amount, since)
+        return HeldPart(self.amount + other.amount, since)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +30,11 @@ class Holding:
     merchant_id: str
     account_id: str
     currency: str
-    payable: Part = Part()
+    payable: HeldPart = HeldPart()
     """What it owes: batches that are not paid out, and what it held back, less debts."""
-    held_back: Part = Part()
+    held_back: HeldPart = HeldPart()
     """Of the payable: what paid-out batches left."""
-    reserve: Part = Part()
+    reserve: HeldPart = HeldPart()
     """What it keeps as a security; no part of the payable."""
 
 
@@ -83,9 +83,9 @@ class GatewayHolds:
         mine = [row for row in self.holdings if row.currency == currency]
         return Holding(
             *("", "", currency),
-            payable=sum((row.payable for row in mine), Part()),
-            held_back=sum((row.held_back for row in mine), Part()),
-            reserve=sum((row.reserve for row in mine), Part()),
+            payable=sum((row.payable for row in mine), HeldPart()),
+            held_back=sum((row.held_back for row in mine), HeldPart()),
+            reserve=sum((row.reserve for row in mine), HeldPart()),
         )
 
     def _taken(self, currency: str) -> FeesTaken:

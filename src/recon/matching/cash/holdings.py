@@ -13,7 +13,7 @@ from recon.matching.frames.total_rows import ACCOUNT_CURRENCY, Place, sums
 from recon.matching.frames.versions import NEW
 from recon.matching.sides.ledger_side import booked, entry_versions, is_base_type
 from recon.matching.sides.settlement_side import pay_outs
-from recon.model.gateway_holds import BEFORE_FIRST, FeesTaken, GatewayHolds, Holding, Part
+from recon.model.gateway_holds import BEFORE_FIRST, FeesTaken, GatewayHolds, HeldPart, Holding
 from recon.model.words import REVERSAL_SUFFIX, EntryType
 
 _HELD_BACK = frozenset({OPENING, ITEM})
@@ -52,7 +52,7 @@ def _holdings(held: pd.DataFrame) -> tuple[Holding, ...]:
         known = by_place.get(place, Holding(*place))
         # A debt has its day, too, but the oldest money is what somebody waits for.
         day = row["settled_on"] or BEFORE_FIRST
-        piece = Part(int(row["amount"]), day if row["amount"] > 0 else "")
+        piece = HeldPart(int(row["amount"]), day if row["amount"] > 0 else "")
         if row["what"] == RESERVE:
             by_place[place] = replace(known, reserve=known.reserve + piece)
             continue

@@ -28,7 +28,7 @@ from recon.matching.breaks.result import (
 from recon.matching.frames.sources import Previous
 from recon.model.durable import flush_folder
 from recon.model.errors import FolderError, OutputError
-from recon.model.gateway_holds import FeesTaken, GatewayHolds, Holding, Part
+from recon.model.gateway_holds import FeesTaken, GatewayHolds, HeldPart, Holding
 from recon.model.money import format_minor_units
 from recon.model.words import ControlTotal, Reject, SourceFile
 from recon.privacy.own_files import for_group, make_folder
@@ -222,7 +222,7 @@ def _place(row: Holding | FeesTaken) -> dict[str, str]:
     return {name: getattr(row, name) for name in ("merchant_id", "account_id", "currency")}
 
 
-def _part(part: Part, *, currency: str) -> dict[str, str]:
+def _part(part: HeldPart, *, currency: str) -> dict[str, str]:
     return {"amount": _money(part.amount, currency=currency), "oldest": part.since}
 
 

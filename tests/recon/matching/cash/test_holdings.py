@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from recon.model.gateway_holds import FeesTaken, GatewayHolds, Holding, Part
+from recon.model.gateway_holds import FeesTaken, GatewayHolds, HeldPart, Holding
 
 ALONE = {"order_no": "", "transaction_id": ""}
 
@@ -25,9 +25,9 @@ def test_payable_held_back_and_reserve_have_their_oldest_day(case: Any) -> None:
     assert result.run().gateway_holds.holdings == (
         Holding(
             *("M", "1", "EUR"),
-            payable=Part(500 + 100, "2026-11-17"),
-            held_back=Part(100, "2026-11-17"),
-            reserve=Part(1000, "2026-10-01"),
+            payable=HeldPart(500 + 100, "2026-11-17"),
+            held_back=HeldPart(100, "2026-11-17"),
+            reserve=HeldPart(1000, "2026-10-01"),
         ),
     )
 
@@ -56,10 +56,10 @@ def test_fees_are_those_of_lines_and_of_entries_less_their_reversals(case: Any) 
 def test_sums_over_accounts_keep_the_oldest_day() -> None:
     """Page one has one line a currency."""
     rows = [
-        Holding("M", account, "EUR", payable=Part(amount, since))
+        Holding("M", account, "EUR", payable=HeldPart(amount, since))
         for account, amount, since in (("1", 5, "2026-11-02"), ("2", 7, "2026-11-01"))
     ]
     fees = [FeesTaken("M", "1", "EUR", 3, None), FeesTaken("M", "2", "EUR", 4, None)]
     ((held, taken),) = GatewayHolds(tuple(rows), tuple(fees)).by_currency().values()
-    assert held.payable == Part(12, "2026-11-01")
+    assert held.payable == HeldPart(12, "2026-11-01")
     assert (taken.charged, taken.booked, taken.difference) == (7, None, None)
