@@ -113,6 +113,12 @@ def begun(merchant: Merchant) -> Iterator[Asking]:
         yield Asking(run, environment)
 
 
+def archive_beside(asking: Asking, merchant: Merchant) -> Path:
+    """Where the night's folder lies: beside the database of a file, else beside the reports."""
+    stands = asking.environment.store.path or merchant.folder / "reports" / "of.sqlite"
+    return stands.parent / "archive"
+
+
 def test_only_unanswered_keys_are_asked_again(asking: Asking) -> None:
     """A restart asks for what has no final answer, and notes each key once."""
     asking.ask("A", "B")
@@ -123,11 +129,11 @@ def test_only_unanswered_keys_are_asked_again(asking: Asking) -> None:
     assert universe["order_no"].tolist() == ["A", "B", "C"]
 
 
-def test_a_file_without_its_row_is_nobodys(asking: Asking) -> None:
+def test_a_file_without_its_row_is_nobodys(asking: Asking, merchant: Merchant) -> None:
     """What was written when the process died is written again, and sealed only as it is named."""
     asking.ask("A")
     asking.keep({"A": FOUND}, payment("A"))
-    (path,) = (asking.environment.store.path or Path()).parent.glob("archive/**/replies-*.parquet")
+    (path,) = archive_beside(asking, merchant).glob("**/replies-*.parquet")
     path.with_name("replies-00003.parquet").write_bytes(b"half of it")
     path.with_name("replies-00009.parquet").write_bytes(b"half of it")
     asking.keep({"B": ABSENT})
@@ -273,8 +279,7 @@ def test_a_file_that_was_changed_is_refused_by_name(merchant: Merchant) -> None:
     with begun(merchant) as asking:
         asking.keep({"A": FOUND}, payment("A"))
         asking.seal()
-        root = asking.environment.store.path or merchant.folder / "reports" / "x"
-        (path,) = root.parent.glob("archive/**/replies-*.parquet")
+        (path,) = archive_beside(asking, merchant).glob("**/replies-*.parquet")
         path.write_bytes(path.read_bytes()[:-1])
 
         with pytest.raises(ArchiveBrokenError, match=r"replies-00001.parquet is not in the arch"):
