@@ -33,14 +33,14 @@ def gateway_holds(held: pd.DataFrame, *, sources: Sources) -> GatewayHolds | Non
     if sources.settlement is None:
         return None
     charged, taken = _charged(sources.settlement), _booked(sources.ledger)
-    places: list[Place] = sorted({*charged, *(taken or ())})
+    holders: list[Place] = sorted({*charged, *(taken or ())})
     fees = [
         FeesTaken(
-            *place,
-            charged=charged.get(place, 0),
-            booked=None if taken is None else taken.get(place, 0),
+            *holder,
+            charged=charged.get(holder, 0),
+            booked=None if taken is None else taken.get(holder, 0),
         )
-        for place in places
+        for holder in holders
     ]
     return GatewayHolds(_holdings(held), tuple(fees))
 
@@ -48,19 +48,19 @@ def gateway_holds(held: pd.DataFrame, *, sources: Sources) -> GatewayHolds | Non
 def _holdings(held: pd.DataFrame) -> tuple[Holding, ...]:
     by_place: dict[Place, Holding] = {}
     for row in held.to_dict("records"):
-        place = (row["merchant_id"], row["account_id"], row["currency"])
-        known = by_place.get(place, Holding(*place))
+        holder = (row["merchant_id"], row["account_id"], row["currency"])
+        known = by_place.get(holder, Holding(*holder))
         # A debt has its day, too, but the oldest money is what somebody waits for.
         day = row["settled_on"] or BEFORE_FIRST
         piece = HeldPart(int(row["amount"]), day if row["amount"] > 0 else "")
         if row["what"] == RESERVE:
-            by_place[place] = replace(known, reserve=known.reserve + piece)
+            by_place[holder] = replace(known, reserve=known.reserve + piece)
             continue
         known = replace(known, payable=known.payable + piece)
         if row["what"] in _HELD_BACK:
             known = replace(known, held_back=known.held_back + piece)
-        by_place[place] = known
-    return tuple(by_place[place] for place in sorted(by_place))
+        by_place[holder] = known
+    return tuple(by_place[holder] for holder in sorted(by_place))
 
 
 def _charged(lines: pd.DataFrame) -> Mapping[Place, int]:
