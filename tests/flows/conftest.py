@@ -8,13 +8,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
 
-from flows import nightly  # bound before its steps are played: what stands in has not every name
+from flows import nightly  # bound before its steps are played
 from flows.deployments import pool_text
 from flows.prefect_server import PrefectServer, prefect_server, prefect_variables
 from recon.model.errors import ReconError
@@ -194,7 +195,8 @@ def night(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> PlayedNight:
 
     def put(module: str, **names: object) -> None:
         stand_in = ModuleType(module)
-        vars(stand_in).update(names)
+        # Whoever is imported for the first time within a play finds what is not played, too.
+        vars(stand_in).update(vars(import_module(module)) | names)
         monkeypatch.setitem(sys.modules, module, stand_in)
 
     def simple(name: str) -> Callable[..., StepSummary]:
