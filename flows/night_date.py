@@ -8,13 +8,12 @@ which a worker happens to start: a run that is hours late is still the night it 
 import os
 from dataclasses import replace
 from datetime import date, datetime, timedelta
-from pathlib import Path
 from zoneinfo import ZoneInfo
 
 from prefect.client.orchestration import get_client
 from prefect.context import FlowRunContext
 
-from recon.config.settings import load_rules
+from recon.config.settings import config_dir_of, load_rules
 from recon.model.business_date import BusinessCalendar
 from recon.model.errors import ConfigurationError
 from recon.model.nights import Part
@@ -50,8 +49,7 @@ def business_date_of_run() -> date:
     if due_at is None:
         msg = "no business date was given and this is no scheduled run: name the business date"
         raise ConfigurationError(msg)
-    folder = os.environ.get("RECON_CONFIG_DIR", "").strip()
-    calendar = load_rules(config_dir=Path(folder) if folder else None).business_calendar
+    calendar = load_rules(config_dir=config_dir_of(os.environ)).business_calendar
     return last_closed_business_date(due_at, calendar=calendar, schedule_zone=_schedule_zone())
 
 

@@ -190,11 +190,6 @@ def _doors(url: str, *, auth: str) -> dict[str, str]:
     }
 
 
-def without_prefect(environment: Mapping[str, str]) -> dict[str, str]:
-    """Variables without those of another Prefect: its server, database, key or profile."""
-    return {name: value for name, value in environment.items() if not name.startswith("PREFECT_")}
-
-
 def free_port() -> int:
     """A port of the loopback interface that nobody listens on."""
     with socket.socket() as probe:

@@ -4,6 +4,7 @@ The code is a one-time code in a secret field: once used it is refused, whoever 
 The first run without a role only lists the nights.
 """
 
+from collections.abc import Mapping
 from datetime import date, timedelta
 from enum import StrEnum
 from pathlib import Path
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from recon.steps.people.sign_off import Night
 
 RunId = Annotated[str, Field(pattern=r"^([A-Za-z0-9_-]{1,64})?$")]
+Seen = Annotated[str, Field(pattern=r"^([0-9a-f]{16,64})?$")]
 NIGHTS_SHOWN = 14
 
 
@@ -40,9 +42,10 @@ class Signing(StrEnum):
     retries=0,
     persist_result=False,
 )
-def sign_off(
+def sign_off(  # noqa: PLR0917 - the fields of a form
     sign_as: Signing = Signing.SHOW,
     run_id: RunId = "",
+    workbook_sha256: Seen = "",
     name: ShortName = "",
     code: SecretStr | None = None,
 ) -> State[Any]:
@@ -51,6 +54,8 @@ def sign_off(
     Args:
         sign_as: show lists the last nights; the reviewer signs first, then an approver.
         run_id: The run whose workbook you looked at; `show` lists them.
+        workbook_sha256: Of the file that you looked at, its first 16 digits or all; what `show`
+            lists is what the run wrote last.
         name: Your short name in approvers.toml.
         code: Your current one-time code.
     """
@@ -62,13 +67,13 @@ def sign_off(
         if not run_id or not name:
             msg = "name the run and who you are"
             raise UsageError(msg)
-        return _signed(run_id, sign_as=sign_as, who=(name, code), environment=environment)
+        body = {"run_id": run_id, "role": sign_as.value, "workbook_sha256": workbook_sha256}
+        return _signed(body, who=(name, code), environment=environment)
 
 
 def _signed(
-    run_id: str,
+    body: Mapping[str, str],
     *,
-    sign_as: Signing,
     who: tuple[str, SecretStr | None],
     environment: "Environment",
 ) -> State[Any]:
@@ -77,7 +82,6 @@ def _signed(
     from recon.steps.people.sign_off import answers_of
     from reports.reading.signed_copy import write_signed_copy
 
-    body = {"run_id": run_id, "role": sign_as.value}
     night = night_of(say_at_desk("sign-off", body, who=who, environment=environment))
     copy = write_signed_copy(
         Path(night.workbook),
@@ -85,7 +89,8 @@ def _signed(
         answers=answers_of(night, environment=environment),
         timezone=environment.settings.rules.calendar.timezone,
     )
-    sentence = f"Signed as {sign_as}: night of {night.business_date}, run {run_id}, copy {copy}."
+    run_id, role = body["run_id"], body["role"]
+    sentence = f"Signed as {role}: night of {night.business_date}, run {run_id}, copy {copy}."
     return _ended([night], sentence=sentence, name="Signed")
 
 
@@ -108,11 +113,13 @@ def _ended(shown: "list[Night]", *, sentence: str, name: str) -> State[Any]:
 
 def markdown_of(shown: "list[Night]", sentence: str) -> str:
     """The nights as people read them: what came out, and whose names stand under it."""
+    from recon.steps.people.sign_off import DIGITS_SEEN
+
     lines = ["# Sign-off", "", sentence, ""]
     if shown:
         lines += [
-            "| account | night | verdict | run | signed | void |",
-            "|---|---|---|---|---|---|",
+            "| account | night | verdict | run | workbook | signed | void |",
+            "|---|---|---|---|---|---|---|",
         ]
     for night in shown:
         names = (
@@ -120,7 +127,10 @@ def markdown_of(shown: "list[Night]", sentence: str) -> str:
             or "not signed"
         )
         account = f"{night.merchant_id}/{night.account_id}"
-        cells = (account, str(night.business_date), night.standing, night.run_id, names)
+        cells = (
+            *(account, str(night.business_date), night.standing, night.run_id),
+            *(night.workbook_sha256[:DIGITS_SEEN], names),
+        )
         cells_shown = [cell.replace("|", "/") for cell in (*cells, night.void_because)]
         lines.append("| " + " | ".join(cells_shown) + " |")
     return "\n".join(lines)

@@ -58,7 +58,9 @@ class Draft:
     def _made(self, look: Look) -> Any:
         if look not in self._styles:
             cell = self.workbook.worksheets[0].cell(row=1, column=1)
-            kept = copy(cell._style)  # noqa: SLF001 - styles are shared by number, not set one by one
+            kept = cell._style  # noqa: SLF001 - styles are shared by number, not set one by one
+            # The cell may be written already, and its own style one of the workbook's: it stays.
+            cell._style = copy(kept)  # noqa: SLF001
             cell.font = looks.font_of(look)
             cell.fill = looks.fill_of(look)
             cell.border = looks.border_of(look)

@@ -5,7 +5,7 @@ them, and adds them up in minor units.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any
@@ -25,17 +25,17 @@ SheetTotals = Mapping[str, tuple[int, Mapping[str, int]]]
 """Section -> rows, and the sum of its effect (instructions: amount) by currency, minor units."""
 
 EFFECT = "Gateway − orders"  # noqa: RUF001 - the column's title has a minus
-SECTIONS: Mapping[str, tuple[str, str, str]] = {
+MATCHES = "match"
+LISTS: Mapping[str, tuple[str, str, str]] = {
     "break": ("Breaks", "Break key", EFFECT),
-    "match": ("Matched", "Match key", EFFECT),
-    "pending": ("Pending", "Result", EFFECT),
-    "unverified": ("Pending", "Result", EFFECT),
+    MATCHES: ("Matched", "Match key", EFFECT),
     "instruction": ("Instructions", "Instruction", "Amount"),
 }
 """Section -> sheet, the column that every row fills, the column that is added up."""
 TOTALS_TITLE = "Control totals"
 PIVOT_ROWS = "Matched rows"
-RESULTS = {"pending": WAITING, "unverified": NOT_VERIFIED}
+RESULTS = {WAITING: "pending", NOT_VERIFIED: "unverified"}
+"""Result of a row of the sheet Pending -> its section."""
 
 
 def sheet_totals(path: Path, *, beside: Mapping[str, Path] | None = None) -> SheetTotals:
@@ -50,9 +50,13 @@ def sheet_totals(path: Path, *, beside: Mapping[str, Path] | None = None) -> She
     """
     try:
         workbook = CalamineWorkbook.from_path(str(path))
-        files = {name: path.with_name(name) for _, _, name in beside_of(workbook_facts(workbook))}
-        files |= beside or {}
-        totals = {section: _totals(workbook, section, files=files) for section in SECTIONS}
+        facts = workbook_facts(workbook)
+        named = beside_of(facts)
+        files = {name: path.with_name(name) for _, _, name in named} | dict(beside or {})
+        sections = [name for name in LISTS if name != MATCHES or not named]
+        totals = {name: _totals(workbook, name) for name in sections} | _open_totals(workbook)
+        if named:
+            totals[MATCHES] = _totals_beside(workbook, facts=facts, files=files)
         return {**totals, CHECKS: (_failing_checks(workbook), {})}
     except (CalamineError, OSError, ValueError) as error:
         msg = f"{path} cannot be read back ({error}); the result is kept: write the report again"
@@ -82,17 +86,23 @@ def list_rows(workbook: Any, *, title: str, key: str) -> Iterator[dict[str, Any]
         raise OutputError(msg)
 
 
-def _totals(
-    workbook: Any, section: str, *, files: Mapping[str, Path]
-) -> tuple[int, Mapping[str, int]]:
-    facts = workbook_facts(workbook)
-    if section == "match" and beside_of(facts):
-        return _totals_beside(workbook, facts=facts, files=files)
-    title, key, summed = SECTIONS[section]
+def _totals(workbook: Any, section: str) -> tuple[int, Mapping[str, int]]:
+    title, key, summed = LISTS[section]
+    return _summed(list_rows(workbook, title=title, key=key), summed=summed)
+
+
+def _open_totals(workbook: Any) -> dict[str, tuple[int, Mapping[str, int]]]:
+    """Both sections of the sheet Pending, read once."""
+    rows: dict[str, list[dict[str, Any]]] = {section: [] for section in RESULTS.values()}
+    for row in list_rows(workbook, title="Pending", key="Result"):
+        if section := RESULTS.get(row["Result"]):
+            rows[section].append(row)
+    return {section: _summed(mine, summed=EFFECT) for section, mine in rows.items()}
+
+
+def _summed(rows: Iterable[Mapping[str, Any]], *, summed: str) -> tuple[int, Mapping[str, int]]:
     count, sums = 0, Counter[str]()
-    for row in list_rows(workbook, title=title, key=key):
-        if section in RESULTS and row[key] != RESULTS[section]:
-            continue
+    for row in rows:
         count += 1
         sums[str(row["Ccy"])] += minor_units_of(row[summed], currency=str(row["Ccy"]))
     return count, dict(sums)

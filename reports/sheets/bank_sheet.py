@@ -4,10 +4,10 @@ Movements, closings and gaps are formulas; a statement that does not count says 
 """
 
 from collections.abc import Iterable
-from datetime import date, timedelta
+from datetime import date
 from typing import Any
 
-from recon.model.figures import NightFigures
+from recon.model.figures import BANK_DAYS_AHEAD, NightFigures
 from reports.drawing import look as looks
 from reports.drawing.draft import Draft
 from reports.drawing.highlight import CHECK, OK, colour_checks
@@ -17,8 +17,6 @@ from reports.sheets.state_words import in_words
 from reports.sheets.words import words_of
 
 TITLE = "Bank"
-DAYS_EXPECTED = 10
-"""Working days ahead that are shown."""
 STATES = {
     "MATCHED": "At the bank",
     "PENDING": "In transit",
@@ -82,9 +80,9 @@ def draw_bank(draft: Draft, sheet: Any, *, figures: NightFigures) -> None:
     if not payouts:
         draft.text(sheet, (last, 1), "None.", looks.NOTE)
     row = last + 2
-    title = f"Expected at the bank in the next {DAYS_EXPECTED} working days"
+    title = f"Expected at the bank in the next {BANK_DAYS_AHEAD} working days"
     draft.text(sheet, (row, 1), title, looks.HEADING)
-    expected = _expected(payouts, day=figures.business_date)
+    expected = _expected(payouts, until=figures.bank_until)
     _, last = put_list(draft, sheet, columns=EXPECTED, rows=expected, top=row + 1)
     if not expected:
         draft.text(sheet, (last, 1), "Nothing.", looks.NOTE)
@@ -177,15 +175,11 @@ def _put_statement(draft: Draft, sheet: Any, at: int, row: Row) -> None:
         draft.formula(sheet, (at, ADDS_UP), (formula, word), looks.CHECK)
 
 
-def _expected(payouts: Iterable[Row], *, day: date) -> list[dict[str, Any]]:
+def _expected(payouts: Iterable[Row], *, until: date) -> list[dict[str, Any]]:
     """What waits, by the day on which it is due at the latest."""
-    ahead, left = day, DAYS_EXPECTED
-    while left:
-        ahead += timedelta(days=1)
-        left -= ahead.weekday() < 5  # noqa: PLR2004 - Saturday and Sunday
     sums: dict[tuple[str, str], tuple[int, int]] = {}
     for row in payouts:
-        if row["state"] == "PENDING" and row["due_on"] <= ahead.isoformat():
+        if row["state"] == "PENDING" and row["due_on"] <= until.isoformat():
             key = (row["due_on"], row["currency"])
             count, amount = sums.get(key, (0, 0))
             sums[key] = count + 1, amount + row["amount"]

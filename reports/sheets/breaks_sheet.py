@@ -8,6 +8,7 @@ from openpyxl.worksheet.datavalidation import DataValidation
 from openpyxl.worksheet.filters import AutoFilter
 from openpyxl.worksheet.table import Table, TableColumn, TableStyleInfo
 
+from recon.matching.judging.severity import risk_of_break
 from recon.model.figures import NightFigures
 from recon.model.resolutions import COMMENT_CHARACTERS_MAX, OWNER_CHARACTERS_MAX, KeptAnswer
 from reports.drawing import look as looks
@@ -16,7 +17,7 @@ from reports.drawing.highlight import greyed_when, heat, when_equal
 from reports.drawing.listing import Column, Row, field, put_list
 from reports.drawing.page import print_on, protect, put_heading
 from reports.sheets.state_words import flag_words, in_words, state_words
-from reports.sheets.totals import Rows, at_risk
+from reports.sheets.totals import Rows
 from reports.sheets.words import OWED_WORDS, words_of
 
 HEADER_ROW = 6
@@ -103,7 +104,7 @@ COLUMNS = (
         "brkEffectLedger",
         of_ledger=True,
     ),
-    Column("Money at risk", 15, "amount", at_risk, "brkAtRisk"),
+    Column("Money at risk", 15, "amount", risk_of_break, "brkAtRisk"),
     Column("Owed to", 10, "text", _owed_to),
     Column("Order no", 18, "text", field("order_no"), wrap=True),
     Column(LAST_ON_PAPER, 36, "text", _to_do, wrap=True),

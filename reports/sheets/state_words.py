@@ -28,6 +28,7 @@ FLAG_WORDS: Mapping[Flag, str] = {
     Flag.JOINED: "several in one entry",
     Flag.NO_PAYOUT: "not paid out",
     Flag.OVER_RELEASED: "released beyond what was kept",
+    Flag.BEFORE_BOOKS: "settled before the books begin",
     Flag.REFUND_FROM_SETTLEMENT: "refund as settled",
 }
 STATE_WORDS: Mapping[str, str] = {

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from recon.matching.breaks import movements as moves
-from recon.matching.judging.severity import money_at_risk
+from recon.matching.judging.severity import urgency
 from recon.model.figures import NightFigures
 from reports.drawing.draft import NUMBER_MINOR_UNITS_MAX
 from reports.drawing.listing import rows_of
@@ -97,7 +97,6 @@ class Totals:
 
 WAITING = "Waiting"
 NOT_VERIFIED = "Not verified"
-SEVERITIES = ("CRITICAL", "HIGH", "MEDIUM", "LOW")
 GROUPS: Mapping[str, str] = {
     "confirmed": "confirmed",
     "resolved_applied": "confirmed",
@@ -129,12 +128,6 @@ COUNTS_AS: Mapping[str, str] = {
 """Movement of the engine -> the column of the roll-forward that it stands in, for every word."""
 
 
-def at_risk(row: Mapping[str, Any]) -> int:
-    """Money at risk of a break, by the engine's own rule."""
-    effects = (int(row[f"effect_{leg}"] or 0) for leg in LEGS)
-    return money_at_risk(abs(int(row["exposure"] or 0)), effects=effects)
-
-
 def unjudged_money(row: Mapping[str, Any]) -> int:
     """What a set that nobody could judge may cost: the effect that shows, else all of it."""
     amounts = ("order_amount", "gateway_amount", "ledger_amount")
@@ -163,7 +156,7 @@ def rows_on_sheets(figures: NightFigures) -> Rows:
         for row in rows_of(figures.instructions)
     ]
     return Rows(
-        breaks=sorted(breaks, key=_urgency),
+        breaks=sorted(breaks, key=urgency),
         open=[*sorted(unverified, key=_place), *sorted(pending, key=_place)],
         matched=matched_totals(figures.matches),
         instructions=sorted(instructions, key=_instruction_urgency),
@@ -273,12 +266,6 @@ def _effects_elsewhere(
 
 def _place(row: Mapping[str, Any]) -> tuple[str, ...]:
     return (row["account_id"], row["order_no"] or "", row["transaction_id"] or "")
-
-
-def _urgency(row: Mapping[str, Any]) -> tuple[int, int, str]:
-    severity = str(row["severity"])
-    rank = SEVERITIES.index(severity) if severity in SEVERITIES else 0
-    return (rank, -(row["age_days"] or 0), row["break_id"])
 
 
 def _instruction_urgency(row: Mapping[str, Any]) -> tuple[int, str]:

@@ -9,12 +9,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 
+from recon.matching.judging.severity import risk_of_break
 from recon.model.figures import Attention
 from reports.drawing import look as looks
 from reports.drawing.draft import NUMBER_MINOR_UNITS_MAX, amount_text
 from reports.drawing.look import Look
 from reports.drawing.plain_text import local_instant, text_width
-from reports.sheets.totals import NOT_VERIFIED, at_risk, sum_of, unjudged_money
+from reports.sheets.totals import NOT_VERIFIED, sum_of, unjudged_money
 from reports.sheets.words import words_of
 from reports.summary.summary_page import LAST, LEFT, Page
 
@@ -228,7 +229,7 @@ def _put_money_at_risk(page: Page, row: int) -> str:
     look = looks.BODY_TEXT.but(wrap=True)
     breaks = page.rows.breaks
     currencies = sorted({row["currency"] for row in breaks} - {"", None})
-    risky = [{**row, "exposure": at_risk(row)} for row in breaks]
+    risky = [{**row, "exposure": risk_of_break(row)} for row in breaks]
     sums = {currency: sum_of(risky, name="exposure", currency=currency) for currency in currencies}
     amounts = " · ".join(_amount(amount, currency) for currency, amount in sums.items())
     page.merged(row, ABOUT, "", look)

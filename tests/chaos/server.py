@@ -17,7 +17,7 @@ import psycopg
 from recon.store.database.migrate import upgrade
 
 SHOP, TEMPLATE = "shop", "migrated"
-RESTART_SECONDS_MAX = 60
+RESTART_SECONDS_MAX = 240
 TERMINATE = (
     "import psycopg, sys; "
     "psycopg.connect(sys.argv[1], autocommit=True).execute("

@@ -131,6 +131,13 @@ class Shop:
             "RECON_CONFIG_DIR": str(self.folder / "config"),
         }
 
+    def look_back(self, *, days: int) -> None:
+        """Orders and entries older than so many days are not asked about by themselves."""
+        rules = self.folder / "config" / "rules.toml"
+        text = rules.read_text()
+        window = f"[window]\norders_days = {days}\nledger_days = {days}\n"
+        rules.write_text(text.replace("[window]\n", window))
+
     def instruct(self, count: int) -> None:
         """Put a file with so many captures, cancels and refunds into the inbox."""
         rows = []

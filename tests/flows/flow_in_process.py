@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from datetime import date
 from typing import Any
 
-from flows.prefect_server import PrefectServer, prefect_variables, without_prefect
+from flows.prefect_server import PrefectServer, prefect_variables
 from recon.model.errors import Defect, NightHeldError
 from recon.model.nights import NightRequest
 from recon.model.words import End
@@ -82,6 +82,11 @@ def prefect_of(server: PrefectServer) -> Iterator[None]:
         _hand_over_what_waits()
     finally:
         _become(before)
+
+
+def without_prefect(environment: Mapping[str, str]) -> dict[str, str]:
+    """Variables without those of another Prefect: its server, database, key or profile."""
+    return {name: value for name, value in environment.items() if not name.startswith("PREFECT_")}
 
 
 def _become(environment: Mapping[str, str]) -> None:

@@ -98,10 +98,3 @@ def test_state_stays_in_its_folder_and_nothing_is_told_to_others(tmp_path: Path)
     assert variables["PREFECT_SERVER_ANALYTICS_ENABLED"] == "false"
     assert variables["DO_NOT_TRACK"] == "1"
     assert variables["PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS"] == "120"
-
-
-def test_the_settings_of_another_prefect_do_not_reach_ours() -> None:
-    """A developer's own server, key or database must not be the demo's."""
-    theirs = {"PREFECT_API_KEY": "secret", "PREFECT_PROFILE": "cloud", "PATH": "/bin"}
-
-    assert module.without_prefect(theirs) == {"PATH": "/bin"}

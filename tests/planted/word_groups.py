@@ -27,5 +27,5 @@ BANK_FLAGS = frozenset(
     {Flag.LATE, Flag.BY_AMOUNT, Flag.REPAID, Flag.BANK_CHARGES, Flag.EXCHANGED, Flag.JOINED}
 )
 """Words beside what a bank says of a pay-out."""
-CASH_FLAGS = frozenset({Flag.NO_PAYOUT, Flag.OVER_RELEASED})
+CASH_FLAGS = frozenset({Flag.NO_PAYOUT, Flag.OVER_RELEASED, Flag.BEFORE_BOOKS})
 """Words beside what the gateway holds."""

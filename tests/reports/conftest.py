@@ -291,6 +291,7 @@ def example_night() -> NightFigures:
         as_of=datetime(2026, 11, 21, 0, 0, tzinfo=UTC),
         generated_at=datetime(2026, 11, 21, 1, 58, 11, 5, tzinfo=UTC),
         timezone="Europe/Copenhagen",
+        bank_until=date(2026, 12, 4),
         verdict=Verdict.BREAKS_OPEN,
         breaks=frame(BREAK_COLUMNS, breaks),
         effects=frame(EFFECT_COLUMNS, effects_of(breaks)),

@@ -35,7 +35,7 @@ class About:
     after: Mapping[str, str] = field(default_factory=dict)
     """Earlier step of the same night -> SHA-256 of its manifest."""
     compared: Mapping[str, str] = field(default_factory=dict)
-    """File that was sealed before money moved -> the file that was compared in its place."""
+    """File of the inputs -> the one that was compared in its place, or that says the same."""
     absent: tuple[str, ...] = ()
     """Sources that the night did not have; their files hold no row."""
 

@@ -6,6 +6,7 @@ from pathlib import Path, PurePosixPath
 from tempfile import NamedTemporaryFile, TemporaryDirectory
 from typing import Any, BinaryIO, cast
 
+from recon.config.keys import storage_keys
 from recon.config.night_archive import ArchiveSettings
 from recon.model.errors import ArchiveError
 from recon.privacy.own_files import for_owner, make_folder
@@ -98,10 +99,11 @@ def s3_storage(settings: ArchiveSettings, *, keys: Mapping[str, str]) -> RemoteS
     """
     from s3fs import S3FileSystem
 
+    access_key, secret_key = storage_keys(settings, keys)
     client = {"region_name": settings.region} if settings.region else {}
     storage = S3FileSystem(
-        key=settings.access_key(keys),
-        secret=settings.secret_key(keys),
+        key=access_key,
+        secret=secret_key,
         endpoint_url=settings.endpoint or None,
         client_kwargs=client,
         config_kwargs={"connect_timeout": CONNECT_SECONDS, "read_timeout": SILENCE_SECONDS},

@@ -200,9 +200,10 @@ _COMPARED = (
         word(
             "kind",
             "closed (a break that ended), away (a break out of sight), chargeback (a key that was "
-            "once charged back), exported (a journal handed out), opening (left out as older)",
+            "once charged back), exported (a journal handed out), opening (left out as older), "
+            "unread (a batch of which a line could not be read)",
         ),
-        text("id", "the break's id; of `opening` what was left out"),
+        text("id", "the break's id; of `opening` what was left out; of `unread` the batch"),
         *KEY,
         CURRENCY,
         text("first_seen", "of `away`: since when it is known", unit=ISO_DATE),

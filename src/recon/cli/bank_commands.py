@@ -39,13 +39,10 @@ def check(
 
     Ends with 0 when all of them would count, with 1 when one would not.
     """
-    from recon.config.settings import load_rules
+    from recon.config.settings import config_dir_of, load_rules
     from recon.steps.files.bank_files import check_bank_files
 
-    config_folder = os.environ.get("RECON_CONFIG_DIR")
-    read_rules = load_rules(
-        config_dir=Path(config_folder) if config_folder else None, rules_file=rules
-    )
+    read_rules = load_rules(config_dir=config_dir_of(os.environ), rules_file=rules)
     day = date_of(as_of) if as_of else datetime.now(UTC).date()
     checked = check_bank_files(files, rules=read_rules, day=day)
     for number, statement in enumerate(checked.read.source.statements):

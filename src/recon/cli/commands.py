@@ -30,7 +30,9 @@ from recon.cli import (
     rejected_row_commands,
     servers,
     sql_command,
+    statement_command,
     upkeep,
+    what_if_command,
 )
 from recon.cli.endings import INTERRUPTED, ending_of
 from recon.cli.speaking import complain, say, speak_any_name
@@ -79,12 +81,14 @@ GROUPS: Mapping[str, Mapping[str, Callable[..., object] | typer.Typer]] = {
         "workbook": reconcile_commands.workbook,
         "compare-again": diff_commands.compare_again,
         "diff": diff_commands.nights_compared,
+        "what-if": what_if_command.what_if,
         "verify": reconcile_commands.verify,
         "opening": opening_command.opening,
         "journals": journal_commands.journals,
         "index": people_commands.index,
         "tell": night_commands.tell,
         "sql": sql_command.sql,
+        "statement": statement_command.statement,
         "ingest": parts.ingest,
         "query": parts.query,
         "settle": parts.settle,

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from recon.cli.choices import Account, Merchant
 from recon.cli.speaking import complain, say
 
 if TYPE_CHECKING:
@@ -22,12 +23,8 @@ def propose(
     kind: Annotated[
         str, typer.Option("--as", help="orders, settlement, ledger, instructions or bank.")
     ] = "orders",
-    merchant: Annotated[
-        str, typer.Option(envvar="RECON_MERCHANT", help="The merchant's number at the gateway.")
-    ] = "",
-    account: Annotated[
-        str, typer.Option(envvar="RECON_ACCOUNT", help="The account's number at the gateway.")
-    ] = "",
+    merchant: Merchant = "",
+    account: Account = "",
     answer: Annotated[
         list[str] | None,
         typer.Option(help="What was asked, as KEY=TEXT, such as zone=Europe/Lisbon; may repeat."),
@@ -38,17 +35,16 @@ def propose(
     The layout goes to the output, all else beside it. Ends with 0 when nothing is asked and a night
     would take every row of the samples, with 1 when not.
     """
-    from recon.config.settings import load_rules
+    from recon.config.settings import config_dir_of, load_rules
     from recon.steps.files.proposed_layouts import KINDS, propose_layout
 
     if kind not in KINDS:
         msg = f"--as {kind} is none of {', '.join(KINDS)}"
         raise typer.BadParameter(msg)
-    config_folder = os.environ.get("RECON_CONFIG_DIR")
     proposed = propose_layout(
         samples,
         kind=kind,
-        rules=load_rules(config_dir=Path(config_folder) if config_folder else None),
+        rules=load_rules(config_dir=config_dir_of(os.environ)),
         account=(merchant, account),
         answers=dict(map(_answer, answer or ())),
     )

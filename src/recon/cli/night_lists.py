@@ -1,8 +1,7 @@
 """`recon breaks` and `recon runs`: what is open in a night, and what ran."""
 
 import os
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,10 +12,8 @@ from recon.cli.tables import AsJson, show, show_json
 if TYPE_CHECKING:
     from recon.store.nights.runs import Run
 
-BREAKS = ("severity", "order", "code", "currency", "exposure", "owed to", "days", "reason")
+BREAKS = ("severity", "order", "code", "currency", "exposure", "owed to", "age in days", "reason")
 RUNS = ("run", "night", "account", "mode", "status", "verdict", "started", "problem")
-BREAKS_SHOWN_MAX = 100
-"""Lines on a terminal; --json and the workbook have them all."""
 RUNS_SHOWN = 20
 
 
@@ -35,6 +32,7 @@ def breaks(
     """List the open breaks of a night, the gravest first, as its workbook has them."""
     from recon.cli.night_choices import named_night
     from recon.steps.compare.rebuild import run_named
+    from recon.steps.compare.shown_breaks import BREAKS_SHOWN_MAX, rows_of_breaks
     from recon.steps.ground import kept_results
     from recon.steps.ground.environment import environment_of, system_clock
 
@@ -45,11 +43,15 @@ def breaks(
     ):
         of_night = run_named(connection, name)
         frame = kept_results.open_breaks(connection, of_night.run_id, environment=environment)
-    rows = [] if frame is None else _gravest_first(frame.to_dict("records"))
+    rows = None if frame is None else rows_of_breaks(frame)
     if as_json:
         show_json({"run": of_night.run_id, "night": of_night.business_date, "breaks": rows})
         return
-    say(f"{of_night.business_date}, run {of_night.run_id}: {len(rows)} breaks are open.")
+    which = f"{of_night.business_date}, run {of_night.run_id}"
+    if rows is None:
+        say(f"{which}: it never came to a result, so nobody knows its breaks.")
+        return
+    say(f"{which}: {len(rows)} breaks are open.")
     if rows:
         show(rows[:BREAKS_SHOWN_MAX], columns=BREAKS)
     if len(rows) > BREAKS_SHOWN_MAX:
@@ -89,30 +91,4 @@ def _run_row(run: "Run") -> dict[str, str]:
         "started": f"{run.started_at:%Y-%m-%d %H:%M} UTC",
         "problem": run.problem,
         "workbook": run.workbook,
-    }
-
-
-def _gravest_first(records: list[dict[Any, Any]]) -> list[dict[str, str]]:
-    from recon.model.words import Severity
-
-    rank = {severity.value: number for number, severity in enumerate(Severity)}
-    ordered = sorted(records, key=lambda row: (-rank[str(row["severity"])], -int(row["exposure"])))
-    return [_break_row(row) for row in ordered]
-
-
-def _break_row(row: Mapping[Any, Any]) -> dict[str, str]:
-    from recon.model.money import format_minor_units
-
-    currency = str(row["currency"])
-    exposure = format_minor_units(int(row["exposure"]), currency=currency) if currency else ""
-    return {
-        "break": str(row["break_id"]),
-        "severity": str(row["severity"]),
-        "order": str(row["order_no"]),
-        "code": str(row["code"]),
-        "currency": currency,
-        "exposure": exposure,
-        "owed to": str(row["owed_to"]),
-        "days": str(row["age_days"]),
-        "reason": str(row["reason"]),
     }

@@ -132,12 +132,17 @@ def sign_off(
     *,
     run: RunOption = "",
     role: Annotated[str, typer.Option(help="reviewer or approver; the reviewer signs first.")],
+    workbook: Annotated[
+        Path | None,
+        typer.Option(help="The file that you looked at; without it the one that lies there now."),
+    ] = None,
     name: As,
     code: Code = "",
 ) -> None:
     """Sign a night's workbook; refused while a high break has no owner and comment.
 
-    A copy beside the workbook, called -reviewed and then -approved, says who signed which file.
+    What is signed is said before the code is asked, and a file that is swapped then is refused. A
+    copy beside the workbook, called -reviewed and then -approved, says who signed which file.
     """
     from recon.cli.nights_command import line_of
     from recon.cli.workbooks import signed_copy
@@ -145,13 +150,34 @@ def sign_off(
     from recon.steps.people.at_desk import night_of
     from recon.steps.people.sign_off import answers_of
 
-    body = {"run_id": run_of(night, run), "role": role}
+    run_id = run_of(night, run)
+    seen = _seen(run_id, workbook=workbook)
+    body = {"run_id": run_id, "role": role, "workbook_sha256": seen}
     signed = night_of(ask_desk_to("sign-off", body, name=name, code=code))
     with environment_of(os.environ, clock=system_clock, signs=False) as environment:
         zone = environment.settings.rules.calendar.timezone
         answers = answers_of(signed, environment=environment)
     say(line_of(signed))
     say(f"Signed copy: {signed_copy(signed, answers=answers, timezone=zone)}")
+
+
+def _seen(run_id: str, *, workbook: Path | None) -> str:
+    """The SHA-256 of the file that is to be signed, said; "" where there is none."""
+    from recon.model.errors import SourceMissingError
+    from recon.steps.ground.environment import environment_of, system_clock
+    from recon.steps.people.sign_off import file_to_sign, sha256_of
+
+    if workbook is None:
+        with environment_of(os.environ, clock=system_clock, signs=False) as environment:
+            path, digest = file_to_sign(run_id, environment=environment)
+    elif workbook.is_file():
+        path, digest = str(workbook), sha256_of(workbook)
+    else:
+        msg = f"the workbook {workbook} does not exist"
+        raise SourceMissingError(msg)
+    if digest:
+        say(f"To sign: {path}, SHA-256 {digest}")
+    return digest
 
 
 def index(

@@ -5,7 +5,7 @@ The steps are imported by whoever needs theirs: plain files need no database.
 """
 
 from collections.abc import Mapping, Sequence
-from datetime import date
+from datetime import date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from recon.model.resolutions import KeptAnswer
     from recon.steps.care.verify import Reading
     from recon.steps.compare.sheets_proven import SheetTotals
+    from recon.steps.compare.what_if import WhatIf
     from recon.steps.night.night_index import IndexLine
     from recon.steps.night.report import Workbooks
     from recon.steps.people.returned_answers import Form
@@ -78,3 +79,10 @@ def index(lines: "Sequence[IndexLine]", *, day: date, folder: Path) -> Path:
     from reports.reading.index_workbook import write_index
 
     return write_index(lines, day=day, folder=folder)
+
+
+def write_what_if(answer: "WhatIf", *, path: Path, at: datetime) -> Path:
+    """The workbook of nights under candidate rules; gives its path."""
+    from reports.reading import what_if_workbook
+
+    return what_if_workbook.write_what_if(answer, path=path, at=at)

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from pydantic import SecretStr, model_validator
 
-from recon.config.declared import DeclaredTable
+from recon.config.declared import DeclaredTable, S3Access
 from recon.model.errors import ConfigurationError
 
 KEY_FILE_BYTES_MAX = 4_096
@@ -222,3 +222,23 @@ def address_of(address: str, *, variable: str) -> str:
         msg = f"the environment variable {variable} is no address such as https://host:443/path"
         raise ConfigurationError(msg) from None
     return address
+
+
+def storage_keys(access: S3Access, variables: Mapping[str, str]) -> tuple[str, str]:
+    """The id of the access key of a storage, and the secret key.
+
+    Raises:
+        ConfigurationError: a variable is not set, or the file can be read by others.
+    """
+    access_key = _storage_key(access.access_key_env, variables)
+    if access.secret_key_file is not None:
+        return access_key, key_of_file(access.secret_key_file)
+    return access_key, _storage_key(access.secret_key_env, variables)
+
+
+def _storage_key(name: str, variables: Mapping[str, str]) -> str:
+    text = variables.get(name, "").strip()
+    if not text:
+        msg = f"the environment variable {name}, a key of the storage, is not set"
+        raise ConfigurationError(msg)
+    return text

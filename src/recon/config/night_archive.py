@@ -9,8 +9,6 @@ from urllib.parse import urlsplit
 from pydantic import Field, model_validator
 
 from recon.config.declared import DeclaredTable, S3Access, declared
-from recon.config.keys import key_of_file
-from recon.model.errors import ConfigurationError
 from recon.privacy.this_machine import is_loopback
 
 BESIDE = "archive"
@@ -58,24 +56,6 @@ class ArchiveSettings(S3Access):
             raise ValueError(msg)
         return self
 
-    def access_key(self, variables: Mapping[str, str]) -> str:
-        """The id of the access key.
-
-        Raises:
-            ConfigurationError: its variable is not set.
-        """
-        return _variable(self.access_key_env, variables=variables)
-
-    def secret_key(self, variables: Mapping[str, str]) -> str:
-        """The secret key.
-
-        Raises:
-            ConfigurationError: its variable is not set, or its file can be read by others.
-        """
-        if self.secret_key_file is not None:
-            return key_of_file(self.secret_key_file)
-        return _variable(self.secret_key_env, variables=variables)
-
 
 class _Declared(DeclaredTable):
     archive: ArchiveSettings = Field(default_factory=ArchiveSettings)
@@ -88,11 +68,3 @@ def archive_of(tables: Mapping[str, Any]) -> ArchiveSettings:
         ConfigurationError: naming the key that is wrong.
     """
     return declared(_Declared, tables, source="archive.toml").archive
-
-
-def _variable(name: str, *, variables: Mapping[str, str]) -> str:
-    text = variables.get(name, "").strip()
-    if not text:
-        msg = f"the environment variable {name}, a key of the archive's storage, is not set"
-        raise ConfigurationError(msg)
-    return text

@@ -38,6 +38,7 @@ class Retention(DeclaredTable):
     """Days that something is kept; None keeps it for good."""
 
     archive_days: QUARTER | None = None
+    statements_days: QUARTER | None = None
     metrics_days: WEEK | None = None
     logs_days: WEEK | None = None
     set_aside_days: QUARTER | None = None

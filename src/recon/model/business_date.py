@@ -94,21 +94,19 @@ class BusinessCalendar:
             # In UTC first: with a zone of its own, Python would add to the clock on the wall.
             return since.astimezone(UTC) + timedelta(hours=grace.count)
         local = since.astimezone(self.zone)
-        day = local.date()
-        for _ in range(grace.count):
-            day = self._next_business_day(day)
-        moved = datetime.combine(day, local.time(), self.zone)
-        return moved.astimezone(UTC)
+        day = self.business_day_after(local.date(), days=grace.count)
+        return datetime.combine(day, local.time(), self.zone).astimezone(UTC)
 
     def business_days_between(self, start: date, *, end: date) -> int:
         """Business days after `start` up to and including `end`; 0 when end is not later."""
         span = min((end - start).days, BUSINESS_DAYS_MAX)
         return sum(self.is_business_day(start + timedelta(days=n)) for n in range(1, span + 1))
 
-    def _next_business_day(self, day: date) -> date:
-        day += timedelta(days=1)
-        while not self.is_business_day(day):
+    def business_day_after(self, day: date, *, days: int) -> date:
+        """The day that is so many business days later; 0 is the day itself, whatever it is."""
+        while days:
             day += timedelta(days=1)
+            days -= self.is_business_day(day)
         return day
 
 

@@ -52,6 +52,10 @@ BATCH_COLUMNS = (
 """One row per batch and currency."""
 
 
+BANK_DAYS_AHEAD = 10
+"""Business days for which a report says what is expected at the bank."""
+
+
 @dataclass(frozen=True, slots=True)
 class Attention:
     """One thing that needs a person, for page one and `recon status`."""
@@ -154,6 +158,8 @@ class NightFigures:
     as_of: datetime
     generated_at: datetime
     timezone: str
+    bank_until: date
+    """BANK_DAYS_AHEAD behind the business date, by the calendar of the way to the bank."""
     verdict: Verdict
     breaks: pd.DataFrame
     effects: pd.DataFrame

@@ -69,14 +69,14 @@ class GatewayHolds:
         currencies = sorted({*named})
         return {currency: (self._held(currency), self._taken(currency)) for currency in currencies}
 
-    def sentences(self) -> tuple[str, str]:
-        """The same for a console; what is nothing is left out."""
+    def sentences(self) -> tuple[str, ...]:
+        """The same for a console, a short line for each currency; what is nothing is left out."""
         both = self.by_currency().values()
         held = [words for holding, _ in both if (words := _held_in_words(holding))]
         taken = [_taken_in_words(fees) for _, fees in both if fees.charged or fees.booked]
         return (
-            f"The gateway holds: {'; '.join(held) or 'nothing'}",
-            f"Fees: {'; '.join(taken) or 'none'}",
+            *(f"The gateway holds: {words}" for words in held or ["nothing"]),
+            *(f"Fees: {words}" for words in taken or ["none"]),
         )
 
     def _held(self, currency: str) -> Holding:

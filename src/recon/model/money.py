@@ -80,6 +80,15 @@ def exponent(currency: str) -> int:
     return decimals
 
 
+def is_currency(text: str) -> bool:
+    """Whether a text is the code of a currency that has amounts, in capitals."""
+    try:
+        exponent(text)
+    except AmountError:
+        return False
+    return True
+
+
 def parse_minor_units(text: str, *, currency: str, wire_decimals: int | None = None) -> int:
     """Minor units of an amount as written in files and on the wire (rules.md §1).
 

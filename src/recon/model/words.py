@@ -264,6 +264,7 @@ class Flag(StrEnum):
     JOINED = "joined"
     NO_PAYOUT = "no_payout"
     OVER_RELEASED = "over_released"
+    BEFORE_BOOKS = "before_books"
     REFUND_FROM_SETTLEMENT = "refund_from_settlement"
 
 

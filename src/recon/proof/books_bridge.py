@@ -1,7 +1,8 @@
 """From the money in the ledger file to the ledger as it is compared: every step has a name.
 
-A step is a signed sum per currency. What the file holds is added up by somebody else (the database,
-or the plain rows by their types); that all steps together come to what was compared is a check.
+A step is a signed sum per currency. What the file holds is added up by somebody else (Arrow and the
+database, or the plain rows by their types); that all steps together come to what was compared is a
+check.
 """
 
 from collections import Counter
@@ -67,7 +68,7 @@ class FileMoney(NamedTuple):
     """The money in one ledger file, added up twice."""
 
     whole: Sums
-    """Of all its rows, by the database."""
+    """Of all its rows: the accepted ones by Arrow, the refused ones by the database."""
     rejected: Sums
 
 

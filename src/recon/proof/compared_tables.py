@@ -111,8 +111,17 @@ def sources_of_tables(tables: Mapping[str, pa.Table]) -> Sources:
             if row["kind"] == "opening"
         ),
         settled=_settled_of(terms),
+        unread_batches=_unread_of(known) if "unread" in given else None,
         bank=_bank_of(tables, terms=terms),
         quarantined=tuple(Quarantined(**row) for row in tables["quarantined"].to_pylist()),
+    )
+
+
+def _unread_of(known: list[Cells]) -> frozenset[tuple[str, str, str]]:
+    return frozenset(
+        (row["merchant_id"], row["account_id"], row["id"])
+        for row in known
+        if row["kind"] == "unread"
     )
 
 
@@ -139,6 +148,7 @@ def _terms(sources: Sources, *, rules: Rules, previous: Previous | None) -> Iter
     given = {name: getattr(sources, name) is not None for name in _OPTIONAL}
     given |= {"books": bool(sources.books), "agreed": agreed is not None}
     given["bank"] = sources.bank is not None
+    given["unread"] = sources.unread_batches is not None
     given["agreed_entries"] = agreed is not None and agreed.entries is not None
     yield from (_term("given", name) for name, there in given.items() if there)
     yield from (_term("arrived", str(kind)) for kind in sources.arrived)
@@ -257,6 +267,8 @@ def _known(sources: Sources, *, previous: Previous | None) -> Iterator[Cells]:
     for left in sources.opening_balance:
         cells = {"currency": left.currency, "number": left.count}
         yield _known_row("opening", left.what, **cells, amount=left.amount)
+    for merchant, account, batch in sources.unread_batches or ():
+        yield _known_row("unread", batch, merchant_id=merchant, account_id=account)
     if previous is None:
         return
     for name in previous.closed:

@@ -29,7 +29,7 @@ from recon.matching.frames.sources import Previous, Sources
 from recon.model.words import SetState
 from recon.proof.control_totals import Proof, control_totals
 from recon.proof.items import group_items, items_of
-from recon.proof.scope import not_covered, scope_of_assurance, unmapped_codes
+from recon.proof.scope import books_not_covered, not_covered, scope_of_assurance, unmapped_codes
 from recon.proof.totals_of_bank import bank_not_covered, bank_scope, with_bank_verdict
 from recon.proof.verdict import verdict_of
 
@@ -90,6 +90,7 @@ def concluded(proof: Proof, *, as_of: datetime) -> Reconciliation:
         unmapped_codes=unmapped_codes(proof.exact.sources, rules=rules),
         not_covered=(
             *not_covered(sources, rules=rules),
+            *books_not_covered(sources, cash=proof.cash),
             *bank_not_covered(proof.bank),
         ),
         scope_of_assurance=(
@@ -103,7 +104,7 @@ def concluded(proof: Proof, *, as_of: datetime) -> Reconciliation:
         bank=bank_frames(sources.bank, result=proof.bank, settlement=sources.settlement),
         every_item=Deferred(lambda: _every_item(proof)),
         held=held,
-        gateway_holds=gateway_holds(held, sources=sources),
+        gateway_holds=gateway_holds(held, sources=sources, cash=proof.cash),
     )
 
 

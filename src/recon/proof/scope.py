@@ -7,6 +7,8 @@ import pandas as pd
 
 from recon.config.rules import Rules
 from recon.matching.breaks.result_frames import Frames
+from recon.matching.cash.before_books import BEFORE_BOOKS
+from recon.matching.cash.result import CashResult
 from recon.matching.frames.arrays import Arrays, texts
 from recon.matching.frames.coding import by_word, coded, is_word, sums_of
 from recon.matching.frames.grouping import Bools, amounts_of, given
@@ -80,6 +82,20 @@ def _settlement_not_covered(sources: Sources) -> Iterator[str]:
         yield f"T11: {without} settlement batches name no pay-out yet"
     if days is not None and days.waits_for:
         yield f"settlement due after {days.last}: {days.waits_for} is missing"
+
+
+def books_not_covered(sources: Sources, *, cash: CashResult | None) -> Iterator[str]:
+    """From when on the books of an account have what was settled, where they begin late."""
+    if cash is None:
+        return
+    groups = cash.books.groups
+    accounts = groups.take(groups["name"] == BEFORE_BOOKS).rows("merchant_id", "account_id")
+    for merchant, account in sorted({*accounts}):
+        day = sources.books_since[merchant, account]
+        yield (
+            f"fees, reserves and pay-outs of {merchant}/{account} settled before {day}: "
+            "its books begin then"
+        )
 
 
 def scope_of_assurance(frames: Frames, *, tallies: Arrays, sources: Sources) -> tuple[Line, ...]:

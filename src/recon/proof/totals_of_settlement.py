@@ -122,6 +122,8 @@ def settlement_totals(
             yield from paired("T19", name, left=left, right=right, measure="amount")
 
 
+_DIFFER = (Flag.WRITTEN_OFF.value, Flag.BEFORE_BOOKS.value)
+"""Groups that match and have an effect all the same."""
 KIND_WORDS = {FEES: "fees", RESERVES: "reserves", PAYOUTS: "pay-outs"}
 
 
@@ -219,7 +221,7 @@ def _effects(frames: Frames, *, cash: CashResult, kind: str) -> Sums:
         named = zip(*(chosen[name].tolist() for name in (*ACCOUNT_KEY,)), strict=True)
         rows = chosen[np.array([row in keys for row in named], dtype=np.bool_)]
         if frame is frames.matches:
-            rows = rows[rows["flags"].eq(Flag.WRITTEN_OFF.value)]
+            rows = rows[rows["flags"].isin(_DIFFER)]
         parts.append(sums(rows, column="effect_ledger"))
     return added(*parts)
 

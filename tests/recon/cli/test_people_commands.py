@@ -1,10 +1,15 @@
+import hashlib
 import io
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
+from recon.cli import people_commands
 from recon.cli.commands import main
+from recon.model.errors import UsageError
+from recon.steps.people import at_desk
 
 
 @pytest.fixture
@@ -64,3 +69,31 @@ def test_an_enrolled_secret_is_shown_once_and_kept_nowhere(
     assert len(secret) == 32
     assert not any(secret.encode() in path.read_bytes() for path in kept)
     assert secret not in "".join(os.environ.values())
+
+
+def test_a_workbook_is_named_before_the_code_is_typed(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What goes to the desk is the file that was shown, whoever swaps it during the typing."""
+    workbook, told = folder / "w.xlsx", []
+    workbook.write_bytes(b"looked at")
+    shown = hashlib.sha256(b"looked at").hexdigest()
+
+    def typed(*_: object, **__: object) -> None:
+        workbook.write_bytes(b"swapped")
+
+    def desk(act: str, body: Mapping[str, str], **_: object) -> None:
+        told.append((act, body))
+        refused = "heard"
+        raise UsageError(refused)
+
+    monkeypatch.setattr(people_commands, "code_of", typed)
+    monkeypatch.setattr(at_desk, "say", desk)
+    words = ["sign-off", "r1", "--role", "reviewer", "--as", "dan", "--workbook", str(workbook)]
+
+    assert main(words) == 2
+    assert told == [("sign-off", {"run_id": "r1", "role": "reviewer", "workbook_sha256": shown})]
+    assert f"To sign: {workbook}, SHA-256 {shown}" in capsys.readouterr().out
+    workbook.unlink()
+    assert main(words) != 0
+    assert "does not exist" in capsys.readouterr().err

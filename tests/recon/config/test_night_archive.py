@@ -2,6 +2,7 @@ from typing import Any
 
 import pytest
 
+from recon.config.keys import storage_keys
 from recon.config.night_archive import archive_of
 from recon.model.errors import ConfigurationError
 
@@ -38,6 +39,6 @@ def test_keys_come_from_the_environment_and_one_that_is_not_set_is_named() -> No
     """No key stands in the file."""
     settings = archive_of({"archive": S3}).model_copy()
 
-    assert settings.access_key({"ID": " a "}) == "a"
+    assert storage_keys(settings, {"ID": " a ", "SECRET": "s"}) == ("a", "s")
     with pytest.raises(ConfigurationError, match="SECRET"):
-        settings.secret_key({"ID": "a"})
+        storage_keys(settings, {"ID": "a"})

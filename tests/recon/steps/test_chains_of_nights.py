@@ -13,9 +13,9 @@ from recon.cli.workbooks import workbooks
 from recon.sandbox import SandboxOptions
 from recon.steps.ground import kept_results
 from recon.steps.ground.identity import identify
-from recon.steps.people.sign_off import sign
 from recon.store.nights import runs
 from tests.recon.steps.conftest import ON_POSTGRESQL, Begun, Merchant, opened
+from tests.recon.steps.signing import sign_seen
 
 pytestmark = pytest.mark.xdist_group("chains")
 """They share what takes longer to make than to look at."""
@@ -273,6 +273,6 @@ def test_a_night_on_which_breaks_come_back_is_signed(
         with merchant.environment() as environment:
             for role, name in (("reviewer", "dan"), ("approver", "anna")):
                 person = identify(name, code=None, environment=environment)
-                night = sign(run_id, role=role, person=person, environment=environment)
+                night = sign_seen(run_id, role=role, person=person, environment=environment)
     assert [one.role for one in night.signed] == ["reviewer", "approver"]
     assert rolled(played[-1][1]) == last

@@ -84,15 +84,15 @@ NOT_BOUND = {
     "notification": "signed by the gateway, the signature is not checked again when it is read",
     "doubt_clock": "it can only lengthen the wait after a doubt, whose beginning is bound",
     "refund_search": "proves nothing without a search of that very night",
+    "run_source": "WEAK: whose books say what was charged back, where a run has read none itself",
     "settlement_line": "ends doubts as applied, never as not applied. WEAK: tells of chargebacks",
-    "ledger_entry": "WEAK: a chargeback that is taken out of it holds back no approved refund",
 }
 """Tables that money is judged by and that the history does not bind row by row; that nothing moves
 unasked or twice, whatever is written to the first of them, is played by
 `tests/model/test_unbound_rows.py`."""
 JUDGES_NO_MONEY = {
     **dict.fromkeys(
-        ("bank_entry", "bank_statement", "run_input", "run_source"),
+        ("bank_entry", "bank_statement", "run_input"),
         "what is compared after money moved; the night's folder has it under its hash",
     ),
     **dict.fromkeys(

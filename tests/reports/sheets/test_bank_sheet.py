@@ -72,6 +72,17 @@ def test_the_sheet_says_it_and_page_one_leads_there(figures: NightFigures, tmp_p
     assert "Cash in transit: 12.00 EUR, the oldest settled on 2026-11-27" in shown
 
 
+def test_what_is_expected_looks_ahead_by_the_days_of_the_bank(tmp_path: Path) -> None:
+    """Its days are counted as those by which pay-outs are due: holidays count in neither."""
+    holidays = [date(2026, 12, day) for day in range(1, 19)]
+    case = Case(rules={"calendar": {"holidays": holidays}}).paid("BATCH-01", 900, on="2026-11-30")
+    rows = cells(write_workbook(figures_of(case), tmp_path / "w.xlsx"))
+    (at,) = [number for number, row in enumerate(rows) if str(row[0]).startswith("Expected at")]
+
+    assert rows[at][0] == "Expected at the bank in the next 10 working days"
+    assert [cell for cell in rows[at + 2] if cell] == [datetime(2026, 12, 23), 1, "EUR", 9]  # noqa: DTZ001
+
+
 def test_a_statement_that_does_not_add_up_says_check(figures: NightFigures, tmp_path: Path) -> None:
     """The word is that of the figures, and the formula says the same."""
     counted = figures.bank["counted"]

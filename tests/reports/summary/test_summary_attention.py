@@ -151,3 +151,18 @@ def test_money_at_risk_is_the_difference_where_one_is_known(build: Build) -> Non
 
     assert told["2 open breaks"] == "29.00 EUR"
     assert told["2 not verified"] == "730.00 EUR"
+
+
+def test_what_a_bank_lacks_is_at_risk_like_what_the_books_lack(build: Build) -> None:
+    """The greatest of a break's differences counts, its bank's among them."""
+    night = build()
+    sides = {"effect_orders": 0, "effect_ledger": -1, "effect_bank": -500, "exposure": 700}
+    breaks = night.breaks.iloc[[0]].assign(currency="EUR", **sides)
+    content = content_of(replace(night, breaks=breaks))
+    rows = values_of(content, "Summary")
+    told = {str(row[1]).partition(",")[0]: row[3] for row in rows if len(row) > 3}
+
+    assert told["1 open break"] == "5.00 EUR"
+    at = next(row for row in values_of(content, "Breaks") if "Money at risk" in row)
+    column = at.index("Money at risk")
+    assert 5.0 in [row[column] for row in values_of(content, "Breaks")]

@@ -30,6 +30,8 @@ from recon.privacy.shown_text import scrubbed
 _MESSAGE = re.compile(r"urn:iso:std:iso:20022:tech:xsd:camt\.05([234])\.001\.(0[2-9]|1[0-4])")
 _FORMS = {"3": STATEMENT, "2": REPORT, "4": DETAILS}
 _CONTAINERS = {"Stmt": STATEMENT, "Rpt": REPORT, "Ntfctn": DETAILS}
+_AWAITED = ("{*}Ntry", *(f"{{*}}{tag}" for tag in _CONTAINERS))
+_TOO_DEEP = etree.XPath(f"boolean(descendant-or-self::*[count(ancestor::*) >= {XML_DEPTH_MAX}])")
 _OPENING, _PREVIOUS, _CLOSING = "OPBD", "PRCD", "CLBD"
 _BOOKED = "BOOK"
 _CREDIT, _DEBIT = "CRDT", "DBIT"
@@ -62,35 +64,39 @@ def camt_statements(file: FileBytes) -> list[RawStatement]:
 
 
 def _statements(content: bytes, *, name: str) -> Iterator[RawStatement]:
-    form, entries = "", []
-    for event, element in _events(content):
-        tag = _local(element.tag)
-        if event == "start":
-            form = form or _form_of(element, name=name)
-            _refuse_too_deep(element, name=name)
-        elif tag == "Ntry" and _local(element.getparent().tag) in _CONTAINERS:
-            entries.append(_entry(element, name=name))
-            if len(entries) > ENTRIES_MAX:
-                refuse(name, f"has more than {ENTRIES_MAX} entries; split it")
-            element.getparent().remove(element)
-        elif tag in _CONTAINERS:
+    form = ""
+    entries: list[RawEntry] = []
+    events = _events(content)
+    for _, element in events:
+        form = form or _form_of(element.getroottree().getroot(), name=name)
+        _refuse_too_deep(element, name=name)
+        tag, above = _local(element.tag), element.getparent()
+        if tag in _CONTAINERS:
             if _CONTAINERS[tag] != form:
                 refuse(name, f"has a {tag} in a message of another kind")
             yield _statement(element, entries=entries, form=form, name=name)
             entries = []
             element.clear()
+        elif above is not None and _local(above.tag) in _CONTAINERS:
+            entries.append(_entry(element, name=name))
+            if len(entries) > ENTRIES_MAX:
+                refuse(name, f"has more than {ENTRIES_MAX} entries; split it")
+            above.remove(element)
+    form = form or _form_of(events.root, name=name)
+    _refuse_too_deep(events.root, name=name)
 
 
 def _refuse_too_deep(element: Any, *, name: str) -> None:
-    for depth, _ in enumerate(element.iterancestors(), start=2):
-        if depth > XML_DEPTH_MAX:
-            refuse(name, f"is nested deeper than {XML_DEPTH_MAX} elements")
+    if _TOO_DEEP(element):
+        refuse(name, f"is nested deeper than {XML_DEPTH_MAX} elements")
 
 
 def _events(content: bytes) -> Any:
     return etree.iterparse(
         io.BytesIO(content),
-        events=("start", "end"),
+        events=("end",),
+        # An element that nobody waits for is never an object of Python: there are twenty an entry.
+        tag=_AWAITED,
         resolve_entities=False,
         no_network=True,
         huge_tree=False,
@@ -220,7 +226,7 @@ def _detail(element: Any, *, of: RawEntry) -> RawEntry:
 def _take_words(entry: RawEntry, element: Any) -> None:
     """Who paid, for what and under which reference, as the payment itself says it."""
     refs = _child(element, "Refs")
-    entry.end_to_end_id = _text(refs, "EndToEndId")
+    entry.end_to_end_id = _text(refs, "EndToEndId")[:TEXT_CHARACTERS_MAX]
     others = [
         ref.text.strip()
         for ref in (refs if refs is not None else ())
@@ -300,11 +306,11 @@ def _text(element: Any, *path: str) -> str:
 def _child(element: Any, name: str) -> Any:
     if element is None:
         return None
-    return next((child for child in element if _local(child.tag) == name), None)
+    return next(element.iterchildren(f"{{*}}{name}"), None)
 
 
-def _children(element: Any, name: str) -> Iterator[Any]:
-    return (child for child in element if _local(child.tag) == name)
+def _children(element: Any, name: str) -> Any:
+    return element.iterchildren(f"{{*}}{name}")
 
 
 def _local(name: Any) -> str:

@@ -11,9 +11,9 @@ from botocore.exceptions import BotoCoreError
 from s3fs import S3FileSystem
 
 from recon.config.file_sources import RemoteSource
-from recon.config.keys import key_of_file
+from recon.config.keys import storage_keys
 from recon.files.inbox.fetching import NAMES_MAX, RemoteFile
-from recon.model.errors import ConfigurationError, SourceUnreadableError
+from recon.model.errors import SourceUnreadableError
 
 CONNECT_SECONDS = 20
 SILENCE_SECONDS = 60
@@ -65,15 +65,11 @@ def s3_folder(source: RemoteSource, *, environment: Mapping[str, str]) -> Iterat
         SourceUnreadableError: the storage cannot be reached, or refuses us.
     """
     parts = urlsplit(source.url)
-    secret = (
-        key_of_file(source.secret_key_file)
-        if source.secret_key_file is not None
-        else _variable(source.secret_key_env, environment=environment)
-    )
+    access_key, secret_key = storage_keys(source, environment)
     try:
         storage = S3FileSystem(
-            key=_variable(source.access_key_env, environment=environment),
-            secret=secret,
+            key=access_key,
+            secret=secret_key,
             endpoint_url=source.endpoint or None,
             client_kwargs={"region_name": source.region} if source.region else {},
             config_kwargs={"connect_timeout": CONNECT_SECONDS, "read_timeout": SILENCE_SECONDS},
@@ -88,14 +84,6 @@ def s3_folder(source: RemoteSource, *, environment: Mapping[str, str]) -> Iterat
     except (BotoCoreError, ClientError, OSError) as error:
         msg = f"{source.shown} cannot be read: {error or type(error).__name__}"
         raise SourceUnreadableError(msg) from error
-
-
-def _variable(name: str, *, environment: Mapping[str, str]) -> str:
-    text = environment.get(name, "").strip()
-    if not text:
-        msg = f"the environment variable {name}, a key of the storage, is not set"
-        raise ConfigurationError(msg)
-    return text
 
 
 def _file(name: str, entry: Mapping[str, Any]) -> RemoteFile:

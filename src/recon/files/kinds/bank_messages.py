@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
+from datetime import date
 from typing import Any
 
 from recon.files.formats.bank_records import RawBalance, RawEntry, RawStatement
@@ -22,6 +23,8 @@ from recon.model.money import exponent
 from recon.privacy.shown_text import scrubbed
 
 Row = dict[str, Any]
+ID_CHARACTERS_MAX = 64
+"""Of a statement's number, its account and the number of an entry; no format of banks has more."""
 
 
 def typed_statements(
@@ -43,11 +46,30 @@ def typed_statements(
     notes: list[str] = []
     for raw in _whole(statements):
         where = StatementPlace(name, raw.account, raw.number)
+        _refuse_impossible(raw, where=where)
         typed = _typed(raw, where=where, number=len(known), notes=notes)
         rows += typed
         known.append(_statement(raw, rows=typed, where=where, sha256=sha256, ibans=ibans))
     frame = frame_of(rows, columns=BANK_ENTRY_COLUMNS)
     return BankSource(entries=frame, statements=tuple(known), notes=tuple(notes))
+
+
+def _refuse_impossible(raw: RawStatement, *, where: StatementPlace) -> None:
+    """Days that no calendar has, and numbers longer than any that a bank writes."""
+    days = {day for entry in raw.entries for day in (entry.booked_on, entry.value_on)}
+    days |= {raw.from_day, raw.to_day}
+    days |= {balance.day for balance in (raw.opening, raw.closing) if balance is not None}
+    for day in sorted(days - {""}):
+        try:
+            date.fromisoformat(day)
+        except ValueError:
+            where.refuse(f"it says {day}, which is no date")
+    numbers = (raw.number, raw.account, *(entry.entry_no for entry in raw.entries))
+    if any(len(number) > ID_CHARACTERS_MAX for number in numbers):
+        where.refuse(
+            f"its number, its account or the number of an entry has more than {ID_CHARACTERS_MAX} "
+            "characters"
+        )
 
 
 def _whole(statements: Iterable[RawStatement]) -> Iterator[RawStatement]:

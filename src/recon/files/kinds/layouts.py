@@ -1,6 +1,7 @@
-"""Whether the layouts of an account fit order files or instruction files, before one is read."""
+"""Whether the layouts of an account fit their files, before one is read."""
 
 from collections.abc import Iterable
+from typing import Literal
 
 from recon.config.file_layouts import FileLayout
 from recon.files.kinds.instruction_file import INSTRUCTION_FILE
@@ -8,27 +9,17 @@ from recon.files.kinds.settlement_file import SETTLEMENT_FILE
 from recon.files.typing.layout_check import refuse_wrong_layout
 from recon.files.typing.table_schema import BANK, ORDER_FILE
 
+_SCHEMAS = {"": (ORDER_FILE, INSTRUCTION_FILE), "settlement": (SETTLEMENT_FILE,), "bank": (BANK,)}
 
-def refuse_wrong_layouts(layouts: Iterable[FileLayout]) -> None:
-    """Refuse a layout that names what neither kind of file has.
+
+def refuse_wrong_layouts(
+    layouts: Iterable[FileLayout], *, of: Literal["", "settlement", "bank"] = ""
+) -> None:
+    """Refuse a layout that names what no file of its kind has; "" is orders and instructions.
 
     Raises:
         ConfigurationError: naming the layout and the key.
     """
     for layout in layouts:
-        where = f'merchants.toml: the layout of "{layout.files}": '
-        refuse_wrong_layout(layout, schemas=(ORDER_FILE, INSTRUCTION_FILE), where=where)
-
-
-def refuse_wrong_settlement_layouts(layouts: Iterable[FileLayout]) -> None:
-    """As `refuse_wrong_layouts`, of settlement files."""
-    for layout in layouts:
-        where = f'merchants.toml: the settlement layout of "{layout.files}": '
-        refuse_wrong_layout(layout, schemas=(SETTLEMENT_FILE,), where=where)
-
-
-def refuse_wrong_bank_layouts(layouts: Iterable[FileLayout]) -> None:
-    """As `refuse_wrong_layouts`, of tables of a bank."""
-    for layout in layouts:
-        where = f'merchants.toml: the bank layout of "{layout.files}": '
-        refuse_wrong_layout(layout, schemas=(BANK,), where=where)
+        where = f'merchants.toml: the {f"{of} " if of else ""}layout of "{layout.files}": '
+        refuse_wrong_layout(layout, schemas=_SCHEMAS[of], where=where)

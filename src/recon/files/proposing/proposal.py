@@ -6,15 +6,13 @@ from typing import Any, NamedTuple
 
 from recon.config.file_layouts import FileLayout
 from recon.files.formats.named_bytes import FileBytes
-from recon.files.formats.raw_table import refuse
 from recon.files.proposing.ranked_columns import (
     OF_STATEMENT,
-    is_currency,
     ranked_columns,
     their_columns,
 )
 from recon.files.proposing.readings_of_cells import SeenCell, decided_amounts, decided_times
-from recon.files.proposing.sample import Sample, same_header, sample_of
+from recon.files.proposing.sample import Sample, joined_keys, sample_of
 from recon.files.proposing.vocabulary import (
     BANK_STATUS,
     CENTS,
@@ -27,8 +25,8 @@ from recon.files.proposing.vocabulary import (
 from recon.files.typing.table_schema import Cell, Grammar, TableColumn, TableSchema
 from recon.files.typing.written_amounts import plain_amount
 from recon.files.typing.written_times import standard_time
-from recon.model.errors import AmountError
-from recon.model.money import exponent, parse_signed_minor_units
+from recon.model.errors import AmountError, UsageError
+from recon.model.money import exponent, is_currency, parse_signed_minor_units
 from recon.model.words import SourceKind
 from recon.privacy.shown_text import scrubbed
 
@@ -70,12 +68,11 @@ def proposal_of(
 
     Raises:
         SourceUnreadableError: one of them is no table with a header, or they differ in it.
+        UsageError: an answer is none that its key can have.
     """
     known = frozenset().union(*map(names_of_column, schema.names))
     encoding = answers.get("encoding", "")
     samples = [sample_of(file, known=known, encoding=encoding) for file in files]
-    if not same_header(samples):
-        refuse(samples[-1].name, "has another header or other separators than the first sample")
     return _Proposing(samples, schema=schema, constants=constants, answers=answers).made()
 
 
@@ -94,7 +91,7 @@ class _Proposing:
         self._schema = schema
         self._known_constants = constants
         self._answers = answers
-        self._keys: dict[str, Any] = dict(samples[0].keys)
+        self._keys: dict[str, Any] = joined_keys(samples)
         self._questions = {k: ask for sample in samples for k, ask in sample.questions.items()}
         self._theirs = their_columns(samples)
         signed = schema.kind in _SIGNED
@@ -198,7 +195,9 @@ class _Proposing:
             lines = {cell.text: cell.line for cell in reversed(self._cells_of(column.name))}
             if not set(lines) <= column.cell:
                 words[column.name] = self._meant(lines, column=column)
-        codes = {cell.text for cell in self._cells_of("currency")}
+        # What is no currency stays a row that a night refuses.
+        cells = self._cells_of("currency")
+        codes = {cell.text for cell in cells if is_currency(cell.text.upper())}
         if any(code.upper() != code for code in codes):
             words["currency"] = {code: code.upper() for code in sorted(codes)}
         if words:
@@ -273,8 +272,14 @@ class _Proposing:
                 sign = {"column": their.name, "plus": "".join(plus), "minus": minus[0]}
                 self._keys["sign"] = sign
             else:
-                ask = f"column {their.name!r} says which way money goes; what is of it in amounts?"
-                self._questions[f"columns.{self._amount_columns()[0].name}"] = ask
+                self._ask_of_sign(their.name)
+
+    def _ask_of_sign(self, name: str) -> None:
+        """Beside what is asked of the amount itself, where no column is known to be it."""
+        amounts = [c for c in self._schema.columns if c.cell is Cell.AMOUNT]
+        key = f"columns.{(self._amount_columns() or amounts)[0].name}"
+        ask = f"column {name!r} says which way money goes; what is of it in amounts?"
+        self._questions[key] = "; ".join([*filter(None, [self._questions.get(key)]), ask])
 
     def _turn_fees(self) -> None:
         """Whether the gateway writes what it takes with a minus, where ours has none."""
@@ -348,7 +353,7 @@ class _Proposing:
         return typed or all(standard_time(cell.text, times=times) for cell in cells)
 
     def _name_trailer(self) -> None:
-        """The last record that says what stood before it: its word, its count of rows, its sum."""
+        """The last record that says what stood before it: its word, its count of rows."""
         cells = self._samples[0].trailer
         if not cells:
             return
@@ -375,6 +380,9 @@ def _units(text: str, *, layout: FileLayout) -> int | None:
 def _set(layout: dict[str, Any], key: str, text: str) -> None:
     """Put what a person decided where it belongs; `words.status.on hold` has no more points."""
     table, _, rest = key.partition(".")
+    if rest and not isinstance(layout.get(table, {}), dict):
+        msg = f"{key}: {table} is one text and has no parts"
+        raise UsageError(msg)
     if not rest:
         layout[key] = text
     elif table == "words":

@@ -20,8 +20,8 @@ from recon.files.proposing.vocabulary import (
     plain_words,
 )
 from recon.files.typing.table_schema import Cell, Grammar, TableColumn, TableSchema
-from recon.model.errors import AmountError
-from recon.model.money import exponent
+from recon.model.errors import UsageError
+from recon.model.money import is_currency
 from recon.privacy.shown_text import scrubbed
 
 _FIT_SHARE_MIN = 9
@@ -75,8 +75,6 @@ class TheirColumn(NamedTuple):
     """Its name, plain."""
     cells: tuple[SeenCell, ...]
     """Filled ones; of which file is not known any more."""
-    numbers: tuple[bool, ...]
-    """Of the same cells: exact numbers, not text."""
     full: bool
     """No cell is blank."""
 
@@ -88,8 +86,6 @@ class Ranked(NamedTuple):
     debit: dict[str, str]
     clock: dict[str, str]
     questions: dict[str, str]
-    unclear: tuple[str, ...]
-    """Optional columns of ours that two of theirs could be."""
 
 
 def their_columns(samples: Sequence[Sample]) -> dict[str, TheirColumn]:
@@ -98,14 +94,13 @@ def their_columns(samples: Sequence[Sample]) -> dict[str, TheirColumn]:
     for at, name in enumerate(samples[0].header):
         if not name or scrubbed(name) != name or samples[0].header.count(name) > 1:
             continue  # a layout cannot name it, or a person must not read it
-        cells, numbers, full = [], [], True
+        cells, full = [], True
         for sample in samples:
             for row in sample.rows:
                 if row.cells[at]:
                     cells.append(SeenCell(row.line, row.cells[at]))
-                    numbers.append(bool(row.numbers) and row.numbers[at])
                 full = full and bool(row.cells[at])
-        columns[name] = TheirColumn(name, plain_words(name), tuple(cells), tuple(numbers), full)
+        columns[name] = TheirColumn(name, plain_words(name), tuple(cells), full)
     return columns
 
 
@@ -119,17 +114,15 @@ def ranked_columns(
     """The columns of a schema among theirs; what more than one could be is asked.
 
     `answers` holds `columns.<ours>` where a person decided; `signed`: amounts may be split.
+
+    Raises:
+        UsageError: what a person decided is none of theirs.
     """
-    chosen = {
-        key.removeprefix("columns."): name
-        for key, name in answers.items()
-        if key.startswith("columns.")
-    }
-    ranked = Ranked(chosen, {}, {}, {}, ())
+    chosen = _chosen(answers, theirs)
+    ranked = Ranked(chosen, {}, {}, {})
     left = [column for column in schema.columns if column.name not in chosen]
     if signed:
         left = _split(left, theirs, ranked=ranked)
-    unclear = []
     # A name that is ours to the letter is taken before another column may claim it.
     for exact in (True, False):
         for column in sorted(left, key=lambda column: not column.required):
@@ -144,11 +137,22 @@ def ranked_columns(
             elif fitting and column.required:
                 names = " or ".join(repr(their.name) for their in fitting)
                 ranked.questions[f"columns.{column.name}"] = f"is it {names}?"
-            elif fitting:
-                unclear.append(column.name)
     _ask_of_dates(ranked, theirs, schema=schema)
     _beside_days(ranked, theirs, schema=schema)
-    return ranked._replace(unclear=tuple(unclear))
+    return ranked
+
+
+def _chosen(answers: Mapping[str, str], theirs: Mapping[str, TheirColumn]) -> dict[str, str]:
+    """Ours -> theirs, where a person decided."""
+    chosen = {}
+    for key, name in answers.items():
+        if not key.startswith("columns."):
+            continue
+        if name not in theirs:
+            msg = f"{key}: the samples have no column {name!r} that can be named"
+            raise UsageError(msg)
+        chosen[key.removeprefix("columns.")] = name
+    return chosen
 
 
 def _best(free: Iterable[TheirColumn], column: TableColumn) -> list[TheirColumn]:
@@ -254,12 +258,3 @@ def _all(their: TheirColumn, of: Callable[[str], bool]) -> bool:
     """Nearly all cells: one bad row of a sample must not hide a column."""
     different = {cell.text for cell in their.cells}
     return sum(map(of, different)) * 10 >= len(different) * _FIT_SHARE_MIN
-
-
-def is_currency(text: str) -> bool:
-    """Whether a cell is a currency of ISO 4217."""
-    try:
-        exponent(text)
-    except AmountError:
-        return False
-    return True

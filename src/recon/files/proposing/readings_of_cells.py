@@ -6,6 +6,7 @@ a night will read. Two ways that give the same values everywhere are one.
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -13,7 +14,7 @@ from recon.config.file_layouts import MONTHS, FileLayout
 from recon.files.typing.written_amounts import plain_amount
 from recon.files.typing.written_times import standard_time
 from recon.model.errors import AmountError
-from recon.model.money import exponent, parse_signed_minor_units
+from recon.model.money import exponent, format_minor_units, parse_signed_minor_units
 
 Answers = Mapping[str, str]
 """Key of a layout -> what a person decided."""
@@ -147,10 +148,8 @@ def _value(cell: SeenCell, *, layout: FileLayout, units: str) -> int | None:
 def _shown(value: int | None, *, of: SeenCell) -> str:
     if value is None:
         return "no amount"
-    decimals = exponent(of.currency or "EUR")
-    digits = f"{abs(value):0{decimals + 1}}"
-    point = f"{digits[:-decimals]}.{digits[-decimals:]}" if decimals else digits
-    return f"{'-' if value < 0 else ''}{point} {of.currency}".strip()
+    amount = format_minor_units(value, currency=of.currency or "EUR")
+    return f"{amount} {of.currency}".strip()
 
 
 def _keys_shown(keys: Mapping[str, str]) -> str:
@@ -250,8 +249,6 @@ def _time_readings(
 
 def _moment(text: str, *, times: str) -> str | None:
     """The moment in the standard form, if the calendar has it."""
-    from datetime import datetime
-
     standard = standard_time(text, times=times)
     if standard is None:
         return None

@@ -2,7 +2,6 @@
 
 import csv
 import io
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple
@@ -13,6 +12,7 @@ from recon.files.formats.named_bytes import FileBytes
 from recon.files.formats.raw_reader import kind_of, raw_of
 from recon.files.formats.raw_table import refuse
 from recon.files.formats.xlsx_book import sheet_texts
+from recon.files.kinds.typed_parts import EveryColumn
 from recon.files.proposing.vocabulary import TOTALS, plain_words
 
 SAMPLE_BYTES_MAX = 8 * 1024 * 1024
@@ -25,6 +25,9 @@ COLUMNS_MIN = 3
 HEADER_NAMES_MIN = 2
 """Names of a line that must be known before it is taken for a header."""
 _DETECTED_CHARACTERS = 16_384
+_QUOTES = ('"', "'")
+_ALIKE = ("delimiter", "quote", "preamble")
+"""What samples of one layout may not differ in. Who has another encoding is refused by its rows."""
 _ENCODINGS = {
     "windows-1252": "cp1252",
     "iso-8859-15": "iso8859_15",
@@ -54,6 +57,8 @@ class Sample(NamedTuple):
     questions: dict[str, str] = {}  # noqa: RUF012 - a tuple's default is never written to
     typed: bool = False
     """Its cells may be dates and numbers, not text."""
+    undecided: frozenset[str] = frozenset()
+    """Keys that it reads alike whatever they are: another sample decides them."""
 
 
 class _Reading(NamedTuple):
@@ -61,7 +66,6 @@ class _Reading(NamedTuple):
 
     delimiter: str
     hits: int
-    width: int
     preamble: int
 
 
@@ -81,16 +85,11 @@ def sample_of(file: FileBytes, *, known: frozenset[str], encoding: str = "") -> 
         return _of_text(file, known=known, encoding=encoding)
     if kind == "xml":
         refuse(name, "is XML: name the element of a row in `record`, its parts are the columns")
-    raw = raw_of(file, wanted=_EveryColumn())
+    raw = raw_of(file, wanted=EveryColumn())
     columns = [raw.columns[column].to_pylist()[:SAMPLE_ROWS_MAX] for column in raw.header]
     lines = raw.lines.tolist()[:SAMPLE_ROWS_MAX]
     rows = [Row(line, cells) for line, *cells in zip(lines, *columns, strict=True)]
     return Sample(name, raw.header, tuple(rows), {}, typed=True)
-
-
-class _EveryColumn:
-    def __contains__(self, name: object) -> bool:
-        return True
 
 
 def _of_sheet(file: FileBytes, *, known: frozenset[str]) -> Sample:
@@ -136,7 +135,9 @@ def _of_text(file: FileBytes, *, known: frozenset[str], encoding: str) -> Sample
         rows = rows[:-1]
     width = len(header)
     good = tuple(row for row in rows if len(row.cells) == width)
-    return Sample(name, tuple(header), good, keys, trailer, questions)
+    undecided = frozenset({"encoding"} if file.content.isascii() else ())
+    undecided |= frozenset(() if any(sign in text for sign in _QUOTES) else {"quote"})
+    return Sample(name, tuple(header), good, keys, trailer, questions, undecided=undecided)
 
 
 def _refuse_headless(name: str) -> None:
@@ -206,11 +207,10 @@ def _best(text: str, *, known: frozenset[str]) -> _Reading:
     readings = []
     lines = text.split("\n", PREAMBLE_MAX)[:PREAMBLE_MAX]
     for delimiter in SEPARATORS:
-        widths = [line.count(delimiter) + 1 for line in lines]
         for number, line in enumerate(lines):
             cells = next(csv.reader([line.rstrip("\r")], delimiter=delimiter), [])
             hits = _hits(cells, known=known) if len(cells) >= COLUMNS_MIN else 0
-            readings.append(_Reading(delimiter, hits, widths[number], number))
+            readings.append(_Reading(delimiter, hits, number))
     most = max(reading.hits for reading in readings)
     best = [reading for reading in readings if reading.hits == most]
     if len({reading.delimiter for reading in best}) > 1 and most:
@@ -271,6 +271,21 @@ def _trailer(text: str, *, delimiter: str) -> tuple[str, ...]:
     return cells if plain_words(cells[0]) in TOTALS else ()
 
 
-def same_header(samples: Sequence[Sample]) -> bool:
-    """Whether samples are of one layout."""
-    return len(Counter((sample.header, tuple(sample.keys.items())) for sample in samples)) == 1
+def joined_keys(samples: Sequence[Sample]) -> dict[str, object]:
+    """The keys that samples of one layout decide together.
+
+    Raises:
+        SourceUnreadableError: one has another header or other separators than the first.
+    """
+    first, *others = samples
+    keys, undecided = dict(first.keys), first.undecided
+    for sample in others:
+        for key in undecided - sample.undecided:
+            keys.pop(key, None)
+            keys |= {key: sample.keys[key]} if key in sample.keys else {}
+        undecided &= sample.undecided
+        decided = [key for key in _ALIKE if key not in sample.undecided]
+        alike = all(keys.get(key) == sample.keys.get(key) for key in decided)
+        if sample.header != first.header or not alike:
+            refuse(sample.name, f"has another header or other separators than {first.name}")
+    return keys

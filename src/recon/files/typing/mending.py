@@ -36,7 +36,7 @@ class MendableRow(NamedTuple):
 
     line: int
     cells: Mapping[str, str]
-    """TableColumn -> the cell in the standard form; nothing of a row whose cells mean nothing."""
+    """Column -> the cell in the standard form; nothing of a row whose cells mean nothing."""
     column: str
     reason: str
     text: str

@@ -18,7 +18,7 @@ from recon.model.words import Reject, SourceKind
 from recon.privacy.shown_text import scrubbed
 
 WHOLE_ROW = "(row)"
-"""TableColumn of a reject whose cells cannot be told apart."""
+"""Column of a reject whose cells cannot be told apart."""
 
 FURTHER_FAULTS_MAX = 3
 """Other bad cells of one row that are told by name; more are only counted."""

@@ -71,11 +71,16 @@ def _instruction_names(name: str) -> Callable[[Columns, Values], Finding]:
     return rule
 
 
-def _currency_of_transaction(cells: Columns, values: Values) -> Finding:
-    del values
-    alone = _blank(cells["transaction_currency"]) != _blank(cells["transaction_amount"])
-    reason = "needs transaction_currency and transaction_amount together"
-    return "transaction_amount", dict.fromkeys(_rows(alone), reason)
+def _amount_with_currency(of: str) -> Callable[[Columns, Values], Finding]:
+    """An amount that may be blank has its own currency, or both are blank."""
+    currency, amount = f"{of}_currency", f"{of}_amount"
+
+    def rule(cells: Columns, values: Values) -> Finding:
+        del values
+        alone = _blank(cells[currency]) != _blank(cells[amount])
+        return amount, dict.fromkeys(_rows(alone), f"needs {currency} and {amount} together")
+
+    return rule
 
 
 def _day_exists(name: str) -> Callable[[Columns, Values], Finding]:
@@ -119,18 +124,11 @@ def _entry_whole(cells: Columns, values: Values) -> Finding:
     return "amount", dict.fromkeys(_rows(some & ~every), reason)
 
 
-def _instructed_whole(cells: Columns, values: Values) -> Finding:
-    del values
-    alone = _blank(cells["instructed_currency"]) != _blank(cells["instructed_amount"])
-    reason = "needs instructed_currency and instructed_amount together"
-    return "instructed_amount", dict.fromkeys(_rows(alone), reason)
-
-
 _RULES: tuple[tuple[SourceKind, str, Callable[[Columns, Values], Finding]], ...] = (
     (SourceKind.ORDERS, "refund_amount", _refund_amount_given),
     (SourceKind.ORDERS, "action", _action_given),
     (SourceKind.ORDERS, "action_amount", _action_amount_fits),
-    (SourceKind.LEDGER, "transaction_amount", _currency_of_transaction),
+    (SourceKind.LEDGER, "transaction_amount", _amount_with_currency("transaction")),
     (SourceKind.SETTLEMENT, "settled_on", _day_exists("settled_on")),
     (SourceKind.SETTLEMENT, "net", _net_adds_up),
     (SourceKind.BANK, "from_date", _day_exists("from_date")),
@@ -138,7 +136,7 @@ _RULES: tuple[tuple[SourceKind, str, Callable[[Columns, Values], Finding]], ...]
     (SourceKind.BANK, "amount", _entry_whole),
     (SourceKind.BANK, "booked_on", _day_exists("booked_on")),
     (SourceKind.BANK, "value_on", _day_exists("value_on")),
-    (SourceKind.BANK, "instructed_amount", _instructed_whole),
+    (SourceKind.BANK, "instructed_amount", _amount_with_currency("instructed")),
     (SourceKind.INSTRUCTIONS, "order_no", _instruction_names("order_no")),
     (SourceKind.INSTRUCTIONS, "transaction_id", _instruction_names("transaction_id")),
 )

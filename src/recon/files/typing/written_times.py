@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal, InvalidOperation
+from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
@@ -17,6 +18,8 @@ import pyarrow.compute as pc
 from recon.config.file_layouts import COUNTED_TIMES, MONTHS, TIME_PARTS, FileLayout
 from recon.files.typing.cell_problems import CellProblems, note_cells
 
+PATTERNS_KEPT = 256
+"""Ways to write times that are taken apart once; a proposal tries some dozens on every cell."""
 _ISO_DATE = r"\A[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T ].*)?\z"
 _PART = re.compile("%-?.")
 _PLAIN_PARTS = frozenset({"%Y", "%m", "%d", "%H", "%M", "%S", "%f", "%z"})
@@ -110,6 +113,7 @@ def _each_once(cells: pa.Array, *, of: Callable[[str], str | None]) -> pa.Array:
     return pa.array(written, pa.large_string()).take(numbered.indices)
 
 
+@lru_cache(maxsize=PATTERNS_KEPT)
 def _time_pattern(times: str) -> tuple[str, str]:
     """A pattern of the whole cell, and the standard form in its groups."""
     parts = _PART.findall(times)

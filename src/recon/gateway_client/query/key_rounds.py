@@ -143,19 +143,15 @@ class QueryClient:
             UnsignedError: whoever holds the key does not sign; nothing was asked.
             CertificateError: the gateway's certificate was not accepted.
         """
-        orders, transactions = tuple(dict.fromkeys(order_nos)), tuple(dict.fromkeys(trades))
-        if orders and transactions:
-            msg = "ask by order number or by transaction id, not by both at once"
-            raise ValueError(msg)
+        keys, by_transaction = _either(order_nos, trades, named="transaction id")
         asking = partial(
             order_question,
             self._interface,
             policy=self._policy,
             credentials=self._credentials,
-            by_transaction=bool(transactions),
+            by_transaction=by_transaction,
         )
-        question = await beside(self._credentials, asking)
-        return await self._answers(question, keys=orders or transactions)
+        return await self._answers(await beside(self._credentials, asking), keys=keys)
 
     async def refunds(
         self, *, order_nos: Iterable[str] = (), references: Iterable[str] = ()
@@ -168,19 +164,15 @@ class QueryClient:
             UnsignedError: whoever holds the key does not sign; nothing was asked.
             CertificateError: the gateway's certificate was not accepted.
         """
-        orders, ours = tuple(dict.fromkeys(order_nos)), tuple(dict.fromkeys(references))
-        if orders and ours:
-            msg = "ask by order number or by our reference, not by both at once"
-            raise ValueError(msg)
+        keys, by_reference = _either(order_nos, references, named="our reference")
         asking = partial(
             refund_question,
             self._interface,
             policy=self._policy,
             credentials=self._credentials,
-            by_reference=bool(ours),
+            by_reference=by_reference,
         )
-        question = await beside(self._credentials, asking)
-        return await self._answers(question, keys=orders or ours)
+        return await self._answers(await beside(self._credentials, asking), keys=keys)
 
     async def _answers(
         self, question: GroupQuestion[Record], *, keys: Sequence[str]
@@ -296,3 +288,14 @@ class QueryClient:
             content_type=question.content_type,
             body=request_body(message, body=question.body),
         )
+
+
+def _either(
+    order_nos: Iterable[str], others: Iterable[str], *, named: str
+) -> tuple[tuple[str, ...], bool]:
+    """The keys of the one kind that is asked by, each once; whether they are not order numbers."""
+    orders, other = tuple(dict.fromkeys(order_nos)), tuple(dict.fromkeys(others))
+    if orders and other:
+        msg = f"ask by order number or by {named}, not by both at once"
+        raise ValueError(msg)
+    return orders or other, bool(other)

@@ -15,6 +15,10 @@ from recon.matching.bank.result import BankResult
 from recon.matching.bank.weighing import Finding
 from recon.matching.frames.arrays import text_column
 from recon.matching.frames.bank_sources import BankSource
+from recon.matching.frames.coding import placed, sums_of
+from recon.matching.frames.grouping import amounts_of
+from recon.matching.sides.paid_out import BATCH
+from recon.matching.sides.settlement_side import pay_outs
 from recon.model.words import SetState
 
 COUNTED, PAID, RECEIVED, EXPLAINED = BANK_TABLES = ("counted", "paid", "received", "explained")
@@ -145,17 +149,16 @@ def _payout(one: Payout, *, lines: Mapping[tuple[str, ...], tuple[int, int]]) ->
 
 
 def _lines_of_batches(lines: pd.DataFrame | None) -> dict[tuple[str, ...], tuple[int, int]]:
-    """What the lines of each batch come to, gross and fees."""
-    sums: dict[tuple[str, ...], tuple[int, int]] = {}
+    """What the lines of each batch come to, gross and fees; a payout of ours is one of them."""
     if lines is None:
-        return sums
-    rows = lines[lines["entry_type"].ne("payout")]
-    names = ("merchant_id", "account_id", "currency", "batch_id")
-    keys = zip(*(rows[name].tolist() for name in names), strict=True)
-    for key, gross, fee in zip(keys, rows["gross"].tolist(), rows["fee"].tolist(), strict=True):
-        before = sums.get(key, (0, 0))
-        sums[key] = before[0] + int(gross), before[1] + int(fee)
-    return sums
+        return {}
+    rows = lines[~pay_outs(lines)]
+    groups, batches = placed(rows, by=BATCH)
+    gross, fees = (
+        sums_of(amounts_of(rows[name]), groups=groups, size=len(batches)).tolist()
+        for name in ("gross", "fee")
+    )
+    return dict(zip(batches, zip(gross, fees, strict=True), strict=True))
 
 
 def _received(result: BankResult) -> Iterator[Row]:

@@ -32,7 +32,7 @@ from recon.matching.breaks.result_rows import SORTED_BY, id_of_text
 from recon.matching.frames.bank_sources import BankSource, NightOfBank
 from recon.matching.frames.sorting import in_order
 from recon.matching.frames.sources import SETTLEMENT_COLUMNS, Previous, Sources, frame_of
-from recon.matching.judging.severity import money_at_risk, severity_of
+from recon.matching.judging.severity import graver, money_at_risk, severity_of
 from recon.matching.sides.paid_out import paid_out
 from recon.model.words import BreakCode, SetState
 
@@ -310,7 +310,10 @@ def _effect_row(one: str, found: Finding) -> Row:
 
 
 def _joined_breaks(breaks: pd.DataFrame, fresh: Sequence[Row]) -> pd.DataFrame:
-    """The breaks with those of the bank; a pay-out that is one by the books stays one."""
+    """The breaks with those of the bank; a pay-out that is one by the books stays one.
+
+    It is as grave as the graver of the two, and owed to whom either of them says.
+    """
     known = {one: at for at, one in enumerate(breaks["break_id"].tolist())}
     both = [row for row in fresh if row["break_id"] in known]
     if both:
@@ -322,6 +325,9 @@ def _joined_breaks(breaks: pd.DataFrame, fresh: Sequence[Row]) -> pd.DataFrame:
         breaks.loc[at, "bank_amount"] = row["bank_amount"]
         breaks.loc[at, "effect_bank"] = row["effect_bank"]
         breaks.loc[at, "exposure"] = max(int(str(breaks.loc[at, "exposure"])), row["exposure"])
+        breaks.loc[at, "severity"] = graver(str(breaks.loc[at, "severity"]), row["severity"])
+        if breaks.loc[at, "owed_to"] == _NO_STATE:
+            breaks.loc[at, "owed_to"] = row["owed_to"]
         breaks.loc[at, "reason"] = f"{breaks.loc[at, 'reason']} {row['reason']}"
     alone = [row for row in fresh if row["break_id"] not in known]
     return _appended(breaks, alone, names=BREAK_COLUMNS, by=[*SORTED_BY, "code", "break_id"])

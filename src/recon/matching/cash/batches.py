@@ -76,8 +76,12 @@ def listed(sources: Sources, *, rules: Rules) -> tuple[Listed, ...]:
         row
         for holder in sorted(places)
         for row in (
-            *_held(batches.get(holder, ()), holder=holder, rules=rules),
-            *_kept(kept.get(holder, {}), holder=holder, rules=rules),
+            *left_of_batches(
+                batches.get(holder, ()), holder=holder, opening=_opening(holder, rules)[0]
+            ),
+            *left_of_reserves(
+                kept.get(holder, {}), holder=holder, opening=_opening(holder, rules)[1]
+            ),
         )
     )
 
@@ -120,6 +124,8 @@ def batches_of(sources: Sources) -> Mapping[Place, tuple[Batch, ...]]:
 
 def _unsure(sources: Sources) -> set[tuple[str, str, str]]:
     """The batches of which a line could not be read: it names one, else all of its file."""
+    if sources.unread_batches is not None:
+        return {*sources.unread_batches}
     lines = sources.settlement
     refused = [entry for entry in sources.rejects if entry.kind is SourceKind.SETTLEMENT]
     if lines is None or not refused:
@@ -140,14 +146,19 @@ def _unsure(sources: Sources) -> set[tuple[str, str, str]]:
     return unsure
 
 
-def _held(batches: Iterable[Batch], *, holder: Place, rules: Rules) -> Iterator[Listed]:
-    """What is left of the batches of one place."""
+def _opening(holder: Place, rules: Rules) -> tuple[int, int]:
+    """What the gateway owed and kept before the first line."""
+    opening = rules.settlement.get(holder[2])
+    return (0, 0) if opening is None else (opening.opening_payable, opening.opening_reserve)
+
+
+def left_of_batches(batches: Iterable[Batch], *, holder: Place, opening: int) -> Iterator[Listed]:
+    """What is left of the batches of one place, in their order; `opening`: owed before them."""
     items: deque[Listed] = deque()
     debts: deque[Listed] = deque()
     beyond: deque[Listed] = deque()
-    opening = rules.settlement.get(holder[2])
-    if opening is not None and opening.opening_payable:
-        items.append(Listed(*holder, OPENING, "", "", opening.opening_payable))
+    if opening:
+        items.append(Listed(*holder, OPENING, "", "", opening))
     apart: list[Listed] = []
     for entry in batches:
         row = Listed(*holder, ITEM, entry.batch_id, entry.settled_on, entry.lines - entry.paid)
@@ -204,12 +215,11 @@ def _reserves(sources: Sources) -> Mapping[Place, Mapping[str, int]]:
     return by_place
 
 
-def _kept(days: Mapping[str, int], *, holder: Place, rules: Rules) -> Iterator[Listed]:
+def left_of_reserves(days: Mapping[str, int], *, holder: Place, opening: int) -> Iterator[Listed]:
     """The reserve, the oldest first; released beyond what was kept is below 0."""
-    opening = rules.settlement.get(holder[2])
     rows: deque[Listed] = deque()
-    if opening is not None and opening.opening_reserve:
-        rows.append(Listed(*holder, RESERVE, "", "", opening.opening_reserve))
+    if opening:
+        rows.append(Listed(*holder, RESERVE, "", "", opening))
     over = 0
     for day, amount in sorted(days.items()):
         if amount > 0:

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from recon.config.rules import Rules
+from recon.matching.cash.before_books import set_apart
 from recon.matching.frames.arrays import Arrays, Column, filled, stacked, texts
 from recon.matching.frames.coding import by_word, combined, is_word
 from recon.matching.frames.grouping import Bools, Ints, Rows, amounts_of, instants_of, total
@@ -32,7 +33,7 @@ BASES: Mapping[str, EntryType] = {
     RESERVES: EntryType.RESERVE,
     PAYOUTS: EntryType.PAYOUT,
 }
-_CLOSERS = (EntryType.WRITE_OFF, EntryType.ADJUSTMENT)
+CLOSERS = (EntryType.WRITE_OFF, EntryType.ADJUSTMENT)
 """Entries that may close a group that they name."""
 _MONTH_CHARACTERS = 7
 _MONTH = r"20[0-9]{2}-(?:0[1-9]|1[0-2])"
@@ -70,6 +71,7 @@ def grouped(sources: Sources, *, rules: Rules) -> BookGroups | None:
     entries = _entries(sources.ledger, lines=lines, rules=rules)
     if len(entries):
         settled, entries = _paired_payouts(settled, entries)
+    settled = set_apart(settled, entries, begins=sources.books_since)
     sides = [settled, entries]
     numbers, keys = combined([np.concatenate([side[name] for side in sides]) for name in _GROUP])
     settled = settled.assign(group=numbers[: len(settled)])
@@ -259,12 +261,12 @@ def _closed(ledger: pd.DataFrame | None, *, groups: Arrays, per: str) -> dict[in
     gaps = groups["settled"] - groups["booked"]
     if ledger is None or not gaps.any():
         return {}
-    rows = np.flatnonzero(is_base_type(ledger["entry_type"], *_CLOSERS))
+    rows = np.flatnonzero(is_base_type(ledger["entry_type"], *CLOSERS))
     if not rows.size:
         return {}
     rows = rows[entry_versions(ledger)[rows] == NEW]
     currency, amount, _ = booked(ledger)
-    back = is_word(ledger["entry_type"], *(f"{kind}{REVERSAL_SUFFIX}" for kind in _CLOSERS))
+    back = is_word(ledger["entry_type"], *(f"{kind}{REVERSAL_SUFFIX}" for kind in CLOSERS))
     signed = np.where(back, -amount, amount)
     named: dict[tuple[str, ...], list[int]] = {}
     columns = [texts(ledger[name])[rows].tolist() for name in ("merchant_id", "account_id")]

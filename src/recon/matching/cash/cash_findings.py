@@ -22,6 +22,7 @@ from recon.matching.cash.batches import (
     UNSURE,
     Listed,
 )
+from recon.matching.cash.before_books import BEFORE_BOOKS
 from recon.matching.cash.book_groups import FEES, PAYOUTS, RESERVES, BookGroups
 from recon.matching.frames.arrays import Arrays, Column, filled
 from recon.matching.frames.grouping import NO_INSTANT, Bools, Ints, latest, total
@@ -65,12 +66,13 @@ def findings_of_groups(
     """
     groups, size = books.groups, len(books.groups)
     gap = groups["settled"] - groups["booked"]
-    over = _over_released(groups, listed=listed)
+    before = groups["name"] == BEFORE_BOOKS
+    over = np.where(before, 0, _over_released(groups, listed=listed))
     closed = np.zeros(size, dtype=np.bool_)
     closed[[*books.closed]] = True
     waits, due_at = _waiting(books, gap=gap, clock=clock)
     sure = ~_unsure(groups, unsure=unsure)
-    same = (gap == 0) & (over == 0)
+    same = ((gap == 0) & (over == 0)) | before
     if not clock.covered:
         same, closed, waits = (np.full(size, held) for held in (True, False, False))
     open_ones = sure & ~same & ~(closed & (over == 0))
@@ -83,6 +85,7 @@ def findings_of_groups(
     flags = filled("", size=size)
     flags[(over > 0) & broken] = Flag.OVER_RELEASED.value
     flags[sure & closed & ~broken & ~same] = Flag.WRITTEN_OFF.value
+    flags[sure & before] = Flag.BEFORE_BOOKS.value
     if not clock.covered:
         flags[:] = Flag.NOT_COMPARED.value
     columns = {

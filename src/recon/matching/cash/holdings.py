@@ -7,9 +7,12 @@ import numpy as np
 import pandas as pd
 
 from recon.matching.cash.batches import ITEM, OPENING, RESERVE
+from recon.matching.cash.before_books import BEFORE_BOOKS
+from recon.matching.cash.book_groups import FEES
+from recon.matching.cash.result import CashResult
 from recon.matching.frames.coding import by_word
 from recon.matching.frames.sources import Sources
-from recon.matching.frames.total_rows import ACCOUNT_CURRENCY, Place, sums
+from recon.matching.frames.total_rows import ACCOUNT_CURRENCY, Place, added, sums
 from recon.matching.frames.versions import NEW
 from recon.matching.sides.ledger_side import booked, entry_versions, is_base_type
 from recon.matching.sides.settlement_side import pay_outs
@@ -20,19 +23,22 @@ _HELD_BACK = frozenset({OPENING, ITEM})
 """What paid-out batches left; what the gateway owed before the first line is the oldest of it."""
 
 
-def gateway_holds(held: pd.DataFrame, *, sources: Sources) -> GatewayHolds | None:
+def gateway_holds(
+    held: pd.DataFrame, *, sources: Sources, cash: CashResult | None = None
+) -> GatewayHolds | None:
     """Payable, held back and reserve as they are listed, and the fees of lines and books.
 
     Args:
         held: HELD_COLUMNS of the result.
         sources: the lines and the entries that were compared.
+        cash: the groups; fees from before the books begin are compared with nothing.
 
     Returns:
         None where no settlement was given.
     """
     if sources.settlement is None:
         return None
-    charged, taken = _charged(sources.settlement), _booked(sources.ledger)
+    charged, taken = _charged(sources.settlement, cash=cash), _booked(sources.ledger)
     holders: list[Place] = sorted({*charged, *(taken or ())})
     fees = [
         FeesTaken(
@@ -63,8 +69,14 @@ def _holdings(held: pd.DataFrame) -> tuple[Holding, ...]:
     return tuple(by_place[holder] for holder in sorted(by_place))
 
 
-def _charged(lines: pd.DataFrame) -> Mapping[Place, int]:
-    return sums(lines[~pay_outs(lines)], column="fee")
+def _charged(lines: pd.DataFrame, *, cash: CashResult | None) -> Mapping[Place, int]:
+    every = sums(lines[~pay_outs(lines)], column="fee")
+    if cash is None:
+        return every
+    groups = cash.books.groups
+    before = groups.take((groups["name"] == BEFORE_BOOKS) & (groups["kind"] == FEES))
+    rows = before.rows(*ACCOUNT_CURRENCY, "settled")
+    return added(every, {(*holder,): amount for *holder, amount in rows})
 
 
 def _booked(ledger: pd.DataFrame | None) -> Mapping[Place, int] | None:

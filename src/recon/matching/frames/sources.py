@@ -151,6 +151,12 @@ class Sources:
     """None: no statements of a bank were given."""
     settled: "SettledDays | None" = None
     """What a night knows of its settlement files; None: the given files are complete."""
+    books_since: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    """Merchant and account -> the first day of its books, where they may begin after the lines of
+    the settlement; empty for a night, whose books are those of its whole window."""
+    unread_batches: frozenset[tuple[str, str, str]] | None = None
+    """Merchant, account and batch of settlement lines of any night that could not be read and that
+    nobody brought again since; None: the rejects say it."""
     quarantined: tuple[Quarantined, ...] = ()
     """Order rows of any night that could not be read and that nobody brought again since."""
 

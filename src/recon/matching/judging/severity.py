@@ -1,8 +1,10 @@
 """How much is at risk in a break, who is owed, how old and how urgent it is."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from recon.config.rules import Rules, SeverityRules
 from recon.matching.frames.arrays import Arrays
@@ -95,6 +97,15 @@ def owed_to(code: BreakCode, *, effect_orders: int) -> str:
     return "shopper" if effect_orders > 0 else "merchant"
 
 
+_EFFECTS = ("effect_orders", "effect_ledger", "effect_bank")
+
+
+def risk_of_break(row: Mapping[Any, Any]) -> int:
+    """Money at risk of a break as it stands in a result (BREAK_COLUMNS), minor units."""
+    known = [int(row[name]) for name in _EFFECTS if not pd.isna(row[name])]
+    return money_at_risk(int(row["exposure"]), effects=known)
+
+
 def money_at_risk(exposure: int, *, effects: Iterable[int]) -> int:
     """What is at risk in a break: its effect where one is known, never more than the whole.
 
@@ -102,9 +113,9 @@ def money_at_risk(exposure: int, *, effects: Iterable[int]) -> int:
 
     Args:
         exposure: The whole amount that may be at risk, minor units.
-        effects: On orders and ledger, signed minor units; 0 where none is known.
+        effects: On orders, ledger and bank, signed minor units; 0 where none is known.
     """
-    effect = max(abs(effect) for effect in effects)
+    effect = max((abs(effect) for effect in effects), default=0)
     return min(effect, exposure) if effect else exposure
 
 
@@ -123,6 +134,19 @@ def severity_of(
     if NEVER_BELOW_HIGH.intersection(codes):
         level = max(level, _HIGH)
     return LEVELS[level]
+
+
+def graver(severity: str, other: str) -> str:
+    """The worse of two severities."""
+    return max(severity, other, key=lambda word: LEVELS.index(Severity(word)))
+
+
+def urgency(row: Mapping[Any, Any]) -> tuple[int, int, str]:
+    """Sorts rows of breaks, wherever people read them: the gravest first, of these the oldest.
+
+    Amounts do not count: those of two currencies cannot be compared.
+    """
+    return (-LEVELS.index(Severity(row["severity"])), -int(row["age_days"]), str(row["break_id"]))
 
 
 def exposure_of(code: BreakCode) -> str:

@@ -38,6 +38,7 @@ from recon.matching.sides.orders_side import Side, orders_side
 from recon.matching.sides.payouts import Payouts, payout_facts, payouts_of
 from recon.matching.sides.settlement_side import (
     fee_gaps,
+    first_days_told,
     of_payments,
     settled_items,
     settlement_side,
@@ -103,8 +104,13 @@ def join_sides(
     books = ledger_side(ledger, versions=versions, sets=keys.of["ledger"], size=size, rules=rules)
     ours = instruction_side(sources.instructions, sets=keys.of["instructions"], size=size)
     lines, gaps = _settled(sources.settlement, keys=keys, numbers=numbers, rules=rules)
+    line_accounts = numbers.account_of.get("settlement", np.zeros(0, dtype=np.intp))
     settled = settlement_side(
-        lines, gaps=gaps, accounts=keys.frame["account"], days=sources.settled
+        lines,
+        gaps=gaps,
+        accounts=keys.frame["account"],
+        first_days=first_days_told(sources.settlement, accounts=line_accounts),
+        days=sources.settled,
     )
     paid = payout_facts(payouts, first=first, size=size)
     sides = (keys.frame, orders.sets, gateway.sets, books.sets)
@@ -249,9 +255,9 @@ def _mark_evidence(sets: Arrays, *, sources: Sources, keys: SetKeys) -> None:
     is_known = sets["gateway_state"] != NUMBER["none"]
     failed = sets["answer_failed"] & ~is_known
     if sources.universe is not None:
-        asked = _spoken_of(keys.of["universe"], size=size) | (sets["order_state"] != 0)
+        # A gateway that nobody asked about a key does not deny it, whoever names the key.
         answered = _spoken_of(keys.of["gateway"], size=size)
-        failed |= asked & ~answered & (sets["kind"] == BY_ORDER)
+        failed |= ~answered & (sets["kind"] == BY_ORDER)
     unmapped = sets["answer_unmapped"] & ~is_known & ~failed
     sets.columns |= {
         "quarantined": _spoken_of(keys.of["rejects"], size=size)

@@ -5,6 +5,7 @@ the later ones each must be in it once the grace of settlement has run out, and,
 files of the day on which it ran out are there.
 """
 
+from collections.abc import Mapping
 from datetime import date
 
 import numpy as np
@@ -12,7 +13,7 @@ import pandas as pd
 
 from recon.config.rules import Rules
 from recon.matching.frames.arrays import Arrays, Column, texts
-from recon.matching.frames.coding import is_word
+from recon.matching.frames.coding import by_word, is_word
 from recon.matching.frames.grouping import NO_INSTANT, Bools, Ints, Rows, present, taken, total
 from recon.matching.frames.sources import SETTLEMENT_COLUMNS, SettledDays, frame_of
 from recon.matching.frames.tolerance import BASIS
@@ -20,6 +21,9 @@ from recon.model.words import REVERSAL_SUFFIX, EntryType
 
 PAY_OUT = EntryType.PAYOUT.value
 """Entry type of the rows that say what a batch comes to, and of payouts that we asked for."""
+EARLIER = "earlier"
+"""Entry type of lines that earlier files told of payments that are not compared here: they count
+in their batch and in their group of fees, and are in no set."""
 _OF_THE_ACCOUNT = frozenset(
     word + suffix
     for word in (EntryType.FEE.value, EntryType.RESERVE.value, EntryType.ADJUSTMENT.value)
@@ -48,7 +52,26 @@ def of_payments(lines: pd.DataFrame) -> Bools:
     for name in ("order_no", "transaction_id"):
         if aside.any():
             aside[aside] = texts(lines[name])[aside] == ""
-    return ~aside & ~is_word(lines["entry_type"], PAY_OUT)
+    return ~aside & ~is_word(lines["entry_type"], PAY_OUT, EARLIER)
+
+
+def as_earlier(lines: pd.DataFrame, *, rows: Bools) -> pd.DataFrame:
+    """The lines, some of them told of payments that are not compared here.
+
+    Pay-outs stay what they are, reserves of no payment; all others keep the payment of their fee.
+
+    Args:
+        lines: SETTLEMENT_COLUMNS.
+        rows: which of them (grain: line).
+    """
+    mine = rows & ~is_word(lines["entry_type"], PAY_OUT)
+    reserve = mine & by_word(lines["entry_type"], of=_is_reserve).astype(np.bool_)
+    named = {name: lines[name].where(~reserve, "") for name in ("order_no", "transaction_id")}
+    return lines.assign(entry_type=lines["entry_type"].where(~(mine & ~reserve), EARLIER), **named)
+
+
+def _is_reserve(word: str) -> bool:
+    return word.removesuffix(REVERSAL_SUFFIX) == EntryType.RESERVE
 
 
 def settled_items(settlement: pd.DataFrame | None, *, sets: Rows, accounts: Rows) -> Arrays:
@@ -82,6 +105,7 @@ def settlement_side(
     *,
     gaps: Ints,
     accounts: Rows,
+    first_days: Mapping[int, str],
     days: SettledDays | None = None,
 ) -> dict[str, Column]:
     """What was settled of every set, gross minor units (grain: set).
@@ -90,6 +114,7 @@ def settlement_side(
         lines: see settled_items.
         gaps: what their fees differ by (see fee_gaps).
         accounts: the account of each set, by number.
+        first_days: see first_days_told.
         days: what is known of the days that the lines cover; None: the lines are complete.
     """
     size, sets, gross = len(accounts), lines["set"], lines["amount"]
@@ -106,7 +131,7 @@ def settlement_side(
         "settled_currency": taken(lines["currency"], rows=first),
         "settled_transaction": taken(lines["transaction_id"], rows=first),
         "fee_gap": total(np.where(capture, gaps, 0), groups=sets, size=size),
-        "settled_from": _opens(lines, accounts=accounts, days=days),
+        "settled_from": _opens(first_days, accounts=accounts, days=days),
         "settled_until": np.full(size, _closes(days), dtype=np.int64),
     }
 
@@ -138,13 +163,27 @@ def fee_gaps(lines: pd.DataFrame, *, rules: Rules) -> Ints:
     return gap
 
 
-def _opens(lines: Arrays, *, accounts: Rows, days: SettledDays | None) -> Ints:
+def first_days_told(settlement: pd.DataFrame | None, *, accounts: Rows) -> Mapping[int, str]:
+    """The first day that a line of a payment, earlier ones too, tells of each account.
+
+    Args:
+        settlement: all lines.
+        accounts: the account of each line, by number.
+    """
+    first: dict[int, str] = {}
+    if settlement is None:
+        return first
+    rows = of_payments(settlement) | is_word(settlement["entry_type"], EARLIER)
+    days = texts(settlement["settled_on"])[rows].tolist()
+    for account, day in {*zip(accounts[rows].tolist(), days, strict=True)}:
+        first[account] = min(day, first.get(account, day))
+    return first
+
+
+def _opens(first_days: Mapping[int, str], *, accounts: Rows, days: SettledDays | None) -> Ints:
     """The first instant of the first day that any line of the set's account tells of."""
     opens = np.full(len(accounts), _NEVER, dtype=np.int64)
-    first: dict[int, str] = {}
-    for account, day in {*lines.rows("account", "settled_on")}:
-        first[account] = min(day, first.get(account, day))
-    for account, day in first.items():
+    for account, day in first_days.items():
         opens[accounts == account] = _midnight(days.first if days else day)
     return opens
 

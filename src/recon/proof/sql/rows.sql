@@ -275,7 +275,7 @@ calm AS (
     SELECT merchant_id, account_id, currency, entry_id, effect_ledger FROM 'results/pending.parquet' WHERE order_no = ''
     UNION ALL SELECT merchant_id, account_id, currency, entry_id, effect_ledger FROM 'results/unverified.parquet' WHERE order_no = ''
     UNION ALL SELECT merchant_id, account_id, currency, entry_id, effect_ledger FROM 'results/matches.parquet'
-    WHERE rule = 'group' AND flags = 'written_off'
+    WHERE rule = 'group' AND flags IN ('written_off', 'before_books')
 ),
 sides AS (
     SELECT unnest(['fees', 'reserves', 'payouts']) AS kind, merchant_id, account_id, currency, 0 AS gap, 0 AS effect
@@ -302,7 +302,7 @@ GROUP BY ALL;
 CREATE OR REPLACE TEMP TABLE counted_lines AS
 SELECT merchant_id, account_id, order_no, transaction_id, reference_no, '' AS entry_id, currency, gross AS net
 FROM 'inputs/settlement.parquet'
-WHERE entry_type <> 'payout'
+WHERE entry_type NOT IN ('payout', 'earlier')
   AND (replace(entry_type, '_reversal', '') NOT IN ('fee', 'reserve', 'adjustment')
        OR order_no <> '' OR transaction_id <> '');
 

@@ -27,15 +27,6 @@ def wire_minor_units(text: Any, *, currency: str) -> int | None:
     return minor_units if len(text.partition(".")[2]) == decimals else None
 
 
-def is_currency(text: str) -> bool:
-    """Whether a text is the code of a currency that has amounts."""
-    try:
-        exponent(text)
-    except AmountError:
-        return False
-    return True
-
-
 def is_uuid(text: str) -> bool:
     """Whether a text is a UUID in its usual form."""
     try:

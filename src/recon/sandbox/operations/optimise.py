@@ -4,6 +4,7 @@ The API document names the operation and no more; request fields are those of pu
 of the same interface, the reply is assumed. The methods of each currency stand in sandbox.toml.
 """
 
+from recon.model.money import is_currency
 from recon.sandbox.ground.operation_call import (
     HTTP_OK,
     Call,
@@ -17,7 +18,6 @@ from recon.sandbox.ground.operation_call import (
     wrong,
 )
 from recon.sandbox.ground.signatures import signed_fields
-from recon.sandbox.ground.wire_text import is_currency
 
 TEMPLATE = "optimise"
 ROWS_KEY = "payment_methods"

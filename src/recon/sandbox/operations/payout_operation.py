@@ -15,7 +15,7 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
-from recon.model.money import Money
+from recon.model.money import Money, is_currency
 from recon.sandbox.ground.book_records import Effect, RowReply
 from recon.sandbox.ground.clock import iso_without_colon
 from recon.sandbox.ground.operation_call import (
@@ -30,7 +30,7 @@ from recon.sandbox.ground.operation_call import (
 )
 from recon.sandbox.ground.population import transaction_id_of
 from recon.sandbox.ground.signatures import text_of
-from recon.sandbox.ground.wire_text import is_country, is_currency, is_date, is_uuid
+from recon.sandbox.ground.wire_text import is_country, is_date, is_uuid
 from recon.sandbox.notify.notify_events import tell_payout
 
 COMPLETED = "COMPLETED"

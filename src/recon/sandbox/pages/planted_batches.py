@@ -80,7 +80,7 @@ def paid_batches(
     opens = calendar.closes_at(first - timedelta(days=1)).timestamp()
     closes = calendar.closes_at(day - timedelta(days=1)).timestamp()
     mine = [
-        _of_one_currency(settled_line(effect, day=calendar.local_date(_instant(effect))))
+        _of_one_currency(settled_line(effect, day=calendar.business_date_of(_instant(effect))))
         for effect in effects
         if effect.account_id == account_id
         and effect.operation in SETTLED

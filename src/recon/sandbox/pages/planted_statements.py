@@ -33,6 +33,8 @@ FIRST_NUMBER = 201
 """Of the first statement of each bank."""
 RATES: Mapping[str, str] = {"JPY": "0.0061", "KWD": "2.97"}
 """What the first bank gives for a unit of a currency that no bank here has, in its own."""
+OTHER_RATE = "0.9"
+"""The same of every currency that only people pay in, beside the sandbox's own payments."""
 STRANGERS = (
     ("Harbour Property Management", "Rent November, contract 77-1204"),
     ("Maria Lindqvist", "Salary, personal"),
@@ -148,11 +150,7 @@ class _Book:
 
     def later(self, line: SettlementLine, steps: int) -> date:
         """So many business days after a batch was settled."""
-        day = date.fromisoformat(line.settled_on)
-        while steps:
-            day += timedelta(days=1)
-            steps -= self._calendar.is_business_day(day)
-        return day
+        return self._calendar.business_day_after(date.fromisoformat(line.settled_on), days=steps)
 
     def has(self, day: date) -> bool:
         """Whether a statement tells of this day, or of a later one."""
@@ -298,7 +296,8 @@ def _exchanged_silently(book: _Book, lines: Sequence[SettlementLine]) -> None:
 
 def _in_euros(line: SettlementLine) -> int:
     """What the first bank gives for it, half to even."""
-    exact = Decimal(line.net).scaleb(-exponent(line.currency)) * Decimal(RATES[line.currency])
+    rate = Decimal(RATES.get(line.currency, OTHER_RATE))
+    exact = Decimal(line.net).scaleb(-exponent(line.currency)) * rate
     return int(exact.scaleb(exponent(BANKS[0].currency)).to_integral_value(ROUND_HALF_EVEN))
 
 

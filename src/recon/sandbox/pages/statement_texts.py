@@ -4,15 +4,14 @@ MT940 has no field for charges and for what was ordered in another currency: wha
 is told by the other two only.
 """
 
-import csv
-import io
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from xml.sax.saxutils import escape
 
 from recon.model.money import format_minor_units
-from recon.sandbox.pages.planted_statements import BankEntry, SandboxBank, Statement
+from recon.sandbox.pages.planted_statements import PAYER, BankEntry, SandboxBank, Statement
+from recon.sandbox.sample_night.sample_files import csv_text
 
 FIELD_CHARACTERS = 27
 """Of one field of text in MT940."""
@@ -104,9 +103,10 @@ def _swift(amount: int, currency: str) -> str:
 
 def table(bank: SandboxBank, statements: Statements) -> str:
     """One row an entry, the columns of its statement repeated."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(CSV_HEADER)
+    return csv_text(CSV_HEADER, _rows(bank, statements))
+
+
+def _rows(bank: SandboxBank, statements: Statements) -> Iterator[tuple[str, ...]]:
     for statement in statements:
         balances = [
             format_minor_units(amount_of, currency=bank.currency)
@@ -114,10 +114,9 @@ def table(bank: SandboxBank, statements: Statements) -> str:
         ]
         head = [bank.iban, str(statement.number), str(statement.day), str(statement.day), *balances]
         if not statement.entries:
-            writer.writerow([*head, "", "", "", bank.currency, *[""] * 6])
+            yield (*head, "", "", "", bank.currency, *[""] * 6)
         for entry in statement.entries:
-            writer.writerow([*head, *_cells(bank, entry)])
-    return out.getvalue()
+            yield (*head, *_cells(bank, entry))
 
 
 def _cells(bank: SandboxBank, entry: BankEntry) -> list[str]:
@@ -167,7 +166,8 @@ def corrected(statements: Statements) -> Statements:
         return statements
     last = statements[-1]
     amount = LATE_ENTRY_MINOR_UNITS
-    extra = BankEntry(last.day, amount, "Nobody", "booked by mistake", f"{last.day:%y%m%d}9999")
+    # By the gateway's own name, so that who takes the first version finds a receipt too much.
+    extra = BankEntry(last.day, amount, PAYER, "booked by mistake", f"{last.day:%y%m%d}9999")
     first = replace(
         last,
         entries=(*last.entries, extra),

@@ -82,11 +82,6 @@ def write_inbox(night: SampleNight, *, inbox: Path) -> list[Path]:
     return [_write_text(inbox / name, text) for name, text in inbox_texts(night).items()]
 
 
-def write_ledger_csv(night: SampleNight, *, path: Path) -> Path:
-    """Write the ledger as a CSV file."""
-    return _write_text(path, ledger_csv_text(night))
-
-
 def write_ledger_table(ledger_csv: str, *, path: Path) -> Path:
     """Write a ledger's CSV file as the table `ledger_entries` of a new SQLite file."""
     rows = csv.reader(io.StringIO(ledger_csv))

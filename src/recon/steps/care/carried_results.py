@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from contextlib import closing, suppress
 from functools import partial
+from typing import NamedTuple, Protocol
 
 import pandas as pd
 
@@ -14,12 +15,16 @@ from recon.model.errors import ArchiveBrokenError, ConfigurationError
 from recon.model.words import Clock
 from recon.proof.night_tables import RESULTS as FILES
 from recon.proof.night_tables import table_of
+from recon.steps.care.carried_ledgers import carry_books
 from recon.steps.care.carried_replies import carry_answers
 from recon.steps.ground import kept_results
 from recon.steps.ground.environment import Environment, environment_of
 from recon.steps.ground.night_folder import RESULTS, Terms, bind, links, rows_of, storage_of, write
 from recon.store import Connection
-from recon.store.database import carried_answers, carried_rows
+from recon.store.database import carried_answers, carried_entries, carried_rows
+from recon.store.database.carried_answers import ANSWERED, LAST_WITH_ANSWERS
+from recon.store.database.carried_entries import BOOKED, LAST_WITH_ENTRIES
+from recon.store.database.carried_rows import CARRIED
 from recon.store.database.engine import open_store
 from recon.store.database.migrate import revision_of, upgrade
 from recon.store.nights import input_rows, runs
@@ -28,6 +33,24 @@ from recon.store.nights.runs import Run
 UNREAD = "the folders of earlier nights could not be looked at, so the database stays as it was"
 JUDGED = ("breaks", "effects", "matches", "pending", "unverified")
 """What the digest of a result is made over, in this order."""
+
+
+class _Carry(Protocol):
+    """Writes rows of a run to its folder, unless they are there."""
+
+    def __call__(self, run_id: str, /, *, environment: Environment) -> bool:
+        """Whether they were written."""
+
+
+class _Rows(NamedTuple):
+    """Rows of an earlier version that lie in the folders of the nights now."""
+
+    name: str
+    """Under which a migration is told whose files there are."""
+    last: str
+    """The newest revision of a database that has them."""
+    runs: Callable[[Connection], list[str]]
+    carry: _Carry
 
 
 def upgrade_and_carry(url: str, *, variables: Mapping[str, str], clock: Clock) -> tuple[str, int]:
@@ -43,21 +66,18 @@ def upgrade_and_carry(url: str, *, variables: Mapping[str, str], clock: Clock) -
     """
     known = {**variables, "RECON_DATABASE_URL": url}
     opened = partial(environment_of, known, clock=clock, signs=False, check=lambda _: None)
-    if _revision(url) <= carried_rows.LAST_WITH_ROWS:
-        upgrade(url, to=carried_rows.LAST_WITH_ROWS)
-    nights = _listed(url, carried_rows.nights_with_rows)
-    carried = 0
-    if nights:
+    kept: dict[str, list[str]] = {}
+    written = 0
+    for rows in ROWS:
+        if _revision(url) <= rows.last:
+            upgrade(url, to=rows.last, kept=kept)
+        kept[rows.name] = _listed(url, rows.runs)
+        if not kept[rows.name]:
+            continue
         with opened() as environment:
-            carried = sum(_carry(run_id, environment=environment) for run_id in nights)
-    if _revision(url) <= carried_answers.LAST_WITH_ANSWERS:
-        upgrade(url, to=carried_answers.LAST_WITH_ANSWERS, carried=nights)
-    answered = _listed(url, carried_answers.runs_with_answers)
-    if answered:
-        with opened() as environment:
-            for run_id in answered:
-                carry_answers(run_id, environment=environment)
-    return upgrade(url, carried=nights, answered=answered), carried
+            done = [rows.carry(run_id, environment=environment) for run_id in kept[rows.name]]
+        written += sum(done) if rows.name == CARRIED else 0
+    return upgrade(url, kept=kept), written
 
 
 def _listed(url: str, runs_of: Callable[[Connection], list[str]]) -> list[str]:
@@ -121,3 +141,11 @@ def _is_sealed(run: Run, *, environment: Environment) -> bool:
 
 def _digest(frames: Mapping[str, pd.DataFrame]) -> str:
     return digest_of([frames[name] for name in JUDGED])
+
+
+ROWS = (
+    _Rows(CARRIED, carried_rows.LAST_WITH_ROWS, carried_rows.nights_with_rows, _carry),
+    _Rows(ANSWERED, LAST_WITH_ANSWERS, carried_answers.runs_with_answers, carry_answers),
+    _Rows(BOOKED, LAST_WITH_ENTRIES, carried_entries.runs_with_entries, carry_books),
+)
+"""In the order in which versions gave them up."""

@@ -18,7 +18,7 @@ from recon.model.words import Clock, KeyAnswer
 from recon.steps.care import settings_told
 from recon.steps.care.custody import custody_told
 from recon.steps.care.desk_told import desk_told
-from recon.steps.files.sources_told import inbox_told, ledger_told, settlement_told
+from recon.steps.files.sources_told import bank_told, inbox_told, ledger_told, settlement_told
 from recon.steps.ground import machine
 from recon.steps.ground.environment import (
     Environment,
@@ -88,6 +88,9 @@ def checks(variables: Mapping[str, str], *, clock: Clock, randomness: Random) ->
     yield from _reached(settings, variables=variables)
     for key, account in sorted(settings.accounts.items()):
         yield from _account_checks(key, account, settings=settings, variables=variables)
+    for name, bank in sorted(settings.banks.items()):
+        look = partial(bank_told, bank=bank, rules=settings.rules)
+        yield checked(f"bank {name}", partial(_read, bank.inbox, look))
     for key in sorted(settings.accounts):
         ask_as = partial(_gateway, settings, key=key, clock=clock, randomness=randomness)
         yield checked(f"gateway {key}", ask_as)

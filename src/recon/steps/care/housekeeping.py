@@ -13,13 +13,18 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from recon.config.retention import Backups
+from recon.files.formats.named_bytes import sha256_of
+from recon.files.inbox.arrived_files import inbox
+from recon.files.kinds.bank_file import ENDINGS
 from recon.model.errors import UsageError
+from recon.privacy.shown_text import shown_name
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.stages import FOLDER as METRICS
 from recon.store.database import history
 from recon.store.money import retention_rows
 from recon.store.money.spill import ASIDE
 from recon.store.money.spill import FOLDER as SPILL
+from recon.store.nights import bank_rows
 from recon.telling.night_log import LOG_VARIABLE
 
 ENTITY = "retention"
@@ -104,6 +109,8 @@ def _kinds(environment: Environment) -> Iterator[tuple[str, int | None, Iterable
     if database is not None:
         spills.add(database.with_name(f"{database.name}.{SPILL}"))
     yield "archived order files", keeps.archive_days, _in(archives, names="[!.]*", deep=True)
+    statements = _read_statements(environment) if keeps.statements_days is not None else ()
+    yield "statements of banks that were read", keeps.statements_days, statements
     metrics = {folder / METRICS for folder in reports}
     yield "figures of stages", keeps.metrics_days, _in(metrics, names="*.json")
     yield "logs that were moved away", keeps.logs_days, _old_logs(environment)
@@ -115,6 +122,20 @@ def _kinds(environment: Environment) -> Iterator[tuple[str, int | None, Iterable
 def _in(folders: Iterable[Path], *, names: str, deep: bool = False) -> Iterator[Path]:
     for folder in sorted(folders):
         yield from sorted(folder.rglob(names) if deep else folder.glob(names))
+
+
+def _read_statements(environment: Environment) -> Iterator[Path]:
+    """Statements in the inboxes of banks whose very content a night has read."""
+    days = environment.settings.retention.statements_days or 0
+    before = _before(days, environment=environment)
+    for bank, folder in sorted(environment.settings.banks.items()):
+        waiting = inbox(folder.inbox, layouts=folder.layouts, endings=ENDINGS)
+        for path in [path for at, path in _dated(waiting.files) if at < before][:FILES_MAX]:
+            name, sha256 = bank_rows.name_of(bank, shown_name(path.name)), sha256_of(path)
+            with environment.store.reading() as connection:
+                read = bank_rows.read_before(connection, name=name, sha256=sha256)
+            if read is not None:
+                yield path
 
 
 def _old_logs(environment: Environment) -> Iterator[Path]:

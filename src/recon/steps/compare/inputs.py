@@ -7,7 +7,7 @@ so that files, answers and instructions of later nights leave the night as it wa
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import date, datetime
 
 import pandas as pd
 
@@ -15,8 +15,15 @@ from recon import __version__
 from recon.config.rules import Rules
 from recon.matching.breaks.reopened import split_ends
 from recon.matching.breaks.write_offs import booked_write_offs
-from recon.matching.frames.sources import AgreedWriteOffs, LeftOut, Previous, Sources
+from recon.matching.frames.sources import (
+    AgreedWriteOffs,
+    LeftOut,
+    Previous,
+    SettledDays,
+    Sources,
+)
 from recon.matching.sides.ledger_side import booked
+from recon.model.business_date import midnight
 from recon.model.words import Quarantined, Reject, SourceFile
 from recon.proof.books_bridge import FileMoney, rejected_sums
 from recon.steps.compare.bank_inputs import bank_source
@@ -28,9 +35,11 @@ from recon.steps.ground import kept_results, shown_answers
 from recon.steps.ground.answer_rows import chargeback_codes
 from recon.steps.ground.endorsed import endorsed
 from recon.steps.ground.environment import Environment
+from recon.steps.ground.kept_books import books_of_run
 from recon.steps.ground.predecessor import previous_night
 from recon.steps.ground.window import (
     ENTRIES,
+    in_question,
     in_window,
     ledger_start,
     left_out,
@@ -50,6 +59,7 @@ from recon.store.nights import (
     quarantine_rows,
     rules_rows,
     runs,
+    settlement_rows,
 )
 from recon.store.nights.input_rows import Inputs
 from recon.store.nights.runs import Run
@@ -75,15 +85,20 @@ def frozen_inputs(run: Run, *, environment: Environment) -> Inputs:
             settlement=_has_settlement(run, environment=environment),
             last_reject_end=quarantine_rows.last_end(connection),
             exported=journal_rows.exported(connection, run),
-            agreed_write_offs=_agreed_write_offs(connection, run, words=endorsed(environment)),
+            agreed_write_offs=_agreed_write_offs(
+                connection, run, words=endorsed(environment), environment=environment
+            ),
         )
 
 
-def _agreed_write_offs(connection: Connection, run: Run, *, words: Endorsed) -> AgreedWriteOffs:
+def _agreed_write_offs(
+    connection: Connection, run: Run, *, words: Endorsed, environment: Environment
+) -> AgreedWriteOffs:
     """What people agreed to, and what the books had before anybody could agree to it here."""
     entries = input_rows.first_write_offs(connection, run)
-    if entries is None and (extract := ledger_rows.load(connection, run.run_id)) is not None:
-        write_offs = booked_write_offs(extract[0])
+    books = books_of_run(connection, run, environment=environment) if entries is None else None
+    if books is not None:
+        write_offs = booked_write_offs(books.extract()[0])
         write_offs = write_offs[
             write_offs["merchant_id"].eq(run.merchant_id)
             & write_offs["account_id"].eq(run.account_id)
@@ -114,7 +129,7 @@ def sources_of(run: Run, *, inputs: Inputs, rules: Rules, environment: Environme
         read = [source for source, _ in loaded]
         rejected = order_rows.rejects_of_night(connection, run, until=until)
         files, rejects = _of_this_account(read, rejected, run=run, siblings=inputs.siblings)
-        extract, entries = _books(connection, run)
+        extract, entries, money = _books(connection, run, refused=rejected, environment=environment)
         universe = shown_answers.universe(connection, run, environment=environment)
         gateway = shown_answers.gateway_frame(connection, run, environment=environment)
         asked = set(universe["order_no"])
@@ -123,10 +138,9 @@ def sources_of(run: Run, *, inputs: Inputs, rules: Rules, environment: Environme
             lines, days = settled(
                 connection, run, asked=asked, gateway=gateway, until=until, rules=rules
             )
-        instructions = input_rows.instruction_frame(
-            connection, run, until=inputs.last_instruction_version
-        )
-        begins = ledger_start(run, rules=rules), "" if days is None else days.first
+        moves = input_rows.instruction_frame(connection, run, until=inputs.last_instruction_version)
+        instructions = in_question(moves, asked=asked)
+        begins = ledger_start(run, rules=rules), _settled_from(days, rules=rules)
         recent = _in_window(entries, begins=begins, asked=asked, lines=lines, moves=instructions)
         orders, older = _orders(connection, run, since=since, asked=asked, until=until)
         steps = order_steps(
@@ -146,16 +160,28 @@ def sources_of(run: Run, *, inputs: Inputs, rules: Rules, environment: Environme
             merged_rows={source.name: counts for source, counts in loaded},
             settlement=lines,
             settled=days,
+            unread_batches=_unread_batches(connection, run, inputs=inputs),
             bank=bank_source(connection, run, until=until, rules=rules),
             quarantined=_quarantined(connection, run, inputs=inputs),
         )
-        money = FileMoney(ledger_rows.sums_by_type(connection, run.run_id), rejected_sums(rejected))
     siblings = inputs.siblings
     whole = with_siblings(own, run=run, siblings=siblings, last_file=until, environment=environment)
     compared = without_opening_balance(whole, rules=rules)
     return with_arrived(
         compared, own=own, orders=steps, extract=extract, entries=entries, money=money
     )
+
+
+def _unread_batches(
+    connection: Connection, run: Run, *, inputs: Inputs
+) -> frozenset[tuple[str, str, str]] | None:
+    """Batches that nobody can judge, as the run found them; None where no files are declared."""
+    if not inputs.settlement:
+        return None
+    batches = settlement_rows.unread_batches(
+        connection, run, siblings=inputs.siblings, until=inputs.last_file
+    )
+    return frozenset((run.merchant_id, run.account_id, batch) for batch in batches)
 
 
 def _quarantined(connection: Connection, run: Run, *, inputs: Inputs) -> tuple[Quarantined, ...]:
@@ -166,39 +192,52 @@ def _quarantined(connection: Connection, run: Run, *, inputs: Inputs) -> tuple[Q
     return quarantine_rows.outstanding(connection, run, **ends)
 
 
-def _books(connection: Connection, run: Run) -> tuple[Extract, pd.DataFrame | None]:
-    """The ledger as it was read, and its entries of this account.
+def _books(
+    connection: Connection, run: Run, *, refused: Sequence[Reject], environment: Environment
+) -> tuple[Extract, pd.DataFrame | None, FileMoney]:
+    """The ledger as it was read, its entries of this account, and what it comes to.
 
     Books of which no row could be read are no books: every payment would lack its entry.
     """
-    extract = ledger_rows.load(connection, run.run_id)
+    kept = books_of_run(connection, run, environment=environment)
+    extract = kept.extract() if kept else None
     unread = ledger_rows.unread(connection, run.run_id, whole_file=WHOLE_FILE)
-    return extract, None if unread else _of_account(extract, run=run)
+    # Refused entries count on both sides: here as the database adds them up.
+    counted = Counter(ledger_rows.rejected_sums(connection, run.run_id))
+    counted.update(kept.sums_by_type() if kept else {})
+    money = FileMoney(counted, rejected_sums(refused))
+    return extract, None if unread else _of_account(extract, run=run), money
 
 
 def _in_window(
     entries: pd.DataFrame | None,
     *,
-    begins: tuple[datetime, str],
+    begins: tuple[datetime, datetime | None],
     asked: set[str],
     lines: pd.DataFrame | None,
     moves: pd.DataFrame,
 ) -> pd.DataFrame | None:
     """The entries of the window, of what is asked about, and of the payouts that are told.
 
-    `begins`: where the window does, and the first day that was ever settled, "" for none.
+    `begins`: where the window does, and where the first day does that was ever settled.
     """
     if entries is None:
         return None
-    since, first_settled = begins
-    start = datetime.fromisoformat(first_settled).replace(tzinfo=UTC) if first_settled else since
+    since, settled_from = begins
     return with_payouts(
-        in_window(entries, since=since, asked=asked, first_settled=first_settled),
+        in_window(entries, since=since, asked=asked, settled_from=settled_from),
         entries=entries,
         settlement=lines,
         instructions=moves,
-        since=start,
+        since=settled_from or since,
     )
+
+
+def _settled_from(days: SettledDays | None, *, rules: Rules) -> datetime | None:
+    """When the first settled day begins by the calendar of the rules, as its groups have it."""
+    if days is None:
+        return None
+    return midnight(date.fromisoformat(days.first), zone=rules.business_calendar.zone)
 
 
 def _orders(

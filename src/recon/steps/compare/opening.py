@@ -21,10 +21,11 @@ from recon.steps.compare.inputs import sources_of
 from recon.steps.compare.rebuild import kept_inputs, run_named
 from recon.steps.compare.result_files import output_folder, publish, stage
 from recon.steps.ground.environment import Environment
+from recon.steps.ground.kept_books import books_of_run
 from recon.steps.ground.shown_answers import gateway_frame
 from recon.steps.ground.window import BEFORE_ALL
 from recon.store import Connection
-from recon.store.nights import ledger_rows, order_rows
+from recon.store.nights import order_rows
 from recon.store.nights.runs import Run
 
 COLUMNS = ("what", "id", "order_no", "currency", "amount", "at")
@@ -70,7 +71,7 @@ def opening_of(name: str, *, environment: Environment) -> Opening:
         parts = [
             _orders(connection, run, used=used, until=inputs.last_file),
             _payments(connection, run, used=used, environment=environment),
-            _entries(connection, run, used=used),
+            _entries(connection, run, used=used, environment=environment),
         ]
     items = pd.concat(parts, ignore_index=True).sort_values([*COLUMNS], kind="stable")
     items = items.reset_index(drop=True)
@@ -111,11 +112,14 @@ def _payments(
     return _items("payments", old, identity="transaction_id", net=net, at="transaction_date")
 
 
-def _entries(connection: Connection, run: Run, *, used: Sources) -> pd.DataFrame:
-    extract = ledger_rows.load(connection, run.run_id)
-    if extract is None or used.ledger is None:
+def _entries(
+    connection: Connection, run: Run, *, used: Sources, environment: Environment
+) -> pd.DataFrame:
+    books = books_of_run(connection, run, environment=environment)
+    if books is None or used.ledger is None:
         return pd.DataFrame(columns=[*COLUMNS])
-    every = _ours(extract[0], run=run)
+    entries, _ = books.extract()
+    every = _ours(entries, run=run)
     old = every[~every["entry_id"].isin(used.ledger["entry_id"])].reset_index(drop=True)
     currency, _, net = booked(old)
     named = old.assign(currency=currency)

@@ -11,7 +11,7 @@ from recon.steps.ground.environment import Environment
 from recon.steps.ground.predecessor import SKIPPED, missing_days, named_days, previous_night
 from recon.steps.people.sign_off import notes_on
 from recon.store.money import sending_rows
-from recon.store.nights import runs
+from recon.store.nights import runs, settlement_rows
 from recon.store.nights.input_rows import Inputs
 from recon.store.nights.runs import Run
 
@@ -48,6 +48,27 @@ def _opening_told(run: Run, *, sources: Sources) -> list[str]:
     return [sentence]
 
 
+UNREAD_TOLD_MAX = 3
+
+
+def _unread_lines(run: Run, *, inputs: Inputs, environment: Environment) -> list[str]:
+    """A sentence when settlement lines of this night or an earlier one could not be read."""
+    with environment.store.reading() as connection:
+        lines = settlement_rows.unread_lines(
+            connection, run, siblings=inputs.siblings, until=inputs.last_file
+        )
+    if not lines:
+        return []
+    places = [f"line {line} of {file} ({column})" for file, line, column in lines[:UNREAD_TOLD_MAX]]
+    places += ["…"] if len(lines) > UNREAD_TOLD_MAX else []
+    sentence = (
+        f"{len(lines):,} settlement lines could not be read ({', '.join(places)}): their batches "
+        "and the fees and reserves of the account are not verified until the file is sent again, "
+        "corrected, under its name."
+    )
+    return [sentence]
+
+
 def page_notes(
     run: Run,
     *,
@@ -61,6 +82,7 @@ def page_notes(
         *nameless_told(sources.quarantined, breaks=result.breaks),
         *inputs.moved_by_rules,
         *files_told(run, until=inputs.last_file, environment=environment),
+        *_unread_lines(run, inputs=inputs, environment=environment),
     ]
     gateway = environment.settings.gateway
     if gateway.reply_signatures != "enforce":

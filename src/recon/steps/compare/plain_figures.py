@@ -10,6 +10,7 @@ from recon.matching.breaks.reopened import with_reopened
 from recon.matching.breaks.result import Reconciliation
 from recon.matching.frames.sources import INSTANT, MINOR_UNITS, TEXT, Sources
 from recon.model.figures import (
+    BANK_DAYS_AHEAD,
     BATCH_COLUMNS,
     INSTRUCTION_SHEET_COLUMNS,
     Attention,
@@ -41,6 +42,7 @@ def plain_figures(
         as_of=result.as_of,
         generated_at=clock(),
         timezone=rules.calendar.timezone,
+        bank_until=rules.bank_calendar.business_day_after(business_date, days=BANK_DAYS_AHEAD),
         verdict=result.verdict,
         breaks=with_reopened(result),
         effects=result.effects,

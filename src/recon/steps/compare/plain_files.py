@@ -30,6 +30,16 @@ from recon.model.figures import MatchedFile, NightFigures
 from recon.model.words import Clock, ControlTotal, SourceKind
 from recon.privacy.shown_text import scrubbed
 from recon.proof.books_bridge import Books, books_of, books_totals
+from recon.steps.compare.carried import (
+    Carried,
+    Tables,
+    as_compared,
+    carried_files,
+    read_carried,
+    refuse_known,
+    remove_others,
+    with_carried,
+)
 from recon.steps.compare.earlier_run import read_earlier_run
 from recon.steps.compare.more_totals import with_totals
 from recon.steps.compare.plain_figures import plain_figures
@@ -108,10 +118,9 @@ def reconcile_files(
     pa.set_memory_pool(pa.system_memory_pool())
     rules = load_rules(config_dir=request.config_dir, rules_file=request.rules_file)
     with output_folder(request.out):
-        previous = None if request.previous is None else read_earlier_run(request.previous)
-        tables = {kind: _tables(paths, kind=kind, rules=rules) for kind, paths in _named(request)}
-        banks = read_bank_files(request.bank, rules=rules) if request.bank else None
-        sources = with_each_instruction_once(_with_banks(_sources(tables), banks))
+        before = request.previous
+        previous = None if before is None else read_earlier_run(before)
+        handed_on, sources = _sources_given(request, rules=rules)
         as_of = rules.business_calendar.closes_at(request.as_of)
         engine = _engine() if reconcile is None else reconcile
         compared = engine(sources, rules=rules, as_of=as_of, previous=previous)
@@ -120,7 +129,8 @@ def reconcile_files(
             compared, totals=books_totals(books, sides=compared.sides, account=("", ""))
         )
         earlier = frozenset(request.out.iterdir())
-        run = _Run(request, clock, rules, sources, books, previous, _ignored_columns(tables))
+        notes = _ignored_columns(handed_on.tables)
+        run = _Run(request, clock, rules, sources, books, previous, notes, handed_on)
         staged, workbook = _write(result, run=run, write_workbook=write_workbook)
         unlike = _unlike(result, workbook=workbook, staged=staged, sheet_totals=sheet_totals)
         if unlike:
@@ -130,7 +140,16 @@ def reconcile_files(
                 path.unlink(missing_ok=True)
             staged, _ = _write(result, run=run, write_workbook=write_workbook)
         publish(staged)
+        remove_others(request.out, kept=staged.values())
     return result
+
+
+@dataclass(frozen=True, slots=True)
+class _HandedOn:
+    """What a run read, and what an earlier one handed to it."""
+
+    tables: Tables
+    carried: Carried | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +163,7 @@ class _Run:
     books: Books
     previous: Previous | None
     notes: tuple[str, ...]
+    handed_on: _HandedOn
 
 
 def _write(
@@ -154,10 +174,17 @@ def _write(
     Beside an earlier run's workbook that is another name than the usual one.
     """
     out, sources, previous = run.request.out, run.sources, run.previous
-    staged = stage(
-        out,
-        files=result_files(result, rejects=sources.rejects, files=sources.files, previous=previous),
+    # Taken by the next run only where the summary, which is the last of all, is of the same run.
+    later = carried_files(
+        result,
+        sources=sources,
+        tables=run.handed_on.tables,
+        carried=run.handed_on.carried,
+        run=(out.resolve().name, run.request.as_of.isoformat()),
+        rules=run.rules,
     )
+    files = result_files(result, rejects=sources.rejects, files=sources.files, previous=previous)
+    staged = stage(out, files={**later, **files})
     figures = plain_figures(
         result,
         sources=sources,
@@ -239,11 +266,28 @@ def _with_banks(sources: Sources, banks: BankFiles | None) -> Sources:
     return replace(sources, bank=banks.source, files=(*sources.files, *banks.files))
 
 
+def _sources_given(request: PlainFilesRequest, *, rules: Rules) -> tuple[_HandedOn, Sources]:
+    """The files as they were read, and what is compared of them."""
+    before = request.previous
+    carried = None if before is None else read_carried(before, rules=rules)
+    tables = _read(request, carried=carried, rules=rules)
+    banks = read_bank_files(request.bank, rules=rules) if request.bank else None
+    sources = with_each_instruction_once(_with_banks(_sources(tables), banks))
+    return _HandedOn(tables, carried), as_compared(sources, carried=carried, rules=rules)
+
+
+def _read(request: PlainFilesRequest, *, carried: Carried | None, rules: Rules) -> Tables:
+    """Every file, with what an earlier run handed on."""
+    tables = {kind: _tables(paths, kind=kind, rules=rules) for kind, paths in _named(request)}
+    refuse_known(tables[SourceKind.SETTLEMENT], known=() if carried is None else carried.files)
+    return with_carried(tables, carried=carried)
+
+
 def _tables(paths: tuple[Path, ...], *, kind: SourceKind, rules: Rules) -> tuple[TableRead, ...]:
     return tuple(plain_table(path, kind=kind, rules=rules) for path in paths)
 
 
-def _sources(tables: Mapping[SourceKind, tuple[TableRead, ...]]) -> Sources:
+def _sources(tables: Tables) -> Sources:
     read = [table for several in tables.values() for table in several]
     return Sources(
         orders=_frame(tables[SourceKind.ORDERS], columns=ORDER_COLUMNS),
@@ -266,7 +310,7 @@ def _frame_if_any(
     return _frame(tables, columns=columns) if tables else None
 
 
-def _ignored_columns(tables: Mapping[SourceKind, tuple[TableRead, ...]]) -> tuple[str, ...]:
+def _ignored_columns(tables: Tables) -> tuple[str, ...]:
     return tuple(
         f"{scrubbed(table.facts.source_file.name)}: nothing was read from the unknown columns "
         f"{', '.join(map(scrubbed, table.facts.ignored_columns))}."

@@ -87,20 +87,23 @@ def rebuilt(run: Run, *, environment: Environment) -> Rebuilt:
 
 
 def run_named(connection: Connection, name: str) -> Run:
-    """A run by its id, or the newest finished one of a business date.
+    """A run by its id, or the finished one that a business date stands for, live before dry.
 
     Raises:
         UsageError: there is none, or several accounts have one.
     """
-    finished = [run for run in runs.finished(connection) if name in {run.run_id, run.business_date}]
-    if not finished:
+    named = [
+        night.run_id
+        for night in runs.finished(connection)
+        if night.run_id == name or (night.business_date == name and not night.replaced)
+    ]
+    if not named:
         msg = f"there is no finished night {name}: name a run or its business date"
         raise UsageError(msg)
-    candidates = [runs.get(connection, run.run_id) for run in finished]
-    if len({(run.merchant_id, run.account_id) for run in candidates}) > 1:
+    if len(named) > 1:
         msg = f"several accounts have a night {name}: name the run (`recon nights` lists them)"
         raise UsageError(msg)
-    return max(candidates, key=lambda run: run.started_at)
+    return runs.get(connection, named[0])
 
 
 def kept_inputs(run: Run, *, environment: Environment) -> tuple[Inputs, Rules, str]:

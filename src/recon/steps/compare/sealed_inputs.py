@@ -1,11 +1,10 @@
 """What a night read, sealed in its folder before money moves; later what was compared instead."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
-from recon.archive.manifest import Manifest
-from recon.archive.step_folder import Part, Rows, Sealed, sealed_step
+from recon.archive.step_folder import Part, Rows, Sealed, find_sealed, sealed_step
 from recon.archive.storage import reachable
 from recon.matching.frames.sources import Sources
 from recon.proof.night_tables import FRAMES, input_tables
@@ -13,6 +12,7 @@ from recon.steps.compare.inputs import frozen_inputs, sources_of
 from recon.steps.ground import night_folder
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.night_folder import (
+    BOOKS,
     INPUTS,
     Terms,
     bind,
@@ -24,6 +24,8 @@ from recon.steps.ground.night_folder import (
 )
 from recon.store.nights.runs import Run
 
+UNREAD = "what the night read cannot be looked up"
+
 
 def seal_inputs(run: Run, *, environment: Environment) -> Sealed:
     """Write what the run read so far, and bind it before anything is sent.
@@ -33,13 +35,19 @@ def seal_inputs(run: Run, *, environment: Environment) -> Sealed:
     """
     rules, inputs = environment.settings.rules, frozen_inputs(run, environment=environment)
     sources = sources_of(run, inputs=inputs, rules=rules, environment=environment)
-    terms = Terms(inputs.previous_run_id, rules.digest, absent=absent_of(sources))
+    tables = input_tables(sources)
+    # What was answered until now is a step of its own, and is asked anew once money has moved.
+    del tables["answers"]
+    parts, books = rows_of(tables), _bound(run, BOOKS, environment=environment)
+    same = _same(parts, books=books)
+    moved = {f"{INPUTS}/{name}": f"{BOOKS}/{name}" for name in sorted(same)}
+    terms = Terms(inputs.previous_run_id, rules.digest, compared=moved, absent=absent_of(sources))
     sealed = write(
         run,
         INPUTS,
-        parts=rows_of(input_tables(sources)),
+        parts=[part for part in parts if part.name not in same],
         terms=terms,
-        after={},
+        after={BOOKS: books.sha256} if same and books else {},
         environment=environment,
     )
     with environment.store.writing() as connection:
@@ -63,18 +71,43 @@ def changed_inputs(
     Raises:
         ArchiveError: the archive cannot be read.
     """
-    storage = night_folder.storage_of(run, environment=environment)
-    with reachable(storage, doing="what the night read cannot be looked up"):
-        sealed = sealed_step(storage, folder=f"{folder_of(run)}/{INPUTS}")
-    with environment.store.reading() as connection:
-        bound = newest(links(connection, run.run_id))
     # What nobody bound, or somebody changed since, stands for nothing: all is written once more.
-    before = _contents(sealed.manifest) if sealed and sealed.sha256 == bound.get(INPUTS) else {}
+    sealed = _bound(run, INPUTS, environment=environment)
+    books = _books_of(run, sealed, environment=environment)
+    before = {**_contents(books), **_contents(sealed)}
     rows = [part for part in rows_of(tables) if isinstance(part, Rows)]
     changed = [part for part in rows if before.get(part.name) != part.content]
     moved = {f"{INPUTS}/{part.name}": f"{night_folder.COMPARED}/{part.name}" for part in changed}
     return [*changed], moved
 
 
-def _contents(manifest: Manifest) -> dict[str, str]:
-    return {entry.name: entry.content for entry in manifest.files}
+def _same(parts: Sequence[Part], *, books: Sealed | None) -> set[str]:
+    """The ledger, where it is exactly what was read of the books: then it is not written twice."""
+    contents = _contents(books)
+    rows = (part for part in parts if isinstance(part, Rows))
+    return {part.name for part in rows if contents.get(part.name) == part.content}
+
+
+def _books_of(run: Run, inputs: Sealed | None, *, environment: Environment) -> Sealed | None:
+    """The books that sealed inputs name in place of a ledger of their own; None: they have one."""
+    sha256 = inputs.manifest.about.after.get(BOOKS) if inputs else None
+    if sha256 is None:
+        return None
+    storage = night_folder.storage_of(run, environment=environment)
+    with reachable(storage, doing=UNREAD):
+        return find_sealed(storage, night=folder_of(run), step=BOOKS, sha256=sha256)
+
+
+def _bound(run: Run, step: str, *, environment: Environment) -> Sealed | None:
+    """A step of the run as its newest link binds it, where it lies in its own place."""
+    storage = night_folder.storage_of(run, environment=environment)
+    with reachable(storage, doing=UNREAD):
+        sealed = sealed_step(storage, folder=f"{folder_of(run)}/{step}")
+    with environment.store.reading() as connection:
+        bound = newest(links(connection, run.run_id))
+    return sealed if sealed and sealed.sha256 == bound.get(step) else None
+
+
+def _contents(sealed: Sealed | None) -> dict[str, str]:
+    """File -> what its rows say; nothing of a step that is not there."""
+    return {entry.name: entry.content for entry in sealed.manifest.files} if sealed else {}

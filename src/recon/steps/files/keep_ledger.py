@@ -15,6 +15,8 @@ from recon.steps.files.arrivals import WHOLE_FILE, absent_sha256
 from recon.steps.files.breaking_files import guarded
 from recon.steps.files.settling import still_written
 from recon.steps.ground.environment import Environment
+from recon.steps.ground.kept_books import write_books
+from recon.steps.ground.night_folder import bind
 from recon.store.nights import ledger_rows, order_rows
 from recon.store.nights.runs import Run
 
@@ -28,7 +30,8 @@ def keep_ledger(run: Run, *, environment: Environment) -> str:
     Books that cannot be read are noted as one rejected row, and the night goes on without them.
 
     Raises:
-        OutputError: the archive cannot be written.
+        OutputError: the archive of files cannot be written.
+        ArchiveError: the archive of nights cannot be written; nothing was sent.
     """
     account = environment.settings.account(run.merchant_id, account_id=run.account_id)
     source = account.ledger
@@ -40,9 +43,11 @@ def keep_ledger(run: Run, *, environment: Environment) -> str:
         name = source.path.name if source.path else "database"
         _note_unread(run, name=name, error=error, environment=environment)
         return f" The ledger could not be read: {error}."
+    sealed = write_books(run, entries=ledger.entries, environment=environment)
     with environment.store.writing() as connection:
-        ledger_rows.save(connection, run.run_id, entries=ledger.entries, source=ledger.source_file)
+        ledger_rows.save(connection, run.run_id, source=ledger.source_file)
         order_rows.insert_rejects(connection, ledger.rejects, run_id=run.run_id, file_id=None)
+        bind(connection, run, sealed=[sealed], environment=environment)
     refused = _refused_told(ledger)
     return refused + (f" Not archived: {ledger.source_file.name}: {private}." if private else "")
 

@@ -17,7 +17,7 @@ from recon.config.file_layouts import (
 )
 from recon.config.settings import AccountSettings, FileSettings
 from recon.files.kinds.instruction_file import INSTRUCTION_FILE, is_instruction_file
-from recon.files.kinds.layouts import refuse_wrong_layouts, refuse_wrong_settlement_layouts
+from recon.files.kinds.layouts import refuse_wrong_layouts
 from recon.files.kinds.payout_columns import PAYOUT_COLUMNS
 from recon.files.reader import (
     instruction_file,
@@ -135,7 +135,7 @@ def check_settlement_file(
         SourceUnreadableError: a night would refuse it whole.
     """
     layouts = account.settlement.layouts if account.settlement else ()
-    refuse_wrong_settlement_layouts(layouts)
+    refuse_wrong_layouts(layouts, of="settlement")
     layout = layout_of(path.name, layouts=layouts)
     frame, read = settlement_file(path, rules=settings.rules, layout=layout)
     lines = frame[frame["entry_type"].ne(EntryType.PAYOUT.value)]

@@ -127,6 +127,8 @@ def propose_layout(
         SourceUnreadableError: one of them is no table with a header.
         UsageError: an answer is none that the key can have.
     """
+    # The one answer that is tried on cells before the whole layout is looked at.
+    _layout({key: text for key, text in answers.items() if key == "times"})
     how = KINDS[kind]
     known = zip(("merchant_id", "account_id"), account, strict=True)
     proposal = layout_proposal(

@@ -7,11 +7,14 @@ first rows, without counting and summing the rest. Nothing is stored.
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from recon.config.file_layouts import FileLayout
+from recon.config.bank_folder import BankFolder
+from recon.config.file_layouts import FileLayout, layout_of
+from recon.config.rules import Rules
 from recon.config.settings import AccountSettings, FileSettings, LedgerSource, Settings
 from recon.files.inbox.arrived_files import inbox
+from recon.files.kinds.bank_file import ENDINGS
 from recon.files.kinds.ledger_file import Ledger, read_ledger
-from recon.files.reader import ledger_file
+from recon.files.reader import bank_file, ledger_file
 from recon.model.errors import ReconError, SourceUnreadableError
 from recon.model.words import Reject
 from recon.steps.files.order_files import CheckedFile, check_file, check_settlement_file
@@ -81,6 +84,32 @@ def settlement_told(folder: Path, *, account: AccountSettings, settings: Setting
     return _files_told(
         folder, account=account, settings=settings, check=check_settlement_file, layouts=layouts
     )
+
+
+def bank_told(folder: Path, *, bank: BankFolder, rules: Rules) -> str:
+    """How the statements that lie in the inbox of a bank would be read.
+
+    Raises:
+        ReconError: one would be refused; a statement is whole or nothing.
+    """
+    files = inbox(folder, layouts=bank.layouts, endings=ENDINGS).files
+    newest = sorted(files, key=lambda path: path.lstat().st_mtime_ns)[-FILES_READ_MAX:]
+    read = [path for path in newest if path.lstat().st_size <= FILE_BYTES_MAX]
+    wrong, statements, entries = [], 0, 0
+    for path in read:
+        layout = layout_of(path.name, layouts=bank.layouts)
+        try:
+            statements_of_file = bank_file(path, rules=rules, layout=layout)
+        except SourceUnreadableError as error:
+            wrong.append(str(error))
+            continue
+        statements += len(statements_of_file.source.statements)
+        entries += statements_of_file.source_file.rows_read
+    if wrong:
+        raise ReconError("; ".join(wrong))
+    unread = f", {len(files) - len(read)} not read here" if len(read) < len(files) else ""
+    rows = f": {statements} statements of {entries} entries add up" if read else ""
+    return f"{folder}, {len(files)} files{unread}{rows}"
 
 
 def _files_told(

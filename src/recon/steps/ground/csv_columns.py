@@ -4,7 +4,7 @@ The bytes are those of Python's csv writer with a line feed behind each row: a c
 where it must be. A carriage return is quoted too, since some readers take it for an end.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from datetime import UTC, date, datetime
 from functools import cached_property
 from typing import Any
@@ -38,22 +38,25 @@ def csv_of(frame: pd.DataFrame, *, columns: Sequence[str]) -> str:
     return b"".join(csv_parts(frame, columns=columns)).decode()
 
 
-def csv_parts(frame: pd.DataFrame, *, columns: Sequence[str]) -> Iterator[bytes]:
+def csv_parts(
+    frame: pd.DataFrame, *, columns: Sequence[str], amounts: Collection[str] = AMOUNT_COLUMNS
+) -> Iterator[bytes]:
     """The same in UTF-8, some rows at a time: a large file is never whole in memory.
+
+    `amounts` are the columns of minor units.
 
     Raises:
         Defect: an amount that is not 0 has no currency.
     """
     yield (",".join(columns) + "\n").encode()
     for start in range(0, len(frame), BLOCK_ROWS):
-        yield _lines(frame.iloc[start : start + BLOCK_ROWS], columns=columns)
+        yield _lines(frame.iloc[start : start + BLOCK_ROWS], columns=columns, amounts=amounts)
 
 
-def _lines(rows: pd.DataFrame, *, columns: Sequence[str]) -> bytes:
-    amounts = _Amounts(rows)
+def _lines(rows: pd.DataFrame, *, columns: Sequence[str], amounts: Collection[str]) -> bytes:
+    written = _Amounts(rows)
     cells = [
-        amounts.texts(name) if name in AMOUNT_COLUMNS else _quoted(_texts(rows[name]))
-        for name in columns
+        written.texts(name) if name in amounts else _quoted(_texts(rows[name])) for name in columns
     ]
     ended = pc.binary_join_element_wise(cells[-1], pa.scalar("\n", TEXT), pa.scalar("", TEXT))
     lines = pc.binary_join_element_wise(*cells[:-1], ended, pa.scalar(",", TEXT))

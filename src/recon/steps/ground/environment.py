@@ -20,11 +20,7 @@ from urllib.parse import urlsplit
 from recon.config.cluster import IN_PROCESS, Workers
 from recon.config.settings import Settings, load_settings
 from recon.desk.held_keys import NO_KEYS, HeldKeys, held_keys
-from recon.files.kinds.layouts import (
-    refuse_wrong_bank_layouts,
-    refuse_wrong_layouts,
-    refuse_wrong_settlement_layouts,
-)
+from recon.files.kinds.layouts import refuse_wrong_layouts
 from recon.files.kinds.ledger_file import refuse_wrong_mapping
 from recon.model.uptime import Uptime, uptime_of
 from recon.model.words import Clock
@@ -135,11 +131,11 @@ def refuse_wrong_files(settings: Settings) -> None:
     for account in settings.accounts.values():
         refuse_wrong_layouts(account.layouts)
         if account.settlement is not None:
-            refuse_wrong_settlement_layouts(account.settlement.layouts)
+            refuse_wrong_layouts(account.settlement.layouts, of="settlement")
         if account.ledger is not None:
             refuse_wrong_mapping(account.ledger)
     for bank in settings.banks.values():
-        refuse_wrong_bank_layouts(bank.layouts)
+        refuse_wrong_layouts(bank.layouts, of="bank")
 
 
 def system_clock() -> datetime:

@@ -17,7 +17,7 @@ from recon.archive.answer_schemas import ANSWER_SCHEMAS, ASKED, FOLDER, REPLIES
 from recon.archive.fields import FileSchema
 from recon.archive.manifest import FileEntry
 from recon.archive.rows_file import read_rows
-from recon.archive.step_folder import Rows, find_sealed, seal_parts, write_part
+from recon.archive.step_folder import Rows, seal_parts, write_part
 from recon.archive.storage import Storage, reachable
 from recon.model.errors import ArchiveBrokenError
 from recon.model.nights import Mode
@@ -34,6 +34,7 @@ from recon.steps.ground.night_folder import (
     Terms,
     about_of,
     bind,
+    bound_step,
     folder_of,
     links,
     storage_at,
@@ -273,15 +274,7 @@ def _bound_entries(
     for link in links(connection, run.run_id):
         if not link.step.startswith(f"{FOLDER}-"):
             continue
-        night = link.folder.rpartition("/")[0]
-        with reachable(storage, doing=UNREAD):
-            sealed = find_sealed(storage, night=night, step=link.step, sha256=link.sha256)
-        if sealed is None:
-            msg = (
-                f"{link.folder} is not in the archive {storage.shown}, or is not what the history "
-                "binds: put the night's folder back from a backup of the archive"
-            )
-            raise ArchiveBrokenError(msg)
+        sealed = bound_step(storage, link, doing=UNREAD)
         entries |= {f"{link.folder}/{entry.name}": entry for entry in sealed.manifest.files}
     return entries
 

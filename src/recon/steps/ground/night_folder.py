@@ -15,8 +15,9 @@ from recon import __version__
 from recon.archive.manifest import About
 from recon.archive.opening import open_storage
 from recon.archive.schemas import SCHEMAS
-from recon.archive.step_folder import Part, Rows, Sealed, write_step
+from recon.archive.step_folder import Part, Rows, Sealed, find_sealed, write_step
 from recon.archive.storage import Storage, reachable
+from recon.model.errors import ArchiveBrokenError
 from recon.model.nights import Mode
 from recon.steps.ground.environment import Environment
 from recon.store import Connection
@@ -27,6 +28,8 @@ SEALED = "sealed"
 """The event that binds a manifest."""
 INPUTS, COMPARED, RESULTS, PROOF = STEPS = ("inputs", "compared", "results", "proof")
 """Steps of a night in their order; a signature's come after."""
+BOOKS = "books"
+"""The step before them: the whole ledger as the night read it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +165,24 @@ def links(connection: Connection, run_id: str) -> list[Link]:
     return [Link(each["step"], each["folder"], each["manifest"]) for each in bound]
 
 
+def bound_step(storage: Storage, link: Link, *, doing: str) -> Sealed:
+    """The step that a link binds, set aside or not; `doing` says what was not done and kept.
+
+    Raises:
+        ArchiveError: the archive cannot be read, or does not have it.
+    """
+    night = link.folder.rpartition("/")[0]
+    with reachable(storage, doing=doing):
+        sealed = find_sealed(storage, night=night, step=link.step, sha256=link.sha256)
+    if sealed is None:
+        msg = (
+            f"{doing}: {link.folder} is not in the archive {storage.shown}, or is not what the "
+            "history binds: put the night's folder back from a backup of the archive"
+        )
+        raise ArchiveBrokenError(msg)
+    return sealed
+
+
 def newest(bound: Sequence[Link]) -> dict[str, str]:
     """Step -> the hash of its newest manifest."""
     return {link.step: link.sha256 for link in bound}
@@ -174,7 +195,7 @@ def before(step: str, *, bound: Mapping[str, str]) -> dict[str, str]:
 
 def _not_done(run: Run, *, step: str) -> str:
     """What becomes of the night when its archive fails, and what to do."""
-    if step == INPUTS:
+    if step in {BOOKS, INPUTS}:
         return (
             "what the night read could not be kept, so nothing was sent: make the archive "
             "writable, or name another in archive.toml, then start the night again"

@@ -17,7 +17,7 @@ from recon.archive.storage import Storage, reachable
 from recon.model.errors import ArchiveBrokenError
 from recon.proof.night_tables import frame_of_table
 from recon.steps.ground.environment import Environment
-from recon.steps.ground.night_folder import links, storage_of
+from recon.steps.ground.night_folder import BOOKS, INPUTS, folder_of, links, storage_of
 from recon.store import Connection
 from recon.store.nights.runs import Run
 
@@ -95,8 +95,8 @@ class SealedNight:
         return f"{folder}/{file}"
 
     def _compared(self, path: str) -> str:
-        """The file that was compared in place of one that was sealed before money moved."""
-        for sealed in self.steps.values():
+        """The file that was compared in place of one of the inputs; what came last says it."""
+        for sealed in reversed([*self.steps.values()]):
             path = sealed.manifest.about.compared.get(path, path)
         return path
 
@@ -116,5 +116,10 @@ def sealed_night(connection: Connection, run: Run, *, environment: Environment) 
             )
             for step, link in bound.items()
         }
+        inputs = each_step.get(INPUTS)
+        meant = inputs.manifest.about.after.get(BOOKS) if inputs else None
+        if meant is not None:
+            # Books that were read anew since, in a run that was started again, say nothing of it.
+            each_step[BOOKS] = find_sealed(storage, night=folder_of(run), step=BOOKS, sha256=meant)
     steps = {step: sealed for step, sealed in each_step.items() if sealed is not None}
     return SealedNight(run.run_id, storage, steps)

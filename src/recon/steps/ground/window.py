@@ -11,12 +11,21 @@ from datetime import UTC, datetime, timedelta
 import pandas as pd
 
 from recon.config.rules import Rules
+from recon.matching.frames.coding import is_word
 from recon.matching.frames.grouping import Ints
 from recon.matching.frames.sources import LeftOut, Sources
 from recon.matching.sides.gateway_side import shown
 from recon.matching.sides.ledger_side import is_base_type
+from recon.matching.sides.settlement_side import as_earlier
 from recon.model.business_date import midnight
-from recon.model.words import REVERSAL_SUFFIX, EntryType, InstructionKind, KeyAnswer
+from recon.model.words import (
+    CONFIRMED_STATES,
+    REJECTED_STATES,
+    REVERSAL_SUFFIX,
+    EntryType,
+    InstructionKind,
+    KeyAnswer,
+)
 from recon.store.nights.runs import Run
 
 LOOK_BACK_DAYS = (1, 7, 30, 90, 180)
@@ -61,19 +70,30 @@ def looked_back(run: Run, *, before: Run | None) -> Iterator[tuple[datetime, dat
 
 
 def in_window(
-    ledger: pd.DataFrame, *, since: datetime, asked: set[str], first_settled: str = ""
+    ledger: pd.DataFrame, *, since: datetime, asked: set[str], settled_from: datetime | None = None
 ) -> pd.DataFrame:
     """The entries booked since an instant, and older ones of keys that are asked about.
 
-    Fees, reserves and pay-outs are compared with all that was ever settled: from its first day on
-    (`first_settled`, "" without a settlement) all of them are there, and none from before it.
+    Fees, reserves and pay-outs are compared with all that was ever settled: since its first day
+    began (`settled_from`, None without a settlement) all of them are there, and none from before.
     """
     kept = (ledger["booked_at"] >= since) | ledger["order_no"].isin(asked - {""})
-    if first_settled:
-        start = pd.Timestamp(first_settled, tz="UTC")
+    if settled_from is not None:
         of_gateway = is_base_type(ledger["entry_type"], *_OF_GATEWAY)
-        kept = (kept & ~of_gateway) | (of_gateway & (ledger["booked_at"] >= start))
+        kept = (kept & ~of_gateway) | (of_gateway & (ledger["booked_at"] >= settled_from))
     return ledger[kept].reset_index(drop=True)
+
+
+def in_question(instructions: pd.DataFrame, *, asked: set[str]) -> pd.DataFrame:
+    """Those of orders that are asked about, those that have not ended, and all payouts.
+
+    Of the others no answer of tonight could confirm or deny what they did; payouts are judged by
+    what was settled and booked.
+    """
+    ended = is_word(instructions["state"], *CONFIRMED_STATES, *REJECTED_STATES)
+    is_payout = is_word(instructions["kind"], InstructionKind.PAYOUT)
+    kept = instructions["order_no"].isin(asked) | ~ended | is_payout
+    return instructions[kept].reset_index(drop=True)
 
 
 def with_payouts(
@@ -134,10 +154,10 @@ def without_opening_balance(sources: Sources, *, rules: Rules) -> Sources:
     gone = set(gateway.loc[old & ~gateway["order_no"].isin(named), "order_no"])
     if not gone:
         return sources
-    ledger, universe = (
-        None if frame is None else frame[~frame["order_no"].isin(gone)].reset_index(drop=True)
-        for frame in (sources.ledger, sources.universe)
-    )
+    universe = sources.universe
+    if universe is not None:
+        universe = universe[~universe["order_no"].isin(gone)].reset_index(drop=True)
+    ledger = _without_booked(sources, order_nos=gone)
     sources = _without_settled(sources, order_nos=gone)
     kept = gateway[~gateway["order_no"].isin(gone)].reset_index(drop=True)
     left = gateway[gateway["order_no"].isin(gone)]
@@ -156,19 +176,40 @@ def left_out(what: str, *, currency: "pd.Series[str]", net: Ints) -> tuple[LeftO
 
 
 def _without_settled(sources: Sources, *, order_nos: set[str]) -> Sources:
-    """The sources with what was settled of these orders as adjustments of no payment.
-
-    What the gateway owes and takes as fees counts them all the same.
-    """
+    """The sources with what was settled of these orders told as of payments not compared here."""
     lines = sources.settlement
     if lines is None:
         return sources
-    payments = sources.gateway.loc[sources.gateway["order_no"].isin(order_nos), "transaction_id"]
-    old = lines["order_no"].isin(order_nos) | lines["transaction_id"].isin({*payments} - {""})
-    loose = lines.assign(
-        order_no=lines["order_no"].where(~old, ""),
-        transaction_id=lines["transaction_id"].where(~old, ""),
+    old = _names_any(lines, of=sources.gateway, order_nos=order_nos)
+    loose = _naming_none(lines, rows=old)
+    return replace(sources, settlement=as_earlier(loose, rows=old.to_numpy(dtype=bool)))
+
+
+def _without_booked(sources: Sources, *, order_nos: set[str]) -> pd.DataFrame | None:
+    """The ledger without the entries of these orders, None where there is none.
+
+    What the gateway settled stays (see `_without_settled`), and with it what the books say of that:
+    the fees, as of no payment on both sides, the reserves and the pay-outs.
+    """
+    ledger = sources.ledger
+    if ledger is None:
+        return None
+    gone = ledger["order_no"].isin(order_nos)
+    if sources.settlement is not None:
+        old = _names_any(ledger, of=sources.gateway, order_nos=order_nos)
+        gone &= ~is_base_type(ledger["entry_type"], *_OF_GATEWAY)
+        ledger = _naming_none(ledger, rows=old & is_base_type(ledger["entry_type"], EntryType.FEE))
+    return ledger[~gone].reset_index(drop=True)
+
+
+def _names_any(rows: pd.DataFrame, *, of: pd.DataFrame, order_nos: set[str]) -> "pd.Series[bool]":
+    """Which rows name one of these orders, or a payment that the gateway shows of them."""
+    payments = of.loc[of["order_no"].isin(order_nos), "transaction_id"]
+    return rows["order_no"].isin(order_nos) | rows["transaction_id"].isin({*payments} - {""})
+
+
+def _naming_none(frame: pd.DataFrame, *, rows: "pd.Series[bool]") -> pd.DataFrame:
+    """The frame, some rows of which name neither an order nor a payment any more."""
+    return frame.assign(
+        **{name: frame[name].where(~rows, "") for name in ("order_no", "transaction_id")}
     )
-    plain = old & ~is_base_type(lines["entry_type"], *_OF_GATEWAY)
-    kinds = lines["entry_type"].where(~plain, EntryType.ADJUSTMENT.value)
-    return replace(sources, settlement=loose.assign(entry_type=kinds))

@@ -13,11 +13,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from recon.config.rules import Rules
 from recon.settlement.eligibility import ShownPayment, shown_twice
+from recon.steps.ground import kept_books
+from recon.steps.ground.environment import Environment
 from recon.store import Connection
 from recon.store.money import case_rows
-from recon.store.nights import ledger_rows, settlement_rows
+from recon.store.nights import settlement_rows
 from recon.store.nights.runs import Run
 
 _PAYMENT = ("order_no", "transaction_id", "currency", "amount")
@@ -28,10 +29,15 @@ ChargedBack = Callable[[str, str, str, int], int]
 """Order, transaction, currency and amount of a payment -> minor units charged back of it."""
 
 
-def payment_reader(connection: Connection, run: Run, *, rules: Rules) -> PaymentOf:
-    """Reads rows of answers with the account's cases and chargebacks, each looked up once."""
+def payment_reader(connection: Connection, run: Run, *, environment: Environment) -> PaymentOf:
+    """Reads rows of answers with the account's cases and chargebacks, each looked up once.
+
+    Raises:
+        ArchiveError: the books cannot be reached, or are not those that the history binds.
+    """
+    rules = environment.settings.rules
     closed = case_rows.closed_payments(connection, run)
-    taken_back = charged_back(connection, run)
+    taken_back = charged_back(connection, run, environment=environment)
 
     def payment_of(row: Mapping[Any, Any]) -> ShownPayment:
         return ShownPayment(
@@ -62,10 +68,11 @@ def payments_by_order(
     return payments_of
 
 
-def charged_back(connection: Connection, run: Run) -> ChargedBack:
+def charged_back(connection: Connection, run: Run, *, environment: Environment) -> ChargedBack:
     """What the account's settlement files and its books know, each read once."""
     settled = settlement_rows.charged_back(connection, run)
-    return larger_of(settled, booked=ledger_rows.charged_back(connection, run))
+    booked = kept_books.charged_back(connection, run, environment=environment)
+    return larger_of(settled, booked=booked)
 
 
 def larger_of(

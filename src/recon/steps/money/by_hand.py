@@ -268,7 +268,7 @@ def _ask(request: HandRequest, *, run: Run, environment: Environment) -> Baselin
     keep(run, kept, environment=environment)
     seal(run, environment=environment)
     with environment.store.reading() as connection:
-        payment_of = payment_reader(connection, run, rules=environment.settings.rules)
+        payment_of = payment_reader(connection, run, environment=environment)
     return _baseline(replies, order_no=request.order_no, payment_of=payment_of)
 
 

@@ -342,7 +342,7 @@ def _baselines(
         shown_answers.baseline_payments(
             connection, run, order_nos=order_nos, environment=environment
         ),
-        payment_of=payment_reader(connection, run, rules=environment.settings.rules),
+        payment_of=payment_reader(connection, run, environment=environment),
     )
     return {
         key: Baseline(KeyAnswer(answer), payments.get(key, ()))

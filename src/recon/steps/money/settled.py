@@ -45,8 +45,8 @@ def settled(
         connection,
         run,
         since=since,
-        order_nos=asked,
-        transactions={*gateway["transaction_id"]},
+        asked=settlement_rows.AskedFor(asked, {*gateway["transaction_id"]}),
+        by_payment=rules.ledger.fees_per == "payment",
         until=until,
     )
     missing = settlement_rows.missing(connection, run, whole_file=WHOLE_FILE, until=until)

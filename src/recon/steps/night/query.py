@@ -21,6 +21,7 @@ from recon.steps.files.keep_ledger import keep_ledger
 from recon.steps.ground import kept_answers, kept_results, shown_answers
 from recon.steps.ground.answer_rows import Replies
 from recon.steps.ground.environment import Environment
+from recon.steps.ground.kept_books import books_of_run
 from recon.steps.ground.predecessor import previous_night
 from recon.steps.ground.window import (
     BEFORE_ALL,
@@ -36,7 +37,6 @@ from recon.store import Connection
 from recon.store.money import instruction_rows, planning_rows
 from recon.store.nights import (
     input_rows,
-    ledger_rows,
     notification_rows,
     order_rows,
     quarantine_rows,
@@ -89,13 +89,7 @@ def _universe(run: Run, *, environment: Environment) -> Iterable[str]:
     keys: set[str] = set()
     with environment.store.reading() as connection:
         keys.update(order_rows.ordered_since(connection, run, since=since))
-        extract = ledger_rows.load(connection, run.run_id)
-        if extract is not None:
-            entries = in_window(extract[0], since=ledger_start(run, rules=rules), asked=set(keys))
-            ours = (entries["merchant_id"] == run.merchant_id) & (
-                entries["account_id"] == run.account_id
-            )
-            keys.update(entries.loc[ours, "order_no"])
+        keys.update(_booked(connection, run, ordered=set(keys), environment=environment))
         unfinished = instruction_rows.of_account(
             connection, run, states=instruction_rows.UNFINISHED
         )
@@ -126,6 +120,19 @@ def _universe(run: Run, *, environment: Environment) -> Iterable[str]:
         if before is not None:
             keys.update(_left_open(connection, before, environment=environment))
     return keys - {""}
+
+
+def _booked(
+    connection: Connection, run: Run, *, ordered: set[str], environment: Environment
+) -> Iterable[str]:
+    """Orders that the account's books name in the window, or of what is ordered in it."""
+    books = books_of_run(connection, run, environment=environment)
+    if books is None:
+        return ()
+    since = ledger_start(run, rules=environment.settings.rules)
+    entries = in_window(books.extract()[0], since=since, asked=ordered)
+    ours = entries["merchant_id"].eq(run.merchant_id) & entries["account_id"].eq(run.account_id)
+    return set(entries.loc[ours, "order_no"])
 
 
 def _left_open(connection: Connection, run: Run, *, environment: Environment) -> Iterator[str]:

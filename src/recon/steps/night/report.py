@@ -18,9 +18,17 @@ from recon.matching.breaks.reopened import with_reopened
 from recon.matching.breaks.result import Reconciliation
 from recon.matching.cash.holdings import gateway_holds
 from recon.matching.frames.sources import Sources
+from recon.matching.judging.severity import risk_of_break, urgency
 from recon.model.business_date import BusinessCalendar, Grace
 from recon.model.errors import Defect, OutputError
-from recon.model.figures import MATCHED_BATCH_ROWS, Attention, MatchedRows, NightFigures, TrendPoint
+from recon.model.figures import (
+    BANK_DAYS_AHEAD,
+    MATCHED_BATCH_ROWS,
+    Attention,
+    MatchedRows,
+    NightFigures,
+    TrendPoint,
+)
 from recon.model.nights import StepSummary
 from recon.model.resolutions import KeptAnswer
 from recon.model.words import Severity
@@ -53,7 +61,6 @@ TREND_NIGHTS = 14
 URGENT_SEVERITIES = (Severity.CRITICAL.value, Severity.HIGH.value)
 ANSWERED_WITHIN = Grace.parse("1bd")
 """A grave break has an owner and a comment by the next business day: nobody signs before."""
-_EFFECTS = ("effect_orders", "effect_ledger")
 DOUBTFUL_WORDS = ("in flight", "in doubt", "undecided")
 
 
@@ -111,6 +118,9 @@ def figures_of(run: Run, *, result: Reconciliation, environment: Environment) ->
         as_of=run.as_of,
         generated_at=run.started_at,
         timezone=environment.settings.rules.calendar.timezone,
+        bank_until=environment.settings.rules.bank_calendar.business_day_after(
+            date.fromisoformat(run.business_date), days=BANK_DAYS_AHEAD
+        ),
         verdict=result.verdict,
         breaks=_with_risk(with_reopened(result), run=run, environment=environment),
         effects=result.effects,
@@ -210,16 +220,13 @@ def _needs_a_person(
     first = {entry for entry in listed if entry.lapses or entry.what.endswith(DOUBTFUL_WORDS)}
     doubtful = tuple(replace(entry, is_urgent=True) for entry in listed if entry in first)
     grave = result.breaks[result.breaks["severity"].isin(URGENT_SEVERITIES)]
-    rank = grave["severity"].map({word: rank for rank, word in enumerate(URGENT_SEVERITIES)})
-    urgent = grave.assign(rank=rank).sort_values(
-        ["rank", "age_days", "break_id"], ascending=[True, False, True]
-    )
     account = (run.merchant_id, run.account_id)
     with environment.store.reading() as connection:
         answers = resolution_rows.kept_answers(connection, account)
     calendar = environment.settings.rules.business_calendar
     breaks = tuple(
-        _of_break(row, answers=answers, calendar=calendar) for row in urgent.to_dict("records")
+        _of_break(row, answers=answers, calendar=calendar)
+        for row in sorted(grave.to_dict("records"), key=urgency)
     )
     return (*doubtful, *breaks, *(entry for entry in listed if entry not in first))
 
@@ -230,15 +237,13 @@ def _of_break(
     """A grave break: what it is, whose it is, and by when somebody answers it."""
     since = datetime.fromisoformat(row["first_seen"]).replace(tzinfo=UTC)
     kept = answers.get(row["break_id"])
-    effect = max(abs(int(row[name])) for name in _EFFECTS if not pd.isna(row[name]))
-    whole = int(row["exposure"])
     return Attention(
         what=f"{row['severity'].lower()} break",
         code=row["code"],
         order_no=row["order_no"],
         transaction_id=row["transaction_id"],
         currency=row["currency"],
-        amount=min(effect, whole) if effect else whole,
+        amount=risk_of_break(row),
         since=since,
         next_step=row["reason"],
         is_urgent=True,

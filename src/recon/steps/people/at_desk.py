@@ -143,8 +143,13 @@ def _agree_write_off(body: Body, person: Person, environment: Environment) -> Re
 
 
 def _sign(body: Body, person: Person, environment: Environment) -> Reply:
-    run_id, role = _text(body, "run_id"), _text(body, "role")
-    night = sign_off.sign(run_id, role=role, person=person, environment=environment)
+    night = sign_off.sign(
+        _text(body, "run_id"),
+        role=_text(body, "role"),
+        seen=_text(body, "workbook_sha256"),
+        person=person,
+        environment=environment,
+    )
     return {"night": _NIGHT.dump_python(night, mode="json")}
 
 

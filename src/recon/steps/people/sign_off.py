@@ -1,6 +1,7 @@
 """Signing a night: a reviewer, then an approver, under one workbook; and the list of all nights.
 
-A signature binds the workbook's SHA-256. It is refused while a high break lacks an owner or a
+A signature binds the workbook's SHA-256, which its person names: who looked at another file than
+the one that lies there now signs nothing. It is refused while a high break lacks an owner or a
 comment, and it counts for nothing once the night, or an earlier one, was run again.
 """
 
@@ -27,7 +28,7 @@ from recon.steps.ground.predecessor import (
     standing_without_a_night,
 )
 from recon.store import Connection
-from recon.store.nights import runs, sign_off_rows
+from recon.store.nights import bound_runs, runs, sign_off_rows
 from recon.store.nights.sign_off_rows import NightRun, Signature
 from recon.store.people import resolution_rows
 
@@ -37,6 +38,8 @@ NEEDS_AN_OWNER = frozenset({Severity.HIGH.value, Severity.CRITICAL.value})
 NIGHTS_MAX = 400
 """Nights of one list: a year and some days."""
 BREAKS_SHOWN_MAX = 3
+DIGITS_SEEN = 16
+"""Of a SHA-256: as many as people copy; fewer tell no file from others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +62,7 @@ class Night:
     """Days since the night for as long as the approver's name is missing."""
     workbook: str = ""
     """Where the run's workbook was written."""
+    workbook_sha256: str = ""
 
     @property
     def due(self) -> bool:
@@ -73,8 +77,23 @@ class Night:
         return Verdict.NOT_PROVEN.exit_code if self.standing in {MISSING, "stopped"} else 0
 
 
-def sign(run_id: str, *, role: str, person: Person, environment: Environment) -> Night:
+def file_to_sign(run_id: str, *, environment: Environment) -> tuple[str, str]:
+    """The workbook of a run as it lies there now: its path and SHA-256, "" where there is none."""
+    with environment.store.reading() as connection:
+        known = runs.is_known(connection, run_id)
+        path = Path(runs.get(connection, run_id).workbook) if known else Path()
+    return (str(path), sha256_of(path)) if path.is_file() else ("", "")
+
+
+def sign(run_id: str, *, role: str, seen: str, person: Person, environment: Environment) -> Night:
     """Put one person's name under a night's workbook.
+
+    Args:
+        run_id: of the night.
+        role: one of ROLES.
+        seen: SHA-256 of the file that the person looked at, or its first DIGITS_SEEN.
+        person: who signs.
+        environment: of the desk.
 
     Raises:
         UsageError: the person may not, the night cannot be signed, or its workbook is not the one
@@ -88,6 +107,7 @@ def sign(run_id: str, *, role: str, person: Person, environment: Environment) ->
         signed = _run_of(connection, run_id)
         _refuse_person(connection, signed, role=role, person=person, environment=environment)
         _refuse_night(connection, signed, environment=environment)
+        _refuse_unseen(connection, signed, seen=seen)
         sign_off_rows.save(
             connection, run_id, role=role, word=person.word, workbook_sha256=signed.workbook_sha256
         )
@@ -184,6 +204,7 @@ def _night_of(connection: Connection, run: NightRun, *, today: date) -> Night:
         because,
         0 if complete else (today - day).days,
         run.workbook,
+        run.workbook_sha256,
     )
 
 
@@ -279,7 +300,7 @@ def _refuse_night(connection: Connection, signed: NightRun, *, environment: Envi
         msg = f"the night of {signed.business_date} is NOT PROVEN: nobody can sign it"
         raise UsageError(msg)
     path = Path(signed.workbook)
-    if not path.is_file() or _sha256(path) != signed.workbook_sha256:
+    if not path.is_file() or sha256_of(path) != signed.workbook_sha256:
         msg = (
             f"{signed.workbook or 'the workbook'} is not the file that run {signed.run_id} wrote; "
             f"write it again (`recon workbook {signed.run_id}`) and look at that one"
@@ -291,6 +312,23 @@ def _refuse_night(connection: Connection, signed: NightRun, *, environment: Envi
         msg = (
             f"{len(open_breaks)} breaks of severity high or above have no owner or no comment "
             f"({shown}): answer them in the workbook and import it (`recon import-resolutions`)"
+        )
+        raise UsageError(msg)
+
+
+def _refuse_unseen(connection: Connection, signed: NightRun, *, seen: str) -> None:
+    """A file that its person did not see, or that nobody but the tables knows."""
+    if changed := next(bound_runs.changed_runs(connection), ""):
+        msg = f"{changed}: nobody signs until `recon verify` agrees"
+        raise UsageError(msg)
+    if len(seen) < DIGITS_SEEN:
+        msg = f"say which file you looked at: the first {DIGITS_SEEN} digits of its SHA-256"
+        raise UsageError(msg)
+    if not signed.workbook_sha256.startswith(seen):
+        msg = (
+            f"{signed.workbook} is not the file that you looked at: its SHA-256 begins with "
+            f"{signed.workbook_sha256[:DIGITS_SEEN]}, yours with {seen[:DIGITS_SEEN]}; look at "
+            "the one that lies there now, and sign that one"
         )
         raise UsageError(msg)
 
@@ -311,5 +349,6 @@ def _without_owner(
     ]
 
 
-def _sha256(path: Path) -> str:
+def sha256_of(path: Path) -> str:
+    """Of a file as it lies there now."""
     return hashlib.sha256(path.read_bytes()).hexdigest()

@@ -1,7 +1,7 @@
 """Migrations: `upgrade` brings a database to the newest tables; work on others is refused."""
 
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -15,6 +15,7 @@ from sqlalchemy.exc import OperationalError
 
 from recon.model.errors import ConfigurationError, StoreError
 from recon.store.database.carried_answers import ANSWERED
+from recon.store.database.carried_entries import BOOKED
 from recon.store.database.carried_rows import CARRIED
 from recon.store.database.engine import Store, parse_url
 
@@ -30,16 +31,12 @@ NEWER = (
 
 
 def upgrade(
-    database_url: str,
-    *,
-    to: str = NEWEST,
-    carried: Collection[str] = frozenset(),
-    answered: Collection[str] = frozenset(),
+    database_url: str, *, to: str = NEWEST, kept: Mapping[str, Collection[str]] | None = None
 ) -> str:
     """Create or migrate the tables, up to a revision; returns the one that it is at now.
 
-    `carried` are the runs whose results have a folder, `answered` those whose answers have files:
-    rows of other runs are not given up.
+    `kept` has runs of which rows may be given up, for files have them: `carried` their results,
+    `answered` what the gateway answered, `booked` their books. Rows of other runs are not given up.
 
     Raises:
         StoreError: the database cannot be migrated; it stays at the revision that it had.
@@ -61,8 +58,8 @@ def upgrade(
         with store.writer.connect() as connection:
             _let_tables_be_rebuilt(connection, is_sqlite=store.is_sqlite)
             configuration.attributes["connection"] = connection
-            configuration.attributes[CARRIED] = frozenset(carried)
-            configuration.attributes[ANSWERED] = frozenset(answered)
+            for name in (CARRIED, ANSWERED, BOOKED):
+                configuration.attributes[name] = frozenset((kept or {}).get(name, ()))
             command.upgrade(configuration, to)
             connection.commit()
     except OperationalError as error:

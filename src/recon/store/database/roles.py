@@ -65,7 +65,7 @@ DECIDED = frozenset({"instruction", "contradiction"})
 
 COMPUTED = frozenset(
     {
-        *("break_end", "control_total", "dry_batch", "ledger_entry", "reject"),
+        *("break_end", "control_total", "dry_batch", "reject"),
         *("result_summary", "run_input", "run_source"),
     }
 )

@@ -1,16 +1,10 @@
-"""The ledger as a run read it: kept, so that the night can be rebuilt and compared again."""
+"""Which books a run read, what of them it refused; the entries lie in the night's folder."""
 
-import pandas as pd
-import pyarrow as pa
-from sqlalchemy import Connection, bindparam, case, delete, func, insert, select, union_all
+from sqlalchemy import Connection, bindparam, delete, func, insert, select
 
-from recon.matching.frames.sources import LEDGER_COLUMNS
-from recon.model.words import REVERSAL_SUFFIX, EntryType, SourceFile, SourceKind
-from recon.store.database.bulk_rows import arrow_rows, insert_rows, with_constant
-from recon.store.database.frames import frame_of_select
-from recon.store.nights.runs import Run
-from recon.store.schema import ledger_entry, reject, run_source
-from recon.store.schema import run as run_table
+from recon.model.words import SourceFile, SourceKind
+from recon.store.schema import reject, run, run_source
+from recon.store.schema.account_filter import OfAccount, account_values, in_account
 
 _SOURCE = select(run_source).where(
     run_source.c.run_id == bindparam("of_run"), run_source.c.kind == SourceKind.LEDGER.value
@@ -27,35 +21,42 @@ _REFUSED = (
 )
 
 
-def save(connection: Connection, run_id: str, *, entries: pd.DataFrame, source: SourceFile) -> None:
-    """Keep the extract of one run in place of an earlier attempt's."""
-    connection.execute(delete(ledger_entry).where(ledger_entry.c.run_id == run_id))
+_REFUSED_SUMS = (
+    select(reject.c.entry_type, reject.c.currency, func.sum(reject.c.amount))
+    .where(
+        reject.c.run_id == bindparam("of_run"),
+        reject.c.kind == SourceKind.LEDGER.value,
+        reject.c.file_id.is_(None),
+        reject.c.currency != "",
+    )
+    .group_by(reject.c.entry_type, reject.c.currency)
+)
+_NEWEST_READER = (
+    select(run_source.c.run_id)
+    .join(run, run.c.run_id == run_source.c.run_id)
+    .where(run_source.c.kind == SourceKind.LEDGER.value, *in_account(run))
+    .order_by(run.c.started_at.desc())
+    .limit(1)
+)
+_NAMES = tuple(name for name in SourceFile.__dataclass_fields__ if name != "kind")
+
+
+def save(connection: Connection, run_id: str, *, source: SourceFile) -> None:
+    """Note what a run read its books from, in place of an earlier attempt's."""
     connection.execute(delete(run_source).where(run_source.c.run_id == run_id))
     connection.execute(
         delete(reject).where(reject.c.run_id == run_id, reject.c.kind == source.kind.value)
     )
-    rows = arrow_rows(entries, names=tuple(LEDGER_COLUMNS))
-    rows = with_constant(rows, name="run_id", value=run_id)
-    rows = rows.append_column("position", pa.array(range(rows.num_rows), pa.int64()))
-    insert_rows(connection, ledger_entry, rows)
-    names = tuple(name for name in SourceFile.__dataclass_fields__ if name != "kind")
-    cells = {name: getattr(source, name) for name in names}
+    cells = {name: getattr(source, name) for name in _NAMES}
     connection.execute(insert(run_source).values(run_id=run_id, kind=source.kind.value, **cells))
 
 
-def load(connection: Connection, run_id: str) -> tuple[pd.DataFrame, SourceFile] | None:
-    """The extract of a run (LEDGER_COLUMNS) and where it came from; None when none was read."""
+def source_of(connection: Connection, run_id: str) -> SourceFile | None:
+    """What a run read its books from; None when it read none."""
     row = connection.execute(_SOURCE, {"of_run": run_id}).mappings().one_or_none()
     if row is None:
         return None
-    names = tuple(name for name in SourceFile.__dataclass_fields__ if name != "kind")
-    source = SourceFile(kind=SourceKind.LEDGER, **{name: row[name] for name in names})
-    query = (
-        select(*(ledger_entry.c[name] for name in LEDGER_COLUMNS))
-        .where(ledger_entry.c.run_id == run_id)
-        .order_by(ledger_entry.c.position)
-    )
-    return frame_of_select(connection, query, columns=LEDGER_COLUMNS), source
+    return SourceFile(kind=SourceKind.LEDGER, **{name: row[name] for name in _NAMES})
 
 
 def unread(connection: Connection, run_id: str, *, whole_file: str) -> str:
@@ -77,64 +78,15 @@ def unread(connection: Connection, run_id: str, *, whole_file: str) -> str:
     )
 
 
-def sums_by_type(connection: Connection, run_id: str) -> dict[tuple[str, str], int]:
-    """(entry type, currency) -> minor units of the whole file, added up by the database.
+def rejected_sums(connection: Connection, run_id: str) -> dict[tuple[str, str], int]:
+    """(entry type, currency) -> minor units of refused entries, added up by the database.
 
-    Rejected entries count where all of that could be read of them.
+    Those count of which all of that could be read.
     """
-    entry, unread = ledger_entry.c, reject.c
-    both = union_all(
-        select(entry.entry_type, entry.currency, entry.amount).where(entry.run_id == run_id),
-        select(unread.entry_type, unread.currency, unread.amount).where(
-            unread.run_id == run_id,
-            unread.kind == SourceKind.LEDGER.value,
-            unread.file_id.is_(None),
-            unread.currency != "",
-        ),
-    ).subquery()
-    rows = connection.execute(
-        select(both.c.entry_type, both.c.currency, func.sum(both.c.amount)).group_by(
-            both.c.entry_type, both.c.currency
-        )
-    )
+    rows = connection.execute(_REFUSED_SUMS, {"of_run": run_id})
     return {(kind, currency): int(total) for kind, currency, total in rows}
 
 
-def charged_back(connection: Connection, run: Run) -> dict[tuple[str, str, str], int]:
-    """Order, transaction ("" where none is booked) and currency -> minor units charged back.
-
-    By the newest extract of the account that any run read; reversals count against it.
-    """
-    newest = (
-        select(run_source.c.run_id)
-        .join(run_table, run_table.c.run_id == run_source.c.run_id)
-        .where(
-            run_source.c.kind == SourceKind.LEDGER.value,
-            run_table.c.merchant_id == run.merchant_id,
-            run_table.c.account_id == run.account_id,
-        )
-        .order_by(run_table.c.started_at.desc())
-        .limit(1)
-    )
-    entry = ledger_entry.c
-    kind = EntryType.CHARGEBACK.value
-    amount = func.coalesce(entry.transaction_amount, entry.amount)
-    currency = case(
-        (entry.transaction_amount.is_not(None), entry.transaction_currency), else_=entry.currency
-    )
-    rows = connection.execute(
-        select(
-            entry.order_no,
-            entry.transaction_id,
-            currency.label("in_currency"),
-            func.sum(case((entry.entry_type == kind, amount), else_=-amount)).label("total"),
-        )
-        .where(
-            entry.run_id == newest.scalar_subquery(),
-            entry.merchant_id == run.merchant_id,
-            entry.account_id == run.account_id,
-            entry.entry_type.in_((kind, kind + REVERSAL_SUFFIX)),
-        )
-        .group_by(entry.order_no, entry.transaction_id, currency)
-    )
-    return {(row.order_no, row.transaction_id, row.in_currency): int(row.total) for row in rows}
+def newest_reader(connection: Connection, owner: OfAccount) -> str | None:
+    """The newest run of an account that read its books."""
+    return connection.execute(_NEWEST_READER, account_values(owner)).scalar()

@@ -41,7 +41,6 @@ KEYS_AT_ONCE = 10_000
 """Keys of one statement; SQLite takes 32,766 values."""
 OF_DAYS = (SourceKind.SETTLEMENT.value, SourceKind.BANK.value)
 """Files that tell of days, not of nights: whoever read one, it counts."""
-Key = tuple[str, str, str]
 _STANDING = select(order_row.c.order_no).where(
     *in_account(order_row),
     order_row.c.superseded_in.is_(None),
@@ -282,6 +281,7 @@ def insert_rejects(
             "entry_type": item.entry_type,
             "currency": item.currency,
             "amount": item.amount,
+            "batch_id": item.batch_id[:64],
         }
         for item in rejects
     ]

@@ -8,13 +8,26 @@ column, is a repeat: it is counted and not stored, so that a file sent twice set
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from sqlalchemy import ColumnElement, Connection, Select, case, func, or_, select, true, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Select,
+    case,
+    func,
+    literal,
+    or_,
+    select,
+    true,
+    union,
+    update,
+)
 
 from recon.matching.frames.sources import SETTLEMENT_COLUMNS, LoadCounts, frame_of
+from recon.matching.sides.settlement_side import EARLIER
 from recon.model.words import REVERSAL_SUFFIX, EntryType, Reject, SourceFile, SourceKind
 from recon.settlement.settled_evidence import SettledLine
 from recon.store.database.bulk_rows import among, arrow_rows, insert_rows, with_constant
@@ -89,18 +102,26 @@ def _told_elsewhere(
     return np.array(repeats, dtype=np.bool_)
 
 
+class AskedFor(NamedTuple):
+    """Payments whose lines count one by one, however old they are."""
+
+    order_nos: Collection[str]
+    transactions: Collection[str]
+
+
 def lines_of(
     connection: Connection,
     run: Run,
     *,
     since: str,
-    order_nos: Collection[str],
-    transactions: Collection[str],
+    asked: AskedFor,
+    by_payment: bool = False,
     until: int | None = None,
 ) -> pd.DataFrame:
     """SETTLEMENT_COLUMNS of the account: settled since a day, and older ones of some payments.
 
-    All older lines stand there once more, summed up by batch. `until` is the last file that counts.
+    All older lines stand there once more, summed up by batch, and with `by_payment` their fees by
+    payment, too. `until` is the last file that counts.
     """
     line = settlement_line
     query = (
@@ -116,8 +137,8 @@ def lines_of(
         connection, query.where(line.c.settled_on >= since), columns=SETTLEMENT_COLUMNS
     )
     named = or_(
-        among(connection, line.c.order_no, sorted({*order_nos} - {""})),
-        among(connection, line.c.transaction_id, sorted({*transactions} - {""})),
+        among(connection, line.c.order_no, sorted({*asked.order_nos} - {""})),
+        among(connection, line.c.transaction_id, sorted({*asked.transactions} - {""})),
     )
     # Of older pay-outs nobody asks: what booked them lies outside the window, too.
     older = query.where(
@@ -125,7 +146,9 @@ def lines_of(
     )
     before = frame_of_select(connection, older, columns=SETTLEMENT_COLUMNS)
     listed = set(connection.execute(older.with_only_columns(line.c.line_id)).scalars())
-    summed = _summed(connection, run, since=since, listed=listed, until=until)
+    summed = _summed(
+        connection, run, since=since, listed=listed, by_payment=by_payment, until=until
+    )
     parts = [part for part in (summed, before, recent) if len(part)]
     return pd.concat(parts, ignore_index=True) if parts else recent
 
@@ -135,12 +158,18 @@ OLDER = "older files"
 
 
 def _summed(
-    connection: Connection, run: Run, *, since: str, listed: Collection[int], until: int | None
+    connection: Connection,
+    run: Run,
+    *,
+    since: str,
+    listed: Collection[int],
+    by_payment: bool,
+    until: int | None,
 ) -> pd.DataFrame:
     """The lines settled before a day, a few of each batch: what the gateway owes is of all days.
 
-    Pay-outs and reserves stay what they are; all else is an adjustment of no payment, with the fees
-    of what it stands for. `told` are lines that stand there by themselves.
+    Pay-outs and reserves stay what they are; all else is told of payments that are not compared,
+    with the fees of what it stands for. `listed` are lines that stand there by themselves.
     """
     line = settlement_line
     base = func.replace(line.c.entry_type, REVERSAL_SUFFIX, "")
@@ -148,17 +177,23 @@ def _summed(
     kind = case(
         (is_paid, EntryType.PAYOUT.value),
         (base == EntryType.RESERVE.value, EntryType.RESERVE.value),
-        else_=EntryType.ADJUSTMENT.value,
+        else_=EARLIER,
     )
+    # Where the books have a fee of each payment, a sum of several would be of none of them.
+    fee_of = (kind == EARLIER) & (line.c.fee != 0)
+    payment = [
+        (case((fee_of, line.c[name]), else_="") if by_payment else literal("")).label(name)
+        for name in ("order_no", "transaction_id")
+    ]
     names = ("merchant_id", "account_id", "batch_id", "settled_on", "currency")
     columns = [line.c[name] for name in names]
     amounts = [func.sum(line.c[name]).label(name) for name in ("gross", "fee", "net")]
     query = (
-        select(*columns, kind.label("entry_type"), *amounts)
+        select(*columns, kind.label("entry_type"), *payment, *amounts)
         .where(*_of_account(run, until=until), line.c.settled_on < since)
         .where(~among(connection, line.c.line_id, sorted(listed)) if listed else true())
-        .group_by(*columns, kind)
-        .order_by(*columns, kind)
+        .group_by(*columns, kind, *payment)
+        .order_by(*columns, kind, *payment)
     )
     rows = [
         {**row, **{name: int(row[name]) for name in ("gross", "fee", "net")}, **_NOWHERE}
@@ -195,6 +230,46 @@ def missing(
         .order_by(order_file.c.business_date, order_file.c.name)
     )
     return [(row.business_date, row.name) for row in rows]
+
+
+def unread_batches(
+    connection: Connection, run: Run, *, siblings: Collection[str], until: int | None = None
+) -> frozenset[str]:
+    """Batches of the account of which a file still has a line that could not be read.
+
+    A line that names no batch may be of any that its file tells of. Lines of `siblings`, the
+    merchant's other accounts, are their business; `until` is the last file that counts.
+    """
+    unread = _unread(run, siblings=siblings, until=until)
+    named = select(reject.c.batch_id).where(*unread, reject.c.batch_id != "")
+    unnamed = select(reject.c.file_id).where(*unread, reject.c.batch_id == "")
+    of_files = select(settlement_line.c.batch_id).where(
+        *_of_account(run, until=until), settlement_line.c.file_id.in_(unnamed)
+    )
+    return frozenset(connection.execute(union(named, of_files)).scalars())
+
+
+def unread_lines(
+    connection: Connection, run: Run, *, siblings: Collection[str], until: int | None = None
+) -> list[tuple[str, int, str]]:
+    """File, line and column of what `unread_batches` goes by, the oldest file first."""
+    rows = connection.execute(
+        select(reject.c.source, reject.c.line, reject.c.column)
+        .where(*_unread(run, siblings=siblings, until=until))
+        .order_by(reject.c.reject_id)
+    )
+    return [(row.source, row.line, row.column) for row in rows]
+
+
+def _unread(
+    run: Run, *, siblings: Collection[str], until: int | None
+) -> tuple[ColumnElement[bool], ...]:
+    """Refused lines of the newest version of each file; a file refused as a whole has none."""
+    return (
+        reject.c.file_id.in_(_newest(run, until=until)),
+        reject.c.account_id.not_in(sorted(siblings)),
+        reject.c.line > 0,
+    )
 
 
 def batches_of(

@@ -13,7 +13,6 @@ from recon.store.schema.endorsement_tables import endorsement
 from recon.store.schema.evidence_tables import doubt_clock, refund_search
 from recon.store.schema.input_tables import break_end, instruction_version, rules_version, run_input
 from recon.store.schema.journal_tables import exported_journal
-from recon.store.schema.ledger_tables import ledger_entry
 from recon.store.schema.money_tables import attempt, batch, history, instruction
 from recon.store.schema.notification_tables import notification, notification_case
 from recon.store.schema.order_tables import order_action, order_file, order_row, reject, reject_end
@@ -45,7 +44,6 @@ __all__ = [
     "history",
     "instruction",
     "instruction_version",
-    "ledger_entry",
     "notification",
     "notification_case",
     "order_action",

@@ -116,6 +116,7 @@ reject = Table(
     text_column("entry_type", 40),
     text_column("currency", 3),
     Column("amount", BigInteger, nullable=False, server_default="0"),
+    text_column("batch_id", ID_CHARACTERS),  # of a settlement line, where it could be read
 )
 
 # How a rejected order row stopped standing for its order; never changed, never removed.

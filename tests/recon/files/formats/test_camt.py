@@ -51,6 +51,24 @@ def test_document_types_and_depth_are_refused() -> None:
             read(text)
 
 
+DEEP = "<X>" * 30 + "</X>" * 30
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        camt(CALM + DEEP),
+        camt(CALM + entry("1.00", inner=DEEP)),
+        camt(CALM).replace("</Document>", f"<X><X>{DEEP}</X></X></Document>"),
+    ],
+    ids=["statement", "entry", "document"],
+)
+def test_nesting_is_bounded_wherever_it_stands(text: str) -> None:
+    """In a statement, in an entry, and outside of both."""
+    with pytest.raises(SourceUnreadableError, match="nested deeper than 32 elements"):
+        read(text)
+
+
 @pytest.mark.parametrize("lost", ["CdtDbtInd", "Sts", "Amt"])
 def test_an_entry_without_amount_mark_or_state_refuses_the_file(lost: str) -> None:
     """Nothing is guessed of an entry."""

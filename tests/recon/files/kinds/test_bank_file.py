@@ -180,3 +180,26 @@ def test_a_file_that_is_no_statement_says_so(tmp_path: Path) -> None:
     """By its name and what stands in it."""
     with pytest.raises(SourceUnreadableError, match="is no bank statement that is known"):
         read(tmp_path, "%PDF", name="bank.pdf")
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "said"),
+    [
+        ("<BookgDt><Dt>2026-11-20", "<BookgDt><Dt>2026-02-31", "2026-02-31, which is no date"),
+        ("<ValDt><Dt>2026-11-20", "<ValDt><Dt>0000-01-01", "0000-01-01, which is no date"),
+        ("<FrDtTm>2026-11-20T", "<FrDtTm>2026-13-01T", "2026-13-01, which is no date"),
+        ("<ToDtTm>2026-11-20T", "<ToDtTm>2026-02-30T", "2026-02-30, which is no date"),
+        ("<Dt><Dt>2026-11-20", "<Dt><Dt>2026-11-31", "2026-11-31, which is no date"),
+        ("<NtryRef>E1", f"<NtryRef>{'E' * 65}", "more than 64 characters"),
+        ("<ElctrncSeqNb>7", f"<ElctrncSeqNb>{'7' * 65}", "more than 64 characters"),
+        (IBAN, "9" * 65, "more than 64 characters"),
+    ],
+)
+def test_a_statement_that_says_what_cannot_be_is_refused(
+    right: str, wrong: str, said: str, tmp_path: Path
+) -> None:
+    """By its name, whole: a cover would end on that day, a night break on it."""
+    text = camt(CALM + entry("250.50"))
+    assert right in text
+    with pytest.raises(SourceUnreadableError, match=rf"^bank\.xml .*{said}"):
+        read(tmp_path, text.replace(right, wrong))

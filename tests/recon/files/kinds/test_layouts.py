@@ -1,7 +1,7 @@
 import pytest
 
 from recon.config.file_layouts import FileLayout
-from recon.files.kinds.layouts import refuse_wrong_layouts, refuse_wrong_settlement_layouts
+from recon.files.kinds.layouts import refuse_wrong_layouts
 from recon.model.errors import ConfigurationError
 
 
@@ -21,6 +21,6 @@ def test_a_column_of_either_kind_of_file_is_taken() -> None:
 
 def test_a_settlement_layout_knows_the_columns_of_settlement_files() -> None:
     """A column of theirs is taken, one of order files is refused by name."""
-    refuse_wrong_settlement_layouts([layout(gross="Gross")])
+    refuse_wrong_layouts([layout(gross="Gross")], of="settlement")
     with pytest.raises(ConfigurationError, match=r"settlement layout .* columns\.ordered_at is no"):
-        refuse_wrong_settlement_layouts([layout(ordered_at="When")])
+        refuse_wrong_layouts([layout(ordered_at="When")], of="settlement")

@@ -42,6 +42,8 @@ class Case:
     balanced: bool = True
     covered: bool = True
     """Whether a statement is given at all."""
+    misbooked: int = 0
+    """What the books have too little of each pay-out."""
     night: NightOfBank | None = None
 
     def paid(self, batch: str, amount: int, *, on: str = "2026-11-10", **cells: Any) -> "Case":
@@ -85,7 +87,7 @@ class Case:
         sources = Sources(
             orders=frame_of([], columns=ORDER_COLUMNS),
             gateway=frame_of([], columns=GATEWAY_COLUMNS),
-            ledger=frame_of(booked(self.lines), columns=LEDGER_COLUMNS),
+            ledger=frame_of(booked(self.lines, less=self.misbooked), columns=LEDGER_COLUMNS),
             instructions=None,
             settlement=frame_of(self.lines, columns=SETTLEMENT_COLUMNS),
             bank=BankSource(entries, (statement,), night=self.night) if self.covered else None,
@@ -93,14 +95,14 @@ class Case:
         return prove(sources, rules=rules, as_of=AS_OF, previous=previous)
 
 
-def booked(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Entries of every pay-out among some lines: the books have what the gateway says."""
+def booked(lines: list[dict[str, Any]], *, less: int = 0) -> list[dict[str, Any]]:
+    """Entries of every pay-out among some lines: the books have what the gateway says, or less."""
     return [
         {
             **{name: line[name] for name in ("merchant_id", "account_id", "currency")},
             "entry_id": f"B{number}",
             "entry_type": "payout" if line["net"] > 0 else "payout_reversal",
-            "amount": abs(line["net"]),
+            "amount": abs(line["net"]) - less,
             "booked_at": f"{line['settled_on']}T12:00:00Z",
             "reference_no": line["batch_id"],
             "source": "l.csv",

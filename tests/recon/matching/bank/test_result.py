@@ -2,6 +2,7 @@ from collections.abc import Callable
 
 import pytest
 
+from recon.matching.judging.severity import risk_of_break
 from recon.model.words import BreakCode
 from tests.recon.matching.bank.cases import Case, of_bank, t17
 
@@ -203,6 +204,14 @@ def test_due_before_the_first_statement_is_listed_and_not_judged() -> None:
     assert not any(t17(back))
 
 
+def test_what_is_at_risk_of_an_exchange_is_told_in_the_currency_it_arrived_in() -> None:
+    """Without a rate the whole that came; 100.00 USD would be called 100.00 EUR otherwise."""
+    case = Case().paid("BATCH-01", 10_000, currency="USD").came("BATCH-01", 9_000)
+    result = case.come_to()
+    found = result.breaks[result.breaks["code"].eq("BANK_FX_DIFFERENCE")]
+    assert found[["currency", "exposure"]].to_numpy().tolist() == [["EUR", 9_000]]
+
+
 NAMED, NOT_NAMED = "BANK_AMOUNT_DIFFERS", "PAYOUT_NOT_AT_BANK"
 
 
@@ -270,3 +279,38 @@ def test_a_statement_without_balances_is_never_reconciled() -> None:
     result = case.come_to()
     assert result.verdict.value == "INCOMPLETE"
     assert any("no balances" in one for one in result.not_covered)
+
+
+def test_a_pay_out_that_neither_books_nor_bank_have_right_is_as_grave_as_the_worse() -> None:
+    """One break of a cent in the books and of a million at the bank is about the million."""
+    case = Case(misbooked=1).paid("BATCH-01", 100_000_000)
+    breaks = case.come_to().breaks
+    (row,) = breaks[breaks["effect_bank"].notna()].to_dict("records")
+
+    assert (row["code"], row["flags"]) == ("PAYOUT_AMOUNT_MISMATCH", "PAYOUT_NOT_AT_BANK")
+    assert (row["effect_ledger"], row["effect_bank"]) == (-1, -100_000_000)
+    assert (row["exposure"], row["severity"]) == (100_000_000, "CRITICAL")
+    assert row["owed_to"] == "merchant"
+    assert risk_of_break(row) == 100_000_000
+
+
+def test_the_graver_side_of_a_pay_out_may_be_the_books() -> None:
+    """A million wrong in the books stays critical where the bank lacks a cent."""
+    case = Case(misbooked=100_000_000).paid("BATCH-01", 100_000_001)
+    breaks = case.came("BATCH-01", 100_000_000).come_to().breaks
+    (row,) = breaks[breaks["effect_bank"].notna()].to_dict("records")
+
+    assert (row["effect_ledger"], row["effect_bank"]) == (-100_000_000, -1)
+    assert (row["severity"], row["owed_to"]) == ("CRITICAL", "merchant")
+    assert risk_of_break(row) == 100_000_000
+
+
+def test_a_payout_that_we_asked_for_is_a_line_of_its_batch() -> None:
+    """What a batch comes to counts it, so that nothing of it seems held back."""
+    case = Case().paid("BATCH-01", 7_000).came("BATCH-01", 7_000)
+    capture, paid = case.lines
+    asked = {**paid, "gross": -3_000, "net": -3_000, "own_reference": "P1"}
+    case.lines = [{**capture, "gross": 10_000, "fee": 20, "net": 9_980}, asked, paid]
+    (row,) = case.come_to().bank["paid"].to_dict("records")
+
+    assert (row["gross"], row["fees"], row["amount"]) == (7_000, 20, 7_000)

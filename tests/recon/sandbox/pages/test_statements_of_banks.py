@@ -6,7 +6,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -27,9 +27,11 @@ from recon.matching.frames.sources import (
     frame_of,
 )
 from recon.model.money import parse_signed_minor_units
+from recon.model.words import BreakCode, Flag
 from recon.proof.engine import reconcile
 from recon.sandbox import DEMO_BUSINESS_DATE, SandboxOptions, serving
-from recon.sandbox.pages.planted_statements import BANKS, PAYER, STRANGERS
+from recon.sandbox.pages.planted_settlement import SettlementLine
+from recon.sandbox.pages.planted_statements import BANKS, PAYER, STRANGERS, bank_month
 from tests.recon.matching.bank.cases import booked
 
 DAY = DEMO_BUSINESS_DATE
@@ -131,6 +133,26 @@ def test_what_is_planted_is_found_whatever_the_format(files: Mapping[str, str]) 
         assert [one for one in totals if not one.passed] == []
         digests.add(result.digest)
     assert len(digests) == 1
+
+
+@pytest.mark.parametrize("currency", ["CHF", "ISK", "BHD", "XAF"])
+def test_a_currency_without_a_bank_is_exchanged(currency: str) -> None:
+    """Whatever the sandbox was paid in: two of them, one with what was ordered, one silently."""
+    lines = [
+        SettlementLine(
+            f"SET-{number}",
+            *("100042", ACCOUNT, "2026-11-16", "payout", "", "", ""),
+            *(currency, 5_000_000, 0, 5_000_000),
+        )
+        for number in range(4)
+    ]
+    month = bank_month(lines, day=date(2026, 11, 20), seed=1)
+
+    of_payouts = [planted for planted in month.planted if planted.currency == currency]
+    assert {planted.flag or planted.code for planted in of_payouts} >= {
+        Flag.EXCHANGED.value,
+        BreakCode.BANK_FX_DIFFERENCE,
+    }
 
 
 def test_flags_of_what_matches_are_in_the_key(files: Mapping[str, str]) -> None:

@@ -20,7 +20,7 @@ from recon.model.words import GatewayState, Verdict
 from recon.sandbox.ground.sandbox_terms import load_terms
 from recon.sandbox.sample_night import Account, SampleNight, sample_night
 from recon.sandbox.sample_night.records import OrderLine
-from recon.sandbox.sample_night.sample_files import answer_key_table, write_inbox, write_ledger_csv
+from recon.sandbox.sample_night.sample_files import answer_key_table, ledger_csv_text, write_inbox
 from recon.sandbox.sample_night.true_payments import TruePayment, payments_of
 from recon.steps.compare.plain_files import PlainFilesRequest, reconcile_files
 
@@ -147,11 +147,13 @@ def played(night: SampleNight, effects: Effects, folder: Path) -> PlainFilesRequ
     asked |= {(line.account_id, line.order_no) for s in night.stories for line in s.ledger}
     rows = gateway_rows(payments, asked, actions)
     (folder / "inbox").mkdir()
+    ledger = folder / "ledger.csv"
+    ledger.write_text(ledger_csv_text(night), encoding="utf-8", newline="")
     (folder / "rules.toml").write_text(rules_toml(night.account))
     return PlainFilesRequest(
         orders=tuple(write_inbox(night, inbox=folder / "inbox")),
         gateway=(write_rows(folder / "gateway.csv", GATEWAY_HEADER, rows),),
-        ledger=(write_ledger_csv(night, path=folder / "ledger.csv"),),
+        ledger=(ledger,),
         instructions=(
             write_rows(
                 folder / "instructions.csv",

@@ -1,4 +1,5 @@
 import csv
+import io
 import json
 from collections import Counter
 from datetime import UTC, date, datetime
@@ -12,11 +13,11 @@ from recon.sandbox.sample_night.answer_key import NOT_SHOWN, answer_key
 from recon.sandbox.sample_night.records import LEDGER_HEADER, ORDER_HEADER, cells_of
 from recon.sandbox.sample_night.sample_files import (
     answer_key_table,
+    ledger_csv_text,
     ledger_lines,
     order_file_names,
     order_rows,
     write_inbox,
-    write_ledger_csv,
     write_ledger_table,
 )
 from recon.sandbox.sample_night.true_payments import payments_of
@@ -42,7 +43,7 @@ def written(night: SampleNight, folder: Path) -> dict[str, bytes]:
     """Everything the night writes, by name."""
     folder.mkdir()
     write_inbox(night, inbox=folder)
-    write_ledger_csv(night, path=folder / "ledger.csv")
+    (folder / "ledger.csv").write_text(ledger_csv_text(night), encoding="utf-8", newline="")
     files = {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
     return files | {"answer-key.json": json.dumps(answer_key_table(night)).encode()}
 
@@ -178,15 +179,13 @@ def test_table_and_csv_hold_the_same_ledger(night: SampleNight, tmp_path: Path) 
     """The ledger behind SQL is the ledger in the CSV file, row by row."""
     import sqlite3
 
-    path = write_ledger_csv(night, path=tmp_path / "ledger.csv")
-    text = path.read_text(encoding="utf-8")
+    text = ledger_csv_text(night)
     table = write_ledger_table(text, path=tmp_path / "ledger.sqlite")
     connection = sqlite3.connect(table)
     stored = connection.execute("SELECT * FROM ledger_entries").fetchall()
     connection.close()
 
-    with path.open(encoding="utf-8", newline="") as file:
-        rows = [tuple(row) for row in csv.reader(file)]
+    rows = [tuple(row) for row in csv.reader(io.StringIO(text, newline=""))]
     assert rows == [LEDGER_HEADER, *stored]
     assert stored == [cells_of(line) for line in ledger_lines(night)]
 

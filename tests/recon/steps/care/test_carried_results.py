@@ -134,6 +134,7 @@ def test_rows_without_a_folder_are_never_given_up(earlier: dict[str, str]) -> No
     [
         *("archived a part:1", "archived a part:14", "archived a manifest:2"),
         *("archived some answers:2", "archived the answers:2"),
+        "archived the books:2",
     ],
 )
 def test_an_upgrade_that_was_killed_is_done_again(earlier: dict[str, str], point: str) -> None:
@@ -153,4 +154,4 @@ def test_an_upgrade_that_was_killed_is_done_again(earlier: dict[str, str], point
     assert {run_id: _digest(result) for run_id, result in _results(earlier).items()} == DIGESTS
     with _opened(earlier) as environment, environment.store.reading() as connection:
         events = [each["event"] for each in history.of_entity(connection, next(iter(DIGESTS)))]
-    assert events.count("sealed") == ALREADY_SEALED + len(("results", "answers-1"))
+    assert events.count("sealed") == ALREADY_SEALED + len(("results", "answers-1", "books"))

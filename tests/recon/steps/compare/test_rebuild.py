@@ -5,11 +5,11 @@ import pytest
 from sqlalchemy import delete
 
 from recon.model.errors import ArchiveBrokenError, InputsGoneError
+from recon.model.nights import Mode
 from recon.steps.compare.rebuild import Rebuilt, rebuild_night, rebuilt, run_named
 from recon.store.nights import runs
 from recon.store.schema import (
     answer_part,
-    ledger_entry,
     order_row,
     rules_version,
     run_input,
@@ -71,6 +71,16 @@ def test_a_night_is_rebuilt_after_everything_went_on(merchant: Any, tmp_path: Pa
     assert found[0].rules.tolerance == {}
 
 
+def test_a_date_names_its_live_night(merchant: Any) -> None:
+    """A dry run after a live night never stands for it, where a person names the date."""
+    merchant.night()
+    merchant.night(mode=Mode.DRY_RUN)
+    with merchant.environment() as environment, environment.store.reading() as connection:
+        run = run_named(connection, "2026-11-20")
+
+    assert run.mode is Mode.LIVE
+
+
 def test_what_is_gone_is_named(merchant: Any) -> None:
     """A night is never rebuilt from half of what it compared."""
     merchant.drop("orders.csv", *(merchant.order(one) for one in merchant.payments("captured")[:2]))
@@ -84,11 +94,11 @@ def test_what_is_gone_is_named(merchant: Any) -> None:
 
 
 def test_a_night_is_rebuilt_from_what_it_sealed_alone(merchant: Any) -> None:
-    """Orders, ledger and answers may be gone from the tables; one changed file is refused."""
+    """Orders and answers may be gone from the tables; one changed file is refused."""
     merchant.drop("orders.csv", *(merchant.order(one) for one in merchant.payments("captured")[:2]))
     merchant.night()
     run_id = newest(merchant)
-    merchant.as_owner(*map(delete, (order_row, ledger_entry, answer_part)))
+    merchant.as_owner(*map(delete, (order_row, answer_part)))
     found = again(merchant, run_id)
 
     assert found.same

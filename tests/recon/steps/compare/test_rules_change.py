@@ -15,9 +15,9 @@ from recon.steps.compare.inputs import frozen_inputs
 from recon.steps.compare.reconcile import with_known_rules
 from recon.steps.compare.rules_change import changed_rules
 from recon.steps.ground.identity import identify
-from recon.steps.people.sign_off import sign
 from recon.store.nights import input_rows, runs
 from tests.planted import planted
+from tests.recon.steps.signing import sign_seen
 
 pytestmark = pytest.mark.xdist_group("changed rules")
 """They share what takes longer to make than to look at."""
@@ -50,7 +50,7 @@ def signed_by(merchant: Any, **names: str) -> None:
     for role, name in names.items():
         with merchant.environment() as environment:
             person = identify(name, code=None, environment=environment)
-            sign(newest(merchant), role=role, person=person, environment=environment)
+            sign_seen(newest(merchant), role=role, person=person, environment=environment)
 
 
 def told_on_page_one(merchant: Any) -> tuple[str, ...]:

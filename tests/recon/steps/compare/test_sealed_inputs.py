@@ -1,24 +1,37 @@
 import pyarrow.parquet as pq
+import pytest
 
+from recon.archive.manifest import Manifest
 from recon.archive.step_folder import sealed_step
+from recon.matching.frames.sources import LEDGER_COLUMNS, frame_of
 from recon.model.nights import Mode
-from tests.recon.steps.care.test_verify_folder import run_folder
+from recon.model.words import Verdict
+from recon.steps.compare.kept_sources import kept_sources
+from recon.steps.compare.rebuild import run_named
+from recon.steps.ground.kept_books import write_books
+from recon.steps.ground.night_folder import bind
+from tests.recon.steps.care.test_verify_folder import checked, run_folder
 from tests.recon.steps.conftest import Merchant
 from tests.recon.steps.night.test_sealed_proof import entries
 from tests.recon.steps.night.test_sealed_settle import archive_of, capture
 
 
-def compared_of(merchant: Merchant) -> dict[str, str]:
-    """What the newest night compared in the place of what was sealed before money."""
+def manifest_of_step(merchant: Merchant, step: str) -> Manifest:
+    """Of the newest night."""
     folder = run_folder(merchant)
     storage = archive_of(merchant)
-    sealed = sealed_step(storage, folder=f"{folder.relative_to(storage.shown)}/compared")
+    sealed = sealed_step(storage, folder=f"{folder.relative_to(storage.shown)}/{step}")
     assert sealed is not None
-    return dict(sealed.manifest.about.compared)
+    return sealed.manifest
+
+
+def compared_of(merchant: Merchant) -> dict[str, str]:
+    """What the newest night compared in the place of what was sealed before money."""
+    return dict(manifest_of_step(merchant, "compared").about.compared)
 
 
 def test_what_money_changed_stands_beside_what_was_known_before_it(merchant: Merchant) -> None:
-    """The answer before the capture stays sealed; the one after it is what was compared."""
+    """The instruction before the capture stays sealed; the one after it is what was compared."""
     capture(merchant)
     merchant.night()
 
@@ -35,8 +48,79 @@ def test_what_money_changed_stands_beside_what_was_known_before_it(merchant: Mer
 
 
 def test_a_night_that_moved_nothing_writes_nothing_twice(merchant: Merchant) -> None:
-    """What was compared is what was sealed."""
+    """What was compared is what was sealed; answers lie as they came until they are compared."""
     capture(merchant)
     merchant.night(mode=Mode.DRY_RUN)
 
-    assert compared_of(merchant) == {}
+    assert compared_of(merchant) == {"inputs/answers.parquet": "compared/answers.parquet"}
+    assert not (run_folder(merchant) / "inputs" / "answers.parquet").exists()
+
+
+BOOKED = "L-{number},100042,100042001,{order_no},capture,{currency},{amount},{at}\n"
+OLD = BOOKED.format(
+    number=9, order_no="LONG-AGO", currency="EUR", amount="1.00", at="2019-01-05T10:00:00Z"
+)
+
+
+def book(merchant: Merchant, *, more: str = "") -> None:
+    """Two captures of the window in the books, and orders for them."""
+    captured = merchant.payments("captured")[:2]
+    merchant.drop("orders.csv", *(merchant.order(each) for each in captured))
+    rows = (
+        BOOKED.format(
+            number=number,
+            order_no=each.order_no,
+            currency=each.currency,
+            amount=each.amount,
+            at=each.ordered_at,
+        )
+        for number, each in enumerate(captured)
+    )
+    with (merchant.folder / "ledger.csv").open("a") as ledger:
+        ledger.write("".join(rows) + more)
+
+
+def compared_entries(merchant: Merchant) -> int:
+    """How many entries the newest night compared, as its folder has them."""
+    with merchant.environment() as environment, environment.store.reading() as connection:
+        run = run_named(connection, "2026-11-20")
+        kept = kept_sources(connection, run, environment=environment)
+    assert kept is not None
+    assert kept[0].ledger is not None
+    return len(kept[0].ledger)
+
+
+@pytest.mark.parametrize("more", ["", OLD])
+def test_books_that_are_compared_whole_lie_once_on_the_disk(more: str, merchant: Merchant) -> None:
+    """The inputs name the books in place of a ledger of their own, unless a part is left out.
+
+    The proof in SQL, `recon verify` and whoever compares the night again find them there.
+    """
+    book(merchant, more=more)
+    verdict = merchant.night()
+
+    folder = run_folder(merchant)
+    moved = {} if more else {"inputs/ledger.parquet": "books/ledger.parquet"}
+    assert dict(manifest_of_step(merchant, "inputs").about.compared) == moved
+    assert (folder / "inputs" / "ledger.parquet").exists() is bool(more)
+    assert [each.rows for each in manifest_of_step(merchant, "books").files] == [2 + bool(more)]
+    assert compared_entries(merchant) == 2
+    assert verdict is not Verdict.NOT_PROVEN
+    assert checked(merchant).problems == ()
+
+
+def test_books_that_were_read_anew_say_nothing_of_inputs_sealed_before(merchant: Merchant) -> None:
+    """A run that is started again may find other books: what was compared stays what it was."""
+    book(merchant)
+    merchant.night()
+    with merchant.environment() as environment:
+        with environment.store.reading() as connection:
+            run = run_named(connection, "2026-11-20")
+        sealed = write_books(
+            run, entries=frame_of([], columns=LEDGER_COLUMNS), environment=environment
+        )
+        with environment.store.writing() as connection:
+            bind(connection, run, sealed=[sealed], environment=environment)
+
+    assert compared_entries(merchant) == 2
+    assert checked(merchant).problems == ()

@@ -23,7 +23,7 @@ def test_the_folder_alone_gives_the_result_of_its_night(merchant: Merchant) -> N
     folder = run_folder(merchant)
     tables = {
         path.stem: read_rows(path.read_bytes(), name=str(path))
-        for step in ("inputs", "compared")
+        for step in ("books", "inputs", "compared")
         for path in (folder / step).glob("*.parquet")
     }
 

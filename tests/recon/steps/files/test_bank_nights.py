@@ -1,6 +1,8 @@
 """Statements of a bank in live nights: read once, in scope alone, carried from night to night."""
 
 import csv
+import os
+import random
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,8 @@ from recon.files.inbox.arrived_files import inbox as waiting_in
 from recon.files.kinds.bank_file import ENDINGS
 from recon.model.errors import ConfigurationError
 from recon.model.words import Verdict
+from recon.steps.care.doctor import checks
+from recon.steps.care.housekeeping import delete, housekeeping
 from recon.steps.care.verify_folder import sql_problems
 from recon.steps.compare.rebuild import rebuild_night
 from recon.store.nights import bank_rows, runs
@@ -332,3 +336,44 @@ def test_books_are_not_asked_here(banking: Any) -> None:
     mine = frame[frame["effect_bank"].notna()]
     assert mine["code"].tolist() == ["BANK_AMOUNT_DIFFERS"]
     assert mine["effect_bank"].tolist() == [1 - int(payment.amount.replace(".", ""))]
+
+
+def told_of_bank(merchant: Any) -> Any:
+    """What the doctor says of the bank."""
+    every = checks(merchant.variables, clock=merchant.clock, randomness=random.Random(1))
+    (check,) = [check for check in every if check.name == "bank main"]
+    return check
+
+
+def test_the_doctor_reads_the_statements_of_each_bank(banking: Any) -> None:
+    """How many add up; one that does not fails its line with both figures, as a missing folder."""
+    day = {"day": "2026-11-20", "opening": "0.00"}
+    tell(banking, 1, entry("5.00", on="2026-11-20"), closing="5.00", **day)
+    assert told_of_bank(banking).ok
+    assert "1 files: 1 statements of 1 entries add up" in told_of_bank(banking).sentence
+    tell(banking, 2, entry("5.00", on="2026-11-20"), closing="6.00", **day)
+    assert not told_of_bank(banking).ok
+    assert "its closing balance is 6.00 EUR" in told_of_bank(banking).sentence
+    inbox(banking).rename(banking.folder / "elsewhere")
+    assert "does not exist" in told_of_bank(banking).sentence
+
+
+def test_only_statements_that_a_night_read_grow_too_old(banking: Any) -> None:
+    """What was refused, what nobody read and what is young stays in the inbox."""
+    sale(banking)
+    day = {"day": "2026-11-20", "opening": "0.00"}
+    read = tell(banking, 1, entry("5.00", on="2026-11-20"), closing="5.00", **day)
+    refused = tell(banking, 2, entry("5.00", on="2026-11-20"), closing="6.00", **day)
+    young = tell(banking, 3, entry("5.00", on="2026-11-20"), closing="5.00", **day)
+    banking.night()
+    unread = tell(banking, 4, entry("5.00", on="2026-11-20"), closing="5.00", **day)
+    for path in (read, refused, unread):
+        os.utime(path, (1_700_000_000, 1_700_000_000))
+    retention = banking.folder / "config" / "retention.toml"
+    retention.write_text("[retention]\nstatements_days = 90\n")
+    with banking.environment() as environment:
+        (spared,) = housekeeping(environment)
+        assert spared.files == (read,)
+        delete([spared], by="Otto Ops", environment=environment)
+    assert not read.exists()
+    assert all(path.exists() for path in (refused, young, unread))

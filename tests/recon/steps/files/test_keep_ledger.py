@@ -10,7 +10,8 @@ from recon.config.settings import AccountSettings, LedgerSource
 from recon.files.kinds.ledger_file import read_ledger
 from recon.model.nights import Mode, NightRequest
 from recon.steps.files.keep_ledger import keep_ledger
-from recon.store.nights import ledger_rows, runs
+from recon.steps.ground.kept_books import books_of_run
+from recon.store.nights import runs
 
 COLUMNS = "entry_id,merchant_id,account_id,order_no,entry_type,currency,amount,booked_at"
 ROW = ("E-1", "100042", "100042001", "A-1", "capture", "EUR", "10.5", "2026-01-05T10:00:00Z")
@@ -40,8 +41,8 @@ def kept(merchant: Any, ledger: LedgerSource, **settings: Any) -> tuple[str, Any
             run = runs.get(connection, "r1")
         told = keep_ledger(run, environment=changed)
         with environment.store.reading() as connection:
-            found = ledger_rows.load(connection, "r1")
-        return told, found
+            found = books_of_run(connection, run, environment=changed)
+        return told, found and found.extract()
 
 
 def books(merchant: Any, *rows: tuple[str, ...]) -> LedgerSource:

@@ -6,7 +6,7 @@ import pytest
 from recon.config.rules import Rules
 from recon.files.formats.named_bytes import read_bytes
 from recon.files.proposing.proposal import proposal_of
-from recon.model.errors import SourceUnreadableError
+from recon.model.errors import SourceUnreadableError, UsageError
 from recon.steps.files.proposed_layouts import KINDS, Proposed, propose_layout
 from tests.recon.files.proposing.exports import ACCOUNT, MERCHANT, SHAPES, made
 
@@ -23,6 +23,16 @@ def proposed(folder: Path, name: str, *seeds: int) -> Proposed:
     kind = SHAPE[name].kind
     account = (MERCHANT, ACCOUNT)
     return propose_layout(paths, kind=kind, rules=Rules(), account=account, answers={})
+
+
+def of_texts(folder: Path, *texts: str | bytes, **answers: str) -> Proposed:
+    """What is proposed for files of orders as they are written here; `__` in a key is a point."""
+    paths = [folder / f"{name}.csv" for name in "abc"[: len(texts)]]
+    for path, text in zip(paths, texts, strict=True):
+        path.write_bytes(text.encode() if isinstance(text, str) else text)
+    decided = {key.replace("__", "."): text for key, text in answers.items()}
+    account = (MERCHANT, ACCOUNT)
+    return propose_layout(paths, kind="orders", rules=Rules(), account=account, answers=decided)
 
 
 @pytest.mark.parametrize(
@@ -52,6 +62,66 @@ def test_samples_of_two_layouts_are_refused(tmp_path: Path) -> None:
     paths = [tmp_path / first.name, tmp_path / second.name]
     with pytest.raises(SourceUnreadableError, match="has another header"):
         propose_layout(paths, kind="orders", rules=Rules(), answers={})
+
+
+def test_the_sample_that_differs_is_named(tmp_path: Path) -> None:
+    """Not the last one, and not the one that it differs from."""
+    good, other = "order_no,ordered_at,amount\n", "order_no;ordered_at;amount\n"
+    with pytest.raises(SourceUnreadableError, match=r"^b\.csv has .* than a\.csv"):
+        of_texts(tmp_path, good, other, good)
+
+
+def test_samples_of_one_layout_may_leave_its_encoding_and_quote_open(tmp_path: Path) -> None:
+    """A file of ASCII reads alike in every encoding, one without quotes by every quote."""
+    header = "order_no;amount;currency;status;ordered_at;customer\n"
+    row = "{};1.00;EUR;paid;2026-11-20T10:00:00Z;{}\n"
+    plain = header + row.format("A1", "Mueller") + row.format("A2", "Maier")
+    quoted = header + row.format("A3", "'M\u00fcller; Sohn'") + row.format("A4", "'Maier; Sohn'")
+    both = of_texts(tmp_path, plain, quoted.encode("cp1252"))
+
+    assert both.usable, both
+    assert both.layout is not None
+    assert (both.layout.encoding, both.layout.quote) == ("windows-1252", "'")
+    assert [file.source.rows_accepted for file in both.checked if file.source] == [2, 2]
+
+
+def test_a_column_of_signs_is_asked_where_no_amount_is_known(tmp_path: Path) -> None:
+    """The question for the amount tells of the signs: they must not be lost with its answer."""
+    rows = "A1;20.11.2026;bezahlt;H;1,00\nA2;21.11.2026;bezahlt;S;2,00\n"
+    asked = of_texts(tmp_path, "Bestellnummer;Datum;Status;Vorzeichen;Preis\n" + rows)
+    question = asked.proposal.questions["columns.amount"]
+
+    assert question.startswith("which column is it?")
+    assert "'Vorzeichen' says which way money goes" in question
+
+
+def test_an_answer_that_no_layout_can_have_is_refused(tmp_path: Path) -> None:
+    """The key is named, so that a person sees what was mistyped."""
+    text = "order_no,ordered_at,amount,currency,status\nA1,2026-11-20T10:00:00Z,1.00,EUR,paid\n"
+    for key in ("ordered_at", "amount", "status", "merchant_id", "no_such"):
+        with pytest.raises(UsageError, match=rf"^columns\.{key}: .* 'Datm'"):
+            of_texts(tmp_path, text, **{f"columns__{key}": "Datm"})
+    with pytest.raises(UsageError, match=r"^times: %Q is none of"):
+        of_texts(tmp_path, text.replace("-", "/"), times="%Q")
+    with pytest.raises(UsageError, match=r"^delimiter\.sign: "):
+        of_texts(tmp_path, text, delimiter__sign=";")
+
+
+def test_a_currency_that_is_none_leaves_the_others_as_they_are(tmp_path: Path) -> None:
+    """It is a row that a night refuses, not a word of the layout."""
+    codes = ["EUR", "USD", "GBP", "CHF", "PLN", "SEK", "NOK", "DKK", "CZK"]
+    text = "order_no,ordered_at,amount,currency,status\n"
+    row = "A{},2026-11-20T10:00:00Z,1.00,{},paid\n"
+    rows = "".join(row.format(number, code) for number, code in enumerate(codes))
+    upper = of_texts(tmp_path, text + rows + row.format(9, "n/a"))
+    lower = of_texts(tmp_path, text + rows.replace("CZK", "czk") + row.format(9, "n/a"))
+
+    assert "words" not in upper.proposal.layout
+    words = {code: code for code in codes[:-1]} | {"czk": "CZK"}
+    assert lower.proposal.layout["words"] == {"currency": words}
+    for proposal in (upper, lower):
+        (checked,) = proposal.checked
+        assert [reject.line for reject in checked.rejects] == [11]
 
 
 def test_a_row_that_a_night_would_refuse_makes_a_proposal_unusable(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from recon.model.nights import Mode, NightRequest
 from recon.model.words import Verdict
 from recon.steps.compare.rebuild import rebuild_night
 from recon.steps.files.ingest import ingest
+from recon.steps.night.report import figures_of
 from recon.store.nights import order_rows, runs
 
 HEADER = tuple(name for name in SETTLEMENT_COLUMNS if name not in {"source", "line"})
@@ -274,3 +275,98 @@ def test_a_layout_that_names_no_column_of_settlement_is_refused(settling: Any) -
         ConfigurationError, match=r"columns\.amount is none of the columns batch_id"
     ):
         ingested(settling, "first")
+
+
+def test_the_first_settled_day_begins_where_the_calendar_of_the_rules_says(settling: Any) -> None:
+    """A fee booked half an hour into that day, before midnight in UTC, is a fee of that day."""
+    rules = settling.folder / "config" / "rules.toml"
+    rules.write_text(rules.read_text() + '\n[calendar]\ntimezone = "Europe/Berlin"\n')
+    (payment,) = booked(settling, 1)
+    net = str(Decimal(payment.amount) - Decimal("0.30"))
+    sold = line(payment, fee="0.30", net=net)
+    send(settling, "S1.csv", sold, {**paid_out(sold), "fee": "0.00"})
+    with (settling.folder / "ledger.csv").open("a") as ledger:
+        ledger.write("F1,100042,100042001,,fee,EUR,0.30,2026-11-19T23:30:00Z\n")
+    settling.night()
+
+    result = stored(settling)
+    assert "fees:EUR" in result.matches["entry_id"].tolist()
+    assert "fees:EUR" not in result.pending["entry_id"].tolist()
+
+
+@pytest.mark.parametrize("fees_per", ["payment", "batch", "balance"])
+def test_fees_from_before_the_window_stay_with_their_payments(settling: Any, fees_per: str) -> None:
+    """Nobody asks about these payments any more; the books have the fee of each, and all agree."""
+    rules = settling.folder / "config" / "rules.toml"
+    said = rules.read_text().replace("[window]", "[window]\nledger_days = 5", 1)
+    rules.write_text(f'{said}\n[ledger]\nfees_per = "{fees_per}"\n')
+    (recent,) = booked(settling, 1)
+    old = {"settled_on": "2026-10-01", "currency": "EUR", "gross": "50.00", "transaction_id": ""}
+    fees = {"OLD-1": "1.00", "OLD-2": "2.00"}
+    lines = [
+        line(recent, **old, order_no=name, fee=fee, net=f"{50 - Decimal(fee)}")
+        for name, fee in fees.items()
+    ]
+    send(settling, "S1.csv", *lines, {**paid_out(*lines), "fee": "0.00"})
+    with (settling.folder / "ledger.csv").open("a") as ledger:
+        for name, fee in fees.items():
+            named = "S1" if fees_per == "batch" else name
+            key = f"100042,100042001,{named}"
+            ledger.write(f"F-{name},{key},fee,EUR,{fee},2026-10-02T00:00:00Z\n")
+        ledger.write("P-1,100042,100042001,S1,payout,EUR,97.00,2026-10-02T00:00:00Z\n")
+    settling.night()
+    assert list(stored(settling).breaks["code"]) == []
+    assert [each.id for each in stored(settling).control_totals if not each.passed] == []
+    with settling.environment() as environment:
+        assert rebuild_night("2026-11-20", out=None, environment=environment).same
+
+
+def cash_of(merchant: Any) -> dict[str, tuple[str, str]]:
+    """Batch -> what the gateway holds of it and how much, as the newest night lists it."""
+    held = stored(merchant).held
+    rows = zip(*(held[name].tolist() for name in ("batch_id", "what", "amount")), strict=True)
+    return {batch: (what, str(amount)) for batch, what, amount in rows}
+
+
+def notes(merchant: Any) -> tuple[str, ...]:
+    """The sentences of page one of the newest night."""
+    with merchant.environment() as environment:
+        with environment.store.reading() as connection:
+            run = runs.get(connection, runs.finished(connection)[-1].run_id)
+        return figures_of(run, result=stored(merchant), environment=environment).notes
+
+
+def test_a_line_that_could_not_be_read_leaves_its_batch_unsure_until_it_can_be(
+    settling: Any,
+) -> None:
+    """The nights after it judge nothing by what is left of a batch, however old; others they do.
+
+    What one batch holds back is not paid out by another of which a line is missing here.
+    """
+    first, second, third = booked(settling, 3)
+    kept = line(first, batch_id="KEPT")
+    paid = {**paid_out(kept), "gross": "1.00", "net": "1.00"}
+    lost = [line(second, batch_id="LOST"), line(third, batch_id="LOST")]
+    other = line(second, batch_id="OTHER", entry_type="adjustment", gross="1.00")
+    bad = {**lost[1], "gross": "much"}
+    files = [kept, paid, lost[0], bad, paid_out(*lost), other, paid_out(other)]
+    send(settling, "S1.csv", *files)
+    settling.night()
+    told = cash_of(settling)
+    assert told["LOST"][0] == "unsure"
+    assert told["KEPT"][0] == "item"
+    assert "OTHER" not in told
+    settling.wait(hours=72)
+    settling.night(date="2026-11-23")
+
+    assert cash_of(settling) == told
+    assert "fees:EUR" not in stored(settling).matches["entry_id"].tolist()
+    assert any("line 5 of settlement/S1.csv (gross)" in note for note in notes(settling))
+    with settling.environment() as environment:
+        assert rebuild_night("2026-11-23", out=None, environment=environment).same
+
+    send(settling, "S1.csv", kept, paid, *lost, paid_out(*lost), other, paid_out(other))
+    settling.wait(hours=24)
+    settling.night(date="2026-11-24")
+    assert cash_of(settling) == {"KEPT": told["KEPT"]}
+    assert not any("S1.csv" in note for note in notes(settling))

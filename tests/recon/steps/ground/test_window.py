@@ -9,12 +9,19 @@ from recon.config.rules import Rules
 from recon.matching.breaks.result import Reconciliation
 from recon.model.errors import UsageError
 from recon.model.nights import Mode
+from recon.proof.engine import reconcile
 from recon.steps.compare.opening import OpeningLine, opening_of, write_opening
 from recon.steps.compare.page_notes import skipped_nights
-from recon.steps.ground.window import ledger_start, looked_back, window_start
+from recon.steps.ground.window import (
+    ledger_start,
+    looked_back,
+    window_start,
+    without_opening_balance,
+)
 from recon.store.nights import runs
 from recon.store.nights.runs import Run
 from recon.store.schema import order_row
+from tests.recon.matching.conftest import Case
 
 AS_OF = datetime(2026, 11, 21, tzinfo=UTC)
 GRACE = '\n[grace]\ngateway_to_ledger = "30bd"\nhard_limit = "30bd"\n'
@@ -202,6 +209,22 @@ def test_what_waits_is_asked_about_until_it_is_late(merchant: Any) -> None:
     assert told == ["pending"] * 3
 
 
+def test_what_we_moved_is_not_denied_by_a_gateway_that_nobody_asked(merchant: Any) -> None:
+    """A cancel confirmed long ago, whose order left the window, is no finding of a later night."""
+    path = merchant.folder / "config" / "rules.toml"
+    path.write_text(path.read_text().replace("[window]", "[window]\norders_days = 1"))
+    one = next(p for p in merchant.payments("authorised") if p.currency == "EUR")
+    recent = {"ordered_at": (AS_OF - timedelta(hours=12)).isoformat()}
+    merchant.drop("orders.csv", merchant.order(one, status="cancelled", action="cancel") | recent)
+    told = []
+    for day in range(20, 25):
+        merchant.night(date=f"2026-11-{day}")
+        told.append(judged(merchant, one.order_no))
+        merchant.wait(hours=24)
+
+    assert told == ["matched", "matched", "matched", "", ""]
+
+
 def test_nights_that_were_skipped_are_caught_up() -> None:
     """The spans of a night begin where the night before ended."""
     spans = list(looked_back(run_of(AS_OF), before=run_of(AS_OF - timedelta(days=3))))
@@ -223,3 +246,23 @@ def test_each_window_has_its_days_and_none_begins_before_the_opening() -> None:
     assert window_start(run_of(AS_OF), rules=rules) == AS_OF - timedelta(days=5)
     assert ledger_start(run_of(AS_OF), rules=rules) == AS_OF - timedelta(days=9)
     assert window_start(run_of(AS_OF), rules=opened) == datetime(2026, 11, 14, 15, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("fees_per", ["balance", "payment", "batch", "day", "month"])
+@pytest.mark.parametrize("name", [{"order_no": "OLD-1"}, {"order_no": "", "transaction_id": "T1"}])
+def test_what_the_books_say_of_fees_stays_where_the_fees_of_the_settlement_stay(
+    fees_per: str, name: dict[str, str]
+) -> None:
+    """A payment from before the opening, settled after it: its fee is compared on both sides."""
+    booked = {"amount": 200, "booked_at": datetime(2026, 6, 2, 12, tzinfo=UTC)}
+    case = Case().ruled(window={"opening_date": "2026-06-01"}, ledger={"fees_per": fees_per})
+    case.payment(order_no="OLD-1", transaction_date=datetime(2026, 5, 31, 12, tzinfo=UTC))
+    case.line(order_no="OLD-1", settled_on="2026-06-02", fee=200)
+    case.line("payout", order_no="", transaction_id="", settled_on="2026-06-02", gross=9800)
+    case.entry("payout", order_no="B1", **{**booked, "amount": 9800})
+    case.entry("fee", reference_no="B1", **{**booked, **name})
+    sources = without_opening_balance(case.sources(), rules=case.rules)
+
+    result = reconcile(sources, rules=case.rules, as_of=AS_OF)
+    assert [total for total in result.control_totals if not total.passed] == []
+    assert [*result.breaks["code"]] == []

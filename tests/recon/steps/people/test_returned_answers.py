@@ -11,9 +11,9 @@ from recon.model.errors import SourceUnreadableError, UsageError
 from recon.model.resolutions import WHOLE_CAUSE, Import
 from recon.steps.ground.identity import identify
 from recon.steps.people.returned_answers import import_resolutions, sentence_of
-from recon.steps.people.sign_off import sign
 from recon.steps.people.verdicts import agree_write_off
 from recon.store.people import resolution_rows
+from tests.recon.steps.signing import sign_seen
 
 HEADER_ROW = 6
 
@@ -385,12 +385,10 @@ def test_whoever_brought_the_answers_does_not_review_them(desk: Any, workbook: P
         back.answer("Order corrected", row=row)
     done = take(desk, back.save("answered.xlsx"), by="lee")
     with desk.environment() as environment:
-        people = {
-            name: identify(name, code=None, environment=environment) for name in ("lee", "jo")
-        }
+        lee, jo = (identify(name, code=None, environment=environment) for name in ("lee", "jo"))
         with pytest.raises(UsageError, match="Lee Fox brought answers into this night"):
-            sign(done.run_id, role="reviewer", person=people["lee"], environment=environment)
-        night = sign(done.run_id, role="reviewer", person=people["jo"], environment=environment)
+            sign_seen(done.run_id, role="reviewer", person=lee, environment=environment)
+        night = sign_seen(done.run_id, role="reviewer", person=jo, environment=environment)
 
     assert [one.by for one in night.signed] == ["Jo Hill"]
 

@@ -1,4 +1,6 @@
+import hashlib
 from datetime import date, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,7 +12,7 @@ from recon.steps.care.verify import verify
 from recon.steps.ground.identity import identify
 from recon.steps.money.sending import stop_sending
 from recon.steps.night.report import rebuild
-from recon.steps.people.sign_off import Night, nights, sign
+from recon.steps.people.sign_off import DIGITS_SEEN, Night, file_to_sign, nights, sign
 from recon.store.database.history import of_entity
 from recon.store.nights import input_rows, runs
 
@@ -49,11 +51,18 @@ def newest(merchant: Any) -> str:
         return runs.finished(connection)[-1].run_id
 
 
-def signed(merchant: Any, run_id: str, *, role: str, name: str) -> Night:
-    """One signature."""
+def seen_by(merchant: Any, run_id: str) -> str:
+    """SHA-256 of the workbook that lies there now."""
+    with merchant.environment() as environment:
+        return file_to_sign(run_id, environment=environment)[1]
+
+
+def signed(merchant: Any, run_id: str, *, role: str, name: str, seen: str = "") -> Night:
+    """One signature, of the file that lies there now unless another was looked at."""
+    seen = seen or seen_by(merchant, run_id)
     with merchant.environment() as environment:
         person = identify(name, code=None, environment=environment)
-        return sign(run_id, role=role, person=person, environment=environment)
+        return sign(run_id, role=role, seen=seen, person=person, environment=environment)
 
 
 def listed(merchant: Any, *, days: int = 1) -> list[Night]:
@@ -204,3 +213,33 @@ def test_a_range_that_is_none_is_refused(proven: Any) -> None:
     """From after to is a mistake of the caller."""
     with proven.environment() as environment, pytest.raises(UsageError, match="range"):
         nights(DAY, last=DAY - timedelta(days=1), environment=environment)
+
+
+def test_a_workbook_that_was_swapped_since_somebody_looked_is_not_signed(proven: Any) -> None:
+    """A name stands under the bytes that its person saw, not under those that lie there later."""
+    run_id = newest(proven)
+    before = seen_by(proven, run_id)
+    with proven.environment() as environment:
+        stop_sending(by="Anna", reason="a note for page one", environment=environment)
+        rebuild(run_id, environment=environment, workbooks=workbooks())
+    with pytest.raises(UsageError, match="not the file that you looked at"):
+        signed(proven, run_id, role="reviewer", name="dan", seen=before)
+    now = seen_by(proven, run_id)
+    with pytest.raises(UsageError, match="the first 16 digits of its SHA-256"):
+        signed(proven, run_id, role="reviewer", name="dan", seen=now[: DIGITS_SEEN - 1])
+    night = signed(proven, run_id, role="reviewer", name="dan", seen=now[:DIGITS_SEEN])
+    assert [one.workbook_sha256 for one in night.signed] == [now]
+
+
+def test_a_workbook_that_the_history_does_not_know_is_not_signed(proven: Any) -> None:
+    """Who may write the run's row and its file could show people anything."""
+    run_id = newest(proven)
+    with proven.environment() as environment:
+        with environment.store.reading() as connection:
+            path = Path(runs.get(connection, run_id).workbook)
+        path.write_bytes(b"forged")
+        forged = {"workbook_sha256": hashlib.sha256(b"forged").hexdigest()}
+        with environment.store.writing() as connection:
+            runs.note_result(connection, run_id, values=forged)
+    with pytest.raises(UsageError, match="its workbook is not one of that night"):
+        signed(proven, run_id, role="reviewer", name="dan")

@@ -2,14 +2,14 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import BigInteger, Column, Integer, MetaData, String, Table, select
 
-from recon.matching.frames.sources import LEDGER_COLUMNS, frame_of
+from recon.matching.frames.sources import INSTANT, LEDGER_COLUMNS, frame_of
 from recon.model.errors import StoreError
 from recon.store.database.bulk_rows import among, arrow_rows, insert_rows, with_constant
 from recon.store.database.engine import Store
 from recon.store.database.frames import frame_of_select
-from recon.store.schema import ledger_entry
+from recon.store.schema.columns import at_column
 
 ENTRY = {
     "entry_id": "E-1",
@@ -21,6 +21,19 @@ ENTRY = {
     "booked_at": "2026-11-20T10:00:00.123456+02:00",
     "line": 2,
 }
+ENTRIES = Table(
+    "entry_of_a_test",
+    MetaData(),
+    Column("run_id", String(64), primary_key=True),
+    Column("position", Integer, primary_key=True),
+    *(
+        at_column(name)
+        if kind == INSTANT
+        else Column(name, BigInteger if "Int" in kind or "int" in kind else String(255))
+        for name, kind in LEDGER_COLUMNS.items()
+    ),
+)
+"""One column of each kind that tables have."""
 ODD = {"reference_no": 'a "quoted", ref\\N\nand a line', "transaction_amount": 0}
 
 
@@ -29,8 +42,9 @@ def _store(store: Store, *entries: dict[str, Any]) -> Any:
     rows = with_constant(arrow_rows(frame, names=tuple(LEDGER_COLUMNS)), name="run_id", value="r")
     rows = rows.append_column("position", [list(range(len(entries)))])
     with store.writing() as connection:
-        insert_rows(connection, ledger_entry, rows)
-    query = select(*(ledger_entry.c[name] for name in LEDGER_COLUMNS)).order_by("position")
+        ENTRIES.create(connection)
+        insert_rows(connection, ENTRIES, rows)
+    query = select(*(ENTRIES.c[name] for name in LEDGER_COLUMNS)).order_by("position")
     with store.reading() as connection:
         return frame, frame_of_select(connection, query, columns=LEDGER_COLUMNS)
 
@@ -48,8 +62,8 @@ def test_many_values_are_one_parameter(store: Store, wanted: list[str]) -> None:
     """A row is found by its value among many, whatever characters they have, or by none."""
     _store(store, ENTRY, ENTRY | {"entry_id": 'E-"2'})
     with store.reading() as connection:
-        query = select(ledger_entry.c.entry_id)
-        found = connection.execute(query.where(among(connection, ledger_entry.c.entry_id, wanted)))
+        query = select(ENTRIES.c.entry_id)
+        found = connection.execute(query.where(among(connection, ENTRIES.c.entry_id, wanted)))
 
         assert sorted(found.scalars()) == sorted({"E-1", 'E-"2'} & set(wanted))
 
@@ -59,8 +73,10 @@ def test_a_row_that_is_refused_leaves_none(store: Store) -> None:
     frame = frame_of([ENTRY, ENTRY], columns=LEDGER_COLUMNS)
     rows = with_constant(arrow_rows(frame, names=tuple(LEDGER_COLUMNS)), name="run_id", value="r")
     rows = with_constant(rows, name="position", value=1)
+    with store.writing() as connection:
+        ENTRIES.create(connection)
     with pytest.raises(StoreError, match="the database refused a statement"), store.writing() as to:
-        insert_rows(to, ledger_entry, rows)
+        insert_rows(to, ENTRIES, rows)
 
     with store.reading() as connection:
-        assert connection.execute(select(ledger_entry)).all() == []
+        assert connection.execute(select(ENTRIES)).all() == []

@@ -1,22 +1,19 @@
-from dataclasses import replace
 from datetime import UTC, datetime
 
-import pandas as pd
 import pytest
 
 from recon.config.rules import Rules
 from recon.matching.breaks.result import Reconciliation
 from recon.matching.frames.sources import (
     GATEWAY_COLUMNS,
-    LEDGER_COLUMNS,
     ORDER_COLUMNS,
     Sources,
     frame_of,
 )
-from recon.model.words import ControlTotal, SourceFile, SourceKind
+from recon.model.words import ControlTotal
 from recon.proof.engine import reconcile
 from recon.store.database.engine import Store
-from recon.store.nights import ledger_rows, results, runs
+from recon.store.nights import results, runs
 from recon.store.nights.runs import Run
 
 AS_OF = datetime(2026, 11, 21, tzinfo=UTC)
@@ -89,30 +86,3 @@ def test_totals_keep_their_order_and_sides(store: Store, run: Run) -> None:
         results.save_totals(connection, run.run_id, totals=totals)
     with store.reading() as connection:
         assert results.load_totals(connection, run.run_id) == totals
-
-
-def test_a_ledger_extract_comes_back_the_same(store: Store, run: Run) -> None:
-    """The ledger as a run read it is kept whole, and read again in place of an earlier one."""
-    entry = {
-        **PLACE,
-        "entry_id": "L-1",
-        "order_no": "A-1",
-        "entry_type": "adjustment",
-        "amount": -500,
-        "booked_at": "2026-11-20T10:00:00Z",
-        "source": "ledger.csv",
-        "line": 2,
-    }
-    frame = frame_of([entry, {**entry, "entry_id": "L-2"}], columns=LEDGER_COLUMNS)
-    source = SourceFile(SourceKind.LEDGER, "ledger.csv", "abc", 10, 2, 2, 0, 0)
-    with store.writing() as connection:
-        ledger_rows.save(connection, run.run_id, entries=frame, source=replace(source, sha256=""))
-        ledger_rows.save(connection, run.run_id, entries=frame, source=source)
-    with store.reading() as connection:
-        stored = ledger_rows.load(connection, run.run_id)
-        none = ledger_rows.load(connection, "other")
-
-    assert none is None
-    assert stored is not None
-    assert stored[1] == source
-    pd.testing.assert_frame_equal(stored[0], frame)

@@ -36,7 +36,7 @@ def told(store: Store, run: Run, *, until: int | None = None) -> list[str]:
     """Order numbers of all lines that count."""
     with store.reading() as connection:
         found = settlement_rows.lines_of(
-            connection, run, since="", order_nos=(), transactions=(), until=until
+            connection, run, since="", asked=settlement_rows.AskedFor((), ()), until=until
         )
     return list(found["order_no"])
 
@@ -69,11 +69,11 @@ def test_older_lines_come_only_with_what_is_asked_about(store: Store, run: Run) 
     save(store, run, "settlement/1", *lines)
     with store.reading() as connection:
         found = settlement_rows.lines_of(
-            connection, run, since="2026-11-01", order_nos={"A"}, transactions={"T"}
+            connection, run, since="2026-11-01", asked=settlement_rows.AskedFor({"A"}, {"T"})
         )
         assert list(found["order_no"]) == ["", "", "A", "", "D"]
         summed = found[found["source"].eq(settlement_rows.OLDER)]
-        assert sorted(summed["entry_type"]) == ["adjustment", "payout"]
+        assert sorted(summed["entry_type"]) == ["earlier", "payout"]
         assert settlement_rows.days_told(connection, run) == ("2026-01-01", "2026-11-20")
         assert settlement_rows.order_nos_told(connection, run, since="2026-11-01") == {"D"}
         batches = settlement_rows.batches_of(connection, run, since="2026-11-01", until=None)

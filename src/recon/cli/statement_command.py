@@ -1,0 +1,137 @@
+"""`recon statement`: what the gateway owed, what moved and what it owes, of one month."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from recon.cli.speaking import complain, say
+from recon.cli.tables import AsJson, show_json
+
+if TYPE_CHECKING:
+    from recon.config.settings import Settings
+    from recon.steps.care.month_statements import StatedMonth
+
+NOT_PROVEN_EXIT_CODE = 4
+TROUBLES_SHOWN_MAX = 20
+_NUMBER_WIDTH = 16
+_COUNT_WIDTH = 7
+_LABEL_WIDTH = 58
+
+
+def statement(
+    month: Annotated[str, typer.Argument(help="The month, such as 2026-11.", show_default=False)],
+    *,
+    merchant: Annotated[
+        str, typer.Option(envvar="RECON_MERCHANT", help="The merchant; without it every one.")
+    ] = "",
+    account: Annotated[
+        str, typer.Option(envvar="RECON_ACCOUNT", help="The account; without it every one.")
+    ] = "",
+    out: Annotated[
+        Path | None, typer.Option(help="Where workbook and files go; else the account's reports.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """State a month of the clearing account: opening, movements, closing, tied to lists and books.
+
+    It changes nothing and may be asked on any day. Ends with 4 when a night is missing or NOT
+    PROVEN, or a figure does not tie.
+    """
+    from recon.period.business_month import BusinessMonth
+    from recon.steps.care.month_files import document_of, name_of, write_month_files
+    from recon.steps.care.month_statements import stated_month
+    from recon.steps.ground.environment import environment_of, system_clock
+
+    wanted = BusinessMonth.named(month)
+    every: list[StatedMonth] = []
+    with environment_of(os.environ, clock=system_clock, signs=False) as environment:
+        settings = environment.settings
+        for which in _accounts(settings, merchant=merchant, account=account):
+            stated = stated_month(wanted, account=which, environment=environment)
+            folder = out or settings.account(which[0], account_id=which[1]).reports
+            files = write_month_files(stated, folder=folder)
+            workbook = _write_workbook(stated, folder / f"{name_of(stated)}.xlsx")
+            every.append(stated)
+            if not as_json:
+                for line in _lines(stated):
+                    say(line)
+                say(f"Workbook: {workbook}")
+                say(f"Tables and SQL: {files}")
+    if as_json:
+        show_json([document_of(stated) for stated in every])
+    if not all(stated.is_proven for stated in every):
+        for stated in every:
+            for sentence in stated.troubles[:TROUBLES_SHOWN_MAX]:
+                complain(f"{'/'.join(stated.statement.account)}: {sentence}")
+        raise typer.Exit(NOT_PROVEN_EXIT_CODE)
+
+
+def _accounts(settings: "Settings", *, merchant: str, account: str) -> list[tuple[str, str]]:
+    """The accounts that are named, or all.
+
+    Raises:
+        UsageError: none fits.
+    """
+    from recon.model.errors import UsageError
+    from recon.steps.ground.environment import account_of
+
+    every = [account_of(name) for name in sorted(settings.accounts)]
+    chosen = [which for which in every if merchant in {"", which[0]} and account in {"", which[1]}]
+    if not chosen:
+        named = ", ".join("/".join(which) for which in every) or "none"
+        msg = f"no declared account is {merchant or '*'}/{account or '*'}; declared: {named}"
+        raise UsageError(msg)
+    return chosen
+
+
+def _write_workbook(stated: "StatedMonth", path: Path) -> Path:
+    from reports.month_workbook import write_month_workbook
+
+    return write_month_workbook(stated, path)
+
+
+def _lines(stated: "StatedMonth") -> Iterator[str]:
+    """The statement for a console, currency by currency."""
+    statement = stated.statement
+    which = "/".join(statement.account)
+    named = f"Statement of {which} for {statement.month.name}"
+    yield f"{named}, by what the night of {stated.known_by} knows."
+    due = [night for night in stated.nights if night.run_id or night.trouble]
+    fine = sum(not night.trouble for night in due)
+    yield f"Nights: {fine} of {len(due)} stand."
+    if stated.is_first:
+        yield "No night ran before: what was open then is what this month's nights still show."
+    if not statement.is_settled:
+        yield "No settlement file was given: fees, reserves and pay-outs are not covered."
+    if len(stated.rules) > 1:
+        since = ", ".join(f"{digest[:12]} from {day}" for digest, day in stated.rules.items())
+        yield f"The rules changed: {since}. Dates are those of the newest."
+    for currency in statement.currencies:
+        yield ""
+        yield from _of_currency(stated, currency)
+    held = sum(each.holds for each in statement.equations)
+    yield ""
+    yield f"Proof: {held} of {len(statement.equations)} equations hold, in pandas and in SQL."
+    if statement.unknown_refunds:
+        payments = len(statement.unknown_refunds)
+        yield f"Refunded in part by an amount that nothing tells: {payments} payments."
+
+
+def _of_currency(stated: "StatedMonth", currency: str) -> Iterator[str]:
+    from recon.period.month_layout import blocks_of
+
+    for block in blocks_of(stated.statement, currency=currency):
+        for row in block:
+            yield _row(row.label, row.count, row.amount, currency=currency, indent=row.depth)
+
+
+def _row(label: str, count: int | None, amount: int, *, currency: str, indent: int) -> str:
+    from recon.model.money import format_minor_units
+
+    shown = f"{format_minor_units(amount, currency=currency)} {currency}"
+    name = f"{'  ' * indent}{label}"
+    counted = "" if count is None else str(count)
+    return f"{name:<{_LABEL_WIDTH}}{counted:>{_COUNT_WIDTH}}{shown:>{_NUMBER_WIDTH + 4}}"

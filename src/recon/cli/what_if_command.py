@@ -1,0 +1,100 @@
+"""`recon what-if`: past nights under candidate rules, before anybody changes the real ones."""
+
+import os
+from datetime import UTC
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from recon.cli.choices import date_of
+from recon.cli.speaking import say
+from recon.cli.tables import show
+from recon.model.money import format_minor_units
+
+if TYPE_CHECKING:
+    from recon.steps.compare.what_if import WhatIf
+    from recon.steps.ground.environment import Environment
+
+KINDS_SHOWN_MAX = 40
+"""Lines on the terminal; the workbook of --out has all."""
+COLUMNS = ("night", "was", "would be", "sets", "money")
+DIGITS_SHOWN = 16
+
+
+def what_if(
+    rules: Annotated[Path, typer.Argument(help="The candidate rules, a file like rules.toml.")],
+    *,
+    first: Annotated[str, typer.Option("--from", help="The first business date.")],
+    last: Annotated[str, typer.Option("--to", help="The last business date.")],
+    merchant: Annotated[str, typer.Option(help="Needed where several are declared.")] = "",
+    account: Annotated[str, typer.Option(help="Needed where several are declared.")] = "",
+    out: Annotated[Path | None, typer.Option(help="The workbook to write (.xlsx).")] = None,
+) -> None:
+    """Judge past nights again under other rules, each on the simulated night before it.
+
+    Reads the nights' sealed folders alone. Nothing is moved, signed or stored.
+    """
+    from recon.config.settings import config_dir_of, load_rules
+    from recon.steps.compare.what_if import what_if as ask
+    from recon.steps.ground.environment import environment_of, system_clock
+
+    candidate = load_rules(config_dir=config_dir_of(os.environ), rules_file=rules)
+    days = date_of(first), date_of(last)
+    with environment_of(os.environ, clock=system_clock, signs=False) as environment:
+        answer = ask(
+            candidate,
+            account=_account(environment, merchant, account),
+            first=days[0],
+            last=days[1],
+            environment=environment,
+            progress=say,
+        )
+    _tell(answer)
+    if out is not None:
+        from recon.cli.workbooks import write_what_if
+
+        say(f"Workbook: {write_what_if(answer, path=out, at=system_clock().astimezone(UTC))}")
+
+
+def _account(environment: "Environment", merchant: str, account: str) -> tuple[str, str]:
+    """The account that was named, or the only one that is declared and fits."""
+    declared = [
+        (merchant_id, account_id)
+        for merchant_id, _, account_id in (
+            name.partition("/") for name in environment.settings.accounts
+        )
+        if merchant in {"", merchant_id} and account in {"", account_id}
+    ]
+    if len(declared) == 1:
+        return declared[0]
+    shown = ", ".join("/".join(names) for names in declared) or "none"
+    msg = f"name one account by --merchant and --account (declared and fitting: {shown})"
+    raise typer.BadParameter(msg)
+
+
+def _tell(answer: "WhatIf") -> None:
+    from recon.steps.compare.what_if import moved
+
+    for rule in answer.rules:
+        late = " (decides what a night reads: not in these figures)"
+        say(f"{rule}{late if rule in answer.not_played else ''}")
+    if not answer.rules:
+        say("These are the rules of the last of these nights.")
+    kinds = [*moved(answer.nights)]
+    if kinds:
+        rows = [
+            {"night": kind.business_date, "was": kind.before, "would be": kind.after}
+            | {"sets": kind.count, "money": _money(kind.exposure, kind.currency)}
+            for kind in kinds[:KINDS_SHOWN_MAX]
+        ]
+        show(rows, columns=COLUMNS)
+    if len(kinds) > KINDS_SHOWN_MAX:
+        say(f"... and {len(kinds) - KINDS_SHOWN_MAX} more lines: --out has them all")
+    count = len(answer.never_raised)
+    say(f"{count} answered breaks would never have been raised.")
+    say(f"Digest of this answer: {answer.digest[:DIGITS_SHOWN]}")
+
+
+def _money(minor_units: int, currency: str) -> str:
+    return f"{format_minor_units(minor_units, currency=currency)} {currency}" if currency else ""

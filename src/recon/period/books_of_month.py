@@ -1,0 +1,259 @@
+"""The books beside the gateway's facts: what was booked in the month, and why the two differ.
+
+Both are summed by what they are about: an order, the fees of a currency, its pay-outs, adjustments
+of no order. At the close of a day such a key differs because it is booked in another month than it
+took where, or because it is open: then a break, or what waits, says by how much.
+"""
+
+from dataclasses import dataclass
+
+import pandas as pd
+
+from recon.period.business_month import DayTable
+from recon.period.dated_facts import (
+    ADJUSTMENT,
+    CAPTURE,
+    CHARGEBACK,
+    PAY_OUT,
+    PAYEE,
+    REFUND,
+    RESERVE,
+    WON_BACK,
+    DatedFacts,
+)
+from recon.period.looked_up import amounts_at, words_at
+from recon.period.month_evidence import MonthEvidence, MonthNight, frame_of
+
+FEES_KEY, PAYOUTS_KEY, ADJUSTMENTS_KEY = "fees", "pay-outs", "adjustments"
+GROUP_KEYS = (FEES_KEY, PAYOUTS_KEY, ADJUSTMENTS_KEY)
+"""Keys that are no order."""
+SIGN = {"capture": 1, "refund": -1, "chargeback": -1, "fee": -1, "payout": -1, "adjustment": 1}
+"""How an entry moves the clearing and the reserve account together; `_reversal` the other way.
+What is kept as a reserve goes from one to the other."""
+_REVERSAL = "_reversal"
+WRITE_OFF = "write_off"
+LATER, EARLIER, OPEN = "booked_later", "booked_earlier", "open"
+"""Took where by then and is booked later; is booked by then and took where later; is open as of the
+newest night."""
+DIFFERENCE_COLUMNS = ("what", "currency", "key", "amount", "shown")
+_BY_PAYMENTS = (CAPTURE, REFUND, CHARGEBACK, WON_BACK)
+_OF_KEY = ["moved", "booked", "moved_later", "booked_later", "effect", "unseen"]
+_WITH_EFFECT = ("matches", "pending", "unverified")
+_NAMED = ("order_no", "transaction_id")
+_OF_RESULT = (*_NAMED, "entry_id", "currency", "flags", "effect_ledger")
+_OF_EFFECT = ("break_id", "leg", "currency", "amount")
+_CODES = {"FEE_": FEES_KEY, "PAYOUT_": PAYOUTS_KEY, "LEDGER_PAYOUT": PAYOUTS_KEY}
+_GROUPS = {"fees": FEES_KEY, "payout": PAYOUTS_KEY, "reserves": ""}
+
+
+@dataclass(frozen=True, slots=True)
+class Books:
+    """Entries and facts by key, each with its business date."""
+
+    entries: pd.DataFrame
+    """entry_type, currency, key, day, amount as it moves the accounts (grain: entry)."""
+    facts: pd.DataFrame
+    """currency, key, day, amount (grain: fact)."""
+    effects: pd.DataFrame
+    """currency, key, effect: gateway less books, as the results of the nights show it."""
+    unseen: pd.DataFrame
+    """currency, key, unseen: facts of payments less what the gateway shows of them."""
+    unjudged: frozenset[str]
+    """Keys that the newest night could not judge."""
+
+
+def books_of(
+    evidence: MonthEvidence, *, facts: DatedFacts, days: DayTable, account: tuple[str, str]
+) -> Books | None:
+    """The books of the newest night; None where no ledger was compared."""
+    if not evidence.is_covered("ledger"):
+        return None
+    moved = facts.movements[facts.movements["kind"].ne(RESERVE)]
+    by_fact = pd.DataFrame(
+        {
+            "currency": moved["currency"],
+            "key": _key_of_facts(moved),
+            "day": moved["event_on"],
+            "amount": moved["amount"],
+        }
+    ).reset_index(drop=True)
+    entries = _entries(evidence, days=days)
+    entries = _with_write_offs(entries, facts=by_fact)
+    effects, unjudged = _effects(evidence, account=account)
+    return Books(entries, by_fact, effects, _unseen(evidence, facts=moved), unjudged)
+
+
+def differences(books: Books, *, at: str) -> pd.DataFrame:
+    """Books less gateway at the close of a business date, DIFFERENCE_COLUMNS (grain: key, what)."""
+    sums = _sums(books, at=at)
+    open_now = sums["booked"] - sums["moved"]
+    timing = sums["moved_later"] - sums["booked_later"]
+    as_shown = -sums["effect"] - sums["unseen"]
+    as_shown = as_shown.where(~sums["key"].isin(books.unjudged), open_now)
+    parts = [
+        sums.assign(what=OPEN, amount=open_now, shown=as_shown),
+        sums.assign(what=LATER, amount=timing.where(timing < 0, 0), shown=0),
+        sums.assign(what=EARLIER, amount=timing.where(timing > 0, 0), shown=0),
+    ]
+    rows = pd.concat(parts, ignore_index=True)
+    rows = rows[rows["amount"].ne(0) | rows["shown"].ne(0)]
+    rows = rows[[*DIFFERENCE_COLUMNS]].sort_values(["currency", "what", "key"], ignore_index=True)
+    return rows.astype({"amount": "int64", "shown": "int64"})
+
+
+def _sums(books: Books, *, at: str) -> pd.DataFrame:
+    """By key: what took where, is booked, is dated later, and what the nights show."""
+    facts, entries = books.facts, books.entries
+    parts = [
+        facts.rename(columns={"amount": "moved"}),
+        entries.rename(columns={"amount": "booked"}),
+        facts[facts["day"] > at].rename(columns={"amount": "moved_later"}),
+        entries[entries["day"] > at].rename(columns={"amount": "booked_later"}),
+        books.effects,
+        books.unseen,
+    ]
+    whole = [part.reindex(columns=["currency", "key", *_OF_KEY], fill_value=0) for part in parts]
+    return pd.concat(whole).groupby(["currency", "key"], as_index=False)[_OF_KEY].sum()
+
+
+def _key_of_facts(moved: pd.DataFrame) -> "pd.Series[str]":
+    of_payment = moved["kind"].isin(_BY_PAYMENTS)
+    named = moved["order_no"].where(moved["order_no"].ne(""), moved["payment"])
+    key = pd.Series(FEES_KEY, moved.index, dtype="str")
+    key = key.where(~moved["kind"].isin((PAY_OUT, PAYEE)), PAYOUTS_KEY)
+    key = key.where(moved["kind"].ne(ADJUSTMENT), ADJUSTMENTS_KEY)
+    return key.where(~of_payment, named.astype("str"))
+
+
+def _orders_of_payments(evidence: MonthEvidence) -> dict[str, str]:
+    return {payment: order for order, payment in evidence.orders_of.items()}
+
+
+def _entries(evidence: MonthEvidence, *, days: DayTable) -> pd.DataFrame:
+    """The entries with what they move and the key that they are of."""
+    rows = evidence.entries
+    base = rows["entry_type"].str.removesuffix(_REVERSAL)
+    stated = rows["transaction_amount"].notna()
+    amount = rows["transaction_amount"].fillna(rows["amount"]).astype("int64")
+    named = stated & rows["transaction_currency"].ne("")
+    currency = rows["currency"].where(~named, rows["transaction_currency"])
+    sign = amounts_at(base, sums=pd.Series(SIGN))
+    sign = sign.where(~rows["entry_type"].str.endswith(_REVERSAL), -sign)
+    orders = words_at(rows["transaction_id"], words=_orders_of_payments(evidence))
+    otherwise = rows["transaction_id"].where(
+        rows["transaction_id"].ne(""), "entry " + rows["entry_id"]
+    )
+    key = orders.where(orders.ne(""), otherwise)
+    key = rows["order_no"].where(rows["order_no"].ne(""), key)
+    loose = base.eq("adjustment") & rows["order_no"].eq("")
+    key = key.where(base.ne("fee"), FEES_KEY).where(base.ne("payout"), PAYOUTS_KEY)
+    key = key.where(~loose, ADJUSTMENTS_KEY)
+    return pd.DataFrame(
+        {
+            "entry_type": rows["entry_type"].astype("str"),
+            "currency": currency.astype("str"),
+            "key": key.astype("str"),
+            "day": days.dates_of(rows["booked_at"]),
+            "amount": amount * sign,
+            "written": amount.where(base.eq(WRITE_OFF), 0),
+            "reference_no": rows["reference_no"].astype("str"),
+        }
+    )
+
+
+def _with_write_offs(entries: pd.DataFrame, *, facts: pd.DataFrame) -> pd.DataFrame:
+    """A write-off moves the accounts towards what the gateway has: it bears no sign of its own."""
+    by = ["currency", "key"]
+    gap = facts.groupby(by)["amount"].sum().sub(entries.groupby(by)["amount"].sum(), fill_value=0)
+    places = pd.MultiIndex.from_frame(entries[by])
+    sign = gap.reindex(places, fill_value=0).to_numpy()
+    towards = pd.Series(sign, entries.index).clip(-1, 1).astype("int64")
+    amount = entries["amount"] + entries["written"] * towards
+    return entries.assign(amount=amount)[["entry_type", "currency", "key", "day", "amount"]]
+
+
+def _unseen(evidence: MonthEvidence, *, facts: pd.DataFrame) -> pd.DataFrame:
+    """What we and the settlement know of payments beyond what an answer shows."""
+    levels = evidence.changes.groupby("payment", as_index=False).last()
+    lines = evidence.lines[evidence.lines["base"].eq("refund")]
+    settled = amounts_at(levels["payment"], sums=-lines.groupby("payment")["gross"].sum())
+    unknown = levels["payment"].isin(evidence.unknown)
+    refunded = levels["refunded"].where(~unknown, settled.clip(lower=0)).astype("int64")
+    shown = levels.assign(
+        amount=-(levels["captured"] - refunded - levels["charged"]),
+        key=levels["order_no"].where(levels["order_no"].ne(""), levels["payment"]),
+    )
+    own = facts[facts["kind"].isin(_BY_PAYMENTS)]
+    moved = own.assign(key=_key_of_facts(own))
+    names = ["currency", "key", "amount"]
+    both = pd.concat([moved[names], shown[names]], ignore_index=True)
+    both = both.rename(columns={"amount": "unseen"})
+    return both.groupby(["currency", "key"], as_index=False).agg(unseen=("unseen", "sum"))
+
+
+def _effects(
+    evidence: MonthEvidence, *, account: tuple[str, str]
+) -> tuple[pd.DataFrame, frozenset[str]]:
+    """Key -> gateway less books, by the newest night that has the key; what it could not judge."""
+    orders = _orders_of_payments(evidence)
+    known: dict[tuple[str, str], int] = {}
+    unjudged: set[str] = set()
+    for night in evidence.nights:
+        seen = {*GROUP_KEYS}
+        for name in ("orders", "answers", "ledger"):
+            seen |= {*frame_of(night, name, account=account, columns=("order_no",))["order_no"]}
+        known = {where: effect for where, effect in known.items() if where[1] not in seen}
+        known |= _effects_of(night, account=account, orders=orders)
+        rows = frame_of(night, "unverified", account=account, columns=_OF_RESULT)
+        unjudged = {*unjudged - seen, *_keys_of(rows, named=rows["entry_id"], orders=orders)}
+    places = sorted(where for where, effect in known.items() if effect)
+    cells = {
+        "currency": pd.Series([currency for currency, _ in places], dtype="str"),
+        "key": pd.Series([key for _, key in places], dtype="str"),
+        "effect": pd.Series([known[where] for where in places], dtype="int64"),
+    }
+    return pd.DataFrame(cells), frozenset(unjudged)
+
+
+def _effects_of(
+    night: MonthNight, *, account: tuple[str, str], orders: dict[str, str]
+) -> dict[tuple[str, str], int]:
+    """What the results of a night show, by currency and key."""
+    breaks = frame_of(night, "breaks", account=account, columns=("break_id", "code", *_NAMED))
+    keys = _keys_of(breaks, named=breaks["code"], orders=orders)
+    of_breaks = dict(zip(breaks["break_id"], keys, strict=True))
+    effects = frame_of(night, "effects", account=account, columns=_OF_EFFECT)
+    effects = effects[effects["leg"].eq("ledger") & effects["amount"].notna()]
+    named = words_at(effects["break_id"], words=of_breaks).tolist()
+    shown = [*zip(effects["currency"], named, effects["amount"], strict=True)]
+    for name in _WITH_EFFECT:
+        rows = frame_of(night, name, account=account, columns=_OF_RESULT)
+        rows = rows[rows["effect_ledger"].notna() & rows["effect_ledger"].ne(0)]
+        rows = rows[~rows["flags"].str.contains("written_off")]
+        named = _keys_of(rows, named=rows["entry_id"], orders=orders)
+        shown += [*zip(rows["currency"], named, rows["effect_ledger"], strict=True)]
+    sums: dict[tuple[str, str], int] = {}
+    for currency, key, effect in shown:
+        if key:
+            where = (str(currency), str(key))
+            sums[where] = sums.get(where, 0) + int(effect)
+    return sums
+
+
+def _keys_of(rows: pd.DataFrame, *, named: "pd.Series[str]", orders: dict[str, str]) -> list[str]:
+    """The key of a row of a result: its order, its payment's, else its group by code or entry."""
+    names = zip(rows["order_no"], rows["transaction_id"], named, strict=True)
+    return [
+        order or orders.get(payment, payment) or _group_of(str(name))
+        for order, payment, name in names
+    ]
+
+
+def _group_of(name: str) -> str:
+    """A group of fees or pay-outs by the code of its break or by its own key; "" for reserves."""
+    for start, key in _CODES.items():
+        if name.startswith(start):
+            return key
+    if name.startswith("RESERVE_"):
+        return ""
+    return _GROUPS.get(name.partition(":")[0], f"entry {name}")

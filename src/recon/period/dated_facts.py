@@ -1,0 +1,217 @@
+"""Every movement between merchant and gateway with the business date of its own event.
+
+A capture is dated by our instruction, else by the payment's date where it was captured when it was
+first shown, else by the night that first showed it. A refund is dated by our instruction, else by
+the night that first showed it, or by its settled line where that is earlier; a chargeback likewise.
+Fees, adjustments and pay-outs are dated by settled_on. The sale's date dates none of them.
+"""
+
+from dataclasses import dataclass
+
+import pandas as pd
+
+from recon.period.business_month import DayTable
+from recon.period.looked_up import amounts_at, words_at
+from recon.period.month_evidence import MonthEvidence
+
+CAPTURE, REFUND, CHARGEBACK, WON_BACK = "capture", "refund", "chargeback", "won_back"
+ADJUSTMENT, PAYEE, PAY_OUT = "adjustment", "payee", "pay_out"
+FEES = {
+    "capture": "fee_on_captures",
+    "refund": "fee_on_refunds",
+    "chargeback": "fee_on_chargebacks",
+    "fee": "fee_of_account",
+}
+OTHER_FEE = "fee_on_others"
+KINDS = (
+    *(CAPTURE, REFUND, CHARGEBACK, WON_BACK),
+    *(*FEES.values(), OTHER_FEE),
+    *(ADJUSTMENT, PAYEE, PAY_OUT),
+)
+"""What moves the receivable, in the order of a statement."""
+RESERVE = "reserve"
+"""What moves between payable and reserve, and the receivable not at all: + kept, - released."""
+OF_PAYMENTS = ("capture", "refund", "chargeback")
+"""Base types of lines that settle a payment's own movements."""
+BY_INSTRUCTION, BY_PAYMENT, BY_NIGHT, BY_LINE = (
+    "instruction",
+    "payment date",
+    "first shown",
+    "settled",
+)
+FACT_COLUMNS = (
+    *("kind", "currency", "amount", "event_on", "order_no", "payment", "batch_id"),
+    *("dated_by", "told", "is_outside"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class DatedFacts:
+    """The facts of all nights of a month, and what settled them."""
+
+    movements: pd.DataFrame
+    """FACT_COLUMNS (grain: fact): amount as it moves the receivable; told: the night's number;
+    is_outside: from before the first settled day and settled by no line, so nobody's receivable."""
+    settled: pd.DataFrame
+    """The lines of the settlement (see MonthEvidence)."""
+
+
+def dated_facts(evidence: MonthEvidence, *, days: DayTable) -> DatedFacts:
+    """All facts that the nights tell, whenever they are dated."""
+    dated = evidence.instructions.assign(event_on=days.dates_of(evidence.instructions["moved_at"]))
+    parts = [
+        *_captures(evidence, instructed=dated[dated["kind"].eq(CAPTURE)], days=days),
+        *_refunds(evidence, instructed=dated[dated["kind"].eq(REFUND)]),
+        *_chargebacks(evidence),
+        *_of_lines(evidence.lines),
+    ]
+    named = [*FACT_COLUMNS[:-1]]
+    movements = pd.concat([part[named] for part in parts if len(part)] or [_none()[named]])
+    movements = movements[movements["amount"].ne(0)]
+    movements = movements.assign(is_outside=_is_outside(movements, evidence=evidence))
+    order = ["event_on", "kind", "currency", "payment", "batch_id", "told", "amount"]
+    return DatedFacts(movements.sort_values(order, ignore_index=True), evidence.lines)
+
+
+def _is_outside(movements: pd.DataFrame, *, evidence: MonthEvidence) -> "pd.Series[bool]":
+    """Facts of payments that were settled before the first file: no line tells of them."""
+    lined = {*evidence.lines["payment"]} - {""}
+    of_payment = movements["kind"].isin((CAPTURE, REFUND, CHARGEBACK, WON_BACK))
+    return (
+        of_payment
+        & (movements["event_on"] < evidence.settled_since)
+        & ~movements["payment"].isin(lined)
+    )
+
+
+def _none() -> pd.DataFrame:
+    numbers = {"amount": "int64", "told": "int64"}
+    return pd.DataFrame({name: pd.Series(dtype=numbers.get(name, "str")) for name in FACT_COLUMNS})
+
+
+def _captures(
+    evidence: MonthEvidence, *, instructed: pd.DataFrame, days: DayTable
+) -> list[pd.DataFrame]:
+    """Confirmed captures as far as the gateway shows them, and what it shows beyond."""
+    shown = _newest_level(evidence.changes, "captured")
+    ours = instructed.sort_values(["payment", "event_on", "instruction_id"])
+    before = ours.groupby("payment")["amount"].cumsum() - ours["amount"]
+    room = (amounts_at(ours["payment"], sums=shown) - before).clip(lower=0)
+    ours = ours.assign(amount=ours["amount"].where(ours["amount"] <= room, room))
+    rest = _beyond(evidence.changes, "captured", known=_sums(ours))
+    paid_on = days.dates_of(rest["transaction_date"])
+    at_first = rest["is_first"].astype(bool) & paid_on.ne("")
+    nights = _earlier(rest, settled=_settled_on(evidence.lines, "capture", first=True))
+    rest = rest.assign(
+        event_on=paid_on.where(at_first, nights),
+        dated_by=pd.Series(BY_PAYMENT, rest.index).where(at_first, BY_NIGHT),
+    )
+    return [_named(ours, CAPTURE, sign=1, by=BY_INSTRUCTION), _named(rest, CAPTURE, sign=1)]
+
+
+def _refunds(evidence: MonthEvidence, *, instructed: pd.DataFrame) -> list[pd.DataFrame]:
+    """Confirmed refunds, what the gateway shows beyond them, and what only lines tell."""
+    known, lines = _sums(instructed), _of_type(evidence.lines, "refund")
+    rest = _beyond(evidence.changes, "refunded", known=known)
+    rest = rest.assign(event_on=_earlier(rest, settled=_settled_on(evidence.lines, "refund")))
+    known_otherwise = (
+        pd.concat([known, _newest_level(evidence.changes, "refunded")]).groupby(level=0).max()
+    )
+    return [
+        _named(instructed, REFUND, sign=-1, by=BY_INSTRUCTION),
+        _named(rest, REFUND, sign=-1, by=BY_NIGHT),
+        _named(_only_lines(lines, known=known_otherwise), REFUND, sign=-1, by=BY_LINE),
+    ]
+
+
+def _chargebacks(evidence: MonthEvidence) -> list[pd.DataFrame]:
+    """What the gateway shows as charged back and as won back, and what only lines tell."""
+    moved = _beyond(evidence.changes, "charged", known=pd.Series(dtype="int64"))
+    back = moved[moved["amount"] < 0]
+    back = back.assign(amount=-back["amount"], event_on=back["business_date"])
+    taken = moved[moved["amount"] > 0]
+    taken = taken.assign(
+        event_on=_earlier(taken, settled=_settled_on(evidence.lines, "chargeback"))
+    )
+    lines = evidence.lines
+    chargebacks = lines[lines["entry_type"].eq("chargeback")]
+    reversals = lines[lines["entry_type"].eq("chargeback_reversal")]
+    return [
+        _named(taken, CHARGEBACK, sign=-1, by=BY_NIGHT),
+        _named(back, WON_BACK, sign=1, by=BY_NIGHT),
+        _named(_only_lines(chargebacks, known=_sums(taken)), CHARGEBACK, sign=-1, by=BY_LINE),
+        _named(_only_lines(reversals, known=_sums(back), sign=1), WON_BACK, sign=1, by=BY_LINE),
+    ]
+
+
+def _of_lines(lines: pd.DataFrame) -> list[pd.DataFrame]:
+    """Fees by what they were taken on, adjustments, pay-outs, and what was kept as a reserve."""
+    rows = lines.assign(event_on=lines["settled_on"], dated_by=BY_LINE, payment="")
+    paid, others = rows[rows["is_pay_out"]], rows[~rows["is_pay_out"]]
+    own = others["base"].eq("payout")
+    fees = others[~own & others["fee"].ne(0)]
+    fees = fees.assign(
+        kind=words_at(fees["base"], words=FEES, otherwise=OTHER_FEE), amount=-fees["fee"]
+    )
+    adjusted = others[others["base"].eq("adjustment")]
+    kept = others[others["base"].eq("reserve")]
+    return [
+        fees,
+        adjusted.assign(kind=ADJUSTMENT, amount=adjusted["gross"]),
+        others[own].assign(kind=PAYEE, amount=others.loc[own, "net"]),
+        paid.assign(kind=PAY_OUT, amount=-paid["net"]),
+        kept.assign(kind=RESERVE, amount=-kept["gross"]),
+    ]
+
+
+def _beyond(changes: pd.DataFrame, level: str, *, known: "pd.Series[int]") -> pd.DataFrame:
+    """By how much a level changed from night to night, above what is known otherwise."""
+    above = (changes[level] - amounts_at(changes["payment"], sums=known)).clip(lower=0)
+    before = above.groupby(changes["payment"]).shift(1, fill_value=0)
+    rows = changes.assign(amount=above - before, told=changes["number"], batch_id="")
+    return rows[rows["amount"].ne(0)]
+
+
+def _only_lines(lines: pd.DataFrame, *, known: "pd.Series[int]", sign: int = -1) -> pd.DataFrame:
+    """What the lines of a payment come to beyond what is known of it, on the last one's day."""
+    named = lines[lines["payment"].ne("")]
+    rows = named.groupby(["payment", "currency"], as_index=False).agg(
+        amount=("gross", "sum"),
+        event_on=("settled_on", "max"),
+        order_no=("order_no", "max"),
+        told=("told", "max"),
+    )
+    settled = rows["amount"] * sign
+    beyond = (settled - amounts_at(rows["payment"], sums=known)).clip(lower=0)
+    rows = rows.assign(amount=beyond, batch_id="")
+    return rows[rows["amount"].ne(0)]
+
+
+def _earlier(rows: pd.DataFrame, *, settled: "pd.Series[str]") -> "pd.Series[str]":
+    """The night's business date, or the day of the payment's lines where that is earlier."""
+    night, day = rows["business_date"].astype("str"), words_at(rows["payment"], words=settled)
+    return night.where(~(day.ne("") & (day < night) & (rows["amount"] > 0)), day)
+
+
+def _settled_on(lines: pd.DataFrame, base: str, *, first: bool = False) -> "pd.Series[str]":
+    """Payment -> the last day, or the first, on which a movement of it was settled."""
+    rows = lines[lines["entry_type"].eq(base) & lines["payment"].ne("")]
+    days = rows.groupby("payment")["settled_on"]
+    return days.min() if first else days.max()
+
+
+def _of_type(lines: pd.DataFrame, base: str) -> pd.DataFrame:
+    return lines[lines["base"].eq(base)]
+
+
+def _newest_level(changes: pd.DataFrame, level: str) -> "pd.Series[int]":
+    return changes.groupby("payment")[level].last()
+
+
+def _sums(rows: pd.DataFrame) -> "pd.Series[int]":
+    return rows.groupby("payment")["amount"].sum()
+
+
+def _named(rows: pd.DataFrame, kind: str, *, sign: int, by: str = "") -> pd.DataFrame:
+    dated_by = by or rows["dated_by"]
+    return rows.assign(kind=kind, amount=rows["amount"] * sign, dated_by=dated_by, batch_id="")

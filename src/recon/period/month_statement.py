@@ -1,0 +1,315 @@
+"""The statement of the clearing account: opening, movements, closing of a month, and their proof.
+
+Per currency P3 holds what moved against what is listed, P4 the cash in transit, P5 the books. Every
+figure is computed here in pandas; `statement_in_sql` says it again over the same sealed files.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import pandas as pd
+
+from recon.model.business_date import BusinessCalendar
+from recon.period.books_of_month import Books, books_of, differences
+from recon.period.business_month import BusinessMonth, DayTable
+from recon.period.cash_in_transit import MOVES, Transit, in_transit, transit_of
+from recon.period.dated_facts import KINDS, RESERVE, DatedFacts, dated_facts
+from recon.period.looked_up import words_at
+from recon.period.month_evidence import MonthEvidence, MonthNight, evidence_of, frame_of
+from recon.period.open_items import CLASSES, open_items
+from recon.period.straddling_items import straddling_items
+
+P3, P3_HELD, P4, P5, P5_OPEN = "P3", "P3", "P4", "P5", "P5"
+OPENING, MOVED, CLOSING = "opening", "moved", "closing"
+"""When a figure is of: the close of the day before the month, the month, its last close."""
+
+
+@dataclass(frozen=True, slots=True)
+class MonthFigure:
+    """One figure of a statement."""
+
+    currency: str
+    of: str
+    """gateway (what it owes), reserve (kept + or released -), outside (before the settlement
+    begins), transit, books."""
+    at: str
+    """OPENING, MOVED or CLOSING."""
+    name: str
+    """A class of open items, a kind of movement, a type of entry."""
+    count: int
+    amount: int
+    """Minor units, as it moves what the merchant has to get."""
+
+
+@dataclass(frozen=True, slots=True)
+class MonthEquation:
+    """Two sides that must be equal, as pandas computes them and as SQL does."""
+
+    id: str
+    name: str
+    currency: str
+    measure: str
+    left: int
+    right: int
+    sql_left: int | None = None
+    """None: SQL was not asked, or could not say it; then it does not hold."""
+    sql_right: int | None = None
+
+    @property
+    def holds(self) -> bool:
+        """Whether all four figures are one."""
+        return self.left == self.right == self.sql_left == self.sql_right
+
+
+@dataclass(frozen=True, slots=True)
+class MonthStatement:
+    """What a month came to, of one account."""
+
+    month: BusinessMonth
+    account: tuple[str, str]
+    figures: Sequence[MonthFigure]
+    equations: Sequence[MonthEquation]
+    opening_items: pd.DataFrame
+    """ITEM_COLUMNS at the close of the day before."""
+    closing_items: pd.DataFrame
+    """ITEM_COLUMNS at the last close."""
+    transit: pd.DataFrame | None
+    """What is in transit at the last close; None: no bank is covered."""
+    before_bank: dict[str, int]
+    """Currency -> pay-outs from before the bank's first statement: it is not asked for them."""
+    books: pd.DataFrame | None
+    """Why books and gateway differ at the last close; None without a ledger."""
+    straddling: pd.DataFrame
+    facts: pd.DataFrame
+    """FACT_COLUMNS of the month, `told_on` and `is_late` beside them."""
+    unknown_refunds: Sequence[str]
+    """Payments refunded in part by an amount that nothing tells."""
+    unmeasured_refunds: Sequence[str]
+    """Those and the ones that only lines measure."""
+    is_settled: bool
+    """Whether the newest night was given a settlement; without it the gateway's side is a part."""
+    known_by: str
+    """Business date of the newest night."""
+    unproven_figures: Sequence[str] = ()
+    """Figures that SQL says otherwise, each as a sentence."""
+
+    @property
+    def currencies(self) -> list[str]:
+        """Sorted; those in which anything moved or is open."""
+        return sorted({figure.currency for figure in self.figures})
+
+    @property
+    def closing_words(self) -> str:
+        """When the closing is of: the last close, or what is known so far."""
+        if self.known_by < self.month.last.isoformat():
+            return f"so far, by the night of {self.known_by}"
+        return f"at the close of {self.month.last}"
+
+    @property
+    def holds(self) -> bool:
+        """Whether every equation and every figure does."""
+        return not self.unproven_figures and all(each.holds for each in self.equations)
+
+    def sum_of(self, currency: str, *, of: str, at: str, names: Sequence[str] = ()) -> int:
+        """The amount of some figures; without names of all."""
+        return sum(
+            figure.amount
+            for figure in self.figures
+            if (figure.currency, figure.of, figure.at) == (currency, of, at)
+            and (not names or figure.name in names)
+        )
+
+
+def statement_of(
+    month: BusinessMonth,
+    *,
+    account: tuple[str, str],
+    nights: Sequence[MonthNight],
+    calendar: BusinessCalendar,
+) -> MonthStatement:
+    """The statement as pandas computes it; SQL has not been asked yet.
+
+    Args:
+        month: the business dates.
+        account: merchant and account.
+        nights: the night before the month, where there is one, and all from its first day on.
+        calendar: zone and cut-off of the newest night's rules.
+    """
+    days = DayTable.around(month, calendar=calendar)
+    evidence = evidence_of(nights, account=account)
+    facts = dated_facts(evidence, days=days)
+    before, last = month.before.isoformat(), month.last.isoformat()
+    opening = evidence.opening_of("opening_payable"), evidence.opening_of("opening_reserve")
+    sides = [open_items(facts, at=at, account=account, opening=opening) for at in (before, last)]
+    own = _within(facts.movements, column="event_on", month=month)
+    transit = transit_of(evidence.newest, account=account)
+    books = books_of(evidence, facts=facts, days=days, account=account)
+    statement = MonthStatement(
+        month=month,
+        account=account,
+        figures=[
+            *_figures_of_gateway(sides, moves=own),
+            *_figures_of_transit(transit, month=month),
+            *_figures_of_books(books, month=month),
+        ],
+        equations=(),
+        opening_items=sides[0],
+        closing_items=sides[1],
+        transit=None if transit is None else in_transit(transit, at=last),
+        before_bank={} if transit is None else transit.before,
+        books=None if books is None else differences(books, at=last),
+        straddling=straddling_items(evidence, facts=facts, transit=transit, month=month, days=days),
+        facts=_told(own, evidence=evidence, last=last),
+        unknown_refunds=sorted(_unknown(evidence, facts=facts)),
+        unmeasured_refunds=sorted(evidence.unknown),
+        is_settled=evidence.is_covered("settlement"),
+        known_by=evidence.newest.business_date,
+    )
+    held = _p3_held(evidence, facts=facts, account=account, opening=opening)
+    equations = [*_p3(statement), *held, *_p4(statement), *_p5(statement, books=books)]
+    return replace(statement, equations=equations)
+
+
+def _within(rows: pd.DataFrame, *, column: str, month: BusinessMonth) -> pd.DataFrame:
+    first, last = month.first.isoformat(), month.last.isoformat()
+    return rows[(rows[column] >= first) & (rows[column] <= last)]
+
+
+def _figures_of_gateway(
+    sides: Sequence[pd.DataFrame], *, moves: pd.DataFrame
+) -> Iterator[MonthFigure]:
+    yield from _figures_of_items(sides[0], at=OPENING)
+    yield from _figures_of_moves(moves)
+    yield from _figures_of_items(sides[1], at=CLOSING)
+
+
+def _figures_of_items(items: pd.DataFrame, *, at: str) -> Iterator[MonthFigure]:
+    for (currency, what), rows in items.groupby(["currency", "what"]):
+        yield MonthFigure(
+            str(currency), "gateway", at, str(what), len(rows), int(rows["amount"].sum())
+        )
+
+
+def _figures_of_moves(moves: pd.DataFrame) -> Iterator[MonthFigure]:
+    outside = moves["is_outside"].astype(bool)
+    for (currency, kind), rows in moves[outside].groupby(["currency", "kind"]):
+        amount = int(rows["amount"].sum())
+        yield MonthFigure(str(currency), "outside", MOVED, str(kind), len(rows), amount)
+    for (currency, kind), rows in moves[~outside].groupby(["currency", "kind"]):
+        of = "reserve" if str(kind) == RESERVE else "gateway"
+        yield MonthFigure(str(currency), of, MOVED, str(kind), len(rows), int(rows["amount"].sum()))
+
+
+def _figures_of_transit(transit: Transit | None, *, month: BusinessMonth) -> Iterator[MonthFigure]:
+    if transit is None:
+        return
+    for at, day in ((OPENING, month.before), (CLOSING, month.last)):
+        for name, rows in in_transit(transit, at=day.isoformat()).groupby("currency"):
+            amount = int(rows["amount"].sum())
+            yield MonthFigure(str(name), "transit", at, "in_transit", len(rows), amount)
+    moves = _within(transit.moves, column="moved_on", month=month)
+    for (currency, move), rows in moves.groupby(["currency", "move"]):
+        amount = int(rows["amount"].sum())
+        yield MonthFigure(str(currency), "transit", MOVED, str(move), len(rows), amount)
+
+
+def _figures_of_books(books: Books | None, *, month: BusinessMonth) -> Iterator[MonthFigure]:
+    if books is None:
+        return
+    for at, day in ((OPENING, month.before), (CLOSING, month.last)):
+        for (currency, what), rows in differences(books, at=day.isoformat()).groupby(
+            ["currency", "what"]
+        ):
+            amount, count = int(rows["amount"].sum()), int(rows["amount"].ne(0).sum())
+            yield MonthFigure(str(currency), "books", at, str(what), count, amount)
+    booked = _within(books.entries, column="day", month=month)
+    for (currency, kind), rows in booked.groupby(["currency", "entry_type"]):
+        amount = int(rows["amount"].sum())
+        yield MonthFigure(str(currency), "books", MOVED, str(kind), len(rows), amount)
+
+
+def _p3(statement: MonthStatement) -> Iterator[MonthEquation]:
+    """What was open, with all that moved it, is what is listed."""
+    for currency in statement.currencies:
+        opening = statement.sum_of(currency, of="gateway", at=OPENING)
+        moved = statement.sum_of(currency, of="gateway", at=MOVED, names=KINDS)
+        closing = int(_of_currency(statement.closing_items, currency)["amount"].sum())
+        name = "opening + movements = listed at the gateway"
+        yield MonthEquation("P3", name, currency, "amount", opening + moved, closing)
+
+
+def _p3_held(
+    evidence: MonthEvidence,
+    *,
+    facts: DatedFacts,
+    account: tuple[str, str],
+    opening: tuple[dict[str, int], dict[str, int]],
+) -> Iterator[MonthEquation]:
+    """The lines of all nights come to what the newest night holds."""
+    if "held" not in evidence.newest.files or not evidence.is_covered("settlement"):
+        return
+    held = frame_of(evidence.newest, "held", account=account).groupby("currency")["amount"].sum()
+    lines = facts.settled
+    signed = lines["net"].where(~lines["is_pay_out"], -lines["net"]) - lines["gross"].where(
+        lines["base"].eq("reserve") & ~lines["is_pay_out"], 0
+    )
+    sums = signed.groupby(lines["currency"]).sum()
+    for currency in sorted({*held.index, *sums.index, *opening[0], *opening[1]}):
+        left = (
+            int(sums.get(currency, 0)) + opening[0].get(currency, 0) + opening[1].get(currency, 0)
+        )
+        name = "all lines of the settlement = payable and reserve of the newest night"
+        yield MonthEquation("P3", name, currency, "amount", left, int(held.get(currency, 0)))
+
+
+def _p4(statement: MonthStatement) -> Iterator[MonthEquation]:
+    """What was in transit, with what was paid out and came, is what is listed."""
+    if statement.transit is None:
+        return
+    for currency in statement.currencies:
+        opening = statement.sum_of(currency, of="transit", at=OPENING)
+        moved = statement.sum_of(currency, of="transit", at=MOVED, names=MOVES)
+        closing = int(_of_currency(statement.transit, currency)["amount"].sum())
+        name = "opening + paid out - at the bank + returned - kept = listed in transit"
+        yield MonthEquation("P4", name, currency, "amount", opening + moved, closing)
+
+
+def _p5(statement: MonthStatement, *, books: Books | None) -> Iterator[MonthEquation]:
+    """The books differ from the gateway by what is listed, and of that what is open is shown."""
+    if books is None or statement.books is None:
+        return
+    last = statement.month.last.isoformat()
+    for currency in statement.currencies:
+        sides = [
+            int(rows.loc[rows["currency"].eq(currency) & (rows["day"] <= last), "amount"].sum())
+            for rows in (books.entries, books.facts)
+        ]
+        rows = _of_currency(statement.books, currency)
+        listed, shown = int(rows["amount"].sum()), int(rows["shown"].sum())
+        name = "books - gateway = booked in another month + open"
+        yield MonthEquation("P5", name, currency, "amount", sides[0] - sides[1], listed)
+        still = rows[rows["what"].eq("open")]
+        name = "open in the books = breaks and what waits"
+        yield MonthEquation("P5", name, currency, "amount", int(still["amount"].sum()), shown)
+        unlike = int(still["amount"].ne(still["shown"]).sum())
+        name = "open in the books and shown by no night"
+        yield MonthEquation("P5", name, currency, "count", unlike, 0)
+
+
+def _of_currency(rows: pd.DataFrame, currency: str) -> pd.DataFrame:
+    return rows[rows["currency"].eq(currency)]
+
+
+def _told(own: pd.DataFrame, *, evidence: MonthEvidence, last: str) -> pd.DataFrame:
+    dates = {night.number: night.business_date for night in evidence.nights}
+    told_on = words_at(own["told"], words=dates)
+    return own.assign(told_on=told_on, is_late=told_on > last).reset_index(drop=True)
+
+
+def _unknown(evidence: MonthEvidence, *, facts: DatedFacts) -> set[str]:
+    """Payments whose refund nobody measured: no instruction of ours, no line."""
+    refunds = facts.movements[facts.movements["kind"].eq("refund")]
+    return {*evidence.unknown} - {*refunds["payment"]}
+
+
+__all__ = ["CLASSES", "MonthEquation", "MonthFigure", "MonthStatement", "statement_of"]

@@ -1,0 +1,205 @@
+-- Every movement between merchant and gateway with the business date of its own event, from the
+-- sealed folders of the nights. Run first; each equation is then one SELECT.
+--
+-- `answers`, `instructions`, `settlement`, `ledger`, `orders`, `terms` are the files of all nights,
+-- each row with the `number` of its night; `days` says when each business date opens.
+
+CREATE OR REPLACE TEMP TABLE newest_night AS SELECT max(number) AS number FROM nights;
+
+-- Payments: what each came to by each night -------------------------------------------------------
+CREATE OR REPLACE TEMP TABLE shown_rows AS
+WITH found AS (
+    SELECT
+        a.number, a.order_no, a.transaction_id, a.currency, a.transaction_date, a.queried_at,
+        a.transaction_id AS named, coalesce(t.word, 'unmapped') AS state,
+        coalesce(a.captured_amount, a.amount, 0) AS gross, a.refunded_amount
+    FROM answers a
+    LEFT JOIN terms t ON t.number = a.number AND t.name = 'payment_status' AND t.key = a.payment_status
+    WHERE a.answer = 'found'
+)
+SELECT
+    number, order_no, currency, transaction_date,
+    CASE WHEN named <> '' THEN named WHEN order_no <> '' THEN 'order ' || order_no ELSE '' END AS payment,
+    CASE WHEN state IN ('paid', 'partially_refunded', 'refunded', 'chargeback') THEN gross ELSE 0 END AS captured,
+    CASE WHEN state = 'refunded' THEN coalesce(refunded_amount, gross)
+         WHEN state IN ('paid', 'partially_refunded', 'chargeback') THEN coalesce(refunded_amount, 0)
+         ELSE 0 END AS refunded,
+    CASE WHEN state = 'chargeback' THEN gross - coalesce(refunded_amount, 0) ELSE 0 END AS charged
+FROM found
+QUALIFY row_number() OVER (
+    PARTITION BY number, order_no, transaction_id
+    ORDER BY queried_at DESC NULLS LAST, captured DESC, refunded DESC, charged DESC) = 1;
+
+CREATE OR REPLACE TEMP TABLE orders_of AS
+SELECT order_no, min(payment) AS payment FROM shown_rows WHERE order_no <> ''
+GROUP BY order_no HAVING count(DISTINCT payment) = 1;
+
+CREATE OR REPLACE TEMP TABLE shown AS
+SELECT s.number, n.business_date, s.payment, min(s.order_no) AS order_no, max(s.currency) AS currency,
+    min(s.transaction_date) AS transaction_date,
+    sum(captured)::BIGINT AS captured, sum(refunded)::BIGINT AS refunded, sum(charged)::BIGINT AS charged
+FROM shown_rows s JOIN nights n USING (number)
+GROUP BY s.number, n.business_date, s.payment;
+
+CREATE OR REPLACE TEMP TABLE levels AS
+SELECT payment, arg_max(captured, number) AS captured, arg_max(refunded, number) AS refunded
+FROM shown GROUP BY payment;
+
+-- The settlement: what the newest night counts; a batch that it has as sums, as the last night whole ------
+CREATE OR REPLACE TEMP TABLE lines AS
+WITH groups AS (
+    SELECT batch_id, settled_on, currency, number, bool_or(source = 'older files') AS is_summed,
+        sum(gross) AS gross, sum(fee) AS fee, sum(net) AS net
+    FROM settlement GROUP BY ALL
+),
+chosen AS (
+    SELECT now.batch_id, now.settled_on, now.currency,
+        coalesce(max(b.number), any_value(now.number)) AS number
+    FROM (FROM groups SEMI JOIN newest_night USING (number)) now
+    LEFT JOIN groups b
+        ON b.batch_id = now.batch_id AND b.settled_on = now.settled_on AND b.currency = now.currency
+        AND NOT b.is_summed AND b.gross = now.gross AND b.fee = now.fee AND b.net = now.net
+    GROUP BY ALL
+),
+first_told AS (
+    SELECT batch_id, settled_on, entry_type, order_no, transaction_id, reference_no, currency, gross, fee, net,
+        own_reference, min(number) AS told
+    FROM settlement GROUP BY ALL
+)
+SELECT s.*, f.told, replace(s.entry_type, '_reversal', '') AS base,
+    s.entry_type = 'payout' AND s.own_reference = '' AS is_pay_out,
+    CASE WHEN s.transaction_id <> '' THEN s.transaction_id
+         WHEN s.order_no <> '' THEN coalesce(o.payment, 'order ' || s.order_no) ELSE '' END AS payment
+FROM settlement s
+JOIN chosen USING (batch_id, settled_on, currency, number)
+LEFT JOIN first_told f USING (batch_id, settled_on, entry_type, order_no, transaction_id, reference_no, currency, gross, fee, net, own_reference)
+LEFT JOIN orders_of o ON o.order_no = s.order_no;
+
+-- Our own instructions that took place -------------------------------------------------------------
+CREATE OR REPLACE TEMP TABLE instructed AS
+WITH confirmed AS (
+    SELECT i.* EXCLUDE (number), i.number,
+        i.state IN ('confirmed', 'resolved_applied') AS is_confirmed,
+        min(i.number) FILTER (i.state IN ('confirmed', 'resolved_applied')) OVER (PARTITION BY i.instruction_id) AS told
+    FROM instructions i WHERE i.kind IN ('capture', 'refund')
+    QUALIFY row_number() OVER (PARTITION BY i.instruction_id ORDER BY i.number DESC) = 1
+),
+dated AS (
+    SELECT c.instruction_id, c.kind, c.currency, c.amount, c.order_no, c.told, d.business_date AS event_on,
+        CASE WHEN c.transaction_id <> '' THEN c.transaction_id
+             WHEN c.order_no <> '' THEN coalesce(o.payment, 'order ' || c.order_no) ELSE '' END AS payment
+    FROM (SELECT *, coalesce(outcome_at, sent_at, approved_at) AS moved_at FROM confirmed WHERE is_confirmed) c
+    ASOF LEFT JOIN days d ON c.moved_at >= d.opens_at
+    LEFT JOIN orders_of o ON o.order_no = c.order_no
+)
+SELECT *, sum(amount) OVER (
+    PARTITION BY kind, payment ORDER BY event_on, instruction_id) - amount AS before
+FROM dated;
+
+-- The facts ----------------------------------------------------------------------------------------
+CREATE OR REPLACE TEMP TABLE facts AS
+WITH our_captures AS (
+    SELECT i.*, greatest(0, least(i.amount, coalesce(l.captured, 0) - i.before)) AS counted
+    FROM instructed i LEFT JOIN levels l USING (payment) WHERE i.kind = 'capture'
+),
+known AS (
+    SELECT s.number, s.business_date, s.payment, s.order_no, s.currency, s.transaction_date,
+        greatest(s.captured - coalesce(c.amount, 0), 0) AS captured,
+        greatest(s.refunded - coalesce(r.amount, 0), 0) AS refunded, s.charged
+    FROM shown s
+    LEFT JOIN (SELECT payment, sum(counted) AS amount FROM our_captures GROUP BY payment) c USING (payment)
+    LEFT JOIN (SELECT payment, sum(amount) AS amount FROM instructed WHERE kind = 'refund' GROUP BY payment) r USING (payment)
+),
+moved AS (
+    SELECT *,
+        captured - lag(captured, 1, 0) OVER w AS of_captures,
+        refunded - lag(refunded, 1, 0) OVER w AS of_refunds,
+        charged - lag(charged, 1, 0) OVER w AS of_chargebacks,
+        row_number() OVER w = 1 AS is_first
+    FROM known WINDOW w AS (PARTITION BY payment ORDER BY number)
+),
+settled_on AS (
+    SELECT payment,
+        min(settled_on) FILTER (entry_type = 'capture') AS of_captures,
+        max(settled_on) FILTER (entry_type = 'refund') AS of_refunds,
+        max(settled_on) FILTER (entry_type = 'chargeback') AS of_chargebacks
+    FROM lines WHERE payment <> '' GROUP BY payment
+),
+dated AS (
+    SELECT m.*, d.business_date AS paid_on,
+        least(m.business_date, s.of_captures) AS captured_by,
+        least(m.business_date, s.of_refunds) AS refunded_by,
+        least(m.business_date, s.of_chargebacks) AS charged_by
+    FROM (FROM moved WHERE of_captures <> 0 OR of_refunds <> 0 OR of_chargebacks <> 0) m
+    ASOF LEFT JOIN days d ON m.transaction_date >= d.opens_at
+    LEFT JOIN settled_on s ON s.payment = m.payment
+),
+by_lines AS (
+    SELECT payment, currency, base, entry_type, max(order_no) AS order_no, max(told) AS told,
+        max(settled_on) AS event_on, sum(gross) AS gross
+    FROM lines WHERE payment <> '' AND base IN ('refund', 'chargeback')
+    GROUP BY payment, currency, base, entry_type
+),
+refund_lines AS (
+    SELECT payment, currency, max(order_no) AS order_no, max(told) AS told, max(event_on) AS event_on, -sum(gross) AS amount
+    FROM by_lines WHERE base = 'refund' GROUP BY payment, currency
+),
+refunds_told AS (
+    SELECT payment, max(amount) AS amount FROM (
+        SELECT payment, sum(amount) AS amount FROM instructed WHERE kind = 'refund' GROUP BY payment
+        UNION ALL SELECT payment, refunded FROM levels)
+    GROUP BY payment
+),
+chargebacks_told AS (
+    SELECT payment,
+        sum(greatest(of_chargebacks, 0)) AS taken, sum(greatest(-of_chargebacks, 0)) AS back
+    FROM moved GROUP BY payment
+)
+SELECT 'capture' AS kind, currency, counted AS amount, event_on, order_no, payment, '' AS batch_id, told FROM our_captures
+UNION ALL
+SELECT 'capture', currency, of_captures,
+    CASE WHEN is_first AND paid_on IS NOT NULL THEN paid_on
+         WHEN of_captures < 0 THEN business_date ELSE captured_by END,
+    order_no, payment, '', number
+FROM dated
+UNION ALL
+SELECT 'refund', currency, -amount, event_on, order_no, payment, '', told FROM instructed WHERE kind = 'refund'
+UNION ALL
+SELECT 'refund', currency, -of_refunds, CASE WHEN of_refunds < 0 THEN business_date ELSE refunded_by END,
+    order_no, payment, '', number FROM dated
+UNION ALL
+SELECT 'refund', r.currency, -greatest(r.amount - coalesce(t.amount, 0), 0), r.event_on, r.order_no, r.payment, '', r.told
+FROM refund_lines r LEFT JOIN refunds_told t USING (payment)
+UNION ALL
+SELECT 'chargeback', currency, -of_chargebacks, charged_by, order_no, payment, '', number FROM dated WHERE of_chargebacks > 0
+UNION ALL
+SELECT 'won_back', currency, -of_chargebacks, business_date, order_no, payment, '', number FROM dated WHERE of_chargebacks < 0
+UNION ALL
+SELECT 'chargeback', b.currency, -greatest(-b.gross - coalesce(t.taken, 0), 0), b.event_on, b.order_no, b.payment, '', b.told
+FROM by_lines b LEFT JOIN chargebacks_told t USING (payment) WHERE b.entry_type = 'chargeback'
+UNION ALL
+SELECT 'won_back', b.currency, greatest(b.gross - coalesce(t.back, 0), 0), b.event_on, b.order_no, b.payment, '', b.told
+FROM by_lines b LEFT JOIN chargebacks_told t USING (payment) WHERE b.entry_type = 'chargeback_reversal'
+UNION ALL
+SELECT CASE base WHEN 'capture' THEN 'fee_on_captures' WHEN 'refund' THEN 'fee_on_refunds'
+                 WHEN 'chargeback' THEN 'fee_on_chargebacks' WHEN 'fee' THEN 'fee_of_account' ELSE 'fee_on_others' END,
+    currency, -fee, settled_on, order_no, '', batch_id, told
+FROM lines WHERE NOT is_pay_out AND base <> 'payout'
+UNION ALL
+SELECT 'adjustment', currency, gross, settled_on, order_no, '', batch_id, told FROM lines WHERE base = 'adjustment'
+UNION ALL
+SELECT 'payee', currency, net, settled_on, order_no, '', batch_id, told FROM lines WHERE base = 'payout' AND NOT is_pay_out
+UNION ALL
+SELECT 'pay_out', currency, -net, settled_on, order_no, '', batch_id, told FROM lines WHERE is_pay_out
+UNION ALL
+SELECT 'reserve', currency, -gross, settled_on, order_no, '', batch_id, told FROM lines WHERE base = 'reserve';
+
+DELETE FROM facts WHERE amount = 0;
+
+-- Payments that were settled before the first file are nobody's receivable: no line tells of them.
+ALTER TABLE facts ADD COLUMN is_outside BOOLEAN DEFAULT false;
+UPDATE facts SET is_outside = true
+WHERE kind IN ('capture', 'refund', 'chargeback', 'won_back')
+  AND event_on < (SELECT word FROM terms SEMI JOIN newest_night USING (number)
+                  WHERE name = 'settled_days' AND key = 'first')
+  AND payment NOT IN (SELECT payment FROM lines WHERE payment <> '');

@@ -1,0 +1,97 @@
+-- What is open at the close of the day before the month, and at its last close: run after facts.sql.
+CREATE OR REPLACE TEMP TABLE closes AS
+SELECT 'opening' AS side, before AS day FROM month UNION ALL SELECT 'closing', last FROM month;
+
+-- What the gateway owes: payments not settled, batches not paid out, reserves; one row each.
+CREATE OR REPLACE TEMP TABLE open_sums AS
+SELECT side, 'payments' AS what, currency, payment AS key, sum(amount) AS amount
+FROM (
+    SELECT c.side, f.currency, f.payment, f.amount FROM facts f, closes c
+    WHERE f.kind IN ('capture', 'refund', 'chargeback', 'won_back') AND NOT f.is_outside AND f.event_on <= c.day
+    UNION ALL
+    SELECT c.side, l.currency, l.payment, -l.gross FROM lines l, closes c
+    WHERE l.base IN ('capture', 'refund', 'chargeback') AND l.settled_on <= c.day)
+GROUP BY ALL HAVING sum(amount) <> 0
+UNION ALL
+SELECT side, 'payable', currency, '', sum(amount)
+FROM (
+    SELECT c.side, l.currency, CASE WHEN l.is_pay_out THEN -l.net ELSE l.net END AS amount
+    FROM lines l, closes c WHERE l.settled_on <= c.day
+    UNION ALL
+    SELECT c.side, t.key, t.number FROM (FROM openings WHERE name = 'opening_payable') t, closes c)
+GROUP BY ALL
+UNION ALL
+SELECT side, 'reserve', currency, '', sum(amount)
+FROM (
+    SELECT c.side, l.currency, -l.gross AS amount FROM lines l, closes c
+    WHERE l.base = 'reserve' AND l.settled_on <= c.day
+    UNION ALL
+    SELECT c.side, t.key, t.number FROM (FROM openings WHERE name = 'opening_reserve') t, closes c)
+GROUP BY ALL;
+
+-- What was paid out and is not at the bank, by the newest night; pay-outs of one entry are one finding.
+CREATE OR REPLACE TEMP TABLE transit_moves AS
+WITH own AS (FROM paid WHERE is_own AND state <> 'OPENING'),
+shared AS (SELECT DISTINCT result_id FROM paid WHERE NOT is_own),
+alone AS (SELECT DISTINCT result_id FROM own WHERE result_id NOT IN (FROM shared)),
+unknown AS (
+    SELECT break_id AS result_id FROM breaks SEMI JOIN newest_night USING (number)
+    WHERE break_id NOT IN (SELECT result_id FROM paid)
+),
+last AS (SELECT result_id, max(booked_on) AS booked_on FROM received GROUP BY result_id)
+SELECT 'paid' AS move, result_id AS finding, currency, settled_on AS moved_on, amount FROM own
+UNION ALL
+SELECT CASE WHEN amount < 0 THEN 'returned' ELSE 'received' END, result_id, currency, booked_on, -amount
+FROM received WHERE result_id IN (FROM alone) OR result_id IN (FROM unknown)
+UNION ALL
+SELECT CASE WHEN o.bank_amount < 0 THEN 'returned' ELSE 'received' END, o.result_id, o.currency, l.booked_on, -o.bank_amount
+FROM own o JOIN last l USING (result_id) WHERE o.result_id IN (FROM shared) AND o.bank_amount IS NOT NULL
+UNION ALL
+SELECT 'kept', e.result_id, e.currency, l.booked_on, -e.amount
+FROM explained e JOIN last l USING (result_id)
+WHERE e.what IN ('charges', 'exchanged') AND e.result_id IN (FROM alone);
+
+DELETE FROM transit_moves WHERE amount = 0;
+
+-- The books: the newest version of each entry, as it moves clearing and reserve account together.
+CREATE OR REPLACE TEMP TABLE payments_of AS SELECT payment, max(order_no) AS order_no FROM orders_of GROUP BY payment;
+
+CREATE OR REPLACE TEMP TABLE fact_keys AS
+SELECT currency, event_on AS day, amount,
+    CASE WHEN kind IN ('capture', 'refund', 'chargeback', 'won_back') THEN CASE WHEN order_no <> '' THEN order_no ELSE payment END
+         WHEN kind IN ('pay_out', 'payee') THEN 'pay-outs' WHEN kind = 'adjustment' THEN 'adjustments' ELSE 'fees' END AS key
+FROM facts WHERE kind <> 'reserve';
+
+CREATE OR REPLACE TEMP TABLE entries AS
+WITH newest AS (
+    -- Of two contents under one number in one night neither counts.
+    SELECT * FROM (SELECT DISTINCT * EXCLUDE (source, line) FROM ledger)
+    QUALIFY number = max(number) OVER (PARTITION BY entry_id) AND count(*) OVER (PARTITION BY entry_id, number) = 1
+),
+named AS (
+    SELECT n.entry_type, n.booked_at, replace(n.entry_type, '_reversal', '') AS base,
+        CASE WHEN ends_with(n.entry_type, '_reversal') THEN -1 ELSE 1 END AS way,
+        CASE WHEN n.transaction_amount IS NOT NULL AND n.transaction_currency <> ''
+             THEN n.transaction_currency ELSE n.currency END AS currency,
+        coalesce(n.transaction_amount, n.amount) AS amount,
+        CASE base WHEN 'fee' THEN 'fees' WHEN 'payout' THEN 'pay-outs'
+            ELSE CASE WHEN n.order_no <> '' THEN n.order_no WHEN base = 'adjustment' THEN 'adjustments'
+                      ELSE coalesce(p.order_no, nullif(n.transaction_id, ''), 'entry ' || n.entry_id) END END AS key
+    FROM newest n LEFT JOIN payments_of p ON p.payment = n.transaction_id AND n.transaction_id <> ''
+),
+moved AS (
+    SELECT *, way * CASE WHEN base IN ('capture', 'adjustment') THEN amount
+                         WHEN base IN ('refund', 'chargeback', 'fee', 'payout') THEN -amount ELSE 0 END AS moves
+    FROM named
+),
+-- A write-off moves towards what the gateway has: it bears no sign of its own.
+gaps AS (
+    SELECT currency, key, sum(amount) AS gap FROM (
+        SELECT currency, key, amount FROM fact_keys UNION ALL SELECT currency, key, -moves FROM moved)
+    GROUP BY ALL
+)
+SELECT m.entry_type, m.currency, m.key, coalesce(d.business_date, '') AS day,
+    m.moves + CASE WHEN m.base = 'write_off' THEN sign(coalesce(g.gap, 0)) * m.amount ELSE 0 END AS amount
+FROM moved m
+LEFT JOIN gaps g ON g.currency = m.currency AND g.key = m.key
+ASOF LEFT JOIN days d ON m.booked_at >= d.opens_at;

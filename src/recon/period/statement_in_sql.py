@@ -1,0 +1,184 @@
+"""A statement once more in SQL: the same sealed files, read by DuckDB, by statements of its own."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from recon.archive.schemas import SCHEMAS
+from recon.model.business_date import BusinessCalendar
+from recon.period.business_month import DayTable
+from recon.period.month_evidence import BANKS, READ, MonthNight
+from recon.period.month_statement import MOVED, MonthEquation, MonthFigure, MonthStatement
+from recon.proof.second_engine import quoted, reading
+
+if TYPE_CHECKING:
+    import duckdb
+
+SECONDS_MAX = 600
+"""After so long the second engine is given up, and nothing is proven."""
+REASON_MAX = 200
+"""Characters of what DuckDB says that are shown."""
+TABLES = ("facts.sql", "positions.sql")
+"""Statements that make what the others read, in their order."""
+EQUATIONS = {"P3": "P3.sql", "P4": "P4.sql", "P5": "P5.sql"}
+FIGURES = "figures.sql"
+_OPENINGS = """CREATE OR REPLACE TEMP TABLE openings AS
+SELECT name, key, value AS number FROM terms
+WHERE number = (SELECT max(number) FROM nights) AND name IN ('opening_payable', 'opening_reserve')
+"""
+_SQL = Path(__file__).parent / "sql"
+
+
+def proven_by_sql(
+    statement: MonthStatement, *, nights: Sequence[MonthNight], calendar: BusinessCalendar
+) -> MonthStatement:
+    """The statement with what SQL says of each equation; figures that differ are named."""
+    import duckdb
+
+    folders = sorted({file.parent for night in nights for file in night.files.values()})
+    try:
+        with reading(*folders, seconds_max=SECONDS_MAX) as connection:
+            _set_up(connection, statement=statement, nights=nights, calendar=calendar)
+            asked = sorted({each.id for each in statement.equations})
+            sides = {key: pair for id_ in asked for key, pair in _sides(connection, EQUATIONS[id_])}
+            figures = {*_figures(connection)}
+    except duckdb.Error as error:
+        why = str(error).partition("\n")[0][:REASON_MAX]
+        return replace(statement, unproven_figures=[f"SQL could not be run: {why}"])
+    equations = [_with_sql(each, sides=sides) for each in statement.equations]
+    known = {(each.id, each.name, each.currency, each.measure) for each in equations}
+    equations += [
+        MonthEquation(*key, 0, 0, *pair)
+        for key, pair in sides.items()
+        if key not in known and any(pair)
+    ]
+    unlike = [*_unlike(_told_figures(statement), figures=figures)]
+    return replace(statement, equations=equations, unproven_figures=unlike)
+
+
+def sql_texts(
+    statement: MonthStatement, *, nights: Sequence[MonthNight], calendar: BusinessCalendar
+) -> str:
+    """All of it as one script, for whoever has the nights' folders and the program `duckdb`."""
+    days = DayTable.around(statement.month, calendar=calendar)
+    rows = ",\n    ".join(
+        f"({quoted(day)}, TIMESTAMPTZ {quoted(str(moment))})"
+        for day, moment in zip(days.dates, days.opens_at, strict=True)
+    )
+    values = f"FROM (VALUES\n    {rows}\n) t(business_date, opens_at)"
+    table = f"CREATE OR REPLACE TEMP TABLE days AS {values};"
+    first = [table, *_views(statement, nights=nights)]
+    shown = [_text(name) for name in (*TABLES, *EQUATIONS.values(), FIGURES)]
+    return "\n\n".join(f"{text.rstrip().removesuffix(';')};" for text in (*first, *shown)) + "\n"
+
+
+def _set_up(
+    connection: "duckdb.DuckDBPyConnection",
+    *,
+    statement: MonthStatement,
+    nights: Sequence[MonthNight],
+    calendar: BusinessCalendar,
+) -> None:
+    days = DayTable.around(statement.month, calendar=calendar)
+    opens = pa.array(days.opens_at, pa.timestamp("us", tz="UTC"))
+    connection.register("day_table", pa.table({"business_date": [*days.dates], "opens_at": opens}))
+    connection.execute("CREATE OR REPLACE TEMP TABLE days AS FROM day_table")
+    for view in _views(statement, nights=nights):
+        connection.execute(view)
+    for name in TABLES:
+        connection.execute(_text(name))
+
+
+def _views(statement: MonthStatement, *, nights: Sequence[MonthNight]) -> Iterator[str]:
+    """What the statements read: the month, the nights, and a view over each kind of file."""
+    month = statement.month
+    days = ", ".join(
+        f"{quoted(day.isoformat())} AS {name}"
+        for name, day in (("before", month.before), ("first", month.first), ("last", month.last))
+    )
+    yield f"CREATE OR REPLACE TEMP TABLE month AS SELECT {days}"
+    rows = ", ".join(f"({night.number}, {quoted(night.business_date)})" for night in nights)
+    yield f"CREATE OR REPLACE TEMP TABLE nights AS FROM (VALUES {rows}) t(number, business_date)"
+    for name in READ:
+        every = nights[-1:] if name in BANKS or name == "held" else nights
+        view = _view(name, nights=every, account=statement.account)
+        yield f"CREATE OR REPLACE TEMP VIEW {name} AS\n{view}"
+    unknown = ", ".join(f"({quoted(payment)})" for payment in (*statement.unmeasured_refunds, ""))
+    yield f"CREATE OR REPLACE TEMP TABLE unknown_refunds AS FROM (VALUES {unknown}) t(payment)"
+    yield _OPENINGS
+
+
+def _view(name: str, *, nights: Iterable[MonthNight], account: tuple[str, str]) -> str:
+    """One kind of file of all nights, each row with its night; only rows of the account."""
+    parts = [
+        _of_night(name, night=night, account=account) for night in nights if name in night.files
+    ]
+    return "\nUNION ALL BY NAME\n".join(parts) if parts else _no_rows(name)
+
+
+def _of_night(name: str, *, night: MonthNight, account: tuple[str, str]) -> str:
+    columns, own = "*", ""
+    if name == "terms":
+        columns = "* EXCLUDE (number), number AS value"
+    is_own = f"merchant_id = {quoted(account[0])} AND account_id = {quoted(account[1])}"
+    if name == "paid":
+        columns = f"*, {is_own} AS is_own"
+    elif "merchant_id" in SCHEMAS[name].columns.names:
+        own = f" WHERE {is_own}"
+    # Names and paths are quoted; nothing else is put into the statement.
+    file = quoted(str(night.files[name].resolve()))
+    return f"SELECT {columns}, {night.number} AS number FROM read_parquet({file}){own}"  # noqa: S608
+
+
+def _no_rows(name: str) -> str:
+    kinds = {"int64": "BIGINT", "timestamp[us, tz=UTC]": "TIMESTAMPTZ"}
+    cells = [
+        f'NULL::{kinds.get(str(field.type), "VARCHAR")} AS "{field.name}"'
+        for field in SCHEMAS[name].columns
+        if field.name != "number"
+    ]
+    cells += ["0 AS number", "0 AS value", "false AS is_own"]
+    return f"SELECT {', '.join(cells)} WHERE false"  # names of our own schemas
+
+
+def _sides(
+    connection: "duckdb.DuckDBPyConnection", name: str
+) -> Iterator[tuple[tuple[str, str, str, str], tuple[int, int]]]:
+    for row in connection.execute(_text(name)).fetchall():
+        yield (row[0], row[1], row[2], row[3]), (int(row[4]), int(row[5]))
+
+
+def _with_sql(
+    equation: MonthEquation, *, sides: Mapping[tuple[str, str, str, str], tuple[int, int]]
+) -> MonthEquation:
+    """An equation that SQL finds no row for is one of nothing."""
+    key = (equation.id, equation.name, equation.currency, equation.measure)
+    left, right = sides.get(key, (0, 0))
+    return replace(equation, sql_left=left, sql_right=right)
+
+
+def _figures(connection: "duckdb.DuckDBPyConnection") -> Iterator[MonthFigure]:
+    for row in connection.execute(_text(FIGURES)).fetchall():
+        yield MonthFigure(row[0], row[1], row[2], row[3], int(row[4]), int(row[5]))
+
+
+def _told_figures(statement: MonthStatement) -> set[MonthFigure]:
+    """The movements as pandas has them; what is open SQL says in its equations."""
+    return {figure for figure in statement.figures if figure.at == MOVED}
+
+
+def _unlike(of_pandas: set[MonthFigure], *, figures: set[MonthFigure]) -> Iterator[str]:
+    """Figures that only one engine says."""
+    for whose, rows in (("only pandas", of_pandas - figures), ("only SQL", figures - of_pandas)):
+        for row in sorted(rows, key=lambda each: (each.currency, each.of, each.name)):
+            what = f"{row.currency} {row.of} {row.name}"
+            yield f"{whose}: {what}, count {row.count}, amount {row.amount}"
+
+
+@cache
+def _text(name: str) -> str:
+    return (_SQL / name).read_text(encoding="utf-8")

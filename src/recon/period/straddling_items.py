@@ -1,0 +1,83 @@
+"""What lies across the end of a month: one class each, with both dates.
+
+Sold and captured, captured and settled, settled and at the bank; a refund of an earlier month's
+sale; a fact of the month that was first told after its last night. What is booked in another month
+than it took place stands with the books.
+"""
+
+import pandas as pd
+
+from recon.period.business_month import BusinessMonth, DayTable
+from recon.period.cash_in_transit import Transit
+from recon.period.dated_facts import CAPTURE, REFUND, DatedFacts
+from recon.period.looked_up import words_at
+from recon.period.month_evidence import MonthEvidence
+
+SOLD, SETTLED, AT_BANK, OLD_SALE, LATE = "sold", "settled", "at_bank", "old_sale", "late"
+STRADDLES = (SOLD, SETTLED, AT_BANK, OLD_SALE, LATE)
+STRADDLING_COLUMNS = ("what", "currency", "key", "order_no", "first_on", "then_on", "amount")
+
+
+def straddling_items(
+    evidence: MonthEvidence,
+    *,
+    facts: DatedFacts,
+    transit: Transit | None,
+    month: BusinessMonth,
+    days: DayTable,
+) -> pd.DataFrame:
+    """STRADDLING_COLUMNS (grain: item and class); `then_on` is "" for what has not come yet."""
+    movements = facts.movements
+    captures = movements[movements["kind"].eq(CAPTURE) & (movements["amount"] > 0)]
+    ordered = evidence.ordered
+    sold_on = dict(zip(ordered["order_no"], days.dates_of(ordered["ordered_at"]), strict=True))
+    lines = facts.settled[facts.settled["entry_type"].eq(CAPTURE)]
+    settled_on = lines.groupby("payment")["settled_on"].min()
+    by_payment = words_at(captures["payment"], words=settled_on)
+    by_order = words_at(captures["order_no"], words=sold_on)
+    sold = captures.assign(what=SOLD, first_on=by_order, then_on=captures["event_on"])
+    settled = captures.assign(what=SETTLED, first_on=captures["event_on"], then_on=by_payment)
+    parts = [sold[by_order.ne("")], settled, _at_bank(transit)]
+    both = pd.concat([_named(part) for part in parts], ignore_index=True)
+    first, last = month.first.isoformat(), month.last.isoformat()
+    inside = [both[name].between(first, last) for name in ("first_on", "then_on")]
+    across = both[inside[0] ^ inside[1]]
+    refunds = movements[movements["kind"].eq(REFUND) & movements["event_on"].between(first, last)]
+    old = refunds.assign(
+        what=OLD_SALE,
+        first_on=words_at(refunds["order_no"], words=sold_on),
+        then_on=refunds["event_on"],
+    )
+    old = old[old["first_on"].ne("") & (old["first_on"] < first)]
+    whole = pd.concat([across, _named(old), _late(evidence, movements, first, last)])
+    return whole.sort_values(["currency", "what", "first_on", "key"], ignore_index=True)
+
+
+def _at_bank(transit: Transit | None) -> pd.DataFrame:
+    if transit is None:
+        return pd.DataFrame({name: pd.Series(dtype="str") for name in STRADDLING_COLUMNS})
+    rows = transit.moves[transit.moves["move"].eq("paid")]
+    came = dict(zip(transit.closed["batch_id"], transit.closed["came_on"], strict=True))
+    return rows.assign(
+        what=AT_BANK,
+        key=rows["batch_id"],
+        order_no="",
+        first_on=rows["moved_on"],
+        then_on=words_at(rows["batch_id"], words=came),
+    )
+
+
+def _late(evidence: MonthEvidence, movements: pd.DataFrame, first: str, last: str) -> pd.DataFrame:
+    dates = {night.number: night.business_date for night in evidence.nights}
+    rows = movements[movements["event_on"].between(first, last)]
+    rows = rows.assign(
+        what=LATE, first_on=rows["event_on"], then_on=words_at(rows["told"], words=dates)
+    )
+    return _named(rows[rows["then_on"] > last])
+
+
+def _named(rows: pd.DataFrame) -> pd.DataFrame:
+    if "key" not in rows:
+        named = rows["payment"].where(rows["payment"].ne(""), rows["batch_id"])
+        rows = rows.assign(key=named)
+    return rows[[*STRADDLING_COLUMNS]].astype({"amount": "int64"})

@@ -1,0 +1,140 @@
+"""A statement as files: tables as CSV, one JSON document, and its SQL as one script."""
+
+import csv
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from recon.model.money import format_minor_units
+from recon.period.month_statement import CLOSING, MOVED, OPENING, MonthFigure
+from recon.privacy.own_files import make_folder, replace_result
+from recon.steps.care.month_statements import StatedMonth
+
+ORDER = {OPENING: 0, MOVED: 1, CLOSING: 2}
+FIGURE_COLUMNS = ("currency", "of", "at", "name", "count", "amount")
+SCRIPT = "statement.sql"
+
+
+def name_of(stated: StatedMonth) -> str:
+    """How its workbook and its folder are called: `statement-<merchant>-<account>-2026-11`."""
+    statement = stated.statement
+    return "-".join(("statement", *statement.account, statement.month.name))
+
+
+def write_month_files(stated: StatedMonth, *, folder: Path) -> Path:
+    """Write the tables and the script below a folder of the statement's name; gives that folder.
+
+    Raises:
+        OSError: the folder cannot be written.
+    """
+    target = folder / name_of(stated)
+    make_folder(target)
+    for name, text in month_files(stated).items():
+        replace_result(target / name, text)
+    return target
+
+
+def month_files(stated: StatedMonth) -> dict[str, str]:
+    """Name -> content of every file; amounts with the decimals of their currency."""
+    statement = stated.statement
+    frames: dict[str, pd.DataFrame | None] = {
+        "opening-items": statement.opening_items,
+        "closing-items": statement.closing_items,
+        "facts": statement.facts,
+        "straddling": statement.straddling,
+        "in-transit": statement.transit,
+        "books": statement.books,
+    }
+    tables = {
+        f"{name}.csv": _csv([*frame.columns], _rows(frame))
+        for name, frame in frames.items()
+        if frame is not None
+    }
+    nights = [
+        {
+            "night": each.business_date,
+            "run": each.run_id,
+            "standing": each.standing,
+            "trouble": each.trouble,
+        }
+        for each in stated.nights
+    ]
+    figures = [_cells(figure) for figure in in_order(statement.figures)]
+    return {
+        "figures.csv": _csv(FIGURE_COLUMNS, figures),
+        **tables,
+        "proof.csv": _csv(_PROOF, proof_rows(stated)),
+        "nights.csv": _csv(("night", "run", "standing", "trouble"), nights),
+        SCRIPT: stated.sql,
+    }
+
+
+_PROOF = ("id", "name", "currency", "measure", "left", "right", "sql_left", "sql_right", "holds")
+
+
+def proof_rows(stated: StatedMonth) -> list[dict[str, Any]]:
+    """The equations with both sides of both engines; amounts as text."""
+    rows = []
+    for each in stated.statement.equations:
+        sides = {name: getattr(each, name) for name in ("left", "right", "sql_left", "sql_right")}
+        if each.measure == "amount":
+            sides = {
+                name: "" if number is None else format_minor_units(number, currency=each.currency)
+                for name, number in sides.items()
+            }
+        about = {"id": each.id, "name": each.name, "currency": each.currency}
+        rows.append({**about, "measure": each.measure, **sides, "holds": each.holds})
+    return rows
+
+
+def document_of(stated: StatedMonth) -> dict[str, Any]:
+    """The statement for programs; amounts as text."""
+    statement = stated.statement
+    return {
+        "merchant": statement.account[0],
+        "account": statement.account[1],
+        "month": statement.month.name,
+        "known_by": stated.known_by,
+        "proven": stated.is_proven,
+        "troubles": stated.troubles,
+        "first_month": stated.is_first,
+        "settlement_covered": statement.is_settled,
+        "bank_covered": statement.transit is not None,
+        "books_covered": statement.books is not None,
+        "rules": dict(stated.rules),
+        "figures": [_cells(figure) for figure in in_order(statement.figures)],
+        "proof": proof_rows(stated),
+        "refunds_not_measured": [*statement.unknown_refunds],
+    }
+
+
+def in_order(figures: Sequence[MonthFigure]) -> list[MonthFigure]:
+    """By currency and what they are of, opening before movements before closing."""
+    return sorted(figures, key=lambda each: (each.currency, each.of, ORDER[each.at], each.name))
+
+
+def _cells(figure: MonthFigure) -> dict[str, Any]:
+    cells = {name: getattr(figure, name) for name in FIGURE_COLUMNS}
+    return {**cells, "amount": format_minor_units(figure.amount, currency=figure.currency)}
+
+
+def _rows(frame: pd.DataFrame) -> Iterator[Mapping[str, Any]]:
+    for row in frame.to_dict("records"):
+        cells = {str(name): cell for name, cell in row.items()}
+        for name in ("amount", "shown"):
+            if name in cells:
+                cells[name] = format_minor_units(int(cells[name]), currency=str(cells["currency"]))
+        yield cells
+
+
+def _csv(
+    columns: Sequence[str], rows: Iterator[Mapping[str, Any]] | Sequence[Mapping[str, Any]]
+) -> str:
+    target = io.StringIO()
+    writer = csv.DictWriter(target, fieldnames=columns, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return target.getvalue()

@@ -1,0 +1,211 @@
+"""`recon statement`: the month of an account from the sealed folders of its nights.
+
+It changes nothing. Every file that is read is held against its manifest, and the manifest against
+the history. Nights that are missing or proved nothing are named; the figures are those of the
+nights that are there.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from datetime import date
+from itertools import groupby
+
+from recon.archive.schemas import SCHEMAS
+from recon.archive.step_folder import whole_file
+from recon.archive.storage import reachable
+from recon.model.business_date import BusinessCalendar
+from recon.model.errors import ArchiveBrokenError, UsageError
+from recon.model.nights import Mode
+from recon.model.words import Verdict
+from recon.period.business_month import BusinessMonth
+from recon.period.month_evidence import BANKS, READ, MonthNight
+from recon.period.month_statement import MonthStatement, statement_of
+from recon.period.statement_in_sql import proven_by_sql, sql_texts
+from recon.steps.ground.environment import Environment
+from recon.steps.ground.night_folder import PROOF, RESULTS, STEPS, folder_of, links
+from recon.steps.ground.predecessor import MISSING, standing_without_a_night
+from recon.steps.ground.sealed_night import UNREAD, SealedNight, sealed_night
+from recon.steps.night.sealed_proof import RULES
+from recon.store.nights import runs
+from recon.store.nights.runs import Run
+
+NIGHTS_MAX = 400
+"""Nights of one statement: those of a month, and all that ran since."""
+BEFORE_FIRST = "before the first night"
+NOT_WHOLE = "its folder is not whole"
+
+
+@dataclass(frozen=True, slots=True)
+class NightOfMonth:
+    """One business date of the month."""
+
+    business_date: date
+    run_id: str
+    """"" where none ran."""
+    standing: str
+    """Its verdict; without one why there is none."""
+    trouble: str
+    """Why the statement cannot lean on it, "" when it can."""
+
+
+@dataclass(frozen=True, slots=True)
+class StatedMonth:
+    """A statement with the nights that it rests on."""
+
+    statement: MonthStatement
+    nights: Sequence[NightOfMonth]
+    known_by: str
+    """Business date of the newest night that was read."""
+    is_first: bool
+    """No night ran before the month: what was open then is only what later nights still show."""
+    rules: Mapping[str, str]
+    """Digest of the rules -> the first business date that they judged."""
+    sql: str
+    """Every figure as SQL over the nights' folders."""
+
+    @property
+    def troubles(self) -> list[str]:
+        """What stands against the figures, each as a sentence."""
+        sentences = [*_nights_told(self.nights)]
+        statement = self.statement
+        sentences += [
+            f"{each.id} {each.name}, {each.currency}: pandas {each.left} and {each.right}, "
+            f"SQL {each.sql_left} and {each.sql_right} ({each.measure})"
+            for each in statement.equations
+            if not each.holds
+        ]
+        return [*sentences, *statement.unproven_figures]
+
+    @property
+    def is_proven(self) -> bool:
+        """Whether nothing stands against the figures."""
+        return not self.troubles
+
+
+def _nights_told(nights: Sequence[NightOfMonth]) -> Iterator[str]:
+    """What is wrong with nights, one sentence for neighbours of one trouble."""
+    for trouble, group in groupby(
+        (night for night in nights if night.trouble or night.run_id),
+        key=lambda night: night.trouble,
+    ):
+        days = [night.business_date for night in group]
+        if trouble:
+            span = (
+                f"{days[0]}" if len(days) == 1 else f"{days[0]} to {days[-1]} ({len(days)} nights)"
+            )
+            yield f"{span}: {trouble}"
+
+
+def stated_month(
+    month: BusinessMonth, *, account: tuple[str, str], environment: Environment
+) -> StatedMonth:
+    """The statement of a month of one account, as it is known by now.
+
+    Raises:
+        UsageError: no live night of the account says anything of the month.
+        ArchiveError: the archive cannot be reached, or a file is not as it was sealed.
+    """
+    with environment.store.reading() as connection:
+        finished = runs.last_finished(connection, merchant_id=account[0], account_id=account[1])
+        live = {day: run for day, run in finished.items() if run.mode is Mode.LIVE}
+        whole = {
+            day: run
+            for day, run in live.items()
+            if {link.step for link in links(connection, run.run_id)} >= {*STEPS}
+        }
+        held = {*runs.not_proven(connection, merchant_id=account[0], account_id=account[1])}
+        read = _read(whole, month=month)
+        if not read or read[-1].business_date < month.first.isoformat():
+            which = "/".join(account)
+            msg = f"no live night of {which} tells of {month.name}: run `recon nightly` first"
+            raise UsageError(msg)
+        sealed = [sealed_night(connection, run, environment=environment) for run in read]
+    days = [*_days(month, live=live, whole=whole, held=held, environment=environment)]
+    with ExitStack() as kept:
+        nights = [
+            _night(number, run, night=night, kept=kept, is_newest=night is sealed[-1])
+            for number, (run, night) in enumerate(zip(read, sealed, strict=True))
+        ]
+        calendar = _calendar(sealed[-1])
+        statement = statement_of(month, account=account, nights=nights, calendar=calendar)
+        proven = proven_by_sql(statement, nights=nights, calendar=calendar)
+        sql = sql_texts(statement, nights=nights, calendar=calendar)
+    rules: dict[str, str] = {}
+    for night in nights:
+        rules.setdefault(night.rules_digest, night.business_date)
+    return StatedMonth(
+        statement=proven,
+        nights=days,
+        known_by=nights[-1].business_date,
+        is_first=nights[0].business_date >= month.first.isoformat(),
+        rules=rules,
+        sql=sql,
+    )
+
+
+def _read(whole: Mapping[str, Run], *, month: BusinessMonth) -> list[Run]:
+    """The last night before the month, and all since; the oldest first."""
+    first = month.first.isoformat()
+    before = [day for day in sorted(whole) if day < first][-1:]
+    since = [day for day in sorted(whole) if day >= first]
+    return [whole[day] for day in (*before, *since)][:NIGHTS_MAX]
+
+
+def _days(
+    month: BusinessMonth,
+    *,
+    live: Mapping[str, Run],
+    whole: Mapping[str, Run],
+    held: set[str],
+    environment: Environment,
+) -> Iterator[NightOfMonth]:
+    """Every business date of the month: its night, or why there is none."""
+    rules, now = environment.settings.rules, environment.clock()
+    first = min(live)
+    for number in range((month.last - month.first).days + 1):
+        day = date.fromordinal(month.first.toordinal() + number)
+        run = live.get(day.isoformat())
+        if run is None:
+            standing = standing_without_a_night(day, nights=live, rules=rules, now=now)
+            standing = BEFORE_FIRST if day.isoformat() < first else standing
+            trouble = "no night ran" if standing == MISSING else ""
+            yield NightOfMonth(day, "", standing, trouble)
+            continue
+        trouble = "" if day.isoformat() in whole else NOT_WHOLE
+        if run.verdict == Verdict.NOT_PROVEN.value and day.isoformat() in held:
+            trouble = trouble or "the night is NOT PROVEN and nobody released it"
+        yield NightOfMonth(day, run.run_id, run.verdict, trouble)
+
+
+def _night(
+    number: int, run: Run, *, night: SealedNight, kept: ExitStack, is_newest: bool
+) -> MonthNight:
+    """The files of a night on this machine, each as it was sealed."""
+    folder = kept.enter_context(night.storage.local(folder_of(run)))
+    moved = night.moved
+    files = {}
+    for name in READ:
+        if not night.has(name) or (name in {*BANKS, "held"} and not is_newest):
+            continue
+        night.content(name)
+        path = SCHEMAS[name].path
+        files[name] = folder / moved.get(path, path)
+    digest = night.steps[RESULTS].manifest.about.rules_digest
+    return MonthNight(number, run.run_id, run.business_date, digest, files)
+
+
+def _calendar(night: SealedNight) -> BusinessCalendar:
+    """Zone and cut-off of the rules that judged a night."""
+    sealed = night.steps.get(PROOF)
+    if sealed is None:
+        msg = f"the proof of run {night.run_id} is not in the archive {night.storage.shown}"
+        raise ArchiveBrokenError(msg)
+    with reachable(night.storage, doing=UNREAD):
+        rules = json.loads(whole_file(night.storage, sealed, name=RULES))
+    days = rules["calendar"]
+    holidays = [date.fromisoformat(day) for day in days["holidays"]]
+    return BusinessCalendar.of(
+        timezone=days["timezone"], cut_off=days["cut_off"], holidays=holidays
+    )

@@ -1,0 +1,364 @@
+"""What a run over plain files hands to the next: settlement lines, booked cash, which files told.
+
+A later run judges all lines together. What a file repeats of lines that were handed on counts once,
+and a file that was read before is refused by the name of the run that read it. Of payments that the
+later run does not compare the lines count in their batch and their fees only.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from recon.config.rules import Rules
+from recon.files.formats.json_text import read_json_object
+from recon.files.reader import plain_table
+from recon.files.reader.files import TableRead
+from recon.matching.breaks.result import Reconciliation
+from recon.matching.cash.before_books import begins_of
+from recon.matching.cash.book_groups import BASES, CLOSERS, grouped
+from recon.matching.frames.arrays import texts
+from recon.matching.frames.coding import is_word
+from recon.matching.frames.grouping import Bools, given
+from recon.matching.frames.sources import LEDGER_COLUMNS, SETTLEMENT_COLUMNS, Sources
+from recon.matching.frames.total_rows import ACCOUNT
+from recon.matching.frames.versions import REPEAT
+from recon.matching.sides.ledger_side import entry_versions, is_base_type
+from recon.matching.sides.payouts import judged_entries
+from recon.matching.sides.settlement_side import PAY_OUT, as_earlier
+from recon.model.errors import SourceUnreadableError, UsageError
+from recon.model.money import format_minor_units
+from recon.model.words import Reject, SourceKind
+from recon.privacy.shown_text import scrubbed
+from recon.steps.compare.result_files import SUMMARY, Content
+from recon.steps.ground.csv_columns import csv_parts
+
+LINES = "settlement-lines.csv"
+BOOKED = "booked-cash.csv"
+FILES = "settlement-files.json"
+CARRIED_FILES = (FILES, LINES, BOOKED)
+_TOLD = tuple(name for name in SETTLEMENT_COLUMNS if name not in {"source", "line"})
+_ENTRY = tuple(name for name in LEDGER_COLUMNS if name not in {"source", "line"})
+_AMOUNTS = ("gross", "fee", "net")
+_REFUSED = ("merchant_id", "account_id", "batch_id", "source", "line", "column", "reason")
+_NAMES = ("order_no", "transaction_id")
+Tables = Mapping[SourceKind, tuple[TableRead, ...]]
+"""Kind -> the files of a run."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileReadBefore:
+    """A settlement file that an earlier run read."""
+
+    name: str
+    sha256: str
+    run: str
+    """The folder of the run that read it first."""
+    as_of: str
+
+
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """What an earlier run handed on."""
+
+    lines: TableRead
+    """SETTLEMENT_COLUMNS, as the files told them."""
+    entries: TableRead
+    """LEDGER_COLUMNS: fees, reserves and pay-outs of the books, and what closes their groups."""
+    files: tuple[FileReadBefore, ...]
+    books_since: Mapping[tuple[str, str], str]
+    """Merchant and account -> the first day of its books."""
+    refused: tuple[Reject, ...]
+    """Lines that could not be read, and that no file brought again since."""
+
+
+def read_carried(folder: Path, *, rules: Rules) -> Carried | None:
+    """What the run that wrote a folder handed on; None where it had no settlement.
+
+    Raises:
+        SourceMissingError: one of the files is missing.
+        SourceUnreadableError: they are not what one run wrote.
+    """
+    path = folder / FILES
+    if not path.exists():
+        return None
+    document = read_json_object(path)
+    if document.get("result") != read_json_object(folder / SUMMARY).get("digest"):
+        msg = (
+            f"{path} is of another run than {SUMMARY} beside it; run `recon reconcile` into this "
+            "folder again"
+        )
+        raise SourceUnreadableError(msg)
+    lines = _whole(folder / LINES, kind=SourceKind.SETTLEMENT, rules=rules)
+    entries = _whole(folder / BOOKED, kind=SourceKind.LEDGER, rules=rules)
+    try:
+        files = tuple(FileReadBefore(**row) for row in document["files"])
+        since = {
+            (row["merchant_id"], row["account_id"]): str(row["day"])
+            for row in document["books_since"]
+        }
+        refused = tuple(_reject(row) for row in document["rejected"])
+    except (KeyError, TypeError) as error:
+        msg = f"{path} is not a file of an earlier run: {error}"
+        raise SourceUnreadableError(msg) from error
+    return Carried(lines, entries, files, since, refused)
+
+
+def _reject(row: Mapping[str, Any]) -> Reject:
+    cells = {name: row[name] for name in _REFUSED}
+    return Reject(kind=SourceKind.SETTLEMENT, value="", **cells)
+
+
+def _whole(path: Path, *, kind: SourceKind, rules: Rules) -> TableRead:
+    """A file of ours, of which every row must be readable."""
+    table = plain_table(path, kind=kind, rules=rules)
+    if table.facts.rejects:
+        bad = table.facts.rejects[0]
+        msg = f"{path}, line {bad.line}, {bad.column}: {bad.reason}; it is not as its run wrote it"
+        raise SourceUnreadableError(msg)
+    return table
+
+
+def refuse_known(tables: Iterable[TableRead], *, known: Iterable[FileReadBefore]) -> None:
+    """Refuse a settlement file that was read before, here or by an earlier run.
+
+    Days on which nothing was settled have files that are equal.
+
+    Raises:
+        UsageError: names the file and the run that read it.
+    """
+    before = {file.sha256: file for file in known}
+    given_here: dict[str, str] = {}
+    for table in tables:
+        file = table.facts.source_file
+        if not file.rows_read:
+            continue
+        name = scrubbed(file.name)
+        if first := before.get(file.sha256):
+            msg = (
+                f"the settlement file {name} was read by the run {scrubbed(first.run)} as of "
+                f"{first.as_of}, as {scrubbed(first.name)}; its lines are carried on by "
+                "--previous: leave it out"
+            )
+            raise UsageError(msg)
+        if other := given_here.get(file.sha256):
+            msg = f"the settlement files {scrubbed(other)} and {name} are one file; name it once"
+            raise UsageError(msg)
+        given_here[file.sha256] = file.name
+
+
+def with_carried(tables: Tables, *, carried: Carried | None) -> Tables:
+    """The tables of a run with the lines and the entries that were handed on.
+
+    Without a settlement, or without books, those of its kind are handed on and not compared.
+    """
+    if carried is None:
+        return tables
+    settled, booked = tables[SourceKind.SETTLEMENT], tables[SourceKind.LEDGER]
+    if settled:
+        fresh = _without_repeats(settled, of=carried.lines.frame)
+        settled = (_with_refused(carried, given=settled), *fresh)
+    if booked:
+        booked = (carried.entries, *booked)
+    return {**tables, SourceKind.SETTLEMENT: settled, SourceKind.LEDGER: booked}
+
+
+def _with_refused(carried: Carried, *, given: Sequence[TableRead]) -> TableRead:
+    """The lines with those that could not be read, unless a file tells of their batch again."""
+    batches = {
+        key
+        for table in given
+        for lines in [table.frame[~is_word(table.frame["entry_type"], PAY_OUT)]]
+        for key in zip(*(texts(lines[name]) for name in (*ACCOUNT, "batch_id")), strict=True)
+    }
+    refused = tuple(
+        bad
+        for bad in carried.refused
+        if (bad.merchant_id, bad.account_id, bad.batch_id) not in batches
+    )
+    file = carried.lines.facts.source_file
+    file = replace(
+        file,
+        rows_read=file.rows_read + len(refused),
+        rows_rejected=file.rows_rejected + len(refused),
+    )
+    facts = carried.lines.facts._replace(rejects=refused, source_file=file)
+    return TableRead(carried.lines.frame, facts)
+
+
+def _without_repeats(given_: tuple[TableRead, ...], *, of: pd.DataFrame) -> tuple[TableRead, ...]:
+    """The tables without the lines that are there already, equal ones as often as they are."""
+    batches = {*zip(*(texts(of[name]) for name in (*ACCOUNT, "batch_id")), strict=True)}
+    left: Counter[tuple[Any, ...]] | None = None
+    fresh = []
+    for table in given_:
+        frame = table.frame
+        keys = zip(*(texts(frame[name]) for name in (*ACCOUNT, "batch_id")), strict=True)
+        rows = np.flatnonzero(np.array([key in batches for key in keys], dtype=np.bool_))
+        if not rows.size:
+            fresh.append(table)
+            continue
+        left = Counter(_told(of)) if left is None else left
+        repeated = np.zeros(len(frame), dtype=np.bool_)
+        for row, cells in zip(rows.tolist(), _told(frame.iloc[rows]), strict=True):
+            repeated[row] = left[cells] > 0
+            left[cells] -= 1
+        fresh.append(_less(table, repeated=repeated))
+    return tuple(fresh)
+
+
+def _told(lines: pd.DataFrame) -> Iterator[tuple[Any, ...]]:
+    return zip(*(lines[name].tolist() for name in _TOLD), strict=True)
+
+
+def _less(table: TableRead, *, repeated: Bools) -> TableRead:
+    file, number = table.facts.source_file, int(repeated.sum())
+    file = replace(
+        file, rows_accepted=file.rows_accepted - number, rows_skipped=file.rows_skipped + number
+    )
+    frame = table.frame[~repeated].reset_index(drop=True)
+    return TableRead(frame, table.facts._replace(source_file=file))
+
+
+def as_compared(sources: Sources, *, carried: Carried | None, rules: Rules) -> Sources:
+    """The sources with since when books are there, lines of other payments told as earlier ones."""
+    lines, ledger = sources.settlement, sources.ledger
+    if lines is None:
+        return sources
+    if ledger is not None:
+        zone = rules.business_calendar.zone
+        since = dict(carried.books_since) if carried else {}
+        for holder, day in begins_of(ledger, lines=lines, zone=zone).items():
+            since[holder] = min(day, since.get(holder, day))
+        sources = replace(sources, books_since=since)
+    if carried is None:
+        return sources
+    old = np.zeros(len(lines), dtype=np.bool_)
+    old[: len(carried.lines.frame)] = True
+    return replace(sources, settlement=as_earlier(lines, rows=old & ~_named(lines, by=sources)))
+
+
+def _named(lines: pd.DataFrame, *, by: Sources) -> Bools:
+    """The lines of payments that the sources speak of."""
+    named = np.zeros(len(lines), dtype=np.bool_)
+    frames = [frame for frame in (by.orders, by.gateway, by.instructions) if frame is not None]
+    for name in _NAMES:
+        known = {
+            key
+            for frame in frames
+            for key in zip(*(texts(frame[own]) for own in (*ACCOUNT, name)), strict=True)
+            if key[2]
+        }
+        keys = zip(*(texts(lines[own]) for own in (*ACCOUNT, name)), strict=True)
+        named |= np.array([key in known for key in keys], dtype=np.bool_)
+    return named
+
+
+def carried_files(
+    result: Reconciliation,
+    *,
+    sources: Sources,
+    tables: Tables,
+    carried: Carried | None,
+    run: tuple[str, str],
+    rules: Rules,
+) -> dict[str, Content]:
+    """Name -> content of what a run hands on; none where no run of the chain had a settlement.
+
+    Args:
+        result: what it came to.
+        sources: what was compared.
+        tables: what was read, with what was handed on before.
+        carried: what was handed on before.
+        run: the name of its folder, and its business date.
+        rules: how books are kept.
+    """
+    settled = tables[SourceKind.SETTLEMENT]
+    if carried is not None and not settled:
+        settled = (_with_refused(carried, given=()),)
+    if not settled:
+        return {}
+    lines = pd.concat([table.frame for table in settled], ignore_index=True)
+    refused = [bad for table in settled for bad in table.facts.rejects]
+    entries = _cash_of(sources, lines=lines, rules=rules)
+    if sources.ledger is None and carried is not None:
+        entries = carried.entries.frame
+    since = sources.books_since or (carried.books_since if carried else {})
+    known = [*(carried.files if carried else ())]
+    files = [table.facts.source_file for table in (settled if carried is None else settled[1:])]
+    known += [FileReadBefore(file.name, file.sha256, *run) for file in files]
+    document = {
+        "result": result.digest,
+        "books_since": [
+            {"merchant_id": merchant, "account_id": account, "day": day}
+            for (merchant, account), day in sorted(since.items())
+        ],
+        "files": [asdict(file) for file in known],
+        "rejected": [
+            {name: getattr(bad, name) for name in _REFUSED}
+            for bad in _by_batch(refused, lines=lines)
+        ],
+    }
+    return {
+        FILES: json.dumps(document, indent=2, ensure_ascii=False) + "\n",
+        LINES: csv_parts(lines, columns=_TOLD, amounts=_AMOUNTS),
+        BOOKED: csv_parts(_restated(entries), columns=_ENTRY),
+    }
+
+
+def _by_batch(refused: Iterable[Reject], *, lines: pd.DataFrame) -> Iterator[Reject]:
+    """Each line once; one whose batch cannot be read for every batch of its file."""
+    for bad in refused:
+        if bad.batch_id:
+            yield bad
+            continue
+        mine = lines[lines["source"].eq(bad.source)]
+        keys = {*zip(*(mine[name].tolist() for name in (*ACCOUNT, "batch_id")), strict=True)}
+        for merchant, account, batch in sorted(keys):
+            yield replace(bad, merchant_id=merchant, account_id=account, batch_id=batch)
+
+
+def _cash_of(sources: Sources, *, lines: pd.DataFrame, rules: Rules) -> pd.DataFrame:
+    """The entries of fees, reserves and pay-outs, and those that close a group by its name."""
+    ledger = sources.ledger
+    if ledger is None:
+        return pd.DataFrame({name: pd.Series(dtype="str") for name in _ENTRY})
+    cash = is_base_type(ledger["entry_type"], *BASES.values()) & ~judged_entries(sources)
+    closers = is_base_type(ledger["entry_type"], *CLOSERS) & (texts(ledger["transaction_id"]) == "")
+    once = entry_versions(ledger) != REPEAT
+    entries = ledger[(cash | closers) & once]
+    named = grouped(replace(sources, settlement=lines, ledger=entries), rules=rules)
+    names = named.groups if named is not None else {"key": np.array([]), "name": np.array([])}
+    words = {*names["key"].tolist(), *names["name"].tolist()} - {""}
+    order_no = texts(entries["order_no"])
+    of_group = is_word(entries["order_no"], *words)
+    of_group |= (order_no == "") & is_word(entries["reference_no"], *words)
+    kept: pd.DataFrame = entries[cash[(cash | closers) & once] | of_group]
+    return kept
+
+
+def _restated(entries: pd.DataFrame) -> pd.DataFrame:
+    """The entries, amounts in the payment's currency as text with its decimals."""
+    amounts, stated = entries["transaction_amount"], given(entries["transaction_amount"])
+    cells = zip(stated.tolist(), amounts.tolist(), entries["transaction_currency"], strict=True)
+    written = [
+        format_minor_units(int(amount), currency=currency) if own else ""
+        for own, amount, currency in cells
+    ]
+    return entries.assign(transaction_amount=pd.Series(written, index=entries.index, dtype="str"))
+
+
+def remove_others(folder: Path, *, kept: Collection[Path]) -> None:
+    """Remove what an earlier run into the same folder handed on, where this one hands on nothing.
+
+    Args:
+        folder: of the result.
+        kept: what this run wrote.
+    """
+    for path in {folder / name for name in CARRIED_FILES} - {*kept}:
+        path.unlink(missing_ok=True)

@@ -1,0 +1,49 @@
+"""The open breaks of a night as rows of text, for a terminal and for the UI.
+
+Their order, words and amounts are those of the workbook.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+
+from recon.matching.judging.severity import urgency
+from recon.model.money import format_minor_units
+
+BREAKS_SHOWN_MAX = 100
+"""Rows on a terminal or a page; the workbook has all of them."""
+
+
+def rows_of_breaks(breaks: pd.DataFrame, *, at_most: int | None = None) -> list[dict[str, str]]:
+    """One row per break, the gravest first; all of them, or the first so many.
+
+    Args:
+        breaks: Frame with `recon.matching.breaks.result.BREAK_COLUMNS`, minor units.
+        at_most: Rows.
+    """
+    return [_row_of(row) for row in sorted(breaks.to_dict("records"), key=urgency)[:at_most]]
+
+
+def _row_of(row: Mapping[Any, Any]) -> dict[str, str]:
+    currency = str(row["currency"])
+    return {
+        "order": str(row["order_no"]),
+        "code": str(row["code"]),
+        "severity": str(row["severity"]),
+        "currency": currency,
+        "exposure": _amount(row["exposure"], currency=currency),
+        "effect on orders": _amount(row["effect_orders"], currency=currency),
+        "effect on ledger": _amount(row["effect_ledger"], currency=currency),
+        "owed to": str(row["owed_to"]),
+        "age in days": str(row["age_days"]),
+        "reason": str(row["reason"]),
+        "break": str(row["break_id"]),
+    }
+
+
+def _amount(minor_units: Any, *, currency: str) -> str:
+    """Blank where the side is absent."""
+    if pd.isna(minor_units) or not currency:
+        return ""
+    return format_minor_units(int(minor_units), currency=currency)

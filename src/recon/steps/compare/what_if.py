@@ -1,0 +1,271 @@
+"""Past nights judged again under candidate rules, each on the simulated night before it.
+
+Only what the nights themselves sealed is read; nothing is moved, signed or stored. What a night
+reads is decided before it compares, so rules that decide this (READ_BY) change nothing here: they
+are named.
+"""
+
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date, timedelta
+from typing import Any
+
+from recon.config.rules import Rules
+from recon.matching.breaks.reopened import ended_so_far
+from recon.matching.breaks.result import Reconciliation
+from recon.matching.frames.sources import KEY_COLUMNS, Previous, frame_of
+from recon.model.errors import InputsGoneError, UsageError
+from recon.model.nights import Mode, NightRequest
+from recon.model.words import Severity, Verdict
+from recon.proof.engine import reconcile as compare
+from recon.steps.compare.changed_sets import Change, compared
+from recon.steps.compare.kept_sources import kept_sources
+from recon.steps.compare.rebuild import NOT_KEPT, kept_inputs
+from recon.steps.compare.reconcile import with_missing_sources
+from recon.steps.compare.rules_change import ChangedRule, changed_rules
+from recon.steps.ground import kept_results
+from recon.steps.ground.environment import Environment
+from recon.store.nights import runs
+from recon.store.nights.runs import Run
+from recon.store.people import resolution_rows
+
+NIGHTS_MAX = 400
+"""Of one question; longer ones are asked in parts."""
+GRAVE = (Severity.HIGH.value, Severity.CRITICAL.value)
+READ_BY = ("window.", "calendar.timezone", "calendar.cut_off", "query_result.")
+"""Rules that decide what a night reads and as of when; their change cannot be played again."""
+
+Progress = Callable[[str], None]
+"""Takes one sentence after each night."""
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedAgain:
+    """One night under the candidate rules."""
+
+    run_id: str
+    business_date: str
+    verdict_then: Verdict
+    verdict: Verdict
+    breaks_then: int
+    breaks: int
+    grave_then: int
+    """Of severity high or above: those need an owner."""
+    grave: int
+    changes: tuple[Change, ...]
+    """The sets that are judged otherwise."""
+    digest: str
+    is_same: bool
+    """Whether the result is the night's own, to the byte."""
+
+
+@dataclass(frozen=True, slots=True)
+class NeverRaised:
+    """A break that people answered and that the candidate rules would not have raised."""
+
+    break_id: str
+    code: str
+    order_no: str
+    currency: str
+    exposure: int
+    """Minor units, of the night that raised it."""
+    business_date: str
+    """The night that raised it, of those that were asked about."""
+    answered_by: str
+
+
+@dataclass(frozen=True, slots=True)
+class WhatIf:
+    """What candidate rules would have made of past nights."""
+
+    rules: tuple[ChangedRule, ...]
+    """What they change of the rules of the last of these nights."""
+    not_played: tuple[ChangedRule, ...]
+    """Those among them that decide what a night reads."""
+    nights: tuple[JudgedAgain, ...]
+    never_raised: tuple[NeverRaised, ...]
+    digest: str
+    """Over the candidate rules and every night's result: names this answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rejudged:
+    """What of one night goes from one judgement to another, in one currency."""
+
+    business_date: str
+    before: str
+    after: str
+    currency: str
+    count: int
+    exposure: int
+    """Minor units."""
+
+
+def what_if(
+    rules: Rules,
+    *,
+    account: tuple[str, str],
+    first: date,
+    last: date,
+    environment: Environment,
+    progress: Progress = lambda _sentence: None,
+) -> WhatIf:
+    """Judge the account's finished live nights of these business dates under other rules.
+
+    Raises:
+        UsageError: the days are none or too many, or no night of them is finished.
+        InputsGoneError: a night did not seal what it compared.
+        ArchiveError: a night's folder cannot be reached, or is not as it was sealed.
+    """
+    asked = _runs(account, first=first, last=last, environment=environment)
+    nights: list[JudgedAgain] = []
+    raised: dict[str, NeverRaised] = {}
+    again: set[str] = set()
+    before: _Simulated | None = None
+    for run in asked:
+        then, before = _judged(run, rules=rules, before=before, environment=environment)
+        night = _beside(run, then=then, now=before.result)
+        nights.append(night)
+        for row in then.breaks.to_dict("records"):
+            raised.setdefault(row["break_id"], _raised(row, business_date=run.business_date))
+        again |= {*before.result.breaks["break_id"]}
+        progress(_sentence(night))
+    _, rules_then, _ = kept_inputs(asked[-1], environment=environment)
+    changed = changed_rules(rules_then, rules)
+    return WhatIf(
+        changed,
+        tuple(rule for rule in changed if rule.key.startswith(READ_BY)),
+        tuple(nights),
+        _answered(raised, again=again, account=account, environment=environment),
+        _digest(rules, nights=nights),
+    )
+
+
+def moved(nights: Sequence[JudgedAgain]) -> Iterator[Rejudged]:
+    """The changes of every night by what they were and are, the most frequent first."""
+    for night in nights:
+        counts: Counter[tuple[str, str, str]] = Counter()
+        sums: Counter[tuple[str, str, str]] = Counter()
+        for change in night.changes:
+            kind = (change.before, change.after, change.key[3])
+            counts[kind] += 1
+            sums[kind] += change.exposure
+        for kind, count in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
+            yield Rejudged(night.business_date, *kind, count, sums[kind])
+
+
+@dataclass(frozen=True, slots=True)
+class _Simulated:
+    """A night under the candidate rules, as the next one carries it forward."""
+
+    run: Run
+    result: Reconciliation
+    previous: Previous | None
+
+    def carried(self, real: Previous | None) -> Previous:
+        """What it left open; chargebacks are told by the gateway, so they are the real ones."""
+        closed, away = ended_so_far(self.result, previous=self.previous)
+        chargebacks = real.chargebacks if real is not None else frame_of((), columns=KEY_COLUMNS)
+        return Previous(self.run.as_of, self.result.breaks, chargebacks, closed, away)
+
+
+def _runs(
+    account: tuple[str, str], *, first: date, last: date, environment: Environment
+) -> list[Run]:
+    days = (last - first).days + 1
+    if not 0 < days <= NIGHTS_MAX:
+        msg = f"from {first} to {last} are {max(days, 0)} days; ask about 1 to {NIGHTS_MAX}"
+        raise UsageError(msg)
+    merchant_id, account_id = account
+    with environment.store.reading() as connection:
+        newest = [
+            runs.of_night(connection, NightRequest(merchant_id, account_id, str(day), Mode.LIVE))
+            for day in (first + timedelta(days=number) for number in range(days))
+        ]
+    finished = [run for run in newest if run is not None and run.status == "finished"]
+    if not finished:
+        msg = f"{merchant_id}/{account_id} has no finished live night from {first} to {last}"
+        raise UsageError(msg)
+    return finished
+
+
+def _judged(
+    run: Run, *, rules: Rules, before: _Simulated | None, environment: Environment
+) -> tuple[Reconciliation, _Simulated]:
+    """The night's own result, and what the rules make of what it had read."""
+    inputs, _, _ = kept_inputs(run, environment=environment)
+    with environment.store.reading() as connection:
+        kept = kept_sources(connection, run, environment=environment)
+        then = kept_results.load(connection, run.run_id, environment=environment)
+    if kept is None or then is None:
+        raise InputsGoneError(NOT_KEPT.format(run.run_id))
+    sources, previous = kept
+    if before is not None and before.run.run_id == inputs.previous_run_id:
+        previous = before.carried(previous)
+    result = compare(sources, rules=rules, as_of=run.as_of, previous=previous)
+    return then, _Simulated(run, with_missing_sources(result, sources=sources), previous)
+
+
+def _beside(run: Run, *, then: Reconciliation, now: Reconciliation) -> JudgedAgain:
+    changes, _ = compared(then, now)
+    return JudgedAgain(
+        run.run_id,
+        run.business_date,
+        then.verdict,
+        now.verdict,
+        len(then.breaks),
+        len(now.breaks),
+        _grave(then),
+        _grave(now),
+        changes,
+        now.digest,
+        is_same=now.digest == then.digest,
+    )
+
+
+def _grave(result: Reconciliation) -> int:
+    return int(result.breaks["severity"].isin(GRAVE).sum())
+
+
+def _raised(row: Mapping[Any, Any], *, business_date: str) -> NeverRaised:
+    return NeverRaised(
+        break_id=row["break_id"],
+        code=row["code"],
+        order_no=row["order_no"],
+        currency=row["currency"],
+        exposure=int(row["exposure"]),
+        business_date=business_date,
+        answered_by="",
+    )
+
+
+def _answered(
+    raised: Mapping[str, NeverRaised],
+    *,
+    again: set[str],
+    account: tuple[str, str],
+    environment: Environment,
+) -> tuple[NeverRaised, ...]:
+    """Those that somebody answered and that no simulated night raises."""
+    with environment.store.reading() as connection:
+        answers = resolution_rows.kept_answers(connection, account)
+    return tuple(
+        replace(broken, answered_by=answers[break_id].by)
+        for break_id, broken in raised.items()
+        if break_id in answers and break_id not in again
+    )
+
+
+def _digest(rules: Rules, *, nights: Sequence[JudgedAgain]) -> str:
+    parts = [rules.digest, *(f"{night.run_id} {night.digest}" for night in nights)]
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+
+def _sentence(night: JudgedAgain) -> str:
+    same = "the same" if night.is_same else f"{len(night.changes)} judged otherwise"
+    return (
+        f"{night.business_date}: {night.verdict_then.value} with {night.breaks_then} breaks, "
+        f"now {night.verdict.value} with {night.breaks}; {same}"
+    )

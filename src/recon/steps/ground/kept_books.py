@@ -1,0 +1,160 @@
+"""The books as a run read them: a step of its night, bound before anything is judged by them.
+
+What is compared is a part of them (the window, the account); what they are proven by, and what
+shoppers' banks took back, is asked of the whole.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from recon.archive.rows_file import read_rows
+from recon.archive.schemas import SCHEMAS
+from recon.archive.step_folder import Sealed, whole_file
+from recon.archive.storage import reachable
+from recon.model.errors import ArchiveBrokenError
+from recon.model.words import REVERSAL_SUFFIX, EntryType, SourceFile
+from recon.proof.night_tables import frame_of_table, table_of
+from recon.steps.ground.environment import Environment
+from recon.steps.ground.night_folder import (
+    BOOKS,
+    Terms,
+    bound_step,
+    links,
+    rows_of,
+    storage_of,
+    write,
+)
+from recon.store import Connection
+from recon.store.nights import ledger_rows, runs
+from recon.store.nights.runs import Run
+
+LEDGER = "ledger"
+"""The one file of the step, of the schema that compared entries have."""
+UNREAD = (
+    "the books of the night could not be read; money and answers of the night are kept as they "
+    "are: put the archive back, then start the night again, or, where money has moved, bring it to "
+    "its end with `recon finish --merchant M --account A --business-date D`"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class KeptBooks:
+    """What a run read of its books."""
+
+    table: pa.Table
+    """Columns of the schema `ledger`: every accepted entry, of any account and age."""
+    source: SourceFile
+
+    def extract(self) -> tuple[pd.DataFrame, SourceFile]:
+        """The entries as LEDGER_COLUMNS, sorted by key, and where they came from."""
+        return frame_of_table(self.table), self.source
+
+    def sums_by_type(self) -> dict[tuple[str, str], int]:
+        """(entry type, currency) -> minor units, added up by Arrow and not by what is compared."""
+        by = ["entry_type", "currency"]
+        plain = pa.table(
+            {
+                **{name: self.table[name].cast(pa.string()) for name in by},
+                "amount": self.table["amount"],
+            }
+        )
+        summed = plain.group_by(by).aggregate([("amount", "sum")])
+        columns = (summed[name].to_pylist() for name in (*by, "amount_sum"))
+        return {(kind, currency): total for kind, currency, total in zip(*columns, strict=True)}
+
+
+def write_books(run: Run, *, entries: pd.DataFrame, environment: Environment) -> Sealed:
+    """Write what a run read of its books (LEDGER_COLUMNS); whoever notes its source binds it.
+
+    Raises:
+        ArchiveError: the archive cannot be written; nothing was sent.
+    """
+    sealed = write(
+        run,
+        BOOKS,
+        parts=rows_of({LEDGER: table_of(entries, name=LEDGER)}),
+        terms=Terms("", environment.settings.rules.digest),
+        after={},
+        environment=environment,
+    )
+    environment.crash_point("archived the books")
+    return sealed
+
+
+def books_of_run(connection: Connection, run: Run, *, environment: Environment) -> KeptBooks | None:
+    """The books as a run read them; None when it read none.
+
+    Raises:
+        ArchiveError: the file cannot be reached, or is not the one that the history binds.
+    """
+    source = ledger_rows.source_of(connection, run.run_id)
+    if source is None:
+        return None
+    return KeptBooks(entries_of_run(connection, run, environment=environment), source)
+
+
+def charged_back(
+    connection: Connection, run: Run, *, environment: Environment
+) -> dict[tuple[str, str, str], int]:
+    """Order, transaction ("" where none is booked) and currency -> minor units charged back.
+
+    By the books that the run read itself, else by the newest that any run of the account read;
+    reversals count against it.
+
+    Raises:
+        ArchiveError: see `books_of_run`.
+    """
+    reader = _newest_reader(connection, run)
+    if reader is None:
+        return {}
+    table = entries_of_run(connection, reader, environment=environment)
+    kind = EntryType.CHARGEBACK.value
+    wanted: Mapping[str, list[str]] = {
+        "merchant_id": [run.merchant_id],
+        "account_id": [run.account_id],
+        "entry_type": [kind, kind + REVERSAL_SUFFIX],
+    }
+    for name, words in wanted.items():
+        table = table.filter(pc.is_in(table[name].cast(pa.string()), value_set=pa.array(words)))
+    sums: Counter[tuple[str, str, str]] = Counter()
+    for row in table.to_pylist():
+        amount, currency = row["transaction_amount"], row["transaction_currency"]
+        if amount is None:
+            amount, currency = row["amount"], row["currency"]
+        sign = 1 if row["entry_type"] == kind else -1
+        sums[row["order_no"], row["transaction_id"], currency] += sign * amount
+    return dict(sums)
+
+
+def entries_of_run(connection: Connection, run: Run, *, environment: Environment) -> pa.Table:
+    """The entries that a run read, as the columns of the schema `ledger`.
+
+    Raises:
+        ArchiveError: see `books_of_run`.
+    """
+    bound = [link for link in links(connection, run.run_id) if link.step == BOOKS]
+    if not bound:
+        msg = (
+            f"the history binds no books of run {run.run_id}, though its row says that it read "
+            "some: put back a backup of the database"
+        )
+        raise ArchiveBrokenError(msg)
+    storage = storage_of(run, environment=environment)
+    sealed = bound_step(storage, bound[-1], doing=UNREAD)
+    name = f"{LEDGER}.parquet"
+    with reachable(storage, doing=UNREAD):
+        content = whole_file(storage, sealed, name=name)
+    return read_rows(content, name=f"{sealed.folder}/{name}", schemas={LEDGER: SCHEMAS[LEDGER]})
+
+
+def _newest_reader(connection: Connection, run: Run) -> Run | None:
+    """The run whose books count: a row that hides that this very run read some changes nothing."""
+    if any(link.step == BOOKS for link in links(connection, run.run_id)):
+        return run
+    run_id = ledger_rows.newest_reader(connection, run)
+    return None if run_id is None else runs.get(connection, run_id)

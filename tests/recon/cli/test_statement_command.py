@@ -1,0 +1,82 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from recon import cli
+from tests.recon.steps.conftest import ACCOUNT, MERCHANT, Merchant, database_url, merchant, profile
+from tests.recon.steps.night.test_sealed_settle import capture
+
+__all__ = ["database_url", "merchant", "profile"]
+"""A merchant on loopback, as the steps' tests have it."""
+
+
+@pytest.fixture
+def played(merchant: Merchant, monkeypatch: pytest.MonkeyPatch) -> Merchant:
+    """A live night, and its settings in the environment."""
+    capture(merchant)
+    merchant.night()
+    for name, value in merchant.variables.items():
+        monkeypatch.setenv(name, value)
+    return merchant
+
+
+@pytest.mark.usefixtures("played")
+def test_a_month_is_told_and_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Console, workbook and files; asked again it writes no second workbook."""
+    out = tmp_path / "out"
+    out.mkdir()
+
+    codes = [cli.main(["statement", "2026-11", "--out", str(out)]) for _ in range(2)]
+
+    told = capsys.readouterr().out
+    assert codes == [0, 0], told
+    assert f"Statement of {MERCHANT}/{ACCOUNT} for 2026-11" in told
+    assert "The gateway owes" in told
+    assert "equations hold, in pandas and in SQL" in told
+    name = f"statement-{MERCHANT}-{ACCOUNT}-2026-11"
+    assert sorted(path.name for path in out.iterdir()) == [name, f"{name}.xlsx"]
+    assert (
+        (out / name / "statement.sql").read_text().startswith("CREATE OR REPLACE TEMP TABLE days")
+    )
+
+
+@pytest.mark.usefixtures("played")
+def test_programs_get_one_document(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """--json prints every account's figures and proof, and nothing else."""
+    code = cli.main(["statement", "2026-11", "--json", "--out", str(tmp_path)])
+
+    (document,) = json.loads(capsys.readouterr().out)
+    assert code == 0
+    assert document["proven"] is True
+    assert {row["id"] for row in document["proof"]} >= {"P3"}
+    assert all(row["holds"] for row in document["proof"])
+
+
+def test_a_night_that_is_not_proven_ends_with_four(
+    played: Merchant, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The figures are shown, the night is named."""
+    played.as_owner("UPDATE run SET verdict = 'NOT PROVEN'")
+
+    code = cli.main(["statement", "2026-11", "--out", str(tmp_path)])
+
+    assert code == 4
+    assert "2026-11-20: the night is NOT PROVEN" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("played")
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["november"], "is not a month such as 2026-11"),
+        (["2026-11", "--account", "9"], "no declared account is"),
+        (["2027-02"], "no live night of"),
+    ],
+)
+def test_what_cannot_be_stated_is_said(
+    words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A word that is no month, an account nobody declared, a month of no night: exit 2, by name."""
+    assert cli.main(["statement", *words]) == 2
+    assert said in capsys.readouterr().err

@@ -1,0 +1,96 @@
+from pathlib import Path
+
+import pytest
+
+from recon.model.errors import ArchiveError, UsageError
+from recon.model.nights import Mode
+from recon.period.business_month import BusinessMonth
+from recon.steps.care.month_files import document_of, month_files, name_of, write_month_files
+from recon.steps.care.month_statements import StatedMonth, stated_month
+from tests.recon.steps.care.test_verify_folder import run_folder
+from tests.recon.steps.conftest import ACCOUNT, MERCHANT, Merchant
+from tests.recon.steps.night.test_sealed_settle import capture
+
+LATER = "2026-11-24"
+"""A Tuesday: Monday's night is missing before it."""
+
+
+def stated(merchant: Merchant, month: str = "2026-11") -> StatedMonth:
+    """`recon statement 2026-11`."""
+    with merchant.environment() as environment:
+        return stated_month(
+            BusinessMonth.named(month), account=(MERCHANT, ACCOUNT), environment=environment
+        )
+
+
+def test_a_month_is_stated_from_the_folder_of_its_night(merchant: Merchant, tmp_path: Path) -> None:
+    """What a live night moved is a capture of the month by its instruction; all of it ties."""
+    capture(merchant)
+    merchant.night()
+    before = sorted(path for path in merchant.folder.rglob("*") if path.is_file())
+
+    month = stated(merchant)
+
+    assert month.troubles == []
+    assert month.is_first
+    assert month.known_by == "2026-11-20"
+    facts = month.statement.facts
+    assert "instruction" in {*facts["dated_by"]}
+    assert {*facts.loc[facts["dated_by"].eq("instruction"), "event_on"]} == {"2026-11-21"}
+    assert before == sorted(path for path in merchant.folder.rglob("*") if path.is_file())
+    written = write_month_files(month, folder=tmp_path)
+    assert {path.name for path in written.iterdir()} == {*month_files(month)}
+    assert name_of(month) == f"statement-{MERCHANT}-{ACCOUNT}-2026-11"
+    assert document_of(month)["proven"] is True
+
+
+def test_a_missing_night_and_new_rules_are_named(merchant: Merchant) -> None:
+    """A night that nobody ran stands against the figures until somebody says why; rules by day."""
+    capture(merchant)
+    merchant.night()
+    rules = Path(merchant.variables["RECON_CONFIG_DIR"]) / "rules.toml"
+    rules.write_text(f"{rules.read_text()}\n[severity.SEK]\nlow = 5\n")
+    merchant.wait(hours=4 * 24)
+    assert stated(merchant).troubles == ["2026-11-23 to 2026-11-24 (2 nights): no night ran"]
+    merchant.night(date=LATER, skip="the cluster was down")
+
+    month = stated(merchant)
+
+    assert [*month.rules.values()] == ["2026-11-20", LATER]
+    assert month.troubles == []
+    standing = {str(night.business_date): night.standing for night in month.nights}
+    assert standing["2026-11-19"] == "before the first night"
+    assert "the cluster was down" in standing["2026-11-23"]
+
+
+def test_a_night_that_is_not_proven_is_named(merchant: Merchant) -> None:
+    """Its figures are shown, and the month is not proven."""
+    capture(merchant)
+    merchant.night()
+    merchant.as_owner("UPDATE run SET verdict = 'NOT PROVEN'")
+
+    month = stated(merchant)
+
+    assert month.troubles == ["2026-11-20: the night is NOT PROVEN and nobody released it"]
+    assert not month.is_proven
+
+
+@pytest.mark.parametrize("name", ["inputs/orders.parquet", "results/breaks.parquet"])
+def test_a_changed_file_is_refused_by_name(merchant: Merchant, name: str) -> None:
+    """A month never shows what is not as it was sealed."""
+    capture(merchant)
+    merchant.night()
+    path = run_folder(merchant) / name
+    path.write_bytes(path.read_bytes()[:-1])
+
+    with pytest.raises(ArchiveError, match=name.replace(".", r"\.")):
+        stated(merchant)
+
+
+def test_a_month_of_no_live_night_is_refused(merchant: Merchant) -> None:
+    """A dry run tells of no month: nothing of it took place."""
+    capture(merchant)
+    merchant.night(mode=Mode.DRY_RUN)
+
+    with pytest.raises(UsageError, match="no live night"):
+        stated(merchant)

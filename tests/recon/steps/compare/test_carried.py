@@ -1,0 +1,304 @@
+import csv
+import json
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import UTC, date, datetime
+from pathlib import Path
+
+import pytest
+
+from recon.matching.breaks.result import Reconciliation
+from recon.model.errors import SourceUnreadableError, UsageError
+from recon.model.figures import NightFigures
+from recon.model.money import format_minor_units
+from recon.steps.compare.carried import BOOKED, CARRIED_FILES, FILES, LINES
+from recon.steps.compare.plain_files import PlainFilesRequest, reconcile_files
+from tests.recon.matching.cash.truth import MERCHANT, Found, Row, truth_of
+
+NOW = datetime(2026, 11, 28, 1, tzinfo=UTC)
+SPLIT, END = "2026-10-09", "2026-11-27"
+KINDS = {
+    "orders": ("order_no", "currency", "amount", "status", "ordered_at"),
+    "gateway": (
+        *("order_no", "transaction_id", "currency", "amount", "payment_status", "query_result"),
+        *("reference_no", "transaction_date"),
+    ),
+    "ledger": (
+        *("entry_id", "order_no", "entry_type", "currency", "amount", "booked_at"),
+        *("transaction_id", "reference_no"),
+    ),
+    "settlement": (
+        *("batch_id", "settled_on", "entry_type", "order_no", "transaction_id", "reference_no"),
+        *("currency", "gross", "fee", "net"),
+    ),
+}
+AMOUNTS = frozenset({"amount", "gross", "fee", "net"})
+DAYS = {
+    "orders": "ordered_at",
+    "gateway": "transaction_date",
+    "ledger": "booked_at",
+    "settlement": "settled_on",
+}
+Files = dict[str, list[Row]]
+
+
+def cell(row: Row, name: str) -> str:
+    """What a file has of a value; an amount that is a text stands as it is."""
+    value = row.get(name, "")
+    if name in AMOUNTS and isinstance(value, int):
+        return format_minor_units(value, currency=row["currency"])
+    return str(value)
+
+
+def write(rows: Iterable[Row], *, kind: str, path: Path) -> Path:
+    """One CSV file."""
+    names = ("merchant_id", "account_id", *KINDS[kind])
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(names)
+        writer.writerows([cell(row, name) for name in names] for row in rows)
+    return path
+
+
+def write_nothing(figures: NightFigures, place: Path) -> Path:
+    """A workbook of one line."""
+    place.write_text(figures.verdict)
+    return place
+
+
+def run(
+    folder: Path,
+    files: Files,
+    *,
+    as_of: str = END,
+    previous: Path | None = None,
+    rules: str = "",
+) -> Reconciliation:
+    """Reconcile the rows of each kind that is given; the folder `out` has the result."""
+    given = {
+        kind: (write(rows, kind=kind, path=folder / f"{kind}.csv"),) for kind, rows in files.items()
+    }
+    rules_file = folder / "rules.toml"
+    rules_file.write_text(f'[payment_status]\n3000 = "paid"\n4100 = "refunded"\n{rules}')
+    request = PlainFilesRequest(
+        orders=given.pop("orders"),
+        gateway=given.pop("gateway"),
+        as_of=date.fromisoformat(as_of),
+        out=folder / "out",
+        rules_file=rules_file,
+        previous=previous,
+    )
+    asked = replace(request, **given)
+    return reconcile_files(asked, clock=lambda: NOW, write_workbook=write_nothing)
+
+
+def until(files: Files, day: str) -> tuple[Files, Files]:
+    """What happened up to a day, and after it."""
+
+    def is_early(row: Row, kind: str) -> bool:
+        return str(row[DAYS[kind]]).replace("-", "")[:8] <= day.replace("-", "")
+
+    parts = [
+        {
+            kind: [row for row in rows if is_early(row, kind) is early]
+            for kind, rows in files.items()
+        }
+        for early in (True, False)
+    ]
+    return parts[0], parts[1]
+
+
+def found(result: Reconciliation) -> Counter[Found]:
+    """Every break of the result."""
+    names = ("code", "break_id", "effect_ledger", "exposure", "flags")
+    rows = zip(*(result.breaks[name].tolist() for name in names), strict=True)
+    return Counter(Found(*row) for row in rows)
+
+
+def failed(result: Reconciliation) -> list[str]:
+    """The totals that do not hold."""
+    return [f"{each.id} {each.name}" for each in result.control_totals if not each.passed]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_two_runs_one_after_the_other_find_what_one_run_over_all_finds(
+    seed: int, tmp_path: Path
+) -> None:
+    """Each planted break once, to the unit, and no other: in one piece and by --previous."""
+    truth = truth_of(seed)
+    for account, batch in truth.unreadable:
+        row = {"merchant_id": MERCHANT, "account_id": account, "batch_id": batch}
+        row |= {"settled_on": "2026-10-06", "entry_type": "capture", "currency": "EUR"}
+        truth.rows["settlement"].append({**row, "gross": "1.00", "fee": "0.00", "net": "x"})
+    rules = f'[ledger]\nfees_per = "{truth.fees_per}"\n'
+    whole = run(tmp_path / "whole", truth.rows, rules=rules)
+    early, late = until(truth.rows, SPLIT)
+    first = run(tmp_path / "first", early, as_of=SPLIT, rules=rules)
+    second = run(tmp_path / "second", late, previous=tmp_path / "first" / "out", rules=rules)
+    for result in (whole, second):
+        assert failed(result) == []
+        assert found(result) == Counter(truth.key), truth.told
+    assert failed(first) == []
+    assert second.gateway_holds == whole.gateway_holds
+    held = [result.held.to_dict("records") for result in (second, whole)]
+    assert held[0] == held[1]
+
+
+def month(number: int, *, books: bool = True) -> Files:
+    """A month of one payment a day, each with a fee of 1.00, booked the next day, and a pay-out."""
+    rows: Files = {kind: [] for kind in KINDS}
+    for day in (5, 6, 7, 8):
+        on, name = f"2026-{number:02}-{day:02}", f"{number}{day}"
+        own = {"merchant_id": MERCHANT, "account_id": "1", "currency": "EUR"}
+        key = {**own, "order_no": f"A{name}", "transaction_id": f"T{name}"}
+        rows["orders"].append(
+            {**key, "amount": 5000, "status": "paid", "ordered_at": f"{on}T08:00Z"}
+        )
+        asked = {"transaction_date": f"{on.replace('-', '')}080000", "query_result": "1"}
+        rows["gateway"].append({**key, **asked, "amount": 5000, "payment_status": "3000"})
+        batch = {"batch_id": f"B{name}", "settled_on": on}
+        line = {**key, **batch, "entry_type": "capture", "gross": 5000, "fee": 100, "net": 4900}
+        paid = {**own, **batch, "entry_type": "payout", "gross": 4900, "fee": 0, "net": 4900}
+        rows["settlement"] += [line, paid]
+        booked = {"booked_at": f"2026-{number:02}-{day:02}T20:00Z"}
+        for kind, amount, more in (
+            ("capture", 5000, key),
+            ("fee", 100, {**key, "reference_no": f"B{name}"}),
+            ("payout", 4900, {**own, "reference_no": f"B{name}"}),
+        ):
+            entry = {"entry_id": f"E{name}{kind}", "entry_type": kind, "amount": amount}
+            rows["ledger"].append({**more, **entry, **booked})
+    if not books:
+        del rows["ledger"]
+    return rows
+
+
+@pytest.mark.parametrize("fees_per", ["balance", "payment", "batch", "day", "month"])
+def test_books_that_begin_later_than_the_lines_show_no_false_break(
+    fees_per: str, tmp_path: Path
+) -> None:
+    """What was settled before stands apart, with its sum, and the result says from when on."""
+    rules = f'[ledger]\nfees_per = "{fees_per}"\n'
+    run(tmp_path / "first", month(10, books=False), as_of="2026-10-31", rules=rules)
+    before = tmp_path / "first" / "out"
+    result = run(tmp_path / "second", month(11), previous=before, rules=rules)
+    assert failed(result) == []
+    assert found(result) == Counter()
+    apart = result.matches[result.matches["flags"].eq("before_books")]
+    assert dict(zip(apart["entry_id"], apart["effect_ledger"], strict=True)) == {
+        "fees:EUR:before_books": -400,
+        "payout:EUR:before_books": -4 * 4900,
+    }
+    told = "fees, reserves and pay-outs of M/1 settled before 2026-11-05: its books begin then"
+    assert told in result.not_covered
+    assert result.gateway_holds is not None
+    assert [(fees.charged, fees.booked) for fees in result.gateway_holds.fees] == [(400, 400)]
+
+
+def test_what_books_that_begin_later_lack_is_still_a_break(tmp_path: Path) -> None:
+    """A fee of their own time that nobody booked, and no more than that."""
+    run(tmp_path / "first", month(10, books=False), as_of="2026-10-31")
+    late = month(11)
+    late["ledger"] = [row for row in late["ledger"] if row["entry_id"] != "E117fee"]
+    result = run(tmp_path / "second", late, previous=tmp_path / "first" / "out")
+    assert failed(result) == []
+    assert list(result.breaks["code"]) == ["FEE_BOOKED_DIFFERS"]
+    assert list(result.breaks["effect_ledger"]) == [-100]
+
+
+def test_what_was_settled_just_before_and_booked_late_is_even(tmp_path: Path) -> None:
+    """The last days before the books begin count where the books have them, and only those."""
+    files = month(11)
+    files["ledger"] = [
+        {**row, "booked_at": "2026-11-06T21:00Z"}
+        for row in files["ledger"]
+        if "115" not in row["entry_id"] or row["entry_type"] != "capture"
+    ]
+    files["settlement"][0:1] = [{**files["settlement"][0], "entry_type": "adjustment"}]
+    result = run(tmp_path, files)
+    assert not {*result.breaks["code"]} & {"FEE_BOOKED_DIFFERS", "FEE_NOT_BOOKED"}
+    assert not result.matches["flags"].eq("before_books").any()
+
+
+def test_a_file_that_an_earlier_run_read_is_refused_by_its_name(tmp_path: Path) -> None:
+    """Under any name, also by a run further on: its lines would count twice."""
+    run(tmp_path / "october", month(10), as_of="2026-10-31")
+    before = tmp_path / "october" / "out"
+    run(tmp_path / "november", month(11), as_of="2026-11-20", previous=before)
+    again = {**month(11), "settlement": month(10)["settlement"]}
+    said = "settlement.csv was read by the run out as of 2026-10-31, as settlement.csv"
+    for folder in (before, tmp_path / "november" / "out"):
+        with pytest.raises(UsageError, match=said):
+            run(tmp_path / "again", again, previous=folder)
+
+
+def test_files_of_a_day_without_a_line_are_equal_and_no_repeat(tmp_path: Path) -> None:
+    """Only a file that tells something is refused when it comes again."""
+    quiet = {**month(10), "settlement": []}
+    run(tmp_path / "first", quiet, as_of="2026-10-31")
+    result = run(tmp_path / "second", quiet, previous=tmp_path / "first" / "out")
+    assert failed(result) == []
+
+
+def test_lines_that_a_later_file_repeats_count_once(tmp_path: Path) -> None:
+    """The gateway sends both months in one file: nothing is settled twice."""
+    run(tmp_path / "first", month(10), as_of="2026-10-31")
+    both = {kind: [*month(10)[kind], *month(11)[kind]] for kind in KINDS}
+    result = run(tmp_path / "second", both, previous=tmp_path / "first" / "out")
+    assert failed(result) == []
+    assert found(result) == Counter()
+    assert result.gateway_holds is not None
+    assert [(fees.charged, fees.booked) for fees in result.gateway_holds.fees] == [(800, 800)]
+
+
+def test_lines_handed_on_say_since_when_payments_must_be_settled(tmp_path: Path) -> None:
+    """A payment from before the first line of the later file is missing in it all the same."""
+    run(tmp_path / "first", month(10), as_of="2026-10-31")
+    late = month(11)
+    del late["settlement"][0]
+    result = run(tmp_path / "second", late, previous=tmp_path / "first" / "out")
+    assert "SETTLEMENT_MISSING" in {*result.breaks["code"]}
+
+
+def test_lines_and_entries_are_handed_on_where_a_run_has_none(tmp_path: Path) -> None:
+    """A run without a settlement compares no fees, and the run after it all of them."""
+    run(tmp_path / "first", month(10), as_of="2026-10-31")
+    calm = month(11)
+    without = {kind: calm[kind] for kind in ("orders", "gateway")}
+    second = run(tmp_path / "second", without, previous=tmp_path / "first" / "out")
+    assert second.gateway_holds is None
+    third = run(tmp_path / "third", calm, previous=tmp_path / "second" / "out")
+    assert found(third) == Counter()
+    assert failed(third) == []
+    assert third.gateway_holds is not None
+    assert [(fees.charged, fees.booked) for fees in third.gateway_holds.fees] == [(800, 800)]
+
+
+def test_what_is_handed_on_is_of_the_result_beside_it(tmp_path: Path) -> None:
+    """A run into the same folder without a settlement leaves none of an older run's files."""
+    run(tmp_path / "first", month(10), as_of="2026-10-31")
+    out = tmp_path / "first" / "out"
+    assert {*CARRIED_FILES} <= {path.name for path in out.iterdir()}
+    said = json.loads((out / FILES).read_text())
+    (out / FILES).write_text(json.dumps({**said, "result": "of another run"}))
+    with pytest.raises(SourceUnreadableError, match=r"is of another run than summary\.json"):
+        run(tmp_path / "second", month(11), previous=out)
+    run(tmp_path / "first", {kind: month(10)[kind] for kind in ("orders", "gateway")})
+    assert not {*CARRIED_FILES} & {path.name for path in out.iterdir()}
+
+
+@pytest.mark.parametrize(("name", "column"), [(LINES, "net"), (BOOKED, "amount")])
+def test_what_was_handed_on_and_changed_since_is_refused(
+    name: str, column: str, tmp_path: Path
+) -> None:
+    """With file, line and column."""
+    run(tmp_path / "first", month(10), as_of="2026-10-31")
+    path = tmp_path / "first" / "out" / name
+    rows = [*csv.reader(path.read_text().splitlines())]
+    rows[2][rows[0].index(column)] = "much"
+    with path.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows(rows)
+    with pytest.raises(SourceUnreadableError, match=f"{name}, line 3, {column}"):
+        run(tmp_path / "second", month(11), previous=tmp_path / "first" / "out")

@@ -1,0 +1,47 @@
+"""The table of breaks for people."""
+
+import pandas as pd
+
+from recon.matching.breaks.result import BREAK_COLUMNS
+from recon.steps.compare.shown_breaks import BREAKS_SHOWN_MAX, rows_of_breaks
+
+
+def breaks(*rows: dict[str, object]) -> pd.DataFrame:
+    """A frame as the store gives it; cells a test does not name are blank."""
+    cells = [{"age_days": 0, **row} for row in rows]
+    frame = pd.DataFrame([{name: row.get(name, "") for name in BREAK_COLUMNS} for row in cells])
+    for name in ("exposure", "effect_orders", "effect_ledger"):
+        frame[name] = frame[name].replace("", pd.NA).astype("Int64")
+    return frame
+
+
+def test_the_gravest_and_oldest_breaks_come_first_with_amounts_written_out() -> None:
+    """As on the sheet: amounts of two currencies cannot be compared, so none decides the order."""
+    low = {"severity": "LOW", "currency": "EUR", "exposure": 999999, "age_days": 40}
+    grave = {"severity": "CRITICAL", "currency": "JPY"}
+    rows = rows_of_breaks(
+        breaks(
+            {"order_no": "A", **low},
+            {"order_no": "B", **grave, "exposure": 9000, "age_days": 1, "break_id": "b2"},
+            {"order_no": "C", **grave, "exposure": 7000, "age_days": 3, "break_id": "b3"},
+            {"order_no": "D", **grave, "exposure": 1000, "age_days": 1, "break_id": "b1"},
+            {"order_no": "E", "severity": "HIGH", "currency": "KWD", "exposure": 1234},
+        )
+    )
+
+    assert [row["order"] for row in rows] == ["C", "D", "B", "E", "A"]
+    assert [row["exposure"] for row in rows] == ["7000", "1000", "9000", "1.234", "9999.99"]
+    assert rows[0]["effect on ledger"] == ""
+
+
+def test_only_the_first_are_written_where_no_more_are_shown() -> None:
+    """A terminal and the UI show the first hundred; the workbook has all."""
+    frame = breaks(*({"severity": "LOW", "currency": "EUR", "exposure": n} for n in range(150)))
+
+    assert len(rows_of_breaks(frame)) == 150
+    assert len(rows_of_breaks(frame, at_most=BREAKS_SHOWN_MAX)) == 100
+
+
+def test_a_night_without_breaks_has_an_empty_table() -> None:
+    """No breaks, no rows."""
+    assert rows_of_breaks(pd.DataFrame(columns=list(BREAK_COLUMNS))) == []

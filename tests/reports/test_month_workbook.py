@@ -1,0 +1,89 @@
+from datetime import date
+from pathlib import Path
+
+import openpyxl
+import pytest
+
+from recon.model.business_date import BusinessCalendar
+from recon.period.business_month import BusinessMonth
+from recon.period.month_statement import statement_of
+from recon.period.statement_in_sql import proven_by_sql, sql_texts
+from recon.steps.care.month_statements import NightOfMonth, StatedMonth
+from reports.month_workbook import write_month_workbook
+from reports.sheets import month_lists
+from tests.recon.period.month_folders import nights_of
+from tests.recon.period.month_truth import PLACE, MonthTruth
+from tests.reports.pictures import missing_programs
+from tests.reports.test_recalculation import formulas_that_differ, recalculated
+
+SHEETS = (
+    *("Statement", "Open items", "In transit", "Books", "Straddling", "Nights", "Proof", "Facts"),
+    "Guide",
+)
+
+
+@pytest.fixture(scope="module")
+def month(tmp_path_factory: pytest.TempPathFactory) -> StatedMonth:
+    """A month made from the truth, with a night that did not run."""
+    truth = MonthTruth(date(2026, 11, 1), 9, per_day=2)
+    nights = nights_of(truth, tmp_path_factory.mktemp("month"))
+    named, calendar = BusinessMonth.named("2026-11"), BusinessCalendar.of()
+    statement = statement_of(named, account=PLACE, nights=nights, calendar=calendar)
+    return StatedMonth(
+        statement=proven_by_sql(statement, nights=nights, calendar=calendar),
+        nights=[
+            NightOfMonth(date(2026, 11, 2), "run-1", "BREAKS OPEN", ""),
+            NightOfMonth(date(2026, 11, 3), "", "missing", "no night ran"),
+        ],
+        known_by="2026-12-05",
+        is_first=False,
+        rules={"a" * 64: "2026-11-02", "b" * 64: "2026-11-20"},
+        sql=sql_texts(statement, nights=nights, calendar=calendar),
+    )
+
+
+@pytest.mark.skipif(bool(missing_programs()), reason="needs LibreOffice")
+@pytest.mark.parametrize("facts_max", [100_000, 5], ids=["facts on a sheet", "facts in files"])
+def test_every_formula_has_the_value_that_another_program_computes(
+    month: StatedMonth, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, facts_max: int
+) -> None:
+    """Sums, closings and checks are live, and LibreOffice finds what the engine found."""
+    monkeypatch.setattr("reports.month_workbook.FACTS_ROWS_MAX", facts_max)
+    workbook = write_month_workbook(month, tmp_path / "statement.xlsx")
+
+    count, differing = formulas_that_differ(workbook, again=recalculated(workbook, folder=tmp_path))
+
+    assert count > 50
+    assert differing == set()
+
+
+def test_the_sheets_say_what_the_statement_says(month: StatedMonth, tmp_path: Path) -> None:
+    """All lists are whole; page one has the verdict and what is wrong; no check is red."""
+    path = write_month_workbook(month, tmp_path / "statement.xlsx")
+    book = openpyxl.load_workbook(path, data_only=True)
+    first = [[cell.value for cell in row] for row in book["Statement"].iter_rows()]
+
+    assert tuple(book.sheetnames) == SHEETS
+    assert "NOT PROVEN" in [row[0] for row in first]
+    assert "2026-11-03: no night ran" in [row[0] for row in first]
+    assert {row[3] for row in first} == {None, "Check", "OK"}
+    assert book["Facts"].max_row == month_lists.TOP + len(month.statement.facts)
+    assert book["Proof"].max_row == month_lists.TOP + len(month.statement.equations)
+
+
+def test_the_same_statement_is_the_same_file(month: StatedMonth, tmp_path: Path) -> None:
+    """Asked again without anything new it makes no second version."""
+    path = tmp_path / "statement.xlsx"
+
+    assert write_month_workbook(month, path) == write_month_workbook(month, path)
+
+
+def test_the_script_runs_by_itself(month: StatedMonth) -> None:
+    """The SQL beside the workbook needs nothing but the folders and DuckDB."""
+    import duckdb
+
+    with duckdb.connect() as connection:
+        statements = connection.extract_statements(month.sql)
+        answers = [connection.execute(each).fetchall() for each in statements]
+
+    assert len(answers[-1]) == len([each for each in month.statement.figures if each.at == "moved"])
