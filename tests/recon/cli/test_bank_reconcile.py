@@ -88,12 +88,12 @@ def test_what_is_missing_is_a_break_with_its_effect(tmp_path: Path) -> None:
     assert (effect["leg"], effect["amount"]) == ("bank", "-1.00")
     for path in (tmp_path / "out").iterdir():
         assert b"CANARY" not in path.read_bytes()
-    # The lines of a settlement file are carried on: given again it would be refused.
-    header = FILES["settlement.csv"].splitlines()[0]
-    (tmp_path / "none.csv").write_text(f"{header}\n")
-    words = ["none.csv" if word == "settlement.csv" else word for word in WORDS]
+    # The lines of the settlement file are carried on: given again it would be refused.
+    words = [word for word in WORDS if word not in {"--settlement", "settlement.csv"}]
     again = main(["reconcile", *words, "--bank", "b.xml", "--as-of", "2026-11-20", *LATER])
     assert again == 3
+    summary = json.loads((tmp_path / "next/summary.json").read_text())
+    assert summary["verdict"] == "BREAKS OPEN"
 
 
 def test_a_statement_that_is_refused_leaves_the_rest_and_says_so(tmp_path: Path) -> None:

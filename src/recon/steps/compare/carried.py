@@ -155,14 +155,14 @@ def refuse_known(tables: Iterable[TableRead], *, known: Iterable[FileReadBefore]
 def with_carried(tables: Tables, *, carried: Carried | None) -> Tables:
     """The tables of a run with the lines and the entries that were handed on.
 
-    Without a settlement, or without books, those of its kind are handed on and not compared.
+    What is open of the lines stays open though no newer ones are given. Without books the entries
+    are handed on and not compared: of the run's own payments none would be booked.
     """
     if carried is None:
         return tables
     settled, booked = tables[SourceKind.SETTLEMENT], tables[SourceKind.LEDGER]
-    if settled:
-        fresh = _without_repeats(settled, of=carried.lines.frame)
-        settled = (_with_refused(carried, given=settled), *fresh)
+    fresh = _without_repeats(settled, of=carried.lines.frame)
+    settled = (_with_refused(carried, given=settled), *fresh)
     if booked:
         booked = (carried.entries, *booked)
     return {**tables, SourceKind.SETTLEMENT: settled, SourceKind.LEDGER: booked}
@@ -279,8 +279,6 @@ def carried_files(
         rules: how books are kept.
     """
     settled = tables[SourceKind.SETTLEMENT]
-    if carried is not None and not settled:
-        settled = (_with_refused(carried, given=()),)
     if not settled:
         return {}
     lines = pd.concat([table.frame for table in settled], ignore_index=True)

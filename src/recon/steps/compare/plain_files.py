@@ -15,6 +15,7 @@ from recon.config.settings import load_rules
 from recon.files.reader import plain_table
 from recon.files.reader.files import TableRead
 from recon.matching.breaks.result import Reconciliation
+from recon.matching.frames.arrays import texts
 from recon.matching.frames.sources import (
     GATEWAY_COLUMNS,
     INSTRUCTION_COLUMNS,
@@ -129,7 +130,7 @@ def reconcile_files(
             compared, totals=books_totals(books, sides=compared.sides, account=("", ""))
         )
         earlier = frozenset(request.out.iterdir())
-        notes = _ignored_columns(handed_on.tables)
+        notes = (*_ignored_columns(handed_on.tables), *_old_lines(request, handed_on=handed_on))
         run = _Run(request, clock, rules, sources, books, previous, notes, handed_on)
         staged, workbook = _write(result, run=run, write_workbook=write_workbook)
         unlike = _unlike(result, workbook=workbook, staged=staged, sheet_totals=sheet_totals)
@@ -318,6 +319,18 @@ def _ignored_columns(tables: Tables) -> tuple[str, ...]:
         for table in several
         if table.facts.ignored_columns
     )
+
+
+def _old_lines(request: PlainFilesRequest, *, handed_on: _HandedOn) -> tuple[str, ...]:
+    """That what was settled is judged by what earlier runs read."""
+    carried = handed_on.carried
+    if carried is None or request.settlement:
+        return ()
+    days = texts(carried.lines.frame["settled_on"])
+    sentence = (
+        f"No settlement file was given: the {days.size} lines that earlier runs read are judged"
+    )
+    return (f"{sentence}, the newest settled on {days.max()}." if days.size else f"{sentence}.",)
 
 
 def _draw(write_workbook: WriteWorkbook, figures: NightFigures, *, path: Path) -> Path:

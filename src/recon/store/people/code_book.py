@@ -5,14 +5,14 @@ use a code that was seen. The sandbox's desk has no file of its own and keeps th
 """
 
 import os
+import tempfile
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from sqlalchemy import Connection
 
 from recon.model.errors import ConfigurationError
-from recon.privacy.own_files import for_owner
 from recon.store.database.engine import Store, parse_url
 from recon.store.schema import used_code, wrong_code
 
@@ -30,11 +30,34 @@ def code_turn(path: Path | None, *, store: Store) -> Iterator[Connection]:
         with store.writing() as connection:
             yield connection
         return
+    if not path.exists():
+        _make(path)
+    with closing(_opened(path)) as book, book.writing() as connection:
+        yield connection
+
+
+def _make(path: Path) -> None:
+    """Put an empty book in its place, unless somebody else did meanwhile.
+
+    It gets its name when it is whole: SQLite waits for nobody where two turn one file to its log
+    at the same time, and closing the file once would end the locks that others hold on it.
+    """
     try:
-        os.close(for_owner(str(path), os.O_RDWR | os.O_CREAT))
+        # For its owner alone, as the log beside it will be.
+        number, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-", suffix=".new")
+        os.close(number)
+        draft = Path(name)
+        try:
+            with closing(_opened(draft)) as book, book.writing() as connection:
+                used_code.metadata.create_all(connection, tables=TABLES)
+            with suppress(FileExistsError):
+                os.link(draft, path)
+        finally:
+            draft.unlink()
     except OSError as error:
         msg = f"the desk's book of codes {path} cannot be written: {error.strerror}"
         raise ConfigurationError(msg) from error
-    with closing(Store(parse_url(f"sqlite:///{path}"))) as book, book.writing() as connection:
-        used_code.metadata.create_all(connection, tables=TABLES)
-        yield connection
+
+
+def _opened(path: Path) -> Store:
+    return Store(parse_url(f"sqlite:///{path}"))

@@ -263,12 +263,13 @@ def test_lines_handed_on_say_since_when_payments_must_be_settled(tmp_path: Path)
 
 
 def test_lines_and_entries_are_handed_on_where_a_run_has_none(tmp_path: Path) -> None:
-    """A run without a settlement compares no fees, and the run after it all of them."""
+    """Without files of its own a run judges the lines so far, without books none of the entries."""
     run(tmp_path / "first", month(10), as_of="2026-10-31")
     calm = month(11)
     without = {kind: calm[kind] for kind in ("orders", "gateway")}
     second = run(tmp_path / "second", without, previous=tmp_path / "first" / "out")
-    assert second.gateway_holds is None
+    assert second.gateway_holds is not None
+    assert [(fees.charged, fees.booked) for fees in second.gateway_holds.fees] == [(400, None)]
     third = run(tmp_path / "third", calm, previous=tmp_path / "second" / "out")
     assert found(third) == Counter()
     assert failed(third) == []

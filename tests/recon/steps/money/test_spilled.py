@@ -119,7 +119,7 @@ def test_a_disk_that_is_full_when_the_reply_comes_loses_nothing(merchant: Any) -
     """The room for it was taken before; the next night, with space again, goes on."""
     assert merchant.sqlite_path.is_file()
     count = _refunds(merchant)
-    _faulty_night(merchant, at="after send", fault=_full)
+    _faulty_night(merchant, at="after send", fault=_full_to_the_brim)
     kept = _files(merchant)
     merchant.night()
 
