@@ -110,7 +110,10 @@ def _is_listed(entries: pd.DataFrame, *, listed: Listed) -> Bools:
 def _less(
     statement: BankStatement, *, number: int, entries: pd.DataFrame, kept: pd.DataFrame
 ) -> BankStatement:
-    """A statement with the sum of the entries that are not kept."""
-    digest = content_digest(entries[entries["statement"].eq(number)])
+    """A statement with the sum of the entries that are not kept.
+
+    One that was handed on or stored before has less than it said, and the digest of all of it.
+    """
+    digest = statement.content or content_digest(entries[entries["statement"].eq(number)])
     own = kept[kept["statement"].eq(number) & kept["part"].eq(0) & kept["status"].eq(BOOKED)]
     return replace(statement, others=statement.booked - int(own["amount"].sum()), content=digest)

@@ -135,7 +135,7 @@ def _once(source: BankSource, *, numbers: Iterable[int], problems: list[str]) ->
     for several in versions.values():
         newest = max(source.statements[number].created for number in several)
         latest = [number for number in several if source.statements[number].created == newest]
-        contents = {_content(source, number) for number in latest}
+        contents = {content_of(source, number) for number in latest}
         if len(contents) > 1:
             names = " and ".join(named(source.statements[number]) for number in sorted(latest))
             problems.append(
@@ -147,7 +147,7 @@ def _once(source: BankSource, *, numbers: Iterable[int], problems: list[str]) ->
     return chosen
 
 
-def _content(source: BankSource, number: int) -> tuple[object, ...]:
+def content_of(source: BankSource, number: int, /) -> tuple[object, ...]:
     """What two statements of one number must share to be one, whatever their format."""
     statement = source.statements[number]
     digest = statement.content or content_digest(

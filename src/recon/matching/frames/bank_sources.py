@@ -4,8 +4,8 @@ Signed from the merchant's account: what came in is positive.
 """
 
 import hashlib
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import pandas as pd
 
@@ -116,6 +116,18 @@ def together(parts: list[BankSource]) -> BankSource:
         statements=tuple(statements),
         refused=tuple(refusal for part in parts for refusal in part.refused),
         notes=tuple(note for part in parts for note in part.notes),
+    )
+
+
+def chosen(source: BankSource, *, numbers: Sequence[int]) -> BankSource:
+    """Some statements of a source with their entries, numbered anew in the order of `numbers`."""
+    places = {number: place for place, number in enumerate(numbers)}
+    entries = source.entries[source.entries["statement"].isin(places)].reset_index(drop=True)
+    renumbered = entries["statement"].map(places).astype("int64")
+    return replace(
+        source,
+        entries=entries.assign(statement=renumbered),
+        statements=tuple(source.statements[number] for number in numbers),
     )
 
 

@@ -87,13 +87,7 @@ def read_carried(folder: Path, *, rules: Rules) -> Carried | None:
     path = folder / FILES
     if not path.exists():
         return None
-    document = read_json_object(path)
-    if document.get("result") != read_json_object(folder / SUMMARY).get("digest"):
-        msg = (
-            f"{path} is of another run than {SUMMARY} beside it; run `recon reconcile` into this "
-            "folder again"
-        )
-        raise SourceUnreadableError(msg)
+    document = handed_on_document(path)
     lines = _whole(folder / LINES, kind=SourceKind.SETTLEMENT, rules=rules)
     entries = _whole(folder / BOOKED, kind=SourceKind.LEDGER, rules=rules)
     try:
@@ -107,6 +101,23 @@ def read_carried(folder: Path, *, rules: Rules) -> Carried | None:
         msg = f"{path} is not a file of an earlier run: {error}"
         raise SourceUnreadableError(msg) from error
     return Carried(lines, entries, files, since, refused)
+
+
+def handed_on_document(path: Path) -> dict[str, Any]:
+    """A file of what a run handed on, which is of the result beside it.
+
+    Raises:
+        SourceMissingError: the summary beside it is missing.
+        SourceUnreadableError: it is no JSON object, or of another run.
+    """
+    document = read_json_object(path)
+    if document.get("result") != read_json_object(path.parent / SUMMARY).get("digest"):
+        msg = (
+            f"{path} is of another run than {SUMMARY} beside it; run `recon reconcile` into this "
+            "folder again"
+        )
+        raise SourceUnreadableError(msg)
+    return document
 
 
 def _reject(row: Mapping[str, Any]) -> Reject:
@@ -351,12 +362,13 @@ def _restated(entries: pd.DataFrame) -> pd.DataFrame:
     return entries.assign(transaction_amount=pd.Series(written, index=entries.index, dtype="str"))
 
 
-def remove_others(folder: Path, *, kept: Collection[Path]) -> None:
+def remove_others(folder: Path, *, names: Collection[str], kept: Collection[Path]) -> None:
     """Remove what an earlier run into the same folder handed on, where this one hands on nothing.
 
     Args:
         folder: of the result.
+        names: of all files that a run may hand on.
         kept: what this run wrote.
     """
-    for path in {folder / name for name in CARRIED_FILES} - {*kept}:
+    for path in {folder / name for name in names} - {*kept}:
         path.unlink(missing_ok=True)

@@ -32,6 +32,7 @@ from recon.model.words import Clock, ControlTotal, SourceKind
 from recon.privacy.shown_text import scrubbed
 from recon.proof.books_bridge import Books, books_of, books_totals
 from recon.steps.compare.carried import (
+    CARRIED_FILES,
     Carried,
     Tables,
     as_compared,
@@ -41,12 +42,21 @@ from recon.steps.compare.carried import (
     remove_others,
     with_carried,
 )
+from recon.steps.compare.carried_bank import (
+    CARRIED_BANK_FILES,
+    CarriedBank,
+    bank_handed_on,
+    by_carried_statements,
+    read_carried_bank,
+    with_carried_bank,
+)
 from recon.steps.compare.earlier_run import read_earlier_run
 from recon.steps.compare.more_totals import with_totals
 from recon.steps.compare.plain_figures import plain_figures
 from recon.steps.compare.result_files import (
     MATCHES,
     WORKBOOK,
+    Content,
     output_folder,
     publish,
     result_files,
@@ -130,7 +140,8 @@ def reconcile_files(
             compared, totals=books_totals(books, sides=compared.sides, account=("", ""))
         )
         earlier = frozenset(request.out.iterdir())
-        notes = (*_ignored_columns(handed_on.tables), *_old_lines(request, handed_on=handed_on))
+        old = _by_old_words(request, handed_on=handed_on, result=compared, rules=rules)
+        notes = (*_ignored_columns(handed_on.tables), *old)
         run = _Run(request, clock, rules, sources, books, previous, notes, handed_on)
         staged, workbook = _write(result, run=run, write_workbook=write_workbook)
         unlike = _unlike(result, workbook=workbook, staged=staged, sheet_totals=sheet_totals)
@@ -141,7 +152,8 @@ def reconcile_files(
                 path.unlink(missing_ok=True)
             staged, _ = _write(result, run=run, write_workbook=write_workbook)
         publish(staged)
-        remove_others(request.out, kept=staged.values())
+        names = (*CARRIED_FILES, *CARRIED_BANK_FILES)
+        remove_others(request.out, names=names, kept=staged.values())
     return result
 
 
@@ -151,6 +163,9 @@ class _HandedOn:
 
     tables: Tables
     carried: Carried | None
+    banks: BankFiles | None
+    """With what was handed on."""
+    carried_bank: CarriedBank | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,14 +191,7 @@ def _write(
     """
     out, sources, previous = run.request.out, run.sources, run.previous
     # Taken by the next run only where the summary, which is the last of all, is of the same run.
-    later = carried_files(
-        result,
-        sources=sources,
-        tables=run.handed_on.tables,
-        carried=run.handed_on.carried,
-        run=(out.resolve().name, run.request.as_of.isoformat()),
-        rules=run.rules,
-    )
+    later = _for_the_next(result, run=run)
     files = result_files(result, rejects=sources.rejects, files=sources.files, previous=previous)
     staged = stage(out, files={**later, **files})
     figures = plain_figures(
@@ -201,6 +209,28 @@ def _write(
         matched_file=_matched_file(staged, rows=len(result.matches)),
     )
     return staged, _draw(write_workbook, figures, path=out / WORKBOOK)
+
+
+def _for_the_next(result: Reconciliation, *, run: _Run) -> dict[str, Content]:
+    """Name -> content of what the run hands on."""
+    named = (run.request.out.resolve().name, run.request.as_of.isoformat())
+    settled = carried_files(
+        result,
+        sources=run.sources,
+        tables=run.handed_on.tables,
+        carried=run.handed_on.carried,
+        run=named,
+        rules=run.rules,
+    )
+    bank = bank_handed_on(
+        result,
+        sources=run.sources,
+        read=run.handed_on.banks,
+        carried=run.handed_on.carried_bank,
+        run=named,
+        rules=run.rules,
+    )
+    return {**settled, **bank}
 
 
 def _unlike(
@@ -271,10 +301,16 @@ def _sources_given(request: PlainFilesRequest, *, rules: Rules) -> tuple[_Handed
     """The files as they were read, and what is compared of them."""
     before = request.previous
     carried = None if before is None else read_carried(before, rules=rules)
+    carried_bank = None if before is None else read_carried_bank(before)
     tables = _read(request, carried=carried, rules=rules)
-    banks = read_bank_files(request.bank, rules=rules) if request.bank else None
-    sources = with_each_instruction_once(_with_banks(_sources(tables), banks))
-    return _HandedOn(tables, carried), as_compared(sources, carried=carried, rules=rules)
+    sources = _sources(tables)
+    given = read_bank_files(request.bank, rules=rules) if request.bank else None
+    banks = with_carried_bank(
+        given, carried=carried_bank, settlement=sources.settlement, rules=rules
+    )
+    sources = with_each_instruction_once(_with_banks(sources, banks))
+    handed_on = _HandedOn(tables, carried, banks, carried_bank)
+    return handed_on, as_compared(sources, carried=carried, rules=rules)
 
 
 def _read(request: PlainFilesRequest, *, carried: Carried | None, rules: Rules) -> Tables:
@@ -319,6 +355,16 @@ def _ignored_columns(tables: Tables) -> tuple[str, ...]:
         for table in several
         if table.facts.ignored_columns
     )
+
+
+def _by_old_words(
+    request: PlainFilesRequest, *, handed_on: _HandedOn, result: Reconciliation, rules: Rules
+) -> tuple[str, ...]:
+    """What is judged by files that earlier runs read alone."""
+    lines = _old_lines(request, handed_on=handed_on)
+    if handed_on.carried_bank is None or request.bank:
+        return lines
+    return (*lines, *by_carried_statements(result, rules=rules))
 
 
 def _old_lines(request: PlainFilesRequest, *, handed_on: _HandedOn) -> tuple[str, ...]:

@@ -91,3 +91,5 @@ def test_a_statement_says_its_content_without_its_entries() -> None:
         for batches in ((), ("BATCH-00001",))
     }
     assert len(digests) == 1
+    less = kept(source, "BATCH-00001")
+    assert {kept(less).statements[0].content} == digests

@@ -13,7 +13,7 @@ from recon.model.errors import SourceUnreadableError, UsageError
 from recon.model.figures import NightFigures
 from recon.model.money import format_minor_units
 from recon.steps.compare.carried import BOOKED, CARRIED_FILES, FILES, LINES
-from recon.steps.compare.plain_files import PlainFilesRequest, reconcile_files
+from recon.steps.compare.plain_files import PlainFilesRequest, WriteWorkbook, reconcile_files
 from tests.recon.matching.cash.truth import MERCHANT, Found, Row, truth_of
 
 NOW = datetime(2026, 11, 28, 1, tzinfo=UTC)
@@ -75,6 +75,8 @@ def run(
     as_of: str = END,
     previous: Path | None = None,
     rules: str = "",
+    bank: tuple[Path, ...] = (),
+    write_workbook: WriteWorkbook = write_nothing,
 ) -> Reconciliation:
     """Reconcile the rows of each kind that is given; the folder `out` has the result."""
     given = {
@@ -89,9 +91,10 @@ def run(
         out=folder / "out",
         rules_file=rules_file,
         previous=previous,
+        bank=bank,
     )
     asked = replace(request, **given)
-    return reconcile_files(asked, clock=lambda: NOW, write_workbook=write_nothing)
+    return reconcile_files(asked, clock=lambda: NOW, write_workbook=write_workbook)
 
 
 def until(files: Files, day: str) -> tuple[Files, Files]:

@@ -1,0 +1,329 @@
+"""Statements of a bank from run to run over plain files: what was seen once stays seen."""
+
+import csv
+import json
+import os
+import random
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from recon.matching.breaks.result import Reconciliation
+from recon.model.errors import SourceUnreadableError, UsageError
+from recon.model.figures import NightFigures
+from recon.steps.compare.carried_bank import STATEMENTS
+from tests.recon.files.bank_documents import IBAN
+from tests.recon.matching.bank.cases import booked
+from tests.recon.matching.bank.truth import FIRST, LAST, truth_of
+from tests.recon.matching.bank.writing import as_csv
+from tests.recon.matching.cash.truth import Row
+from tests.recon.steps.compare.test_carried import Files, failed, month, run, write_nothing
+
+RULES = f"""
+[bank."main"]
+iban = "{IBAN}"
+currency = "EUR"
+accounts = ["M/1"]
+counterparty = ["Gateway Ltd"]
+"""
+COLUMNS = (
+    *("iban", "statement_no", "from_date", "to_date", "opening", "closing", "entry_no"),
+    *("booked_on", "value_on", "currency", "amount", "counterparty", "text"),
+)
+CANARY = "Rent of Mrs Example-Canary"
+SEEDS = int(os.environ.get("BANK_CARRIED", "3"))
+"""Months that are played in two runs; BANK_CARRIED=250 plays more."""
+SPLIT = date(2026, 11, 13)
+DAYS = ("05", "06", "07", "08")
+ENDS = "2026-10-16"
+"""A day on which everything of the month is due at the bank."""
+
+
+def entry(amount: int, text: str = "", *, who: str = "Gateway Ltd", on: str) -> dict[str, str]:
+    """One entry, in cents."""
+    told = {"amount": f"{amount / 100:.2f}", "text": text, "counterparty": who}
+    return {**told, "booked_on": on, "value_on": on}
+
+
+def statement(
+    path: Path,
+    number: int,
+    *entries: Mapping[str, str],
+    days: tuple[str, str],
+    opening: int = 0,
+    iban: str = IBAN,
+) -> Path:
+    """A statement as CSV; amounts in cents."""
+    closing = opening + sum(round(float(one["amount"]) * 100) for one in entries)
+    head = {"iban": iban, "statement_no": str(number), "from_date": days[0], "to_date": days[1]}
+    head |= {"opening": f"{opening / 100:.2f}", "closing": f"{closing / 100:.2f}"}
+    head |= {"currency": "EUR"}
+    rows = [{**head, **one, "entry_no": f"{number}-{at}"} for at, one in enumerate(entries)]
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, fieldnames=COLUMNS, restval="")
+        writer.writeheader()
+        writer.writerows(rows or [head])
+    return path
+
+
+def came(day: str, *, on: str, number: int = 10) -> dict[str, str]:
+    """The pay-out of a day of `month` at the bank."""
+    return entry(4900, f"B{number}{int(day)}", on=on)
+
+
+def of_bank(result: Reconciliation) -> list[tuple[str, str, int]]:
+    """Code, id and effect of every break of the bank."""
+    breaks = result.breaks[result.breaks["effect_bank"].notna()]
+    names = ("code", "break_id", "effect_bank")
+    return sorted(zip(*(breaks[name].tolist() for name in names), strict=True))
+
+
+def at_bank(result: Reconciliation) -> dict[str, str]:
+    """Batch -> what became of it at the bank."""
+    paid = result.bank["paid"]
+    return dict(zip(paid["batch_id"].tolist(), paid["state"].tolist(), strict=True))
+
+
+def two_statements(folder: Path, *, lacks: str = "", canary: str = "") -> list[Path]:
+    """The month in two statements, one pay-out left out; entries of other people among them."""
+    folder.mkdir(parents=True, exist_ok=True)
+    early = [came(day, on=f"2026-10-{day}") for day in DAYS[:2] if day != lacks]
+    late = [came(day, on=f"2026-10-{day}") for day in DAYS[2:] if day != lacks]
+    other = entry(-777, f"{canary or 'rent'} text", who=f"{canary or 'rent'} side", on="2026-10-06")
+    first = statement(folder / "one.csv", 1, *early, other, days=("2026-10-05", "2026-10-06"))
+    opening = 4900 * len(early) - 777
+    days = ("2026-10-07", ENDS)
+    return [first, statement(folder / "two.csv", 2, *late, days=days, opening=opening)]
+
+
+def both_runs(
+    folder: Path, statements: Sequence[Path], *, files: Files | None = None
+) -> tuple[Reconciliation, Reconciliation]:
+    """A run with each statement, the second behind the first and without new lines."""
+    files = month(10) if files is None else files
+    first = run(folder / "first", files, as_of="2026-10-06", rules=RULES, bank=(statements[0],))
+    again = {kind: rows for kind, rows in files.items() if kind != "settlement"}
+    second = run(
+        folder / "second",
+        again,
+        as_of=ENDS,
+        rules=RULES,
+        bank=(statements[1],),
+        previous=folder / "first" / "out",
+    )
+    return first, second
+
+
+@pytest.mark.parametrize("lacks", ["", "05", "07"])
+def test_a_second_run_knows_what_the_first_saw_at_the_bank(lacks: str, tmp_path: Path) -> None:
+    """Two runs with a statement each find what one run over both finds, id by id."""
+    statements = two_statements(tmp_path / "bank", lacks=lacks)
+    whole = run(tmp_path / "whole", month(10), as_of=ENDS, rules=RULES, bank=tuple(statements))
+    _, second = both_runs(tmp_path, statements)
+    assert failed(second) == []
+    assert of_bank(second) == of_bank(whole)
+    assert [code for code, _, _ in of_bank(second)] == ["PAYOUT_NOT_AT_BANK"] * bool(lacks)
+    assert at_bank(second) == at_bank(whole)
+    assert Counter(at_bank(second).values())["MATCHED"] == len(DAYS) - bool(lacks)
+    covers = [
+        one["statement"]
+        for one in second.scope_of_assurance
+        if str(one["statement"]).startswith("bank main")
+    ]
+    assert covers == [f"bank main: covered from 2026-10-05 to {ENDS}"]
+
+
+def test_a_break_stays_open_without_the_old_file_and_ends_when_it_comes(tmp_path: Path) -> None:
+    """One id through three runs: missing, still missing without a statement, arrived."""
+    statements = two_statements(tmp_path / "bank", lacks="05")
+    _, second = both_runs(tmp_path, statements)
+    ((_, own, effect),) = of_bank(second)
+    assert effect == -4900
+    quiet = {kind: month(10)[kind] for kind in ("orders", "gateway", "ledger")}
+    before = tmp_path / "second" / "out"
+    third = run(tmp_path / "third", quiet, as_of="2026-10-19", rules=RULES, previous=before)
+    assert failed(third) == []
+    assert [broken for _, broken, _ in of_bank(third)] == [own]
+    late = statement(
+        tmp_path / "bank" / "three.csv",
+        3,
+        came("05", on="2026-10-19"),
+        days=("2026-10-19", "2026-10-19"),
+        opening=3 * 4900 - 777,
+    )
+    before = tmp_path / "third" / "out"
+    fourth = run(
+        tmp_path / "fourth", quiet, as_of="2026-10-20", rules=RULES, previous=before, bank=(late,)
+    )
+    assert failed(fourth) == []
+    assert of_bank(fourth) == []
+    moved = fourth.movements[fourth.movements["break_id"].eq(own)]
+    assert moved["movement"].tolist() == ["resolved"]
+
+
+def test_without_a_statement_a_run_says_up_to_which_day_it_is_covered(tmp_path: Path) -> None:
+    """Page one says that old statements are judged, and to which day each bank is covered."""
+    _, second = both_runs(tmp_path, two_statements(tmp_path / "bank"))
+    assert of_bank(second) == []
+    notes: list[str] = []
+
+    def keep(figures: NightFigures, place: Path) -> Path:
+        notes.extend(figures.notes)
+        return write_nothing(figures, place)
+
+    quiet = {kind: month(10)[kind] for kind in ("orders", "gateway", "ledger")}
+    before = tmp_path / "second" / "out"
+    terms: dict[str, Any] = {"as_of": "2026-10-20", "rules": RULES, "previous": before}
+    third = run(tmp_path / "third", quiet, **terms, write_workbook=keep)
+    assert at_bank(third) == at_bank(second)
+    said = "No statement of a bank was given: those that earlier runs read are judged, covered are"
+    assert f"{said} main to {ENDS}." in notes
+
+
+def test_a_statement_that_a_run_read_is_refused_by_its_name(tmp_path: Path) -> None:
+    """Under any name and by a run further on: its entries would count twice."""
+    statements = two_statements(tmp_path / "bank")
+    both_runs(tmp_path, statements)
+    again = tmp_path / "bank" / "other-name.csv"
+    again.write_bytes(statements[0].read_bytes())
+    quiet = {kind: month(10)[kind] for kind in ("orders", "gateway")}
+    said = "other-name.csv was read by the run out as of 2026-10-06, as one.csv"
+    for folder in ("first", "second"):
+        before = tmp_path / folder / "out"
+        with pytest.raises(UsageError, match=said):
+            run(tmp_path / "x", quiet, as_of=ENDS, rules=RULES, bank=(again,), previous=before)
+
+
+def test_a_statement_told_again_in_another_file_counts_once(tmp_path: Path) -> None:
+    """The bank sends it once more, its rows in another order: nothing comes twice."""
+    statements = two_statements(tmp_path / "bank")
+    _, second = both_runs(tmp_path, statements)
+    lines = statements[1].read_text().splitlines(keepends=True)
+    again = tmp_path / "bank" / "again.csv"
+    again.write_text("".join([lines[0], *reversed(lines[1:])]))
+    quiet = {kind: month(10)[kind] for kind in ("orders", "gateway", "ledger")}
+    before = tmp_path / "second" / "out"
+    third = run(tmp_path / "third", quiet, as_of=ENDS, rules=RULES, bank=(again,), previous=before)
+    assert failed(third) == []
+    assert at_bank(third) == at_bank(second)
+    assert third.verdict == second.verdict
+
+
+def test_a_statement_is_read_once_more_when_more_of_it_is_ours(tmp_path: Path) -> None:
+    """Read before the settlement file that names its batch: it may be given again, and counts."""
+    files = month(10)
+    ours = entry(4900, "B105", who="Some clearing", on="2026-10-05")
+    rename = {"B105": "BATCH-105"}
+    for kind in ("settlement", "ledger"):
+        for row in files[kind]:
+            for name in ("batch_id", "reference_no"):
+                row[name] = rename.get(str(row.get(name, "")), row.get(name, ""))
+    ours["text"] = "BATCH-105"
+    days = ("2026-10-05", ENDS)
+    path = statement(tmp_path / "s.csv", 1, ours, entry(-5, CANARY, who="x", on=ENDS), days=days)
+    early = {**files, "settlement": []}
+    run(tmp_path / "first", early, as_of=ENDS, rules=RULES, bank=(path,))
+    before = tmp_path / "first" / "out"
+    assert "BATCH-105" not in (before / STATEMENTS).read_text()
+    blind = run(tmp_path / "blind", files, as_of=ENDS, rules=RULES, previous=before)
+    assert at_bank(blind)["BATCH-105"] == "BREAK"
+    seen = run(tmp_path / "seen", files, as_of=ENDS, rules=RULES, previous=before, bank=(path,))
+    assert failed(seen) == []
+    assert at_bank(seen)["BATCH-105"] == "MATCHED"
+    quiet = {kind: files[kind] for kind in ("orders", "gateway", "ledger")}
+    before = tmp_path / "seen" / "out"
+    later = run(tmp_path / "later", quiet, as_of=ENDS, rules=RULES, previous=before)
+    assert at_bank(later)["BATCH-105"] == "MATCHED"
+
+
+def test_nothing_of_other_people_but_their_sum_is_handed_on(tmp_path: Path) -> None:
+    """No text and no other side of theirs in any file of a result, and no entry by itself."""
+    both_runs(tmp_path, two_statements(tmp_path / "bank", canary=CANARY))
+    for folder in ("first", "second"):
+        out = tmp_path / folder / "out"
+        for path in out.iterdir():
+            assert b"Example-Canary" not in path.read_bytes(), path.name
+        told = json.loads((out / STATEMENTS).read_text())["statements"]
+        assert told[0]["others"] == -777
+        assert [one["text"] for one in told[0]["kept"]] == ["B105", "B106"]
+
+
+def test_a_statement_of_an_unknown_account_may_be_given_again(tmp_path: Path) -> None:
+    """Nothing of it is handed on; when the rules name its account, it counts."""
+    path = statement(tmp_path / "s.csv", 1, came("05", on="2026-10-05"), days=("2026-10-05", ENDS))
+    other = RULES.replace(IBAN, "DE02120300000000202051")
+    run(tmp_path / "first", month(10), as_of=ENDS, rules=other, bank=(path,))
+    quiet = {kind: month(10)[kind] for kind in ("orders", "gateway", "ledger")}
+    before = tmp_path / "first" / "out"
+    assert not (before / STATEMENTS).exists()
+    second = run(tmp_path / "second", quiet, as_of=ENDS, rules=RULES, previous=before, bank=(path,))
+    assert at_bank(second)["B105"] == "MATCHED"
+
+
+def test_what_was_handed_on_and_changed_since_is_refused(tmp_path: Path) -> None:
+    """An amount that the balances do not prove, a field that no statement has, another run's."""
+    both_runs(tmp_path, two_statements(tmp_path / "bank"))
+    out = tmp_path / "first" / "out"
+    whole = json.loads((out / STATEMENTS).read_text())
+    quiet = {kind: month(10)[kind] for kind in ("orders", "gateway")}
+
+    def refused(document: Mapping[str, Any], *, match: str) -> None:
+        (out / STATEMENTS).write_text(json.dumps(document))
+        with pytest.raises(SourceUnreadableError, match=match):
+            run(tmp_path / "x", quiet, as_of=ENDS, rules=RULES, previous=out)
+
+    bent = json.loads(json.dumps(whole))
+    bent["statements"][0]["kept"][0]["amount"] += 1
+    refused(bent, match="statement 1 of one.csv does not add up")
+    strange = json.loads(json.dumps(whole))
+    strange["statements"][0]["word"] = "x"
+    refused(strange, match="is not a file of an earlier run")
+    refused({**whole, "result": "other"}, match=r"is of another run than summary\.json")
+
+
+def test_a_run_into_the_same_folder_leaves_no_statements_of_an_older_one(tmp_path: Path) -> None:
+    """What is handed on is of the result beside it."""
+    both_runs(tmp_path, two_statements(tmp_path / "bank"))
+    assert (tmp_path / "first" / "out" / STATEMENTS).exists()
+    run(tmp_path / "first", month(10), as_of="2026-10-06", rules=RULES)
+    assert not (tmp_path / "first" / "out" / STATEMENTS).exists()
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_months_made_from_the_truth_are_found_in_two_runs(seed: int, tmp_path: Path) -> None:
+    """Every planted break of a month once, to the unit: its first half is known by --previous."""
+    truth, chance = truth_of(seed), random.Random(seed)
+    rules = RULES.replace("M/1", "M/A").replace("Gateway Ltd", "Gateway")
+    rules += '\n[rate."USD.EUR"]\nrate = "0.9"\n'
+    lines: list[Row] = []
+    for batch, day, currency, amount in truth.payouts:
+        row = {"batch_id": batch, "merchant_id": "M", "account_id": "A", "currency": currency}
+        row |= {"settled_on": day.isoformat(), "gross": amount, "fee": 0, "net": amount}
+        lines += [{**row, "entry_type": "adjustment"}, {**row, "entry_type": "payout"}]
+    ledger = [{**one, "amount": int(one["amount"])} for one in booked(lines)]
+    files: Files = {"orders": [], "gateway": [], "ledger": ledger, "settlement": []}
+    folder = tmp_path / "bank"
+    folder.mkdir()
+    halves = []
+    for name, days in (("early", (FIRST, SPLIT)), ("late", (SPLIT + timedelta(1), LAST))):
+        text = as_csv(truth, chance=chance)["all.csv"].splitlines()
+        mine = [row for row in text[1:] if days[0] <= date.fromisoformat(row[27:37]) <= days[1]]
+        path = folder / f"{name}.csv"
+        path.write_text("\n".join([text[0], *mine]) + "\n", encoding="utf-8")
+        halves.append((path,))
+    split, end = SPLIT.isoformat(), LAST.isoformat()
+    known = [row for row in lines if row["settled_on"] <= split]
+    first = {**files, "settlement": known}
+    second = {**files, "settlement": [row for row in lines if row["settled_on"] > split]}
+    run(tmp_path / "first", first, as_of=split, rules=rules, bank=halves[0])
+    before = tmp_path / "first" / "out"
+    result = run(
+        tmp_path / "second", second, as_of=end, rules=rules, bank=halves[1], previous=before
+    )
+    totals = [one for one in result.control_totals if one.id in {"T15", "T16", "T17"}]
+    assert [one for one in totals if not one.passed] == []
+    assert Counter(of_bank(result)) == Counter(truth.key)
