@@ -6,12 +6,13 @@ import pytest
 
 from recon.model.business_date import BusinessCalendar
 from recon.period.business_month import BusinessMonth
-from recon.period.month_statement import statement_of
+from recon.period.month_journals import JournalNames
+from recon.period.month_statement import MonthFrame, statement_of
 from recon.period.statement_in_sql import proven_by_sql, sql_texts
 from recon.steps.care.month_statements import NightOfMonth, StatedMonth
 from reports.month_workbook import write_month_workbook
 from reports.sheets import month_lists
-from tests.recon.period.month_folders import nights_of
+from tests.recon.period.month_folders import CLEARING, FEES, due_of, nights_of
 from tests.recon.period.month_truth import PLACE, MonthTruth
 from tests.reports.pictures import missing_programs
 from tests.reports.test_recalculation import formulas_that_differ, recalculated
@@ -27,10 +28,16 @@ def month(tmp_path_factory: pytest.TempPathFactory) -> StatedMonth:
     """A month made from the truth, with a night that did not run."""
     truth = MonthTruth(date(2026, 11, 1), 9, per_day=2)
     nights = nights_of(truth, tmp_path_factory.mktemp("month"))
-    named, calendar = BusinessMonth.named("2026-11"), BusinessCalendar.of()
-    statement = statement_of(named, account=PLACE, nights=nights, calendar=calendar)
+    frame = MonthFrame(
+        BusinessMonth.named("2026-11"),
+        PLACE,
+        BusinessCalendar.of(),
+        due_of(truth, nights),
+        JournalNames(CLEARING, FEES),
+    )
+    statement = statement_of(frame, nights=nights)
     return StatedMonth(
-        statement=proven_by_sql(statement, nights=nights, calendar=calendar),
+        statement=proven_by_sql(statement, nights=nights, frame=frame),
         nights=[
             NightOfMonth(date(2026, 11, 2), "run-1", "BREAKS OPEN", ""),
             NightOfMonth(date(2026, 11, 3), "", "missing", "no night ran"),
@@ -38,7 +45,7 @@ def month(tmp_path_factory: pytest.TempPathFactory) -> StatedMonth:
         known_by="2026-12-05",
         is_first=False,
         rules={"a" * 64: "2026-11-02", "b" * 64: "2026-11-20"},
-        sql=sql_texts(statement, nights=nights, calendar=calendar),
+        sql=sql_texts(statement, nights=nights, frame=frame),
     )
 
 

@@ -27,9 +27,9 @@ LEVELS = ("captured", "refunded", "charged")
 READ = (
     *("orders", "answers", "instructions", "settlement", "ledger", "terms"),
     *("held", "paid", "received", "explained", "breaks", "effects", "pending", "matches"),
-    *("unverified",),
+    *("unverified", "movements", "journals"),
 )
-"""Files of a night that a month reads; of banks and results those of the newest night count."""
+"""Files of a night that a month reads; of NEWEST_ONLY those of the newest night alone."""
 _ACCOUNT = ("merchant_id", "account_id")
 _OF_ANSWER = (
     *("order_no", "transaction_id", "currency", "amount", "payment_status", "answer"),
@@ -37,6 +37,8 @@ _OF_ANSWER = (
 )
 BANKS = frozenset({"paid", "received", "explained"})
 """Files of a night that knows a bank."""
+NEWEST_ONLY = BANKS | {"held", "journals"}
+"""Files that say how things stand, and nothing of how they came to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +52,8 @@ class MonthNight:
     rules_digest: str
     files: Mapping[str, Path]
     """Name of a schema -> the file with its rows; a night need not have all."""
+    predecessor: str = ""
+    """The run whose open breaks it carries forward; "" for none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +72,8 @@ class MonthEvidence:
     """payment, order_no, kind, currency, amount, moved_at, told: what of ours took place."""
     lines: pd.DataFrame
     """The settlement as the newest night counts it; payment, base, told, is_pay_out beside it."""
+    told_lines: pd.DataFrame
+    """_SAME_LINE, times (grain: line): of nights that had a whole batch line by line."""
     entries: pd.DataFrame
     """The books: the newest version of each entry."""
     ordered: pd.DataFrame
@@ -104,13 +110,15 @@ def evidence_of(nights: Sequence[MonthNight], *, account: tuple[str, str]) -> Mo
     single = pairs.groupby("order_no")["payment"].agg(["nunique", "first"])
     single = single[single["nunique"].eq(1) & single.index.to_series().ne("")]
     orders_of = dict(zip(single.index, single["first"], strict=True))
+    settlement = _settlement(nights, account=account)
     return MonthEvidence(
         nights=nights,
         changes=changes,
         orders_of=orders_of,
         unknown=unknown,
         instructions=_instructions(nights, account=account, orders_of=orders_of),
-        lines=_lines(nights, account=account, orders_of=orders_of),
+        lines=_lines(settlement, newest=nights[-1].number, orders_of=orders_of),
+        told_lines=_told_lines(settlement),
         entries=_newest_entries(nights, account=account),
         ordered=_ordered(nights, account=account),
         terms=frame_of(nights[-1], "terms"),
@@ -233,24 +241,33 @@ _SAME_LINE = [
 _SUMS = ["gross", "fee", "net"]
 
 
-def _lines(
-    nights: Sequence[MonthNight], *, account: tuple[str, str], orders_of: Mapping[str, str]
-) -> pd.DataFrame:
-    """The lines that the newest night counts, each as the last night that had it whole wrote it.
-
-    A night has a batch from before its window as sums; an earlier night with the same sums has the
-    lines. Where they differ the newest night is believed, sums and all.
-    """
+def _settlement(nights: Sequence[MonthNight], *, account: tuple[str, str]) -> pd.DataFrame:
+    """The rows of all nights; `number` is the night's, `is_summed` a row that stands for many."""
     every = [
         frame_of(night, "settlement", account=account).assign(number=night.number)
         for night in nights
     ]
     whole = pd.concat(every, ignore_index=True)
-    whole = whole.assign(is_summed=whole["source"].eq(OLDER))
+    return whole.assign(is_summed=whole["source"].eq(OLDER))
+
+
+def _told_lines(whole: pd.DataFrame) -> pd.DataFrame:
+    """Every line that a night told which had its batch line by line, as often as one night did."""
+    summed = whole.groupby([*_GROUP, "number"])["is_summed"].transform("any")
+    by_night = whole[~summed].groupby([*_SAME_LINE, "number"]).size()
+    return by_night.groupby(level=_SAME_LINE).max().rename("times").reset_index()
+
+
+def _lines(whole: pd.DataFrame, *, newest: int, orders_of: Mapping[str, str]) -> pd.DataFrame:
+    """The lines that the newest night counts, each as the last night that had it whole wrote it.
+
+    A night has a batch from before its window as sums; an earlier night with the same sums has the
+    lines. Where they differ the newest night is believed, sums and all.
+    """
     groups = whole.groupby([*_GROUP, "number"], as_index=False).agg(
         is_summed=("is_summed", "any"), **{name: (name, "sum") for name in _SUMS}
     )
-    now = groups[groups["number"].eq(nights[-1].number)]
+    now = groups[groups["number"].eq(newest)]
     alike = groups[~groups["is_summed"]].merge(now[[*_GROUP, *_SUMS]], on=[*_GROUP, *_SUMS])
     chosen = pd.concat(
         [now[[*_GROUP, "number"]].assign(rank=0), alike[[*_GROUP, "number"]].assign(rank=1)]

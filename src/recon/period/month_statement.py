@@ -1,7 +1,8 @@
 """The statement of the clearing account: opening, movements, closing of a month, and their proof.
 
-Per currency P3 holds what moved against what is listed, P4 the cash in transit, P5 the books. Every
-figure is computed here in pandas; `statement_in_sql` says it again over the same sealed files.
+Per currency P3 holds what moved against what is listed, P4 the cash in transit, P5 the books. P1
+(nights), P2 (what they told), P6 and P7 (journals) and P8 (fees) have modules of their own. Every
+figure is computed in pandas; `statement_in_sql` says it again over the same sealed files.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,12 +15,21 @@ from recon.period.books_of_month import Books, books_of, differences
 from recon.period.business_month import BusinessMonth, DayTable
 from recon.period.cash_in_transit import MOVES, Transit, in_transit, transit_of
 from recon.period.dated_facts import KINDS, RESERVE, DatedFacts, dated_facts
+from recon.period.fees_of_month import estimated_fees, fee_equations
 from recon.period.looked_up import words_at
+from recon.period.month_equation import MonthEquation
 from recon.period.month_evidence import MonthEvidence, MonthNight, evidence_of, frame_of
-from recon.period.open_items import CLASSES, open_items
-from recon.period.straddling_items import straddling_items
+from recon.period.month_journals import (
+    JournalNames,
+    MonthJournals,
+    journal_equations,
+    month_journals,
+)
+from recon.period.nights_chain import chain_equations, open_breaks
+from recon.period.open_items import open_items
+from recon.period.straddling_items import LATE, straddling_items
+from recon.period.told_by_nights import told_by_nights, told_equations
 
-P3, P3_HELD, P4, P5, P5_OPEN = "P3", "P3", "P4", "P5", "P5"
 OPENING, MOVED, CLOSING = "opening", "moved", "closing"
 """When a figure is of: the close of the day before the month, the month, its last close."""
 
@@ -42,23 +52,17 @@ class MonthFigure:
 
 
 @dataclass(frozen=True, slots=True)
-class MonthEquation:
-    """Two sides that must be equal, as pandas computes them and as SQL does."""
+class MonthFrame:
+    """What a month is asked with, beside its nights: days, and the names of its accounts."""
 
-    id: str
-    name: str
-    currency: str
-    measure: str
-    left: int
-    right: int
-    sql_left: int | None = None
-    """None: SQL was not asked, or could not say it; then it does not hold."""
-    sql_right: int | None = None
-
-    @property
-    def holds(self) -> bool:
-        """Whether all four figures are one."""
-        return self.left == self.right == self.sql_left == self.sql_right
+    month: BusinessMonth
+    account: tuple[str, str]
+    calendar: BusinessCalendar
+    """Zone and cut-off of the newest night's rules."""
+    due: Sequence[str] = ()
+    """ISO business dates of the month on which a night was due by now."""
+    names: JournalNames | None = None
+    """Accounts of the books; None: nothing is accrued."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +94,14 @@ class MonthStatement:
     """Whether the newest night was given a settlement; without it the gateway's side is a part."""
     known_by: str
     """Business date of the newest night."""
+    told: pd.DataFrame
+    """What each night told of the month's facts (TOLD_COLUMNS)."""
+    breaks: pd.DataFrame
+    """What the last night by the close shows as open."""
+    journals: MonthJournals
+    """What the books are to be told."""
+    estimates: dict[str, int]
+    """Currency -> fees of captures that no line settled: an estimate, in no sum."""
     unproven_figures: Sequence[str] = ()
     """Figures that SQL says otherwise, each as a sentence."""
 
@@ -120,22 +132,15 @@ class MonthStatement:
         )
 
 
-def statement_of(
-    month: BusinessMonth,
-    *,
-    account: tuple[str, str],
-    nights: Sequence[MonthNight],
-    calendar: BusinessCalendar,
-) -> MonthStatement:
+def statement_of(frame: MonthFrame, *, nights: Sequence[MonthNight]) -> MonthStatement:
     """The statement as pandas computes it; SQL has not been asked yet.
 
     Args:
-        month: the business dates.
-        account: merchant and account.
+        frame: the month and whose it is.
         nights: the night before the month, where there is one, and all from its first day on.
-        calendar: zone and cut-off of the newest night's rules.
     """
-    days = DayTable.around(month, calendar=calendar)
+    month, account = frame.month, frame.account
+    days = DayTable.around(month, calendar=frame.calendar)
     evidence = evidence_of(nights, account=account)
     facts = dated_facts(evidence, days=days)
     before, last = month.before.isoformat(), month.last.isoformat()
@@ -144,6 +149,7 @@ def statement_of(
     own = _within(facts.movements, column="event_on", month=month)
     transit = transit_of(evidence.newest, account=account)
     books = books_of(evidence, facts=facts, days=days, account=account)
+    differing = None if books is None else differences(books, at=last)
     statement = MonthStatement(
         month=month,
         account=account,
@@ -157,16 +163,34 @@ def statement_of(
         closing_items=sides[1],
         transit=None if transit is None else in_transit(transit, at=last),
         before_bank={} if transit is None else transit.before,
-        books=None if books is None else differences(books, at=last),
+        books=differing,
         straddling=straddling_items(evidence, facts=facts, transit=transit, month=month, days=days),
         facts=_told(own, evidence=evidence, last=last),
         unknown_refunds=sorted(_unknown(evidence, facts=facts)),
         unmeasured_refunds=sorted(evidence.unknown),
         is_settled=evidence.is_covered("settlement"),
         known_by=evidence.newest.business_date,
+        told=told_by_nights(evidence, facts=facts, month=month),
+        breaks=open_breaks(nights, account=account, month=month),
+        journals=month_journals(
+            evidence, account=account, month=month, differing=differing, names=frame.names
+        ),
+        estimates=estimated_fees(sides[1], facts=facts, month=month),
     )
     held = _p3_held(evidence, facts=facts, account=account, opening=opening)
-    equations = [*_p3(statement), *held, *_p4(statement), *_p5(statement, books=books)]
+    late = statement.straddling[statement.straddling["what"].eq(LATE)]
+    equations = [
+        *chain_equations(nights, account=account, month=month, due=frame.due),
+        *told_equations(evidence, facts=facts, month=month, told=statement.told, late=late),
+        *_p3(statement),
+        *held,
+        *_p4(statement),
+        *_p5(statement, books=books),
+        *journal_equations(
+            statement.journals, month=month, books=books, differing=differing, names=frame.names
+        ),
+        *fee_equations(facts, month=month, books=books),
+    ]
     return replace(statement, equations=equations)
 
 
@@ -312,4 +336,10 @@ def _unknown(evidence: MonthEvidence, *, facts: DatedFacts) -> set[str]:
     return {*evidence.unknown} - {*refunds["payment"]}
 
 
-__all__ = ["CLASSES", "MonthEquation", "MonthFigure", "MonthStatement", "statement_of"]
+__all__ = [
+    "MonthEquation",
+    "MonthFigure",
+    "MonthFrame",
+    "MonthStatement",
+    "statement_of",
+]

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from recon.archive.schemas import SCHEMAS
-from recon.model.business_date import BusinessCalendar
 from recon.period.business_month import DayTable
-from recon.period.month_evidence import BANKS, READ, MonthNight
-from recon.period.month_statement import MOVED, MonthEquation, MonthFigure, MonthStatement
+from recon.period.month_equation import MonthEquation
+from recon.period.month_evidence import NEWEST_ONLY, READ, MonthNight
+from recon.period.month_journals import JournalNames
+from recon.period.month_statement import MOVED, MonthFigure, MonthFrame, MonthStatement
 from recon.proof.second_engine import quoted, reading
 
 if TYPE_CHECKING:
@@ -22,9 +23,9 @@ SECONDS_MAX = 600
 """After so long the second engine is given up, and nothing is proven."""
 REASON_MAX = 200
 """Characters of what DuckDB says that are shown."""
-TABLES = ("facts.sql", "positions.sql")
+TABLES = ("facts.sql", "positions.sql", "differing.sql")
 """Statements that make what the others read, in their order."""
-EQUATIONS = {"P3": "P3.sql", "P4": "P4.sql", "P5": "P5.sql"}
+EQUATIONS = {f"P{number}": f"P{number}.sql" for number in range(1, 9)}
 FIGURES = "figures.sql"
 _OPENINGS = """CREATE OR REPLACE TEMP TABLE openings AS
 SELECT name, key, value AS number FROM terms
@@ -34,7 +35,7 @@ _SQL = Path(__file__).parent / "sql"
 
 
 def proven_by_sql(
-    statement: MonthStatement, *, nights: Sequence[MonthNight], calendar: BusinessCalendar
+    statement: MonthStatement, *, nights: Sequence[MonthNight], frame: MonthFrame
 ) -> MonthStatement:
     """The statement with what SQL says of each equation; figures that differ are named."""
     import duckdb
@@ -42,7 +43,7 @@ def proven_by_sql(
     folders = sorted({file.parent for night in nights for file in night.files.values()})
     try:
         with reading(*folders, seconds_max=SECONDS_MAX) as connection:
-            _set_up(connection, statement=statement, nights=nights, calendar=calendar)
+            _set_up(connection, statement=statement, nights=nights, frame=frame)
             asked = sorted({each.id for each in statement.equations})
             sides = {key: pair for id_ in asked for key, pair in _sides(connection, EQUATIONS[id_])}
             figures = {*_figures(connection)}
@@ -60,18 +61,16 @@ def proven_by_sql(
     return replace(statement, equations=equations, unproven_figures=unlike)
 
 
-def sql_texts(
-    statement: MonthStatement, *, nights: Sequence[MonthNight], calendar: BusinessCalendar
-) -> str:
+def sql_texts(statement: MonthStatement, *, nights: Sequence[MonthNight], frame: MonthFrame) -> str:
     """All of it as one script, for whoever has the nights' folders and the program `duckdb`."""
-    days = DayTable.around(statement.month, calendar=calendar)
+    days = DayTable.around(statement.month, calendar=frame.calendar)
     rows = ",\n    ".join(
         f"({quoted(day)}, TIMESTAMPTZ {quoted(str(moment))})"
         for day, moment in zip(days.dates, days.opens_at, strict=True)
     )
     values = f"FROM (VALUES\n    {rows}\n) t(business_date, opens_at)"
     table = f"CREATE OR REPLACE TEMP TABLE days AS {values};"
-    first = [table, *_views(statement, nights=nights)]
+    first = [table, *_views(statement, nights=nights, frame=frame)]
     shown = [_text(name) for name in (*TABLES, *EQUATIONS.values(), FIGURES)]
     return "\n\n".join(f"{text.rstrip().removesuffix(';')};" for text in (*first, *shown)) + "\n"
 
@@ -81,19 +80,21 @@ def _set_up(
     *,
     statement: MonthStatement,
     nights: Sequence[MonthNight],
-    calendar: BusinessCalendar,
+    frame: MonthFrame,
 ) -> None:
-    days = DayTable.around(statement.month, calendar=calendar)
+    days = DayTable.around(statement.month, calendar=frame.calendar)
     opens = pa.array(days.opens_at, pa.timestamp("us", tz="UTC"))
     connection.register("day_table", pa.table({"business_date": [*days.dates], "opens_at": opens}))
     connection.execute("CREATE OR REPLACE TEMP TABLE days AS FROM day_table")
-    for view in _views(statement, nights=nights):
+    for view in _views(statement, nights=nights, frame=frame):
         connection.execute(view)
     for name in TABLES:
         connection.execute(_text(name))
 
 
-def _views(statement: MonthStatement, *, nights: Sequence[MonthNight]) -> Iterator[str]:
+def _views(
+    statement: MonthStatement, *, nights: Sequence[MonthNight], frame: MonthFrame
+) -> Iterator[str]:
     """What the statements read: the month, the nights, and a view over each kind of file."""
     month = statement.month
     days = ", ".join(
@@ -101,10 +102,21 @@ def _views(statement: MonthStatement, *, nights: Sequence[MonthNight]) -> Iterat
         for name, day in (("before", month.before), ("first", month.first), ("last", month.last))
     )
     yield f"CREATE OR REPLACE TEMP TABLE month AS SELECT {days}"
-    rows = ", ".join(f"({night.number}, {quoted(night.business_date)})" for night in nights)
-    yield f"CREATE OR REPLACE TEMP TABLE nights AS FROM (VALUES {rows}) t(number, business_date)"
+    rows = ", ".join(
+        f"({night.number}, "
+        + ", ".join(map(quoted, (night.business_date, night.run_id, night.predecessor)))
+        + ")"
+        for night in nights
+    )
+    named = "t(number, business_date, run_id, predecessor)"
+    yield f"CREATE OR REPLACE TEMP TABLE nights AS FROM (VALUES {rows}) {named}"
+    due = ", ".join(f"({quoted(day)})" for day in ("", *frame.due))
+    yield f"CREATE OR REPLACE TEMP TABLE due AS FROM (VALUES {due}) t(day) WHERE day <> ''"
+    names = frame.names or JournalNames("", "")
+    accounts = f"{quoted(names.clearing)} AS clearing, {quoted(names.fees)} AS fees"
+    yield f"CREATE OR REPLACE TEMP TABLE booking AS SELECT {accounts}"
     for name in READ:
-        every = nights[-1:] if name in BANKS or name == "held" else nights
+        every = nights[-1:] if name in NEWEST_ONLY else nights
         view = _view(name, nights=every, account=statement.account)
         yield f"CREATE OR REPLACE TEMP VIEW {name} AS\n{view}"
     unknown = ", ".join(f"({quoted(payment)})" for payment in (*statement.unmeasured_refunds, ""))

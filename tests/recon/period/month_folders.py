@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -14,19 +14,36 @@ from recon.archive.schemas import SCHEMAS
 from recon.period.month_evidence import MonthNight
 from tests.recon.period.month_truth import ACCOUNT, MERCHANT, MonthTruth, Sale, moves
 
+CLEARING, FEES = "clearing", "fees"
 OTHER = "2"
 """An account whose rows lie in the same files."""
 Row = dict[str, Any]
 _KEY = {"merchant_id": MERCHANT, "account_id": ACCOUNT}
 
 
-def nights_of(truth: MonthTruth, folder: Path) -> list[MonthNight]:
-    """Every night of a month, written and named."""
+def nights_of(truth: MonthTruth, folder: Path, *, every: int = 1) -> list[MonthNight]:
+    """Every night of a month, or each so manyth and the newest, written and named."""
     folders = NightFolders(truth)
+    days = folders.nights()
+    days = [*days[:-1:every], days[-1]]
+    before = ["", *(f"run-{day}" for day in days)]
     return [
-        MonthNight(number, f"run-{day}", day.isoformat(), "rules", folders.write(folder, day))
-        for number, day in enumerate(folders.nights())
+        MonthNight(
+            number,
+            f"run-{day}",
+            day.isoformat(),
+            "rules",
+            folders.write(folder, day),
+            before[number],
+        )
+        for number, day in enumerate(days)
     ]
+
+
+def due_of(truth: MonthTruth, nights: list[MonthNight]) -> list[str]:
+    """The days of the month that have a night."""
+    first, last = truth.first.isoformat(), truth.last.isoformat()
+    return [night.business_date for night in nights if first <= night.business_date <= last]
 
 
 @dataclass(frozen=True)
@@ -34,6 +51,8 @@ class NightFolders:
     """What each night of a month knew."""
 
     truth: MonthTruth
+    shown: dict[str, Row] = field(default_factory=dict)
+    """The breaks of the night that was written last."""
 
     def nights(self) -> list[date]:
         first = self.truth.first if self.truth.is_first else self.truth.first_close
@@ -53,6 +72,8 @@ class NightFolders:
             "terms": [*self._terms()],
             **self._results(night, asked),
         }
+        tables["movements"] = [*self._movements(tables["breaks"])]
+        tables["journals"] = [*self._journals(tables["breaks"], night)]
         if self.truth.bank:
             tables |= self._bank(night)
         files = {}
@@ -257,6 +278,7 @@ class NightFolders:
         ):
             yield {"name": "given", "key": source}
         yield {"name": "amount_means", "word": "captured"}
+        yield {"name": "clearing", "word": CLEARING}
         first = min(line.day for line in self.truth.lines)
         yield {"name": "settled_days", "key": "first", "word": first.isoformat()}
 
@@ -297,8 +319,9 @@ class NightFolders:
                     "order_no": sale.order,
                     "transaction_id": sale.payment,
                     "currency": sale.currency,
-                    "code": "MISSING_IN_LEDGER",
+                    "code": "MISSING_IN_LEDGER" if effect > 0 else "LEDGER_AMOUNT_MISMATCH",
                     "effect_ledger": effect,
+                    "exposure": abs(effect),
                 }
                 tables["breaks"].append(row)
                 tables["effects"].append({**row, "leg": "ledger", "amount": effect})
@@ -310,6 +333,32 @@ class NightFolders:
                 )
         tables["held"] = [*self._held(night)]
         return tables
+
+    def _movements(self, breaks: list[Row]) -> Iterator[Row]:
+        """What became of the breaks of the night before, and where tonight's come from."""
+        before, now = dict(self.shown), {row["break_id"]: row for row in breaks}
+        self.shown.clear()
+        self.shown.update(now)
+        for break_id in sorted({*before, *now}):
+            was, row = before.get(break_id, {}), now.get(break_id, {})
+            names = {"code": "code", "currency": "currency", "exposure": "exposure"}
+            cells = {name: row[column] for name, column in names.items() if row}
+            cells |= {f"{name}_before": was[column] for name, column in names.items() if was}
+            movement = "stays" if was and row else "new" if row else "resolved"
+            yield {**_KEY, "break_id": break_id, "movement": movement, **cells}
+
+    def _journals(self, breaks: list[Row], night: date) -> Iterator[Row]:
+        """What the night proposes: its missing captures, and nothing of what differs."""
+        for row in breaks:
+            if row["code"] == "MISSING_IN_LEDGER":
+                shared = {
+                    **{name: row[name] for name in ("order_no", "currency", "break_id")},
+                    **_KEY,
+                    "journal_id": f"{row['break_id']}-1",
+                    "date": night.isoformat(),
+                }
+                yield {**shared, "account": CLEARING, "debit": row["effect_ledger"], "credit": 0}
+                yield {**shared, "account": "sales", "debit": 0, "credit": row["effect_ledger"]}
 
     def _held(self, night: date) -> Iterator[Row]:
         """What the night listed as held, in one sum: payable and reserve."""

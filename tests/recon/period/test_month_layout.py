@@ -5,7 +5,7 @@ from recon.model.business_date import BusinessCalendar
 from recon.period.business_month import BusinessMonth
 from recon.period.dated_facts import KINDS
 from recon.period.month_layout import blocks_of
-from recon.period.month_statement import statement_of
+from recon.period.month_statement import MonthFrame, statement_of
 from recon.period.month_words import ITEMS, MOVEMENTS, entry_words
 from recon.period.open_items import CLASSES
 from tests.recon.period.month_folders import nights_of
@@ -15,9 +15,9 @@ from tests.recon.period.month_truth import PLACE, MonthTruth
 def test_every_block_adds_up_as_people_read_it(tmp_path: Path) -> None:
     """Opening and movements come to the closing, and what is listed does, too."""
     truth = MonthTruth(date(2026, 11, 1), 7, per_day=2)
-    nights, calendar = nights_of(truth, tmp_path), BusinessCalendar.of()
+    nights = nights_of(truth, tmp_path)
     month = BusinessMonth.named("2026-11")
-    statement = statement_of(month, account=PLACE, nights=nights, calendar=calendar)
+    statement = statement_of(MonthFrame(month, PLACE, BusinessCalendar.of()), nights=nights)
 
     for currency in statement.currencies:
         gateway, transit, books = blocks_of(statement, currency=currency)

@@ -11,6 +11,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import date
 from itertools import groupby
+from typing import Any
 
 from recon.archive.schemas import SCHEMAS
 from recon.archive.step_folder import whole_file
@@ -20,8 +21,9 @@ from recon.model.errors import ArchiveBrokenError, UsageError
 from recon.model.nights import Mode
 from recon.model.words import Verdict
 from recon.period.business_month import BusinessMonth
-from recon.period.month_evidence import BANKS, READ, MonthNight
-from recon.period.month_statement import MonthStatement, statement_of
+from recon.period.month_evidence import NEWEST_ONLY, READ, MonthNight
+from recon.period.month_journals import JournalNames
+from recon.period.month_statement import MonthFrame, MonthStatement, statement_of
 from recon.period.statement_in_sql import proven_by_sql, sql_texts
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.night_folder import PROOF, RESULTS, STEPS, folder_of, links
@@ -128,10 +130,10 @@ def stated_month(
             _night(number, run, night=night, kept=kept, is_newest=night is sealed[-1])
             for number, (run, night) in enumerate(zip(read, sealed, strict=True))
         ]
-        calendar = _calendar(sealed[-1])
-        statement = statement_of(month, account=account, nights=nights, calendar=calendar)
-        proven = proven_by_sql(statement, nights=nights, calendar=calendar)
-        sql = sql_texts(statement, nights=nights, calendar=calendar)
+        frame = _frame(month, account=account, newest=sealed[-1], days=days)
+        statement = statement_of(frame, nights=nights)
+        proven = proven_by_sql(statement, nights=nights, frame=frame)
+        sql = sql_texts(statement, nights=nights, frame=frame)
     rules: dict[str, str] = {}
     for night in nights:
         rules.setdefault(night.rules_digest, night.business_date)
@@ -187,25 +189,45 @@ def _night(
     moved = night.moved
     files = {}
     for name in READ:
-        if not night.has(name) or (name in {*BANKS, "held"} and not is_newest):
+        if not night.has(name) or (name in NEWEST_ONLY and not is_newest):
             continue
         night.content(name)
         path = SCHEMAS[name].path
         files[name] = folder / moved.get(path, path)
-    digest = night.steps[RESULTS].manifest.about.rules_digest
-    return MonthNight(number, run.run_id, run.business_date, digest, files)
+    about = night.steps[RESULTS].manifest.about
+    return MonthNight(
+        number, run.run_id, run.business_date, about.rules_digest, files, about.predecessor
+    )
 
 
-def _calendar(night: SealedNight) -> BusinessCalendar:
-    """Zone and cut-off of the rules that judged a night."""
+def _frame(
+    month: BusinessMonth,
+    *,
+    account: tuple[str, str],
+    newest: SealedNight,
+    days: Sequence[NightOfMonth],
+) -> MonthFrame:
+    """The month with zone, cut-off and accounts of the rules that judged the newest night."""
+    rules = _rules(newest)
+    calendar, accounts = rules["calendar"], rules["journal"]["accounts"]
+    holidays = [date.fromisoformat(day) for day in calendar["holidays"]]
+    return MonthFrame(
+        month=month,
+        account=account,
+        calendar=BusinessCalendar.of(
+            timezone=calendar["timezone"], cut_off=calendar["cut_off"], holidays=holidays
+        ),
+        due=[day.business_date.isoformat() for day in days if day.run_id or day.trouble],
+        names=accounts and JournalNames(accounts["clearing"], accounts.get("fees") or ""),
+    )
+
+
+def _rules(night: SealedNight) -> dict[str, Any]:
+    """The rules that judged a night, as its folder has them."""
     sealed = night.steps.get(PROOF)
     if sealed is None:
         msg = f"the proof of run {night.run_id} is not in the archive {night.storage.shown}"
         raise ArchiveBrokenError(msg)
     with reachable(night.storage, doing=UNREAD):
-        rules = json.loads(whole_file(night.storage, sealed, name=RULES))
-    days = rules["calendar"]
-    holidays = [date.fromisoformat(day) for day in days["holidays"]]
-    return BusinessCalendar.of(
-        timezone=days["timezone"], cut_off=days["cut_off"], holidays=holidays
-    )
+        rules: dict[str, Any] = json.loads(whole_file(night.storage, sealed, name=RULES))
+    return rules

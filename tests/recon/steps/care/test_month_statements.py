@@ -51,7 +51,9 @@ def test_a_missing_night_and_new_rules_are_named(merchant: Merchant) -> None:
     rules = Path(merchant.variables["RECON_CONFIG_DIR"]) / "rules.toml"
     rules.write_text(f"{rules.read_text()}\n[severity.SEK]\nlow = 5\n")
     merchant.wait(hours=4 * 24)
-    assert stated(merchant).troubles == ["2026-11-23 to 2026-11-24 (2 nights): no night ran"]
+    missing, chain = stated(merchant).troubles
+    assert missing == "2026-11-23 to 2026-11-24 (2 nights): no night ran"
+    assert chain.startswith("P1 business days = those with a night")
     merchant.night(date=LATER, skip="the cluster was down")
 
     month = stated(merchant)

@@ -1,0 +1,74 @@
+"""P8: what the gateway charged in a month is booked in it, or is to be accrued.
+
+Fees of captures that no line has settled are not known yet: they are estimated by what the month's
+settled captures cost, marked so, and stand in no equation and in no journal.
+"""
+
+from collections.abc import Iterator
+
+import pandas as pd
+
+from recon.period.books_of_month import FEES_KEY, Books, differences
+from recon.period.business_month import BusinessMonth
+from recon.period.dated_facts import FEES, OTHER_FEE, DatedFacts
+from recon.period.month_equation import AMOUNT, COUNT, MonthEquation
+from recon.period.month_journals import to_accrue
+from recon.period.open_items import NOT_SETTLED
+
+CHARGED = "fees charged = booked + to accrue at the close - to accrue before"
+OF_LINES = "fees of the lines = fees charged"
+KINDS_OF_FEES = (*FEES.values(), OTHER_FEE)
+
+
+def fee_equations(
+    facts: DatedFacts, *, month: BusinessMonth, books: Books | None
+) -> Iterator[MonthEquation]:
+    """P8 of a month; without books only that no fee of a line is lost."""
+    first, last = month.first.isoformat(), month.last.isoformat()
+    fees = facts.movements[facts.movements["kind"].isin(KINDS_OF_FEES)]
+    own = fees[fees["event_on"].between(first, last)]
+    lines = facts.settled
+    lines = lines[lines["base"].ne("payout") & lines["fee"].ne(0)]
+    lines = lines[lines["settled_on"].between(first, last)]
+    for currency in sorted({*fees["currency"], *lines["currency"]}):
+        charged, told = (part[part["currency"].eq(currency)] for part in (own, lines))
+        yield MonthEquation("P8", OF_LINES, currency, COUNT, len(told), len(charged))
+        amount = -int(charged["amount"].sum())
+        yield MonthEquation("P8", OF_LINES, currency, AMOUNT, int(told["fee"].sum()), amount)
+    if books is not None:
+        yield from _booked(own, month=month, books=books)
+
+
+def _booked(
+    charged: pd.DataFrame, *, month: BusinessMonth, books: Books
+) -> Iterator[MonthEquation]:
+    first, last = month.first.isoformat(), month.last.isoformat()
+    entries = books.entries[books.entries["key"].eq(FEES_KEY)]
+    entries = entries[entries["day"].between(first, last)]
+    before, closing = (
+        to_accrue(differences(books, at=day)) for day in (month.before.isoformat(), last)
+    )
+    for currency in sorted({*charged["currency"], *entries["currency"], *before, *closing}):
+        left, booked = (
+            -int(rows.loc[rows["currency"].eq(currency), "amount"].sum())
+            for rows in (charged, entries)
+        )
+        right = booked + closing.get(currency, 0) - before.get(currency, 0)
+        yield MonthEquation("P8", CHARGED, currency, AMOUNT, left, right)
+
+
+def estimated_fees(
+    items: pd.DataFrame, *, facts: DatedFacts, month: BusinessMonth
+) -> dict[str, int]:
+    """Currency -> what the captures that no line settled may cost, rounded down; an estimate."""
+    first, last = month.first.isoformat(), month.last.isoformat()
+    lines = facts.settled
+    lines = lines[lines["entry_type"].eq("capture") & lines["settled_on"].between(first, last)]
+    sums = lines.groupby("currency")[["gross", "fee"]].sum()
+    waits = items[items["what"].eq(NOT_SETTLED) & (items["amount"] > 0)]
+    estimates = {}
+    for currency, amount in waits.groupby("currency")["amount"].sum().items():
+        gross = int(sums["gross"].get(currency, 0))
+        if gross > 0:
+            estimates[str(currency)] = int(amount) * int(sums["fee"].get(currency, 0)) // gross
+    return {currency: amount for currency, amount in estimates.items() if amount > 0}

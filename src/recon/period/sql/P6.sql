@@ -1,0 +1,25 @@
+-- The books, once the proposed journals are booked, differ from the gateway by what is booked in another month and
+-- by what is left to decide. Journals between clearing and reserve account move neither: both are counted together.
+WITH proposed AS (
+    SELECT j.break_id, j.currency, sum(coalesce(j.debit, 0) - coalesce(j.credit, 0)) AS amount
+    FROM journals j LEFT JOIN newest_breaks b USING (break_id)
+    WHERE j.account IN (FROM clearing) AND coalesce(b.code, '') NOT LIKE 'RESERVE_%'
+    GROUP BY ALL
+),
+booked AS (
+    SELECT p.*, e.amount AS effect
+    FROM proposed p
+    LEFT JOIN (FROM effects SEMI JOIN newest_night USING (number)) e
+        ON e.break_id = p.break_id AND e.currency = p.currency AND e.leg = 'ledger'
+),
+sides AS (
+    SELECT currency, booked_by AS "left", moved_by + timing + shown AS "right" FROM differing WHERE side = 'closing'
+    UNION ALL SELECT currency, amount, coalesce(effect, 0) FROM booked
+)
+SELECT 'P6' AS id, 'books with the journals = gateway + booked in another month + left to decide' AS name, currency,
+    'amount' AS measure, sum("left")::BIGINT AS "left", sum("right")::BIGINT AS "right"
+FROM sides WHERE EXISTS (FROM books_given) GROUP BY currency
+UNION ALL
+SELECT 'P6', 'breaks that journals book = breaks of the night with an effect on the books', currency, 'count',
+    count(*), count(effect)
+FROM booked WHERE EXISTS (FROM books_given) GROUP BY currency;

@@ -1,0 +1,89 @@
+-- Why books and gateway differ at both closes, by order or group: run after positions.sql.
+CREATE OR REPLACE TEMP TABLE newest_breaks AS FROM breaks SEMI JOIN newest_night USING (number);
+CREATE OR REPLACE TEMP TABLE clearing AS
+SELECT word AS account FROM terms SEMI JOIN newest_night USING (number) WHERE name = 'clearing';
+CREATE OR REPLACE TEMP TABLE books_given AS
+FROM terms SEMI JOIN newest_night USING (number) WHERE name = 'given' AND key = 'ledger';
+
+-- Every line of the settlement that any night told which had its batch line by line.
+CREATE OR REPLACE TEMP TABLE told_lines AS
+WITH whole AS (
+    FROM settlement
+    QUALIFY NOT bool_or(source = 'older files') OVER (PARTITION BY batch_id, settled_on, currency, number)
+),
+by_night AS (
+    SELECT number, batch_id, settled_on, entry_type, order_no, transaction_id, reference_no, currency, gross, fee, net,
+        own_reference, count(*) AS n
+    FROM whole GROUP BY ALL
+)
+SELECT * EXCLUDE (number, n), max(n) AS times FROM by_night GROUP BY ALL;
+
+CREATE OR REPLACE TEMP TABLE differing AS
+WITH seen AS (
+    SELECT DISTINCT number, order_no AS key FROM orders
+    UNION SELECT DISTINCT number, order_no FROM answers
+    UNION SELECT DISTINCT number, order_no FROM ledger
+    UNION SELECT number, unnest(['fees', 'pay-outs', 'adjustments']) FROM nights
+),
+last_seen AS (SELECT key, max(number) AS number FROM seen GROUP BY key),
+rows_shown AS (
+    SELECT b.number, b.order_no, b.transaction_id, b.code AS named, e.currency, e.amount AS effect
+    FROM effects e JOIN breaks b ON b.number = e.number AND b.break_id = e.break_id WHERE e.leg = 'ledger'
+    UNION ALL SELECT number, order_no, transaction_id, entry_id, currency, effect_ledger FROM pending
+    UNION ALL SELECT number, order_no, transaction_id, entry_id, currency, effect_ledger FROM unverified
+    UNION ALL SELECT number, order_no, transaction_id, entry_id, currency, effect_ledger FROM matches
+        WHERE NOT contains(flags, 'written_off')
+),
+keyed AS (
+    SELECT r.number, r.currency, coalesce(r.effect, 0) AS effect,
+        CASE WHEN r.order_no <> '' THEN r.order_no
+             WHEN p.order_no IS NOT NULL THEN p.order_no
+             WHEN r.transaction_id <> '' THEN r.transaction_id
+             WHEN r.named LIKE 'FEE_%' OR r.named LIKE 'fees:%' THEN 'fees'
+             WHEN r.named LIKE 'PAYOUT_%' OR r.named LIKE 'LEDGER_PAYOUT%' OR r.named LIKE 'payout:%' THEN 'pay-outs'
+             WHEN r.named LIKE 'RESERVE_%' OR r.named LIKE 'reserves:%' THEN ''
+             ELSE 'entry ' || r.named END AS key
+    FROM rows_shown r LEFT JOIN payments_of p ON p.payment = r.transaction_id AND r.transaction_id <> ''
+),
+newest AS (
+    SELECT k.* FROM keyed k LEFT JOIN last_seen s USING (key) WHERE k.key <> '' AND k.number >= coalesce(s.number, k.number)
+    QUALIFY k.number = max(k.number) OVER (PARTITION BY k.key)
+),
+unjudged AS (
+    SELECT DISTINCT CASE WHEN u.order_no <> '' THEN u.order_no WHEN p.order_no IS NOT NULL THEN p.order_no
+                         WHEN u.transaction_id <> '' THEN u.transaction_id ELSE 'entry ' || u.entry_id END AS key
+    FROM unverified u LEFT JOIN payments_of p ON p.payment = u.transaction_id AND u.transaction_id <> ''
+    LEFT JOIN last_seen s ON s.key = u.order_no
+    WHERE u.number >= coalesce(s.number, u.number)
+),
+-- What we and the settlement know of payments beyond what an answer shows.
+told AS (
+    SELECT s.currency, CASE WHEN s.order_no <> '' THEN s.order_no ELSE s.payment END AS key,
+        -(s.captured - s.charged - CASE WHEN s.payment IN (FROM unknown_refunds) THEN greatest(coalesce(r.refunded, 0), 0) ELSE s.refunded END) AS amount
+    FROM (SELECT payment, arg_max(currency, number) AS currency, arg_max(order_no, number) AS order_no,
+              arg_max(captured, number) AS captured, arg_max(refunded, number) AS refunded, arg_max(charged, number) AS charged
+          FROM shown GROUP BY payment) s
+    LEFT JOIN (SELECT payment, -sum(gross) AS refunded FROM lines WHERE base = 'refund' GROUP BY payment) r ON r.payment = s.payment
+),
+sums AS (
+    SELECT currency, key, sum(moved) AS moved, sum(booked) AS booked, sum(effect) AS effect, sum(unseen) AS unseen,
+        sum(CASE WHEN day <= before THEN moved ELSE 0 END) AS moved_before, sum(CASE WHEN day <= last THEN moved ELSE 0 END) AS moved_by,
+        sum(CASE WHEN day <= before THEN booked ELSE 0 END) AS booked_before, sum(CASE WHEN day <= last THEN booked ELSE 0 END) AS booked_by
+    FROM (
+        SELECT currency, key, day, amount AS moved, 0 AS booked, 0 AS effect,
+            CASE WHEN key IN ('fees', 'pay-outs', 'adjustments') THEN 0 ELSE amount END AS unseen
+        FROM fact_keys
+        UNION ALL SELECT currency, key, day, 0, amount, 0, 0 FROM entries
+        UNION ALL SELECT currency, key, '', 0, 0, effect, 0 FROM newest
+        UNION ALL SELECT currency, key, '', 0, 0, 0, amount FROM told), month
+    GROUP BY currency, key
+),
+at_closes AS (
+    SELECT 'closing' AS side, * EXCLUDE (moved_before, booked_before) FROM sums
+    UNION ALL
+    SELECT 'opening', * EXCLUDE (moved_before, booked_before) REPLACE (moved_before AS moved_by, booked_before AS booked_by) FROM sums
+)
+SELECT side, currency, key, moved_by, booked_by, booked_by - moved_by AS gap, booked - moved AS still,
+    (moved - moved_by) - (booked - booked_by) AS timing,
+    CASE WHEN key IN (FROM unjudged) THEN booked - moved ELSE -effect - unseen END AS shown
+FROM at_closes;

@@ -1,0 +1,99 @@
+"""P2: what the nights told, one by one, comes to the facts of the month in one piece.
+
+A fact is told by the first night whose folder has it. Each line of the settlement that a night
+told counts, and every level to which a payment was captured is in its captures.
+"""
+
+from collections.abc import Iterator
+
+import pandas as pd
+
+from recon.period.business_month import BusinessMonth
+from recon.period.dated_facts import CAPTURE, DatedFacts
+from recon.period.looked_up import words_at
+from recon.period.month_equation import AMOUNT, COUNT, MonthEquation
+from recon.period.month_evidence import MonthEvidence
+
+TOLD = "told by each night + told late = dated in the month"
+LINES = "lines that any night told = lines that count"
+CAPTURED = "captured as the nights showed it = captures"
+TOLD_COLUMNS = ("night", "currency", "count", "amount")
+
+
+def told_by_nights(
+    evidence: MonthEvidence, *, facts: DatedFacts, month: BusinessMonth
+) -> pd.DataFrame:
+    """TOLD_COLUMNS (grain: night by the month's close and currency): the month's facts it told."""
+    rows = _of_month(facts.movements, month=month)
+    night = words_at(rows["told"], words=_dates(evidence))
+    rows = rows.assign(night=night)[night <= month.last.isoformat()]
+    sums = rows.groupby(["night", "currency"], as_index=False).agg(
+        count=("amount", "size"), amount=("amount", "sum")
+    )
+    return sums[[*TOLD_COLUMNS]]
+
+
+def told_equations(
+    evidence: MonthEvidence,
+    *,
+    facts: DatedFacts,
+    month: BusinessMonth,
+    told: pd.DataFrame,
+    late: pd.DataFrame,
+) -> Iterator[MonthEquation]:
+    """P2 of a month; `told` as told_by_nights has it, `late` the straddling rows told late."""
+    own = _of_month(facts.movements, month=month)
+    for currency in sorted({*facts.movements["currency"], *told["currency"], *late["currency"]}):
+        by_night = told[told["currency"].eq(currency)]
+        after, rows = (part[part["currency"].eq(currency)] for part in (late, own))
+        left = int(by_night["count"].sum()) + len(after)
+        yield MonthEquation("P2", TOLD, currency, COUNT, left, len(rows))
+        left = int(by_night["amount"].sum()) + int(after["amount"].sum())
+        yield MonthEquation("P2", TOLD, currency, AMOUNT, left, int(rows["amount"].sum()))
+    yield from _lines(evidence, month=month)
+    yield from _captured(evidence, facts=facts)
+
+
+def _dates(evidence: MonthEvidence) -> dict[int, str]:
+    return {night.number: night.business_date for night in evidence.nights}
+
+
+def _of_month(movements: pd.DataFrame, *, month: BusinessMonth) -> pd.DataFrame:
+    first, last = month.first.isoformat(), month.last.isoformat()
+    return movements[movements["event_on"].between(first, last)]
+
+
+def _lines(evidence: MonthEvidence, *, month: BusinessMonth) -> Iterator[MonthEquation]:
+    """Of batches that some night had line by line: all those lines are among what counts."""
+    first, last = month.first.isoformat(), month.last.isoformat()
+    told = evidence.told_lines
+    batch = ["batch_id", "settled_on", "currency"]
+    whole = told[batch].drop_duplicates()
+    counted = evidence.lines.merge(whole, on=batch)
+    sides = [rows[rows["settled_on"].between(first, last)] for rows in (told, counted)]
+    sums = [_counted(rows, times=name) for rows, name in zip(sides, ("times", ""), strict=True)]
+    for currency in sorted({*sums[0], *sums[1]}):
+        left, right = (each.get(currency, (0, 0)) for each in sums)
+        yield MonthEquation("P2", LINES, currency, COUNT, left[0], right[0])
+        yield MonthEquation("P2", LINES, currency, AMOUNT, left[1], right[1])
+
+
+def _counted(rows: pd.DataFrame, *, times: str) -> dict[str, tuple[int, int]]:
+    """Currency -> how many lines, and their net."""
+    count = rows[times] if times else pd.Series(1, rows.index, dtype="int64")
+    by = pd.DataFrame({"currency": rows["currency"], "n": count, "net": rows["net"] * count})
+    sums = by.groupby("currency")[["n", "net"]].sum()
+    return {str(key): (int(row["n"]), int(row["net"])) for key, row in sums.iterrows()}
+
+
+def _captured(evidence: MonthEvidence, *, facts: DatedFacts) -> Iterator[MonthEquation]:
+    levels = evidence.changes.groupby("payment", as_index=False).last()
+    levels = levels[levels["captured"].ne(0)]
+    shown = levels.groupby("currency")["captured"].agg(["size", "sum"])
+    captures = facts.movements[facts.movements["kind"].eq(CAPTURE)]
+    by_payment = captures.groupby(["currency", "payment"])["amount"].sum()
+    moved = by_payment[by_payment.ne(0)].groupby(level="currency").agg(["size", "sum"])
+    for currency in sorted({*shown.index, *moved.index}):
+        for measure, name in ((COUNT, "size"), (AMOUNT, "sum")):
+            sides = [int(sums[name].get(currency, 0)) for sums in (shown, moved)]
+            yield MonthEquation("P2", CAPTURED, str(currency), measure, *sides)
