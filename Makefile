@@ -146,6 +146,10 @@ sizes: $(READY) ## lines of modules and functions: median, p90, largest
 sandbox: $(READY) ## the sandbox gateway, until Ctrl-C
 	@$(BIN)/recon sandbox
 
+.PHONY: bench-bank
+bench-bank: $(READY) ## CPU and memory of reading and proving a statement of 500,000 entries, as camt.053 and as MT940 (BANK_ENTRIES)
+	@nice -n 5 $(BIN)/python benchmarks/bench_bank.py --entries $${BANK_ENTRIES:-500000}
+
 .PHONY: bench-reconcile
 bench-reconcile: $(READY) ## CPU of a reconciliation of 1,000,000 planted orders, in frames and in CSV files, beside DuckDB, datacompy and fastrecon (RECONCILE_SIZES)
 	@nice -n 5 $(BIN)/python benchmarks/bench_reconcile.py --sizes $${RECONCILE_SIZES:-100000 1000000}

@@ -121,7 +121,7 @@ def together(parts: list[BankSource]) -> BankSource:
 
 def chosen(source: BankSource, *, numbers: Sequence[int]) -> BankSource:
     """Some statements of a source with their entries, numbered anew in the order of `numbers`."""
-    places = {number: place for place, number in enumerate(numbers)}
+    places = {number: position for position, number in enumerate(numbers)}
     entries = source.entries[source.entries["statement"].isin(places)].reset_index(drop=True)
     renumbered = entries["statement"].map(places).astype("int64")
     return replace(

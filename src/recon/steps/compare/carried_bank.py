@@ -77,13 +77,15 @@ def read_carried_bank(folder: Path) -> CarriedBank | None:
     return CarriedBank(source, file, files)
 
 
-def _source_of(told: Iterable[Mapping[str, Any]]) -> BankSource:
+def _source_of(cells_of_statements: Iterable[Mapping[str, Any]]) -> BankSource:
     statements: list[BankStatement] = []
     rows: list[dict[str, Any]] = []
-    for number, one in enumerate(told):
-        statement = BankStatement(**{name: cell for name, cell in one.items() if name != _KEPT})
+    for number, document in enumerate(cells_of_statements):
+        statement = BankStatement(
+            **{name: cell for name, cell in document.items() if name != _KEPT}
+        )
         own = {"statement": number, "currency": statement.currency}
-        rows += [{**{name: cells[name] for name in _OF_ENTRY}, **own} for cells in one[_KEPT]]
+        rows += [{**{name: cells[name] for name in _OF_ENTRY}, **own} for cells in document[_KEPT]]
         statements.append(statement)
     return BankSource(frame_of(rows, columns=BANK_ENTRY_COLUMNS), tuple(statements))
 
@@ -93,15 +95,15 @@ def _refuse_changed(source: BankSource, *, path: Path) -> None:
     entries = source.entries
     booked = entries[entries["status"].eq(BOOKED) & entries["part"].eq(0)]
     sums = booked.groupby("statement")["amount"].sum().to_dict()
-    for number, one in enumerate(source.statements):
-        unlike = one.booked != one.others + sums.get(number, 0)
-        if one.opening is not None and one.closing is not None:
-            unlike |= one.opening + one.booked != one.closing
+    for number, statement in enumerate(source.statements):
+        unlike = statement.booked != statement.others + sums.get(number, 0)
+        if statement.opening is not None and statement.closing is not None:
+            unlike |= statement.opening + statement.booked != statement.closing
         if unlike:
             msg = (
-                f"{path}: statement {scrubbed(one.statement_no)} of {scrubbed(one.source)} does "
-                "not add up; it is not as its run wrote it: run `recon reconcile` into this "
-                "folder again"
+                f"{path}: statement {scrubbed(statement.statement_no)} of "
+                f"{scrubbed(statement.source)} does not add up; it is not as its run wrote it: "
+                "run `recon reconcile` into this folder again"
             )
             raise SourceUnreadableError(msg)
 
@@ -143,7 +145,7 @@ def with_carried_bank(
 
 def _refuse_known(file: SourceFile, *, known: FileReadBefore, own: BankSource, first: int) -> None:
     """Refuse a file of which nothing is ours that was not ours when it was read."""
-    mine = [n for n, one in enumerate(own.statements) if one.sha256 == file.sha256]
+    mine = [n for n, each in enumerate(own.statements) if each.sha256 == file.sha256]
     entries = own.entries[own.entries["statement"].isin(mine)]
     fresh = entries["statement"].ge(first)
     if int(fresh.sum()) > int((~fresh).sum()):
@@ -165,9 +167,9 @@ def _told_again(carried: BankSource, *, fresh: BankSource) -> frozenset[int]:
 
 
 def _identity(source: BankSource, number: int) -> tuple[object, ...]:
-    one = source.statements[number]
-    named = (one.iban, one.form, one.statement_no, one.from_date, one.created)
-    return (*named, *content_of(source, number))
+    statement = source.statements[number]
+    named = (statement.iban, statement.form, statement.statement_no, statement.from_date)
+    return (*named, statement.created, *content_of(source, number))
 
 
 def bank_handed_on(
@@ -198,10 +200,10 @@ def bank_handed_on(
     currencies = {bank.iban: bank.currency for bank in rules.bank.values()}
     numbers = [
         number
-        for number, one in enumerate(kept.statements)
-        if currencies.get(one.iban) == one.currency
+        for number, statement in enumerate(kept.statements)
+        if currencies.get(statement.iban) == statement.currency
     ]
-    left = {one.sha256 for n, one in enumerate(kept.statements) if n not in {*numbers}}
+    left = {each.sha256 for n, each in enumerate(kept.statements) if n not in {*numbers}}
     known = [*(carried.files if carried else ())]
     before = {file.sha256 for file in known} | left
     if carried is not None:
@@ -239,9 +241,9 @@ def by_carried_statements(result: Reconciliation, *, rules: Rules) -> tuple[str,
         return ()
     proven = counted[counted["place"].ge(0)]
     days = proven.groupby("bank")["to_date"].max().to_dict()
-    told = ", ".join(
+    reach = ", ".join(
         f"{scrubbed(name)} to {days[name]}" if name in days else f"{scrubbed(name)} not at all"
         for name in rules.bank
     )
     sentence = "No statement of a bank was given: those that earlier runs read are judged"
-    return (f"{sentence}, covered are {told}." if told else f"{sentence}.",)
+    return (f"{sentence}, covered are {reach}." if reach else f"{sentence}.",)

@@ -70,6 +70,7 @@ ReadTotals = Callable[..., SheetTotals]
 """What the sheets of a workbook come to, as read back from the file.
 
 `beside`: name -> where a file lies that the workbook names and that has not its name yet."""
+_HANDED_ON = (*CARRIED_FILES, *CARRIED_BANK_FILES)
 
 
 class Engine(Protocol):
@@ -140,8 +141,7 @@ def reconcile_files(
             compared, totals=books_totals(books, sides=compared.sides, account=("", ""))
         )
         earlier = frozenset(request.out.iterdir())
-        old = _by_old_words(request, handed_on=handed_on, result=compared, rules=rules)
-        notes = (*_ignored_columns(handed_on.tables), *old)
+        notes = _notes(request, handed_on=handed_on, result=compared, rules=rules)
         run = _Run(request, clock, rules, sources, books, previous, notes, handed_on)
         staged, workbook = _write(result, run=run, write_workbook=write_workbook)
         unlike = _unlike(result, workbook=workbook, staged=staged, sheet_totals=sheet_totals)
@@ -152,8 +152,7 @@ def reconcile_files(
                 path.unlink(missing_ok=True)
             staged, _ = _write(result, run=run, write_workbook=write_workbook)
         publish(staged)
-        names = (*CARRIED_FILES, *CARRIED_BANK_FILES)
-        remove_others(request.out, names=names, kept=staged.values())
+        remove_others(request.out, names=_HANDED_ON, kept=staged.values())
     return result
 
 
@@ -357,11 +356,12 @@ def _ignored_columns(tables: Tables) -> tuple[str, ...]:
     )
 
 
-def _by_old_words(
+def _notes(
     request: PlainFilesRequest, *, handed_on: _HandedOn, result: Reconciliation, rules: Rules
 ) -> tuple[str, ...]:
-    """What is judged by files that earlier runs read alone."""
-    lines = _old_lines(request, handed_on=handed_on)
+    """Columns that nobody read, and what is judged by files that earlier runs read alone."""
+    ignored = _ignored_columns(handed_on.tables)
+    lines = (*ignored, *_old_lines(request, handed_on=handed_on))
     if handed_on.carried_bank is None or request.bank:
         return lines
     return (*lines, *by_carried_statements(result, rules=rules))
