@@ -1,6 +1,7 @@
 """The workbook of a month: `write_month_workbook` draws a statement and puts it in its place.
 
-Sheets: Statement, Open items, In transit, Books, Straddling, Nights, Proof, Facts, Guide. The same
+Sheets: Statement, Open items, In transit, Books, Straddling, Nights, Proof, Facts, Guide; a close
+(`write_close_workbook`) has Close before them and Journals and Open breaks among them. The same
 statement gives the same bytes; another one of the same month is called -v2.
 """
 
@@ -8,11 +9,13 @@ from datetime import datetime, time
 from pathlib import Path
 from typing import Any
 
+from recon.steps.care.month_closes import PreparedClose
 from recon.steps.care.month_statements import StatedMonth
 from reports.drawing import look as looks
 from reports.drawing.draft import Draft
 from reports.drawing.in_place import written_in_place
 from reports.drawing.page import print_on, protect, put_heading, set_widths
+from reports.sheets.close_sheet import draw_close, draw_journals, draw_open_breaks
 from reports.sheets.month_lists import (
     FACTS_ROWS_MAX,
     draw_books,
@@ -85,6 +88,13 @@ GUIDE = (
             "sealed. The SQL lies beside the workbook: statement.sql."
         ),
     ),
+    (
+        "Journals",
+        (
+            "Proposed, never booked. permanent: books a break. accrual and reversal: fees "
+            "charged by the close and not booked by it, on its last day and back on the next."
+        ),
+    ),
 )
 WIDTHS = (28, 130)
 
@@ -99,10 +109,24 @@ def write_month_workbook(stated: StatedMonth, path: Path) -> Path:
     return written_in_place(drawn_month(stated).write, path=path)
 
 
-def drawn_month(stated: StatedMonth) -> Draft:
-    """All sheets of a statement."""
+def write_close_workbook(close: PreparedClose, path: Path) -> Path:
+    """Write the workbook of a prepared close: the statement's, and before and in it the close's.
+
+    Raises:
+        OutputError: too many versions stand there already.
+        OSError: the folder cannot be written.
+    """
+    return written_in_place(drawn_month(close.stated, close=close).write, path=path)
+
+
+def drawn_month(stated: StatedMonth, *, close: PreparedClose | None = None) -> Draft:
+    """All sheets of a statement, and those of a close where it is one."""
     statement = stated.statement
     draft = Draft(timezone="UTC")
+    if close is not None:
+        sheet = draft.sheet("Close")
+        sheet.sheet_properties.tabColor = looks.NAVY
+        draw_close(draft, sheet, close=close)
     has_facts = len(statement.facts) <= FACTS_ROWS_MAX
     first, items = draft.sheet("Statement"), draft.sheet("Open items")
     first.sheet_properties.tabColor = looks.NAVY
@@ -112,6 +136,9 @@ def drawn_month(stated: StatedMonth) -> Draft:
         draw_books(draft, draft.sheet("Books"), stated=stated)
     draw_items(draft, items, stated=stated)
     draw_straddling(draft, draft.sheet("Straddling"), stated=stated)
+    if close is not None:
+        draw_journals(draft, draft.sheet("Journals"), close=close)
+        draw_open_breaks(draft, draft.sheet("Open breaks"), close=close)
     draw_nights(draft, draft.sheet("Nights"), stated=stated)
     draw_proof(draft, draft.sheet("Proof"), stated=stated)
     if has_facts:

@@ -9,8 +9,9 @@ from recon.period.business_month import BusinessMonth
 from recon.period.month_journals import JournalNames
 from recon.period.month_statement import MonthFrame, statement_of
 from recon.period.statement_in_sql import proven_by_sql, sql_texts
+from recon.steps.care.month_closes import Blocker, OpenItem, PreparedClose
 from recon.steps.care.month_statements import NightOfMonth, StatedMonth
-from reports.month_workbook import write_month_workbook
+from reports.month_workbook import write_close_workbook, write_month_workbook
 from reports.sheets import month_lists
 from tests.recon.period.month_folders import CLEARING, FEES, due_of, nights_of
 from tests.recon.period.month_truth import PLACE, MonthTruth
@@ -21,6 +22,7 @@ SHEETS = (
     *("Statement", "Open items", "In transit", "Books", "Straddling", "Nights", "Proof", "Facts"),
     "Guide",
 )
+SUMS = {"Sum EUR", "Sum JPY", "Sum KWD"}
 
 
 @pytest.fixture(scope="module")
@@ -62,6 +64,46 @@ def test_every_formula_has_the_value_that_another_program_computes(
 
     assert count > 50
     assert differing == set()
+
+
+def close_of(month: StatedMonth) -> PreparedClose:
+    """A close of the month that something blocks."""
+    blocker = Blocker("2026-11-03: no night ran", "Anna Berg", "recon nights")
+    item = OpenItem("Break MISSING_IN_LEDGER", 2, "EUR", 500, "Open breaks")
+    return PreparedClose(month, (blocker,), (item,), {}, "workbook.xlsx")
+
+
+@pytest.mark.skipif(bool(missing_programs()), reason="needs LibreOffice")
+def test_the_formulas_of_a_close_are_live(month: StatedMonth, tmp_path: Path) -> None:
+    """Sums of journals, too, are what LibreOffice computes."""
+    workbook = write_close_workbook(close_of(month), tmp_path / "close.xlsx")
+
+    count, differing = formulas_that_differ(workbook, again=recalculated(workbook, folder=tmp_path))
+
+    assert count > 50
+    assert differing == set()
+
+
+def test_a_close_is_the_statement_with_verdict_journals_and_breaks(
+    month: StatedMonth, tmp_path: Path
+) -> None:
+    """What blocks it stands on page one with owner and way; every journal and break has a row."""
+    path = write_close_workbook(close_of(month), tmp_path / "close.xlsx")
+    book = openpyxl.load_workbook(path, data_only=True)
+    first = [[cell.value for cell in row] for row in book["Close"].iter_rows()]
+
+    assert {*book.sheetnames} == {*SHEETS, "Close", "Journals", "Open breaks"}
+    assert book.sheetnames[0] == "Close"
+    assert first[2][0] == "NOT READY"
+    assert ["2026-11-03: no night ran", "Anna Berg", None, "recon nights"] in first
+    assert ["Break MISSING_IN_LEDGER", 2, 5, "Open breaks"] in first
+    assert any(str(row[0]).startswith("ESTIMATE") for row in first)
+    journals = [row[0].value for row in book["Journals"].iter_rows(min_row=month_lists.TOP + 1)]
+    lines = month.statement.journals.lines
+    assert [kind for kind in journals if kind in {*lines["kind"]}] == [*lines["kind"]]
+    checks = [row[5].value for row in book["Journals"].iter_rows() if row[0].value in SUMS]
+    assert checks == ["OK"] * len({*lines["currency"]})
+    assert book["Open breaks"].max_row == month_lists.TOP + len(month.statement.breaks)
 
 
 def test_the_sheets_say_what_the_statement_says(month: StatedMonth, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import typer
 
 from recon.cli import (
     bank_commands,
+    close_command,
     demo,
     desk,
     diff_commands,
@@ -89,6 +90,7 @@ GROUPS: Mapping[str, Mapping[str, Callable[..., object] | typer.Typer]] = {
         "tell": night_commands.tell,
         "sql": sql_command.sql,
         "statement": statement_command.statement,
+        "close": close_command.close,
         "ingest": parts.ingest,
         "query": parts.query,
         "settle": parts.settle,

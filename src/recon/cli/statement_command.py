@@ -49,7 +49,7 @@ def statement(
     every: list[StatedMonth] = []
     with environment_of(os.environ, clock=system_clock, signs=False) as environment:
         settings = environment.settings
-        for which in _accounts(settings, merchant=merchant, account=account):
+        for which in declared_accounts(settings, merchant=merchant, account=account):
             stated = stated_month(wanted, account=which, environment=environment)
             folder = out or settings.account(which[0], account_id=which[1]).reports
             files = write_month_files(stated, folder=folder)
@@ -69,7 +69,9 @@ def statement(
         raise typer.Exit(NOT_PROVEN_EXIT_CODE)
 
 
-def _accounts(settings: "Settings", *, merchant: str, account: str) -> list[tuple[str, str]]:
+def declared_accounts(
+    settings: "Settings", *, merchant: str, account: str
+) -> list[tuple[str, str]]:
     """The accounts that are named, or all.
 
     Raises:

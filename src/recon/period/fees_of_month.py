@@ -31,10 +31,10 @@ def fee_equations(
     lines = lines[lines["base"].ne("payout") & lines["fee"].ne(0)]
     lines = lines[lines["settled_on"].between(first, last)]
     for currency in sorted({*fees["currency"], *lines["currency"]}):
-        charged, told = (part[part["currency"].eq(currency)] for part in (own, lines))
-        yield MonthEquation("P8", OF_LINES, currency, COUNT, len(told), len(charged))
+        charged, taken = (part[part["currency"].eq(currency)] for part in (own, lines))
+        yield MonthEquation("P8", OF_LINES, currency, COUNT, len(taken), len(charged))
         amount = -int(charged["amount"].sum())
-        yield MonthEquation("P8", OF_LINES, currency, AMOUNT, int(told["fee"].sum()), amount)
+        yield MonthEquation("P8", OF_LINES, currency, AMOUNT, int(taken["fee"].sum()), amount)
     if books is not None:
         yield from _booked(own, month=month, books=books)
 

@@ -7,6 +7,7 @@ figure is computed in pandas; `statement_in_sql` says it again over the same sea
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import pandas as pd
 
@@ -177,21 +178,43 @@ def statement_of(frame: MonthFrame, *, nights: Sequence[MonthNight]) -> MonthSta
         ),
         estimates=estimated_fees(sides[1], facts=facts, month=month),
     )
-    held = _p3_held(evidence, facts=facts, account=account, opening=opening)
-    late = statement.straddling[statement.straddling["what"].eq(LATE)]
-    equations = [
-        *chain_equations(nights, account=account, month=month, due=frame.due),
-        *told_equations(evidence, facts=facts, month=month, told=statement.told, late=late),
-        *_p3(statement),
-        *held,
-        *_p4(statement),
-        *_p5(statement, books=books),
-        *journal_equations(
-            statement.journals, month=month, books=books, differing=differing, names=frame.names
-        ),
-        *fee_equations(facts, month=month, books=books),
-    ]
-    return replace(statement, equations=equations)
+    known = _Known(evidence, facts, books, opening)
+    return replace(statement, equations=[*_equations(statement, known=known, frame=frame)])
+
+
+class _Known(NamedTuple):
+    """What a statement was made of."""
+
+    evidence: MonthEvidence
+    facts: DatedFacts
+    books: Books | None
+    opening: tuple[dict[str, int], dict[str, int]]
+    """Payable and reserve from before the first line."""
+
+
+def _equations(
+    statement: MonthStatement, *, known: _Known, frame: MonthFrame
+) -> Iterator[MonthEquation]:
+    """P1 to P8 by pandas, in their order."""
+    evidence, facts, books, opening = known
+    month, account, straddling = frame.month, frame.account, statement.straddling
+    late = straddling[straddling["what"].eq(LATE)]
+    yield from chain_equations(evidence.nights, account=account, month=month, due=frame.due)
+    yield from told_equations(
+        evidence, facts=facts, month=month, by_nights=statement.told, late=late
+    )
+    yield from _p3(statement)
+    yield from _p3_held(evidence, facts=facts, account=account, opening=opening)
+    yield from _p4(statement)
+    yield from _p5(statement, books=books)
+    yield from journal_equations(
+        statement.journals,
+        month=month,
+        books=books,
+        differing=statement.books,
+        names=frame.names,
+    )
+    yield from fee_equations(facts, month=month, books=books)
 
 
 def _within(rows: pd.DataFrame, *, column: str, month: BusinessMonth) -> pd.DataFrame:

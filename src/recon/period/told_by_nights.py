@@ -38,13 +38,15 @@ def told_equations(
     *,
     facts: DatedFacts,
     month: BusinessMonth,
-    told: pd.DataFrame,
+    by_nights: pd.DataFrame,
     late: pd.DataFrame,
 ) -> Iterator[MonthEquation]:
-    """P2 of a month; `told` as told_by_nights has it, `late` the straddling rows told late."""
+    """P2 of a month; `by_nights` as told_by_nights has it, `late` the straddling rows told late."""
     own = _of_month(facts.movements, month=month)
-    for currency in sorted({*facts.movements["currency"], *told["currency"], *late["currency"]}):
-        by_night = told[told["currency"].eq(currency)]
+    for currency in sorted(
+        {*facts.movements["currency"], *by_nights["currency"], *late["currency"]}
+    ):
+        by_night = by_nights[by_nights["currency"].eq(currency)]
         after, rows = (part[part["currency"].eq(currency)] for part in (late, own))
         left = int(by_night["count"].sum()) + len(after)
         yield MonthEquation("P2", TOLD, currency, COUNT, left, len(rows))
@@ -66,11 +68,11 @@ def _of_month(movements: pd.DataFrame, *, month: BusinessMonth) -> pd.DataFrame:
 def _lines(evidence: MonthEvidence, *, month: BusinessMonth) -> Iterator[MonthEquation]:
     """Of batches that some night had line by line: all those lines are among what counts."""
     first, last = month.first.isoformat(), month.last.isoformat()
-    told = evidence.told_lines
+    every_line = evidence.told_lines
     batch = ["batch_id", "settled_on", "currency"]
-    whole = told[batch].drop_duplicates()
+    whole = every_line[batch].drop_duplicates()
     counted = evidence.lines.merge(whole, on=batch)
-    sides = [rows[rows["settled_on"].between(first, last)] for rows in (told, counted)]
+    sides = [rows[rows["settled_on"].between(first, last)] for rows in (every_line, counted)]
     sums = [_counted(rows, times=name) for rows, name in zip(sides, ("times", ""), strict=True)]
     for currency in sorted({*sums[0], *sums[1]}):
         left, right = (each.get(currency, (0, 0)) for each in sums)

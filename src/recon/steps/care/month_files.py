@@ -24,16 +24,24 @@ def name_of(stated: StatedMonth) -> str:
     return "-".join(("statement", *statement.account, statement.month.name))
 
 
-def write_month_files(stated: StatedMonth, *, folder: Path) -> Path:
+def write_month_files(
+    stated: StatedMonth, *, folder: Path, name: str = "", more: Mapping[str, str] | None = None
+) -> Path:
     """Write the tables and the script below a folder of the statement's name; gives that folder.
+
+    Args:
+        stated: the statement.
+        folder: where the folder goes.
+        name: of the folder, where it is not the statement's.
+        more: name -> content of files beside those of the statement.
 
     Raises:
         OSError: the folder cannot be written.
     """
-    target = folder / name_of(stated)
+    target = folder / (name or name_of(stated))
     make_folder(target)
-    for name, text in month_files(stated).items():
-        replace_result(target / name, text)
+    for file, text in {**month_files(stated), **(more or {})}.items():
+        replace_result(target / file, text)
     return target
 
 
@@ -47,9 +55,11 @@ def month_files(stated: StatedMonth) -> dict[str, str]:
         "straddling": statement.straddling,
         "in-transit": statement.transit,
         "books": statement.books,
+        "told-by-nights": statement.told,
+        "journals": statement.journals.lines,
     }
     tables = {
-        f"{name}.csv": _csv([*frame.columns], _rows(frame))
+        f"{name}.csv": csv_text([*frame.columns], _rows(frame))
         for name, frame in frames.items()
         if frame is not None
     }
@@ -64,10 +74,10 @@ def month_files(stated: StatedMonth) -> dict[str, str]:
     ]
     figures = [_cells(figure) for figure in in_order(statement.figures)]
     return {
-        "figures.csv": _csv(FIGURE_COLUMNS, figures),
+        "figures.csv": csv_text(FIGURE_COLUMNS, figures),
         **tables,
-        "proof.csv": _csv(_PROOF, proof_rows(stated)),
-        "nights.csv": _csv(("night", "run", "standing", "trouble"), nights),
+        "proof.csv": csv_text(_PROOF, proof_rows(stated)),
+        "nights.csv": csv_text(("night", "run", "standing", "trouble"), nights),
         SCRIPT: stated.sql,
     }
 
@@ -124,15 +134,16 @@ def _cells(figure: MonthFigure) -> dict[str, Any]:
 def _rows(frame: pd.DataFrame) -> Iterator[Mapping[str, Any]]:
     for row in frame.to_dict("records"):
         cells = {str(name): cell for name, cell in row.items()}
-        for name in ("amount", "shown"):
+        for name in ("amount", "shown", "debit", "credit"):
             if name in cells:
                 cells[name] = format_minor_units(int(cells[name]), currency=str(cells["currency"]))
         yield cells
 
 
-def _csv(
+def csv_text(
     columns: Sequence[str], rows: Iterator[Mapping[str, Any]] | Sequence[Mapping[str, Any]]
 ) -> str:
+    """Rows as a CSV file with a header."""
     target = io.StringIO()
     writer = csv.DictWriter(target, fieldnames=columns, lineterminator="\n")
     writer.writeheader()

@@ -66,6 +66,10 @@ class StatedMonth:
     """Digest of the rules -> the first business date that they judged."""
     sql: str
     """Every figure as SQL over the nights' folders."""
+    newest_run: str = ""
+    """The run of the newest night that was read."""
+    bank_to: str | None = None
+    """The day up to which every bank of the account is covered, "" for none; None: no bank."""
 
     @property
     def troubles(self) -> list[str]:
@@ -144,7 +148,21 @@ def stated_month(
         is_first=nights[0].business_date >= month.first.isoformat(),
         rules=rules,
         sql=sql,
+        newest_run=nights[-1].run_id,
+        bank_to=_bank_to(sealed[-1], account=account),
     )
+
+
+def _bank_to(night: SealedNight, *, account: tuple[str, str]) -> str | None:
+    """Up to which day statements that prove each other cover every bank of the pay-outs."""
+    if not night.has("counted"):
+        return None
+    terms, counted = night.frame("terms"), night.frame("counted")
+    own = terms["name"].eq("bank_of") & terms["key"].str.startswith("\x1f".join(account) + "\x1f")
+    banks = sorted({*terms.loc[own, "word"]})
+    proven = counted[counted["place"] >= 0]
+    ends = [str(proven.loc[proven["bank"].eq(bank), "to_date"].max()) for bank in banks]
+    return min(("" if end == "nan" else end for end in ends), default=None)
 
 
 def _read(whole: Mapping[str, Run], *, month: BusinessMonth) -> list[Run]:

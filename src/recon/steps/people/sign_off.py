@@ -6,11 +6,14 @@ comment, and it counts for nothing once the night, or an earlier one, was run ag
 """
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import partial
 from pathlib import Path
+from typing import Any
+
+import pandas as pd
 
 from recon.desk.endorsement import Kind
 from recon.model.errors import UsageError
@@ -341,11 +344,20 @@ def _without_owner(
     if breaks is None:
         return []
     kept = resolution_rows.kept_answers(connection, (signed.merchant_id, signed.account_id))
+    return [str(row["break_id"]) for row in not_looked_after(breaks, kept=kept)]
+
+
+def not_looked_after(
+    breaks: pd.DataFrame, *, kept: Mapping[str, KeptAnswer]
+) -> list[dict[Hashable, Any]]:
+    """Breaks of severity high or above without an owner or a comment."""
     grave = breaks[breaks["severity"].isin(NEEDS_AN_OWNER)]
     return [
-        str(key)
-        for key in grave["break_id"]
-        if not (key in kept and kept[key].answer.owner and kept[key].answer.comment)
+        row
+        for row in grave.to_dict("records")
+        if not (
+            (answer := kept.get(row["break_id"])) and answer.answer.owner and answer.answer.comment
+        )
     ]
 
 

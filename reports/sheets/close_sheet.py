@@ -1,0 +1,152 @@
+"""The sheets of a close: Close (verdict, what blocks it), Journals, Open breaks."""
+
+from typing import Any
+
+from recon.steps.care.month_closes import Blocker, CloseVerdict, OpenItem, PreparedClose
+from reports.drawing import look as looks
+from reports.drawing.draft import Draft
+from reports.drawing.highlight import CHECK, OK, colour_checks, when_equal
+from reports.drawing.listing import Column, field, put_list, rows_of
+from reports.drawing.page import print_on, protect, put_header, put_heading, set_widths
+
+TOP = 4
+WIDTHS = (88, 26, 24, 60)
+BLOCKERS_MAX = 1_000
+"""Rows on the page; all of them are in blockers.csv."""
+JOURNAL_COLUMNS = (
+    Column("Kind", 12, "text", field("kind"), "jrnKind"),
+    Column("Date", 12, "day", field("date")),
+    Column("Account", 26, "text", field("account")),
+    Column("Debit", 18, "amount", field("debit"), "jrnDebit"),
+    Column("Credit", 18, "amount", field("credit"), "jrnCredit"),
+    Column("Ccy", 6, "text", field("currency"), "jrnCcy"),
+    Column("Order", 22, "text", field("order_no")),
+    Column("Break", 20, "text", field("break_id")),
+    Column("Text", 50, "text", field("text")),
+    Column("Journal", 34, "text", field("journal_id")),
+)
+BREAK_COLUMNS = (
+    Column("Code", 30, "text", field("code")),
+    Column("Order", 22, "text", field("order_no")),
+    Column("Payment", 24, "text", field("transaction_id")),
+    Column("Ccy", 6, "text", field("currency")),
+    Column("At risk", 18, "amount", field("exposure")),
+    Column("Severity", 10, "text", field("severity")),
+    Column("First seen", 12, "day", field("first_seen")),
+    Column("Owner", 20, "text", field("owner")),
+    Column("Comment", 50, "text", field("comment")),
+    Column("Break", 20, "text", field("break_id")),
+)
+COLOURS = {
+    CloseVerdict.READY: looks.GOOD,
+    CloseVerdict.WITH_OPEN_ITEMS: looks.GOOD,
+    CloseVerdict.NOT_READY: looks.BAD,
+}
+
+
+def draw_close(draft: Draft, sheet: Any, *, close: PreparedClose) -> None:
+    """The page that is read first: the verdict, what blocks it, and what is open."""
+    statement = close.stated.statement
+    which = "/".join(statement.account)
+    set_widths(sheet, WIDTHS)
+    draft.text(sheet, (1, 1), f"Close of account {which}, {statement.month.name}", looks.TITLE)
+    sheet.row_dimensions[1].height = 28
+    about = (
+        f"Business dates {statement.month.first} to {statement.month.last}, by what the night of "
+        f"{close.stated.known_by} knows. Prepared: nothing is closed by it."
+    )
+    draft.text(sheet, (2, 1), about, looks.SUBTITLE)
+    look = looks.CHECK.but(size=14, align="left", indent=1)
+    draft.text(sheet, (3, 1), close.verdict.value, look)
+    for verdict, colours in COLOURS.items():
+        sheet.conditional_formatting.add("A3", when_equal(verdict.value, colours=colours))
+    row = _blockers(draft, sheet, 5, close=close)
+    row = _open_items(draft, sheet, row + 1, close=close)
+    _estimates(draft, sheet, row + 1, close=close)
+    sheet.freeze_panes = "A2"
+    print_on(sheet, about=f"Close {which} {statement.month.name}")
+    protect(sheet)
+
+
+def draw_journals(draft: Draft, sheet: Any, *, close: PreparedClose) -> None:
+    """What the books are to be told, and by currency that debits are credits."""
+    lines = close.stated.statement.journals.lines
+    currencies = sorted({*lines["currency"]})
+    rows = rows_of(lines)
+    sentence = "What the books are to be told: permanent, or accrued and taken back next day."
+    put_heading(draft, sheet, title="Journals", sentence=sentence)
+    _, last = put_list(draft, sheet, columns=JOURNAL_COLUMNS, rows=rows, top=TOP)
+    if not rows:
+        draft.text(sheet, (TOP + 1, 1), "None.", looks.NOTE)
+    row = last + 2
+    for currency in currencies:
+        own = lines[lines["currency"].eq(currency)]
+        draft.text(sheet, (row, 1), f"Sum {currency}", looks.LABEL)
+        for column, name in ((4, "debit"), (5, "credit")):
+            expression = f'SUMIFS(jrn{name.capitalize()},jrnCcy,"{currency}")'
+            money = (expression, int(own[name].sum()), currency)
+            draft.money_formula(sheet, (row, column), money, looks.NUMBER.but(bold=True))
+        word = OK if int(own["debit"].sum()) == int(own["credit"].sum()) else CHECK
+        decimals = looks.decimals_of(currency)
+        formula = f'=IF(ROUND(D{row}-E{row},{decimals})=0,"{OK}","{CHECK}")'
+        draft.formula(sheet, (row, 6), (formula, word), looks.CHECK)
+        colour_checks(sheet, f"F{row}")
+        row += 1
+    _finish(sheet, close=close)
+
+
+def draw_open_breaks(draft: Draft, sheet: Any, *, close: PreparedClose) -> None:
+    """What the last night by the close shows as open, with what people answered since."""
+    rows = []
+    for each in rows_of(close.stated.statement.breaks):
+        known = close.answers.get(str(each["break_id"]))
+        owner, comment = (known.answer.owner, known.answer.comment) if known else ("", "")
+        rows.append({**each, "owner": owner, "comment": comment})
+    sentence = "Open at the close, as its last night shows it; owner and comment as answered since."
+    put_heading(draft, sheet, title="Open breaks", sentence=sentence)
+    put_list(draft, sheet, columns=BREAK_COLUMNS, rows=rows, top=TOP)
+    if not rows:
+        draft.text(sheet, (TOP + 1, 1), "None.", looks.NOTE)
+    _finish(sheet, close=close)
+
+
+def _blockers(draft: Draft, sheet: Any, row: int, *, close: PreparedClose) -> int:
+    """What stands against closing, with its owner and where to go; the first free row."""
+    put_header(draft, sheet, row=row, titles=("What blocks it", "Owner", "", "Where to go"))
+    shown = close.blockers[:BLOCKERS_MAX] or (Blocker("Nothing.", "", ""),)
+    for row, each in enumerate(shown, start=row + 1):  # noqa: B020, PLR1704 - counts on
+        draft.text(sheet, (row, 1), each.what, looks.BODY_TEXT.but(wrap=True, top=True))
+        draft.text(sheet, (row, 2), each.owner, looks.BODY_TEXT)
+        draft.text(sheet, (row, 4), each.where, looks.BODY_TEXT.but(wrap=True, top=True))
+    return row + 1
+
+
+def _open_items(draft: Draft, sheet: Any, row: int, *, close: PreparedClose) -> int:
+    put_header(draft, sheet, row=row, titles=("What stays open", ">Count", ">Amount", "Sheet"))
+    for row, each in enumerate(  # noqa: B020, PLR1704 - counts on
+        close.open_items or (OpenItem("Nothing.", 0, "", 0, ""),), start=row + 1
+    ):
+        draft.text(sheet, (row, 1), each.what, looks.BODY_TEXT)
+        draft.text(sheet, (row, 4), each.sheet, looks.BODY_TEXT)
+        if each.count:
+            draft.number(sheet, (row, 2), each.count)
+        if each.currency:
+            draft.amount_as(sheet, (row, 3), (each.amount, each.currency), looks.NUMBER)
+    return row + 1
+
+
+def _estimates(draft: Draft, sheet: Any, row: int, *, close: PreparedClose) -> None:
+    """Fees that nobody charged yet, marked as what they are."""
+    for currency, amount in sorted(close.stated.statement.estimates.items()):
+        label = "ESTIMATE: fees of captures that no line has settled; in no sum and no journal"
+        draft.text(sheet, (row, 1), label, looks.NOTE)
+        draft.amount_as(sheet, (row, 3), (amount, currency), looks.NUMBER)
+        row += 1
+
+
+def _finish(sheet: Any, *, close: PreparedClose) -> None:
+    statement = close.stated.statement
+    sheet.freeze_panes = f"A{TOP + 1}"
+    about = f"Close {'/'.join(statement.account)} {statement.month.name}"
+    print_on(sheet, about=about, title_rows=f"{TOP}:{TOP}")
+    protect(sheet)

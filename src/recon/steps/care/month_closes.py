@@ -1,0 +1,217 @@
+"""`recon close`: may a month be closed, and what stands against it? It changes nothing.
+
+Verdict and list come from the month's statement (P1 to P8), from the newest night's breaks with
+the answers that people gave, and from what the database knows of money in doubt.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from recon.model.money import format_minor_units
+from recon.model.resolutions import KeptAnswer
+from recon.period.business_month import BusinessMonth
+from recon.period.month_words import ITEMS, STRADDLES
+from recon.steps.care.month_statements import StatedMonth, stated_month
+from recon.steps.ground import kept_results
+from recon.steps.ground.environment import Environment
+from recon.steps.ground.predecessor import STILL_OPEN
+from recon.steps.people.people import DOUBTFUL
+from recon.steps.people.sign_off import not_looked_after
+from recon.store.money import instruction_rows
+from recon.store.nights import runs
+from recon.store.people import resolution_rows
+
+
+class CloseVerdict(StrEnum):
+    """What a month is worth, worst first."""
+
+    NOT_READY = "NOT READY"
+    WITH_OPEN_ITEMS = "READY WITH OPEN ITEMS"
+    READY = "READY"
+
+    @property
+    def exit_code(self) -> int:
+        """0 ready, 3 with open items, 4 not ready."""
+        return {CloseVerdict.READY: 0, CloseVerdict.WITH_OPEN_ITEMS: 3}.get(self, 4)
+
+
+@dataclass(frozen=True, slots=True)
+class Blocker:
+    """One thing that stands against closing."""
+
+    what: str
+    owner: str
+    """Who looks after it; "" where nobody is named."""
+    where: str
+    """A command or a file that leads to it."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenItem:
+    """Something that is open at the close and may stay so."""
+
+    what: str
+    count: int
+    currency: str
+    amount: int
+    """Minor units; of breaks their exposure."""
+    sheet: str
+    """Of the workbook: where it is listed."""
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedClose:
+    """A month as it would be closed now."""
+
+    stated: StatedMonth
+    blockers: tuple[Blocker, ...]
+    open_items: tuple[OpenItem, ...]
+    answers: Mapping[str, KeptAnswer]
+    """What people answered, by break."""
+    workbook: str
+    """Of the newest night, where answers to its breaks go."""
+
+    @property
+    def verdict(self) -> CloseVerdict:
+        """NOT READY with anything that blocks it; open items alone do not."""
+        if self.blockers:
+            return CloseVerdict.NOT_READY
+        return CloseVerdict.WITH_OPEN_ITEMS if self.open_items else CloseVerdict.READY
+
+
+def prepared_close(
+    month: BusinessMonth, *, account: tuple[str, str], environment: Environment
+) -> PreparedClose:
+    """What closing a month of one account would rest on, and what blocks it.
+
+    Raises:
+        UsageError: no live night of the account says anything of the month.
+        ArchiveError: the archive cannot be reached, or a file is not as it was sealed.
+    """
+    stated = stated_month(month, account=account, environment=environment)
+    with environment.store.reading() as connection:
+        answers = resolution_rows.kept_answers(connection, account)
+        workbook = runs.get(connection, stated.newest_run).workbook
+    blockers = (
+        *_of_nights(stated),
+        *_of_equations(stated),
+        *_of_bank(stated),
+        *_of_money(stated, environment=environment),
+        *_of_breaks(stated, answers=answers, workbook=workbook, environment=environment),
+    )
+    return PreparedClose(stated, blockers, tuple(_open_items(stated)), answers, workbook)
+
+
+def _of_nights(stated: StatedMonth) -> Iterator[Blocker]:
+    """Days that are not over, and nights that are missing or proved nothing."""
+    month = stated.statement.month
+    waits = [night for night in stated.nights if night.standing == STILL_OPEN]
+    if waits:
+        day = waits[-1].business_date
+        what = f"{waits[0].business_date}: the business date is not closed yet"
+        what += f"; the month's last one is {day}" if len(waits) > 1 else ""
+        yield Blocker(what, "", f"recon close {month.name} again, once the night of {day} ran")
+    for night in stated.nights:
+        if night.trouble:
+            day = night.business_date
+            lead = f"recon release {day} (two people), or run it again" if night.run_id else ""
+            lead = lead or f"recon nights --from {day} --to {day}; run it, or --skip with a reason"
+            yield Blocker(f"{day}: {night.trouble}", "", lead)
+
+
+def _of_equations(stated: StatedMonth) -> Iterator[Blocker]:
+    """Equations that do not hold, and figures that only one engine has."""
+    for each in stated.statement.equations:
+        if not each.holds:
+            currency = f", {each.currency}" if each.currency else ""
+            yield Blocker(
+                f"{each.id} {each.name}{currency}, by {each.measure}: pandas {each.left} and "
+                f"{each.right}, SQL {each.sql_left} and {each.sql_right}",
+                "",
+                "sheet Proof; statement.sql says each of them once more",
+            )
+    for sentence in stated.statement.unproven_figures:
+        yield Blocker(sentence, "", "figures.csv and statement.sql")
+
+
+def _of_bank(stated: StatedMonth) -> Iterator[Blocker]:
+    """A bank whose statements end before the month does."""
+    last = stated.statement.month.last.isoformat()
+    if stated.bank_to is not None and stated.bank_to < last:
+        known = f"to {stated.bank_to}" if stated.bank_to else "by no statement"
+        yield Blocker(
+            f"the bank is covered {known}, not to {last}: pay-outs after that cannot be proven",
+            "",
+            "put the missing statements into the inbox, then run the next night",
+        )
+
+
+def _of_money(stated: StatedMonth, *, environment: Environment) -> Iterator[Blocker]:
+    """Instructions that left by the month's close, and nobody knows what became of them."""
+    last = stated.statement.month.last
+    calendar = environment.settings.rules.business_calendar
+    with environment.store.reading() as connection:
+        run = runs.get(connection, stated.newest_run)
+        rows = instruction_rows.unfinished_rows(connection, run)
+    closes = calendar.closes_at(last)
+    for row in sorted(rows, key=lambda each: str(each["instruction_id"])):
+        left_at = row["sent_at"] or row["approved_at"]
+        if row["state"] in DOUBTFUL and left_at is not None and left_at < closes:
+            money = format_minor_units(row["amount"], currency=row["currency"])
+            yield Blocker(
+                f"{row['kind']} of order {row['order_no']}, {money} {row['currency']}: sent "
+                f"{left_at:%Y-%m-%d %H:%M} UTC, and nobody knows whether it took effect",
+                "",
+                f"recon resolve {row['instruction_id']} (two people), or a later night finds out",
+            )
+
+
+def _of_breaks(
+    stated: StatedMonth,
+    *,
+    answers: Mapping[str, KeptAnswer],
+    workbook: str,
+    environment: Environment,
+) -> Iterator[Blocker]:
+    """Grave breaks of the newest night without an owner or a comment.
+
+    Of those that it saw first after the close only the ones about the month's own facts.
+    """
+    with environment.store.reading() as connection:
+        breaks = kept_results.open_breaks(connection, stated.newest_run, environment=environment)
+    if breaks is None:
+        return
+    last, orders = stated.statement.month.last.isoformat(), {*stated.statement.facts["order_no"]}
+    for row in not_looked_after(breaks, kept=answers):
+        if str(row["first_seen"]) > last and row["order_no"] not in orders - {""}:
+            continue
+        currency, known = str(row["currency"]), answers.get(str(row["break_id"]))
+        money = f"{format_minor_units(int(row['exposure']), currency=currency)} {currency}"
+        lacks = "a comment" if known and known.answer.owner else "an owner"
+        yield Blocker(
+            f"{row['code']} {row['order_no'] or row['transaction_id']}, {money}, "
+            f"{row['severity']}: it has not {lacks}",
+            known.answer.owner if known else "",
+            f"{workbook}, sheet Breaks, break {row['break_id']}; then recon import-resolutions",
+        )
+
+
+def _open_items(stated: StatedMonth) -> Iterator[OpenItem]:
+    """What is open and may stay so: breaks, what the settlement never explained, what came late."""
+    statement = stated.statement
+    for (code, currency), rows in statement.breaks.groupby(["code", "currency"]):
+        amount = int(rows["exposure"].fillna(0).sum())
+        yield OpenItem(f"Break {code}", len(rows), str(currency), amount, "Open breaks")
+    items = statement.closing_items
+    for what in ("never_shown", "debt", "beyond"):
+        for currency, rows in items[items["what"].eq(what)].groupby("currency"):
+            amount = int(rows["amount"].sum())
+            yield OpenItem(ITEMS[what], len(rows), str(currency), amount, "Open items")
+    late = statement.straddling[statement.straddling["what"].eq("late")]
+    for currency, rows in late.groupby("currency"):
+        amount = int(rows["amount"].sum())
+        yield OpenItem(STRADDLES["late"], len(rows), str(currency), amount, "Straddling")
+    if statement.unknown_refunds:
+        payments = len(statement.unknown_refunds)
+        yield OpenItem("Refunded in part by an amount that nothing tells", payments, "", 0, "")

@@ -1,0 +1,56 @@
+import json
+from pathlib import Path
+
+import openpyxl
+import pytest
+
+from recon import cli
+from tests.recon.cli.test_statement_command import database_url, merchant, played, profile
+from tests.recon.steps.conftest import ACCOUNT, MERCHANT, Merchant
+
+__all__ = ["database_url", "merchant", "played", "profile"]
+"""A live night, and its settings in the environment."""
+
+
+@pytest.fixture
+def by_its_clock(played: Merchant, monkeypatch: pytest.MonkeyPatch) -> Merchant:
+    """The command line at the merchant's own time."""
+    monkeypatch.setattr("recon.steps.ground.environment.system_clock", played.clock)
+    return played
+
+
+@pytest.mark.usefixtures("by_its_clock")
+def test_a_month_that_is_not_over_ends_with_four_and_is_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The verdict and what blocks it are said with where to go; workbook and files are written."""
+    out = tmp_path / "out"
+    out.mkdir()
+
+    code = cli.main(["close", "2026-11", "--out", str(out)])
+
+    told = capsys.readouterr()
+    assert code == 4
+    assert f"Close of {MERCHANT}/{ACCOUNT} for 2026-11: NOT READY" in told.out
+    assert "Blocked: " in told.err
+    assert "Next: recon close 2026-11 again, once the night of 2026-11-30 ran" in told.err
+    name = f"close-{MERCHANT}-{ACCOUNT}-2026-11"
+    assert sorted(path.name for path in out.iterdir()) == [name, f"{name}.xlsx"]
+    book = openpyxl.load_workbook(out / f"{name}.xlsx", data_only=True)
+    assert book.sheetnames[0] == "Close"
+    assert book["Close"]["A3"].value == "NOT READY"
+
+
+def test_a_month_that_is_over_ends_with_what_its_open_items_say(
+    by_its_clock: Merchant, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Ready is 0, with open items it is 3; --json is one document and nothing else."""
+    by_its_clock.wait(hours=10 * 24)
+    by_its_clock.night(date="2026-11-30", skip="the cluster was down")
+
+    code = cli.main(["close", "2026-11", "--json", "--out", str(tmp_path)])
+
+    (document,) = json.loads(capsys.readouterr().out)
+    assert document["blockers"] == []
+    assert code == {"READY": 0, "READY WITH OPEN ITEMS": 3}[document["verdict"]]
+    assert document["statement"]["proven"] is True

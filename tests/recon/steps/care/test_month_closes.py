@@ -1,0 +1,198 @@
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import date
+from typing import Any
+
+import pytest
+
+from recon.period.business_month import BusinessMonth
+from recon.steps.care import month_closes
+from recon.steps.care.close_files import close_document, close_name, write_close_files
+from recon.steps.care.month_closes import CloseVerdict, PreparedClose, prepared_close
+from recon.steps.care.month_statements import StatedMonth
+from recon.steps.ground.predecessor import STILL_OPEN
+from tests.recon.steps.conftest import ACCOUNT, MERCHANT, Merchant
+from tests.recon.steps.night.test_sealed_settle import capture
+
+NOVEMBER = BusinessMonth.named("2026-11")
+LAST = "2026-11-30"
+
+
+def closed(merchant: Merchant) -> PreparedClose:
+    """`recon close 2026-11`."""
+    with merchant.environment() as environment:
+        return prepared_close(NOVEMBER, account=(MERCHANT, ACCOUNT), environment=environment)
+
+
+def play(merchant: Merchant) -> None:
+    """A night in the month, one on its last day, and a reason for those between."""
+    capture(merchant)
+    merchant.night()
+    merchant.wait(hours=10 * 24)
+    merchant.night(date=LAST, skip="the cluster was down")
+
+
+@pytest.fixture
+def ended(begun: Callable[[Any], Merchant]) -> Merchant:
+    """A month that is over."""
+    return begun(play)
+
+
+def blocked(close: PreparedClose) -> str:
+    """All that blocks it, as one text."""
+    return "\n".join(f"{each.what} | {each.owner} | {each.where}" for each in close.blockers)
+
+
+def given(merchant: Merchant, monkeypatch: pytest.MonkeyPatch, **fields: object) -> PreparedClose:
+    """The close of a statement that says something else."""
+    real = month_closes.stated_month
+
+    def other(*args: Any, **named: Any) -> StatedMonth:
+        stated = real(*args, **named)
+        own = {key: fields[key] for key in fields if key in StatedMonth.__dataclass_fields__}
+        more = {key: value for key, value in fields.items() if key not in own}
+        changed = replace(stated.statement, **more)
+        return replace(stated, **{"statement": changed, **own})
+
+    monkeypatch.setattr(month_closes, "stated_month", other)
+    return closed(merchant)
+
+
+def test_a_month_that_is_over_and_proven_is_ready_and_nothing_is_changed(ended: Merchant) -> None:
+    """Without a blocker it is READY, open breaks make it so with open items; no file changes."""
+    files = [path for path in sorted(ended.folder.rglob("*")) if path.is_file()]
+    before = {path: path.stat().st_mtime_ns for path in files if "sqlite" not in path.name}
+
+    close = closed(ended)
+
+    has_breaks = len(close.stated.statement.breaks) > 0
+    assert blocked(close) == ""
+    assert (close.verdict is CloseVerdict.WITH_OPEN_ITEMS) is has_breaks
+    assert before == {path: path.stat().st_mtime_ns for path in before}
+
+
+def test_a_month_that_is_not_over_is_not_ready(merchant: Merchant) -> None:
+    """The days that are not closed are named, and that the night of the last must run."""
+    capture(merchant)
+    merchant.night()
+
+    close = closed(merchant)
+
+    assert close.verdict is CloseVerdict.NOT_READY
+    assert STILL_OPEN in {night.standing for night in close.stated.nights}
+    assert "the business date is not closed yet" in blocked(close)
+    assert "once the night of 2026-11-30 ran" in blocked(close)
+
+
+def test_a_night_that_proved_nothing_blocks_with_the_way_out(ended: Merchant) -> None:
+    """NOT PROVEN is named with its date, and that two people may release it."""
+    ended.as_owner("UPDATE run SET verdict = 'NOT PROVEN' WHERE business_date = '2026-11-20'")
+
+    close = closed(ended)
+
+    assert close.verdict is CloseVerdict.NOT_READY
+    assert "2026-11-20: the night is NOT PROVEN" in blocked(close)
+    assert "recon release 2026-11-20 (two people)" in blocked(close)
+
+
+def test_money_in_doubt_of_the_month_blocks(ended: Merchant) -> None:
+    """An instruction that left by the close and whose end nobody knows is named with its order."""
+    ended.as_owner("UPDATE instruction SET state = 'in_doubt'")
+
+    close = closed(ended)
+
+    assert close.verdict is CloseVerdict.NOT_READY
+    assert "nobody knows whether it took effect" in blocked(close)
+    assert "recon resolve " in blocked(close)
+
+
+def test_money_in_doubt_that_left_after_the_close_does_not(ended: Merchant) -> None:
+    """What left in December is December's."""
+    ended.as_owner(
+        "UPDATE instruction SET state = 'in_doubt', sent_at = '2026-12-02 00:00:00.000000'"
+    )
+
+    assert blocked(closed(ended)) == ""
+
+
+def test_an_equation_that_does_not_hold_blocks(
+    ended: Merchant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is named with both sides of both engines, and the sheet where it stands."""
+    (first, *others) = closed(ended).stated.statement.equations
+    close = given(ended, monkeypatch, equations=[replace(first, left=41), *others])
+
+    assert close.verdict is CloseVerdict.NOT_READY
+    assert f"{first.id} {first.name}, by count: pandas 41 and" in blocked(close)
+
+
+def test_figures_that_one_engine_alone_has_block(
+    ended: Merchant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So does SQL that could not be run."""
+    close = given(ended, monkeypatch, unproven_figures=["SQL could not be run: no memory"])
+
+    assert close.verdict is CloseVerdict.NOT_READY
+    assert "SQL could not be run" in blocked(close)
+
+
+@pytest.mark.parametrize(("to", "is_blocked"), [("2026-11-29", True), ("", True), (LAST, False)])
+def test_a_bank_that_is_covered_for_a_part_of_the_month_blocks(
+    ended: Merchant, monkeypatch: pytest.MonkeyPatch, to: str, *, is_blocked: bool
+) -> None:
+    """Statements reach the month's last day, or pay-outs after them are not proven."""
+    close = given(ended, monkeypatch, bank_to=to)
+
+    assert ("the bank is covered" in blocked(close)) is is_blocked
+
+
+@pytest.mark.parametrize(
+    ("first_seen", "order", "is_blocked"),
+    [("2026-11-03", "", True), ("2026-12-02", "", False), ("2026-12-02", "own", True)],
+)
+def test_a_grave_break_that_nobody_looks_after_blocks(
+    ended: Merchant,
+    monkeypatch: pytest.MonkeyPatch,
+    first_seen: str,
+    order: str,
+    *,
+    is_blocked: bool,
+) -> None:
+    """One of the month or about an order of its facts is named; one of the next month is not."""
+    close = closed(ended)
+    known = str(close.stated.statement.facts["order_no"].iloc[0])
+    row = {
+        "break_id": "b" * 16,
+        "code": "REFUND_DUE",
+        "order_no": known if order else "other",
+        "transaction_id": "T1",
+        "currency": "EUR",
+        "exposure": 500,
+        "severity": "HIGH",
+        "first_seen": first_seen,
+    }
+    import pandas as pd
+
+    monkeypatch.setattr(
+        month_closes.kept_results, "open_breaks", lambda *_, **__: pd.DataFrame([row])
+    )
+
+    named = blocked(closed(ended))
+
+    assert ("5.00 EUR, HIGH: it has not an owner" in named) is is_blocked
+    assert ("recon import-resolutions" in named) is is_blocked
+
+
+def test_files_and_document_say_the_same(ended: Merchant, tmp_path: Any) -> None:
+    """The folder has what the statement has and what blocks and stays open; the document both."""
+    close = closed(ended)
+
+    folder = write_close_files(close, folder=tmp_path)
+
+    assert folder.name == close_name(close) == f"close-{MERCHANT}-{ACCOUNT}-2026-11"
+    names = {path.name for path in folder.iterdir()}
+    assert {"blockers.csv", "open-at-close.csv", "journals.csv", "statement.sql"} <= names
+    document = close_document(close)
+    assert document["verdict"] == close.verdict
+    assert len(document["open_items"]) == len(close.open_items)
+    assert date.fromisoformat(document["statement"]["known_by"]) == date(2026, 11, 30)
