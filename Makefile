@@ -103,6 +103,10 @@ bench-gateway: $(READY) ## CPU of a query of 100 orders beside aiohttp + orjson,
 bench-journal: $(READY) ## 1,000 captures with the journal and without, the gateway answering after 50 ms
 	@$(BIN)/python benchmarks/bench_journal.py
 
+.PHONY: bench-fees
+bench-fees: $(READY) ## CPU of pricing a million settlement lines under each of 12 tariffs
+	@nice -n 5 $(BIN)/python benchmarks/bench_fees.py
+
 .PHONY: bench-night
 bench-night: $(READY) ## CPU of every stage of a night of NIGHT_ORDERS payments, a million without it
 	@nice -n 5 $(BIN)/python benchmarks/bench_night.py --orders $${NIGHT_ORDERS:-1000000}

@@ -6,6 +6,7 @@ from typing import Any
 
 import pandas as pd
 
+from recon.config.fee_contract import FACTS
 from recon.matching.frames.sources import Sources
 
 NAMES = ("orders", "gateway", "ledger", "instructions", "settlement")
@@ -19,7 +20,8 @@ def write_files(sources: Sources, *, rules: Mapping[str, Any], folder: Path) -> 
     for name in NAMES:
         if (whole := getattr(sources, name)) is None:
             continue
-        frame = whole.drop(columns=[*NOT_IN_FILES], errors="ignore")
+        untold = [fact for fact in FACTS if fact in whole and whole[fact].eq("").all()]
+        frame = whole.drop(columns=[*NOT_IN_FILES, *untold], errors="ignore")
         cells = {column: _cells(frame[column]) for column in frame.columns}
         pd.DataFrame(cells).to_csv(folder / f"{name}.csv", index=False)
     text = "\n".join(line for name, table in rules.items() for line in _toml([name], table=table))

@@ -19,6 +19,8 @@ from reports.drawing.in_place import written_in_place
 from reports.sheets.bank_sheet import TITLE as BANK_TITLE
 from reports.sheets.bank_sheet import draw_bank
 from reports.sheets.breaks_sheet import draw_breaks
+from reports.sheets.fees_sheet import TITLE as FEES_TITLE
+from reports.sheets.fees_sheet import draw_fees
 from reports.sheets.guide_sheet import draw_guide
 from reports.sheets.instructions_sheet import draw_instructions
 from reports.sheets.journals_sheet import draw_journals
@@ -67,11 +69,11 @@ def write_workbook(figures: NightFigures, path: Path) -> Path:
 
 
 def titles_of(figures: NightFigures) -> tuple[str, ...]:
-    """The sheets of a night; one of the bank where statements were given."""
-    if not figures.bank:
-        return SHEETS
+    """The sheets of a night; one of fees with a contract, one of the bank with statements."""
     before = SHEETS.index("Sources")
-    return (*SHEETS[:before], BANK_TITLE, *SHEETS[before:])
+    fees = () if figures.fees is None else (FEES_TITLE,)
+    bank = (BANK_TITLE,) if figures.bank else ()
+    return (*SHEETS[:before], *fees, *bank, *SHEETS[before:])
 
 
 def drawn(figures: NightFigures, *, beside: Sequence[MatchedFile] = ()) -> Draft:
@@ -89,6 +91,8 @@ def drawn(figures: NightFigures, *, beside: Sequence[MatchedFile] = ()) -> Draft
     draw_matched(draft, sheets["Matched"], figures=figures, rows=rows, beside=beside)
     draw_journals(draft, sheets["Journals"], figures=figures, rows=rows, totals=totals)
     places = draw_totals(draft, sheets["Control totals"], figures=figures, rows=rows, totals=totals)
+    if figures.fees is not None:
+        draw_fees(draft, sheets[FEES_TITLE], figures=figures)
     if figures.bank:
         draw_bank(draft, sheets[BANK_TITLE], figures=figures)
     draw_guide(draft, sheets["Guide"], figures=figures)

@@ -10,13 +10,15 @@ import typer
 from pydantic import BaseModel
 
 from recon import cli
+from recon.config.fee_contract import FeeContract, FeeTier
 from recon.config.file_layouts import FileLayout, Trailer
 from recon.config.file_sources import ExpectedFile, RemoteSource
+from recon.config.ledger_source import LedgerSource
 from recon.config.night_schedule import NightSchedule
 from recon.config.notice_settings import Notice
 from recon.config.retention import Backups, Retention
 from recon.config.rules import Rules, SeverityRules, Tolerance
-from recon.config.settings import AccountSettings, GatewaySettings, LedgerSource
+from recon.config.settings import AccountSettings, GatewaySettings
 from recon.config.settlement_folder import SettlementFolder
 from recon.model import errors, nights
 from recon.model import words as model
@@ -26,6 +28,8 @@ DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 ADR_LINES_MAX = 80
 ARCHITECTURE_LINES_MAX = 150
 SETTINGS_MODELS: tuple[type[BaseModel], ...] = (
+    FeeContract,
+    FeeTier,
     GatewaySettings,
     AccountSettings,
     LedgerSource,
@@ -136,7 +140,7 @@ def make_targets() -> list[str]:
 
 def handbook() -> str:
     """The pages for whoever runs recon, one after the other."""
-    pages = ("OPERATIONS", "SETTINGS", "COMMANDS", "DECISIONS", "STORAGE")
+    pages = ("OPERATIONS", "SETTINGS", "COMMANDS", "DECISIONS", "STORAGE", "FEES")
     return "\n".join(text_of(f"docs/{page}.md") for page in pages)
 
 

@@ -127,6 +127,15 @@ _INPUTS = (
         key=("merchant_id", "account_id", "batch_id", "source", "line"),
         folder="inputs",
     ),
+    file(
+        "tariffs",
+        *FROM,
+        text("method", "how the payment of the settlement line was made"),
+        text("brand", "the brand of its card or wallet"),
+        text("region", "where the card or the shopper is from"),
+        key=("source", "line"),
+        folder="inputs",
+    ),
     file("universe", *KEY, key=BY_KEY, folder="inputs"),
     file(
         "rejects",

@@ -38,6 +38,7 @@ def reconcile(
         Paths | None, typer.Option(help="Statements: camt.05x, MT940, CSV or XLSX; may repeat.")
     ] = None,
     rules: Annotated[Path | None, typer.Option(help="Rules of reconciliation (TOML).")] = None,
+    fees: Annotated[Path | None, typer.Option(help="The gateway's fee contract (TOML).")] = None,
     previous: Annotated[
         Path | None,
         typer.Option(help="Folder of an earlier result, so that breaks keep their age."),
@@ -59,16 +60,21 @@ def reconcile(
         settlement=tuple(settlement or ()),
         bank=tuple(bank or ()),
         rules_file=rules,
+        fees_file=fees,
         previous=previous,
         as_of=day,
         out=out,
     )
     result = reconcile_files(request, clock=_now, write_workbook=write, sheet_totals=totals)
+    _say_result(result, out=out)
+    raise typer.Exit(result.verdict.exit_code)
+
+
+def _say_result(result: "Reconciliation", *, out: Path) -> None:
     say(_in_words(result))
     for sentence in () if result.gateway_holds is None else result.gateway_holds.sentences():
         say(sentence)
     say(f"Result: {out}")
-    raise typer.Exit(result.verdict.exit_code)
 
 
 def _in_words(result: "Reconciliation") -> str:

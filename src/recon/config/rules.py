@@ -16,6 +16,7 @@ from pydantic import AfterValidator, Field
 
 from recon.config.banks import BankRules, bank_holidays, known_calendar
 from recon.config.declared import DeclaredTable, declared
+from recon.config.fee_contract import FeeContract
 from recon.model.business_date import BusinessCalendar, Grace, zone_of
 from recon.model.errors import AmountError, ConfigurationError
 from recon.model.money import exponent
@@ -215,6 +216,10 @@ class JournalRules(DeclaredTable):
     accounts: JournalAccounts | None = None
 
 
+def _is_none(value: object) -> bool:
+    return value is None
+
+
 class Rules(DeclaredTable):
     """All rules of one reconciliation."""
 
@@ -239,6 +244,8 @@ class Rules(DeclaredTable):
     settlement: dict[CurrencyCode, SettlementRules] = Field(default_factory=dict)
     rate: dict[CurrencyPair, RateRules] = Field(default_factory=dict)
     bank: dict[BankName, BankRules] = Field(default_factory=dict)
+    fee_contract: FeeContract | None = Field(default=None, exclude_if=_is_none)
+    """What fees.toml declares; rules without one have the digest that they always had."""
 
     @classmethod
     def of(cls, tables: Mapping[str, Any], *, source: str) -> "Rules":
@@ -264,9 +271,14 @@ class Rules(DeclaredTable):
         )
 
     @property
+    def document(self) -> dict[str, Any]:
+        """The rules as JSON has them; `of` reads them back."""
+        return self.model_dump(mode="json", by_alias=True)
+
+    @property
     def digest(self) -> str:
         """SHA-256 over the canonical rules: the same rules, the same digest."""
-        canonical = json.dumps(self.model_dump(mode="json"), sort_keys=True, separators=(",", ":"))
+        canonical = json.dumps(self.document, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(canonical.encode()).hexdigest()
 
     def state_of(self, payment_status: str) -> GatewayState:

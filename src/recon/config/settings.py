@@ -18,9 +18,11 @@ from recon.config.approvers import Approver, approvers_of
 from recon.config.bank_folder import BankFolder, banks_of
 from recon.config.cluster import ClusterSettings, cluster_of
 from recon.config.declared import DeclaredTable, declared
+from recon.config.fee_contract import FeeContract, contract_of
 from recon.config.file_layouts import FileLayout
 from recon.config.file_sources import ExpectedFile, RemoteSource
 from recon.config.keys import OwnSignKey, SignKeys, address_of, given, secret_of
+from recon.config.ledger_source import LedgerSource
 from recon.config.limits import Limits, limits_of
 from recon.config.mistakes import deepest_key, unprintable_keys
 from recon.config.night_archive import ArchiveSettings, archive_of
@@ -28,7 +30,7 @@ from recon.config.night_schedule import NightSchedule
 from recon.config.notice_settings import Notice, notices_of
 from recon.config.request_ids import RequestIds
 from recon.config.retention import Retention, retention_of
-from recon.config.rules import Rules, ZoneText
+from recon.config.rules import Rules
 from recon.config.settlement_folder import SettlementFolder
 from recon.model.errors import ConfigurationError
 from recon.privacy.shown_text import printable
@@ -41,45 +43,6 @@ _ACCOUNT_KEY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,49}/[A-Za-z0-9][A-Za-z0-
 GATEWAY_FILES = ("profiles", "signature", "status_map")
 """Files that describe the gateway's interface; each is a layer `base` and others above it."""
 Tables = dict[str, Any]
-_OF_AN_INBOX = frozenset({"files", "whole_file", "trailer", "control_file", "done_file"})
-
-
-class LedgerSource(DeclaredTable):
-    """Where the ledger of an account is read: a file or a SQL query."""
-
-    path: Path | None = None
-    url: SecretStr | None = None
-    url_env: str = ""
-    query: str = ""
-    columns: dict[str, str] = Field(default_factory=dict)
-    """Our column name -> theirs; absent means the same name."""
-    layout: FileLayout | None = None
-    """How a file is written; a query says by itself how it answers."""
-    zone: ZoneText = ""
-    """Of times without an offset; absent: that of business dates."""
-
-    @model_validator(mode="after")
-    def _one_layout(self) -> "LedgerSource":
-        if self.layout is None:
-            return self
-        if self.path is None or self.columns:
-            msg = "a layout is of a file, and names its columns itself"
-            raise ValueError(msg)
-        unread = sorted(self.layout.model_fields_set & _OF_AN_INBOX)
-        if unread:
-            msg = f"layout.{unread[0]}: only files of an inbox have one"
-            raise ValueError(msg)
-        return self
-
-    @model_validator(mode="after")
-    def _one_source(self) -> "LedgerSource":
-        if sum(map(bool, (self.path, self.url, self.url_env))) != 1:
-            msg = "name one of path, url and url_env"
-            raise ValueError(msg)
-        if bool(self.query) != (self.path is None):
-            msg = "a database needs a query, and a file has none"
-            raise ValueError(msg)
-        return self
 
 
 class AccountSettings(OwnSignKey):
@@ -316,15 +279,51 @@ def load_file_settings(environment: Mapping[str, str]) -> FileSettings:
     )
 
 
-def load_rules(*, config_dir: Path | None, rules_file: Path | None = None) -> Rules:
-    """The rules of reconciliation: rules.toml in its layers, a named file as the topmost one."""
-    tables = load_tables("rules", config_dir=config_dir)
-    if rules_file is None:
-        return Rules.of(tables, source="rules.toml")
-    if not rules_file.is_file():
-        msg = f"the rules file {rules_file} does not exist"
+def load_rules(
+    *, config_dir: Path | None, rules_file: Path | None = None, fees_file: Path | None = None
+) -> Rules:
+    """The rules of reconciliation with the fee contract, each in its layers.
+
+    Args:
+        config_dir: the merchant's own rules.toml and fees.toml.
+        rules_file: the topmost layer of the rules.
+        fees_file: a contract in the place of fees.toml, whole.
+
+    Raises:
+        ConfigurationError: naming the file and the key that is wrong.
+    """
+    tables, source = load_tables("rules", config_dir=config_dir), "rules.toml"
+    if rules_file is not None:
+        own = _named_file(rules_file, what="rules file")
+        tables, source = overlay(tables, over=own), str(rules_file)
+    if CONTRACT in tables:
+        msg = f"{source}: {CONTRACT}: the fee contract stands in fees.toml"
         raise ConfigurationError(msg)
-    return Rules.of(overlay(tables, over=_read_toml(rules_file)), source=str(rules_file))
+    rules = Rules.of(tables, source=source)
+    contract = _contract(config_dir=config_dir, fees_file=fees_file)
+    if contract is None:
+        return rules
+    if rules.fees:
+        msg = f"{source}: fees: fees.toml declares the whole contract; take [fees] out of the rules"
+        raise ConfigurationError(msg)
+    return rules.model_copy(update={CONTRACT: contract})
+
+
+CONTRACT = "fee_contract"
+"""The field of the rules that fees.toml fills."""
+
+
+def _contract(*, config_dir: Path | None, fees_file: Path | None) -> FeeContract | None:
+    if fees_file is None:
+        return contract_of(load_tables("fees", config_dir=config_dir), source="fees.toml")
+    return contract_of(_named_file(fees_file, what="fee contract"), source=str(fees_file))
+
+
+def _named_file(path: Path, *, what: str) -> Tables:
+    if not path.is_file():
+        msg = f"the {what} {path} does not exist"
+        raise ConfigurationError(msg)
+    return _read_toml(path)
 
 
 def _accounts(tables: Tables) -> dict[str, AccountSettings]:

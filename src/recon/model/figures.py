@@ -9,6 +9,7 @@ from datetime import date, datetime
 
 import pandas as pd
 
+from recon.model.charged_fees import ChargedFees
 from recon.model.gateway_holds import GatewayHolds
 from recon.model.resolutions import KeptAnswer
 from recon.model.words import ControlTotal, Quarantined, Reject, SourceFile, SourceKind, Verdict
@@ -204,5 +205,7 @@ class NightFigures:
     """matching.bank.bank_frames.BANK_TABLES by name; none: no statement of a bank was given."""
     gateway_holds: GatewayHolds | None = None
     """What the gateway holds and the fees it took; None: no settlement was given."""
+    fees: ChargedFees | None = None
+    """What was charged beside the fee contract; None without a contract or a settlement."""
     matched_file: MatchedFile | None = None
     """A result file of the run that holds every match; a large night then needs no copy of them."""

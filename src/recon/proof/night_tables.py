@@ -8,12 +8,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, fields
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 
 from recon.archive.schemas import SCHEMAS
+from recon.config.fee_contract import FACTS
 from recon.matching.breaks.result import Reconciliation
-from recon.matching.frames.arrays import TEXT_TYPE
+from recon.matching.frames.arrays import TEXT_TYPE, text_column
 from recon.matching.frames.bank_sources import BANK_ENTRY_COLUMNS, BankSource, BankStatement
 from recon.matching.frames.sources import (
     GATEWAY_COLUMNS,
@@ -32,6 +34,7 @@ from recon.model.words import ControlTotal, EntryType, Reject, SourceFile, Sourc
 Tables = dict[str, pa.Table]
 """By name of the schema, exactly its columns."""
 
+TARIFFS = "tariffs"
 FRAMES: Mapping[str, tuple[str, Mapping[str, str]]] = {
     "orders": ("orders", ORDER_COLUMNS),
     "answers": ("gateway", GATEWAY_COLUMNS),
@@ -62,7 +65,16 @@ def input_tables(sources: Sources) -> Tables:
         "rejects": table_of_rows(map(_cells_of_reject, sources.rejects), name="rejects"),
         "files": table_of_rows(map(_cells_of_file, sources.files), name="files"),
         **bank_tables(sources),
+        **_tariff_tables(sources.settlement),
     }
+
+
+def _tariff_tables(lines: pd.DataFrame | None) -> Tables:
+    """What settlement lines tell beside their amounts; no file at all where none tells any."""
+    if lines is None:
+        return {}
+    rows = np.logical_or.reduce([lines[fact].ne("").to_numpy() for fact in FACTS])
+    return {TARIFFS: table_of(lines[rows], name=TARIFFS)} if rows.any() else {}
 
 
 def bank_tables(sources: Sources) -> Tables:
@@ -143,9 +155,17 @@ def frame_of_table(table: pa.Table) -> pd.DataFrame:
 
 def frames_of_inputs(tables: Mapping[str, pa.Table]) -> dict[str, pd.DataFrame]:
     """The frames of Sources by field; whether a source was given, other files tell."""
-    return {
-        field: frame_of_table(tables[name])[[*columns]] for name, (field, columns) in FRAMES.items()
-    }
+    frames = {field: frame_of_table(tables[name]) for name, (field, _) in FRAMES.items()}
+    frames["settlement"] = _with_tariffs(frames["settlement"], table=tables.get(TARIFFS))
+    return {field: frames[field][[*columns]] for field, columns in FRAMES.values()}
+
+
+def _with_tariffs(lines: pd.DataFrame, *, table: pa.Table | None) -> pd.DataFrame:
+    """The lines with what a file of its own tells of them, by source and line."""
+    if table is None:
+        return lines.assign(**dict.fromkeys(FACTS, text_column([""] * len(lines))))
+    whole = lines.merge(frame_of_table(table), on=["source", "line"], how="left")
+    return whole.assign(**{fact: whole[fact].fillna("") for fact in FACTS})
 
 
 def rejects_of(table: pa.Table) -> tuple[Reject, ...]:

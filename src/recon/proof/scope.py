@@ -8,6 +8,7 @@ import pandas as pd
 from recon.config.rules import Rules
 from recon.matching.breaks.result_frames import Frames
 from recon.matching.cash.before_books import BEFORE_BOOKS
+from recon.matching.cash.fees_charged import fees_not_covered
 from recon.matching.cash.result import CashResult
 from recon.matching.frames.arrays import Arrays, texts
 from recon.matching.frames.coding import by_word, coded, is_word, sums_of
@@ -53,6 +54,7 @@ def not_covered(sources: Sources, *, rules: Rules) -> tuple[str, ...]:
     if sources.instructions is None:
         words.append("our own instructions, T8: no instruction file was given")
     words += _settlement_not_covered(sources)
+    words += _fees_not_covered(sources, rules=rules)
     if rules.journal.accounts is None:
         words.append("proposed journals, T12: the rules name no [journal.accounts]")
     if sources.agreed_write_offs is None:
@@ -82,6 +84,16 @@ def _settlement_not_covered(sources: Sources) -> Iterator[str]:
         yield f"T11: {without} settlement batches name no pay-out yet"
     if days is not None and days.waits_for:
         yield f"settlement due after {days.last}: {days.waits_for} is missing"
+
+
+def _fees_not_covered(sources: Sources, *, rules: Rules) -> Iterator[str]:
+    """Fees that nobody said the price of."""
+    if sources.settlement is None:
+        return
+    if rules.fee_contract is not None:
+        yield from fees_not_covered(sources.settlement, contract=rules.fee_contract)
+    elif not rules.fees:
+        yield "fee contract: fees.toml declares none"
 
 
 def books_not_covered(sources: Sources, *, cash: CashResult | None) -> Iterator[str]:

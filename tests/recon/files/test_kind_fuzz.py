@@ -15,8 +15,8 @@ from cryptography.fernet import Fernet
 from pydantic import SecretStr
 
 from recon.config.file_layouts import STANDARD
+from recon.config.ledger_source import LedgerSource
 from recon.config.rules import Rules
-from recon.config.settings import LedgerSource
 from recon.files.reader import instruction_file, ledger_file, order_file, settlement_file
 from recon.model.errors import ReaderBrokenError, SourceUnreadableError
 from recon.settlement.sealing import Seal

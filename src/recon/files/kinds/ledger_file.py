@@ -7,8 +7,8 @@ from zoneinfo import ZoneInfo
 import pandas as pd
 
 from recon.config.file_layouts import FileLayout
+from recon.config.ledger_source import LedgerSource
 from recon.config.rules import Rules
-from recon.config.settings import LedgerSource
 from recon.files.typing.layout_check import refuse_wrong_layout
 from recon.files.typing.mapped_columns import names_of
 from recon.files.typing.table_schema import schema_of

@@ -9,8 +9,8 @@ import pandas as pd
 
 from recon.config.cluster import IN_PROCESS, Workers
 from recon.config.file_layouts import STANDARD, FileLayout
+from recon.config.ledger_source import LedgerSource
 from recon.config.rules import Rules
-from recon.config.settings import LedgerSource
 from recon.files.formats.raw_reader import kind_of
 from recon.files.kinds.spooled_file import SpooledFile, spooled_file
 from recon.files.proposing.proposal import Proposal

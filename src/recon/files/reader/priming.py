@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from recon.config.file_layouts import STANDARD
+from recon.config.ledger_source import LedgerSource
 from recon.config.rules import Rules
-from recon.config.settings import LedgerSource
 from recon.files.reader import parcel, readings
 from recon.model.errors import ReconError
 from recon.privacy.own_files import for_owner

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import IO, NamedTuple
 
 from recon.config.file_layouts import STANDARD, FileLayout
+from recon.config.ledger_source import LedgerSource
 from recon.config.rules import Rules
-from recon.config.settings import LedgerSource
 from recon.files.formats.named_bytes import FileBytes, read_bytes
 from recon.files.kinds.archive import private_content
 from recon.files.kinds.bank_file import bank_file_of

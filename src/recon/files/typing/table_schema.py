@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
+from recon.config.fee_contract import FACTS
 from recon.model.words import (
     REVERSAL_SUFFIX,
     EntryType,
@@ -211,6 +212,8 @@ SETTLEMENT = TableSchema(
         TableColumn("net", Cell.AMOUNT),
         # What we named a refund or payout by; many gateways tell only their own reference.
         _optional("own_reference", Grammar.REFERENCE),
+        # What a fee contract may go by.
+        *(_optional(fact, Grammar.REFERENCE) for fact in FACTS),
     ),
 )
 

@@ -28,9 +28,10 @@ from recon.matching.frames.numbering import Keys
 from recon.matching.frames.sources import Sources
 from recon.matching.frames.total_rows import ACCOUNT
 from recon.matching.judging.grace import business_days, microseconds
+from recon.matching.sides.agreed_fees import fee_gaps
 from recon.matching.sides.gateway_side import authorised_amounts
 from recon.matching.sides.ledger_side import JUDGED, compared, marked_as
-from recon.matching.sides.settlement_side import fee_gaps, of_payments
+from recon.matching.sides.settlement_side import of_payments
 from recon.model.business_date import midnight
 from recon.model.words import EntryType, GatewayState, KeyAnswer, OrderStatus
 

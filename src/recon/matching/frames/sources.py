@@ -14,6 +14,7 @@ from typing import Any
 import pandas as pd
 from pandas.api.extensions import ExtensionArray
 
+from recon.config.fee_contract import FACTS
 from recon.matching.frames.bank_sources import BankSource
 from recon.model.words import Quarantined, Reject, SourceFile, SourceKind
 
@@ -112,6 +113,7 @@ SETTLEMENT_COLUMNS: Mapping[str, str] = {
     "fee": MINOR_UNITS,
     "net": MINOR_UNITS,
     "own_reference": TEXT,
+    **dict.fromkeys(FACTS, TEXT),  # of the payment; only a fee contract asks for them
     **PLACE_COLUMNS,
 }
 """One row per line of a settlement file; signed, the pay-out row of a batch says its sum."""

@@ -25,6 +25,7 @@ from recon.matching.sets.sets import (
     SetNames,
     build_sets,
 )
+from recon.matching.sides.agreed_fees import fee_gaps
 from recon.matching.sides.gateway_side import NUMBER, gateway_side
 from recon.matching.sides.instruction_side import instruction_side, of_other_currency
 from recon.matching.sides.ledger_side import (
@@ -37,7 +38,6 @@ from recon.matching.sides.ledger_side import (
 from recon.matching.sides.orders_side import Side, orders_side
 from recon.matching.sides.payouts import Payouts, payout_facts, payouts_of
 from recon.matching.sides.settlement_side import (
-    fee_gaps,
     first_days_told,
     of_payments,
     settled_items,

@@ -11,12 +11,10 @@ from datetime import date
 import numpy as np
 import pandas as pd
 
-from recon.config.rules import Rules
 from recon.matching.frames.arrays import Arrays, Column, texts
 from recon.matching.frames.coding import by_word, is_word
 from recon.matching.frames.grouping import NO_INSTANT, Bools, Ints, Rows, present, taken, total
 from recon.matching.frames.sources import SETTLEMENT_COLUMNS, SettledDays, frame_of
-from recon.matching.frames.tolerance import BASIS
 from recon.model.words import REVERSAL_SUFFIX, EntryType
 
 PAY_OUT = EntryType.PAYOUT.value
@@ -112,7 +110,7 @@ def settlement_side(
 
     Args:
         lines: see settled_items.
-        gaps: what their fees differ by (see fee_gaps).
+        gaps: what their fees differ by (see agreed_fees.fee_gaps).
         accounts: the account of each set, by number.
         first_days: see first_days_told.
         days: what is known of the days that the lines cover; None: the lines are complete.
@@ -130,10 +128,22 @@ def settlement_side(
         "settled_gross": total(gross, groups=sets, size=size),
         "settled_currency": taken(lines["currency"], rows=first),
         "settled_transaction": taken(lines["transaction_id"], rows=first),
-        "fee_gap": total(np.where(capture, gaps, 0), groups=sets, size=size),
+        "fee_gap": _fee_gap(lines, gaps=gaps, size=size),
         "settled_from": _opens(first_days, accounts=accounts, days=days),
         "settled_until": np.full(size, _closes(days), dtype=np.int64),
     }
+
+
+def _fee_gap(lines: Arrays, *, gaps: Ints, size: int) -> Ints:
+    """What is charged too much and not given back; where that is nothing, what is too little.
+
+    Too much on one line and too little on another are two mistakes, which never make up for each
+    other; only a fee that is given back, a line of its own, does.
+    """
+    sets, back = lines["set"], lines["kind"] == EntryType.FEE.value
+    over = total(np.where(back, gaps, np.maximum(gaps, 0)), groups=sets, size=size)
+    under = total(np.where(back, 0, np.minimum(gaps, 0)), groups=sets, size=size)
+    return np.where(over != 0, over, under)
 
 
 def _first_of_sets(sets: Rows, *, size: int) -> Rows:
@@ -148,19 +158,6 @@ def in_time(sets: Arrays) -> Bools:
     moved = np.maximum(sets["transaction_date"], sets["capture_confirmed_at"])
     in_days: Bools = (moved != NO_INSTANT) & (moved >= sets["settled_from"])
     return in_days
-
-
-def fee_gaps(lines: pd.DataFrame, *, rules: Rules) -> Ints:
-    """The fee taken less the fee agreed, 0 where none was agreed or within its tolerance."""
-    gross = lines["gross"].to_numpy(dtype=np.int64)
-    gap = np.zeros(len(lines), dtype=np.int64)
-    for currency, agreed in rules.fees.items():
-        mine = is_word(lines["currency"], currency)
-        whole, rest = np.divmod(gross[mine], BASIS)
-        expected = whole * agreed.basis_points + rest * agreed.basis_points // BASIS
-        gaps = lines["fee"].to_numpy(dtype=np.int64)[mine] - expected - agreed.fixed_minor_units
-        gap[mine] = np.where(np.abs(gaps) <= agreed.tolerance_minor_units, 0, gaps)
-    return gap
 
 
 def first_days_told(settlement: pd.DataFrame | None, *, accounts: Rows) -> Mapping[int, str]:

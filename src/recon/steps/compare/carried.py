@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from recon.config.fee_contract import FACTS
 from recon.config.rules import Rules
 from recon.files.formats.json_text import read_json_object
 from recon.files.reader import plain_table
@@ -42,7 +43,9 @@ LINES = "settlement-lines.csv"
 BOOKED = "booked-cash.csv"
 FILES = "settlement-files.json"
 CARRIED_FILES = (FILES, LINES, BOOKED)
-_TOLD = tuple(name for name in SETTLEMENT_COLUMNS if name not in {"source", "line"})
+_KEPT = tuple(name for name in SETTLEMENT_COLUMNS if name not in {"source", "line"})
+_TOLD = tuple(name for name in _KEPT if name not in FACTS)
+"""What makes a line a repeat of another, and what every run hands on."""
 _ENTRY = tuple(name for name in LEDGER_COLUMNS if name not in {"source", "line"})
 _AMOUNTS = ("gross", "fee", "net")
 _REFUSED = ("merchant_id", "account_id", "batch_id", "source", "line", "column", "reason")
@@ -315,9 +318,15 @@ def carried_files(
     }
     return {
         FILES: json.dumps(document, indent=2, ensure_ascii=False) + "\n",
-        LINES: csv_parts(lines, columns=_TOLD, amounts=_AMOUNTS),
+        LINES: csv_parts(lines, columns=_kept(lines), amounts=_AMOUNTS),
         BOOKED: csv_parts(_restated(entries), columns=_ENTRY),
     }
+
+
+def _kept(lines: pd.DataFrame) -> tuple[str, ...]:
+    """The columns that are handed on; method, brand and region where a file told them."""
+    facts = {fact for fact in FACTS if lines[fact].ne("").any()}
+    return tuple(name for name in _KEPT if name in facts or name not in FACTS)
 
 
 def _by_batch(refused: Iterable[Reject], *, lines: pd.DataFrame) -> Iterator[Reject]:
@@ -363,7 +372,7 @@ def _restated(entries: pd.DataFrame) -> pd.DataFrame:
 
 
 def remove_others(folder: Path, *, names: Collection[str], kept: Collection[Path]) -> None:
-    """Remove what an earlier run into the same folder handed on, where this one hands on nothing.
+    """Remove what an earlier run into the same folder handed on, or claimed, and this one did not.
 
     Args:
         folder: of the result.

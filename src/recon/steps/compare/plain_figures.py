@@ -8,6 +8,7 @@ import pandas as pd
 from recon.config.rules import Rules
 from recon.matching.breaks.reopened import with_reopened
 from recon.matching.breaks.result import Reconciliation
+from recon.matching.cash.fees_charged import charged_fees
 from recon.matching.frames.sources import INSTANT, MINOR_UNITS, TEXT, Sources
 from recon.model.figures import (
     BANK_DAYS_AHEAD,
@@ -54,6 +55,7 @@ def plain_figures(
         journals=result.journals,
         bank=result.bank,
         gateway_holds=result.gateway_holds,
+        fees=charged_fees(sources.settlement, contract=rules.fee_contract),
         control_totals=result.control_totals,
         instructions=_instructions(sources.instructions),
         batches=pd.DataFrame({name: pd.Series(dtype=TEXT) for name in BATCH_COLUMNS}),

@@ -51,6 +51,7 @@ from recon.steps.compare.carried_bank import (
     with_carried_bank,
 )
 from recon.steps.compare.earlier_run import read_earlier_run
+from recon.steps.compare.fee_claims import FEE_CLAIMS, claims_csv
 from recon.steps.compare.more_totals import with_totals
 from recon.steps.compare.plain_figures import plain_figures
 from recon.steps.compare.result_files import (
@@ -70,7 +71,7 @@ ReadTotals = Callable[..., SheetTotals]
 """What the sheets of a workbook come to, as read back from the file.
 
 `beside`: name -> where a file lies that the workbook names and that has not its name yet."""
-_HANDED_ON = (*CARRIED_FILES, *CARRIED_BANK_FILES)
+_HANDED_ON = (*CARRIED_FILES, *CARRIED_BANK_FILES, FEE_CLAIMS)
 
 
 class Engine(Protocol):
@@ -99,6 +100,8 @@ class PlainFilesRequest:
     bank: tuple[Path, ...] = ()
     """Empty: what arrived at the bank is not covered."""
     rules_file: Path | None = None
+    fees_file: Path | None = None
+    """The fee contract; None: that of the configuration."""
     previous: Path | None = None
     """Folder of an earlier run."""
     config_dir: Path | None = None
@@ -128,7 +131,7 @@ def reconcile_files(
     # The columns of a run are large and live as long as it: Arrow's own pool gives their pages back
     # and takes them again (a million orders: 3 to 4 s of the system's time, here under 1 s).
     pa.set_memory_pool(pa.system_memory_pool())
-    rules = load_rules(config_dir=request.config_dir, rules_file=request.rules_file)
+    rules = _rules_of(request)
     with output_folder(request.out):
         before = request.previous
         previous = None if before is None else read_earlier_run(before)
@@ -191,8 +194,6 @@ def _write(
     out, sources, previous = run.request.out, run.sources, run.previous
     # Taken by the next run only where the summary, which is the last of all, is of the same run.
     later = _for_the_next(result, run=run)
-    files = result_files(result, rejects=sources.rejects, files=sources.files, previous=previous)
-    staged = stage(out, files={**later, **files})
     figures = plain_figures(
         result,
         sources=sources,
@@ -200,6 +201,9 @@ def _write(
         clock=run.clock,
         rules=run.rules,
     )
+    claims = {} if figures.fees is None else {FEE_CLAIMS: claims_csv(figures.fees)}
+    files = result_files(result, rejects=sources.rejects, files=sources.files, previous=previous)
+    staged = stage(out, files={**claims, **later, **files})
     figures = replace(
         figures,
         notes=run.notes,
@@ -266,6 +270,12 @@ def _engine() -> Engine:
     from recon.proof.engine import reconcile
 
     return reconcile
+
+
+def _rules_of(request: PlainFilesRequest) -> Rules:
+    return load_rules(
+        config_dir=request.config_dir, rules_file=request.rules_file, fees_file=request.fees_file
+    )
 
 
 def _refuse_unfit(request: PlainFilesRequest) -> None:

@@ -40,7 +40,7 @@ class ChangedRule:
 
 def changed_rules(before: Rules, after: Rules) -> tuple[ChangedRule, ...]:
     """Every key whose value differs, by name."""
-    old, new = (dict(_flat(rules.model_dump(mode="json"))) for rules in (before, after))
+    old, new = (dict(_flat(rules.document)) for rules in (before, after))
     return tuple(
         ChangedRule(key, old.get(key, NOTHING), new.get(key, NOTHING))
         for key in sorted({*old, *new})
@@ -53,10 +53,16 @@ def _flat(tables: Mapping[str, Any], within: str = "") -> Iterator[tuple[str, st
         key = f"{within}{name}"
         if isinstance(value, Mapping):
             yield from _flat(value, within=f"{key}.")
+        elif isinstance(value, list) and all(map(_is_named, value)) and value:
+            yield from _flat({entry["name"]: entry for entry in value}, within=f"{key}.")
         elif isinstance(value, list):
             yield key, ", ".join(map(str, value)) or NOTHING
         else:
             yield key, NOTHING if value is None else str(value)
+
+
+def _is_named(value: object) -> bool:
+    return isinstance(value, Mapping) and "name" in value
 
 
 def moved_since_signed(

@@ -4,7 +4,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from recon.config.file_layouts import STANDARD
-from recon.config.settings import AccountSettings, LedgerSource
+from recon.config.ledger_source import LedgerSource
+from recon.config.settings import AccountSettings
 from recon.files.formats.named_bytes import FileBytes
 from recon.files.kinds.archive import keep, keep_read
 from recon.files.kinds.ledger_file import Ledger, read_ledger

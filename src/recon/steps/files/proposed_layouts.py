@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 from pydantic import ValidationError
 
 from recon.config.file_layouts import FileLayout
+from recon.config.ledger_source import LedgerSource
 from recon.config.mistakes import mistakes_of
 from recon.config.rules import Rules
-from recon.config.settings import LedgerSource
 from recon.files.kinds.instruction_file import INSTRUCTION_FILE
 from recon.files.kinds.settlement_file import SETTLEMENT_FILE
 from recon.files.proposing.layout_text import layout_text, pattern_of

@@ -9,8 +9,9 @@ from pathlib import Path
 
 from recon.config.bank_folder import BankFolder
 from recon.config.file_layouts import FileLayout, layout_of
+from recon.config.ledger_source import LedgerSource
 from recon.config.rules import Rules
-from recon.config.settings import AccountSettings, FileSettings, LedgerSource, Settings
+from recon.config.settings import AccountSettings, FileSettings, Settings
 from recon.files.inbox.arrived_files import inbox
 from recon.files.kinds.bank_file import ENDINGS
 from recon.files.kinds.ledger_file import Ledger, read_ledger

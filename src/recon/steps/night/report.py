@@ -14,8 +14,10 @@ from typing import Any
 
 import pandas as pd
 
+from recon.config.fee_contract import FeeContract
 from recon.matching.breaks.reopened import with_reopened
 from recon.matching.breaks.result import Reconciliation
+from recon.matching.cash.fees_charged import charged_fees
 from recon.matching.cash.holdings import gateway_holds
 from recon.matching.frames.sources import Sources
 from recon.matching.judging.severity import risk_of_break, urgency
@@ -35,6 +37,7 @@ from recon.model.words import Severity
 from recon.privacy.own_files import make_folder
 from recon.proof.books_bridge import books_of
 from recon.proof.bridge import bridge_of
+from recon.steps.compare.fee_claims import write_claims
 from recon.steps.compare.inputs import frozen_inputs, sources_of
 from recon.steps.compare.journals import handed_out
 from recon.steps.compare.kept_sources import kept_sources
@@ -51,7 +54,7 @@ from recon.steps.people.people import attention
 from recon.store import Connection
 from recon.store.database import history
 from recon.store.money import instruction_sheet
-from recon.store.nights import input_rows, results, runs, sign_off_rows
+from recon.store.nights import input_rows, results, rules_rows, runs, sign_off_rows
 from recon.store.nights.input_rows import Inputs
 from recon.store.nights.runs import Run
 from recon.store.people import resolution_rows
@@ -132,6 +135,9 @@ def figures_of(run: Run, *, result: Reconciliation, environment: Environment) ->
         journals=result.journals,
         bank=result.bank,
         gateway_holds=gateway_holds(result.held, sources=sources),
+        fees=charged_fees(
+            sources.settlement, contract=_contract_of(result, environment=environment)
+        ),
         handed_out=handed_out(result, inputs=inputs, environment=environment),
         control_totals=result.control_totals,
         files=sources.files,
@@ -149,6 +155,13 @@ def figures_of(run: Run, *, result: Reconciliation, environment: Environment) ->
             run, result=result, inputs=inputs, sources=sources, environment=environment
         ),
     )
+
+
+def _contract_of(result: Reconciliation, *, environment: Environment) -> FeeContract | None:
+    """The fee contract that the result was judged by, whatever is declared now."""
+    with environment.store.reading() as connection:
+        rules = rules_rows.load(connection, result.rules_digest)
+    return (rules or environment.settings.rules).fee_contract
 
 
 def _of_tables(run: Run, *, before: str, environment: Environment) -> dict[str, Any]:
@@ -271,6 +284,8 @@ def _write(figures: NightFigures, *, environment: Environment, workbooks: Workbo
     wanted = workbook_path(run, environment=environment)
     try:
         make_folder(wanted.parent)
+        name = wanted.with_suffix(".csv").name.replace("reconciliation", "fee-claims", 1)
+        write_claims(figures.fees, folder=wanted.parent, name=name)
         return workbooks.write(figures, wanted)
     except OSError as error:
         again = f"recon workbook {run.run_id}"

@@ -50,7 +50,7 @@ def write_proof(
     rules = environment.settings.rules
     parts = [
         *rows_of({"totals": totals_table(result.control_totals)}),
-        Document(RULES, json.dumps(rules.model_dump(mode="json"), indent=2).encode()),
+        Document(RULES, json.dumps(rules.document, indent=2).encode()),
         Document(DECISIONS, decisions.encode()),
         Document(WORKBOOK, workbook.read_bytes()),
         *_statements(run, environment=environment),

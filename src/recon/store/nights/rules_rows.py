@@ -13,7 +13,7 @@ def keep(connection: Connection, rules: Rules, *, at: datetime) -> None:
     """Keep the rules unless they are kept already."""
     known = select(rules_version.c.digest).where(rules_version.c.digest == rules.digest)
     if connection.execute(known).scalar_one_or_none() is None:
-        document = json.dumps(rules.model_dump(mode="json"), sort_keys=True)
+        document = json.dumps(rules.document, sort_keys=True)
         connection.execute(
             insert(rules_version).values(digest=rules.digest, document=document, first_used_at=at)
         )

@@ -26,6 +26,7 @@ from sqlalchemy import (
     update,
 )
 
+from recon.config.fee_contract import FACTS
 from recon.matching.frames.sources import SETTLEMENT_COLUMNS, LoadCounts, frame_of
 from recon.matching.sides.settlement_side import EARLIER
 from recon.model.words import REVERSAL_SUFFIX, EntryType, Reject, SourceFile, SourceKind
@@ -43,7 +44,9 @@ CHARGED_BACK = (EntryType.CHARGEBACK.value, EntryType.CHARGEBACK.value + REVERSA
 """Their gross amounts, signed, come to what the shopper's bank took back."""
 
 _read = order_file.alias("read_file")
-_TOLD = tuple(name for name in SETTLEMENT_COLUMNS if name not in {"source", "line"})
+_KEPT = tuple(name for name in SETTLEMENT_COLUMNS if name not in {"source", "line"})
+_TOLD = tuple(name for name in _KEPT if name not in FACTS)
+"""What makes a line a repeat of another; one that tells the brand as well settles nothing more."""
 
 
 def is_known(connection: Connection, run: Run, *, name: str, sha256: str) -> bool:
@@ -72,8 +75,8 @@ def save_file(
     """Store one settlement file whole: SETTLEMENT_COLUMNS of its accepted lines."""
     new = ~_told_elsewhere(connection, run, lines=lines, name=source.name)
     file_id = order_rows.insert_file(connection, run, source=source, at=at)
-    kept = lines.loc[new, [*_TOLD, "line"]].reset_index(drop=True)
-    rows = arrow_rows(kept, names=(*_TOLD, "line"))
+    kept = lines.loc[new, [*_KEPT, "line"]].reset_index(drop=True)
+    rows = arrow_rows(kept, names=(*_KEPT, "line"))
     insert_rows(connection, settlement_line, with_constant(rows, name="file_id", value=file_id))
     counts = LoadCounts(len(lines), len(kept), len(lines) - len(kept), 0)
     connection.execute(

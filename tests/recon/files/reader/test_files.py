@@ -10,8 +10,8 @@ from cryptography.fernet import Fernet
 from pydantic import SecretStr
 
 from recon.config.file_layouts import STANDARD
+from recon.config.ledger_source import LedgerSource
 from recon.config.rules import Rules
-from recon.config.settings import LedgerSource
 from recon.files.formats.named_bytes import read_bytes
 from recon.files.kinds.bank_file import bank_file_of
 from recon.files.kinds.instruction_file import instruction_file_of

@@ -8,8 +8,8 @@ import time
 from pathlib import Path
 
 from recon.config.file_layouts import STANDARD
+from recon.config.ledger_source import LedgerSource
 from recon.config.rules import Rules
-from recon.config.settings import LedgerSource
 from recon.files.reader import priming, readings
 from recon.files.reader.door import OWN_VARIABLES, FileReader
 from tests.recon.files.reader import breaking

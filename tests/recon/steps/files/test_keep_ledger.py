@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from recon.config.settings import AccountSettings, LedgerSource
+from recon.config.ledger_source import LedgerSource
+from recon.config.settings import AccountSettings
 from recon.files.kinds.ledger_file import read_ledger
 from recon.model.nights import Mode, NightRequest
 from recon.steps.files.keep_ledger import keep_ledger

@@ -1,0 +1,181 @@
+"""Settlement lines beside the fee contract: sums by its lines, what it leaves out, what differs."""
+
+from collections import Counter
+from collections.abc import Iterator
+
+import numpy as np
+import pandas as pd
+
+from recon.config.fee_contract import FACTS, ContractLine, FeeContract
+from recon.matching.frames.arrays import frame_of_cells, texts
+from recon.matching.frames.coding import coded, sums_of
+from recon.matching.frames.grouping import Ints, Rows
+from recon.matching.sides.agreed_fees import CREDIT, NOT_COVERED, AgreedFees, agreed_fees
+from recon.matching.sides.settlement_side import pay_outs
+from recon.model.charged_fees import (
+    BY_LINE_COLUMNS,
+    DIFFERING_COLUMNS,
+    OUTSIDE_COLUMNS,
+    ChargedFees,
+)
+
+GIVEN_BACK = "given back by the gateway"
+REASONS_SHOWN = 10
+"""Reasons why fees are not covered that the result names; the sheet names all."""
+_HOLDER = ("merchant_id", "account_id", "currency")
+_TEXTS = (
+    *_HOLDER,
+    *("settled_on", "batch_id", "transaction_id", "order_no", "reference_no", "entry_type"),
+)
+Key = tuple[str, ...]
+
+
+def charged_fees(lines: pd.DataFrame | None, *, contract: FeeContract | None) -> ChargedFees | None:
+    """What was charged beside what was agreed; None without a settlement or a contract."""
+    if lines is None or contract is None:
+        return None
+    agreed = agreed_fees(lines, contract=contract)
+    return ChargedFees(
+        _by_line(lines, agreed=agreed, contract=contract),
+        _outside(lines, agreed=agreed),
+        _differing(lines, agreed=agreed, contract=contract),
+        _totals(lines),
+    )
+
+
+def fees_not_covered(lines: pd.DataFrame, *, contract: FeeContract) -> Iterator[str]:
+    """What the contract does not say, by name and count."""
+    agreed = agreed_fees(lines, contract=contract)
+    why = agreed.why[agreed.line == NOT_COVERED]
+    counts = np.bincount(why, minlength=len(agreed.reasons)).tolist()
+    reasons = [(reason, n) for reason, n in zip(agreed.reasons, counts, strict=True) if n]
+    shown = sorted(reasons, key=lambda entry: (-entry[1], entry[0]))
+    for reason, number in shown[:REASONS_SHOWN]:
+        yield f"fee contract: {reason} ({number} settlement line{'s' * (number != 1)})"
+    if len(shown) > REASONS_SHOWN:
+        yield f"fee contract: {len(shown) - REASONS_SHOWN} more reasons, on the sheet Fees"
+
+
+def _by_line(lines: pd.DataFrame, *, agreed: AgreedFees, contract: FeeContract) -> pd.DataFrame:
+    held = np.flatnonzero(agreed.line >= 0)
+    number, size = agreed.line[held], len(contract.lines)
+    fee, gross = _minor(lines, "fee")[held], _minor(lines, "gross")[held]
+    gap = agreed.gap[held]
+    columns = {
+        "lines": np.ones(len(held), dtype=np.int64),
+        "base": np.abs(gross),
+        "expected": agreed.expected[held],
+        "charged": fee,
+        "over": np.maximum(gap, 0),
+        "under": np.maximum(-gap, 0),
+    }
+    totals = {
+        name: sums_of(column, groups=number, size=size).tolist() for name, column in columns.items()
+    }
+    rows = [
+        {**_cells(line), **{name: column[at] for name, column in totals.items()}}
+        for at, line in enumerate(contract.lines)
+    ]
+    return frame_of_cells(rows, names=BY_LINE_COLUMNS, numbers=columns.keys())
+
+
+def _cells(line: ContractLine) -> dict[str, str]:
+    facts = [f"{fact} {'/'.join(line.words_of(fact))}" for fact in FACTS if line.words_of(fact)]
+    facts += ["accounts " + ", ".join(line.accounts)] if line.accounts else []
+    return {
+        "name": line.name,
+        "type": line.type,
+        "currency": line.currency,
+        "holds_for": "; ".join(facts) or "all",
+        "days": f"{line.first} to {line.until}" if line.until else f"from {line.first}",
+        "price": line.price,
+    }
+
+
+def _outside(lines: pd.DataFrame, *, agreed: AgreedFees) -> pd.DataFrame:
+    """What no line holds for, by reason, and what was given back."""
+    rows = np.flatnonzero((agreed.line == NOT_COVERED) | (agreed.line == CREDIT))
+    credit = agreed.line[rows] == CREDIT
+    reasons = (*agreed.reasons, GIVEN_BACK)
+    number = np.where(credit, len(agreed.reasons), agreed.why[rows])
+    codes, words = _currencies(lines, rows=rows)
+    group = number * max(len(words), 1) + codes
+    size = len(reasons) * max(len(words), 1)
+    count = np.bincount(group, minlength=size)
+    sums = sums_of(_minor(lines, "fee")[rows], groups=group, size=size)
+    cells = [
+        {
+            "reason": reasons[at // len(words)],
+            "currency": words[at % len(words)],
+            "lines": int(count[at]),
+            "charged": int(sums[at]),
+        }
+        for at in np.flatnonzero(count).tolist()
+    ]
+    cells.sort(key=lambda row: (row["reason"] == GIVEN_BACK, row["reason"], row["currency"]))
+    return frame_of_cells(cells, names=OUTSIDE_COLUMNS, numbers={"lines", "charged"})
+
+
+def _differing(lines: pd.DataFrame, *, agreed: AgreedFees, contract: FeeContract) -> pd.DataFrame:
+    rows = np.flatnonzero((agreed.line >= 0) & (agreed.gap != 0))
+    columns = {name: texts(lines[name].iloc[rows]) for name in _TEXTS}
+    names = np.array([line.name for line in contract.lines], dtype=object)
+    numbers = {
+        "base": np.abs(_minor(lines, "gross")[rows]),
+        "expected": agreed.expected[rows],
+        "charged": _minor(lines, "fee")[rows],
+        "difference": agreed.gap[rows],
+    }
+    frame = pd.DataFrame({**columns, "contract_line": names[agreed.line[rows]], **numbers})
+    by = [*_TEXTS, "contract_line", *numbers]
+    frame = frame.sort_values(by, kind="stable").reset_index(drop=True)
+    back = _given_back(frame, lines=lines, agreed=agreed)
+    frame["given_back"] = back
+    frame["claimed"] = np.maximum(frame["difference"].to_numpy(dtype=np.int64) - back, 0)
+    return frame[list(DIFFERING_COLUMNS)]
+
+
+def _given_back(differing: pd.DataFrame, *, lines: pd.DataFrame, agreed: AgreedFees) -> Ints:
+    """What of each overcharge was given back: by transaction, else by order, the oldest first."""
+    back = np.zeros(len(differing), dtype=np.int64)
+    left = _credits(lines, rows=np.flatnonzero(agreed.line == CREDIT))
+    if not left:
+        return back
+    cells = differing[[*_HOLDER, "transaction_id", "order_no", "difference"]]
+    for row, (*holder, transaction, order_no, over) in enumerate(
+        zip(*(cells[name].tolist() for name in cells), strict=True)
+    ):
+        for key in ((*holder, "t", transaction), (*holder, "o", order_no)):
+            part = min(left.get(key, 0), max(over - int(back[row]), 0))
+            if part:
+                back[row] += part
+                left[key] -= part
+    return back
+
+
+def _credits(lines: pd.DataFrame, *, rows: Rows) -> Counter[Key]:
+    """What was given back to each payment, by its transaction, else its order."""
+    given: Counter[Key] = Counter()
+    names = (*_HOLDER, "transaction_id", "order_no")
+    columns = [texts(lines[name].iloc[rows]).tolist() for name in names]
+    fees = _minor(lines, "fee")[rows].tolist()
+    for *holder, transaction, order_no, fee in zip(*columns, fees, strict=True):
+        key = ("t", transaction) if transaction else ("o", order_no)
+        given[*holder, *key] -= fee
+    return given
+
+
+def _totals(lines: pd.DataFrame) -> tuple[tuple[str, int], ...]:
+    rows = np.flatnonzero(~pay_outs(lines))
+    codes, words = _currencies(lines, rows=rows)
+    sums = sums_of(_minor(lines, "fee")[rows], groups=codes, size=len(words))
+    return tuple(sorted(zip(words, sums.tolist(), strict=True)))
+
+
+def _currencies(lines: pd.DataFrame, *, rows: Rows) -> tuple[Rows, list[str]]:
+    (codes,), words = coded([lines["currency"].iloc[rows]])
+    return codes.astype(np.intp), words.to_pylist()
+
+
+def _minor(lines: pd.DataFrame, name: str) -> Ints:
+    return lines[name].to_numpy(dtype=np.int64)

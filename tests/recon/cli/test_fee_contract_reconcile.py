@@ -1,0 +1,141 @@
+"""`recon reconcile --fees`: charged beside the contract, a claim for the gateway, a credit."""
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from openpyxl import load_workbook
+
+from recon.cli import main
+
+OWN = "100042,100042001"
+CONTRACT = """
+rounding = "half_up"
+[[lines]]
+name = "visa"
+from = 2026-01-01
+type = "capture"
+currency = "EUR"
+brand = "visa"
+basis_points = 140
+fixed_minor_units = 25
+[[lines]]
+name = "others"
+from = 2026-01-01
+type = "capture"
+currency = "EUR"
+basis_points = 200
+"""
+HEADER = (
+    "batch_id,merchant_id,account_id,settled_on,entry_type,order_no,transaction_id,reference_no,"
+    "currency,gross,fee,net,brand\n"
+)
+LINES = (
+    f"{HEADER}B1,{OWN},2026-11-16,capture,A1,T1,,EUR,100.00,1.65,98.35,Visa\n"
+    f"B1,{OWN},2026-11-16,capture,A2,T2,,EUR,100.00,1.90,98.10,visa\n"
+    f"B1,{OWN},2026-11-16,capture,A3,T3,,EUR,100.00,9.00,91.00,\n"
+    f"B1,{OWN},2026-11-16,payout,,,,EUR,287.45,0.00,287.45,\n"
+)
+CREDIT = f"{HEADER}B2,{OWN},2026-11-18,fee,A2,T2,,EUR,0.00,-0.25,0.25,\n"
+ORDERS = "merchant_id,account_id,order_no,currency,amount,status,ordered_at\n" + "".join(
+    f"{OWN},A{number},EUR,100.00,paid,2026-11-13T00:00:00Z\n" for number in (1, 2, 3)
+)
+ANSWERS = (
+    "merchant_id,account_id,order_no,transaction_id,currency,amount,payment_status,query_result,"
+    "reference_no,transaction_date\n"
+    + "".join(
+        f"{OWN},A{number},T{number},EUR,100.00,3000,1,R{number},20261113100000\n"
+        for number in (1, 2, 3)
+    )
+)
+
+
+@pytest.fixture(autouse=True)
+def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three payments: one at the agreed fee, one 0.25 above it, one whose brand nobody tells."""
+    texts = {"orders": ORDERS, "gateway": ANSWERS, "settlement": LINES, "credit": CREDIT}
+    for name, text in texts.items():
+        (tmp_path / f"{name}.csv").write_text(text)
+    (tmp_path / "contract.toml").write_text(CONTRACT)
+    monkeypatch.chdir(tmp_path)
+
+
+def reconciled(*words: str, out: str = "out") -> int:
+    """The exit code over the files and these words."""
+    named = ("--orders", "orders.csv", "--gateway", "gateway.csv", "--as-of", "2026-11-20")
+    return main(["reconcile", *named, "--out", out, *words])
+
+
+def codes(out: str) -> dict[str, str]:
+    """Order -> code of the breaks of one."""
+    with Path(out, "breaks.csv").open() as file:
+        return {row["order_no"]: row["code"] for row in csv.DictReader(file) if row["order_no"]}
+
+
+def claims(out: str) -> list[dict[str, str]]:
+    """The rows of the claim file."""
+    with Path(out, "fee-claims.csv").open() as file:
+        return [*csv.DictReader(file)]
+
+
+def test_what_is_charged_too_much_is_a_break_and_a_claim_and_a_credit_closes_both() -> None:
+    """0.25 too much: FEE_VARIANCE and one row for the gateway; given back, neither is left."""
+    fees = ("--fees", "contract.toml")
+    reconciled("--settlement", "settlement.csv", *fees)
+    assert codes("out") == {"A2": "FEE_VARIANCE"}
+    (claim,) = claims("out")
+    wanted = {"order_no": "A2", "transaction_id": "T2", "contract_line": "visa"}
+    wanted |= {"base": "100.00", "expected": "1.65", "charged": "1.90", "claimed": "0.25"}
+    assert {name: claim[name] for name in wanted} == wanted
+    reconciled("--settlement", "credit.csv", *fees, "--previous", "out", out="next")
+    assert codes("next") == {}
+    assert claims("next") == []
+
+
+def test_what_the_settlement_does_not_tell_is_told_by_name_and_never_guessed() -> None:
+    """A payment without a brand falls to no later line: nobody knows what it should cost."""
+    reconciled("--settlement", "settlement.csv", "--fees", "contract.toml")
+    summary: dict[str, Any] = json.loads(Path("out", "summary.json").read_text())
+    needs = "visa needs brand, which the settlement does not tell (1 settlement line)"
+    assert f"fee contract: {needs}" in summary["not_covered"]
+    reconciled("--settlement", "settlement.csv", out="without")
+    summary = json.loads(Path("without", "summary.json").read_text())
+    assert "fee contract: fees.toml declares none" in summary["not_covered"]
+    assert not Path("without", "fee-claims.csv").exists()
+
+
+def test_the_sheet_shows_each_line_and_its_parts_add_up() -> None:
+    """Contract, expected, charged, difference; by contract + outside = all fees, checked live."""
+    reconciled("--settlement", "settlement.csv", "--fees", "contract.toml")
+    sheet = load_workbook(Path("out", "reconciliation.xlsx"), data_only=True)["Fees"]
+    rows = [[cell.value for cell in row if cell.value is not None] for row in sheet.iter_rows()]
+    (visa,) = [row for row in rows if row[:1] == ["visa"] and "brand visa" in row]
+    assert [float(value) for value in visa[6:]] == [2, 200, 3.3, 3.55, 0.25, 0.25, 0]
+    (sums,) = [row for row in rows if row[:1] == ["EUR"]]
+    assert [float(value) for value in sums[1:4]] == [3.55, 9.0, 12.55]
+    assert sums[4] == "OK"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (CONTRACT.replace('"half_up"', '"up_half"'), "rounding: must be 'half_up'"),
+        (CONTRACT.replace("basis_points = 140", "basis_points = 1.405"), "lines #1.basis_points"),
+        (CONTRACT.replace("basis_points = 140", "percent = 1.4"), "lines #1.percent: unknown"),
+        (CONTRACT.replace('brand = "visa"\n', ""), "visa and others hold for the same"),
+        (CONTRACT.replace('"EUR"', '"EUX"', 1), "lines #1.currency"),
+        (CONTRACT.replace('"capture"', '"sale"', 1), "lines #1.type: must be 'capture'"),
+    ],
+)
+def test_a_mistake_in_the_contract_is_refused_by_file_and_key(
+    text: str, words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Exit code 2, the file and the key; nothing is compared."""
+    Path("contract.toml").write_text(text)
+    assert reconciled("--settlement", "settlement.csv", "--fees", "contract.toml") == 2
+    shown = " ".join(capsys.readouterr().err.split())
+    assert words in shown
+    assert "contract.toml" in shown
+    assert not Path("out").exists()

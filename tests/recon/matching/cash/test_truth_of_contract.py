@@ -1,0 +1,76 @@
+"""The fee contract against months made from the truth: every wrong fee, and no other."""
+
+import os
+from datetime import UTC, datetime
+
+import pytest
+
+from recon.config.fee_contract import FACTS, FeeContract, contract_of
+from recon.config.rules import Rules
+from recon.matching.breaks.result import Reconciliation
+from recon.matching.cash.fees_charged import charged_fees
+from recon.matching.frames.sources import (
+    GATEWAY_COLUMNS,
+    ORDER_COLUMNS,
+    SETTLEMENT_COLUMNS,
+    TEXT,
+    Sources,
+    frame_of,
+)
+from recon.model.charged_fees import ChargedFees
+from recon.proof.engine import reconcile
+from tests.recon.matching.cash.contract_truth import TARIFFS, Truth, truth_of
+
+SEEDS = int(os.environ.get("CONTRACT_SEEDS", "3"))
+AS_OF = datetime(2026, 11, 20, tzinfo=UTC)
+
+
+def judged(truth: Truth) -> tuple[Reconciliation, ChargedFees]:
+    """What the engine says of the truth's files."""
+    contract = contract_of(truth.contract, source="the truth")
+    assert isinstance(contract, FeeContract)
+    rules = Rules(fee_contract=contract)
+    lines = frame_of(
+        truth.rows["settlement"], columns={**SETTLEMENT_COLUMNS, **dict.fromkeys(FACTS, TEXT)}
+    )
+    sources = Sources(
+        orders=frame_of(truth.rows["orders"], columns=ORDER_COLUMNS),
+        gateway=frame_of(truth.rows["gateway"], columns=GATEWAY_COLUMNS),
+        ledger=None,
+        instructions=None,
+        settlement=lines,
+    )
+    charged = charged_fees(lines, contract=contract)
+    assert charged is not None
+    return reconcile(sources, rules=rules, as_of=AS_OF), charged
+
+
+@pytest.mark.parametrize("name", TARIFFS)
+def test_every_wrong_fee_is_a_break_of_its_size_and_no_right_one_is(name: str) -> None:
+    """A fee beyond the contract is FEE_VARIANCE with what is left of it; a credit closes it."""
+    for seed in range(SEEDS):
+        truth = truth_of(name, seed=seed)
+        result, charged = judged(truth)
+        variances = result.breaks[result.breaks["code"] == "FEE_VARIANCE"]
+        found = dict(zip(variances["order_no"], variances["exposure"].map(int), strict=True))
+        assert found == {order: abs(left) for order, left in truth.differs.items()}, seed
+        others = result.breaks[~result.breaks["code"].isin({"FEE_VARIANCE", "HELD_BACK"})]
+        assert others.empty, seed
+        assert all(total.passed for total in result.control_totals), seed
+        claims = charged.claims.groupby("order_no")["claimed"].sum().to_dict()
+        assert claims == dict(truth.claimed), seed
+
+
+@pytest.mark.parametrize("name", TARIFFS)
+def test_the_parts_of_the_sheet_add_up_to_all_fees(name: str) -> None:
+    """By contract + outside = all fees of the settlement, of which a part is told by name."""
+    truth = truth_of(name, seed=1)
+    result, charged = judged(truth)
+    parts = int(charged.by_line["charged"].sum() + charged.outside["charged"].sum())
+    every = sum(row["fee"] for row in truth.rows["settlement"])
+    assert charged.totals == (("EUR", every),)
+    assert parts == every
+    unknown = [
+        words for words in result.not_covered if "which the settlement does not tell" in words
+    ]
+    assert bool(unknown) == bool(truth.unknown)
