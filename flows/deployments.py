@@ -98,6 +98,11 @@ _PARTS = (
             "people on what became of it; sends nothing."
         ),
     ),
+    (
+        "what-if",
+        "flows.what_if:what_if",
+        "Judges past nights under candidate rules; moves nothing, its digest is kept.",
+    ),
 )
 """Parts of nights, and doubts in a browser: written with `--all`."""
 

@@ -76,6 +76,7 @@ def test_the_default_set_is_what_people_need_every_day(tmp_path: Path) -> None:
     daily = ["housekeeping", "approve", "sign-off", "import-resolutions"]
     assert names(parts=False) == ["100042-1", "100042-2", *daily]
     every = ["ingest", "query", "settle", "payouts", "reconcile", "report", "resolve"]
+    every.append("what-if")
     assert names(parts=True) == [*names(parts=False), *every]
     text = text_of(accounts, retention=Retention(), parts=True)
     assert compared(text, accounts=accounts, retention=Retention(), parts=True) == []

@@ -33,23 +33,27 @@ def what_if(
 ) -> None:
     """Judge past nights again under other rules, each on the simulated night before it.
 
-    Reads the nights' sealed folders alone. Nothing is moved, signed or stored.
+    Reads the nights' sealed folders alone. Nothing is moved or signed; the history keeps the digest
+    of the answer, which page one quotes when these become the rules.
     """
     from recon.config.settings import config_dir_of, load_rules
+    from recon.steps.compare.what_if import note_answer
     from recon.steps.compare.what_if import what_if as ask
     from recon.steps.ground.environment import environment_of, system_clock
 
     candidate = load_rules(config_dir=config_dir_of(os.environ), rules_file=rules)
     days = date_of(first), date_of(last)
     with environment_of(os.environ, clock=system_clock, signs=False) as environment:
+        named = _account(environment, merchant, account)
         answer = ask(
             candidate,
-            account=_account(environment, merchant, account),
+            account=named,
             first=days[0],
             last=days[1],
             environment=environment,
             progress=say,
         )
+        note_answer(answer, rules=candidate, account=named, environment=environment)
     _tell(answer)
     if out is not None:
         from recon.cli.workbooks import write_what_if

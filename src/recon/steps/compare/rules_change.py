@@ -16,6 +16,7 @@ from recon.model.errors import ConfigurationError
 from recon.model.money import Money
 from recon.proof.engine import reconcile as compare
 from recon.steps.compare.changed_sets import Change, compared
+from recon.steps.compare.tried_rules import quoted, tried
 from recon.steps.ground.environment import Environment
 from recon.store.nights import input_rows, rules_rows, sign_off_rows
 from recon.store.nights.runs import Run
@@ -80,6 +81,7 @@ def moved_since_signed(
         inputs = None if signed is None else input_rows.load(connection, signed.run_id)
         try:
             then = None if inputs is None else rules_rows.load(connection, inputs.rules_digest)
+            answers = tried(connection, rules, account=(run.merchant_id, run.account_id))
         except ConfigurationError as error:
             return (
                 f"What changed in the rules since the last signed night is not known: {error}.",
@@ -95,6 +97,7 @@ def moved_since_signed(
     return (
         f"Rules changed since the last signed night ({signed.business_date}): {named}.",
         f"{told_of(moved)} Until an approver signs a night under these rules, none is RECONCILED.",
+        *((quoted(answers[-1]),) if answers else ()),
     )
 
 

@@ -1,6 +1,6 @@
 """Past nights judged again under candidate rules, each on the simulated night before it.
 
-Only what the nights themselves sealed is read; nothing is moved, signed or stored. What a night
+Only what the nights themselves sealed is read; nothing is moved or signed. What a night
 reads is decided before it compares, so rules that decide this (READ_BY) change nothing here: they
 are named.
 """
@@ -25,14 +25,18 @@ from recon.steps.compare.kept_sources import kept_sources
 from recon.steps.compare.rebuild import NOT_KEPT, kept_inputs
 from recon.steps.compare.reconcile import with_missing_sources
 from recon.steps.compare.rules_change import ChangedRule, changed_rules
+from recon.steps.compare.tried_rules import EVENT, TRIED, tried
 from recon.steps.ground import kept_results
 from recon.steps.ground.environment import Environment
+from recon.store.database import history
 from recon.store.nights import runs
 from recon.store.nights.runs import Run
 from recon.store.people import resolution_rows
 
 NIGHTS_MAX = 400
 """Of one question; longer ones are asked in parts."""
+DIGITS_SHOWN = 16
+"""Of a digest, where people read it."""
 GRAVE = (Severity.HIGH.value, Severity.CRITICAL.value)
 READ_BY = ("window.", "calendar.timezone", "calendar.cut_off", "query_result.")
 """Rules that decide what a night reads and as of when; their change cannot be played again."""
@@ -89,6 +93,16 @@ class WhatIf:
     digest: str
     """Over the candidate rules and every night's result: names this answer."""
 
+    def sentence(self) -> str:
+        """What it came to, in a line."""
+        same = sum(night.is_same for night in self.nights)
+        first, last = self.nights[0].business_date, self.nights[-1].business_date
+        return (
+            f"{same} of {len(self.nights)} nights from {first} to {last} the same to the byte; "
+            f"{len(self.never_raised)} answered breaks would never have been raised; digest "
+            f"{self.digest[:DIGITS_SHOWN]}"
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Rejudged:
@@ -141,6 +155,26 @@ def what_if(
         _answered(raised, again=again, account=account, environment=environment),
         _digest(rules, nights=nights),
     )
+
+
+def note_answer(
+    answer: WhatIf, *, rules: Rules, account: tuple[str, str], environment: Environment
+) -> None:
+    """Keep the digest of an answer in the history, under the rules that were tried, once.
+
+    It is quoted when these become the rules of a night; nothing else of the answer is kept.
+    """
+    details: dict[str, object] = {
+        "account": "/".join(account),
+        "digest": answer.digest,
+        "first": answer.nights[0].business_date,
+        "last": answer.nights[-1].business_date,
+        "nights": len(answer.nights),
+    }
+    with environment.store.writing() as connection:
+        if details not in tried(connection, rules, account=account):
+            event = history.Event(TRIED, rules.digest, EVENT, details)
+            history.append(connection, [event], at=environment.clock())
 
 
 def moved(nights: Sequence[JudgedAgain]) -> Iterator[Rejudged]:

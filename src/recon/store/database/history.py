@@ -104,6 +104,7 @@ FREE = {
     "batch": None,
     "actions": None,
     "run": frozenset({"started", "resumed"}),
+    "rules": None,
 }
 """Events by entity (None: all of it) that restrict nothing, or that the sender notes by itself:
 a database that forgot them plans, asks or sweeps again. Every other event restricts."""

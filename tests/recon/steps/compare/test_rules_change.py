@@ -1,11 +1,12 @@
 import re
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import pytest
 
 from recon.config.rules import Rules
+from recon.config.settings import load_rules
 from recon.matching.breaks.result import Reconciliation
 from recon.model.words import Verdict
 from recon.proof.engine import reconcile
@@ -14,6 +15,7 @@ from recon.steps.compare.difference import difference
 from recon.steps.compare.inputs import frozen_inputs
 from recon.steps.compare.reconcile import with_known_rules
 from recon.steps.compare.rules_change import changed_rules
+from recon.steps.compare.what_if import note_answer, what_if
 from recon.steps.ground.identity import identify
 from recon.store.nights import input_rows, runs
 from tests.planted import planted
@@ -77,10 +79,10 @@ def tied(begun: Any) -> Any:
     return begun(tie)
 
 
-def next_night(merchant: Any, date: str = "2026-11-21") -> Verdict:
+def next_night(merchant: Any, day: str = "2026-11-21") -> Verdict:
     """The night after, under whatever the rules say by then."""
     merchant.wait(hours=24)
-    verdict: Verdict = merchant.night(date=date)
+    verdict: Verdict = merchant.night(date=day)
     return verdict
 
 
@@ -100,6 +102,32 @@ def test_page_one_says_what_changed_since_the_signed_night_and_what_it_moved(tie
     )
     assert re.match(MOVED, first[1])
     assert told_on_page_one(tied) == ()
+
+
+def test_what_was_tried_before_is_quoted_when_the_rules_change(tied: Any) -> None:
+    """The digest of `recon what-if` stands beside the change; that of other rules does not."""
+    signed_by(tied, approver="anna")
+    path, day = tied.folder / "config" / "rules.toml", date(2026, 11, 20)
+    account = ("100042", "100042001")
+    digests = []
+    for text in (TOLERANT, TOLERANT.replace("100", "90")):
+        candidate = tied.folder / "candidate.toml"
+        candidate.write_text(text)
+        rules = load_rules(config_dir=path.parent, rules_file=candidate)
+        with tied.environment() as environment:
+            days = {"first": day, "last": day}
+            answer = what_if(rules, account=account, **days, environment=environment)
+            note_answer(answer, rules=rules, account=account, environment=environment)
+        digests.append(answer.digest[:16])
+    path.write_text(path.read_text() + TOLERANT)
+    next_night(tied)
+
+    assert told_on_page_one(tied)[2:] == (
+        (
+            "`recon what-if` tried these rules on 1 night from 2026-11-20 to 2026-11-20: "
+            f"digest {digests[0]}."
+        ),
+    )
 
 
 def test_without_an_approver_there_is_nothing_to_hold_a_change_against(tied: Any) -> None:

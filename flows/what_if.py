@@ -1,0 +1,95 @@
+"""Flow `what-if`: past nights under candidate rules, before anybody changes the real ones.
+
+The candidate lies in a reports folder, as every file that a form may open does.
+"""
+
+from datetime import UTC, date
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from prefect import flow
+from prefect.artifacts import create_markdown_artifact
+from prefect.client.schemas.objects import State
+from prefect.states import Completed
+
+from flows.import_resolutions import returned_path
+from flows.nightly import GatewayId
+from tasks.running import opened_environment, say, sentences_only
+
+if TYPE_CHECKING:
+    from recon.steps.compare.what_if import WhatIf
+
+KINDS_SHOWN_MAX = 50
+"""Lines of the page; the workbook has all."""
+
+
+@flow(
+    name="what-if",
+    flow_run_name="what-if {merchant_id}/{account_id} {first} to {last}",
+    retries=0,
+    persist_result=False,
+)
+def what_if(
+    merchant_id: GatewayId, account_id: GatewayId, rules: Path, *, first: date, last: date
+) -> State[Any]:
+    """Judge past nights again under other rules, each on the simulated night before it.
+
+    Nothing is moved, signed or judged anew; the history keeps the digest of the answer.
+
+    Args:
+        merchant_id: The merchant's number at the gateway, such as 100042.
+        account_id: The account's number at the gateway, such as 100042001.
+        rules: The candidate rules, a file like rules.toml inside a reports folder.
+        first: The first business date.
+        last: The last business date.
+    """
+    with sentences_only("what-if"):
+        from recon.cli.workbooks import write_what_if
+        from recon.config.settings import load_rules
+        from recon.steps.compare.what_if import note_answer
+        from recon.steps.compare.what_if import what_if as ask
+
+        account = (merchant_id, account_id)
+        with opened_environment() as environment:
+            settings = environment.settings
+            path = returned_path(rules, settings=settings)
+            candidate = load_rules(config_dir=settings.config_dir, rules_file=path)
+            answer = ask(
+                candidate,
+                account=account,
+                first=first,
+                last=last,
+                environment=environment,
+                progress=say,
+            )
+            note_answer(answer, rules=candidate, account=account, environment=environment)
+            reports = settings.account(merchant_id, account_id=account_id).reports
+            at = environment.clock().astimezone(UTC)
+        name = f"what-if-{merchant_id}-{account_id}-{first}-{last}.xlsx"
+        workbook = write_what_if(answer, path=reports / name, at=at)
+        sentence = answer.sentence()
+        page = page_of(answer, workbook=workbook)
+        create_markdown_artifact(page, key=f"what-if-{account_id}".lower(), description=sentence)
+        return Completed(name="Judged again", message=sentence)
+
+
+def page_of(answer: "WhatIf", *, workbook: Path) -> str:
+    """What the candidate changes, in a page of Prefect's."""
+    from recon.model.money import format_minor_units
+    from recon.steps.compare.what_if import moved
+
+    kinds = [*moved(answer.nights)]
+    lines = ["# What if", "", answer.sentence(), "", f"Workbook: {workbook}", ""]
+    lines += [f"- {rule}" for rule in answer.rules]
+    lines += [f"- {rule.key} decides what a night reads: not played" for rule in answer.not_played]
+    lines += ["", "| night | was | would be | sets | money |", "|---|---|---|---|---|"]
+    for kind in kinds[:KINDS_SHOWN_MAX]:
+        money = ""
+        if kind.currency:
+            amount = format_minor_units(kind.exposure, currency=kind.currency)
+            money = f"{amount} {kind.currency}"
+        cells = (kind.business_date, kind.before, kind.after, str(kind.count), money)
+        lines.append(f"| {' | '.join(cells)} |")
+    if len(kinds) > KINDS_SHOWN_MAX:
+        lines += ["", f"and {len(kinds) - KINDS_SHOWN_MAX} more lines in the workbook"]
+    return "\n".join(lines)

@@ -1,0 +1,35 @@
+"""The form `what-if`: which files it opens, what its page says."""
+
+from pathlib import Path
+
+from flows.what_if import page_of, what_if
+from recon.model.words import Verdict
+from recon.steps.compare.changed_sets import Change
+from recon.steps.compare.rules_change import ChangedRule
+from recon.steps.compare.what_if import JudgedAgain, WhatIf
+
+
+def answer() -> WhatIf:
+    """One night on which a tolerance takes a break away."""
+    change = Change(("m", "a", "SO-1", "EUR"), "AMOUNT_OVER", "matched", "", 7)
+    verdicts = (Verdict.BREAKS_OPEN, Verdict.RECONCILED)
+    night = JudgedAgain(
+        "run", "2026-11-20", *verdicts, 1, 0, 0, 0, (change,), "d" * 64, is_same=False
+    )
+    rule = ChangedRule("tolerance.EUR.absolute_minor_units", "not set", "7")
+    return WhatIf((rule,), (), (night,), (), "e" * 64)
+
+
+def test_the_page_says_rules_changes_money_and_digest() -> None:
+    """Who reads the form's page needs no workbook to see what it would mean."""
+    page = page_of(answer(), workbook=Path("/r/what-if.xlsx"))
+
+    assert "- tolerance.EUR.absolute_minor_units not set -> 7" in page
+    assert "| 2026-11-20 | AMOUNT_OVER | matched | 1 | 0.07 EUR |" in page
+    assert f"digest {'e' * 16}" in page
+    assert "0 of 1 nights from 2026-11-20 to 2026-11-20 the same to the byte" in page
+
+
+def test_the_form_is_never_repeated_by_itself() -> None:
+    """A form is somebody's question: asked once."""
+    assert what_if.retries == 0
