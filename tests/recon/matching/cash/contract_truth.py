@@ -165,16 +165,16 @@ def _add(truth: Truth, number: int, *, tariff: Tariff, rounding: str, draw: rand
         truth.unknown.add(order_no)
         charged += wrong
     if tariff.entry_type == "refund":
-        _order(truth, order_no, amount, refunded=True)
-        _line(truth, order_no, "capture", amount, day, fee=30)
-        _line(truth, order_no, "refund", -amount, day, fee=charged, **told)
+        add_order(truth, order_no, amount, refunded=True)
+        add_line(truth, order_no, "capture", amount, day, fee=30)
+        add_line(truth, order_no, "refund", -amount, day, fee=charged, **told)
     else:
-        _order(truth, order_no, amount)
-        _line(truth, order_no, "capture", amount, day, fee=charged, **told)
+        add_order(truth, order_no, amount)
+        add_line(truth, order_no, "capture", amount, day, fee=charged, **told)
     left = 0 if order_no in truth.unknown else charged - fee
     if fault in {"credit", "part"}:
         back = wrong if fault == "credit" or wrong == 1 else draw.randrange(1, wrong)
-        _line(truth, order_no, "fee", 0, day + timedelta(days=3), fee=-back)
+        add_line(truth, order_no, "fee", 0, day + timedelta(days=3), fee=-back)
         left -= back
     if left:
         truth.differs[order_no] = left
@@ -187,7 +187,8 @@ def _price(amount: int, day: date, *, tariff: Tariff, rounding: str) -> int:
     return min(max(share + tariff.fixed(amount, day), tariff.low), tariff.high)
 
 
-def _order(truth: Truth, order_no: str, amount: int, *, refunded: bool = False) -> None:
+def add_order(truth: Truth, order_no: str, amount: int, *, refunded: bool = False) -> None:
+    """An order and its payment."""
     key = {**ACCOUNT, "order_no": order_no, "currency": "EUR", "amount": amount}
     key |= {"source": "made.csv", "line": len(truth.rows["orders"]) + 2}
     status = "refunded" if refunded else "paid"
@@ -198,7 +199,7 @@ def _order(truth: Truth, order_no: str, amount: int, *, refunded: bool = False) 
     truth.rows["gateway"].append({**key, **payment, **answer})
 
 
-def _line(
+def add_line(
     truth: Truth,
     order_no: str,
     entry_type: str,
@@ -208,6 +209,7 @@ def _line(
     fee: int,
     **told: str,
 ) -> None:
+    """A settlement line of a payment."""
     row = {"batch_id": f"B-{day}", "settled_on": day.isoformat(), "entry_type": entry_type}
     row |= {"order_no": order_no, "transaction_id": f"T-{order_no}", "currency": "EUR"}
     amounts = {"gross": gross, "fee": fee, "net": gross - fee}

@@ -1,7 +1,7 @@
 """The fee contract against months made from the truth: every wrong fee, and no other."""
 
 import os
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 
 import pytest
 
@@ -19,9 +19,17 @@ from recon.matching.frames.sources import (
 )
 from recon.model.charged_fees import ChargedFees
 from recon.proof.engine import reconcile
-from tests.recon.matching.cash.contract_truth import TARIFFS, Truth, truth_of
+from tests.recon.matching.cash.contract_truth import (
+    FIRST,
+    TARIFFS,
+    Truth,
+    add_line,
+    add_order,
+    truth_of,
+)
 
 SEEDS = int(os.environ.get("CONTRACT_SEEDS", "3"))
+LINE = {"from": date(2026, 1, 1), "currency": "EUR", "fixed_minor_units": 20}
 AS_OF = datetime(2026, 11, 20, tzinfo=UTC)
 
 
@@ -59,6 +67,23 @@ def test_every_wrong_fee_is_a_break_of_its_size_and_no_right_one_is(name: str) -
         assert all(total.passed for total in result.control_totals), seed
         claims = charged.claims.groupby("order_no")["claimed"].sum().to_dict()
         assert claims == dict(truth.claimed), seed
+
+
+def test_too_much_on_one_line_never_makes_up_for_too_little_on_another() -> None:
+    """A capture 7 too dear and a refund 5 too cheap: the 7 are claimed."""
+    truth = Truth(
+        {
+            "rounding": "down",
+            "lines": [{**LINE, "name": kind, "type": kind} for kind in ("capture", "refund")],
+        }
+    )
+    add_order(truth, "SO-1", 10_000, refunded=True)
+    add_line(truth, "SO-1", "capture", 10_000, FIRST, fee=27)
+    add_line(truth, "SO-1", "refund", -10_000, FIRST, fee=15)
+    result, charged = judged(truth)
+    variances = result.breaks[result.breaks["code"] == "FEE_VARIANCE"]
+    assert variances["exposure"].tolist() == [7]
+    assert charged.claims["claimed"].tolist() == [7]
 
 
 @pytest.mark.parametrize("name", TARIFFS)

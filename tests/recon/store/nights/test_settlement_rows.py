@@ -56,6 +56,18 @@ def test_lines_that_another_file_told_are_repeats(store: Store, run: Run) -> Non
     assert told(store, run) == ["A", "A"]
 
 
+def test_a_line_that_tells_the_brand_as_well_is_no_second_movement(store: Store, run: Run) -> None:
+    """What a contract may go by is kept, and makes no repeat a line of its own."""
+    facts = {"method": "card", "brand": "visa", "region": "EEA"}
+    assert save(store, run, "settlement/1", {"order_no": "A", **facts}) == LoadCounts(1, 1, 0, 0)
+    assert save(store, run, "settlement/2", {"order_no": "A"}) == LoadCounts(1, 0, 1, 0)
+    with store.reading() as connection:
+        found = settlement_rows.lines_of(
+            connection, run, since="", asked=settlement_rows.AskedFor((), ())
+        )
+    assert found[[*facts]].to_dict("records") == [facts]
+
+
 def test_older_lines_come_only_with_what_is_asked_about(store: Store, run: Run) -> None:
     """By order number or transaction; what is left of older days comes as sums of its batch."""
     old = {"settled_on": "2026-01-01"}
