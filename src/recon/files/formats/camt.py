@@ -8,7 +8,8 @@ stands, and both places are read.
 import io
 import re
 from collections.abc import Iterator
-from typing import Any
+from functools import partial
+from typing import Any, NoReturn
 
 from lxml import etree
 
@@ -16,10 +17,12 @@ from recon.files.formats.bank_records import (
     ENTRIES_MAX,
     STATEMENTS_MAX,
     TEXT_CHARACTERS_MAX,
+    EntryBlock,
     RawBalance,
     RawEntry,
     RawStatement,
 )
+from recon.files.formats.camt_shapes import RUN, CutDocument, without_plain_entries
 from recon.files.formats.format_limits import XML_DEPTH_MAX
 from recon.files.formats.named_bytes import FileBytes
 from recon.files.formats.raw_table import refuse
@@ -50,23 +53,39 @@ def camt_statements(file: FileBytes) -> list[RawStatement]:
     """
     name = file.path.name
     content = fit_content(file, name=name)
+    plain = partial(_entry, name=name)
+    cut = without_plain_entries(content, read=plain, day_of=_day)
+    try:
+        return [*_read(cut, name=name)]
+    except _OutOfPlaceError:
+        return [*_read(CutDocument(content, ()), name=name)]
+
+
+class _OutOfPlaceError(Exception):
+    """What is left without the entries that were cut out is odd: the document is read as it is."""
+
+
+def _read(cut: CutDocument, *, name: str) -> list[RawStatement]:
     statements: list[RawStatement] = []
     try:
-        for statement in _statements(content, name=name):
+        for statement in _statements(cut, name=name):
             statements.append(statement)
             if len(statements) > STATEMENTS_MAX:
                 refuse(name, f"has more than {STATEMENTS_MAX} statements; split it")
     except (etree.XMLSyntaxError, ValueError) as error:
+        if cut.runs:
+            raise _OutOfPlaceError from error  # its place is told in the whole document
         refuse(name, f"is not well-formed XML: {scrubbed(str(error))}")
     if not statements:
         refuse(name, "has no statement (Stmt, Rpt or Ntfctn) in it")
     return statements
 
 
-def _statements(content: bytes, *, name: str) -> Iterator[RawStatement]:
+def _statements(cut: CutDocument, *, name: str) -> Iterator[RawStatement]:
     form = ""
-    entries: list[RawEntry] = []
-    events = _events(content)
+    count = 0
+    entries: list[RawEntry | EntryBlock] = []
+    events = _events(cut.rest)
     for _, element in events:
         form = form or _form_of(element.getroottree().getroot(), name=name)
         _refuse_too_deep(element, name=name)
@@ -75,20 +94,41 @@ def _statements(content: bytes, *, name: str) -> Iterator[RawStatement]:
             if _CONTAINERS[tag] != form:
                 refuse(name, f"has a {tag} in a message of another kind")
             yield _statement(element, entries=entries, form=form, name=name)
-            entries = []
+            entries, count = [], 0
             element.clear()
         elif above is not None and _local(above.tag) in _CONTAINERS:
-            entries.append(_entry(element, name=name))
-            if len(entries) > ENTRIES_MAX:
+            further, rows = _entries_at(element, cut=cut, name=name)
+            entries += further
+            count += rows
+            if count > ENTRIES_MAX:
                 refuse(name, f"has more than {ENTRIES_MAX} entries; split it")
             above.remove(element)
+        elif cut.runs and element.get(RUN) is not None:
+            raise _OutOfPlaceError
     form = form or _form_of(events.root, name=name)
     _refuse_too_deep(events.root, name=name)
 
 
+def _entries_at(
+    element: Any, *, cut: CutDocument, name: str
+) -> tuple[tuple[RawEntry | EntryBlock, ...], int]:
+    """The entry of an element, or those that were cut out in its place; and how many they are."""
+    number = element.get(RUN) if cut.runs else None
+    if number is None:
+        return (_entry(element, name=name),), 1
+    run = cut.runs[int(number)]
+    if sum(1 for _ in element.iterancestors()) + run.depth > XML_DEPTH_MAX:
+        _refuse_depth(name)
+    return run.entries, run.rows
+
+
 def _refuse_too_deep(element: Any, *, name: str) -> None:
     if _TOO_DEEP(element):
-        refuse(name, f"is nested deeper than {XML_DEPTH_MAX} elements")
+        _refuse_depth(name)
+
+
+def _refuse_depth(name: str) -> NoReturn:
+    refuse(name, f"is nested deeper than {XML_DEPTH_MAX} elements")
 
 
 def _events(content: bytes) -> Any:
@@ -114,7 +154,9 @@ def _form_of(root: Any, *, name: str) -> str:
     return _FORMS[known[1]]
 
 
-def _statement(element: Any, *, entries: list[RawEntry], form: str, name: str) -> RawStatement:
+def _statement(
+    element: Any, *, entries: list[RawEntry | EntryBlock], form: str, name: str
+) -> RawStatement:
     line = int(element.sourceline or 0)
     number = _text(element, "ElctrncSeqNb") or _text(element, "LglSeqNb") or _text(element, "Id")
     balances = [*_balances(element, name=name)]
