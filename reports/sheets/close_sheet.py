@@ -10,7 +10,9 @@ from reports.drawing.listing import Column, field, put_list, rows_of
 from reports.drawing.page import print_on, protect, put_header, put_heading, set_widths
 
 TOP = 4
-WIDTHS = (88, 26, 24, 60)
+WIDTHS = (84, 22, 20, 7, 106)
+WHAT, OWNER, AMOUNT, CURRENCY, WHERE = range(1, 6)
+LINE_POINTS = 15
 BLOCKERS_MAX = 1_000
 """Rows on the page; all of them are in blockers.csv."""
 JOURNAL_COLUMNS = (
@@ -112,26 +114,36 @@ def draw_open_breaks(draft: Draft, sheet: Any, *, close: PreparedClose) -> None:
 
 def _blockers(draft: Draft, sheet: Any, row: int, *, close: PreparedClose) -> int:
     """What stands against closing, with its owner and where to go; the first free row."""
-    put_header(draft, sheet, row=row, titles=("What blocks it", "Owner", "", "Where to go"))
+    put_header(draft, sheet, row=row, titles=("What blocks it", "Owner", "", "", "Where to go"))
     shown = close.blockers[:BLOCKERS_MAX] or (Blocker("Nothing.", "", ""),)
     for row, each in enumerate(shown, start=row + 1):  # noqa: B020, PLR1704 - counts on
-        draft.text(sheet, (row, 1), each.what, looks.BODY_TEXT.but(wrap=True, top=True))
-        draft.text(sheet, (row, 2), each.owner, looks.BODY_TEXT)
-        draft.text(sheet, (row, 4), each.where, looks.BODY_TEXT.but(wrap=True, top=True))
+        look = looks.BODY_TEXT.but(wrap=True, top=True)
+        draft.text(sheet, (row, WHAT), each.what, look)
+        draft.text(sheet, (row, OWNER), each.owner, look)
+        draft.text(sheet, (row, WHERE), each.where, look)
+        lines = max(
+            len(text) // WIDTHS[column - 1]
+            for column, text in ((WHAT, each.what), (OWNER, each.owner), (WHERE, each.where))
+        )
+        sheet.row_dimensions[row].height = LINE_POINTS * (1 + lines)
     return row + 1
 
 
 def _open_items(draft: Draft, sheet: Any, row: int, *, close: PreparedClose) -> int:
-    put_header(draft, sheet, row=row, titles=("What stays open", ">Count", ">Amount", "Sheet"))
+    put_header(
+        draft, sheet, row=row, titles=("What stays open", ">Count", ">Amount", "Ccy", "Sheet")
+    )
     for row, each in enumerate(  # noqa: B020, PLR1704 - counts on
         close.open_items or (OpenItem("Nothing.", 0, "", 0, ""),), start=row + 1
     ):
-        draft.text(sheet, (row, 1), each.what, looks.BODY_TEXT)
-        draft.text(sheet, (row, 4), each.sheet, looks.BODY_TEXT)
+        draft.text(sheet, (row, WHAT), each.what, looks.BODY_TEXT)
+        draft.text(sheet, (row, CURRENCY), each.currency, looks.BODY_TEXT)
+        if each.sheet:
+            draft.link(sheet, (row, WHERE), (each.sheet, f"'{each.sheet}'!A{TOP}"))
         if each.count:
-            draft.number(sheet, (row, 2), each.count)
+            draft.number(sheet, (row, OWNER), each.count)
         if each.currency:
-            draft.amount_as(sheet, (row, 3), (each.amount, each.currency), looks.NUMBER)
+            draft.amount_as(sheet, (row, AMOUNT), (each.amount, each.currency), looks.NUMBER)
     return row + 1
 
 
@@ -139,8 +151,9 @@ def _estimates(draft: Draft, sheet: Any, row: int, *, close: PreparedClose) -> N
     """Fees that nobody charged yet, marked as what they are."""
     for currency, amount in sorted(close.stated.statement.estimates.items()):
         label = "ESTIMATE: fees of captures that no line has settled; in no sum and no journal"
-        draft.text(sheet, (row, 1), label, looks.NOTE)
-        draft.amount_as(sheet, (row, 3), (amount, currency), looks.NUMBER)
+        draft.text(sheet, (row, WHAT), label, looks.NOTE)
+        draft.amount_as(sheet, (row, AMOUNT), (amount, currency), looks.NUMBER)
+        draft.text(sheet, (row, CURRENCY), currency, looks.NOTE)
         row += 1
 
 

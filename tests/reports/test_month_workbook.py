@@ -95,8 +95,8 @@ def test_a_close_is_the_statement_with_verdict_journals_and_breaks(
     assert {*book.sheetnames} == {*SHEETS, "Close", "Journals", "Open breaks"}
     assert book.sheetnames[0] == "Close"
     assert first[2][0] == "NOT READY"
-    assert ["2026-11-03: no night ran", "Anna Berg", None, "recon nights"] in first
-    assert ["Break MISSING_IN_LEDGER", 2, 5, "Open breaks"] in first
+    assert ["2026-11-03: no night ran", "Anna Berg", None, None, "recon nights"] in first
+    assert ["Break MISSING_IN_LEDGER", 2, 5, "EUR", "Open breaks"] in first
     assert any(str(row[0]).startswith("ESTIMATE") for row in first)
     journals = [row[0].value for row in book["Journals"].iter_rows(min_row=month_lists.TOP + 1)]
     lines = month.statement.journals.lines

@@ -14,8 +14,8 @@ from recon.cli.tables import AsJson, show_json
 if TYPE_CHECKING:
     from recon.steps.care.month_closes import PreparedClose
 
-BLOCKERS_SHOWN_MAX = 20
-"""Lines on the terminal; the workbook has them all."""
+BLOCKERS_SHOWN_MAX = OPEN_SHOWN_MAX = 20
+"""Lines of each on the terminal; the workbook has them all."""
 
 
 def close(
@@ -78,9 +78,12 @@ def _lines(prepared: "PreparedClose") -> Iterator[str]:
         owed = statement.sum_of(currency, of="gateway", at="closing")
         shown = format_minor_units(owed, currency=currency)
         yield f"The gateway owes {statement.closing_words}: {shown} {currency}"
-    for each in prepared.open_items:
+    for each in prepared.open_items[:OPEN_SHOWN_MAX]:
         amount = format_minor_units(each.amount, currency=each.currency) if each.currency else ""
         yield f"Open: {each.what}, {each.count}, {amount} {each.currency}".rstrip(", ")
+    left = len(prepared.open_items) - OPEN_SHOWN_MAX
+    if left > 0:
+        yield f"and {left} more that are open: see the sheet Close"
 
 
 def _complain(prepared: "PreparedClose") -> None:

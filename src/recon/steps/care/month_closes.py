@@ -7,6 +7,7 @@ the answers that people gave, and from what the database knows of money in doubt
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 
 from recon.model.money import format_minor_units
 from recon.model.resolutions import KeptAnswer
@@ -188,12 +189,14 @@ def _of_breaks(
             continue
         currency, known = str(row["currency"]), answers.get(str(row["break_id"]))
         money = f"{format_minor_units(int(row['exposure']), currency=currency)} {currency}"
-        lacks = "a comment" if known and known.answer.owner else "an owner"
+        owner = known.answer.owner if known else ""
+        named = " ".join(
+            filter(None, (str(row["code"]), str(row["order_no"] or row["transaction_id"])))
+        )
         yield Blocker(
-            f"{row['code']} {row['order_no'] or row['transaction_id']}, {money}, "
-            f"{row['severity']}: it has not {lacks}",
-            known.answer.owner if known else "",
-            f"{workbook}, sheet Breaks, break {row['break_id']}; then recon import-resolutions",
+            f"{named}, {money}, {row['severity']}: {'no comment' if owner else 'no owner'}",
+            owner,
+            f"{Path(workbook).name}, Breaks, {row['break_id']}; then recon import-resolutions",
         )
 
 

@@ -179,7 +179,7 @@ def test_a_grave_break_that_nobody_looks_after_blocks(
 
     named = blocked(closed(ended))
 
-    assert ("5.00 EUR, HIGH: it has not an owner" in named) is is_blocked
+    assert ("5.00 EUR, HIGH: no owner" in named) is is_blocked
     assert ("recon import-resolutions" in named) is is_blocked
 
 
