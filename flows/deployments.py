@@ -57,6 +57,11 @@ _FORMS = (
         "flows.import_resolutions:import_resolutions",
         "Takes in the answers of a filled-in workbook that lies in a reports folder.",
     ),
+    (
+        "stop-sending",
+        "flows.stop_sending:stop_sending",
+        "Stops all sending of money at once; two people let it be sent again.",
+    ),
 )
 """What people need every day; with a night for each account and housekeeping the default set."""
 _PARTS = (

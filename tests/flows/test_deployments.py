@@ -66,14 +66,14 @@ def test_the_project_file_is_made_from_merchants(tmp_path: Path) -> None:
 
 
 def test_the_default_set_is_what_people_need_every_day(tmp_path: Path) -> None:
-    """One night for each account and four forms; with all of them the parts come behind these."""
+    """One night for each account and five forms; with all of them the parts come behind these."""
     accounts = _accounts(tmp_path, a1="30 2 * * *", a2="45 2 * * *")
 
     def names(*, parts: bool) -> list[str]:
         project = project_of(accounts, retention=Retention(), parts=parts)
         return [entry["name"] for entry in project["deployments"]]
 
-    daily = ["housekeeping", "approve", "sign-off", "import-resolutions"]
+    daily = ["housekeeping", "approve", "sign-off", "import-resolutions", "stop-sending"]
     assert names(parts=False) == ["100042-1", "100042-2", *daily]
     every = ["ingest", "query", "settle", "payouts", "reconcile", "report", "resolve"]
     every.append("what-if")
