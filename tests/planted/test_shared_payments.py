@@ -11,9 +11,9 @@ from tests.planted.all_classified import prove_all_classified
 def test_a_payment_under_two_orders_is_ambiguous_for_both() -> None:
     """Both orders are breaks under their own names, and no other order is."""
     files = shared_payments(pairs=3, agreeing=5)
-    told = {"rules": files.rules, "as_of": files.as_of, "previous": None}
+    proven = [p(files.sources, rules=files.rules, as_of=files.as_of, previous=None) for p in PROOFS]
 
-    ends = [concluded(p(files.sources, **told), as_of=files.as_of) for p in PROOFS]  # type: ignore[operator]
+    ends = [concluded(each, as_of=files.as_of) for each in proven]
 
     for end in ends:
         assert sorted(end.breaks["order_no"]) == sorted(files.key["name"])
