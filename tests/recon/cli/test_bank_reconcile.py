@@ -120,3 +120,14 @@ def test_one_statement_named_twice_is_a_mistake(tmp_path: Path) -> None:
     """As of every other kind of file."""
     (tmp_path / "b.xml").write_text(statement("10.00", "115.00"))
     assert reconciled("b.xml", "b.xml") == 2
+
+
+@pytest.mark.parametrize("day", ["9999-12-31", "0001-01-01"])
+def test_a_day_that_is_centuries_away_is_a_refused_row(day: str, tmp_path: Path) -> None:
+    """The row is told with file, line and reason; the run goes on with the rest."""
+    own = f"BATCH-02,{OWN},{day},capture,A2,T2,,EUR,10.00,0.00,10.00\n"
+    (tmp_path / "settlement.csv").write_text(FILES["settlement.csv"] + own)
+    assert reconciled() == 3
+    (refused,) = rows("rejects.csv")
+    assert (refused["line"], refused["column"]) == ("4", "settled_on")
+    assert "not between the years 1970 and 2199" in refused["reason"]

@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from datetime import date
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,7 @@ from recon.files.kinds.bank_columns import (
     refuse_unfit,
 )
 from recon.files.typing.amounts import exact_sum
+from recon.files.typing.days import what_is_wrong_with_day
 from recon.matching.frames.bank_sources import (
     BANK_ENTRY_COLUMNS,
     BOOKED,
@@ -91,10 +91,8 @@ def _refuse_impossible(raw: RawStatement, *, columns: EntryColumns, where: State
     days = {raw.from_day, raw.to_day, *days_of(columns)}
     days |= {balance.day for balance in (raw.opening, raw.closing) if balance is not None}
     for day in sorted(days - {""}):
-        try:
-            date.fromisoformat(day)
-        except ValueError:
-            where.refuse(f"it says {day}, which is no date")
+        if why := what_is_wrong_with_day(day):
+            where.refuse(f"it says {day}, which {why}")
     longest = max(len(raw.number), len(raw.account), longest_number(columns))
     if longest > ID_CHARACTERS_MAX:
         where.refuse(

@@ -1,7 +1,6 @@
 """What must hold between the cells of one row, checked behind the column that completes it."""
 
 from collections.abc import Callable, Iterator, Mapping
-from datetime import date
 from typing import Any
 
 import numpy as np
@@ -10,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from recon.files.typing.amounts import AmountColumn
+from recon.files.typing.days import what_is_wrong_with_day
 from recon.files.typing.table_schema import KINDS_WITHOUT_TRANSACTION, TableSchema
 from recon.model.words import InstructionKind, OrderStatus, SourceKind
 
@@ -84,24 +84,17 @@ def _amount_with_currency(of: str) -> Callable[[Columns, Values], Finding]:
 
 
 def _day_exists(name: str) -> Callable[[Columns, Values], Finding]:
-    """A date is a day of the calendar."""
+    """A date is a day of the calendar, and not centuries away."""
 
     def rule(cells: Columns, values: Values) -> Finding:
         del values
-        days = {text: _is_a_day(text) for text in pc.unique(cells[name]).to_pylist() if text}
-        wrong = pa.array([text for text, exists in days.items() if not exists], pa.large_string())
-        rows = _rows(np.array(pc.is_in(cells[name], value_set=wrong), dtype=bool))
-        return name, dict.fromkeys(rows, "is no date such as 2026-11-19")
+        days = [text for text in pc.unique(cells[name]).to_pylist() if text]
+        wrong = {text: why for text in days if (why := what_is_wrong_with_day(text))}
+        texts = pa.array([*wrong], pa.large_string())
+        rows = _rows(np.array(pc.is_in(cells[name], value_set=texts), dtype=bool))
+        return name, {row: wrong[cells[name][row].as_py()] for row in rows}
 
     return rule
-
-
-def _is_a_day(text: str) -> bool:
-    try:
-        date.fromisoformat(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _net_adds_up(cells: Columns, values: Values) -> Finding:

@@ -190,6 +190,8 @@ def test_a_file_that_is_no_statement_says_so(tmp_path: Path) -> None:
         ("<FrDtTm>2026-11-20T", "<FrDtTm>2026-13-01T", "2026-13-01, which is no date"),
         ("<ToDtTm>2026-11-20T", "<ToDtTm>2026-02-30T", "2026-02-30, which is no date"),
         ("<Dt><Dt>2026-11-20", "<Dt><Dt>2026-11-31", "2026-11-31, which is no date"),
+        ("<ValDt><Dt>2026-11-20", "<ValDt><Dt>9999-12-31", "not between the years 1970 and 2199"),
+        ("<BookgDt><Dt>2026-11-20", "<BookgDt><Dt>0001-01-01", "not between the years 1970"),
         ("<NtryRef>E1", f"<NtryRef>{'E' * 65}", "more than 64 characters"),
         ("<ElctrncSeqNb>7", f"<ElctrncSeqNb>{'7' * 65}", "more than 64 characters"),
         (IBAN, "9" * 65, "more than 64 characters"),
