@@ -103,6 +103,7 @@ def _counted(source: BankSource, *, result: BankResult) -> Iterator[Row]:
 def _paid(result: BankResult, *, settlement: pd.DataFrame | None) -> Iterator[Row]:
     lines = _lines_of_batches(settlement)
     nothing = {"bank_amount": None, "effect": 0, "charges": 0, "value_on": ""}
+    newest: dict[int, str] = {}
     for payout in result.paired.opening:
         told = {"state": LISTED, "code": "", "flags": "", "result_id": ""}
         yield {**_payout(payout, lines=lines), **nothing, **told}
@@ -113,12 +114,16 @@ def _paid(result: BankResult, *, settlement: pd.DataFrame | None) -> Iterator[Ro
             "flags": ";".join(sorted(found.flags)),
             "result_id": own,
         }
+        # Thousands of pay-outs may share the entries that any of them may mean.
+        entries = id(found.receipts)
+        if found.receipts and entries not in newest:
+            newest[entries] = max(one.value_on for one in found.receipts)
         for payout in found.payouts:
-            share = _share(found, of=payout) if found.receipts else nothing
+            share = _share(found, of=payout, on=newest[entries]) if found.receipts else nothing
             yield {**_payout(payout, lines=lines), **told, **share}
 
 
-def _share(found: Finding, *, of: Payout) -> Row:
+def _share(found: Finding, *, of: Payout, on: str) -> Row:
     """What of a finding is told of one of its pay-outs: the first bears what differs."""
     bears = of == found.payouts[0]
     came = found.bank_amount - sum(one.paid for one in found.payouts[1:]) if bears else of.paid
@@ -126,7 +131,7 @@ def _share(found: Finding, *, of: Payout) -> Row:
         "bank_amount": came if of.currency == found.currency else None,
         "effect": found.effect if bears else 0,
         "charges": found.charges if bears else 0,
-        "value_on": max(one.value_on for one in found.receipts),
+        "value_on": on,
     }
 
 
@@ -164,8 +169,11 @@ def _lines_of_batches(lines: pd.DataFrame | None) -> dict[tuple[str, ...], tuple
 def _received(result: BankResult) -> Iterator[Row]:
     """Each entry in scope once, with the first result that it is part of."""
     states: dict[Receipt, tuple[str, str]] = dict.fromkeys(result.paired.waiting, (WAITING, ""))
+    seen: set[int] = set()
     for own, found in result.ids.items():
-        for receipt in found.receipts:
+        entries = () if id(found.receipts) in seen else found.receipts
+        seen.add(id(found.receipts))
+        for receipt in entries:
             states.setdefault(receipt, (found.state.value, own))
     for receipt in result.receipts:
         state, own = states.get(receipt, ("", ""))

@@ -4,7 +4,8 @@ First what names its batch, then one entry for several pay-outs, then equal amou
 is in transit, missing or unknown.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from recon.config.rules import Rules
@@ -64,7 +65,7 @@ def pair(
         findings=(*work.findings, *(_left(one, covers=covers, day=day) for one in left)),
         unknown=tuple(_unknown(one, rules=rules) for one in judged),
         opening=tuple(opening),
-        waiting=tuple(one.receipt for one in rest if one not in judged),
+        waiting=tuple(one.receipt for one in rest if not _is_judged(one, covers=covers)),
     )
 
 
@@ -91,11 +92,15 @@ class _Work:
 
     def keep(self, finding: Finding) -> None:
         """Take a result for all of its pay-outs; it takes the place of an earlier one."""
+        self._keep_alone(finding)
+        self.used |= set(finding.receipts)
+
+    def _keep_alone(self, finding: Finding) -> None:
+        """Take a result whose entries are known as used."""
         first = finding.payouts[0].number
         self.results[first] = finding
         self.bearer |= {one.number: first for one in finding.payouts}
         self.done |= {one.number for one in finding.payouts}
-        self.used |= set(finding.receipts)
 
     def by_own_name(self, named: Sequence[Named]) -> None:
         """(1): the entries that name only one batch come to it."""
@@ -145,13 +150,16 @@ class _Work:
         days: dict[tuple[str, str, str], list[Payout]] = {}
         for one in self._open():
             days.setdefault((one.bank, one.currency, one.settled_on), []).append(one)
+        worth = _by_worth(free)
         fits: dict[tuple[str, str, str], list[Receipt]] = {}
         for key, payouts in days.items():
             if len(payouts) >= SEVERAL:
-                fits[key] = [one for one in free if self._is_sum(one, payouts)]
+                bank, currency, _ = key
+                alike = worth.get((bank, currency, sum(one.paid for one in payouts)), ())
+                fits[key] = [one for one in alike if self._is_sum(one, payouts)]
+        times = Counter(one for several in fits.values() for one in several)
         for key in sorted(fits):
-            others = [one for other, several in fits.items() if other != key for one in several]
-            if len(fits[key]) == 1 and fits[key][0] not in others:
+            if len(fits[key]) == 1 and times[fits[key][0]] == 1:
                 self.keep(weigh(fits[key], days[key], rules=self.rules))
 
     def _is_sum(self, receipt: Receipt, payouts: Sequence[Payout]) -> bool:
@@ -164,8 +172,7 @@ class _Work:
     def by_amount(self, free: Sequence[Receipt]) -> None:
         """(4): as many entries as pay-outs of one amount, each in its time."""
         left = [one for one in free if one not in self.used]
-        for group in _same_amounts(self._open(), left, fits=self._fits):
-            payouts, receipts = group
+        for payouts, receipts in _same_amounts(self._open(), left, covers=self.covers):
             pairs = [*zip(payouts, receipts, strict=False)]
             if len(payouts) == len(receipts) and all(self._fits(two, one) for one, two in pairs):
                 for payout, receipt in pairs:
@@ -180,12 +187,13 @@ class _Work:
     def _doubt(self, payouts: Sequence[Payout], receipts: Sequence[Receipt]) -> None:
         """AMBIGUOUS_MATCH of each; what they differ by together stands on the first."""
         payouts, earlier = self._opened_again(payouts)
-        told = sorted({*receipts, *earlier}, key=lambda one: one.place)
+        told = tuple(sorted({*receipts, *earlier}, key=lambda one: one.place))
         whole = ambiguous(told, payouts, first=True)
+        self.used |= {*told}
         for place, one in enumerate(payouts):
             alone = ambiguous(told, [one], first=False)
             share = whole.effect if place == 0 else 0
-            self.keep(
+            self._keep_alone(
                 replace(
                     alone,
                     effect=share,
@@ -225,48 +233,62 @@ def _by_target(named: Sequence[Named]) -> dict[int, list[Receipt]]:
 
 def _components(named: Sequence[Named], *, settled: set[int]) -> list[_Component]:
     """The entries and the pay-outs that are still open, in groups that share an entry."""
-    groups: list[_Component] = []
+    bearer: dict[int, _Component] = {}
     beyond = [one for one in named if len(one.targets) > 1 and one.targets <= settled]
     for one in named:
         open_ones = {number for number in one.targets if number not in settled}
         if not open_ones:
             continue
-        joined = _Component(open_ones, [one.receipt], [])
-        for group in [group for group in groups if group.payouts & open_ones]:
-            groups.remove(group)
+        touched = {id(bearer[number]): bearer[number] for number in open_ones if number in bearer}
+        # The largest takes the others in, so that no member moves more often than a logarithm.
+        joined, *others = sorted(
+            touched.values(), key=lambda group: len(group.payouts), reverse=True
+        ) or [_Component(set(), [], [])]
+        for group in others:
             joined.payouts |= group.payouts
             joined.receipts += group.receipts
-        groups.append(joined)
-    groups.sort(key=lambda group: min(group.payouts))
+            bearer |= dict.fromkeys(group.payouts, joined)
+        joined.payouts |= open_ones
+        joined.receipts.append(one.receipt)
+        bearer |= dict.fromkeys(open_ones, joined)
+    groups = sorted(
+        {id(group): group for group in bearer.values()}.values(),
+        key=lambda group: min(group.payouts),
+    )
     return [*groups, _Component(set(), [], beyond)]
 
 
+def _by_worth(receipts: Iterable[Receipt]) -> dict[tuple[str, str, int], list[Receipt]]:
+    """Bank, currency and amount -> the entries that come to it, in the order of the entries."""
+    worth: dict[tuple[str, str, int], list[Receipt]] = {}
+    for one in receipts:
+        worth.setdefault((one.bank, one.currency, one.amount), []).append(one)
+        if one.instructed is not None and one.instructed[0] != one.currency:
+            worth.setdefault((one.bank, *one.instructed), []).append(one)
+    return worth
+
+
 def _same_amounts(
-    payouts: Sequence[Payout],
-    receipts: Sequence[Receipt],
-    *,
-    fits: Callable[[Receipt, Payout], bool],
+    payouts: Sequence[Payout], receipts: Sequence[Receipt], *, covers: Mapping[str, Cover]
 ) -> list[tuple[list[Payout], list[Receipt]]]:
-    """Pay-outs and entries that could be each other's, in groups that share one."""
+    """Pay-outs and entries that could be each other's, in groups that share one.
+
+    What fits a pay-out came between its earliest day and the last covered one of its bank. So what
+    fits a later pay-out fits an earlier one of that amount, too, and all of them share one entry.
+    """
     amounts: dict[tuple[str, str, int], list[Payout]] = {}
     for one in payouts:
         amounts.setdefault((one.bank, one.currency, one.paid), []).append(one)
+    worth = _by_worth(receipts)
     groups: list[tuple[list[Payout], list[Receipt]]] = []
     for key in sorted(amounts):
-        same = [one for one in receipts if any(fits(one, payout) for payout in amounts[key])]
-        open_ones: list[tuple[list[Payout], list[Receipt]]] = []
-        for payout in amounts[key]:
-            mine = [one for one in same if fits(one, payout)]
-            touching = [group for group in open_ones if any(one in group[1] for one in mine)]
-            merged = (
-                sorted(
-                    [*(one for group in touching for one in group[0]), payout],
-                    key=lambda one: one.number,
-                ),
-                [one for one in same if one in mine or any(one in g[1] for g in touching)],
-            )
-            open_ones = [group for group in open_ones if group not in touching] + [merged]
-        groups += [group for group in open_ones if group[1]]
+        first = min(one.earliest for one in amounts[key])
+        alike = worth.get(key, ())
+        same = [one for one in alike if first <= one.value_on <= covers[one.bank].to_day]
+        if same:
+            newest = max(one.value_on for one in same)
+            fitting = [one for one in amounts[key] if one.earliest <= newest]
+            groups.append((sorted(fitting, key=lambda one: one.number), same))
     return groups
 
 

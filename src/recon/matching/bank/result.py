@@ -156,7 +156,7 @@ def with_bank(
     if result is None:
         return frames
     broken = {one: found for one, found in result.shown.items() if found.state is SetState.BREAK}
-    terms: Row = {"rules": rules, "as_of": as_of, "previous": previous, "books": books}
+    terms: Row = {"rules": rules, "as_of": as_of, "seen": _first_seen(previous), "books": books}
     fresh = [_break_row(one, found, **terms) for one, found in broken.items()]
     breaks = _joined_breaks(frames.breaks, fresh)
     effects = [_effect_row(one, found) for one, found in broken.items() if found.effect]
@@ -235,7 +235,7 @@ def _break_row(
     *,
     rules: Rules,
     as_of: datetime,
-    previous: Previous | None,
+    seen: Mapping[str, str],
     books: bool,
 ) -> Row:
     code = found.code
@@ -259,7 +259,7 @@ def _break_row(
         "exposure": exposure,
         "owed_to": "merchant" if found.effect < 0 else _NO_STATE,
         "age_days": age,
-        "first_seen": _first_seen(one, previous=previous) or today.isoformat(),
+        "first_seen": seen.get(one) or today.isoformat(),
         "severity": severity.value,
         "cause": "",
         "reason": reason_of(found),
@@ -268,12 +268,15 @@ def _break_row(
     }
 
 
-def _first_seen(one: str, *, previous: Previous | None) -> str:
+def _first_seen(previous: Previous | None) -> dict[str, str]:
+    """Break -> the day on which an earlier night saw it first."""
     if previous is None:
-        return ""
-    known = previous.breaks
-    seen = known["first_seen"][known["break_id"].eq(one)].tolist()
-    return str(seen[0])[:10] if seen else str(previous.away.get(one, ""))[:10]
+        return {}
+    known = zip(
+        *(previous.breaks[name].tolist() for name in ("break_id", "first_seen")), strict=True
+    )
+    days = {**previous.away, **dict(known)}
+    return {one: str(day)[:10] for one, day in days.items()}
 
 
 def _shown(one: str, found: Finding) -> Row:
@@ -309,6 +312,10 @@ def _effect_row(one: str, found: Finding) -> Row:
     return {**told, "amount": found.effect}
 
 
+_JOINED = (*("flags", "bank_amount", "effect_bank", "exposure", "severity", "owed_to", "reason"),)
+"""What a break of the books takes over from the one that the bank shows of its pay-out."""
+
+
 def _joined_breaks(breaks: pd.DataFrame, fresh: Sequence[Row]) -> pd.DataFrame:
     """The breaks with those of the bank; a pay-out that is one by the books stays one.
 
@@ -316,19 +323,25 @@ def _joined_breaks(breaks: pd.DataFrame, fresh: Sequence[Row]) -> pd.DataFrame:
     """
     known = {one: at for at, one in enumerate(breaks["break_id"].tolist())}
     both = [row for row in fresh if row["break_id"] in known]
-    if both:
-        breaks = breaks.copy()
+    # Whole columns: each cell that is written into a frame copies its column.
+    cells = {name: breaks[name].tolist() for name in _JOINED}
     for row in both:
-        at = breaks.index[known[row["break_id"]]]
-        flags = {*str(breaks.loc[at, "flags"]).split(";"), *row["flags"].split(";"), row["code"]}
-        breaks.loc[at, "flags"] = _flags_in_order(flags - {""})
-        breaks.loc[at, "bank_amount"] = row["bank_amount"]
-        breaks.loc[at, "effect_bank"] = row["effect_bank"]
-        breaks.loc[at, "exposure"] = max(int(str(breaks.loc[at, "exposure"])), row["exposure"])
-        breaks.loc[at, "severity"] = graver(str(breaks.loc[at, "severity"]), row["severity"])
-        if breaks.loc[at, "owed_to"] == _NO_STATE:
-            breaks.loc[at, "owed_to"] = row["owed_to"]
-        breaks.loc[at, "reason"] = f"{breaks.loc[at, 'reason']} {row['reason']}"
+        at = known[row["break_id"]]
+        flags = {*cells["flags"][at].split(";"), *row["flags"].split(";"), row["code"]}
+        cells["flags"][at] = _flags_in_order(flags - {""})
+        cells["bank_amount"][at] = row["bank_amount"]
+        cells["effect_bank"][at] = row["effect_bank"]
+        cells["exposure"][at] = max(cells["exposure"][at], row["exposure"])
+        cells["severity"][at] = graver(cells["severity"][at], row["severity"])
+        if cells["owed_to"][at] == _NO_STATE:
+            cells["owed_to"][at] = row["owed_to"]
+        cells["reason"][at] = f"{cells['reason'][at]} {row['reason']}"
+    if both:
+        columns = {
+            name: pd.Series(values, index=breaks.index, dtype=breaks[name].dtype)
+            for name, values in cells.items()
+        }
+        breaks = breaks.assign(**columns)
     alone = [row for row in fresh if row["break_id"] not in known]
     return _appended(breaks, alone, names=BREAK_COLUMNS, by=[*SORTED_BY, "code", "break_id"])
 

@@ -79,19 +79,27 @@ def weigh(receipts: Sequence[Receipt], payouts: Sequence[Payout], *, rules: Rule
 def ambiguous(receipts: Sequence[Receipt], payouts: Sequence[Payout], *, first: bool) -> Finding:
     """A pay-out that an entry may mean, with what all of them differ by on the first of them."""
     currency = payouts[0].currency
-    total = sum(one.worth(currency) or 0 for one in receipts)
     paid = sum(one.paid for one in payouts)
-    foreign = [one for one in receipts if one.currency != currency]
-    return Finding(
+    # One tuple for all pay-outs that the same entries may mean: there may be thousands of both.
+    told = tuple(receipts)
+    alone = Finding(
         SetState.BREAK,
         currency,
         paid=paid,
-        bank_amount=total if first else paid,
-        effect=total - paid if first else 0,
+        bank_amount=paid,
         code=BreakCode.AMBIGUOUS_MATCH,
         payouts=(*payouts,),
-        receipts=(*receipts,),
-        exchanged=_exchanged(foreign, currency=currency) if first else (),
+        receipts=told,
+    )
+    if not first:
+        return alone
+    total = sum(one.worth(currency) or 0 for one in told)
+    foreign = [one for one in told if one.currency != currency]
+    return replace(
+        alone,
+        bank_amount=total,
+        effect=total - paid,
+        exchanged=_exchanged(foreign, currency=currency),
     )
 
 
@@ -113,13 +121,14 @@ def _late(receipts: Sequence[Receipt], payouts: Sequence[Payout]) -> bool:
 
 def _code(receipts: Sequence[Receipt], amounts: Sequence[int], *, paid: int) -> BreakCode:
     """Why entries that name a pay-out come to another amount."""
-    told = [*zip(receipts, amounts, strict=True)]
-    back = any(
-        amount * paid > 0 and later == -amount and other.booked_on >= one.booked_on
-        for one, amount in told
-        for other, later in told
-    )
-    if back:
+    came: dict[int, str] = {}
+    for one, amount in zip(receipts, amounts, strict=True):
+        if amount * paid > 0:
+            came[amount] = min(came.get(amount, one.booked_on), one.booked_on)
+    if any(
+        -amount in came and one.booked_on >= came[-amount]
+        for one, amount in zip(receipts, amounts, strict=True)
+    ):
         return BreakCode.PAYOUT_RETURNED
     if sum(amount == paid for amount in amounts) >= TWICE:
         return BreakCode.PAYOUT_TWICE_AT_BANK

@@ -1,0 +1,81 @@
+"""What many entries of one name, of one amount or of one doubt cost: as many steps as entries."""
+
+import sys
+from collections.abc import Callable
+from types import FrameType
+
+import pytest
+
+from tests.recon.matching.bank.cases import Case, of_bank, t17
+
+FEW, MANY = 60, 240
+STEPS_MORE_MAX = 6
+"""Four times as many entries may take so many times the steps: 4, and what sorting adds."""
+KINDS: dict[str, Callable[[int], Case]] = {
+    "all name one batch": lambda size: _came(
+        Case().paid("BATCH-001", 1_000), "BATCH-001", size=size
+    ),
+    "each names its own and differs": lambda size: _each(size, amount=900),
+    "nothing names one of an amount": lambda size: _came(_paid(size), "", size=size),
+    "one too few of an amount": lambda size: _came(_paid(size), "", size=size - 1),
+}
+
+
+def _paid(size: int) -> Case:
+    case = Case()
+    for number in range(size):
+        case = case.paid(f"BATCH-{number:03}", 1_000)
+    return case
+
+
+def _came(case: Case, text: str, *, size: int) -> Case:
+    for _ in range(size):
+        case = case.came(text, 1_000, counterparty="Gateway")
+    return case
+
+
+def _each(size: int, *, amount: int) -> Case:
+    case = _paid(size)
+    for number in range(size):
+        case = case.came(f"BATCH-{number:03}", amount)
+    return case
+
+
+def steps(work: Callable[[], object]) -> int:
+    """How many calls of our rooms some work makes, each step of a generator one of them."""
+    counted = 0
+
+    def count(frame: FrameType, event: str, _: object) -> None:
+        nonlocal counted
+        counted += event == "call" and "recon/matching" in frame.f_code.co_filename
+
+    sys.setprofile(count)
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+    return counted
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_many_entries_cost_no_more_than_many_times_one(kind: str) -> None:
+    """A statement that names everything alike keeps no night waiting."""
+    few, many = (KINDS[kind](size) for size in (FEW, MANY))
+    assert steps(many.proven) <= STEPS_MORE_MAX * steps(few.proven)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_totals_hold_over_many_entries(kind: str) -> None:
+    """And what they come to is explained to the unit."""
+    result = KINDS[kind](FEW).come_to()
+    assert t17(result) == [0] * len(t17(result))
+    codes = {code for code, _, _ in of_bank(result)}
+    assert (
+        codes
+        == {
+            "all name one batch": {"PAYOUT_TWICE_AT_BANK"},
+            "each names its own and differs": {"BANK_AMOUNT_DIFFERS"},
+            "nothing names one of an amount": set(),
+            "one too few of an amount": {"AMBIGUOUS_MATCH"},
+        }[kind]
+    )
