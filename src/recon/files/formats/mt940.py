@@ -8,15 +8,19 @@ fall away without a word. A sign is the mark beside the amount, whatever else st
 import re
 from collections.abc import Iterator
 from datetime import date
+from functools import lru_cache
+from itertools import islice
 from typing import NamedTuple, NoReturn
 
 from recon.files.formats.bank_records import (
     ENTRIES_MAX,
     STATEMENTS_MAX,
     TEXT_CHARACTERS_MAX,
+    EntryBlock,
     RawBalance,
     RawEntry,
     RawStatement,
+    block_of,
 )
 from recon.files.formats.named_bytes import FileBytes
 from recon.files.formats.raw_table import refuse
@@ -32,6 +36,10 @@ FULL_FIELD = 27
 """As much of the fields ?20 to ?29 and ?60 to ?63."""
 CENTURY_TURNS = 80
 """Years of two digits from here on are of the last century."""
+BLOCK_ROWS = 8_192
+"""Entries that are columns together."""
+DAYS_MAX = 4_096
+"""Different days whose writing is remembered."""
 HALF_YEAR = 6
 """Months; an entry's day without a year is the one that is nearest to its value date."""
 
@@ -159,9 +167,17 @@ def _statement(group: list[Field], *, name: str) -> RawStatement:
         last_page=not closing.intermediate,
         opening=opening,
         closing=closing,
-        entries=[*_entries(group, currency=closing.currency, name=name)],
         line=group[0].line,
+        entries=_in_blocks(_entries(group, currency=closing.currency, name=name)),
     )
+
+
+def _in_blocks(entries: Iterator[RawEntry]) -> list[RawEntry | EntryBlock]:
+    """Many entries as columns, which take a fifth of the memory; the last ones as they are."""
+    held: list[RawEntry | EntryBlock] = []
+    while several := [*islice(entries, BLOCK_ROWS)]:
+        held += [block_of(several)] if len(several) == BLOCK_ROWS else several
+    return held
 
 
 def _only(group: list[Field], *tags: str, name: str) -> Field:
@@ -187,9 +203,12 @@ def _balance(field: Field, *, name: str) -> RawBalance:
 
 
 def _entries(group: list[Field], *, currency: str, name: str) -> Iterator[RawEntry]:
+    """The entries of a statement; each of its fields is given up behind it."""
     entry: RawEntry | None = None
     closed = False
-    for field in group:
+    group.reverse()
+    while group:
+        field = group.pop()
         if field.tag in _BOUNDS:
             closed = closed or field.tag in _CLOSES
             yield from filter(None, [entry])
@@ -227,19 +246,19 @@ def _entry(field: Field, *, currency: str, name: str) -> RawEntry:
 
 def _take_words(entry: RawEntry, lines: tuple[str, ...]) -> None:
     """What :86: says: in fields ?20, ?21 (Germany and neighbours), or in lines as they come."""
-    whole = _glued(lines, full=FULL_LINE)
     pieces = _FIELD.split("".join(lines))
-    text = whole
-    if len(pieces) > 1:
-        fields = {**dict(zip(pieces[1::2], pieces[2::2], strict=True))}
+    if len(pieces) == 1:
+        text = _glued(lines, full=FULL_LINE)
+    else:
+        fields = dict(zip(pieces[1::2], pieces[2::2], strict=True))
         text = _glued([fields[code] for code in _OF_TEXT if code in fields], full=FULL_FIELD)
         side = [fields.get(code, "").strip() for code in ("31", "32", "33")]
         entry.counterparty = " ".join(filter(None, (f"{side[1]}{side[2]}", side[0])))
         text = " ".join(filter(None, (text, fields.get("00", ""))))
-    words = _WORD.split(text)
+    words = _WORD.split(text) if "+" in text else [text]
     named = dict(zip(words[1::2], words[2::2], strict=True))
     entry.end_to_end_id = named.get("EREF", "").strip()[:LINE_CHARACTERS_MAX]
-    text = " ".join(part.strip() for part in words)
+    text = " ".join(map(str.strip, words))
     entry.text = "\n".join(filter(None, (text, entry.text)))[:TEXT_CHARACTERS_MAX]
 
 
@@ -268,11 +287,19 @@ def _day(text: str, *, field: Field, name: str) -> str:
 
 
 def _checked(day: str, *, field: Field, name: str) -> str:
+    if not _is_day(day):
+        _wrong(name, field.line, f"has {day}, which is no date")
+    return day
+
+
+@lru_cache(maxsize=DAYS_MAX)
+def _is_day(day: str) -> bool:
+    """Whether a calendar has it; a statement has few days and many entries."""
     try:
         date.fromisoformat(day)
     except ValueError:
-        _wrong(name, field.line, f"has {day}, which is no date")
-    return day
+        return False
+    return True
 
 
 def _wrong(name: str, line: int, problem: str) -> NoReturn:

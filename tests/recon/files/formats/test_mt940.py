@@ -2,9 +2,11 @@ from pathlib import Path
 
 import pytest
 
-from recon.files.formats.bank_records import RawStatement
-from recon.files.formats.mt940 import mt940_statements
+from recon.config.rules import Rules
+from recon.files.formats.bank_records import EntryBlock, RawStatement
+from recon.files.formats.mt940 import BLOCK_ROWS, mt940_statements
 from recon.files.formats.named_bytes import FileBytes
+from recon.files.kinds.bank_file import bank_file_of
 from recon.model.errors import SourceUnreadableError
 from tests.recon.files.bank_documents import MT940
 
@@ -95,3 +97,21 @@ def test_what_no_tag_explains_refuses_the_file(old: str, new: str, why: str) -> 
     """Nothing falls away without a word."""
     with pytest.raises(SourceUnreadableError, match=why):
         read(MT940.replace(old, new, 1))
+
+
+def test_many_entries_are_columns_and_stand_in_their_order() -> None:
+    """As many as fill a block, and a few more behind them, each with its own words."""
+    size = BLOCK_ROWS + 3
+    lines = "".join(
+        f":61:2611201120C{at},00NTRFNONREF//N{at}\n:86:Invoice {at}\n" for at in range(size)
+    )
+    head, tail = MT940[: MT940.index(":61:")], MT940[MT940.index(":62F:") :]
+    text = head + lines + tail.replace("350,5", f"{100 + size * (size - 1) // 2},")
+    (statement,) = read(text)
+    assert [isinstance(each, EntryBlock) for each in statement.entries] == [True, *[False] * 3]
+    entries = bank_file_of(
+        FileBytes(Path("b.sta"), text.encode(), ""), rules=Rules()
+    ).source.entries
+    assert entries["entry_no"].tolist() == [f"N{at}" for at in range(size)]
+    assert entries["amount"].tolist() == [100 * at for at in range(size)]
+    assert entries["text"].tolist() == [f"Invoice {at}" for at in range(size)]
