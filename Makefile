@@ -107,6 +107,10 @@ bench-journal: $(READY) ## 1,000 captures with the journal and without, the gate
 bench-fees: $(READY) ## CPU of pricing a million settlement lines under each of 12 tariffs
 	@nice -n 5 $(BIN)/python benchmarks/bench_fees.py
 
+.PHONY: bench-what-if
+bench-what-if: $(READY) ## CPU of judging WHAT_IF_NIGHTS (30) nights of WHAT_IF_ORDERS (20,000) payments again under other rules
+	@nice -n 5 $(BIN)/python benchmarks/bench_what_if.py --nights $${WHAT_IF_NIGHTS:-30} --orders $${WHAT_IF_ORDERS:-20000}
+
 .PHONY: bench-night
 bench-night: $(READY) ## CPU of every stage of a night of NIGHT_ORDERS payments, a million without it
 	@nice -n 5 $(BIN)/python benchmarks/bench_night.py --orders $${NIGHT_ORDERS:-1000000}

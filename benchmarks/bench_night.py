@@ -109,8 +109,8 @@ def write_orders(path: Path, base_url: str, *, ledger: Path) -> None:
             writer.writerow(payment | cells)
 
 
-def one_night(folder: Path, base_url: str) -> dict[str, Any]:
-    """The figures that the night wrote, and its whole CPU."""
+def prepared(folder: Path, base_url: str) -> dict[str, str]:
+    """A merchant with files and books of every payment; the variables of its nights."""
     environment = os.environ | variables(folder, base_url)
     inbox, ledger = folder / "inbox", folder / "ledger.csv"
     inbox.mkdir()
@@ -121,6 +121,12 @@ def one_night(folder: Path, base_url: str) -> dict[str, Any]:
     )
     rules.write_text(f"{rules.read_text()}\n{WINDOW}")
     write_orders(inbox / "orders.csv", base_url, ledger=ledger)
+    return environment
+
+
+def one_night(folder: Path, base_url: str) -> dict[str, Any]:
+    """The figures that the night wrote, and its whole CPU."""
+    environment = prepared(folder, base_url)
     ran = subprocess.run(  # noqa: S603 - our own
         night_command(), env=environment, capture_output=True, text=True, check=False
     )
