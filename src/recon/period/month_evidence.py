@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -155,32 +156,56 @@ def payment_of(rows: pd.DataFrame, *, orders_of: Mapping[str, str]) -> "pd.Serie
 def _changes(
     nights: Sequence[MonthNight], *, account: tuple[str, str]
 ) -> tuple[pd.DataFrame, pd.DataFrame, frozenset[str]]:
-    parts, pairs, unknown = [], [], set[str]()
-    last = pd.DataFrame({name: pd.Series(dtype="int64") for name in LEVELS})
+    seen, parts, unknown = _Seen(), [], set[str]()
     for night in nights:
         rows = _shown(night, account=account)
-        pairs.append(rows[["order_no", "payment"]])
         unknown -= {*rows["payment"]}
         unknown |= {*rows.loc[rows["is_unknown"], "payment"]}
-        shown = rows.groupby("payment", as_index=False).agg(
+        changed = seen.changed(rows)
+        parts.append(changed.assign(number=night.number, business_date=night.business_date))
+    whole = pd.concat(parts, ignore_index=True)
+    whole = whole.sort_values(["payment", "number"], ignore_index=True)
+    pairs = pd.DataFrame(sorted(seen.pairs), columns=["order_no", "payment"], dtype="str")
+    return whole, pairs, frozenset(unknown)
+
+
+class _Seen:
+    """What each payment came to when a night showed it last; every payment has a number.
+
+    A night shows its whole window once more, so that words are looked up once and amounts are
+    compared by number.
+    """
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, int] = {}
+        self._levels = np.zeros((0, len(LEVELS)), dtype=np.int64)
+        self.pairs: set[tuple[str, str]] = set()
+        """Order and payment of every row."""
+
+    def changed(self, rows: pd.DataFrame) -> pd.DataFrame:
+        """The payments that come to something else than before, each once, with `is_first`."""
+        payments = rows["payment"].tolist()
+        self.pairs.update(zip(rows["order_no"].tolist(), payments, strict=True))
+        before = len(self._numbers)
+        of_row = np.array([self._numbers.setdefault(p, len(self._numbers)) for p in payments], int)
+        numbers, place = np.unique(of_row, return_inverse=True)
+        now = np.zeros((len(numbers), len(LEVELS)), dtype=np.int64)
+        np.add.at(now, place, rows[[*LEVELS]].to_numpy(dtype=np.int64))
+        fresh = np.zeros((len(self._numbers) - before, len(LEVELS)), dtype=np.int64)
+        self._levels = np.vstack([self._levels, fresh])
+        is_first = numbers >= before
+        differs = is_first | (self._levels[numbers] != now).any(axis=1)
+        self._levels[numbers] = now
+        told = rows[differs[place]]
+        changed: pd.DataFrame = told.groupby("payment", as_index=False).agg(
             order_no=("order_no", "min"),
             currency=("currency", "max"),
             transaction_date=("transaction_date", "min"),
             **{name: (name, "sum") for name in LEVELS},
         )
-        known = shown["payment"].isin(last.index)
-        same = known.copy()
-        for name in LEVELS:
-            same &= shown[name] == amounts_at(shown["payment"], sums=last[name])
-        changed = shown[~same].assign(
-            is_first=~known[~same], number=night.number, business_date=night.business_date
-        )
-        parts.append(changed)
-        kept = shown.set_index("payment")[[*LEVELS]]
-        last = pd.concat([last[~last.index.isin(kept.index)], kept])
-    whole = pd.concat(parts, ignore_index=True)
-    whole = whole.sort_values(["payment", "number"], ignore_index=True)
-    return whole, pd.concat(pairs).drop_duplicates(ignore_index=True), frozenset(unknown)
+        first = {p for p, number in zip(payments, of_row.tolist(), strict=True) if number >= before}
+        changed["is_first"] = changed["payment"].isin(first)
+        return changed
 
 
 def _shown(night: MonthNight, *, account: tuple[str, str]) -> pd.DataFrame:
