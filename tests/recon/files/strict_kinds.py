@@ -80,6 +80,10 @@ class Moment:
 Cell = Text | Words | Money | Currency | Moment
 
 
+FIRST, LAST = date(1970, 1, 1), date(2199, 12, 31)
+"""No day of a file lies beyond them."""
+
+
 @dataclass(frozen=True)
 class Kind:
     """One kind of file: its columns, and how many of them a file must have."""
@@ -224,7 +228,7 @@ def _day(text: str) -> str | None:
         found = date.fromisoformat(text)
     except ValueError:
         return None
-    return text if found.isoformat() == text else None
+    return text if found.isoformat() == text and FIRST <= found <= LAST else None
 
 
 def _demand(holds: bool) -> None:  # noqa: FBT001 - one thing that must hold
