@@ -188,20 +188,23 @@ class _Seen:
         self.pairs.update(zip(rows["order_no"].tolist(), payments, strict=True))
         before = len(self._numbers)
         of_row = np.array([self._numbers.setdefault(p, len(self._numbers)) for p in payments], int)
-        numbers, place = np.unique(of_row, return_inverse=True)
+        numbers, at = np.unique(of_row, return_inverse=True)
         now = np.zeros((len(numbers), len(LEVELS)), dtype=np.int64)
-        np.add.at(now, place, rows[[*LEVELS]].to_numpy(dtype=np.int64))
+        np.add.at(now, at, rows[[*LEVELS]].to_numpy(dtype=np.int64))
         fresh = np.zeros((len(self._numbers) - before, len(LEVELS)), dtype=np.int64)
         self._levels = np.vstack([self._levels, fresh])
         is_first = numbers >= before
         differs = is_first | (self._levels[numbers] != now).any(axis=1)
         self._levels[numbers] = now
-        told = rows[differs[place]]
-        changed: pd.DataFrame = told.groupby("payment", as_index=False).agg(
-            order_no=("order_no", "min"),
-            currency=("currency", "max"),
-            transaction_date=("transaction_date", "min"),
-            **{name: (name, "sum") for name in LEVELS},
+        changed: pd.DataFrame = (
+            rows[differs[at]]
+            .groupby("payment", as_index=False)
+            .agg(
+                order_no=("order_no", "min"),
+                currency=("currency", "max"),
+                transaction_date=("transaction_date", "min"),
+                **{name: (name, "sum") for name in LEVELS},
+            )
         )
         first = {p for p, number in zip(payments, of_row.tolist(), strict=True) if number >= before}
         changed["is_first"] = changed["payment"].isin(first)
