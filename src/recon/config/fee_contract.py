@@ -14,7 +14,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from recon.config.declared import DeclaredTable, declared
 from recon.model.errors import AmountError
-from recon.model.money import exponent
+from recon.model.money import exponent, format_minor_units
 
 MINOR_UNITS_MAX = 10**12
 LINES_MAX = 500
@@ -119,11 +119,20 @@ class ContractLine(DeclaredTable):
 
     @property
     def price(self) -> str:
-        """What it costs, in words."""
-        parts = [_in_words(self.every_tier, tiers_of=self.tiers_of)]
+        """What it costs, in words, amounts in major units."""
+        tiers = [self._tier_in_words(tier) for tier in self.every_tier]
+        parts = ["; ".join(tiers) + (" (each of its part)" if self.tiers_of == "parts" else "")]
         bounds = (("at least", self.min_minor_units), ("at most", self.max_minor_units))
-        parts += [f"{word} {bound} minor units" for word, bound in bounds if bound is not None]
+        parts += [f"{word} {self._amount(bound)}" for word, bound in bounds if bound is not None]
         return ", ".join((*parts, *(("given back",) if self.returned else ())))
+
+    def _tier_in_words(self, tier: FeeTier) -> str:
+        bound, fixed = tier.up_to_minor_units, tier.fixed_minor_units
+        until = "" if bound is None else f"to {self._amount(bound)}: "
+        return f"{until}{tier.basis_points:f} bp" + (f" + {self._amount(fixed)}" if fixed else "")
+
+    def _amount(self, minor_units: int) -> str:
+        return format_minor_units(minor_units, currency=self.currency)
 
     @model_validator(mode="after")
     def _fits_itself(self) -> Self:
@@ -144,14 +153,6 @@ class ContractLine(DeclaredTable):
         low, high = self.min_minor_units, self.max_minor_units
         if low is not None and high is not None and low > high:
             yield "min_minor_units is more than max_minor_units"
-
-
-def _in_words(tiers: tuple[FeeTier, ...], *, tiers_of: str) -> str:
-    shown = []
-    for tier in tiers:
-        until = "" if tier.up_to_minor_units is None else f"to {tier.up_to_minor_units}: "
-        shown.append(f"{until}{tier.basis_points:f} bp + {tier.fixed_minor_units}")
-    return "; ".join(shown) + (" (each of its part)" if tiers_of == "parts" else "")
 
 
 class FeeContract(DeclaredTable):
