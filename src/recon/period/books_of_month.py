@@ -61,6 +61,14 @@ class Books:
     unjudged: frozenset[str]
     """Keys that the newest night could not judge."""
 
+    def moved_by(self, day: str, *, currency: str) -> tuple[int, int]:
+        """What entries, and what facts, come to by the close of a day; minor units."""
+        booked, moved = (
+            int(rows.loc[rows["currency"].eq(currency) & (rows["day"] <= day), "amount"].sum())
+            for rows in (self.entries, self.facts)
+        )
+        return booked, moved
+
 
 def books_of(
     evidence: MonthEvidence, *, facts: DatedFacts, days: DayTable, account: tuple[str, str]

@@ -49,6 +49,10 @@ class BusinessMonth:
         """The last day before it, at whose close it opens."""
         return self.first - timedelta(days=1)
 
+    def has(self, days: "pd.Series[str]") -> "pd.Series[bool]":
+        """Which of some ISO dates lie in it."""
+        return days.between(self.first.isoformat(), self.last.isoformat())
+
 
 @dataclass(frozen=True, slots=True)
 class DayTable:

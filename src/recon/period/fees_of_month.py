@@ -24,12 +24,11 @@ def fee_equations(
     facts: DatedFacts, *, month: BusinessMonth, books: Books | None
 ) -> Iterator[MonthEquation]:
     """P8 of a month; without books only that no fee of a line is lost."""
-    first, last = month.first.isoformat(), month.last.isoformat()
     fees = facts.movements[facts.movements["kind"].isin(KINDS_OF_FEES)]
-    own = fees[fees["event_on"].between(first, last)]
+    own = fees[month.has(fees["event_on"])]
     lines = facts.settled
     lines = lines[lines["base"].ne("payout") & lines["fee"].ne(0)]
-    lines = lines[lines["settled_on"].between(first, last)]
+    lines = lines[month.has(lines["settled_on"])]
     for currency in sorted({*fees["currency"], *lines["currency"]}):
         charged, taken = (part[part["currency"].eq(currency)] for part in (own, lines))
         yield MonthEquation("P8", OF_LINES, currency, COUNT, len(taken), len(charged))
@@ -42,11 +41,10 @@ def fee_equations(
 def _booked(
     charged: pd.DataFrame, *, month: BusinessMonth, books: Books
 ) -> Iterator[MonthEquation]:
-    first, last = month.first.isoformat(), month.last.isoformat()
     entries = books.entries[books.entries["key"].eq(FEES_KEY)]
-    entries = entries[entries["day"].between(first, last)]
+    entries = entries[month.has(entries["day"])]
     before, closing = (
-        to_accrue(differences(books, at=day)) for day in (month.before.isoformat(), last)
+        to_accrue(differences(books, at=day.isoformat())) for day in (month.before, month.last)
     )
     for currency in sorted({*charged["currency"], *entries["currency"], *before, *closing}):
         left, booked = (
@@ -61,9 +59,8 @@ def estimated_fees(
     items: pd.DataFrame, *, facts: DatedFacts, month: BusinessMonth
 ) -> dict[str, int]:
     """Currency -> what the captures that no line settled may cost, rounded down; an estimate."""
-    first, last = month.first.isoformat(), month.last.isoformat()
     lines = facts.settled
-    lines = lines[lines["entry_type"].eq("capture") & lines["settled_on"].between(first, last)]
+    lines = lines[lines["entry_type"].eq("capture") & month.has(lines["settled_on"])]
     sums = lines.groupby("currency")[["gross", "fee"]].sum()
     waits = items[items["what"].eq(NOT_SETTLED) & (items["amount"] > 0)]
     estimates = {}

@@ -87,6 +87,11 @@ class MonthEvidence:
         """The night by which all of it is known."""
         return self.nights[-1]
 
+    @property
+    def dates(self) -> dict[int, str]:
+        """Number of each night -> its business date."""
+        return {night.number: night.business_date for night in self.nights}
+
     def is_covered(self, source: str) -> bool:
         """Whether the newest night was given a source."""
         return bool((self.terms["name"].eq("given") & self.terms["key"].eq(source)).any())

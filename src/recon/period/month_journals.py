@@ -6,7 +6,7 @@ on the first of the next month, so that the books of the month have its fees and
 once.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -159,10 +159,7 @@ def _after(
     booked = journals.booked
     currencies = {*books.entries["currency"], *books.facts["currency"], *booked["currency"]}
     for currency in sorted(currencies):
-        sides = [
-            int(rows.loc[rows["currency"].eq(currency) & (rows["day"] <= last), "amount"].sum())
-            for rows in (books.entries, books.facts)
-        ]
+        sides = books.moved_by(last, currency=currency)
         own, rows = (part[part["currency"].eq(currency)] for part in (booked, differing))
         left_open = int(rows["shown"].sum()) + int(own["effect"].fillna(0).sum())
         timing = int(rows.loc[rows["what"].ne(OPEN), "amount"].sum())
@@ -190,8 +187,3 @@ def _at(lines: pd.DataFrame, *, kind: str, account: str) -> int:
     """How journals of a kind move an account."""
     own = lines[lines["kind"].eq(kind) & lines["account"].eq(account)]
     return int(own["debit"].sum()) - int(own["credit"].sum())
-
-
-def journals_named(lines: pd.DataFrame, *, kinds: Sequence[str]) -> int:
-    """How many journals of some kinds there are."""
-    return int(lines.loc[lines["kind"].isin([*kinds]), "journal_id"].nunique())

@@ -147,7 +147,7 @@ def statement_of(frame: MonthFrame, *, nights: Sequence[MonthNight]) -> MonthSta
     before, last = month.before.isoformat(), month.last.isoformat()
     opening = evidence.opening_of("opening_payable"), evidence.opening_of("opening_reserve")
     sides = [open_items(facts, at=at, account=account, opening=opening) for at in (before, last)]
-    own = _within(facts.movements, column="event_on", month=month)
+    own = facts.movements[month.has(facts.movements["event_on"])]
     transit = transit_of(evidence.newest, account=account)
     books = books_of(evidence, facts=facts, days=days, account=account)
     differing = None if books is None else differences(books, at=last)
@@ -217,11 +217,6 @@ def _equations(
     yield from fee_equations(facts, month=month, books=books)
 
 
-def _within(rows: pd.DataFrame, *, column: str, month: BusinessMonth) -> pd.DataFrame:
-    first, last = month.first.isoformat(), month.last.isoformat()
-    return rows[(rows[column] >= first) & (rows[column] <= last)]
-
-
 def _figures_of_gateway(
     sides: Sequence[pd.DataFrame], *, moves: pd.DataFrame
 ) -> Iterator[MonthFigure]:
@@ -254,7 +249,7 @@ def _figures_of_transit(transit: Transit | None, *, month: BusinessMonth) -> Ite
         for name, rows in in_transit(transit, at=day.isoformat()).groupby("currency"):
             amount = int(rows["amount"].sum())
             yield MonthFigure(str(name), "transit", at, "in_transit", len(rows), amount)
-    moves = _within(transit.moves, column="moved_on", month=month)
+    moves = transit.moves[month.has(transit.moves["moved_on"])]
     for (currency, move), rows in moves.groupby(["currency", "move"]):
         amount = int(rows["amount"].sum())
         yield MonthFigure(str(currency), "transit", MOVED, str(move), len(rows), amount)
@@ -269,7 +264,7 @@ def _figures_of_books(books: Books | None, *, month: BusinessMonth) -> Iterator[
         ):
             amount, count = int(rows["amount"].sum()), int(rows["amount"].ne(0).sum())
             yield MonthFigure(str(currency), "books", at, str(what), count, amount)
-    booked = _within(books.entries, column="day", month=month)
+    booked = books.entries[month.has(books.entries["day"])]
     for (currency, kind), rows in booked.groupby(["currency", "entry_type"]):
         amount = int(rows["amount"].sum())
         yield MonthFigure(str(currency), "books", MOVED, str(kind), len(rows), amount)
@@ -327,10 +322,7 @@ def _p5(statement: MonthStatement, *, books: Books | None) -> Iterator[MonthEqua
         return
     last = statement.month.last.isoformat()
     for currency in statement.currencies:
-        sides = [
-            int(rows.loc[rows["currency"].eq(currency) & (rows["day"] <= last), "amount"].sum())
-            for rows in (books.entries, books.facts)
-        ]
+        sides = books.moved_by(last, currency=currency)
         rows = _of_currency(statement.books, currency)
         listed, shown = int(rows["amount"].sum()), int(rows["shown"].sum())
         name = "books - gateway = booked in another month + open"
@@ -348,8 +340,7 @@ def _of_currency(rows: pd.DataFrame, currency: str) -> pd.DataFrame:
 
 
 def _told(own: pd.DataFrame, *, evidence: MonthEvidence, last: str) -> pd.DataFrame:
-    dates = {night.number: night.business_date for night in evidence.nights}
-    told_on = words_at(own["told"], words=dates)
+    told_on = words_at(own["told"], words=evidence.dates)
     return own.assign(told_on=told_on, is_late=told_on > last).reset_index(drop=True)
 
 

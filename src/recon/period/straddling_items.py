@@ -39,17 +39,16 @@ def straddling_items(
     settled = captures.assign(what=SETTLED, first_on=captures["event_on"], then_on=by_payment)
     parts = [sold[by_order.ne("")], settled, _at_bank(transit)]
     both = pd.concat([_named(part) for part in parts], ignore_index=True)
-    first, last = month.first.isoformat(), month.last.isoformat()
-    inside = [both[name].between(first, last) for name in ("first_on", "then_on")]
+    inside = [month.has(both[name]) for name in ("first_on", "then_on")]
     across = both[inside[0] ^ inside[1]]
-    refunds = movements[movements["kind"].eq(REFUND) & movements["event_on"].between(first, last)]
+    refunds = movements[movements["kind"].eq(REFUND) & month.has(movements["event_on"])]
     old = refunds.assign(
         what=OLD_SALE,
         first_on=words_at(refunds["order_no"], words=sold_on),
         then_on=refunds["event_on"],
     )
-    old = old[old["first_on"].ne("") & (old["first_on"] < first)]
-    whole = pd.concat([across, _named(old), _late(evidence, movements, first, last)])
+    old = old[old["first_on"].ne("") & (old["first_on"] < month.first.isoformat())]
+    whole = pd.concat([across, _named(old), _late(evidence, movements, month=month)])
     return whole.sort_values(["currency", "what", "first_on", "key"], ignore_index=True)
 
 
@@ -67,13 +66,13 @@ def _at_bank(transit: Transit | None) -> pd.DataFrame:
     )
 
 
-def _late(evidence: MonthEvidence, movements: pd.DataFrame, first: str, last: str) -> pd.DataFrame:
-    dates = {night.number: night.business_date for night in evidence.nights}
-    rows = movements[movements["event_on"].between(first, last)]
-    rows = rows.assign(
-        what=LATE, first_on=rows["event_on"], then_on=words_at(rows["told"], words=dates)
-    )
-    return _named(rows[rows["then_on"] > last])
+def _late(
+    evidence: MonthEvidence, movements: pd.DataFrame, *, month: BusinessMonth
+) -> pd.DataFrame:
+    rows = movements[month.has(movements["event_on"])]
+    then_on = words_at(rows["told"], words=evidence.dates)
+    rows = rows.assign(what=LATE, first_on=rows["event_on"], then_on=then_on)
+    return _named(rows[rows["then_on"] > month.last.isoformat()])
 
 
 def _named(rows: pd.DataFrame) -> pd.DataFrame:

@@ -24,8 +24,8 @@ def told_by_nights(
     evidence: MonthEvidence, *, facts: DatedFacts, month: BusinessMonth
 ) -> pd.DataFrame:
     """TOLD_COLUMNS (grain: night by the month's close and currency): the month's facts it told."""
-    rows = _of_month(facts.movements, month=month)
-    night = words_at(rows["told"], words=_dates(evidence))
+    rows = facts.movements[month.has(facts.movements["event_on"])]
+    night = words_at(rows["told"], words=evidence.dates)
     rows = rows.assign(night=night)[night <= month.last.isoformat()]
     sums = rows.groupby(["night", "currency"], as_index=False).agg(
         count=("amount", "size"), amount=("amount", "sum")
@@ -42,7 +42,7 @@ def told_equations(
     late: pd.DataFrame,
 ) -> Iterator[MonthEquation]:
     """P2 of a month; `by_nights` as told_by_nights has it, `late` the straddling rows told late."""
-    own = _of_month(facts.movements, month=month)
+    own = facts.movements[month.has(facts.movements["event_on"])]
     for currency in sorted(
         {*facts.movements["currency"], *by_nights["currency"], *late["currency"]}
     ):
@@ -56,23 +56,13 @@ def told_equations(
     yield from _captured(evidence, facts=facts)
 
 
-def _dates(evidence: MonthEvidence) -> dict[int, str]:
-    return {night.number: night.business_date for night in evidence.nights}
-
-
-def _of_month(movements: pd.DataFrame, *, month: BusinessMonth) -> pd.DataFrame:
-    first, last = month.first.isoformat(), month.last.isoformat()
-    return movements[movements["event_on"].between(first, last)]
-
-
 def _lines(evidence: MonthEvidence, *, month: BusinessMonth) -> Iterator[MonthEquation]:
     """Of batches that some night had line by line: all those lines are among what counts."""
-    first, last = month.first.isoformat(), month.last.isoformat()
     every_line = evidence.told_lines
     batch = ["batch_id", "settled_on", "currency"]
     whole = every_line[batch].drop_duplicates()
     counted = evidence.lines.merge(whole, on=batch)
-    sides = [rows[rows["settled_on"].between(first, last)] for rows in (every_line, counted)]
+    sides = [rows[month.has(rows["settled_on"])] for rows in (every_line, counted)]
     sums = [_counted(rows, times=name) for rows, name in zip(sides, ("times", ""), strict=True)]
     for currency in sorted({*sums[0], *sums[1]}):
         left, right = (each.get(currency, (0, 0)) for each in sums)
