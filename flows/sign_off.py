@@ -113,7 +113,7 @@ def _ended(shown: "list[Night]", *, sentence: str, name: str) -> State[Any]:
 
 def markdown_of(shown: "list[Night]", sentence: str) -> str:
     """The nights as people read them: what came out, and whose names stand under it."""
-    from recon.steps.people.sign_off import DIGITS_SEEN
+    from recon.model.words import DIGITS_READ
 
     lines = ["# Sign-off", "", sentence, ""]
     if shown:
@@ -129,7 +129,7 @@ def markdown_of(shown: "list[Night]", sentence: str) -> str:
         account = f"{night.merchant_id}/{night.account_id}"
         cells = (
             *(account, str(night.business_date), night.standing, night.run_id),
-            *(night.workbook_sha256[:DIGITS_SEEN], names),
+            *(night.workbook_sha256[:DIGITS_READ], names),
         )
         cells_shown = [cell.replace("|", "/") for cell in (*cells, night.void_because)]
         lines.append("| " + " | ".join(cells_shown) + " |")

@@ -75,7 +75,6 @@ def what_if(
 
 def page_of(answer: "WhatIf", *, workbook: Path) -> str:
     """What the candidate changes, in a page of Prefect's."""
-    from recon.model.money import format_minor_units
     from recon.steps.compare.what_if import moved
 
     kinds = [*moved(answer.nights)]
@@ -84,11 +83,7 @@ def page_of(answer: "WhatIf", *, workbook: Path) -> str:
     lines += [f"- {rule.key} decides what a night reads: not played" for rule in answer.not_played]
     lines += ["", "| night | was | would be | sets | money |", "|---|---|---|---|---|"]
     for kind in kinds[:KINDS_SHOWN_MAX]:
-        money = ""
-        if kind.currency:
-            amount = format_minor_units(kind.exposure, currency=kind.currency)
-            money = f"{amount} {kind.currency}"
-        cells = (kind.business_date, kind.before, kind.after, str(kind.count), money)
+        cells = (kind.business_date, kind.before, kind.after, str(kind.count), kind.money)
         lines.append(f"| {' | '.join(cells)} |")
     if len(kinds) > KINDS_SHOWN_MAX:
         lines += ["", f"and {len(kinds) - KINDS_SHOWN_MAX} more lines in the workbook"]

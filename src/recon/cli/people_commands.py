@@ -163,9 +163,10 @@ def sign_off(
 
 def _seen(run_id: str, *, workbook: Path | None) -> str:
     """The SHA-256 of the file that is to be signed, said; "" where there is none."""
+    from recon.files.formats.named_bytes import sha256_of
     from recon.model.errors import SourceMissingError
     from recon.steps.ground.environment import environment_of, system_clock
-    from recon.steps.people.sign_off import file_to_sign, sha256_of
+    from recon.steps.people.sign_off import file_to_sign
 
     if workbook is None:
         with environment_of(os.environ, clock=system_clock, signs=False) as environment:

@@ -10,7 +10,7 @@ import typer
 from recon.cli.choices import date_of
 from recon.cli.speaking import say
 from recon.cli.tables import show
-from recon.model.money import format_minor_units
+from recon.model.words import DIGITS_READ
 
 if TYPE_CHECKING:
     from recon.steps.compare.what_if import WhatIf
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 KINDS_SHOWN_MAX = 40
 """Lines on the terminal; the workbook of --out has all."""
 COLUMNS = ("night", "was", "would be", "sets", "money")
-DIGITS_SHOWN = 16
 
 
 def what_if(
@@ -89,7 +88,7 @@ def _tell(answer: "WhatIf") -> None:
     if kinds:
         rows = [
             {"night": kind.business_date, "was": kind.before, "would be": kind.after}
-            | {"sets": kind.count, "money": _money(kind.exposure, kind.currency)}
+            | {"sets": kind.count, "money": kind.money}
             for kind in kinds[:KINDS_SHOWN_MAX]
         ]
         show(rows, columns=COLUMNS)
@@ -97,8 +96,4 @@ def _tell(answer: "WhatIf") -> None:
         say(f"... and {len(kinds) - KINDS_SHOWN_MAX} more lines: --out has them all")
     count = len(answer.never_raised)
     say(f"{count} answered breaks would never have been raised.")
-    say(f"Digest of this answer: {answer.digest[:DIGITS_SHOWN]}")
-
-
-def _money(minor_units: int, currency: str) -> str:
-    return f"{format_minor_units(minor_units, currency=currency)} {currency}" if currency else ""
+    say(f"Digest of this answer: {answer.digest[:DIGITS_READ]}")

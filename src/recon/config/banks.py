@@ -7,9 +7,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from recon.config.declared import DeclaredTable
-from recon.model.errors import AmountError
-from recon.model.money import exponent
+from recon.config.declared import CurrencyCode, DeclaredTable
 
 HOLIDAY_YEARS = range(2015, 2046)
 """Years whose bank holidays are known; a payment of another year meets none."""
@@ -29,14 +27,6 @@ def _bank_account(text: str) -> str:
     except SchwiftyException:
         msg = "is not an IBAN: country, length or check digits are wrong"
         raise ValueError(msg) from None
-
-
-def _known_currency(text: str) -> str:
-    try:
-        exponent(text)
-    except AmountError as error:
-        raise ValueError(str(error)) from error
-    return text
 
 
 def known_calendar(name: str) -> str:
@@ -75,7 +65,7 @@ class BankRules(DeclaredTable):
     """One bank account of the merchant, and which pay-outs arrive on it."""
 
     iban: Annotated[str, AfterValidator(_bank_account)]
-    currency: Annotated[str, AfterValidator(_known_currency)]
+    currency: CurrencyCode
     accounts: tuple[Annotated[str, Field(pattern=r"^[^/]{1,50}/[^/]{1,50}$")], ...] = Field(
         min_length=1, max_length=SERVED_MAX
     )

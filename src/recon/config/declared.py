@@ -1,13 +1,14 @@
 """What people declare in the files of `config/`, checked: one way for all of them."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
 
 from recon.config.mistakes import problems_of
-from recon.model.errors import ConfigurationError
+from recon.model.errors import AmountError, ConfigurationError
+from recon.model.money import exponent
 
 
 class DeclaredTable(BaseModel):
@@ -34,6 +35,21 @@ class S3Access(DeclaredTable):
         """Whether the id of a key is named, and one place of the secret."""
         return bool(self.access_key_env) and bool(self.secret_key_env) != bool(self.secret_key_file)
 
+
+def checked_by(check: Callable[[str], object]) -> AfterValidator:
+    """Text that `check` accepts; its complaint is told with the key that holds the text."""
+
+    def checked(text: str) -> str:
+        try:
+            check(text)
+        except (ConfigurationError, AmountError) as error:
+            raise ValueError(str(error)) from error
+        return text
+
+    return AfterValidator(checked)
+
+
+CurrencyCode = Annotated[str, checked_by(exponent)]
 
 Table = TypeVar("Table", bound=BaseModel)
 

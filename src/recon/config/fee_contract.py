@@ -12,9 +12,8 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from recon.config.declared import DeclaredTable, declared
-from recon.model.errors import AmountError
-from recon.model.money import exponent, format_minor_units
+from recon.config.declared import CurrencyCode, DeclaredTable, declared
+from recon.model.money import format_minor_units
 
 MINOR_UNITS_MAX = 10**12
 LINES_MAX = 500
@@ -38,14 +37,6 @@ def _rate(value: Decimal) -> Decimal:
 
 def _listed(value: object) -> object:
     return (value,) if isinstance(value, str) else value
-
-
-def _known_currency(text: str) -> str:
-    try:
-        exponent(text)
-    except AmountError as error:
-        raise ValueError(str(error)) from error
-    return text
 
 
 BasisPoints = Annotated[
@@ -85,7 +76,7 @@ class ContractLine(DeclaredTable):
     """The last day, by settled_on; absent: it has no end."""
     type: Literal["capture", "refund", "chargeback", "fee"]
     """Of the settlement line; `fee`: a row of its own that names a payment."""
-    currency: Annotated[str, AfterValidator(_known_currency)]
+    currency: CurrencyCode
     accounts: AccountWords = ()
     """As "<merchant>/<account>"; none named: every account."""
     method: Words = ()

@@ -10,8 +10,7 @@ from typing import Any
 
 from pydantic import Field
 
-from recon.config.declared import DeclaredTable, declared
-from recon.config.rules import CurrencyCode
+from recon.config.declared import CurrencyCode, DeclaredTable, declared
 from recon.model.errors import ConfigurationError
 
 

@@ -6,7 +6,7 @@ and keys are refused by name. Used by matching, steps and reports.
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import date
 from decimal import Decimal
 from functools import cached_property
@@ -15,33 +15,18 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field
 
 from recon.config.banks import BankRules, bank_holidays, known_calendar
-from recon.config.declared import DeclaredTable, declared
+from recon.config.declared import CurrencyCode, DeclaredTable, checked_by, declared
 from recon.config.fee_contract import FeeContract
 from recon.model.business_date import BusinessCalendar, Grace, zone_of
-from recon.model.errors import AmountError, ConfigurationError
 from recon.model.money import exponent
 from recon.model.words import GatewayState, KeyAnswer
 
 MINOR_UNITS_BOUND = 10**12
 
 
-def _checked_by(check: Callable[[str], object]) -> AfterValidator:
-    """Text that `check` accepts; its complaint is told with the key that holds the text."""
-
-    def checked(text: str) -> str:
-        try:
-            check(text)
-        except (ConfigurationError, AmountError) as error:
-            raise ValueError(str(error)) from error
-        return text
-
-    return AfterValidator(checked)
-
-
-GraceText = Annotated[str, _checked_by(Grace.parse)]
-ZoneText = Annotated[str, _checked_by(zone_of)]
-CutOffText = Annotated[str, _checked_by(lambda text: BusinessCalendar.of(cut_off=text))]
-CurrencyCode = Annotated[str, _checked_by(exponent)]
+GraceText = Annotated[str, checked_by(Grace.parse)]
+ZoneText = Annotated[str, checked_by(zone_of)]
+CutOffText = Annotated[str, checked_by(lambda text: BusinessCalendar.of(cut_off=text))]
 
 
 def _two_currencies(text: str) -> None:
@@ -50,7 +35,7 @@ def _two_currencies(text: str) -> None:
     exponent(booked)
 
 
-CurrencyPair = Annotated[str, _checked_by(_two_currencies)]
+CurrencyPair = Annotated[str, checked_by(_two_currencies)]
 BankName = Annotated[str, Field(pattern=r"^[0-9A-Za-z][0-9A-Za-z ._-]{0,39}$")]
 AccountName = Annotated[str, Field(pattern=r"^[0-9A-Za-z][0-9A-Za-z ._:/-]{0,59}$")]
 MappedState = Literal[

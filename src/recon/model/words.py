@@ -13,6 +13,9 @@ from enum import StrEnum
 Clock = Callable[[], datetime]
 """Gives the present instant, with a time zone. Passed in everywhere; never read from the system."""
 
+DIGITS_READ = 16
+"""Of a SHA-256, where people read or copy it; fewer tell no file from others."""
+
 
 class OrderStatus(StrEnum):
     """What the merchant's order file says of an order."""
@@ -172,6 +175,10 @@ class Severity(StrEnum):
     MEDIUM = "MEDIUM"
     HIGH = "HIGH"
     CRITICAL = "CRITICAL"
+
+
+GRAVE = frozenset({Severity.HIGH.value, Severity.CRITICAL.value})
+"""Severities that a person must answer before a night is signed, and that ring."""
 
 
 class BreakCode(StrEnum):

@@ -86,6 +86,16 @@ def _cells(cells: list[Any], *, name: str) -> "pd.Series[Any]":
     return text_column(cells)
 
 
+def covered_to(counted: pd.DataFrame) -> dict[str, str]:
+    """Bank -> up to which ISO date statements that prove each other cover it; not the others.
+
+    Args:
+        counted: the table of this name.
+    """
+    proven = counted[counted["place"].ge(0)]
+    return {str(bank): str(day) for bank, day in proven.groupby("bank")["to_date"].max().items()}
+
+
 def _counted(source: BankSource, *, result: BankResult) -> Iterator[Row]:
     """Every statement with its place in the proven chain of its bank, -1 where it has none."""
     places = {

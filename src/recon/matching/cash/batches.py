@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from recon.config.rules import Rules
-from recon.matching.frames.arrays import Arrays, texts
+from recon.matching.frames.arrays import texts
 from recon.matching.frames.coding import combined
 from recon.matching.frames.grouping import amounts_of, total
 from recon.matching.frames.sources import Sources
@@ -231,12 +231,3 @@ def left_of_reserves(days: Mapping[str, int], *, holder: Place, opening: int) ->
     yield from rows
     if over:
         yield Listed(*holder, RESERVE, "", max(days), -over)
-
-
-def arrays_of(rows: Iterable[Listed]) -> Arrays:
-    """The listed amounts as columns."""
-    every = [*rows]
-    names = ("merchant_id", "account_id", "currency", "what", "batch_id", "settled_on")
-    columns = {name: np.array([getattr(row, name) for row in every], object) for name in names}
-    amounts = np.array([row.amount for row in every], np.int64)
-    return Arrays({**columns, "amount": amounts}, size=len(every))

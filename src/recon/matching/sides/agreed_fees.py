@@ -43,7 +43,6 @@ _TABLE_MAX = 1 << 20
 _INT64_MAX = int(np.iinfo(np.int64).max)
 _PRICED = (EntryType.CAPTURE.value, EntryType.REFUND.value, EntryType.CHARGEBACK.value)
 """Entry types of which every line costs something, be it 0."""
-_FEE = EntryType.FEE.value
 OF_NO_PAYMENT = "fees that name no payment"
 OF_EARLIER_LINES = "sums of lines that were judged on their own night"
 
@@ -179,7 +178,7 @@ class _Periods:
         ends = {
             line.until + timedelta(days=1)
             for line in contract.lines
-            if line.until not in {None, date.max} and line.until is not None
+            if line.until is not None and line.until < date.max
         }
         self._days = [date.min, *sorted(begins | ends)]
 

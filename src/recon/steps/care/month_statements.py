@@ -16,6 +16,7 @@ from typing import Any
 from recon.archive.schemas import SCHEMAS
 from recon.archive.step_folder import whole_file
 from recon.archive.storage import reachable
+from recon.matching.bank.bank_frames import covered_to
 from recon.model.business_date import BusinessCalendar
 from recon.model.errors import ArchiveBrokenError, UsageError
 from recon.model.nights import Mode
@@ -160,9 +161,8 @@ def _bank_to(night: SealedNight, *, account: tuple[str, str]) -> str | None:
     terms, counted = night.frame("terms"), night.frame("counted")
     own = terms["name"].eq("bank_of") & terms["key"].str.startswith("\x1f".join(account) + "\x1f")
     banks = sorted({*terms.loc[own, "word"]})
-    proven = counted[counted["place"] >= 0]
-    ends = [str(proven.loc[proven["bank"].eq(bank), "to_date"].max()) for bank in banks]
-    return min(("" if end == "nan" else end for end in ends), default=None)
+    days = covered_to(counted)
+    return min((days.get(bank, "") for bank in banks), default=None)
 
 
 def _read(whole: Mapping[str, Run], *, month: BusinessMonth) -> list[Run]:

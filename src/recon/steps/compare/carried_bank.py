@@ -15,6 +15,7 @@ import pandas as pd
 
 from recon.config.rules import Rules
 from recon.files.formats.named_bytes import sha256_of
+from recon.matching.bank.bank_frames import covered_to
 from recon.matching.bank.kept_entries import kept_of
 from recon.matching.bank.statements import content_of
 from recon.matching.breaks.result import Reconciliation
@@ -109,7 +110,11 @@ def _refuse_changed(source: BankSource, *, path: Path) -> None:
 
 
 def with_carried_bank(
-    banks: BankFiles | None, *, carried: CarriedBank | None, settlement: Any, rules: Rules
+    banks: BankFiles | None,
+    *,
+    carried: CarriedBank | None,
+    settlement: pd.DataFrame | None,
+    rules: Rules,
 ) -> BankFiles | None:
     """The statements of a run, and those that were handed on.
 
@@ -126,21 +131,16 @@ def with_carried_bank(
         return banks
     if banks is None:
         return BankFiles(carried.source, (carried.source_file,))
-    own = kept_of(
-        together([carried.source, banks.source]),
-        batches=_batches(settlement),
-        listed=(),
-        rules=rules,
-    )
     first = len(carried.source.statements)
     before = {file.sha256: file for file in carried.files}
-    for file in banks.files:
-        if known := before.get(file.sha256):
-            _refuse_known(file, known=known, own=own, first=first)
+    if given_again := [file for file in banks.files if file.sha256 in before]:
+        both = together([carried.source, banks.source])
+        own = kept_of(both, batches=_batches(settlement), listed=(), rules=rules)
+        for file in given_again:
+            _refuse_known(file, known=before[file.sha256], own=own, first=first)
     again = _told_again(carried.source, fresh=banks.source)
     old = chosen(carried.source, numbers=[n for n in range(first) if n not in again])
-    both = together([old, banks.source])
-    return BankFiles(both, (carried.source_file, *banks.files))
+    return BankFiles(together([old, banks.source]), (carried.source_file, *banks.files))
 
 
 def _refuse_known(file: SourceFile, *, known: FileReadBefore, own: BankSource, first: int) -> None:
@@ -224,10 +224,13 @@ def bank_handed_on(
 
 
 def _told(source: BankSource) -> Iterable[dict[str, Any]]:
-    rows = source.entries.astype(object).where(source.entries.notna(), None).to_dict("records")
+    entries = source.entries.astype(object).where(source.entries.notna(), None)
+    columns = zip(*(entries[name].tolist() for name in _OF_ENTRY), strict=True)
+    mine: dict[int, list[dict[str, Any]]] = {n: [] for n in range(len(source.statements))}
+    for number, cells in zip(entries["statement"].tolist(), columns, strict=True):
+        mine[number].append(dict(zip(_OF_ENTRY, cells, strict=True)))
     for number, statement in enumerate(source.statements):
-        mine = [{n: row[n] for n in _OF_ENTRY} for row in rows if row["statement"] == number]
-        yield {**asdict(statement), _KEPT: mine}
+        yield {**asdict(statement), _KEPT: mine[number]}
 
 
 def _batches(settlement: pd.DataFrame | None) -> list[str]:
@@ -239,8 +242,7 @@ def by_carried_statements(result: Reconciliation, *, rules: Rules) -> tuple[str,
     counted = result.bank.get("counted")
     if counted is None:
         return ()
-    proven = counted[counted["place"].ge(0)]
-    days = proven.groupby("bank")["to_date"].max().to_dict()
+    days = covered_to(counted)
     reach = ", ".join(
         f"{scrubbed(name)} to {days[name]}" if name in days else f"{scrubbed(name)} not at all"
         for name in rules.bank

@@ -5,12 +5,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from recon.config.rules import Rules
+from recon.model.words import DIGITS_READ
 from recon.store import Connection
 from recon.store.database import history
 
 TRIED, EVENT = "rules", "tried"
 """Entity and event of the history."""
-DIGITS_QUOTED = 16
 
 
 def tried(
@@ -30,5 +30,5 @@ def quoted(answer: Mapping[str, Any]) -> str:
     nights = "1 night" if answer["nights"] == 1 else f"{answer['nights']} nights"
     return (
         f"`recon what-if` tried these rules on {nights} from {answer['first']} to "
-        f"{answer['last']}: digest {answer['digest'][:DIGITS_QUOTED]}."
+        f"{answer['last']}: digest {answer['digest'][:DIGITS_READ]}."
     )

@@ -17,8 +17,9 @@ from recon.matching.breaks.reopened import ended_so_far
 from recon.matching.breaks.result import Reconciliation
 from recon.matching.frames.sources import KEY_COLUMNS, Previous, frame_of
 from recon.model.errors import InputsGoneError, UsageError
+from recon.model.money import format_minor_units
 from recon.model.nights import Mode, NightRequest
-from recon.model.words import Severity, Verdict
+from recon.model.words import DIGITS_READ, GRAVE, Verdict
 from recon.proof.engine import reconcile as compare
 from recon.steps.compare.changed_sets import Change, compared
 from recon.steps.compare.kept_sources import kept_sources
@@ -35,9 +36,6 @@ from recon.store.people import resolution_rows
 
 NIGHTS_MAX = 400
 """Of one question; longer ones are asked in parts."""
-DIGITS_SHOWN = 16
-"""Of a digest, where people read it."""
-GRAVE = (Severity.HIGH.value, Severity.CRITICAL.value)
 READ_BY = ("window.", "calendar.timezone", "calendar.cut_off", "query_result.")
 """Rules that decide what a night reads and as of when; their change cannot be played again."""
 
@@ -100,7 +98,7 @@ class WhatIf:
         return (
             f"{same} of {len(self.nights)} nights from {first} to {last} the same to the byte; "
             f"{len(self.never_raised)} answered breaks would never have been raised; digest "
-            f"{self.digest[:DIGITS_SHOWN]}"
+            f"{self.digest[:DIGITS_READ]}"
         )
 
 
@@ -115,6 +113,13 @@ class Rejudged:
     count: int
     exposure: int
     """Minor units."""
+
+    @property
+    def money(self) -> str:
+        """The exposure as people read it; nothing where it has no currency."""
+        if not self.currency:
+            return ""
+        return f"{format_minor_units(self.exposure, currency=self.currency)} {self.currency}"
 
 
 def what_if(

@@ -31,6 +31,7 @@ from recon.steps.ground.answer_rows import (
 )
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.night_folder import (
+    NOT_READ,
     Terms,
     about_of,
     bind,
@@ -45,11 +46,7 @@ from recon.store.nights import answer_parts
 from recon.store.nights.answer_parts import AnswerPart
 from recon.store.nights.runs import Run
 
-UNREAD = (
-    "what the gateway answered could not be read; money and answers of the night are kept as they "
-    "are: put the archive back, then start the night again, or, where money has moved, bring it to "
-    "its end with `recon finish --merchant M --account A --business-date D`"
-)
+UNREAD = f"what the gateway answered {NOT_READ}"
 UNWRITTEN = (
     "what the gateway answered could not be kept, so nothing was sent: make the archive writable, "
     "or name another in archive.toml, then start the night again"

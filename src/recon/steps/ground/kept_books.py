@@ -22,6 +22,7 @@ from recon.proof.night_tables import frame_of_table, table_of
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.night_folder import (
     BOOKS,
+    NOT_READ,
     Terms,
     bound_step,
     links,
@@ -35,11 +36,7 @@ from recon.store.nights.runs import Run
 
 LEDGER = "ledger"
 """The one file of the step, of the schema that compared entries have."""
-UNREAD = (
-    "the books of the night could not be read; money and answers of the night are kept as they "
-    "are: put the archive back, then start the night again, or, where money has moved, bring it to "
-    "its end with `recon finish --merchant M --account A --business-date D`"
-)
+UNREAD = f"the books of the night {NOT_READ}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,11 @@ INPUTS, COMPARED, RESULTS, PROOF = STEPS = ("inputs", "compared", "results", "pr
 """Steps of a night in their order; a signature's come after."""
 BOOKS = "books"
 """The step before them: the whole ledger as the night read it."""
+NOT_READ = (
+    "could not be read; money and answers of the night are kept as they are: put the archive back, "
+    "then start the night again, or, where money has moved, bring it to its end with `recon finish "
+    "--merchant M --account A --business-date D`"
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,10 +8,11 @@ from typing import Protocol
 
 from recon.model.errors import ReconError, UsageError
 from recon.model.nights import Mode, NightRequest
+from recon.model.words import GRAVE
 from recon.steps.ground import kept_results
 from recon.steps.ground.environment import Environment
 from recon.steps.people.people import attention
-from recon.steps.people.sign_off import NEEDS_AN_OWNER, Night, nights
+from recon.steps.people.sign_off import Night, nights
 from recon.store.nights import runs
 
 ACCOUNTS_MIN = 2
@@ -86,5 +87,5 @@ def _line(night: Night, environment: Environment) -> IndexLine:
     waiting = len(attention(run, environment=environment))
     if breaks is None:
         return IndexLine(night, None, None, waiting)
-    grave = int(breaks["severity"].isin(NEEDS_AN_OWNER).sum())
+    grave = int(breaks["severity"].isin(GRAVE).sum())
     return IndexLine(night, len(breaks), grave, waiting)

@@ -33,7 +33,7 @@ from recon.model.figures import (
 )
 from recon.model.nights import StepSummary
 from recon.model.resolutions import KeptAnswer
-from recon.model.words import Severity
+from recon.model.words import GRAVE
 from recon.privacy.own_files import make_folder
 from recon.proof.books_bridge import books_of
 from recon.proof.bridge import bridge_of
@@ -61,7 +61,6 @@ from recon.store.people import resolution_rows
 
 STEP = "report"
 TREND_NIGHTS = 14
-URGENT_SEVERITIES = (Severity.CRITICAL.value, Severity.HIGH.value)
 ANSWERED_WITHIN = Grace.parse("1bd")
 """A grave break has an owner and a comment by the next business day: nobody signs before."""
 DOUBTFUL_WORDS = ("in flight", "in doubt", "undecided")
@@ -232,7 +231,7 @@ def _needs_a_person(
     listed = attention(run, environment=environment)
     first = {entry for entry in listed if entry.lapses or entry.what.endswith(DOUBTFUL_WORDS)}
     doubtful = tuple(replace(entry, is_urgent=True) for entry in listed if entry in first)
-    grave = result.breaks[result.breaks["severity"].isin(URGENT_SEVERITIES)]
+    grave = result.breaks[result.breaks["severity"].isin(GRAVE)]
     account = (run.merchant_id, run.account_id)
     with environment.store.reading() as connection:
         answers = resolution_rows.kept_answers(connection, account)

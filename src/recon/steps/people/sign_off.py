@@ -5,7 +5,6 @@ the one that lies there now signs nothing. It is refused while a high break lack
 comment, and it counts for nothing once the night, or an earlier one, was run again.
 """
 
-import hashlib
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
@@ -16,9 +15,10 @@ from typing import Any
 import pandas as pd
 
 from recon.desk.endorsement import Kind
+from recon.files.formats.named_bytes import sha256_of
 from recon.model.errors import UsageError
 from recon.model.resolutions import KeptAnswer
-from recon.model.words import Severity, Verdict
+from recon.model.words import DIGITS_READ, GRAVE, Verdict
 from recon.steps.ground import kept_results
 from recon.steps.ground.endorsed import Said, note_endorsed
 from recon.steps.ground.environment import Environment
@@ -37,12 +37,9 @@ from recon.store.people import resolution_rows
 
 ROLES = ("reviewer", "approver")
 """In this order; the second must be an approver."""
-NEEDS_AN_OWNER = frozenset({Severity.HIGH.value, Severity.CRITICAL.value})
 NIGHTS_MAX = 400
 """Nights of one list: a year and some days."""
 BREAKS_SHOWN_MAX = 3
-DIGITS_SEEN = 16
-"""Of a SHA-256: as many as people copy; fewer tell no file from others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +91,7 @@ def sign(run_id: str, *, role: str, seen: str, person: Person, environment: Envi
     Args:
         run_id: of the night.
         role: one of ROLES.
-        seen: SHA-256 of the file that the person looked at, or its first DIGITS_SEEN.
+        seen: SHA-256 of the file that the person looked at, or its first DIGITS_READ.
         person: who signs.
         environment: of the desk.
 
@@ -324,13 +321,13 @@ def _refuse_unseen(connection: Connection, signed: NightRun, *, seen: str) -> No
     if changed := next(bound_runs.changed_runs(connection), ""):
         msg = f"{changed}: nobody signs until `recon verify` agrees"
         raise UsageError(msg)
-    if len(seen) < DIGITS_SEEN:
-        msg = f"say which file you looked at: the first {DIGITS_SEEN} digits of its SHA-256"
+    if len(seen) < DIGITS_READ:
+        msg = f"say which file you looked at: the first {DIGITS_READ} digits of its SHA-256"
         raise UsageError(msg)
     if not signed.workbook_sha256.startswith(seen):
         msg = (
             f"{signed.workbook} is not the file that you looked at: its SHA-256 begins with "
-            f"{signed.workbook_sha256[:DIGITS_SEEN]}, yours with {seen[:DIGITS_SEEN]}; look at "
+            f"{signed.workbook_sha256[:DIGITS_READ]}, yours with {seen[:DIGITS_READ]}; look at "
             "the one that lies there now, and sign that one"
         )
         raise UsageError(msg)
@@ -351,7 +348,7 @@ def not_looked_after(
     breaks: pd.DataFrame, *, kept: Mapping[str, KeptAnswer]
 ) -> list[dict[Hashable, Any]]:
     """Breaks of severity high or above without an owner or a comment."""
-    grave = breaks[breaks["severity"].isin(NEEDS_AN_OWNER)]
+    grave = breaks[breaks["severity"].isin(GRAVE)]
     return [
         row
         for row in grave.to_dict("records")
@@ -359,8 +356,3 @@ def not_looked_after(
             (answer := kept.get(row["break_id"])) and answer.answer.owner and answer.answer.comment
         )
     ]
-
-
-def sha256_of(path: Path) -> str:
-    """Of a file as it lies there now."""
-    return hashlib.sha256(path.read_bytes()).hexdigest()

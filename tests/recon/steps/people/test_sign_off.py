@@ -8,11 +8,12 @@ from python_calamine import CalamineWorkbook
 
 from recon.cli.workbooks import reading, workbooks
 from recon.model.errors import UsageError
+from recon.model.words import DIGITS_READ
 from recon.steps.care.verify import verify
 from recon.steps.ground.identity import identify
 from recon.steps.money.sending import stop_sending
 from recon.steps.night.report import rebuild
-from recon.steps.people.sign_off import DIGITS_SEEN, Night, file_to_sign, nights, sign
+from recon.steps.people.sign_off import Night, file_to_sign, nights, sign
 from recon.store.database.history import of_entity
 from recon.store.nights import input_rows, runs
 
@@ -226,8 +227,8 @@ def test_a_workbook_that_was_swapped_since_somebody_looked_is_not_signed(proven:
         signed(proven, run_id, role="reviewer", name="dan", seen=before)
     now = seen_by(proven, run_id)
     with pytest.raises(UsageError, match="the first 16 digits of its SHA-256"):
-        signed(proven, run_id, role="reviewer", name="dan", seen=now[: DIGITS_SEEN - 1])
-    night = signed(proven, run_id, role="reviewer", name="dan", seen=now[:DIGITS_SEEN])
+        signed(proven, run_id, role="reviewer", name="dan", seen=now[: DIGITS_READ - 1])
+    night = signed(proven, run_id, role="reviewer", name="dan", seen=now[:DIGITS_READ])
     assert [one.workbook_sha256 for one in night.signed] == [now]
 
 
