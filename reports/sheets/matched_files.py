@@ -21,6 +21,7 @@ from pyarrow import parquet
 
 from recon.matching.breaks.result import AMOUNT_COLUMNS, MATCH_COLUMNS
 from recon.model.figures import MatchedFile, MatchedRows
+from recon.model.headway import on_the_way
 from recon.steps.ground.csv_columns import csv_of
 from reports.drawing.in_place import written_in_place
 
@@ -64,8 +65,12 @@ def described(path: Path, *, rows: int) -> MatchedFile:
 
 def _write_parquet(matched: MatchedRows, file: BinaryIO) -> None:
     with parquet.ParquetWriter(file, _schema(), compression="zstd") as writer:
-        for batch in matched.batches():
+        for batch in _counted(matched, "matches written as Parquet"):
             writer.write_table(_table(batch))
+
+
+def _counted(matched: MatchedRows, what: str) -> Iterator[pd.DataFrame]:
+    return on_the_way(matched.batches(), what, of=matched.count)
 
 
 def _schema() -> Any:
@@ -95,7 +100,7 @@ def _convert(names: Sequence[str]) -> Any:
 
 def _write_csv(matched: MatchedRows, file: BinaryIO) -> None:
     with gzip.GzipFile(filename="", mode="wb", fileobj=file, compresslevel=6, mtime=0) as packed:
-        for number, batch in enumerate(matched.batches()):
+        for number, batch in enumerate(_counted(matched, "matches written as CSV")):
             text = csv_of(batch, columns=MATCH_COLUMNS)
             packed.write((text if number == 0 else text.partition("\n")[2]).encode())
 

@@ -11,6 +11,7 @@ from typing import Any
 from openpyxl.utils import get_column_letter
 
 from recon.model.figures import MatchedFile, NightFigures
+from recon.model.headway import on_the_way
 from reports.drawing.draft import Draft
 from reports.drawing.listing import Column, field, name_columns, put_list, values_of
 from reports.drawing.package import RowStream
@@ -135,7 +136,8 @@ def _parts(draft: Draft, *, figures: NightFigures) -> Iterator[bytes]:
         for column in STREAMED
     ]
     row = HEADER_ROW + 1
-    for batch in figures.matches.batches():
+    matches = figures.matches
+    for batch in on_the_way(matches.batches(), "matches drawn", of=matches.count):
         currencies = values_of(batch["currency"], blank="")
         cells = [
             make(values_of(batch[column.name]), currencies)

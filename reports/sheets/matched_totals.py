@@ -15,6 +15,7 @@ import pandas as pd
 from recon.matching.frames.coding import placed, sums_of
 from recon.matching.frames.grouping import Rows, amounts_of
 from recon.model.figures import MatchedRows
+from recon.model.headway import on_the_way
 from reports.drawing.plain_text import odd_of, replaced_in
 
 GROUP_NAMES = ("account_id", "currency", "state_orders", "state_gateway", "rule", "flags")
@@ -52,7 +53,7 @@ def matched_totals(matched: MatchedRows) -> MatchedTotals:
     sums: defaultdict[tuple[str, ...], Counter[str]] = defaultdict(Counter)
     largest: Counter[str] = Counter()
     replaced = 0
-    for batch in matched.batches():
+    for batch in on_the_way(matched.batches(), "matches added up", of=matched.count):
         for group, amounts in _sums_of(batch).items():
             sums[group].update(amounts)
         for currency, amount in _largest_of(batch).items():

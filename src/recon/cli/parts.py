@@ -9,7 +9,7 @@ import typer
 from recon.cli.choices import Account, BusinessDate, Merchant, date_of
 from recon.cli.night_choices import closed_day
 from recon.cli.night_commands import end_with
-from recon.cli.speaking import complain, say, tell_plainly, telling
+from recon.cli.speaking import complain, say, telling
 from recon.model.nights import Mode, NightRequest, Part
 
 if TYPE_CHECKING:
@@ -149,16 +149,19 @@ def _do(part: Part, merchant: str, account: str, business_date: str, *, mode: Mo
     """Do the part and say what it did; the run's id."""
     from recon.cli.workbooks import workbooks
     from recon.steps.ground.environment import environment_of, system_clock
-    from recon.steps.night.part import run_part
+    from recon.steps.night.part import STEPS, run_part
 
     day = closed_day(business_date)
-    with environment_of(os.environ, clock=system_clock) as environment:
+    with (
+        environment_of(os.environ, clock=system_clock) as environment,
+        telling(STEPS[part]) as tell,
+    ):
         run_id = run_part(
             NightRequest(merchant, account, day, mode),
             part=part,
             environment=environment,
             workbooks=workbooks(),
-            progress=lambda done: tell_plainly(done.sentence),
+            progress=lambda done: tell(done.sentence),
         )
     say(
         f"Done: {part} of {merchant}/{account} for {day}, run {run_id}. The night is not run by it."

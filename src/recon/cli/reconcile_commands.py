@@ -10,7 +10,7 @@ import typer
 
 from recon.cli.choices import date_of
 from recon.cli.night_choices import Night, RunOption, named_night, run_of
-from recon.cli.speaking import complain, say
+from recon.cli.speaking import complain, say, telling
 
 if TYPE_CHECKING:
     from recon.matching.breaks.result import Reconciliation
@@ -65,7 +65,8 @@ def reconcile(
         as_of=day,
         out=out,
     )
-    result = reconcile_files(request, clock=_now, write_workbook=write, sheet_totals=totals)
+    with telling(["reconcile"]):
+        result = reconcile_files(request, clock=_now, write_workbook=write, sheet_totals=totals)
     _say_result(result, out=out)
     raise typer.Exit(result.verdict.exit_code)
 

@@ -1,20 +1,36 @@
 """What people read: results on stdout, progress and complaints on stderr.
 
-On a terminal long work shows a bar; elsewhere each step is one plain sentence, so that a log of a
-scheduler reads like a diary.
+On a terminal long work shows a bar of the rows or parts that are done; elsewhere each step is one
+plain sentence, so that a log of a scheduler reads like a diary, and a step that takes minutes says
+how far it is.
 """
 
 import os
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from datetime import timedelta
 from io import TextIOWrapper
+from typing import TYPE_CHECKING
 
 import typer
 
+from recon.model.headway import Headway, heard_by
 from recon.privacy.shown_text import for_people
+from recon.telling.paced_lines import PacedLines
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
 
 Tell = Callable[[str], None]
+NO_TERMINALS = frozenset({"", "dumb"})
+"""Kinds of terminal (TERM) that cannot draw a bar."""
+
+
+def since_start() -> timedelta:
+    """A clock that nobody can set, for how long something takes."""
+    return timedelta(seconds=time.monotonic())
 
 
 def speak_any_name() -> None:
@@ -40,18 +56,47 @@ def tell_plainly(sentence: str) -> None:
 
 
 @contextmanager
-def telling(steps: Sequence[str]) -> Iterator[Tell]:
+def telling(
+    steps: Sequence[str], *, elapsed: Callable[[], timedelta] = since_start
+) -> Iterator[Tell]:
     """Tell the progress of work in these steps: a bar on a terminal, otherwise plain lines.
 
-    Lines that cannot be written (a full disk, a closed stderr) never end the work: how many were
-    lost is a result at its end.
+    What is yielded takes the sentence of each step that is done. Lines that cannot be written (a
+    full disk, a closed stderr) never end the work: how many were lost is a result at its end.
     """
-    if sys.stderr is None or not sys.stderr.isatty():
-        lost: list[str] = []
-        yield lambda sentence: _tell_or_lose(sentence, lost=lost)
-        if lost:
-            say(f"{len(lost)} lines of progress are lost: stderr could not be written.")
-        return
+    drawing = _drawn if _is_terminal() else _written
+    with drawing(steps, elapsed=elapsed) as tell:
+        yield tell
+
+
+def _is_terminal() -> bool:
+    at_terminal = sys.stderr is not None and sys.stderr.isatty()
+    return at_terminal and os.environ.get("TERM", "") not in NO_TERMINALS
+
+
+@contextmanager
+def _written(steps: Sequence[str], *, elapsed: Callable[[], timedelta]) -> Iterator[Tell]:
+    lost: list[str] = []
+
+    def tell_or_lose(sentence: str) -> None:
+        _tell_or_lose(sentence, lost=lost)
+
+    lines = PacedLines(tell_or_lose, elapsed=elapsed)
+    waiting = iter(steps)
+    lines.begin(next(waiting, ""))
+
+    def tell(sentence: str) -> None:
+        tell_or_lose(sentence)
+        lines.begin(next(waiting, ""))
+
+    with heard_by(lines):
+        yield tell
+    if lost:
+        say(f"{len(lost)} lines of progress are lost: stderr could not be written.")
+
+
+@contextmanager
+def _drawn(steps: Sequence[str], *, elapsed: Callable[[], timedelta]) -> Iterator[Tell]:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
@@ -60,18 +105,47 @@ def telling(steps: Sequence[str]) -> Iterator[Tell]:
         SpinnerColumn(),
         TextColumn("{task.description}", markup=False),
         BarColumn(),
-        TextColumn("{task.completed:.0f} of {task.total:.0f}"),
+        TextColumn("{task.fields[headway]}", markup=False),
         TimeElapsedColumn(),
     )
-    with Progress(*columns, console=console, transient=True) as progress:
-        bar = progress.add_task(steps[0], total=len(steps))
-        waiting = iter(steps[1:])
+    seconds = timedelta(seconds=1)
+    bars = Progress(*columns, console=console, transient=True, get_time=lambda: elapsed() / seconds)
+    with bars:
+        bar = _Bar(bars, steps)
 
         def tell(sentence: str) -> None:
             console.print(for_people(sentence))
-            progress.update(bar, advance=1, description=next(waiting, "done"))
+            bar.next_step()
 
-        yield tell
+        with heard_by(bar.show):
+            yield tell
+
+
+class _Bar:
+    """The bar of the step at work: its rows or parts, and it only moves while none are told."""
+
+    def __init__(self, bars: "Progress", steps: Sequence[str]) -> None:
+        self._bars = bars
+        self._waiting = iter([f"{step} ({n}/{len(steps)})" for n, step in enumerate(steps, 1)])
+        self._bar: TaskID | None = None
+        self.next_step()
+
+    def next_step(self) -> None:
+        """Begin the bar of the next step, or take the last one away."""
+        if self._bar is not None:
+            self._bars.remove_task(self._bar)
+        step = next(self._waiting, "done")
+        self._bar = self._bars.add_task(step, total=None, headway="")
+
+    def show(self, headway: Headway) -> None:
+        """Draw how far the step is."""
+        if self._bar is not None:
+            self._bars.update(
+                self._bar,
+                completed=headway.done,
+                total=headway.total,
+                headway=for_people(str(headway)),
+            )
 
 
 def _tell_or_lose(sentence: str, *, lost: list[str]) -> None:

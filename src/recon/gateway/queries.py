@@ -1,7 +1,7 @@
 """Our order keys to the gateway's query, and its answers to rows of our tables."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from random import Random
@@ -49,7 +49,11 @@ class KeyAnswers:
     """One row per payment shown, as the files of answers have it (archive/answer_schemas.py)."""
 
 
-async def ask(
+def _nobody(_: int) -> None:
+    """Nobody counts."""
+
+
+async def ask(  # noqa: PLR0913 - what asking depends on is passed in, by name
     keys: Sequence[str],
     *,
     account: tuple[str, str],
@@ -57,6 +61,7 @@ async def ask(
     clock: Clock,
     randomness: Random,
     pace: AccountPace | None = None,
+    answered: Callable[[int], None] = _nobody,
 ) -> KeyAnswers:
     """Ask the gateway about orders of one (merchant, account); every key gets a final answer.
 
@@ -68,13 +73,15 @@ async def ask(
         randomness: For waits.
         pace: What earlier questions of the same account have learnt; a wait the gateway asked for
             holds these too.
+        answered: Hears how many more keys are answered.
 
     Raises:
         ConfigurationError: the gateway refuses us for a cause that only a person can cure.
     """
     declared = gateway_account(settings, merchant_id=account[0], account_id=account[1])
+    asking = client_of(declared, clock=clock, randomness=randomness, pace=pace, answered=answered)
     try:
-        async with client_of(declared, clock=clock, randomness=randomness, pace=pace) as client:
+        async with asking as client:
             reply = await client.query(order_nos=keys)
     except (QueryRefusedError, CertificateError) as error:
         msg = f"{error}; nothing was sent"
@@ -130,7 +137,12 @@ def pace_of(
 
 
 def client_of(
-    account: GatewayAccount, *, clock: Clock, randomness: Random, pace: AccountPace | None = None
+    account: GatewayAccount,
+    *,
+    clock: Clock,
+    randomness: Random,
+    pace: AccountPace | None = None,
+    answered: Callable[[int], None] = _nobody,
 ) -> QueryClient:
     """The client for reads of an account; without a `pace` of a night for a person who waits."""
     gateway = account.settings.gateway
@@ -144,6 +156,7 @@ def client_of(
         randomness=randomness,
         pace=pace or pace_of(gateway, patience_max=PERSONS_PATIENCE_SECONDS),
         route=account.route,
+        answered=answered,
     )
 
 

@@ -26,12 +26,16 @@ from recon.matching.engine import Judged, digest_of_result, every_match, judge_t
 from recon.matching.exact.aside import Exact, exact_tallies, set_aside
 from recon.matching.frames.arrays import Arrays, stacked
 from recon.matching.frames.sources import Previous, Sources
+from recon.model.headway import Way
 from recon.model.words import SetState
 from recon.proof.control_totals import Proof, control_totals
 from recon.proof.items import group_items, items_of
 from recon.proof.scope import books_not_covered, not_covered, scope_of_assurance, unmapped_codes
 from recon.proof.totals_of_bank import bank_not_covered, bank_scope, with_bank_verdict
 from recon.proof.verdict import verdict_of
+
+PASSES = 2
+"""Over the rows: what agrees in every leg, then the rest."""
 
 
 def reconcile(
@@ -65,9 +69,13 @@ def prove(
 ) -> Proof:
     """The frames of the result with all that the control totals are computed from."""
     refuse_beyond_sums(sources)
+    way = Way("passes over the rows done", of=PASSES)
     sources = prepared(sources, rules=rules)
     exact = set_aside(sources, rules=rules, previous=previous, workers=workers)
-    return classified(sources, exact=exact, rules=rules, as_of=as_of, previous=previous)
+    way.more()
+    proof = classified(sources, exact=exact, rules=rules, as_of=as_of, previous=previous)
+    way.more()
+    return proof
 
 
 def concluded(proof: Proof, *, as_of: datetime) -> Reconciliation:

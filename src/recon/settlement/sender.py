@@ -19,6 +19,7 @@ from datetime import datetime, timedelta
 from typing import Protocol
 
 from recon.model.errors import Defect, ReconError
+from recon.model.headway import Way
 from recon.model.words import Clock, InstructionKind, Outcome
 from recon.settlement.eligibility import Cleared
 from recon.settlement.instruction import NOT_SENT_TRIES_MAX
@@ -241,9 +242,11 @@ class Sender:
         """
         self._told_to_end = told_to_end
         count = rows = 0
+        way = Way("instructions sent", of=len(cleared))
         for kind, group in batches(cleared):
             if left := await self._send_until_left(kind, group):
                 count, rows = count + 1, rows + left
+                way.came_to(rows)
             if self._circuit.stop_reason:
                 break
         return Sent(count, rows, self._circuit.stop_reason, self._left_out)

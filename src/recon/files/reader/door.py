@@ -24,6 +24,7 @@ from typing import IO, Any, NamedTuple
 from recon.files.reader import child, parcel
 from recon.files.reader.bounds import MIB, Bounds, bounds_of, size_of
 from recon.model.errors import OutputError, ReaderBrokenError, SourceUnreadableError
+from recon.model.headway import Way
 from recon.privacy.own_programs import program_variables
 from recon.privacy.shown_text import scrubbed, shown_name
 
@@ -34,6 +35,8 @@ OWN_VARIABLES = {
 }
 """No thread before the fork, and no pool that takes memory before it is needed."""
 END_SECONDS = 5
+LOOK_SECONDS = 1.0
+"""How often it is told how far a file is that takes longer."""
 
 
 class Read(NamedTuple):
@@ -90,13 +93,14 @@ class FileReader:
             SourceUnreadableError: its reader was ended, or does not end.
             OutputError: there is no room for the rows.
         """
-        bounds = self._bounds(size_of(file))
+        size = size_of(file)
+        bounds, name = self._bounds(size), shown_name(file.name)
+        way = Way(f"MiB of {name} read", of=size // MIB)
         with _unnamed() as rows, _unnamed() as facts:
             task = pickle.dumps(child.Task(work, arguments, _folder()))
             with self._turn:
-                ended = self._ask(pickle.dumps((bounds, task)), rows=rows, facts=facts)
+                ended = self._ask(pickle.dumps((bounds, task)), rows=rows, facts=facts, way=way)
             self.ended = ended
-            name = shown_name(file.name)
             _refuse_broken(name, ended, facts=facts, bounds=bounds)
             try:
                 parcel_facts = parcel.read_facts(facts, of=work)
@@ -106,13 +110,15 @@ class FileReader:
                 msg = f"{name} broke its reader, which gave back what no reader writes"
                 raise ReaderBrokenError(msg) from None
 
-    def _ask(self, request: bytes, *, rows: IO[bytes], facts: IO[bytes]) -> Ending | None:
+    def _ask(self, request: bytes, *, rows: IO[bytes], facts: IO[bytes], way: Way) -> Ending | None:
         """How the fork ended; nothing when the warm process itself is gone."""
         door = self._connected()
         try:
             door.send_bytes(request)
             for file in (rows, facts):
                 send_handle(door, file.fileno(), None)
+            while not door.poll(LOOK_SECONDS):
+                way.came_to(_bytes_read(self._process) // MIB)
             return Ending(**json.loads(door.recv_bytes()))
         except (EOFError, OSError):
             self._let_go()
@@ -147,6 +153,16 @@ class FileReader:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+
+
+def _bytes_read(warm: "subprocess.Popen[bytes] | None") -> int:
+    """What the fork of the warm process has read so far; 0 where the system does not tell."""
+    with suppress(OSError, LookupError, ValueError):
+        pid = warm.pid if warm else 0
+        fork = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()[0]
+        counts = Path(f"/proc/{fork}/io").read_text().splitlines()
+        return int(dict(line.split(": ") for line in counts)["rchar"])
+    return 0
 
 
 def _folder() -> str:

@@ -9,7 +9,7 @@ alone. What cannot be answered is `failed`, never `not_found`.
 import asyncio
 import random
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AsyncExitStack
 from functools import partial
 from types import TracebackType
@@ -56,6 +56,10 @@ RefundAnswers = Answers[RefundRecord]
 """All refunds of every order or reference that was asked about."""
 
 
+def _nobody(_: int) -> None:
+    """Nobody counts."""
+
+
 class QueryClient:
     """Asks the gateway about orders; a context manager that holds one connection per worker.
 
@@ -71,6 +75,7 @@ class QueryClient:
         pace: What earlier clients of this account have learnt of its pace, and its clock.
         route: Whom to trust, as whom to appear, by which proxy.
         transport: Takes the place of the network, such as httpx.MockTransport; it stays open.
+        answered: Hears of how many keys each reply was that answered some.
     """
 
     def __init__(  # noqa: PLR0913 - everything a client depends on is passed in, by name
@@ -87,6 +92,7 @@ class QueryClient:
         pace: AccountPace | None = None,
         route: Route = DIRECT,
         transport: httpx.AsyncBaseTransport | None = None,
+        answered: Callable[[int], None] = _nobody,
     ) -> None:
         refuse_credentials(credentials, interface=interface)
         self._base_url = base_url
@@ -99,6 +105,7 @@ class QueryClient:
         self._sleep = sleep
         self._route = route
         self._transport = transport
+        self._answered = answered
         self._stack = AsyncExitStack()
         self._connections: list[ReadConnection] = []
         self._pace = pace or AccountPace(
@@ -243,6 +250,7 @@ class QueryClient:
             return not work.miss(keys, reason=str(error), pace=self._pace)
         self._pace.answered()
         work.take(answer, keys=keys)
+        self._answered(len(keys))
         return True
 
     def _backoff(self, misses: int) -> float:

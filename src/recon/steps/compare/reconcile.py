@@ -9,7 +9,8 @@ from recon.matching.breaks.reopened import ends_of
 from recon.matching.breaks.result import Reconciliation
 from recon.matching.causes.proposed_journals import shown_in_the_books
 from recon.matching.engine import digest_alone
-from recon.matching.frames.sources import Sources
+from recon.matching.frames.sources import Previous, Sources
+from recon.model.headway import Way
 from recon.model.nights import StepSummary
 from recon.model.words import ControlTotal, Verdict
 from recon.proof.engine import reconcile as compare
@@ -30,6 +31,8 @@ from recon.store.nights.runs import Run
 from recon.store.schema.columns import REASON_CHARACTERS
 
 STEP = "reconcile"
+PARTS = 6
+"""Of the work, each told when it is done: loaded, compared, again, books, written, in SQL."""
 WORST_FIRST = tuple(Verdict)
 
 
@@ -37,24 +40,23 @@ def reconcile(run_id: str, *, environment: Environment) -> StepSummary:
     """Reconcile what the run's tables hold; may be repeated, the same tables give the same."""
     with environment.store.reading() as connection:
         run = runs.get(connection, run_id)
+    way = Way("parts of the comparison done", of=PARTS)
     rules, inputs = environment.settings.rules, frozen_inputs(run, environment=environment)
     sources = sources_of(run, inputs=inputs, rules=rules, environment=environment)
     previous = previous_of(run, inputs=inputs, rules=rules, environment=environment)
-    terms: dict[str, Any] = {"rules": rules, "as_of": run.as_of, "previous": previous}
-    engine = partial(compare, **terms, workers=environment.workers)
-    # The other side of T14 is of one piece and of this process, whoever did the parts of the first.
-    digest = partial(digest_alone, **terms)
-    account = (run.merchant_id, run.account_id)
-    twice = compared_twice(sources, engine=engine, digest=digest, run=run)
-    proven = with_books(twice, sources=sources, rules=rules, account=account)
-    with environment.store.reading() as connection:
-        carried = carried_forward(
-            connection, proven, before=inputs.previous_run_id, account=account
-        )
-        proven = with_totals(proven, totals=carried)
+    way.more()
+    proven = _proven(
+        run,
+        sources=sources,
+        previous=previous,
+        predecessor=inputs.previous_run_id,
+        way=way,
+        environment=environment,
+    )
     moved = moved_since_signed(
         run, result=proven, sources=sources, previous=previous, environment=environment
     )
+    way.more()
     result = with_known_rules(with_missing_sources(proven, sources=sources), moved=moved)
     kept = replace(inputs, moved_by_rules=moved)
     steps = write_compared(
@@ -65,7 +67,9 @@ def reconcile(run_id: str, *, environment: Environment) -> StepSummary:
         predecessor=inputs.previous_run_id,
         environment=environment,
     )
+    way.more()
     result = with_sql(result, run=run, sealed=steps, environment=environment)
+    way.more()
     with environment.store.writing() as connection:
         lacking = why_incomplete(result, sources=sources, rules=rules)
         _keep(connection, run, result=result, sources=sources, inputs=kept, lacking=lacking)
@@ -79,6 +83,29 @@ def reconcile(run_id: str, *, environment: Environment) -> StepSummary:
     figures = _figures(result)
     sentences = (_sentence(figures), *holds_sentences(result))
     return StepSummary(STEP, " ".join(sentences), figures)
+
+
+def _proven(
+    run: Run,
+    *,
+    sources: Sources,
+    previous: Previous | None,
+    predecessor: str,
+    way: Way,
+    environment: Environment,
+) -> Reconciliation:
+    """The sources compared twice, with the totals of books and of what is carried forward."""
+    rules = environment.settings.rules
+    terms: dict[str, Any] = {"rules": rules, "as_of": run.as_of, "previous": previous}
+    engine = partial(compare, **terms, workers=environment.workers)
+    # The other side of T14 is of one piece and of this process, whoever did the parts of the first.
+    digest = partial(digest_alone, **terms)
+    account = (run.merchant_id, run.account_id)
+    twice = compared_twice(sources, engine=engine, digest=digest, run=run, way=way)
+    proven = with_books(twice, sources=sources, rules=rules, account=account)
+    with environment.store.reading() as connection:
+        carried = carried_forward(connection, proven, before=predecessor, account=account)
+        return with_totals(proven, totals=carried)
 
 
 def _figures(result: Reconciliation) -> dict[str, int | str]:
@@ -142,9 +169,14 @@ def compared_twice(
     engine: Callable[[Sources], Reconciliation],
     digest: Callable[[Sources], str],
     run: Run,
+    way: Way,
 ) -> Reconciliation:
     """What an engine makes of the sources, held against its digest of them turned round."""
-    return with_same_digest(engine(sources), again=digest(turned(sources)), run=run)
+    compared = engine(sources)
+    way.more()
+    again = digest(turned(sources))
+    way.more()
+    return with_same_digest(compared, again=again, run=run)
 
 
 def turned(sources: Sources) -> Sources:

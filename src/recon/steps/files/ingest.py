@@ -5,7 +5,7 @@ the inbox, is reported, and the night goes on without it (its verdict is INCOMPL
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -15,9 +15,10 @@ from recon.files.formats.raw_table import refuse
 from recon.files.inbox.arrived_files import inbox
 from recon.files.kinds.archive import is_kept, keep_read
 from recon.files.kinds.instruction_file import is_instruction_file
-from recon.files.kinds.spooled_file import SpooledFile
+from recon.files.kinds.spooled_file import SpooledFile, SpooledRows
 from recon.files.reader import instruction_file, order_file
 from recon.model.errors import SourceMissingError, SourceUnreadableError
+from recon.model.headway import Way
 from recon.model.nights import StepSummary
 from recon.model.words import SourceFile, SourceKind
 from recon.privacy.shown_text import shown_name
@@ -182,12 +183,21 @@ def _save(read: SpooledFile, *, run: Run, environment: Environment) -> SourceFil
         order_rows.save_file(
             connection,
             run,
-            parts=read.parts(),
+            parts=_counted(read),
             rejects=read.rejects,
             source=read.source_file,
             at=environment.clock(),
         )
     return read.source_file
+
+
+def _counted(read: SpooledFile) -> Iterator[SpooledRows]:
+    """The rows of a file, told as they are stored."""
+    source = read.source_file
+    way = Way(f"rows of {shown_name(source.name)} stored", of=source.rows_accepted)
+    for part in read.parts():
+        yield part
+        way.more(len(part.orders))
 
 
 def _layout(path: Path, run: Run, environment: Environment) -> FileLayout:

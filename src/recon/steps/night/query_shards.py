@@ -23,6 +23,7 @@ from recon.gateway.queries import KeyAnswers, ask, pace_of
 from recon.gateway_client.query.lanes import Lane
 from recon.gateway_client.query.pace import AccountPace, HoldNotice
 from recon.model.errors import ConfigurationError
+from recon.model.headway import Way
 from recon.steps.ground.environment import Environment, system_clock
 
 KEYS_PER_SHARD_MAX = 1_000
@@ -78,10 +79,11 @@ def asked_in_shards(
         keys[start : start + KEYS_PER_SHARD_MAX]
         for start in range(0, len(keys), KEYS_PER_SHARD_MAX)
     ]
+    way = Way("orders asked", of=len(keys))
     if not environment.workers.elsewhere:
         pace = pace_of(environment.settings.gateway)
         for part in parts:
-            yield _asked_here(part, account=account, environment=environment, pace=pace)
+            yield _asked_here(part, account=account, environment=environment, pace=pace, way=way)
         return
     workers = environment.workers
     configuration = configuration_of(environment.settings)
@@ -106,11 +108,17 @@ def asked_in_shards(
             for number, part in enumerate(some)
         ]
         for shard, answers in zip(shards, workers.each(ask_shard, shards), strict=True):
+            way.more(len(shard.keys))
             yield Asked(shard.keys, shard.at, answers)
 
 
 def _asked_here(
-    keys: Sequence[str], *, account: tuple[str, str], environment: Environment, pace: AccountPace
+    keys: Sequence[str],
+    *,
+    account: tuple[str, str],
+    environment: Environment,
+    pace: AccountPace,
+    way: Way,
 ) -> Asked:
     at = environment.clock()
     asking = ask(
@@ -120,6 +128,7 @@ def _asked_here(
         clock=environment.clock,
         randomness=environment.randomness,
         pace=pace,
+        answered=way.more,
     )
     return Asked(keys, at, asyncio.run(asking))
 

@@ -23,6 +23,13 @@ def counted(rows: IO[bytes], *, path: Path) -> int:
     return len(path.read_bytes())
 
 
+def slowly_counted(rows: IO[bytes], *, path: Path) -> int:
+    """The file's bytes, and time that is spent on them."""
+    count = counted(rows, path=path)
+    time.sleep(2)
+    return count
+
+
 def refused(rows: IO[bytes], *, path: Path) -> int:  # noqa: ARG001 - a task
     """A refusal in order."""
     msg = f"{path.name} is empty"

@@ -19,6 +19,7 @@ from recon.files.reader import readings
 from recon.files.reader.bounds import MIB, Bounds, bounds_of
 from recon.files.reader.door import FileReader
 from recon.model.errors import OutputError, ReaderBrokenError, SourceUnreadableError
+from recon.model.headway import heard_by
 from recon.model.words import SourceKind
 from tests.recon.files.reader import breaking
 from tests.recon.files.strict_reader import NEEDED
@@ -80,6 +81,20 @@ def test_a_file_that_breaks_its_reader_is_refused_by_name(
     assert "DE89" not in str(told.value)
     assert asked(reader, breaking.counted, path) == len(SECRET)
     assert time.monotonic() - began < QUICK_SECONDS
+
+
+def test_it_is_told_how_much_of_a_slow_file_is_read(reader: FileReader, tmp_path: Path) -> None:
+    """MiB of all, while its reader works; a quick file says nothing but that it begins."""
+    large, small = tmp_path / "orders.csv", tmp_path / "small.csv"
+    large.write_bytes(bytes(3 * MIB))
+    small.write_bytes(bytes(MIB))
+    heard: list[str] = []
+    with heard_by(lambda headway: heard.append(str(headway))):
+        asked(reader, breaking.slowly_counted, large)
+        asked(reader, breaking.counted, small)
+
+    assert heard[0] == "0 of 3 MiB of orders.csv read"
+    assert heard[-2:] == ["3 of 3 MiB of orders.csv read", "0 of 1 MiB of small.csv read"]
 
 
 def test_a_path_begins_where_its_caller_is(

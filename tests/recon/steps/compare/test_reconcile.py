@@ -11,6 +11,7 @@ from recon.config.rules import Rules
 from recon.matching.breaks.result import Reconciliation
 from recon.matching.engine import digest_alone
 from recon.matching.frames.sources import Sources
+from recon.model.headway import Way
 from recon.model.nights import Mode
 from recon.model.words import Verdict
 from recon.proof.engine import reconcile
@@ -20,6 +21,7 @@ from tests.planted import Planted, planted
 
 AS_OF = datetime(2026, 11, 21, tzinfo=UTC)
 RUN = Run("R", "M", "1", "2026-11-20", Mode.LIVE, "running", "", "", AS_OF, AS_OF, "", "", "")
+NO_WAY = Way("", of=0)
 Engine = Callable[[Sources], Reconciliation]
 
 
@@ -38,7 +40,7 @@ def engine(files: Planted) -> Engine:
 def compared(sources: Sources, *, engine: Engine) -> Reconciliation:
     """T14 of an engine: the digest that it is held against is the engine's own."""
     return compared_twice(
-        sources, engine=engine, digest=lambda other: engine(other).digest, run=RUN
+        sources, engine=engine, digest=lambda other: engine(other).digest, run=RUN, way=NO_WAY
     )
 
 
@@ -82,7 +84,7 @@ def test_the_same_rows_the_other_way_round_give_the_same_result(
 ) -> None:
     """T14 stands among the totals of a night, holds, and leaves the verdict alone."""
     digest = partial(digest_alone, rules=files.rules, as_of=files.as_of)
-    result = compared_twice(files.sources, engine=engine, digest=digest, run=RUN)
+    result = compared_twice(files.sources, engine=engine, digest=digest, run=RUN, way=NO_WAY)
 
     (total,) = [one for one in result.control_totals if one.id == "T14"]
     assert (total.left, total.right, total.passed) == (1, 1, True)

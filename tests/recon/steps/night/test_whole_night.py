@@ -13,6 +13,7 @@ from recon.model.errors import (
     SourceMissingError,
     UsageError,
 )
+from recon.model.headway import Headway, heard_by
 from recon.model.nights import Mode
 from recon.model.words import Verdict
 from recon.steps.night import whole_night as night
@@ -37,6 +38,22 @@ def _workbook(merchant: Any) -> dict[str, Any]:
     (path,) = (merchant.folder / "reports").glob("*.xlsx")
     document: dict[str, Any] = json.loads(path.read_text())
     return document
+
+
+def test_each_step_tells_how_far_it_is(merchant: Any) -> None:
+    """Rows stored, orders asked, instructions sent and parts compared, up to all of them."""
+    _capture_three(merchant)
+    heard: dict[str, Headway] = {}
+    with heard_by(lambda headway: heard.update({headway.what: headway})):
+        merchant.night()
+
+    assert [str(headway) for headway in heard.values()] == [
+        "3 of 3 rows of orders.csv stored",
+        "3 of 3 orders asked",
+        "3 of 3 instructions sent",
+        "6 of 6 parts of the comparison done",
+        "2 of 2 passes over the rows done",
+    ]
 
 
 def test_a_night_captures_what_was_instructed_once(merchant: Any) -> None:
