@@ -11,7 +11,6 @@ from recon.matching.bank.result import BankResult, judge_bank, with_bank
 from recon.matching.breaks.broken_sets import breaks_of
 from recon.matching.breaks.reopened import Ids, sequenced
 from recon.matching.breaks.result_frames import (
-    OPEN_SORTED_BY,
     Frames,
     effects_of,
     matches_of,
@@ -30,10 +29,10 @@ from recon.matching.causes.cause_evidence import CauseEvidence
 from recon.matching.causes.reasons import with_reasons
 from recon.matching.causes.shared_causes import with_causes
 from recon.matching.causes.suggestions import with_suggestions
-from recon.matching.exact.aside import Exact, exact_matches, set_aside
+from recon.matching.exact.aside import Exact, set_aside
+from recon.matching.exact.every_match import every_match
 from recon.matching.frames.arrays import Arrays
 from recon.matching.frames.digest import digest_of
-from recon.matching.frames.sorting import in_order
 from recon.matching.frames.sources import LEDGER_COLUMNS, Previous, Sources, frame_of
 from recon.matching.judging.grace import microseconds
 from recon.matching.judging.marks import set_flags
@@ -51,15 +50,6 @@ def digest_of_result(frames: Frames, *, matches: pd.DataFrame) -> str:
     return digest_of([frames.breaks, frames.effects, matches, frames.pending, frames.unverified])
 
 
-def every_match(frames: Frames, *, exact: Exact, sources: Sources) -> pd.DataFrame:
-    """The matches that were classified, and those that were set aside."""
-    if not exact.size:
-        return frames.matches
-    aside = exact_matches(exact, sources=sources)
-    frame = pd.concat([frames.matches, aside], ignore_index=True)
-    return in_order(frame, by=OPEN_SORTED_BY)
-
-
 def digest_alone(
     sources: Sources, *, rules: Rules, as_of: datetime, previous: Previous | None = None
 ) -> str:
@@ -69,7 +59,7 @@ def digest_alone(
     exact = set_aside(sources, rules=rules, previous=previous)
     judged = judge_the_rest(sources, exact=exact, rules=rules, as_of=as_of, previous=previous)
     return digest_of_result(
-        judged.frames, matches=every_match(judged.frames, exact=exact, sources=sources)
+        judged.frames, matches=every_match(judged.frames.matches, exact=exact, sources=sources)
     )
 
 

@@ -22,8 +22,9 @@ from recon.matching.cash.result import (
 )
 from recon.matching.causes.journal_parts import parts_of
 from recon.matching.causes.proposed_journals import propose
-from recon.matching.engine import Judged, digest_of_result, every_match, judge_the_rest, prepared
+from recon.matching.engine import Judged, digest_of_result, judge_the_rest, prepared
 from recon.matching.exact.aside import Exact, exact_tallies, set_aside
+from recon.matching.exact.every_match import every_match
 from recon.matching.frames.arrays import Arrays, stacked
 from recon.matching.frames.sources import Previous, Sources
 from recon.model.headway import Way
@@ -82,7 +83,7 @@ def concluded(proof: Proof, *, as_of: datetime) -> Reconciliation:
     """The result with its control totals, its verdict and what it is worth."""
     frames, totals, sources, rules = proof.frames, control_totals(proof), proof.sources, proof.rules
     stands = stands_of(proof.places)
-    matches = Deferred(lambda: every_match(frames, exact=proof.exact, sources=sources))
+    matches = Deferred(lambda: every_match(frames.matches, exact=proof.exact, sources=sources))
     verdict = verdict_of(totals, frames=frames, stands=stands, sources=sources, rules=rules)
     held = listed_frame(() if proof.cash is None else proof.cash.listed)
     return Reconciliation(

@@ -1,11 +1,15 @@
 """From judged sets to the rows of matches, pending, breaks and unverified."""
 
 import hashlib
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from recon.matching.frames.arrays import Arrays, Column, filled, stacked, text_column, texts
+from recon.matching.frames.coding import pieces
 from recon.matching.frames.grouping import Bools, Ints
 from recon.matching.frames.versions import NEW, Versions
 from recon.matching.judging.outcomes import Outcomes
@@ -20,6 +24,11 @@ ID_DIGITS = 16
 """Hexadecimal digits of a break_id and a match_id."""
 NO_AMOUNT = int(np.iinfo(np.int64).min)
 """A side that is absent, in columns of amounts that become blank cells."""
+
+HEXADECIMAL = np.array([f"{byte:02x}" for byte in range(256)], dtype="S2")
+"""The two digits of a byte."""
+TEXT = pa.large_string()
+_NO_TEXT = pa.array([], TEXT)
 
 SORTED_BY = ["merchant_id", "account_id", "order_no", "transaction_id"]
 
@@ -175,10 +184,23 @@ def identities(sets: Arrays) -> Column:
 def identity_of(
     merchant: "pd.Series[str]", account: "pd.Series[str]", key: "pd.Series[str]"
 ) -> "pd.Series[str]":
-    """The id of each set from its columns, the first of its key."""
-    # Joined column by column: a million rows are too many to join one by one.
-    texts_of_keys = (merchant + "\x1f" + account + "\x1f" + key + "\x1f1").tolist()
-    return text_column([*map(id_of_text, texts_of_keys)])
+    """The id of each set from its columns, the first of its key: `id_of_text` of a million."""
+    parts = [pa.concat_arrays(pieces(column) or [_NO_TEXT]) for column in (merchant, account, key)]
+    joined = pc.binary_join_element_wise(*parts, pa.scalar("1", TEXT), pa.scalar("\x1f", TEXT))
+    _, ends, content = joined.buffers()
+    text, spots = (
+        memoryview(content or b""),
+        np.frombuffer(ends, np.int64)[: len(joined) + 1].tolist(),
+    )
+    # No text becomes one of Python: each is hashed where it stands among all.
+    digests = b"".join([hashlib.sha256(text[a:b]).digest() for a, b in pairwise(spots)])
+    size = hashlib.sha256().digest_size
+    first = np.frombuffer(digests, np.uint8).reshape(-1, size)[:, : ID_DIGITS // 2]
+    starts = np.arange(0, ID_DIGITS * len(first) + 1, ID_DIGITS)
+    ids = pa.LargeStringArray.from_buffers(
+        len(first), pa.py_buffer(starts), pa.py_buffer(HEXADECIMAL[first])
+    )
+    return text_column(ids)
 
 
 def id_of_text(text: str) -> str:

@@ -16,8 +16,6 @@ import pandas as pd
 
 from recon.config.cluster import IN_PROCESS, Workers
 from recon.config.rules import Rules
-from recon.matching.breaks.result import MATCH_COLUMNS
-from recon.matching.breaks.result_rows import identity_of, nullable
 from recon.matching.exact.exact_search import ASKED, Question, belonging, find_exact, marked
 from recon.matching.exact.partitioned import find_in_partitions
 from recon.matching.frames.arrays import Arrays, filled, stacked
@@ -29,13 +27,12 @@ from recon.matching.frames.total_rows import ACCOUNT_CURRENCY
 from recon.matching.sets.joined_sets import keyed_quarantine
 from recon.matching.sides.ledger_side import JUDGED, marked_as
 from recon.matching.sides.settlement_side import of_payments
-from recon.model.words import InstructionKind, OrderStatus, SetState
+from recon.model.words import InstructionKind, SetState
 
 _IDS = (
     *("order_no", "transaction_id", "reference_no", "entry_id"),
     *("request_id", "instruction_id", "batch_id"),
 )
-RULE = "exact"
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,53 +161,6 @@ def _words(rows: pd.DataFrame) -> Iterator[str]:
             yield from rows[name].unique()
     if "batch_id" in rows.columns:
         yield from (rows["batch_id"] + "/" + rows["currency"]).unique()
-
-
-def exact_matches(exact: Exact, *, sources: Sources) -> pd.DataFrame:
-    """The matches of the exact sets (MATCH_COLUMNS), in no order.
-
-    Args:
-        exact: the sets.
-        sources: the whole sources.
-    """
-    orders = sources.orders.iloc[exact.rows["orders"]].reset_index(drop=True)
-    keys = [orders[name] for name in ("merchant_id", "account_id", "order_no")]
-    ids = identity_of(*keys) if exact.match_ids is None else exact.match_ids
-    columns = {"match_id": ids, **{str(key.name): key for key in keys}}
-    columns["transaction_id"] = _transactions(exact, sources=sources)
-    columns["entry_id"] = _texts(exact, sources.ledger, name="entry_id", leg="ledger")
-    words = {"flags": "", "rule": RULE}
-    words |= {"state_orders": OrderStatus.PAID.value, "state_gateway": OrderStatus.PAID.value}
-    for name, word in words.items():
-        columns[name] = pd.Series([word], dtype="str").repeat(exact.size).reset_index(drop=True)
-    columns["currency"] = orders["currency"]
-    everywhere, covered = np.ones(exact.size, dtype=np.bool_), "ledger" in exact.rows
-    for side, given in (("order", True), ("gateway", True), ("ledger", covered)):
-        columns[f"{side}_amount"] = nullable(exact.amount, given=everywhere & given)
-    nothing = np.zeros(exact.size, dtype=np.int64)
-    columns["effect_orders"] = nullable(nothing, given=everywhere)
-    columns["effect_ledger"] = nullable(nothing, given=everywhere & covered)
-    return pd.DataFrame(columns)[[*MATCH_COLUMNS]]
-
-
-def _transactions(exact: Exact, *, sources: Sources) -> "pd.Series[str]":
-    """The gateway's transaction, else the order's, the ledger's, the settled one."""
-    frames = {
-        name: getattr(sources, name) for name in ("gateway", "orders", "ledger", "settlement")
-    }
-    chosen = _texts(exact, frames["gateway"], name="transaction_id", leg="gateway")
-    for leg in ("orders", "ledger", "settlement"):
-        if chosen.ne("").all():
-            break
-        other = _texts(exact, frames[leg], name="transaction_id", leg=leg)
-        chosen = chosen.where(chosen.ne(""), other)
-    return chosen
-
-
-def _texts(exact: Exact, frame: pd.DataFrame | None, *, name: str, leg: str) -> "pd.Series[str]":
-    if frame is None or leg not in exact.rows:
-        return pd.Series([""], dtype="str").repeat(exact.size).reset_index(drop=True)
-    return frame[name].iloc[exact.rows[leg]].reset_index(drop=True)
 
 
 def exact_tallies(exact: Exact, *, sources: Sources) -> Arrays:

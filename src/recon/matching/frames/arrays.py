@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+import pyarrow as pa
 
 from recon.matching.frames.grouping import Bools
 
@@ -55,8 +56,8 @@ def texts(column: "pd.Series[str]") -> Column:
     return column.to_numpy(dtype=object)
 
 
-def text_column(words: Sequence[str] | Column) -> "pd.Series[str]":
-    """The other way round: a column of a frame from texts."""
+def text_column(words: Sequence[str] | Column | pa.Array | pa.ChunkedArray) -> "pd.Series[str]":
+    """The other way round: a column of a frame from texts; those of Arrow are not copied."""
     return pd.Series(pd.array(words, dtype=TEXT_TYPE))
 
 

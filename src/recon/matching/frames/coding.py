@@ -44,7 +44,7 @@ def coded(columns: "Sequence[pd.Series[str]]") -> Coded:
         known: dict[str, int] = {}
         few = [np.array([*_numbers(_texts(column), known=known)], np.int32) for column in columns]
         return Coded(tuple(few), pa.array([*known], pa.large_string()))
-    chunks = [_pieces(column) for column in columns]
+    chunks = [pieces(column) for column in columns]
     together = pa.chunked_array([chunk for part in chunks for chunk in part], pa.large_string())
     numbered = together.dictionary_encode()
     ends = np.cumsum([len(part) for part in chunks])
@@ -75,7 +75,8 @@ def _joined(parts: list[Codes]) -> Codes:
     return np.concatenate(parts) if parts else np.zeros(0, dtype=np.int32)
 
 
-def _pieces(column: "pd.Series[str]") -> list[pa.Array]:
+def pieces(column: "pd.Series[str]") -> list[pa.Array]:
+    """The texts of a column as Arrow holds them, none of the type null."""
     text: Any = pa.array(column)
     chunks = text.chunks if isinstance(text, pa.ChunkedArray) else [text]
     return [

@@ -1,0 +1,147 @@
+"""Every match of a night in order: those that were judged and those that were set aside.
+
+The order is found by the keys alone. Then each column is taken once, from where its words stand:
+nearly all of a million matches are exact sets, and a frame of them that is sorted afterwards would
+take each of its words twice.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from recon.matching.breaks.result import MATCH_COLUMNS
+from recon.matching.breaks.result_frames import OPEN_SORTED_BY
+from recon.matching.breaks.result_rows import identity_of, nullable
+from recon.matching.exact.aside import Exact
+from recon.matching.frames.arrays import text_column
+from recon.matching.frames.coding import coded, pieces
+from recon.matching.frames.grouping import Bools, Ints, Rows, amounts_of, given
+from recon.matching.frames.sorting import LEADING, order_of
+from recon.matching.frames.sources import Sources
+from recon.matching.frames.total_rows import ACCOUNT
+from recon.model.words import OrderStatus
+
+RULE = "exact"
+_LEGS = ("gateway", "orders", "ledger", "settlement")
+"""Whose transaction a match shows: the first that names one."""
+
+
+class _Words(NamedTuple):
+    """A column of texts of the exact sets, where it stands."""
+
+    words: "pd.Series[str]"
+    rows: Rows
+    """For each set, the row of its word."""
+
+    def behind(self, judged: "pd.Series[str]", *, order: Rows) -> "pd.Series[str]":
+        """The words of the judged matches and of the sets, together in this order."""
+        rows = np.concatenate([np.arange(len(judged)), len(judged) + self.rows])[order]
+        both = pa.chunked_array([*pieces(judged), *pieces(self.words)], pa.large_string())
+        return text_column(both.take(pa.array(rows)))
+
+
+class _Amounts(NamedTuple):
+    """A column of amounts of the exact sets."""
+
+    minor: Ints
+    given: Bools
+
+    def behind(self, judged: "pd.Series[int]", *, order: Rows) -> "pd.Series[int]":
+        """The amounts of the judged matches and of the sets, together in this order."""
+        minor = np.concatenate([amounts_of(judged), self.minor])[order]
+        return nullable(minor, given=np.concatenate([given(judged), self.given])[order])
+
+
+def every_match(judged: pd.DataFrame, *, exact: Exact, sources: Sources) -> pd.DataFrame:
+    """All matches (MATCH_COLUMNS), sorted.
+
+    Args:
+        judged: the matches that were classified (MATCH_COLUMNS), sorted.
+        exact: the sets that were set aside.
+        sources: the whole sources.
+    """
+    if not exact.size:
+        return judged
+    columns: dict[str, _Words | _Amounts] = {
+        **_texts(exact, sources=sources),
+        **_amounts(exact),
+    }
+
+    def taken(names: Iterable[str], *, order: Rows) -> pd.DataFrame:
+        taken = {name: columns[name].behind(judged[name], order=order) for name in names}
+        return pd.DataFrame(taken, copy=False)
+
+    order = order_of(
+        taken(LEADING, order=np.arange(len(judged) + exact.size)),
+        rows_of=lambda rows: taken(OPEN_SORTED_BY, order=rows),
+        by=OPEN_SORTED_BY,
+    )
+    return taken(MATCH_COLUMNS, order=order)
+
+
+def _texts(exact: Exact, *, sources: Sources) -> dict[str, _Words]:
+    """The columns of texts, and the ids that are made of them."""
+    orders, keys = exact.rows["orders"], exact.keys
+    currencies = coded([sources.orders["currency"]])
+    columns = {
+        "order_no": _Words(sources.orders["order_no"], orders),
+        "transaction_id": _transactions(exact, sources=sources),
+        "entry_id": _of_leg(exact, sources, name="entry_id", leg="ledger"),
+        "currency": _Words(
+            text_column(currencies.words), currencies.codes[0][orders].astype(np.intp)
+        ),
+    }
+    for name, words in zip(ACCOUNT, zip(*keys.accounts, strict=True), strict=True):
+        columns[name] = _Words(text_column(words), keys.account_of["orders"][orders])
+    paid = OrderStatus.PAID.value
+    everywhere = {"flags": "", "rule": RULE, "state_orders": paid, "state_gateway": paid}
+    columns |= {name: _same(word, size=exact.size) for name, word in everywhere.items()}
+    columns["match_id"] = _Words(_ids(exact, columns), np.arange(exact.size))
+    return columns
+
+
+def _ids(exact: Exact, columns: Mapping[str, _Words]) -> "pd.Series[str]":
+    if exact.match_ids is not None:
+        return exact.match_ids
+    return identity_of(*(columns[name].words.iloc[columns[name].rows] for name in LEADING))
+
+
+def _same(word: str, *, size: int) -> _Words:
+    return _Words(text_column([word]), np.zeros(size, dtype=np.intp))
+
+
+def _of_leg(exact: Exact, sources: Sources, *, name: str, leg: str) -> _Words:
+    """What the row of one leg says; blank without the leg."""
+    frame = getattr(sources, leg)
+    if frame is None or leg not in exact.rows:
+        return _same("", size=exact.size)
+    return _Words(frame[name], exact.rows[leg])
+
+
+def _transactions(exact: Exact, *, sources: Sources) -> _Words:
+    """The gateway's transaction, else the order's, the ledger's, the settled one."""
+    first, *others = (_of_leg(exact, sources, name="transaction_id", leg=leg) for leg in _LEGS)
+    if first.words.ne("").to_numpy()[first.rows].all():
+        return first
+    chosen = first.words.iloc[first.rows].reset_index(drop=True)
+    for other in others:
+        words = other.words.iloc[other.rows].reset_index(drop=True)
+        chosen = chosen.where(chosen.ne(""), words)
+    return _Words(chosen, np.arange(exact.size))
+
+
+def _amounts(exact: Exact) -> dict[str, _Amounts]:
+    """What every leg moves, and no effect; blank where a leg is not covered."""
+    nothing = np.zeros(exact.size, dtype=np.int64)
+    always = np.ones(exact.size, dtype=np.bool_)
+    covered = always & ("ledger" in exact.rows)
+    return {
+        "order_amount": _Amounts(exact.amount, always),
+        "gateway_amount": _Amounts(exact.amount, always),
+        "ledger_amount": _Amounts(exact.amount, covered),
+        "effect_orders": _Amounts(nothing, always),
+        "effect_ledger": _Amounts(nothing, covered),
+    }
