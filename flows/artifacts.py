@@ -22,6 +22,7 @@ from prefect.events import emit_event
 from prefect.exceptions import PrefectHTTPStatusError
 
 from flows.automations import WAITING
+from flows.night_bar import night_bar
 from recon.model.nights import NightRequest, StepSummary
 from tasks.running import say
 
@@ -46,24 +47,21 @@ class Artifacts:
         self._unreachable = False
 
     @contextmanager
-    def progress(self, *, steps: int) -> Iterator[Callable[[str], None]]:
-        """A progress bar; call what it yields with a sentence after each step."""
-        done = 0
+    def progress(self, steps: Sequence[str], /) -> Iterator[Callable[[str], None]]:
+        """A progress bar by rows and parts; call what it yields with a sentence after each step."""
         key = artifact_key(f"progress-{self._part}".strip("-"), request=self._request)
         artifact = self._published(
             lambda: create_progress_artifact(progress=0.0, key=key, description="starting")
         )
 
-        def step_done(sentence: str) -> None:
-            nonlocal done
-            done += 1
+        def publish(share: float, sentence: str) -> None:
             if isinstance(artifact, UUID):
-                share = 100.0 * done / steps
                 self._published(
                     lambda: update_progress_artifact(artifact, share, description=sentence)
                 )
 
-        yield step_done
+        with night_bar(steps, publish=publish) as step_done:
+            yield step_done
 
     def summary(self, *, verdict: str, summaries: Sequence[StepSummary]) -> None:
         """The night in a few lines, one sentence a step."""

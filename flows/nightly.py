@@ -105,7 +105,7 @@ def _held(request: NightRequest) -> Iterator[str]:
 def walk(names: Sequence[str], run_id: str, /, *, artifacts: Artifacts) -> list[StepSummary]:
     """Do these steps of a run that is held, by the same workers, shown as they are done."""
     summaries = []
-    with night_workers(), artifacts.progress(steps=len(names)) as step_done:
+    with night_workers(), artifacts.progress(names) as step_done:
         for name in names:
             summaries.append(TASKS[name](run_id))
             step_done(summaries[-1].sentence)

@@ -7,7 +7,6 @@ how far it is.
 
 import os
 import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import timedelta
@@ -18,7 +17,7 @@ import typer
 
 from recon.model.headway import Headway, heard_by
 from recon.privacy.shown_text import for_people
-from recon.telling.paced_lines import PacedLines
+from recon.telling.paced_lines import PacedLines, since_start
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -26,11 +25,6 @@ if TYPE_CHECKING:
 Tell = Callable[[str], None]
 NO_TERMINALS = frozenset({"", "dumb"})
 """Kinds of terminal (TERM) that cannot draw a bar."""
-
-
-def since_start() -> timedelta:
-    """A clock that nobody can set, for how long something takes."""
-    return timedelta(seconds=time.monotonic())
 
 
 def speak_any_name() -> None:

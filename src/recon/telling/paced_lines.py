@@ -1,5 +1,6 @@
 """How far long work is as lines of a log: seldom enough that a log of a night stays a diary."""
 
+import time
 from collections.abc import Callable
 from datetime import timedelta
 
@@ -7,6 +8,11 @@ from recon.model.headway import Headway
 
 LINE_EVERY = timedelta(seconds=30)
 """A stage that is done within it adds no line."""
+
+
+def since_start() -> timedelta:
+    """A clock that nobody can set, for how long something takes; handed in by the outermost."""
+    return timedelta(seconds=time.monotonic())
 
 
 class PacedLines:
