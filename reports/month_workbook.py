@@ -119,6 +119,11 @@ def write_close_workbook(close: PreparedClose, path: Path) -> Path:
     return written_in_place(drawn_month(close.stated, close=close).write, path=path)
 
 
+def close_workbook(close: PreparedClose) -> bytes:
+    """The workbook of a close as bytes: the same close gives the same."""
+    return drawn_month(close.stated, close=close).content()
+
+
 def drawn_month(stated: StatedMonth, *, close: PreparedClose | None = None) -> Draft:
     """All sheets of a statement, and those of a close where it is one."""
     statement = stated.statement

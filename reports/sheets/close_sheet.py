@@ -40,6 +40,7 @@ BREAK_COLUMNS = (
     Column("Break", 20, "text", field("break_id")),
 )
 COLOURS = {
+    CloseVerdict.CLOSED: looks.GOOD,
     CloseVerdict.READY: looks.GOOD,
     CloseVerdict.WITH_OPEN_ITEMS: looks.GOOD,
     CloseVerdict.NOT_READY: looks.BAD,
@@ -53,16 +54,15 @@ def draw_close(draft: Draft, sheet: Any, *, close: PreparedClose) -> None:
     set_widths(sheet, WIDTHS)
     draft.text(sheet, (1, 1), f"Close of account {which}, {statement.month.name}", looks.TITLE)
     sheet.row_dimensions[1].height = 28
-    about = (
-        f"Business dates {statement.month.first} to {statement.month.last}, by what the night of "
-        f"{close.stated.known_by} knows. Prepared: nothing is closed by it."
-    )
+    dates = f"Business dates {statement.month.first} to {statement.month.last}"
+    is_what = "" if close.signatures else " Prepared: nothing is closed by it."
+    about = f"{dates}, by what the night of {close.stated.known_by} knows.{is_what}"
     draft.text(sheet, (2, 1), about, looks.SUBTITLE)
     look = looks.CHECK.but(size=14, align="left", indent=1)
     draft.text(sheet, (3, 1), close.verdict.value, look)
     for verdict, colours in COLOURS.items():
         sheet.conditional_formatting.add("A3", when_equal(verdict.value, colours=colours))
-    row = _blockers(draft, sheet, 5, close=close)
+    row = _blockers(draft, sheet, _names(draft, sheet, 5, close=close), close=close)
     row = _open_items(draft, sheet, row + 1, close=close)
     _estimates(draft, sheet, row + 1, close=close)
     sheet.freeze_panes = "A2"
@@ -110,6 +110,26 @@ def draw_open_breaks(draft: Draft, sheet: Any, *, close: PreparedClose) -> None:
     if not rows:
         draft.text(sheet, (TOP + 1, 1), "None.", looks.NOTE)
     _finish(sheet, close=close)
+
+
+def _names(draft: Draft, sheet: Any, row: int, *, close: PreparedClose) -> int:
+    """Whose names stand under it, and that it was reopened; the first free row."""
+    state = close.state
+    if (reopened := state.reopened) is not None:
+        sentence = (
+            f"Reopened on {reopened.at:%Y-%m-%d %H:%M} UTC by {reopened.by}: {reopened.reason}. "
+            f"Close {len(state.closes)} and its folder stay."
+        )
+        draft.text(sheet, (row, WHAT), sentence, looks.NOTE)
+        row += 2
+    if not close.signatures:
+        return row
+    put_header(draft, sheet, row=row, titles=("Signed by", "As", "", "", "At"))
+    for row, each in enumerate(close.signatures, start=row + 1):  # noqa: B020 - counts on
+        draft.text(sheet, (row, WHAT), each.by, looks.BODY_TEXT)
+        draft.text(sheet, (row, OWNER), each.role, looks.BODY_TEXT)
+        draft.text(sheet, (row, WHERE), f"{each.at:%Y-%m-%d %H:%M:%S} UTC", looks.BODY_TEXT)
+    return row + 2
 
 
 def _blockers(draft: Draft, sheet: Any, row: int, *, close: PreparedClose) -> int:

@@ -1,21 +1,28 @@
-"""`recon close`: whether a month may be closed, what blocks it, and the workbook of the close."""
+"""`recon close`: whether a month may be closed, what blocks it, and the names of two people."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from recon.cli.one_time_codes import Code
 from recon.cli.speaking import complain, say
 from recon.cli.statement_command import declared_accounts
 from recon.cli.tables import AsJson, show_json
 
 if TYPE_CHECKING:
+    from recon.period.business_month import BusinessMonth
+    from recon.steps.care.closed_view import ClosedView
     from recon.steps.care.month_closes import PreparedClose
+    from recon.steps.care.signed_closes import MonthToSign
+    from recon.steps.ground.environment import Environment
 
-BLOCKERS_SHOWN_MAX = OPEN_SHOWN_MAX = 20
+BLOCKERS_SHOWN_MAX = OPEN_SHOWN_MAX = MOVED_SHOWN_MAX = 20
 """Lines of each on the terminal; the workbook has them all."""
+LAPSED_EXIT_CODE = 1
 
 
 def close(
@@ -30,47 +37,213 @@ def close(
     out: Annotated[
         Path | None, typer.Option(help="Where workbook and files go; else the account's reports.")
     ] = None,
+    sign: Annotated[
+        str, typer.Option(help="Sign it as reviewer, then as approver: two people close a month.")
+    ] = "",
+    name: Annotated[str, typer.Option("--as", help="Your short name in approvers.toml.")] = "",
+    digest: Annotated[
+        str,
+        typer.Option(help="Of what you looked at, its first 16 digits; without it what is shown."),
+    ] = "",
+    code: Code = "",
     as_json: AsJson = False,
 ) -> None:
-    """Prepare the close of a month: NOT READY with what blocks it, or READY; nothing is changed.
+    """Prepare the close of a month: NOT READY with what blocks it, or READY; or sign it.
 
-    Ends with 0 when it is ready, 3 when it is with open items, 4 when something blocks it.
+    Preparing changes nothing. With --sign a reviewer, then an approver put their names under what
+    was prepared; the second one closes the month and seals its folder. Of a closed month the sealed
+    figures are shown, and what would be different today. Ends with 0 when it is ready or closed, 3
+    when it is ready with open items, 4 when something blocks it, 1 when a signature lapsed.
     """
     from recon.period.business_month import BusinessMonth
-    from recon.steps.care.close_files import close_document, close_name, write_close_files
-    from recon.steps.care.month_closes import prepared_close
     from recon.steps.ground.environment import environment_of, system_clock
-    from reports.month_workbook import write_close_workbook
 
     wanted = BusinessMonth.named(month)
-    every: list[PreparedClose] = []
     with environment_of(os.environ, clock=system_clock, signs=False) as environment:
-        settings = environment.settings
-        for which in declared_accounts(settings, merchant=merchant, account=account):
-            prepared = prepared_close(wanted, account=which, environment=environment)
-            folder = out or settings.account(which[0], account_id=which[1]).reports
-            files = write_close_files(prepared, folder=folder)
-            workbook = write_close_workbook(prepared, folder / f"{close_name(prepared)}.xlsx")
-            every.append(prepared)
+        accounts = declared_accounts(environment.settings, merchant=merchant, account=account)
+        if not sign:
+            _show(wanted, accounts, out=out, environment=environment, as_json=as_json)
+            return
+        to_sign = _to_sign(wanted, accounts, digest=digest, environment=environment, role=sign)
+    _sign(to_sign, name=name, code=code, out=out)
+
+
+def _show(
+    wanted: "BusinessMonth",
+    accounts: list[tuple[str, str]],
+    *,
+    out: Path | None,
+    environment: "Environment",
+    as_json: bool,
+) -> None:
+    """Each account: closed as it was sealed, or prepared."""
+    from recon.steps.care.closed_view import closed_view
+
+    documents, worst = [], 0
+    for which in accounts:
+        folder = out or _reports(which, environment=environment)
+        view = closed_view(wanted, account=which, environment=environment)
+        if view is not None:
+            documents.append(_closed_document(view))
             if not as_json:
-                for line in _lines(prepared):
-                    say(line)
-                say(f"Workbook: {workbook}")
-                say(f"Tables and SQL: {files}")
-                _complain(prepared)
+                _say_closed(view, folder=folder)
+            continue
+        document, code = _prepared(
+            wanted, which, folder=folder, environment=environment, is_told=not as_json
+        )
+        documents.append(document)
+        worst = max(worst, code)
     if as_json:
-        show_json([close_document(prepared) for prepared in every])
-    if worst := max(prepared.verdict.exit_code for prepared in every):
+        show_json(documents)
+    if worst:
         raise typer.Exit(worst)
 
 
-def _lines(prepared: "PreparedClose") -> Iterator[str]:
+def _prepared(
+    wanted: "BusinessMonth",
+    which: tuple[str, str],
+    *,
+    folder: Path,
+    environment: "Environment",
+    is_told: bool,
+) -> tuple[dict[str, Any], int]:
+    from recon.steps.care.close_digest import seen_close
+    from recon.steps.care.close_files import close_document, close_name, write_close_files
+    from recon.steps.care.month_closes import prepared_close
+    from reports.month_workbook import write_close_workbook
+
+    prepared = prepared_close(wanted, account=which, environment=environment)
+    files = write_close_files(prepared, folder=folder)
+    workbook = write_close_workbook(prepared, folder / f"{close_name(prepared)}.xlsx")
+    digest = seen_close(prepared).digest
+    if is_told:
+        for line in _lines(prepared, digest=digest):
+            say(line)
+        say(f"Workbook: {workbook}")
+        say(f"Tables and SQL: {files}")
+        _complain(prepared)
+    return {**close_document(prepared), "digest": digest}, prepared.verdict.exit_code
+
+
+def _reports(which: tuple[str, str], *, environment: "Environment") -> Path:
+    return environment.settings.account(which[0], account_id=which[1]).reports
+
+
+def _to_sign(
+    wanted: "BusinessMonth",
+    accounts: list[tuple[str, str]],
+    *,
+    role: str,
+    digest: str,
+    environment: "Environment",
+) -> "MonthToSign":
+    """What is signed, said before the code is asked.
+
+    Raises:
+        UsageError: several accounts are declared, and none was named.
+    """
+    from recon.model.errors import UsageError
+    from recon.steps.care.close_digest import seen_close
+    from recon.steps.care.month_closes import prepared_close
+    from recon.steps.care.signed_closes import MonthToSign
+
+    if len(accounts) > 1:
+        named = ", ".join("/".join(which) for which in accounts)
+        msg = f"a name goes under one account's month (--merchant, --account): {named}"
+        raise UsageError(msg)
+    (which,) = accounts
+    if not digest:
+        prepared = prepared_close(wanted, account=which, environment=environment)
+        digest = seen_close(prepared).digest
+        verdict = prepared.verdict.value
+        say(f"To sign: {wanted.name} of {'/'.join(which)}, {verdict}, digest {digest}")
+    return MonthToSign(wanted, which, role, digest)
+
+
+def _sign(to_sign: "MonthToSign", *, name: str, code: str, out: Path | None) -> None:
+    from recon.cli.people_commands import ask_desk_to
+    from recon.cli.workbooks import month_acts
+    from recon.steps.care.closed_view import closed_view
+    from recon.steps.care.months_at_desk import SIGN_CLOSE, close_body, close_word_of
+    from recon.steps.ground.environment import environment_of, system_clock
+
+    body, month = close_body(to_sign), to_sign.month
+    word = close_word_of(ask_desk_to(SIGN_CLOSE, body, name=name, code=code, more=month_acts()))
+    if word.lapsed:
+        complain(f"The signature of {word.lapsed} lapsed: what they signed is not what is there.")
+        for sentence in word.moved[:MOVED_SHOWN_MAX]:
+            complain(f"Moved: {sentence}")
+        if not word.signed:
+            complain("Nothing was signed: look at it again, a reviewer signs first.")
+            raise typer.Exit(LAPSED_EXIT_CODE)
+    if word.closed is None:
+        until = f"{word.valid_until:%Y-%m-%d %H:%M} UTC" if word.valid_until else "it lapses"
+        say(f"Signed as {to_sign.role}: an approver must sign the same until {until}.")
+        return
+    with environment_of(os.environ, clock=system_clock, signs=False) as environment:
+        view = closed_view(
+            month, account=to_sign.account, environment=environment, is_compared=False
+        )
+        if view is not None:
+            _say_closed(view, folder=out or _reports(to_sign.account, environment=environment))
+
+
+def _closed_document(view: "ClosedView") -> dict[str, Any]:
+    closed = asdict(view.closed) | {"at": view.closed.at.isoformat()}
+    return {
+        "verdict": "CLOSED",
+        "closed": closed,
+        "sealed": view.document,
+        "would_differ": [*(view.differs or ())],
+    }
+
+
+def _say_closed(view: "ClosedView", *, folder: Path) -> None:
     from recon.model.money import format_minor_units
+    from recon.period.month_statement import CLOSING
+    from reports.drawing.in_place import put_in_place
+
+    closed = view.closed
+    which, at = "/".join(closed.account), f"{closed.at:%Y-%m-%d %H:%M} UTC"
+    say(f"Close of {which} for {closed.month}: CLOSED on {at} by {closed.by}")
+    say(f"Sealed by what the night of {closed.known_by} knew; close {closed.number}.")
+    owed: dict[str, int] = {}
+    for figure in view.figures:
+        if (figure.of, figure.at) == ("gateway", CLOSING):
+            owed[figure.currency] = owed.get(figure.currency, 0) + figure.amount
+    for currency, amount in sorted(owed.items()):
+        shown = format_minor_units(amount, currency=currency)
+        say(f"The gateway owes at the close, as sealed: {shown} {currency}")
+    for line in _differing(view.differs):
+        say(line)
+    name = f"{view.name.removesuffix('.xlsx')}-closed.xlsx"
+    say(f"Workbook: {put_in_place(view.workbook, path=folder / name)}")
+    say(f"Folder: {closed.folder}, manifest {closed.manifest}")
+
+
+def _differing(differs: Sequence[str] | None) -> Iterator[str]:
+    if differs is None:
+        return
+    for sentence in differs[:MOVED_SHOWN_MAX]:
+        yield f"Would be different today: {sentence}"
+    more = len(differs) - MOVED_SHOWN_MAX
+    if more > 0:
+        yield f"and {more} more that would be different today"
+    if not differs:
+        yield "Nothing would be different today."
+
+
+def _lines(prepared: "PreparedClose", *, digest: str) -> Iterator[str]:
+    from recon.model.money import format_minor_units
+    from recon.steps.care.signed_closes import names_of
 
     stated = prepared.stated
     statement = stated.statement
     which = "/".join(statement.account)
     yield f"Close of {which} for {statement.month.name}: {prepared.verdict.value}"
+    if (reopened := prepared.state.reopened) is not None:
+        at = f"{reopened.at:%Y-%m-%d %H:%M} UTC"
+        yield f"REOPENED on {at} by {reopened.by}: {reopened.reason}"
     yield f"By what the night of {stated.known_by} knows."
     held = sum(each.holds for each in statement.equations)
     yield f"Proof: {held} of {len(statement.equations)} equations hold, in pandas and in SQL."
@@ -84,6 +257,9 @@ def _lines(prepared: "PreparedClose") -> Iterator[str]:
     left = len(prepared.open_items) - OPEN_SHOWN_MAX
     if left > 0:
         yield f"and {left} more that are open: see the sheet Close"
+    yield f"Digest: {digest}"
+    for signed in names_of(prepared):
+        yield f"Signed: {signed}"
 
 
 def _complain(prepared: "PreparedClose") -> None:

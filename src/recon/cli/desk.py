@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -40,7 +41,7 @@ def serve(
     ] = None,
 ) -> None:
     """Hear people until it is ended: commands and forms bring their words to its socket."""
-    from recon.cli.workbooks import form
+    from recon.cli.workbooks import form, month_acts
     from recon.desk.held_keys import PRIVATE, SOCKET
     from recon.desk.server import serve_until_ended
     from recon.model.errors import ConfigurationError
@@ -71,9 +72,11 @@ def serve(
                     "(`recon verify`)."
                 )
 
+            listen = partial(hear, environment=environment, form=form(), more=month_acts())
+
             def heard(act: str, body: Mapping[str, Any], origin: str) -> Mapping[str, Any]:
                 go_on()
-                return hear(act, body, origin=origin, environment=environment, form=form())
+                return listen(act, body, origin=origin)
 
             serve_until_ended(
                 path,

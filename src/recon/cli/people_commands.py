@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from recon.settlement.approval import ApprovalList
     from recon.settlement.instruction import Instruction
     from recon.steps.ground.environment import Environment
+    from recon.steps.people.at_desk import Acts
     from recon.steps.people.returned_answers import Form
 
 As = Annotated[str, typer.Option("--as", help="Your short name in approvers.toml.")]
@@ -265,7 +266,13 @@ def allow_sending(*, name: As, reason: Reason, code: Code = "") -> None:
 
 
 def ask_desk_to(
-    act: str, body: "Mapping[str, Any]", *, name: str, code: str, form: "Form | None" = None
+    act: str,
+    body: "Mapping[str, Any]",
+    *,
+    name: str,
+    code: str,
+    form: "Form | None" = None,
+    more: "Acts | None" = None,
 ) -> "dict[str, Any]":
     """Say something at the desk; what it replies, after telling what it has to tell the person."""
     from recon.model.errors import UsageError
@@ -277,7 +284,7 @@ def ask_desk_to(
         raise UsageError(msg)
     with environment_of(os.environ, clock=system_clock, signs=False) as environment:
         who = (name, code_of(name, code=code, environment=environment))
-        reply = say_at_desk(act, body, who=who, environment=environment, form=form)
+        reply = say_at_desk(act, body, who=who, environment=environment, form=form, more=more)
     if reply["before"]:
         complain(f"{reply['before']}: if that was not you, tell whoever runs this installation.")
     return reply

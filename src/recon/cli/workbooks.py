@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from recon.steps.compare.what_if import WhatIf
     from recon.steps.night.night_index import IndexLine
     from recon.steps.night.report import Workbooks
+    from recon.steps.people.at_desk import Acts
     from recon.steps.people.returned_answers import Form
     from recon.steps.people.sign_off import Night
 
@@ -63,6 +64,14 @@ def form() -> "Form":
         altered=lambda rows, breaks: altered_cells(rows, breaks=breaks),
         keys_digest=keys_digest,
     )
+
+
+def month_acts() -> "Acts":
+    """What people say of months at the desk, with the drawer of a close's workbook."""
+    from recon.steps.care.months_at_desk import acts_of_months
+    from reports.month_workbook import close_workbook
+
+    return acts_of_months(close_workbook)
 
 
 def signed_copy(night: "Night", *, answers: "Mapping[str, KeptAnswer]", timezone: str) -> Path:

@@ -7,6 +7,7 @@ import pytest
 from recon import cli
 from tests.recon.cli.test_statement_command import database_url, merchant, played, profile
 from tests.recon.steps.conftest import ACCOUNT, MERCHANT, Merchant
+from tests.recon.steps.people.test_sign_off import PEOPLE
 
 __all__ = ["database_url", "merchant", "played", "profile"]
 """A live night, and its settings in the environment."""
@@ -54,3 +55,34 @@ def test_a_month_that_is_over_ends_with_what_its_open_items_say(
     assert document["blockers"] == []
     assert code == {"READY": 0, "READY WITH OPEN ITEMS": 3}[document["verdict"]]
     assert document["statement"]["proven"] is True
+
+
+def test_two_people_close_a_month_by_the_command_line(
+    by_its_clock: Merchant, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What is signed is said; the second name closes it, and the sealed workbook has both."""
+    merchant = by_its_clock
+    (merchant.folder / "config" / "approvers.toml").write_text(PEOPLE)
+    merchant.wait(hours=10 * 24)
+    merchant.night(date="2026-11-30", skip="the cluster was down")
+    sign = ["close", "2026-11", "--out", str(tmp_path), "--sign"]
+
+    codes = [
+        cli.main([*sign, *words])
+        for words in (
+            ("reviewer", "--as", "dan"),
+            ("approver", "--as", "anna"),
+        )
+    ]
+
+    told = capsys.readouterr()
+    assert codes == [0, 0], told
+    assert "To sign: 2026-11 of" in told.out
+    assert "Signed as reviewer: an approver must sign the same until" in told.out
+    assert f"Close of {MERCHANT}/{ACCOUNT} for 2026-11: CLOSED on" in told.out
+    path = tmp_path / f"close-{MERCHANT}-{ACCOUNT}-2026-11-closed.xlsx"
+    book = openpyxl.load_workbook(path, data_only=True)
+    assert book["Close"]["A3"].value == "CLOSED"
+    assert cli.main(["close", "2026-11", "--json", "--out", str(tmp_path)]) == 0
+    (document,) = json.loads(capsys.readouterr().out)
+    assert (document["verdict"], document["would_differ"]) == ("CLOSED", [])

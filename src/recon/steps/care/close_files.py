@@ -1,14 +1,21 @@
 """A prepared close as files: those of the statement, what blocks it, and what is open."""
 
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from recon.model.money import format_minor_units
 from recon.steps.care.month_closes import PreparedClose
-from recon.steps.care.month_files import csv_text, document_of, write_month_files
+from recon.steps.care.month_files import csv_text, document_of, month_files, write_month_files
 
 BLOCKER_COLUMNS = ("what", "owner", "where")
 OPEN_COLUMNS = ("what", "count", "currency", "amount")
+BREAK_COLUMNS = (
+    *("break_id", "code", "order_no", "transaction_id", "currency", "exposure", "severity"),
+    *("first_seen", "resolution", "owner", "comment"),
+)
 
 
 def close_name(close: PreparedClose) -> str:
@@ -17,17 +24,27 @@ def close_name(close: PreparedClose) -> str:
     return "-".join(("close", *statement.account, statement.month.name))
 
 
+def close_files(close: PreparedClose) -> dict[str, str]:
+    """Name -> content of every file: those of the statement, and beside them the close's own."""
+    return {**month_files(close.stated), **_own_files(close)}
+
+
 def write_close_files(close: PreparedClose, *, folder: Path) -> Path:
     """Write the tables and the script below a folder of the close's name; gives that folder.
 
     Raises:
         OSError: the folder cannot be written.
     """
-    more = {
+    more = _own_files(close)
+    return write_month_files(close.stated, folder=folder, name=close_name(close), more=more)
+
+
+def _own_files(close: PreparedClose) -> dict[str, str]:
+    return {
         "blockers.csv": csv_text(BLOCKER_COLUMNS, _blockers(close)),
         "open-at-close.csv": csv_text(OPEN_COLUMNS, _open_items(close)),
+        "open-breaks.csv": csv_text(BREAK_COLUMNS, _open_breaks(close)),
     }
-    return write_month_files(close.stated, folder=folder, name=close_name(close), more=more)
 
 
 def close_document(close: PreparedClose) -> dict[str, Any]:
@@ -56,3 +73,19 @@ def _open_items(close: PreparedClose) -> list[dict[str, Any]]:
         }
         for each in close.open_items
     ]
+
+
+def _open_breaks(close: PreparedClose) -> Iterator[Mapping[str, Any]]:
+    """What the last night by the close shows as open, with what people answered."""
+    rows = close.stated.statement.breaks
+    for row in rows.sort_values("break_id").to_dict("records"):
+        known = close.answers.get(str(row["break_id"]))
+        answer = known.answer if known else None
+        cells = {str(name): cell for name, cell in row.items() if name in BREAK_COLUMNS}
+        at_risk, currency = row["exposure"], str(row["currency"])
+        shown = "" if pd.isna(at_risk) else format_minor_units(int(at_risk), currency=currency)
+        cells["exposure"] = shown
+        cells["resolution"] = answer.resolution if answer else ""
+        cells["owner"] = answer.owner if answer else ""
+        cells["comment"] = answer.comment if answer else ""
+        yield cells

@@ -1,11 +1,14 @@
-"""`recon close`: may a month be closed, and what stands against it? It changes nothing.
+"""`recon close`: may a month be closed, and what stands against it? Preparing changes nothing.
 
 Verdict and list come from the month's statement (P1 to P8), from the newest night's breaks with
 the answers that people gave, and from what the database knows of money in doubt.
 """
 
+import hashlib
+import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 
@@ -19,9 +22,11 @@ from recon.steps.ground.environment import Environment
 from recon.steps.ground.predecessor import STILL_OPEN
 from recon.steps.people.people import DOUBTFUL
 from recon.steps.people.sign_off import not_looked_after
+from recon.store import Connection
 from recon.store.money import instruction_rows
 from recon.store.nights import runs
-from recon.store.people import resolution_rows
+from recon.store.people import closed_months, resolution_rows
+from recon.store.people.closed_months import MonthState
 
 
 class CloseVerdict(StrEnum):
@@ -30,11 +35,22 @@ class CloseVerdict(StrEnum):
     NOT_READY = "NOT READY"
     WITH_OPEN_ITEMS = "READY WITH OPEN ITEMS"
     READY = "READY"
+    CLOSED = "CLOSED"
+    """Two people signed."""
 
     @property
     def exit_code(self) -> int:
-        """0 ready, 3 with open items, 4 not ready."""
-        return {CloseVerdict.READY: 0, CloseVerdict.WITH_OPEN_ITEMS: 3}.get(self, 4)
+        """0 ready or closed, 3 with open items, 4 not ready."""
+        return {CloseVerdict.NOT_READY: 4, CloseVerdict.WITH_OPEN_ITEMS: 3}.get(self, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class CloseSignature:
+    """One person's name under a close."""
+
+    role: str
+    by: str
+    at: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +88,20 @@ class PreparedClose:
     """What people answered, by break."""
     workbook: str
     """Of the newest night, where answers to its breaks go."""
+    basis: str = ""
+    """What the database knew when it was prepared (`basis_of`)."""
+    state: MonthState = field(default_factory=MonthState)
+    """What people said of the month by then."""
+    signatures: tuple[CloseSignature, ...] = ()
+    """Both names, where it is drawn as it is closed."""
 
     @property
     def verdict(self) -> CloseVerdict:
+        """CLOSED with both names; else as it is prepared."""
+        return CloseVerdict.CLOSED if self.signatures else self.prepared_verdict
+
+    @property
+    def prepared_verdict(self) -> CloseVerdict:
         """NOT READY with anything that blocks it; open items alone do not."""
         if self.blockers:
             return CloseVerdict.NOT_READY
@@ -90,6 +117,9 @@ def prepared_close(
         UsageError: no live night of the account says anything of the month.
         ArchiveError: the archive cannot be reached, or a file is not as it was sealed.
     """
+    with environment.store.reading() as connection:
+        basis = basis_of(connection, account)
+        state = closed_months.state_of(connection, account, month=month.name)
     stated = stated_month(month, account=account, environment=environment)
     with environment.store.reading() as connection:
         answers = resolution_rows.kept_answers(connection, account)
@@ -101,7 +131,29 @@ def prepared_close(
         *_of_money(stated, environment=environment),
         *_of_breaks(stated, answers=answers, workbook=workbook, environment=environment),
     )
-    return PreparedClose(stated, blockers, tuple(_open_items(stated)), answers, workbook)
+    open_items = tuple(_open_items(stated))
+    return PreparedClose(stated, blockers, open_items, answers, workbook, basis, state)
+
+
+def basis_of(connection: Connection, account: tuple[str, str]) -> str:
+    """A digest of all rows that a close of the account is prepared from.
+
+    Whoever prepares takes it first, and whoever closes compares it in the transaction that does.
+    """
+    merchant_id, account_id = account
+    finished = runs.last_finished(connection, merchant_id=merchant_id, account_id=account_id)
+    nights = [(day, run.run_id, run.verdict, run.mode.value) for day, run in finished.items()]
+    held = runs.not_proven(connection, merchant_id=merchant_id, account_id=account_id)
+    answers = resolution_rows.kept_answers(connection, account)
+    newest = max(finished.values(), key=lambda run: run.business_date, default=None)
+    money = [] if newest is None else instruction_rows.unfinished_rows(connection, newest)
+    rows = (
+        sorted(nights),
+        sorted(held),
+        sorted((name, answer.version, answer.waits) for name, answer in answers.items()),
+        sorted((row["instruction_id"], row["state"]) for row in money),
+    )
+    return hashlib.sha256(json.dumps(rows).encode()).hexdigest()
 
 
 def _of_nights(stated: StatedMonth) -> Iterator[Blocker]:

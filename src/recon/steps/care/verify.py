@@ -11,6 +11,7 @@ from pathlib import Path
 from recon.model.errors import ArchiveError, ConfigurationError, SourceMissingError
 from recon.model.figures import NightFigures
 from recon.model.words import InstructionState
+from recon.steps.care.sealed_closes import close_problems
 from recon.steps.care.signed_words import unendorsed
 from recon.steps.care.verify_folder import (
     folder_problems,
@@ -86,6 +87,7 @@ def verify(
             if problem
         ]
         problems += unendorsed(connection, environment=environment)
+        problems += close_problems(connection, environment=environment)
         if workbook is None:
             for run in finished:
                 problems += _run_problems(connection, run, reading=reading, environment=environment)

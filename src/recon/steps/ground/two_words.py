@@ -1,6 +1,7 @@
 """Overrides of a stop: two different people say the same, and the second is an approver.
 
-The first word holds until the end of the next business day, as an approval does. Towards a gateway
+The first word holds until the end of the next business day, as an approval does, or as long as its
+caller says. Towards a gateway
 that moves real money each word needs a current one-time code.
 """
 
@@ -34,10 +35,11 @@ def agreed(  # noqa: PLR0913 - what is agreed to, by name
     person: Person,
     environment: Environment,
     says: Mapping[str, str] | None = None,
+    valid: Grace = VALID,
 ) -> str:
     """One person's word for an override; both names when it is the second, "" when the first.
 
-    `says` is what the desk signs beside the reason.
+    `says` is what the desk signs beside the reason, `valid` how long the first word stands.
 
     Raises:
         UsageError: no reason, an identity that no code proves, the first person again, or a
@@ -58,13 +60,13 @@ def agreed(  # noqa: PLR0913 - what is agreed to, by name
         agreement_rows.void(connection, first, why=sentence, at=now)
         first = None
     if first is None:
-        until = environment.settings.rules.business_calendar.due_at(now, grace=VALID)
+        until = environment.settings.rules.business_calendar.due_at(now, grace=valid)
         agreement_rows.save_first(
             connection, what, subject=subject, reason=why, word=person.word, valid_until=until
         )
     else:
         until = first.valid_until
-        _refuse_as_second(person, first=first, environment=environment)
+        refuse_as_second(person, first=first, environment=environment)
         agreement_rows.save_second(connection, first, reason=why, word=person.word)
     meaning = override(what, subject=subject)
     word = Said(Kind.OVERRIDE, meaning, says={"reason": why, **(says or {})}, valid_until=until)
@@ -81,7 +83,12 @@ def waiting_words(environment: Environment) -> list[FirstWord]:
     return [word for word in words if word.valid_until >= environment.clock()]
 
 
-def _refuse_as_second(person: Person, *, first: FirstWord, environment: Environment) -> None:
+def refuse_as_second(person: Person, *, first: FirstWord, environment: Environment) -> None:
+    """Look at the second person before their word is noted.
+
+    Raises:
+        UsageError: it is the first person again, or no approver.
+    """
     if is_same(person, first.by.by, environment=environment):
         msg = f"{first.by.by} said so already; a second person must say the same"
         raise UsageError(msg)

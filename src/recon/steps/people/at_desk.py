@@ -33,6 +33,7 @@ from recon.steps.people.sign_off import Night
 
 Body = Mapping[str, Any]
 Reply = dict[str, Any]
+Acts = Mapping[str, Callable[[Body, Person, Environment], Reply]]
 _IMPORT = TypeAdapter(Import)
 _NIGHT = TypeAdapter(Night)
 _TEXTS = TypeAdapter(tuple[str, ...])
@@ -47,6 +48,7 @@ def say(
     who: tuple[str, SecretStr | None],
     environment: Environment,
     form: Form | None = None,
+    more: Acts | None = None,
 ) -> Reply:
     """One person's word, to the desk's socket where there is one.
 
@@ -56,6 +58,7 @@ def say(
         who: short name and one-time code.
         environment: of this process.
         form: how a returned workbook is read, where the desk is this process.
+        more: acts of what stands above this room, where the desk is this process.
 
     Raises:
         ReconError: the desk refuses, in its words.
@@ -65,27 +68,34 @@ def say(
     if given(environment.variables, SOCKET):
         return ask_desk(Path(environment.variables[SOCKET]), act, body=request)
     with the_desk(environment):
-        return hear(act, request, origin="", environment=environment, form=form)
+        return hear(act, request, origin="", environment=environment, form=form, more=more)
 
 
 def hear(
-    act: str, body: Body, *, origin: str, environment: Environment, form: Form | None = None
+    act: str,
+    body: Body,
+    *,
+    origin: str,
+    environment: Environment,
+    form: Form | None = None,
+    more: Acts | None = None,
 ) -> Reply:
     """What the desk does with a word: proves who speaks, then notes and signs it.
 
     Raises:
         ReconError: what a step refuses; or a word that is none.
     """
-    do = ACTS.get(act)
+    acts = {**ACTS, **(more or {})}
+    do = acts.get(act)
     if do is None and act != IMPORT:
-        msg = f"the desk hears nothing of the kind {act[:40]!r} (known: {', '.join(sorted(ACTS))})"
+        msg = f"the desk hears nothing of the kind {act[:40]!r} (known: {', '.join(sorted(acts))})"
         raise UsageError(msg)
     refuse_open_files(environment)
     refuse_lost(environment)
-    code = _text(body, "code")
+    code = text_said(body, "code")
     prove = speaker if act in OF_FILES else identify
     person = prove(
-        _text(body, "person"),
+        text_said(body, "person"),
         code=SecretStr(code) if code else None,
         environment=environment,
         origin=origin,
@@ -100,10 +110,12 @@ def hear(
 
 def _approve(body: Body, person: Person, environment: Environment) -> Reply:
     only = Narrowing(
-        _text(body, "merchant_id"), _text(body, "account_id"), _texts(body, "instruction_ids")
+        text_said(body, "merchant_id"),
+        text_said(body, "account_id"),
+        _texts(body, "instruction_ids"),
     )
     wanted, complete = approve.approve(
-        _text(body, "list"), person=person, environment=environment, only=only
+        text_said(body, "list"), person=person, environment=environment, only=only
     )
     return {"count": len(wanted.items), "complete": complete}
 
@@ -112,7 +124,7 @@ def _reject(body: Body, person: Person, environment: Environment) -> Reply:
     count = approve.reject(
         _texts(body, "instruction_ids"),
         person=person,
-        reason=_text(body, "reason"),
+        reason=text_said(body, "reason"),
         environment=environment,
     )
     return {"count": count}
@@ -120,10 +132,10 @@ def _reject(body: Body, person: Person, environment: Environment) -> Reply:
 
 def _resolve(body: Body, person: Person, environment: Environment) -> Reply:
     instruction, decided = verdicts.resolve(
-        _text(body, "instruction_id"),
-        verdict=_text(body, "verdict"),
-        evidence=_text(body, "evidence"),
-        message=_text(body, "message"),
+        text_said(body, "instruction_id"),
+        verdict=text_said(body, "verdict"),
+        evidence=text_said(body, "evidence"),
+        message=text_said(body, "message"),
         person=person,
         environment=environment,
     )
@@ -131,7 +143,7 @@ def _resolve(body: Body, person: Person, environment: Environment) -> Reply:
 
 
 def _release(body: Body, person: Person, environment: Environment) -> Reply:
-    run_id, reason = _text(body, "run_id"), _text(body, "reason")
+    run_id, reason = text_said(body, "run_id"), text_said(body, "reason")
     lifted = verdicts.release(run_id, reason=reason, person=person, environment=environment)
     return {"complete": lifted}
 
@@ -144,9 +156,9 @@ def _agree_write_off(body: Body, person: Person, environment: Environment) -> Re
 
 def _sign(body: Body, person: Person, environment: Environment) -> Reply:
     night = sign_off.sign(
-        _text(body, "run_id"),
-        role=_text(body, "role"),
-        seen=_text(body, "workbook_sha256"),
+        text_said(body, "run_id"),
+        role=text_said(body, "role"),
+        seen=text_said(body, "workbook_sha256"),
         person=person,
         environment=environment,
     )
@@ -154,35 +166,35 @@ def _sign(body: Body, person: Person, environment: Environment) -> Reply:
 
 
 def _allow_sending(body: Body, person: Person, environment: Environment) -> Reply:
-    reason = _text(body, "reason")
+    reason = text_said(body, "reason")
     allowed = sending.allow_sending(person=person, reason=reason, environment=environment)
     return {"complete": allowed}
 
 
 def _accept_restore(body: Body, person: Person, environment: Environment) -> Reply:
-    reason = _text(body, "reason")
+    reason = text_said(body, "reason")
     waiting = restore.accept_restore(person=person, reason=reason, environment=environment)
     return {"waiting": waiting}
 
 
 def _set_aside(body: Body, person: Person, environment: Environment) -> Reply:
-    path, reason = Path(_text(body, "file")), _text(body, "reason")
+    path, reason = Path(text_said(body, "file")), text_said(body, "reason")
     kept = set_aside.set_file_aside(path, person=person, reason=reason, environment=environment)
     return {"kept": "" if kept is None else str(kept)}
 
 
 def _dismiss(body: Body, person: Person, environment: Environment) -> Reply:
-    row, reason = _number(body, "row"), _text(body, "reason")
+    row, reason = _number(body, "row"), text_said(body, "reason")
     reject = rejected_rows.dismiss_row(row, person=person, why=reason, environment=environment)
     return {"source": str(reject.source), "line": reject.line}
 
 
 def _read_again(body: Body, person: Person, environment: Environment) -> Reply:
     words_on_files.read_again(
-        _text(body, "file"),
-        account=(_text(body, "merchant_id"), _text(body, "account_id")),
+        text_said(body, "file"),
+        account=(text_said(body, "merchant_id"), text_said(body, "account_id")),
         person=person,
-        reason=_text(body, "reason"),
+        reason=text_said(body, "reason"),
         environment=environment,
     )
     return {}
@@ -190,10 +202,10 @@ def _read_again(body: Body, person: Person, environment: Environment) -> Reply:
 
 def _dismiss_file(body: Body, person: Person, environment: Environment) -> Reply:
     file = words_on_files.dismiss(
-        _text(body, "file"),
-        account=(_text(body, "merchant_id"), _text(body, "account_id")),
+        text_said(body, "file"),
+        account=(text_said(body, "merchant_id"), text_said(body, "account_id")),
         person=person,
-        reason=_text(body, "reason"),
+        reason=text_said(body, "reason"),
         environment=environment,
     )
     return {"business_date": file.business_date}
@@ -203,7 +215,7 @@ def _import(body: Body, person: Person, environment: Environment, *, form: Form 
     if form is None:
         msg = "this desk reads no workbooks"
         raise UsageError(msg)
-    name = Path(_text(body, "name")).name[:FILE_NAME_CHARACTERS_MAX]
+    name = Path(text_said(body, "name")).name[:FILE_NAME_CHARACTERS_MAX]
     try:
         content = base64.b64decode(str(body.get("content", "")), validate=True)
     except (binascii.Error, ValueError):
@@ -220,7 +232,7 @@ def _import(body: Body, person: Person, environment: Environment, *, form: Form 
 
 
 IMPORT = "import"
-ACTS: Mapping[str, Callable[[Body, Person, Environment], Reply]] = {
+ACTS: Acts = {
     "approve": _approve,
     "reject": _reject,
     "resolve": _resolve,
@@ -261,7 +273,12 @@ def night_of(reply: Reply) -> Night:
     return _NIGHT.validate_python(reply["night"])
 
 
-def _text(body: Body, name: str) -> str:
+def text_said(body: Body, name: str) -> str:
+    """A text of what was said; "" where it was left out.
+
+    Raises:
+        UsageError: it is none, or too long.
+    """
     value = body.get(name, "")
     if not isinstance(value, str) or len(value) > TEXT_CHARACTERS_MAX:
         msg = f"{name} is a text of at most {TEXT_CHARACTERS_MAX} characters"
@@ -270,7 +287,7 @@ def _text(body: Body, name: str) -> str:
 
 
 def _number(body: Body, name: str) -> int:
-    text = _text(body, name)
+    text = text_said(body, name)
     if not (text.isascii() and text.isdigit()):
         msg = f"{name} is a number"
         raise UsageError(msg)

@@ -23,6 +23,9 @@ LOCK_SPACE = 7_260_002
 DESK_SPACE = 7_260_003
 """As LOCK_SPACE, of the one desk of a database."""
 
+CLOSING_SPACE = 7_260_004
+"""As LOCK_SPACE, of whoever writes the folder of a month that is closed."""
+
 HOLDER_GONE_MS = 2_000
 """How long PostgreSQL may take to drop the lock of a process that was killed."""
 
@@ -40,6 +43,22 @@ def account_lock(store: Store, *, merchant_id: str, account_id: str) -> Iterator
             yield
     else:
         with _advisory_lock(store, space=LOCK_SPACE, key=_number_of(key)):
+            yield
+
+
+@contextmanager
+def closing_lock(store: Store, *, merchant_id: str, account_id: str) -> Iterator[None]:
+    """Be the only one who closes a month of the account while the block runs; nights go on.
+
+    Raises:
+        NightHeldError: another process does.
+    """
+    key = _digest_of(merchant_id, account_id)
+    if store.is_sqlite:
+        with _file_lock(store, name=f"close-{key.hex()[:16]}"):
+            yield
+    else:
+        with _advisory_lock(store, space=CLOSING_SPACE, key=_number_of(key)):
             yield
 
 

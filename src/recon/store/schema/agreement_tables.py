@@ -15,8 +15,10 @@ agreement = Table(
     "agreement",
     metadata,
     Column("agreement_id", Integer, primary_key=True),
-    text_column("what", 40),  # allow sending, accept restore, set file aside
-    text_column("subject", ID_CHARACTERS),  # which stop, which database, which file
+    text_column(
+        "what", 40
+    ),  # allow sending, accept restore, set file aside, close month, reopen month
+    text_column("subject", ID_CHARACTERS),  # which stop, database, file; of a month what is signed
     text_column("reason", REASON_CHARACTERS),
     text_column("state", 12),  # first, complete, void
     text_column("first_by", 100),

@@ -1,0 +1,72 @@
+"""A closed month as it was sealed, and what would be different if it were closed today."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from recon.archive.step_folder import whole_file
+from recon.archive.storage import reachable
+from recon.model.errors import ArchiveBrokenError
+from recon.period.business_month import BusinessMonth
+from recon.period.month_statement import MonthFigure
+from recon.steps.care.close_digest import moved_since, seen_close
+from recon.steps.care.month_closes import prepared_close
+from recon.steps.care.sealed_closes import UNREAD, sealed_close, sealed_document
+from recon.steps.ground.environment import Environment
+from recon.steps.ground.night_folder import storage_at
+from recon.store.people import closed_months
+from recon.store.people.closed_months import ClosedMonth
+
+WORKBOOK = ".xlsx"
+
+
+@dataclass(frozen=True, slots=True)
+class ClosedView:
+    """A closed month, read from its folder."""
+
+    closed: ClosedMonth
+    document: dict[str, Any]
+    """As it was sealed, for programs."""
+    workbook: bytes
+    """As it was sealed, with both names."""
+    name: str
+    """Of the workbook's file."""
+    differs: tuple[str, ...] | None
+    """What a close of today would have otherwise, each as a sentence; None: nobody asked."""
+
+    @property
+    def figures(self) -> Sequence[MonthFigure]:
+        """As they were sealed."""
+        return [MonthFigure(*each) for each in self.document["signed"]["figures"]]
+
+
+def closed_view(
+    month: BusinessMonth,
+    *,
+    account: tuple[str, str],
+    environment: Environment,
+    is_compared: bool = True,
+) -> ClosedView | None:
+    """The month as it was closed; None while it is open. `is_compared`: with a close of today.
+
+    Raises:
+        ArchiveError: its folder is gone, changed, or cannot be reached.
+    """
+    with environment.store.reading() as connection:
+        closed = closed_months.state_of(connection, account, month=month.name).closed
+    if closed is None:
+        return None
+    document = sealed_document(closed, environment=environment)
+    sealed = sealed_close(closed, environment=environment)
+    named = [entry.name for entry in sealed.manifest.files if entry.name.endswith(WORKBOOK)]
+    if len(named) != 1:
+        msg = f"{UNREAD}: {closed.folder} has {len(named)} workbooks, not one"
+        raise ArchiveBrokenError(msg)
+    storage = storage_at(account, environment=environment)
+    with reachable(storage, doing=UNREAD):
+        workbook = whole_file(storage, sealed, name=named[0])
+    differs: tuple[str, ...] | None = None
+    if is_compared:
+        today = prepared_close(month, account=account, environment=environment)
+        differs = tuple(moved_since(document["signed"], now=seen_close(today)))
+    return ClosedView(closed, document, workbook, named[0], differs)

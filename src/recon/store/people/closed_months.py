@@ -1,0 +1,234 @@
+"""Months that people closed, as the history has them: signed, lapsed, closed, reopened.
+
+There is no table beside it: the newest of these events of a month is its state, and the event that
+closes it binds the manifest of its folder. Whoever changes one breaks the chain.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Any
+
+from sqlalchemy import Connection, select
+
+from recon.store.database.history import Event, append
+from recon.store.schema import history
+from recon.store.schema.columns import ID_CHARACTERS
+
+ENTITY = "period"
+SIGNED, LAPSED, CLOSED, REOPENED = "signed", "lapsed", "closed", "reopened"
+CLOSE, REOPEN = "close month", "reopen month"
+"""What two people agree to (`agreement_rows`)."""
+MONTHS_MAX = 1_200
+"""Months that are looked through for a closed one: a century."""
+
+
+@dataclass(frozen=True, slots=True)
+class SignedMonth:
+    """The first word under a month: what its person saw."""
+
+    digest: str
+    by: str
+    at: datetime
+    seen: Mapping[str, Any]
+    """Figures and the digests of lists, to say later what moved."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClosedMonth:
+    """One close of a month."""
+
+    account: tuple[str, str]
+    month: str
+    """`2026-11`."""
+    number: int
+    """1 for the first; one more after each reopening."""
+    digest: str
+    """Of what both people signed."""
+    folder: str
+    """Below the archive."""
+    manifest: str
+    """SHA-256 of the folder's manifest."""
+    by: str
+    """Both names."""
+    at: datetime
+    known_by: str
+    """Business date of the newest night that was known."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReopenedMonth:
+    """The word of two people that a closed month is open again."""
+
+    by: str
+    at: datetime
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class MonthState:
+    """What people said of a month so far."""
+
+    closes: tuple[ClosedMonth, ...] = ()
+    """Every close, oldest first; the folder of each is kept."""
+    is_closed: bool = False
+    signed: SignedMonth | None = None
+    """A first word that nothing ended."""
+    reopened: ReopenedMonth | None = None
+    """The newest reopening, while the month is open."""
+
+    @property
+    def closed(self) -> ClosedMonth | None:
+        """The close that stands; None while the month is open."""
+        return self.closes[-1] if self.is_closed else None
+
+
+def period_of(account: tuple[str, str], month: str) -> str:
+    """By what the history names a month of an account."""
+    name = "/".join((*account, month))
+    return name if len(name) <= ID_CHARACTERS else hashlib.sha256(name.encode()).hexdigest()
+
+
+def state_of(connection: Connection, account: tuple[str, str], *, month: str) -> MonthState:
+    """What people said of a month."""
+    return _state(list(_events(connection, period_of(account, month))))
+
+
+def closed_since(
+    connection: Connection, account: tuple[str, str], *, month: str, until: date
+) -> ClosedMonth | None:
+    """The first month from one on, and not after a day, that is closed; None where none is."""
+    return next(
+        (
+            closed
+            for name in _months(month, until=f"{until:%Y-%m}")
+            if (closed := state_of(connection, account, month=name).closed)
+        ),
+        None,
+    )
+
+
+def all_closes(connection: Connection) -> list[ClosedMonth]:
+    """Every close of every account, oldest first, reopened or not."""
+    rows = connection.execute(
+        select(history).where(history.c.entity == ENTITY).order_by(history.c.sequence)
+    ).mappings()
+    return [_closed(row["at"], json.loads(row["data"])) for row in rows if row["event"] == CLOSED]
+
+
+def all_reopened(connection: Connection) -> list[str]:
+    """The manifests of closes that were taken back."""
+    rows = connection.execute(
+        select(history.c.data)
+        .where(history.c.entity == ENTITY, history.c.event == REOPENED)
+        .order_by(history.c.sequence)
+    ).scalars()
+    return [str(json.loads(data)["manifest"]) for data in rows]
+
+
+def note_signed(
+    connection: Connection, account: tuple[str, str], *, month: str, signed: SignedMonth
+) -> None:
+    """The first word under a month."""
+    details = {"by": signed.by, "digest": signed.digest, "seen": dict(signed.seen)}
+    _append(connection, account, month=month, event=SIGNED, details=details, at=signed.at)
+
+
+def note_lapsed(
+    connection: Connection, account: tuple[str, str], *, month: str, why: str, at: datetime
+) -> None:
+    """A first word that no longer counts."""
+    _append(connection, account, month=month, event=LAPSED, details={"why": why}, at=at)
+
+
+def note_closed(connection: Connection, closed: ClosedMonth) -> None:
+    """The second word: from here on the month is closed, with its folder."""
+    details = {
+        "merchant_id": closed.account[0],
+        "account_id": closed.account[1],
+        "month": closed.month,
+        "number": closed.number,
+        "digest": closed.digest,
+        "folder": closed.folder,
+        "manifest": closed.manifest,
+        "by": closed.by,
+        "known_by": closed.known_by,
+    }
+    month = closed.month
+    _append(connection, closed.account, month=month, event=CLOSED, details=details, at=closed.at)
+
+
+def note_reopened(connection: Connection, closed: ClosedMonth, *, word: ReopenedMonth) -> None:
+    """A closed month is open again; its folder stays."""
+    details = {"by": word.by, "reason": word.reason, "manifest": closed.manifest}
+    month = closed.month
+    _append(connection, closed.account, month=month, event=REOPENED, details=details, at=word.at)
+
+
+def _append(
+    connection: Connection,
+    account: tuple[str, str],
+    *,
+    month: str,
+    event: str,
+    details: Mapping[str, Any],
+    at: datetime,
+) -> None:
+    append(connection, [Event(ENTITY, period_of(account, month), event, details)], at=at)
+
+
+def _events(
+    connection: Connection, period: str
+) -> Iterator[tuple[str, datetime, Mapping[str, Any]]]:
+    rows = connection.execute(
+        select(history.c.event, history.c.at, history.c.data)
+        .where(history.c.entity_id == period, history.c.entity == ENTITY)
+        .order_by(history.c.sequence)
+    ).tuples()
+    for event, at, data in rows:
+        yield event, at, json.loads(data)
+
+
+def _state(events: list[tuple[str, datetime, Mapping[str, Any]]]) -> MonthState:
+    closes = tuple(_closed(at, data) for event, at, data in events if event == CLOSED)
+    if not events:
+        return MonthState()
+    newest, at, data = events[-1]
+    lasting = [event for event, _, _ in events if event in {CLOSED, REOPENED}]
+    reopened = [
+        ReopenedMonth(word["by"], when, word["reason"])
+        for event, when, word in events
+        if event == REOPENED
+    ]
+    is_closed = lasting[-1:] == [CLOSED]
+    signed = SignedMonth(data["digest"], data["by"], at, data["seen"]) if newest == SIGNED else None
+    return MonthState(
+        closes, is_closed, signed, reopened[-1] if reopened and not is_closed else None
+    )
+
+
+def _closed(at: datetime, data: Mapping[str, Any]) -> ClosedMonth:
+    return ClosedMonth(
+        (data["merchant_id"], data["account_id"]),
+        data["month"],
+        data["number"],
+        data["digest"],
+        data["folder"],
+        data["manifest"],
+        data["by"],
+        at,
+        data["known_by"],
+    )
+
+
+def _months(first: str, *, until: str) -> Iterator[str]:
+    """The names of months, from one to another."""
+    year, month = map(int, first.split("-"))
+    for _ in range(MONTHS_MAX):
+        name = f"{year:04}-{month:02}"
+        if name > until:
+            return
+        yield name
+        year, month = (year, month + 1) if month < 12 else (year + 1, 1)  # noqa: PLR2004 - December

@@ -1,0 +1,407 @@
+"""Two people close a month: what binds them, what is refused, and every point at which it ends."""
+
+import json
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from recon.model.errors import NightHeldError, ReconError, UsageError
+from recon.period.business_month import BusinessMonth
+from recon.steps.care import closed_view as closed_view_module
+from recon.steps.care import signed_closes
+from recon.steps.care.close_digest import seen_close
+from recon.steps.care.closed_view import closed_view
+from recon.steps.care.month_closes import PreparedClose, basis_of, prepared_close
+from recon.steps.care.sealed_closes import period_folder
+from recon.steps.care.signed_closes import CloseWord, MonthToSign, sign_close
+from recon.steps.care.verify import Reading, verify
+from recon.steps.ground.environment import Environment
+from recon.steps.ground.identity import identify
+from recon.steps.ground.night_folder import storage_at
+from recon.steps.night import whole_night as night
+from recon.store.people import closed_months
+from recon.store.people.closed_months import MonthState
+from reports.month_workbook import close_workbook
+from tests.recon.steps.care.test_month_closes import NOVEMBER, play
+from tests.recon.steps.conftest import ACCOUNT, MERCHANT, Merchant
+from tests.recon.steps.people.test_sign_off import PEOPLE
+
+pytestmark = pytest.mark.xdist_group("closes")
+"""They share a month that takes longer to make than to look at."""
+OWN = (MERCHANT, ACCOUNT)
+UNREAD = Reading(lambda _: (), lambda _: "", lambda *_: ())
+"""No workbook of a night is looked into here."""
+PREPARED: dict[str, PreparedClose] = {}
+"""By what it was prepared from: November is made of the same nights in most of these tests."""
+
+
+def play_people(merchant: Merchant) -> None:
+    """A month that is over, and people who may sign it."""
+    (merchant.folder / "config" / "approvers.toml").write_text(PEOPLE)
+    play(merchant)
+
+
+def prepared_once(
+    month: BusinessMonth, *, account: tuple[str, str], environment: Environment
+) -> PreparedClose:
+    """As prepared_close, which is asked once for everything that it is prepared from."""
+    with environment.store.reading() as connection:
+        basis = basis_of(connection, account)
+        state = closed_months.state_of(connection, account, month=month.name)
+    known = PREPARED.get(basis)
+    if known is None:
+        known = prepared_close(month, account=account, environment=environment)
+        PREPARED[basis] = known
+    return replace(known, state=state)
+
+
+@pytest.fixture
+def ended(begun: Callable[[Any], Merchant], monkeypatch: pytest.MonkeyPatch) -> Merchant:
+    """A month that is over."""
+    for module in (signed_closes, closed_view_module):
+        monkeypatch.setattr(module, "prepared_close", prepared_once)
+    return begun(play_people)
+
+
+def drawn(close: Any) -> bytes:
+    """A workbook that is quickly drawn; the real one has tests of its own."""
+    return f"workbook of {close.stated.statement.month.name}".encode()
+
+
+def digest_of(merchant: Merchant, month: BusinessMonth = NOVEMBER) -> str:
+    """What `recon close` shows."""
+    with merchant.environment() as environment:
+        prepared = signed_closes.prepared_close(month, account=OWN, environment=environment)
+        return seen_close(prepared).digest
+
+
+def signed(
+    merchant: Merchant,
+    *,
+    role: str,
+    name: str,
+    seen: str = "",
+    crash_point: Callable[[str], None] | None = None,
+) -> CloseWord:
+    """One word under November."""
+    seen = seen or digest_of(merchant)
+    with merchant.environment() as environment:
+        return said(environment, role=role, name=name, seen=seen, crash_point=crash_point)
+
+
+def said(
+    environment: Environment,
+    *,
+    role: str,
+    name: str,
+    seen: str,
+    crash_point: Callable[[str], None] | None = None,
+) -> CloseWord:
+    """The same, of an environment that is open."""
+    if crash_point is not None:
+        environment = replace(environment, crash_point=crash_point)
+    person = identify(name, code=None, environment=environment)
+    wanted = MonthToSign(NOVEMBER, OWN, role, seen)
+    return sign_close(wanted, person=person, drawn=drawn, environment=environment)
+
+
+def close(merchant: Merchant) -> CloseWord:
+    """Both words."""
+    signed(merchant, role="reviewer", name="dan")
+    return signed(merchant, role="approver", name="anna")
+
+
+def state(merchant: Merchant) -> MonthState:
+    """What the history has of November."""
+    with merchant.environment() as environment, environment.store.reading() as connection:
+        return closed_months.state_of(connection, OWN, month="2026-11")
+
+
+def problems(merchant: Merchant) -> str:
+    """What `recon verify` finds."""
+    with merchant.environment() as environment:
+        return "\n".join(verify(environment, reading=UNREAD).problems)
+
+
+@contextmanager
+def folder_of(merchant: Merchant) -> Iterator[Path]:
+    """The closes of November in the archive."""
+    with merchant.environment() as environment:
+        storage = storage_at(OWN, environment=environment)
+        with storage.local(period_folder(OWN, "2026-11")) as folder:
+            yield folder
+
+
+def test_two_people_close_a_month_and_seal_its_folder(ended: Merchant) -> None:
+    """The second word closes it: folder, both names, its manifest in the history; verify agrees."""
+    first = signed(ended, role="reviewer", name="dan")
+    assert (first.signed, first.closed, state(ended).is_closed) == (True, None, False)
+
+    word = signed(ended, role="approver", name="anna")
+
+    closed = state(ended).closed
+    assert closed == word.closed
+    assert closed is not None
+    assert "Dan Orr" in closed.by
+    assert "Anna Berg" in closed.by
+    with folder_of(ended) as folder:
+        names = {path.name for path in (folder / "close-1").iterdir()}
+        names_under = json.loads((folder / "close-1" / "signatures.json").read_text())
+    assert names >= {"figures.csv", "proof.csv", "statement.sql", "closing-items.csv"}
+    assert names >= {"journals.csv", "open-breaks.csv", "close.json", "manifest.json"}
+    assert f"close-{MERCHANT}-{ACCOUNT}-2026-11.xlsx" in names
+    assert [(each["role"], each["digest"]) for each in names_under] == [
+        ("reviewer", closed.digest),
+        ("approver", closed.digest),
+    ]
+    assert problems(ended) == ""
+    with ended.environment() as environment:
+        view = closed_view(NOVEMBER, account=OWN, environment=environment)
+    assert view is not None
+    assert view.workbook == b"workbook of 2026-11"
+    assert view.differs == ()
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ([("approver", "anna")], "the reviewer signs first"),
+        ([("reviewer", "anna"), ("approver", "anna")], "a second person must say the same"),
+        ([("reviewer", "anna"), ("approver", "dan")], "an approver must be the second"),
+        ([("reviewer", "anna"), ("reviewer", "ben")], "signed 2026-11 as reviewer already"),
+        ([("boss", "anna")], "a role is one of"),
+        ([("reviewer", "dan"), ("approver", "anna"), ("reviewer", "ben")], "is CLOSED"),
+    ],
+)
+def test_who_may_not_sign_closes_nothing(
+    ended: Merchant, words: list[tuple[str, str]], sentence: str
+) -> None:
+    """The same person twice, a reviewer last, the wrong order: refused, nothing changed."""
+    *before, (role, name) = words
+    for earlier, who in before:
+        signed(ended, role=earlier, name=who)
+    then = state(ended)
+
+    with pytest.raises(UsageError, match=sentence):
+        signed(ended, role=role, name=name)
+
+    assert state(ended) == then
+
+
+@pytest.mark.parametrize(
+    ("seen", "sentence"), [("0" * 64, "is not what you looked at"), ("abc", "the first 16 digits")]
+)
+def test_what_was_not_looked_at_is_not_signed(ended: Merchant, seen: str, sentence: str) -> None:
+    """A signature names the digest of what its person saw."""
+    with pytest.raises(UsageError, match=sentence):
+        signed(ended, role="reviewer", name="dan", seen=seen)
+
+    assert state(ended) == MonthState()
+
+
+def test_a_month_that_is_not_ready_is_signed_by_nobody(ended: Merchant) -> None:
+    """What blocks it is in the sentence."""
+    ended.as_owner("UPDATE instruction SET state = 'in_doubt'")
+
+    with pytest.raises(UsageError, match=r"NOT READY: .*nobody knows"):
+        signed(ended, role="reviewer", name="dan")
+
+
+@pytest.mark.parametrize("role", ["approver", "reviewer"])
+def test_figures_that_move_between_the_words_end_the_first(
+    ended: Merchant, monkeypatch: pytest.MonkeyPatch, role: str
+) -> None:
+    """Whoever speaks next is told what moved; an approver signs nothing, a reviewer begins anew."""
+    signed(ended, role="reviewer", name="dan")
+    move(monkeypatch)
+
+    word = signed(ended, role=role, name="anna")
+
+    assert "Dan Orr" in word.lapsed
+    assert word.signed is (role == "reviewer")
+    assert any("then, " in sentence for sentence in word.moved), word.moved
+    assert not state(ended).is_closed
+    who = state(ended).signed
+    assert (who is not None) is (role == "reviewer")
+    if role == "reviewer":
+        assert signed(ended, role="approver", name="ben").closed is not None
+
+
+def move(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One figure of November is another from now on."""
+    real = signed_closes.prepared_close
+
+    def other(*args: Any, **named: Any) -> Any:
+        prepared = real(*args, **named)
+        (first, *others) = prepared.stated.statement.figures
+        figures = [replace(first, amount=first.amount + 1), *others]
+        statement = replace(prepared.stated.statement, figures=figures)
+        return replace(prepared, stated=replace(prepared.stated, statement=statement))
+
+    monkeypatch.setattr(signed_closes, "prepared_close", other)
+
+
+def test_a_night_of_the_next_month_that_moves_nothing_ends_no_signature(ended: Merchant) -> None:
+    """What was signed is what the month says, not how many nights know it."""
+    before = digest_of(ended)
+    signed(ended, role="reviewer", name="dan")
+    ended.wait(hours=24)
+    ended.night(date="2026-12-01")
+
+    assert digest_of(ended) == before
+    assert signed(ended, role="approver", name="anna").closed is not None
+
+
+def test_a_night_that_ends_while_a_month_is_prepared_is_not_missed(
+    ended: Merchant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was prepared from other nights than those that are there is prepared again."""
+    real, ran = signed_closes.prepared_close, list[str]()
+
+    def slow(*args: Any, **named: Any) -> Any:
+        prepared = real(*args, **named)
+        if not ran:
+            ran.append("a night")
+            ended.as_owner(
+                "UPDATE run SET verdict = 'NOT PROVEN' WHERE business_date = '2026-11-20'"
+            )
+        return prepared
+
+    seen = digest_of(ended)
+    monkeypatch.setattr(signed_closes, "prepared_close", slow)
+
+    with pytest.raises(UsageError, match="NOT READY: 2026-11-20"):
+        signed(ended, role="reviewer", name="dan", seen=seen)
+
+    assert state(ended) == MonthState()
+
+
+def test_a_night_of_the_month_that_is_at_work_keeps_it_open(ended: Merchant) -> None:
+    """It may change the month: its run is named."""
+    seen, request = digest_of(ended), replace(ended.request, business_date="2026-11-30")
+
+    with (
+        ended.environment() as environment,
+        night.hold(request, environment=environment),
+        pytest.raises(UsageError, match=r"of 2026-11-30 is at work .*sign when it has ended"),
+    ):
+        said(environment, role="reviewer", name="dan", seen=seen)
+
+
+POINTS = (
+    *(f"archived a part:{number}" for number in (1, 2, 8)),
+    "archived a manifest:1",
+    "before a month is closed:1",
+    "after a month is closed:1",
+)
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_killed_at_any_point_it_is_closed_with_its_folder_or_nothing(
+    ended: Merchant, point: str
+) -> None:
+    """SIGKILL; then verify agrees, and the approver's word once more closes what is open."""
+    signed(ended, role="reviewer", name="dan")
+    seen = digest_of(ended)
+    child = os.fork()
+    if child == 0:
+        with ended.environment(RECON_CRASH_AT=point) as environment:
+            said(environment, role="approver", name="anna", seen=seen)
+        os._exit(1)
+    _, status = os.waitpid(child, 0)
+
+    assert os.WTERMSIG(status) == signal.SIGKILL
+    is_closed = state(ended).is_closed
+    assert is_closed is point.startswith("after")
+    assert problems(ended) == ""
+    if not is_closed:
+        word = signed(ended, role="approver", name="anna")
+        assert word.closed is not None
+    with folder_of(ended) as folder:
+        assert [path.name for path in folder.iterdir() if any(path.iterdir())] == ["close-1"]
+    assert problems(ended) == ""
+
+
+def test_two_approvers_at_once_close_it_once(ended: Merchant) -> None:
+    """Both had looked at the same; one closes it, the other is told."""
+    signed(ended, role="reviewer", name="dan")
+    seen, barrier = digest_of(ended), threading.Barrier(2)
+    ends: list[object] = []
+
+    def speak(name: str) -> None:
+        try:
+            with ended.environment() as environment:
+                barrier.wait(timeout=60)
+                ends.append(said(environment, role="approver", name=name, seen=seen).closed)
+        except ReconError as error:
+            ends.append(error)
+
+    threads = [threading.Thread(target=speak, args=(name,)) for name in ("anna", "ben")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    refused = [end for end in ends if isinstance(end, NightHeldError | UsageError)]
+    assert len(refused) == 1, ends
+    assert len(state(ended).closes) == 1
+    assert problems(ended) == ""
+
+
+@pytest.mark.parametrize("name", ["figures.csv", "signatures.json", "manifest.json"])
+def test_a_folder_that_was_edited_or_is_gone_is_found(ended: Merchant, name: str) -> None:
+    """By verify with its name, and it is not shown as the month."""
+    close(ended)
+    with folder_of(ended) as folder:
+        path = folder / "close-1" / name
+        path.chmod(0o600)
+        path.write_text(path.read_text().replace("1", "2"))
+
+    assert "2026-11" in problems(ended)
+    assert "close-1" in problems(ended)
+    if name == "manifest.json":
+        with ended.environment() as environment, pytest.raises(ReconError, match="not what the"):
+            closed_view(NOVEMBER, account=OWN, environment=environment)
+
+
+def test_a_close_that_the_desk_did_not_endorse_is_found(ended: Merchant) -> None:
+    """Whoever writes the history past the desk closes nothing that verify believes."""
+    close(ended)
+    with ended.environment() as environment, environment.store.writing() as connection:
+        closed = closed_months.state_of(connection, OWN, month="2026-11").closed
+        assert closed is not None
+        forged = replace(closed, month="2026-10", digest="f" * 64)
+        closed_months.note_closed(connection, forged)
+
+    assert "2026-10 of 100042/100042001 counts as closed, but the desk endorsed it for nobody" in (
+        problems(ended)
+    )
+
+
+def test_the_workbook_of_a_close_has_both_names(ended: Merchant) -> None:
+    """The sealed workbook is the one of the sheets, with who signed on its first page."""
+    from io import BytesIO
+
+    import openpyxl
+
+    with ended.environment() as environment:
+        prepared = prepared_once(NOVEMBER, account=OWN, environment=environment)
+    names = (
+        signed_closes.CloseSignature("reviewer", "Dan Orr", ended.clock()),
+        signed_closes.CloseSignature("approver", "Anna Berg", ended.clock()),
+    )
+
+    content = close_workbook(replace(prepared, signatures=names))
+
+    sheet = openpyxl.load_workbook(BytesIO(content), data_only=True)["Close"]
+    words = [str(cell.value) for row in sheet.iter_rows() for cell in row if cell.value]
+    assert sheet["A3"].value == "CLOSED"
+    assert {"Dan Orr", "Anna Berg", "reviewer", "approver"} <= {*words}
+    assert not any("nothing is closed" in word for word in words)
