@@ -10,7 +10,7 @@ import typer
 
 from recon.cli.one_time_codes import Code
 from recon.cli.speaking import complain, say
-from recon.cli.statement_command import declared_accounts
+from recon.cli.statement_command import declared_accounts, one_account
 from recon.cli.tables import AsJson, show_json
 
 if TYPE_CHECKING:
@@ -64,7 +64,8 @@ def close(
         if not sign:
             _show(wanted, accounts, out=out, environment=environment, as_json=as_json)
             return
-        to_sign = _to_sign(wanted, accounts, digest=digest, environment=environment, role=sign)
+        which = one_account(environment.settings, merchant=merchant, account=account)
+        to_sign = _to_sign(wanted, which, digest=digest, environment=environment, role=sign)
     _sign(to_sign, name=name, code=code, out=out)
 
 
@@ -131,27 +132,17 @@ def _reports(which: tuple[str, str], *, environment: "Environment") -> Path:
 
 def _to_sign(
     wanted: "BusinessMonth",
-    accounts: list[tuple[str, str]],
+    which: tuple[str, str],
     *,
     role: str,
     digest: str,
     environment: "Environment",
 ) -> "MonthToSign":
-    """What is signed, said before the code is asked.
-
-    Raises:
-        UsageError: several accounts are declared, and none was named.
-    """
-    from recon.model.errors import UsageError
+    """What is signed, said before the code is asked."""
     from recon.steps.care.close_digest import seen_close
     from recon.steps.care.month_closes import prepared_close
     from recon.steps.care.signed_closes import MonthToSign
 
-    if len(accounts) > 1:
-        named = ", ".join("/".join(which) for which in accounts)
-        msg = f"a name goes under one account's month (--merchant, --account): {named}"
-        raise UsageError(msg)
-    (which,) = accounts
     if not digest:
         prepared = prepared_close(wanted, account=which, environment=environment)
         digest = seen_close(prepared).digest
@@ -214,14 +205,15 @@ def _say_closed(view: "ClosedView", *, folder: Path) -> None:
     for currency, amount in sorted(owed.items()):
         shown = format_minor_units(amount, currency=currency)
         say(f"The gateway owes at the close, as sealed: {shown} {currency}")
-    for line in _differing(view.differs):
+    for line in differing_lines(view.differs):
         say(line)
     name = f"{view.name.removesuffix('.xlsx')}-closed.xlsx"
     say(f"Workbook: {put_in_place(view.workbook, path=folder / name)}")
     say(f"Folder: {closed.folder}, manifest {closed.manifest}")
 
 
-def _differing(differs: Sequence[str] | None) -> Iterator[str]:
+def differing_lines(differs: Sequence[str] | None) -> Iterator[str]:
+    """What would be different today, for a terminal; nothing where nobody asked."""
     if differs is None:
         return
     for sentence in differs[:MOVED_SHOWN_MAX]:

@@ -89,6 +89,22 @@ def declared_accounts(
     return chosen
 
 
+def one_account(settings: "Settings", *, merchant: str, account: str) -> tuple[str, str]:
+    """The one account whose month people speak about.
+
+    Raises:
+        UsageError: none fits, or several do.
+    """
+    from recon.model.errors import UsageError
+
+    every = declared_accounts(settings, merchant=merchant, account=account)
+    if len(every) > 1:
+        named = ", ".join("/".join(which) for which in every)
+        msg = f"say which account's month it is (--merchant, --account): {named}"
+        raise UsageError(msg)
+    return every[0]
+
+
 def _write_workbook(stated: "StatedMonth", path: Path) -> Path:
     from reports.month_workbook import write_month_workbook
 

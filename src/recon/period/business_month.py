@@ -49,6 +49,11 @@ class BusinessMonth:
         """The last day before it, at whose close it opens."""
         return self.first - timedelta(days=1)
 
+    @property
+    def after(self) -> "BusinessMonth":
+        """The month that follows."""
+        return BusinessMonth.named(f"{self.last + timedelta(days=1):%Y-%m}")
+
     def has(self, days: "pd.Series[str]") -> "pd.Series[bool]":
         """Which of some ISO dates lie in it."""
         return days.between(self.first.isoformat(), self.last.isoformat())

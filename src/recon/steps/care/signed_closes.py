@@ -245,7 +245,7 @@ class _Signing:
         """Whether everything is as it was prepared; inside the transaction nobody changes it.
 
         Raises:
-            UsageError: a night of the month is at work.
+            UsageError: a night of the month is at work, or a later month is closed.
         """
         account, month = self.wanted.account, self.wanted.month
         run = runs.active(connection, merchant_id=account[0], account_id=account[1])
@@ -254,6 +254,15 @@ class _Signing:
             msg = (
                 f"run {run.run_id} of {run.business_date} is at work ({run.owner}), and may "
                 f"change {month.name}; nothing was signed: sign when it has ended"
+            )
+            raise UsageError(msg)
+        later = closed_months.closed_since(
+            connection, account, month=month.after.name, until=self.environment.clock().date()
+        )
+        if later is not None:
+            msg = (
+                f"{later.month} is CLOSED already and begins with the figures of {month.name} as "
+                f"they were; nothing was signed: reopen {later.month} first, then close both"
             )
             raise UsageError(msg)
         state = closed_months.state_of(connection, account, month=month.name)

@@ -10,6 +10,7 @@ from contextlib import ExitStack, contextmanager
 
 from recon.model.errors import UsageError
 from recon.model.nights import NightRequest, StepSummary
+from recon.steps.ground.closed_dates import refuse_closed
 from recon.steps.ground.environment import Environment
 from recon.steps.night.report import Workbooks
 from recon.steps.night.whole_night import (
@@ -62,6 +63,13 @@ def hold_stopped(request: NightRequest, *, environment: Environment) -> Iterator
         take_lock(stack, request, environment=environment)
         with environment.store.writing() as connection:
             run = _stopped(connection, request)
+            refuse_closed(
+                connection,
+                (request.merchant_id, request.account_id),
+                business_date=request.business_date,
+                kept="the stopped run stays as it is",
+                environment=environment,
+            )
             runs.resume(connection, run.run_id, now=environment.clock())
         with closed_at_end(run.run_id, ended="finished", environment=environment):
             yield run.run_id

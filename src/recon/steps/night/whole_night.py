@@ -28,6 +28,7 @@ from recon.model.words import Verdict
 from recon.privacy.own_files import make_folder
 from recon.steps.compare.reconcile import reconcile
 from recon.steps.files.ingest import ingest
+from recon.steps.ground.closed_dates import refuse_closed
 from recon.steps.ground.ending import ending_in_order
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.machine import DISK_FREE_MIN_BYTES
@@ -140,8 +141,8 @@ def hold(
 
     Raises:
         NightHeldError: another run holds the account; the sentence names it.
-        UsageError: the business date is not a date, or has not closed yet, or the night before
-            is missing and nobody said why.
+        UsageError: the business date is not a date, or has not closed yet, or its month is
+            closed, or the night before is missing and nobody said why.
         FolderError: the reports folder cannot be written.
         ConfigurationError: the account is not declared.
     """
@@ -173,6 +174,14 @@ def _permitted(
     connection: Connection, request: NightRequest, *, part: Part | None, environment: Environment
 ) -> str:
     """What stands in place of the night before, once it is sure that the run may begin."""
+    if request.mode is Mode.LIVE or part is Part.INGEST:
+        refuse_closed(
+            connection,
+            (request.merchant_id, request.account_id),
+            business_date=request.business_date,
+            kept="nothing was done",
+            environment=environment,
+        )
     if part is None:
         rules = environment.settings.rules
         return said_of_predecessor(connection, request, rules=rules)

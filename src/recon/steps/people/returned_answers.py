@@ -29,6 +29,7 @@ from recon.model.resolutions import (
 from recon.privacy.card_numbers import holds_card
 from recon.privacy.shown_text import scrubbed
 from recon.steps.ground import kept_results
+from recon.steps.ground.closed_dates import refuse_closed
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.identity import Person, refuse_unproven
 from recon.steps.people.verdicts import note_write_off
@@ -82,6 +83,7 @@ def import_resolutions(
         SourceMissingError: there is no such file.
         SourceUnreadableError: not a workbook of ours, of another database, of a run that was
             replaced since, or one whose rows were added or lost; nothing was taken.
+        UsageError: the month of its night is closed.
     """
     refuse_unproven(person, environment=environment)
     returned = form.read(path)
@@ -129,6 +131,13 @@ def _night_of(connection: Connection, returned: Returned, *, environment: Enviro
             "workbook of that run"
         )
         raise SourceUnreadableError(msg)
+    refuse_closed(
+        connection,
+        (run.merchant_id, run.account_id),
+        business_date=run.business_date,
+        kept=f"nothing of {returned.name} was taken, answer in the workbook of a newer night",
+        environment=environment,
+    )
     breaks = _breaks_of(connection, run, environment=environment)
     live = [night for night in nights.values() if night.mode is Mode.LIVE]
     last = max(live, key=lambda night: night.business_date, default=run)

@@ -14,6 +14,7 @@ from recon.model.words import InstructionState, Verdict
 from recon.settlement.approval import beyond_limit
 from recon.settlement.instruction import Instruction
 from recon.settlement.resolution import quarantine, ripe_at
+from recon.steps.ground.closed_dates import refuse_closed
 from recon.steps.ground.endorsed import Said, note_endorsed
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.identity import Person, is_same, refuse_unproven
@@ -222,6 +223,7 @@ def agree_write_off(answer_id: int, *, person: Person, environment: Environment)
             msg = f"{given_by} gave this write-off; somebody else must agree"
             raise UsageError(msg)
         _refuse_reviewer(person)
+        _refuse_closed_month(connection, waiting[answer_id], environment=environment)
         _refuse_beyond_limit(connection, waiting[answer_id], person=person)
         resolution_rows.agree(connection, answer_id, by=person.word.in_words, at=person.word.at)
         money = resolution_rows.write_off_of(connection, answer_id)
@@ -252,6 +254,20 @@ def note_write_off(
             says={} if money is None else endorsement_rows.money_said(money),
         ),
         person=person,
+        environment=environment,
+    )
+
+
+def _refuse_closed_month(
+    connection: Connection, answer: Mapping[str, Any], *, environment: Environment
+) -> None:
+    """What was open at a close stays so there; a newer night's workbook takes the answer again."""
+    run = runs.get(connection, str(answer["run_id"]))
+    refuse_closed(
+        connection,
+        (run.merchant_id, run.account_id),
+        business_date=run.business_date,
+        kept="nothing was agreed to, answer the break in the workbook of a newer night",
         environment=environment,
     )
 

@@ -405,3 +405,18 @@ def test_the_workbook_of_a_close_has_both_names(ended: Merchant) -> None:
     assert sheet["A3"].value == "CLOSED"
     assert {"Dan Orr", "Anna Berg", "reviewer", "approver"} <= {*words}
     assert not any("nothing is closed" in word for word in words)
+
+
+def test_a_month_before_a_closed_one_is_not_closed_past_it(ended: Merchant) -> None:
+    """December begins with November's figures: what was closed on top is opened first."""
+    close(ended)
+    with ended.environment() as environment, environment.store.writing() as connection:
+        closed = closed_months.state_of(connection, OWN, month="2026-11").closed
+        assert closed is not None
+        word = closed_months.ReopenedMonth("both", closed.at, "to see")
+        closed_months.note_reopened(connection, closed, word=word)
+        closed_months.note_closed(connection, replace(closed, month="2026-12"))
+    ended.wait(hours=31 * 24)
+
+    with pytest.raises(UsageError, match="reopen 2026-12 first"):
+        signed(ended, role="reviewer", name="dan")
