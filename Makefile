@@ -35,15 +35,24 @@ $(READY): pyproject.toml requirements-dev.lock
 demo: $(READY) ## one whole night against the sandbox gateway; prints where the workbook is
 	@$(BIN)/recon demo
 
-test: $(READY) ## the test suite (what looks at the code itself is in make check)
-	@$(BIN)/pytest -n 2 --dist loadgroup --ignore=tests/architecture --ignore=tests/golden
+# What looks at the code itself, and what plays nights by the hundred, crashes, schedules, Prefect's
+# server and a browser: both take minutes of their own, and neither is left out of .ci/run.
+CODE = tests/architecture tests/golden
+NIGHTS = tests/recon/steps tests/model tests/chaos tests/flows tests/browser
+
+test: $(READY) ## the test suite (what looks at the code itself is in make check, hundreds of nights in make test-nights)
+	@$(BIN)/pytest -n 2 --dist loadgroup $(patsubst %,--ignore=%,$(CODE) $(NIGHTS))
+
+.PHONY: test-nights
+test-nights: $(READY) ## hundreds of nights, their crashes, the model of money, Prefect's flows and pages
+	@$(BIN)/pytest -n 2 --dist loadgroup $(NIGHTS)
 
 check: $(READY) ## format, lint, types, floors, tidiness
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
-	@$(BIN)/pytest -q tests/architecture tests/golden
+	@$(BIN)/pytest -q $(CODE)
 
 golden: $(READY) ## what must not change by itself, compared with what is frozen: nights, workbook cells, machine files, requests, help, exit codes (GOLDEN="help" for one play)
 	@$(BIN)/python -m tests.golden $(GOLDEN)

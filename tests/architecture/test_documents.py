@@ -1,6 +1,7 @@
 """Documents in step with the code: what the code can say or take, a document explains."""
 
 import re
+import subprocess
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from pathlib import Path
@@ -212,14 +213,33 @@ def test_every_make_target_is_documented_and_real() -> None:
 
 
 def test_the_proof_runs_what_the_readme_promises() -> None:
-    """`.ci/run` is what a reader does: the checks, then the README's own test command."""
+    """`.ci/run` does what a reader does: the checks, the README's test command, the nights."""
     script = ROOT / ".ci/run"
     lines = script.read_text(encoding="utf-8").splitlines()
     (promised,) = re.findall(r"^(make test)\b", text_of("README.md"), re.MULTILINE)
 
     assert script.stat().st_mode & 0o111 == 0o111
     assert "set -eu" in lines
-    assert lines[-3:] == ["export RECON_REQUIRE_ALL=1", "make check", promised]
+    assert lines[-4:] == [
+        *("export RECON_REQUIRE_ALL=1", "make check", promised),
+        "make test-nights",
+    ]
+
+
+def test_what_a_target_leaves_out_another_plays() -> None:
+    """Each folder that `make test` ignores is played whole by one of the two others."""
+    recipes = {name: recipe_of(name) for name in ("check", "test", "test-nights")}
+    left_out = re.findall(r"--ignore=(\S+)", recipes["test"])
+    played = [re.findall(r" (tests/\S+)", recipes[name]) for name in ("check", "test-nights")]
+
+    assert left_out == [folder for folders in played for folder in folders]
+    assert "--ignore" not in recipes["check"] + recipes["test-nights"]
+
+
+def recipe_of(target: str) -> str:
+    """What `make` would run for a target."""
+    command = ["make", "--dry-run", target]
+    return subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
 
 
 def test_every_exit_code_is_documented() -> None:

@@ -1,7 +1,7 @@
 """Rows forged, changed or taken away past the code: found before money moves.
 
-`make forged-rows` plays FORGED_ROWS of them, each made from its own number alone; `make test` plays
-every column of every row once.
+`make forged-rows` plays FORGED_ROWS of them, each made from its own number alone; `make
+test-nights` plays every column of every row once.
 """
 
 import os
