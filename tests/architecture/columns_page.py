@@ -38,19 +38,31 @@ KINDS: tuple[tuple[str, TableSchema], ...] = (
 )
 RULES: Mapping[str, str] = _PROSE["rules"]
 """Rules between cells, by kind and the column that completes them."""
+SHORT = {
+    Grammar.ACCOUNT: "id",
+    Grammar.ORDER_KEY: "order key",
+    Grammar.TRANSACTION: "transaction id",
+    Grammar.REFERENCE: "reference",
+    Grammar.DATE: "date",
+    Grammar.WORDS: "text",
+}
+"""What stands in many columns is explained once, above the tables."""
 SIGNS = {
-    SourceKind.SETTLEMENT: "signed, from the merchant's side",
-    SourceKind.BANK: "signed, from the merchant's account",
-    SourceKind.LEDGER: f"no sign, but {' and '.join(sorted(SIGNED_ENTRY_TYPES))} may have a minus",
+    SourceKind.SETTLEMENT: "signed",
+    SourceKind.BANK: "signed",
+    SourceKind.LEDGER: f"a minus of {' and '.join(sorted(SIGNED_ENTRY_TYPES))} only",
 }
 
 
 def page() -> str:
     """The whole page."""
-    return (
-        "\n".join([_PROSE["head"], *(line for kind in KINDS for line in _kind(*kind))]).rstrip("\n")
-        + "\n"
-    )
+    lines = [_PROSE["head"], _legend(), "", *(line for kind in KINDS for line in _kind(*kind))]
+    return "\n".join(lines).rstrip("\n") + "\n"
+
+
+def _legend() -> str:
+    words = [f"**{short}**: {grammar.value[1]}" for grammar, short in SHORT.items()]
+    return "- " + "; ".join(words) + "."
 
 
 def _kind(title: str, schema: TableSchema) -> Iterator[str]:
@@ -59,7 +71,9 @@ def _kind(title: str, schema: TableSchema) -> Iterator[str]:
         yield f"| `{column.name}` | {_needed(column)} | {_cell(column, schema=schema)} |"
     yield ""
     rules = [
-        RULES[f"{kind} {last}"] for kind, last, _ in _RULES if _applies(kind, last, schema=schema)
+        rule
+        for kind, last, _ in _RULES
+        if _applies(kind, last, schema=schema) and (rule := RULES[f"{kind} {last}"])
     ]
     if rules:
         yield "Between the cells of a row: " + "; ".join(rules) + ".\n"
@@ -75,7 +89,7 @@ def _applies(kind: SourceKind, last: str, *, schema: TableSchema) -> bool:
 
 def _needed(column: TableColumn) -> str:
     if not column.required:
-        return "no"
+        return ""
     return "the column" if column.blank else "yes"
 
 
@@ -83,24 +97,26 @@ def _cell(column: TableColumn, *, schema: TableSchema) -> str:
     match column.cell:
         case Cell.AMOUNT:
             of = "" if column.currency == "currency" else f" of `{column.currency}`"
-            return f"amount{of}, {SIGNS.get(schema.kind, 'no sign')}"
+            sign = SIGNS.get(schema.kind, "")
+            return f"amount{of}" + (f", {sign}" if sign else "")
         case Cell.INSTANT:
             return "time"
         case Cell.CURRENCY:
             return "currency"
         case Grammar() as grammar:
-            return grammar.value[1]
+            return SHORT.get(grammar, grammar.value[1])
         case frozenset() as words:
             return ", ".join(f"`{word}`" for word in sorted(words))
 
 
 def _instructions() -> Iterator[str]:
     yield "| kind | must be filled | may be filled |\n|---|---|---|"
+    alike: dict[tuple[str, ...], list[str]] = {}
     for kind in sorted(_WANTS):
-        wanted, allowed = (
-            ", ".join(f"`{name}`" for name in sorted(of[kind])) for of in (_WANTS, _ALLOWS)
-        )
-        yield f"| `{kind}` | {wanted} | {allowed} |"
+        cells = (", ".join(f"`{name}`" for name in sorted(of[kind])) for of in (_WANTS, _ALLOWS))
+        alike.setdefault(tuple(cells), []).append(f"`{kind}`")
+    for (wanted, allowed), kinds in alike.items():
+        yield f"| {', '.join(kinds)} | {wanted} | {allowed} |"
     yield "\n" + _PROSE["instructions"] + "\n"
 
 
