@@ -38,6 +38,7 @@ from recon.cli import (
 )
 from recon.cli.endings import INTERRUPTED, ending_of
 from recon.cli.speaking import complain, say, speak_any_name
+from recon.model.collecting import collect_seldom
 from recon.privacy.card_numbers import holds_card
 from recon.privacy.own_files import keep_strangers_out
 
@@ -189,6 +190,7 @@ def _recon(
 
 def main(words: Sequence[str] | None = None) -> int:
     """Run one command; gives the exit code of the process."""
+    collect_seldom()
     keep_strangers_out()
     speak_any_name()
     words = sys.argv[1:] if words is None else list(words)

@@ -6,6 +6,7 @@ to it ends with it. No secret is in the environment of either: see `door`.
 """
 
 import errno
+import gc
 import json
 import os
 import pickle
@@ -55,6 +56,7 @@ class Task:
 
 def serve(descriptor: int) -> None:
     """Answer until the other side is gone."""
+    gc.freeze()  # no fork looks through what is loaded: it would get a copy of each page of it
     door, priming = Connection(descriptor), prime()
     while True:
         # A file that waits comes first: a sample is read only while nobody asks for anything.

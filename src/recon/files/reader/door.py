@@ -34,6 +34,11 @@ OWN_VARIABLES = {
     "MALLOC_ARENA_MAX": "2",
 }
 """No thread before the fork, and no pool that takes memory before it is needed."""
+START = (
+    "from recon.model.collecting import collect_seldom; collect_seldom(); "
+    f"import sys; from {child.__name__} import serve; serve(int(sys.argv[1]))"
+)
+"""Collecting seldom begins before the first import; a module of the reader would come after it."""
 END_SECONDS = 5
 LOOK_SECONDS = 1.0
 """How often it is told how far a file is that takes longer."""
@@ -132,7 +137,7 @@ class FileReader:
             ours, theirs = socket.socketpair()
             with theirs:
                 self._process = subprocess.Popen(  # noqa: S603 - this very Python, our own module
-                    [sys.executable, "-P", "-m", str(child.__package__), str(theirs.fileno())],
+                    [sys.executable, "-P", "-c", START, str(theirs.fileno())],
                     pass_fds=(theirs.fileno(),),
                     env=_variables(os.environ),
                     stdin=subprocess.DEVNULL,
