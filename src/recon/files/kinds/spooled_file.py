@@ -1,4 +1,4 @@
-"""An order file of any size: read once, a part at a time, its rows laid aside until all is known.
+"""A file of any size: read once, a part at a time, its rows laid aside until all is known.
 
 Nothing of a file may be stored before its last byte was read: only then are its hash and control
 figures known, and that it did not change. Until then its typed rows rest in an unnamed temporary
@@ -35,10 +35,9 @@ from recon.files.kinds.whole_file import refuse_unproven
 from recon.files.typing.card_columns import CardTally
 from recon.files.typing.control_figures import Counted
 from recon.files.typing.mapped_columns import needed_of
-from recon.files.typing.table_schema import ORDER_FILE
 from recon.matching.frames.sources import ORDER_COLUMNS
 from recon.model.errors import OutputError
-from recon.model.words import Reject, SourceFile, SourceKind
+from recon.model.words import Reject, SourceFile
 from recon.privacy.shown_text import scrubbed
 
 ACTION_COLUMNS = (
@@ -71,7 +70,7 @@ class SpooledRows(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SpooledFile:
-    """One order file, read to its end."""
+    """One file, read to its end."""
 
     rejects: tuple[Reject, ...]
     source_file: SourceFile
@@ -79,10 +78,12 @@ class SpooledFile:
     """Why it must not be archived, or ""."""
     header: tuple[str, ...]
     """All column names of the file."""
+    ignored_columns: tuple[str, ...]
+    """Columns of the file that recon does not know; nothing was read from them."""
     _spool: IO[bytes]
 
     def parts(self) -> Iterator[SpooledRows]:
-        """Its rows, in their order."""
+        """The rows of an order file, in their order."""
         if not self._spool.seek(0, io.SEEK_END):
             return
         self._spool.seek(0)
@@ -106,6 +107,7 @@ class _Tally:
     cards: CardTally = field(default_factory=CardTally)
     header: tuple[str, ...] = ()
     declared: Declared | None = None
+    ignored_columns: tuple[str, ...] = ()
 
     def add(self, part: TypedPart, *, name: str) -> None:
         """Count one part."""
@@ -124,6 +126,7 @@ class _Tally:
             seen = self.runs.setdefault(column, [0, 0])
             seen[0], seen[1] = seen[0] + hits, seen[1] + misses
         self.header, self.declared = part.header, part.declared
+        self.ignored_columns = part.ignored_columns
 
     @property
     def private(self) -> str:
@@ -154,20 +157,14 @@ def spooled_file(
         ClusterError: the workers are gone.
     """
     with _spool() as spool:
-        yield spool_file(path, rules=rules, layout=layout, keep=keep, workers=workers, spool=spool)
+        how = HowToRead(rules, layout, keep=keep)
+        yield spool_file(path, how=how, workers=workers, spool=spool)
 
 
 def spool_file(
-    path: Path,
-    *,
-    rules: Rules,
-    layout: FileLayout,
-    keep: bool,
-    spool: IO[bytes],
-    workers: Workers = IN_PROCESS,
+    path: Path, *, how: HowToRead, spool: IO[bytes], workers: Workers = IN_PROCESS
 ) -> SpooledFile:
-    """As `spooled_file`, its rows laid aside in a file of the caller's."""
-    how = HowToRead(rules, layout, keep=keep, decided={})
+    """As `spooled_file`, of any schema, its rows laid aside in a file of the caller's."""
     sha256 = ""
     while True:
         reading, cards = _read(path, how=how, workers=workers, spool=spool)
@@ -200,7 +197,7 @@ def _read(
     parts = raw_parts(
         path,
         wanted=how.wanted,
-        needed=needed_of(ORDER_FILE, layout=how.layout),
+        needed=needed_of(how.schema, layout=how.layout),
         layout=how.layout,
         seen=seen,
         unread=workers.elsewhere,
@@ -212,7 +209,7 @@ def _read(
             writer.write_table(part.rows)
     with _room_for(path):
         writer.close()
-    return _proven(path, seen=seen, tally=tally, layout=how.layout, spool=spool), tally.cards
+    return _proven(path, seen=seen, tally=tally, how=how, spool=spool), tally.cards
 
 
 @contextmanager
@@ -228,12 +225,12 @@ def _room_for(path: Path) -> Iterator[None]:
 
 
 def _proven(
-    path: Path, *, seen: ReadSoFar, tally: _Tally, layout: FileLayout, spool: IO[bytes]
+    path: Path, *, seen: ReadSoFar, tally: _Tally, how: HowToRead, spool: IO[bytes]
 ) -> SpooledFile:
     rejects = tuple(tally.rejects)
     counted = Counted(tally.read, tally.sums, tally.unread, seen.sha256)
     source = SourceFile(
-        kind=SourceKind.ORDERS,
+        kind=how.schema.kind,
         name=path.name,
         sha256=seen.sha256,
         size_bytes=seen.size_bytes,
@@ -244,5 +241,5 @@ def _proven(
         rows_unassigned=sum(not (r.merchant_id and r.account_id) for r in rejects),
     )
     declared = tally.declared
-    refuse_unproven(path, declared=declared, counted=counted, rejects=rejects, layout=layout)
-    return SpooledFile(rejects, source, tally.private, tally.header, spool)
+    refuse_unproven(path, declared=declared, counted=counted, rejects=rejects, layout=how.layout)
+    return SpooledFile(rejects, source, tally.private, tally.header, tally.ignored_columns, spool)

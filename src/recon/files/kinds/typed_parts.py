@@ -1,4 +1,4 @@
-"""The parts of an order file as typed rows, by this process or by workers, in their order.
+"""The parts of a file as typed rows, by this process or by workers, in their order.
 
 What a worker is handed is the text of whole records, where it stood, and how to read it; what comes
 back is what this process would have made of it. The first part, which has the header, and the last
@@ -6,7 +6,7 @@ one, with what the file declares of itself, are always read here: a small file h
 """
 
 from collections.abc import Container, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain, islice
 
@@ -21,7 +21,7 @@ from recon.files.formats.raw_table import Declared, RawTable
 from recon.files.typing.card_columns import CardTally, card_runs
 from recon.files.typing.control_figures import Counted
 from recon.files.typing.mapped_columns import read_of
-from recon.files.typing.table_schema import ORDER_FILE
+from recon.files.typing.table_schema import ORDER_FILE, TableSchema
 from recon.files.typing.typed_table import type_table
 from recon.model.words import Reject
 
@@ -43,7 +43,8 @@ class HowToRead:
     layout: FileLayout
     keep: bool
     """It may be archived, so every column is looked through for cards."""
-    decided: Mapping[str, bool]
+    schema: TableSchema = ORDER_FILE
+    decided: Mapping[str, bool] = field(default_factory=dict)
     """Column -> whether it holds cards, by an earlier reading of the same file."""
 
     @property
@@ -51,12 +52,12 @@ class HowToRead:
         """The columns that a reader must bring."""
         if self.keep:
             return EveryColumn()
-        return read_of(ORDER_FILE, layout=self.layout)
+        return read_of(self.schema, layout=self.layout)
 
 
 @dataclass(frozen=True, slots=True)
 class TypedPart:
-    """Some rows of an order file, and what adds up over its parts."""
+    """Some rows of a file, and what adds up over its parts."""
 
     rows: pa.Table
     rejects: tuple[Reject, ...]
@@ -67,6 +68,7 @@ class TypedPart:
     """Column -> runs of digits that are cards, and that only look so."""
     header: tuple[str, ...]
     declared: Declared | None
+    ignored_columns: tuple[str, ...]
 
 
 def typed_parts(
@@ -108,7 +110,7 @@ def typed_part(part: RawTable | CsvRecords, *, how: HowToRead) -> TypedPart:
         SourceUnreadableError: a required column is missing.
     """
     raw, cards = read_part(part, layout=how.layout), CardTally(how.decided)
-    table = type_table(raw, schema=ORDER_FILE, rules=how.rules, layout=how.layout, cards=cards)
+    table = type_table(raw, schema=how.schema, rules=how.rules, layout=how.layout, cards=cards)
     return TypedPart(
         rows=pa.Table.from_pandas(table.frame, preserve_index=False).combine_chunks(),
         rejects=table.rejects,
@@ -118,6 +120,7 @@ def typed_part(part: RawTable | CsvRecords, *, how: HowToRead) -> TypedPart:
         runs=_card_runs(raw) if how.keep else {},
         header=raw.header,
         declared=raw.declared,
+        ignored_columns=table.ignored_columns,
     )
 
 

@@ -65,9 +65,7 @@ def order_file(
     task = {"path": path, "rules": rules, "layout": layout, "keep": keep}
     with file_reader().read(path, readings.orders, **task) as read:
         facts: OrderFacts = read.facts
-        yield SpooledFile(
-            facts.rejects, facts.source_file, facts.private, facts.header, _spool=read.rows
-        )
+        yield SpooledFile(*facts, _spool=read.rows)
 
 
 def instruction_file(

@@ -18,11 +18,12 @@ from recon.files.kinds.ledger_file import read_ledger
 from recon.files.kinds.mendable_file import refused_instructions, refused_rows
 from recon.files.kinds.settlement_file import settlement_file_of
 from recon.files.kinds.spooled_file import spool_file
+from recon.files.kinds.typed_parts import HowToRead
 from recon.files.proposing.proposal import Proposal, proposal_of
 from recon.files.proposing.sample import SAMPLE_BYTES_MAX
 from recon.files.reader import parcel
 from recon.files.typing.mending import MendableRow
-from recon.files.typing.table_schema import TableSchema
+from recon.files.typing.table_schema import TableSchema, schema_of
 from recon.files.typing.typed_table import read_table
 from recon.matching.frames.bank_sources import BankStatement
 from recon.model.words import Reject, SourceFile, SourceKind
@@ -36,6 +37,7 @@ class OrderFacts(NamedTuple):
     source_file: SourceFile
     private: str
     header: tuple[str, ...]
+    ignored_columns: tuple[str, ...]
 
 
 class TableFacts(NamedTuple):
@@ -76,8 +78,10 @@ def orders(
     rows: IO[bytes], *, path: Path, rules: Rules, layout: FileLayout, keep: bool
 ) -> OrderFacts:
     """An order file."""
-    read = spool_file(path, rules=rules, layout=layout, keep=keep, spool=rows)
-    return OrderFacts(read.rejects, read.source_file, read.private, read.header)
+    read = spool_file(path, how=HowToRead(rules, layout, keep=keep), spool=rows)
+    return OrderFacts(
+        read.rejects, read.source_file, read.private, read.header, read.ignored_columns
+    )
 
 
 def instructions(
@@ -124,6 +128,10 @@ def ledger(rows: IO[bytes], *, source: LedgerSource, rules: Rules, keep: bool) -
 
 def table(rows: IO[bytes], *, path: Path, kind: SourceKind, rules: Rules) -> TableFacts:
     """A file of any kind, in the columns of the contract."""
+    if path.suffix.lower() == ".csv":  # the large ones: what was just read is still at hand
+        how = HowToRead(rules, STANDARD, keep=False, schema=schema_of(kind))
+        spooled = spool_file(path, how=how, spool=rows)
+        return TableFacts(spooled.rejects, spooled.source_file, spooled.ignored_columns)
     read = read_table(path, kind=kind, rules=rules)
     parcel.write_frame(read.frame, into=rows)
     return TableFacts(read.rejects, read.source_file, read.ignored_columns)
