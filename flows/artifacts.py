@@ -4,6 +4,7 @@ Keys end in the account, so that each account keeps a history of its own. Artifa
 nothing: what fails here is logged and never stops a night whose money has moved.
 """
 
+import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -23,6 +24,7 @@ from prefect.exceptions import PrefectHTTPStatusError
 
 from flows.automations import WAITING
 from flows.night_bar import night_bar
+from flows.workbook_server import ADDRESS_VARIABLE, link_of
 from recon.model.nights import NightRequest, StepSummary
 from tasks.running import say
 
@@ -121,10 +123,12 @@ class Artifacts:
         )
 
     def workbook(self, workbook: Path) -> None:
-        """Where it lies, as a link; a browser opens it only on the machine that has it."""
+        """A link to it, and where it lies; without a server a browser opens no link to a file."""
+        account = (self._request.merchant_id, self._request.account_id)
+        link = link_of(workbook, account=account, address=os.environ.get(ADDRESS_VARIABLE, ""))
         self._published(
             lambda: create_link_artifact(
-                link=workbook.absolute().as_uri(),
+                link=link,
                 link_text=workbook.name,
                 key=artifact_key("workbook", request=self._request),
                 description=str(workbook),

@@ -190,10 +190,13 @@ def _doors(url: str, *, auth: str) -> dict[str, str]:
     }
 
 
-def free_port() -> int:
-    """A port of the loopback interface that nobody listens on."""
+def free_port(*, wanted: int = 0) -> int:
+    """A port of the loopback interface that nobody listens on; the wanted one, if it is free."""
     with socket.socket() as probe:
-        probe.bind((LOOPBACK, 0))
+        try:
+            probe.bind((LOOPBACK, wanted))
+        except (OSError, OverflowError):
+            return free_port()
         return int(probe.getsockname()[1])
 
 

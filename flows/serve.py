@@ -11,7 +11,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 import psutil
 
 from flows.prefect_server import (
+    LOOPBACK,
     STARTUP_TIMEOUT_SECONDS,
     answers,
     end_process,
@@ -29,6 +30,7 @@ from flows.prefect_server import (
     start_server,
 )
 from flows.signer_beside import key_set_apart
+from flows.workbook_server import ADDRESS_VARIABLE, AUTH_VARIABLES
 from recon.config.keys import SIGNER_VARIABLE
 from recon.model.errors import ReconError, UsageError
 from recon.privacy.own_files import STRANGERS, for_owner, make_folder, write_result
@@ -40,6 +42,7 @@ UI_PORT = 4200
 COMMAND_TIMEOUT_SECONDS = 300
 PAUSE_SECONDS = 0.2
 PROCESSES = "processes.json"
+CONFIG_VARIABLE = "RECON_CONFIG_DIR"
 
 PREFECT = (sys.executable, "-m", "prefect")
 RECON = (str(Path(sys.executable).with_name("recon")),)
@@ -82,6 +85,7 @@ def _start_all(folder: Path, *, port: int) -> None:
     _run([*RECON, "demo", "--dir", str(folder / "demo"), "--prepare-only"], {}, folder)
     env = folder / "demo" / "env"
     recon = key_set_apart(folder / "signer", env=env, variables=read_env(env))
+    recon = {**recon, ADDRESS_VARIABLE: f"http://{LOOPBACK}:{free_port(wanted=port + 1)}"}
     _start_sandbox(folder, recon=recon)
     _start_signer(folder, recon=recon)
     of_prefect = prefect_variables(home, api_url=server.api_url)
@@ -97,9 +101,11 @@ def _start_all(folder: Path, *, port: int) -> None:
     _run([*PREFECT, *deploy], of_prefect, folder)
     # Whom to ring for nobody has said yet; what needs no bell is there from the start.
     _run([*RECON, "prefect", "automations"], variables, folder)
+    _start_workbooks(folder, recon=recon, auth=server.auth)
     worker = [*PREFECT, "worker", "start", "--pool", WORK_POOL, "--type", "process"]
     _start(folder, name="worker", command=worker, variables=variables)
     _say(f"Prefect:  {server.url}  (asks for {server.auth})")
+    _say(f"workbooks: {recon[ADDRESS_VARIABLE]}  (the same password; the artifacts link there)")
     _say(f"sandbox:  {recon['RECON_GATEWAY_BASE_URL']}/_sandbox/")
     _say(f"reports:  {folder / 'demo' / 'reports'}")
     _say("`make stop` ends them all; their logs are in " + str(folder))
@@ -111,23 +117,35 @@ def _start_sandbox(folder: Path, *, recon: Mapping[str, str]) -> None:
     state = folder / "demo" / "sandbox.sqlite"
     command = [*RECON, "sandbox", "--state", str(state), "--port", str(urlsplit(url).port)]
     _start(folder, name="sandbox", command=command, variables={})
-    give_up_at = time.monotonic() + STARTUP_TIMEOUT_SECONDS
-    while not answers(f"{url}/_sandbox/health"):
-        if time.monotonic() > give_up_at or len(_running(folder)) < len(_written(folder)):
-            msg = f"the sandbox did not come up; its words are in {folder / 'sandbox.log'}"
-            raise ReconError(msg)
-        time.sleep(PAUSE_SECONDS)
+    _wait(folder, name="sandbox", until=lambda: answers(f"{url}/_sandbox/health"))
 
 
 def _start_signer(folder: Path, *, recon: Mapping[str, str]) -> None:
     """The process that alone reads the sign key; it gets none of our variables."""
     rules = folder / "signer" / "signer.toml"
-    socket = Path(recon[SIGNER_VARIABLE])
     _start(folder, name="signer", command=[*RECON, "signer", "--rules", str(rules)], variables={})
+    _wait(folder, name="signer", until=Path(recon[SIGNER_VARIABLE]).is_socket)
+
+
+def _start_workbooks(folder: Path, *, recon: Mapping[str, str], auth: str) -> None:
+    """What hands out workbooks: it gets the folder of the configuration and the password alone."""
+    url = recon[ADDRESS_VARIABLE]
+    command = [*RECON, "prefect", "workbooks", "--port", str(urlsplit(url).port)]
+    variables = {CONFIG_VARIABLE: recon[CONFIG_VARIABLE], AUTH_VARIABLES[0]: auth}
+    _start(folder, name="workbooks", command=command, variables=variables)
+    _wait(folder, name="workbooks", until=lambda: answers(f"{url}/health"))
+
+
+def _wait(folder: Path, *, name: str, until: Callable[[], bool]) -> None:
+    """Return when the program that was just started is up.
+
+    Raises:
+        ReconError: it ended, or did not come up in time.
+    """
     give_up_at = time.monotonic() + STARTUP_TIMEOUT_SECONDS
-    while not socket.is_socket():
+    while not until():
         if time.monotonic() > give_up_at or len(_running(folder)) < len(_written(folder)):
-            msg = f"the signer did not come up; its words are in {folder / 'signer.log'}"
+            msg = f"{name} did not come up; its words are in {folder / f'{name}.log'}"
             raise ReconError(msg)
         time.sleep(PAUSE_SECONDS)
 

@@ -71,6 +71,7 @@ PROGRAMS = {
     "desk": "desk serve",
     "signer": "recon signer",
     "sandbox": "recon sandbox",
+    "workbooks": "prefect workbooks",
     "worker": "worker start",
     "starter": "_workspace_supervisor",
     "night": "prefect.engine",
@@ -78,11 +79,12 @@ PROGRAMS = {
     "reader": "recon.files.reader",
 }
 """Program -> what its command line says; the worker starts a starter, and that the night."""
+PASSWORD_HOLDERS = ("server", "workbooks", "worker", "starter", "night")
 EXPECTED = {
     *((name, "night's database") for name in ("worker", "starter", "night")),
     *((name, "seal key") for name in ("worker", "starter", "night")),
     ("desk", "desk's database"),
-    *((name, "Prefect's password") for name in ("server", "worker", "starter", "night")),
+    *((name, "Prefect's password") for name in PASSWORD_HOLDERS),
 }
 """Which secret stands in the variables of which program."""
 AT_REST = {

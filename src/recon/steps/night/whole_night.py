@@ -357,6 +357,8 @@ def _close(run_id: str, *, status: str, problem: str, environment: Environment) 
 def _told(error: BaseException) -> str:
     if isinstance(error, KeyboardInterrupt):
         return f"it was told to end ({str(error) or 'SIGINT'})"
+    if not isinstance(error, Exception):  # Prefect's own: its Cancel and Suspend come so
+        return f"it was told to end ({type(error).__name__}, by whatever started it)"
     return str(error) if isinstance(error, ReconError) else type(error).__name__
 
 
