@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from recon.config.approvers import Approver
+from recon.config.approvers import Approver, person_key
 from recon.model.money import exponent
 from recon.settlement.allowance import FIRST_PAYEE
 from recon.settlement.instruction import Instruction
@@ -112,12 +112,45 @@ def problem_of_second(
     """
     if key(person.name) in set(map(key, others)):
         return f"{person.name} asked for it or approved it first; somebody else must"
-    if person.role != "approver":
-        return f"{person.name} is a {person.role}; the second person must be an approver"
-    for currency, amount in wanted.sums.items():
-        if problem := beyond_limit(person, currency=currency, amount=amount, what="the list"):
-            return f"{problem}; approve a smaller part, or let somebody with a higher limit"
+    if problem := _problem_of_role(person):
+        return problem
+    if problem := _beyond_limits(person, wanted=wanted):
+        return f"{problem}; approve a smaller part, or let somebody with a higher limit"
     return ""
+
+
+def problem_since(
+    people: tuple[str, str], *, wanted: ApprovalList, declared: Mapping[str, Approver]
+) -> str:
+    """Why what two people approved may not go any more; "" when it may.
+
+    Args:
+        people: who spoke first and who spoke second, by their names in reports.
+        wanted: what they approved.
+        declared: the people as they are declared now; nobody: they are declared elsewhere.
+    """
+    keys = [person_key(name, declared=declared) for name in people]
+    for name, key in zip(people, keys, strict=True):
+        if declared and key not in declared:
+            return f"{name} approved it, whom approvers.toml does not declare any more"
+    if not declared:
+        return ""
+    second = declared[keys[-1]]
+    return _problem_of_role(second) or _beyond_limits(second, wanted=wanted)
+
+
+def _problem_of_role(person: Approver) -> str:
+    if person.role == "approver":
+        return ""
+    return f"{person.name} is a {person.role}; the second person must be an approver"
+
+
+def _beyond_limits(person: Approver, *, wanted: ApprovalList) -> str:
+    problems = (
+        beyond_limit(person, currency=currency, amount=amount, what="the list")
+        for currency, amount in wanted.sums.items()
+    )
+    return next(filter(None, problems), "")
 
 
 def beyond_limit(person: Approver, *, currency: str, amount: int, what: str) -> str:

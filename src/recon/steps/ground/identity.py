@@ -100,6 +100,21 @@ def key_of(name: str, *, environment: Environment) -> str:
     return person_key(name, declared=environment.settings.approvers)
 
 
+def has_left(name: str, *, environment: Environment) -> bool:
+    """Whether a name that was noted is of nobody who is declared now; nobody at all leaves."""
+    people = environment.settings.approvers
+    return bool(people) and key_of(name, environment=environment) not in people
+
+
+def why_ended(name: str, *, valid_until: datetime, environment: Environment) -> str:
+    """Why the first of two words, and by whom it was, counts no more; "" while it does."""
+    if valid_until < environment.clock():
+        return "no second person said the same in time"
+    if has_left(name, environment=environment):
+        return f"approvers.toml does not declare {name} any more"
+    return ""
+
+
 def is_same(person: Person, other: str, *, environment: Environment) -> bool:
     """Whether a name that was noted is that of the person who speaks now."""
     return key_of(person.declared.name, environment=environment) == key_of(

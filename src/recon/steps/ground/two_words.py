@@ -12,7 +12,7 @@ from recon.model.business_date import Grace
 from recon.model.errors import UsageError
 from recon.steps.ground.endorsed import Said, note_endorsed
 from recon.steps.ground.environment import Environment
-from recon.steps.ground.identity import Person, is_same, refuse_unproven
+from recon.steps.ground.identity import Person, is_same, refuse_unproven, why_ended
 from recon.store import Connection
 from recon.store.money.endorsement_rows import override
 from recon.store.people import agreement_rows
@@ -55,9 +55,8 @@ def agreed(  # noqa: PLR0913 - what is agreed to, by name
     refuse_unproven(person, environment=environment)
     now = environment.clock()
     first = agreement_rows.open_word(connection, what, subject=subject)
-    if first is not None and first.valid_until < now:
-        sentence = "no second person said the same in time"
-        agreement_rows.void(connection, first, why=sentence, at=now)
+    if first is not None and (why_not := ended(first, environment=environment)):
+        agreement_rows.void(connection, first, why=why_not, at=now)
         first = None
     if first is None:
         until = environment.settings.rules.business_calendar.due_at(now, grace=valid)
@@ -80,7 +79,12 @@ def waiting_words(environment: Environment) -> list[FirstWord]:
     """Overrides that wait for their second person, oldest first."""
     with environment.store.reading() as connection:
         words = agreement_rows.open_words(connection)
-    return [word for word in words if word.valid_until >= environment.clock()]
+    return [word for word in words if not ended(word, environment=environment)]
+
+
+def ended(first: FirstWord, *, environment: Environment) -> str:
+    """Why a first word counts no more; "" while it does."""
+    return why_ended(first.by.by, valid_until=first.valid_until, environment=environment)
 
 
 def refuse_as_second(person: Person, *, first: FirstWord, environment: Environment) -> None:

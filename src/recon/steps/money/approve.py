@@ -18,13 +18,14 @@ from recon.settlement.approval import (
     list_of,
     problem_of_first,
     problem_of_second,
+    problem_since,
     requesters_of,
 )
 from recon.settlement.instruction import Instruction
 from recon.settlement.terms import terms_of
 from recon.steps.ground.endorsed import Said, note_endorsed
 from recon.steps.ground.environment import Environment
-from recon.steps.ground.identity import Person, key_of, refuse_unproven
+from recon.steps.ground.identity import Person, key_of, refuse_unproven, why_ended
 from recon.store import Connection
 from recon.store.database.history import append
 from recon.store.money import instruction_rows
@@ -62,7 +63,7 @@ def waiting(environment: Environment, *, only: Narrowing | None = None) -> Waiti
         wanted = list_of(_planned(connection, only or Narrowing()))
         first = approval_rows.open_approval(connection, wanted.digest)
         beside = {item.instruction_id: _named(connection, item) for item in wanted.repeats}
-    if first is None or first.valid_until < environment.clock():
+    if first is None or _why_ended(first, environment=environment):
         return Waiting(wanted, "", None, beside)
     return Waiting(wanted, first.by, first.valid_until, beside)
 
@@ -79,9 +80,8 @@ def approve(
     now = environment.clock()
     with environment.store.writing() as connection:
         first = approval_rows.open_approval(connection, digest)
-        if first is not None and first.valid_until < now:
-            problem = "it was not approved by a second person in time"
-            approval_rows.void(connection, first, why=problem, at=now)
+        if first is not None and (why := _why_ended(first, environment=environment)):
+            approval_rows.void(connection, first, why=why, at=now)
             first = None
         if first is None:
             wanted = _meant(connection, digest, only=only or Narrowing())
@@ -108,6 +108,10 @@ def approve(
         "look at the new list with `recon approve`"
     )
     raise UsageError(msg)
+
+
+def _why_ended(first: approval_rows.FirstApproval, *, environment: Environment) -> str:
+    return why_ended(first.by, valid_until=first.valid_until, environment=environment)
 
 
 def _second(
@@ -186,21 +190,56 @@ def reject(
 
 
 def lapse(environment: Environment) -> int:
-    """Approvals of people that ran out before a night sent them count no more."""
+    """Approvals of people count no more that ran out, or that they may not give any more."""
     now = environment.clock()
     with environment.store.writing() as connection:
-        ended = approval_rows.lapsed(connection, at=now)
-        if not ended:
-            return 0
         approved = instruction_rows.in_states(connection, states=(InstructionState.APPROVED,))
-        items = [item for item in approved if item.instruction_id in ended]
-        hold = "its approval ran out before it was sent; approve it again"
-        values = {"hold": hold, "approved_by": "", "approved_at": None}
+        ended = _ended(connection, approved, at=now, environment=environment)
         events = [
-            move(connection, item, to=InstructionState.PLANNED, values=values) for item in items
+            move(
+                connection,
+                item,
+                to=InstructionState.PLANNED,
+                values={
+                    "hold": ended[item.instruction_id],
+                    "approved_by": "",
+                    "approved_at": None,
+                },
+            )
+            for item in approved
+            if item.instruction_id in ended
         ]
-        append(connection, events, at=now)
-    return len(items)
+        if events:
+            append(connection, events, at=now)
+    return len(events)
+
+
+def _ended(
+    connection: Connection,
+    approved: Sequence[Instruction],
+    *,
+    at: datetime,
+    environment: Environment,
+) -> dict[str, str]:
+    """Instruction id -> why no approval of people stands for it; not those that a rule approved."""
+    items = {item.instruction_id: item for item in approved}
+    standing: set[str] = set()
+    ended: dict[str, str] = {}
+    for each in approval_rows.complete_approvals(connection, instruction_ids=items):
+        problem = problem_since(
+            each.people,
+            wanted=list_of(items[own] for own in each.instruction_ids if own in items),
+            declared=environment.settings.approvers,
+        )
+        if each.valid_until < at:
+            why = "its approval ran out before it was sent; approve it again"
+        elif problem:
+            why = f"its approval counts no more: {problem}; approve it again"
+        else:
+            standing.update(each.instruction_ids)
+            continue
+        ended |= dict.fromkeys(each.instruction_ids, why)
+    return {wanted: why for wanted, why in ended.items() if wanted not in standing}
 
 
 def _planned(connection: Connection, only: Narrowing) -> list[Instruction]:

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -14,9 +14,9 @@ from recon.store.schema import approval, release, used_code, verdict, wrong_code
 
 FIRST, COMPLETE, VOID = "first", "complete", "void"
 OPEN, AGREED, REPLACED = "open", "agreed", "replaced"
-_COMPLETE = select(approval.c.instruction_ids, approval.c.valid_until).where(
-    approval.c.state == COMPLETE
-)
+_COMPLETE = select(
+    approval.c.instruction_ids, approval.c.first_by, approval.c.second_by, approval.c.valid_until
+).where(approval.c.state == COMPLETE)
 _RELEASED = select(release.c.run_id).where(release.c.second_by != "")
 
 
@@ -43,6 +43,16 @@ class FirstApproval:
     instruction_ids: tuple[str, ...]
     by: str
     authenticated: bool
+    valid_until: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class CompleteApproval:
+    """A list that two people have approved."""
+
+    instruction_ids: tuple[str, ...]
+    people: tuple[str, str]
+    """Who spoke first, and who spoke second, by their names in reports."""
     valid_until: datetime
 
 
@@ -137,15 +147,18 @@ def void(connection: Connection, first: FirstApproval, *, why: str, at: datetime
     append(connection, [Event("approval", first.digest, VOID, {"why": why})], at=at)
 
 
-def lapsed(connection: Connection, *, at: datetime) -> set[str]:
-    """Instructions whose complete approval has run out by now, and no newer one stands."""
-    rows = connection.execute(_COMPLETE).all()
-    standing: set[str] = set()
-    ended: set[str] = set()
-    for row in rows:
-        ids = json.loads(row.instruction_ids)
-        (ended if row.valid_until < at else standing).update(ids)
-    return ended - standing
+def complete_approvals(
+    connection: Connection, *, instruction_ids: Collection[str]
+) -> list[CompleteApproval]:
+    """Every list that two people approved and that has some of these instructions."""
+    every = (
+        CompleteApproval(
+            tuple(json.loads(row.instruction_ids)), (row.first_by, row.second_by), row.valid_until
+        )
+        for row in connection.execute(_COMPLETE)
+    )
+    wanted = {*instruction_ids}
+    return [each for each in every if not wanted.isdisjoint(each.instruction_ids)]
 
 
 def open_verdict(connection: Connection, instruction_id: str) -> dict[str, Any] | None:

@@ -56,6 +56,17 @@ def say(name: str, environment: Environment, *, subject: str = "one", reason: st
         )
 
 
+def test_the_word_of_who_left_is_no_half(environment: Environment, merchant: Any) -> None:
+    """A first word of somebody who is not declared any more waits for nobody."""
+    say("anna", environment)
+    left = PEOPLE.replace("[approvers.anna]", "[approvers.ann]").replace("Anna Berg", "Ann Berg")
+    (merchant.folder / "config" / "approvers.toml").write_text(left)
+    with merchant.environment() as later:
+        assert waiting_words(later) == []
+        assert say("ben", later) == ""
+        assert [word.by.by for word in waiting_words(later)] == ["Ben Roy"]
+
+
 def test_two_different_people_agree(environment: Environment, merchant: Any) -> None:
     """The first word waits, the second completes it, and the history has both."""
     assert say("anna", environment) == ""

@@ -192,6 +192,21 @@ def test_a_night_sends_nothing_on_an_approval_that_ran_out(
     assert asked.instruction_states() == {"planned": 3}
 
 
+def test_a_newer_approval_keeps_what_an_older_one_lost(
+    environment: Environment, asked: Any
+) -> None:
+    """What ran out and was approved again goes."""
+    for days in (5, 0):
+        digest = waiting(environment).wanted.digest
+        for name in ("anna", "ben"):
+            approve(digest, person=person(name, environment, asked), environment=environment)
+        asked.now += timedelta(days=days)
+        assert lapse(environment) == (3 if days else 0)
+    asked.move_money()
+
+    assert asked.instruction_states() == {"confirmed": 3}
+
+
 def test_a_first_word_that_ran_out_is_given_again(environment: Environment, asked: Any) -> None:
     """Late in the week nobody completes what was begun on Monday."""
     digest = waiting(environment).wanted.digest
@@ -252,3 +267,69 @@ def test_without_a_secret_the_history_says_so(environment: Environment, asked: A
     assert (
         person("cara", environment, asked).word.in_words == "Cara Lim (identity not authenticated)"
     )
+
+
+WITHOUT_BEN = PEOPLE.replace("[approvers.ben]", "[approvers.bea]").replace("Ben Roy", "Bea Roy")
+
+
+@pytest.mark.parametrize(
+    ("people", "why"),
+    [
+        (WITHOUT_BEN, "Ben Roy approved it, whom approvers.toml does not declare any more"),
+        (
+            PEOPLE.replace("[approvers.anna]", "[approvers.ann]").replace("Anna Berg", "Ann Berg"),
+            "Anna Berg approved it, whom approvers.toml does not declare any more",
+        ),
+        (
+            PEOPLE.replace('name = "Ben Roy"', 'name = "Ben Roy"\nrole = "reviewer"'),
+            "Ben Roy is a reviewer; the second person must be an approver",
+        ),
+        (
+            PEOPLE.replace("limit = { EUR = 100000", "limit = { EUR = 1"),
+            "the list sums to more EUR than the limit of Ben Roy (1)",
+        ),
+    ],
+    ids=["the second left", "the first left", "a reviewer now", "a lower limit"],
+)
+def test_the_word_of_who_may_not_any_more_sends_nothing(
+    environment: Environment, asked: Any, people: str, why: str
+) -> None:
+    """Who may let money go is asked once more before it goes."""
+    digest = waiting(environment).wanted.digest
+    for name in ("anna", "ben"):
+        approve(digest, person=person(name, environment, asked), environment=environment)
+    (asked.folder / "config" / "approvers.toml").write_text(people)
+    asked.move_money()
+
+    with asked.environment() as opened:
+        held = {item.hold for item in waiting(opened).wanted.items}
+    assert asked.effects() == []
+    assert asked.instruction_states() == {"planned": 3}
+    assert held == {f"its approval counts no more: {why}; approve it again"}
+
+
+def test_people_who_did_not_speak_may_come_and_go(environment: Environment, asked: Any) -> None:
+    """An approval is that of its two people alone."""
+    digest = waiting(environment).wanted.digest
+    for name in ("anna", "ben"):
+        approve(digest, person=person(name, environment, asked), environment=environment)
+    left = PEOPLE.partition("[approvers.cara]")[0]
+    (asked.folder / "config" / "approvers.toml").write_text(left)
+    asked.move_money()
+
+    assert asked.instruction_states() == {"confirmed": 3}
+
+
+def test_a_first_word_of_who_left_is_no_half(asked: Any) -> None:
+    """The second person begins anew."""
+    with asked.environment() as opened:
+        digest = waiting(opened).wanted.digest
+        approve(digest, person=person("anna", opened, asked), environment=opened)
+    left = PEOPLE.replace("[approvers.anna]", "[approvers.ann]").replace("Anna Berg", "Ann Berg")
+    (asked.folder / "config" / "approvers.toml").write_text(left)
+    with asked.environment() as opened:
+        shown = waiting(opened).first_by
+        _, complete = approve(digest, person=person("ben", opened, asked), environment=opened)
+
+        assert (shown, complete) == ("", False)
+        assert waiting(opened).first_by == "Ben Roy"

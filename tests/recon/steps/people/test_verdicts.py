@@ -91,6 +91,17 @@ def test_one_person_cannot_decide_twice(environment: Environment, doubtful: Any)
     assert doubtful.instruction_states() == {"in_doubt": 1}
 
 
+def test_the_verdict_of_who_left_is_no_half(environment: Environment, doubtful: Any) -> None:
+    """Of somebody who is not declared any more a word waits for nobody."""
+    say("anna", "applied", environment)
+    left = PEOPLE.replace("[approvers.anna]", "[approvers.ann]").replace("Anna Berg", "Ann Berg")
+    (doubtful.folder / "config" / "approvers.toml").write_text(left)
+    with doubtful.environment() as later:
+        assert not say("ben", "applied", later)
+        assert doubtful.instruction_states() == {"in_doubt": 1}
+        assert say("ann", "applied", later, evidence="seen by me, too")
+
+
 def test_people_who_disagree_decide_nothing(environment: Environment, doubtful: Any) -> None:
     """Another verdict takes the place of the first and waits for its own second."""
     doubtful.wait(hours=1)

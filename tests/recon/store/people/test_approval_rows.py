@@ -3,7 +3,7 @@ from functools import partial
 
 from recon.store.database.engine import Store
 from recon.store.people import approval_rows
-from recon.store.people.approval_rows import PersonsWord
+from recon.store.people.approval_rows import CompleteApproval, PersonsWord
 
 NOW = datetime(2026, 11, 21, 9, tzinfo=UTC)
 ANNA = PersonsWord("Anna", authenticated=True, at=NOW)
@@ -25,10 +25,10 @@ def test_a_first_word_stands_until_it_is_completed(store: Store) -> None:
         assert approval_rows.open_approval(connection, "d1") is None
 
 
-def test_only_what_ran_out_and_stands_nowhere_else_has_lapsed(store: Store) -> None:
-    """A newer approval of the same instruction keeps it."""
+def test_a_complete_approval_is_known_by_any_of_its_instructions(store: Store) -> None:
+    """With its two people and how long it holds; one that a single person gave is none."""
     with store.writing() as connection:
-        for digest, ids, until in (("d1", ["i1", "i2"], NOW), ("d2", ["i2"], LATER)):
+        for digest, ids, until in (("d1", ["i1", "i2"], NOW), ("d2", ["i3"], LATER)):
             approval_rows.save_first(
                 connection, digest, instruction_ids=ids, word=ANNA, valid_until=until
             )
@@ -36,7 +36,13 @@ def test_only_what_ran_out_and_stands_nowhere_else_has_lapsed(store: Store) -> N
             assert first is not None
             approval_rows.save_second(connection, first, word=BEN)
 
-        assert approval_rows.lapsed(connection, at=NOW + timedelta(seconds=1)) == {"i1"}
+        approval_rows.save_first(
+            connection, "d3", instruction_ids=["i2"], word=ANNA, valid_until=LATER
+        )
+
+        assert approval_rows.complete_approvals(connection, instruction_ids={"i2", "i4"}) == [
+            CompleteApproval(("i1", "i2"), ("Anna", "Ben"), NOW)
+        ]
 
 
 def test_a_void_word_is_gone_with_its_reason(store: Store) -> None:
