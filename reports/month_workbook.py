@@ -1,14 +1,15 @@
 """The workbook of a month: `write_month_workbook` draws a statement and puts it in its place.
 
 Sheets: Statement, Open items, In transit, Books, Straddling, Nights, Proof, Facts, Guide; a close
-(`write_close_workbook`) has Close before them and Journals and Open breaks among them. The same
-statement gives the same bytes; another one of the same month is called -v2.
+(`write_close_workbook`) has Close before them and Journals, Open breaks, Prior periods among them.
+The same statement gives the same bytes; another one of the same month is called -v2.
 """
 
 from datetime import datetime, time
 from pathlib import Path
 from typing import Any
 
+from recon.period.prior_periods import prior_items
 from recon.steps.care.month_closes import PreparedClose
 from recon.steps.care.month_statements import StatedMonth
 from reports.drawing import look as looks
@@ -22,6 +23,7 @@ from reports.sheets.month_lists import (
     draw_facts,
     draw_items,
     draw_nights,
+    draw_prior,
     draw_proof,
     draw_straddling,
     draw_transit,
@@ -144,6 +146,8 @@ def drawn_month(stated: StatedMonth, *, close: PreparedClose | None = None) -> D
     if close is not None:
         draw_journals(draft, draft.sheet("Journals"), close=close)
         draw_open_breaks(draft, draft.sheet("Open breaks"), close=close)
+    if close is not None or len(prior_items(statement.facts)):
+        draw_prior(draft, draft.sheet("Prior periods"), stated=stated)
     draw_nights(draft, draft.sheet("Nights"), stated=stated)
     draw_proof(draft, draft.sheet("Proof"), stated=stated)
     if has_facts:

@@ -6,6 +6,7 @@ from typing import Any
 import pandas as pd
 
 from recon.period.month_words import DIFFERENCES, ITEMS, MOVEMENTS, RESERVE_MOVED, STRADDLES
+from recon.period.prior_periods import prior_items
 from recon.steps.care.month_statements import StatedMonth
 from reports.drawing import look as looks
 from reports.drawing.draft import Draft
@@ -70,6 +71,17 @@ FACT_COLUMNS = (
     Column("First told", 12, "day", field("told_on")),
     Column("Late", 6, "text", field("late")),
 )
+PRIOR_COLUMNS = (
+    Column("Its own date", 14, "day", field("own_on")),
+    Column("Counts on", 14, "day", field("event_on")),
+    Column("What", 34, "text", field("label")),
+    Column("Ccy", 6, "text", field("currency")),
+    Column("Amount", 18, "amount", field("amount")),
+    Column("Payment", 24, "text", field("payment")),
+    Column("Order", 20, "text", field("order_no")),
+    Column("Batch", 24, "text", field("batch_id")),
+    Column("First told", 12, "day", field("told_on")),
+)
 NIGHT_TITLES = ("Business date", "Night", "Run", "What is wrong")
 PROOF_TITLES = (
     "Id",
@@ -87,6 +99,9 @@ SENTENCES = {
     "In transit": "Paid out and not at the bank at the last close; a break says why.",
     "Books": "Why the books differ from the gateway at the last close, by order or group.",
     "Straddling": "What lies across a close, with both dates; no second date: it has not come yet.",
+    "Prior periods": (
+        "Dated in a closed month and told after its close: it counts here, the close stays."
+    ),
     "Nights": "Every business date of the month, and what is wrong with its night.",
     "Proof": "Both sides of each equation, by pandas and by SQL over the same sealed files.",
     "Facts": "Every movement of the month by the business date of its own event.",
@@ -138,6 +153,14 @@ def draw_straddling(draft: Draft, sheet: Any, *, stated: StatedMonth) -> None:
         {**row, "label": STRADDLES[row["what"]]} for row in rows_of(stated.statement.straddling)
     ]
     _put(draft, sheet, "Straddling", columns=STRADDLING_COLUMNS, rows=rows, stated=stated)
+
+
+def draw_prior(draft: Draft, sheet: Any, *, stated: StatedMonth) -> None:
+    """What is dated in a closed month and was told after its close: it counts in this one."""
+    labels = {**MOVEMENTS, "reserve": RESERVE_MOVED}
+    items = prior_items(stated.statement.facts)
+    rows = [{**row, "label": labels[row["kind"]]} for row in rows_of(_as_text(items))]
+    _put(draft, sheet, "Prior periods", columns=PRIOR_COLUMNS, rows=rows, stated=stated)
 
 
 def draw_facts(draft: Draft, sheet: Any, *, stated: StatedMonth) -> None:

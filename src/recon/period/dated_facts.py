@@ -6,6 +6,7 @@ the night that first showed it, or by its settled line where that is earlier; a 
 Fees, adjustments and pay-outs are dated by settled_on. The sale's date dates none of them.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pandas as pd
@@ -13,6 +14,7 @@ import pandas as pd
 from recon.period.business_month import DayTable
 from recon.period.looked_up import amounts_at, words_at
 from recon.period.month_evidence import MonthEvidence
+from recon.period.prior_periods import ClosedPeriod, counted_on, told_dates
 
 CAPTURE, REFUND, CHARGEBACK, WON_BACK = "capture", "refund", "chargeback", "won_back"
 ADJUSTMENT, PAYEE, PAY_OUT = "adjustment", "payee", "pay_out"
@@ -41,7 +43,7 @@ BY_INSTRUCTION, BY_PAYMENT, BY_NIGHT, BY_LINE = (
 )
 FACT_COLUMNS = (
     *("kind", "currency", "amount", "event_on", "order_no", "payment", "batch_id"),
-    *("dated_by", "told", "is_outside"),
+    *("dated_by", "told", "is_outside", "own_on"),
 )
 
 
@@ -51,13 +53,16 @@ class DatedFacts:
 
     movements: pd.DataFrame
     """FACT_COLUMNS (grain: fact): amount as it moves the receivable; told: the night's number;
-    is_outside: from before the first settled day and settled by no line, so nobody's receivable."""
+    is_outside: from before the first settled day and settled by no line, so nobody's receivable;
+    event_on is the day by which it counts, own_on that of its event (see `prior_periods`)."""
     settled: pd.DataFrame
-    """The lines of the settlement (see MonthEvidence)."""
+    """The lines of the settlement (see MonthEvidence), `counts_on` beside settled_on."""
 
 
-def dated_facts(evidence: MonthEvidence, *, days: DayTable) -> DatedFacts:
-    """All facts that the nights tell, whenever they are dated."""
+def dated_facts(
+    evidence: MonthEvidence, *, days: DayTable, closed: Sequence[ClosedPeriod] = ()
+) -> DatedFacts:
+    """All facts that the nights tell, whenever they are dated; `closed`: months that stay."""
     dated = evidence.instructions.assign(event_on=days.dates_of(evidence.instructions["moved_at"]))
     parts = [
         *_captures(evidence, instructed=dated[dated["kind"].eq(CAPTURE)], days=days),
@@ -65,12 +70,25 @@ def dated_facts(evidence: MonthEvidence, *, days: DayTable) -> DatedFacts:
         *_chargebacks(evidence),
         *_of_lines(evidence.lines),
     ]
-    named = [*FACT_COLUMNS[:-1]]
+    named = [*FACT_COLUMNS[:-2]]
     movements = pd.concat([part[named] for part in parts if len(part)] or [_none()[named]])
     movements = movements[movements["amount"].ne(0)]
     movements = movements.assign(is_outside=_is_outside(movements, evidence=evidence))
     order = ["event_on", "kind", "currency", "payment", "batch_id", "told", "amount"]
-    return DatedFacts(movements.sort_values(order, ignore_index=True), evidence.lines)
+    movements = movements.assign(
+        own_on=movements["event_on"],
+        event_on=_counted(movements, "event_on", evidence=evidence, closed=closed),
+    )
+    counts_on = _counted(evidence.lines, "settled_on", evidence=evidence, closed=closed)
+    lines = evidence.lines.assign(counts_on=counts_on)
+    return DatedFacts(movements.sort_values(order, ignore_index=True), lines)
+
+
+def _counted(
+    rows: pd.DataFrame, own: str, *, evidence: MonthEvidence, closed: Sequence[ClosedPeriod]
+) -> "pd.Series[str]":
+    told_on = told_dates(rows["told"], dates=evidence.dates)
+    return counted_on(rows[own], told_on=told_on, closed=closed)
 
 
 def _is_outside(movements: pd.DataFrame, *, evidence: MonthEvidence) -> "pd.Series[bool]":

@@ -28,7 +28,7 @@ def fee_equations(
     own = fees[month.has(fees["event_on"])]
     lines = facts.settled
     lines = lines[lines["base"].ne("payout") & lines["fee"].ne(0)]
-    lines = lines[month.has(lines["settled_on"])]
+    lines = lines[month.has(lines["counts_on"])]
     for currency in sorted({*fees["currency"], *lines["currency"]}):
         charged, taken = (part[part["currency"].eq(currency)] for part in (own, lines))
         yield MonthEquation("P8", OF_LINES, currency, COUNT, len(taken), len(charged))

@@ -28,6 +28,7 @@ from recon.period.month_journals import (
 )
 from recon.period.nights_chain import chain_equations, open_breaks
 from recon.period.open_items import open_items
+from recon.period.prior_periods import ClosedPeriod
 from recon.period.straddling_items import LATE, straddling_items
 from recon.period.told_by_nights import told_by_nights, told_equations
 
@@ -64,6 +65,8 @@ class MonthFrame:
     """ISO business dates of the month on which a night was due by now."""
     names: JournalNames | None = None
     """Accounts of the books; None: nothing is accrued."""
+    closed: Sequence[ClosedPeriod] = ()
+    """Months before it that two people closed: their figures stay."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +146,7 @@ def statement_of(frame: MonthFrame, *, nights: Sequence[MonthNight]) -> MonthSta
     month, account = frame.month, frame.account
     days = DayTable.around(month, calendar=frame.calendar)
     evidence = evidence_of(nights, account=account)
-    facts = dated_facts(evidence, days=days)
+    facts = dated_facts(evidence, days=days, closed=frame.closed)
     before, last = month.before.isoformat(), month.last.isoformat()
     opening = evidence.opening_of("opening_payable"), evidence.opening_of("opening_reserve")
     sides = [open_items(facts, at=at, account=account, opening=opening) for at in (before, last)]

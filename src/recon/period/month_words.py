@@ -45,6 +45,7 @@ STRADDLES: Mapping[str, str] = {
     "at_bank": "Paid out in one month, at the bank in another",
     "old_sale": "Refund of an earlier month's sale",
     "late": "Told after the month's last night",
+    "prior": "Of a closed month, told after its close",
 }
 RESERVE_MOVED = "Reserve: kept (+), released (-)"
 OUTSIDE = "Before the first settled day, settled by no line: not counted"

@@ -46,7 +46,7 @@ def open_items(
         account: merchant and account.
         opening: currency -> payable and reserve from before the first line.
     """
-    lines = facts.settled[facts.settled["settled_on"] <= at]
+    lines = facts.settled[facts.settled["counts_on"] <= at]
     rows = [*_held(lines, account=account, opening=opening)]
     held = pd.DataFrame(
         {

@@ -112,6 +112,10 @@ def _views(
     yield f"CREATE OR REPLACE TEMP TABLE nights AS FROM (VALUES {rows}) {named}"
     due = ", ".join(f"({quoted(day)})" for day in ("", *frame.due))
     yield f"CREATE OR REPLACE TEMP TABLE due AS FROM (VALUES {due}) t(day) WHERE day <> ''"
+    periods = [(each.last, each.after, each.known_by) for each in frame.closed] or [("", "", "")]
+    values = ", ".join(f"({', '.join(map(quoted, each))})" for each in periods)
+    named = "t(last_day, next_day, known_by)"
+    yield f"CREATE OR REPLACE TEMP TABLE closed AS FROM (VALUES {values}) {named}"
     names = frame.names or JournalNames("", "")
     accounts = f"{quoted(names.clearing)} AS clearing, {quoted(names.fees)} AS fees"
     yield f"CREATE OR REPLACE TEMP TABLE booking AS SELECT {accounts}"

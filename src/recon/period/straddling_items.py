@@ -1,7 +1,8 @@
 """What lies across the end of a month: one class each, with both dates.
 
 Sold and captured, captured and settled, settled and at the bank; a refund of an earlier month's
-sale; a fact of the month that was first told after its last night. What is booked in another month
+sale; a fact of the month that was first told after its last night; one of a closed month that was
+told after its close. What is booked in another month
 than it took place stands with the books.
 """
 
@@ -12,9 +13,11 @@ from recon.period.cash_in_transit import Transit
 from recon.period.dated_facts import CAPTURE, REFUND, DatedFacts
 from recon.period.looked_up import words_at
 from recon.period.month_evidence import MonthEvidence
+from recon.period.prior_periods import prior_items
 
 SOLD, SETTLED, AT_BANK, OLD_SALE, LATE = "sold", "settled", "at_bank", "old_sale", "late"
-STRADDLES = (SOLD, SETTLED, AT_BANK, OLD_SALE, LATE)
+PRIOR = "prior"
+STRADDLES = (SOLD, SETTLED, AT_BANK, OLD_SALE, LATE, PRIOR)
 STRADDLING_COLUMNS = ("what", "currency", "key", "order_no", "first_on", "then_on", "amount")
 
 
@@ -35,8 +38,8 @@ def straddling_items(
     settled_on = lines.groupby("payment")["settled_on"].min()
     by_payment = words_at(captures["payment"], words=settled_on)
     by_order = words_at(captures["order_no"], words=sold_on)
-    sold = captures.assign(what=SOLD, first_on=by_order, then_on=captures["event_on"])
-    settled = captures.assign(what=SETTLED, first_on=captures["event_on"], then_on=by_payment)
+    sold = captures.assign(what=SOLD, first_on=by_order, then_on=captures["own_on"])
+    settled = captures.assign(what=SETTLED, first_on=captures["own_on"], then_on=by_payment)
     parts = [sold[by_order.ne("")], settled, _at_bank(transit)]
     both = pd.concat([_named(part) for part in parts], ignore_index=True)
     inside = [month.has(both[name]) for name in ("first_on", "then_on")]
@@ -48,7 +51,9 @@ def straddling_items(
         then_on=refunds["event_on"],
     )
     old = old[old["first_on"].ne("") & (old["first_on"] < month.first.isoformat())]
-    whole = pd.concat([across, _named(old), _late(evidence, movements, month=month)])
+    own = movements[month.has(movements["event_on"])]
+    late, prior = _late(evidence, own, month=month), _prior(evidence, own)
+    whole = pd.concat([across, _named(old), late, prior])
     return whole.sort_values(["currency", "what", "first_on", "key"], ignore_index=True)
 
 
@@ -66,10 +71,14 @@ def _at_bank(transit: Transit | None) -> pd.DataFrame:
     )
 
 
-def _late(
-    evidence: MonthEvidence, movements: pd.DataFrame, *, month: BusinessMonth
-) -> pd.DataFrame:
-    rows = movements[month.has(movements["event_on"])]
+def _prior(evidence: MonthEvidence, own: pd.DataFrame) -> pd.DataFrame:
+    """Dated in a closed month and told after its close, with the date of who told it."""
+    rows = prior_items(own)
+    then_on = words_at(rows["told"], words=evidence.dates)
+    return _named(rows.assign(what=PRIOR, first_on=rows["own_on"], then_on=then_on))
+
+
+def _late(evidence: MonthEvidence, rows: pd.DataFrame, *, month: BusinessMonth) -> pd.DataFrame:
     then_on = words_at(rows["told"], words=evidence.dates)
     rows = rows.assign(what=LATE, first_on=rows["event_on"], then_on=then_on)
     return _named(rows[rows["then_on"] > month.last.isoformat()])

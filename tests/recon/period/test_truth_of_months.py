@@ -320,7 +320,7 @@ def test_a_receipt_that_pandas_loses_is_found(
         ("P7.sql", "sum(debit)::BIGINT, sum(credit)", "sum(debit)::BIGINT + 1, sum(credit)"),
         ("P7.sql", "sum(debit) <> sum(credit)", "sum(debit) = sum(credit)"),
         ("P7.sql", "FILTER (kind = 'accrual'), 0)::BIGINT", "FILTER (false), 0)::BIGINT"),
-        ("P8.sql", "fee <> 0 AND settled_on", "fee > 0 AND settled_on"),
+        ("P8.sql", "fee <> 0 AND counts_on", "fee > 0 AND counts_on"),
         ("P8.sql", "kind LIKE 'fee_%'", "kind LIKE 'fee_on%'"),
         ("P8.sql", "'amount', currency, 0, -sum(amount)", "'amount', currency, 0, 0"),
         ("P8.sql", "THEN still + timing", "THEN timing"),

@@ -3,7 +3,7 @@ WITH charged AS (
     SELECT currency, -amount AS fee FROM facts, month WHERE kind LIKE 'fee_%' AND event_on BETWEEN first AND last
 ),
 of_lines AS (
-    SELECT currency, fee FROM lines, month WHERE base <> 'payout' AND fee <> 0 AND settled_on BETWEEN first AND last
+    SELECT currency, fee FROM lines, month WHERE base <> 'payout' AND fee <> 0 AND counts_on BETWEEN first AND last
 ),
 sides AS (
     SELECT 'fees of the lines = fees charged' AS name, 'count' AS measure, currency, count(*) AS "left", 0 AS "right" FROM of_lines GROUP BY currency

@@ -75,6 +75,16 @@ JOIN chosen USING (batch_id, settled_on, currency, number)
 LEFT JOIN first_told f USING (batch_id, settled_on, entry_type, order_no, transaction_id, reference_no, currency, gross, fee, net, own_reference)
 LEFT JOIN orders_of o ON o.order_no = s.order_no;
 
+-- What is dated in a closed month and was first told after its close counts on the first day after it.
+CREATE OR REPLACE TEMP TABLE prior AS
+SELECT n.number AS told, d.business_date AS own_on, max(c.next_day) AS counts_on
+FROM closed c, nights n, days d
+WHERE n.business_date > c.known_by AND d.business_date <= c.last_day
+GROUP BY ALL;
+ALTER TABLE lines ADD COLUMN counts_on VARCHAR;
+UPDATE lines SET counts_on = settled_on;
+UPDATE lines SET counts_on = p.counts_on FROM prior p WHERE p.told = lines.told AND p.own_on = lines.settled_on;
+
 -- Our own instructions that took place -------------------------------------------------------------
 CREATE OR REPLACE TEMP TABLE instructed AS
 WITH confirmed AS (
@@ -203,3 +213,7 @@ WHERE kind IN ('capture', 'refund', 'chargeback', 'won_back')
   AND event_on < (SELECT word FROM terms SEMI JOIN newest_night USING (number)
                   WHERE name = 'settled_days' AND key = 'first')
   AND payment NOT IN (SELECT payment FROM lines WHERE payment <> '');
+
+ALTER TABLE facts ADD COLUMN own_on VARCHAR;
+UPDATE facts SET own_on = event_on;
+UPDATE facts SET event_on = p.counts_on FROM prior p WHERE p.told = facts.told AND p.own_on = facts.own_on;

@@ -10,13 +10,13 @@ FROM (
     WHERE f.kind IN ('capture', 'refund', 'chargeback', 'won_back') AND NOT f.is_outside AND f.event_on <= c.day
     UNION ALL
     SELECT c.side, l.currency, l.payment, -l.gross FROM lines l, closes c
-    WHERE l.base IN ('capture', 'refund', 'chargeback') AND l.settled_on <= c.day)
+    WHERE l.base IN ('capture', 'refund', 'chargeback') AND l.counts_on <= c.day)
 GROUP BY ALL HAVING sum(amount) <> 0
 UNION ALL
 SELECT side, 'payable', currency, '', sum(amount)
 FROM (
     SELECT c.side, l.currency, CASE WHEN l.is_pay_out THEN -l.net ELSE l.net END AS amount
-    FROM lines l, closes c WHERE l.settled_on <= c.day
+    FROM lines l, closes c WHERE l.counts_on <= c.day
     UNION ALL
     SELECT c.side, t.key, t.number FROM (FROM openings WHERE name = 'opening_payable') t, closes c)
 GROUP BY ALL
@@ -24,7 +24,7 @@ UNION ALL
 SELECT side, 'reserve', currency, '', sum(amount)
 FROM (
     SELECT c.side, l.currency, -l.gross AS amount FROM lines l, closes c
-    WHERE l.base = 'reserve' AND l.settled_on <= c.day
+    WHERE l.base = 'reserve' AND l.counts_on <= c.day
     UNION ALL
     SELECT c.side, t.key, t.number FROM (FROM openings WHERE name = 'opening_reserve') t, closes c)
 GROUP BY ALL;

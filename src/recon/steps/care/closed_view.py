@@ -10,8 +10,8 @@ from recon.model.errors import ArchiveBrokenError
 from recon.period.business_month import BusinessMonth
 from recon.period.month_statement import MonthFigure
 from recon.steps.care.close_digest import moved_since, seen_close
+from recon.steps.care.close_folders import UNREAD, sealed_close, sealed_document, sealed_figures
 from recon.steps.care.month_closes import prepared_close
-from recon.steps.care.sealed_closes import UNREAD, sealed_close, sealed_document
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.night_folder import storage_at
 from recon.store.people import closed_months
@@ -37,7 +37,7 @@ class ClosedView:
     @property
     def figures(self) -> Sequence[MonthFigure]:
         """As they were sealed."""
-        return [MonthFigure(*each) for each in self.document["signed"]["figures"]]
+        return sealed_figures(self.document)
 
 
 def closed_view(

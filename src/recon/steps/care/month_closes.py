@@ -6,7 +6,7 @@ the answers that people gave, and from what the database knows of money in doubt
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -15,8 +15,10 @@ from pathlib import Path
 from recon.model.money import format_minor_units
 from recon.model.resolutions import KeptAnswer
 from recon.period.business_month import BusinessMonth
+from recon.period.month_statement import CLOSING, OPENING, MonthFigure
 from recon.period.month_words import ITEMS, STRADDLES
-from recon.steps.care.month_statements import StatedMonth, stated_month
+from recon.steps.care.close_folders import sealed_document, sealed_figures
+from recon.steps.care.month_statements import CLOSED_MONTHS_MAX, StatedMonth, stated_month
 from recon.steps.ground import kept_results
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.predecessor import STILL_OPEN
@@ -118,7 +120,7 @@ def prepared_close(
         ArchiveError: the archive cannot be reached, or a file is not as it was sealed.
     """
     with environment.store.reading() as connection:
-        basis = basis_of(connection, account)
+        basis = basis_of(connection, account, month=month)
         state = closed_months.state_of(connection, account, month=month.name)
     stated = stated_month(month, account=account, environment=environment)
     with environment.store.reading() as connection:
@@ -131,11 +133,11 @@ def prepared_close(
         *_of_money(stated, environment=environment),
         *_of_breaks(stated, answers=answers, workbook=workbook, environment=environment),
     )
-    open_items = tuple(_open_items(stated))
+    open_items = (*_open_items(stated), *_openings(stated, environment=environment))
     return PreparedClose(stated, blockers, open_items, answers, workbook, basis, state)
 
 
-def basis_of(connection: Connection, account: tuple[str, str]) -> str:
+def basis_of(connection: Connection, account: tuple[str, str], *, month: BusinessMonth) -> str:
     """A digest of all rows that a close of the account is prepared from.
 
     Whoever prepares takes it first, and whoever closes compares it in the transaction that does.
@@ -145,6 +147,9 @@ def basis_of(connection: Connection, account: tuple[str, str]) -> str:
     nights = [(day, run.run_id, run.verdict, run.mode.value) for day, run in finished.items()]
     held = runs.not_proven(connection, merchant_id=merchant_id, account_id=account_id)
     answers = resolution_rows.kept_answers(connection, account)
+    closed = closed_months.closed_before(
+        connection, account, month=month.name, months=CLOSED_MONTHS_MAX
+    )
     newest = max(finished.values(), key=lambda run: run.business_date, default=None)
     money = [] if newest is None else instruction_rows.unfinished_rows(connection, newest)
     rows = (
@@ -152,6 +157,7 @@ def basis_of(connection: Connection, account: tuple[str, str]) -> str:
         sorted(held),
         sorted((name, answer.version, answer.waits) for name, answer in answers.items()),
         sorted((row["instruction_id"], row["state"]) for row in money),
+        [each.manifest for each in closed],
     )
     return hashlib.sha256(json.dumps(rows).encode()).hexdigest()
 
@@ -252,6 +258,33 @@ def _of_breaks(
         )
 
 
+def _openings(stated: StatedMonth, *, environment: Environment) -> Iterator[OpenItem]:
+    """Where the month does not begin with what the one before it was closed with.
+
+    Facts told since count in this month, with their own date; what is said here moved otherwise:
+    a fact has another date or amount than it had, or entries of the books and the bank are newer.
+    """
+    before = stated.statement.month.before.strftime("%Y-%m")
+    closed = next((each for each in stated.closed if each.month == before), None)
+    if closed is None:
+        return
+    figures = sealed_figures(sealed_document(closed, environment=environment))
+    then, now = _sums(figures, at=CLOSING), _sums(stated.statement.figures, at=OPENING)
+    for of, currency in sorted({*then, *now}):
+        if moved := now.get((of, currency), 0) - then.get((of, currency), 0):
+            what = f"{of.capitalize()}: opens otherwise than {before} was closed with"
+            yield OpenItem(what, 1, currency, moved, "Prior periods")
+
+
+def _sums(figures: Sequence[MonthFigure], *, at: str) -> dict[tuple[str, str], int]:
+    """What and currency -> the sum of its figures of one close."""
+    sums: dict[tuple[str, str], int] = {}
+    for each in figures:
+        if each.at == at:
+            sums[each.of, each.currency] = sums.get((each.of, each.currency), 0) + each.amount
+    return sums
+
+
 def _open_items(stated: StatedMonth) -> Iterator[OpenItem]:
     """What is open and may stay so: breaks, what the settlement never explained, what came late."""
     statement = stated.statement
@@ -263,10 +296,11 @@ def _open_items(stated: StatedMonth) -> Iterator[OpenItem]:
         for currency, rows in items[items["what"].eq(what)].groupby("currency"):
             amount = int(rows["amount"].sum())
             yield OpenItem(ITEMS[what], len(rows), str(currency), amount, "Open items")
-    late = statement.straddling[statement.straddling["what"].eq("late")]
-    for currency, rows in late.groupby("currency"):
-        amount = int(rows["amount"].sum())
-        yield OpenItem(STRADDLES["late"], len(rows), str(currency), amount, "Straddling")
+    straddling = statement.straddling
+    for what, sheet in (("late", "Straddling"), ("prior", "Prior periods")):
+        for currency, rows in straddling[straddling["what"].eq(what)].groupby("currency"):
+            amount = int(rows["amount"].sum())
+            yield OpenItem(STRADDLES[what], len(rows), str(currency), amount, sheet)
     if statement.unknown_refunds:
         payments = len(statement.unknown_refunds)
         yield OpenItem("Refunded in part by an amount that nothing tells", payments, "", 0, "")

@@ -8,7 +8,7 @@ nights that are there.
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from itertools import groupby
 from typing import Any
@@ -25,6 +25,7 @@ from recon.period.business_month import BusinessMonth
 from recon.period.month_evidence import NEWEST_ONLY, READ, MonthNight
 from recon.period.month_journals import JournalNames
 from recon.period.month_statement import MonthFrame, MonthStatement, statement_of
+from recon.period.prior_periods import ClosedPeriod
 from recon.period.statement_in_sql import proven_by_sql, sql_texts
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.night_folder import PROOF, RESULTS, STEPS, folder_of, links
@@ -33,7 +34,11 @@ from recon.steps.ground.sealed_night import UNREAD, SealedNight, sealed_night
 from recon.steps.night.sealed_proof import RULES
 from recon.store.nights import runs
 from recon.store.nights.runs import Run
+from recon.store.people import closed_months
+from recon.store.people.closed_months import ClosedMonth
 
+CLOSED_MONTHS_MAX = 24
+"""Months before one that are asked whether they are closed; older facts are not told any more."""
 NIGHTS_MAX = 400
 """Nights of one statement: those of a month, and all that ran since."""
 BEFORE_FIRST = "before the first night"
@@ -71,6 +76,8 @@ class StatedMonth:
     """The run of the newest night that was read."""
     bank_to: str | None = None
     """The day up to which every bank of the account is covered, "" for none; None: no bank."""
+    closed: Sequence[ClosedMonth] = ()
+    """Months before it that are closed, the oldest first: their figures stay."""
 
     @property
     def troubles(self) -> list[str]:
@@ -129,6 +136,9 @@ def stated_month(
             msg = f"no live night of {which} tells of {month.name}: run `recon nightly` first"
             raise UsageError(msg)
         sealed = [sealed_night(connection, run, environment=environment) for run in read]
+        before = closed_months.closed_before(
+            connection, account, month=month.name, months=CLOSED_MONTHS_MAX
+        )
     days = [*_days(month, live=live, whole=whole, held=held, environment=environment)]
     with ExitStack() as kept:
         nights = [
@@ -136,22 +146,34 @@ def stated_month(
             for number, (run, night) in enumerate(zip(read, sealed, strict=True))
         ]
         frame = _frame(month, account=account, newest=sealed[-1], days=days)
+        frame = replace(frame, closed=[*_periods(before)])
         statement = statement_of(frame, nights=nights)
         proven = proven_by_sql(statement, nights=nights, frame=frame)
         sql = sql_texts(statement, nights=nights, frame=frame)
-    rules: dict[str, str] = {}
-    for night in nights:
-        rules.setdefault(night.rules_digest, night.business_date)
     return StatedMonth(
         statement=proven,
         nights=days,
         known_by=nights[-1].business_date,
         is_first=nights[0].business_date >= month.first.isoformat(),
-        rules=rules,
+        rules=_rules_since(nights),
         sql=sql,
         newest_run=nights[-1].run_id,
         bank_to=_bank_to(sealed[-1], account=account),
+        closed=before,
     )
+
+
+def _rules_since(nights: Sequence[MonthNight]) -> dict[str, str]:
+    """Digest of the rules -> the first business date that they judged."""
+    rules: dict[str, str] = {}
+    for night in nights:
+        rules.setdefault(night.rules_digest, night.business_date)
+    return rules
+
+
+def _periods(closed: Sequence[ClosedMonth]) -> Iterator[ClosedPeriod]:
+    for each in closed:
+        yield ClosedPeriod(BusinessMonth.named(each.month), each.known_by)
 
 
 def _bank_to(night: SealedNight, *, account: tuple[str, str]) -> str | None:

@@ -13,18 +13,23 @@ from recon.archive.manifest import About
 from recon.archive.step_folder import (
     Document,
     Sealed,
-    find_sealed,
     sealed_step,
     step_problems,
-    whole_file,
     write_step,
 )
 from recon.archive.storage import reachable
 from recon.desk.endorsement import Kind
-from recon.model.errors import ArchiveBrokenError, ArchiveError, ConfigurationError
+from recon.model.errors import ArchiveError, ConfigurationError
 from recon.model.nights import Mode
 from recon.steps.care.close_digest import SeenClose
 from recon.steps.care.close_files import close_document, close_files, close_name
+from recon.steps.care.close_folders import (
+    DOCUMENT,
+    FOLDER,
+    UNREAD,
+    period_folder,
+    sealed_close,
+)
 from recon.steps.care.month_closes import PreparedClose
 from recon.steps.ground.endorsed import endorsed
 from recon.steps.ground.environment import Environment, account_of
@@ -35,21 +40,13 @@ from recon.store.money.endorsement_rows import override
 from recon.store.people import closed_months
 from recon.store.people.closed_months import CLOSE, REOPEN, ClosedMonth
 
-FOLDER = "periods"
-"""Below the archive, beside the nights."""
-DOCUMENT, SIGNATURES = "close.json", "signatures.json"
-UNREAD = "the folder of a closed month could not be read"
+SIGNATURES = "signatures.json"
 UNWRITTEN = (
     "nobody's name was put under the month, and it is not closed: make the archive writable, then "
     "sign again"
 )
 DrawnClose = Callable[[PreparedClose], bytes]
 """Draws the workbook of a close; `reports` provides it."""
-
-
-def period_folder(account: tuple[str, str], month: str) -> str:
-    """Where the closes of a month lie, below the archive."""
-    return "/".join((FOLDER, *account, month))
 
 
 def write_close_folder(
@@ -103,38 +100,6 @@ def _clear_unbound(folder: str, *, bound: set[str], storage: Any) -> None:
         if attempt not in bound:
             for name in storage.names(attempt):
                 storage.remove(name)
-
-
-def sealed_close(closed: ClosedMonth, *, environment: Environment) -> Sealed:
-    """The folder of a close, as the history binds it.
-
-    Raises:
-        ArchiveError: it is gone, another one, or cannot be reached.
-    """
-    storage = storage_at(closed.account, environment=environment)
-    night, _, step = closed.folder.rpartition("/")
-    with reachable(storage, doing=UNREAD):
-        sealed = find_sealed(storage, night=night, step=step, sha256=closed.manifest)
-    if sealed is None:
-        msg = (
-            f"{UNREAD}: {closed.folder} is not in the archive {storage.shown}, or is not what the "
-            "history binds: put the folder back from a backup of the archive"
-        )
-        raise ArchiveBrokenError(msg)
-    return sealed
-
-
-def sealed_document(closed: ClosedMonth, *, environment: Environment) -> dict[str, Any]:
-    """What a close says for programs, as it was sealed.
-
-    Raises:
-        ArchiveError: it is gone, or is not the file that was sealed.
-    """
-    sealed = sealed_close(closed, environment=environment)
-    storage = storage_at(closed.account, environment=environment)
-    with reachable(storage, doing=UNREAD):
-        document: dict[str, Any] = json.loads(whole_file(storage, sealed, name=DOCUMENT))
-    return document
 
 
 def close_problems(connection: Connection, *, environment: Environment) -> Iterator[str]:

@@ -266,7 +266,10 @@ class _Signing:
             )
             raise UsageError(msg)
         state = closed_months.state_of(connection, account, month=month.name)
-        return state == self.close.state and basis_of(connection, account) == self.close.basis
+        return (
+            state == self.close.state
+            and basis_of(connection, account, month=month) == self.close.basis
+        )
 
     def _agreed(self, connection: Connection) -> str:
         """The word itself, under the desk's signature; both names when it is the second."""

@@ -110,6 +110,17 @@ def closed_since(
     )
 
 
+def closed_before(
+    connection: Connection, account: tuple[str, str], *, month: str, months: int
+) -> list[ClosedMonth]:
+    """Closed months right before one, as far back as so many; the oldest first."""
+    year, number = map(int, month.split("-"))
+    back = [year * 12 + number - 1 - each for each in range(months, 0, -1)]
+    names = [f"{each // 12:04}-{each % 12 + 1:02}" for each in back]
+    states = (state_of(connection, account, month=name) for name in names)
+    return [state.closed for state in states if state.closed is not None]
+
+
 def all_closes(connection: Connection) -> list[ClosedMonth]:
     """Every close of every account, oldest first, reopened or not."""
     rows = connection.execute(

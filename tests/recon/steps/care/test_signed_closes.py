@@ -17,9 +17,9 @@ from recon.period.business_month import BusinessMonth
 from recon.steps.care import closed_view as closed_view_module
 from recon.steps.care import signed_closes
 from recon.steps.care.close_digest import seen_close
+from recon.steps.care.close_folders import period_folder
 from recon.steps.care.closed_view import closed_view
 from recon.steps.care.month_closes import PreparedClose, basis_of, prepared_close
-from recon.steps.care.sealed_closes import period_folder
 from recon.steps.care.signed_closes import CloseWord, MonthToSign, sign_close
 from recon.steps.care.verify import Reading, verify
 from recon.steps.ground.environment import Environment
@@ -53,7 +53,7 @@ def prepared_once(
 ) -> PreparedClose:
     """As prepared_close, which is asked once for everything that it is prepared from."""
     with environment.store.reading() as connection:
-        basis = basis_of(connection, account)
+        basis = basis_of(connection, account, month=month)
         state = closed_months.state_of(connection, account, month=month.name)
     known = PREPARED.get(basis)
     if known is None:

@@ -1,0 +1,60 @@
+"""The sealed folder of a closed month, read back: as the history binds it, or refused by name."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from recon.archive.step_folder import Sealed, find_sealed, whole_file
+from recon.archive.storage import reachable
+from recon.model.errors import ArchiveBrokenError
+from recon.period.month_statement import MonthFigure
+from recon.steps.ground.environment import Environment
+from recon.steps.ground.night_folder import storage_at
+from recon.store.people.closed_months import ClosedMonth
+
+FOLDER = "periods"
+"""Below the archive, beside the nights."""
+DOCUMENT = "close.json"
+UNREAD = "the folder of a closed month could not be read"
+
+
+def period_folder(account: tuple[str, str], month: str) -> str:
+    """Where the closes of a month lie, below the archive."""
+    return "/".join((FOLDER, *account, month))
+
+
+def sealed_close(closed: ClosedMonth, *, environment: Environment) -> Sealed:
+    """The folder of a close, as the history binds it.
+
+    Raises:
+        ArchiveError: it is gone, another one, or cannot be reached.
+    """
+    storage = storage_at(closed.account, environment=environment)
+    night, _, step = closed.folder.rpartition("/")
+    with reachable(storage, doing=UNREAD):
+        sealed = find_sealed(storage, night=night, step=step, sha256=closed.manifest)
+    if sealed is None:
+        msg = (
+            f"{UNREAD}: {closed.folder} is not in the archive {storage.shown}, or is not what the "
+            "history binds: put the folder back from a backup of the archive"
+        )
+        raise ArchiveBrokenError(msg)
+    return sealed
+
+
+def sealed_document(closed: ClosedMonth, *, environment: Environment) -> dict[str, Any]:
+    """What a close says for programs, as it was sealed.
+
+    Raises:
+        ArchiveError: it is gone, or is not the file that was sealed.
+    """
+    sealed = sealed_close(closed, environment=environment)
+    storage = storage_at(closed.account, environment=environment)
+    with reachable(storage, doing=UNREAD):
+        document: dict[str, Any] = json.loads(whole_file(storage, sealed, name=DOCUMENT))
+    return document
+
+
+def sealed_figures(document: Mapping[str, Any]) -> list[MonthFigure]:
+    """The figures of a close as they were sealed."""
+    return [MonthFigure(*each) for each in document["signed"]["figures"]]
