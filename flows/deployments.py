@@ -58,6 +58,11 @@ _FORMS = (
         "Takes in the answers of a filled-in workbook that lies in a reports folder.",
     ),
     (
+        "close",
+        "flows.close:close",
+        "Prepares the close of a month, and takes the names of a reviewer and an approver.",
+    ),
+    (
         "stop-sending",
         "flows.stop_sending:stop_sending",
         "Stops all sending of money at once; two people let it be sent again.",
