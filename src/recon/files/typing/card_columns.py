@@ -9,15 +9,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from recon.files.typing.cell_bytes import digits_max_of
 from recon.privacy.card_numbers import DIGITS_MIN, LIKELY, Likeness, likeness
 
 
 def likely_cards(cells: pa.Array) -> tuple[list[int], int]:
     """Row numbers of cells with a card in them, and how many only lack its check digit."""
-    long: Any = pc.indices_nonzero(pc.greater_equal(pc.binary_length(cells), DIGITS_MIN))
+    long = pa.array(np.flatnonzero(digits_max_of(cells) >= DIGITS_MIN))
     if not len(long):
         return [], 0
     likely: Any = pc.indices_nonzero(pc.match_substring_regex(cells.take(long), LIKELY))

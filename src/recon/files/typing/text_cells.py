@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from recon.files.typing.card_columns import CardTally, likely_cards
+from recon.files.typing.cell_bytes import surely_fit
 from recon.files.typing.table_schema import Grammar
 from recon.privacy.card_numbers import holds_card
 
@@ -42,10 +43,9 @@ def read_text(
     same = len(given) > 1 and bool(pc.all(pc.equal(given, given[0])).as_py())
     times = len(given) if same else 1
     judged = given.slice(0, 1) if same else given
-    wrong = pc.invert(pc.match_substring_regex(judged, rf"\A(?:{pattern})\z"))
     problems = {
         int(places[at]): f"is not {sentence}{_foreign_mark(given[at].as_py())}"
-        for at in _every(_rows(wrong), times=times)
+        for at in _every(_unfit(judged, pattern=pattern), times=times)
     }
     if numbers is not None:
         odd = pc.and_(numbers, pc.invert(pc.match_substring_regex(cells, _WHOLE_NUMBER)))
@@ -57,6 +57,12 @@ def read_text(
     for at in _cards(judged, times=times, grammar=grammar, column=column, cards=tally):
         problems[int(places[at])] = "looks like a card number, which does not belong here"
     return problems
+
+
+def _unfit(cells: pa.Array, *, pattern: str) -> list[int]:
+    if surely_fit(cells, pattern=pattern):
+        return []
+    return _rows(pc.invert(pc.match_substring_regex(cells, rf"\A(?:{pattern})\z")))
 
 
 def _cards(
