@@ -30,6 +30,8 @@ CSV_ENDING = "-matched.csv.gz"
 AMOUNT_TYPE = pa.decimal128(24, 4)
 """Major units, exactly: no currency has more than four decimals."""
 SUMMED = "effect_orders"
+READ_BYTES = 8 * 1024 * 1024
+"""Of a file that are in memory at once when it is read back."""
 
 
 def write_matched_files(matched: MatchedRows, *, beside: Path) -> tuple[MatchedFile, ...]:
@@ -137,6 +139,11 @@ def _batches(path: Path) -> Iterator[Any]:
         return
     with (
         gzip.open(path) if path.suffix == ".gz" else path.open("rb") as packed,
-        arrow_csv.open_csv(packed, parse_options=_PARSE, convert_options=_convert(names)) as reader,
+        arrow_csv.open_csv(
+            packed,
+            read_options=arrow_csv.ReadOptions(block_size=READ_BYTES),
+            parse_options=_PARSE,
+            convert_options=_convert(names),
+        ) as reader,
     ):
         yield from reader

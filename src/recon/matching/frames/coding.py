@@ -45,6 +45,9 @@ def coded(columns: "Sequence[pd.Series[str]]") -> Coded:
         few = [np.array([*_numbers(_texts(column), known=known)], np.int32) for column in columns]
         return Coded(tuple(few), pa.array([*known], pa.large_string()))
     chunks = [pieces(column) for column in columns]
+    only = _only_word([chunk for part in chunks for chunk in part])
+    if only is not None:
+        return Coded(tuple(np.zeros(len(column), np.int32) for column in columns), only)
     together = pa.chunked_array([chunk for part in chunks for chunk in part], pa.large_string())
     numbered = together.dictionary_encode()
     ends = np.cumsum([len(part) for part in chunks])
@@ -52,6 +55,13 @@ def coded(columns: "Sequence[pd.Series[str]]") -> Coded:
     parts = [codes[end - len(part) : end] for part, end in zip(chunks, ends, strict=True)]
     words = numbered.chunk(0).dictionary if numbered.num_chunks else together.combine_chunks()
     return Coded(tuple(_joined(part) for part in parts), words)
+
+
+def _only_word(chunks: Sequence[pa.Array]) -> pa.Array | None:
+    """The one word of columns that say the same in every row, as an account's own id does."""
+    word = chunks[0].slice(0, 1) if chunks else pa.array([], pa.large_string())
+    same = all(pc.all(pc.equal(chunk, word[0])).as_py() for chunk in chunks)
+    return word if same else None
 
 
 def _texts(column: "pd.Series[str]") -> list[str]:
