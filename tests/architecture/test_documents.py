@@ -120,6 +120,13 @@ def broken_links(document: Path) -> Iterator[str]:
             yield f"{document.name}: {target}"
 
 
+def missing_modules(text: str) -> list[str]:
+    """Python files that a document names and that are not there."""
+    named = re.findall(r"`([\w/]+/\w+\.py)(?:::\w+)?`", text)
+    houses = (ROOT, ROOT / "src", ROOT / "src/recon")
+    return [name for name in named if not any((house / name).exists() for house in houses)]
+
+
 def command_names(app: typer.Typer) -> list[str]:
     """Every command people can type, as `recon db upgrade`."""
     return sorted(_walk(typer.main.get_command(app), ["recon"]))
@@ -261,6 +268,12 @@ def test_links_lead_somewhere(document: Path) -> None:
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=from_root)
+def test_a_module_that_a_document_names_is_there(document: Path) -> None:
+    """Whoever follows the map into the code finds the file."""
+    assert missing_modules(document.read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=from_root)
 def test_documents_name_no_machine(document: Path) -> None:
     """No path or port of somebody's machine stands in a document."""
     found = re.findall(
@@ -303,3 +316,7 @@ def test_a_missing_word_and_a_broken_link_are_found(tmp_path: Path) -> None:
     ]
     assert missing_words(["fee"], "`fee`, in full") == []
     assert list(broken_links(tmp_path / "a.md")) == ["a.md: nowhere.md"]
+    assert missing_modules("`gateway/money.py`, `recon/errors.py`, `model/errors.py`") == [
+        "gateway/money.py",
+        "recon/errors.py",
+    ]
