@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,6 +12,7 @@ from recon.cli.tables import AsJson, show_json
 
 if TYPE_CHECKING:
     from recon.config.settings import Settings
+    from recon.steps.care.closed_view import ClosedView
     from recon.steps.care.month_statements import StatedMonth
 
 NOT_PROVEN_EXIT_CODE = 4
@@ -37,36 +38,68 @@ def statement(
 ) -> None:
     """State a month of the clearing account: opening, movements, closing, tied to lists and books.
 
-    It changes nothing and may be asked on any day. Ends with 4 when a night is missing or NOT
-    PROVEN, or a figure does not tie.
+    It changes nothing and may be asked on any day; of a closed month it shows the sealed figures,
+    and what would be different today. Ends with 4 when a night is missing or NOT PROVEN, or a
+    figure does not tie.
     """
     from recon.period.business_month import BusinessMonth
-    from recon.steps.care.month_files import document_of, name_of, write_month_files
+    from recon.steps.care.closed_view import closed_view
     from recon.steps.care.month_statements import stated_month
     from recon.steps.ground.environment import environment_of, system_clock
 
     wanted = BusinessMonth.named(month)
-    every: list[StatedMonth] = []
+    documents: list[dict[str, Any]] = []
+    troubled: list[StatedMonth] = []
     with environment_of(os.environ, clock=system_clock, signs=False) as environment:
         settings = environment.settings
         for which in declared_accounts(settings, merchant=merchant, account=account):
-            stated = stated_month(wanted, account=which, environment=environment)
+            view = closed_view(wanted, account=which, environment=environment)
+            if view is not None:
+                documents.append(_of_closed(view, is_shown=not as_json))
+                continue
             folder = out or settings.account(which[0], account_id=which[1]).reports
-            files = write_month_files(stated, folder=folder)
-            workbook = _write_workbook(stated, folder / f"{name_of(stated)}.xlsx")
-            every.append(stated)
-            if not as_json:
-                for line in _lines(stated):
-                    say(line)
-                say(f"Workbook: {workbook}")
-                say(f"Tables and SQL: {files}")
+            stated = stated_month(wanted, account=which, environment=environment)
+            documents.append(_of_open(stated, folder=folder, is_shown=not as_json))
+            troubled += [] if stated.is_proven else [stated]
     if as_json:
-        show_json([document_of(stated) for stated in every])
-    if not all(stated.is_proven for stated in every):
-        for stated in every:
-            for sentence in stated.troubles[:TROUBLES_SHOWN_MAX]:
-                complain(f"{'/'.join(stated.statement.account)}: {sentence}")
+        show_json(documents)
+    for stated in troubled:
+        for sentence in stated.troubles[:TROUBLES_SHOWN_MAX]:
+            complain(f"{'/'.join(stated.statement.account)}: {sentence}")
+    if troubled:
         raise typer.Exit(NOT_PROVEN_EXIT_CODE)
+
+
+def _of_open(stated: "StatedMonth", *, folder: Path, is_shown: bool) -> dict[str, Any]:
+    """A month as it is known now, written and said; the document for programs."""
+    from recon.steps.care.month_files import document_of, name_of, write_month_files
+
+    files = write_month_files(stated, folder=folder)
+    workbook = _write_workbook(stated, folder / f"{name_of(stated)}.xlsx")
+    if is_shown:
+        for line in _lines(stated):
+            say(line)
+        say(f"Workbook: {workbook}")
+        say(f"Tables and SQL: {files}")
+    return document_of(stated)
+
+
+def _of_closed(view: "ClosedView", *, is_shown: bool) -> dict[str, Any]:
+    """A closed month with the figures that were sealed, and what would be different today."""
+    closed, stated = view.closed, view.stated
+    if is_shown and stated is not None:
+        which, at = "/".join(closed.account), f"{closed.at:%Y-%m-%d %H:%M} UTC"
+        say(f"Statement of {which} for {closed.month}, CLOSED on {at} by {closed.by}.")
+        for currency in stated.statement.currencies:
+            say("")
+            for line in _of_currency(stated, currency):
+                say(line)
+        say("")
+        for sentence in view.differs or ("nothing",):
+            say(f"Would be different today: {sentence}")
+        say(f"The sealed workbook: recon close {closed.month}")
+    sealed: dict[str, Any] = view.document["statement"]
+    return {**sealed, "closed_by": closed.by, "would_differ": [*(view.differs or ())]}
 
 
 def declared_accounts(

@@ -86,3 +86,10 @@ def test_two_people_close_a_month_by_the_command_line(
     assert cli.main(["close", "2026-11", "--json", "--out", str(tmp_path)]) == 0
     (document,) = json.loads(capsys.readouterr().out)
     assert (document["verdict"], document["would_differ"]) == ("CLOSED", [])
+    assert cli.main(["statement", "2026-11"]) == 0
+    stated = capsys.readouterr().out
+    assert f"Statement of {MERCHANT}/{ACCOUNT} for 2026-11, CLOSED on" in stated
+    assert "The gateway owes at the close of 2026-11-30" in stated
+    assert "Would be different today: nothing" in stated
+    assert cli.main(["reopen", "2026-11"]) == 0
+    assert "CLOSED on" in capsys.readouterr().out

@@ -1,7 +1,7 @@
 """A closed month as it was sealed, and what would be different if it were closed today."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from recon.archive.step_folder import whole_file
@@ -12,6 +12,7 @@ from recon.period.month_statement import MonthFigure
 from recon.steps.care.close_digest import moved_since, seen_close
 from recon.steps.care.close_folders import UNREAD, sealed_close, sealed_document, sealed_figures
 from recon.steps.care.month_closes import prepared_close
+from recon.steps.care.month_statements import StatedMonth
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.night_folder import storage_at
 from recon.store.people import closed_months
@@ -33,6 +34,16 @@ class ClosedView:
     """Of the workbook's file."""
     differs: tuple[str, ...] | None
     """What a close of today would have otherwise, each as a sentence; None: nobody asked."""
+    today: StatedMonth | None
+    """The month as it would be stated today; None: nobody asked."""
+
+    @property
+    def stated(self) -> StatedMonth | None:
+        """The statement with the figures that were sealed, as people read it."""
+        if self.today is None:
+            return None
+        sealed = replace(self.today.statement, figures=self.figures)
+        return replace(self.today, statement=sealed, known_by=self.closed.known_by)
 
     @property
     def figures(self) -> Sequence[MonthFigure]:
@@ -65,8 +76,8 @@ def closed_view(
     storage = storage_at(account, environment=environment)
     with reachable(storage, doing=UNREAD):
         workbook = whole_file(storage, sealed, name=named[0])
-    differs: tuple[str, ...] | None = None
-    if is_compared:
-        today = prepared_close(month, account=account, environment=environment)
-        differs = tuple(moved_since(document["signed"], now=seen_close(today)))
-    return ClosedView(closed, document, workbook, named[0], differs)
+    if not is_compared:
+        return ClosedView(closed, document, workbook, named[0], None, None)
+    today = prepared_close(month, account=account, environment=environment)
+    differs = tuple(moved_since(document["signed"], now=seen_close(today)))
+    return ClosedView(closed, document, workbook, named[0], differs, today.stated)
