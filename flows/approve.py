@@ -5,6 +5,7 @@ or so. The first run without a digest only shows the list; the digest is what bo
 """
 
 from enum import StrEnum
+from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any
 
 from prefect import flow
@@ -22,6 +23,10 @@ if TYPE_CHECKING:
 Digest = Annotated[str, Field(pattern=r"^([0-9a-f]{16})?$")]
 ShortName = Annotated[str, Field(pattern=r"^([a-z][a-z0-9._-]{0,39})?$")]
 Reason = Annotated[str, Field(max_length=300)]
+
+
+ROWS_SHOWN_MAX = 1_000
+"""Lines of the page; the digest and the sums are of all."""
 
 
 class Decision(StrEnum):
@@ -96,18 +101,18 @@ def _ended(wanted: "ApprovalList", *, ending: str, name: str) -> State[Any]:
 
 
 def markdown_of(wanted: "ApprovalList", sentence: str) -> str:
-    """The list as people read it: what it comes to, the largest, what looks like a repeat."""
+    """All that waits, as people read it: what deserves a second look first, then the largest."""
     from recon.model.money import Money
 
     lines = ["# Approvals", "", sentence, ""]
     if wanted.items:
         lines += ["| instruction | kind | order | amount | why it waits |", "|---|---|---|---|---|"]
-    shown = {
-        item.instruction_id: item
-        for item in (*wanted.largest, *wanted.repeats, *wanted.first_payees)
-    }
-    for item in shown.values():
+    looked_at = (*wanted.repeats, *wanted.first_payees, *wanted.largest)
+    shown = {item.instruction_id: item for item in (*looked_at, *wanted.items)}
+    for item in islice(shown.values(), ROWS_SHOWN_MAX):
         money = Money.of_minor_units(item.amount, currency=item.currency)
         cells = (item.instruction_id, item.kind, item.order_no, str(money), item.hold)
         lines.append("| " + " | ".join(cell.replace("|", "/") for cell in cells) + " |")
+    if (more := len(shown) - ROWS_SHOWN_MAX) > 0:
+        lines += ["", f"{more} more wait; the workbooks' sheets Instructions have all of them."]
     return "\n".join(lines)

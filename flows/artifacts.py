@@ -65,12 +65,21 @@ class Artifacts:
         with night_bar(steps, publish=publish) as step_done:
             yield step_done
 
-    def summary(self, *, verdict: str, summaries: Sequence[StepSummary]) -> None:
-        """The night in a few lines, one sentence a step."""
+    def summary(
+        self,
+        *,
+        verdict: str,
+        summaries: Sequence[StepSummary],
+        standing: Sequence[str] = (),
+    ) -> None:
+        """The night in a few lines: what to do and the money (`standing`), a sentence a step."""
         lines = [
             f"# {verdict}",
             "",
             _night_in_words(self._request),
+            "",
+            *standing,
+            "## Steps",
             "",
             "| step | what it did |",
             "|---|---|",

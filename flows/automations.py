@@ -41,6 +41,9 @@ _NAME = "prefect.resource.name"
 NIGHTS: dict[str, str | list[str]] = {"prefect.resource.role": "flow", _NAME: "nightly"}
 WATCHED = NIGHTS | {_NAME: ["nightly", "settle", "payouts", "reconcile"]}
 """Flows whose bad end rings: what moves money, and what proves a night again."""
+ONCE_WITHIN = timedelta(minutes=5)
+"""A bell rings at once, and for the same run not again so soon. With 0 Prefect's server, which may
+look at one event twice, rang twice for one failure."""
 RUN_NAME = "{{ flow_run.name }}"
 NOBODY = UUID(int=0)
 
@@ -140,7 +143,7 @@ def _automation(
         for_each={"prefect.resource.id"},
         posture=Posture.Reactive,
         threshold=1,
-        within=timedelta(seconds=0),
+        within=ONCE_WITHIN,
     )
     return AutomationCore(
         name=name,

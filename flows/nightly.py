@@ -18,8 +18,9 @@ from pydantic import Field
 from flows.approve import waiting_for_people
 from flows.artifacts import Artifacts
 from flows.night_date import business_date_of_run, run_name
+from flows.night_standing import standing_lines
 from flows.night_workers import night_workers
-from flows.outcome import end_of, state_of, state_of_held
+from flows.outcome import MEANS, end_of, state_of, state_of_held
 from flows.scheduled import refuse_forgotten
 from flows.shown_tables import breaks_of, rows_of_totals, totals_of
 from recon.model.errors import NightHeldError
@@ -125,11 +126,13 @@ def ended(run_id: str, *, summaries: list[StepSummary], artifacts: Artifacts) ->
     """Leave what people need of a night on its page; its last state."""
     last = summaries[-1]
     end = end_of(last)
-    artifacts.summary(verdict=end.value, summaries=summaries)
     with opened_environment() as environment:
         breaks, total = breaks_of(run_id, environment=environment)
         totals = rows_of_totals(totals_of(run_id, environment=environment))
         waiting = waiting_for_people(environment)
+        standing = standing_lines(run_id, environment=environment)
+    to_do = f"To do: {MEANS[end]}. {last.figures.get('told', '')}".strip()
+    artifacts.summary(verdict=end.value, summaries=summaries, standing=[to_do, "", *standing])
     if waiting:
         artifacts.waiting(waiting)
     artifacts.breaks(breaks, total=total)

@@ -187,6 +187,18 @@ def _by_themselves(played: PlayedNight) -> dict[str, dict[str, object]]:
     }
 
 
+def _show(played: PlayedNight, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Put in the place of what a flow reads of a night at its end what the test says."""
+    stand_ins: dict[str, Callable[..., object]] = {
+        "breaks_of": played.breaks_of,
+        "standing_lines": lambda _run_id, **_: ["## Money", ""],
+        "totals_of": lambda _run_id, **_: played.totals,
+        "waiting_for_people": lambda _: played.waiting,
+    }
+    for name, stand_in in stand_ins.items():
+        monkeypatch.setattr(nightly, name, stand_in)
+
+
 @pytest.fixture
 def night(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> PlayedNight:
     """The steps of recon replaced by played ones, so that a test sees the flow alone."""
@@ -231,7 +243,5 @@ def night(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> PlayedNight:
     put("reports.reading.index_workbook", write_index="index writer")
     put("reports.workbook", write_workbook="writer")
     put("reports.reading.workbook_check", sheet_totals="reader")
-    monkeypatch.setattr(nightly, "breaks_of", played.breaks_of)
-    monkeypatch.setattr(nightly, "totals_of", lambda _run_id, **_: played.totals)
-    monkeypatch.setattr(nightly, "waiting_for_people", lambda _: played.waiting)
+    _show(played, monkeypatch)
     return played

@@ -34,7 +34,10 @@ def test_a_night_leaves_progress_summary_breaks_totals_and_a_link(
         )
     found = {artifact["key"]: artifact for artifact in reply.json()}
     assert found["progress-100042001"]["data"] == 100.0
-    assert "| settle | settle did its work. |" in found["summary-100042001"]["data"]
+    summary = found["summary-100042001"]["data"]
+    assert "| settle | settle did its work. |" in summary
+    assert "To do: nothing is open; sign the workbook." in summary
+    assert summary.index("To do:") < summary.index("## Money") < summary.index("## Steps")
     assert found["breaks-100042001"]["data"].count("CAPTURE_DUE") == 100
     assert "100 of 250 open breaks" in found["breaks-100042001"]["description"]
     assert found["totals-100042001"]["description"].endswith("2 control totals, 1 do not tie")

@@ -30,6 +30,7 @@ class Bell:
 
     port: int = 0
     rung: dict[str, str] = field(default_factory=dict)
+    count: int = 0
     changed: threading.Condition = field(default_factory=threading.Condition)
 
     def rings(self, *subjects: str) -> bool:
@@ -50,6 +51,7 @@ def bell() -> Iterator[Bell]:
             told = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             with found.changed:
                 found.rung[told["subject"]] = told["body"]
+                found.count += 1
                 found.changed.notify_all()
             self.send_response(200)
             self.end_headers()
@@ -145,3 +147,28 @@ def test_a_night_that_is_not_proven_and_one_that_leaves_work_ring(
     name = "nightly 100042/100042001 2026-11-20 live · NOT PROVEN"
     assert f"{name} ended as NOT PROVEN" in told
     assert "recon approve" in bell.rung[automations.APPROVAL]
+
+
+def test_one_failure_rings_once(client: Any, bell: Bell) -> None:
+    """At once, and not again for the same run: not when Prefect calls it failed, then crashed."""
+    from prefect.client.schemas.objects import State, StateType
+
+    from flows.nightly import nightly
+
+    dict(automations.establish(client, block=BLOCK))
+    for _ in range(NIGHTS_MAX):
+        bell.rung.clear()
+        bell.count = 0
+        run = client.create_flow_run(nightly, parameters={})
+        for kind in (StateType.RUNNING, StateType.FAILED):
+            client.set_flow_run_state(run.id, State(type=kind), force=True)
+        if bell.rings(automations.NOT_PROVEN):
+            break
+    client.set_flow_run_state(run.id, State(type=StateType.CRASHED), force=True)
+    again = client.create_flow_run(nightly, parameters={})
+    bell.rung.clear()
+    for kind in (StateType.RUNNING, StateType.FAILED):
+        client.set_flow_run_state(again.id, State(type=kind), force=True)
+
+    assert bell.rings(automations.NOT_PROVEN), "the next night's failure rings"
+    assert bell.count == 2

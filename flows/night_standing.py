@@ -1,0 +1,55 @@
+"""What a night moved and what is to be done now, in a few lines for its page in Prefect."""
+
+from collections import Counter, defaultdict
+from typing import TYPE_CHECKING
+
+from recon.settlement.approval import sums_in_words
+from recon.steps.people.people import attention
+from recon.store.money import instruction_sheet
+from recon.store.nights import runs
+from reports.sheets.totals import GROUPS
+
+if TYPE_CHECKING:
+    from recon.model.figures import Attention
+    from recon.steps.ground.environment import Environment
+
+ATTENTION_SHOWN_MAX = 20
+"""More stand in the workbook and in `recon status`."""
+ORDER = ("in doubt", "confirmed", "waiting", "rejected", "withdrawn")
+"""What the money came to, what needs people first."""
+
+
+def standing_lines(run_id: str, *, environment: "Environment") -> list[str]:
+    """Markdown: the money of a run by kind and outcome, and what needs a person."""
+    with environment.store.reading() as connection:
+        run = runs.get(connection, run_id)
+        instructions = instruction_sheet.sheet_frame(connection, run)
+    counts: Counter[tuple[str, str]] = Counter()
+    sums: defaultdict[tuple[str, str], Counter[str]] = defaultdict(Counter)
+    for row in instructions.to_dict("records"):
+        key = (GROUPS.get(row["state"], ORDER[0]), row["kind"].replace("_", " "))
+        counts[key] += 1
+        sums[key][row["currency"]] += int(row["amount"])
+    lines = ["## Money", ""]
+    lines += ["| outcome | what | how many | how much |", "|---|---|---|---|"] if counts else []
+    for outcome, kind in sorted(counts, key=lambda key: (ORDER.index(key[0]), key[1])):
+        key = (outcome, kind)
+        money = sums_in_words(dict(sorted(sums[key].items())))
+        lines.append(f"| {outcome} | {kind} | {counts[key]} | {money} |")
+    if not counts:
+        lines.append("No instruction: no money was to move.")
+    waiting = attention(run, environment=environment)
+    return [*lines, "", "## What needs a person", "", *_needs(waiting), ""]
+
+
+def _needs(waiting: "tuple[Attention, ...]") -> list[str]:
+    lines = [f"- {_line(entry)}" for entry in waiting[:ATTENTION_SHOWN_MAX]]
+    if len(waiting) > ATTENTION_SHOWN_MAX:
+        lines.append(f"- and {len(waiting) - ATTENTION_SHOWN_MAX} more: `recon status`")
+    return lines or ["No instruction does."]
+
+
+def _line(entry: "Attention") -> str:
+    order = f", order {entry.order_no}" if entry.order_no else ""
+    money = f", {sums_in_words({entry.currency: entry.amount})}" if entry.currency else ""
+    return f"{entry.what}{order}{money}: {entry.next_step}"

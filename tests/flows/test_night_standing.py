@@ -1,0 +1,56 @@
+"""The money and what needs a person, as the page of a night has them."""
+
+from typing import Any
+
+from sqlalchemy import select
+
+from flows.night_standing import standing_lines
+from recon.store.schema import run
+from tests.conftest import migrated, sqlite_url  # noqa: F401 - fixtures
+from tests.recon.steps.conftest import database_url, merchant, profile  # noqa: F401 - fixtures
+
+
+def shown(night: Any) -> list[str]:
+    """The lines of the newest run."""
+    with night.environment() as environment:
+        with environment.store.reading() as connection:
+            newest = select(run.c.run_id).order_by(run.c.started_at.desc()).limit(1)
+            run_id = str(connection.execute(newest).scalar_one())
+        return standing_lines(run_id, environment=environment)
+
+
+def test_a_night_without_instructions_says_so(merchant: Any) -> None:  # noqa: F811 - the fixture
+    """Nothing was to move, and nobody is needed."""
+    merchant.night()
+
+    assert [line for line in shown(merchant) if line] == [
+        "## Money",
+        "No instruction: no money was to move.",
+        "## What needs a person",
+        "No instruction does.",
+    ]
+
+
+def test_money_in_doubt_stands_first_with_what_to_do(
+    merchant: Any,  # noqa: F811 - the fixture
+) -> None:
+    """By outcome and currency; the doubt again below, with its order and the next step."""
+    doubtful = next(one for one in merchant.payments("authorised") if one.currency == "EUR")
+    merchant.drop("a.csv", merchant.order(doubtful, status="paid", action="capture"))
+    merchant.fault(
+        {"operation": "capture", "kind": "fin", "when": "after"},
+        {
+            "operation": "retrievalTrans",
+            "kind": "status",
+            "status": 500,
+            "when": "before",
+            "nth": 2,
+        },
+    )
+    merchant.move_money()
+    lines = shown(merchant)
+
+    (money,) = [line for line in lines if line.startswith("| in doubt")]
+    assert money == f"| in doubt | capture | 1 | {doubtful.amount} EUR |"
+    (needs,) = [line for line in lines if line.startswith("- ")]
+    assert f"capture in doubt, order {doubtful.order_no}, {doubtful.amount} EUR: " in needs
