@@ -138,7 +138,12 @@ def _to_sign(
     digest: str,
     environment: "Environment",
 ) -> "MonthToSign":
-    """What is signed, said before the code is asked."""
+    """What is signed, said before the code is asked.
+
+    Raises:
+        UsageError: something blocks the month.
+    """
+    from recon.model.errors import UsageError
     from recon.steps.care.close_digest import seen_close
     from recon.steps.care.month_closes import prepared_close
     from recon.steps.care.signed_closes import MonthToSign
@@ -147,6 +152,12 @@ def _to_sign(
         prepared = prepared_close(wanted, account=which, environment=environment)
         digest = seen_close(prepared).digest
         verdict = prepared.verdict.value
+        if prepared.blockers:
+            msg = (
+                f"{wanted.name} is {verdict}, so nobody was asked and nothing was signed: "
+                f"`recon close {wanted.name}` says what blocks it"
+            )
+            raise UsageError(msg)
         say(f"To sign: {wanted.name} of {'/'.join(which)}, {verdict}, digest {digest}")
     return MonthToSign(wanted, which, role, digest)
 

@@ -40,6 +40,8 @@ def test_a_month_that_is_not_over_ends_with_four_and_is_written(
     book = openpyxl.load_workbook(out / f"{name}.xlsx", data_only=True)
     assert book.sheetnames[0] == "Close"
     assert book["Close"]["A3"].value == "NOT READY"
+    assert cli.main(["close", "2026-11", "--sign", "reviewer", "--as", "dan"]) == 2
+    assert "so nobody was asked and nothing was signed" in capsys.readouterr().err
 
 
 def test_a_month_that_is_over_ends_with_what_its_open_items_say(
