@@ -92,7 +92,7 @@ def test_a_close_is_the_statement_with_verdict_journals_and_breaks(
     book = openpyxl.load_workbook(path, data_only=True)
     first = [[cell.value for cell in row] for row in book["Close"].iter_rows()]
 
-    assert {*book.sheetnames} == {*SHEETS, "Close", "Journals", "Open breaks"}
+    assert {*book.sheetnames} == {*SHEETS, "Close", "Journals", "Open breaks", "Prior periods"}
     assert book.sheetnames[0] == "Close"
     assert first[2][0] == "NOT READY"
     assert ["2026-11-03: no night ran", "Anna Berg", None, None, "recon nights"] in first
