@@ -138,6 +138,10 @@ fuzz: $(READY) ## every reader of the gateway's replies against 24,000 bent ones
 fuzz-files: $(READY) ## bent files of every kind and format, in the reading process, against independent strict readers (FILE_FUZZ_CASES, 100,000 without it; FILE_FUZZ_FROM)
 	@FILE_FUZZ_CASES=$${FILE_FUZZ_CASES:-100000} $(BIN)/pytest -n 2 -rP --timeout 7200 tests/recon/files/test_file_fuzz.py tests/recon/files/test_kind_fuzz.py
 
+.PHONY: hostile-nights
+hostile-nights: $(READY) ## whole live nights among bent files of every kind: only what a strict reader reads in them moves (HOSTILE_NIGHTS, 200 without it; HOSTILE_FROM)
+	@HOSTILE_NIGHTS=$${HOSTILE_NIGHTS:-200} $(BIN)/pytest -n 0 -rP --timeout 7200 tests/recon/steps/test_hostile_nights.py
+
 .PHONY: forged-rows
 forged-rows: $(READY) ## rows forged, changed or deleted past the code: each is found before money moves (FORGED_ROWS, 1,000 without it)
 	@FORGED_ROWS=$${FORGED_ROWS:-1000} $(BIN)/pytest -n 0 --timeout 3600 tests/recon/steps/test_forged_rows.py

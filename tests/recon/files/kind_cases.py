@@ -3,6 +3,7 @@
 import io
 import random
 import zipfile
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
@@ -70,11 +71,20 @@ TYPES = (
 )
 
 
-def case(number: int) -> tuple[str, str, bytes, list[tuple[int, Cells]] | None]:
-    """The kind, name and bytes of a case, and its rows where they are known beforehand."""
+Right = Mapping[str, Sequence[Sequence[str]]]
+"""Kind -> rows that a file of it may have."""
+
+
+def case(
+    number: int, *, right: Right = RIGHT
+) -> tuple[str, str, bytes, list[tuple[int, Cells]] | None]:
+    """The kind, name and bytes of a case, and its rows where they are known beforehand.
+
+    `right` has the rows that are bent, `{n}` in a cell standing for the number of its line.
+    """
     chance = random.Random(f"kind {number}")
     kind, form = chance.choice(tuple(KINDS)), chance.choice(FORMATS)
-    rows = [_row(chance, n, kind=kind) for n in range(chance.choice((1, 1, 2, 3, 6)))]
+    rows = [_row(chance, n, right=right[kind]) for n in range(chance.choice((1, 1, 2, 3, 6)))]
     names = list(KINDS[kind].names)
     kept = range(KINDS[kind].needed if chance.random() < 0.1 else len(names))
     names, rows = [names[n] for n in kept], [[row[n] for n in kept] for row in rows]
@@ -90,8 +100,8 @@ def case(number: int) -> tuple[str, str, bytes, list[tuple[int, Cells]] | None]:
     return kind, name, content, None
 
 
-def _row(chance: random.Random, number: int, *, kind: str) -> list[str]:
-    cells = [cell.format(n=number) for cell in chance.choice(RIGHT[kind])]
+def _row(chance: random.Random, number: int, *, right: Sequence[Sequence[str]]) -> list[str]:
+    cells = [cell.format(n=number) for cell in chance.choice(right)]
     for _ in range(chance.choice((0, 0, 0, 1, 1, 2))):
         cells[chance.randrange(len(cells))] = chance.choice((*ODD, *FURTHER, *FURTHER))
     return cells
