@@ -209,7 +209,8 @@ def _effects(
     for night in evidence.nights:
         seen = {*GROUP_KEYS}
         for name in ("orders", "answers", "ledger"):
-            seen |= {*frame_of(night, name, account=account, columns=("order_no",))["order_no"]}
+            rows = frame_of(night, name, account=account, columns=("order_no",))
+            seen.update(rows["order_no"].unique().tolist())
         known = {where: effect for where, effect in known.items() if where[1] not in seen}
         known |= _effects_of(night, account=account, orders=orders)
         rows = frame_of(night, "unverified", account=account, columns=_OF_RESULT)
@@ -229,19 +230,21 @@ def _effects_of(
     """What the results of a night show, by currency and key."""
     breaks = frame_of(night, "breaks", account=account, columns=("break_id", "code", *_NAMED))
     keys = _keys_of(breaks, named=breaks["code"], orders=orders)
-    of_breaks = dict(zip(breaks["break_id"], keys, strict=True))
+    of_breaks = dict(zip(breaks["break_id"].tolist(), keys, strict=True))
     effects = frame_of(night, "effects", account=account, columns=_OF_EFFECT)
     effects = effects[effects["leg"].eq("ledger") & effects["amount"].notna()]
     named = words_at(effects["break_id"], words=of_breaks).tolist()
-    shown = [*zip(effects["currency"], named, effects["amount"], strict=True)]
+    cells = (effects[name].tolist() for name in ("currency", "amount"))
+    shown = [*zip(named, *cells, strict=True)]
     for name in _WITH_EFFECT:
         rows = frame_of(night, name, account=account, columns=_OF_RESULT)
         rows = rows[rows["effect_ledger"].notna() & rows["effect_ledger"].ne(0)]
         rows = rows[~rows["flags"].str.contains("written_off")]
         named = _keys_of(rows, named=rows["entry_id"], orders=orders)
-        shown += [*zip(rows["currency"], named, rows["effect_ledger"], strict=True)]
+        cells = (rows[name].tolist() for name in ("currency", "effect_ledger"))
+        shown += [*zip(named, *cells, strict=True)]
     sums: dict[tuple[str, str], int] = {}
-    for currency, key, effect in shown:
+    for key, currency, effect in shown:
         if key:
             where = (str(currency), str(key))
             sums[where] = sums.get(where, 0) + int(effect)
@@ -250,7 +253,8 @@ def _effects_of(
 
 def _keys_of(rows: pd.DataFrame, *, named: "pd.Series[str]", orders: dict[str, str]) -> list[str]:
     """The key of a row of a result: its order, its payment's, else its group by code or entry."""
-    names = zip(rows["order_no"], rows["transaction_id"], named, strict=True)
+    columns = (rows["order_no"], rows["transaction_id"], named)
+    names = zip(*(cells.tolist() for cells in columns), strict=True)
     return [
         order or orders.get(payment, payment) or _group_of(str(name))
         for order, payment, name in names

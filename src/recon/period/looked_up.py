@@ -19,5 +19,8 @@ def words_at(
 ) -> "pd.Series[str]":
     """The word of each key, `otherwise` where there is none."""
     known = words.to_dict() if isinstance(words, pd.Series) else words
-    cells = [known.get(key, otherwise) for key in keys]
-    return pd.Series(cells, index=keys.index, dtype="str")
+    places, distinct = pd.factorize(keys)
+    cells = [known.get(key, otherwise) for key in distinct.tolist()]
+    # A key that is missing has the place -1, which is the last.
+    each = pd.array([*cells, otherwise], dtype="str").take(places)
+    return pd.Series(each, index=keys.index, dtype="str")

@@ -164,8 +164,8 @@ def _changes(
     seen, parts, unknown = _Seen(), [], set[str]()
     for night in nights:
         rows = _shown(night, account=account)
-        unknown -= {*rows["payment"]}
-        unknown |= {*rows.loc[rows["is_unknown"], "payment"]}
+        unknown.difference_update(rows["payment"].tolist() if unknown else ())
+        unknown.update(rows.loc[rows["is_unknown"], "payment"].tolist())
         changed = seen.changed(rows)
         parts.append(changed.assign(number=night.number, business_date=night.business_date))
     whole = pd.concat(parts, ignore_index=True)
