@@ -20,10 +20,10 @@ SELECT * EXCLUDE (number, n), max(n) AS times FROM by_night GROUP BY ALL;
 
 CREATE OR REPLACE TEMP TABLE differing AS
 WITH seen AS (
-    SELECT DISTINCT number, order_no AS key FROM orders
-    UNION SELECT DISTINCT number, order_no FROM answers
-    UNION SELECT DISTINCT number, order_no FROM ledger
-    UNION SELECT number, unnest(['fees', 'pay-outs', 'adjustments']) FROM nights
+    SELECT number, order_no AS key FROM orders
+    UNION ALL SELECT number, order_no FROM answers
+    UNION ALL SELECT number, order_no FROM ledger
+    UNION ALL SELECT number, unnest(['fees', 'pay-outs', 'adjustments']) FROM nights
 ),
 last_seen AS (SELECT key, max(number) AS number FROM seen GROUP BY key),
 rows_shown AS (
@@ -43,16 +43,17 @@ keyed AS (
              WHEN r.named LIKE 'PAYOUT_%' OR r.named LIKE 'LEDGER_PAYOUT%' OR r.named LIKE 'payout:%' THEN 'pay-outs'
              WHEN r.named LIKE 'RESERVE_%' OR r.named LIKE 'reserves:%' THEN ''
              ELSE 'entry ' || r.named END AS key
-    FROM rows_shown r LEFT JOIN payments_of p ON p.payment = r.transaction_id AND r.transaction_id <> ''
+    FROM rows_shown r LEFT JOIN payments_of p ON p.payment = nullif(r.transaction_id, '')
 ),
+last_shown AS (SELECT key, max(number) AS number FROM keyed WHERE key <> '' GROUP BY key),
 newest AS (
-    SELECT k.* FROM keyed k LEFT JOIN last_seen s USING (key) WHERE k.key <> '' AND k.number >= coalesce(s.number, k.number)
-    QUALIFY k.number = max(k.number) OVER (PARTITION BY k.key)
+    SELECT k.* FROM keyed k JOIN last_shown USING (key, number) LEFT JOIN last_seen s USING (key)
+    WHERE k.number >= coalesce(s.number, k.number)
 ),
 unjudged AS (
     SELECT DISTINCT CASE WHEN u.order_no <> '' THEN u.order_no WHEN p.order_no IS NOT NULL THEN p.order_no
                          WHEN u.transaction_id <> '' THEN u.transaction_id ELSE 'entry ' || u.entry_id END AS key
-    FROM unverified u LEFT JOIN payments_of p ON p.payment = u.transaction_id AND u.transaction_id <> ''
+    FROM unverified u LEFT JOIN payments_of p ON p.payment = nullif(u.transaction_id, '')
     LEFT JOIN last_seen s ON s.key = u.order_no
     WHERE u.number >= coalesce(s.number, u.number)
 ),

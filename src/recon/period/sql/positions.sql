@@ -63,10 +63,13 @@ SELECT currency, event_on AS day, amount,
 FROM facts WHERE kind <> 'reserve';
 
 CREATE OR REPLACE TEMP TABLE entries AS
-WITH newest AS (
+WITH last_told AS (SELECT entry_id, max(number) AS number FROM ledger GROUP BY entry_id),
+contents AS (
+    SELECT DISTINCT * EXCLUDE (source, line) FROM (FROM ledger SEMI JOIN last_told USING (entry_id, number))
+),
+newest AS (
     -- Of two contents under one number in one night neither counts.
-    SELECT * FROM (SELECT DISTINCT * EXCLUDE (source, line) FROM ledger)
-    QUALIFY number = max(number) OVER (PARTITION BY entry_id) AND count(*) OVER (PARTITION BY entry_id, number) = 1
+    FROM contents WHERE entry_id NOT IN (SELECT entry_id FROM contents GROUP BY entry_id HAVING count(*) > 1)
 ),
 named AS (
     SELECT n.entry_type, n.booked_at, replace(n.entry_type, '_reversal', '') AS base,
@@ -77,7 +80,7 @@ named AS (
         CASE base WHEN 'fee' THEN 'fees' WHEN 'payout' THEN 'pay-outs'
             ELSE CASE WHEN n.order_no <> '' THEN n.order_no WHEN base = 'adjustment' THEN 'adjustments'
                       ELSE coalesce(p.order_no, nullif(n.transaction_id, ''), 'entry ' || n.entry_id) END END AS key
-    FROM newest n LEFT JOIN payments_of p ON p.payment = n.transaction_id AND n.transaction_id <> ''
+    FROM newest n LEFT JOIN payments_of p ON p.payment = nullif(n.transaction_id, '')
 ),
 moved AS (
     SELECT *, way * CASE WHEN base IN ('capture', 'adjustment') THEN amount
