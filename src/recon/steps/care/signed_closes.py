@@ -25,7 +25,7 @@ from recon.steps.care.month_closes import (
 from recon.steps.care.sealed_closes import DrawnClose, write_close_folder
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.identity import Person, refuse_unproven
-from recon.steps.ground.two_words import agreed, refuse_as_second
+from recon.steps.ground.two_words import agreed, ended, refuse_as_second
 from recon.steps.people.sign_off import ROLES
 from recon.store import Connection
 from recon.store.database.night_lock import closing_lock
@@ -124,7 +124,7 @@ class _Signing:
         if state.signed is None:
             return None
         word = agreement_rows.open_word(connection, CLOSE, subject=state.signed.digest)
-        if word is None or word.valid_until < self.environment.clock():
+        if word is None or ended(word, environment=self.environment):
             return None
         return state.signed, word
 
@@ -227,7 +227,7 @@ class _Signing:
                         self.seen.digest,
                         sealed.folder,
                         sealed.sha256,
-                        self._agreed(connection),
+                        self._completed(connection, first=first[0]),
                         at,
                         self.close.stated.known_by,
                     )
@@ -270,6 +270,21 @@ class _Signing:
             state == self.close.state
             and basis_of(connection, account, month=month) == self.close.basis
         )
+
+    def _completed(self, connection: Connection, *, first: SignedMonth) -> str:
+        """Both names.
+
+        Raises:
+            UsageError: the first word ran out while this one was said; it completes nothing.
+        """
+        both = self._agreed(connection)
+        if not both:
+            msg = (
+                f"the word of {first.by} for {self.wanted.month.name} counts no more; nothing was "
+                f"signed: the {ROLES[0]} signs anew"
+            )
+            raise UsageError(msg)
+        return both
 
     def _agreed(self, connection: Connection) -> str:
         """The word itself, under the desk's signature; both names when it is the second."""

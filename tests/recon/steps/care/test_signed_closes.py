@@ -196,6 +196,37 @@ def test_who_may_not_sign_closes_nothing(
     assert state(ended) == then
 
 
+def test_a_first_word_that_runs_out_while_the_second_is_said_closes_nothing(
+    ended: Merchant,
+) -> None:
+    """One person's word is no close, whatever moment it is said at."""
+    until = signed(ended, role="reviewer", name="dan").valid_until
+    assert until is not None
+
+    def late(point: str) -> None:
+        if point == "before a month is closed":
+            ended.now = until
+
+    with pytest.raises(UsageError, match=r"the word of Dan Orr.* counts no more; nothing was"):
+        signed(ended, role="approver", name="anna", crash_point=late)
+
+    assert not state(ended).is_closed
+    with pytest.raises(UsageError, match="the reviewer signs first"):
+        signed(ended, role="approver", name="anna")
+
+
+def test_the_name_of_a_reviewer_who_left_closes_nothing(ended: Merchant) -> None:
+    """Of somebody who is not declared any more a word waits for nobody."""
+    signed(ended, role="reviewer", name="dan")
+    left = PEOPLE.replace("[approvers.dan]", "[approvers.dana]").replace("Dan Orr", "Dana Orr")
+    (ended.folder / "config" / "approvers.toml").write_text(left)
+
+    with pytest.raises(UsageError, match="the reviewer signs first"):
+        signed(ended, role="approver", name="anna")
+    signed(ended, role="reviewer", name="dana")
+    assert signed(ended, role="approver", name="anna").closed is not None
+
+
 @pytest.mark.parametrize(
     ("seen", "sentence"), [("0" * 64, "is not what you looked at"), ("abc", "the first 16 digits")]
 )
