@@ -1,31 +1,19 @@
 """Cells of a mended file: no spreadsheet may run them, and they come back as they were.
 
-People open such a file in a spreadsheet, which takes a cell that begins with = + - or @ for a
-formula, also behind a separator that is not ours. An apostrophe before that character makes it text
-there; our reader takes exactly one away again, in files that have the columns of mended ones.
+People open such a file in a spreadsheet. Our reader takes exactly one apostrophe of `defused` away
+again, in files that have the columns of mended ones.
 """
 
-import re
 from dataclasses import replace
 
 import pyarrow.compute as pc
 
 from recon.files.formats.raw_table import RawTable
+from recon.privacy.defused_cells import BEGINNING, FORMULA
 
 TOLD_COLUMNS = ("rejected_line", "rejected_column", "rejected_reason", "rejected_text")
 
-_PLAIN_NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]+)?", re.ASCII)
-_BEGINNING = r"(^|[;\t|])(\s*)"
-_FORMULA = "('*[=+\\-@\uff1d\uff0b\uff0d\uff20])"
-_DEFUSE = re.compile(_BEGINNING + _FORMULA)
-_UNDO = f"{_BEGINNING}'{_FORMULA}"
-
-
-def defused(text: str) -> str:
-    """A cell that no spreadsheet takes for a formula."""
-    if _PLAIN_NUMBER.fullmatch(text):
-        return text
-    return _DEFUSE.sub(r"\1\2'\3", text)
+_UNDO = f"{BEGINNING}'{FORMULA}"
 
 
 def as_before(table: RawTable) -> RawTable:

@@ -16,13 +16,14 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from recon.files.formats.format_limits import CELL_CHARACTERS_MAX
-from recon.files.formats.mended_cells import TOLD_COLUMNS, defused
+from recon.files.formats.mended_cells import TOLD_COLUMNS
 from recon.files.typing.amounts import AmountColumn
 from recon.files.typing.card_columns import likely_cards
 from recon.files.typing.instants import NOT_GIVEN, InstantColumn
 from recon.files.typing.reading import WHOLE_ROW, TableReading
 from recon.files.typing.table_schema import Cell, TableColumn, TableSchema
 from recon.model.money import format_minor_units
+from recon.privacy.defused_cells import defused
 from recon.privacy.shown_text import scrubbed
 
 CUT_MARK = "…"

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from recon.files.formats.mended_cells import TOLD_COLUMNS, defused
+from recon.files.formats.mended_cells import TOLD_COLUMNS
 from recon.files.formats.raw_reader import read_raw
+from recon.privacy.defused_cells import defused
 
 FORMULAS = [
     "=1+1",

@@ -1,0 +1,1 @@
+"""Journals of a close as files that bookkeeping programs import: rows to text, nothing else."""

@@ -1,0 +1,97 @@
+"""Every format by its name, and the files into which it splits what it is given."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from itertools import groupby
+
+from recon.model.errors import UsageError
+from recon.period.book_files.book_lines import BookLine, in_books_order, journals_of
+from recon.period.book_files.comma_files import netsuite_csv, own_csv, sap_csv, xero_csv
+from recon.period.book_files.datev_batch import ENCODING, DatevClient, datev_text
+from recon.period.book_files.plain_text_books import beancount_text, hledger_text
+
+DATEV, XERO = "datev", "xero"
+FORMATS = ("csv", DATEV, XERO, "netsuite", "sap-csv", "beancount", "hledger")
+XERO_LINES_MAX = 300
+"""Lines that Xero takes from one file."""
+_ENDINGS = {"beancount": "beancount", "hledger": "journal"}
+_WRITERS: Mapping[str, Callable[[Sequence[BookLine]], str]] = {
+    "csv": own_csv,
+    XERO: xero_csv,
+    "netsuite": netsuite_csv,
+    "sap-csv": sap_csv,
+    "beancount": beancount_text,
+    "hledger": hledger_text,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class WantedBooks:
+    """How journals are to be written."""
+
+    name: str
+    """With which file names begin."""
+    format: str
+    """One of FORMATS."""
+    written_at: datetime
+    datev: str = ""
+    """CONSULTANT/CLIENT; DATEV's format needs it."""
+
+
+def book_files(lines: Sequence[BookLine], *, wanted: WantedBooks) -> dict[str, bytes]:
+    """Name -> content of the files that have these lines.
+
+    Raises:
+        UsageError: a journal does not balance, or the format cannot hold a line.
+    """
+    ordered = in_books_order(lines)
+    if wanted.format == DATEV:
+        return _datev(ordered, wanted=wanted)
+    if wanted.format not in FORMATS:
+        msg = f"--format is one of {', '.join(FORMATS)}, not {wanted.format!r}"
+        raise UsageError(msg)
+    parts = _for_xero(ordered) if wanted.format == XERO else {"": ordered}
+    ending = _ENDINGS.get(wanted.format, "csv")
+    write = _WRITERS[wanted.format]
+    return {
+        f"{wanted.name}-{wanted.format}{part}.{ending}": write(own).encode()
+        for part, own in parts.items()
+    }
+
+
+def _datev(ordered: Sequence[BookLine], *, wanted: WantedBooks) -> dict[str, bytes]:
+    """One file for each month and currency: a row has no year, and a batch has one currency."""
+    client = DatevClient.parse(wanted.datev)
+    write = partial(datev_text, client=client, written_at=wanted.written_at)
+    by_batch = sorted(ordered, key=lambda line: (f"{line.day:%Y-%m}", line.currency))
+    return {
+        f"EXTF_{wanted.name}-{currency}-{month}.csv": write([*own]).encode(
+            ENCODING, errors="replace"
+        )
+        for (month, currency), own in groupby(
+            by_batch, key=lambda line: (f"{line.day:%Y-%m}", line.currency)
+        )
+    }
+
+
+def _for_xero(ordered: Sequence[BookLine]) -> dict[str, list[BookLine]]:
+    """One file for each currency, and no more lines than Xero takes; a journal stays whole."""
+    parts: dict[str, list[BookLine]] = {}
+    for currency in sorted({line.currency for line in ordered}):
+        own = [line for line in ordered if line.currency == currency]
+        for number, part in enumerate(_whole_journals(own), start=1):
+            parts[f"-{currency}-{number}"] = part
+    return parts
+
+
+def _whole_journals(ordered: Sequence[BookLine]) -> Iterator[list[BookLine]]:
+    part: list[BookLine] = []
+    for _, own in journals_of(ordered):
+        if part and len(part) + len(own) > XERO_LINES_MAX:
+            yield part
+            part = []
+        part += own
+    if part:
+        yield part
