@@ -116,6 +116,10 @@ bench-journal: $(READY) ## 1,000 captures with the journal and without, the gate
 bench-fees: $(READY) ## CPU of pricing a million settlement lines under each of 12 tariffs
 	@nice -n 5 $(BIN)/python benchmarks/bench_fees.py
 
+.PHONY: bench-month
+bench-month: $(READY) ## CPU and memory of stating and proving a month of MONTH_ORDERS orders a day (1,500), in pandas and in SQL
+	@nice -n 5 $(BIN)/python benchmarks/bench_month.py --orders $${MONTH_ORDERS:-1500}
+
 .PHONY: bench-what-if
 bench-what-if: $(READY) ## CPU of judging WHAT_IF_NIGHTS (30) nights of WHAT_IF_ORDERS (20,000) payments again under other rules
 	@nice -n 5 $(BIN)/python benchmarks/bench_what_if.py --nights $${WHAT_IF_NIGHTS:-30} --orders $${WHAT_IF_ORDERS:-20000}
