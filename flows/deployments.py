@@ -216,6 +216,7 @@ def _night(key: str, account: AccountSettings) -> dict[str, Any]:
         **_where(),
     }
     where = f'merchants.toml: accounts."{key}"'
+    # The slug never changes: under a new one a deploy adds a schedule beside the old one.
     planned = account.schedule and _schedule(
         account.schedule, where=where, slug="every-night", parameters={"mode": "live"}
     )

@@ -210,3 +210,9 @@ def amount_text(minor_units: int, currency: str) -> str:
     if not currency:
         return str(minor_units)
     return format_minor_units(minor_units, currency=currency)
+
+
+def grouped_amount(minor_units: int, currency: str) -> str:
+    """The amount for people, such as "-1,234.50"."""
+    whole, point, rest = amount_text(abs(minor_units), currency).partition(".")
+    return f"{'-' if minor_units < 0 else ''}{int(whole):,}{point}{rest}"

@@ -17,7 +17,7 @@ from recon.proof.books_bridge import (
 )
 from recon.proof.bridge import BEFORE_WINDOW, OTHER_ACCOUNTS
 from reports.drawing import look as looks
-from reports.drawing.draft import Draft, amount_text
+from reports.drawing.draft import Draft, grouped_amount
 from reports.drawing.highlight import CHECK, OK, colour_checks
 from reports.drawing.page import column_range, put_header
 from reports.sheets.totals import Rows, Totals, sum_of
@@ -109,14 +109,9 @@ def books_sentence(figures: NightFigures, *, currency: str) -> str:
     taken = [step for step in BOOK_STEPS if steps[step] and step != FILE]
     if not taken:
         return ""
-    sentences = [f"{_amount(steps[FILE], currency)} {currency} {FILE}"]
+    sentences = [f"{grouped_amount(steps[FILE], currency)} {currency} {FILE}"]
     sentences += [
-        f"{'+' if steps[step] > 0 else '−'} {_amount(abs(steps[step]), currency)} {step}"  # noqa: RUF001 - a minus
+        f"{'+' if steps[step] > 0 else '−'} {grouped_amount(abs(steps[step]), currency)} {step}"  # noqa: RUF001 - a minus
         for step in taken
     ]
-    return f"{' '.join(sentences)} = {_amount(sum(steps.values()), currency)} compared"
-
-
-def _amount(minor_units: int, currency: str) -> str:
-    whole, point, rest = amount_text(minor_units, currency).partition(".")
-    return f"{int(whole):,}{point}{rest}"
+    return f"{' '.join(sentences)} = {grouped_amount(sum(steps.values()), currency)} compared"

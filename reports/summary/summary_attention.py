@@ -12,7 +12,7 @@ from datetime import date
 from recon.matching.judging.severity import risk_of_break
 from recon.model.figures import Attention
 from reports.drawing import look as looks
-from reports.drawing.draft import NUMBER_MINOR_UNITS_MAX, amount_text
+from reports.drawing.draft import NUMBER_MINOR_UNITS_MAX, grouped_amount
 from reports.drawing.look import Look
 from reports.drawing.plain_text import local_instant, text_width
 from reports.sheets.totals import NOT_VERIFIED, sum_of, unjudged_money
@@ -253,8 +253,7 @@ def _format(currency: str) -> str:
 
 def _amount(minor_units: int, currency: str) -> str:
     """Such as "1,234.50 EUR"."""
-    whole, point, rest = amount_text(minor_units, currency).partition(".")
-    return f"{int(whole):,}{point}{rest} {currency}"
+    return f"{grouped_amount(minor_units, currency)} {currency}"
 
 
 def _fit(page: Page, row: int, *, about: str, to_do: str) -> None:

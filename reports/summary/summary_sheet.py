@@ -5,10 +5,11 @@ code and age, tonight's moves, scope of assurance, sign-off. Everything that can
 the other sheets is a formula.
 """
 
-from recon.model.money import format_minor_units
+import textwrap
+
 from recon.model.words import Verdict
 from reports.drawing import look as looks
-from reports.drawing.draft import NOT_COVERED
+from reports.drawing.draft import NOT_COVERED, grouped_amount
 from reports.drawing.highlight import when
 from reports.drawing.look import Look
 from reports.drawing.page import print_on, protect, set_widths
@@ -95,12 +96,23 @@ def _put_in_transit(page: Page, row: int) -> int:
     if not page.figures.bank:
         return row
     waiting = [
-        f"{format_minor_units(amount, currency=currency)} {currency}, the oldest settled on {since}"
+        f"{grouped_amount(amount, currency)} {currency}, the oldest settled on {since}"
         for currency, (amount, since) in sorted(in_transit(page.figures).items())
     ]
     sentence = f"Cash in transit: {' · '.join(waiting) or 'nothing'}"
-    page.draft.link(page.sheet, (row + 1, LEFT), (sentence, "'Bank'!A4"))
-    return row + 1
+    return _put_link(page, row + 1, (sentence, "'Bank'!A4"), last=LAST) - 1
+
+
+def _put_link(page: Page, row: int, to: tuple[str, str], *, last: int) -> int:
+    """A sentence that leads elsewhere, a row for each line up to a column; the next free row.
+
+    A cell with a link is not wrapped by LibreOffice, and paper would cut it.
+    """
+    sentence, target = to
+    for line in textwrap.wrap(sentence, sum(WIDTHS[LEFT - 1 : last])):
+        page.draft.link(page.sheet, (row, LEFT), (line, target))
+        row += 1
+    return row
 
 
 def _put_legs(page: Page, top: int) -> int:
@@ -133,12 +145,8 @@ def _put_books(page: Page, row: int) -> int:
     """How the ledger file comes to the ledger above, a line for each currency that lost some."""
     sentences = [books_sentence(page.figures, currency=currency) for currency in page.figures.books]
     for sentence in [sentence for sentence in sentences if sentence][:CURRENCIES_SHOWN]:
-        page.draft.link(
-            page.sheet,
-            (row, LEFT),
-            (f"The books: {sentence}", f"'Control totals'!A{page.places.books}"),
-        )
-        row += 1
+        target = f"'Control totals'!A{page.places.books}"
+        row = _put_link(page, row, (f"The books: {sentence}", target), last=LAST_LEFT)
     return row
 
 
