@@ -97,7 +97,7 @@ process-walk: $(READY) ## what `make serve` starts, a desk and a night, each sec
 	@PROCESS_WALK=1 $(BIN)/pytest -n 0 tests/flows/test_process_secrets.py
 
 prefect-forms: $(READY) ## Prefect's pages in a real browser: a night, refunds approved by two people, its workbook found; pictures in out/pages
-	@PREFECT_FORMS=1 $(BIN)/pytest -n 0 tests/browser/test_prefect_forms.py
+	@PREFECT_FORMS=1 $(BIN)/pytest -n 0 --basetemp=/tmp/recon-pages tests/browser/test_prefect_forms.py
 
 conformance: $(READY) ## the gateway's contracts against our sandbox, or reading only against BASE_URL=… (RECON_SIGN_KEY, RECON_MERCHANT, RECON_ACCOUNT, CONFORMANCE_ORDERS)
 ifdef BASE_URL

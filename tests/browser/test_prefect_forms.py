@@ -46,6 +46,10 @@ SHOWN = {
 """Kind of artifact -> a column of its table, which no other page shows."""
 HAND_MILLISECONDS = 1_000
 PRESSES_MAX = 4
+OPENED = re.compile(r"/artifacts/artifact/")
+"""Where an artifact's own page lies; the list of a key shows some of its words, too."""
+TOAST_MILLISECONDS = 1_000
+"""How long a message takes to slide in, where a picture is to show it."""
 SUBMITTED = re.compile(r"tab=Runs$")
 """Where a form leads that made a run."""
 CODE_LIVES = timedelta(seconds=30)
@@ -125,6 +129,7 @@ class Desk:
         self.form(name, **given)
         self.page.get_by_role("button", name="Submit").click()
         self.page.get_by_text(re.compile(words)).first.wait_for()
+        self.page.wait_for_timeout(TOAST_MILLISECONDS)
         self.picture("refused")
         return [run["id"] for run in self.runs(name)]
 
@@ -199,18 +204,20 @@ class Desk:
         reply = httpx.post(f"{address}/_sandbox/faults", json={"rules": rules})
         reply.raise_for_status()
 
-    def artifact(self, kind: str, *, words: str) -> None:
-        """Open the account's newest artifact of a kind, and wait until it shows some words."""
-        self.page.goto(f"{self.url}/artifacts/key/{kind}-100042001")
+    def artifact(self, key: str, *, words: str | re.Pattern[str], picture: str) -> None:
+        """Open the newest artifact of a key, and wait until it shows some words."""
+        self.page.goto(f"{self.url}/artifacts/key/{key}")
         self.page.locator('a[href^="/artifacts/artifact/"]').first.click()
+        self.page.wait_for_url(OPENED)
+        self.page.get_by_text("Flow Run", exact=True).first.wait_for()
         self.page.get_by_text(words).first.wait_for()
-        self.picture(kind)
+        self.picture(picture)
 
     def workbook(self) -> Path:
         """What the newest workbook's link hands out; all other artifacts are opened first."""
         for kind, words in SHOWN.items():
-            self.artifact(kind, words=words)
-        self.artifact("workbook", words="reconciliation-")
+            self.artifact(f"{kind}-100042001", words=words, picture=kind)
+        self.artifact("workbook-100042001", words="reconciliation-", picture="workbook")
         link = self.page.get_by_role("link", name=re.compile(r"reconciliation-.*\.xlsx")).first
         link.wait_for()
         with self.page.expect_download() as handed_out:
@@ -328,6 +335,7 @@ def test_refunds_are_approved_by_two_people_and_the_workbook_is_found(desk: Desk
     shown = desk.submitted("approve")
     digest = re.search(r"list ([0-9a-f]{16})", shown["state"]["message"])
     assert digest is not None, shown["state"]["message"]
+    desk.artifact("approvals", words=digest[1], picture="approvals")
     noted, moved_before, approved = desk.approved_by_both(digest[1])
     desk.fault({"operation": "refund", "kind": "fin", "when": "after", "nth": 1})
     desk.form(NIGHT, **place)
