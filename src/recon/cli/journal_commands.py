@@ -1,6 +1,7 @@
 """`recon journals`: proposed journals, handed out once for import into the books."""
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -8,6 +9,9 @@ import typer
 
 from recon.cli.night_choices import Night, RunOption, run_of
 from recon.cli.speaking import say
+from recon.cli.statement_command import one_account
+
+OWN_FORMAT = "csv"
 
 journals = typer.Typer(help="Journals that would put the books right.", no_args_is_help=True)
 
@@ -21,26 +25,89 @@ def _journals() -> None:
 def export(
     night: Night = "",
     *,
-    out: Annotated[Path, typer.Option(help="Folder for the CSV file.")],
+    out: Annotated[Path, typer.Option(help="Folder for the files.")],
     run: RunOption = "",
+    period: Annotated[
+        str, typer.Option(help="A closed month instead of a night, such as 2026-11.")
+    ] = "",
+    written_as: Annotated[
+        str,
+        typer.Option(
+            "--format", help="Of a month: csv, datev, xero, netsuite, sap-csv, beancount, hledger."
+        ),
+    ] = OWN_FORMAT,
+    merchant: Annotated[
+        str, typer.Option(envvar="RECON_MERCHANT", help="Of a month: the merchant's number.")
+    ] = "",
+    account: Annotated[
+        str, typer.Option(envvar="RECON_ACCOUNT", help="Of a month: the account's number.")
+    ] = "",
+    datev: Annotated[
+        str, typer.Option(help="DATEV's numbers of consultant and client, such as 29098/55003.")
+    ] = "",
     again: Annotated[
         list[str] | None,
         typer.Option(help="A journal whose file was lost, by its id; may repeat."),
     ] = None,
 ) -> None:
-    """Write the journals that a night proposes as CSV; each is handed out once and never again."""
+    """Write journals for the books; each is handed out once and never again.
+
+    Of a night those that it proposes, as CSV. With --period those of a closed month: the proposed
+    ones, and what is accrued and taken back, as its two people signed them.
+    """
+    if period:
+        if night or run:
+            msg = "name a night or a month (--period), not both"
+            raise typer.BadParameter(msg)
+        which = (merchant, account)
+        _export_month(period, which, out=out, written_as=written_as, datev=datev, again=again or ())
+        return
+    if written_as != OWN_FORMAT or datev:
+        msg = "the journals of a night are CSV; other formats are of a closed month (--period)"
+        raise typer.BadParameter(msg)
+    _export_night(run_of(night, run), out=out, again=again or ())
+
+
+def _export_night(named: str, *, out: Path, again: Sequence[str]) -> None:
     from recon.steps.compare.journals import export_journals
     from recon.steps.ground.environment import environment_of, system_clock
 
-    named = run_of(night, run)
     with environment_of(os.environ, clock=system_clock) as environment:
-        handed = export_journals(named, out=out, environment=environment, again=again or ())
+        handed = export_journals(named, out=out, environment=environment, again=again)
     for line in handed.kept_back:
         say(f"Kept back: {line}; its break is written off, or waits for a second person to agree.")
     if handed.path is None:
         say(f"Nothing to hand out: {handed.handed_before} proposed journals left before.")
         return
     say(f"{handed.journals} journals: {handed.path}")
+
+
+def _export_month(
+    period: str,
+    which: tuple[str, str],
+    *,
+    out: Path,
+    written_as: str,
+    datev: str,
+    again: Sequence[str],
+) -> None:
+    from recon.period.business_month import BusinessMonth
+    from recon.steps.care.month_books import MonthBooks, export_month
+    from recon.steps.ground.environment import environment_of, system_clock
+
+    month = BusinessMonth.named(period)
+    with environment_of(os.environ, clock=system_clock) as environment:
+        own = one_account(environment.settings, merchant=which[0], account=which[1])
+        wanted = MonthBooks(month, own, written_as, out, datev, again)
+        handed = export_month(wanted, environment=environment)
+    for name, why in handed.kept_back.items():
+        say(f"Kept back: {name}; {why}.")
+    if not handed.paths:
+        say(f"Nothing to hand out: {handed.handed_before} journals of {period} left before.")
+        return
+    say(f"{handed.journals} journals of {period}, close {handed.closed.number}:")
+    for path in handed.paths:
+        say(f"  {path}")
 
 
 @journals.command("list")

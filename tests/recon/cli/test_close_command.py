@@ -20,6 +20,19 @@ def by_its_clock(played: Merchant, monkeypatch: pytest.MonkeyPatch) -> Merchant:
     return played
 
 
+def hands_out_its_journals(out: Path, *, capsys: pytest.CaptureFixture[str]) -> None:
+    """The closed month does, in a format that there is; nobody means a night and a month."""
+    export = ["journals", "export", "--out", str(out)]
+    month = ["--period", "2026-11"]
+    assert cli.main([*export, *month, "--format", "hledger"]) == 0
+    assert "Nothing to hand out: 0 journals of 2026-11 left before." in capsys.readouterr().out
+    assert cli.main([*export, *month, "--format", "qif"]) == 2
+    assert "--format is one of csv, datev" in capsys.readouterr().err
+    assert cli.main([*export, *month, "2026-11-30"]) == 2
+    assert cli.main([*export, "2026-11-30", "--format", "xero"]) == 2
+    capsys.readouterr()
+
+
 @pytest.mark.usefixtures("by_its_clock")
 def test_a_month_that_is_not_over_ends_with_four_and_is_written(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -93,5 +106,6 @@ def test_two_people_close_a_month_by_the_command_line(
     assert f"Statement of {MERCHANT}/{ACCOUNT} for 2026-11, CLOSED on" in stated
     assert "The gateway owes at the close of 2026-11-30" in stated
     assert "Would be different today: nothing" in stated
+    hands_out_its_journals(tmp_path / "books", capsys=capsys)
     assert cli.main(["reopen", "2026-11"]) == 0
     assert "CLOSED on" in capsys.readouterr().out

@@ -16,7 +16,7 @@ DATEV, XERO = "datev", "xero"
 FORMATS = ("csv", DATEV, XERO, "netsuite", "sap-csv", "beancount", "hledger")
 XERO_LINES_MAX = 300
 """Lines that Xero takes from one file."""
-_ENDINGS = {"beancount": "beancount", "hledger": "journal"}
+_ENDINGS = {XERO: "csv", "netsuite": "netsuite.csv", "sap-csv": "sap.csv", "hledger": "journal"}
 _WRITERS: Mapping[str, Callable[[Sequence[BookLine]], str]] = {
     "csv": own_csv,
     XERO: xero_csv,
@@ -41,24 +41,23 @@ class WantedBooks:
 
 
 def book_files(lines: Sequence[BookLine], *, wanted: WantedBooks) -> dict[str, bytes]:
-    """Name -> content of the files that have these lines.
+    """Name -> content of the files that have these lines; of no lines there is none.
 
     Raises:
         UsageError: a journal does not balance, or the format cannot hold a line.
     """
-    ordered = in_books_order(lines)
-    if wanted.format == DATEV:
-        return _datev(ordered, wanted=wanted)
     if wanted.format not in FORMATS:
         msg = f"--format is one of {', '.join(FORMATS)}, not {wanted.format!r}"
         raise UsageError(msg)
+    ordered = in_books_order(lines)
+    if not ordered:
+        return {}
+    if wanted.format == DATEV:
+        return _datev(ordered, wanted=wanted)
     parts = _for_xero(ordered) if wanted.format == XERO else {"": ordered}
-    ending = _ENDINGS.get(wanted.format, "csv")
+    ending = _ENDINGS.get(wanted.format, wanted.format)
     write = _WRITERS[wanted.format]
-    return {
-        f"{wanted.name}-{wanted.format}{part}.{ending}": write(own).encode()
-        for part, own in parts.items()
-    }
+    return {f"{wanted.name}{part}.{ending}": write(own).encode() for part, own in parts.items()}
 
 
 def _datev(ordered: Sequence[BookLine], *, wanted: WantedBooks) -> dict[str, bytes]:
@@ -82,7 +81,7 @@ def _for_xero(ordered: Sequence[BookLine]) -> dict[str, list[BookLine]]:
     for currency in sorted({line.currency for line in ordered}):
         own = [line for line in ordered if line.currency == currency]
         for number, part in enumerate(_whole_journals(own), start=1):
-            parts[f"-{currency}-{number}"] = part
+            parts[f"-xero-{currency}-{number}"] = part
     return parts
 
 

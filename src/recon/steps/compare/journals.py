@@ -67,7 +67,7 @@ def export_journals(
             account replaces its proposals; or one named again was never handed out of it.
         OutputError: the file cannot be written; nothing was handed out.
     """
-    run, result = _proposing(run_id, environment=environment)
+    run, result = proposing(run_id, environment=environment)
     with output_folder(out):
         with environment.store.writing() as connection:
             known = journal_rows.states(connection, result.journals["journal_id"])
@@ -75,7 +75,7 @@ def export_journals(
                 chosen, kept = _named(result.journals, again=again, known=known), ()
             else:
                 fresh = result.journals[~result.journals["journal_id"].isin(known)]
-                aside = _set_aside(connection, run)
+                aside = set_aside(connection, run)
                 chosen = fresh[~fresh["break_id"].isin(aside)]
                 kept = tuple(sorted({*fresh["journal_id"]} - {*chosen["journal_id"]}))
             path = out / _file_name(run_id, again=again)
@@ -88,12 +88,16 @@ def export_journals(
     return Handed(path if len(chosen) else None, len(rows), before, kept)
 
 
-def _proposing(run_id: str, *, environment: Environment) -> tuple[Run, Reconciliation]:
-    """The run and its result, when its proposals may leave."""
+def proposing(run_id: str, *, environment: Environment) -> tuple[Run, Reconciliation]:
+    """The run and its result, when its proposals may leave.
+
+    Raises:
+        UsageError: it has no result, was a dry run, is NOT PROVEN, or is not the newest.
+    """
     with environment.store.reading() as connection:
         run = runs.get(connection, run_id)
         result = kept_results.load(connection, run_id, environment=environment)
-        newest = _newest(connection, run)
+        newest = newest_run(connection, (run.merchant_id, run.account_id))
     if result is None or newest != run_id:
         because = "has no result" if result is None else f"is not the newest: run {newest} is"
         msg = f"run {run_id} {because}; journals are handed out of the newest finished run only"
@@ -123,7 +127,7 @@ def _named(
     return journals[journals["journal_id"].isin([*again])]
 
 
-def _set_aside(connection: Connection, run: Run) -> set[str]:
+def set_aside(connection: Connection, run: Run) -> set[str]:
     """Breaks that were written off since the night, or will be once a second person agrees."""
     account = (run.merchant_id, run.account_id)
     waiting = resolution_rows.waiting_write_offs(connection)
@@ -219,6 +223,8 @@ def _of_break(result: Reconciliation, exported: Exported) -> dict[str, Any]:
     }
 
 
-def _newest(connection: Connection, run: Run) -> str:
-    nights = runs.last_finished(connection, merchant_id=run.merchant_id, account_id=run.account_id)
+def newest_run(connection: Connection, account: tuple[str, str]) -> str:
+    """The finished run of the account's newest night; "" before the first."""
+    merchant_id, account_id = account
+    nights = runs.last_finished(connection, merchant_id=merchant_id, account_id=account_id)
     return nights[max(nights)].run_id if nights else ""

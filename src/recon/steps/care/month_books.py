@@ -1,0 +1,255 @@
+"""The journals of a closed month, handed out once each as files that books import.
+
+What two people signed is what leaves: the lines come from the sealed folder of the close. A
+proposed journal leaves only while the newest night still proposes exactly it: its entry may have
+come since.
+"""
+
+import csv
+import io
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from recon.archive.step_folder import whole_file
+from recon.archive.storage import reachable
+from recon.matching.breaks.result import Reconciliation
+from recon.model.errors import UsageError
+from recon.model.money import parse_minor_units
+from recon.period.book_files.book_formats import WantedBooks, book_files
+from recon.period.book_files.book_lines import BookLine
+from recon.period.business_month import BusinessMonth
+from recon.period.month_journals import PERMANENT
+from recon.steps.care.close_folders import UNREAD, sealed_close
+from recon.steps.compare.journals import newest_run, proposing, set_aside
+from recon.steps.compare.result_files import output_folder, publish, stage
+from recon.steps.ground.environment import Environment
+from recon.steps.ground.night_folder import storage_at
+from recon.store import Connection
+from recon.store.nights import journal_rows
+from recon.store.nights.runs import Run
+from recon.store.people import closed_months, month_journal_rows
+from recon.store.people.closed_months import ClosedMonth
+
+JOURNALS = "journals.csv"
+WRITTEN_OFF = "its break is written off, or waits for a second person to agree"
+MOVED_ON = (
+    "the newest night does not propose it as it was closed: its entry came, or its amount moved"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class MonthBooks:
+    """Which month's journals are wanted, and how."""
+
+    month: BusinessMonth
+    account: tuple[str, str]
+    format: str
+    out: Path
+    datev: str = ""
+    again: Sequence[str] = ()
+    """Journals whose file was lost, by their ids."""
+
+
+@dataclass(frozen=True, slots=True)
+class HandedBooks:
+    """What was handed out of a close."""
+
+    closed: ClosedMonth
+    paths: tuple[Path, ...]
+    journals: int
+    handed_before: int
+    kept_back: Mapping[str, str]
+    """Journal -> why it is in no file."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Choice:
+    """Which lines leave."""
+
+    lines: list[BookLine]
+    handed_before: int
+    kept_back: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Sealed:
+    """A close, its lines, and the night that proposes some of them."""
+
+    closed: ClosedMonth
+    lines: list[BookLine]
+    newest: Run
+    result: Reconciliation
+
+
+def export_month(wanted: MonthBooks, *, environment: Environment) -> HandedBooks:
+    """Write the journals of a closed month, and remember that they left.
+
+    A journal is noted before its file takes its place: after a crash between the two it is missing
+    from a file rather than in two, and `again` writes it once more.
+
+    Raises:
+        UsageError: the month is not CLOSED, the newest night proves nothing, the format cannot hold
+            a line, a journal named again was never handed out, or another file lies there.
+        OutputError: the files cannot be written; nothing was handed out.
+        ArchiveError: the folder of the close is gone, changed, or cannot be reached.
+    """
+    with environment.store.reading() as connection:
+        closed = _closed(connection, wanted)
+        newest = newest_run(connection, wanted.account)
+    run, result = proposing(newest, environment=environment)
+    sealed = _Sealed(closed, sealed_lines(closed, environment=environment), run, result)
+    with output_folder(wanted.out):
+        with environment.store.writing() as connection:
+            if _closed(connection, wanted) != closed:
+                msg = f"{closed.month} was closed anew at this moment; nothing was handed out"
+                raise UsageError(msg)
+            choice = _choice(connection, sealed, again=wanted.again)
+            files = _files(choice.lines, closed=closed, wanted=wanted)
+            _refuse_others(files, folder=wanted.out)
+            staged = stage(wanted.out, files={name: [text] for name, text in files.items()})
+            _note(connection, sealed, choice=choice, wanted=wanted, environment=environment)
+        publish(staged)
+    names = {line.journal_id for line in choice.lines}
+    paths = tuple(wanted.out / name for name in files)
+    return HandedBooks(closed, paths, len(names), choice.handed_before, choice.kept_back)
+
+
+def sealed_lines(closed: ClosedMonth, *, environment: Environment) -> list[BookLine]:
+    """The journals of a close as they were sealed.
+
+    Raises:
+        ArchiveError: the file is gone, changed, or cannot be reached.
+    """
+    sealed = sealed_close(closed, environment=environment)
+    storage = storage_at(closed.account, environment=environment)
+    with reachable(storage, doing=UNREAD):
+        text = whole_file(storage, sealed, name=JOURNALS).decode()
+    return [_line(row) for row in csv.DictReader(io.StringIO(text, newline=""))]
+
+
+def _line(row: Mapping[str, str]) -> BookLine:
+    debit, credit = (
+        parse_minor_units(row[side], currency=row["currency"]) for side in ("debit", "credit")
+    )
+    named = {name: row[name] for name in ("currency", "order_no", "break_id", "text")}
+    day = date.fromisoformat(row["date"])
+    return BookLine(row["kind"], row["journal_id"], day, row["account"], debit, credit, **named)
+
+
+def _closed(connection: Connection, wanted: MonthBooks) -> ClosedMonth:
+    month, account = wanted.month.name, wanted.account
+    closed = closed_months.state_of(connection, account, month=month).closed
+    if closed is None:
+        msg = (
+            f"{month} of {'/'.join(account)} is not CLOSED, so its journals may still change; "
+            f"nothing was handed out: `recon close {month}` shows them, two people close it "
+            "(--sign), then export"
+        )
+        raise UsageError(msg)
+    return closed
+
+
+def _choice(connection: Connection, sealed: _Sealed, *, again: Sequence[str]) -> _Choice:
+    lines, closed = sealed.lines, sealed.closed
+    proposed = {line.journal_id for line in lines if line.kind == PERMANENT}
+    others = {line.journal_id for line in lines} - proposed
+    known = journal_rows.states(connection, proposed)
+    out = month_journal_rows.handed_out_of_closes(connection, closed.account, others)
+    if again:
+        _refuse_strange(again, known={*known, *out})
+        return _Choice([line for line in lines if line.journal_id in again], 0, {})
+    kept = dict(_kept_back(connection, sealed, known=known))
+    for name, each in out.items():
+        if each.number != closed.number:
+            kept[name] = (
+                f"close {each.number} handed it out: take that out of the books, then --again"
+            )
+    before = {*known, *out} - {*kept}
+    chosen = [line for line in lines if line.journal_id not in {*before, *kept}]
+    return _Choice(chosen, len(before), kept)
+
+
+def _kept_back(
+    connection: Connection, sealed: _Sealed, *, known: Mapping[str, str]
+) -> Iterator[tuple[str, str]]:
+    """Proposed journals that were not handed out, and why they are not to be."""
+    aside = set_aside(connection, sealed.newest)
+    tonight = sealed.result.journals
+    columns = ("journal_id", "account", "currency", "debit", "credit")
+    whole = tonight.fillna({"debit": 0, "credit": 0}).astype({"debit": "int64", "credit": "int64"})
+    now = _by_journal(whole[[*columns]].itertuples(index=False, name=None))
+    then = _by_journal(tuple(getattr(line, name) for name in columns) for line in sealed.lines)
+    breaks = {line.journal_id: line.break_id for line in sealed.lines if line.kind == PERMANENT}
+    for name, break_id in breaks.items():
+        if name in known:
+            continue
+        if break_id in aside:
+            yield name, WRITTEN_OFF
+        elif now.get(name) != then[name]:
+            yield name, MOVED_ON
+
+
+def _by_journal(rows: Iterable[Sequence[Any]]) -> dict[str, list[list[Any]]]:
+    """Journal -> its lines: account, currency, debit, credit."""
+    lines: dict[str, list[list[Any]]] = {}
+    for name, *cells in rows:
+        lines.setdefault(name, []).append(cells)
+    return {name: sorted(own) for name, own in lines.items()}
+
+
+def _refuse_strange(again: Sequence[str], *, known: set[str]) -> None:
+    if strange := [name for name in again if name not in known]:
+        msg = (
+            f"{', '.join(strange)} was never handed out of this month; nothing was written: "
+            "without --again what was not handed out is"
+        )
+        raise UsageError(msg)
+
+
+def _files(
+    lines: Sequence[BookLine], *, closed: ClosedMonth, wanted: MonthBooks
+) -> dict[str, bytes]:
+    parts = ("journals", *closed.account, closed.month, f"close-{closed.number}")
+    name = "-".join((*parts, "again") if wanted.again else parts)
+    books = WantedBooks(name, wanted.format, closed.at, wanted.datev)
+    return book_files(lines, wanted=books)
+
+
+def _refuse_others(files: Mapping[str, bytes], *, folder: Path) -> None:
+    """A file that an earlier export left is not replaced by another content."""
+    for name, content in files.items():
+        path = folder / name
+        if path.exists() and path.read_bytes() != content:
+            msg = (
+                f"{path} lies there with another content, of an earlier export; nothing was handed "
+                "out: move it away, or name another --out"
+            )
+            raise UsageError(msg)
+
+
+def _note(
+    connection: Connection,
+    sealed: _Sealed,
+    *,
+    choice: _Choice,
+    wanted: MonthBooks,
+    environment: Environment,
+) -> None:
+    at, again = environment.clock(), bool(wanted.again)
+    proposed = {
+        (line.journal_id, line.break_id, line.currency): None
+        for line in choice.lines
+        if line.kind == PERMANENT
+    }
+    if proposed and again:
+        names = [name for name, _, _ in proposed]
+        journal_rows.note_again(connection, sealed.newest, journal_ids=names, at=at)
+    elif proposed:
+        journal_rows.note_exported(connection, sealed.newest, journals=[*proposed], at=at)
+    others = {line.journal_id: None for line in choice.lines if line.kind != PERMANENT}
+    month_journal_rows.note_handed_out(
+        connection, sealed.closed, journal_ids=[*others], is_again=again, at=at
+    )

@@ -1,0 +1,227 @@
+"""The journals of a closed month: handed out once, and only while they are still to be booked."""
+
+import csv
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from recon.model.errors import UsageError
+from recon.period.month_journals import ACCRUAL, REVERSAL
+from recon.steps.care import month_books, signed_closes
+from recon.steps.care.month_books import HandedBooks, MonthBooks, export_month
+from recon.steps.care.month_closes import PreparedClose, prepared_close
+from tests.recon.steps.care.test_month_closes import LAST, NOVEMBER, play
+from tests.recon.steps.care.test_reopened_months import reopened
+from tests.recon.steps.care.test_signed_closes import close, problems
+from tests.recon.steps.compare.test_journals import RULES, book, handed_out, newest
+from tests.recon.steps.conftest import ACCOUNT, MERCHANT, Merchant
+from tests.recon.steps.people.test_sign_off import PEOPLE
+
+OWN = (MERCHANT, ACCOUNT)
+pytestmark = pytest.mark.xdist_group("closes")
+"""They share a month that takes longer to make than to look at."""
+DATEV_BATCHES = ("EUR-2026-11", "USD-2026-11", "EUR-2026-12")
+ACCRUED = ("accrual-fees-EUR-2026-11", "reversal-fees-EUR-2026-11")
+
+
+def play_closed(merchant: Merchant) -> None:
+    """A closed month with a captured payment that the ledger lacks, and fees to accrue."""
+    path = merchant.folder / "config" / "rules.toml"
+    path.write_text(path.read_text() + RULES)
+    (merchant.folder / "config" / "approvers.toml").write_text(PEOPLE)
+    merchant.drop("orders.csv", merchant.order(merchant.payments("captured")[0]))
+    merchant.night()
+    merchant.wait(hours=10 * 24)
+    merchant.night(date=LAST, skip="the cluster was down")
+    with pytest.MonkeyPatch.context() as patch:
+        close_with(patch, fees=1234)
+        close(merchant)
+
+
+def accrued(amount: int) -> pd.DataFrame:
+    """Fees of November, booked on its last day and taken back on the next."""
+    shared = {"currency": "EUR", "order_no": "", "break_id": "", "text": "fees of 2026-11"}
+    rows = [
+        {**shared, "kind": kind, "journal_id": name, "date": day, "account": account} | sides
+        for kind, name, day, debited, credited in (
+            (ACCRUAL, ACCRUED[0], LAST, "4970", "1360"),
+            (REVERSAL, ACCRUED[1], "2026-12-01", "1360", "4970"),
+        )
+        for account, sides in (
+            (debited, {"debit": amount, "credit": 0}),
+            (credited, {"debit": 0, "credit": amount}),
+        )
+    ]
+    return pd.DataFrame(rows)
+
+
+@pytest.fixture
+def over(begun: Callable[[Any], Merchant]) -> Merchant:
+    """November is closed, with fees to accrue."""
+    return begun(play_closed)
+
+
+def close_with(monkeypatch: pytest.MonkeyPatch, *, fees: int) -> None:
+    """Whoever closes November finds these fees to accrue; what blocks it is not asked here."""
+
+    def prepared(*args: Any, **named: Any) -> PreparedClose:
+        found = prepared_close(*args, **named)
+        statement = found.stated.statement
+        lines = pd.concat([statement.journals.lines, accrued(fees)], ignore_index=True)
+        journals = replace(statement.journals, lines=lines)
+        stated = replace(found.stated, statement=replace(statement, journals=journals))
+        return replace(found, stated=stated, blockers=())
+
+    monkeypatch.setattr(signed_closes, "prepared_close", prepared)
+
+
+def exported(
+    merchant: Merchant, out: Path, *, kind: str = "csv", again: tuple[str, ...] = ()
+) -> HandedBooks:
+    """`recon journals export --period 2026-11`."""
+    wanted = MonthBooks(NOVEMBER, OWN, kind, out, datev="29098/55003", again=again)
+    with merchant.environment() as environment:
+        return export_month(wanted, environment=environment)
+
+
+def sums(path: Path) -> Counter[tuple[str, str]]:
+    """Account and currency -> debits less credits in hundredths, of a file of our own columns."""
+    found: Counter[tuple[str, str]] = Counter()
+    with path.open(newline="") as file:
+        for row in csv.DictReader(file):
+            amounts = [int((row[side] or "0").replace(".", "")) for side in ("debit", "credit")]
+            found[row["account"], row["currency"]] += amounts[0] - amounts[1]
+    return found
+
+
+def test_an_open_month_hands_nothing_out(begun: Callable[[Any], Merchant], tmp_path: Path) -> None:
+    """Its journals may still change: the sentence says what to do."""
+    with pytest.raises(UsageError, match="is not CLOSED, so its journals may still change"):
+        exported(begun(play), tmp_path / "out")
+
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_journals_of_a_closed_month_leave_once_as_they_were_sealed(
+    over: Merchant, tmp_path: Path
+) -> None:
+    """Same sums as the sealed file; the second export has nothing, and so has the night's own."""
+    with over.environment() as environment, environment.store.reading() as connection:
+        closed = month_books.closed_months.state_of(connection, OWN, month="2026-11").closed
+    assert closed is not None
+    with over.environment() as environment:
+        sealed = month_books.sealed_lines(closed, environment=environment)
+
+    handed = exported(over, tmp_path / "out")
+    twice = exported(over, tmp_path / "second")
+
+    (path,) = handed.paths
+    assert path.name == f"journals-{MERCHANT}-{ACCOUNT}-2026-11-close-1.csv"
+    expected: Counter[tuple[str, str]] = Counter()
+    for line in sealed:
+        expected[line.account, line.currency] += line.debit - line.credit
+    assert sums(path) == expected
+    assert len(path.read_text().splitlines()) == len(sealed) + 1 == 7
+    assert (handed.journals, handed.handed_before, handed.kept_back) == (3, 0, {})
+    assert (twice.paths, twice.journals, twice.handed_before) == ((), 0, 3)
+    night = handed_out(over, newest(over), out=tmp_path / "night")
+    assert (night.journals, night.handed_before) == (0, 1)
+    assert problems(over) == ""
+
+
+def test_what_a_night_handed_out_is_in_no_file_of_the_month(over: Merchant, tmp_path: Path) -> None:
+    """A journal is one journal, whoever hands it out."""
+    handed_out(over, newest(over), out=tmp_path / "night")
+
+    handed = exported(over, tmp_path / "out")
+
+    assert (handed.journals, handed.handed_before) == (2, 1)
+    assert ACCRUED[0] in handed.paths[0].read_text()
+
+
+def test_what_the_books_show_since_the_close_is_kept_back(over: Merchant, tmp_path: Path) -> None:
+    """The newest night does not propose it any more: booking it would book it twice."""
+    book(over, over.payments("captured")[0])
+    over.wait(hours=24)
+    over.night(date="2026-12-01")
+
+    handed = exported(over, tmp_path / "out")
+
+    assert handed.journals == 2
+    assert [*handed.kept_back.values()] == [month_books.MOVED_ON]
+
+
+def test_a_lost_file_is_written_again_and_another_content_is_not_replaced(
+    over: Merchant, tmp_path: Path
+) -> None:
+    """By the ids of its journals; one that never left is refused by name."""
+    first = exported(over, tmp_path / "out").paths[0].read_bytes()
+    names = (*ACCRUED, next(iter(_names(first) - {*ACCRUED})))
+
+    again = exported(over, tmp_path / "out", again=names)
+
+    assert again.paths[0].read_bytes() == first
+    assert again.paths[0].name.endswith("-again.csv")
+    with pytest.raises(UsageError, match="lies there with another content"):
+        exported(over, tmp_path / "out", again=ACCRUED)
+    with pytest.raises(UsageError, match="was never handed out of this month"):
+        exported(over, tmp_path / "out", again=("unknown-EUR-1",))
+
+
+def _names(content: bytes) -> set[str]:
+    return {row["journal_id"] for row in csv.DictReader(content.decode().splitlines())}
+
+
+def test_a_format_that_cannot_hold_a_line_hands_nothing_out(over: Merchant, tmp_path: Path) -> None:
+    """Nothing is noted either: the next format has all of them."""
+    wanted = MonthBooks(NOVEMBER, OWN, "datev", tmp_path / "out")
+    with (
+        over.environment() as environment,
+        pytest.raises(UsageError, match="is not the consultant's and the client's number"),
+    ):
+        export_month(wanted, environment=environment)
+
+    assert [*(tmp_path / "out").iterdir()] == []
+    assert exported(over, tmp_path / "out").journals == 3
+
+
+@pytest.mark.parametrize(
+    ("kind", "names"),
+    [
+        ("datev", [f"EXTF_{{}}-{each}.csv" for each in DATEV_BATCHES]),
+        ("xero", ["{}-xero-EUR-1.csv", "{}-xero-USD-1.csv"]),
+        ("sap-csv", ["{}.sap.csv"]),
+    ],
+)
+def test_other_formats_leave_under_names_of_their_own(
+    over: Merchant, tmp_path: Path, kind: str, names: list[str]
+) -> None:
+    """With all journals of the close, beside each other."""
+    handed = exported(over, tmp_path / "out", kind=kind)
+
+    assert handed.journals == 3
+    name = f"journals-{MERCHANT}-{ACCOUNT}-2026-11-close-1"
+    assert [path.name for path in handed.paths] == [each.format(name) for each in names]
+
+
+def test_an_accrual_of_an_earlier_close_is_kept_back(
+    over: Merchant, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Reopened and closed with other fees: booking both would accrue them twice."""
+    exported(over, tmp_path / "first")
+    reopened(over, name="dan")
+    reopened(over, name="anna")
+    close_with(monkeypatch, fees=999)
+    close(over)
+
+    handed = exported(over, tmp_path / "out")
+
+    assert (handed.journals, {*handed.kept_back}) == (0, {*ACCRUED})
+    assert "close 1 handed it out" in handed.kept_back[ACCRUED[0]]
+    (path,) = exported(over, tmp_path / "out", again=ACCRUED).paths
+    assert "9.99" in path.read_text()
