@@ -133,8 +133,14 @@ bench-recovery: $(READY) ## a night killed after half of its 1,000 captures and 
 	@$(BIN)/python benchmarks/bench_recovery.py
 
 .PHONY: pictures
-pictures: demo ## the demo night's workbook as docs/images/sheet-*.png, one picture per sheet (LibreOffice, poppler)
-	@$(BIN)/python -m tests.reports.pictures out/demo/reports docs/images
+pictures: $(READY) ## what documents show of a fresh demo night, its close and its terminal, into docs/images (LibreOffice, poppler, Chromium)
+	@mkdir -p out/demo && $(BIN)/recon demo --fresh >out/terminal.txt 2>&1
+	@set -a; . out/demo/env; set +a; $(BIN)/recon close 2026-11 >/dev/null 2>&1; test $$? -eq 4
+	@$(BIN)/python -m tests.reports.document_pictures demo
+
+.PHONY: pictures-prefect
+pictures-prefect: prefect-forms ## what documents show of Prefect's pages, into docs/images
+	@$(BIN)/python -m tests.reports.document_pictures prefect
 
 fuzz: $(READY) ## every reader of the gateway's replies against 24,000 bent ones (REPLY_FUZZ_CASES for more)
 	@REPLY_FUZZ_CASES=$${REPLY_FUZZ_CASES:-24000} $(BIN)/pytest tests/recon/gateway_client/test_reply_fuzz.py

@@ -3,16 +3,16 @@
 import re
 import shutil
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
 from recon.model.errors import ConfigurationError, OutputError
 from recon.privacy.own_files import make_folder
+from tests.reports.png import pixels_of, png_of, without_margins
 
 PROGRAMS = ("soffice", "pdftoppm", "pdftotext")
 CONVERT_SECONDS_MAX = 120
-DOTS_PER_INCH = 110
+DOTS_PER_INCH = 150
 
 
 def missing_programs() -> list[str]:
@@ -37,13 +37,15 @@ def pictures_of(pdf: Path, *, folder: Path) -> dict[str, list[Path]]:
     by_sheet: dict[str, list[Path]] = {}
     with tempfile.TemporaryDirectory() as scratch:
         prefix = Path(scratch) / "page"
-        _run("pdftoppm", "-r", str(DOTS_PER_INCH), "-png", str(pdf), str(prefix))
-        pictures = sorted(Path(scratch).glob("page-*.png"))
+        _run("pdftoppm", "-r", str(DOTS_PER_INCH), str(pdf), str(prefix))
+        pictures = sorted(Path(scratch).glob("page-*.ppm"))
         for text, picture in zip(page_texts(pdf), pictures, strict=True):
             sheet = sheet_of(text)
             number = len(by_sheet.setdefault(sheet, [])) + 1
             name = f"{sheet.lower().replace(' ', '-')}-{number}.png"
-            by_sheet[sheet].append(Path(shutil.copy(picture, folder / name)))
+            target = folder / name
+            target.write_bytes(png_of(without_margins(pixels_of(picture.read_bytes()))))
+            by_sheet[sheet].append(target)
     return by_sheet
 
 
@@ -84,7 +86,11 @@ def page_texts(pdf: Path) -> list[str]:
 
 def sheet_of(page: str) -> str:
     """The sheet a printed page belongs to, by its footer."""
-    names = re.findall(r"^\s*Run .*?\s{2,}(\S.*?)\s{2,}Page [0-9]+ of [0-9]+", page, re.MULTILINE)
+    names = re.findall(
+        r"^\s*(?:Run|Close|Statement) .*?\s{2,}(\S.*?)\s{2,}Page [0-9]+ of [0-9]+",
+        page,
+        re.MULTILINE,
+    )
     return str(names[-1]) if names else "unknown"
 
 
@@ -104,14 +110,16 @@ def _run(*command: str) -> str:
     return done.stdout
 
 
-def picture_the_documents(reports: Path, *, folder: Path) -> list[Path]:
-    """One picture per sheet of the newest workbook: its first page as sheet-<name>.png.
+def picture_the_documents(
+    reports: Path, *, folder: Path, pattern: str = "reconciliation-*.xlsx", prefix: str = "sheet"
+) -> list[Path]:
+    """One picture per sheet of the newest workbook: its first page as <prefix>-<name>.png.
 
     Raises:
         ConfigurationError: no workbook stands there, or a program is not installed.
         OutputError: the workbook cannot be converted.
     """
-    workbooks = sorted(reports.glob("reconciliation-*.xlsx"), key=lambda path: path.stat().st_mtime)
+    workbooks = sorted(reports.glob(pattern), key=lambda path: path.stat().st_mtime)
     if not workbooks:
         msg = f"no workbook in {reports}: run `make demo` first"
         raise ConfigurationError(msg)
@@ -119,11 +127,6 @@ def picture_the_documents(reports: Path, *, folder: Path) -> list[Path]:
         drawn = draw_pictures(workbooks[-1], folder=Path(scratch))
         make_folder(folder)
         return [
-            Path(shutil.copy(pages[0], folder / f"sheet-{sheet.lower().replace(' ', '-')}.png"))
+            Path(shutil.copy(pages[0], folder / f"{prefix}-{sheet.lower().replace(' ', '-')}.png"))
             for sheet, pages in drawn.items()
         ]
-
-
-if __name__ == "__main__":
-    for written in picture_the_documents(Path(sys.argv[1]), folder=Path(sys.argv[2])):
-        sys.stdout.write(f"{written}\n")
