@@ -24,14 +24,15 @@ from tests.recon.files.test_bank_fuzz import bent
 from tests.recon.files.test_kind_fuzz import expected
 from tests.recon.steps.files.test_bank_nights import inbox, name_bank
 from tests.recon.steps.files.test_settlement_files import declare, line, paid_out, place, send
+from tests.recon.steps.test_instruction_files import _refund, drop_instructions
 
-NIGHTS = int(os.environ.get("HOSTILE_NIGHTS", "6"))
+NIGHTS = int(os.environ.get("HOSTILE_NIGHTS", "4"))
 FROM = int(os.environ.get("HOSTILE_FROM", "0"))
-FILES_A_NIGHT = 5
-LEDGERS = 4
+FILES_A_NIGHT = 8
+LEDGERS = 8
 """One ledger in so many is bent: without books refunds wait, and little else would be played."""
-PAYMENTS = 6
-"""That bent files are about; one more stands in a file that nobody bent."""
+PAYMENTS = (1, 1, 2, 6)
+"""That bent files are about: of a single one many files ask for the same."""
 MOVES = ("capture", "refund", "cancel")
 
 
@@ -53,8 +54,8 @@ class Move:
     """Minor units; 0: the whole payment."""
 
 
-def rows_about(payments: Sequence[Any]) -> Right:
-    """Rows of each kind of file, all of them right, about some payments."""
+def rows_about(payments: Sequence[Any], *, number: int) -> Right:
+    """Rows of each kind of file, all of them right, about some payments; ids of that file alone."""
     rows: dict[str, list[Sequence[str]]] = {
         kind: [] for kind in ("orders", "ledger", "settlement", "instructions")
     }
@@ -64,14 +65,34 @@ def rows_about(payments: Sequence[Any]) -> Right:
         part = "1" if one.currency == "JPY" else "0.50"
         rows["orders"] += [
             (*paid, *blank, *4 * ("",)),
-            (*paid, *blank, "refund", part, "late", "R-{n}"),
+            (*paid, *blank, "refund", part, "late", f"R-{number}-{{n}}"),
             (*paid, *blank, "refund", "", "", ""),
         ]
         rows["instructions"] += [
-            (*OWN, "refund", "R-{n}", *key[2:], one.transaction_id, one.currency, part, *4 * ("",)),
-            (*OWN, "refund", "S-{n}", *key[2:], "", one.currency, one.amount, *4 * ("",)),
+            (
+                *OWN,
+                "refund",
+                f"R-{number}-{{n}}",
+                *key[2:],
+                one.transaction_id,
+                one.currency,
+                part,
+                *4 * ("",),
+            ),
+            (
+                *OWN,
+                "refund",
+                f"S-{number}-{{n}}",
+                *key[2:],
+                "",
+                one.currency,
+                one.amount,
+                *4 * ("",),
+            ),
         ]
-        rows["ledger"] += [("E-{n}", *key, "capture", *money, at, one.transaction_id, *4 * ("",))]
+        rows["ledger"] += [
+            (f"E-{number}-{{n}}", *key, "capture", *money, at, one.transaction_id, *4 * ("",))
+        ]
         batch = ("B-1", *OWN, "2026-11-20", "capture", one.order_no, one.transaction_id, "")
         nothing = "0" if one.currency == "JPY" else "0.00"
         rows["settlement"] += [(*batch, *money, nothing, one.amount, *4 * ("",))]
@@ -87,7 +108,7 @@ class HostileNight:
         self._chance = random.Random(f"hostile night {number}")
         captured = merchant.payments("captured")
         self._chance.shuffle(captured)
-        self._calm, *self._bent = captured[: PAYMENTS + 1]
+        self._calm, *self._bent = captured[: self._chance.choice(PAYMENTS) + 1]
         self._due = self._chance.choice(merchant.payments("authorised"))
         self.asked: list[Move] = []
         self._is_without_books = False
@@ -100,13 +121,14 @@ class HostileNight:
         merchant.drop("calm.csv", refund, capture)
         for kind, one in (("capture", self._due), ("refund", calm)):
             self.asked.append(Move(kind, one.order_no, _units(one.amount, one.currency)))
+        self._ask_twice(self._bent[0])
         settled = line(calm, batch_id="CALM-0001")
         send(merchant, "calm.csv", settled, paid_out(settled))
         inner = f"<NtryDtls>{payment('250.50', reference='CALM-0001')}</NtryDtls>"
         statement = camt(CALM + entry("250.50", inner=inner)).encode()
         (inbox(merchant) / "bent.xml").write_bytes(bent(statement, chance=self._chance))
-        right = rows_about(self._bent)
         for number in self._numbers:
+            right = rows_about(self._bent, number=number)
             kind, name, content, known = case(number, right=right)
             folder = place(merchant) if kind == "settlement" else merchant.inbox
             path = folder / f"{name.partition('.')[0]}-{number}.{name.rpartition('.')[2]}"
@@ -117,6 +139,14 @@ class HostileNight:
                 self._is_without_books = True  # perhaps: it may be readable still
             path.write_bytes(content)
             self.asked += _asked(kind, name, content, known=known)
+
+    def _ask_twice(self, one: Any) -> None:
+        """The same refund by two files of instructions, under two ids."""
+        part = "2" if one.currency == "JPY" else "0.25"
+        for request_id in ("again-1", "again-2"):
+            asked = _refund(one, request_id=request_id, amount=part)
+            drop_instructions(self.merchant, asked, name=f"instructions-{request_id}.csv")
+        self.asked.append(Move("refund", one.order_no, _units(part, one.currency)))
 
     def untruths(self, verdict: Verdict) -> Iterator[str]:
         """What is wrong with what came of it."""
@@ -173,7 +203,8 @@ def test_among_bent_files_only_what_was_asked_for_moves(begun: Callable[[Any], A
     for number in range(FROM, FROM + NIGHTS):
         night = HostileNight(number, begun(begin))
         night.arrive()
-        verdict = night.merchant.night()
+        # A second start: of several refunds of a payment each night sends one.
+        verdict = [night.merchant.night() for _ in range(2)][-1]
         untruths = [*night.untruths(verdict)]
         assert not untruths, (f"HOSTILE_FROM={number} HOSTILE_NIGHTS=1", untruths)
         verdicts[verdict] += 1
