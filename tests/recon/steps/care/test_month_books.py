@@ -18,7 +18,14 @@ from recon.steps.care.month_closes import PreparedClose, prepared_close
 from tests.recon.steps.care.test_month_closes import LAST, NOVEMBER, play
 from tests.recon.steps.care.test_reopened_months import reopened
 from tests.recon.steps.care.test_signed_closes import close, problems
-from tests.recon.steps.compare.test_journals import RULES, book, handed_out, newest
+from tests.recon.steps.compare.test_journals import (
+    RULES,
+    ask_write_off,
+    book,
+    handed_out,
+    newest,
+    proposed,
+)
 from tests.recon.steps.conftest import ACCOUNT, MERCHANT, Merchant
 from tests.recon.steps.people.test_sign_off import PEOPLE
 
@@ -154,6 +161,20 @@ def test_what_the_books_show_since_the_close_is_kept_back(over: Merchant, tmp_pa
 
     assert handed.journals == 2
     assert [*handed.kept_back.values()] == [month_books.MOVED_ON]
+
+
+def test_what_a_person_wrote_off_since_the_close_is_kept_back(
+    over: Merchant, tmp_path: Path
+) -> None:
+    """Booking it as well would count it twice; it is enough that a person asked for it."""
+    run_id = newest(over)
+    result, _, _ = proposed(over, run_id)
+    ask_write_off(over, result.journals["break_id"].iloc[0], run_id=run_id)
+
+    handed = exported(over, tmp_path / "out")
+
+    assert handed.kept_back == {result.journals["journal_id"].iloc[0]: month_books.WRITTEN_OFF}
+    assert handed.journals == 2
 
 
 def test_a_lost_file_is_written_again_and_another_content_is_not_replaced(

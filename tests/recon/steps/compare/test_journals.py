@@ -73,6 +73,27 @@ def book(merchant: Any, payment: Any) -> None:
         ledger.write(",".join([*cells, payment.amount, payment.ordered_at]) + "\n")
 
 
+def ask_write_off(merchant: Any, break_id: str, *, run_id: str, agreed_by: str = "") -> None:
+    """A person asks for it in the workbook; with a second name it is agreed."""
+    answer = {
+        **{column.name: "" for column in break_answer.columns if column.name != "answer_id"},
+        "break_id": break_id,
+        "run_id": run_id,
+        "merchant_id": "100042",
+        "account_id": "100042001",
+        "resolution": WRITE_OFF,
+        "waits": not agreed_by,
+        "agreed_by": agreed_by,
+        "agreed_at": None,
+        "given_at": datetime(2026, 11, 21, tzinfo=UTC),
+        "version": 1,
+        "sheet_row": 1,
+        "covers_cause": False,
+    }
+    with merchant.environment() as environment, environment.store.writing() as connection:
+        connection.execute(insert(break_answer).values(answer))
+
+
 @pytest.fixture
 def unbooked(merchant: Any) -> tuple[Any, Any]:
     """A merchant with one captured payment that the ledger lacks, after its first night."""
@@ -200,24 +221,8 @@ def test_a_break_that_is_written_off_keeps_its_journal_back(
     merchant, _ = unbooked
     run_id = newest(merchant)
     result, _, _ = proposed(merchant, run_id)
-    answer = {
-        **{column.name: "" for column in break_answer.columns if column.name != "answer_id"},
-        "break_id": result.breaks["break_id"].iloc[0],
-        "run_id": run_id,
-        "merchant_id": "100042",
-        "account_id": "100042001",
-        "resolution": WRITE_OFF,
-        "waits": not agreed_by,
-        "agreed_by": agreed_by,
-        "agreed_at": None,
-        "given_at": datetime(2026, 11, 21, tzinfo=UTC),
-        "version": 1,
-        "sheet_row": 1,
-        "covers_cause": False,
-    }
+    ask_write_off(merchant, result.breaks["break_id"].iloc[0], run_id=run_id, agreed_by=agreed_by)
     with merchant.environment() as environment:
-        with environment.store.writing() as connection:
-            connection.execute(insert(break_answer).values(answer))
         handed = export_journals(run_id, out=tmp_path / "out", environment=environment)
 
     assert handed.path is None
