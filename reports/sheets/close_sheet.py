@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from recon.matching.judging.severity import risk_of_break
 from recon.steps.care.month_closes import Blocker, CloseVerdict, OpenItem, PreparedClose
 from reports.drawing import look as looks
 from reports.drawing.draft import Draft
@@ -32,7 +33,8 @@ BREAK_COLUMNS = (
     Column("Order", 22, "text", field("order_no")),
     Column("Payment", 24, "text", field("transaction_id")),
     Column("Ccy", 6, "text", field("currency")),
-    Column("At risk", 18, "amount", field("exposure")),
+    Column("Money at risk", 18, "amount", risk_of_break),
+    Column("Whole amount", 18, "amount", field("exposure")),
     Column("Severity", 10, "text", field("severity")),
     Column("First seen", 12, "day", field("first_seen")),
     Column("Owner", 20, "text", field("owner")),

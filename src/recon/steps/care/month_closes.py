@@ -12,6 +12,7 @@ from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 
+from recon.matching.judging.severity import risk_of_break
 from recon.model.money import format_minor_units
 from recon.model.resolutions import KeptAnswer
 from recon.period.business_month import BusinessMonth
@@ -74,7 +75,7 @@ class OpenItem:
     count: int
     currency: str
     amount: int
-    """Minor units; of breaks their exposure."""
+    """Minor units; of breaks what is at risk, as Breaks of the night has it."""
     sheet: str
     """Of the workbook: where it is listed."""
 
@@ -246,7 +247,7 @@ def _of_breaks(
         if str(row["first_seen"]) > last and row["order_no"] not in orders - {""}:
             continue
         currency, known = str(row["currency"]), answers.get(str(row["break_id"]))
-        money = f"{format_minor_units(int(row['exposure']), currency=currency)} {currency}"
+        money = f"{format_minor_units(risk_of_break(row), currency=currency)} {currency}"
         owner = known.answer.owner if known else ""
         named = " ".join(
             filter(None, (str(row["code"]), str(row["order_no"] or row["transaction_id"])))
@@ -289,7 +290,7 @@ def _open_items(stated: StatedMonth) -> Iterator[OpenItem]:
     """What is open and may stay so: breaks, what the settlement never explained, what came late."""
     statement = stated.statement
     for (code, currency), rows in statement.breaks.groupby(["code", "currency"]):
-        amount = int(rows["exposure"].fillna(0).sum())
+        amount = sum(risk_of_break(row) for row in rows.to_dict("records"))
         yield OpenItem(f"Break {code}", len(rows), str(currency), amount, "Open breaks")
     items = statement.closing_items
     for what in ("never_shown", "debt", "beyond"):

@@ -158,7 +158,7 @@ def test_a_grave_break_that_nobody_looks_after_blocks(
     *,
     is_blocked: bool,
 ) -> None:
-    """One of the month or about an order of its facts is named; one of the next month is not."""
+    """Of the month or of an order of its facts, with the money at risk that its night shows."""
     close = closed(ended)
     known = str(close.stated.statement.facts["order_no"].iloc[0])
     row = {
@@ -168,6 +168,9 @@ def test_a_grave_break_that_nobody_looks_after_blocks(
         "transaction_id": "T1",
         "currency": "EUR",
         "exposure": 500,
+        "effect_orders": -200,
+        "effect_ledger": None,
+        "effect_bank": None,
         "severity": "HIGH",
         "first_seen": first_seen,
     }
@@ -179,7 +182,7 @@ def test_a_grave_break_that_nobody_looks_after_blocks(
 
     named = blocked(closed(ended))
 
-    assert ("5.00 EUR, HIGH: no owner" in named) is is_blocked
+    assert ("2.00 EUR, HIGH: no owner" in named) is is_blocked
     assert ("recon import-resolutions" in named) is is_blocked
 
 
