@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from recon.cli.one_time_codes import Code
+from recon.cli.one_time_codes import Code, refuse_typed
 from recon.cli.speaking import complain, say
 from recon.cli.statement_command import declared_accounts, one_account
 from recon.cli.tables import AsJson, show_json
@@ -60,6 +60,7 @@ def close(
 
     wanted = BusinessMonth.named(month)
     with environment_of(os.environ, clock=system_clock, signs=False) as environment:
+        refuse_typed(code, environment=environment)
         accounts = declared_accounts(environment.settings, merchant=merchant, account=account)
         if not sign:
             _show(wanted, accounts, out=out, environment=environment, as_json=as_json)

@@ -34,15 +34,24 @@ def code_of(name: str, *, code: str, environment: "Environment") -> "SecretStr |
     """
     from pydantic import SecretStr
 
-    from recon.steps.ground.environment import is_on_this_machine
-
+    refuse_typed(code, environment=environment)
     if code == FROM_INPUT:
         return SecretStr(_from_input())
-    if code and not is_on_this_machine(environment.settings):
-        _refuse()
     if not code and _needs(name, environment=environment) and sys.stdin.isatty():
         code = typer.prompt("One-time code", hide_input=True)
     return SecretStr(code) if code else None
+
+
+def refuse_typed(code: str, *, environment: "Environment") -> None:
+    """Refuse a code that stands on the command line, before anything else is looked at.
+
+    Raises:
+        UsageError: the gateway is not on this machine.
+    """
+    from recon.steps.ground.environment import is_on_this_machine
+
+    if code not in {"", FROM_INPUT} and not is_on_this_machine(environment.settings):
+        _refuse()
 
 
 def _needs(name: str, *, environment: "Environment") -> bool:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from recon.cli.close_command import differing_lines
-from recon.cli.one_time_codes import Code
+from recon.cli.one_time_codes import Code, refuse_typed
 from recon.cli.speaking import complain, say
 from recon.cli.statement_command import one_account
 
@@ -40,6 +40,7 @@ def reopen(
 
     wanted = BusinessMonth.named(month)
     with environment_of(os.environ, clock=system_clock, signs=False) as environment:
+        refuse_typed(code, environment=environment)
         which = one_account(environment.settings, merchant=merchant, account=account)
         _show(wanted, which, environment=environment)
     if not name:

@@ -31,6 +31,8 @@ WORDS = {
     "import-resolutions": ["a.xlsx"],
     "rejected-rows dismiss": ["1", *WHY],
     "set-aside": ["a.json", *WHY],
+    "close": ["2026-11", "--sign", "reviewer", *PLACE],
+    "reopen": ["2026-11", *PLACE, *WHY],
 }
 """Command -> what it needs beside name and code."""
 
