@@ -62,7 +62,7 @@ def rows_about(payments: Sequence[Any], *, number: int) -> Right:
     for one in payments:
         key, money, at = (*OWN, one.order_no), (one.currency, one.amount), one.ordered_at
         paid, blank = (*key, *money, "paid", at, one.transaction_id), ("", "", at)
-        part = "1" if one.currency == "JPY" else "0.50"
+        part = {"JPY": "1", "KWD": "0.500"}.get(one.currency, "0.50")
         rows["orders"] += [
             (*paid, *blank, *4 * ("",)),
             (*paid, *blank, "refund", part, "late", f"R-{number}-{{n}}"),
@@ -142,7 +142,7 @@ class HostileNight:
 
     def _ask_twice(self, one: Any) -> None:
         """The same refund by two files of instructions, under two ids."""
-        part = "2" if one.currency == "JPY" else "0.25"
+        part = {"JPY": "2", "KWD": "0.250"}.get(one.currency, "0.25")
         for request_id in ("again-1", "again-2"):
             asked = _refund(one, request_id=request_id, amount=part)
             drop_instructions(self.merchant, asked, name=f"instructions-{request_id}.csv")
