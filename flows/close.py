@@ -103,19 +103,12 @@ def _prepared(
     month: "BusinessMonth", account: tuple[str, str], *, environment: "Environment"
 ) -> State[Any]:
     """Every account that fits: its workbook in the reports, and what is signed."""
-    from recon.model.errors import UsageError
-    from recon.steps.ground.environment import account_of
+    from recon.cli.statement_command import declared_accounts
 
-    every = [account_of(name) for name in sorted(environment.settings.accounts)]
-    chosen = [
-        which for which in every if account[0] in {"", which[0]} and account[1] in {"", which[1]}
-    ]
-    if not chosen:
-        msg = f"no declared account is {account[0] or '*'}/{account[1] or '*'}"
-        raise UsageError(msg)
+    merchant_id, account_id = account
     lines: list[str] = []
     verdicts = []
-    for which in chosen:
+    for which in declared_accounts(environment.settings, merchant=merchant_id, account=account_id):
         verdict, shown = _of_account(month, which, environment=environment)
         verdicts.append(verdict)
         lines += shown
@@ -135,9 +128,7 @@ def _of_account(
     title = f"## {'/'.join(which)}"
     view = closed_view(month, account=which, environment=environment)
     if view is not None:
-        closed = view.closed
-        at = f"{closed.at:%Y-%m-%d %H:%M} UTC"
-        lines = [f"CLOSED on {at} by {closed.by}, folder {closed.folder}."]
+        lines = [f"{view.closed.in_words}, folder {view.closed.folder}."]
         differs = [f"Would be different today: {each}" for each in view.differs or ()]
         lines += differs or ["Nothing would be different today."]
         return "CLOSED", [title, "", *(f"- {_cell(line)}" for line in lines), ""]

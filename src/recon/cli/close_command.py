@@ -207,8 +207,8 @@ def _say_closed(view: "ClosedView", *, folder: Path) -> None:
     from reports.drawing.in_place import put_in_place
 
     closed = view.closed
-    which, at = "/".join(closed.account), f"{closed.at:%Y-%m-%d %H:%M} UTC"
-    say(f"Close of {which} for {closed.month}: CLOSED on {at} by {closed.by}")
+    which = "/".join(closed.account)
+    say(f"Close of {which} for {closed.month}: {closed.in_words}")
     say(f"Sealed by what the night of {closed.known_by} knew; close {closed.number}.")
     owed: dict[str, int] = {}
     for figure in view.figures:

@@ -71,7 +71,6 @@ def _show(month: "BusinessMonth", which: tuple[str, str], *, environment: "Envir
     if view is None:
         msg = f"{month.name} of {'/'.join(which)} is not closed; nothing was changed"
         raise UsageError(msg)
-    at = f"{view.closed.at:%Y-%m-%d %H:%M} UTC"
-    say(f"{month.name} of {'/'.join(which)}: CLOSED on {at} by {view.closed.by}")
+    say(f"{month.name} of {'/'.join(which)}: {view.closed.in_words}")
     for line in differing_lines(view.differs):
         say(line)

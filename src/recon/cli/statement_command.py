@@ -88,8 +88,8 @@ def _of_closed(view: "ClosedView", *, is_shown: bool) -> dict[str, Any]:
     """A closed month with the figures that were sealed, and what would be different today."""
     closed, stated = view.closed, view.stated
     if is_shown and stated is not None:
-        which, at = "/".join(closed.account), f"{closed.at:%Y-%m-%d %H:%M} UTC"
-        say(f"Statement of {which} for {closed.month}, CLOSED on {at} by {closed.by}.")
+        which = "/".join(closed.account)
+        say(f"Statement of {which} for {closed.month}, {closed.in_words}.")
         for currency in stated.statement.currencies:
             say("")
             for line in _of_currency(stated, currency):

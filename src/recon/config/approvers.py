@@ -60,6 +60,11 @@ def person_key(name: str, *, declared: Mapping[str, Approver]) -> str:
     return wanted
 
 
+def has_left(name: str, *, declared: Mapping[str, Approver]) -> bool:
+    """Whether a name that was noted is of nobody who is declared now; of nobody, nobody leaves."""
+    return bool(declared) and person_key(name, declared=declared) not in declared
+
+
 def folded(name: str) -> str:
     """A name as it is compared: one Unicode form, no case, single blanks, nothing invisible."""
     whole = unicodedata.normalize("NFKC", name).casefold()

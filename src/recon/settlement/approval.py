@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from recon.config.approvers import Approver, person_key
+from recon.config.approvers import Approver, has_left, person_key
 from recon.model.money import exponent
 from recon.settlement.allowance import FIRST_PAYEE
 from recon.settlement.instruction import Instruction
@@ -129,13 +129,12 @@ def problem_since(
         wanted: what they approved.
         declared: the people as they are declared now; nobody: they are declared elsewhere.
     """
-    keys = [person_key(name, declared=declared) for name in people]
-    for name, key in zip(people, keys, strict=True):
-        if declared and key not in declared:
-            return f"{name} approved it, whom approvers.toml does not declare any more"
     if not declared:
         return ""
-    second = declared[keys[-1]]
+    for name in people:
+        if has_left(name, declared=declared):
+            return f"{name} approved it, whom approvers.toml does not declare any more"
+    second = declared[person_key(people[-1], declared=declared)]
     return _problem_of_role(second) or _beyond_limits(second, wanted=wanted)
 
 

@@ -64,14 +64,15 @@ def _datev(ordered: Sequence[BookLine], *, wanted: WantedBooks) -> dict[str, byt
     """One file for each month and currency: a row has no year, and a batch has one currency."""
     client = DatevClient.parse(wanted.datev)
     write = partial(datev_text, client=client, written_at=wanted.written_at)
-    by_batch = sorted(ordered, key=lambda line: (f"{line.day:%Y-%m}", line.currency))
+
+    def batch_of(line: BookLine) -> tuple[str, str]:
+        return f"{line.day:%Y-%m}", line.currency
+
     return {
         f"EXTF_{wanted.name}-{currency}-{month}.csv": write([*own]).encode(
             ENCODING, errors="replace"
         )
-        for (month, currency), own in groupby(
-            by_batch, key=lambda line: (f"{line.day:%Y-%m}", line.currency)
-        )
+        for (month, currency), own in groupby(sorted(ordered, key=batch_of), key=batch_of)
     }
 
 

@@ -42,6 +42,19 @@ def sealed_close(closed: ClosedMonth, *, environment: Environment) -> Sealed:
     return sealed
 
 
+def sealed_file(
+    closed: ClosedMonth, sealed: Sealed, *, name: str, environment: Environment
+) -> bytes:
+    """One file of the folder of a close, as it was sealed.
+
+    Raises:
+        ArchiveError: it is gone, or is not the file that was sealed.
+    """
+    storage = storage_at(closed.account, environment=environment)
+    with reachable(storage, doing=UNREAD):
+        return whole_file(storage, sealed, name=name)
+
+
 def sealed_document(closed: ClosedMonth, *, environment: Environment) -> dict[str, Any]:
     """What a close says for programs, as it was sealed.
 
@@ -49,9 +62,13 @@ def sealed_document(closed: ClosedMonth, *, environment: Environment) -> dict[st
         ArchiveError: it is gone, or is not the file that was sealed.
     """
     sealed = sealed_close(closed, environment=environment)
-    storage = storage_at(closed.account, environment=environment)
-    with reachable(storage, doing=UNREAD):
-        document: dict[str, Any] = json.loads(whole_file(storage, sealed, name=DOCUMENT))
+    return document_of(closed, sealed, environment=environment)
+
+
+def document_of(closed: ClosedMonth, sealed: Sealed, *, environment: Environment) -> dict[str, Any]:
+    """The same, of a folder that was found already."""
+    content = sealed_file(closed, sealed, name=DOCUMENT, environment=environment)
+    document: dict[str, Any] = json.loads(content)
     return document
 
 

@@ -4,17 +4,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from recon.archive.step_folder import whole_file
-from recon.archive.storage import reachable
 from recon.model.errors import ArchiveBrokenError
 from recon.period.business_month import BusinessMonth
 from recon.period.month_statement import MonthFigure
 from recon.steps.care.close_digest import moved_since, seen_close
-from recon.steps.care.close_folders import UNREAD, sealed_close, sealed_document, sealed_figures
+from recon.steps.care.close_folders import (
+    UNREAD,
+    document_of,
+    sealed_close,
+    sealed_figures,
+    sealed_file,
+)
 from recon.steps.care.month_closes import prepared_close
 from recon.steps.care.month_statements import StatedMonth
 from recon.steps.ground.environment import Environment
-from recon.steps.ground.night_folder import storage_at
 from recon.store.people import closed_months
 from recon.store.people.closed_months import ClosedMonth
 
@@ -67,15 +70,13 @@ def closed_view(
         closed = closed_months.state_of(connection, account, month=month.name).closed
     if closed is None:
         return None
-    document = sealed_document(closed, environment=environment)
     sealed = sealed_close(closed, environment=environment)
+    document = document_of(closed, sealed, environment=environment)
     named = [entry.name for entry in sealed.manifest.files if entry.name.endswith(WORKBOOK)]
     if len(named) != 1:
         msg = f"{UNREAD}: {closed.folder} has {len(named)} workbooks, not one"
         raise ArchiveBrokenError(msg)
-    storage = storage_at(account, environment=environment)
-    with reachable(storage, doing=UNREAD):
-        workbook = whole_file(storage, sealed, name=named[0])
+    workbook = sealed_file(closed, sealed, name=named[0], environment=environment)
     if not is_compared:
         return ClosedView(closed, document, workbook, named[0], None, None)
     today = prepared_close(month, account=account, environment=environment)

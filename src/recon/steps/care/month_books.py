@@ -13,8 +13,6 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from recon.archive.step_folder import whole_file
-from recon.archive.storage import reachable
 from recon.matching.breaks.result import Reconciliation
 from recon.model.errors import UsageError
 from recon.model.money import parse_minor_units
@@ -22,11 +20,10 @@ from recon.period.book_files.book_formats import WantedBooks, book_files
 from recon.period.book_files.book_lines import BookLine
 from recon.period.business_month import BusinessMonth
 from recon.period.month_journals import PERMANENT
-from recon.steps.care.close_folders import UNREAD, sealed_close
+from recon.steps.care.close_folders import sealed_close, sealed_file
 from recon.steps.compare.journals import newest_run, proposing, set_aside
 from recon.steps.compare.result_files import output_folder, publish, stage
 from recon.steps.ground.environment import Environment
-from recon.steps.ground.night_folder import storage_at
 from recon.store import Connection
 from recon.store.nights import journal_rows
 from recon.store.nights.runs import Run
@@ -124,9 +121,7 @@ def sealed_lines(closed: ClosedMonth, *, environment: Environment) -> list[BookL
         ArchiveError: the file is gone, changed, or cannot be reached.
     """
     sealed = sealed_close(closed, environment=environment)
-    storage = storage_at(closed.account, environment=environment)
-    with reachable(storage, doing=UNREAD):
-        text = whole_file(storage, sealed, name=JOURNALS).decode()
+    text = sealed_file(closed, sealed, name=JOURNALS, environment=environment).decode()
     return [_line(row) for row in csv.DictReader(io.StringIO(text, newline=""))]
 
 

@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 import pyotp
 from pydantic import SecretStr
 
-from recon.config.approvers import Approver, person_key
+from recon.config.approvers import Approver, has_left, person_key
 from recon.config.keys import key_of_file
 from recon.model.errors import ConfigurationError, UsageError
 from recon.steps.ground.environment import Environment, is_on_this_machine
@@ -100,17 +100,11 @@ def key_of(name: str, *, environment: Environment) -> str:
     return person_key(name, declared=environment.settings.approvers)
 
 
-def has_left(name: str, *, environment: Environment) -> bool:
-    """Whether a name that was noted is of nobody who is declared now; nobody at all leaves."""
-    people = environment.settings.approvers
-    return bool(people) and key_of(name, environment=environment) not in people
-
-
 def why_ended(name: str, *, valid_until: datetime, environment: Environment) -> str:
     """Why the first of two words, and by whom it was, counts no more; "" while it does."""
     if valid_until < environment.clock():
         return "no second person said the same in time"
-    if has_left(name, environment=environment):
+    if has_left(name, declared=environment.settings.approvers):
         return f"approvers.toml does not declare {name} any more"
     return ""
 

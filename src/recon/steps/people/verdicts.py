@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
+from recon.config.approvers import has_left
 from recon.desk.endorsement import Kind
 from recon.model.errors import UsageError
 from recon.model.words import InstructionState, Verdict
@@ -17,7 +18,7 @@ from recon.settlement.resolution import quarantine, ripe_at
 from recon.steps.ground.closed_dates import refuse_closed
 from recon.steps.ground.endorsed import Said, note_endorsed
 from recon.steps.ground.environment import Environment
-from recon.steps.ground.identity import Person, has_left, is_same, refuse_unproven
+from recon.steps.ground.identity import Person, is_same, refuse_unproven
 from recon.steps.money.told_messages import named_message
 from recon.store import Connection
 from recon.store.database.history import append
@@ -113,7 +114,7 @@ def _first_word(
 ) -> dict[str, Any] | None:
     """Who spoke first, if anybody did; this word is endorsed beside it."""
     first = approval_rows.open_verdict(connection, word.subject)
-    if first is not None and has_left(first["given_by"], environment=environment):
+    if first is not None and has_left(first["given_by"], declared=environment.settings.approvers):
         first = None  # this word takes its place
     if first is not None and first["verdict"] == word.says["verdict"]:
         _refuse_same(person, first=first["given_by"], environment=environment)

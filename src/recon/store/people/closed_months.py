@@ -57,6 +57,11 @@ class ClosedMonth:
     known_by: str
     """Business date of the newest night that was known."""
 
+    @property
+    def in_words(self) -> str:
+        """When it was closed, and by whom."""
+        return f"CLOSED on {self.at:%Y-%m-%d %H:%M} UTC by {self.by}"
+
 
 @dataclass(frozen=True, slots=True)
 class ReopenedMonth:
