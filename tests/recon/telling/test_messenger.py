@@ -47,22 +47,25 @@ def test_a_file_that_is_too_large_stays_at_home(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("prepare", "words"),
+    ("prepare", "words", "seconds"),
     [
-        (lambda hook: setattr(hook, "status", 503), "answered 503"),
-        (lambda hook: setattr(hook, "port", 9), "did not take it, or is not there"),
-        (_arm, "gave no answer within 1 s; it may have arrived"),
+        (lambda hook: setattr(hook, "status", 503), "answered 503", 30),
+        (lambda hook: setattr(hook, "port", 9), "did not take it, or is not there", 30),
+        (_arm, "gave no answer within 1 s; it may have arrived", 1),
     ],
     ids=["refused", "nobody-there", "silent"],
 )
 def test_a_webhook_that_fails_is_told_without_its_token(
-    prepare: Callable[[Webhook], None], words: str, caplog: pytest.LogCaptureFixture
+    prepare: Callable[[Webhook], None],
+    words: str,
+    seconds: int,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     """Status, silence and absence become words; the token stands neither there nor in any log."""
     caplog.set_level(logging.DEBUG)
     with webhook() as hook:
         prepare(hook)
-        problem = deliver({"hook": (hook.address, MESSAGE)}, deadline_seconds=1)["hook"]
+        problem = deliver({"hook": (hook.address, MESSAGE)}, deadline_seconds=seconds)["hook"]
 
     assert words in problem
     assert "token-of-the-hook" not in problem + caplog.text
