@@ -129,13 +129,22 @@ def problem_since(
         wanted: what they approved.
         declared: the people as they are declared now; nobody: they are declared elsewhere.
     """
+    if problem := problem_of_people(people, did="approved", declared=declared):
+        return problem
+    second = declared.get(person_key(people[-1], declared=declared))
+    return "" if second is None else _beyond_limits(second, wanted=wanted)
+
+
+def problem_of_people(
+    people: tuple[str, str], *, did: str, declared: Mapping[str, Approver]
+) -> str:
+    """Why the words of two people count no more, whatever they were about; "" while they do."""
     if not declared:
         return ""
     for name in people:
         if has_left(name, declared=declared):
-            return f"{name} approved it, whom approvers.toml does not declare any more"
-    second = declared[person_key(people[-1], declared=declared)]
-    return _problem_of_role(second) or _beyond_limits(second, wanted=wanted)
+            return f"{name} {did} it, whom approvers.toml does not declare any more"
+    return _problem_of_role(declared[person_key(people[-1], declared=declared)])
 
 
 def _problem_of_role(person: Approver) -> str:

@@ -6,7 +6,7 @@ everything; an unproven earlier night, or books that could not be read, hold ref
 while captures and cancels go on (authorisations lapse).
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from recon.model.words import ControlTotal, InstructionKind
@@ -32,10 +32,14 @@ def judge(
     *,
     totals: Sequence[ControlTotal],
     chain_problem: str,
-    unproven_nights: Sequence[str],
+    unproven_nights: Mapping[str, str],
     books_unread: str = "",
 ) -> Gate:
-    """The gate from its proofs; `books_unread` says why the ledger was not read."""
+    """The gate from its proofs.
+
+    `unproven_nights` has beside each date why its release does not count; `books_unread` says why
+    the ledger was not read.
+    """
     failed = [total for total in totals if not total.passed]
     closed = ""
     if chain_problem:
@@ -48,7 +52,7 @@ def judge(
         closed = f"a control total before money does not tie: {listing}"
     held = []
     if unproven_nights:
-        dates = ", ".join(unproven_nights)
+        dates = ", ".join(f"{day} ({why})" if why else day for day, why in unproven_nights.items())
         held.append(
             f"the night of {dates} is NOT PROVEN; refunds wait until it is run again and proven, "
             "or two people release it (`recon release`)"

@@ -9,9 +9,10 @@ from recon.steps.files.incomplete import NO_ORDER_FILE, missing_sources
 from recon.steps.files.rejected_rows import nameless_told
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.predecessor import SKIPPED, missing_days, named_days, previous_night
+from recon.steps.ground.releases import held_nights
 from recon.steps.people.sign_off import notes_on
 from recon.store.money import sending_rows
-from recon.store.nights import runs, settlement_rows
+from recon.store.nights import settlement_rows
 from recon.store.nights.input_rows import Inputs
 from recon.store.nights.runs import Run
 
@@ -101,11 +102,8 @@ def page_notes(
     if run.mode.value != "live":
         notes.append("Dry run: nothing was sent to the gateway.")
     with environment.store.reading() as connection:
-        unproven = runs.not_proven(
-            connection,
-            merchant_id=run.merchant_id,
-            account_id=run.account_id,
-        )
+        account = (run.merchant_id, run.account_id)
+        unproven = held_nights(connection, account, environment=environment)
         stopped = sending_rows.stopped(connection)
         notes += notes_on(run.run_id, connection=connection)
     if stopped:

@@ -7,6 +7,7 @@ from recon.steps.ground.desk_memory import lost_word
 from recon.steps.ground.endorsed import endorsed
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.kept_answers import unbound
+from recon.steps.ground.releases import release_ended
 from recon.steps.money.restore import resolve_pending, restored_since
 from recon.store import Connection
 from recon.store.database import history
@@ -33,7 +34,10 @@ def gate_of(run: Run, *, environment: Environment) -> Gate:
             connection,
             merchant_id=run.merchant_id,
             account_id=run.account_id,
-            is_endorsed=lambda it: not words.release_problem(connection, it),
+            problem_of=lambda it: (
+                words.release_problem(connection, it)
+                or release_ended(connection, it, environment=environment)
+            ),
         )
         problem = problem or unbound(connection, run, environment=environment)
         problem = problem or _unendorsed(connection, words, environment=environment)

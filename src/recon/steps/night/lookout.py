@@ -15,6 +15,7 @@ from recon.model.words import End
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.night_end import NightEnd, end_of
 from recon.steps.ground.predecessor import MISSING, named_days, standing_without_a_night
+from recon.steps.ground.releases import held_nights
 from recon.steps.people.people import is_held, standing_of
 from recon.store.nights import runs
 from recon.store.nights.runs import Run
@@ -110,7 +111,7 @@ def _watched(merchant_id: str, account_id: str, *, environment: Environment) -> 
     with environment.store.reading() as connection:
         newest = runs.newest_live(connection, **of_account)
         finished = runs.last_finished(connection, **of_account)
-        unproven = runs.not_proven(connection, merchant_id=merchant_id, account_id=account_id)
+        unproven = held_nights(connection, (merchant_id, account_id), environment=environment)
     rules, now = environment.settings.rules, environment.clock()
     end, stands_still = None, ""
     if newest and newest.status == "finished":
@@ -123,7 +124,7 @@ def _watched(merchant_id: str, account_id: str, *, environment: Environment) -> 
         end=end,
         stands_still=stands_still,
         missed=tuple(_missed(finished, rules=rules, now=now)) if newest else (),
-        unproven=unproven,
+        unproven=tuple(unproven),
     )
 
 

@@ -12,6 +12,7 @@ from recon.model.words import InstructionKind, InstructionState
 from recon.settlement.instruction import Instruction
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.night_end import NightEnd, end_of
+from recon.steps.ground.releases import held_nights, release_ended
 from recon.steps.ground.shown_answers import authorised_at
 from recon.steps.money.told_messages import messages_told
 from recon.store import Connection
@@ -93,7 +94,10 @@ def attention(run: Run, *, environment: Environment) -> tuple[Attention, ...]:
         rows = instruction_rows.unfinished_rows(connection, run)
         beside = _beside(connection, run, rows=rows, environment=environment)
         cases = tuple(_cases(connection, run, beside=beside))
-        others = (*_held_nights(connection, run), *_write_offs(connection, run))
+        others = (
+            *_held_nights(connection, run, environment=environment),
+            *_write_offs(connection, run),
+        )
     now = environment.clock()
     warned = timedelta(days=environment.settings.rules.authorisation.warn_days)
     lines = [_attention_of(row, beside=beside, lapses_before=now + warned) for row in _sorted(rows)]
@@ -148,15 +152,19 @@ def _cases(connection: Connection, run: Run, *, beside: _Beside) -> Iterator[Att
         )
 
 
-def _held_nights(connection: Connection, run: Run) -> Iterator[Attention]:
+def _held_nights(
+    connection: Connection, run: Run, *, environment: Environment
+) -> Iterator[Attention]:
     """NOT PROVEN nights that hold refunds until two people release them."""
     nights = runs.last_finished(connection, merchant_id=run.merchant_id, account_id=run.account_id)
-    held = runs.not_proven(connection, merchant_id=run.merchant_id, account_id=run.account_id)
-    for day in held:
+    account = (run.merchant_id, run.account_id)
+    for day in held_nights(connection, account, environment=environment):
         if day == run.business_date and nights[day].run_id != run.run_id:
             continue  # this run takes its place, and is what the page is about
         release = approval_rows.release_of(connection, nights[day].run_id)
+        ended = release_ended(connection, nights[day].run_id, environment=environment)
         first = f"{release['first_by']} released it; a second person must. " if release else ""
+        first = f"That it was released counts no more: {ended}. " if ended else first
         yield Attention(
             what="night not proven",
             order_no="",

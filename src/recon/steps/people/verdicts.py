@@ -19,6 +19,7 @@ from recon.steps.ground.closed_dates import refuse_closed
 from recon.steps.ground.endorsed import Said, note_endorsed
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.identity import Person, is_same, refuse_unproven
+from recon.steps.ground.releases import release_ended
 from recon.steps.money.told_messages import named_message
 from recon.store import Connection
 from recon.store.database.history import append
@@ -188,21 +189,29 @@ def release(run_id: str, *, reason: str, person: Person, environment: Environmen
         if night is None or verdict != Verdict.NOT_PROVEN or night.replaced:
             msg = f"run {run_id} holds nothing: only the newest run of a NOT PROVEN night does"
             raise UsageError(msg)
-        release = approval_rows.release_of(connection, run_id)
-        if release is not None and release["second_by"]:
-            msg = f"run {run_id} was released by {release['first_by']} and {release['second_by']}"
-            raise UsageError(msg)
-        if release is not None:
-            _refuse_same(person, first=release["first_by"], environment=environment)
-            _refuse_reviewer(person)
-        approval_rows.save_release(connection, run_id, reason=reason.strip(), word=person.word)
+        first = approval_rows.release_of(connection, run_id)
+        ended = release_ended(connection, run_id, environment=environment)
+        if first is not None and not ended:
+            _refuse_released(first, person=person, environment=environment)
+        approval_rows.save_release(
+            connection, run_id, reason=reason.strip(), word=person.word, ended=ended
+        )
         note_endorsed(
             connection,
             Said(Kind.RELEASE, run_id, says={"reason": reason.strip()}),
             person=person,
             environment=environment,
         )
-    return release is not None
+    return first is not None and not ended
+
+
+def _refuse_released(first: Mapping[str, Any], *, person: Person, environment: Environment) -> None:
+    """Look at the second person before their word is noted."""
+    if first["second_by"]:
+        msg = f"run {first['run_id']} was released by {first['first_by']} and {first['second_by']}"
+        raise UsageError(msg)
+    _refuse_same(person, first=first["first_by"], environment=environment)
+    _refuse_reviewer(person)
 
 
 def agree_write_off(answer_id: int, *, person: Person, environment: Environment) -> str:

@@ -41,7 +41,8 @@ SAID: Mapping[str, str] = {
     "approval": "state second_by second_authenticated second_at why",
     "break_answer": "waits agreed_by agreed_at",
     "endorsement": "",
-    "release": "second_by second_authenticated second_at",
+    "release": "reason first_by first_authenticated first_at second_by second_authenticated "
+    "second_at",
     "sign_off": "",
     "used_code": "",
     "verdict": "state",

@@ -127,6 +127,9 @@ def _turns(events: list[EntityEvent]) -> list[Row]:
 
 
 def _releases(events: list[EntityEvent]) -> list[Row]:
+    for number, event in enumerate(events):
+        if event.event == VOID:
+            return _releases(events[number + 1 :])
     if not events:
         return []
     first, second = events[0], events[-1] if len(events) > 1 else None

@@ -370,20 +370,24 @@ def not_proven(
     *,
     merchant_id: str,
     account_id: str,
-    is_endorsed: Callable[[str], bool] = bool,
-) -> tuple[str, ...]:
+    problem_of: Callable[[str], str] | None = None,
+) -> dict[str, str]:
     """Business dates whose newest finished run is NOT PROVEN, not released: they hold refunds.
 
-    `is_endorsed` says of a released run whether the desk knows of it; without it all are believed.
+    Each has why its release does not count, "" where there is none; `problem_of` tells that of a
+    released run, without it all are believed.
     """
     nights = last_finished(connection, merchant_id=merchant_id, account_id=account_id)
     free = released(connection)
-    return tuple(
-        date
-        for date, night in sorted(nights.items())
-        if night.verdict == Verdict.NOT_PROVEN.value
-        and not (night.run_id in free and is_endorsed(night.run_id))
-    )
+    held: dict[str, str] = {}
+    for date, night in sorted(nights.items()):
+        if night.verdict != Verdict.NOT_PROVEN.value:
+            continue
+        is_free = night.run_id in free
+        why = problem_of(night.run_id) if is_free and problem_of is not None else ""
+        if why or not is_free:
+            held[date] = why
+    return held
 
 
 def _place(merchant_id: str, account_id: str) -> dict[str, str]:

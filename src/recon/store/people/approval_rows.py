@@ -237,24 +237,34 @@ def released(connection: Connection) -> frozenset[str]:
     return frozenset(connection.execute(_RELEASED).scalars())
 
 
-def save_release(connection: Connection, run_id: str, *, reason: str, word: PersonsWord) -> None:
-    """The first, then the second person lifts the hold of a NOT PROVEN run."""
-    if release_of(connection, run_id) is None:
-        connection.execute(
-            insert(release).values(
-                run_id=run_id,
-                reason=reason[:400],
-                first_by=word.by,
-                first_authenticated=word.authenticated,
-                first_at=word.at,
-                second_authenticated=False,
-            )
-        )
+def save_release(
+    connection: Connection, run_id: str, *, reason: str, word: PersonsWord, ended: str = ""
+) -> None:
+    """The first, then the second person lifts the hold of a NOT PROVEN run.
+
+    `ended` says why what was said before counts no more: this word is the first then.
+    """
+    before = release_of(connection, run_id)
+    own = update(release).where(release.c.run_id == run_id)
+    first = {
+        "reason": reason[:400],
+        "first_by": word.by,
+        "first_authenticated": word.authenticated,
+        "first_at": word.at,
+        "second_by": "",
+        "second_authenticated": False,
+        "second_at": None,
+    }
+    if before is None:
+        connection.execute(insert(release).values(run_id=run_id, **first))
+    elif ended:
+        connection.execute(own.values(**first))
+        append(connection, [Event("release", run_id, VOID, {"why": ended})], at=word.at)
     else:
         connection.execute(
-            update(release)
-            .where(release.c.run_id == run_id)
-            .values(second_by=word.by, second_authenticated=word.authenticated, second_at=word.at)
+            own.values(
+                second_by=word.by, second_authenticated=word.authenticated, second_at=word.at
+            )
         )
     details = {"by": word.in_words, "reason": reason}
     append(connection, [Event("release", run_id, "released by", details)], at=word.at)

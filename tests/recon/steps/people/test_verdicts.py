@@ -193,7 +193,73 @@ def test_a_night_that_is_not_proven_is_released_by_two(merchant: Any) -> None:
         with environment.store.reading() as connection:
             after = runs.not_proven(connection, **place)
 
-    assert (held, lifted, after) == ([True, True], [False, True], ())
+    assert (held, lifted, after) == ([True, True], [False, True], {})
+
+
+WITHOUT_ANNA = PEOPLE.replace("[approvers.anna]", "[approvers.ann]").replace("Anna Berg", "Ann Li")
+BEN_REVIEWS = PEOPLE.replace('name = "Ben Roy"', 'name = "Ben Roy"\nrole = "reviewer"')
+EXPLAINED = "the missing row is explained"
+
+
+def not_proven(merchant: Any) -> str:
+    """The run of a night that is NOT PROVEN."""
+    (merchant.folder / "config" / "approvers.toml").write_text(PEOPLE)
+    merchant.night()
+    with merchant.environment() as environment, environment.store.writing() as connection:
+        (night,) = runs.finished(connection)
+        runs.note_result(connection, night.run_id, values={"verdict": "NOT PROVEN"})
+    return str(night.run_id)
+
+
+def lift(name: str, run_id: str, merchant: Any) -> bool:
+    """One person releases the night; True when it was the second word."""
+    with merchant.environment() as environment:
+        person = identify(name, code=None, environment=environment)
+        return release(run_id, reason=EXPLAINED, person=person, environment=environment)
+
+
+def held_because(run_id: str, merchant: Any) -> str:
+    """Why the gate would hold refunds now."""
+    with merchant.environment() as environment:
+        with environment.store.reading() as connection:
+            run = runs.get(connection, run_id)
+        gate = gate_of(run, environment=environment)
+    return str(gate.held_because)
+
+
+def test_the_first_word_of_who_left_releases_nothing(merchant: Any) -> None:
+    """A release needs two people who are declared: the word after one who left is the first."""
+    run_id = not_proven(merchant)
+    lift("anna", run_id, merchant)
+    (merchant.folder / "config" / "approvers.toml").write_text(WITHOUT_ANNA)
+
+    assert lift("ben", run_id, merchant) is False
+    assert "NOT PROVEN" in held_because(run_id, merchant)
+    assert lift("ann", run_id, merchant) is True
+    assert held_because(run_id, merchant) == ""
+
+
+@pytest.mark.parametrize(
+    ("people", "why", "again"),
+    [
+        (WITHOUT_ANNA, "Anna Berg released it, whom approvers.toml does not declare", "ann"),
+        (BEN_REVIEWS, "Ben Roy is a reviewer; the second person must be an approver", "anna"),
+    ],
+    ids=["the first left", "the second is a reviewer now"],
+)
+def test_a_release_of_who_may_not_any_more_holds_on(
+    merchant: Any, people: str, why: str, again: str
+) -> None:
+    """Who released a night is asked once more before money goes, and two others may do it anew."""
+    run_id = not_proven(merchant)
+    for name in ("anna", "ben"):
+        lift(name, run_id, merchant)
+    assert held_because(run_id, merchant) == ""
+    (merchant.folder / "config" / "approvers.toml").write_text(people)
+
+    assert why in held_because(run_id, merchant)
+    assert [lift(name, run_id, merchant) for name in ("ben", again)] == [False, True]
+    assert held_because(run_id, merchant) == ""
 
 
 def test_a_proven_night_has_nothing_to_release(merchant: Any) -> None:

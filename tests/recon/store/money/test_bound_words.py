@@ -29,9 +29,14 @@ def spoken(store: Any) -> None:
             approval_rows.save_release(connection, "run-1", reason="looked at", word=word)
 
 
-def test_what_was_said_agrees(store: Any) -> None:
-    """Words that nobody touched are no problem."""
+@pytest.mark.parametrize("ended", ["", "Jo Ahn left"])
+def test_what_was_said_agrees(store: Any, ended: str) -> None:
+    """Words that nobody touched are no problem, also where one took the place of an ended one."""
     spoken(store)
+    if ended:
+        word = PersonsWord("Lee Cho", authenticated=False, at=AT)
+        with store.writing() as connection:
+            approval_rows.save_release(connection, "run-1", reason="again", word=word, ended=ended)
     with store.reading() as connection:
         assert list(changed_words(connection)) == []
 

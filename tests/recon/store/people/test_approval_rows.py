@@ -91,3 +91,5 @@ def test_a_release_needs_its_second_person(store: Store) -> None:
         approval_rows.save_release(connection, "run-1", reason="explained", word=BEN)
 
         assert (alone, approval_rows.released(connection)) == (frozenset(), {"run-1"})
+        approval_rows.save_release(connection, "run-1", reason="anew", word=BEN, ended="Anna left")
+        assert approval_rows.released(connection) == frozenset()
