@@ -23,7 +23,8 @@ PersonName = Annotated[str, Field(max_length=100)]
 def housekeeping(*, delete: bool = False, name: PersonName = "") -> State[Any]:
     """Show what is older than retention.toml keeps; delete it where that is asked for.
 
-    The journal, the history, results, signed workbooks and a night's newest are never deleted.
+    The journal, the history, breaks, totals, manifests, signed workbooks and a night's newest are
+    never deleted.
 
     Args:
         delete: False only shows what would go.
@@ -39,6 +40,8 @@ def housekeeping(*, delete: bool = False, name: PersonName = "") -> State[Any]:
             spared, stayed = keeping.delete(spared, by=name, environment=environment)
         for kind in spared:
             say(f"{'Deleted: ' if delete else ''}{kind}")
+            for note in () if delete else kind.notes:
+                say(note)
         rows = [
             {
                 "kind": kind.kind,

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 Paths = list[Path]
 NIGHT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}|[0-9]{8}-[0-9a-f]{8}")
 """A business date or the id of a run."""
+LET_GO_SHOWN_MAX = 20
+"""Sentences on the terminal; the others are counted."""
 
 
 def reconcile(
@@ -136,6 +138,10 @@ def verify(
         say(f"Not finished: {unfinished}")
     if checked.replaced:
         say(f"{checked.replaced}.")
+    for sentence in checked.let_go[:LET_GO_SHOWN_MAX]:
+        say(f"Let go: {sentence}.")
+    if len(checked.let_go) > LET_GO_SHOWN_MAX:
+        say(f"… and {len(checked.let_go) - LET_GO_SHOWN_MAX} more folders that were let go.")
     for problem in checked.problems:
         complain(problem)
     if checked.problems:

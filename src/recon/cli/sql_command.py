@@ -8,6 +8,9 @@ import typer
 from recon.cli.speaking import complain, say
 from recon.cli.tables import AsJson, show, show_json
 
+LET_GO_SHOWN_MAX = 20
+"""Sentences on the terminal; the others are counted."""
+
 
 def sql(
     statement: Annotated[str, typer.Argument(help="One SELECT; docs/SQL.md has ten of them.")],
@@ -27,5 +30,9 @@ def sql(
         shown = [{name: "" if cell is None else cell for name, cell in row.items()} for row in rows]
         show(shown, columns=answered.rows.column_names)
         say(f"{len(rows)} rows.")
+    for sentence in answered.let_go[:LET_GO_SHOWN_MAX]:
+        complain(f"Of this night only breaks, totals and decisions answer: {sentence}")
+    if len(answered.let_go) > LET_GO_SHOWN_MAX:
+        complain(f"… and {len(answered.let_go) - LET_GO_SHOWN_MAX} more nights like it.")
     if not answered.is_whole:
         complain(f"These are the first {len(rows)} rows; ask for fewer, or read the files.")

@@ -98,6 +98,11 @@ def _of_closed(view: "ClosedView", *, is_shown: bool) -> dict[str, Any]:
         for sentence in view.differs or ("nothing",):
             say(f"Would be different today: {sentence}")
         say(f"The sealed workbook: recon close {closed.month}")
+    elif is_shown:
+        say(f"Statement of {'/'.join(closed.account)} for {closed.month}, {closed.in_words}.")
+        for sentence in view.differs or ():
+            say(f"Would be different today: {sentence}")
+        say(f"Its figures stand in the sealed workbook: recon close {closed.month}")
     sealed: dict[str, Any] = view.document["statement"]
     return {**sealed, "closed_by": closed.by, "would_differ": [*(view.differs or ())]}
 

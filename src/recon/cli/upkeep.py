@@ -129,8 +129,9 @@ def housekeeping(
 ) -> None:
     """Show what is older than retention.toml keeps, or delete it with a line in the history.
 
-    The journal, the history, results, signed workbooks and the newest workbook of a night are never
-    deleted.
+    The journal, the history, breaks, answers of people, totals, manifests, signed workbooks and the
+    newest workbook of a night are never deleted. The folder of a night goes only when its month is
+    closed and every byte of it was verified in the same call.
     """
     from recon.steps.care import housekeeping as keeping
     from recon.steps.ground.environment import environment_of, system_clock
@@ -144,6 +145,8 @@ def housekeeping(
         say("Nothing to delete." if delete else "retention.toml names no age: everything is kept.")
     for kind in spared:
         say(f"{'Deleted: ' if delete else ''}{kind}")
+        for note in () if delete else kind.notes:
+            say(f"  {note}")
     for sentence in stayed:
         complain(sentence)
     if stayed:

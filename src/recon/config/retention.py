@@ -1,7 +1,7 @@
 """How long what can be spared is kept (`retention.toml`), as it is declared.
 
-Nothing has an age here unless somebody named one. The journal, the history and its notes, results,
-signed workbooks and the newest workbook of a night have no key: they are never deleted.
+Nothing has an age here unless somebody named one. The journal, the history and its notes, totals,
+manifests, signed workbooks and the newest workbook of a night have no key: they are never deleted.
 """
 
 from collections.abc import Mapping
@@ -19,8 +19,9 @@ from recon.config.night_schedule import NightSchedule
 
 DAYS_MAX = 36_500
 WEEK = Annotated[int, Field(ge=7, le=DAYS_MAX)]
-QUARTER = Annotated[int, Field(ge=90, le=DAYS_MAX)]
+QUARTER_DAYS = 90
 """What may still be asked for by a gateway, a bank or an auditor is kept for a quarter at least."""
+QUARTER = Annotated[int, Field(ge=QUARTER_DAYS, le=DAYS_MAX)]
 
 
 class Backups(DeclaredTable):
@@ -44,6 +45,8 @@ class Retention(DeclaredTable):
     set_aside_days: QUARTER | None = None
     replies_days: QUARTER | None = None
     replaced_workbooks_days: WEEK | None = None
+    nights_days: QUARTER | None = None
+    """Of the folder of a night; its month must be closed, and more (`steps/care/old_nights.py`)."""
     backups: Backups | None = None
     schedule: NightSchedule | None = None
     """When Prefect looks; None: only people do."""

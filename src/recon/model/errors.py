@@ -18,7 +18,8 @@ Bad data is never an exception: readers return `(good, bad)` pairs. The tree:
     │   ├── HistoryBrokenError     the hash chain does not close
     │   └── SpillError             an answer kept in a file does not fit the database
     ├── ArchiveError               the archive of nights cannot be used    exit 1
-    │   └── ArchiveBrokenError     what lies there is not what was sealed
+    │   ├── ArchiveBrokenError     what lies there is not what was sealed
+    │   └── NightLetGoError        people let the folder of a night go under retention
     ├── ClusterError               work in parts cannot be done on a cluster exit 1
     ├── InputsGoneError            what a night compared is not stored     exit 1
     ├── OutputError                a report cannot be written             exit 1
@@ -109,6 +110,10 @@ class ArchiveError(ReconError):
 
 class ArchiveBrokenError(ArchiveError):
     """A file of the archive is not what was sealed, or of a version that nobody here knows."""
+
+
+class NightLetGoError(ArchiveError):
+    """The folder of a night was let go under retention; its totals and manifests are kept."""
 
 
 class ClusterError(ReconError):

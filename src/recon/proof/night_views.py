@@ -49,6 +49,8 @@ class Answered:
     rows: pa.Table
     is_whole: bool
     """Whether these are all rows."""
+    let_go: tuple[str, ...] = ()
+    """Nights of which only breaks, totals and decisions are left, each as a sentence."""
 
 
 def ask(statement: str, *, nights: tuple[NightFolder, ...], decisions: pa.Table) -> Answered:

@@ -16,6 +16,7 @@ def test_without_an_age_everything_is_kept() -> None:
     ("tables", "named"),
     [
         ({"retention": {"archive_days": 30}}, "archive_days"),
+        ({"retention": {"nights_days": 89}}, "nights_days"),
         ({"retention": {"metrics_days": 0}}, "metrics_days"),
         ({"retention": {"history_days": 400}}, "history_days"),
         ({"retention": {"schedule_deletes": True}}, "schedule_deletes needs a schedule"),

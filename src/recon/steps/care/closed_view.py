@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from recon.model.errors import ArchiveBrokenError
+from recon.model.errors import ArchiveBrokenError, NightLetGoError
 from recon.period.business_month import BusinessMonth
 from recon.period.month_statement import MonthFigure
 from recon.steps.care.close_digest import moved_since, seen_close
@@ -38,7 +38,7 @@ class ClosedView:
     differs: tuple[str, ...] | None
     """What a close of today would have otherwise, each as a sentence; None: nobody asked."""
     today: StatedMonth | None
-    """The month as it would be stated today; None: nobody asked."""
+    """The month as it would be stated today; None: nobody asked, or its nights were let go."""
 
     @property
     def stated(self) -> StatedMonth | None:
@@ -79,6 +79,10 @@ def closed_view(
     workbook = sealed_file(closed, sealed, name=named[0], environment=environment)
     if not is_compared:
         return ClosedView(closed, document, workbook, named[0], None, None)
-    today = prepared_close(month, account=account, environment=environment)
+    try:
+        today = prepared_close(month, account=account, environment=environment)
+    except NightLetGoError as error:
+        unknown = (f"that is not known any more: {error}",)
+        return ClosedView(closed, document, workbook, named[0], unknown, None)
     differs = tuple(moved_since(document["signed"], now=seen_close(today)))
     return ClosedView(closed, document, workbook, named[0], differs, today.stated)

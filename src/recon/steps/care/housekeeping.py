@@ -18,6 +18,7 @@ from recon.files.inbox.arrived_files import inbox
 from recon.files.kinds.bank_file import ENDINGS
 from recon.model.errors import UsageError
 from recon.privacy.shown_text import shown_name
+from recon.steps.care.old_nights import OldNights, finish, let_go, old_nights
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.stages import FOLDER as METRICS
 from recon.store.database import history
@@ -33,6 +34,7 @@ FILES_MAX = 100_000
 """Of one kind in one go; the next time takes the rest."""
 NAMES_TOLD_MAX = 50
 REPLIES = "replies of closed batches"
+NIGHTS = "folders of nights"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,9 @@ class Spared:
     size_bytes: int
     oldest: datetime | None
     files: tuple[Path, ...] = ()
+    nights: OldNights | None = None
+    notes: tuple[str, ...] = ()
+    """What stays though it is older, and what an earlier call left, each as a sentence."""
 
     def __str__(self) -> str:
         words = f"{self.kind}, kept {self.days} days: {self.count} older"
@@ -71,6 +76,8 @@ def housekeeping(environment: Environment) -> tuple[Spared, ...]:
             old = retention_rows.old_replies(connection, before=before)
         days = keeps.replies_days
         spared.append(Spared(REPLIES, days, old.count, old.size_bytes, old.oldest))
+    if keeps.nights_days is not None:
+        spared.append(_nights(keeps.nights_days, environment=environment))
     return tuple(spared)
 
 
@@ -85,7 +92,8 @@ def delete(
     if not by.strip():
         msg = "say who deletes (--as); nothing was deleted"
         raise UsageError(msg)
-    wanted = tuple(kind for kind in spared if kind.count)
+    nights = [kind for kind in spared if kind.nights is not None]
+    wanted = tuple(kind for kind in spared if kind.count and kind.nights is None)
     with environment.store.writing() as connection:
         events = [
             history.Event(ENTITY, kind.kind, DELETES, _told(kind, by=by.strip())) for kind in wanted
@@ -95,7 +103,33 @@ def delete(
             if kind.kind == REPLIES:
                 before = _before(kind.days, environment=environment)
                 retention_rows.forget_replies(connection, before=before)
-    return wanted, tuple(_unlinked(path for kind in wanted for path in kind.files))
+    stayed = [*_unlinked(path for kind in wanted for path in kind.files)]
+    for kind in nights:
+        stayed += _let_go(kind, by=by.strip(), environment=environment)
+    gone = tuple(kind for kind in nights if kind.count)
+    return wanted + gone, tuple(stayed)
+
+
+def _nights(days: int, *, environment: Environment) -> Spared:
+    """Folders of nights that may go; why others stay."""
+    old = old_nights(environment, days=days)
+    left = [f"{going}: files of it are left, --delete removes them" for going in old.half_gone]
+    return Spared(
+        NIGHTS,
+        days,
+        len(old.going),
+        sum(night.size_bytes for night in old.going),
+        min((night.run.started_at for night in old.going), default=None),
+        nights=old,
+        notes=(*left, *old.staying),
+    )
+
+
+def _let_go(spared: Spared, *, by: str, environment: Environment) -> Iterator[str]:
+    """Let folders of nights go, and finish what an earlier call began."""
+    if spared.nights is not None:
+        yield from finish(spared.nights.half_gone, environment=environment)
+        yield from let_go(spared.nights.going, days=spared.days, by=by, environment=environment)
 
 
 def _kinds(environment: Environment) -> Iterator[tuple[str, int | None, Iterable[Path]]]:

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -11,14 +12,16 @@ from recon.archive.schemas import SCHEMAS
 from recon.proof.night_views import DECISION_COLUMNS, VIEWS, Answered, NightFolder, ask
 from recon.steps.compare.second_proof import night_files
 from recon.steps.ground.environment import Environment
+from recon.steps.ground.let_go_nights import is_kept
 from recon.steps.ground.night_folder import PROOF, STEPS, folder_of, links, storage_of
 from recon.steps.night.sealed_proof import DECISIONS
 from recon.store.nights import runs
+from recon.store.nights.let_go_rows import all_let_go
 from recon.store.nights.runs import Run
 
 
 def answer(statement: str, *, environment: Environment) -> Answered:
-    """Ask all nights whose folder is whole.
+    """Ask all nights whose folder is whole; of one that was let go, what is kept of it.
 
     Raises:
         UsageError: it is not one SELECT, or DuckDB cannot answer it.
@@ -32,22 +35,34 @@ def answer(statement: str, *, environment: Environment) -> Answered:
             for run in finished
             if {link.step for link in links(connection, run.run_id)} >= {*STEPS}
         ]
+        let_go = {each.run_id: each for each in all_let_go(connection)}
     with ExitStack() as held:
         nights = tuple(
-            _night(run, is_newest=not replaced[run.run_id], held=held, environment=environment)
+            _night(
+                run,
+                is_newest=not replaced[run.run_id],
+                is_whole=run.run_id not in let_go,
+                held=held,
+                environment=environment,
+            )
             for run in whole
         )
         decisions = [cells for run in whole for cells in _decisions(run, environment=environment)]
         schema = pa.schema([(name, pa.string()) for name in DECISION_COLUMNS])
         table = pa.Table.from_pylist(decisions, schema=schema)
-        return ask(statement, nights=nights, decisions=table)
+        answered = ask(statement, nights=nights, decisions=table)
+    sentences = tuple(str(let_go[run.run_id]) for run in whole if run.run_id in let_go)
+    return replace(answered, let_go=sentences)
 
 
-def _night(run: Run, *, is_newest: bool, held: ExitStack, environment: Environment) -> NightFolder:
+def _night(
+    run: Run, *, is_newest: bool, is_whole: bool, held: ExitStack, environment: Environment
+) -> NightFolder:
     storage = storage_of(run, environment=environment)
     folder = held.enter_context(storage.local(folder_of(run)))
     moved = night_files(run, environment=environment)
-    paths = {name: SCHEMAS[name].path for name in VIEWS}
+    every = {name: SCHEMAS[name].path for name in VIEWS}
+    paths = {name: path for name, path in every.items() if is_whole or is_kept(path)}
     about = {**_about(run), "mode": run.mode.value, "verdict": str(run.verdict or "")}
     files = {name: folder / moved.get(path, path) for name, path in paths.items()}
     return NightFolder({**about, "is_newest": is_newest}, folder, files)

@@ -29,6 +29,7 @@ from recon.store import Connection
 from recon.store.database import history
 from recon.store.money import bound_rows, bound_words
 from recon.store.nights import bound_actions, bound_runs, results, runs
+from recon.store.nights.let_go_rows import all_let_go, let_go_of
 from recon.store.nights.runs import FinishedRun
 
 
@@ -43,6 +44,8 @@ class Verification:
     """Runs that stopped or still run: listed, not failures."""
     replaced: str = ""
     """That the one workbook is of a run which another one replaced: told, no failure."""
+    let_go: tuple[str, ...] = ()
+    """Nights whose folder was let go under retention: told, no failure."""
 
 
 CELLS_SHOWN_MAX = 20
@@ -92,6 +95,7 @@ def verify(
             for run in finished:
                 problems += _run_problems(connection, run, reading=reading, environment=environment)
             problems += _archive_problems(connection, finished, environment=environment)
+        let_go = () if workbook else tuple(map(str, all_let_go(connection)))
         unfinished = tuple(
             f"{run.run_id} ({run.business_date}, {run.status} after {run.step or 'its start'})"
             for run in runs.unfinished(connection)
@@ -101,7 +105,9 @@ def verify(
         problems += _one_workbook(environment, finished, workbook=workbook, reading=reading)
         replaced = _replaced(environment, workbook, reading=reading)
     sentence = f"{head.sequence}:{head.hash}"
-    return Verification(len(finished), sentence, tuple(problems), unfinished, replaced)
+    return Verification(
+        len(finished), sentence, tuple(problems), unfinished, replaced, let_go=let_go
+    )
 
 
 def verify_night(environment: Environment, *, name: str) -> Verification:
@@ -114,13 +120,16 @@ def verify_night(environment: Environment, *, name: str) -> Verification:
     with environment.store.reading() as connection:
         run = run_named(connection, name)
         problems = folder_problems(connection, run, environment=environment)
-        problems += [] if problems else sql_problems(run, environment=environment)
+        going = let_go_of(connection, run.run_id)
+        if not problems and going is None:
+            problems += sql_problems(run, environment=environment)
         head, broken = history.verify(connection)
         finished = next(night for night in runs.finished(connection) if night.run_id == run.run_id)
         problems += _stored_totals(connection, finished, environment=environment)
         problems += bound_runs.changed_runs(connection)
     problems += [broken] if broken else []
-    return Verification(1, f"{head.sequence}:{head.hash}", tuple(problems), ())
+    let_go = () if going is None else (str(going),)
+    return Verification(1, f"{head.sequence}:{head.hash}", tuple(problems), (), let_go=let_go)
 
 
 def _archive_problems(

@@ -1,12 +1,20 @@
 """Does the folder of a night still say what was sealed? Every byte, and each link that binds it."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 
-from recon.archive.step_folder import find_sealed, sealed_step, step_problems
+from recon.archive.step_folder import (
+    Sealed,
+    find_sealed,
+    sealed_step,
+    step_problems,
+    whole_file,
+)
 from recon.archive.storage import Storage, reachable
 from recon.model.errors import ArchiveBrokenError
 from recon.steps.compare.second_proof import proven_again
 from recon.steps.ground.environment import Environment, account_of
+from recon.steps.ground.let_go_nights import is_kept
 from recon.steps.ground.night_folder import (
     INPUTS,
     Link,
@@ -16,7 +24,8 @@ from recon.steps.ground.night_folder import (
 )
 from recon.store import Connection
 from recon.store.database import history
-from recon.store.nights import runs
+from recon.store.nights import runs, sign_off_rows
+from recon.store.nights.let_go_rows import let_go_of
 from recon.store.nights.runs import Run
 
 UNREAD = "nothing of it could be looked at"
@@ -25,14 +34,20 @@ UNREAD = "nothing of it could be looked at"
 def folder_problems(connection: Connection, run: Run, *, environment: Environment) -> list[str]:
     """What of a run's folder is not as it was sealed, each as a sentence; none when all is.
 
+    Of a folder that was let go everything is looked at that is kept of one.
+
     Raises:
         ArchiveError: the archive cannot be reached.
     """
     storage = storage_of(run, environment=environment)
+    look = _whole
+    if let_go_of(connection, run.run_id) is not None:
+        look = partial(_kept, is_signed=bool(sign_off_rows.signatures(connection, run.run_id)))
     problems: list[str] = []
     with reachable(storage, doing=UNREAD):
         for link in _binding(links(connection, run.run_id)):
-            problems += [f"run {run.run_id}: {problem}" for problem in _of_link(storage, link)]
+            of_link = _of_link(storage, link, look=look)
+            problems += [f"run {run.run_id}: {problem}" for problem in of_link]
     return problems
 
 
@@ -104,13 +119,32 @@ def _binding(bound: Iterable[Link]) -> list[Link]:
     return list({link.step: link for link in bound}.values())
 
 
-def _of_link(storage: Storage, link: Link) -> list[str]:
+def _of_link(
+    storage: Storage, link: Link, *, look: Callable[[Storage, Sealed], list[str]]
+) -> list[str]:
     night = link.folder.rpartition("/")[0]
     try:
         sealed = find_sealed(storage, night=night, step=link.step, sha256=link.sha256)
     except ArchiveBrokenError as error:
         return [str(error)]
-    return [_gone(storage, link)] if sealed is None else step_problems(storage, sealed)
+    return [_gone(storage, link)] if sealed is None else look(storage, sealed)
+
+
+def _whole(storage: Storage, sealed: Sealed) -> list[str]:
+    """Every file of a step."""
+    return step_problems(storage, sealed)
+
+
+def _kept(storage: Storage, sealed: Sealed, *, is_signed: bool) -> list[str]:
+    """The files of a step that stay when its night is let go."""
+    problems = []
+    for entry in sealed.manifest.files:
+        if is_kept(f"{sealed.manifest.about.step}/{entry.name}", is_signed=is_signed):
+            try:
+                whole_file(storage, sealed, name=entry.name)
+            except ArchiveBrokenError as error:
+                problems.append(str(error))
+    return problems
 
 
 def _is_gone(storage: Storage, link: Link) -> bool:

@@ -11,6 +11,7 @@ from recon.proof.night_tables import totals_of
 from recon.proof.second_engine import proven_in_sql
 from recon.steps.compare.more_totals import with_totals
 from recon.steps.ground.environment import Environment
+from recon.steps.ground.let_go_nights import refuse_let_go
 from recon.steps.ground.night_folder import STEPS, folder_of, storage_of
 from recon.steps.ground.sealed_night import sealed_night
 from recon.store.nights.runs import Run
@@ -54,9 +55,10 @@ def proven_again(run: Run, *, environment: Environment) -> tuple[ControlTotal, .
     Nothing is said of a night whose proof is not sealed.
 
     Raises:
-        ArchiveError: the archive cannot be reached.
+        ArchiveError: the archive cannot be reached, or the folder was let go.
     """
     with environment.store.reading() as connection:
+        refuse_let_go(connection, run.run_id)
         night = sealed_night(connection, run, environment=environment)
     if not night.steps.keys() >= {*STEPS}:
         return ()

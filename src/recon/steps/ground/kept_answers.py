@@ -44,6 +44,7 @@ from recon.steps.ground.night_folder import (
 from recon.store import Connection
 from recon.store.nights import answer_parts
 from recon.store.nights.answer_parts import AnswerPart
+from recon.store.nights.let_go_rows import let_go_of
 from recon.store.nights.runs import Run
 
 UNREAD = f"what the gateway answered {NOT_READ}"
@@ -189,14 +190,16 @@ def evidence(
 ) -> list[Mapping[str, Any]]:
     """What sealed answers of all runs say of an order since an instant, in the order of coming.
 
-    Answers that no history binds are no evidence.
+    Answers that no history binds are no evidence; of nights that were let go nothing is known here,
+    and no night goes while money of before it is in doubt.
 
     Raises:
         ArchiveError: a file cannot be read, or is not as it was sealed.
     """
     rows: list[Mapping[str, Any]] = []
     bound: dict[str, Mapping[str, FileEntry]] = {}
-    for part in answer_parts.of_account(connection, run, since=since):
+    known = answer_parts.of_account(connection, run, since=since)
+    for part in still_kept(connection, known):
         if part.run_id not in bound:
             writer = _writer_of(part, like=run)
             bound[part.run_id] = _bound_entries(connection, writer, environment=environment)
@@ -206,6 +209,17 @@ def evidence(
         shown = table.filter(pc.equal(table["order_no"], order_no)).to_pylist()
         rows += [{**row, "is_of_run": part.is_of_run} for row in shown]
     return rows
+
+
+def still_kept(connection: Connection, parts: Iterable[AnswerPart]) -> list[AnswerPart]:
+    """The files of nights whose folder was not let go, in their order."""
+    known = [*parts]
+    gone = {
+        run_id
+        for run_id in {_writer_id(part) for part in known}
+        if let_go_of(connection, run_id) is not None
+    }
+    return [part for part in known if _writer_id(part) not in gone]
 
 
 def parts_table(parts: Iterable[AnswerPart], *, environment: Environment) -> pa.Table:
@@ -274,6 +288,11 @@ def _bound_entries(
         sealed = bound_step(storage, link, doing=UNREAD)
         entries |= {f"{link.folder}/{entry.name}": entry for entry in sealed.manifest.files}
     return entries
+
+
+def _writer_id(part: AnswerPart) -> str:
+    """The run in whose folder a file lies."""
+    return part.path.split("/")[4]
 
 
 def _writer_of(part: AnswerPart, *, like: Run) -> Run:

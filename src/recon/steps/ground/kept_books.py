@@ -20,6 +20,7 @@ from recon.model.errors import ArchiveBrokenError
 from recon.model.words import REVERSAL_SUFFIX, EntryType, SourceFile
 from recon.proof.night_tables import frame_of_table, table_of
 from recon.steps.ground.environment import Environment
+from recon.steps.ground.let_go_nights import refuse_let_go
 from recon.steps.ground.night_folder import (
     BOOKS,
     NOT_READ,
@@ -141,6 +142,7 @@ def entries_of_run(connection: Connection, run: Run, *, environment: Environment
             "some: put back a backup of the database"
         )
         raise ArchiveBrokenError(msg)
+    refuse_let_go(connection, run.run_id)
     storage = storage_of(run, environment=environment)
     sealed = bound_step(storage, bound[-1], doing=UNREAD)
     name = f"{LEDGER}.parquet"

@@ -14,11 +14,13 @@ from recon.archive.rows_file import read_rows
 from recon.archive.schemas import SCHEMAS
 from recon.archive.step_folder import Sealed, find_sealed, whole_file
 from recon.archive.storage import Storage, reachable
-from recon.model.errors import ArchiveBrokenError
+from recon.model.errors import ArchiveBrokenError, NightLetGoError
 from recon.proof.night_tables import frame_of_table
 from recon.steps.ground.environment import Environment
+from recon.steps.ground.let_go_nights import is_kept
 from recon.steps.ground.night_folder import BOOKS, INPUTS, folder_of, links, storage_of
 from recon.store import Connection
+from recon.store.nights.let_go_rows import LetGo, let_go_of
 from recon.store.nights.runs import Run
 
 UNREAD = "the folder of a night could not be read"
@@ -31,6 +33,8 @@ class SealedNight:
     run_id: str
     storage: Storage
     steps: Mapping[str, Sealed]
+    let_go: LetGo | None = None
+    """How its folder was let go; None while it is kept."""
 
     @property
     def moved(self) -> dict[str, str]:
@@ -63,9 +67,11 @@ class SealedNight:
         """The bytes of a table as they were sealed, and the file's name for sentences.
 
         Raises:
-            ArchiveError: it cannot be reached, or is not as it was sealed.
+            ArchiveError: it cannot be reached, is not as it was sealed, or was let go.
         """
         sealed, file = self._place(name)
+        if self.let_go is not None and not is_kept(f"{sealed.manifest.about.step}/{file}"):
+            raise NightLetGoError(str(self.let_go))
         with reachable(self.storage, doing=UNREAD):
             return whole_file(self.storage, sealed, name=file), f"{sealed.folder}/{file}"
 
@@ -122,4 +128,4 @@ def sealed_night(connection: Connection, run: Run, *, environment: Environment) 
             # Books that were read anew since, in a run that was started again, say nothing of it.
             each_step[BOOKS] = find_sealed(storage, night=folder_of(run), step=BOOKS, sha256=meant)
     steps = {step: sealed for step, sealed in each_step.items() if sealed is not None}
-    return SealedNight(run.run_id, storage, steps)
+    return SealedNight(run.run_id, storage, steps, let_go_of(connection, run.run_id))

@@ -21,6 +21,7 @@ from recon.steps.ground.kept_answers import (
     asked_keys,
     newest_of_run,
     parts_table,
+    still_kept,
     table_of_run,
 )
 from recon.store import Connection
@@ -195,9 +196,10 @@ def chargeback_keys(
     """
     known = answer_parts.charged_back_keys(connection, run, codes=codes, until=until)
     parts = answer_parts.judged_otherwise(connection, run, codes=codes, until=until)
-    if not parts:
+    kept = still_kept(connection, parts)
+    if not kept:
         return known
-    table = parts_table(parts, environment=environment)
+    table = parts_table(kept, environment=environment)
     shown = table.filter(_is_in(table["payment_status"].cast(pa.string()), codes))
     keys = {*known["order_no"], *shown["order_no"].to_pylist()}
     cells = {"merchant_id": run.merchant_id, "account_id": run.account_id}
@@ -222,7 +224,8 @@ def _newest_first(
     for number, (_, parts) in enumerate(by_run):
         if number == RUNS_LOOKED_BACK_MAX or not missing:
             return
-        yield _shown(parts_table([*parts][::-1], environment=environment))
+        kept = still_kept(connection, parts)
+        yield _shown(parts_table(kept[::-1], environment=environment))
 
 
 def _frame(table: pa.Table) -> pd.DataFrame:

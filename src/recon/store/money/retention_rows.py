@@ -1,4 +1,4 @@
-"""What of the database may be let go: masked replies of batches whose money is long decided."""
+"""What of the database may be let go, and what money keeps it: nothing that is not decided goes."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -8,6 +8,7 @@ from sqlalchemy import ColumnElement, Connection, and_, func, select, update
 
 from recon.store.money.instruction_rows import UNFINISHED
 from recon.store.schema import attempt, batch, contradiction, instruction, run, sign_off
+from recon.store.schema.account_filter import OfAccount, account_values, in_account
 
 _UNDECIDED = (
     select(attempt.c.batch_id)
@@ -58,6 +59,22 @@ def replaced_workbooks(connection: Connection) -> dict[str, datetime]:
     signed = set(connection.execute(select(sign_off.c.run_id)).scalars())
     kept = {row.workbook for row in rows if row.run_id in signed or newest[_night(row)] is row}
     return {row.workbook: row.started_at for row in rows if row.workbook not in kept}
+
+
+def open_money(connection: Connection, owner: OfAccount, *, before: datetime) -> bool:
+    """Whether an instruction or a case of an account that began before an instant is not ended."""
+    unfinished = select(instruction.c.instruction_id).where(
+        *in_account(instruction),
+        instruction.c.state.in_([state.value for state in UNFINISHED]),
+        instruction.c.planned_at < before,
+    )
+    in_a_case = select(contradiction.c.instruction_id).where(
+        *in_account(contradiction), contradiction.c.verdict == ""
+    )
+    return any(
+        connection.execute(query.limit(1), account_values(owner)).first() is not None
+        for query in (unfinished, in_a_case)
+    )
 
 
 def _spared(before: datetime) -> ColumnElement[bool]:

@@ -1,0 +1,374 @@
+"""The folder of a night goes when its month is closed, nothing of it is open, and it is whole."""
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+from moto.server import ThreadedMotoServer
+
+from recon.archive.manifest import MANIFEST
+from recon.model.errors import NightLetGoError
+from recon.steps.care import housekeeping as keeping
+from recon.steps.care.closed_view import closed_view
+from recon.steps.care.housekeeping import NIGHTS, Spared
+from recon.steps.care.sql_questions import answer
+from recon.steps.care.verify import Verification, verify, verify_night
+from recon.steps.compare.difference import difference
+from recon.steps.compare.rebuild import rebuild_night
+from recon.steps.compare.what_if import what_if
+from recon.steps.ground import kept_results
+from recon.steps.ground.environment import Environment
+from recon.steps.ground.kept_answers import still_kept
+from recon.steps.ground.let_go_nights import KEPT_FILES
+from recon.steps.night.report import rebuild
+from recon.store.database import history
+from recon.store.nights import answer_parts, runs, sign_off_rows
+from recon.store.nights.let_go_rows import all_let_go, half_gone
+from recon.store.people.approval_rows import PersonsWord
+from tests.recon.steps.care.test_housekeeping import case_of
+from tests.recon.steps.care.test_reopened_months import reopened
+from tests.recon.steps.care.test_signed_closes import NOVEMBER, UNREAD, close
+from tests.recon.steps.conftest import ACCOUNT, BUSINESS_DATE, MERCHANT, Merchant, plain_workbooks
+from tests.recon.steps.night.test_sealed_settle import archive_of, capture
+from tests.recon.steps.people.test_sign_off import PEOPLE
+
+pytestmark = pytest.mark.xdist_group("closes")
+DAYS_KEPT = 400
+BROKEN, LAST, NEWEST = "2026-11-27", "2026-11-30", "2026-12-01"
+"""Nights after BUSINESS_DATE: one with a break that stays open, the month's last, the newest."""
+
+
+def play_year(merchant: Merchant) -> None:
+    """Three nights of November, which two people close; one of December; then more than a year."""
+    (merchant.folder / "config" / "approvers.toml").write_text(PEOPLE)
+    capture(merchant)
+    merchant.night()
+    merchant.wait(hours=24 * 7)
+    merchant.night(date=BROKEN, skip="the cluster was down")
+    merchant.wait(hours=24 * 3)
+    merchant.night(date=LAST)
+    close(merchant)
+    merchant.wait(hours=24)
+    merchant.night(date=NEWEST)
+    merchant.wait(hours=24 * (DAYS_KEPT + 30))
+    keep_nights(merchant, days=DAYS_KEPT)
+
+
+def keep_nights(merchant: Merchant, *, days: int) -> None:
+    """What retention.toml says."""
+    file = merchant.folder / "config" / "retention.toml"
+    file.write_text(f"[retention]\nnights_days = {days}\n")
+
+
+@pytest.fixture
+def aged(begun: Callable[[Any], Merchant]) -> Merchant:
+    """Nights that are older than they are kept."""
+    return begun(play_year)
+
+
+def spared(merchant: Merchant) -> Spared:
+    """`recon housekeeping`."""
+    with merchant.environment() as environment:
+        (of_nights,) = keeping.housekeeping(environment)
+    assert of_nights.kind == NIGHTS
+    return of_nights
+
+
+def dates(merchant: Merchant) -> list[str]:
+    """The nights that may go."""
+    nights = spared(merchant).nights
+    assert nights is not None
+    return [night.run.business_date for night in nights.going]
+
+
+def deleted(
+    merchant: Merchant, *, crash_point: Callable[[str], None] | None = None
+) -> tuple[str, ...]:
+    """`recon housekeeping --delete --as "Otto Ops"`; a sentence for each that stayed."""
+    with merchant.environment() as environment:
+        passes = crash_point or environment.crash_point
+        own = replace(environment, crash_point=passes)
+        every = keeping.housekeeping(own)
+        return keeping.delete(every, by="Otto Ops", environment=own)[1]
+
+
+def night_folder(merchant: Merchant, business_date: str = BUSINESS_DATE) -> Path:
+    """Of the newest run of a night."""
+    root = Path(archive_of(merchant).shown)
+    found = [*root.glob(f"nights/{MERCHANT}/{ACCOUNT}/{business_date}/*")]
+    return max(found, key=lambda path: path.stat().st_mtime_ns)
+
+
+def files_of(folder: Path) -> set[str]:
+    """Every file below a folder."""
+    return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+
+
+def is_what_is_kept(files: set[str]) -> bool:
+    """Whether these are the manifests and what stays beside them, and nothing else."""
+    manifests = {name for name in files if name.endswith(f"/{MANIFEST}")}
+    return files - manifests == KEPT_FILES and len(manifests) >= 5
+
+
+def checked(merchant: Merchant, name: str = "") -> Verification:
+    """`recon verify`, of all or of one night."""
+    with merchant.environment() as environment:
+        if name:
+            return verify_night(environment, name=name)
+        return verify(environment, reading=UNREAD)
+
+
+def test_only_a_night_that_nobody_needs_goes_and_the_rest_says_why_it_stays(
+    aged: Merchant,
+) -> None:
+    """The closed, whole one may go; an open break, the month's last and the newest keep theirs."""
+    root = Path(archive_of(aged).shown)
+    before = files_of(root)
+
+    assert dates(aged) == [BUSINESS_DATE]
+    told = "\n".join(spared(aged).notes)
+    assert f"({BROKEN}): a break that it shows is still open" in told
+    assert f"({LAST}): nights of {MERCHANT}/{ACCOUNT} from {LAST} on are read" in told
+    assert f"({NEWEST}): 2026-12 of {MERCHANT}/{ACCOUNT} is not closed" in told
+    assert files_of(root) == before
+
+    keep_nights(aged, days=DAYS_KEPT + 100)
+    assert (dates(aged), spared(aged).notes) == ([], ())
+
+
+def test_what_goes_is_in_the_history_and_manifests_breaks_totals_and_words_stay(
+    aged: Merchant,
+) -> None:
+    """Who, when, how many, bytes and the hash of the list; what stays still verifies."""
+    folder, others = night_folder(aged), files_of(night_folder(aged, BROKEN))
+    went = {name: (folder / name).stat().st_size for name in files_of(folder)}
+
+    assert deleted(aged) == ()
+
+    assert is_what_is_kept(files_of(folder))
+    assert files_of(night_folder(aged, BROKEN)) == others
+    for name in files_of(folder):
+        went.pop(name)
+    with aged.environment() as environment, environment.store.reading() as connection:
+        first, last = history.of_entity(connection, folder.name)[-2:]
+        breaks = kept_results.open_breaks(connection, folder.name, environment=environment)
+    said = json.loads(str(first["data"]))
+    assert (first["event"], last["event"]) == ("lets a night go", "let a night go")
+    assert (said["by"], said["count"], said["bytes"]) == ("Otto Ops", len(went), sum(went.values()))
+    assert (len(said["list_sha256"]), said["days"]) == (64, DAYS_KEPT)
+    assert breaks is not None
+    for found in (checked(aged), checked(aged, folder.name)):
+        assert found.problems == ()
+        assert "was let go on 2028-" in "".join(found.let_go)
+    assert dates(aged) == []
+
+
+def test_the_workbook_of_a_night_that_somebody_signed_stays(aged: Merchant) -> None:
+    """Their name is under that very file."""
+    folder = night_folder(aged)
+    with aged.environment() as environment, environment.store.writing() as connection:
+        word = PersonsWord(by="Anna", authenticated=True, at=environment.clock())
+        sign_off_rows.save(connection, folder.name, role="reviewer", word=word, workbook_sha256="0")
+    deleted(aged)
+
+    assert (folder / "proof" / "workbook.xlsx").is_file()
+    assert is_what_is_kept(files_of(folder) - {"proof/workbook.xlsx"})
+    (folder / "proof" / "workbook.xlsx").write_text("another")
+    assert "proof/workbook.xlsx has" in checked(aged, folder.name).problems[0]
+
+
+def asked(environment: Environment, run_id: str) -> Iterator[Callable[[], object]]:
+    """Everything that reads a night."""
+    november = (date(2026, 11, 20), date(2026, 11, 30))
+    yield lambda: rebuild(run_id, environment=environment, workbooks=plain_workbooks())
+    yield lambda: rebuild_night(run_id, out=None, environment=environment)
+    yield lambda: difference(run_id, BROKEN, environment=environment)
+    yield lambda: what_if(
+        environment.settings.rules,
+        account=(MERCHANT, ACCOUNT),
+        first=november[0],
+        last=november[1],
+        environment=environment,
+    )
+
+
+def test_whoever_asks_for_a_night_that_went_is_told_so_in_one_sentence(aged: Merchant) -> None:
+    """Workbook, compare-again, diff, what-if, sql and statement; none calls it lost."""
+    run_id = night_folder(aged).name
+    deleted(aged)
+    sentence = (
+        r"^run \S+ of 2026-11-20: the folder of this night was let go on 2028-\d\d-\d\d "
+        "by Otto Ops under retention; its totals and manifests are kept$"
+    )
+    with aged.environment() as environment:
+        for question in asked(environment, run_id):
+            with pytest.raises(NightLetGoError, match=sentence):
+                question()
+        answered = answer("SELECT DISTINCT run_id FROM totals", environment=environment)
+        assert run_id in answered.rows["run_id"].to_pylist()
+        assert [run_id in each for each in answered.let_go] == [True]
+        orders = answer("SELECT DISTINCT run_id FROM orders", environment=environment)
+        assert run_id not in orders.rows["run_id"].to_pylist()
+        with environment.store.reading() as connection:
+            run = runs.get(connection, run_id)
+            parts = answer_parts.of_account(connection, run)
+            kept = still_kept(connection, parts)
+        assert {run_id in part.path for part in parts} == {True, False}
+        assert {run_id in part.path for part in kept} == {False}
+
+
+def test_a_closed_month_still_shows_its_seal_when_a_night_of_it_went(aged: Merchant) -> None:
+    """What would be different today is not known any more, and that is what it says."""
+    deleted(aged)
+    with aged.environment() as environment:
+        view = closed_view(NOVEMBER, account=(MERCHANT, ACCOUNT), environment=environment)
+    assert view is not None
+    assert view.differs is not None
+    assert "was let go on" in view.differs[0]
+    assert view.figures is not None
+
+
+def test_a_folder_that_is_only_missing_is_lost(aged: Merchant) -> None:
+    """Nothing in the history lets it go, so it is no retention; of one that went the same holds."""
+    shutil.rmtree(night_folder(aged, BROKEN))
+    deleted(aged)
+    problems = "\n".join(checked(aged).problems)
+    assert f"{BROKEN}/" in problems
+    assert BUSINESS_DATE not in problems
+
+    (night_folder(aged) / "proof" / "totals.parquet").unlink()
+    assert "is gone from the archive" in checked(aged, night_folder(aged).name).problems[0]
+    shutil.rmtree(night_folder(aged))
+    assert any(BUSINESS_DATE in each for each in checked(aged).problems)
+
+
+@pytest.mark.parametrize("file", ["inputs/orders.parquet", "answers-1/replies-00001.parquet"])
+def test_a_night_that_is_not_whole_stays_and_is_named(file: str, aged: Merchant) -> None:
+    """Every byte is looked at before the first goes: one that was changed is evidence."""
+    path = next(night_folder(aged).glob(file.replace("00001", "*")))
+    path.write_bytes(path.read_bytes() + b"x")
+
+    assert dates(aged) == []
+    assert f"{path.name} has" in "\n".join(spared(aged).notes)
+    deleted(aged)
+    assert path.is_file()
+
+
+def test_a_file_that_nobody_sealed_keeps_the_night(aged: Merchant) -> None:
+    """It may be the only copy of what somebody needs."""
+    (night_folder(aged) / "note.txt").write_text("mine")
+
+    assert dates(aged) == []
+    assert "nobody sealed it" in "\n".join(spared(aged).notes)
+
+
+def test_a_month_that_is_open_again_keeps_its_nights(aged: Merchant) -> None:
+    """Its statement reads them; also when people open it between looking and deleting."""
+    with aged.environment() as environment:
+        every = keeping.housekeeping(environment)
+    reopened(aged, name="dan")
+    reopened(aged, name="anna")
+    assert dates(aged) == []
+
+    with aged.environment() as environment:
+        _, stayed = keeping.delete(every, by="Otto Ops", environment=environment)
+    assert [f"{BUSINESS_DATE} (" in each and "not closed" in each for each in stayed] == [True]
+    assert checked(aged, BUSINESS_DATE).let_go == ()
+
+
+def test_money_of_before_that_is_not_decided_keeps_the_evidence(aged: Merchant) -> None:
+    """Answers of nights decide doubts and cases."""
+    with aged.environment() as environment, environment.store.writing() as connection:
+        connection.execute(case_of(aged))
+
+    assert dates(aged) == []
+    assert "an instruction or a case of" in "\n".join(spared(aged).notes)
+
+
+def test_a_history_that_does_not_close_lets_nothing_go(aged: Merchant) -> None:
+    """Whoever could change it could have made a month look closed."""
+    aged.as_owner(
+        "DROP TRIGGER IF EXISTS history_no_update",
+        "UPDATE history SET event = 'begun' WHERE sequence = 1",
+    )
+
+    assert dates(aged) == []
+    assert "does not close" in "\n".join(spared(aged).notes)
+
+
+class EndedError(Exception):
+    """The process ends here."""
+
+
+def ending(point: str, *, count: int) -> Callable[[str], None]:
+    """Ends at some pass of a point."""
+    passes = iter(range(1, 1_000))
+
+    def pass_by(at: str) -> None:
+        if at == point and next(passes) == count:
+            raise EndedError
+
+    return pass_by
+
+
+@pytest.mark.parametrize(
+    ("point", "count"),
+    [("let a night go", 1), ("removed a file of a night", 1), ("removed a file of a night", 9)],
+)
+def test_whoever_is_killed_in_between_is_finished_by_the_next_call(
+    point: str, count: int, aged: Merchant
+) -> None:
+    """The word stands before the first byte goes; the night counts as let go from there on."""
+    with pytest.raises(EndedError):
+        deleted(aged, crash_point=ending(point, count=count))
+    assert not is_what_is_kept(files_of(night_folder(aged)))
+    assert checked(aged).problems == checked(aged, BUSINESS_DATE).problems == ()
+    assert "files of it are left" in spared(aged).notes[0]
+
+    assert deleted(aged) == ()
+
+    assert is_what_is_kept(files_of(night_folder(aged)))
+    with aged.environment() as environment, environment.store.reading() as connection:
+        assert (len(all_let_go(connection)), half_gone(connection)) == (1, [])
+
+
+def test_nights_in_an_s3_storage_go_and_stay_the_same_way(
+    aged: Merchant,
+) -> None:
+    """The same files stay, and what stays verifies."""
+    root = Path(archive_of(aged).shown)
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0)
+    server.start()
+    host, port = server.get_host_and_port()
+    keys = {"aws_access_key_id": "testing", "aws_secret_access_key": "testing"}
+    client = boto3.client(
+        "s3", endpoint_url=f"http://{host}:{port}", region_name="us-east-1", **keys
+    )
+    client.create_bucket(Bucket="old-nights")
+    for name in files_of(root):
+        if "/answers-" in name and BUSINESS_DATE not in name:
+            continue  # an upload takes a moment
+        if any(day in name for day in (BROKEN, LAST)):
+            continue
+        client.upload_file(str(root / name), "old-nights", f"archive/{name}")
+    (aged.folder / "config" / "archive.toml").write_text(
+        f'[archive]\npath = "s3://old-nights/archive"\nendpoint = "http://{host}:{port}"\n'
+        'region = "us-east-1"\naccess_key_env = "S3_ID"\nsecret_key_env = "S3_SECRET"\n'
+    )
+    aged.variables |= {"S3_ID": "testing", "S3_SECRET": "testing"}
+    folder = str(night_folder(aged).relative_to(root))
+
+    assert deleted(aged) == ()
+
+    listed = client.list_objects_v2(Bucket="old-nights", Prefix=f"archive/{folder}/")
+    files = {each["Key"].removeprefix(f"archive/{folder}/") for each in listed["Contents"]}
+    assert is_what_is_kept(files)
+    found = checked(aged, BUSINESS_DATE)
+    server.stop()
+    assert (found.problems, len(found.let_go)) == ((), 1)
