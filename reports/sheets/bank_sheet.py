@@ -54,6 +54,8 @@ PAYOUTS = (
     Column("What it is", 24, "text", in_words("code", _title)),
     Column("Beside", 20, "text", field("flags")),
 )
+BOOKED = Column("Booked", 14, "amount", field("booked"))
+"""Where the books are held against the bank."""
 EXPECTED = (
     Column("Expected on", 14, "day", field("due_on")),
     Column("Pay-outs", 16, "count", field("count")),
@@ -76,7 +78,8 @@ def draw_bank(draft: Draft, sheet: Any, *, figures: NightFigures) -> None:
     row = _put_statements(draft, sheet, rows=_in_order(figures), top=4)
     payouts = payout_rows(figures)
     draft.text(sheet, (row, 1), f"Pay-outs ({len(payouts)})", looks.HEADING)
-    _, last = put_list(draft, sheet, columns=PAYOUTS, rows=payouts, top=row + 1)
+    columns = (*PAYOUTS, BOOKED) if "banked" in figures.bank else PAYOUTS
+    _, last = put_list(draft, sheet, columns=columns, rows=payouts, top=row + 1)
     if not payouts:
         draft.text(sheet, (last, 1), "None.", looks.NOTE)
     row = last + 2
@@ -86,7 +89,7 @@ def draw_bank(draft: Draft, sheet: Any, *, figures: NightFigures) -> None:
     _, last = put_list(draft, sheet, columns=EXPECTED, rows=expected, top=row + 1)
     if not expected:
         draft.text(sheet, (last, 1), "Nothing.", looks.NOTE)
-    for letter, column in zip("ABCDEFGHIJKLMNOP", PAYOUTS, strict=True):
+    for letter, column in zip("ABCDEFGHIJKLMNOPQ", (*PAYOUTS, BOOKED), strict=True):
         sheet.column_dimensions[letter].width = column.width
     sheet.freeze_panes = "A4"
     print_on(sheet, run_id=figures.run_id)
@@ -97,6 +100,7 @@ def payout_rows(figures: NightFigures) -> list[dict[str, Any]]:
     """Pay-outs of the account, what is open first, then the newest."""
     own = (figures.merchant_id, figures.account_id)
     several = "several" in own or "" in own
+    booked = _booked(figures)
     rows = []
     for row in rows_of(figures.bank["paid"]):
         if not several and (row["merchant_id"], row["account_id"]) != own:
@@ -108,12 +112,24 @@ def payout_rows(figures: NightFigures) -> list[dict[str, Any]]:
                 **row,
                 "held": whole,
                 "difference": None if came is None else came - row["amount"],
+                "booked": booked.get(_group_of(row)),
                 "days": _days(row),
                 "shown": STATES[row["state"]],
             }
         )
     newest = sorted(rows, key=lambda row: (row["settled_on"], row["batch_id"]), reverse=True)
     return sorted(newest, key=lambda row: OPEN_FIRST.get(row["state"], len(OPEN_FIRST)))
+
+
+def _booked(figures: NightFigures) -> dict[tuple[str, ...], int]:
+    """What the books have at the bank, under the first pay-out of each group."""
+    names = ("merchant_id", "account_id", "key")
+    rows = rows_of(figures.bank["banked"]) if "banked" in figures.bank else []
+    return {tuple(row[name] for name in names): row["booked"] for row in rows}
+
+
+def _group_of(row: Row) -> tuple[str, ...]:
+    return row["merchant_id"], row["account_id"], f"payout:{row['currency']}:{row['batch_id']}"
 
 
 def in_transit(figures: NightFigures) -> dict[str, tuple[int, str]]:

@@ -28,7 +28,7 @@ QUESTIONS: Mapping[str, str] = {
     "T16": "The statements of a bank follow each other without a gap",
     "T17": "What was paid out and did not come is in transit, explained or a break",
     "T18": "What the gateway owes and keeps is what is listed",
-    "T19": "Fees, reserves and pay-outs of settlement and books differ by what is shown",
+    "T19": "Fees, reserves, pay-outs and arrivals differ from the books by what is shown",
 }
 """Reference of a control total -> what it proves."""
 _MEASURES = {"count": "records", "amount": "money"}

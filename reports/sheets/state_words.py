@@ -20,6 +20,8 @@ FLAG_WORDS: Mapping[Flag, str] = {
     Flag.REFUNDED_BY_VOID: "refunded by cancelling",
     Flag.REFERENCE_CONFLICT: "references differ",
     Flag.NOT_COMPARED: "nothing to compare with",
+    Flag.WITH_BANK: "held against the bank",
+    Flag.BOOKED_DIFFERS: "booked otherwise",
     Flag.LATE: "late at the bank",
     Flag.BY_AMOUNT: "found by its amount",
     Flag.REPAID: "sent back and paid again",

@@ -313,6 +313,11 @@ BREAK_WORDS: Mapping[BreakCode, Words] = {
         "The gateway is the other side of an entry, and no pay-out explains it.",
         "Ask the gateway which batch it is; hold the money apart until then.",
     ),
+    _C.BANK_NOT_BOOKED: Words(
+        "Bank not booked",
+        "What arrived at the bank and what the books have of it there differ.",
+        "Book what arrived, or take back what the bank does not have.",
+    ),
     _C.SPLIT_INCOMPLETE: Words(
         "Part payment missing",
         "The order was paid in parts and the parts do not reach its amount.",

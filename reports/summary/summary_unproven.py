@@ -53,7 +53,7 @@ TO_DO: Mapping[str, str] = {
     "T15": "An entry of a statement is lost: `recon bank check` reads the file by itself.",
     "T16": "An entry of a statement is lost: `recon bank check` reads the file by itself.",
     "T18": "A line or a pay-out of the settlement is lost: compare it with what is held back.",
-    "T19": "A fee, a reserve or a pay-out is lost: compare settlement and ledger with Breaks.",
+    "T19": "A fee, reserve, pay-out or arrival is lost: compare source and ledger with Breaks.",
     "T17": "A pay-out or an entry of the bank is lost: compare Breaks with the statement.",
 }
 """Reference of a control total -> what to do and where."""

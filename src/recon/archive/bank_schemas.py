@@ -142,4 +142,24 @@ _RESULTS = (
     ),
 )
 
+_BOOKED = (
+    file(
+        "banked",
+        MERCHANT,
+        ACCOUNT,
+        CURRENCY,
+        text("key", "of the group: its first pay-out, an entry of a statement, or the balance"),
+        text("name", "its batches, a blank between them"),
+        money("arrived", "what the bank has"),
+        money("booked", "what the books have of it at the bank"),
+        money("effect", "arrived less booked"),
+        word("state", "MATCHED, PENDING, BREAK"),
+        word("flags", "words beside the verdict, `;` between them"),
+        text("result_id", "the id under which it is shown"),
+        key=("merchant_id", "account_id", "currency", "key"),
+        folder="results",
+    ),
+)
+OF_BOOKS_OF_BANK = _BOOKED
+"""Only where the rules say that the books have what arrives."""
 OF_BANKS = (*_INPUTS, *_RESULTS)

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
-from recon.archive.bank_schemas import OF_BANKS
+from recon.archive.bank_schemas import OF_BANKS, OF_BOOKS_OF_BANK
 from recon.archive.fields import (
     ACCOUNT,
     BREAK_ID,
@@ -310,7 +310,7 @@ _RESULTS = (
         BREAK_ID,
         MERCHANT,
         ACCOUNT,
-        word("leg", "orders or ledger"),
+        word("leg", "orders, ledger, bank, or bank_books: what the books have of the bank"),
         CURRENCY,
         money_or_blank("amount", "what the break means on this leg"),
         key=("merchant_id", "account_id", "break_id", "leg", "currency"),
@@ -380,7 +380,8 @@ _RESULTS = (
 )
 
 SCHEMAS: Mapping[str, FileSchema] = {
-    each.name: each for each in (*_INPUTS, *_COMPARED, _OPENING, *_RESULTS, *OF_PROOF, *OF_BANKS)
+    each.name: each
+    for each in (*_INPUTS, *_COMPARED, _OPENING, *_RESULTS, *OF_PROOF, *OF_BANKS, *OF_BOOKS_OF_BANK)
 }
 """By name, in the order in which a night makes them; last those of a night with a bank."""
 

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from datetime import date
 from decimal import Decimal
 from functools import cached_property
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, model_validator
 
 from recon.config.banks import BankRules, bank_holidays, known_calendar
 from recon.config.declared import CurrencyCode, DeclaredTable, checked_by, declared
@@ -123,11 +123,21 @@ class FeeRules(DeclaredTable):
     tolerance_minor_units: int = Field(default=0, ge=0, le=MINOR_UNITS_BOUND)
 
 
+def _is_none(value: object) -> bool:
+    return value is None
+
+
+def _is_false(value: object) -> bool:
+    return value is False
+
+
 class LedgerRules(DeclaredTable):
     """How the books are kept."""
 
     fees_per: Literal["balance", "payment", "batch", "day", "month"] = "balance"
     """What one booking of fees is of; `balance`: all since the opening are compared as one sum."""
+    bank: bool = Field(default=False, exclude_if=_is_false)
+    """Whether the books have what arrives at the bank, as entries of type `bank`."""
 
 
 class SettlementRules(DeclaredTable):
@@ -193,16 +203,24 @@ class JournalAccounts(DeclaredTable):
     """What the gateway keeps for its work; without it no journal of fees is proposed."""
     reserves: AccountName | None = None
     """What the gateway keeps as a security; without it no journal of reserves is proposed."""
+    bank: AccountName | None = Field(default=None, exclude_if=_is_none)
+    """The account at the bank, where `payouts` is money on its way; without it no journal of what
+    arrived is proposed."""
+
+    @model_validator(mode="after")
+    def _bank_stands_alone(self) -> Self:
+        """Lines of the bank are told apart by their account."""
+        others = [getattr(self, name) for name in type(self).model_fields if name != "bank"]
+        if self.bank is not None and self.bank in others:
+            msg = "bank must be an account of its own: `payouts` is money on its way there"
+            raise ValueError(msg)
+        return self
 
 
 class JournalRules(DeclaredTable):
     """How proposed journals are made; without accounts none are."""
 
     accounts: JournalAccounts | None = None
-
-
-def _is_none(value: object) -> bool:
-    return value is None
 
 
 class Rules(DeclaredTable):

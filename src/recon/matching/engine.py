@@ -7,6 +7,8 @@ from datetime import datetime
 import pandas as pd
 
 from recon.config.rules import Rules
+from recon.matching.bank.bookings import Bookings, judge_bookings
+from recon.matching.bank.bookings_shown import with_bookings
 from recon.matching.bank.result import BankResult, judge_bank, with_bank
 from recon.matching.breaks.broken_sets import breaks_of
 from recon.matching.breaks.reopened import Ids, sequenced
@@ -77,6 +79,8 @@ class Judged:
     """What banks say of pay-outs; its rows stand among the frames."""
     cash: CashResult | None = None
     """Fees, reserves, pay-outs and what is held back; its rows stand among the frames."""
+    bookings: Bookings | None = None
+    """What the books have of what arrived at the bank; its rows stand among the frames."""
 
 
 def judge_the_rest(
@@ -124,9 +128,11 @@ def judge_the_rest(
     bank = judge_bank(sources, rules=rules, as_of=as_of, previous=previous)
     books = sources.ledger is not None
     frames = with_bank(frames, bank, rules=rules, as_of=as_of, previous=previous, books=books)
-    for other in (cash, bank):
+    bookings = judge_bookings(sources, bank=bank, rules=rules, as_of=as_of, previous=previous)
+    frames = with_bookings(frames, bookings, rules=rules, as_of=as_of, previous=previous)
+    for other in (cash, bank, bookings):
         reopens = reopens if other is None else {**reopens, **other.reopens}
-    return Judged(joined, outcomes, rows, reopens, frames, break_sets, bank, cash)
+    return Judged(joined, outcomes, rows, reopens, frames, break_sets, bank, cash, bookings)
 
 
 def prepared(sources: Sources, *, rules: Rules) -> Sources:

@@ -65,6 +65,7 @@ class EntryType(StrEnum):
     CHARGEBACK = "chargeback"
     PAYOUT = "payout"
     RESERVE = "reserve"
+    BANK = "bank"
     WRITE_OFF = "write_off"
     ADJUSTMENT = "adjustment"
 
@@ -242,6 +243,7 @@ class BreakCode(StrEnum):
     BANK_FX_DIFFERENCE = "BANK_FX_DIFFERENCE"
     PAYOUT_NOT_AT_BANK = "PAYOUT_NOT_AT_BANK"
     BANK_RECEIPT_UNKNOWN = "BANK_RECEIPT_UNKNOWN"
+    BANK_NOT_BOOKED = "BANK_NOT_BOOKED"
     SPLIT_INCOMPLETE = "SPLIT_INCOMPLETE"
     REVIEW_STUCK = "REVIEW_STUCK"
     STALE_PENDING = "STALE_PENDING"
@@ -272,6 +274,8 @@ class Flag(StrEnum):
     NO_PAYOUT = "no_payout"
     OVER_RELEASED = "over_released"
     BEFORE_BOOKS = "before_books"
+    BOOKED_DIFFERS = "booked_differs"
+    WITH_BANK = "with_bank"
     REFUND_FROM_SETTLEMENT = "refund_from_settlement"
 
 

@@ -148,6 +148,7 @@ def _terms(sources: Sources, *, rules: Rules, previous: Previous | None) -> Iter
     given = {name: getattr(sources, name) is not None for name in _OPTIONAL}
     given |= {"books": bool(sources.books), "agreed": agreed is not None}
     given["bank"] = sources.bank is not None
+    given["bank_books"] = given["bank"] and rules.ledger.bank and sources.ledger is not None
     given["unread"] = sources.unread_batches is not None
     given["agreed_entries"] = agreed is not None and agreed.entries is not None
     yield from (_term("given", name) for name, there in given.items() if there)
@@ -175,6 +176,8 @@ def _terms_of_rules(rules: Rules) -> Iterator[Cells]:
                 yield _term("tolerance", currency, word=word, number=number)
     if rules.journal.accounts is not None:
         yield _term("clearing", "", word=rules.journal.accounts.clearing)
+        if rules.journal.accounts.bank is not None:
+            yield _term("bank_account", "", word=rules.journal.accounts.bank)
 
 
 def _terms_of_banks(sources: Sources, *, rules: Rules) -> Iterator[Cells]:

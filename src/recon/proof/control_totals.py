@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from recon.config.rules import Rules
+from recon.matching.bank.bookings import Bookings
 from recon.matching.bank.result import BankResult
 from recon.matching.breaks.movements import roll_forward
 from recon.matching.breaks.places import stands_of
@@ -26,6 +27,7 @@ from recon.model.words import ControlTotal
 from recon.proof.explained_effects import remainders
 from recon.proof.scope_items import scoped_sources
 from recon.proof.totals_of_bank import bank_totals
+from recon.proof.totals_of_bookings import booking_totals
 from recon.proof.totals_of_inputs import (
     Words,
     file_totals,
@@ -78,6 +80,8 @@ class Proof:
     """What banks say; None where no statements were given."""
     cash: CashResult | None = None
     """What the gateway keeps and holds; None where no settlement was given."""
+    bookings: Bookings | None = None
+    """What the books have of what arrived at the bank; None where it is not compared."""
 
 
 def control_totals(proof: Proof) -> tuple[ControlTotal, ...]:
@@ -114,6 +118,7 @@ def control_totals(proof: Proof) -> tuple[ControlTotal, ...]:
             sources.instructions, sets=joined.keys.of["instructions"], states=proof.states
         ),
         *settlement_totals(sources, cash=proof.cash, frames=frames, rules=proof.rules),
+        *booking_totals(sources, bank=proof.bank, bookings=proof.bookings, frames=frames),
         *bank_totals(sources, result=proof.bank, frames=frames, rules=proof.rules),
         *journal_totals(proof.journals, effects=frames.effects, rules=proof.rules),
         *bounds_totals(

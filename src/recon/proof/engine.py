@@ -7,6 +7,7 @@ import pandas as pd
 from recon.config.cluster import IN_PROCESS, Workers
 from recon.config.rules import Rules
 from recon.matching.bank.bank_frames import bank_frames
+from recon.matching.bank.bookings import banked_frame, booking_parts, fates_of_bookings
 from recon.matching.bank.result import fates_of_bank
 from recon.matching.breaks.broken_sets import business_date
 from recon.matching.breaks.movements import Fate, fates_of, movements
@@ -110,7 +111,10 @@ def concluded(proof: Proof, *, as_of: datetime) -> Reconciliation:
         digest_of_all=Deferred(lambda: digest_of_result(frames, matches=matches.get())),
         movements=proof.moved,
         journals=proof.journals,
-        bank=bank_frames(sources.bank, result=proof.bank, settlement=sources.settlement),
+        bank={
+            **bank_frames(sources.bank, result=proof.bank, settlement=sources.settlement),
+            **banked_frame(proof.bookings),
+        },
         every_item=Deferred(lambda: _every_item(proof)),
         held=held,
         gateway_holds=gateway_holds(held, sources=sources, cash=proof.cash),
@@ -156,14 +160,7 @@ def classified(
         reopens=judged.reopens,
         books=sources.ledger is not None,
     )
-    journals = propose(
-        frames.breaks,
-        effects=frames.effects,
-        parts=[*parts_of(joined, break_sets=judged.break_sets), *cash_parts(judged.cash)],
-        rules=rules,
-        date=business_date(as_of, rules=rules).isoformat(),
-        sources=sources,
-    )
+    journals = _proposed(judged, sources=sources, rules=rules, as_of=as_of)
     return Proof(
         sources,
         rules,
@@ -180,6 +177,24 @@ def classified(
         outcomes.host,
         judged.bank,
         judged.cash,
+        judged.bookings,
+    )
+
+
+def _proposed(judged: Judged, *, sources: Sources, rules: Rules, as_of: datetime) -> pd.DataFrame:
+    """The journals of tonight's breaks: of sets, of groups and of what arrived at the bank."""
+    parts = [
+        *parts_of(judged.joined, break_sets=judged.break_sets),
+        *cash_parts(judged.cash),
+        *booking_parts(judged.bookings),
+    ]
+    return propose(
+        judged.frames.breaks,
+        effects=judged.frames.effects,
+        parts=parts,
+        rules=rules,
+        date=business_date(as_of, rules=rules).isoformat(),
+        sources=sources,
     )
 
 
@@ -191,8 +206,14 @@ def _with_cash(places: Arrays, judged: Judged, *, ledger: pd.DataFrame | None) -
 
 def _with_others(fates: dict[str, Fate], judged: Judged) -> dict[str, Fate]:
     """What became of every id: of one that the books and the bank have, a break by either."""
-    known = {**fates, **fates_of_cash(judged.cash)}
-    broken = {identity: fate for identity, fate in known.items() if fate.state == SetState.BREAK}
+    booked = fates_of_bookings(judged.bookings)
+    known = {**booked, **fates, **fates_of_cash(judged.cash)}
+    broken = {
+        identity: fate
+        for every in (booked, known)
+        for identity, fate in every.items()
+        if fate.state == SetState.BREAK
+    }
     return {**known, **fates_of_bank(judged.bank), **broken}
 
 

@@ -35,19 +35,24 @@ SIDES = ("left", "right")
 """Columns of every statement; the sides are whole numbers: rows, or minor units."""
 OF_BANKS = frozenset({"T15_statements.sql", "T16_covered.sql", "T17_in_transit.sql"})
 """Totals of a night that has statements of a bank."""
-_WITH_BANKS = "FROM 'compared/terms.parquet' WHERE name = 'given' AND key = 'bank'"
+OF_BOOKS_OF_BANK = frozenset({"T19_bank.sql"})
+"""And whose books have what arrived there."""
+_GIVEN = "FROM 'compared/terms.parquet' WHERE name = 'given'"
 _ALL_OF = "\nUNION ALL\n"
 ROWS, HELD_AGAINST, VERIFY = "rows.sql", "held_against.sql", "verify.sql"
 _SQL = Path(__file__).parent / "sql"
 _FILE = re.compile(r"'((?:inputs|compared|results|proof)/[a-z]+\.parquet)'")
 
 
-def sql_files(*, moved: Mapping[str, str] | None = None, banks: bool = True) -> dict[str, str]:
+def sql_files(
+    *, moved: Mapping[str, str] | None = None, banks: bool = True, books: bool = True
+) -> dict[str, str]:
     """Name -> text of what ships inside a night's folder: each total by itself, and all.
 
-    `moved` is as for `sql_totals`; without `banks` the night has no statement of a bank.
+    `moved` is as for `sql_totals`; without `banks` the night has no statement of a bank, without
+    `books` these have no entry of what arrived there.
     """
-    names = [ROWS, *_names(banks=banks), HELD_AGAINST]
+    names = [ROWS, *_names(banks=banks, books=books), HELD_AGAINST]
     texts = {name: _moved(_text(name), moved=moved or {}) for name in names}
     return {**texts, VERIFY: _verify(texts)}
 
@@ -89,8 +94,9 @@ def sql_totals(folder: Path, *, moved: Mapping[str, str] | None = None) -> tuple
     is_small = _size(folder) <= SMALL_BYTES
     with reading(folder, optimized=not is_small) as connection:
         connection.execute(placed(_text(ROWS)))
-        banks = connection.execute(placed(_WITH_BANKS)).fetchone() is not None
-        statements = [_ordered(placed(_text(name))) for name in _names(banks=banks)]
+        given = {row[0] for row in connection.execute(placed(f"SELECT key {_GIVEN}")).fetchall()}
+        names = _names(banks="bank" in given, books="bank_books" in given)
+        statements = [_ordered(placed(_text(name))) for name in names]
         if is_small:
             # What is prepared once takes half as long; many rows go one total at a time, so that
             # none waits in memory for another.
@@ -161,9 +167,10 @@ def _text(name: str) -> str:
     return (_SQL / name).read_text(encoding="utf-8")
 
 
-def _names(*, banks: bool) -> list[str]:
-    every = _totals()
-    return [name for name in every if banks or name not in OF_BANKS]
+def _names(*, banks: bool, books: bool) -> list[str]:
+    left_out = frozenset() if banks else OF_BANKS
+    left_out |= frozenset() if banks and books else OF_BOOKS_OF_BANK
+    return [name for name in _totals() if name not in left_out]
 
 
 @cache

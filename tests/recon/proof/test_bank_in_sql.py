@@ -119,3 +119,56 @@ def test_without_a_bank_nothing_is_asked(tmp_path: Path) -> None:
     for schema in ("inputs/statements", "inputs/bank", "inputs/payouts", "results/counted"):
         (folder / f"{schema}.parquet").unlink()
     assert NUMBERS & {one.id for one in sql_totals(folder)} == set()
+
+
+@pytest.fixture(scope="module")
+def booked() -> Night:
+    """Books that have what arrived: one break, one that waits, one that is even, one unknown."""
+    accounts = {"clearing": "1360", "sales": "4400", "refunds": "4410", "chargebacks": "4420"}
+    accounts |= {"payouts": "1370", "bank": "1200"}
+    rules = {"ledger": {"bank": True}, "journal": {"accounts": accounts}}
+    case = Case(rules=rules).paid("BATCH-01", 500).came("BATCH-01", 500).took("BATCH-01", 450)
+    case.paid("BATCH-02", 70).came("BATCH-02", 70, on="2026-11-30")
+    case.paid("BATCH-03", 30).came("BATCH-03 BATCH-04", 110).paid("BATCH-04", 80)
+    case.took("BATCH-03", 30).took("BATCH-04", 80).came("nothing", 310, counterparty="Gateway")
+    return night_of(case.proven(), as_of=AS_OF)
+
+
+def test_sql_says_the_same_of_the_books_of_the_bank(booked: Night, tmp_path: Path) -> None:
+    """T19 of the bank and T12 of its journals stand in both, and no figure differs."""
+    by_sql = sql_totals(written(tmp_path, tables=booked.tables))
+    assert {("T19", "bank: arrived - booked = effects")} <= {(one.id, one.name) for one in by_sql}
+    assert unlike(booked.totals, by_sql) == set()
+    assert all(one.passed for one in by_sql)
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "expected"),
+    [
+        ("paid", first_off("bank_amount"), {"T19"}),
+        ("received", without("state", "BREAK"), {"T17", "T19"}),
+        ("effects", without("leg", "bank_books"), {"T12", "T19"}),
+        ("banked", without("state", "PENDING"), {"T19"}),
+        ("banked", without("state", "MATCHED"), set()),
+        ("journals", without("account", "1200"), {"T12"}),
+    ],
+)
+def test_books_of_the_bank_that_are_changed_fail_their_totals(
+    booked: Night,
+    tmp_path: Path,
+    name: str,
+    change: Callable[[pa.Table], pa.Table],
+    expected: set[str],
+) -> None:
+    """An arrival, an entry nobody expects, an effect, what waits, a journal."""
+    tables = {**booked.tables, name: change(booked.tables[name])}
+    by_sql = sql_totals(written(tmp_path, tables=tables))
+    failed = {one.id for one in by_sql if not one.passed}
+    assert failed == expected
+
+
+def test_an_entry_of_the_books_that_is_lost_fails(booked: Night, tmp_path: Path) -> None:
+    """The left side counts each entry of type bank."""
+    tables = {**booked.tables, "ledger": without("entry_id", "K1")(booked.tables["ledger"])}
+    by_sql = sql_totals(written(tmp_path, tables=tables))
+    assert "T19" in {one.id for one in by_sql if not one.passed}

@@ -195,7 +195,7 @@ INSTRUCTIONS = TableSchema(
     ),
 )
 
-SETTLED_TYPES = frozenset(word for word in map(str, EntryType) if word != str(EntryType.WRITE_OFF))
+SETTLED_TYPES = frozenset({*map(str, EntryType)} - {str(EntryType.WRITE_OFF), str(EntryType.BANK)})
 SETTLEMENT = TableSchema(
     SourceKind.SETTLEMENT,
     (

@@ -156,7 +156,7 @@ def with_bank(
     if result is None:
         return frames
     broken = {one: found for one, found in result.shown.items() if found.state is SetState.BREAK}
-    terms: Row = {"rules": rules, "as_of": as_of, "seen": _first_seen(previous), "books": books}
+    terms: Row = {"rules": rules, "as_of": as_of, "seen": first_seen(previous), "books": books}
     fresh = [_break_row(one, found, **terms) for one, found in broken.items()]
     breaks = _joined_breaks(frames.breaks, fresh)
     effects = [_effect_row(one, found) for one, found in broken.items() if found.effect]
@@ -173,9 +173,9 @@ def with_bank(
     by_effect = ["merchant_id", "account_id", "break_id", "leg", "currency"]
     return Frames(
         breaks=breaks,
-        effects=_appended(frames.effects, effects, names=EFFECT_COLUMNS, by=by_effect),
-        matches=_appended(frames.matches, calm, names=MATCH_COLUMNS, by=OPEN_SORTED_BY),
-        pending=_appended(frames.pending, waiting, names=PENDING_COLUMNS, by=OPEN_SORTED_BY),
+        effects=appended(frames.effects, effects, names=EFFECT_COLUMNS, by=by_effect),
+        matches=appended(frames.matches, calm, names=MATCH_COLUMNS, by=OPEN_SORTED_BY),
+        pending=appended(frames.pending, waiting, names=PENDING_COLUMNS, by=OPEN_SORTED_BY),
         unverified=frames.unverified,
     )
 
@@ -268,7 +268,7 @@ def _break_row(
     }
 
 
-def _first_seen(previous: Previous | None) -> dict[str, str]:
+def first_seen(previous: Previous | None) -> dict[str, str]:
     """Break -> the day on which an earlier night saw it first."""
     if previous is None:
         return {}
@@ -328,7 +328,7 @@ def _joined_breaks(breaks: pd.DataFrame, fresh: Sequence[Row]) -> pd.DataFrame:
     for row in both:
         at = known[row["break_id"]]
         flags = {*cells["flags"][at].split(";"), *row["flags"].split(";"), row["code"]}
-        cells["flags"][at] = _flags_in_order(flags - {""})
+        cells["flags"][at] = flags_in_order(flags - {""})
         cells["bank_amount"][at] = row["bank_amount"]
         cells["effect_bank"][at] = row["effect_bank"]
         cells["exposure"][at] = max(cells["exposure"][at], row["exposure"])
@@ -343,10 +343,10 @@ def _joined_breaks(breaks: pd.DataFrame, fresh: Sequence[Row]) -> pd.DataFrame:
         }
         breaks = breaks.assign(**columns)
     alone = [row for row in fresh if row["break_id"] not in known]
-    return _appended(breaks, alone, names=BREAK_COLUMNS, by=[*SORTED_BY, "code", "break_id"])
+    return appended(breaks, alone, names=BREAK_COLUMNS, by=[*SORTED_BY, "code", "break_id"])
 
 
-def _flags_in_order(flags: Iterable[str]) -> str:
+def flags_in_order(flags: Iterable[str]) -> str:
     """Codes as the contract lists them, then words."""
     codes = [code.value for code in BreakCode]
     words = sorted(
@@ -355,9 +355,10 @@ def _flags_in_order(flags: Iterable[str]) -> str:
     return ";".join(words)
 
 
-def _appended(
+def appended(
     frame: pd.DataFrame, rows: Sequence[Row], *, names: tuple[str, ...], by: list[str]
 ) -> pd.DataFrame:
+    """A frame of the result with more rows, in its order."""
     if not rows:
         return frame
     more = pd.DataFrame(

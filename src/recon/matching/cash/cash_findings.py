@@ -292,11 +292,12 @@ def _since(books: BookGroups, *, rows: Bools, clock: Clock) -> Column:
             booked_on = datetime.fromtimestamp(at / 1_000_000, tz=zone).date().isoformat()
             moves.setdefault(group, []).append((booked_on, -amount))
     for group, listed in moves.items():
-        since[group] = _uneven_since(listed)
+        since[group] = uneven_since(listed)
     return since
 
 
-def _uneven_since(moves: list[tuple[str, int]]) -> str:
+def uneven_since(moves: Iterable[tuple[str, int]]) -> str:
+    """The first of some days after which what moved never came to 0 again."""
     by_day: dict[str, int] = {}
     for day, amount in moves:
         by_day[day] = by_day.get(day, 0) + amount

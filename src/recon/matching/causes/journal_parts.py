@@ -9,7 +9,7 @@ from recon.matching.frames.arrays import Arrays
 from recon.matching.sets.joined_sets import Joined
 from recon.model.words import EntryType
 
-PARTS = ("sales", "refunds", "chargebacks", "payouts", "fees", "reserves")
+PARTS = ("sales", "refunds", "chargebacks", "payouts", "fees", "reserves", "bank")
 """Accounts of the rules, each for one kind of entry."""
 _OF_LEDGER: Mapping[str, str] = {
     EntryType.CAPTURE.value: "sales",

@@ -28,7 +28,7 @@ BOOKED = frozenset(
         *(_C.BOOKED_NOT_AT_GATEWAY, _C.REFUND_NOT_BOOKED, _C.CHARGEBACK_NOT_BOOKED),
         *(_C.CHARGEBACK_REVERSED_NOT_BOOKED, _C.PAYOUT_NOT_BOOKED, _C.PAYOUT_AMOUNT_MISMATCH),
         *(_C.FEE_NOT_BOOKED, _C.FEE_BOOKED_DIFFERS),
-        *(_C.RESERVE_NOT_BOOKED, _C.RESERVE_BOOKED_DIFFERS),
+        *(_C.RESERVE_NOT_BOOKED, _C.RESERVE_BOOKED_DIFFERS, _C.BANK_NOT_BOOKED),
     }
 )
 """Codes that are answered by booking what the gateway shows.
@@ -88,9 +88,16 @@ def not_in_the_books(effects: pd.DataFrame, *, exported: Sequence[Exported]) -> 
     return [journal for journal in exported if not journal.booked and journal not in shown]
 
 
+OF_BANK_NAME = "proposed journals of the bank = effects of their breaks"
+OF_BANK = "bank_books"
+"""Leg of what arrived at the bank and is not booked there."""
+LACKS = ("ledger", OF_BANK)
+"""Legs of effects that the books put right."""
+
+
 def shown_in_the_books(effects: pd.DataFrame, *, exported: Sequence[Exported]) -> list[Exported]:
     """Exported journals whose break has no effect on the ledger any more in their currency."""
-    legs = effects[effects["leg"].eq("ledger")]
+    legs = effects[effects["leg"].isin(LACKS)]
     open_still = set(zip(legs["break_id"], legs["currency"], strict=True))
     return [
         journal
@@ -117,6 +124,13 @@ def journal_totals(
     chosen = np.array([pair in named for pair in pairs], dtype=np.bool_)
     name = "proposed journals = effects of their breaks"
     yield from compared_sums("T12", name, left=moved, right=legs[chosen])
+    if accounts.bank is not None:
+        legs = effects[effects["leg"].eq(OF_BANK)]
+        pairs = zip(legs["break_id"], legs["currency"], strict=True)
+        legs = legs[np.array([pair in named for pair in pairs], dtype=np.bool_)]
+        booked = journals[journals["account"].eq(accounts.bank)]
+        moved = booked.assign(amount=booked["debit"] - booked["credit"])
+        yield from compared_sums("T12", OF_BANK_NAME, left=moved, right=legs)
 
 
 def _bookable(
@@ -135,14 +149,14 @@ def _bookable(
         and not UNDECIDED & {*cells["flags"].split(";")}
         and cells["break_id"] not in written_off
     }
-    of_pair: dict[tuple[str, str], list[BookingPart]] = {}
+    of_pair: dict[tuple[str, str, str], list[BookingPart]] = {}
     for part in parts:
-        of_pair.setdefault((part.break_id, part.currency), []).append(part)
+        of_pair.setdefault((part.break_id, part.currency, _leg_of(part)), []).append(part)
     lines = []
     for leg in records(effects, rows=np.arange(len(effects)), names=EFFECT_COLUMNS):
-        cells, pair = wanted.get(leg["break_id"]), (leg["break_id"], leg["currency"])
-        mine = of_pair.get(pair, [])
-        if leg["leg"] != "ledger" or not leg["amount"] or cells is None or not mine:
+        cells = wanted.get(leg["break_id"])
+        mine = of_pair.get((leg["break_id"], leg["currency"], leg["leg"]), [])
+        if not leg["amount"] or cells is None or not mine:
             continue
         if leg["amount"] == sum(part.amount for part in mine):
             lines += [{**cells, **leg, **part._asdict()} for part in mine]
@@ -150,6 +164,10 @@ def _bookable(
     yield from sorted(
         lines, key=lambda row: (*(row[name] for name in by), PARTS.index(row["part"]))
     )
+
+
+def _leg_of(part: BookingPart) -> str:
+    return OF_BANK if part.part == "bank" else "ledger"
 
 
 def _lines(
@@ -166,6 +184,8 @@ def _lines(
     version = 1 + max((journal.version for journal in before), default=0)
     effect, counter = int(row["amount"]), getattr(accounts, row["part"])
     debited, credited = accounts.clearing, counter
+    if row["part"] == "bank":
+        debited, credited = counter, accounts.payouts
     if effect < 0:
         debited, credited = credited, debited
     named = row["order_no"] or row["transaction_id"]

@@ -72,6 +72,7 @@ NOBODY_OWED = frozenset(
         BreakCode.SETTLEMENT_AMOUNT_MISMATCH,
         BreakCode.FEE_VARIANCE,
         BreakCode.UNEXPECTED_RECEIPT,
+        BreakCode.BANK_NOT_BOOKED,
     }
 )
 """File, ledger and existence codes: nobody is owed by what they say."""

@@ -44,7 +44,7 @@ SIGN = {
 }
 """Of the entry types that make up the ledger's net; each reversal has the opposite sign."""
 
-_NEVER_COMPARED = frozenset({EntryType.FEE, EntryType.RESERVE, EntryType.PAYOUT})
+_NEVER_COMPARED = frozenset({EntryType.FEE, EntryType.RESERVE, EntryType.PAYOUT, EntryType.BANK})
 JUDGED = "payout_judged"
 """Column that the engine adds to the ledger: this payout entry is compared."""
 GROUPED = "in_group"

@@ -206,7 +206,7 @@ SELECT
     c.entry_id IS NOT NULL AS is_closer,
     NOT is_kept AND NOT is_closer AND (
         p.entry_id IS NOT NULL
-        OR k.base NOT IN ('fee', 'reserve', 'payout') AND (k.base <> 'adjustment' OR k.order_no <> ''))
+        OR k.base NOT IN ('fee', 'reserve', 'payout', 'bank') AND (k.base <> 'adjustment' OR k.order_no <> ''))
         AS is_compared,
     coalesce(k.transaction_amount, k.amount) AS moved,
     CASE WHEN is_kept THEN moved * CASE WHEN k.is_back THEN 1 ELSE -1 END

@@ -34,7 +34,7 @@ from recon.matching.sides.payouts import judged_entries
 from recon.matching.sides.settlement_side import PAY_OUT, as_earlier
 from recon.model.errors import SourceUnreadableError, UsageError
 from recon.model.money import format_minor_units
-from recon.model.words import Reject, SourceKind
+from recon.model.words import EntryType, Reject, SourceKind
 from recon.privacy.shown_text import scrubbed
 from recon.steps.compare.result_files import SUMMARY, Content
 from recon.steps.ground.csv_columns import csv_parts
@@ -346,7 +346,8 @@ def _cash_of(sources: Sources, *, lines: pd.DataFrame, rules: Rules) -> pd.DataF
     ledger = sources.ledger
     if ledger is None:
         return pd.DataFrame({name: pd.Series(dtype="str") for name in _ENTRY})
-    cash = is_base_type(ledger["entry_type"], *BASES.values()) & ~judged_entries(sources)
+    cash = is_base_type(ledger["entry_type"], *BASES.values(), EntryType.BANK)
+    cash &= ~judged_entries(sources)
     closers = is_base_type(ledger["entry_type"], *CLOSERS) & (texts(ledger["transaction_id"]) == "")
     once = entry_versions(ledger) != REPEAT
     entries = ledger[(cash | closers) & once]

@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from recon.matching.breaks.result import Reconciliation
-from recon.matching.causes.proposed_journals import journal_id, not_in_the_books
+from recon.matching.causes.proposed_journals import LACKS, journal_id, not_in_the_books
 from recon.matching.frames.sources import Exported
 from recon.model.errors import UsageError
 from recon.model.figures import HandedOut
@@ -215,7 +215,7 @@ def _of_break(result: Reconciliation, exported: Exported) -> dict[str, Any]:
     breaks, effects = result.breaks, result.effects
     mine = breaks[breaks["break_id"].eq(exported.break_id)].iloc[0]
     lacks = effects["break_id"].eq(exported.break_id) & effects["currency"].eq(exported.currency)
-    lacks &= effects["leg"].eq("ledger")
+    lacks &= effects["leg"].isin(LACKS)
     return {
         "order_no": str(mine["order_no"]),
         "transaction_id": str(mine["transaction_id"]),

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from recon.archive.step_folder import Sealed
 from recon.matching.bank.bank_frames import COUNTED
+from recon.matching.bank.bookings import BANKED
 from recon.matching.breaks.result import Reconciliation
 from recon.model.words import ControlTotal
 from recon.proof.night_tables import totals_of
@@ -82,3 +83,9 @@ def has_banks(run: Run, *, environment: Environment) -> bool:
     """Whether statements of a bank were compared."""
     with environment.store.reading() as connection:
         return sealed_night(connection, run, environment=environment).has(COUNTED)
+
+
+def has_books_of_bank(run: Run, *, environment: Environment) -> bool:
+    """Whether the books were held against them."""
+    with environment.store.reading() as connection:
+        return sealed_night(connection, run, environment=environment).has(BANKED)

@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 
 from recon.archive.rows_file import row_batches
 from recon.matching.bank.bank_frames import BANK_TABLES
+from recon.matching.bank.bookings import BANKED
 from recon.matching.breaks.result import Deferred, Reconciliation
 from recon.proof.night_tables import frame_of_table
 from recon.steps.ground.environment import Environment
@@ -48,7 +49,7 @@ def load(connection: Connection, run_id: str, *, environment: Environment) -> Re
         digest_of_all=Deferred(lambda: summary.digest),
         movements=night.frame("movements"),
         journals=journals,
-        bank={name: night.frame(name) for name in BANK_TABLES if night.has(name)},
+        bank={name: night.frame(name) for name in (*BANK_TABLES, BANKED) if night.has(name)},
     )
     return replace(kept, held=night.frame("held")) if night.has("held") else kept
 

@@ -76,11 +76,13 @@ def in_window(
 
     Fees, reserves and pay-outs are compared with all that was ever settled: since its first day
     began (`settled_from`, None without a settlement) all of them are there, and none from before.
+    What arrived at the bank is compared with every statement since the opening, and never leaves.
     """
     kept = (ledger["booked_at"] >= since) | ledger["order_no"].isin(asked - {""})
     if settled_from is not None:
         of_gateway = is_base_type(ledger["entry_type"], *_OF_GATEWAY)
         kept = (kept & ~of_gateway) | (of_gateway & (ledger["booked_at"] >= settled_from))
+    kept |= is_base_type(ledger["entry_type"], EntryType.BANK)
     return ledger[kept].reset_index(drop=True)
 
 

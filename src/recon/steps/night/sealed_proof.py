@@ -9,7 +9,7 @@ from recon.archive.step_folder import Document, Sealed
 from recon.matching.breaks.result import Reconciliation
 from recon.proof.night_tables import totals_table
 from recon.proof.second_engine import sql_files
-from recon.steps.compare.second_proof import has_banks, night_files
+from recon.steps.compare.second_proof import has_banks, has_books_of_bank, night_files
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.night_folder import (
     PROOF,
@@ -69,7 +69,8 @@ def _statements(run: Run, *, environment: Environment) -> Iterator[Document]:
     """The statements that prove the night, naming the files where they lie in its folder."""
     moved = night_files(run, environment=environment)
     banks = has_banks(run, environment=environment)
-    for name, text in sql_files(moved=moved, banks=banks).items():
+    books = has_books_of_bank(run, environment=environment)
+    for name, text in sql_files(moved=moved, banks=banks, books=books).items():
         yield Document(name, text.encode())
 
 

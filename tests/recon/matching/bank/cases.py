@@ -45,6 +45,8 @@ class Case:
     misbooked: int = 0
     """What the books have too little of each pay-out."""
     night: NightOfBank | None = None
+    at_bank: list[dict[str, Any]] = field(default_factory=list)
+    """What the books have of the bank, see `took`."""
 
     def paid(self, batch: str, amount: int, *, on: str = "2026-11-10", **cells: Any) -> "Case":
         """A batch of one line that was paid out."""
@@ -63,6 +65,15 @@ class Case:
         row |= {"booked_on": on, "value_on": on, "currency": "EUR", "amount": amount}
         row |= {"text": text, "status": "booked", "charges": 0, **cells}
         self.entries.append(row)
+        return self
+
+    def took(self, names: str, amount: int, *, on: str = "2026-11-12", **cells: Any) -> "Case":
+        """The books have it at the bank."""
+        row = {"merchant_id": "M", "account_id": "A", "currency": "EUR", "reference_no": names}
+        row |= {"entry_id": f"K{len(self.at_bank) + 1}", "amount": abs(amount)}
+        row |= {"entry_type": "bank" if amount > 0 else "bank_reversal", "source": "l.csv"}
+        row |= {"booked_at": f"{on}T12:00:00Z", "line": len(self.at_bank) + 500, **cells}
+        self.at_bank.append(row)
         return self
 
     def also(self, *accounts: str) -> "Case":
@@ -87,7 +98,9 @@ class Case:
         sources = Sources(
             orders=frame_of([], columns=ORDER_COLUMNS),
             gateway=frame_of([], columns=GATEWAY_COLUMNS),
-            ledger=frame_of(booked(self.lines, less=self.misbooked), columns=LEDGER_COLUMNS),
+            ledger=frame_of(
+                [*booked(self.lines, less=self.misbooked), *self.at_bank], columns=LEDGER_COLUMNS
+            ),
             instructions=None,
             settlement=frame_of(self.lines, columns=SETTLEMENT_COLUMNS),
             bank=BankSource(entries, (statement,), night=self.night) if self.covered else None,

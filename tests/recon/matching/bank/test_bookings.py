@@ -1,0 +1,276 @@
+"""What the books have of what arrived at the bank, each rule by its own case."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pandas as pd
+import pytest
+
+from recon.matching.breaks.result import Reconciliation
+from recon.model.words import ControlTotal
+from recon.proof.control_totals import Proof
+from recon.proof.totals_of_bookings import booking_totals
+from tests.recon.matching.bank.cases import Case
+
+BOOKS = {"ledger": {"bank": True}}
+GATEWAY = "Gateway"
+ACCOUNTS = {
+    "clearing": "1360",
+    "sales": "4400",
+    "refunds": "4410",
+    "chargebacks": "4420",
+    "payouts": "1370",
+    "bank": "1200",
+}
+
+
+def case() -> Case:
+    """Books that have what arrives."""
+    return Case(rules=BOOKS)
+
+
+def found(result: Reconciliation) -> list[tuple[str, str, int]]:
+    """Code, flags and effect of every break of the books of the bank, of effects.csv."""
+    legs = result.effects[result.effects["leg"].eq("bank_books")]
+    amounts = dict(zip(legs["break_id"].tolist(), legs["amount"].tolist(), strict=True))
+    breaks = result.breaks[result.breaks["break_id"].isin(amounts)]
+    rows = zip(*(breaks[name].tolist() for name in ("code", "flags", "break_id")), strict=True)
+    assert {one.difference for one in t19(result.control_totals)} == {0}
+    assert all(one.passed for one in result.control_totals)
+    return sorted((code, flags, amounts[own]) for code, flags, own in rows)
+
+
+def t19(totals: tuple[ControlTotal, ...]) -> list[ControlTotal]:
+    """The total of the books of the bank."""
+    return [one for one in totals if one.id == "T19" and one.name.startswith("bank")]
+
+
+def of_cash(result: Reconciliation) -> pd.DataFrame:
+    """The breaks of no payment."""
+    breaks: pd.DataFrame = result.breaks[result.breaks["order_no"].eq("")]
+    return breaks
+
+
+CASES: list[tuple[str, Callable[[Case], object], list[tuple[str, str, int]]]] = [
+    ("by its batch", lambda c: c.came("BATCH-01", 500).took("BATCH-01", 500), []),
+    ("by its amount", lambda c: c.came("BATCH-01", 500).took("", 500), []),
+    ("not booked", lambda c: c.came("BATCH-01", 500), [("BANK_NOT_BOOKED", "", 500)]),
+    (
+        "booked otherwise",
+        lambda c: c.came("BATCH-01", 500).took("BATCH-01", 450),
+        [("BANK_NOT_BOOKED", "booked_differs", 50)],
+    ),
+    (
+        "booked twice",
+        lambda c: c.came("BATCH-01", 500).took("BATCH-01", 500).took("BATCH-01", 500),
+        [("BANK_NOT_BOOKED", "booked_differs", -500)],
+    ),
+    (
+        "booked and taken back",
+        lambda c: c.came("BATCH-01", 500).took("BATCH-01", 500).took("BATCH-01", -500),
+        [("BANK_NOT_BOOKED", "", 500)],
+    ),
+    (
+        "another code of the bank has it as a flag",
+        lambda c: c.came("BATCH-01", 400),
+        [("BANK_AMOUNT_DIFFERS", "BANK_NOT_BOOKED", 400)],
+    ),
+    (
+        "booked, and not at the bank",
+        lambda c: c.took("BATCH-01", 500),
+        [("PAYOUT_NOT_AT_BANK", "BANK_NOT_BOOKED;booked_differs", -500)],
+    ),
+    (
+        "went back, and the books have both",
+        lambda c: (
+            c.came("BATCH-01", 500)
+            .came("BATCH-01", -500, on="2026-11-13")
+            .took("BATCH-01", 500)
+            .took("BATCH-01", -500)
+        ),
+        [],
+    ),
+    (
+        "nobody expects it, and the books have it",
+        lambda c: (
+            c.came("BATCH-01", 500)
+            .took("BATCH-01", 500)
+            .came("", 77, counterparty=GATEWAY)
+            .took("", 77)
+        ),
+        [],
+    ),
+    (
+        "nobody expects it, nor do the books",
+        lambda c: c.came("BATCH-01", 500).took("BATCH-01", 500).came("", 77, counterparty=GATEWAY),
+        [("BANK_RECEIPT_UNKNOWN", "BANK_NOT_BOOKED", 77)],
+    ),
+    (
+        "as one balance",
+        lambda c: (
+            c.paid("BATCH-02", 300)
+            .came("BATCH-01", 500)
+            .came("BATCH-02", 300)
+            .took("November", 800)
+        ),
+        [],
+    ),
+    (
+        "as one balance that differs",
+        lambda c: (
+            c.paid("BATCH-02", 300)
+            .came("BATCH-01", 500)
+            .came("BATCH-02", 300)
+            .took("November", 790)
+        ),
+        [("BANK_NOT_BOOKED", "booked_differs", 10)],
+    ),
+    (
+        "two pay-outs in one entry, booked as one",
+        lambda c: c.paid("BATCH-02", 300).came("BATCH-01 BATCH-02", 800).took("BATCH-02", 800),
+        [],
+    ),
+    (
+        "before the first statement",
+        lambda c: c.came("BATCH-01", 500).took("", 500).took("", 9, on="2026-10-30"),
+        [],
+    ),
+    ("young at the bank", lambda c: c.came("BATCH-01", 500, on="2026-11-30"), []),
+    ("young in the books", lambda c: c.took("BATCH-01", 500, on="2026-11-30"), None),
+]
+
+
+@pytest.mark.parametrize(
+    ("play", "expected"), [one[1:] for one in CASES], ids=[one[0] for one in CASES]
+)
+def test_each_rule(
+    play: Callable[[Case], object], expected: list[tuple[str, str, int]] | None
+) -> None:
+    """A pay-out of 500 that is booked as a pay-out, and this of the bank: no other break."""
+    one = case().paid("BATCH-01", 500)
+    play(one)
+    assert found(one.come_to()) == (expected or [])
+
+
+def test_a_pay_out_that_is_not_booked_keeps_its_code() -> None:
+    """What the books lack of the bank is a flag, and its effect has a leg of its own."""
+    one = case().paid("BATCH-01", 500).came("BATCH-01", 500)
+    one.misbooked = 100
+    result = one.come_to()
+    assert found(result) == [("PAYOUT_AMOUNT_MISMATCH", "BANK_NOT_BOOKED", 500)]
+    (row,) = of_cash(result).to_dict("records")
+    assert (row["effect_ledger"], row["exposure"]) == (-100, 500)
+    assert result.effects[["leg", "amount"]].to_numpy().tolist() == [
+        ["bank_books", 500],
+        ["ledger", -100],
+    ]
+
+
+def test_what_is_young_waits() -> None:
+    """Neither side is late for two business days; then it is a break."""
+    young = case().paid("BATCH-01", 500).came("BATCH-01", 500, on="2026-11-30").come_to()
+    assert of_cash(young).empty
+    (waiting,) = young.pending.to_dict("records")
+    assert (waiting["entry_id"], waiting["expected_side"]) == ("payout:EUR:BATCH-01", "ledger")
+    older = case().paid("BATCH-01", 500).came("BATCH-01", 500, on="2026-11-26").come_to()
+    assert of_cash(older)["code"].tolist() == ["BANK_NOT_BOOKED"]
+
+
+def test_what_is_young_and_cannot_explain_it_does_not_wait() -> None:
+    """Ten more on the last day explain no gap of 500."""
+    one = case().paid("BATCH-01", 510).came("BATCH-01", 500).came("BATCH-01", 10, on="2026-11-30")
+    assert found(one.come_to()) == [("BANK_NOT_BOOKED", "", 510)]
+
+
+def test_what_the_books_took_behind_the_last_statement_waits() -> None:
+    """No statement of that day can have it yet, however long it is booked."""
+    one = case().paid("BATCH-01", 500, on="2026-11-19").took("BATCH-01", 500, on="2026-11-23")
+    one.to_date = "2026-11-20"
+    result = one.come_to()
+    assert found(result) == []
+    assert "bank" in result.pending["expected_side"].tolist()
+
+
+def test_without_the_rule_nothing_of_it_is_compared() -> None:
+    """The entries stand as ones that have nothing to be compared with."""
+    one = Case().paid("BATCH-01", 500).came("BATCH-01", 500).took("BATCH-01", 9)
+    result = one.come_to()
+    assert (of_cash(result).empty, t19(result.control_totals)) == (True, [])
+    mine = result.matches[result.matches["entry_id"].eq("K1")]
+    assert mine[["flags", "rule"]].to_numpy().tolist() == [["not_compared", "not_compared"]]
+    assert "banked" not in result.bank
+
+
+def test_an_entry_that_is_held_against_the_bank_says_so() -> None:
+    """It is not among those that are not compared."""
+    result = case().paid("BATCH-01", 500).came("BATCH-01", 500).took("BATCH-01", 500).come_to()
+    mine = result.matches[result.matches["entry_id"].eq("K1")]
+    assert mine["flags"].tolist() == ["with_bank"]
+
+
+def test_rules_without_it_have_the_digest_that_they_always_had() -> None:
+    """A key that nobody uses changes no night."""
+    document = Case().proven().rules.document
+    assert "bank" not in document["ledger"]
+
+
+def test_the_journal_moves_what_arrived_from_its_way_to_the_bank() -> None:
+    """Debit the bank, credit what is on its way; T12 holds by its own total."""
+    rules = {**BOOKS, "journal": {"accounts": ACCOUNTS}}
+    one = Case(rules=rules).paid("BATCH-01", 500).came("BATCH-01", 500).took("BATCH-01", 450)
+    result = one.come_to()
+    lines = result.journals[["account", "debit", "credit"]].to_numpy().tolist()
+    assert sorted(lines) == [["1200", 50, 0], ["1370", 0, 50]]
+    assert all(one.passed for one in result.control_totals)
+    names = [one.name for one in result.control_totals if one.id == "T12"]
+    assert "proposed journals of the bank = effects of their breaks" in names
+
+
+def test_the_pay_out_and_its_arrival_are_one_journal() -> None:
+    """From the clearing account on its way, and from there to the bank."""
+    rules = {**BOOKS, "journal": {"accounts": ACCOUNTS}}
+    one = Case(rules=rules).paid("BATCH-01", 500).came("BATCH-01", 500)
+    one.misbooked = 100
+    result = one.come_to()
+    lines = result.journals[["account", "debit", "credit"]].to_numpy().tolist()
+    assert sorted(lines) == [
+        ["1200", 500, 0],
+        ["1360", 0, 100],
+        ["1370", 0, 500],
+        ["1370", 100, 0],
+    ]
+    assert len({*result.journals["journal_id"]}) == 1
+    assert all(one.passed for one in result.control_totals)
+
+
+@pytest.fixture
+def proof() -> Proof:
+    """One break, one that waits, one that is even."""
+    one = case().paid("BATCH-01", 500).came("BATCH-01", 500).took("BATCH-01", 450)
+    one.paid("BATCH-02", 70).came("BATCH-02", 70, on="2026-11-30")
+    return one.paid("BATCH-03", 30).came("BATCH-03", 30).took("BATCH-03", 30).proven()
+
+
+def differing(proof: Proof) -> bool:
+    """Whether the total fails."""
+    totals = booking_totals(
+        proof.sources, bank=proof.bank, bookings=proof.bookings, frames=proof.frames
+    )
+    return not all(one.passed for one in totals)
+
+
+def test_each_side_that_is_broken_fails(proof: Proof) -> None:
+    """An entry of the books, of the bank; an effect, and what waits."""
+    assert not differing(proof)
+    ledger, bank, bookings = proof.sources.ledger, proof.bank, proof.bookings
+    assert ledger is not None
+    assert bank is not None
+    assert bookings is not None
+    less = ledger[ledger["entry_id"].ne("K1")].reset_index(drop=True)
+    assert differing(replace(proof, sources=replace(proof.sources, ledger=less)))
+    own, one = next((own, one) for own, one in bank.ids.items() if one.bank_amount == 500)
+    short = replace(one, receipts=(replace(one.receipts[0], amount=499),))
+    assert differing(replace(proof, bank=replace(bank, ids={**bank.ids, own: short})))
+    frames = replace(proof.frames, effects=proof.frames.effects.iloc[:0])
+    assert differing(replace(proof, frames=frames))
+    assert differing(replace(proof, bookings=replace(bookings, every=bookings.every[:1])))
