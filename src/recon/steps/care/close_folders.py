@@ -4,18 +4,22 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from recon.archive.step_folder import Sealed, find_sealed, whole_file
+from recon.archive.step_folder import Sealed, find_sealed, step_problems, whole_file
 from recon.archive.storage import reachable
-from recon.model.errors import ArchiveBrokenError
+from recon.model.errors import ArchiveBrokenError, ArchiveError, ConfigurationError, ReconError
 from recon.period.month_statement import MonthFigure
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.night_folder import storage_at
+from recon.store import Connection
+from recon.store.people import closed_months
 from recon.store.people.closed_months import ClosedMonth
 
 FOLDER = "periods"
 """Below the archive, beside the nights."""
 DOCUMENT = "close.json"
 UNREAD = "the folder of a closed month could not be read"
+PROBLEMS_SHOWN_MAX = 5
+"""Of one account on a line of `recon doctor`; `recon verify` names all."""
 
 
 def period_folder(account: tuple[str, str], month: str) -> str:
@@ -40,6 +44,42 @@ def sealed_close(closed: ClosedMonth, *, environment: Environment) -> Sealed:
         )
         raise ArchiveBrokenError(msg)
     return sealed
+
+
+def closed_folders_told(
+    connection: Connection, account: tuple[str, str], *, environment: Environment
+) -> str:
+    """Whether the folder of every close of an account is there, each byte as it was sealed.
+
+    Raises:
+        ReconError: one is not; each is named, with what to do.
+    """
+    closes = [each for each in closed_months.all_closes(connection) if each.account == account]
+    problems = [
+        f"{closed.month}, {closed.folder}: {problem}"
+        for closed in closes
+        for problem in folder_problems(closed, environment=environment)
+    ]
+    if problems:
+        told = "; ".join(problems[:PROBLEMS_SHOWN_MAX])
+        more = len(problems) - PROBLEMS_SHOWN_MAX
+        told += f"; and {more} more (`recon verify`)" if more > 0 else ""
+        msg = f"{told}. Put the folder back from a backup of the archive, then `recon verify`"
+        raise ReconError(msg)
+    if not closes:
+        return "no month was closed yet"
+    return f"the folders of {len(closes)} closes are as they were sealed"
+
+
+def folder_problems(closed: ClosedMonth, *, environment: Environment) -> list[str]:
+    """What of a close's folder is not as it was sealed, each as a sentence; none when all is."""
+    try:
+        sealed = sealed_close(closed, environment=environment)
+        storage = storage_at(closed.account, environment=environment)
+        with reachable(storage, doing=UNREAD):
+            return step_problems(storage, sealed)
+    except (ArchiveError, ConfigurationError) as error:
+        return [str(error)]
 
 
 def sealed_file(

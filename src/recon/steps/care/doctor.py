@@ -16,6 +16,7 @@ from recon.model.errors import ConfigurationError, ReconError
 from recon.model.uptime import uptime_of
 from recon.model.words import Clock, KeyAnswer
 from recon.steps.care import settings_told
+from recon.steps.care.close_folders import closed_folders_told
 from recon.steps.care.custody import custody_told
 from recon.steps.care.desk_told import desk_told
 from recon.steps.files.sources_told import bank_told, inbox_told, ledger_told, settlement_told
@@ -138,6 +139,7 @@ def _of_database(
     }
     for key, account in sorted(settings.accounts.items()):
         looks[f"history {key}"] = partial(_history, store, account.reports, key)
+        looks[f"closed {key}"] = partial(_closed, environment, account_of(key))
     for name, look in looks.items():
         yield checked(name, look)
     yield from _of_nights(environment)
@@ -216,6 +218,11 @@ def _history(store: Store, reports: Path, key: str) -> str:
     if missing := link_missing(store, reports=reports, account=account_of(key)):
         raise ReconError(missing)
     return "the database has what was noted beside the reports"
+
+
+def _closed(environment: Environment, account: tuple[str, str]) -> str:
+    with environment.store.reading() as connection:
+        return closed_folders_told(connection, account, environment=environment)
 
 
 def _folder(path: Path, access: int) -> str:

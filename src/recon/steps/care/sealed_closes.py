@@ -14,7 +14,6 @@ from recon.archive.step_folder import (
     Document,
     Sealed,
     sealed_step,
-    step_problems,
     write_step,
 )
 from recon.archive.storage import reachable
@@ -27,8 +26,8 @@ from recon.steps.care.close_folders import (
     DOCUMENT,
     FOLDER,
     UNREAD,
+    folder_problems,
     period_folder,
-    sealed_close,
 )
 from recon.steps.care.month_closes import PreparedClose
 from recon.steps.ground.endorsed import endorsed
@@ -38,7 +37,7 @@ from recon.store import Connection
 from recon.store.database import history
 from recon.store.money.endorsement_rows import override
 from recon.store.people import closed_months
-from recon.store.people.closed_months import CLOSE, REOPEN, ClosedMonth
+from recon.store.people.closed_months import CLOSE, REOPEN
 
 SIGNATURES = "signatures.json"
 UNWRITTEN = (
@@ -110,24 +109,13 @@ def close_problems(connection: Connection, *, environment: Environment) -> Itera
         subject = override(CLOSE, subject=closed.digest)
         if problem := words.problem(connection, Kind.OVERRIDE, subject=subject):
             yield f"{which} counts as closed, but {problem}"
-        try:
-            yield from (
-                f"{which}: {problem}" for problem in _of_folder(closed, environment=environment)
-            )
-        except (ArchiveError, ConfigurationError) as error:
-            yield f"{which}: {error}"
+        for problem in folder_problems(closed, environment=environment):
+            yield f"{which}: {problem}"
     for manifest in closed_months.all_reopened(connection):
         subject = override(REOPEN, subject=manifest)
         if problem := words.problem(connection, Kind.OVERRIDE, subject=subject):
             yield f"a month was reopened (its folder's manifest is {manifest[:12]}…), but {problem}"
     yield from _forgotten(connection, environment=environment)
-
-
-def _of_folder(closed: ClosedMonth, *, environment: Environment) -> list[str]:
-    sealed = sealed_close(closed, environment=environment)
-    storage = storage_at(closed.account, environment=environment)
-    with reachable(storage, doing=UNREAD):
-        return step_problems(storage, sealed)
 
 
 def _forgotten(connection: Connection, *, environment: Environment) -> Iterator[str]:

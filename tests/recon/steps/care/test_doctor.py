@@ -44,6 +44,7 @@ def test_a_healthy_merchant_passes_every_check(
             "reports",
             "ledger",
             "history",
+            "closed",
             "nights",
             "gateway",
         ),

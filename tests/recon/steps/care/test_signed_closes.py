@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import threading
 from collections.abc import Callable, Iterator
@@ -9,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -20,6 +22,7 @@ from recon.steps.care import signed_closes
 from recon.steps.care.close_digest import seen_close
 from recon.steps.care.close_folders import period_folder
 from recon.steps.care.closed_view import closed_view
+from recon.steps.care.doctor import Check, checks
 from recon.steps.care.month_closes import PreparedClose, basis_of, prepared_close
 from recon.steps.care.signed_closes import CloseWord, MonthToSign, sign_close
 from recon.steps.care.verify import Reading, verify
@@ -453,3 +456,41 @@ def test_a_month_before_a_closed_one_is_not_closed_past_it(ended: Merchant) -> N
 
     with pytest.raises(UsageError, match="reopen 2026-12 first"):
         signed(ended, role="reviewer", name="dan")
+
+
+def _changed(path: Path) -> None:
+    path.chmod(0o600)
+    path.write_text(path.read_text().replace("1", "2"))
+
+
+@pytest.mark.parametrize(
+    ("harm", "why"),
+    [
+        (lambda folder: _changed(folder / "figures.csv"), "its content was changed"),
+        (lambda folder: (folder / "journals.csv").unlink(), "is gone from the archive"),
+        (lambda folder: _changed(folder / "manifest.json"), "is not what the history binds"),
+        (shutil.rmtree, "is not in the archive"),
+    ],
+    ids=["a changed file", "a missing file", "another manifest", "no folder"],
+)
+def test_the_doctor_names_the_folder_of_a_close_that_is_not_as_it_was_sealed(
+    ended: Merchant, harm: Callable[[Path], None], why: str
+) -> None:
+    """Every byte is asked; the line says which month and file, and what to do."""
+    close(ended)
+    whole = closed_months_line(ended)
+    with folder_of(ended) as folder:
+        harm(folder / "close-1")
+    broken = closed_months_line(ended)
+
+    assert (whole.ok, whole.sentence) == (True, "the folders of 1 closes are as they were sealed")
+    assert not broken.ok
+    assert why in broken.sentence
+    assert "2026-11, periods/" in broken.sentence
+    assert "Put the folder back from a backup" in broken.sentence
+
+
+def closed_months_line(merchant: Merchant) -> Check:
+    """What `recon doctor` says of the closed months."""
+    looked = checks(merchant.variables, clock=merchant.clock, randomness=Random(1))
+    return next(check for check in looked if check.name.startswith("closed "))
