@@ -6,7 +6,7 @@ closes it binds the manifest of its folder. Whoever changes one breaks the chain
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
@@ -98,7 +98,8 @@ def period_of(account: tuple[str, str], month: str) -> str:
 
 def state_of(connection: Connection, account: tuple[str, str], *, month: str) -> MonthState:
     """What people said of a month."""
-    return _state(list(_events(connection, period_of(account, month))))
+    (state,) = _states(connection, account, months=[month])
+    return state
 
 
 def closed_since(
@@ -122,7 +123,7 @@ def closed_before(
     year, number = map(int, month.split("-"))
     back = [year * 12 + number - 1 - each for each in range(months, 0, -1)]
     names = [f"{each // 12:04}-{each % 12 + 1:02}" for each in back]
-    states = (state_of(connection, account, month=name) for name in names)
+    states = _states(connection, account, months=names)
     return [state.closed for state in states if state.closed is not None]
 
 
@@ -195,16 +196,21 @@ def _append(
     append(connection, [Event(ENTITY, period_of(account, month), event, details)], at=at)
 
 
-def _events(
-    connection: Connection, period: str
-) -> Iterator[tuple[str, datetime, Mapping[str, Any]]]:
+def _states(
+    connection: Connection, account: tuple[str, str], *, months: Iterable[str]
+) -> list[MonthState]:
+    """What people said of each of these months, by one question."""
+    events: dict[str, list[tuple[str, datetime, Mapping[str, Any]]]] = {
+        period_of(account, month): [] for month in months
+    }
     rows = connection.execute(
-        select(history.c.event, history.c.at, history.c.data)
-        .where(history.c.entity_id == period, history.c.entity == ENTITY)
+        select(history.c.entity_id, history.c.event, history.c.at, history.c.data)
+        .where(history.c.entity_id.in_([*events]), history.c.entity == ENTITY)
         .order_by(history.c.sequence)
     ).tuples()
-    for event, at, data in rows:
-        yield event, at, json.loads(data)
+    for period, event, at, data in rows:
+        events[period].append((event, at, json.loads(data)))
+    return [_state(own) for own in events.values()]
 
 
 def _state(events: list[tuple[str, datetime, Mapping[str, Any]]]) -> MonthState:

@@ -2,6 +2,7 @@ from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 
 import pytest
+from sqlalchemy import event
 
 from recon.store.database import history
 from recon.store.database.engine import Store
@@ -68,6 +69,26 @@ def test_the_first_closed_month_from_one_on_is_found(
         other = closed_months.closed_since(connection, ("1", "2"), month=month, until=until)
 
     assert (found, other) == (CLOSED if is_found else None, None)
+
+
+def test_closed_months_before_one_are_asked_for_once(store: Store) -> None:
+    """The oldest first, without those that are open again, by one question to the history."""
+    october = replace(CLOSED, month="2026-10")
+    with store.writing() as connection:
+        for closed in (replace(CLOSED, month="2026-09"), october, CLOSED):
+            closed_months.note_closed(connection, closed)
+        word = ReopenedMonth("Anna and Ben", NOW, "the bank sent it anew")
+        closed_months.note_reopened(connection, CLOSED, word=word)
+
+    asked: list[str] = []
+    with store.reading() as connection:
+        event.listen(connection, "before_cursor_execute", lambda *told: asked.append(told[2]))
+        before = closed_months.closed_before(connection, OWN, month="2026-12", months=24)
+        two = closed_months.closed_before(connection, OWN, month="2026-12", months=2)
+
+    assert [each.month for each in before] == ["2026-09", "2026-10"]
+    assert two == [october]
+    assert len(asked) == 2
 
 
 def test_a_month_of_an_account_with_a_long_name_has_a_key_of_its_own() -> None:
