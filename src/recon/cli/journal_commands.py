@@ -112,8 +112,13 @@ def _export_month(
 
 @journals.command("list")
 def list_out() -> None:
-    """List the journals that were handed out and that no night's ledger shows yet."""
+    """List the journals that were handed out and that no night's ledger shows yet.
+
+    Also accruals and reversals of closed months, which no night looks for in the books: until the
+    month after theirs is closed.
+    """
     from recon.model.money import Money
+    from recon.period.month_journals import PERMANENT
     from recon.steps.compare.journals import journals_out
     from recon.steps.ground.environment import environment_of, system_clock
 
@@ -121,9 +126,11 @@ def list_out() -> None:
         handed_out = journals_out(environment)
     for out in handed_out:
         amount = Money.of_minor_units(out.amount, currency=out.currency)
+        what = f"for order {out.order_no or '-'}" if out.kind == PERMANENT else out.kind
+        source = "run" if out.kind == PERMANENT else "the close of"
         say(
-            f"{out.journal_id}: {amount} for order {out.order_no or '-'} of {out.merchant_id}/"
-            f"{out.account_id}, handed out {out.handed_out_at:%Y-%m-%d %H:%M} UTC of run "
-            f"{out.run_id}"
+            f"{out.journal_id}: {amount} {what} of {out.merchant_id}/{out.account_id}, dated "
+            f"{out.day or 'by a night that is not kept'}, handed out as {out.format} "
+            f"{out.handed_out_at:%Y-%m-%d %H:%M} UTC of {source} {out.handed_out_of}"
         )
     say(f"{len(handed_out)} journals are out and not yet seen in the books.")

@@ -17,7 +17,7 @@ from recon.matching.breaks.result import Reconciliation
 from recon.model.errors import UsageError
 from recon.model.money import parse_minor_units
 from recon.period.book_files.book_formats import WantedBooks, book_files
-from recon.period.book_files.book_lines import BookLine
+from recon.period.book_files.book_lines import BookLine, journals_of
 from recon.period.business_month import BusinessMonth
 from recon.period.month_journals import PERMANENT
 from recon.steps.care.close_folders import sealed_close, sealed_file
@@ -29,6 +29,7 @@ from recon.store.nights import journal_rows
 from recon.store.nights.runs import Run
 from recon.store.people import closed_months, month_journal_rows
 from recon.store.people.closed_months import ClosedMonth
+from recon.store.people.month_journal_rows import MonthJournal
 
 JOURNALS = "journals.csv"
 WRITTEN_OFF = "its break is written off, or waits for a second person to agree"
@@ -241,10 +242,26 @@ def _note(
     }
     if proposed and again:
         names = [name for name, _, _ in proposed]
-        journal_rows.note_again(connection, sealed.newest, journal_ids=names, at=at)
+        journal_rows.note_again(
+            connection, sealed.newest, journal_ids=names, written_as=wanted.format, at=at
+        )
     elif proposed:
-        journal_rows.note_exported(connection, sealed.newest, journals=[*proposed], at=at)
-    others = {line.journal_id: None for line in choice.lines if line.kind != PERMANENT}
+        journal_rows.note_exported(
+            connection, sealed.newest, journals=[*proposed], written_as=wanted.format, at=at
+        )
     month_journal_rows.note_handed_out(
-        connection, sealed.closed, journal_ids=[*others], is_again=again, at=at
+        connection,
+        sealed.closed,
+        journals=_own_journals(choice.lines),
+        written_as=wanted.format,
+        is_again=again,
+        at=at,
     )
+
+
+def _own_journals(lines: Sequence[BookLine]) -> Iterator[MonthJournal]:
+    """Accruals and reversals, each with its day and the sum of its debits."""
+    own = [line for line in lines if line.kind != PERMANENT]
+    for (day, name, currency), rows in journals_of(sorted(own, key=lambda line: line.journal)):
+        amount = sum(row.debit for row in rows)
+        yield MonthJournal(name, rows[0].kind, day, currency, amount)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,8 @@ from recon.model.errors import UsageError
 from recon.model.figures import HandedOut
 from recon.model.nights import Mode
 from recon.model.words import Verdict
+from recon.period.business_month import BusinessMonth
+from recon.period.month_journals import PERMANENT
 from recon.steps.compare.result_files import journals_csv, output_folder, publish, stage
 from recon.steps.ground import kept_results
 from recon.steps.ground.environment import Environment
@@ -22,7 +24,7 @@ from recon.store import Connection
 from recon.store.nights import journal_rows, runs
 from recon.store.nights.input_rows import Inputs
 from recon.store.nights.runs import Run
-from recon.store.people import resolution_rows
+from recon.store.people import closed_months, month_journal_rows, resolution_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +51,13 @@ class OutJournal:
     currency: str
     amount: int
     """Its debits, minor units."""
-    run_id: str
+    handed_out_of: str
+    """The run that proposed it, or the month whose close has it."""
     handed_out_at: datetime
+    kind: str = PERMANENT
+    day: str = ""
+    """On which it is booked; "" where its night's result is not kept."""
+    format: str = journal_rows.OWN_FORMAT
 
 
 def export_journals(
@@ -154,18 +161,48 @@ def _file_name(run_id: str, *, again: Sequence[str]) -> str:
 
 
 def journals_out(environment: Environment) -> list[OutJournal]:
-    """Every journal that was handed out and is not yet seen in the books, the oldest first."""
+    """Every journal that was handed out and is not yet seen in the books, the oldest first.
+
+    No night sees an accrual or its reversal in the books: they are listed until the month after
+    theirs is closed.
+    """
     with environment.store.reading() as connection:
         exports = journal_rows.not_seen_in_the_books(connection)
+        formats = journal_rows.formats(connection, [export.journal_id for export in exports])
+        of_closes = [*_of_closes(connection)]
         proposals = {
             run_id: kept_results.load(connection, run_id, environment=environment)
             for run_id in {export.run_id for export in exports}
         }
-    return [*_with_amounts(exports, proposals=proposals)]
+    proposed = _with_amounts(exports, proposals=proposals, formats=formats)
+    return sorted([*proposed, *of_closes], key=lambda out: (out.handed_out_at, out.journal_id))
+
+
+def _of_closes(connection: Connection) -> Iterator[OutJournal]:
+    for out in month_journal_rows.out_of_closes(connection):
+        month = BusinessMonth.named(out.month)
+        after = f"{month.last + timedelta(days=1):%Y-%m}"
+        if closed_months.state_of(connection, out.account, month=after).closed is None:
+            yield OutJournal(
+                journal_id=out.journal.journal,
+                merchant_id=out.account[0],
+                account_id=out.account[1],
+                order_no="",
+                currency=out.journal.currency,
+                amount=out.journal.amount,
+                handed_out_of=out.month,
+                handed_out_at=out.at,
+                kind=out.journal.kind,
+                day=out.journal.day.isoformat(),
+                format=out.format,
+            )
 
 
 def _with_amounts(
-    exports: Iterable[journal_rows.Out], *, proposals: Mapping[str, Reconciliation | None]
+    exports: Iterable[journal_rows.Out],
+    *,
+    proposals: Mapping[str, Reconciliation | None],
+    formats: Mapping[str, str],
 ) -> Iterator[OutJournal]:
     for export in exports:
         result = proposals[export.run_id]
@@ -180,8 +217,10 @@ def _with_amounts(
             order_no=str(lines[0]["order_no"]) if lines else "",
             currency=export.currency,
             amount=sum(int(line["debit"]) for line in lines),
-            run_id=export.run_id,
+            handed_out_of=export.run_id,
             handed_out_at=export.exported_at,
+            day=str(lines[0]["date"]) if lines else "",
+            format=formats[export.journal_id],
         )
 
 

@@ -1,5 +1,6 @@
 """Journals in the database: which were handed out, and which the books show."""
 
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
@@ -10,7 +11,10 @@ from sqlalchemy import Connection, RowMapping, insert, select, update
 from recon.matching.frames.sources import Exported
 from recon.store.database.history import Event, append
 from recon.store.nights.runs import Run
-from recon.store.schema import exported_journal
+from recon.store.schema import exported_journal, history
+
+OWN_FORMAT = "csv"
+"""As what a night hands its journals out."""
 
 
 def exported(connection: Connection, run: Run) -> tuple[Exported, ...]:
@@ -98,11 +102,26 @@ def _out(row: RowMapping) -> Out:
     return Out(**{name: row[name] for name in Out.__dataclass_fields__})
 
 
+def formats(connection: Connection, journal_ids: Iterable[str]) -> dict[str, str]:
+    """Id -> as what it was handed out last; an earlier release told of none, it wrote CSV."""
+    rows = connection.execute(
+        select(history.c.entity_id, history.c.data)
+        .where(history.c.entity == "journal", history.c.entity_id.in_([*journal_ids]))
+        .order_by(history.c.sequence)
+    ).tuples()
+    return {name: json.loads(data).get("format", OWN_FORMAT) for name, data in rows}
+
+
 def note_again(
-    connection: Connection, run: Run, *, journal_ids: Iterable[str], at: datetime
+    connection: Connection,
+    run: Run,
+    *,
+    journal_ids: Iterable[str],
+    at: datetime,
+    written_as: str = OWN_FORMAT,
 ) -> None:
     """These were handed out once more, by name; the history keeps it."""
-    details = {"run": run.run_id}
+    details = {"run": run.run_id, "format": written_as}
     append(
         connection,
         [Event("journal", journal_id, "exported again", details) for journal_id in journal_ids],
@@ -111,7 +130,12 @@ def note_again(
 
 
 def note_exported(
-    connection: Connection, run: Run, *, journals: Iterable[tuple[str, str, str]], at: datetime
+    connection: Connection,
+    run: Run,
+    *,
+    journals: Iterable[tuple[str, str, str]],
+    at: datetime,
+    written_as: str = OWN_FORMAT,
 ) -> None:
     """Keep that these (journal_id, break_id, currency) were handed out, with their event.
 
@@ -131,6 +155,6 @@ def note_exported(
         for journal_id, break_id, currency in journals
     ]
     connection.execute(insert(exported_journal), rows)
-    details = {"run": run.run_id}
+    details = {"run": run.run_id, "format": written_as}
     events = [Event("journal", row["journal_id"], "exported", details) for row in rows]
     append(connection, events, at=at)

@@ -15,6 +15,8 @@ from recon.period.month_journals import ACCRUAL, REVERSAL
 from recon.steps.care import month_books, signed_closes
 from recon.steps.care.month_books import HandedBooks, MonthBooks, export_month
 from recon.steps.care.month_closes import PreparedClose, prepared_close
+from recon.steps.compare.journals import journals_out
+from recon.store.people import closed_months
 from tests.recon.steps.care.test_month_closes import LAST, NOVEMBER, play
 from tests.recon.steps.care.test_reopened_months import reopened
 from tests.recon.steps.care.test_signed_closes import close, problems
@@ -246,3 +248,25 @@ def test_an_accrual_of_an_earlier_close_is_kept_back(
     assert "close 1 handed it out" in handed.kept_back[ACCRUED[0]]
     (path,) = exported(over, tmp_path / "out", again=ACCRUED).paths
     assert "9.99" in path.read_text()
+
+
+def test_what_a_close_accrued_is_listed_until_the_next_month_is_closed(
+    over: Merchant, tmp_path: Path
+) -> None:
+    """Beside the proposed ones: each with its day, its amount and the format that it left in."""
+    exported(over, tmp_path / "out", kind="xero")
+    with over.environment() as environment:
+        listed = {out.journal_id: out for out in journals_out(environment)}
+        with environment.store.writing() as connection:
+            (november,) = closed_months.all_closes(connection)
+            closed_months.note_closed(connection, replace(november, month="2026-12"))
+        later = {out.journal_id for out in journals_out(environment)}
+
+    accruals = [listed.pop(name) for name in ACCRUED]
+    assert [(out.kind, out.day) for out in accruals] == [
+        (ACCRUAL, "2026-11-30"),
+        (REVERSAL, "2026-12-01"),
+    ]
+    assert {(out.amount, out.currency, out.format) for out in accruals} == {(1234, "EUR", "xero")}
+    assert {(out.kind, out.format) for out in listed.values()} == {("permanent", "xero")}
+    assert later == {*listed}

@@ -158,7 +158,8 @@ def test_what_is_out_and_not_in_the_books_is_listed_until_they_show_it(
     (listed,) = figures_of_newest(merchant).handed_out
 
     assert before == []
-    assert (out.journal_id, out.order_no, out.run_id) == (name, payment.order_no, first)
+    assert (out.kind, out.day, out.format) == ("permanent", "2026-11-20", "csv")
+    assert (out.journal_id, out.order_no, out.handed_out_of) == (name, payment.order_no, first)
     assert Money.of_minor_units(out.amount, currency=out.currency).amount == Decimal(payment.amount)
     assert (listed.journal_id, listed.order_no) == (name, payment.order_no)
     assert (listed.amount, listed.handed_out_at) == (out.amount, out.handed_out_at)
