@@ -61,10 +61,10 @@ def closed_folders_told(
         for problem in folder_problems(closed, environment=environment)
     ]
     if problems:
-        told = "; ".join(problems[:PROBLEMS_SHOWN_MAX])
         more = len(problems) - PROBLEMS_SHOWN_MAX
-        told += f"; and {more} more (`recon verify`)" if more > 0 else ""
-        msg = f"{told}. Put the folder back from a backup of the archive, then `recon verify`"
+        listing = "; ".join(problems[:PROBLEMS_SHOWN_MAX])
+        listing += f"; and {more} more (`recon verify`)" if more > 0 else ""
+        msg = f"{listing}. Put the folder back from a backup of the archive, then `recon verify`"
         raise ReconError(msg)
     if not closes:
         return "no month was closed yet"

@@ -81,8 +81,8 @@ def out_of_closes(connection: Connection) -> list[MonthJournalOut]:
     for at, text in rows:
         data = json.loads(text)
         if "journal" in data:
-            told = {name: data[name] for name in MonthJournal.__dataclass_fields__}
-            journal = MonthJournal(**{**told, "day": date.fromisoformat(data["day"])})
+            cells = {name: data[name] for name in MonthJournal.__dataclass_fields__}
+            journal = MonthJournal(**{**cells, "day": date.fromisoformat(data["day"])})
             account = (data["merchant_id"], data["account_id"])
             out = MonthJournalOut(account, data["month"], data["format"], journal, at)
             newest[(*account, journal.journal)] = out
