@@ -10,6 +10,7 @@ BANK_CODES = frozenset(
         BreakCode.BANK_FX_DIFFERENCE,
         BreakCode.PAYOUT_NOT_AT_BANK,
         BreakCode.BANK_RECEIPT_UNKNOWN,
+        BreakCode.BANK_NOT_BOOKED,
     }
 )
 """Codes of pay-outs and statements of a bank: no set of order, payment and entry comes to one."""
@@ -24,7 +25,10 @@ CASH_CODES = frozenset(
 )
 """Codes of batches, fees and reserves: no set of order, payment and entry comes to one."""
 BANK_FLAGS = frozenset(
-    {Flag.LATE, Flag.BY_AMOUNT, Flag.REPAID, Flag.BANK_CHARGES, Flag.EXCHANGED, Flag.JOINED}
+    {
+        *(Flag.LATE, Flag.BY_AMOUNT, Flag.REPAID, Flag.BANK_CHARGES, Flag.EXCHANGED, Flag.JOINED),
+        *(Flag.WITH_BANK, Flag.BOOKED_DIFFERS),
+    }
 )
 """Words beside what a bank says of a pay-out."""
 CASH_FLAGS = frozenset({Flag.NO_PAYOUT, Flag.OVER_RELEASED, Flag.BEFORE_BOOKS})

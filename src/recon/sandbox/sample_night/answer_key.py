@@ -55,6 +55,7 @@ NOT_SHOWN: Mapping[BreakCode, str] = {
     BreakCode.BANK_FX_DIFFERENCE: _NO_BANK,
     BreakCode.PAYOUT_NOT_AT_BANK: _NO_BANK,
     BreakCode.BANK_RECEIPT_UNKNOWN: _NO_BANK,
+    BreakCode.BANK_NOT_BOOKED: _NO_BANK,
     BreakCode.REVIEW_STUCK: _NO_SOURCE,
 }
 """Codes that a sample night cannot show, and why."""
