@@ -123,10 +123,6 @@ class FeeRules(DeclaredTable):
     tolerance_minor_units: int = Field(default=0, ge=0, le=MINOR_UNITS_BOUND)
 
 
-def _is_none(value: object) -> bool:
-    return value is None
-
-
 def _is_false(value: object) -> bool:
     return value is False
 
@@ -189,6 +185,10 @@ DEFAULT_QUERY_RESULT: Mapping[str, Literal["found", "not_found", "failed"]] = {
 }
 
 
+def _is_none(value: object) -> bool:
+    return value is None
+
+
 class JournalAccounts(DeclaredTable):
     """Ledger accounts that proposed journals name."""
 
@@ -217,10 +217,27 @@ class JournalAccounts(DeclaredTable):
         return self
 
 
+TaxCode = Annotated[str, Field(pattern=r"^[\w%][\w%&().,/+ -]{0,49}$")]
+CompanyCode = Annotated[str, Field(pattern=r"^\w[\w&().,/: -]{0,99}$")]
+
+
+class JournalExport(DeclaredTable):
+    """What files for import into the books say beside the lines; nothing of it is ever guessed."""
+
+    tax_code: TaxCode | None = None
+    """Of every account that `tax_codes` does not name."""
+    tax_codes: dict[AccountName, TaxCode] = Field(default_factory=dict)
+    """Account -> its tax code, as the books call it."""
+    company_code: CompanyCode | None = None
+    """SAP's company code, NetSuite's subsidiary."""
+
+
 class JournalRules(DeclaredTable):
     """How proposed journals are made; without accounts none are."""
 
     accounts: JournalAccounts | None = None
+    export: JournalExport | None = Field(default=None, exclude_if=_is_none)
+    """Rules without one have the digest that they always had."""
 
 
 class Rules(DeclaredTable):

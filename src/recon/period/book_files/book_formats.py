@@ -1,15 +1,15 @@
 """Every format by its name, and the files into which it splits what it is given."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 from itertools import groupby
 
 from recon.model.errors import UsageError
-from recon.period.book_files.book_lines import BookLine, in_books_order, journals_of
+from recon.period.book_files.book_lines import BookCodes, BookLine, in_books_order, journals_of
 from recon.period.book_files.comma_files import netsuite_csv, own_csv, sap_csv, xero_csv
-from recon.period.book_files.datev_batch import ENCODING, DatevClient, datev_text
+from recon.period.book_files.datev_batch import DatevClient, datev_bytes, datev_text
 from recon.period.book_files.plain_text_books import beancount_text, hledger_text
 
 DATEV, XERO = "datev", "xero"
@@ -17,7 +17,7 @@ FORMATS = ("csv", DATEV, XERO, "netsuite", "sap-csv", "beancount", "hledger")
 XERO_LINES_MAX = 300
 """Lines that Xero takes from one file."""
 _ENDINGS = {XERO: "csv", "netsuite": "netsuite.csv", "sap-csv": "sap.csv", "hledger": "journal"}
-_WRITERS: Mapping[str, Callable[[Sequence[BookLine]], str]] = {
+_WRITERS: Mapping[str, Callable[[Sequence[BookLine], BookCodes], str]] = {
     "csv": own_csv,
     XERO: xero_csv,
     "netsuite": netsuite_csv,
@@ -38,6 +38,7 @@ class WantedBooks:
     written_at: datetime
     datev: str = ""
     """CONSULTANT/CLIENT; DATEV's format needs it."""
+    codes: BookCodes = field(default_factory=BookCodes)
 
 
 def book_files(lines: Sequence[BookLine], *, wanted: WantedBooks) -> dict[str, bytes]:
@@ -57,7 +58,10 @@ def book_files(lines: Sequence[BookLine], *, wanted: WantedBooks) -> dict[str, b
     parts = _for_xero(ordered) if wanted.format == XERO else {"": ordered}
     ending = _ENDINGS.get(wanted.format, wanted.format)
     write = _WRITERS[wanted.format]
-    return {f"{wanted.name}{part}.{ending}": write(own).encode() for part, own in parts.items()}
+    return {
+        f"{wanted.name}{part}.{ending}": write(own, wanted.codes).encode()
+        for part, own in parts.items()
+    }
 
 
 def _datev(ordered: Sequence[BookLine], *, wanted: WantedBooks) -> dict[str, bytes]:
@@ -69,9 +73,7 @@ def _datev(ordered: Sequence[BookLine], *, wanted: WantedBooks) -> dict[str, byt
         return f"{line.day:%Y-%m}", line.currency
 
     return {
-        f"EXTF_{wanted.name}-{currency}-{month}.csv": write([*own]).encode(
-            ENCODING, errors="replace"
-        )
+        f"EXTF_{wanted.name}-{currency}-{month}.csv": datev_bytes(write([*own]))
         for (month, currency), own in groupby(sorted(ordered, key=batch_of), key=batch_of)
     }
 

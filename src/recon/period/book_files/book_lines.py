@@ -1,13 +1,27 @@
 """Lines of journals as every format writes them: in order, balanced, their texts harmless."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import date
 from itertools import groupby
 
 from recon.model.errors import UsageError
 from recon.model.money import format_minor_units
 from recon.privacy.shown_text import printable
+
+
+@dataclass(frozen=True, slots=True)
+class BookCodes:
+    """What is declared for files of the books (`[journal.export]`); "" where nothing is."""
+
+    tax_code: str = ""
+    """Of every account that `tax_codes` does not name."""
+    tax_codes: Mapping[str, str] = field(default_factory=dict)
+    company_code: str = ""
+
+    def tax_code_of(self, account: str) -> str:
+        """The account's own, else the one of all."""
+        return self.tax_codes.get(account, self.tax_code)
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ ACCOUNT_DIGITS_MIN, ACCOUNT_DIGITS_MAX = 4, 8
 REFERENCE_CHARACTERS_MAX = 36
 TEXT_CHARACTERS_MAX = 60
 ENCODING = "cp1252"
-"""Other characters are written as a question mark."""
+"""What it does not have is refused: a text that was changed on the way names nothing any more."""
 _ACCOUNT = re.compile(r"[0-9]{1,9}", re.ASCII)
 _CLIENT = re.compile(r"([1-9][0-9]{3,6})/([1-9][0-9]{0,4})", re.ASCII)
 _NO_REFERENCE = re.compile(r"[^A-Za-z0-9$%&*+/-]")
@@ -65,6 +65,34 @@ def datev_text(lines: Sequence[BookLine], *, client: DatevClient, written_at: da
     rows = [row for (_, _, _), own in journals_of(lines) for row in _rows(own)]
     head = _head(lines, client=client, written_at=written_at)
     return "".join(f"{';'.join(row)}\r\n" for row in (head, COLUMNS, *rows))
+
+
+def datev_bytes(text: str) -> bytes:
+    """A batch as DATEV reads it.
+
+    Raises:
+        UsageError: a character that it cannot read, named with its row.
+    """
+    try:
+        return text.encode(ENCODING)
+    except UnicodeEncodeError as error:
+        row = text.count("\r\n", 0, error.start) + 1
+        reference = text[: error.start].rsplit("\r\n", 1)[-1]
+        character = text[error.start]
+        named = f"U+{ord(character):04X}" + (f" ({character})" if character.isprintable() else "")
+        msg = (
+            f"row {row} of the batch, {_reference(reference)}: DATEV's files cannot hold the "
+            f"character {named}, they are {ENCODING}; nothing is written: take another format for "
+            "these journals, or correct the text and close the month anew"
+        )
+        raise UsageError(msg) from error
+
+
+def _reference(before: str) -> str:
+    """Which journal a row is of, by what stands in it before its text."""
+    cells = before.split(";")
+    at = COLUMNS.index("Belegfeld 1")
+    return f"journal {cells[at].strip(chr(34))}" if len(cells) > at else "its head"
 
 
 def _head(

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from recon.model.errors import UsageError
 from recon.model.money import format_minor_units
-from recon.period.book_files.book_lines import BookLine, journals_of, one_line
+from recon.period.book_files.book_lines import BookCodes, BookLine, journals_of, one_line
 
 UNMAPPED = "Equity:Unmapped"
 """Below it stand accounts of the books that have no name of beancount's."""
@@ -15,7 +15,7 @@ _BEANCOUNT_ACCOUNT = re.compile(
 _HLEDGER_ACCOUNT = re.compile(r"\w(?:[\w.:/-]| (?=[\w.:/-]))*")
 
 
-def beancount_text(lines: Sequence[BookLine]) -> str:
+def beancount_text(lines: Sequence[BookLine], _codes: BookCodes) -> str:
     """Transactions of beancount, without `open`: the accounts are open in the books."""
     accounts = _beancount_accounts({line.account for line in lines})
     blocks = []
@@ -27,7 +27,7 @@ def beancount_text(lines: Sequence[BookLine]) -> str:
     return "\n".join(blocks)
 
 
-def hledger_text(lines: Sequence[BookLine]) -> str:
+def hledger_text(lines: Sequence[BookLine], _codes: BookCodes) -> str:
     """Transactions of hledger; the decimal mark is said, so that 1.000 is one."""
     blocks = ["decimal-mark .", ""]
     for (day, name, _), own in journals_of(lines):

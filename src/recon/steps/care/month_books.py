@@ -13,11 +13,12 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
+from recon.config.rules import JournalExport
 from recon.matching.breaks.result import Reconciliation
 from recon.model.errors import UsageError
 from recon.model.money import parse_minor_units
 from recon.period.book_files.book_formats import WantedBooks, book_files
-from recon.period.book_files.book_lines import BookLine, journals_of
+from recon.period.book_files.book_lines import BookCodes, BookLine, journals_of
 from recon.period.business_month import BusinessMonth
 from recon.period.month_journals import PERMANENT
 from recon.steps.care.close_folders import sealed_close, sealed_file
@@ -105,7 +106,8 @@ def export_month(wanted: MonthBooks, *, environment: Environment) -> HandedBooks
                 msg = f"{closed.month} was closed anew at this moment; nothing was handed out"
                 raise UsageError(msg)
             choice = _choice(connection, sealed, again=wanted.again)
-            files = _files(choice.lines, closed=closed, wanted=wanted)
+            codes = _codes(environment.settings.rules.journal.export)
+            files = _files(choice.lines, closed=closed, wanted=wanted, codes=codes)
             _refuse_others(files, folder=wanted.out)
             staged = stage(wanted.out, files={name: [text] for name, text in files.items()})
             _note(connection, sealed, choice=choice, wanted=wanted, environment=environment)
@@ -205,12 +207,19 @@ def _refuse_strange(again: Sequence[str], *, known: set[str]) -> None:
         raise UsageError(msg)
 
 
+def _codes(declared: JournalExport | None) -> BookCodes:
+    if declared is None:
+        return BookCodes()
+    one_of_all, company = declared.tax_code or "", declared.company_code or ""
+    return BookCodes(one_of_all, declared.tax_codes, company)
+
+
 def _files(
-    lines: Sequence[BookLine], *, closed: ClosedMonth, wanted: MonthBooks
+    lines: Sequence[BookLine], *, closed: ClosedMonth, wanted: MonthBooks, codes: BookCodes
 ) -> dict[str, bytes]:
     parts = ("journals", *closed.account, closed.month, f"close-{closed.number}")
     name = "-".join((*parts, "again") if wanted.again else parts)
-    books = WantedBooks(name, wanted.format, closed.at, wanted.datev)
+    books = WantedBooks(name, wanted.format, closed.at, wanted.datev, codes)
     return book_files(lines, wanted=books)
 
 

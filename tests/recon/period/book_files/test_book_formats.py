@@ -12,7 +12,7 @@ import pytest
 
 from recon.model.errors import UsageError
 from recon.period.book_files.book_formats import FORMATS, XERO_LINES_MAX, WantedBooks, book_files
-from recon.period.book_files.book_lines import BookLine
+from recon.period.book_files.book_lines import BookCodes, BookLine
 
 AT = datetime(2026, 12, 1, 8, 30, tzinfo=UTC)
 LAST, NEXT = date(2026, 11, 30), date(2026, 12, 1)
@@ -192,7 +192,8 @@ READERS: dict[str, Callable[[bytes, str], Iterator[Entry]]] = {
 
 def written(lines: Sequence[BookLine], *, kind: str) -> dict[str, bytes]:
     """The files of November."""
-    return book_files(lines, wanted=WantedBooks("journals", kind, AT, datev="29098/55003"))
+    codes = BookCodes("Tax Exempt", company_code="1000")
+    return book_files(lines, wanted=WantedBooks("journals", kind, AT, "29098/55003", codes))
 
 
 @pytest.mark.parametrize("kind", FORMATS)
@@ -320,3 +321,49 @@ def test_another_format_is_refused_with_those_that_there_are() -> None:
     """By name."""
     with pytest.raises(UsageError, match="--format is one of csv, datev"):
         written(LINES, kind="qif")
+
+
+def test_xero_takes_the_tax_rate_that_is_declared_for_each_account() -> None:
+    """The account's own, else the one of all; without one the account is named."""
+    codes = BookCodes("Tax Exempt", {"8400": "20% (VAT on Income)"})
+    wanted = WantedBooks("x", "xero", AT, codes=codes)
+    (content,) = book_files(pair("b1-EUR-1", 5), wanted=wanted).values()
+    rates = {row["*AccountCode"]: row["*TaxRate"] for row in rows_of(content)}
+
+    assert rates == {"1360": "Tax Exempt", "8400": "20% (VAT on Income)"}
+    bare = WantedBooks("x", "xero", AT, codes=BookCodes(tax_codes={"8400": "V0"}))
+    with pytest.raises(UsageError, match="none is declared for 1360; nothing is written"):
+        book_files(LINES[:2], wanted=bare)
+
+
+def test_sap_and_netsuite_name_the_company_that_is_declared() -> None:
+    """SAP books nothing without one; NetSuite has the column only where there is one."""
+    codes = BookCodes(tax_codes={"8400": "A0"}, company_code="1000")
+    (sap,) = book_files(LINES[:2], wanted=WantedBooks("x", "sap-csv", AT, codes=codes)).values()
+    (suite,) = book_files(LINES[:2], wanted=WantedBooks("x", "netsuite", AT, codes=codes)).values()
+    (single,) = book_files(LINES[:2], wanted=WantedBooks("x", "netsuite", AT)).values()
+
+    assert {row["Company Code"] for row in rows_of(sap)} == {"1000"}
+    assert {row["G/L Account"]: row["Tax Code"] for row in rows_of(sap)} == {
+        "1360": "",
+        "8400": "A0",
+    }
+    assert {row["Subsidiary"] for row in rows_of(suite)} == {"1000"}
+    assert "Subsidiary" not in rows_of(single)[0]
+    with pytest.raises(UsageError, match="company code, and none is declared; nothing is written"):
+        book_files(LINES, wanted=WantedBooks("x", "sap-csv", AT))
+
+
+def test_a_character_that_datev_cannot_read_is_named_with_its_row() -> None:
+    """No question mark stands for it, and what cp1252 has goes through."""
+    fine = book_files(pair("b1-EUR-1", 5, text="Größe €"), wanted=of("datev"))
+    assert "Größe €".encode("cp1252") in next(iter(fine.values()))
+
+    lines = [*pair("b1-EUR-1", 5), *pair("b2-EUR-1", 6, text="Łódź")]
+    with pytest.raises(UsageError, match=r"row 4 of the batch, journal b2-EUR-1: .*U\+0141 \(Ł\)"):
+        book_files(lines, wanted=of("datev"))
+
+
+def of(kind: str) -> WantedBooks:
+    """A format with all that it may need."""
+    return WantedBooks("x", kind, AT, "29098/55003", BookCodes("V0", company_code="1000"))

@@ -34,6 +34,11 @@ from tests.recon.steps.people.test_sign_off import PEOPLE
 OWN = (MERCHANT, ACCOUNT)
 pytestmark = pytest.mark.xdist_group("closes")
 """They share a month that takes longer to make than to look at."""
+EXPORT = """
+[journal.export]
+tax_code = "Tax Exempt"
+company_code = "1000"
+"""
 DATEV_BATCHES = ("EUR-2026-11", "USD-2026-11", "EUR-2026-12")
 ACCRUED = ("accrual-fees-EUR-2026-11", "reversal-fees-EUR-2026-11")
 
@@ -41,7 +46,7 @@ ACCRUED = ("accrual-fees-EUR-2026-11", "reversal-fees-EUR-2026-11")
 def play_closed(merchant: Merchant) -> None:
     """A closed month with a captured payment that the ledger lacks, and fees to accrue."""
     path = merchant.folder / "config" / "rules.toml"
-    path.write_text(path.read_text() + RULES)
+    path.write_text(path.read_text() + RULES + EXPORT)
     (merchant.folder / "config" / "approvers.toml").write_text(PEOPLE)
     merchant.drop("orders.csv", merchant.order(merchant.payments("captured")[0]))
     merchant.night()
@@ -270,3 +275,19 @@ def test_what_a_close_accrued_is_listed_until_the_next_month_is_closed(
     assert {(out.amount, out.currency, out.format) for out in accruals} == {(1234, "EUR", "xero")}
     assert {(out.kind, out.format) for out in listed.values()} == {("permanent", "xero")}
     assert later == {*listed}
+
+
+@pytest.mark.parametrize(("kind", "lacks"), [("xero", "tax rate"), ("sap-csv", "company code")])
+def test_what_a_format_needs_and_nobody_declared_hands_nothing_out(
+    over: Merchant, tmp_path: Path, kind: str, lacks: str
+) -> None:
+    """Refused by name before a byte is written, and what was refused still leaves later."""
+    rules = over.folder / "config" / "rules.toml"
+    declared = rules.read_text()
+    rules.write_text(declared.replace(EXPORT, ""))
+    with pytest.raises(UsageError, match=f"{lacks}.*nothing is written"):
+        exported(over, tmp_path / "out", kind=kind)
+    assert not list(tmp_path.rglob("*.csv"))
+    rules.write_text(declared)
+
+    assert exported(over, tmp_path / "out", kind=kind).journals == 3
