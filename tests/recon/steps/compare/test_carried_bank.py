@@ -327,3 +327,41 @@ def test_months_made_from_the_truth_are_found_in_two_runs(seed: int, tmp_path: P
     totals = [one for one in result.control_totals if one.id in {"T15", "T16", "T17"}]
     assert [one for one in totals if not one.passed] == []
     assert Counter(of_bank(result)) == Counter(truth.key)
+
+
+def test_what_the_books_have_of_the_bank_is_carried_on(tmp_path: Path) -> None:
+    """An entry that the first run read is held against the bank by the second, as in one run."""
+    statements = two_statements(tmp_path / "bank")
+    files, rules = month(10), RULES + "[ledger]\nbank = true\n"
+    own = {"merchant_id": "M", "account_id": "1", "currency": "EUR", "entry_type": "bank"}
+    took = [
+        {**own, "entry_id": f"K{day}", "amount": 4900, "reference_no": f"B10{int(day)}"}
+        | {"booked_at": f"2026-10-{day}T20:00Z"}
+        for day in DAYS[:3]
+    ]
+    books = [*files["ledger"], *took]
+    whole = run(
+        tmp_path / "whole",
+        {**files, "ledger": books},
+        as_of=ENDS,
+        rules=rules,
+        bank=tuple(statements),
+    )
+    terms: dict[str, Any] = {"as_of": "2026-10-06", "rules": rules, "bank": (statements[0],)}
+    early = [*files["ledger"], *took[:2]]
+    first = run(tmp_path / "first", {**files, "ledger": early}, **terms)
+    later = {**files, "ledger": [*files["ledger"], took[2]]}
+    del later["settlement"]
+    terms = {"as_of": ENDS, "rules": rules, "bank": (statements[1],)}
+    second = run(tmp_path / "second", later, **terms, previous=tmp_path / "first" / "out")
+    assert [failed(result) for result in (whole, first, second)] == [[], [], []]
+    assert {*first.bank["banked"]["state"]} == {"MATCHED"}
+    legs = [
+        result.effects[result.effects["leg"].eq("bank_books")]["amount"].tolist()
+        for result in (whole, second)
+    ]
+    assert legs == [[4900], [4900]]
+    at_once, in_two = (
+        one.breaks[one.breaks["code"].eq("BANK_NOT_BOOKED")] for one in (whole, second)
+    )
+    assert at_once["break_id"].tolist() == in_two["break_id"].tolist()
