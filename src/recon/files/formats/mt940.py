@@ -118,7 +118,8 @@ def _lines(text: str, *, name: str) -> Iterator[tuple[int, str]]:
     for number, raw in enumerate(text.split("\n"), start=1):
         line = raw.rstrip().removeprefix("\x01").removesuffix("\x03")
         if len(line) > LINE_CHARACTERS_MAX:
-            refuse(name, f"line {number} has more than {LINE_CHARACTERS_MAX} characters")
+            problem = f"has {len(line)} characters, at most {LINE_CHARACTERS_MAX} are read"
+            _wrong(name, number, problem)
         if line.startswith("{"):
             line = line.rpartition("{4:")[2] if "{4:" in line else ""
         if line:
@@ -146,8 +147,10 @@ def _statements(fields: Iterator[Field], *, name: str) -> Iterator[RawStatement]
                 f"has :{field.tag}: outside of a statement, which begins with :20:",
             )
         entries += field.tag == _ENTRY_TAG
-        if count >= STATEMENTS_MAX or entries > ENTRIES_MAX:
-            refuse(name, f"has more than {STATEMENTS_MAX} statements or {ENTRIES_MAX} entries")
+        if count >= STATEMENTS_MAX:
+            _too_many(name, field.line, f"{STATEMENTS_MAX} statements")
+        if entries > ENTRIES_MAX:
+            _too_many(name, field.line, f"{ENTRIES_MAX} entries")
         group.append(field)
     if group:
         yield _statement(group, name=name)
@@ -300,6 +303,14 @@ def _is_day(day: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def _too_many(name: str, line: int, limit: str) -> NoReturn:
+    refuse(
+        name,
+        f"has more than {limit}, the first too many in line {line}; nothing of it counts: split it "
+        "before a line that begins with :20:",
+    )
 
 
 def _wrong(name: str, line: int, problem: str) -> NoReturn:

@@ -3,8 +3,8 @@ from pathlib import Path
 import pytest
 
 from recon.config.rules import Rules
-from recon.files.formats.bank_records import EntryBlock, RawStatement
-from recon.files.formats.mt940 import BLOCK_ROWS, mt940_statements
+from recon.files.formats.bank_records import STATEMENTS_MAX, EntryBlock, RawStatement
+from recon.files.formats.mt940 import BLOCK_ROWS, LINE_CHARACTERS_MAX, mt940_statements
 from recon.files.formats.named_bytes import FileBytes
 from recon.files.kinds.bank_file import bank_file_of
 from recon.model.errors import SourceUnreadableError
@@ -115,3 +115,23 @@ def test_many_entries_are_columns_and_stand_in_their_order() -> None:
     assert entries["entry_no"].tolist() == [f"N{at}" for at in range(size)]
     assert entries["amount"].tolist() == [100 * at for at in range(size)]
     assert entries["text"].tolist() == [f"Invoice {at}" for at in range(size)]
+
+
+EMPTY_DAY = ":20:X\n:25:12345678/1\n:28C:1\n:60F:C261119EUR1,00\n:62F:C261119EUR1,00\n-\n"
+
+
+def test_as_many_statements_as_are_allowed_are_read_and_one_more_says_what_to_do() -> None:
+    """The limit itself refuses nobody; what is beyond it is told by its line."""
+    assert len(read(EMPTY_DAY * STATEMENTS_MAX)) == STATEMENTS_MAX
+    with pytest.raises(SourceUnreadableError) as refused:
+        read(EMPTY_DAY * (STATEMENTS_MAX + 1))
+    assert f"more than {STATEMENTS_MAX} statements" in str(refused.value)
+    assert f"line {6 * STATEMENTS_MAX + 1}; nothing of it counts: split it" in str(refused.value)
+
+
+def test_a_line_up_to_the_limit_is_read_and_a_longer_one_is_told_with_its_length() -> None:
+    """Banks write longer lines than SWIFT allows; what is no line of words is refused."""
+    whole = EMPTY_DAY.replace(":20:X", ":20:" + "X" * (LINE_CHARACTERS_MAX - 4))
+    assert len(read(whole)) == 1
+    with pytest.raises(SourceUnreadableError, match=r"line 1 has 1001 characters.*nothing of it"):
+        read(whole.replace(":20:", ":20:X"))
