@@ -268,6 +268,21 @@ def of_entity(connection: Connection, entity_id: str) -> Iterable[Mapping[str, o
     return [dict(row) for row in rows.mappings()]
 
 
+def links_between(connection: Connection, first: int, *, last: int) -> Iterable[dict[str, object]]:
+    """Neighbouring links by number, from one to another, each with its instant as hashed."""
+    query = select(history).where(history.c.sequence.between(first, last))
+    rows = connection.execute(
+        query.order_by(history.c.sequence).execution_options(yield_per=LINKS_AT_ONCE)
+    )
+    for row in rows.mappings():
+        yield {**row, "at": instant_text(row["at"])}
+
+
+def instant_text(at: datetime) -> str:
+    """An instant as a link hashes it."""
+    return at.astimezone(UTC).isoformat(timespec="microseconds")
+
+
 def _expected(row: Mapping[Any, Any], *, last: Head) -> dict[str, object]:
     """The row as it would have been appended after `last`, from its own stored text."""
     event = Event(row["entity"], row["entity_id"], row["event"], {})
@@ -281,7 +296,7 @@ def _row(event: Event, *, at: datetime, last: Head) -> dict[str, object]:
 
 def _linked(event: Event, *, data: str, at: datetime, last: Head) -> dict[str, object]:
     sequence = last.sequence + 1
-    instant = at.astimezone(UTC).isoformat(timespec="microseconds")
+    instant = instant_text(at)
     link = "\x1f".join(
         (last.hash, str(sequence), instant, event.entity, event.entity_id, event.event, data)
     )

@@ -1,0 +1,1 @@
+"""The texts that go with every folder of evidence."""
