@@ -15,6 +15,7 @@ from recon import __version__
 from recon.config.rules import Rules
 from recon.matching.breaks.reopened import split_ends
 from recon.matching.breaks.write_offs import booked_write_offs
+from recon.matching.frames.names import is_among
 from recon.matching.frames.sources import (
     AgreedWriteOffs,
     LeftOut,
@@ -262,7 +263,7 @@ def _older(entries: pd.DataFrame | None, *, than: pd.DataFrame | None) -> tuple[
     """The ledger entries that are older than the window and asked about by nobody."""
     if entries is None or than is None or len(entries) == len(than):
         return ()
-    old = entries[~entries["entry_id"].isin(than["entry_id"])]
+    old = entries[~is_among(entries["entry_id"], than["entry_id"])]
     currency, _, net = booked(old)
     return left_out(ENTRIES, currency=currency, net=net)
 

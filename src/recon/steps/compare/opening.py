@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from recon.matching.frames.grouping import Ints
+from recon.matching.frames.names import is_among
 from recon.matching.frames.sources import Sources
 from recon.matching.sides.gateway_side import shown
 from recon.matching.sides.ledger_side import booked
@@ -95,7 +96,7 @@ def write_opening(opening: Opening, *, folder: Path) -> Path:
 def _orders(connection: Connection, run: Run, *, used: Sources, until: int) -> pd.DataFrame:
     every = order_rows.current_orders(connection, run, since=BEFORE_ALL, until=until)
     known = _ours(used.orders, run=run)["order_no"]
-    old = every[~every["order_no"].isin(known)].reset_index(drop=True)
+    old = every[~is_among(every["order_no"], known)].reset_index(drop=True)
     net = expected(old).net
     return _items("orders", old, identity="order_no", net=net, at="ordered_at")
 
@@ -107,7 +108,7 @@ def _payments(
     every = gateway_frame(connection, run, environment=environment)
     every = every[every["answer"].eq(KeyAnswer.FOUND.value)]
     known = _ours(used.gateway, run=run)["order_no"]
-    old = every[~every["order_no"].isin(known)].reset_index(drop=True)
+    old = every[~is_among(every["order_no"], known)].reset_index(drop=True)
     net = shown(old, rules=rules).net
     return _items("payments", old, identity="transaction_id", net=net, at="transaction_date")
 
@@ -120,7 +121,7 @@ def _entries(
         return pd.DataFrame(columns=[*COLUMNS])
     entries, _ = books.extract()
     every = _ours(entries, run=run)
-    old = every[~every["entry_id"].isin(used.ledger["entry_id"])].reset_index(drop=True)
+    old = every[~is_among(every["entry_id"], used.ledger["entry_id"])].reset_index(drop=True)
     currency, _, net = booked(old)
     named = old.assign(currency=currency)
     return _items("ledger entries", named, identity="entry_id", net=net, at="booked_at")

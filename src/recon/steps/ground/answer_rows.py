@@ -15,6 +15,8 @@ from recon.store.nights.runs import Run
 from recon.store.schema.columns import REASON_CHARACTERS
 
 CODE_FIELDS = ("payment_status", "query_result")
+_SHOWN = (KeyAnswer.FOUND, "")
+"""Of a payment whose key has no answer of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,25 +42,34 @@ def asked_table(run: Run, keys: Sequence[str], *, phase: str) -> pa.Table:
 
 def replies_table(run: Run, replies: Replies) -> pa.Table:
     """Columns of REPLIES: a row per payment, and one per key that showed none."""
-    rows = [*replies.payments]
-    rows += [{"order_no": key} for key in set(replies.answers) - {row["order_no"] for row in rows}]
+    answers, shown = replies.answers, replies.payments
+    silent = [*answers.keys() - {row["order_no"] for row in shown}]
+    order_nos = [*(row["order_no"] for row in shown), *silent]
+    judged = [answers.get(order_no, _SHOWN) for order_no in order_nos]
+    columns: dict[str, pa.Array] = {
+        "order_no": _array(order_nos, _field("order_no")),
+        "answer": _array([answer.value for answer, _ in judged], _field("answer")),
+        "reason": _array([why[:REASON_CHARACTERS] for _, why in judged], _field("reason")),
+    }
     beside = {
         "phase": replies.phase,
         "merchant_id": run.merchant_id,
         "account_id": replies.account_id,
         "answered_at": replies.at,
     }
-    columns: dict[str, list[Any]] = {
-        name: [beside[name]] * len(rows)
-        if name in beside
-        else [row.get(name, "" if _is_text(REPLIES.columns.field(name)) else None) for row in rows]
-        for name in REPLIES.columns.names
-    }
-    judged = [replies.answers.get(row["order_no"], (KeyAnswer.FOUND, "")) for row in rows]
-    columns["answer"] = [answer.value for answer, _ in judged]
-    columns["reason"] = [reason[:REASON_CHARACTERS] for _, reason in judged]
+    for field in (field for field in REPLIES.columns if field.name not in columns):
+        if field.name in beside:
+            columns[field.name] = _array([beside[field.name]] * len(order_nos), field)
+            continue
+        blank = "" if _is_text(field) else None
+        cells = [row.get(field.name, blank) for row in shown]
+        columns[field.name] = _array([*cells, *[blank] * len(silent)], field)
     schema = REPLIES.columns
-    return pa.table([_array(columns[each.name], each) for each in schema], schema=schema)
+    return pa.table([columns[name] for name in schema.names], schema=schema)
+
+
+def _field(name: str) -> pa.Field:
+    return REPLIES.columns.field(name)
 
 
 def chargeback_codes(rules: Rules) -> list[str]:

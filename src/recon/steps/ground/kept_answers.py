@@ -75,25 +75,26 @@ def note_asked(run: Run, *, phase: str, keys: Iterable[str], environment: Enviro
     return sorted({*known, *new} - answered)
 
 
-def keep(run: Run, replies: Replies, *, environment: Environment) -> None:
-    """Write some final answers to a file, and commit its hash.
+def keep(run: Run, *replies: Replies, environment: Environment) -> None:
+    """Write some final answers of one phase and account to a file, and commit its hash.
 
     Raises:
         ArchiveError: the archive cannot be written.
     """
-    if not replies.answers:
+    given = [some for some in replies if some.answers]
+    if not given:
         return
     rules = environment.settings.rules
-    table = replies_table(run, replies)
+    table = pa.concat_tables([replies_table(run, some) for some in given]).unify_dictionaries()
     codes = chargeback_codes(rules)
     _keep(
         run,
         REPLIES,
-        table,
+        table.combine_chunks(),
         environment=environment,
-        phase=replies.phase,
-        account_id=replies.account_id,
-        answered=len(replies.answers),
+        phase=given[0].phase,
+        account_id=given[0].account_id,
+        answered=sum(len(some.answers) for some in given),
         last_at=pc.max(pc.coalesce(table["queried_at"], table["answered_at"])).as_py(),
         codes=json.dumps(codes_in(table), sort_keys=True),
         chargeback_codes=answer_parts.joined_codes(codes),

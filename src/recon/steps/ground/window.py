@@ -13,6 +13,7 @@ import pandas as pd
 from recon.config.rules import Rules
 from recon.matching.frames.coding import is_word
 from recon.matching.frames.grouping import Ints
+from recon.matching.frames.names import is_among
 from recon.matching.frames.sources import LeftOut, Sources
 from recon.matching.sides.gateway_side import shown
 from recon.matching.sides.ledger_side import is_base_type
@@ -78,7 +79,7 @@ def in_window(
     began (`settled_from`, None without a settlement) all of them are there, and none from before.
     What arrived at the bank is compared with every statement since the opening, and never leaves.
     """
-    kept = (ledger["booked_at"] >= since) | ledger["order_no"].isin(asked - {""})
+    kept = (ledger["booked_at"] >= since) | is_among(ledger["order_no"], asked - {""})
     if settled_from is not None:
         of_gateway = is_base_type(ledger["entry_type"], *_OF_GATEWAY)
         kept = (kept & ~of_gateway) | (of_gateway & (ledger["booked_at"] >= settled_from))
@@ -94,7 +95,7 @@ def in_question(instructions: pd.DataFrame, *, asked: set[str]) -> pd.DataFrame:
     """
     ended = is_word(instructions["state"], *CONFIRMED_STATES, *REJECTED_STATES)
     is_payout = is_word(instructions["kind"], InstructionKind.PAYOUT)
-    kept = instructions["order_no"].isin(asked) | ~ended | is_payout
+    kept = is_among(instructions["order_no"], asked) | ~ended | is_payout
     return instructions[kept].reset_index(drop=True)
 
 
@@ -119,13 +120,14 @@ def with_payouts(
         since: where the window begins.
     """
     names = _payout_names(settlement, instructions=instructions)
-    payout = entries["entry_type"].isin(_PAYOUTS)
-    named = entries[["reference_no", "transaction_id", "order_no"]].isin(names).any(axis=1)
-    named |= entries["reverses_entry_id"].isin(entries.loc[payout & named, "entry_id"])
-    joined = entries[payout & named & ~entries["entry_id"].isin(recent["entry_id"])]
+    payouts = entries[entries["entry_type"].isin(_PAYOUTS)]
+    named = payouts[["reference_no", "transaction_id", "order_no"]].isin(names).any(axis=1)
+    named |= payouts["reverses_entry_id"].isin(payouts.loc[named, "entry_id"])
+    known = payouts[named]
+    joined = known[~is_among(known["entry_id"], recent["entry_id"])]
     if settlement is not None:
         early = recent["booked_at"] < since + PAY_OUT_BOOKED_WITHIN
-        unknown = ~recent["entry_id"].isin(entries.loc[payout & named, "entry_id"])
+        unknown = ~is_among(recent["entry_id"], known["entry_id"])
         recent = recent[~(recent["entry_type"].isin(_PAYOUTS) & early & unknown)]
     whole = pd.concat([recent, joined]) if len(joined) else recent
     return whole.reset_index(drop=True)
@@ -153,16 +155,16 @@ def without_opening_balance(sources: Sources, *, rules: Rules) -> Sources:
         known.append(sources.instructions["order_no"])
     younger = gateway.loc[gateway["transaction_date"] >= start, "order_no"]
     named = set(pd.concat([*known, younger]))
-    gone = set(gateway.loc[old & ~gateway["order_no"].isin(named), "order_no"])
+    gone = set(gateway.loc[old & ~is_among(gateway["order_no"], named), "order_no"])
     if not gone:
         return sources
     universe = sources.universe
     if universe is not None:
-        universe = universe[~universe["order_no"].isin(gone)].reset_index(drop=True)
+        universe = universe[~is_among(universe["order_no"], gone)].reset_index(drop=True)
     ledger = _without_booked(sources, order_nos=gone)
     sources = _without_settled(sources, order_nos=gone)
-    kept = gateway[~gateway["order_no"].isin(gone)].reset_index(drop=True)
-    left = gateway[gateway["order_no"].isin(gone)]
+    kept = gateway[~is_among(gateway["order_no"], gone)].reset_index(drop=True)
+    left = gateway[is_among(gateway["order_no"], gone)]
     balance = left_out(PAYMENTS, currency=left["currency"], net=shown(left, rules=rules).net)
     balance = (*sources.opening_balance, *balance)
     return replace(sources, gateway=kept, ledger=ledger, universe=universe, opening_balance=balance)
@@ -196,7 +198,7 @@ def _without_booked(sources: Sources, *, order_nos: set[str]) -> pd.DataFrame | 
     ledger = sources.ledger
     if ledger is None:
         return None
-    gone = ledger["order_no"].isin(order_nos)
+    gone = is_among(ledger["order_no"], order_nos)
     if sources.settlement is not None:
         old = _names_any(ledger, of=sources.gateway, order_nos=order_nos)
         gone &= ~is_base_type(ledger["entry_type"], *_OF_GATEWAY)
@@ -206,8 +208,10 @@ def _without_booked(sources: Sources, *, order_nos: set[str]) -> pd.DataFrame | 
 
 def _names_any(rows: pd.DataFrame, *, of: pd.DataFrame, order_nos: set[str]) -> "pd.Series[bool]":
     """Which rows name one of these orders, or a payment that the gateway shows of them."""
-    payments = of.loc[of["order_no"].isin(order_nos), "transaction_id"]
-    return rows["order_no"].isin(order_nos) | rows["transaction_id"].isin({*payments} - {""})
+    payments = of.loc[is_among(of["order_no"], order_nos), "transaction_id"]
+    return is_among(rows["order_no"], order_nos) | is_among(
+        rows["transaction_id"], {*payments} - {""}
+    )
 
 
 def _naming_none(frame: pd.DataFrame, *, rows: "pd.Series[bool]") -> pd.DataFrame:

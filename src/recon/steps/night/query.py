@@ -9,7 +9,7 @@ Afterwards every order whose money was touched is asked again. A key without a u
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 
 from recon.config.rules import Rules
@@ -32,7 +32,7 @@ from recon.steps.ground.window import (
     window_start,
 )
 from recon.steps.money.settled import settled_since
-from recon.steps.night.query_shards import KEYS_PER_SHARD_MAX, asked_in_shards
+from recon.steps.night.query_shards import Asked, asked_in_shards
 from recon.store import Connection
 from recon.store.money import instruction_rows, planning_rows
 from recon.store.nights import (
@@ -45,6 +45,11 @@ from recon.store.nights import (
 )
 from recon.store.nights.answer_parts import BASELINE
 from recon.store.nights.runs import Run
+
+KEYS_PER_FILE = 10_000
+"""Orders whose answers make a file: each costs a hash in the database and two flushes."""
+HELD_MAX = timedelta(seconds=15)
+"""So long at most answers wait for others; what waits is asked again by a night that was killed."""
 
 
 def query(run_id: str, *, phase: str, environment: Environment) -> StepSummary:
@@ -152,25 +157,41 @@ def _came_late(connection: Connection, run: Run, *, before: Run | None, rules: R
 
 
 def _ask_all(keys: Sequence[str], *, run: Run, phase: str, environment: Environment) -> None:
-    """Ask about the keys and store each shard's answers; a silent gateway is asked no further."""
+    """Ask about the keys and store the answers; a silent gateway is asked no further."""
     save = partial(_save, run=run, phase=phase, environment=environment)
     done = 0
     account = (run.merchant_id, run.account_id)
-    for asked in asked_in_shards(keys, account=account, environment=environment):
-        save(asked.answers, at=asked.at)
-        done += len(asked.keys)
-        if all(answer is KeyAnswer.FAILED for answer, _ in asked.answers.answers.values()):
-            break
-    for start in range(done, len(keys), KEYS_PER_SHARD_MAX):
-        at = environment.clock()
-        save(_not_asked(keys[start : start + KEYS_PER_SHARD_MAX], asked=done), at=at)
+    held: list[Asked] = []
+    try:
+        for asked in asked_in_shards(keys, account=account, environment=environment):
+            held.append(asked)
+            done += len(asked.keys)
+            if _is_enough(held, now=environment.clock()):
+                save(held)
+                held = []
+            if all(answer is KeyAnswer.FAILED for answer, _ in asked.answers.answers.values()):
+                break
+    finally:
+        # Whatever ended the asking: what was answered is not asked again.
+        save(held)
+    for start in range(done, len(keys), KEYS_PER_FILE):
+        some = keys[start : start + KEYS_PER_FILE]
+        save([Asked(some, environment.clock(), _not_asked(some, asked=done))])
 
 
-def _save(
-    replies: KeyAnswers, *, at: datetime, run: Run, phase: str, environment: Environment
-) -> None:
-    kept = Replies(phase, run.account_id, replies.answers, replies.observations, at)
-    kept_answers.keep(run, kept, environment=environment)
+def _is_enough(held: Sequence[Asked], *, now: datetime) -> bool:
+    """Whether answers wait long enough, or are enough, to be written."""
+    if sum(len(asked.keys) for asked in held) >= KEYS_PER_FILE:
+        return True
+    return now - held[0].at >= HELD_MAX
+
+
+def _save(asked: Sequence[Asked], *, run: Run, phase: str, environment: Environment) -> None:
+    replies = (
+        Replies(phase, run.account_id, some.answers.answers, some.answers.observations, some.at)
+        for some in asked
+    )
+    kept_answers.keep(run, *replies, environment=environment)
 
 
 def _not_asked(keys: Sequence[str], *, asked: int) -> KeyAnswers:

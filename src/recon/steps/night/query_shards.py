@@ -12,11 +12,11 @@ import asyncio
 import hashlib
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from random import Random
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from recon.config.settings import GatewaySettings, Settings, load_settings
 from recon.gateway.queries import KeyAnswers, ask, pace_of
@@ -130,7 +130,22 @@ def _asked_here(
         pace=pace,
         answered=way.more,
     )
-    return Asked(keys, at, asyncio.run(asking))
+    return Asked(keys, at, _played(asking))
+
+
+def _played(asking: Coroutine[Any, Any, KeyAnswers]) -> KeyAnswers:
+    """As `asyncio.run`, which at its end writes what a coroutine returned as a text for nobody.
+
+    It puts the handler of Ctrl-C back by a call whose reply names the one before, and with it the
+    whole result: a tenth of the time of asking about ten thousand orders.
+    """
+    answers: list[KeyAnswers] = []
+
+    async def keep() -> None:
+        answers.append(await asking)
+
+    asyncio.run(keep())
+    return answers[0]
 
 
 def ask_shard(shard: Shard) -> KeyAnswers:
@@ -164,7 +179,7 @@ def ask_with(shard: Shard, *, variables: Mapping[str, str]) -> KeyAnswers:
         clock=lambda: shard.at + timedelta(seconds=time.monotonic() - began),
         randomness=Random(shard.seed),
     )
-    return asyncio.run(asking)
+    return _played(asking)
 
 
 def shared(gateway: GatewaySettings, sharers: int, /) -> GatewaySettings:
