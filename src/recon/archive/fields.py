@@ -22,6 +22,8 @@ class FileSchema:
     key: tuple[str, ...]
     """Columns by which its rows are sorted."""
     version: int = 1
+    older: tuple[int, ...] = ()
+    """Versions of nights of before that have the same columns: who reads this one reads them."""
 
     @property
     def path(self) -> str:
@@ -32,6 +34,11 @@ class FileSchema:
     def label(self) -> bytes:
         """Name and version, as they stand in the file's metadata."""
         return f"{self.name}/{self.version}".encode()
+
+    @property
+    def readable(self) -> frozenset[str]:
+        """Names and versions that are read as this schema."""
+        return frozenset(f"{self.name}/{version}" for version in (self.version, *self.older))
 
 
 def field(

@@ -128,8 +128,8 @@ def refuse_unknown(which: str, *, name: str, schemas: Mapping[str, FileSchema] =
     Raises:
         ArchiveBrokenError: naming the file and the schema.
     """
-    known = {schema.label.decode() for schema in schemas.values()}
-    if which not in known:
+    if not any(which in schema.readable for schema in schemas.values()):
+        known = {schema.label.decode() for schema in schemas.values()}
         kind = which.split("/", maxsplit=1)[0]
         ours = next((each for each in sorted(known) if each.split("/")[0] == kind), "none of it")
         msg = (

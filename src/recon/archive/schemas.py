@@ -33,6 +33,7 @@ from recon.archive.fields import (
     word,
 )
 from recon.archive.held_schema import HELD
+from recon.archive.items_schema import ITEMS
 from recon.archive.proof_schemas import OF_PROOF
 
 METADATA = b"recon.schema"
@@ -345,25 +346,7 @@ _RESULTS = (
         key=("journal_id", "account", "debit"),
         folder="results",
     ),
-    file(
-        "items",
-        word(
-            "source", "orders, gateway, ledger, payouts, fees, reserves, settlement, instructions"
-        ),
-        *_SHOWN,
-        REFERENCE,
-        text("entry_id", "the entry, the instruction, or the group of a line of the settlement"),
-        word("set_kind", "what makes the set: order, transaction, entry, payout or group"),
-        CURRENCY,
-        text("set_id", "the set's id"),
-        word("set_currency", "the currency in which the set is judged"),
-        word("state", "MATCHED, PENDING, BREAK or UNVERIFIED"),
-        text("result_id", "the id under which it is shown; of another set where that explains it"),
-        text("set_key", "what names the set: its order number, else what it stands alone under"),
-        count("items", "how many rows that name the same things are in scope"),
-        key=("source", *_BY_SET, "reference_no", "entry_id", "currency"),
-        folder="results",
-    ),
+    ITEMS,
     HELD,
     file(
         "sides",

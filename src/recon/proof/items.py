@@ -10,10 +10,10 @@ import pandas as pd
 import pyarrow as pa
 
 from recon.archive.schemas import SCHEMAS
-from recon.matching.breaks.result_rows import not_compared_rows
+from recon.matching.breaks.result_rows import identity_of, not_compared_rows
 from recon.matching.cash.result import CashResult, cash_items
 from recon.matching.exact.aside import Exact
-from recon.matching.frames.arrays import Arrays, Column, filled, texts
+from recon.matching.frames.arrays import Arrays, Column, filled, text_column, texts
 from recon.matching.frames.coding import is_word
 from recon.matching.frames.grouping import Bools, Rows
 from recon.matching.frames.sources import Sources
@@ -41,6 +41,7 @@ _IDENTITY = (
     *("merchant_id", "account_id", "order_no", "transaction_id", "reference_no", "entry_id"),
     "currency",
 )
+_SET_NAMES = ("merchant_id", "account_id", "set_key")
 _PLACED = ("set_kind", "set_id", "set_currency", "state", "result_id", "set_key")
 
 
@@ -66,6 +67,28 @@ def items_of(
 def group_items(cash: CashResult | None, *, ledger: pd.DataFrame | None) -> pd.DataFrame:
     """The same for fees, reserves and pay-outs of the settlement, in groups."""
     return _summed([] if cash is None else [*_of_groups(cash, ledger=ledger)])
+
+
+def written_items(items: pd.DataFrame) -> pd.DataFrame:
+    """The items as their file has them: blank where a column says what others say already.
+
+    `proof/sql/rows.sql` has the way back: the set's key is its order number, its id the first of
+    account and key, and it is shown under its own id.
+    """
+    if items.empty:
+        return items
+    first = identity_of(*(text_column(texts(items[name])) for name in _SET_NAMES))
+    derived = {
+        "result_id": texts(items["set_id"]),
+        "set_id": texts(first),
+        "set_key": texts(items["order_no"]),
+    }
+    return items.assign(
+        **{
+            name: np.where(texts(items[name]) == cells, "", texts(items[name]))
+            for name, cells in derived.items()
+        }
+    )
 
 
 def _summed(parts: list[pa.Table]) -> pd.DataFrame:

@@ -30,6 +30,7 @@ from recon.matching.frames.sources import (
 )
 from recon.matching.sides.settlement_side import pay_outs
 from recon.model.words import ControlTotal, EntryType, Reject, SourceFile, SourceKind
+from recon.proof.items import written_items
 
 Tables = dict[str, pa.Table]
 """By name of the schema, exactly its columns."""
@@ -120,6 +121,7 @@ def _cells_of_statements(source: BankSource) -> Iterator[dict[str, Any]]:
 def result_tables(result: Reconciliation) -> Tables:
     """What a night came to."""
     frames = {name: getattr(result, name) for name in RESULTS} | dict(result.bank)
+    frames["items"] = written_items(result.items)
     return {name: table_of(frame, name=name) for name, frame in frames.items()}
 
 

@@ -1,7 +1,9 @@
 """What a night read and came to survives the way into its folder's tables and back."""
 
+import hashlib
 from typing import Any
 
+import pandas as pd
 import pytest
 
 from recon.archive.schemas import SCHEMAS
@@ -62,7 +64,7 @@ def test_the_same_result_comes_of_the_tables(night: Planted) -> None:
     assert len(first.breaks) == 200
 
 
-@pytest.mark.parametrize("name", RESULTS)
+@pytest.mark.parametrize("name", [name for name in RESULTS if name != "items"])
 def test_a_frame_of_a_result_comes_back(night: Planted, name: str) -> None:
     """Each frame of a result is the same after the way into its table and back."""
     result = compared(night, night.sources)
@@ -70,6 +72,23 @@ def test_a_frame_of_a_result_comes_back(night: Planted, name: str) -> None:
     assert table.schema.equals(SCHEMAS[name].columns)
     frame, back = getattr(result, name), frame_of_table(table)
     assert digest_of([back]) == digest_of([frame[[*back.columns]]])
+
+
+def test_what_is_blank_in_the_items_follows_from_what_stands_beside_it(night: Planted) -> None:
+    """A set's key is its order number, its id the first of the key, and it is shown under it."""
+    result = compared(night, night.sources)
+    rows = result_tables(result)["items"].to_pylist()
+    for row in rows:
+        row["set_key"] = row["set_key"] or row["order_no"]
+        words = "\x1f".join((row["merchant_id"], row["account_id"], row["set_key"], "1"))
+        blank = not row["set_id"]
+        row["set_id"] = row["set_id"] or hashlib.sha256(words.encode()).hexdigest()[:16]
+        row["result_id"] = row["result_id"] or row["set_id"]
+        row["derived"] = blank
+    names = [*SCHEMAS["items"].columns.names]
+    back = pd.DataFrame(rows)
+    assert back["derived"].mean() > 0.9
+    assert digest_of([back[names]]) == digest_of([result.items[names]])
 
 
 def test_what_stands_beside_the_rows_comes_back(case: Any) -> None:

@@ -3,14 +3,25 @@
 --
 -- A row that says the same as another one counts once; a newer row replaces an older one; what is
 -- told in two ways at once counts in both, an entry of the books then as nothing.
--- `judged` are rows that the night judged one by one (results/items). A set that agrees in every
+-- `judged` are rows that the night judged one by one (results/items, where what follows from
+-- another column is blank). A set that agrees in every
 -- leg has one row of the matches, with the rule `exact`.
 
 CREATE OR REPLACE TEMP TABLE given AS
 SELECT key AS source FROM 'compared/terms.parquet' WHERE name = 'given';
 
 CREATE OR REPLACE TEMP TABLE judged AS
-SELECT * FROM 'results/items.parquet';
+WITH keyed AS (
+    SELECT * REPLACE (CASE WHEN set_key = '' THEN order_no ELSE set_key END AS set_key)
+    FROM 'results/items.parquet'
+),
+-- The first id of an account and a key: the same digest that the night made, made once more here.
+named AS (
+    SELECT * REPLACE (CASE WHEN set_id <> '' THEN set_id ELSE
+        substr(sha256(concat_ws(chr(31), merchant_id, account_id, set_key, '1')), 1, 16) END AS set_id)
+    FROM keyed
+)
+SELECT * REPLACE (CASE WHEN result_id = '' THEN set_id ELSE result_id END AS result_id) FROM named;
 
 -- Sets whose verdict stands in the result under the id that the judged rows name.
 CREATE OR REPLACE TEMP TABLE shown AS

@@ -32,7 +32,7 @@ from recon.store.schema.columns import REASON_CHARACTERS
 
 STEP = "reconcile"
 PARTS = 6
-"""Of the work, each told when it is done: loaded, compared, again, books, written, in SQL."""
+"""Of the work, each told when it is done: loaded, digested, compared, books, written, in SQL."""
 WORST_FIRST = tuple(Verdict)
 
 
@@ -172,9 +172,10 @@ def compared_twice(
     way: Way,
 ) -> Reconciliation:
     """What an engine makes of the sources, held against its digest of them turned round."""
-    compared = engine(sources)
-    way.more()
+    # The digest first: of the one side nothing but it is left when the other one is made.
     again = digest(turned(sources))
+    way.more()
+    compared = engine(sources)
     way.more()
     return with_same_digest(compared, again=again, run=run)
 
