@@ -1,12 +1,15 @@
 """Frames into rows and rows into frames, without a float in between."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
+import pyarrow as pa
 from sqlalchemy import Connection, Select
 
 from recon.matching.frames.sources import INSTANT, MINOR_UNITS_OR_BLANK, TEXT, frame_of
+from recon.store.database.bulk_rows import instant_text
+from recon.store.schema.columns import Instant
 
 
 def rows_of(frame: pd.DataFrame) -> list[dict[str, Any]]:
@@ -19,17 +22,31 @@ def frame_of_select(
     connection: Connection, query: Select[Any], *, columns: Mapping[str, str]
 ) -> pd.DataFrame:
     """The rows of a query as a typed frame of exactly these columns."""
-    records = connection.execute(query).all()
+    asked = [*query.selected_columns]
+    # As texts they become a column at once; an object of Python for each costs more than the rest.
+    instants = {each.name for each in asked if isinstance(each.type, Instant)}
+    cheap = (
+        instant_text(connection, each).label(each.name) if each.name in instants else each
+        for each in asked
+    )
+    records = connection.execute(query.with_only_columns(*cheap, maintain_column_froms=True)).all()
     if not records:
         return frame_of([], columns=columns)
-    names = [column.name for column in query.selected_columns]
-    cells = dict(zip(names, zip(*records, strict=True), strict=True))
+    cells = dict(zip((each.name for each in asked), zip(*records, strict=True), strict=True))
     return pd.DataFrame(
         {
-            name: _cells(list(cells.get(name, ())), kind, rows=len(records))
+            name: _instants(cells[name])
+            if name in instants
+            else _cells(list(cells.get(name, ())), kind, rows=len(records))
             for name, kind in columns.items()
         }
     )
+
+
+def _instants(texts: Sequence[str | None]) -> Any:
+    """A column of INSTANT from texts as `instant_text` gives them, None where there is none."""
+    moments = pa.array(texts, pa.string()).cast(pa.timestamp("us"))
+    return pd.DatetimeIndex(moments.to_numpy(zero_copy_only=False), tz="UTC").array
 
 
 def _cells(values: list[Any], kind: Any, *, rows: int) -> Any:
