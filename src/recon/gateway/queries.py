@@ -245,9 +245,9 @@ def _detail(record: OrderRecord) -> str:
 @lru_cache(maxsize=DETAILS_KEPT)
 def _detail_of(risk: RiskFacts, *, row: Fields, reply: Fields) -> str:
     """As JSON; too long a text loses what nobody documented."""
-    said = {name: value for name, value in asdict(risk).items() if value}
+    known = {name: value for name, value in asdict(risk).items() if value}
     undocumented = {"row": dict(row), "reply": dict(reply)}
-    for document in ({"risk": said, **undocumented}, {"risk": said, "cut": True}, {"cut": True}):
+    for document in ({"risk": known, **undocumented}, {"risk": known, "cut": True}, {"cut": True}):
         text = json.dumps(document, sort_keys=True)
         if len(text) <= DETAIL_CHARACTERS_MAX:
             return text
