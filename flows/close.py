@@ -124,6 +124,7 @@ def _of_account(
     from recon.steps.care.closed_view import closed_view
     from recon.steps.care.month_closes import prepared_close
     from reports.month_workbook import write_close_workbook
+    from reports.sheets.words import in_words
 
     title = f"## {'/'.join(which)}"
     view = closed_view(month, account=which, environment=environment)
@@ -141,7 +142,7 @@ def _of_account(
     signed = prepared.state.signed
     lines += [f"Signed by {signed.by} (reviewer)"] if signed else []
     lines += [
-        f"Blocked: {each.what}. Next: {each.where}"
+        f"Blocked: {in_words(each.what, code=each.code)}. Next: {each.where}"
         for each in prepared.blockers[:BLOCKERS_SHOWN_MAX]
     ]
     return prepared.verdict.value, [title, "", *(f"- {_cell(line)}" for line in lines), ""]

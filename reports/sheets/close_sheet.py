@@ -3,12 +3,14 @@
 from typing import Any
 
 from recon.matching.judging.severity import risk_of_break
+from recon.model.resolutions import with_answers
 from recon.steps.care.month_closes import Blocker, CloseVerdict, OpenItem, PreparedClose
 from reports.drawing import look as looks
 from reports.drawing.draft import Draft
 from reports.drawing.highlight import CHECK, OK, colour_checks, when_equal
 from reports.drawing.listing import Column, field, put_list, rows_of
 from reports.drawing.page import print_on, protect, put_header, put_heading, set_widths
+from reports.sheets.words import in_words, words_of
 
 TOP = 4
 WIDTHS = (84, 22, 20, 7, 106)
@@ -29,6 +31,7 @@ JOURNAL_COLUMNS = (
     Column("Journal", 34, "text", field("journal_id")),
 )
 BREAK_COLUMNS = (
+    Column("What is wrong", 32, "text", lambda row: words_of(row["code"]).title),
     Column("Code", 30, "text", field("code")),
     Column("Order", 22, "text", field("order_no")),
     Column("Payment", 24, "text", field("transaction_id")),
@@ -101,11 +104,7 @@ def draw_journals(draft: Draft, sheet: Any, *, close: PreparedClose) -> None:
 
 def draw_open_breaks(draft: Draft, sheet: Any, *, close: PreparedClose) -> None:
     """What the last night by the close shows as open, with what people answered since."""
-    rows = []
-    for each in rows_of(close.stated.statement.breaks):
-        known = close.answers.get(str(each["break_id"]))
-        owner, comment = (known.answer.owner, known.answer.comment) if known else ("", "")
-        rows.append({**each, "owner": owner, "comment": comment})
+    rows = [*with_answers(rows_of(close.stated.statement.breaks), close.answers)]
     sentence = "Open at the close, as its last night shows it; owner and comment as answered since."
     put_heading(draft, sheet, title="Open breaks", sentence=sentence)
     put_list(draft, sheet, columns=BREAK_COLUMNS, rows=rows, top=TOP)
@@ -140,12 +139,13 @@ def _blockers(draft: Draft, sheet: Any, row: int, *, close: PreparedClose) -> in
     shown = close.blockers[:BLOCKERS_MAX] or (Blocker("Nothing.", "", ""),)
     for row, each in enumerate(shown, start=row + 1):  # noqa: B020, PLR1704 - counts on
         look = looks.BODY_TEXT.but(wrap=True, top=True)
-        draft.text(sheet, (row, WHAT), each.what, look)
+        what = in_words(each.what, code=each.code)
+        draft.text(sheet, (row, WHAT), what, look)
         draft.text(sheet, (row, OWNER), each.owner, look)
         draft.text(sheet, (row, WHERE), each.where, look)
         lines = max(
             len(text) // WIDTHS[column - 1]
-            for column, text in ((WHAT, each.what), (OWNER, each.owner), (WHERE, each.where))
+            for column, text in ((WHAT, what), (OWNER, each.owner), (WHERE, each.where))
         )
         sheet.row_dimensions[row].height = LINE_POINTS * (1 + lines)
     return row + 1
@@ -158,7 +158,7 @@ def _open_items(draft: Draft, sheet: Any, row: int, *, close: PreparedClose) -> 
     for row, each in enumerate(  # noqa: B020, PLR1704 - counts on
         close.open_items or (OpenItem("Nothing.", 0, "", 0, ""),), start=row + 1
     ):
-        draft.text(sheet, (row, WHAT), each.what, looks.BODY_TEXT)
+        draft.text(sheet, (row, WHAT), in_words(each.what, code=each.code), looks.BODY_TEXT)
         draft.text(sheet, (row, CURRENCY), each.currency, looks.BODY_TEXT)
         if each.sheet:
             draft.link(sheet, (row, WHERE), (each.sheet, f"'{each.sheet}'!A{TOP}"))

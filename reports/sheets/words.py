@@ -362,3 +362,10 @@ def words_of(code: str) -> Words:
         return BREAK_WORDS[BreakCode(code)]
     except ValueError:
         return Words(code, "This code is newer than this report.", "See docs/REPORTS.md.")
+
+
+def in_words(sentence: str, *, code: str) -> str:
+    """A sentence that names a break by its code, with the words of finance before the code."""
+    if not code:
+        return sentence
+    return sentence.removeprefix("Break ").replace(code, f"{words_of(code).title} ({code})", 1)

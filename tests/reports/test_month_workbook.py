@@ -13,6 +13,7 @@ from recon.steps.care.month_closes import Blocker, OpenItem, PreparedClose
 from recon.steps.care.month_statements import NightOfMonth, StatedMonth
 from reports.month_workbook import write_close_workbook, write_month_workbook
 from reports.sheets import month_lists
+from reports.sheets.words import words_of
 from tests.recon.period.month_folders import CLEARING, FEES, due_of, nights_of
 from tests.recon.period.month_truth import PLACE, MonthTruth
 from tests.reports.pictures import missing_programs
@@ -22,6 +23,7 @@ SHEETS = (
     *("Statement", "Open items", "In transit", "Books", "Straddling", "Nights", "Proof", "Facts"),
     "Guide",
 )
+CODE = "MISSING_IN_LEDGER"
 SUMS = {"Sum EUR", "Sum JPY", "Sum KWD"}
 
 
@@ -69,7 +71,7 @@ def test_every_formula_has_the_value_that_another_program_computes(
 def close_of(month: StatedMonth) -> PreparedClose:
     """A close of the month that something blocks."""
     blocker = Blocker("2026-11-03: no night ran", "Anna Berg", "recon nights")
-    item = OpenItem("Break MISSING_IN_LEDGER", 2, "EUR", 500, "Open breaks")
+    item = OpenItem(f"Break {CODE}", 2, "EUR", 500, "Open breaks", CODE)
     return PreparedClose(month, (blocker,), (item,), {}, "workbook.xlsx")
 
 
@@ -96,7 +98,7 @@ def test_a_close_is_the_statement_with_verdict_journals_and_breaks(
     assert book.sheetnames[0] == "Close"
     assert first[2][0] == "NOT READY"
     assert ["2026-11-03: no night ran", "Anna Berg", None, None, "recon nights"] in first
-    assert ["Break MISSING_IN_LEDGER", 2, 5, "EUR", "Open breaks"] in first
+    assert [f"{words_of(CODE).title} ({CODE})", 2, 5, "EUR", "Open breaks"] in first
     assert any(str(row[0]).startswith("ESTIMATE") for row in first)
     journals = [row[0].value for row in book["Journals"].iter_rows(min_row=month_lists.TOP + 1)]
     lines = month.statement.journals.lines

@@ -154,9 +154,10 @@ def _to_sign(
         digest = seen_close(prepared).digest
         verdict = prepared.verdict.value
         if prepared.blockers:
+            _complain(prepared)
             msg = (
                 f"{wanted.name} is {verdict}, so nobody was asked and nothing was signed: "
-                f"`recon close {wanted.name}` says what blocks it"
+                f"`recon close {wanted.name}` says it again, and writes the workbook"
             )
             raise UsageError(msg)
         say(f"To sign: {wanted.name} of {'/'.join(which)}, {verdict}, digest {digest}")
@@ -240,6 +241,7 @@ def differing_lines(differs: Sequence[str] | None) -> Iterator[str]:
 def _lines(prepared: "PreparedClose", *, digest: str) -> Iterator[str]:
     from recon.model.money import format_minor_units
     from recon.steps.care.signed_closes import names_of
+    from reports.sheets.words import in_words
 
     stated = prepared.stated
     statement = stated.statement
@@ -257,7 +259,8 @@ def _lines(prepared: "PreparedClose", *, digest: str) -> Iterator[str]:
         yield f"The gateway owes {statement.closing_words}: {shown} {currency}"
     for each in prepared.open_items[:OPEN_SHOWN_MAX]:
         amount = format_minor_units(each.amount, currency=each.currency) if each.currency else ""
-        yield f"Open: {each.what}, {each.count}, {amount} {each.currency}".rstrip(", ")
+        what = in_words(each.what, code=each.code)
+        yield f"Open: {what}, {each.count}, {amount} {each.currency}".rstrip(", ")
     left = len(prepared.open_items) - OPEN_SHOWN_MAX
     if left > 0:
         yield f"and {left} more that are open: see the sheet Close"
@@ -267,9 +270,11 @@ def _lines(prepared: "PreparedClose", *, digest: str) -> Iterator[str]:
 
 
 def _complain(prepared: "PreparedClose") -> None:
+    from reports.sheets.words import in_words
+
     for each in prepared.blockers[:BLOCKERS_SHOWN_MAX]:
         owner = f" Owner: {each.owner}." if each.owner else ""
-        complain(f"Blocked: {each.what}.{owner} Next: {each.where}")
+        complain(f"Blocked: {in_words(each.what, code=each.code)}.{owner} Next: {each.where}")
     left = len(prepared.blockers) - BLOCKERS_SHOWN_MAX
     if left > 0:
         complain(f"and {left} more: see the sheet Close")

@@ -128,7 +128,7 @@ def declared_accounts(
 
 
 def one_account(settings: "Settings", *, merchant: str, account: str) -> tuple[str, str]:
-    """The one account whose month people speak about.
+    """The one account that people speak about.
 
     Raises:
         UsageError: none fits, or several do.
@@ -138,7 +138,7 @@ def one_account(settings: "Settings", *, merchant: str, account: str) -> tuple[s
     every = declared_accounts(settings, merchant=merchant, account=account)
     if len(every) > 1:
         named = ", ".join("/".join(which) for which in every)
-        msg = f"say which account's month it is (--merchant, --account): {named}"
+        msg = f"say which account it is (--merchant, --account): {named}"
         raise UsageError(msg)
     return every[0]
 

@@ -9,12 +9,12 @@ import typer
 
 from recon.cli.choices import date_of
 from recon.cli.speaking import say
+from recon.cli.statement_command import one_account
 from recon.cli.tables import show
 from recon.model.words import DIGITS_READ
 
 if TYPE_CHECKING:
     from recon.steps.compare.what_if import WhatIf
-    from recon.steps.ground.environment import Environment
 
 KINDS_SHOWN_MAX = 40
 """Lines on the terminal; the workbook of --out has all."""
@@ -43,7 +43,7 @@ def what_if(
     candidate = load_rules(config_dir=config_dir_of(os.environ), rules_file=rules)
     days = date_of(first), date_of(last)
     with environment_of(os.environ, clock=system_clock, signs=False) as environment:
-        named = _account(environment, merchant, account)
+        named = one_account(environment.settings, merchant=merchant, account=account)
         answer = ask(
             candidate,
             account=named,
@@ -58,22 +58,6 @@ def what_if(
         from recon.cli.workbooks import write_what_if
 
         say(f"Workbook: {write_what_if(answer, path=out, at=system_clock().astimezone(UTC))}")
-
-
-def _account(environment: "Environment", merchant: str, account: str) -> tuple[str, str]:
-    """The account that was named, or the only one that is declared and fits."""
-    declared = [
-        (merchant_id, account_id)
-        for merchant_id, _, account_id in (
-            name.partition("/") for name in environment.settings.accounts
-        )
-        if merchant in {"", merchant_id} and account in {"", account_id}
-    ]
-    if len(declared) == 1:
-        return declared[0]
-    shown = ", ".join("/".join(names) for names in declared) or "none"
-    msg = f"name one account by --merchant and --account (declared and fitting: {shown})"
-    raise typer.BadParameter(msg)
 
 
 def _tell(answer: "WhatIf") -> None:

@@ -4,9 +4,10 @@ Plain values: `reports` reads the file, `steps.resolutions` judges and stores, t
 shows what is kept. An answer never closes a break (only the books do); it says who looks after it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date
+from typing import Any
 
 from recon.privacy.shown_text import for_people
 
@@ -59,6 +60,17 @@ class KeptAnswer:
     by: str
     waits: bool
     """A write-off that no second person has agreed to."""
+
+
+def with_answers(
+    breaks: Iterable[Mapping[Any, Any]], answers: Mapping[str, KeptAnswer]
+) -> Iterator[dict[str, Any]]:
+    """Breaks, each with the resolution, owner and comment that people gave it; "" without one."""
+    for each in breaks:
+        known = answers.get(str(each["break_id"]))
+        answer = known.answer if known else BreakAnswer()
+        given = {name: getattr(answer, name) for name in ("resolution", "owner", "comment")}
+        yield {**{str(name): cell for name, cell in each.items()}, **given}
 
 
 @dataclass(frozen=True, slots=True)

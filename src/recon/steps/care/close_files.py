@@ -7,6 +7,7 @@ from typing import Any
 import pandas as pd
 
 from recon.model.money import format_minor_units
+from recon.model.resolutions import with_answers
 from recon.steps.care.month_closes import PreparedClose
 from recon.steps.care.month_files import csv_text, document_of, month_files, write_month_files
 
@@ -77,15 +78,10 @@ def _open_items(close: PreparedClose) -> list[dict[str, Any]]:
 
 def _open_breaks(close: PreparedClose) -> Iterator[Mapping[str, Any]]:
     """What the last night by the close shows as open, with what people answered."""
-    rows = close.stated.statement.breaks
-    for row in rows.sort_values("break_id").to_dict("records"):
-        known = close.answers.get(str(row["break_id"]))
-        answer = known.answer if known else None
-        cells = {str(name): cell for name, cell in row.items() if name in BREAK_COLUMNS}
+    rows = close.stated.statement.breaks.sort_values("break_id").to_dict("records")
+    for row in with_answers(rows, close.answers):
+        cells = {name: row[name] for name in BREAK_COLUMNS}
         at_risk, currency = row["exposure"], str(row["currency"])
         shown = "" if pd.isna(at_risk) else format_minor_units(int(at_risk), currency=currency)
         cells["exposure"] = shown
-        cells["resolution"] = answer.resolution if answer else ""
-        cells["owner"] = answer.owner if answer else ""
-        cells["comment"] = answer.comment if answer else ""
         yield cells

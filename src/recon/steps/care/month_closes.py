@@ -14,7 +14,7 @@ from pathlib import Path
 
 from recon.matching.judging.severity import risk_of_break
 from recon.model.money import format_minor_units
-from recon.model.resolutions import KeptAnswer
+from recon.model.resolutions import KeptAnswer, with_answers
 from recon.period.business_month import BusinessMonth
 from recon.period.month_statement import CLOSING, OPENING, MonthFigure
 from recon.period.month_words import ITEMS, STRADDLES
@@ -65,6 +65,13 @@ class Blocker:
     """Who looks after it; "" where nobody is named."""
     where: str
     """A command or a file that leads to it."""
+    code: str = ""
+    """Of the break it is about; readers see its words beside it."""
+
+    @property
+    def without_code(self) -> str:
+        """For a sentence that has no room for the words of the code."""
+        return self.what.replace(self.code, "break", 1) if self.code else self.what
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +85,8 @@ class OpenItem:
     """Minor units; of breaks what is at risk, as Breaks of the night has it."""
     sheet: str
     """Of the workbook: where it is listed."""
+    code: str = ""
+    """Of the breaks that it counts; readers see its words beside it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,12 +252,11 @@ def _of_breaks(
     if breaks is None:
         return
     last, orders = stated.statement.month.last.isoformat(), {*stated.statement.facts["order_no"]}
-    for row in not_looked_after(breaks, kept=answers):
+    for row in with_answers(not_looked_after(breaks, kept=answers), answers):
         if str(row["first_seen"]) > last and row["order_no"] not in orders - {""}:
             continue
-        currency, known = str(row["currency"]), answers.get(str(row["break_id"]))
+        currency, owner = str(row["currency"]), row["owner"]
         money = f"{format_minor_units(risk_of_break(row), currency=currency)} {currency}"
-        owner = known.answer.owner if known else ""
         named = " ".join(
             filter(None, (str(row["code"]), str(row["order_no"] or row["transaction_id"])))
         )
@@ -256,6 +264,7 @@ def _of_breaks(
             f"{named}, {money}, {row['severity']}: {'no comment' if owner else 'no owner'}",
             owner,
             f"{Path(workbook).name}, Breaks, {row['break_id']}; then recon import-resolutions",
+            str(row["code"]),
         )
 
 
@@ -291,7 +300,7 @@ def _open_items(stated: StatedMonth) -> Iterator[OpenItem]:
     statement = stated.statement
     for (code, currency), rows in statement.breaks.groupby(["code", "currency"]):
         amount = sum(risk_of_break(row) for row in rows.to_dict("records"))
-        yield OpenItem(f"Break {code}", len(rows), str(currency), amount, "Open breaks")
+        yield OpenItem(f"Break {code}", len(rows), str(currency), amount, "Open breaks", str(code))
     items = statement.closing_items
     for what in ("never_shown", "debt", "beyond"):
         for currency, rows in items[items["what"].eq(what)].groupby("currency"):

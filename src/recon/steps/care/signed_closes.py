@@ -135,9 +135,10 @@ class _Signing:
         if self.close.verdict is CloseVerdict.NOT_READY:
             blockers = self.close.blockers
             more = f" (and {len(blockers) - 1} more)" if len(blockers) > 1 else ""
+            month = self.wanted.month.name
             msg = (
-                f"{self.wanted.month.name} is NOT READY: {blockers[0].what}{more}; nothing was "
-                f"signed: `recon close {self.wanted.month.name}` says what blocks it"
+                f"{month} is NOT READY: {blockers[0].without_code}{more}; nothing was signed: "
+                f"`recon close {month}` says what blocks it"
             )
             raise UsageError(msg)
 
