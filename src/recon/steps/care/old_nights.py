@@ -9,33 +9,38 @@ file goes; whoever is killed in between is finished by the next call.
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import date, timedelta
-from functools import cached_property
+from datetime import timedelta
 
-from recon.archive.step_folder import ASIDE
+from recon.archive.step_folder import ASIDE, Sealed, whole_file
 from recon.archive.storage import Storage, reachable
-from recon.model.errors import ArchiveError, ConfigurationError, NightHeldError
-from recon.model.nights import Mode
+from recon.model.errors import (
+    ArchiveBrokenError,
+    ArchiveError,
+    ConfigurationError,
+    NightHeldError,
+)
+from recon.steps.care.needed_answers import speaks_against
+from recon.steps.care.needed_nights import AllNeededNights, NeededNights
 from recon.steps.care.sealed_closes import close_problems
 from recon.steps.care.verify_folder import folder_problems
-from recon.steps.ground import kept_results
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.let_go_nights import is_kept
-from recon.steps.ground.night_folder import RESULTS, STEPS, folder_of, links, storage_of
+from recon.steps.ground.night_folder import folder_of, storage_of
 from recon.steps.ground.sealed_night import sealed_night
 from recon.store import Connection
 from recon.store.database import history
+from recon.store.database.history import Head
 from recon.store.database.night_lock import account_lock
-from recon.store.money import retention_rows
-from recon.store.nights import journal_rows, ledger_rows, let_go_rows, runs, sign_off_rows
+from recon.store.nights import let_go_rows, runs, sign_off_rows
 from recon.store.nights.let_go_rows import LetGo
 from recon.store.nights.runs import Run
-from recon.store.people import closed_months
 
 NIGHTS_AT_ONCE = 100
 """Folders that are looked through, byte by byte, in one go; the next time takes the rest."""
 NAMES_TOLD_MAX = 50
 """Names of files in the link of the history; the manifests that stay have them all."""
+HELD = "a night of the account is at work"
+STRANGE = "lies in the folder of a night, and nobody sealed it"
 UNREAD = "folders of old nights could not be looked at, and none of them was let go"
 
 
@@ -71,7 +76,7 @@ def old_nights(environment: Environment, *, days: int) -> OldNights:
         if not older:
             return OldNights((), half_gone)
         problem = _unsafe(connection, environment=environment)
-        accounts = _Accounts(connection, environment, days)
+        accounts = AllNeededNights(connection, environment, days)
         for run in older:
             reason = problem or _needed(accounts.of(run), run)
             if not reason and len(going) == NIGHTS_AT_ONCE:
@@ -88,27 +93,38 @@ def old_nights(environment: Environment, *, days: int) -> OldNights:
 def let_go(
     nights: Iterable[OldNight], *, days: int, by: str, environment: Environment
 ) -> Iterator[str]:
-    """Let these folders go, each under its account's lock; a sentence for each that stays."""
+    """Let these folders go, each under its account's lock; a sentence for each that stays.
+
+    Everything is asked again: minutes may lie between what was shown and this.
+    """
+    with environment.store.reading() as connection:
+        closes = history.head(connection)
+        problem = _unsafe(connection, environment=environment)
     for night in nights:
         run = night.run
         try:
             with account_lock(
                 environment.store, merchant_id=run.merchant_id, account_id=run.account_id
             ):
-                yield from _let_one_go(night, days=days, by=by, environment=environment)
+                reason = problem or _let_one_go(
+                    night, days=days, by=by, closes=closes, environment=environment
+                )
         except NightHeldError:
-            yield (
-                f"the folder of {run.business_date} ({run.run_id}) stays: a night of the account "
-                "is at work"
-            )
+            reason = HELD
+        if reason:
+            yield f"the folder of {run.business_date} ({run.run_id}) stays: {reason}"
 
 
 def finish(half_gone: Iterable[LetGo], *, environment: Environment) -> Iterator[str]:
     """Remove what is left of folders that were let go; a sentence for each that is not finished."""
     for going in half_gone:
-        with environment.store.reading() as connection:
-            run = runs.get(connection, going.run_id)
-        yield from _remove(run, environment=environment)
+        try:
+            with account_lock(
+                environment.store, merchant_id=going.merchant_id, account_id=going.account_id
+            ):
+                yield from _finish_one(going, environment=environment)
+        except NightHeldError:
+            yield f"files of {going.business_date} ({going.run_id}) are left: {HELD}"
 
 
 def _older(connection: Connection, *, days: int, environment: Environment) -> list[Run]:
@@ -136,7 +152,7 @@ def _unsafe(connection: Connection, *, environment: Environment) -> str:
     return f"{problem}: `recon verify`" if problem else ""
 
 
-def _needed(account: "_Account", run: Run) -> str:
+def _needed(account: NeededNights, run: Run) -> str:
     """Why a folder stays; also where that cannot be looked at."""
     try:
         return account.needs(run)
@@ -150,7 +166,8 @@ def _looked_at(connection: Connection, run: Run, *, environment: Environment) ->
         problems = folder_problems(connection, run, environment=environment)
         if problems:
             return f"{problems[0]} (`recon verify {run.run_id}`)"
-        return _listed(connection, run, environment=environment)
+        reason = speaks_against(connection, run, environment=environment)
+        return reason or _listed(connection, run, environment=environment)
     except (ArchiveError, ConfigurationError) as error:
         return f"{UNREAD}: {error}"
 
@@ -158,205 +175,145 @@ def _looked_at(connection: Connection, run: Run, *, environment: Environment) ->
 def _listed(connection: Connection, run: Run, *, environment: Environment) -> OldNight | str:
     """What of a whole folder goes."""
     storage = storage_of(run, environment=environment)
-    steps = sealed_night(connection, run, environment=environment).steps.values()
-    sealed = {
-        f"{step.folder}/{entry.name}": entry for step in steps for entry in step.manifest.files
-    }
+    sealed = _sealed(connection, run, environment=environment)
     sizes: dict[str, int] = {}
     with reachable(storage, doing=UNREAD):
         for name in _going(connection, run, storage=storage):
-            if name not in sealed and ASIDE not in name.removeprefix(folder_of(run)):
-                return f"{name} lies in the folder of a night, and nobody sealed it"
-            sizes[name] = sealed[name].bytes if name in sealed else len(storage.read(name))
+            if name in sealed:
+                step, file = sealed[name]
+                sizes[name] = len(whole_file(storage, step, name=file))
+            elif _is_aside(name, run=run):
+                sizes[name] = len(storage.read(name))
+            else:
+                return f"{name} {STRANGE}"
     listed = "\n".join(f"{size} {name}" for name, size in sizes.items())
     digest = hashlib.sha256(listed.encode()).hexdigest()
     return OldNight(run, [*sizes], sum(sizes.values()), digest)
 
 
+def _sealed(
+    connection: Connection, run: Run, *, environment: Environment
+) -> dict[str, tuple[Sealed, str]]:
+    """Each sealed file of a run's folder, by its name below the archive: its step, its own name."""
+    steps = sealed_night(connection, run, environment=environment).steps.values()
+    return {
+        f"{step.folder}/{entry.name}": (step, entry.name)
+        for step in steps
+        for entry in step.manifest.files
+    }
+
+
+def _is_aside(name: str, *, run: Run) -> bool:
+    """Whether a file is of an attempt that a night itself moved aside."""
+    return ASIDE in name.removeprefix(folder_of(run)).split("/")[1]
+
+
 def _going(connection: Connection, run: Run, *, storage: Storage) -> list[str]:
     """The files of a run's folder that do not stay when it goes, by name."""
+    return [*_going_of(connection, run, names=storage.names(folder_of(run)))]
+
+
+def _going_of(connection: Connection, run: Run, *, names: Iterable[str]) -> Iterator[str]:
     folder = folder_of(run)
     is_signed = bool(sign_off_rows.signatures(connection, run.run_id))
-    return [
-        name
-        for name in storage.names(folder)
-        if not is_kept(name.removeprefix(f"{folder}/"), is_signed=is_signed)
-    ]
+    for name in names:
+        if not is_kept(name.removeprefix(f"{folder}/"), is_signed=is_signed):
+            yield name
 
 
-def _let_one_go(night: OldNight, *, days: int, by: str, environment: Environment) -> Iterator[str]:
+def _let_one_go(
+    night: OldNight, *, days: int, by: str, closes: Head, environment: Environment
+) -> str:
+    """Let a folder go; why it stays."""
     run = night.run
-    going = LetGo(
-        run.run_id,
-        run.merchant_id,
-        run.account_id,
-        run.business_date,
-        by,
-        environment.clock(),
-        len(night.names),
-        night.size_bytes,
-        night.list_sha256,
-    )
     names = [name.removeprefix(f"{folder_of(run)}/") for name in night.names[:NAMES_TOLD_MAX]]
     with environment.store.reading() as connection:
-        reason = _needed(_Account(connection, environment, run, days), run)
+        reason = _needed(NeededNights(connection, environment, run, days), run)
+        again = reason or _looked_at(connection, run, environment=environment)
+    if isinstance(again, str):
+        return again
+    if again.list_sha256 != night.list_sha256:
+        return "its files are not those that were shown; the next housekeeping shows them"
     with environment.store.writing() as connection:
-        # People may close or reopen a month, or let the same folder go, while no night runs.
-        reason = reason or _Account(connection, environment, run, days).unsettled(run)
-        if not reason:
-            details = {"days": days, "folder": folder_of(run), "names": names}
-            let_go_rows.note_let_go(connection, going, details=details)
-    if reason:
-        yield f"the folder of {run.business_date} ({run.run_id}) stays: {reason}"
-        return
+        # People may reopen a month, hand out a journal or plan by hand while no night runs.
+        _, reason = history.verify(connection, after=closes)
+        reason = reason or NeededNights(connection, environment, run, days).unsettled(run)
+        if {*_going_of(connection, run, names=night.names)} != {*night.names}:
+            reason = reason or "somebody signed it meanwhile"
+        if reason:
+            return reason
+        going = LetGo(
+            run.run_id,
+            run.merchant_id,
+            run.account_id,
+            run.business_date,
+            by,
+            environment.clock(),
+            len(night.names),
+            night.size_bytes,
+            night.list_sha256,
+        )
+        details = {"days": days, "folder": folder_of(run), "names": names}
+        let_go_rows.note_let_go(connection, going, details=details)
     environment.crash_point("let a night go")
-    yield from _remove(run, environment=environment)
-
-
-def _remove(run: Run, *, environment: Environment) -> Iterator[str]:
-    """Remove the files of a folder that was let go, and say so in the history."""
     try:
-        storage = storage_of(run, environment=environment)
-        with reachable(storage, doing=f"files of {folder_of(run)} are left"):
-            with environment.store.reading() as connection:
-                names = _going(connection, run, storage=storage)
-            for name in names:
-                storage.remove(name)
-                environment.crash_point("removed a file of a night")
+        _remove(run, names=night.names, environment=environment)
+    except (ArchiveError, ConfigurationError) as error:
+        return f"{error}; the next housekeeping tries again"
+    return ""
+
+
+def _finish_one(going: LetGo, *, environment: Environment) -> Iterator[str]:
+    """Remove what is left of a folder, and nothing that is not what was let go."""
+    with environment.store.reading() as connection:
+        run = runs.get(connection, going.run_id)
+        is_half_gone = going in let_go_rows.half_gone(connection)
+    if not is_half_gone:
+        return
+    try:
+        with environment.store.reading() as connection:
+            names, strange = _left(connection, run, environment=environment)
+        yield from strange
+        if not strange:
+            _remove(run, names=names, environment=environment)
     except (ArchiveError, ConfigurationError) as error:
         yield f"{error}; the next housekeeping tries again"
-        return
+
+
+def _left(
+    connection: Connection, run: Run, *, environment: Environment
+) -> tuple[list[str], list[str]]:
+    """What of a folder that was let go lies there still, and a sentence for what must not go."""
+    storage = storage_of(run, environment=environment)
+    sealed = _sealed(connection, run, environment=environment)
+    names, strange = [], []
+    with reachable(storage, doing=f"files of {folder_of(run)} are left"):
+        for name in _going(connection, run, storage=storage):
+            names.append(name)
+            if name in sealed:
+                step, file = sealed[name]
+                try:
+                    whole_file(storage, step, name=file)
+                except ArchiveBrokenError as error:
+                    strange.append(f"{error}: nothing more of that folder goes; look at why")
+            elif not _is_aside(name, run=run):
+                strange.append(f"{name} {STRANGE}: move it away, the next housekeeping goes on")
+    return names, strange
+
+
+def _remove(run: Run, *, names: Iterable[str], environment: Environment) -> None:
+    """Remove files of a folder that was let go, and say so in the history.
+
+    Raises:
+        ArchiveError: they cannot be removed; the next call goes on.
+    """
+    storage = storage_of(run, environment=environment)
+    with reachable(storage, doing=f"files of {folder_of(run)} are left"):
+        for name in names:
+            storage.remove(name)
+            environment.crash_point("removed a file of a night")
     with environment.store.writing() as connection:
         let_go_rows.note_gone(connection, run.run_id, at=environment.clock())
-
-
-@dataclass(frozen=True)
-class _Account:
-    """What of an account's nights is still needed."""
-
-    connection: Connection
-    environment: Environment
-    like: Run
-    """Any run of it."""
-    days: int
-
-    @property
-    def _name(self) -> tuple[str, str]:
-        return self.like.merchant_id, self.like.account_id
-
-    @cached_property
-    def live(self) -> dict[str, Run]:
-        """Its finished live nights by business date."""
-        finished = runs.last_finished(
-            self.connection, merchant_id=self._name[0], account_id=self._name[1]
-        )
-        return {day: run for day, run in finished.items() if run.mode is Mode.LIVE}
-
-    @cached_property
-    def first_open(self) -> str:
-        """The first month with a night that nobody closed, with nothing closed after it."""
-        until = self.environment.clock().date()
-        months = sorted({day[:7] for day in self.live})
-        return next((month for month in months if not self._is_shut(month, until=until)), "9999-99")
-
-    @cached_property
-    def read_from(self) -> str:
-        """The business date from which on nights are read: by the next one, and by open months."""
-        before = [day for day in self.live if day[:7] < self.first_open]
-        return max(before, default="")
-
-    @cached_property
-    def needed(self) -> dict[str, str]:
-        """Run -> what still reads its folder."""
-        needed = {each.run_id: "a journal of it is not in the books yet" for each in self._journals}
-        reader = ledger_rows.newest_reader(self.connection, self.like)
-        if reader is not None:
-            needed[reader] = "its books are the newest that were read"
-        newest = runs.newest_live(
-            self.connection, merchant_id=self._name[0], account_id=self._name[1]
-        )
-        for run in (newest, self.live[max(self.live)]):
-            if run is None:
-                continue
-            needed[run.run_id] = "it is the newest of its account"
-            night = sealed_night(self.connection, run, environment=self.environment)
-            if RESULTS in night.steps:
-                before = night.steps[RESULTS].manifest.about.predecessor
-                needed.setdefault(before, "the newest night carried its breaks forward")
-        return needed
-
-    @property
-    def _journals(self) -> list[journal_rows.Out]:
-        return journal_rows.not_seen_in_the_books(self.connection)
-
-    @cached_property
-    def open_money(self) -> bool:
-        """Whether money of before is not decided; its evidence lies in answers of nights."""
-        before = self.environment.clock() - timedelta(days=self.days)
-        return retention_rows.open_money(self.connection, self.like, before=before)
-
-    @cached_property
-    def open_breaks(self) -> set[str]:
-        """Breaks that are open today, what they open again, and the orders that they are of."""
-        newest = self.live[max(self.live)]
-        frames = kept_results.frames(
-            self.connection,
-            newest.run_id,
-            names=("breaks", "movements"),
-            environment=self.environment,
-        )
-        names = {*frames["breaks"]["break_id"], *frames["breaks"]["order_no"]}
-        return (names | {*frames["movements"]["reopens"]}) - {""}
-
-    def needs(self, run: Run) -> str:
-        """Why the folder of a run of the account stays; "" when nothing needs it.
-
-        Raises:
-            ArchiveError: the newest night, or this one, cannot be read.
-        """
-        which = "/".join(self._name)
-        if reason := self.unsettled(run):
-            return reason
-        if run.business_date >= self.read_from or not self.live:
-            return f"nights of {which} from {self.read_from} on are read by what is open"
-        if run.run_id in self.needed:
-            return self.needed[run.run_id]
-        if not {link.step for link in links(self.connection, run.run_id)} >= {*STEPS}:
-            return "its folder is not whole"
-        if self.open_money:
-            return f"an instruction or a case of {which} from before is still open (`recon status`)"
-        own = kept_results.open_breaks(self.connection, run.run_id, environment=self.environment)
-        shown = set() if own is None else {*own["break_id"], *own["order_no"]}
-        still = len(shown & self.open_breaks)
-        return f"a break that it shows is still open ({which})" if still else ""
-
-    def unsettled(self, run: Run) -> str:
-        """Why the folder stays by what people said; "" when its month is closed."""
-        month, which = run.business_date[:7], "/".join(self._name)
-        if let_go_rows.let_go_of(self.connection, run.run_id) is not None:
-            return "somebody let it go at the same time"
-        if closed_months.state_of(self.connection, self._name, month=month).closed is None:
-            return f"{month} of {which} is not closed (`recon close {month}`)"
-        return ""
-
-    def _is_shut(self, month: str, *, until: date) -> bool:
-        closed = closed_months.closed_since(self.connection, self._name, month=month, until=until)
-        return closed is not None
-
-
-class _Accounts:
-    """Each account's answers, asked once."""
-
-    def __init__(self, connection: Connection, environment: Environment, days: int) -> None:
-        self._asked = (connection, environment, days)
-        self._known: dict[tuple[str, str], _Account] = {}
-
-    def of(self, run: Run) -> _Account:
-        """The account of a run."""
-        connection, environment, days = self._asked
-        return self._known.setdefault(
-            (run.merchant_id, run.account_id), _Account(connection, environment, run, days)
-        )
 
 
 def _span(days: Sequence[str]) -> str:

@@ -23,6 +23,7 @@ from recon.steps.ground import kept_results
 from recon.steps.ground.endorsed import Said, note_endorsed
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.identity import Person, is_same, refuse_unproven
+from recon.steps.ground.let_go_nights import refuse_let_go
 from recon.steps.ground.predecessor import (
     BEFORE_OPENING,
     MISSING,
@@ -98,6 +99,7 @@ def sign(run_id: str, *, role: str, seen: str, person: Person, environment: Envi
     Raises:
         UsageError: the person may not, the night cannot be signed, or its workbook is not the one
             that was written.
+        NightLetGoError: its folder was let go.
     """
     if role not in ROLES:
         msg = f"a role is one of {', '.join(ROLES)}"
@@ -299,6 +301,7 @@ def _refuse_night(connection: Connection, signed: NightRun, *, environment: Envi
     if signed.verdict == Verdict.NOT_PROVEN:
         msg = f"the night of {signed.business_date} is NOT PROVEN: nobody can sign it"
         raise UsageError(msg)
+    refuse_let_go(connection, signed.run_id)
     path = Path(signed.workbook)
     if not path.is_file() or sha256_of(path) != signed.workbook_sha256:
         msg = (

@@ -16,7 +16,7 @@ from recon.store.database.history import Event, append
 from recon.store.money.instruction_reading import instruction_of, instructions_where
 from recon.store.nights.runs import Run
 from recon.store.schema import contradiction, instruction
-from recon.store.schema.account_filter import account_values, in_account
+from recon.store.schema.account_filter import OfAccount, account_values, in_account
 from recon.store.schema.columns import REASON_CHARACTERS
 
 ENTITY = "case"
@@ -84,13 +84,13 @@ PAYMENTS_PER_QUERY_MAX = 500
 
 
 def shown_ended(
-    connection: Connection, run: Run, *, shown: Mapping[str, Sequence[str]]
+    connection: Connection, owner: OfAccount, *, shown: Mapping[str, Sequence[str]]
 ) -> list[tuple[Ended, str]]:
     """Final instructions without a case whose payment is shown, each with its status.
 
-    `shown` is what this run's baseline showed: transaction -> statuses.
+    `shown` is what a run's answers showed: transaction -> statuses.
     """
-    of_account = account_values(run)
+    of_account = account_values(owner)
     ended = connection.execute(_ENDED_PAYMENTS, of_account).scalars()
     wanted = sorted(payment for payment in ended if payment in shown)
     rows: list[Any] = []

@@ -33,7 +33,7 @@ from recon.store.money.instruction_reading import (
 from recon.store.money.journal import move
 from recon.store.nights.runs import Run
 from recon.store.schema import attempt, batch, instruction, order_action, order_file
-from recon.store.schema.account_filter import account_values, in_account
+from recon.store.schema.account_filter import OfAccount, account_values, in_account
 from recon.store.schema.columns import REASON_CHARACTERS
 
 origin = order_file.alias("origin")
@@ -182,12 +182,12 @@ def of_ids(connection: Connection, wanted: Sequence[str]) -> list[Instruction]:
 
 
 def of_payments(
-    connection: Connection, run: Run, *, transaction_ids: Iterable[str]
+    connection: Connection, owner: OfAccount, *, transaction_ids: Iterable[str]
 ) -> dict[str, list[Instruction]]:
     """All instructions of some payments, under whatever order they were sent, by payment."""
     by_payment: dict[str, list[Instruction]] = {}
     wanted = sorted(set(transaction_ids) - {""})
-    for item in _where_in(connection, run, column=instruction.c.transaction_id, values=wanted):
+    for item in _where_in(connection, owner, column=instruction.c.transaction_id, values=wanted):
         by_payment.setdefault(item.transaction_id, []).append(item)
     return by_payment
 
@@ -215,11 +215,11 @@ def of_payees(
 
 
 def _where_in(
-    connection: Connection, run: Run, *, column: ColumnElement[str], values: Sequence[str]
+    connection: Connection, owner: OfAccount, *, column: ColumnElement[str], values: Sequence[str]
 ) -> Iterator[Instruction]:
     for start in range(0, len(values), VALUES_PER_QUERY_MAX):
         part = values[start : start + VALUES_PER_QUERY_MAX]
-        yield from instructions_where(connection, *_of(run), column.in_(part))
+        yield from instructions_where(connection, *_of(owner), column.in_(part))
 
 
 def replaced(
@@ -308,10 +308,10 @@ def touched(connection: Connection, run: Run) -> list[str]:
     return sorted((set(order_nos) | {item.order_no for item in doubtful}) - {""})
 
 
-def _of(run: Run) -> tuple[ColumnElement[bool], ...]:
+def _of(owner: OfAccount) -> tuple[ColumnElement[bool], ...]:
     return (
         and_(
-            instruction.c.merchant_id == run.merchant_id,
-            instruction.c.account_id == run.account_id,
+            instruction.c.merchant_id == owner.merchant_id,
+            instruction.c.account_id == owner.account_id,
         ),
     )
