@@ -30,7 +30,8 @@ ACCOUNTS = {
     "sales": "8400-sales",
     "refunds": "8700-refunds",
     "chargebacks": "6300-chargebacks",
-    "payouts": "1200-bank",
+    "payouts": "1365-money-on-its-way",
+    "bank": "1200-bank",
     "fees": "6855-fees",
     "reserves": "1361-reserve",
 }
@@ -127,6 +128,9 @@ def rules_toml(account: Account) -> str:
         "night_budget_minor_units = 100\n\n"
         "# The accounts of the demo's books; name your own.\n"
         f"{_table('journal.accounts', ACCOUNTS)}\n"
+        "[ledger]\n"
+        'fees_per = "batch" # the books name the batch of every fee\n'
+        "bank = true # and have what arrives at the bank\n\n"
         "# A small shop: its largest orders are some 500 euros. Major units: a yen is no euro.\n"
         f"{_severities()}\n"
         "# What the sandbox takes of a captured amount.\n"

@@ -16,6 +16,7 @@ from recon.sandbox.ground.book_records import Effect
 from recon.sandbox.ground.operation_call import Sandbox
 from recon.sandbox.ground.truth import EFFECTS_PER_READ, effect_table
 from recon.sandbox.pages.planted_batches import PaidBatches, held_key, paid_batches
+from recon.sandbox.pages.planted_books import PlantedBooks, books_key, books_of
 from recon.sandbox.pages.planted_settlement import (
     PAYOUT,
     SETTLEMENT_HEADER,
@@ -90,8 +91,9 @@ def files_of(sandbox: Sandbox, *, day: date, account_id: str) -> dict[str, str]:
     )
     paid = [*before.payouts, *(line for line in settlement.lines if line.entry_type == PAYOUT)]
     month = bank_month(paid, day=day, seed=seed)
-    night = replace(night, fees=(*night.fees, *before.booked))
-    key = _key(night, settlement=settlement, before=before, month=month)
+    books = books_of(before.lines, month=month, charges=night.fees, day=day)
+    night = replace(night, fees=(*night.fees, *books.entries))
+    key = _key(night, settlement=settlement, before=before, month=month, books=books)
     statements = [
         statement_files(bank, month.statements[bank.name], day=day.isoformat()) for bank in BANKS
     ]
@@ -109,15 +111,21 @@ def files_of(sandbox: Sandbox, *, day: date, account_id: str) -> dict[str, str]:
 
 
 def _key(
-    night: SampleNight, *, settlement: Settlement, before: PaidBatches, month: BankMonth
+    night: SampleNight,
+    *,
+    settlement: Settlement,
+    before: PaidBatches,
+    month: BankMonth,
+    books: PlantedBooks,
 ) -> dict[str, Any]:
     """The answer key of everything that is planted on that day."""
     key = answer_key_table(night) | {"settlement": answer_key(settlement)}
-    key |= {"held_back": held_key(before), "bank": key_of(month)}
+    key |= {"held_back": held_key(before), "bank": key_of(month), "books": books_key(books)}
     key["unverified"] += _unmentioned(night, settlement=settlement)
     codes = {planted.code for planted in settlement.planted}
     codes |= {planted.code for planted in before.planted}
     codes |= {planted.code for planted in month.planted if planted.code is not None}
+    codes |= {planted.code for planted in books.planted}
     for code in codes:
         key["not_shown"].pop(code.value, None)
     return key

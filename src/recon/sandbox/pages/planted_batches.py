@@ -1,18 +1,18 @@
 """The batches that the gateway settled and paid out on the days before a business date.
 
-They are true but for what is planted: one is paid out less a part that is held back. The books
-have every pay-out and every fee of them.
+They are true but for what is planted: one is paid out less a part that is held back. Of the first
+batches in some currencies a reserve is kept back, too.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, date, datetime, timedelta
 from itertools import groupby
 from operator import attrgetter
 
 from recon.model.business_date import BusinessCalendar
 from recon.model.money import format_minor_units
-from recon.model.words import REVERSAL_SUFFIX, BreakCode, EntryType
+from recon.model.words import BreakCode, EntryType
 from recon.sandbox.ground.book_records import Effect
 from recon.sandbox.pages.planted_settlement import (
     PAYOUT,
@@ -21,15 +21,17 @@ from recon.sandbox.pages.planted_settlement import (
     pay_outs_of,
     settled_line,
 )
-from recon.sandbox.sample_night.records import LedgerLine
 
 DAYS_BEFORE = 8
 """Calendar days before the business date whose batches are told."""
 HELD_MINOR_UNITS = 2_000
 """What the first large batch in the currency of HELD_CURRENCY is paid out less."""
 HELD_CURRENCY = "EUR"
-BOOKED_AT = time(9, tzinfo=UTC)
-"""When the books have a batch, on the day after it was settled."""
+RESERVE_MINOR_UNITS = 1_000
+"""What is kept back as a security of one batch in each of RESERVE_CURRENCIES."""
+RESERVE_CURRENCIES = ("EUR", "GBP", "USD")
+LEAST_OF_RESERVE = 10 * RESERVE_MINOR_UNITS
+"""What the batch must come to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +45,10 @@ class HeldBack:
 
 @dataclass(frozen=True, slots=True)
 class PaidBatches:
-    """What was settled, what was paid out of it, and what the books have of both."""
+    """What was settled, and what was paid out of it."""
 
     lines: tuple[SettlementLine, ...]
     """Settlement lines, each day's pay-out rows behind its lines."""
-    booked: tuple[LedgerLine, ...]
     planted: tuple[HeldBack, ...]
 
     @property
@@ -91,9 +92,13 @@ def paid_batches(
     mine.sort(key=attrgetter("settled_on"))
     lines: list[SettlementLine] = []
     held: list[HeldBack] = []
+    reserved: set[str] = set()
     for settled_on, group in groupby(mine, key=attrgetter("settled_on")):
         batch = list(group)
         settled = date.fromisoformat(settled_on)
+        kept = [*_reserves(batch, without=reserved)]
+        reserved |= {line.currency for line in kept}
+        batch += kept
         rows = pay_outs_of(batch, merchant_id=merchant_id, account_id=account_id, day=settled)
         payouts = [*map(_of_one_currency, rows)]
         for number, payout in enumerate(payouts):
@@ -101,7 +106,28 @@ def paid_batches(
                 payouts[number] = _less(payout, HELD_MINOR_UNITS)
                 held.append(HeldBack(payouts[number], HELD_MINOR_UNITS))
         lines += [*batch, *payouts]
-    return PaidBatches(tuple(lines), tuple(_booked(lines)), tuple(held))
+    return PaidBatches(tuple(lines), tuple(held))
+
+
+def _reserves(
+    batch: Sequence[SettlementLine], *, without: Collection[str]
+) -> Iterator[SettlementLine]:
+    """A line of what is kept back of a batch that is large enough, once a currency."""
+    for currency in RESERVE_CURRENCIES:
+        mine = [line for line in batch if line.currency == currency]
+        enough = sum(line.net for line in mine) > LEAST_OF_RESERVE
+        if enough and currency not in without:
+            yield replace(
+                mine[0],
+                entry_type=EntryType.RESERVE,
+                order_no="",
+                transaction_id="",
+                reference_no="",
+                own_reference="",
+                gross=-RESERVE_MINOR_UNITS,
+                fee=0,
+                net=-RESERVE_MINOR_UNITS,
+            )
 
 
 def held_key(batches: PaidBatches) -> list[dict[str, str]]:
@@ -132,32 +158,3 @@ def _instant(effect: Effect) -> datetime:
 
 def _can_hold(payout: SettlementLine) -> bool:
     return payout.currency == HELD_CURRENCY and payout.net > 2 * HELD_MINOR_UNITS
-
-
-def _booked(lines: Sequence[SettlementLine]) -> list[LedgerLine]:
-    """A ledger entry for each pay-out, and one for the fees of each batch and currency."""
-    entries: list[LedgerLine] = []
-    for line in lines:
-        if line.entry_type != PAYOUT:
-            continue
-        paid = EntryType.PAYOUT.value + (REVERSAL_SUFFIX if line.net < 0 else "")
-        for kind, amount in ((paid, abs(line.net)), (EntryType.FEE.value, line.fee)):
-            if amount:
-                entries.append(_entry(line, kind=kind, amount=amount))
-    return entries
-
-
-def _entry(line: SettlementLine, *, kind: str, amount: int) -> LedgerLine:
-    settled = date.fromisoformat(line.settled_on)
-    short = "LFB" if kind == EntryType.FEE else "LPO"
-    return LedgerLine(
-        entry_id=f"{short}-{line.batch_id}",
-        merchant_id=line.merchant_id,
-        account_id=line.account_id,
-        order_no="",
-        entry_type=kind,
-        currency=line.currency,
-        amount=amount,
-        booked_at=datetime.combine(settled + timedelta(days=1), BOOKED_AT),
-        reference_no=line.batch_id,
-    )

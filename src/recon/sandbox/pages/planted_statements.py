@@ -101,6 +101,15 @@ class PlantedAtBank:
     flag: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """What arrived of a batch, in the currency in which it was paid out."""
+
+    batch_id: str
+    day: date
+    amount: int
+
+
 @dataclass(slots=True)
 class BankMonth:
     """What every bank has, and what was planted."""
@@ -108,6 +117,8 @@ class BankMonth:
     statements: dict[str, tuple[Statement, ...]] = field(default_factory=dict)
     """Name of the bank -> its statements, one a business day."""
     planted: list[PlantedAtBank] = field(default_factory=list)
+    arrived: list[Arrival] = field(default_factory=list)
+    """But for what was exchanged without a word of what was ordered."""
 
 
 def bank_month(payouts: Sequence[SettlementLine], *, day: date, seed: int) -> BankMonth:
@@ -120,7 +131,7 @@ def bank_month(payouts: Sequence[SettlementLine], *, day: date, seed: int) -> Ba
     """
     month = BankMonth()
     for bank in BANKS:
-        book = _Book(bank, day=day, planted=month.planted)
+        book = _Book(bank, day=day, month=month)
         for currency in _currencies_of(bank, payouts):
             mine = [line for line in payouts if line.currency == currency and line.net]
             plays = _PLAYS.get(currency, _ABROAD)
@@ -140,9 +151,10 @@ def _currencies_of(bank: SandboxBank, payouts: Sequence[SettlementLine]) -> list
 class _Book:
     """One account while its entries are made."""
 
-    def __init__(self, bank: SandboxBank, *, day: date, planted: list[PlantedAtBank]) -> None:
+    def __init__(self, bank: SandboxBank, *, day: date, month: BankMonth) -> None:
         self.bank = bank
-        self.planted = planted
+        self.planted = month.planted
+        self.arrived = month.arrived
         self.entries: list[BankEntry] = []
         self._calendar = BusinessCalendar.of()
         every = (day - timedelta(days=back) for back in range(DAYS_BEFORE, -1, -1))
@@ -160,8 +172,14 @@ class _Book:
         """The bank books it; what comes behind the last statement is in transit."""
         words = {"party": PAYER, "text": f"Settlement {line.batch_id}", **cells}
         day = self.later(line, after)
-        if self.has(day):
-            self.entries.append(BankEntry(day, amount, **words))
+        if not self.has(day):
+            return
+        entry = BankEntry(day, amount, **words)
+        self.entries.append(entry)
+        if line.currency == self.bank.currency:
+            self.arrived.append(Arrival(line.batch_id, day, amount))
+        elif entry.ordered is not None:
+            self.arrived.append(Arrival(line.batch_id, day, entry.ordered[1]))
 
     def note(self, line: SettlementLine, code: BreakCode, effect: int, *, why: str) -> None:
         """What must be found of a pay-out."""
@@ -232,6 +250,14 @@ def _by_amount(book: _Book, lines: Sequence[SettlementLine]) -> None:
     book.came(line, line.net, text="Credit transfer")
     if book.has(book.later(line, 1)):
         book.calm(line, Flag.BY_AMOUNT, why="arrived without a word of its batch")
+
+
+def _doubtful(book: _Book, lines: Sequence[SettlementLine]) -> None:
+    (line,) = lines
+    for after in (1, 2):
+        book.came(line, line.net, after=after, text="Credit transfer")
+    why = "two credits of its amount, and none names it"
+    book.note(line, BreakCode.AMBIGUOUS_MATCH, line.net, why=why)
 
 
 def _missing(book: _Book, lines: Sequence[SettlementLine]) -> None:
@@ -322,7 +348,7 @@ _PLAYS: Mapping[str, tuple[_Story, ...]] = {
         _Story(_charged),
         _Story(_named),
     ),
-    "GBP": (_Story(_by_amount),),
+    "GBP": (_Story(_doubtful, days=2), _Story(_by_amount)),
     "USD": (_Story(_returned, days=2), _Story(_repaid, days=3), _Story(_named)),
 }
 """Currency of a bank -> what happens once each; the last to all other pay-outs."""
