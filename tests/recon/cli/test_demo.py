@@ -1,5 +1,6 @@
 import json
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -29,6 +30,7 @@ from recon.sandbox import SandboxOptions, serving
 from recon.sandbox.sample_night import Account
 from recon.steps.night.whole_night import STEP_NAMES
 
+ROOT = Path(__file__).parents[3]
 FEW = DemoMemory(orders=40, seed=7)
 
 
@@ -114,6 +116,25 @@ def test_the_demo_is_a_whole_night_without_prefect_and_says_what_to_look_at(
     assert any(str(folder / "answer-key.json") in line for line in first)
     assert any("recon status" in line for line in first)
     assert any(line.startswith("BREAKS OPEN in ") for line in out)
+
+
+def test_the_month_of_the_demo_stays_open_as_its_page_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The commands of docs/MONTH.md, as written there: NOT READY by bank and breaks, none signs."""
+    page = (ROOT / "docs/MONTH.md").read_text().split("### On the demo it stays open")[1]
+    lines = [line.split("#")[0].split() for line in page.split("```")[1].strip().splitlines()]
+    assert cli.main([*lines[0][1:], "--dir", str(tmp_path / "d"), "--orders", "60"]) == 0
+    for name, value in variables_in(tmp_path / "d").items():
+        monkeypatch.setenv(name, value)
+
+    codes = [cli.main(words[1:]) for words in lines if words[:2] == ["recon", "close"]]
+
+    said = capsys.readouterr()
+    assert codes == [4, 2]
+    assert "Blocked: the bank is covered to 2026-11-20, not to 2026-11-30" in said.err
+    assert re.search(r"Blocked: [A-Z][a-z ]+ \([A-Z_]+\) SO.*, HIGH: no owner", said.err)
+    assert "nobody was asked and nothing was signed" in said.err
 
 
 def test_the_rules_read_every_code_of_the_sandbox(tmp_path: Path) -> None:
