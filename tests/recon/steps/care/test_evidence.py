@@ -4,6 +4,7 @@ import hashlib
 import io
 import json
 import subprocess
+import sys
 import zipfile
 from collections.abc import Callable, Mapping
 from contextlib import chdir
@@ -125,6 +126,51 @@ def test_the_folder_proves_itself_without_anything_of_ours(aged: Merchant, tmp_p
     assert is_what_is_kept(files_of(gone))
     assert not [*out.glob(f"nights/*/*/{NEWEST}")]
     assert (out / f"periods/{MERCHANT}/{ACCOUNT}/2026-11/close-1/manifest.json").is_file()
+
+
+DUCKDB = """#!{python}
+import sys
+import duckdb
+with duckdb.connect() as connection:
+    for statement in connection.extract_statements(sys.stdin.read()):
+        rows = connection.execute(statement).fetchall()
+        if "SELECT" in statement.type.name:
+            print(rows)
+"""
+"""As much of the program duckdb as the scripts need, by its library."""
+
+
+def test_the_commands_of_the_readme_do_what_it_says(aged: Merchant, tmp_path: Path) -> None:
+    """As whoever has the folder types them: sums say nothing, each kept night is PROVEN."""
+    copied(aged, tmp_path / "out")
+    program = tmp_path / "bin" / "duckdb"
+    program.parent.mkdir()
+    program.write_text(DUCKDB.format(python=sys.executable))
+    program.chmod(0o700)
+    lines = (tmp_path / "out" / "README.txt").read_text().splitlines()
+    commands = "\n".join(line for line in lines if line.startswith("     "))
+
+    ran = subprocess.run(
+        ["sh", "-c", commands],
+        cwd=tmp_path / "out",
+        env={"PATH": f"{program.parent}:/usr/bin:/bin"},
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+
+    problems, head, *nights = ran.stdout.splitlines()
+    with aged.environment() as environment, environment.store.reading() as connection:
+        assert history.head(connection).hash in head
+    assert problems == "[]"
+    assert [line.startswith("nights/") for line in nights].count(True) == 3
+    assert [line.split("'")[-2] for line in nights if "PROVEN" in line] == ["PROVEN"] * 2
+    assert "verify.sql" in ran.stderr
+    assert len(ran.stderr.splitlines()) == 1  # of the night that was let go
+
+    (path,) = (tmp_path / "out").glob(f"nights/*/*/{BROKEN}/*/results/breaks.parquet")
+    path.write_bytes(path.read_bytes() + b"x")
+    assert not is_summed(tmp_path / "out")
 
 
 def test_the_index_has_a_row_a_night_what_went_and_who_said_what(
