@@ -45,9 +45,10 @@ FRAMES: Mapping[str, tuple[str, Mapping[str, str]]] = {
     "universe": ("universe", KEY_COLUMNS),
 }
 """File -> field of Sources, and the columns of that frame."""
+ITEMS = "items"
 RESULTS = (
     *("matches", "pending", "breaks", "unverified", "effects"),
-    *("movements", "journals", "items", "held", "sides"),
+    *("movements", "journals", ITEMS, "held", "sides"),
 )
 """Files of a result; each is a frame of the same name."""
 _REJECT = SCHEMAS["rejects"].columns.names
@@ -120,8 +121,8 @@ def _cells_of_statements(source: BankSource) -> Iterator[dict[str, Any]]:
 
 def result_tables(result: Reconciliation) -> Tables:
     """What a night came to."""
-    frames = {name: getattr(result, name) for name in RESULTS} | dict(result.bank)
-    frames["items"] = written_items(result.items)
+    frames = {name: getattr(result, name) for name in RESULTS if name != ITEMS}
+    frames |= {ITEMS: written_items(result.every_item.passing()), **result.bank}
     return {name: table_of(frame, name=name) for name, frame in frames.items()}
 
 

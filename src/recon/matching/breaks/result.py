@@ -128,6 +128,10 @@ class Deferred(Generic[Value]):
             self._made.append(self._make())
         return self._made[0]
 
+    def passing(self) -> Value:
+        """The value for who needs it once: it is not kept when nobody has asked for it before."""
+        return self._made[0] if self._made else self._make()
+
 
 @dataclass(frozen=True, slots=True)
 class Reconciliation:
