@@ -1,9 +1,11 @@
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from recon import cli
+from recon.steps.ground import environment
 from tests.recon.steps.conftest import ACCOUNT, MERCHANT, Merchant, database_url, merchant, profile
 from tests.recon.steps.night.test_sealed_settle import capture
 
@@ -11,10 +13,17 @@ __all__ = ["database_url", "merchant", "profile"]
 """A merchant on loopback, as the steps' tests have it."""
 
 
+THE_DAY_AFTER = datetime(2026, 11, 21, 6, tzinfo=UTC)
+
+
 @pytest.fixture
 def played(merchant: Merchant, monkeypatch: pytest.MonkeyPatch) -> Merchant:
-    """A live night, and its settings in the environment."""
+    """A live night, its settings in the environment, and commands that are given the day after.
+
+    By the clock of the machine, nights would be missing as soon as a business day has gone by.
+    """
     capture(merchant)
+    monkeypatch.setattr(environment, "system_clock", lambda: THE_DAY_AFTER)
     merchant.night()
     for name, value in merchant.variables.items():
         monkeypatch.setenv(name, value)
