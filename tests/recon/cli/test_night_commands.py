@@ -5,6 +5,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from zipfile import ZipFile
 
@@ -16,10 +17,12 @@ from recon.cli.demo_folder import DemoFolder, folder_at, recall
 from recon.cli.demo_gateway import demo_gateway, effects
 from recon.sandbox import CLOCK_START
 from recon.sandbox.pages.planted_statements import STRANGERS
+from recon.steps.ground import environment
 from recon.store.database.engine import open_store
 from recon.store.database.night_lock import account_lock
 
 ORDERS = 80
+THE_DAY_AFTER = datetime(2026, 11, 21, 6, tzinfo=UTC)
 
 
 @pytest.fixture
@@ -120,6 +123,13 @@ def plain(path: Path) -> bytes:
     return b"" if path.parent.parent.name == "bank" else path.read_bytes()
 
 
+def the_day_after(*words: str) -> int:
+    """A command by another clock: by the machine's, nights are missed as business days go by."""
+    with pytest.MonkeyPatch.context() as calendar:
+        calendar.setattr(environment, "system_clock", lambda: THE_DAY_AFTER)
+        return cli.main([*words])
+
+
 def test_what_stands_after_a_night(
     prepared: DemoFolder, gateway: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -129,7 +139,7 @@ def test_what_stands_after_a_night(
     cli.main(["nightly"])
     assert "notice finance did not arrive" in capsys.readouterr().err
 
-    assert cli.main(["status"]) == 3
+    assert the_day_after("status") == 3
     shown = capsys.readouterr().out
     assert shown.startswith("100042/100042001: night of 2026-11-20, run ")
     assert "\n  BREAKS OPEN\n" in shown
@@ -192,7 +202,7 @@ def refuse_wrong_lists(run: str, *, capsys: pytest.CaptureFixture[str]) -> None:
     assert len(listed) == 2 + len(document["breaks"])
     assert cli.main(["runs", "--json"]) == 0
     assert [row["run"] for row in json.loads(capsys.readouterr().out)] == [run]
-    assert cli.main(["status", "--json"]) == 3
+    assert the_day_after("status", "--json") == 3
     account = json.loads(capsys.readouterr().out)["accounts"][0]
     assert (account["run"], account["standing"]) == (run, "BREAKS OPEN")
     assert "cancel not sent" in {entry["what"] for entry in account["needs_a_person"]}
