@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from recon.archive.bank_schemas import OF_BANKS
+from recon.archive.bank_schemas import OF_BANKS, OF_BOOKS_OF_BANK
 from recon.archive.local_storage import LocalStorage
 from recon.archive.manifest import FileEntry
 from recon.archive.schemas import SCHEMAS
@@ -47,7 +47,7 @@ def test_a_night_is_all_its_files_with_workbook_rules_and_decisions(merchant: Me
     folder = run_folder(merchant)
     found = entries(folder)
 
-    of_banks = {each.path for each in OF_BANKS}
+    of_banks = {each.path for each in (*OF_BANKS, *OF_BOOKS_OF_BANK)}
     wanted = {each.path for each in SCHEMAS.values()} - of_banks - {"proof/sheets.parquet"}
     elsewhere = {"inputs/answers.parquet", "inputs/ledger.parquet", "inputs/tariffs.parquet"}
     assert wanted - elsewhere <= set(found)
