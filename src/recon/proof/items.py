@@ -8,13 +8,14 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from recon.archive.schemas import SCHEMAS
 from recon.matching.breaks.result_rows import identity_of, not_compared_rows
 from recon.matching.cash.result import CashResult, cash_items
 from recon.matching.exact.aside import Exact
 from recon.matching.frames.arrays import Arrays, Column, filled, text_column, texts
-from recon.matching.frames.coding import is_word
+from recon.matching.frames.coding import is_word, pieces
 from recon.matching.frames.grouping import Bools, Rows
 from recon.matching.frames.sources import Sources
 from recon.matching.frames.total_rows import ACCOUNT_CURRENCY
@@ -77,18 +78,17 @@ def written_items(items: pd.DataFrame) -> pd.DataFrame:
     """
     if items.empty:
         return items
-    first = identity_of(*(text_column(texts(items[name])) for name in _SET_NAMES))
-    derived = {
-        "result_id": texts(items["set_id"]),
-        "set_id": texts(first),
-        "set_key": texts(items["order_no"]),
-    }
+    first = identity_of(*(items[name] for name in _SET_NAMES))
+    derived = {"result_id": items["set_id"], "set_id": first, "set_key": items["order_no"]}
     return items.assign(
-        **{
-            name: np.where(texts(items[name]) == cells, "", texts(items[name]))
-            for name, cells in derived.items()
-        }
+        **{name: _blank_where(items[name], same=cells) for name, cells in derived.items()}
     )
+
+
+def _blank_where(column: "pd.Series[str]", *, same: "pd.Series[str]") -> "pd.Series[str]":
+    """The column, blank in the rows where the other one says the same."""
+    words, others = (_words(each) for each in (column, same))
+    return text_column(pc.if_else(pc.equal(words, others), "", words))
 
 
 def _summed(parts: list[pa.Table]) -> pd.DataFrame:
@@ -161,8 +161,11 @@ def _payouts(sources: Sources) -> pd.DataFrame:
 def _part(source: str, frame: pd.DataFrame, *, of: Rows, in_scope: Bools, sets: Arrays) -> pa.Table:
     """The rows of one source that are in a set."""
     rows = np.flatnonzero(of >= 0)
-    size, numbers = len(rows), of[rows]
-    columns = {name: _named(frame, name)[rows] for name in _IDENTITY}
+    size, numbers, taken = len(rows), of[rows], pa.array(rows)
+    columns: dict[str, Column | pa.Array] = {
+        name: _words(frame[name]).take(taken) if name in frame.columns else filled("", size=size)
+        for name in _IDENTITY
+    }
     columns |= {name: sets[name][numbers] for name in _PLACED}
     columns |= {"source": filled(source, size=size), "items": in_scope[rows].astype(np.int64)}
     return _table(columns)
@@ -202,10 +205,15 @@ def _of_groups(cash: CashResult, *, ledger: pd.DataFrame | None) -> Iterator[pa.
         yield _table(columns)
 
 
-def _named(frame: pd.DataFrame, name: str) -> Column:
-    return texts(frame[name]) if name in frame.columns else filled("", size=len(frame))
+def _words(column: "pd.Series[str]") -> pa.Array:
+    """The texts of a column as Arrow holds them."""
+    return pa.chunked_array(pieces(column), pa.large_string()).combine_chunks()
 
 
-def _table(columns: Mapping[str, Column]) -> pa.Table:
+def _table(columns: Mapping[str, Column | pa.Array]) -> pa.Table:
     kinds = {name: pa.int64() if name == "items" else pa.string() for name in _NAMES}
-    return pa.table({name: pa.array(columns[name], kinds[name]) for name in _NAMES})
+    return pa.table({name: _typed(columns[name], kinds[name]) for name in _NAMES})
+
+
+def _typed(column: Column | pa.Array, kind: pa.DataType) -> pa.Array:
+    return pa.array(column, kind) if isinstance(column, np.ndarray) else column.cast(kind)

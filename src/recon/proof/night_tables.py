@@ -54,21 +54,16 @@ RESULTS = (
 _REJECT = SCHEMAS["rejects"].columns.names
 
 
-def input_tables(sources: Sources) -> Tables:
-    """What a night reads; a source that was not given is a table without a row."""
-    frames = {name: getattr(sources, field) for name, (field, _) in FRAMES.items()}
-    return {
-        **{
-            name: SCHEMAS[name].columns.empty_table()
-            if frame is None
-            else table_of(frame, name=name)
-            for name, frame in frames.items()
-        },
-        "rejects": table_of_rows(map(_cells_of_reject, sources.rejects), name="rejects"),
-        "files": table_of_rows(map(_cells_of_file, sources.files), name="files"),
-        **bank_tables(sources),
-        **_tariff_tables(sources.settlement),
-    }
+def input_tables(sources: Sources) -> Iterator[tuple[str, pa.Table]]:
+    """What a night reads, table after table; a source that was not given has one without a row."""
+    for name, (field, _) in FRAMES.items():
+        frame: pd.DataFrame | None = getattr(sources, field)
+        no_rows = SCHEMAS[name].columns.empty_table()
+        yield name, no_rows if frame is None else table_of(frame, name=name)
+    yield "rejects", table_of_rows(map(_cells_of_reject, sources.rejects), name="rejects")
+    yield "files", table_of_rows(map(_cells_of_file, sources.files), name="files")
+    yield from bank_tables(sources).items()
+    yield from _tariff_tables(sources.settlement).items()
 
 
 def _tariff_tables(lines: pd.DataFrame | None) -> Tables:
@@ -119,11 +114,13 @@ def _cells_of_statements(source: BankSource) -> Iterator[dict[str, Any]]:
         yield {**cells, "number": number, "days_given": int(statement.days_given)}
 
 
-def result_tables(result: Reconciliation) -> Tables:
-    """What a night came to."""
-    frames = {name: getattr(result, name) for name in RESULTS if name != ITEMS}
-    frames |= {ITEMS: written_items(result.every_item.passing()), **result.bank}
-    return {name: table_of(frame, name=name) for name, frame in frames.items()}
+def result_tables(result: Reconciliation) -> Iterator[tuple[str, pa.Table]]:
+    """What a night came to, table after table: none waits for another."""
+    for name in RESULTS:
+        frame = written_items(result.every_item.passing()) if name == ITEMS else None
+        yield name, table_of(getattr(result, name) if frame is None else frame, name=name)
+    for name, frame in result.bank.items():
+        yield name, table_of(frame, name=name)
 
 
 def totals_table(totals: Iterable[ControlTotal]) -> pa.Table:

@@ -44,7 +44,7 @@ def night_of(proof: Proof, *, as_of: object, is_carried: bool = False) -> Night:
         account=PLACE,
         is_carried=is_carried,
     )
-    tables = {**input_tables(sources), **small, **result_tables(result)}
+    tables = {**dict(input_tables(sources)), **small, **dict(result_tables(result))}
     return Night({**tables, "totals": totals_table(totals)}, totals)
 
 

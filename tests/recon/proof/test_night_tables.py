@@ -52,7 +52,7 @@ def tables_of(night: Planted, sources: Sources, *, previous: Any = None) -> Tabl
     """All tables of which a comparison can be made again."""
     books = books_of(sources, rules=night.rules)
     small = compared_tables(sources, rules=night.rules, previous=previous, books=books)
-    return {**input_tables(sources), **small}
+    return {**dict(input_tables(sources)), **small}
 
 
 def test_the_same_result_comes_of_the_tables(night: Planted) -> None:
@@ -68,7 +68,7 @@ def test_the_same_result_comes_of_the_tables(night: Planted) -> None:
 def test_a_frame_of_a_result_comes_back(night: Planted, name: str) -> None:
     """Each frame of a result is the same after the way into its table and back."""
     result = compared(night, night.sources)
-    table = result_tables(result)[name]
+    table = dict(result_tables(result))[name]
     assert table.schema.equals(SCHEMAS[name].columns)
     frame, back = getattr(result, name), frame_of_table(table)
     assert digest_of([back]) == digest_of([frame[[*back.columns]]])
@@ -77,7 +77,7 @@ def test_a_frame_of_a_result_comes_back(night: Planted, name: str) -> None:
 def test_what_is_blank_in_the_items_follows_from_what_stands_beside_it(night: Planted) -> None:
     """A set's key is its order number, its id the first of the key, and it is shown under it."""
     result = compared(night, night.sources)
-    rows = result_tables(result)["items"].to_pylist()
+    rows = dict(result_tables(result))["items"].to_pylist()
     for row in rows:
         row["set_key"] = row["set_key"] or row["order_no"]
         words = "\x1f".join((row["merchant_id"], row["account_id"], row["set_key"], "1"))
@@ -115,7 +115,7 @@ def test_what_stands_beside_the_rows_comes_back(case: Any) -> None:
     small = compared_tables(
         sources, rules=case.rules, previous=None, books=books_of(sources, rules=case.rules)
     )
-    back = sources_of_tables({**input_tables(sources), **small})
+    back = sources_of_tables({**dict(input_tables(sources)), **small})
     same = ("rejects", "files", "merged_rows", "arrived", "books", "exported", "quarantined")
     for name in (*same, "agreed_write_offs", "opening_balance", "settled"):
         assert getattr(back, name) == getattr(sources, name), name

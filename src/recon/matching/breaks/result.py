@@ -5,12 +5,13 @@ amounts are nullable Int64 minor units of the row's currency, blank when the sid
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Generic, TypeVar
 
 import pandas as pd
 
+from recon.model.errors import Defect
 from recon.model.gateway_holds import GatewayHolds
 from recon.model.words import ControlTotal, Verdict
 
@@ -171,6 +172,8 @@ class Reconciliation:
     """bank.bank_frames.BANK_TABLES by name; none where no statement of a bank was given."""
     every_item: Deferred[pd.DataFrame] = field(default_factory=lambda: Deferred(pd.DataFrame))
     """See `items`."""
+    matched_rows: int | None = None
+    """How many matches there were, of a result that let its rows go."""
 
     @property
     def items(self) -> pd.DataFrame:
@@ -183,9 +186,33 @@ class Reconciliation:
         return self.every_match.get()
 
     @property
+    def matched(self) -> int:
+        """How many sets matched."""
+        return len(self.matches) if self.matched_rows is None else self.matched_rows
+
+    def without_rows(self) -> "Reconciliation":
+        """The same once its files are written: matches, items and all they were made of go.
+
+        How many matches there were and the digest over all of them stay.
+        """
+        digest = self.digest
+        return replace(
+            self,
+            every_match=Deferred[pd.DataFrame](_gone),
+            every_item=Deferred[pd.DataFrame](_gone),
+            digest_of_all=Deferred(lambda: digest),
+            matched_rows=self.matched,
+        )
+
+    @property
     def digest(self) -> str:
         """SHA-256 over the four frames and the effects: the same inputs, the same digest (T14)."""
         return self.digest_of_all.get()
+
+
+def _gone() -> pd.DataFrame:
+    msg = "the rows of this result were written and let go: read them from the night's folder"
+    raise Defect(msg)
 
 
 def _empty(columns: tuple[str, ...]) -> pd.DataFrame:

@@ -113,7 +113,7 @@ def _carry(run_id: str, *, environment: Environment) -> bool:
     sealed = write(
         run,
         RESULTS,
-        parts=rows_of(tables),
+        parts=[*rows_of(tables.items())],
         terms=Terms(inputs.previous_run_id if inputs else "", digest),
         after={},
         environment=environment,

@@ -1,11 +1,12 @@
 """Step 5: compare orders, gateway and ledger as the tables have them, and keep the result."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from recon.matching.breaks.reopened import ends_of
+from recon.archive.step_folder import Sealed
+from recon.matching.breaks.reopened import BreakEnd, ends_of
 from recon.matching.breaks.result import Reconciliation
 from recon.matching.causes.proposed_journals import shown_in_the_books
 from recon.matching.engine import digest_alone
@@ -36,11 +37,43 @@ PARTS = 6
 WORST_FIRST = tuple(Verdict)
 
 
+@dataclass(frozen=True, slots=True)
+class _Compared:
+    """What a comparison came to, once its rows lie in the night's folder."""
+
+    result: Reconciliation
+    """Without its rows (see Reconciliation.without_rows)."""
+    sealed: tuple[Sealed, Sealed]
+    inputs: Inputs
+    lacking: tuple[str, ...]
+    """What it lacks, where it is INCOMPLETE."""
+    ends: tuple[BreakEnd, ...]
+
+
 def reconcile(run_id: str, *, environment: Environment) -> StepSummary:
     """Reconcile what the run's tables hold; may be repeated, the same tables give the same."""
     with environment.store.reading() as connection:
         run = runs.get(connection, run_id)
     way = Way("parts of the comparison done", of=PARTS)
+    compared = _compared(run, way=way, environment=environment)
+    way.more()
+    # The rows are gone by now: SQL reads them from the disk, and has the memory to itself.
+    result = with_sql(compared.result, run=run, sealed=compared.sealed, environment=environment)
+    way.more()
+    with environment.store.writing() as connection:
+        _keep(connection, run, replace(compared, result=result))
+        chained = _chained(result, previous_run=compared.inputs.previous_run_id)
+        history.append(
+            connection, [history.Event("run", run_id, RECONCILED, chained)], at=environment.clock()
+        )
+        bind(connection, run, sealed=compared.sealed, environment=environment)
+    figures = _figures(result)
+    sentences = (_sentence(figures), *holds_sentences(result))
+    return StepSummary(STEP, " ".join(sentences), figures)
+
+
+def _compared(run: Run, *, way: Way, environment: Environment) -> _Compared:
+    """Compare what the run's tables hold, and write it with what it came to."""
     rules, inputs = environment.settings.rules, frozen_inputs(run, environment=environment)
     sources = sources_of(run, inputs=inputs, rules=rules, environment=environment)
     previous = previous_of(run, inputs=inputs, rules=rules, environment=environment)
@@ -58,8 +91,7 @@ def reconcile(run_id: str, *, environment: Environment) -> StepSummary:
     )
     way.more()
     result = with_known_rules(with_missing_sources(proven, sources=sources), moved=moved)
-    kept = replace(inputs, moved_by_rules=moved)
-    steps = write_compared(
+    sealed = write_compared(
         run,
         result,
         sources=sources,
@@ -67,22 +99,13 @@ def reconcile(run_id: str, *, environment: Environment) -> StepSummary:
         predecessor=inputs.previous_run_id,
         environment=environment,
     )
-    way.more()
-    result = with_sql(result, run=run, sealed=steps, environment=environment)
-    way.more()
-    with environment.store.writing() as connection:
-        lacking = why_incomplete(result, sources=sources, rules=rules)
-        _keep(connection, run, result=result, sources=sources, inputs=kept, lacking=lacking)
-        ends = ends_of(result, previous=previous)
-        break_rows.save_ends(connection, run_id, ends=ends)
-        chained = _chained(result, previous_run=inputs.previous_run_id)
-        history.append(
-            connection, [history.Event("run", run_id, RECONCILED, chained)], at=environment.clock()
-        )
-        bind(connection, run, sealed=steps, environment=environment)
-    figures = _figures(result)
-    sentences = (_sentence(figures), *holds_sentences(result))
-    return StepSummary(STEP, " ".join(sentences), figures)
+    return _Compared(
+        result.without_rows(),
+        sealed,
+        replace(inputs, moved_by_rules=moved),
+        why_incomplete(result, sources=sources, rules=rules),
+        ends_of(result, previous=previous),
+    )
 
 
 def _proven(
@@ -111,7 +134,7 @@ def _proven(
 def _figures(result: Reconciliation) -> dict[str, int | str]:
     return {
         "verdict": result.verdict.value,
-        "matched": len(result.matches),
+        "matched": result.matched,
         "breaks": len(result.breaks),
         "pending": len(result.pending),
         "unverified": len(result.unverified),
@@ -119,20 +142,15 @@ def _figures(result: Reconciliation) -> dict[str, int | str]:
     }
 
 
-def _keep(
-    connection: Connection,
-    run: Run,
-    *,
-    result: Reconciliation,
-    sources: Sources,
-    inputs: Inputs,
-    lacking: Sequence[str],
-) -> None:
+def _keep(connection: Connection, run: Run, compared: _Compared) -> None:
     """The result, what it was computed from, and what an INCOMPLETE one lacks."""
+    result = compared.result
     results.save(connection, run.run_id, result=result)
-    input_rows.save(connection, run.run_id, inputs=inputs)
-    shown = shown_in_the_books(result.effects, exported=sources.exported)
+    input_rows.save(connection, run.run_id, inputs=compared.inputs)
+    break_rows.save_ends(connection, run.run_id, ends=compared.ends)
+    shown = shown_in_the_books(result.effects, exported=compared.inputs.exported)
     journal_rows.note_booked(connection, run, shown=shown)
+    lacking = compared.lacking if result.verdict is Verdict.INCOMPLETE else ()
     runs.note_result(
         connection,
         run.run_id,

@@ -1,6 +1,6 @@
 """What a night read, sealed in its folder before money moves; later what was compared instead."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable
 
 import pyarrow as pa
 
@@ -35,10 +35,9 @@ def seal_inputs(run: Run, *, environment: Environment) -> Sealed:
     """
     rules, inputs = environment.settings.rules, frozen_inputs(run, environment=environment)
     sources = sources_of(run, inputs=inputs, rules=rules, environment=environment)
-    tables = input_tables(sources)
     # What was answered until now is a step of its own, and is asked anew once money has moved.
-    del tables["answers"]
-    parts, books = rows_of(tables), _bound(run, BOOKS, environment=environment)
+    tables = ((name, table) for name, table in input_tables(sources) if name != "answers")
+    parts, books = [*rows_of(tables)], _bound(run, BOOKS, environment=environment)
     same = _same(parts, books=books)
     moved = {f"{INPUTS}/{name}": f"{BOOKS}/{name}" for name in sorted(same)}
     terms = Terms(inputs.previous_run_id, rules.digest, compared=moved, absent=absent_of(sources))
@@ -61,7 +60,7 @@ def absent_of(sources: Sources) -> tuple[str, ...]:
 
 
 def changed_inputs(
-    run: Run, *, tables: Mapping[str, pa.Table], environment: Environment
+    run: Run, *, tables: Iterable[tuple[str, pa.Table]], environment: Environment
 ) -> tuple[list[Part], dict[str, str]]:
     """What of the compared inputs is not what was sealed before money moved, and in whose place.
 
@@ -75,17 +74,15 @@ def changed_inputs(
     sealed = _bound(run, INPUTS, environment=environment)
     books = _books_of(run, sealed, environment=environment)
     before = {**_contents(books), **_contents(sealed)}
-    rows = [part for part in rows_of(tables) if isinstance(part, Rows)]
-    changed = [part for part in rows if before.get(part.name) != part.content]
+    changed = [part for part in rows_of(tables) if before.get(part.name) != part.content]
     moved = {f"{INPUTS}/{part.name}": f"{night_folder.COMPARED}/{part.name}" for part in changed}
     return [*changed], moved
 
 
-def _same(parts: Sequence[Part], *, books: Sealed | None) -> set[str]:
+def _same(parts: Iterable[Rows], *, books: Sealed | None) -> set[str]:
     """The ledger, where it is exactly what was read of the books: then it is not written twice."""
     contents = _contents(books)
-    rows = (part for part in parts if isinstance(part, Rows))
-    return {part.name for part in rows if contents.get(part.name) == part.content}
+    return {part.name for part in parts if contents.get(part.name) == part.content}
 
 
 def _books_of(run: Run, inputs: Sealed | None, *, environment: Environment) -> Sealed | None:

@@ -53,7 +53,7 @@ def write_compared(
     compared = write(
         run,
         COMPARED,
-        parts=[*parts, *rows_of(small)],
+        parts=[*parts, *rows_of(small.items())],
         terms=terms,
         after=before(COMPARED, bound=bound),
         environment=environment,
@@ -61,7 +61,7 @@ def write_compared(
     results = write(
         run,
         RESULTS,
-        parts=rows_of(result_tables(result)),
+        parts=[*rows_of(result_tables(result))],
         terms=terms,
         after=before(RESULTS, bound={**bound, COMPARED: compared.sha256}),
         environment=environment,

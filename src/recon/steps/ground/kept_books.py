@@ -75,7 +75,7 @@ def write_books(run: Run, *, entries: pd.DataFrame, environment: Environment) ->
     sealed = write(
         run,
         BOOKS,
-        parts=rows_of({LEDGER: table_of(entries, name=LEDGER)}),
+        parts=[*rows_of([(LEDGER, table_of(entries, name=LEDGER))])],
         terms=Terms("", environment.settings.rules.digest),
         after={},
         environment=environment,

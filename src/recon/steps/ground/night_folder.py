@@ -5,7 +5,7 @@ the history, in the transaction that ends the step. A step without its link coun
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -90,9 +90,9 @@ def folder_of(run: Run) -> str:
     return f"nights/{run.merchant_id}/{run.account_id}/{run.business_date}/{run.run_id}"
 
 
-def rows_of(tables: Mapping[str, pa.Table]) -> list[Part]:
-    """Tables by the names of their schemas as the files of a step."""
-    return [Rows.of(table, schema=SCHEMAS[name]) for name, table in tables.items()]
+def rows_of(tables: Iterable[tuple[str, pa.Table]]) -> Iterator[Rows]:
+    """Tables by the names of their schemas as the files of a step, each made when it is asked."""
+    return (Rows.of(table, schema=SCHEMAS[name]) for name, table in tables)
 
 
 def write(

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 
-from recon.archive.step_folder import Document, Sealed
+from recon.archive.step_folder import Document, Part, Sealed
 from recon.matching.breaks.result import Reconciliation
 from recon.proof.night_tables import totals_table
 from recon.proof.second_engine import sql_files
@@ -48,8 +48,8 @@ def write_proof(
         inputs = input_rows.load(connection, run.run_id)
         decisions = "".join(_lines(decisions_of(connection, run)))
     rules = environment.settings.rules
-    parts = [
-        *rows_of({"totals": totals_table(result.control_totals)}),
+    parts: list[Part] = [
+        *rows_of([("totals", totals_table(result.control_totals))]),
         Document(RULES, json.dumps(rules.document, indent=2).encode()),
         Document(DECISIONS, decisions.encode()),
         Document(WORKBOOK, workbook.read_bytes()),

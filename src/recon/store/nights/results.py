@@ -61,7 +61,10 @@ def summary_of(result: Reconciliation) -> Summary:
         scope_of_assurance=result.scope_of_assurance,
         rules_digest=result.rules_digest,
         digest=result.digest,
-        rows={section: len(getattr(result, frame)) for section, frame in SECTIONS.items()},
+        rows={
+            "match": result.matched,
+            **{name: len(getattr(result, SECTIONS[name])) for name in SECTIONS if name != "match"},
+        },
         exposure={str(currency): int(amount) for currency, amount in at_risk.items()},
     )
 

@@ -31,7 +31,7 @@ def test_a_manifest_is_bound_once_however_often_its_step_is_done(merchant: Merch
         with environment.store.reading() as connection:
             run = runs.get(connection, run_id)
         for _ in range(2):
-            parts = rows_of({"universe": empty("universe")})
+            parts = [*rows_of([("universe", empty("universe"))])]
             sealed = write(
                 run, INPUTS, parts=parts, terms=Terms("", "5"), after={}, environment=environment
             )
