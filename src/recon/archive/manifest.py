@@ -38,6 +38,8 @@ class About:
     """File of the inputs -> the one that was compared in its place, or that says the same."""
     absent: tuple[str, ...] = ()
     """Sources that the night did not have; their files hold no row."""
+    last_file: int = 0
+    """Of the inputs: the number of the last file that was read for them; 0 for other steps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,14 +71,17 @@ class Manifest:
 
 
 def _content_of(manifest: Manifest) -> tuple[object, ...]:
-    about = {**asdict(manifest.about), "history_before": ""}
+    about = {**asdict(manifest.about), "history_before": "", "last_file": 0}
     contents = sorted((each.name, each.rows, each.content) for each in manifest.files)
     return (json.dumps(about, sort_keys=True), contents)
 
 
 def manifest_bytes(manifest: Manifest) -> bytes:
     """The manifest as it is written."""
-    document = {"format": FORMAT, **asdict(manifest.about), "files": [*map(asdict, manifest.files)]}
+    about = asdict(manifest.about)
+    if not manifest.about.last_file:
+        del about["last_file"]
+    document = {"format": FORMAT, **about, "files": [*map(asdict, manifest.files)]}
     return (json.dumps(document, indent=2, sort_keys=True) + "\n").encode()
 
 

@@ -61,13 +61,15 @@ def items_of(
         ids: the set of each id.
     """
     sets = _placed(joined, states=states, hosts=hosts, ids=ids)
-    parts = [part for part in _parts(exact, joined=joined, sets=sets) if part.num_rows]
-    return _summed(parts)
+    parts = (part for part in _parts(exact, joined=joined, sets=sets) if part.num_rows)
+    # No two parts have a row in common: each is summed before the next one is made.
+    return _frame_of([_summed(part) for part in parts])
 
 
 def group_items(cash: CashResult | None, *, ledger: pd.DataFrame | None) -> pd.DataFrame:
     """The same for fees, reserves and pay-outs of the settlement, in groups."""
-    return _summed([] if cash is None else [*_of_groups(cash, ledger=ledger)])
+    parts = [] if cash is None else [*_of_groups(cash, ledger=ledger)]
+    return _frame_of([_summed(pa.concat_tables(parts))] if parts else [])
 
 
 def written_items(items: pd.DataFrame) -> pd.DataFrame:
@@ -91,15 +93,18 @@ def _blank_where(column: "pd.Series[str]", *, same: "pd.Series[str]") -> "pd.Ser
     return text_column(pc.if_else(pc.equal(words, others), "", words))
 
 
-def _summed(parts: list[pa.Table]) -> pd.DataFrame:
+def _summed(rows: pa.Table) -> pa.Table:
     """One row for all rows that say the same."""
+    by = [name for name in _NAMES if name != "items"]
+    summed = rows.group_by(by, use_threads=False).aggregate([("items", "sum")])
+    return summed.rename_columns({"items_sum": "items"}).select([*_NAMES])
+
+
+def _frame_of(parts: list[pa.Table]) -> pd.DataFrame:
     if not parts:
         return pd.DataFrame({name: pd.Series(dtype="str") for name in _NAMES})
-    every = pa.concat_tables(parts)
-    by = [name for name in _NAMES if name != "items"]
-    summed = every.group_by(by, use_threads=False).aggregate([("items", "sum")])
-    items: pd.DataFrame = summed.rename_columns({"items_sum": "items"}).to_pandas()
-    return items[[*_NAMES]]
+    items: pd.DataFrame = pa.concat_tables(parts).to_pandas()
+    return items
 
 
 def _placed(joined: Joined, *, states: Column, hosts: Rows, ids: Mapping[str, int]) -> Arrays:

@@ -5,7 +5,7 @@ so that files, answers and instructions of later nights leave the night as it wa
 """
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from datetime import date, datetime
 
@@ -28,6 +28,7 @@ from recon.model.business_date import midnight
 from recon.model.words import Quarantined, Reject, SourceFile
 from recon.proof.books_bridge import FileMoney, rejected_sums
 from recon.steps.compare.bank_inputs import bank_source
+from recon.steps.compare.sealed_orders import sealed_orders
 from recon.steps.compare.siblings import siblings_of, with_siblings
 from recon.steps.files.arrivals import WHOLE_FILE
 from recon.steps.files.arrived_rows import Extract, order_steps, with_arrived
@@ -127,9 +128,8 @@ def sources_of(run: Run, *, inputs: Inputs, rules: Rules, environment: Environme
     until, since = inputs.last_file, window_start(run, rules=rules)
     with environment.store.reading() as connection:
         loaded = order_rows.files_of_night(connection, run, until=until)
-        read = [source for source, _ in loaded]
         rejected = order_rows.rejects_of_night(connection, run, until=until)
-        files, rejects = _of_this_account(read, rejected, run=run, siblings=inputs.siblings)
+        files, rejects = _of_this_account(loaded, rejected, run=run, siblings=inputs.siblings)
         extract, entries, money = _books(connection, run, refused=rejected, environment=environment)
         universe = shown_answers.universe(connection, run, environment=environment)
         gateway = shown_answers.gateway_frame(connection, run, environment=environment)
@@ -143,7 +143,9 @@ def sources_of(run: Run, *, inputs: Inputs, rules: Rules, environment: Environme
         instructions = in_question(moves, asked=asked)
         begins = ledger_start(run, rules=rules), _settled_from(days, rules=rules)
         recent = _in_window(entries, begins=begins, asked=asked, lines=lines, moves=instructions)
-        orders, older = _orders(connection, run, since=since, asked=asked, until=until)
+        orders, older = _orders(
+            connection, run, since=since, asked=asked, until=until, environment=environment
+        )
         steps = order_steps(
             connection, run, since=since, older=older, until=until, environment=environment
         )
@@ -242,9 +244,20 @@ def _settled_from(days: SettledDays | None, *, rules: Rules) -> datetime | None:
 
 
 def _orders(
-    connection: Connection, run: Run, *, since: datetime, asked: set[str], until: int
+    connection: Connection,
+    run: Run,
+    *,
+    since: datetime,
+    asked: set[str],
+    until: int,
+    environment: Environment,
 ) -> tuple[pd.DataFrame, list[str]]:
     """The orders of the window and the older ones that this night asked about; their numbers."""
+    kept = sealed_orders(
+        connection, run, since=since, asked=asked, until=until, environment=environment
+    )
+    if kept is not None:
+        return kept
     recent = order_rows.current_orders(connection, run, since=since, until=until)
     older = sorted(asked - set(recent["order_no"]))
     if not older:
@@ -296,7 +309,11 @@ def previous_of(
 
 
 def _of_this_account(
-    files: Sequence[SourceFile], rejects: Sequence[Reject], *, run: Run, siblings: Collection[str]
+    loaded: Iterable[tuple[SourceFile, object]],
+    rejects: Sequence[Reject],
+    *,
+    run: Run,
+    siblings: Collection[str],
 ) -> tuple[tuple[SourceFile, ...], tuple[Reject, ...]]:
     """Rejected rows of another declared account are that account's business: skipped here.
 
@@ -315,7 +332,7 @@ def _of_this_account(
             rows_rejected=file.rows_rejected - others[file.name],
             rows_skipped=file.rows_skipped + others[file.name],
         )
-        for file in files
+        for file, _ in loaded
     )
     return shared, own
 

@@ -11,6 +11,7 @@ from recon.matching.breaks.result import Reconciliation
 from recon.matching.causes.proposed_journals import shown_in_the_books
 from recon.matching.engine import digest_alone
 from recon.matching.frames.sources import Previous, Sources
+from recon.model.freed_memory import give_back
 from recon.model.headway import Way
 from recon.model.nights import StepSummary
 from recon.model.words import ControlTotal, Verdict
@@ -58,6 +59,7 @@ def reconcile(run_id: str, *, environment: Environment) -> StepSummary:
     compared = _compared(run, way=way, environment=environment)
     way.more()
     # The rows are gone by now: SQL reads them from the disk, and has the memory to itself.
+    give_back()
     result = with_sql(compared.result, run=run, sealed=compared.sealed, environment=environment)
     way.more()
     with environment.store.writing() as connection:
@@ -192,8 +194,10 @@ def compared_twice(
     """What an engine makes of the sources, held against its digest of them turned round."""
     # The digest first: of the one side nothing but it is left when the other one is made.
     again = digest(turned(sources))
+    give_back()
     way.more()
     compared = engine(sources)
+    give_back()
     way.more()
     return with_same_digest(compared, again=again, run=run)
 

@@ -40,7 +40,13 @@ def seal_inputs(run: Run, *, environment: Environment) -> Sealed:
     parts, books = [*rows_of(tables)], _bound(run, BOOKS, environment=environment)
     same = _same(parts, books=books)
     moved = {f"{INPUTS}/{name}": f"{BOOKS}/{name}" for name in sorted(same)}
-    terms = Terms(inputs.previous_run_id, rules.digest, compared=moved, absent=absent_of(sources))
+    terms = Terms(
+        inputs.previous_run_id,
+        rules.digest,
+        compared=moved,
+        absent=absent_of(sources),
+        last_file=inputs.last_file,
+    )
     sealed = write(
         run,
         INPUTS,

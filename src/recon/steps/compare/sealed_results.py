@@ -3,6 +3,7 @@
 from recon.archive.step_folder import Sealed
 from recon.matching.breaks.result import Reconciliation
 from recon.matching.frames.sources import Previous, Sources
+from recon.model.freed_memory import give_back
 from recon.proof.books_bridge import books_of
 from recon.proof.compared_tables import compared_tables
 from recon.proof.night_tables import input_tables, result_tables
@@ -58,6 +59,7 @@ def write_compared(
         after=before(COMPARED, bound=bound),
         environment=environment,
     )
+    give_back()
     results = write(
         run,
         RESULTS,

@@ -56,6 +56,7 @@ class Terms:
     rules_digest: str
     compared: Mapping[str, str] | None = None
     absent: Sequence[str] = ()
+    last_file: int = 0
 
 
 def storage_of(run: Run, *, environment: Environment) -> Storage:
@@ -141,6 +142,7 @@ def about_of(
         after=dict(after),
         compared=dict(terms.compared or {}),
         absent=tuple(terms.absent),
+        last_file=terms.last_file,
     )
 
 

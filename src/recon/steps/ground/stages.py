@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from recon.model.errors import ReconError
+from recon.model.freed_memory import give_back
 from recon.model.nights import StepSummary
 from recon.privacy.own_files import make_folder, replace_result, tell_kernel
 from recon.privacy.shown_text import for_people
@@ -42,6 +43,7 @@ def measured(
     """
     started_at = environment.clock()
     began, cpu = environment.uptime().milliseconds, _cpu_seconds()
+    give_back()
     _start_peak()
     summary, failed = None, ""
     try:
