@@ -49,14 +49,22 @@ def sealed_orders(
         inputs = night.steps.get(INPUTS)
         if inputs is None or inputs.manifest.about.last_file != until:
             return None
-        if asked != {*_table(night, inputs, name="universe")["order_no"].to_pylist()}:
-            return None
-        orders = frame_of_table(_table(night, inputs, name="orders"))[[*ORDER_COLUMNS]]
+        universe, orders = (
+            _own(_table(night, inputs, name=name), run=run) for name in ("universe", "orders")
+        )
     except ArchiveBrokenError:
         # What is not as it was sealed is nobody's: the database is asked, and the proof says so.
         return None
+    if asked != {*universe["order_no"]}:
+        return None
     recent = orders.loc[orders["ordered_at"] >= since, "order_no"]
-    return orders, sorted(asked - {*recent})
+    return orders[[*ORDER_COLUMNS]], sorted(asked - {*recent})
+
+
+def _own(table: pa.Table, *, run: Run) -> pd.DataFrame:
+    """Without the rows of the merchant's other accounts, which join a comparison by themselves."""
+    rows = frame_of_table(table)
+    return rows[rows["account_id"].eq(run.account_id)].reset_index(drop=True)
 
 
 def _table(night: SealedNight, inputs: Sealed, *, name: str) -> pa.Table:

@@ -1,5 +1,7 @@
 from typing import Any
 
+from recon.model.words import Verdict
+
 OTHER = "100042002"
 
 
@@ -51,6 +53,21 @@ def test_an_order_paid_in_another_account_is_one_break(merchant: Any) -> None:
     merchant.night()
 
     assert _breaks(merchant) == [("100042001", paid["order_no"], "WRONG_ACCOUNT")]
+
+
+def test_an_order_filed_under_another_account_is_proven_to_be_one_of_its_own(merchant: Any) -> None:
+    """The order that joins from the other account is counted as such, before and after money."""
+    here = next(row for row in merchant.payments("captured") if row.currency != "JPY")
+    _second_account(merchant)
+    order = merchant.order(here)
+    merchant.drop("orders.csv", order | {"account_id": OTHER})
+    book = f"L-1,100042,100042001,{here.order_no},capture,{here.currency},{here.amount}"
+    with (merchant.folder / "ledger.csv").open("a") as ledger:
+        ledger.write(f"{book},{here.ordered_at}\n")
+    verdict = merchant.night()
+
+    assert _breaks(merchant) == [(OTHER, here.order_no, "WRONG_ACCOUNT")]
+    assert verdict is not Verdict.NOT_PROVEN
 
 
 def test_without_a_second_account_the_payment_is_missing(merchant: Any) -> None:
