@@ -95,6 +95,33 @@ def test_a_night_that_proved_nothing_blocks_with_the_way_out(ended: Merchant) ->
     assert "recon release 2026-11-20 (two people)" in blocked(close)
 
 
+def test_a_month_whose_last_night_lacks_something_is_never_ready_in_silence(
+    ended: Merchant,
+) -> None:
+    """What it lacks is an open item, until a night that lacks nothing judged the month again."""
+    complete = closed(ended)
+    ended.as_owner("UPDATE run SET verdict = 'INCOMPLETE' WHERE business_date = '2026-11-20'")
+    before_last = closed(ended)
+    ended.as_owner(
+        "UPDATE run SET verdict = 'INCOMPLETE', problem = 'no order file came' "
+        "WHERE business_date = '2026-11-30'"
+    )
+    close = closed(ended)
+
+    assert before_last.open_items == complete.open_items
+    assert blocked(close) == ""
+    assert close.verdict is CloseVerdict.WITH_OPEN_ITEMS
+    (item,) = [each for each in close.open_items if each not in complete.open_items]
+    assert item.what == f"The last night, {LAST}, is INCOMPLETE: no order file came"
+    assert item.sheet == "Nights"
+    ended.wait(hours=24)
+    ended.night(date="2026-12-01")
+    ended.as_owner("UPDATE run SET verdict = 'INCOMPLETE' WHERE business_date = '2026-12-01'")
+    assert item in closed(ended).open_items
+    ended.as_owner("UPDATE run SET verdict = 'RECONCILED' WHERE business_date = '2026-12-01'")
+    assert item not in closed(ended).open_items
+
+
 def test_money_in_doubt_of_the_month_blocks(ended: Merchant) -> None:
     """An instruction that left by the close and whose end nobody knows is named with its order."""
     ended.as_owner("UPDATE instruction SET state = 'in_doubt'")
