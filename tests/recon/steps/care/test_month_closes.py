@@ -108,6 +108,7 @@ def test_a_month_whose_last_night_lacks_something_is_never_ready_in_silence(
     )
     close = closed(ended)
 
+    assert "INCOMPLETE" not in "".join(each.what for each in complete.open_items)
     assert before_last.open_items == complete.open_items
     assert blocked(close) == ""
     assert close.verdict is CloseVerdict.WITH_OPEN_ITEMS
