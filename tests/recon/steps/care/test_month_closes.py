@@ -99,6 +99,7 @@ def test_a_month_whose_last_night_lacks_something_is_never_ready_in_silence(
     ended: Merchant,
 ) -> None:
     """What it lacks is an open item, until a night that lacks nothing judged the month again."""
+    ended.as_owner("UPDATE run SET verdict = 'RECONCILED' WHERE business_date = '2026-11-30'")
     complete = closed(ended)
     ended.as_owner("UPDATE run SET verdict = 'INCOMPLETE' WHERE business_date = '2026-11-20'")
     before_last = closed(ended)
