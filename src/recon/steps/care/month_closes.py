@@ -14,9 +14,7 @@ from pathlib import Path
 
 from recon.matching.judging.severity import risk_of_break
 from recon.model.money import format_minor_units
-from recon.model.nights import Mode
 from recon.model.resolutions import KeptAnswer, with_answers
-from recon.model.words import Verdict
 from recon.period.business_month import BusinessMonth
 from recon.period.month_statement import CLOSING, OPENING, MonthFigure
 from recon.period.month_words import ITEMS, STRADDLES
@@ -30,7 +28,6 @@ from recon.steps.people.sign_off import not_looked_after
 from recon.store import Connection
 from recon.store.money import instruction_rows
 from recon.store.nights import runs
-from recon.store.nights.runs import Run
 from recon.store.people import closed_months, resolution_rows
 from recon.store.people.closed_months import MonthState
 
@@ -139,7 +136,6 @@ def prepared_close(
     with environment.store.reading() as connection:
         answers = resolution_rows.kept_answers(connection, account)
         workbook = runs.get(connection, stated.newest_run).workbook
-        nights = runs.last_finished(connection, merchant_id=account[0], account_id=account[1])
     blockers = (
         *_of_nights(stated),
         *_of_equations(stated),
@@ -147,11 +143,7 @@ def prepared_close(
         *_of_money(stated, environment=environment),
         *_of_breaks(stated, answers=answers, workbook=workbook, environment=environment),
     )
-    open_items = (
-        *_lacking(nights, month=month),
-        *_open_items(stated),
-        *_openings(stated, environment=environment),
-    )
+    open_items = (*_open_items(stated), *_openings(stated, environment=environment))
     return PreparedClose(stated, blockers, open_items, answers, workbook, basis, state)
 
 
@@ -276,22 +268,6 @@ def _of_breaks(
         )
 
 
-def _lacking(nights: Mapping[str, Run], *, month: BusinessMonth) -> Iterator[OpenItem]:
-    """What the month's last night lacked, until a later one that lacks nothing judged again.
-
-    It does not block: what comes later is a prior-period item, and two people read this one.
-    """
-    last = month.last.isoformat()
-    by_day = [nights[day] for day in sorted(nights) if nights[day].mode is Mode.LIVE]
-    own = [run for run in by_day if run.business_date <= last][-1:]
-    later = [run for run in by_day if run.business_date > last]
-    if own and all(run.verdict == Verdict.INCOMPLETE for run in (*own, *later)):
-        (run,) = own
-        lacks = f": {run.problem}" if run.problem else ""
-        what = f"The last night, {run.business_date}, is INCOMPLETE{lacks}"
-        yield OpenItem(what, 1, "", 0, "Nights")
-
-
 def _openings(stated: StatedMonth, *, environment: Environment) -> Iterator[OpenItem]:
     """Where the month does not begin with what the one before it was closed with.
 
@@ -320,7 +296,14 @@ def _sums(figures: Sequence[MonthFigure], *, at: str) -> dict[tuple[str, str], i
 
 
 def _open_items(stated: StatedMonth) -> Iterator[OpenItem]:
-    """What is open and may stay so: breaks, what the settlement never explained, what came late."""
+    """What is open and may stay so: what the last night lacked, breaks, what nothing explained.
+
+    A night that lacked something does not block: what comes later is a prior-period item.
+    """
+    if (night := stated.lacking) is not None:
+        lacks = f": {night.problem}" if night.problem else ""
+        what = f"The last night, {night.business_date}, is INCOMPLETE{lacks}"
+        yield OpenItem(what, 1, "", 0, "Nights")
     statement = stated.statement
     for (code, currency), rows in statement.breaks.groupby(["code", "currency"]):
         amount = sum(risk_of_break(row) for row in rows.to_dict("records"))

@@ -78,6 +78,8 @@ class StatedMonth:
     """The day up to which every bank of the account is covered, "" for none; None: no bank."""
     closed: Sequence[ClosedMonth] = ()
     """Months before it that are closed, the oldest first: their figures stay."""
+    lacking: Run | None = None
+    """Its last night, where that one and every live one since is INCOMPLETE."""
 
     @property
     def troubles(self) -> list[str]:
@@ -160,7 +162,19 @@ def stated_month(
         newest_run=nights[-1].run_id,
         bank_to=_bank_to(sealed[-1], account=account),
         closed=before,
+        lacking=_lacking(live, month=month),
     )
+
+
+def _lacking(live: Mapping[str, Run], *, month: BusinessMonth) -> Run | None:
+    """The month's last night, unless it or a later one had all that it needs."""
+    last = month.last.isoformat()
+    days = sorted(live)
+    own = [live[day] for day in days if day <= last][-1:]
+    later = [live[day] for day in days if day > last]
+    if all(run.verdict == Verdict.INCOMPLETE for run in (*own, *later)):
+        return next(iter(own), None)
+    return None
 
 
 def _rules_since(nights: Sequence[MonthNight]) -> dict[str, str]:
