@@ -79,7 +79,7 @@ class StatedMonth:
     closed: Sequence[ClosedMonth] = ()
     """Months before it that are closed, the oldest first: their figures stay."""
     lacking: Run | None = None
-    """Its last night, where that one and every live one since is INCOMPLETE."""
+    """Its last night, where that one is INCOMPLETE and no live one since had all and proved it."""
 
     @property
     def troubles(self) -> list[str]:
@@ -167,14 +167,13 @@ def stated_month(
 
 
 def _lacking(live: Mapping[str, Run], *, month: BusinessMonth) -> Run | None:
-    """The month's last night, unless it or a later one had all that it needs."""
+    """The month's last night, unless it or a later one had all that it needs, and proved it."""
     last = month.last.isoformat()
-    days = sorted(live)
-    own = [live[day] for day in days if day <= last][-1:]
-    later = [live[day] for day in days if day > last]
-    if all(run.verdict == Verdict.INCOMPLETE for run in (*own, *later)):
-        return next(iter(own), None)
-    return None
+    own = max((day for day in live if day <= last), default=None)
+    if own is None or live[own].verdict != Verdict.INCOMPLETE:
+        return None
+    later = {run.verdict for day, run in live.items() if day > last}
+    return live[own] if later <= {Verdict.INCOMPLETE, Verdict.NOT_PROVEN} else None
 
 
 def _rules_since(nights: Sequence[MonthNight]) -> dict[str, str]:

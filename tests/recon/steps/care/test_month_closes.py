@@ -120,6 +120,8 @@ def test_a_month_whose_last_night_lacks_something_is_never_ready_in_silence(
     ended.night(date="2026-12-01")
     ended.as_owner("UPDATE run SET verdict = 'INCOMPLETE' WHERE business_date = '2026-12-01'")
     assert item in closed(ended).open_items
+    ended.as_owner("UPDATE run SET verdict = 'NOT PROVEN' WHERE business_date = '2026-12-01'")
+    assert item in closed(ended).open_items
     ended.as_owner("UPDATE run SET verdict = 'RECONCILED' WHERE business_date = '2026-12-01'")
     assert item not in closed(ended).open_items
 
