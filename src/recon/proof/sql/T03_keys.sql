@@ -4,19 +4,25 @@ WITH asked AS (
     SELECT DISTINCT merchant_id, account_id, order_no FROM 'inputs/universe.parquet'
 ),
 answered AS (
-    SELECT DISTINCT merchant_id, account_id, order_no FROM 'inputs/answers.parquet'
+    SELECT merchant_id, account_id, order_no FROM 'inputs/answers.parquet'
+),
+rows_of_files AS (
+    SELECT merchant_id, account_id, order_no FROM 'inputs/orders.parquet'
+    UNION ALL SELECT merchant_id, account_id, order_no FROM 'inputs/answers.parquet'
+    UNION ALL SELECT merchant_id, account_id, order_no FROM counted_entries
+        WHERE (is_compared OR in_conflict) AND NOT is_payout
+    UNION ALL SELECT merchant_id, account_id, order_no FROM counted_instructions WHERE kind <> 'payout'
+    UNION ALL SELECT merchant_id, account_id, order_no FROM counted_lines
+),
+rows_of_sets AS (
+    SELECT merchant_id, account_id, order_no FROM judged WHERE set_kind = 'order' AND source <> 'payouts'
+    UNION ALL SELECT merchant_id, account_id, order_no FROM exact
 ),
 named AS (
-    SELECT merchant_id, account_id, order_no FROM 'inputs/orders.parquet'
-    UNION SELECT merchant_id, account_id, order_no FROM 'inputs/answers.parquet'
-    UNION SELECT merchant_id, account_id, order_no FROM counted_entries
-        WHERE (is_compared OR in_conflict) AND NOT is_payout
-    UNION SELECT merchant_id, account_id, order_no FROM counted_instructions WHERE kind <> 'payout'
-    UNION SELECT merchant_id, account_id, order_no FROM counted_lines
+    SELECT DISTINCT * FROM rows_of_files WHERE NOT EXISTS (FROM given WHERE source = 'universe')
 ),
 in_sets AS (
-    SELECT merchant_id, account_id, order_no FROM judged WHERE set_kind = 'order' AND source <> 'payouts'
-    UNION SELECT merchant_id, account_id, order_no FROM exact
+    SELECT DISTINCT * FROM rows_of_sets WHERE NOT EXISTS (FROM given WHERE source = 'universe')
 ),
 sides AS (
     SELECT 'keys asked' AS what, merchant_id, account_id, 1 AS is_key, 0 AS has_answer FROM asked

@@ -20,21 +20,27 @@ named AS (
     SELECT * REPLACE (CASE WHEN set_id <> '' THEN set_id ELSE
         substr(sha256(concat_ws(chr(31), merchant_id, account_id, set_key, '1')), 1, 16) END AS set_id)
     FROM keyed
+),
+told AS (
+    SELECT * REPLACE (CASE WHEN result_id = '' THEN set_id ELSE result_id END AS result_id) FROM named
 )
-SELECT * REPLACE (CASE WHEN result_id = '' THEN set_id ELSE result_id END AS result_id) FROM named;
+-- Is the verdict in the result, under the id that the row names?
+SELECT *,
+    state IN ('PENDING', 'UNVERIFIED')
+    OR state = 'BREAK' AND result_id IN (SELECT break_id FROM 'results/breaks.parquet')
+    OR state = 'MATCHED' AND result_id IN (SELECT match_id FROM 'results/matches.parquet') AS is_shown
+FROM told;
 
--- Sets whose verdict stands in the result under the id that the judged rows name.
-CREATE OR REPLACE TEMP TABLE shown AS
-SELECT DISTINCT set_id
-FROM judged
-WHERE state IN ('PENDING', 'UNVERIFIED')
-   OR state = 'BREAK' AND result_id IN (SELECT break_id FROM 'results/breaks.parquet')
-   OR state = 'MATCHED' AND result_id IN (SELECT match_id FROM 'results/matches.parquet');
-
+-- `is_alone`: no row of its order was judged, so that all of them are of the exact set.
 CREATE OR REPLACE TEMP TABLE exact AS
-SELECT match_id, merchant_id, account_id, order_no, entry_id, currency, order_amount AS amount
-FROM 'results/matches.parquet'
-WHERE rule = 'exact' AND match_id NOT IN (SELECT set_id FROM judged);
+WITH sets AS (
+    SELECT match_id, merchant_id, account_id, order_no, entry_id, currency, order_amount AS amount
+    FROM 'results/matches.parquet' WHERE rule = 'exact'
+)
+SELECT *,
+    NOT EXISTS (FROM judged j WHERE j.merchant_id = s.merchant_id AND j.account_id = s.account_id AND j.order_no = s.order_no) AS is_alone
+FROM sets s
+WHERE match_id NOT IN (SELECT set_id FROM judged);
 
 -- Orders -----------------------------------------------------------------------------------------
 CREATE OR REPLACE TEMP TABLE counted_orders AS
@@ -60,8 +66,7 @@ kept AS (
         PARTITION BY merchant_id, account_id, order_no)
 )
 SELECT
-    merchant_id, account_id, order_no, transaction_id, '' AS reference_no, '' AS entry_id,
-    currency, status,
+    merchant_id, account_id, order_no, transaction_id, currency, status,
     CASE
         WHEN status = 'paid' THEN coalesce(expected_captured_amount, amount)
         WHEN status IN ('partially_refunded', 'refunded') THEN
@@ -75,21 +80,19 @@ FROM kept;
 
 -- Answers of the gateway -------------------------------------------------------------------------
 CREATE OR REPLACE TEMP TABLE counted_answers AS
-WITH found AS (
-    SELECT a.* EXCLUDE (source, line), coalesce(j.set_id, a.order_no) AS set_of
-    FROM 'inputs/answers.parquet' a
-    LEFT JOIN judged j
-        ON j.source = 'gateway'
-        AND j.merchant_id = a.merchant_id AND j.account_id = a.account_id AND j.order_no = a.order_no AND j.transaction_id = a.transaction_id AND j.reference_no = a.reference_no AND j.currency = a.currency
-    WHERE a.answer = 'found'
+WITH found AS NOT MATERIALIZED (
+    SELECT * EXCLUDE (source, line) FROM 'inputs/answers.parquet' WHERE answer = 'found'
 ),
+-- Only where a payment is told more than once it matters to which set each row went.
 several AS (
-    SELECT merchant_id, account_id, set_of, transaction_id FROM found
-    GROUP BY ALL HAVING count(*) > 1
+    SELECT merchant_id, account_id, transaction_id FROM found GROUP BY ALL HAVING count(*) > 1
 ),
 told AS (
-    SELECT DISTINCT * FROM found
-    SEMI JOIN several USING (merchant_id, account_id, set_of, transaction_id)
+    SELECT DISTINCT f.*, coalesce(j.set_id, f.order_no) AS set_of
+    FROM (FROM found SEMI JOIN several USING (merchant_id, account_id, transaction_id)) f
+    LEFT JOIN judged j
+        ON j.source = 'gateway'
+        AND j.merchant_id = f.merchant_id AND j.account_id = f.account_id AND j.order_no = f.order_no AND j.transaction_id = f.transaction_id AND j.reference_no = f.reference_no AND j.currency = f.currency
 ),
 newest AS (
     SELECT *, coalesce(queried_at, '-infinity') = max(coalesce(queried_at, '-infinity')) OVER (
@@ -97,9 +100,9 @@ newest AS (
     FROM told
 ),
 kept AS (
-    SELECT * FROM found ANTI JOIN several USING (merchant_id, account_id, set_of, transaction_id)
+    FROM found ANTI JOIN several USING (merchant_id, account_id, transaction_id)
     UNION ALL BY NAME
-    SELECT * EXCLUDE (is_newest) FROM newest
+    SELECT * EXCLUDE (set_of, is_newest) FROM newest
     QUALIFY is_newest OR 1 <> count_if(is_newest) OVER (
         PARTITION BY merchant_id, account_id, set_of, transaction_id)
 ),
@@ -119,26 +122,17 @@ of_orders AS (
     FROM settled_refunds WHERE transaction_id = '' AND order_no <> '' GROUP BY ALL
 ),
 single AS (
-    SELECT merchant_id, account_id, order_no FROM 'inputs/answers.parquet' WHERE answer = 'found'
+    SELECT merchant_id, account_id, order_no
+    FROM found SEMI JOIN of_orders USING (merchant_id, account_id, order_no)
     GROUP BY ALL HAVING count(DISTINCT transaction_id) = 1
-),
-told_by_lines AS (
-    SELECT k.merchant_id, k.account_id, k.currency, k.transaction_id, k.order_no,
-        coalesce(p.refunded, 0) + coalesce(o.refunded, 0) AS refunded
-    FROM (SELECT DISTINCT merchant_id, account_id, currency, transaction_id, order_no FROM kept) k
-    LEFT JOIN of_payments p USING (merchant_id, account_id, currency, transaction_id)
-    LEFT JOIN (FROM of_orders SEMI JOIN single USING (merchant_id, account_id, order_no)) o
-        USING (merchant_id, account_id, currency, order_no)
-    WHERE (p.refunded IS NOT NULL OR o.refunded IS NOT NULL)
-      AND coalesce(p.refunded, 0) + coalesce(o.refunded, 0) >= 0
 ),
 means AS (
     SELECT word = 'authorised' AS authorised FROM 'compared/terms.parquet' WHERE name = 'amount_means'
 ),
 gross AS (
     SELECT
-        k.merchant_id, k.account_id, k.order_no, k.transaction_id, k.reference_no, '' AS entry_id,
-        k.currency, coalesce(t.word, 'unmapped') AS payment,
+        k.merchant_id, k.account_id, k.order_no, k.transaction_id, k.reference_no, k.currency,
+        coalesce(t.word, 'unmapped') AS payment,
         k.captured_amount IS NOT NULL OR NOT m.authorised AS captured_known,
         CASE WHEN m.authorised THEN coalesce(k.authorised_amount, k.amount)
              ELSE k.authorised_amount END AS authorised,
@@ -146,10 +140,13 @@ gross AS (
              THEN coalesce(k.captured_amount, k.amount, 0) ELSE 0 END AS captured,
         CASE WHEN payment = 'refunded' AND k.refunded_amount IS NULL THEN captured
              WHEN payment IN ('paid', 'partially_refunded', 'refunded', 'chargeback')
-             THEN coalesce(k.refunded_amount, CASE WHEN payment = 'partially_refunded' THEN r.refunded END, 0)
+             THEN coalesce(k.refunded_amount, CASE WHEN payment = 'partially_refunded'
+                 THEN greatest(coalesce(p.refunded, 0) + coalesce(o.refunded, 0), 0) END, 0)
              ELSE 0 END AS refunded
     FROM kept k
-    LEFT JOIN told_by_lines r USING (merchant_id, account_id, currency, transaction_id, order_no)
+    LEFT JOIN of_payments p USING (merchant_id, account_id, currency, transaction_id)
+    LEFT JOIN (FROM of_orders SEMI JOIN single USING (merchant_id, account_id, order_no)) o
+        USING (merchant_id, account_id, currency, order_no)
     CROSS JOIN means m
     LEFT JOIN 'compared/terms.parquet' t ON t.name = 'payment_status' AND t.key = k.payment_status
 )
@@ -173,24 +170,31 @@ QUALIFY is_newest OR 1 <> count_if(is_newest) OVER (
     PARTITION BY merchant_id, account_id, instruction_id);
 
 -- The books --------------------------------------------------------------------------------------
-CREATE OR REPLACE TEMP TABLE counted_entries AS
-WITH entries AS (
-    SELECT *, replace(entry_type, '_reversal', '') AS base, ends_with(entry_type, '_reversal') AS is_back
-    FROM 'inputs/ledger.parquet'
-),
-payout_names AS (
-    SELECT DISTINCT merchant_id, account_id, unnest([request_id, transaction_id, instruction_id, order_no]) AS name
+-- Of a pay-out of ours: those that name it, and those that take one of them back.
+CREATE OR REPLACE TEMP TABLE paid AS
+WITH names AS (
+    SELECT merchant_id, account_id, unnest([request_id, transaction_id, instruction_id, order_no]) AS name
     FROM counted_instructions
     WHERE kind = 'payout' AND state IN ('confirmed', 'resolved_applied', 'in_flight', 'in_doubt', 'needs_human', 'rejected', 'resolved_not_applied')
 ),
-named AS (
-    SELECT DISTINCT e.merchant_id, e.account_id, e.entry_id
-    FROM entries e JOIN payout_names p USING (merchant_id, account_id)
-    WHERE e.base = 'payout' AND p.name <> '' AND p.name IN (e.reference_no, e.transaction_id, e.order_no)
+entries AS (
+    SELECT merchant_id, account_id, entry_id, reverses_entry_id, unnest([reference_no, transaction_id, order_no]) AS name
+    FROM 'inputs/ledger.parquet' WHERE entry_type IN ('payout', 'payout_reversal')
 ),
-paid AS (
-    SELECT DISTINCT e.merchant_id, e.account_id, e.entry_id FROM entries e JOIN named n USING (merchant_id, account_id)
-    WHERE e.base = 'payout' AND n.entry_id IN (e.entry_id, e.reverses_entry_id)
+named AS (
+    SELECT DISTINCT merchant_id, account_id, entry_id
+    FROM entries SEMI JOIN names USING (merchant_id, account_id, name) WHERE name <> ''
+),
+of_them AS (
+    SELECT merchant_id, account_id, entry_id, unnest([entry_id, reverses_entry_id]) AS other FROM entries
+)
+SELECT DISTINCT o.merchant_id, o.account_id, o.entry_id
+FROM of_them o JOIN named n ON n.merchant_id = o.merchant_id AND n.account_id = o.account_id AND n.entry_id = o.other;
+
+CREATE OR REPLACE TEMP TABLE counted_entries AS
+WITH entries AS NOT MATERIALIZED (
+    SELECT *, replace(entry_type, '_reversal', '') AS base, ends_with(entry_type, '_reversal') AS is_back
+    FROM 'inputs/ledger.parquet'
 ),
 several AS (
     SELECT merchant_id, account_id, entry_id FROM entries GROUP BY ALL HAVING count(*) > 1
@@ -319,11 +323,11 @@ WHERE entry_type NOT IN ('payout', 'earlier')
 
 -- All of them with their place -------------------------------------------------------------------
 CREATE OR REPLACE TEMP TABLE placed AS
-WITH counted AS (
-    SELECT 'orders' AS source, merchant_id, account_id, order_no, transaction_id, reference_no, entry_id, currency, net,
+WITH counted AS NOT MATERIALIZED (
+    SELECT 'orders' AS source, merchant_id, account_id, order_no, transaction_id, '' AS reference_no, '' AS entry_id, currency, net,
         status = 'paid' AS is_plain FROM counted_orders
     UNION ALL
-    SELECT 'gateway', merchant_id, account_id, order_no, transaction_id, reference_no, entry_id, currency, net,
+    SELECT 'gateway', merchant_id, account_id, order_no, transaction_id, reference_no, '', currency, net,
         payment = 'paid' AND refunded = 0 FROM counted_answers
     UNION ALL
     SELECT 'ledger', merchant_id, account_id, order_no, transaction_id, reference_no, entry_id, currency, net,
@@ -341,79 +345,75 @@ SELECT
     j.set_id IS NULL AND e.order_no IS NOT NULL AND c.source NOT IN ('payouts', 'fees', 'reserves')
         AND (c.source <> 'ledger' OR e.entry_id = c.entry_id) AS is_exact,
     CASE WHEN is_exact THEN 'MATCHED' ELSE j.state END AS state,
-    is_exact OR s.set_id IS NOT NULL AS is_shown,
+    is_exact OR coalesce(j.is_shown, false) AS is_shown,
     -- A row of an exact set says what the match says: one plain step, one amount, one currency.
     is_exact AND c.is_plain AND c.net > 0 AND c.net = e.amount AND c.currency = e.currency AS is_so,
     count(*) AS items, sum(c.net) AS net
 FROM counted c
-LEFT JOIN judged j
-    ON j.source = c.source AND j.merchant_id = c.merchant_id AND j.account_id = c.account_id
-    AND j.order_no = c.order_no AND j.transaction_id = c.transaction_id
-    AND j.reference_no = c.reference_no AND j.entry_id = c.entry_id AND j.currency = c.currency
 LEFT JOIN exact e
     ON e.merchant_id = c.merchant_id AND e.account_id = c.account_id AND e.order_no = c.order_no
-LEFT JOIN shown s ON s.set_id = j.set_id
+LEFT JOIN judged j
+    ON j.source = CASE WHEN e.is_alone THEN NULL ELSE c.source END
+    AND j.merchant_id = c.merchant_id AND j.account_id = c.account_id
+    AND j.order_no = c.order_no AND j.transaction_id = c.transaction_id
+    AND j.reference_no = c.reference_no AND j.entry_id = c.entry_id AND j.currency = c.currency
 GROUP BY ALL;
 
--- What the rows of each judged set come to ---------------------------------------------------------
+-- What the rows of each judged set come to, where a total asks: of sets with an instruction or with a
+-- payment beyond its bounds, and of matches with an effect or a flag --------------------------------
+CREATE OR REPLACE TEMP TABLE payments AS
+SELECT j.set_id, c.payment, c.captured, c.refunded, c.captured_known,
+    c.refunded > c.captured OR c.captured_known AND c.captured > 0 AND c.captured > c.authorised AS is_beyond
+FROM counted_answers c JOIN judged j
+    ON j.source = 'gateway'
+    AND j.merchant_id = c.merchant_id AND j.account_id = c.account_id AND j.order_no = c.order_no AND j.transaction_id = c.transaction_id AND j.reference_no = c.reference_no AND j.currency = c.currency;
+
 CREATE OR REPLACE TEMP TABLE set_facts AS
-WITH facts AS (
-    SELECT j.set_id, 'tells' AS fact, 1 AS number
+WITH asked AS (
+    SELECT set_id FROM judged WHERE source = 'instructions'
+    UNION SELECT set_id FROM payments WHERE is_beyond
+    UNION SELECT match_id FROM 'results/matches.parquet'
+        WHERE coalesce(effect_orders, 0) <> 0 OR coalesce(effect_ledger, 0) <> 0 OR flags <> ''
+),
+facts AS (
+    SELECT j.set_id, 1 AS tells
     FROM counted_orders c JOIN judged j
         ON j.source = 'orders' AND j.merchant_id = c.merchant_id AND j.account_id = c.account_id AND j.order_no = c.order_no AND j.transaction_id = c.transaction_id AND j.currency = c.currency
     WHERE c.status IN ('partially_refunded', 'refunded')
-    UNION ALL
-    SELECT j.set_id, f.fact, f.number
-    FROM counted_answers c JOIN judged j
-        ON j.source = 'gateway'
-        AND j.merchant_id = c.merchant_id AND j.account_id = c.account_id AND j.order_no = c.order_no AND j.transaction_id = c.transaction_id AND j.reference_no = c.reference_no AND j.currency = c.currency,
-    (VALUES
-        ('captured', c.captured), ('refunded', c.refunded),
-        ('charged', CASE WHEN c.payment = 'chargeback' THEN c.captured - c.refunded ELSE 0 END),
-        ('guessed', CASE WHEN c.captured_known THEN 0 ELSE 1 END),
-        ('charges', CASE WHEN c.payment = 'chargeback' THEN 1 ELSE 0 END),
-        ('money', CASE WHEN c.payment IN ('paid', 'partially_refunded', 'refunded') THEN 1 ELSE 0 END),
-        ('unmapped', CASE WHEN c.payment = 'unmapped' THEN 1 ELSE 0 END),
-        ('authorised', CASE WHEN c.payment = 'authorised' THEN 1 ELSE 0 END),
-        ('beyond', CASE WHEN c.refunded > c.captured
-            OR c.captured_known AND c.captured > 0 AND c.captured > c.authorised THEN 1 ELSE 0 END)
-    ) AS f(fact, number)
-    UNION ALL
-    SELECT j.set_id, f.fact, f.number
+    UNION ALL BY NAME
+    SELECT set_id, captured, refunded,
+        CASE WHEN payment = 'chargeback' THEN captured - refunded END AS charged,
+        CASE WHEN NOT captured_known THEN 1 END AS guessed,
+        CASE WHEN payment = 'chargeback' THEN 1 END AS charges,
+        CASE WHEN payment IN ('paid', 'partially_refunded', 'refunded') THEN 1 END AS money,
+        CASE WHEN payment = 'unmapped' THEN 1 END AS unmapped,
+        CASE WHEN payment = 'authorised' THEN 1 END AS authorised,
+        CASE WHEN is_beyond THEN 1 END AS beyond
+    FROM payments
+    UNION ALL BY NAME
+    SELECT j.set_id,
+        CASE WHEN i.kind = 'capture' AND i.state IN ('confirmed', 'resolved_applied') THEN i.amount END AS captures,
+        CASE WHEN i.kind = 'refund' AND i.state IN ('confirmed', 'resolved_applied') THEN i.amount END AS refunds,
+        CASE WHEN i.kind = 'cancel' AND i.state IN ('confirmed', 'resolved_applied') THEN 1 END AS cancels,
+        CASE WHEN i.kind = 'refund' AND i.state IN ('confirmed', 'resolved_applied', 'in_flight', 'in_doubt', 'needs_human')
+            THEN i.amount END AS refunds_maybe
     FROM counted_instructions i JOIN judged j
         ON j.source = 'instructions'
-        AND j.merchant_id = i.merchant_id AND j.account_id = i.account_id AND j.entry_id = i.instruction_id,
-    (VALUES
-        ('captures', CASE WHEN i.kind = 'capture' AND i.state IN ('confirmed', 'resolved_applied') THEN i.amount ELSE 0 END),
-        ('refunds', CASE WHEN i.kind = 'refund' AND i.state IN ('confirmed', 'resolved_applied') THEN i.amount ELSE 0 END),
-        ('cancels', CASE WHEN i.kind = 'cancel' AND i.state IN ('confirmed', 'resolved_applied') THEN 1 ELSE 0 END),
-        ('refunds_maybe', CASE WHEN i.kind = 'refund' AND i.state IN
-            ('confirmed', 'resolved_applied', 'in_flight', 'in_doubt', 'needs_human') THEN i.amount ELSE 0 END)
-    ) AS f(fact, number)
-    UNION ALL
-    SELECT j.set_id, 'written', CASE WHEN c.is_back THEN -c.moved ELSE c.moved END
+        AND j.merchant_id = i.merchant_id AND j.account_id = i.account_id AND j.entry_id = i.instruction_id
+    UNION ALL BY NAME
+    SELECT j.set_id, CASE WHEN c.is_back THEN -c.moved ELSE c.moved END AS written
     FROM counted_entries c JOIN judged j
         ON j.source = 'ledger'
         AND j.merchant_id = c.merchant_id AND j.account_id = c.account_id AND j.order_no = c.order_no AND j.transaction_id = c.transaction_id AND j.reference_no = c.reference_no AND j.entry_id = c.entry_id AND j.currency = c.currency
     WHERE c.base = 'write_off' AND NOT c.in_conflict
 )
 SELECT set_id,
-    coalesce(sum(number) FILTER (fact = 'tells'), 0) AS tells,
-    coalesce(sum(number) FILTER (fact = 'captured'), 0) AS captured,
-    coalesce(sum(number) FILTER (fact = 'refunded'), 0) AS refunded,
-    coalesce(sum(number) FILTER (fact = 'charged'), 0) AS charged,
-    coalesce(sum(number) FILTER (fact = 'guessed'), 0) AS guessed,
-    coalesce(sum(number) FILTER (fact = 'charges'), 0) AS charges,
-    coalesce(sum(number) FILTER (fact = 'money'), 0) AS money,
-    coalesce(sum(number) FILTER (fact = 'unmapped'), 0) AS unmapped,
-    coalesce(sum(number) FILTER (fact = 'authorised'), 0) AS authorised,
-    coalesce(sum(number) FILTER (fact = 'beyond'), 0) AS beyond,
-    coalesce(sum(number) FILTER (fact = 'captures'), 0) AS captures,
-    coalesce(sum(number) FILTER (fact = 'refunds'), 0) AS refunds,
-    coalesce(sum(number) FILTER (fact = 'cancels'), 0) AS cancels,
-    coalesce(sum(number) FILTER (fact = 'refunds_maybe'), 0) AS refunds_maybe,
-    coalesce(sum(number) FILTER (fact = 'written'), 0) AS written
-FROM facts
+    coalesce(sum(tells), 0) AS tells, coalesce(sum(captured), 0) AS captured, coalesce(sum(refunded), 0) AS refunded,
+    coalesce(sum(charged), 0) AS charged, coalesce(sum(guessed), 0) AS guessed, coalesce(sum(charges), 0) AS charges,
+    coalesce(sum(money), 0) AS money, coalesce(sum(unmapped), 0) AS unmapped, coalesce(sum(authorised), 0) AS authorised,
+    coalesce(sum(beyond), 0) AS beyond, coalesce(sum(captures), 0) AS captures, coalesce(sum(refunds), 0) AS refunds,
+    coalesce(sum(cancels), 0) AS cancels, coalesce(sum(refunds_maybe), 0) AS refunds_maybe, coalesce(sum(written), 0) AS written
+FROM facts SEMI JOIN asked USING (set_id)
 GROUP BY set_id;
 
 -- What is left of the effects of a match when its flags took off what they explain -----------------
