@@ -112,7 +112,7 @@ def typed_part(part: RawTable | CsvRecords, *, how: HowToRead) -> TypedPart:
     raw, cards = read_part(part, layout=how.layout), CardTally(how.decided)
     table = type_table(raw, schema=how.schema, rules=how.rules, layout=how.layout, cards=cards)
     return TypedPart(
-        rows=pa.Table.from_pandas(table.frame, preserve_index=False).combine_chunks(),
+        rows=pa.Table.from_pandas(table.frame, preserve_index=False, nthreads=1),
         rejects=table.rejects,
         accepted=table.source_file.rows_accepted,
         counted=table.counted,

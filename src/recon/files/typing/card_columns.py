@@ -17,19 +17,22 @@ from recon.files.typing.cell_bytes import digits_max_of
 from recon.privacy.card_numbers import DIGITS_MIN, LIKELY, Likeness, likeness
 
 
-def likely_cards(cells: pa.Array) -> tuple[list[int], int]:
-    """Row numbers of cells with a card in them, and how many only lack its check digit."""
+def likely_cards(cells: pa.Array) -> tuple[list[int], list[int]]:
+    """Row numbers of cells with a card in them, and of those that only lack its check digit."""
     long = pa.array(np.flatnonzero(digits_max_of(cells) >= DIGITS_MIN))
     if not len(long):
-        return [], 0
+        return [], []
     likely: Any = pc.indices_nonzero(pc.match_substring_regex(cells.take(long), LIKELY))
     rows = long.take(likely)
     judged = [
         (row, likeness(text))
         for row, text in zip(rows.to_pylist(), cells.take(rows).to_pylist(), strict=True)
     ]
-    hits = [row for row, looks in judged if looks is Likeness.CARD]
-    return hits, sum(looks is Likeness.BUT_CHECK_DIGIT for _, looks in judged)
+    hits, misses = (
+        [row for row, looks in judged if looks is sought]
+        for sought in (Likeness.CARD, Likeness.BUT_CHECK_DIGIT)
+    )
+    return hits, misses
 
 
 @dataclass(slots=True)
@@ -78,4 +81,4 @@ def holds_card_numbers(cells: pa.Array) -> bool:
 def card_runs(cells: pa.Array) -> tuple[int, int]:
     """Cells of a column with a card in them, and cells that only lack its check digit."""
     hits, misses = likely_cards(cells)
-    return len(hits), misses
+    return len(hits), len(misses)

@@ -16,15 +16,19 @@ import pyarrow as pa
 Ints = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
 _ASCII = 128
-_SHAPE = re.compile(r"(\[[^]]+\])?(\[[^]]+\])\{([0-9]+),([0-9]+)\}")
+_SET = r"\[[^]]+\]"
+_SHAPE = re.compile(rf"({_SET})?({_SET})\{{([0-9]+),([0-9]+)\}}")
 """One character, and so many of others; or all of one sort."""
+_ENDED = re.compile(rf"({_SET})\(\?:({_SET})\{{0,([0-9]+)\}}({_SET})\)\?")
+"""One character, or up to so many others between two."""
 
 
 class _Alphabet(NamedTuple):
     """What cells of a grammar are made of, by byte."""
 
     first: npt.NDArray[np.bool_]
-    others: npt.NDArray[np.bool_]
+    others: bytes
+    last: npt.NDArray[np.bool_]
     size_min: int
     size_max: int
 
@@ -47,21 +51,29 @@ def surely_fit(cells: pa.Array, *, pattern: str) -> bool:
     sizes = np.diff(places)
     if int(sizes.min()) < max(alphabet.size_min, 1) or int(sizes.max()) > alphabet.size_max:
         return False
-    starts = places[:-1]
-    inside = alphabet.others[content]
-    inside[starts] = alphabet.first[content[starts]]
-    return bool(inside.all())
+    if content.tobytes().translate(None, alphabet.others):
+        return False
+    first, last = content[places[:-1]], content[places[1:] - 1]
+    return bool(alphabet.first[first].all() and alphabet.last[last].all())
 
 
 @cache
 def _alphabet_of(pattern: str) -> _Alphabet | None:
     """None of a pattern of another shape."""
+    if ended := _ENDED.fullmatch(pattern):
+        first, others, between, last = ended.groups()
+        return _Alphabet(_among(first), _bytes(others), _among(last), 1, int(between) + 2)
     shape = _SHAPE.fullmatch(pattern)
     if shape is None:
         return None
     first, others, low, high = shape.groups()
     before = int(first is not None)
-    return _Alphabet(_among(first or others), _among(others), int(low) + before, int(high) + before)
+    sizes = int(low) + before, int(high) + before
+    return _Alphabet(_among(first or others), _bytes(others), _among(others), *sizes)
+
+
+def _bytes(characters: str) -> bytes:
+    return bytes(np.flatnonzero(_among(characters)).tolist())
 
 
 def _among(characters: str) -> npt.NDArray[np.bool_]:

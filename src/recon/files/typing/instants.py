@@ -15,6 +15,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from recon.files.typing.cell_bytes import laid_out
+from recon.files.typing.few_words import few_words
+
 YEAR_MIN = 1970
 YEAR_MAX = 2199
 """Beyond these a timestamp is a mistake."""
@@ -35,6 +38,9 @@ _ISO = re.compile(
     r"(?:Z|[+-][0-9]{2}:?[0-9]{2}|[+-][0-9]{2})?)?",
     re.ASCII,
 )
+_USUAL = b"0000-00-00T00:00:00Z"
+"""With each digit a 0: the form that most files have."""
+_DIGITS_TO_0 = bytes.maketrans(b"123456789", b"0" * 9)
 _COMPACT = r"\A([0-9]{4})([0-9]{2})([0-9]{2})([0-9]{2})([0-9]{2})([0-9]{2})\z"
 
 
@@ -48,8 +54,18 @@ class InstantColumn:
 
 def read_instants(cells: pa.Array, *, zone: ZoneInfo, compact: bool = False) -> InstantColumn:
     """Instants of trimmed text; `compact` also takes the gateway's 14 digits."""
+    few = few_words(cells)
+    if few is None:
+        return _read_each(cells, zone=zone, compact=compact)
+    column = _read_each(few.words, zone=zone, compact=compact)
+    return InstantColumn(column.microseconds[few.numbers], few.by_row(column.problems))
+
+
+def _read_each(cells: pa.Array, *, zone: ZoneInfo, compact: bool) -> InstantColumn:
     if compact and pc.any(pc.equal(pc.binary_length(cells), COMPACT_DIGITS)).as_py():
         cells = pc.replace_substring_regex(cells, _COMPACT, r"\1-\2-\3T\4:\5:\6")
+    if _is_usual(cells) and (every := _read_at_once(cells, zone=None)) is not None:
+        return InstantColumn(every)
     column = InstantColumn(np.full(len(cells), NOT_GIVEN, dtype=np.int64))
     left = np.array(pc.not_equal(cells, ""), dtype=bool)
     for pattern, local in ((_TO_THE_SECOND + _OFFSET, None), (_TO_THE_SECOND, zone)):
@@ -68,6 +84,13 @@ def read_instants(cells: pa.Array, *, zone: ZoneInfo, compact: bool = False) -> 
     return column
 
 
+def _is_usual(cells: pa.Array) -> bool:
+    """Whether each cell has the usual form."""
+    places, content = laid_out(cells)
+    same_size = bool((np.diff(places) == len(_USUAL)).all())
+    return same_size and content.tobytes().translate(_DIGITS_TO_0) == _USUAL * len(cells)
+
+
 def _read_at_once(texts: pa.Array, *, zone: ZoneInfo | None) -> npt.NDArray[np.int64] | None:
     """All of them, or None where one of them needs the slow way."""
     try:
@@ -81,10 +104,12 @@ def _read_at_once(texts: pa.Array, *, zone: ZoneInfo | None) -> npt.NDArray[np.i
     except pa.ArrowInvalid:
         return None
     microseconds = np.array(instants.cast(pa.int64()))
-    years = microseconds.astype("datetime64[us]").astype("datetime64[Y]").astype(int) + YEAR_MIN
-    last = YEAR_MAX if zone is None else QUICK_LOCAL_YEAR_MAX
-    fits = (years >= YEAR_MIN) & (years <= last)
-    return microseconds if bool(fits.all()) else None
+    if not len(microseconds):
+        return microseconds
+    ends = np.array([microseconds.min(), microseconds.max()], dtype="datetime64[us]")
+    first, last = (ends.astype("datetime64[Y]").astype(int) + YEAR_MIN).tolist()
+    last_read = YEAR_MAX if zone is None else QUICK_LOCAL_YEAR_MAX
+    return microseconds if first >= YEAR_MIN and last <= last_read else None
 
 
 def _read_one(text: str, *, zone: ZoneInfo) -> int:

@@ -118,7 +118,7 @@ def _as_written(
     """The text of some rows, card numbers cut; the column's, when all of the file was judged."""
     texts: dict[int, str] = {row: cells[row].as_py() for row in rows}
     hits, misses = likely_cards(cells)
-    for row in hits if reading.cards.decided.get(name, len(hits) > misses) else ():
+    for row in hits if reading.cards.decided.get(name, len(hits) > len(misses)) else ():
         if row in texts:
             texts[row] = f"{scrubbed(texts[row])}{CUT_MARK}"
     return texts

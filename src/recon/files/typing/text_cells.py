@@ -4,11 +4,13 @@ import re
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from recon.files.typing.card_columns import CardTally, likely_cards
 from recon.files.typing.cell_bytes import surely_fit
+from recon.files.typing.few_words import few_words
 from recon.files.typing.table_schema import Grammar
 from recon.privacy.card_numbers import holds_card
 
@@ -35,49 +37,49 @@ def read_text(
     cards: CardTally | None = None,
 ) -> dict[int, str]:
     """Problems of filled cells by row number; blank cells are nobody's problem here."""
-    pattern, sentence = grammar.value
-    filled = pc.not_equal(cells, "")
-    places = np.flatnonzero(np.array(filled, dtype=bool))
-    given = cells.filter(filled) if len(places) < len(cells) else cells
-    # A column of one value, such as the account's own id, is judged by its first cell.
-    same = len(given) > 1 and bool(pc.all(pc.equal(given, given[0])).as_py())
-    times = len(given) if same else 1
-    judged = given.slice(0, 1) if same else given
-    problems = {
-        int(places[at]): f"is not {sentence}{_foreign_mark(given[at].as_py())}"
-        for at in _every(_unfit(judged, pattern=pattern), times=times)
-    }
+    if numbers is None and (few := few_words(cells)) is not None:
+        judged, times = few.words, few.times()
+    else:
+        few, judged, times = None, cells, None
+    problems = _misfits(judged, grammar=grammar)
     if numbers is not None:
         odd = pc.and_(numbers, pc.invert(pc.match_substring_regex(cells, _WHOLE_NUMBER)))
         why = f"is no text and no whole number of up to {NUMBER_DIGITS_MAX} digits; make it text"
-        problems |= dict.fromkeys(_rows(pc.and_(odd, filled)), why)
-    if grammar in OF_OTHERS:
-        return problems
-    tally = cards or CardTally()
-    for at in _cards(judged, times=times, grammar=grammar, column=column, cards=tally):
-        problems[int(places[at])] = "looks like a card number, which does not belong here"
-    return problems
+        problems |= dict.fromkeys(_rows(pc.and_(odd, pc.not_equal(cells, ""))), why)
+    if grammar not in OF_OTHERS:
+        tally = cards or CardTally()
+        hits = _cards(judged, times=times, grammar=grammar, column=column, cards=tally)
+        problems |= dict.fromkeys(hits, "looks like a card number, which does not belong here")
+    return problems if few is None else few.by_row(problems)
 
 
-def _unfit(cells: pa.Array, *, pattern: str) -> list[int]:
+def _misfits(cells: pa.Array, *, grammar: Grammar) -> dict[int, str]:
+    """Filled cells that are not what the grammar allows."""
+    pattern, sentence = grammar.value
     if surely_fit(cells, pattern=pattern):
-        return []
-    return _rows(pc.invert(pc.match_substring_regex(cells, rf"\A(?:{pattern})\z")))
+        return {}
+    filled = np.array(pc.not_equal(cells, ""), dtype=bool)
+    misfits = ~np.array(pc.match_substring_regex(cells, rf"\A(?:{pattern})\z"), dtype=bool)
+    return {
+        row: f"is not {sentence}{_foreign_mark(cells[row].as_py())}"
+        for row in np.flatnonzero(filled & misfits).tolist()
+    }
 
 
 def _cards(
-    judged: pa.Array, *, times: int, grammar: Grammar, column: str, cards: CardTally
+    judged: pa.Array,
+    *,
+    times: npt.NDArray[np.intp] | None,
+    grammar: Grammar,
+    column: str,
+    cards: CardTally,
 ) -> list[int]:
-    card_rows, misses = likely_cards(judged)
+    """Which cells, or words that stand in so many rows each, hold a card that counts as one."""
+    hits, misses = likely_cards(judged)
     if grammar in FREE_TEXTS:
-        return _every(card_rows, times=times)
-    hits = _every(card_rows, times=times)
-    return hits if cards.takes(column, hits=len(hits), misses=misses * times) else []
-
-
-def _every(rows: list[int], *, times: int) -> list[int]:
-    """The rows, or all rows of a column whose one value was judged."""
-    return rows if times == 1 or not rows else list(range(times))
+        return hits
+    counts = [len(rows) if times is None else int(times[rows].sum()) for rows in (hits, misses)]
+    return hits if cards.takes(column, hits=counts[0], misses=counts[1]) else []
 
 
 def is_fit(text: str, *, grammar: Grammar) -> bool:
@@ -89,8 +91,10 @@ def read_words(cells: pa.Array, *, words: frozenset[str]) -> dict[int, str]:
     """Problems of filled cells that are none of the words."""
     known = pa.array(["", *sorted(words)], pa.large_string())
     shown = ", ".join(sorted(words)[:_WORDS_SHOWN_MAX])
-    wrong = pc.invert(pc.is_in(cells, value_set=known))
-    return dict.fromkeys(_rows(wrong), f"is none of {shown}")
+    few = few_words(cells)
+    wrong = _rows(pc.invert(pc.is_in(cells if few is None else few.words, value_set=known)))
+    problems = dict.fromkeys(wrong, f"is none of {shown}")
+    return problems if few is None else few.by_row(problems)
 
 
 def _rows(mask: Any) -> list[int]:

@@ -22,7 +22,9 @@ from recon.files.formats.raw_reader import read_raw
 from recon.files.formats.raw_table import RawTable, filled, refuse, refuse_too_many_rejects
 from recon.files.typing.amounts import AmountColumn, exact_sum, known_currencies, read_amounts
 from recon.files.typing.card_columns import CardTally
+from recon.files.typing.cell_bytes import laid_out
 from recon.files.typing.control_figures import Counted
+from recon.files.typing.few_words import numbered_words
 from recon.files.typing.instants import InstantColumn, read_instants
 from recon.files.typing.mapped_columns import mapped_columns, needed_of, read_of
 from recon.files.typing.reading import KEY_NAMES, WHOLE_ROW, TableReading, rejects_of
@@ -178,14 +180,15 @@ def _without_payment(
     """Gateway rows that answer without showing a payment: only their key must be filled."""
     if schema.kind is not SourceKind.GATEWAY:
         return None
-    codes = reading.columns["query_result"]
-    numbered: Any = codes.dictionary_encode()
-    answers = [str(rules.answer_of(code)) for code in numbered.dictionary.to_pylist()]
-    reading.typed["answer"] = pa.array(answers, pa.large_string()).take(numbered.indices)
-    answered = pc.and_(
-        pc.not_equal(codes, ""), pc.not_equal(reading.typed["answer"], KeyAnswer.FOUND)
-    )
-    return np.array(answered, dtype=bool)
+    codes = numbered_words(reading.columns["query_result"])
+    given = codes.words.to_pylist()
+    answers = [str(rules.answer_of(code)) for code in given]
+    reading.typed["answer"] = pa.array(answers, pa.large_string()).take(pa.array(codes.numbers))
+    answered = [
+        code != "" and answer != KeyAnswer.FOUND
+        for code, answer in zip(given, answers, strict=True)
+    ]
+    return np.array(answered, dtype=bool)[codes.numbers]
 
 
 def _read_column(
@@ -214,12 +217,11 @@ def _read_column(
             return instants.problems
         case Cell.CURRENCY:
             reading.typed[column.name] = cells
-            problems = known_currencies(cells)
-            return {
-                row: problems[code]
-                for row, code in enumerate(cells.to_pylist() if any(problems.values()) else ())
-                if code and problems[code]
-            }
+            codes = numbered_words(cells)
+            known = known_currencies(codes.words)
+            return codes.by_row(
+                {at: why for at, (code, why) in enumerate(known.items()) if code and why}
+            )
         case Grammar() as grammar:
             reading.typed[column.name] = cells
             return read_text(
@@ -241,11 +243,12 @@ def _signed(reading: TableReading, *, kind: SourceKind) -> npt.NDArray[np.bool_]
 def _blanks(
     reading: TableReading, column: TableColumn, *, excused: npt.NDArray[np.bool_] | None
 ) -> dict[int, str]:
-    blank = np.array(pc.equal(reading.columns[column.name], ""), dtype=bool)
-    if column.name == "order_no" and excused is not None:
-        blank &= excused  # an answer without a payment has nothing but its key
-    elif column.may_be_blank:
+    is_asked = column.name == "order_no" and excused is not None
+    if column.may_be_blank and not is_asked:
         return {}
+    blank = np.diff(laid_out(reading.columns[column.name])[0]) == 0
+    if is_asked:
+        blank &= excused  # an answer without a payment has nothing but its key
     return dict.fromkeys(np.flatnonzero(blank).tolist(), "is blank")
 
 
@@ -299,9 +302,10 @@ def _counted(reading: TableReading) -> Counted:
         return Counted(raw.rows_read, {}, raw.rows_read, raw.sha256)
     sums = {}
     unread = len(raw.bad_rows) + int((~amounts.given).sum())
-    for code, problem in known_currencies(reading.columns["currency"]).items():
+    codes = numbered_words(reading.columns["currency"])
+    for number, (code, problem) in enumerate(known_currencies(codes.words).items()):
         if not problem:
-            rows = np.array(pc.equal(reading.columns["currency"], code), dtype=bool)
+            rows = codes.numbers == number
             sums[code] = exact_sum(amounts.minor_units[rows & amounts.given])
     return Counted(raw.rows_read, sums, unread, raw.sha256)
 

@@ -76,6 +76,25 @@ def test_the_quick_way_never_differs_from_the_one_grammar(text: str, currency: s
         assert (column.minor_units.tolist(), column.problems) == ([expected], {})
 
 
+@given(
+    texts=st.lists(
+        st.from_regex(r"[0-9]{1,3}\.[0-9]{2}", fullmatch=True) | st.text("01.-", max_size=5),
+        min_size=1,
+        max_size=4,
+    ),
+    currency=st.sampled_from(["EUR", "JPY", "KWD"]),
+)
+@example(["1..00", "10000"], "EUR")
+@example(["10.0", "1000.000"], "EUR")
+def test_a_text_is_read_alike_among_others_and_alone(texts: list[str], currency: str) -> None:
+    """What stands in other rows moves no digit from one to the next."""
+    column = read([(text, currency) for text in texts])
+    alone = [read([(text, currency)]) for text in texts]
+
+    assert column.minor_units.tolist() == [int(one.minor_units[0]) for one in alone]
+    assert sorted(column.problems) == [row for row, one in enumerate(alone) if one.problems]
+
+
 def test_an_unknown_currency_has_no_amount() -> None:
     """The currency's own column tells the problem; the amount stays blank."""
     column = read([("1.00", "EURO"), ("1.00", "eur"), ("1.00", ""), ("1.00", "XAU")])

@@ -35,6 +35,15 @@ def test_ordinary_ids_need_no_further_look(grammar: Grammar) -> None:
     assert not surely_fit(pa.array([*cells, ""]), pattern=grammar.value[0])
 
 
+def test_ordinary_references_need_no_further_look() -> None:
+    """Blanks may stand between two other characters, and sixty-four characters are the most."""
+    pattern = Grammar.REFERENCE.value[0]
+
+    assert surely_fit(pa.array(["A", "L 1", "!" * 64]), pattern=pattern)
+    for cell in (" A", "A ", "!" * 65, ""):
+        assert not surely_fit(pa.array(["A", cell]), pattern=pattern)
+
+
 @settings(max_examples=200)
 @given(st.lists(st.text("a4é\uff14- ", max_size=40), max_size=4))
 def test_no_digit_is_missed(cells: list[str]) -> None:

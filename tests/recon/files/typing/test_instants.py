@@ -87,3 +87,19 @@ def test_the_quick_way_and_the_calendar_agree(moment: datetime, name: str) -> No
     assert column.microseconds[1] == expected
     assert list(column.problems) == ([] if exists else [0])
     assert not exists or column.microseconds[0] == expected
+
+
+def test_many_rows_of_one_form_are_read_as_one_row_is() -> None:
+    """A column of the usual form is read at once, unless one of its days is none."""
+    days = [f"2026-07-{day:02}T10:30:{second:02}Z" for day in range(1, 32) for second in range(60)]
+    assert told(read(*days)) == [told(read(day))[0] for day in days]
+    assert list(read(*days, "2026-06-31T10:30:00Z").problems) == [len(days)]
+
+
+def test_a_day_that_many_rows_say_is_read_for_each_of_them() -> None:
+    """Rows that say the same get the same, be it a moment, nothing or a refusal."""
+    texts = [*ACCEPTED, "", "today"] * 100
+    column = read(*texts)
+    assert list(column.problems) == [row for row, text in enumerate(texts) if text == "today"]
+    assert set(column.problems.values()) == set(read("today").problems.values())
+    assert column.microseconds.tolist() == read(*ACCEPTED, "", "today").microseconds.tolist() * 100
