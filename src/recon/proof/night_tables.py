@@ -169,8 +169,8 @@ def _with_tariffs(lines: pd.DataFrame, *, table: pa.Table | None) -> pd.DataFram
 
 
 def rejects_of(table: pa.Table) -> tuple[Reject, ...]:
-    """The rows that could not be read."""
-    rows = table.select(_REJECT).to_pylist()
+    """The rows that could not be read; of a night before 0.2.0 without what was kept since."""
+    rows = table.select([name for name in _REJECT if name in table.column_names]).to_pylist()
     return tuple(Reject(**{**row, "kind": SourceKind(row["kind"])}) for row in rows)
 
 

@@ -51,7 +51,7 @@ def with_sql(
 
 
 def proven_again(run: Run, *, environment: Environment) -> tuple[ControlTotal, ...]:
-    """T14 once more of a night that is sealed, against the totals that lie in its folder.
+    """T14 once more of a night that is sealed, by the statements and totals of its own folder.
 
     Nothing is said of a night whose proof is not sealed.
 
@@ -69,7 +69,7 @@ def proven_again(run: Run, *, environment: Environment) -> tuple[ControlTotal, .
             folder,
             totals=totals,
             account=(run.merchant_id, run.account_id),
-            moved=night.moved,
+            own=True,
         )
 
 

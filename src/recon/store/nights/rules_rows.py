@@ -5,7 +5,7 @@ from datetime import datetime
 
 from sqlalchemy import Connection, insert, select
 
-from recon.config.rules import Rules
+from recon.config.rules import Rules, with_names_of_today
 from recon.store.schema import rules_version
 
 
@@ -30,4 +30,4 @@ def load(connection: Connection, digest: str) -> Rules | None:
     ).scalar_one_or_none()
     if document is None:
         return None
-    return Rules.of(json.loads(document), source=f"the rules {digest[:12]}")
+    return Rules.of(with_names_of_today(json.loads(document)), source=f"the rules {digest[:12]}")
