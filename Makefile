@@ -38,7 +38,7 @@ demo: $(READY) ## one whole night against the sandbox gateway; prints where the 
 # What looks at the code itself, and what plays nights by the hundred, crashes, schedules, Prefect's
 # server and a browser: both take minutes of their own, and neither is left out of .ci/run.
 CODE = tests/architecture tests/golden
-NIGHTS = tests/recon/steps tests/model tests/chaos tests/flows tests/browser
+NIGHTS = tests/recon/steps tests/model tests/chaos tests/flows tests/browser tests/upgrade
 
 test: $(READY) ## the test suite (what looks at the code itself is in make check, hundreds of nights in make test-nights)
 	@$(BIN)/pytest -n 2 --dist loadgroup $(patsubst %,--ignore=%,$(CODE) $(NIGHTS))
@@ -200,6 +200,14 @@ bench-workbook: $(READY) ## CPU and memory of writing 200,000 matches beside Xls
 .PHONY: installed
 installed: $(READY) ## the product as operators get it: stock pip, the locked set, the wheel, its demo; the list of parts and licences in out/installed
 	@PYTHON=$(PYTHON) .ci/installed
+
+.PHONY: release
+release: $(READY) ## of a clean checkout whose changelog names the version: `make installed`, built again, hashed; all of it in out/release, and the command that tags it
+	@PYTHON=$(PYTHON) $(BIN)/python .ci/release.py
+
+.PHONY: container
+container: $(READY) ## the Containerfile, built on Debian's packages and played without root on a read-only file system (podman, runc, mmdebstrap; after `make installed`)
+	@.ci/container
 
 .PHONY: audit
 audit: $(READY) ## known defects of what is installed; a database that cannot be reached is a failure, not a pass

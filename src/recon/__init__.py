@@ -1,3 +1,3 @@
 """recon: settles and reconciles a merchant's payments, and proves that nothing fell between."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

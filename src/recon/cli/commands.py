@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from recon import __version__
 from recon.cli import (
     bank_commands,
     close_command,
@@ -156,9 +157,7 @@ for _group, _commands in GROUPS.items():
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        from importlib.metadata import version
-
-        say(f"recon {version('recon')}")
+        say(f"recon {__version__}")
         raise typer.Exit
 
 
