@@ -106,14 +106,9 @@ def closed_since(
     connection: Connection, account: tuple[str, str], *, month: str, until: date
 ) -> ClosedMonth | None:
     """The first month from one on, and not after a day, that is closed; None where none is."""
-    return next(
-        (
-            closed
-            for name in _months(month, until=f"{until:%Y-%m}")
-            if (closed := state_of(connection, account, month=name).closed)
-        ),
-        None,
-    )
+    names = _months(month, until=f"{until:%Y-%m}")
+    states = _states(connection, account, months=names)
+    return next((state.closed for state in states if state.closed is not None), None)
 
 
 def closed_before(

@@ -72,7 +72,7 @@ def test_the_first_closed_month_from_one_on_is_found(
 
 
 def test_closed_months_before_one_are_asked_for_once(store: Store) -> None:
-    """The oldest first, without those that are open again, by one question to the history."""
+    """The oldest first, without those that are open again; each by one question."""
     october = replace(CLOSED, month="2026-10")
     with store.writing() as connection:
         for closed in (replace(CLOSED, month="2026-09"), october, CLOSED):
@@ -85,10 +85,14 @@ def test_closed_months_before_one_are_asked_for_once(store: Store) -> None:
         event.listen(connection, "before_cursor_execute", lambda *told: asked.append(told[2]))
         before = closed_months.closed_before(connection, OWN, month="2026-12", months=24)
         two = closed_months.closed_before(connection, OWN, month="2026-12", months=2)
+        since = closed_months.closed_since(
+            connection, OWN, month="2020-01", until=date(2026, 12, 1)
+        )
 
+    assert since == before[0]
     assert [each.month for each in before] == ["2026-09", "2026-10"]
     assert two == [october]
-    assert len(asked) == 2
+    assert len(asked) == 3
 
 
 def test_a_month_of_an_account_with_a_long_name_has_a_key_of_its_own() -> None:
