@@ -302,7 +302,8 @@ def _open_items(stated: StatedMonth) -> Iterator[OpenItem]:
     """
     if (night := stated.lacking) is not None:
         lacks = f": {night.problem}" if night.problem else ""
-        what = f"The last night, {night.business_date}, is INCOMPLETE{lacks}"
+        again = f"recon nightly --business-date {night.business_date}"
+        what = f"The last night, {night.business_date}, is INCOMPLETE{lacks}; get it, then {again}"
         yield OpenItem(what, 1, "", 0, "Nights")
     statement = stated.statement
     for (code, currency), rows in statement.breaks.groupby(["code", "currency"]):

@@ -114,7 +114,8 @@ def test_a_month_whose_last_night_lacks_something_is_never_ready_in_silence(
     assert blocked(close) == ""
     assert close.verdict is CloseVerdict.WITH_OPEN_ITEMS
     (item,) = [each for each in close.open_items if each not in complete.open_items]
-    assert item.what == f"The last night, {LAST}, is INCOMPLETE: no order file came"
+    again = f"get it, then recon nightly --business-date {LAST}"
+    assert item.what == f"The last night, {LAST}, is INCOMPLETE: no order file came; {again}"
     assert item.sheet == "Nights"
     ended.wait(hours=24)
     ended.night(date="2026-12-01")
