@@ -11,6 +11,7 @@ import typer
 
 from recon import __version__
 from recon.cli import (
+    answer_command,
     bank_commands,
     close_command,
     demo,
@@ -77,6 +78,7 @@ GROUPS: Mapping[str, Mapping[str, Callable[..., object] | typer.Typer]] = {
         "breaks": night_lists.breaks,
         "approve": people_commands.approve,
         "resolve": people_commands.resolve,
+        "answer": answer_command.answer,
         "import-resolutions": people_commands.import_resolutions,
         "sign-off": people_commands.sign_off,
     },

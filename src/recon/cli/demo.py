@@ -9,7 +9,9 @@ import typer
 from recon.cli.speaking import say, telling
 
 if TYPE_CHECKING:
-    from recon.cli.demo_folder import DemoFolder
+    from collections.abc import Mapping
+
+    from recon.cli.demo_folder import DemoFolder, DemoMemory
 
 ORDERS_MAX = 200_000
 """More is a load test, not a demo: the sample is made in memory."""
@@ -33,6 +35,10 @@ def demo(
     prepare_only: Annotated[
         bool, typer.Option("--prepare-only", help="Stop before the night.")
     ] = False,
+    to: Annotated[
+        str,
+        typer.Option(help="Nights of the business days after the newest one, up to this date."),
+    ] = "",
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Start over; takes away only what the demo made.")
     ] = False,
@@ -44,7 +50,6 @@ def demo(
     started = time.monotonic()
     from recon.cli.demo_folder import agree, empty, folder_at, recall
     from recon.cli.demo_gateway import refuse_if_running
-    from recon.cli.demo_work import prepared, whole_night
 
     demo_folder = folder_at(folder)
     if fresh:
@@ -52,21 +57,41 @@ def demo(
         empty(demo_folder)
     memory = agree(recall(demo_folder), orders=orders, seed=seed)
     if prepare_only:
-        with prepared(demo_folder, memory) as ready:
-            port = ready.port
-        say(f"Prepared: {demo_folder.root}")
-        say(f"Gateway: recon sandbox --state {demo_folder.sandbox_state} --port {port}")
-        say(f"Night: set -a; . {demo_folder.env}; set +a; recon nightly")
+        _prepare(demo_folder, memory)
         return
-    from recon.steps.night.whole_night import STEP_NAMES
-
-    with telling(["prepare", *STEP_NAMES]) as tell:
-        figures = whole_night(demo_folder, memory, tell=tell)
+    figures = _nights(demo_folder, memory, to=to)
     say(f"{figures['end']} in {time.monotonic() - started:.1f} seconds.")
     for sentence in _look_first(demo_folder, workbook=str(figures.get("workbook", "none"))):
         say(sentence)
     if figures["exit_code"] not in FOUND_ON_PURPOSE:
         raise typer.Exit(int(figures["exit_code"]))
+
+
+def _prepare(folder: "DemoFolder", memory: "DemoMemory") -> None:
+    from recon.cli.demo_work import prepared
+
+    with prepared(folder, memory) as ready:
+        port = ready.port
+    say(f"Prepared: {folder.root}")
+    say(f"Gateway: recon sandbox --state {folder.sandbox_state} --port {port}")
+    say(f"Night: set -a; . {folder.env}; set +a; recon nightly")
+
+
+def _nights(folder: "DemoFolder", memory: "DemoMemory", *, to: str) -> "Mapping[str, int | str]":
+    """The newest night again, or those that are left up to a date; the figures of the last."""
+    from recon.cli.choices import date_of
+    from recon.cli.demo_folder import recall
+    from recon.cli.demo_work import days_after, whole_night
+    from recon.steps.night.whole_night import STEP_NAMES
+
+    *before, newest = days_after(memory, to=date_of(to)) if to else [None]
+    for day in before:
+        with telling(["prepare", *STEP_NAMES]) as tell:
+            end = whole_night(folder, memory, tell=tell, day=day)["end"]
+        say(f"{end}: night of {day}")
+        memory = recall(folder) or memory
+    with telling(["prepare", *STEP_NAMES]) as tell:
+        return whole_night(folder, memory, tell=tell, day=newest)
 
 
 def _look_first(folder: "DemoFolder", *, workbook: str) -> tuple[str, ...]:

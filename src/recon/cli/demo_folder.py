@@ -21,6 +21,7 @@ _MADE_PATTERNS = (
     "env",
     "answer-key.json",
     "ledger.csv",
+    "config/approvers.toml",
     "config/gateway.toml",
     "config/merchants.toml",
     "config/retention.toml",
@@ -30,12 +31,19 @@ _MADE_PATTERNS = (
     "bank/*/statements-*-????-??-??.*",
     "reports/reconciliation-*",
     "reports/nights-*.xlsx",
+    "reports/answers-*.xlsx",
+    "reports/import-*.xlsx",
+    "reports/close-*.xlsx",
+    "reports/close-*/*",
+    "reports/statement-*.xlsx",
+    "reports/statement-*/*",
     # Of a database that is gone, they would read as one restored from a backup: no money moves.
     "reports/history-head.jsonl",
     "reports/history-verified.json",
     "reports/metrics/*.json",
     "reports/spill/*",
     "archive/nights/*/*/*/*/*/*",
+    "archive/periods/*/*/*/*/*",
     "recon.sqlite*.lock",
     *(
         f"{name}.sqlite{end}"
@@ -131,6 +139,12 @@ class DemoMemory:
     port: int = 0
     prepared: bool = False
     """The sample night is written, whole."""
+    day: str = ""
+    """Business date of the newest night that is prepared."""
+    played: str = ""
+    """Business date of the newest night that came to its end."""
+    clock_shift: int = 0
+    """Seconds by which its time is another than the machine's."""
 
 
 def folder_at(path: Path) -> DemoFolder:

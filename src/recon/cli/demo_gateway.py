@@ -4,7 +4,7 @@ import http.client
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import date
+from datetime import date, datetime
 from typing import Any
 
 from recon.cli.demo_folder import DemoFolder, DemoMemory, recall
@@ -73,24 +73,43 @@ def effects(port: int) -> list[dict[str, str]]:
     return [json.loads(line) for line in lines]
 
 
-def day_file(port: int, name: str, *, account_id: str, day: date) -> str:
-    """A file that the sandbox hands out for one business date.
+def handed_out(port: int, *, account_id: str, day: date) -> dict[str, str]:
+    """Name -> text of what the sandbox hands out of a business date, after those before it.
+
+    Raises:
+        ConfigurationError: the sandbox does not answer, or handed out a later date before.
+    """
+    texts: dict[str, str] = _asked(port, f"/_sandbox/files/{account_id}/{day}/", body=b"")
+    return texts
+
+
+def move_clock(port: int, *, to: datetime) -> None:
+    """Let the time of the sandbox come to an instant; it never goes back.
 
     Raises:
         ConfigurationError: the sandbox does not answer.
     """
+    now = datetime.fromisoformat(_asked(port, "/_sandbox/clock")["now"])
+    seconds = max(int((to - now).total_seconds()), 0)
+    _asked(port, "/_sandbox/clock", body=json.dumps({"seconds": seconds}).encode())
+
+
+def _asked(port: int, path: str, *, body: bytes | None = None) -> Any:
     try:
-        return _get(port, f"/_sandbox/files/{account_id}/{day}/{name}").decode()
-    except (OSError, http.client.HTTPException) as error:
-        msg = f"the sandbox at port {port} does not answer ({error}); start the demo again"
+        return json.loads(_get(port, path, body=body))
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        msg = (
+            f"the sandbox at port {port} does not answer {path} ({error}): start the demo again, "
+            "or over with --fresh"
+        )
         raise ConfigurationError(msg) from error
 
 
-def _get(port: int, path: str) -> bytes:
+def _get(port: int, path: str, *, body: bytes | None = None) -> bytes:
     # Plain http.client: no proxy of the environment may stand between us and loopback.
     connection = http.client.HTTPConnection(LOOPBACK, port, timeout=ANSWER_SECONDS_MAX)
     try:
-        connection.request("GET", path)
+        connection.request("GET" if body is None else "POST", path, body=body)
         return connection.getresponse().read()
     finally:
         connection.close()

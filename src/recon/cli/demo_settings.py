@@ -5,11 +5,12 @@ from collections.abc import Mapping
 
 from recon.cli.demo_folder import DemoFolder
 from recon.config.settings import load_tables
+from recon.sandbox.pages.bank_book import BANKS, PAYER
 from recon.sandbox.pages.planted_settlement import FEE_BASIS_POINTS, FEE_FIXED_MINOR_UNITS
-from recon.sandbox.pages.planted_statements import BANKS, PAYER
 from recon.sandbox.sample_night.calm_finds import ROUNDING_CURRENCY
 from recon.sandbox.sample_night.planted_night import Account
 from recon.sandbox.sample_night.sample_files import LEDGER_QUERY
+from recon.steps.ground.environment import CLOCK_VARIABLE
 
 SIGN_KEY = "sandbox"
 CALLS_PER_SECOND = 1_000
@@ -46,7 +47,7 @@ _NAMES = ("Northwind Trading", "Northwind Trading, outlet")
 
 
 def variables_of(
-    folder: DemoFolder, *, account: Account, base_url: str, business_date: str
+    folder: DemoFolder, *, account: Account, base_url: str, business_date: str, clock_shift: int
 ) -> dict[str, str]:
     """What `env` holds, absolute and without anything to expand."""
     return {
@@ -57,6 +58,7 @@ def variables_of(
         "RECON_MERCHANT": account.merchant_id,
         "RECON_ACCOUNT": account.account_id,
         "RECON_BUSINESS_DATE": business_date,
+        CLOCK_VARIABLE: str(clock_shift),
     }
 
 
@@ -72,6 +74,15 @@ def gateway_toml() -> str:
         'profile = "base"\n'
         'reply_signatures = "enforce"\n'
         f"calls_per_second = {CALLS_PER_SECOND} # the machine's pace; leave 5 for a real gateway\n"
+    )
+
+
+def approvers_toml() -> str:
+    """Two people, who need no one-time codes towards the sandbox."""
+    return (
+        "# Who may speak: real people have codes (`recon approver enrol`), the sandbox asks none.\n"
+        '[approvers.anna]\nname = "Anna Berg"\n\n'
+        '[approvers.dan]\nname = "Dan Orr"\nrole = "reviewer"\n'
     )
 
 

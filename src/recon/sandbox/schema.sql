@@ -173,3 +173,12 @@ CREATE TABLE IF NOT EXISTS notification_attempt (
 -- The refund search finds refunds by the merchant's own reference.
 CREATE INDEX IF NOT EXISTS effect_refund_reference ON effect (refund_reference)
 WHERE refund_reference <> '';
+
+-- Files as they were handed out, one business date after the other: they are never told otherwise.
+CREATE TABLE IF NOT EXISTS handed_out (
+    account_id TEXT NOT NULL,
+    day TEXT NOT NULL,
+    name TEXT NOT NULL,
+    text TEXT NOT NULL,
+    PRIMARY KEY (account_id, day, name)
+) WITHOUT ROWID;

@@ -1,6 +1,5 @@
 import json
 import os
-import re
 import subprocess
 import sys
 import threading
@@ -72,6 +71,7 @@ def test_prepare_leaves_everything_a_night_needs(
         "RECON_MERCHANT",
         "RECON_ACCOUNT",
         "RECON_BUSINESS_DATE",
+        "RECON_CLOCK_SHIFT",
     ]
     assert variables["RECON_GATEWAY_BASE_URL"].startswith("http://127.0.0.1:")
     assert sorted(settings.accounts) == ["100042/100042001", "100042/100042002"]
@@ -118,31 +118,12 @@ def test_the_demo_is_a_whole_night_without_prefect_and_says_what_to_look_at(
     assert any(line.startswith("BREAKS OPEN in ") for line in out)
 
 
-def test_the_month_of_the_demo_stays_open_as_its_page_says(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The commands of docs/MONTH.md, as written there: NOT READY by bank and breaks, none signs."""
-    page = (ROOT / "docs/MONTH.md").read_text().split("### On the demo it stays open")[1]
-    lines = [line.split("#")[0].split() for line in page.split("```")[1].strip().splitlines()]
-    assert cli.main([*lines[0][1:], "--dir", str(tmp_path / "d"), "--orders", "60"]) == 0
-    for name, value in variables_in(tmp_path / "d").items():
-        monkeypatch.setenv(name, value)
-
-    codes = [cli.main(words[1:]) for words in lines if words[:2] == ["recon", "close"]]
-
-    said = capsys.readouterr()
-    assert codes == [4, 2]
-    assert "Blocked: the bank is covered to 2026-11-20, not to 2026-11-30" in said.err
-    assert re.search(r"Blocked: [A-Z][a-z ]+ \([A-Z_]+\) SO.*, HIGH: no owner", said.err)
-    assert "nobody was asked and nothing was signed" in said.err
-
-
 def test_the_rules_read_every_code_of_the_sandbox(tmp_path: Path) -> None:
     """Each state that the sandbox can answer is mapped, and the shown amount is the authorised."""
     (tmp_path / "rules.toml").write_text(rules_toml(ACCOUNT))
     place = DemoFolder(tmp_path)
     variables = variables_of(
-        place, account=ACCOUNT, base_url="http://127.0.0.1:1", business_date="x"
+        place, account=ACCOUNT, base_url="http://127.0.0.1:1", business_date="x", clock_shift=0
     )
 
     rules = load_settings({**variables, "RECON_CONFIG_DIR": str(tmp_path)}).rules
@@ -319,6 +300,7 @@ def test_env_has_nothing_to_expand() -> None:
         account=Account("1", "2", "3"),
         base_url="http://127.0.0.1:9",
         business_date="2026-11-20",
+        clock_shift=0,
     )
 
     text = env_text(variables)

@@ -16,7 +16,7 @@ from recon import cli
 from recon.cli.demo_folder import DemoFolder, folder_at, recall
 from recon.cli.demo_gateway import demo_gateway, effects
 from recon.sandbox import CLOCK_START
-from recon.sandbox.pages.planted_statements import STRANGERS
+from recon.sandbox.pages.bank_book import STRANGERS
 from recon.steps.ground import environment
 from recon.store.database.engine import open_store
 from recon.store.database.night_lock import account_lock

@@ -28,7 +28,7 @@ _EFFECT_CELLS = attrgetter(*(field.name for field in fields(Effect)))
 _TABLES = (
     *("paid_out", "contract", "subscription", "payment_detail", "token"),
     *("late_request", "draw", "request_row", "request", "effect", "payment", "note"),
-    *("notification_attempt", "notification"),
+    *("notification_attempt", "notification", "handed_out"),
 )
 
 

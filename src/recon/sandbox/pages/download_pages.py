@@ -1,9 +1,10 @@
 """`/_sandbox/files/…`: the page of downloads and the files themselves."""
 
+from collections.abc import Callable, Sequence
 from datetime import date
 
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, PlainTextResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from recon.sandbox.ground.operation_call import Sandbox
@@ -33,34 +34,42 @@ def download_routes(sandbox: Sandbox) -> list[Route]:
         return HTMLResponse(_page(sandbox))
 
     async def of_day(request: Request) -> Response:
-        files = _asked_for(downloads, request)
+        files = _asked_for(downloads.of, request, account_ids=sandbox.options.accounts)
         return _missing() if files is None else HTMLResponse(_day_page(request, list(files)))
 
     async def download(request: Request) -> Response:
         name = request.path_params["name"]
-        text = (_asked_for(downloads, request) or {}).get(name)
+        text = (_asked_for(downloads.of, request, account_ids=sandbox.options.accounts) or {}).get(
+            name
+        )
         if text is None:
             return _missing()
         headers = {"Content-Disposition": f'attachment; filename="{name}"'}
         return Response(text, headers=headers, media_type=MEDIA_TYPES[name.rpartition(".")[2]])
 
+    async def handed_out(request: Request) -> Response:
+        texts = _asked_for(downloads.hand_out, request, account_ids=sandbox.options.accounts)
+        return _missing() if texts is None else JSONResponse(texts)
+
     day = "/_sandbox/files/{account}/{day}/"
     return [
         Route("/_sandbox/files/", listed),
-        Route(day, of_day),
+        Route(day, of_day, methods=["GET"]),
+        Route(day, handed_out, methods=["POST"]),
         Route(f"{day}{{name}}", download),
     ]
 
 
-def _asked_for(downloads: Downloads, request: Request) -> dict[str, str] | None:
+def _asked_for(
+    files: Callable[..., dict[str, str] | None], request: Request, *, account_ids: Sequence[str]
+) -> dict[str, str] | None:
     """The files of the account and day in the path, None when there is no such account or day."""
     account_id = request.path_params["account"]
     try:
         day = date.fromisoformat(request.path_params["day"])
     except ValueError:
         return None
-    known = account_id in downloads.sandbox.options.accounts
-    return downloads.of(day=day, account_id=account_id) if known else None
+    return files(day=day, account_id=account_id) if account_id in account_ids else None
 
 
 def _missing() -> Response:

@@ -5,8 +5,8 @@ written from the ledger of effects: the same seed and truth give the same bytes,
 """
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from typing import Any
 
@@ -15,6 +15,15 @@ from recon.model.words import GatewayState, UnverifiedReason
 from recon.sandbox.ground.book_records import Effect
 from recon.sandbox.ground.operation_call import Sandbox
 from recon.sandbox.ground.truth import EFFECTS_PER_READ, effect_table
+from recon.sandbox.pages.bank_book import BANKS, BankMonth
+from recon.sandbox.pages.carried_days import (
+    HANDED_OUT,
+    ToldSoFar,
+    carried_day,
+    last_statements,
+    order_of_sale,
+    sold,
+)
 from recon.sandbox.pages.planted_batches import PaidBatches, held_key, paid_batches
 from recon.sandbox.pages.planted_books import PlantedBooks, books_key, books_of
 from recon.sandbox.pages.planted_settlement import (
@@ -26,17 +35,22 @@ from recon.sandbox.pages.planted_settlement import (
     cells_of,
     settlement_of,
 )
-from recon.sandbox.pages.planted_statements import BANKS, BankMonth, bank_month, key_of
+from recon.sandbox.pages.planted_statements import bank_month, key_of
 from recon.sandbox.pages.statement_texts import statement_files
 from recon.sandbox.sample_night import Account, SampleNight, sample_night
+from recon.sandbox.sample_night.records import LEDGER_HEADER, ORDER_HEADER
+from recon.sandbox.sample_night.records import cells_of as line_cells
 from recon.sandbox.sample_night.sample_files import (
     answer_key_table,
     csv_text,
     inbox_texts,
     ledger_csv_text,
+    ledger_lines,
 )
 from recon.sandbox.sample_night.true_payments import payments_of
 
+SOLD = "sold on later dates"
+"""Note: how many payments there are beside the population."""
 DAYS_SHOWN = 7
 """Business dates that the page of downloads offers, back from the clock's own."""
 
@@ -59,13 +73,108 @@ class Downloads:
             self._asked = asked
         return self._files
 
+    def hand_out(self, *, day: date, account_id: str) -> dict[str, str] | None:
+        """Name -> text of the files of a date as it follows those that were handed out before.
+
+        The same date again gives the same bytes; None before the last date, which told of it.
+        """
+        book, note = self.sandbox.book, f"handed out {account_id}"
+        with book.transaction():
+            select = "SELECT name, text FROM handed_out WHERE account_id = ? AND day = ?"
+            if rows := book.select(select, (account_id, day.isoformat())):
+                return dict(rows)
+            if known := book.note(note):
+                handed = HANDED_OUT.validate_json(known)
+                if day <= handed.day:
+                    return None
+                texts, handed = next_handed_out(
+                    self.sandbox, handed, day=day, account_id=account_id
+                )
+            else:
+                texts, handed = first_handed_out(self.sandbox, day=day, account_id=account_id)
+            for name, text in texts.items():
+                insert = "INSERT INTO handed_out VALUES (?, ?, ?, ?)"
+                book.execute(insert, (account_id, day.isoformat(), name, text))
+            book.write_note(note, value=HANDED_OUT.dump_json(handed).decode())
+            return texts
+
 
 def files_of(sandbox: Sandbox, *, day: date, account_id: str) -> dict[str, str]:
     """Name -> text of every file of one business date and account."""
+    return _texts(_made(sandbox, day=day, account_id=account_id), day=day)
+
+
+def first_handed_out(
+    sandbox: Sandbox, *, day: date, account_id: str
+) -> tuple[dict[str, str], ToldSoFar]:
+    """The files of the first date of an account, and what the next one rests on."""
+    made = _made(sandbox, day=day, account_id=account_id)
+    handed = ToldSoFar(
+        day=day,
+        position=made.position,
+        last=last_statements(made.month),
+        coming=made.month.coming,
+        unbooked=made.settlement.lines,
+        paid=[line for line in made.lines if line.entry_type == PAYOUT],
+        booked=[(line.order_no, line.entry_type) for line in ledger_lines(made.night)],
+    )
+    return _texts(made, day=day), handed
+
+
+def next_handed_out(
+    sandbox: Sandbox, handed: ToldSoFar, *, day: date, account_id: str
+) -> tuple[dict[str, str], ToldSoFar]:
+    """The files of a date after the last one, and what the next one rests on.
+
+    Shoppers buy something on that date. The ledger has what was booked since.
+    """
+    book, drafts = sandbox.book, []
+    if account_id == sandbox.options.account:
+        before = int(book.note(SOLD) or 0)
+        number = int(book.note("orders")) + before + 1
+        drafts = sold(day, number=number, options=sandbox.options)
+        book.write_note(SOLD, value=str(before + len(drafts)))
+    book.write_payments(draft.payment for draft in drafts)
+    book.append_effects(effect for draft in drafts for effect in draft.effects)
+    orders = [line_cells(order_of_sale(draft.payment)) for draft in drafts]
+    carried = carried_day(
+        handed,
+        day=day,
+        effects=_effects_by(sandbox, day=day, after=handed.position),
+        account=(sandbox.options.merchant, account_id),
+        seed=sandbox.options.seed,
+    )
+    texts = {
+        f"settlement-{day}.csv": _settlement_text(carried.settled),
+        f"ledger-{day}.csv": csv_text(LEDGER_HEADER, map(line_cells, carried.entries)),
+        **_statement_texts(carried.month, day=day),
+        **({f"orders-{day}-web.csv": csv_text(ORDER_HEADER, orders)} if orders else {}),
+    }
+    return texts, carried.handed_out
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """One business date with everything that is planted into it."""
+
+    night: SampleNight
+    settlement: Settlement
+    before: PaidBatches
+    month: BankMonth
+    books: PlantedBooks
+    position: int
+    """Of the last effect."""
+
+    @property
+    def lines(self) -> tuple[SettlementLine, ...]:
+        """Of all dates by then."""
+        return (*self.before.lines, *self.settlement.lines)
+
+
+def _made(sandbox: Sandbox, *, day: date, account_id: str) -> _Made:
     closes_at = BusinessCalendar.of().closes_at(day)
-    effects = [
-        effect for effect in _every_effect(sandbox) if effect.committed_at < closes_at.timestamp()
-    ]
+    placed = _effects_by(sandbox, day=day)
+    effects = [effect for _, effect in placed]
     first, second = sandbox.options.accounts
     merchant_id, seed = sandbox.options.merchant, sandbox.options.seed
     night = sample_night(
@@ -93,13 +202,16 @@ def files_of(sandbox: Sandbox, *, day: date, account_id: str) -> dict[str, str]:
     month = bank_month(paid, day=day, seed=seed)
     books = books_of(before.lines, month=month, charges=night.fees, day=day)
     night = replace(night, fees=(*night.fees, *books.entries))
-    key = _key(night, settlement=settlement, before=before, month=month, books=books)
-    statements = [
-        statement_files(bank, month.statements[bank.name], day=day.isoformat()) for bank in BANKS
-    ]
+    position = max((position for position, _ in placed), default=0)
+    return _Made(night, settlement, before, month, books, position)
+
+
+def _texts(made: _Made, *, day: date) -> dict[str, str]:
+    settlement, before, night = made.settlement, made.before, made.night
+    key = _key(night, settlement=settlement, before=before, month=made.month, books=made.books)
     return (
         inbox_texts(night)
-        | {name: text for files in statements for name, text in files.items()}
+        | _statement_texts(made.month, day=day)
         | {
             f"ledger-{day}.csv": ledger_csv_text(night),
             f"settlement-{day}.csv": _settlement_text(settlement.lines),
@@ -108,6 +220,13 @@ def files_of(sandbox: Sandbox, *, day: date, account_id: str) -> dict[str, str]:
             f"answer-key-{day}.json": json.dumps(key, indent=2, ensure_ascii=False) + "\n",
         }
     )
+
+
+def _statement_texts(month: BankMonth, *, day: date) -> dict[str, str]:
+    texts: dict[str, str] = {}
+    for bank in BANKS:
+        texts |= statement_files(bank, month.statements[bank.name], day=day.isoformat())
+    return texts
 
 
 def _key(
@@ -165,11 +284,14 @@ def _settlement_text(lines: Iterable[SettlementLine]) -> str:
     return csv_text(SETTLEMENT_HEADER, map(cells_of, lines))
 
 
-def _every_effect(sandbox: Sandbox) -> Iterator[Effect]:
-    after = 0
+def _effects_by(sandbox: Sandbox, *, day: date, after: int = 0) -> list[tuple[int, Effect]]:
+    """The effects behind a position that took place by the end of a business date."""
+    closes_at = BusinessCalendar.of().closes_at(day).timestamp()
+    placed: list[tuple[int, Effect]] = []
     while effects := sandbox.book.effects(after=after, limit=EFFECTS_PER_READ):
-        yield from (effect for _, effect in effects)
+        placed += [each for each in effects if each[1].committed_at < closes_at]
         after = effects[-1][0]
+    return placed
 
 
 def days_offered(sandbox: Sandbox) -> list[date]:

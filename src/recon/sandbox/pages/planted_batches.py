@@ -81,7 +81,7 @@ def paid_batches(
     opens = calendar.closes_at(first - timedelta(days=1)).timestamp()
     closes = calendar.closes_at(day - timedelta(days=1)).timestamp()
     mine = [
-        _of_one_currency(settled_line(effect, day=calendar.business_date_of(_instant(effect))))
+        of_one_currency(settled_line(effect, day=calendar.business_date_of(_instant(effect))))
         for effect in effects
         if effect.account_id == account_id
         and effect.operation in SETTLED
@@ -100,7 +100,7 @@ def paid_batches(
         reserved |= {line.currency for line in kept}
         batch += kept
         rows = pay_outs_of(batch, merchant_id=merchant_id, account_id=account_id, day=settled)
-        payouts = [*map(_of_one_currency, rows)]
+        payouts = [*map(of_one_currency, rows)]
         for number, payout in enumerate(payouts):
             if not held and settled_on <= str(last_held) and _can_hold(payout):
                 payouts[number] = _less(payout, HELD_MINOR_UNITS)
@@ -147,7 +147,7 @@ def _less(payout: SettlementLine, amount: int) -> SettlementLine:
     return replace(payout, gross=payout.gross - amount, net=payout.net - amount)
 
 
-def _of_one_currency(line: SettlementLine) -> SettlementLine:
+def of_one_currency(line: SettlementLine) -> SettlementLine:
     """A batch of its own for each currency: a bank that names it names one pay-out."""
     return replace(line, batch_id=f"{line.batch_id}-{line.currency}")
 

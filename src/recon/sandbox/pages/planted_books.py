@@ -11,8 +11,9 @@ from datetime import UTC, date, datetime, time, timedelta
 from recon.model.business_date import BusinessCalendar
 from recon.model.money import format_minor_units
 from recon.model.words import REVERSAL_SUFFIX, BreakCode, EntryType, Flag
+from recon.sandbox.pages.bank_book import Arrival, BankMonth
 from recon.sandbox.pages.planted_settlement import PAYOUT, SettlementLine
-from recon.sandbox.pages.planted_statements import LEAST_PLANTED, Arrival, BankMonth
+from recon.sandbox.pages.planted_statements import LEAST_PLANTED
 from recon.sandbox.sample_night.fitting import BOOKING_GRACE
 from recon.sandbox.sample_night.records import LedgerLine
 
@@ -188,6 +189,24 @@ def _is_late(entry: LedgerLine, *, day: date) -> bool:
     return calendar.due_at(entry.booked_at, grace=BOOKING_GRACE) <= calendar.closes_at(day)
 
 
+def plain_books(
+    lines: Sequence[SettlementLine],
+    *,
+    arrived: Sequence[Arrival],
+    paid: Sequence[SettlementLine],
+) -> Iterator[LedgerLine]:
+    """What the books have of some batches and arrivals, each under a number of its own.
+
+    Args:
+        lines: settlement lines with their pay-out rows, to be booked now.
+        arrived: what came to the bank, to be booked now.
+        paid: the pay-out rows of what arrived.
+    """
+    for entry in (*_of_batches(lines), *_of_arrivals(arrived, lines=paid)):
+        day = f"{entry.booked_at:%y%m%d}"
+        yield replace(entry, entry_id=f"{entry.entry_id}-{entry.currency}-{day}")
+
+
 def _of_batches(lines: Iterable[SettlementLine]) -> Iterator[LedgerLine]:
     """An entry for each pay-out and each reserve, and one for the fees of each batch."""
     for line in lines:
@@ -224,9 +243,10 @@ def _of_arrivals(
     arrivals: Iterable[Arrival], *, lines: Sequence[SettlementLine]
 ) -> Iterator[LedgerLine]:
     """An entry for each arrival of these batches, in the currency of the pay-out."""
-    of_batch = {line.batch_id: line for line in lines if line.entry_type == PAYOUT}
+    rows = [line for line in lines if line.entry_type == PAYOUT]
+    of_batch = {(line.batch_id, line.currency): line for line in rows}
     for number, arrival in enumerate(arrivals, start=1):
-        line = of_batch.get(arrival.batch_id)
+        line = of_batch.get((arrival.batch_id, arrival.currency))
         if line is not None:
             back = REVERSAL_SUFFIX if arrival.amount < 0 else ""
             yield replace(

@@ -6,7 +6,7 @@ bank of its currency; without one to the first, which exchanges it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from datetime import date, timedelta
 from decimal import ROUND_HALF_EVEN, Decimal
 from random import Random
@@ -15,11 +15,18 @@ from typing import Any
 from recon.model.business_date import BusinessCalendar
 from recon.model.money import exponent, format_minor_units
 from recon.model.words import BreakCode, Flag
+from recon.sandbox.pages.bank_book import (
+    BANKS,
+    PAYER,
+    BankBook,
+    BankEntry,
+    BankMonth,
+    PlantedAtBank,
+    currencies_of,
+)
 from recon.sandbox.pages.planted_batches import DAYS_BEFORE
 from recon.sandbox.pages.planted_settlement import SettlementLine
 
-PAYER = "Gateway Settlements Ltd"
-"""Whose name stands on what the gateway pays out."""
 LEAST_PLANTED = 1_000
 """Minor units below which nothing is planted into a pay-out."""
 CHARGES = 500
@@ -27,98 +34,12 @@ CHARGES = 500
 SHORT = 1_240
 """Minor units by which a planted arrival differs without a word."""
 UNKNOWN_AMOUNT = 7_710
-OPENING = 2_500_000
-"""Minor units on each account before the first statement."""
-FIRST_NUMBER = 201
-"""Of the first statement of each bank."""
 RATES: Mapping[str, str] = {"JPY": "0.0061", "KWD": "2.97"}
 """What the first bank gives for a unit of a currency that no bank here has, in its own."""
+EXCHANGED_AFTER = 2
+"""Business days until a pay-out arrives that the bank exchanges."""
 OTHER_RATE = "0.9"
 """The same of every currency that only people pay in, beside the sandbox's own payments."""
-STRANGERS = (
-    ("Harbour Property Management", "Rent November, contract 77-1204"),
-    ("Maria Lindqvist", "Salary, personal"),
-    ("Brightside Stationery", "Invoice 20261104-7, thank you"),
-    ("City Tax Office", "VAT Q3 reference 88/1204/99"),
-)
-"""Other people on the same accounts; nothing of them but the amount may be kept."""
-
-
-@dataclass(frozen=True, slots=True)
-class SandboxBank:
-    """One account of the merchant at a bank."""
-
-    name: str
-    iban: str
-    currency: str
-
-
-BANKS = (
-    SandboxBank("main", "DE89370400440532013000", "EUR"),
-    SandboxBank("pounds", "GB29NWBK60161331926819", "GBP"),
-    SandboxBank("usd", "NL91ABNA0417164300", "USD"),
-)
-"""In the order of their names, as a bank is chosen for a currency that none has."""
-
-
-@dataclass(frozen=True, slots=True)
-class BankEntry:
-    """One entry as the bank books it; minor units, what came in is positive."""
-
-    day: date
-    amount: int
-    party: str
-    text: str
-    number: str = ""
-    charges: int = 0
-    ordered: tuple[str, int] | None = None
-    """Currency and amount that the payer ordered, where the bank exchanged it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Statement:
-    """One business day of one account."""
-
-    number: int
-    day: date
-    opening: int
-    closing: int
-    entries: tuple[BankEntry, ...]
-    created: str
-    """When the bank wrote it; a later one corrects."""
-
-
-@dataclass(frozen=True, slots=True)
-class PlantedAtBank:
-    """What must be found of a pay-out, or of an entry that nobody expects."""
-
-    code: BreakCode | None
-    """None: it matches, with this flag."""
-    why: str
-    batch_id: str
-    currency: str
-    effect: int
-    flag: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Arrival:
-    """What arrived of a batch, in the currency in which it was paid out."""
-
-    batch_id: str
-    day: date
-    amount: int
-
-
-@dataclass(slots=True)
-class BankMonth:
-    """What every bank has, and what was planted."""
-
-    statements: dict[str, tuple[Statement, ...]] = field(default_factory=dict)
-    """Name of the bank -> its statements, one a business day."""
-    planted: list[PlantedAtBank] = field(default_factory=list)
-    arrived: list[Arrival] = field(default_factory=list)
-    """But for what was exchanged without a word of what was ordered."""
 
 
 def bank_month(payouts: Sequence[SettlementLine], *, day: date, seed: int) -> BankMonth:
@@ -130,9 +51,12 @@ def bank_month(payouts: Sequence[SettlementLine], *, day: date, seed: int) -> Ba
         seed: of the sandbox.
     """
     month = BankMonth()
+    calendar = BusinessCalendar.of()
+    every = (day - timedelta(days=back) for back in range(DAYS_BEFORE, -1, -1))
+    days = [each for each in every if calendar.is_business_day(each)]
     for bank in BANKS:
-        book = _Book(bank, day=day, month=month)
-        for currency in _currencies_of(bank, payouts):
+        book = BankBook(bank, days=days, month=month)
+        for currency in currencies_of(bank, payouts):
             mine = [line for line in payouts if line.currency == currency and line.net]
             plays = _PLAYS.get(currency, _ABROAD)
             _play(mine, plays=plays, book=book)
@@ -142,86 +66,17 @@ def bank_month(payouts: Sequence[SettlementLine], *, day: date, seed: int) -> Ba
     return month
 
 
-def _currencies_of(bank: SandboxBank, payouts: Sequence[SettlementLine]) -> list[str]:
-    own = {each.currency for each in BANKS}
-    others = sorted({line.currency for line in payouts} - own) if bank is BANKS[0] else []
-    return [bank.currency, *others]
-
-
-class _Book:
-    """One account while its entries are made."""
-
-    def __init__(self, bank: SandboxBank, *, day: date, month: BankMonth) -> None:
-        self.bank = bank
-        self.planted = month.planted
-        self.arrived = month.arrived
-        self.entries: list[BankEntry] = []
-        self._calendar = BusinessCalendar.of()
-        every = (day - timedelta(days=back) for back in range(DAYS_BEFORE, -1, -1))
-        self.days = [each for each in every if self._calendar.is_business_day(each)]
-
-    def later(self, line: SettlementLine, steps: int) -> date:
-        """So many business days after a batch was settled."""
-        return self._calendar.business_day_after(date.fromisoformat(line.settled_on), days=steps)
-
-    def has(self, day: date) -> bool:
-        """Whether a statement tells of this day, or of a later one."""
-        return bool(self.days) and day <= self.days[-1]
-
-    def came(self, line: SettlementLine, amount: int, *, after: int = 1, **cells: Any) -> None:
-        """The bank books it; what comes behind the last statement is in transit."""
-        words = {"party": PAYER, "text": f"Settlement {line.batch_id}", **cells}
-        day = self.later(line, after)
-        if not self.has(day):
-            return
-        entry = BankEntry(day, amount, **words)
-        self.entries.append(entry)
-        if line.currency == self.bank.currency:
-            self.arrived.append(Arrival(line.batch_id, day, amount))
-        elif entry.ordered is not None:
-            self.arrived.append(Arrival(line.batch_id, day, entry.ordered[1]))
-
-    def note(self, line: SettlementLine, code: BreakCode, effect: int, *, why: str) -> None:
-        """What must be found of a pay-out."""
-        self.planted.append(PlantedAtBank(code, why, line.batch_id, line.currency, effect))
-
-    def calm(self, line: SettlementLine, flag: Flag, *, why: str) -> None:
-        """What matches, with a flag, when it has come."""
-        self.planted.append(
-            PlantedAtBank(None, why, line.batch_id, line.currency, 0, flag=flag.value)
-        )
-
-    def statements(self, chance: Random) -> tuple[Statement, ...]:
-        """One a business day, with other people's entries among ours."""
-        statements: list[Statement] = []
-        balance = OPENING
-        for number, day in enumerate(self.days, start=FIRST_NUMBER):
-            mine = [entry for entry in self.entries if entry.day == day]
-            for party, text in chance.sample(STRANGERS, chance.randrange(len(STRANGERS))):
-                mine.append(BankEntry(day, -chance.randrange(1_000, 90_000), party, text))
-            chance.shuffle(mine)
-            entries = tuple(
-                replace(entry, number=f"{day:%y%m%d}{position:04}")
-                for position, entry in enumerate(mine, start=1)
-            )
-            closing = balance + sum(entry.amount for entry in entries)
-            created = f"{day}T22:00:00"
-            statements.append(Statement(number, day, balance, closing, entries, created))
-            balance = closing
-        return tuple(statements)
-
-
 @dataclass(frozen=True, slots=True)
 class _Story:
     """What a bank does with so many pay-outs in a row."""
 
-    tell: Callable[[_Book, Sequence[SettlementLine]], None]
+    tell: Callable[[BankBook, Sequence[SettlementLine]], None]
     takes: int = 1
     days: int = 1
     """Business days after the last of them by which all of it stands on a statement."""
 
 
-def _play(lines: Sequence[SettlementLine], *, plays: Sequence[_Story], book: _Book) -> None:
+def _play(lines: Sequence[SettlementLine], *, plays: Sequence[_Story], book: BankBook) -> None:
     """Each story once, on the first pay-outs that it fits; all others arrive as they should."""
     left, stories = list(lines), list(plays)
     rest = stories.pop()
@@ -233,7 +88,7 @@ def _play(lines: Sequence[SettlementLine], *, plays: Sequence[_Story], book: _Bo
         del left[: story.takes]
 
 
-def _fits(story: _Story, lines: Sequence[SettlementLine], *, book: _Book) -> bool:
+def _fits(story: _Story, lines: Sequence[SettlementLine], *, book: BankBook) -> bool:
     return (
         len(lines) == story.takes
         and all(line.net >= LEAST_PLANTED for line in lines)
@@ -241,18 +96,18 @@ def _fits(story: _Story, lines: Sequence[SettlementLine], *, book: _Book) -> boo
     )
 
 
-def _named(book: _Book, lines: Sequence[SettlementLine]) -> None:
+def _named(book: BankBook, lines: Sequence[SettlementLine]) -> None:
     book.came(lines[0], lines[0].net)
 
 
-def _by_amount(book: _Book, lines: Sequence[SettlementLine]) -> None:
+def _by_amount(book: BankBook, lines: Sequence[SettlementLine]) -> None:
     (line,) = lines
     book.came(line, line.net, text="Credit transfer")
     if book.has(book.later(line, 1)):
         book.calm(line, Flag.BY_AMOUNT, why="arrived without a word of its batch")
 
 
-def _doubtful(book: _Book, lines: Sequence[SettlementLine]) -> None:
+def _doubtful(book: BankBook, lines: Sequence[SettlementLine]) -> None:
     (line,) = lines
     for after in (1, 2):
         book.came(line, line.net, after=after, text="Credit transfer")
@@ -260,12 +115,12 @@ def _doubtful(book: _Book, lines: Sequence[SettlementLine]) -> None:
     book.note(line, BreakCode.AMBIGUOUS_MATCH, line.net, why=why)
 
 
-def _missing(book: _Book, lines: Sequence[SettlementLine]) -> None:
+def _missing(book: BankBook, lines: Sequence[SettlementLine]) -> None:
     (line,) = lines
     book.note(line, BreakCode.PAYOUT_NOT_AT_BANK, -line.net, why="never arrived")
 
 
-def _joined(book: _Book, lines: Sequence[SettlementLine]) -> None:
+def _joined(book: BankBook, lines: Sequence[SettlementLine]) -> None:
     first, last = lines
     text = f"Settlements {first.batch_id} and {last.batch_id}"
     book.came(last, first.net + last.net, text=text)
@@ -273,61 +128,61 @@ def _joined(book: _Book, lines: Sequence[SettlementLine]) -> None:
         book.calm(line, Flag.JOINED, why="two batches in one credit")
 
 
-def _twice(book: _Book, lines: Sequence[SettlementLine]) -> None:
+def _twice(book: BankBook, lines: Sequence[SettlementLine]) -> None:
     (line,) = lines
     book.came(line, line.net)
     book.came(line, line.net, after=2)
     book.note(line, BreakCode.PAYOUT_TWICE_AT_BANK, line.net, why="arrived on two days")
 
 
-def _returned(book: _Book, lines: Sequence[SettlementLine]) -> None:
+def _returned(book: BankBook, lines: Sequence[SettlementLine]) -> None:
     (line,) = lines
     book.came(line, line.net)
     book.came(line, -line.net, after=2, text=f"Return of {line.batch_id}, account closed")
     book.note(line, BreakCode.PAYOUT_RETURNED, -line.net, why="arrived and went back")
 
 
-def _repaid(book: _Book, lines: Sequence[SettlementLine]) -> None:
+def _repaid(book: BankBook, lines: Sequence[SettlementLine]) -> None:
     (line,) = lines
     for after, sign in ((1, 1), (2, -1), (3, 1)):
         book.came(line, sign * line.net, after=after)
     book.calm(line, Flag.REPAID, why="went back and came again")
 
 
-def _short(book: _Book, lines: Sequence[SettlementLine]) -> None:
+def _short(book: BankBook, lines: Sequence[SettlementLine]) -> None:
     (line,) = lines
     book.came(line, line.net - SHORT)
     book.note(line, BreakCode.BANK_AMOUNT_DIFFERS, -SHORT, why="arrived with less")
 
 
-def _charged(book: _Book, lines: Sequence[SettlementLine]) -> None:
+def _charged(book: BankBook, lines: Sequence[SettlementLine]) -> None:
     (line,) = lines
     book.came(line, line.net - CHARGES, charges=-CHARGES)
     book.calm(line, Flag.BANK_CHARGES, why="the bank kept its charges and says so")
 
 
-def _exchanged(book: _Book, lines: Sequence[SettlementLine]) -> None:
+def _exchanged(book: BankBook, lines: Sequence[SettlementLine]) -> None:
     (line,) = lines
-    book.came(line, _in_euros(line), after=2, ordered=(line.currency, line.net))
+    book.came(line, in_euros(line), after=EXCHANGED_AFTER, ordered=(line.currency, line.net))
     if book.has(book.later(line, 2)):
         book.calm(line, Flag.EXCHANGED, why="exchanged, and the bank says what was ordered")
 
 
-def _exchanged_silently(book: _Book, lines: Sequence[SettlementLine]) -> None:
+def _exchanged_silently(book: BankBook, lines: Sequence[SettlementLine]) -> None:
     (line,) = lines
-    book.came(line, _in_euros(line), after=2)
+    book.came(line, in_euros(line), after=EXCHANGED_AFTER)
     why = "exchanged, and the bank does not say from what"
     book.note(line, BreakCode.BANK_FX_DIFFERENCE, 0, why=why)
 
 
-def _in_euros(line: SettlementLine) -> int:
+def in_euros(line: SettlementLine) -> int:
     """What the first bank gives for it, half to even."""
     rate = Decimal(RATES.get(line.currency, OTHER_RATE))
     exact = Decimal(line.net).scaleb(-exponent(line.currency)) * rate
     return int(exact.scaleb(exponent(BANKS[0].currency)).to_integral_value(ROUND_HALF_EVEN))
 
 
-def _unknown(book: _Book) -> None:
+def _unknown(book: BankBook) -> None:
     """The gateway pays something that no batch comes to."""
     if book.days:
         day, currency = book.days[-1], book.bank.currency

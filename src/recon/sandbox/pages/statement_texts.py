@@ -10,7 +10,7 @@ from datetime import timedelta
 from xml.sax.saxutils import escape
 
 from recon.model.money import format_minor_units
-from recon.sandbox.pages.planted_statements import PAYER, BankEntry, SandboxBank, Statement
+from recon.sandbox.pages.bank_book import PAYER, BankEntry, SandboxBank, Statement
 from recon.sandbox.sample_night.sample_files import csv_text
 
 FIELD_CHARACTERS = 27

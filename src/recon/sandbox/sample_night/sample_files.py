@@ -98,6 +98,21 @@ def write_ledger_table(ledger_csv: str, *, path: Path) -> Path:
     return path
 
 
+def add_to_ledger_table(ledger_csv: str, *, path: Path) -> str:
+    """Add entries to the table, each once; gives the whole as CSV, in the order of booking."""
+    rows = csv.reader(io.StringIO(ledger_csv))
+    next(rows)
+    marks = ", ".join("?" * len(LEDGER_HEADER))
+    with closing(sqlite3.connect(path)) as connection, connection:
+        known = {row[0] for row in connection.execute(LEDGER_QUERY)}
+        connection.executemany(
+            f"INSERT INTO {LEDGER_TABLE} VALUES ({marks})",  # noqa: S608 - our own names
+            [row for row in rows if row[0] not in known],
+        )
+        every = connection.execute(f"{LEDGER_QUERY} order by booked_at, entry_id")
+        return csv_text(LEDGER_HEADER, every)
+
+
 def answer_key_table(night: SampleNight) -> dict[str, Any]:
     """What a correct reconciliation must find, with the place of each unreadable row."""
     return answer_key(night) | {"rejected_rows": _rejected_rows(night)}

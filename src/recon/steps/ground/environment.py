@@ -22,6 +22,7 @@ from recon.config.settings import Settings, load_settings
 from recon.desk.held_keys import NO_KEYS, HeldKeys, held_keys
 from recon.files.kinds.layouts import refuse_wrong_layouts
 from recon.files.kinds.ledger_file import refuse_wrong_mapping
+from recon.model.errors import ConfigurationError
 from recon.model.uptime import Uptime, uptime_of
 from recon.model.words import Clock
 from recon.privacy.this_machine import is_loopback
@@ -34,6 +35,10 @@ from recon.workers.dask_workers import workers_of
 
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 SECOND = timedelta(seconds=1)
+CLOCK_VARIABLE = "RECON_CLOCK_SHIFT"
+"""Seconds by which the time is another than the machine's: towards the sandbox only, whose nights
+have their own dates. Above 0 is later."""
+CLOCK_SHIFT_SECONDS_MAX = 20 * 366 * 86_400
 CRASH_VARIABLE = "RECON_CRASH_AT"
 """`<point>:<count>` ends the process with SIGKILL at that pass of a point; for tests of crashes."""
 
@@ -82,6 +87,10 @@ def environment_of(
     """
     settings = load_settings(variables, signs=signs)
     refuse_wrong_files(settings)
+    uptime = machine_uptime
+    if clock is not system_clock or variables.get(CLOCK_VARIABLE):
+        clock = clock if clock is not system_clock else shifted_clock(variables, settings=settings)
+        uptime = partial(uptime_of, clock)
     open_log(variables)
     chance = randomness or random.SystemRandom()
     with ExitStack() as opened:
@@ -99,7 +108,7 @@ def environment_of(
             randomness=chance,
             crash_point=crash_point_of(variables.get(CRASH_VARIABLE, "")),
             variables=variables,
-            uptime=machine_uptime if clock is system_clock else partial(uptime_of, clock),
+            uptime=uptime,
             workers=workers,
             desk=held_keys(variables, is_sandbox=is_on_this_machine(settings)),
         )
@@ -108,6 +117,35 @@ def environment_of(
 def is_on_this_machine(settings: Settings) -> bool:
     """Whether the gateway is on a loopback address, as the sandbox is."""
     return is_loopback(urlsplit(settings.gateway_base_url).hostname or "")
+
+
+def shifted_clock(variables: Mapping[str, str], *, settings: Settings) -> Clock:
+    """The machine's clock, moved by what the variables say.
+
+    Raises:
+        ConfigurationError: the gateway is not on this machine, or it is no number of seconds.
+    """
+    if not is_on_this_machine(settings):
+        msg = (
+            f"{CLOCK_VARIABLE} moves the time of the sandbox's nights only, and the gateway of "
+            "RECON_GATEWAY_BASE_URL is not on this machine: unset it. Nothing was changed"
+        )
+        raise ConfigurationError(msg)
+    try:
+        shift = int(variables[CLOCK_VARIABLE])
+    except ValueError:
+        shift = CLOCK_SHIFT_SECONDS_MAX + 1
+    if abs(shift) > CLOCK_SHIFT_SECONDS_MAX:
+        msg = (
+            f"{CLOCK_VARIABLE} is no whole number of seconds up to {CLOCK_SHIFT_SECONDS_MAX}: "
+            "unset it, or write what `recon demo` wrote into its env. Nothing was changed"
+        )
+        raise ConfigurationError(msg)
+    return partial(_moved_clock, SECOND * shift)
+
+
+def _moved_clock(shift: timedelta) -> datetime:
+    return system_clock() + shift
 
 
 def outside_heads(settings: Settings) -> OutsideHeads:

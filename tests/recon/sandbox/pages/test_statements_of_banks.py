@@ -30,8 +30,9 @@ from recon.model.money import parse_signed_minor_units
 from recon.model.words import BreakCode, Flag
 from recon.proof.engine import reconcile
 from recon.sandbox import DEMO_BUSINESS_DATE, SandboxOptions, serving
+from recon.sandbox.pages.bank_book import BANKS, PAYER, STRANGERS
 from recon.sandbox.pages.planted_settlement import SettlementLine
-from recon.sandbox.pages.planted_statements import BANKS, PAYER, STRANGERS, bank_month
+from recon.sandbox.pages.planted_statements import bank_month
 from tests.recon.matching.bank.cases import booked
 
 DAY = DEMO_BUSINESS_DATE

@@ -1,0 +1,146 @@
+"""Business dates that are handed out one after the other, as a merchant's month goes on."""
+
+import csv
+import io
+import json
+from collections import Counter
+from collections.abc import Iterator
+from datetime import UTC, date, datetime, time, timedelta
+from pathlib import Path
+
+import httpx
+import pytest
+
+from recon.model.money import parse_signed_minor_units
+from recon.sandbox import CLOCK_START, DEMO_BUSINESS_DATE, SandboxOptions, serving
+
+ACCOUNT = "100042001"
+DAYS = (date(2026, 11, 20), date(2026, 11, 23), date(2026, 11, 24), date(2026, 11, 27))
+"""A weekend, and two dates that nobody asked for."""
+Texts = dict[str, str]
+
+
+def rows(text: str) -> list[dict[str, str]]:
+    """A CSV file."""
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def handed_out(port: int, day: date) -> httpx.Response:
+    """What the sandbox hands out of a date."""
+    base = f"http://127.0.0.1:{port}/_sandbox"
+    now = datetime.fromisoformat(httpx.get(f"{base}/clock").json()["now"])
+    to = datetime.combine(day, time(22, tzinfo=UTC))
+    httpx.post(f"{base}/clock", json={"seconds": max(0, int((to - now).total_seconds()))})
+    return httpx.post(f"{base}/files/{ACCOUNT}/{day}/", timeout=60)
+
+
+@pytest.fixture(scope="module")
+def state(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Of a sandbox that is started anew for each date."""
+    return tmp_path_factory.mktemp("carried") / "sandbox.sqlite"
+
+
+@pytest.fixture(scope="module")
+def carried(state: Path) -> dict[date, Texts]:
+    """Each date's files; the sandbox ends and starts again between them."""
+    texts = {}
+    for day in DAYS:
+        with serving(SandboxOptions(orders=200, state=state)) as sandbox:
+            texts[day] = handed_out(sandbox.port, day).json()
+    return texts
+
+
+@pytest.fixture
+def running(state: Path, carried: dict[date, Texts]) -> Iterator[int]:
+    """The port of the sandbox after all dates."""
+    assert carried
+    with serving(SandboxOptions(orders=200, state=state)) as sandbox:
+        yield sandbox.port
+
+
+def statements_of(carried: dict[date, Texts], bank: str) -> list[dict[str, str]]:
+    """The rows of a bank's statements, date after date."""
+    return [
+        row for day, texts in carried.items() for row in rows(texts[f"statements-{bank}-{day}.csv"])
+    ]
+
+
+@pytest.mark.parametrize("bank", ["main", "pounds", "usd"])
+def test_statements_go_on_under_the_next_number_and_from_the_last_balance(
+    carried: dict[date, Texts], bank: str
+) -> None:
+    """Across dates, weekends and restarts: no number twice, each opens with the last closing."""
+    shown = {}
+    for row in statements_of(carried, bank):
+        day = date.fromisoformat(row["from_date"])
+        shown[int(row["statement_no"])] = (day, row["opening"], row["closing"])
+    numbers, told = [*shown], [*shown.values()]
+
+    assert numbers == list(range(numbers[0], numbers[0] + len(numbers)))
+    assert [now[1] for now in told[1:]] == [before[2] for before in told[:-1]]
+    days = [each[0] for each in told]
+    business = {
+        DAYS[0] + timedelta(days=n)
+        for n in range(1, 8)
+        if (DAYS[0] + timedelta(days=n)).weekday() < 5
+    }
+    assert set(days) > business
+    assert days == sorted(set(days))
+
+
+def test_a_date_is_told_once_and_never_otherwise(carried: dict[date, Texts], running: int) -> None:
+    """The last and an earlier date give the same bytes again; one between them is not told."""
+    for day in (DAYS[0], DAYS[-1]):
+        assert handed_out(running, day).json() == carried[day]
+    assert handed_out(running, date(2026, 11, 25)).status_code == 404
+
+
+def test_every_movement_is_settled_paid_out_and_booked_once(
+    carried: dict[date, Texts], running: int
+) -> None:
+    """Of the dates after the first: all effects are in one line each, and each batch ties."""
+    later = [day for day in DAYS if day > DEMO_BUSINESS_DATE]
+    lines = [row for day in later for row in rows(carried[day][f"settlement-{day}.csv"])]
+    effects = httpx.get(f"http://127.0.0.1:{running}/_sandbox/effects").text.splitlines()
+
+    since = [json.loads(line) for line in effects]
+    since = [
+        each
+        for each in since
+        if each["account_id"] == ACCOUNT
+        and each["operation"] in {"capture", "refund", "chargeback"}
+        and datetime.fromisoformat(each["committed_at"]) > CLOCK_START
+    ]
+    settled = [row for row in lines if row["entry_type"] != "payout"]
+    assert Counter(row["transaction_id"] for row in settled) == Counter(
+        each["transaction_id"] for each in since
+    )
+    assert len(settled) >= 5 * len(later)
+
+    nets: Counter[tuple[str, str]] = Counter()
+    for row in lines:
+        amount = parse_signed_minor_units(row["net"], currency=row["currency"])
+        sign = -1 if row["entry_type"] == "payout" else 1
+        nets[row["batch_id"], row["currency"]] += sign * amount
+    assert {*nets.values()} == {0}
+
+    entries = [row for day in later for row in rows(carried[day][f"ledger-{day}.csv"])]
+    assert {*Counter(row["entry_id"] for row in entries).values()} == {1}
+    booked = {row["order_no"] for row in entries if row["entry_type"] == "capture"}
+    assert booked >= {row["order_no"] for row in settled if row["entry_type"] == "capture"}
+
+
+def test_what_was_on_its_way_arrives(carried: dict[date, Texts]) -> None:
+    """Pay-outs of the first date and of each later one but the last stand on a statement."""
+    texts = " ".join(
+        row["text"] for bank in ("main", "usd") for row in statements_of(carried, bank)
+    )
+    for day in DAYS[1:-1]:
+        paid = [
+            row
+            for row in rows(carried[day][f"settlement-{day}.csv"])
+            if row["entry_type"] == "payout" and row["currency"] in {"EUR", "USD"}
+        ]
+        assert paid
+        assert all(row["batch_id"] in texts for row in paid)
+    assert f"Settlement S{DAYS[0]:%Y%m%d}" in texts

@@ -1,0 +1,87 @@
+from typing import Any
+
+import pytest
+
+from recon.cli.returned_workbooks import returned_answers
+from recon.cli.workbooks import form, workbooks
+from recon.model.errors import UsageError
+from recon.steps.care.answered_workbook import WantedAnswer, answered_workbook
+from recon.steps.ground.identity import identify
+from recon.steps.people.returned_answers import import_resolutions
+from recon.store.nights import runs
+from recon.store.people import resolution_rows
+from tests.recon.steps.conftest import ACCOUNT, MERCHANT
+from tests.recon.steps.people.test_returned_answers import wrong_amounts
+
+ASKED = WantedAnswer("Dan Orr", "asked the gateway")
+
+
+@pytest.fixture
+def answered(begun: Any) -> Any:
+    """A merchant with a night whose workbook nobody answered yet."""
+    return begun(wrong_amounts)
+
+
+def filled(merchant: Any, wanted: WantedAnswer) -> Any:
+    """The workbook with these answers, and how many."""
+    with merchant.environment() as environment:
+        with environment.store.reading() as connection:
+            run_id = runs.finished(connection)[-1].run_id
+        path = merchant.folder / "answers.xlsx"
+        return answered_workbook(
+            run_id, wanted, path=path, environment=environment, workbooks=workbooks()
+        )
+
+
+def kept(merchant: Any) -> Any:
+    """What was answered so far."""
+    with merchant.environment() as environment, environment.store.reading() as connection:
+        return resolution_rows.kept_answers(connection, (MERCHANT, ACCOUNT))
+
+
+def test_what_is_filled_is_what_comes_back_and_nothing_counts_before(answered: Any) -> None:
+    """The named break alone has owner and comment; an import takes them, the file changes none."""
+    break_id = str(answered.result().breaks["break_id"].iloc[0])
+
+    path, count = filled(answered, WantedAnswer("Dan Orr", "asked", [break_id]))
+
+    assert count == 1
+    read = returned_answers(path)
+    given = {row.break_id: row.answer for row in read.rows if not row.answer.is_blank}
+    assert {key: (each.owner, each.comment) for key, each in given.items()} == {
+        break_id: ("Dan Orr", "asked")
+    }
+    assert kept(answered) == {}
+    with answered.environment() as environment:
+        person = identify("jo", code=None, environment=environment)
+        done = import_resolutions(path, person=person, form=form(), environment=environment)
+    assert [taken.break_id for taken in done.taken] == [break_id]
+    assert not done.refusals
+    assert not done.altered
+    assert kept(answered)[break_id].answer.owner == "Dan Orr"
+
+
+@pytest.mark.parametrize(
+    ("wanted", "sentence"),
+    [
+        (WantedAnswer("", "asked"), "--owner is a text"),
+        (WantedAnswer("Dan Orr", " "), "--comment is a text"),
+        (WantedAnswer("D" * 61, "asked"), "at most 60"),
+        (WantedAnswer("Dan Orr", "asked", ["nobody"]), "nobody is no open break"),
+    ],
+)
+def test_what_says_nothing_is_refused(answered: Any, wanted: WantedAnswer, sentence: str) -> None:
+    """A blank or long answer, or a break that is not there: refused, and no file is written."""
+    with pytest.raises(UsageError, match=sentence):
+        filled(answered, wanted)
+
+    assert not (answered.folder / "answers.xlsx").exists()
+
+
+def test_where_every_grave_break_is_looked_after_it_says_so(answered: Any) -> None:
+    """Breaks of a lower severity are not answered by themselves."""
+    grave = answered.result().breaks["severity"].isin(("HIGH", "CRITICAL"))
+    assert not grave.any()
+
+    with pytest.raises(UsageError, match="has an owner and a comment; nothing was written"):
+        filled(answered, ASKED)
