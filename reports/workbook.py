@@ -3,7 +3,7 @@
 Sheets: Summary, Control totals, Breaks, Pending, Instructions, Matched, Journals, Sources, Guide
 and the hidden _run. The same figures give the same bytes. A workbook that is open or already there
 with other content is never overwritten: the next one is called -v2. The matches of a large night
-stand in files beside it.
+stand in files beside it; what waits and what is not verified, in files of the run.
 """
 
 from collections.abc import Sequence
@@ -97,7 +97,7 @@ def drawn(figures: NightFigures, *, beside: Sequence[MatchedFile] = ()) -> Draft
         draw_bank(draft, sheets[BANK_TITLE], figures=figures)
     draw_guide(draft, sheets["Guide"], figures=figures)
     draw_summary(Page(draft, sheets["Summary"], figures, rows, totals, places))
-    draw_sources(draft, sheets["Sources"], figures=figures, beside=beside)
+    draw_sources(draft, sheets["Sources"], figures=figures, beside=beside, is_cut=rows.open.is_cut)
     _describe(draft.workbook, figures=figures, rows=rows)
     return draft
 

@@ -17,9 +17,10 @@ from recon.steps.compare.sheets_proven import CHECKS
 from reports.drawing.highlight import CHECK
 from reports.drawing.look import decimals_of
 from reports.sheets.matched_files import described, totals_in
+from reports.sheets.open_rows import NOT_VERIFIED, WAITING
+from reports.sheets.open_sheet import SETS
 from reports.sheets.run_sheet import TITLE as RUN_TITLE
 from reports.sheets.run_sheet import beside_of
-from reports.sheets.totals import NOT_VERIFIED, WAITING
 
 SheetTotals = Mapping[str, tuple[int, Mapping[str, int]]]
 """Section -> rows, and the sum of its effect (instructions: amount) by currency, minor units."""
@@ -92,7 +93,7 @@ def _totals(workbook: Any, section: str) -> tuple[int, Mapping[str, int]]:
 
 
 def _open_totals(workbook: Any) -> dict[str, tuple[int, Mapping[str, int]]]:
-    """Both sections of the sheet Pending, read once."""
+    """Both sections of the sheet Pending, read once: its rows, or the sums of more rows."""
     rows: dict[str, list[dict[str, Any]]] = {section: [] for section in RESULTS.values()}
     for row in list_rows(workbook, title="Pending", key="Result"):
         if section := RESULTS.get(row["Result"]):
@@ -103,7 +104,7 @@ def _open_totals(workbook: Any) -> dict[str, tuple[int, Mapping[str, int]]]:
 def _summed(rows: Iterable[Mapping[str, Any]], *, summed: str) -> tuple[int, Mapping[str, int]]:
     count, sums = 0, Counter[str]()
     for row in rows:
-        count += 1
+        count += int(row.get(SETS, 1))
         sums[str(row["Ccy"])] += minor_units_of(row[summed], currency=str(row["Ccy"]))
     return count, dict(sums)
 

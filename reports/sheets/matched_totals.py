@@ -5,7 +5,7 @@ they are the totals of every night.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,9 +54,9 @@ def matched_totals(matched: MatchedRows) -> MatchedTotals:
     largest: Counter[str] = Counter()
     replaced = 0
     for batch in on_the_way(matched.batches(), "matches added up", of=matched.count):
-        for group, amounts in _sums_of(batch).items():
+        for group, amounts in sums_by(batch, by=GROUP_NAMES, of=AMOUNT_NAMES).items():
             sums[group].update(amounts)
-        for currency, amount in _largest_of(batch).items():
+        for currency, amount in largest_of(batch).items():
             largest[currency] = max(largest[currency], amount)
         replaced += sum(replaced_in(odd_of(batch[name])) for name in TEXT_NAMES)
     groups = [
@@ -65,13 +65,15 @@ def matched_totals(matched: MatchedRows) -> MatchedTotals:
     return MatchedTotals(matched.count, groups, dict(largest), replaced)
 
 
-def _sums_of(batch: pd.DataFrame) -> dict[tuple[str, ...], dict[str, int]]:
+def sums_by(
+    batch: pd.DataFrame, *, by: Sequence[str], of: Sequence[str]
+) -> dict[tuple[str, ...], dict[str, int]]:
     """Group -> rows and exact sums of a batch."""
-    numbers, groups = placed(batch, by=GROUP_NAMES)
+    numbers, groups = placed(batch, by=by)
     counts = np.bincount(numbers, minlength=len(groups)).tolist()
-    sums = {name: _sums(batch[name], groups=numbers, size=len(groups)) for name in AMOUNT_NAMES}
+    sums = {name: _sums(batch[name], groups=numbers, size=len(groups)) for name in of}
     return {
-        group: {"rows": count, **{name: sums[name][number] for name in AMOUNT_NAMES}}
+        group: {"rows": count, **{name: sums[name][number] for name in of}}
         for number, (group, count) in enumerate(zip(groups, counts, strict=True))
     }
 
@@ -82,7 +84,8 @@ def _sums(column: "pd.Series[int]", *, groups: Rows, size: int) -> list[int]:
     return [left * _HALF + other for left, other in zip(*halves, strict=True)]
 
 
-def _largest_of(batch: pd.DataFrame) -> dict[str, int]:
+def largest_of(batch: pd.DataFrame) -> dict[str, int]:
+    """Currency -> its largest amount in any one row, without sign."""
     numbers, places = placed(batch, by=("currency",))
     largest = np.zeros(len(places), dtype=np.int64)
     for name in AMOUNT_NAMES:

@@ -40,9 +40,17 @@ FILE_TITLES = (
 
 
 def draw_sources(
-    draft: Draft, sheet: Any, *, figures: NightFigures, beside: Sequence[MatchedFile] = ()
+    draft: Draft,
+    sheet: Any,
+    *,
+    figures: NightFigures,
+    beside: Sequence[MatchedFile] = (),
+    is_cut: bool = False,
 ) -> None:
-    """Files, rejected rows, codes without a rule, replaced characters."""
+    """Files, rejected rows, codes without a rule, replaced characters.
+
+    `beside` holds the matches of a large night; where it `is_cut`, what waits stands in files, too.
+    """
     set_widths(sheet, WIDTHS)
     put_heading(
         draft,
@@ -52,7 +60,11 @@ def draw_sources(
         "has a name (identical repeats).",
     )
     row = _put_files(draft, sheet, figures=figures)
-    row = _put_beside(draft, sheet, beside, top=row)
+    title = "Matched rows in files beside this workbook"
+    row = _put_lists(draft, sheet, [("matched", file) for file in beside], at=(row, title))
+    listed = [("open", file) for file in figures.open_files] if is_cut else []
+    title = "What waits and what is not verified, in files of the run"
+    row = _put_lists(draft, sheet, listed, at=(row, title))
     row = _put_rejects(draft, sheet, figures=figures, top=row)
     row = _put_standing(draft, sheet, figures=figures, top=row)
     row = _put_unmapped(draft, sheet, figures=figures, top=row)
@@ -113,20 +125,23 @@ def _put_sums(draft: Draft, sheet: Any, *, figures: NightFigures, row: int) -> i
     return row + 1
 
 
-def _put_beside(draft: Draft, sheet: Any, beside: Sequence[MatchedFile], *, top: int) -> int:
-    """The files that hold the matches of a large night."""
-    if not beside:
+def _put_lists(
+    draft: Draft, sheet: Any, files: Sequence[tuple[str, MatchedFile]], *, at: tuple[int, str]
+) -> int:
+    """The files that hold a list of a large night; `at` is the first row and the title."""
+    top, title = at
+    if not files:
         return top
-    draft.text(sheet, (top, 1), "Matched rows in files beside this workbook", looks.HEADING)
+    draft.text(sheet, (top, 1), title, looks.HEADING)
     titles = ("Kind", "Name", ">Bytes", ">Rows", "", "", "", "", "", "SHA-256")
     put_header(draft, sheet, row=top + 1, titles=titles)
     grey = looks.NUMBER.but(fill=looks.ENGINE_FILL)
-    for row, file in enumerate(beside, top + 2):
-        _put_texts(draft, sheet, row, ("matched", file.name))
+    for row, (kind, file) in enumerate(files, top + 2):
+        _put_texts(draft, sheet, row, (kind, file.name))
         draft.number(sheet, (row, 3), file.size_bytes, grey)
         draft.number(sheet, (row, 4), file.rows, grey)
         draft.text(sheet, (row, 10), file.sha256, looks.BODY_TEXT)
-    return top + 3 + len(beside)
+    return top + 3 + len(files)
 
 
 def _put_rejects(draft: Draft, sheet: Any, *, figures: NightFigures, top: int) -> int:

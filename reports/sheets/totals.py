@@ -15,6 +15,7 @@ from recon.model.figures import NightFigures
 from reports.drawing.draft import NUMBER_MINOR_UNITS_MAX
 from reports.drawing.listing import rows_of
 from reports.sheets.matched_totals import MatchedTotals, matched_totals
+from reports.sheets.open_rows import NOT_VERIFIED, WAITING, OpenRows, open_rows
 
 Place = tuple[str, str]
 """Account, "" where it could not be read, and order number."""
@@ -73,8 +74,8 @@ class Rows:
     """The rows of the night as plain values, in the order in which the sheets show them."""
 
     breaks: list[dict[str, Any]]
-    open: list[dict[str, Any]]
-    """Pending and unverified, `result` says which."""
+    open: OpenRows
+    """Pending and unverified."""
     matched: MatchedTotals
     instructions: list[dict[str, Any]]
     batches: list[dict[str, Any]]
@@ -95,8 +96,6 @@ class Totals:
     """Currencies with an amount too large for a sheet's numbers: their totals are text."""
 
 
-WAITING = "Waiting"
-NOT_VERIFIED = "Not verified"
 GROUPS: Mapping[str, str] = {
     "confirmed": "confirmed",
     "resolved_applied": "confirmed",
@@ -128,36 +127,23 @@ COUNTS_AS: Mapping[str, str] = {
 """Movement of the engine -> the column of the roll-forward that it stands in, for every word."""
 
 
-def unjudged_money(row: Mapping[str, Any]) -> int:
-    """What a set that nobody could judge may cost: the effect that shows, else all of it."""
-    amounts = ("order_amount", "gateway_amount", "ledger_amount")
-    return _effect(row) or max(abs(int(row[name] or 0)) for name in amounts)
-
-
-def _effect(row: Mapping[str, Any]) -> int:
-    return max(abs(int(row[f"effect_{leg}"] or 0)) for leg in LEGS)
-
-
 def rows_on_sheets(figures: NightFigures) -> Rows:
     """All rows, sorted: what is urgent first, then by order number."""
     breaks = rows_of(figures.breaks)
-    pending = [{**row, "result": WAITING, "reason": ""} for row in rows_of(figures.pending)]
-    rows = unread_rows(figures)
-    unverified = [
-        {**row, "result": NOT_VERIFIED, "expected_side": "", "due_at": None}
-        | {
-            "told": rows.get((row["account_id"], row["order_no"]))
-            or rows.get(("", row["order_no"]))
-        }
-        for row in rows_of(figures.unverified)
-    ]
+    unread = unread_rows(figures)
     instructions = [
         {**row, "group": GROUPS.get(row["state"], "in doubt")}
         for row in rows_of(figures.instructions)
     ]
     return Rows(
         breaks=sorted(breaks, key=urgency),
-        open=[*sorted(unverified, key=_place), *sorted(pending, key=_place)],
+        open=open_rows(
+            figures,
+            told=lambda row: (
+                unread.get((row["account_id"], row["order_no"]))
+                or unread.get(("", row["order_no"]))
+            ),
+        ),
         matched=matched_totals(figures.matches),
         instructions=sorted(instructions, key=_instruction_urgency),
         batches=rows_of(figures.batches),
@@ -192,8 +178,10 @@ GATEWAY_SIDES = {"orders": ("gateway",), "ledger": ("gateway", "payouts", "fees"
 
 def _leg_total(rows: Rows, *, currency: str, leg: str) -> LegTotal:
     effect = f"effect_{leg}"
-    waiting = [row for row in rows.open if row["result"] == WAITING]
-    unverified = [row for row in rows.open if row["result"] == NOT_VERIFIED]
+    waiting, unverified = (
+        [group for group in rows.open.groups if group["result"] == result]
+        for result in (WAITING, NOT_VERIFIED)
+    )
     shown = (rows.breaks, waiting, unverified, rows.matched.groups)
     parts = {
         part: sum_of(amounts, name=effect, currency=currency)
@@ -220,7 +208,7 @@ def _leg_total(rows: Rows, *, currency: str, leg: str) -> LegTotal:
 
 
 def _currencies(rows: Rows) -> list[str]:
-    everything = (rows.sides, rows.breaks, rows.open, rows.matched.groups, rows.elsewhere)
+    everything = (rows.sides, rows.breaks, rows.open.groups, rows.matched.groups, rows.elsewhere)
     names = {row["currency"] for part in everything for row in part}
     return sorted(names - {"", None})
 
@@ -232,10 +220,10 @@ def _text_currencies(rows: Rows, *, legs: Iterable[LegTotal]) -> frozenset[str]:
         if any(abs(amount) > NUMBER_MINOR_UNITS_MAX for amount in leg.amounts)
     }
     before = [{**row, "currency": row["currency_before"]} for row in rows.movements]
-    lists = (rows.breaks, rows.open, rows.matched.groups, rows.instructions, rows.sides)
+    lists = (rows.breaks, rows.open.groups, rows.matched.groups, rows.instructions, rows.sides)
     for part in (*lists, rows.journals, rows.movements, before):
         too_large |= {row["currency"] for row in part if _has_large(row)}
-    for currency, amount in rows.matched.largest.items():
+    for currency, amount in (*rows.matched.largest.items(), *rows.open.largest.items()):
         too_large |= {currency} if amount > NUMBER_MINOR_UNITS_MAX else set()
     return frozenset(too_large)
 
@@ -262,10 +250,6 @@ def _effects_elsewhere(
         for key, amount in sorted(left.items())
         if amount
     ]
-
-
-def _place(row: Mapping[str, Any]) -> tuple[str, ...]:
-    return (row["account_id"], row["order_no"] or "", row["transaction_id"] or "")
 
 
 def _instruction_urgency(row: Mapping[str, Any]) -> tuple[int, str]:

@@ -11,7 +11,8 @@ from reports.drawing.draft import Draft
 from reports.drawing.highlight import CHECK, OK, colour_checks
 from reports.drawing.page import column_range, put_header
 from reports.sheets.matched_sheet import is_pivot
-from reports.sheets.totals import NOT_VERIFIED, WAITING, Rows
+from reports.sheets.open_rows import NOT_VERIFIED, WAITING
+from reports.sheets.totals import Rows
 
 NIGHTS_BEFORE = 13
 """With tonight: two weeks."""
@@ -39,12 +40,13 @@ def put_results(draft: Draft, sheet: Any, *, rows: Rows, top: int) -> tuple[dict
     """How many sets came to what."""
     draft.text(sheet, (top, 1), "Sets by result", looks.HEADING)
     put_header(draft, sheet, row=top + 1, titles=("Result", ">Sets"))
-    waiting = sum(row["result"] == WAITING for row in rows.open)
     matched = "=SUM(matRows)" if is_pivot(rows.matched.count) else "=COUNTA(matKey)"
     counts = {
         "Matched": (matched, rows.matched.count),
-        WAITING: (f'=COUNTIF(opnResult,"{WAITING}")', waiting),
-        NOT_VERIFIED: (f'=COUNTIF(opnResult,"{NOT_VERIFIED}")', len(rows.open) - waiting),
+        **{
+            result: (f"={rows.open.formula(result)}", rows.open.count(result))
+            for result in (WAITING, NOT_VERIFIED)
+        },
         "Breaks": ("=COUNTA(brkKey)", len(rows.breaks)),
     }
     first = top + 2

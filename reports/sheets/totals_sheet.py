@@ -23,9 +23,10 @@ from reports.drawing.page import (
     set_widths,
 )
 from reports.sheets.books_block import BOOKS_CHECKS, put_books
+from reports.sheets.open_rows import NOT_VERIFIED, WAITING
 from reports.sheets.proofs_block import put_every_check, put_questions
 from reports.sheets.roll_forward import ROLL_CHECKS, put_roll_forward
-from reports.sheets.totals import GATEWAY_SIDES, NOT_VERIFIED, WAITING, LegTotal, Rows, Totals
+from reports.sheets.totals import GATEWAY_SIDES, LegTotal, Rows, Totals
 from reports.sheets.totals_blocks import (
     BRIDGE_CHECKS,
     put_bridge,

@@ -15,7 +15,8 @@ from reports.drawing import look as looks
 from reports.drawing.draft import NUMBER_MINOR_UNITS_MAX, grouped_amount
 from reports.drawing.look import Look
 from reports.drawing.plain_text import local_instant, text_width
-from reports.sheets.totals import NOT_VERIFIED, sum_of, unjudged_money
+from reports.sheets.open_rows import NOT_VERIFIED, RISK
+from reports.sheets.totals import sum_of
 from reports.sheets.words import words_of
 from reports.summary.summary_page import LAST, LEFT, Page
 
@@ -191,8 +192,7 @@ def _put_breaks(page: Page, row: int) -> int:
 
 def _unjudged(page: Page) -> tuple[int, int]:
     """Sets that nobody could judge, and rows that could not be read."""
-    sets = sum(row["result"] == NOT_VERIFIED for row in page.rows.open)
-    return sets, len(page.figures.rejects)
+    return page.rows.open.count(NOT_VERIFIED), len(page.figures.rejects)
 
 
 def _put_unjudged(page: Page, row: int, unjudged: tuple[int, int]) -> int:
@@ -201,7 +201,7 @@ def _put_unjudged(page: Page, row: int, unjudged: tuple[int, int]) -> int:
     amber = looks.BODY.but(colour=looks.WARN[1], bold=True, align="left", indent=1)
     page.merged(row, COLUMNS[0], "", amber)
     rest = f" not verified, {rejected:,} rejected"
-    formula = f'=TEXT(COUNTIF(opnResult,"{NOT_VERIFIED}"),"#,##0")&"{rest}"'
+    formula = f'=TEXT({page.rows.open.formula(NOT_VERIFIED)},"#,##0")&"{rest}"'
     page.draft.formula(page.sheet, (row, COLUMNS[0][0]), (formula, f"{sets:,}{rest}"), amber)
     about = _unjudged_money(page)
     page.merged(row, ABOUT, about, looks.BODY_TEXT.but(wrap=True))
@@ -216,9 +216,9 @@ def _put_unjudged(page: Page, row: int, unjudged: tuple[int, int]) -> int:
 def _unjudged_money(page: Page) -> str:
     """The money of the sets that nobody could judge, per currency."""
     money: Counter[str] = Counter()
-    for row in page.rows.open:
-        if row["result"] == NOT_VERIFIED and row["currency"]:
-            money[str(row["currency"])] += unjudged_money(row)
+    for group in page.rows.open.groups:
+        if group["result"] == NOT_VERIFIED and group["currency"]:
+            money[str(group["currency"])] += group[RISK]
     return " · ".join(
         _amount(amount, currency) for currency, amount in sorted(money.items()) if amount
     )

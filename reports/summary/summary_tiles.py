@@ -8,7 +8,7 @@ from recon.model.words import Verdict
 from reports.drawing import look as looks
 from reports.drawing.highlight import when
 from reports.drawing.look import Look
-from reports.sheets.totals import NOT_VERIFIED, WAITING
+from reports.sheets.open_rows import NOT_VERIFIED, WAITING
 from reports.summary.summary_page import RIGHT, Page
 
 VERDICT_COLOURS = {
@@ -50,7 +50,7 @@ def put_tiles(page: Page, top: int) -> int:
 
 
 def _others(page: Page) -> int:
-    return len(page.rows.open) + len(page.rows.breaks)
+    return page.rows.open.count() + len(page.rows.breaks)
 
 
 def _put_verdict(page: Page, top: int) -> None:
@@ -113,11 +113,9 @@ def _since_yesterday(figures: NightFigures) -> str:
 def put_results(page: Page, row: int) -> None:
     """How many sets came to what, in one live sentence under the right tiles."""
     rows = page.rows
-    waiting = sum(row["result"] == WAITING for row in rows.open)
     counts = {
         "Matched": rows.matched.count,
-        WAITING: waiting,
-        NOT_VERIFIED: len(rows.open) - waiting,
+        **{result: rows.open.count(result) for result in (WAITING, NOT_VERIFIED)},
         "Breaks": len(rows.breaks),
     }
     counted = " · ".join(f"{count:,} {name.lower()}" for name, count in counts.items())

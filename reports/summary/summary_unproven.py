@@ -1,6 +1,6 @@
 """Why a night is not proven, on page one: what does not tie, whose it may be, what to do."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from recon.model.words import ControlTotal, Verdict
@@ -150,7 +150,8 @@ def _records_of(page: Page, proof: ControlTotal) -> Iterator[str]:
 
 def _rows(page: Page) -> Iterator[Mapping[str, Any]]:
     """What is open, what is not verified, then what matched."""
-    listed: Sequence[Mapping[str, Any]] = (*page.rows.breaks, *page.rows.open)
-    yield from listed
+    yield from page.rows.breaks
+    for frame in (page.figures.unverified, page.figures.pending):
+        yield from rows_of(frame)
     for batch in page.figures.matches.batches():
         yield from rows_of(batch)

@@ -32,6 +32,7 @@ from recon.config.request_ids import RequestIds
 from recon.config.retention import Retention, retention_of
 from recon.config.rules import Rules, earlier_names
 from recon.config.settlement_folder import SettlementFolder
+from recon.config.workbook_lists import WorkbookLists
 from recon.model.errors import ConfigurationError
 from recon.privacy.shown_text import printable
 
@@ -68,6 +69,7 @@ class AccountSettings(OwnSignKey):
     schedule: NightSchedule | None = None
     """When Prefect starts its nights; None: nobody but people does."""
     instructions: RequestIds = RequestIds()
+    workbook: WorkbookLists = WorkbookLists()
     auto_approve: bool = True
     """Instructions of the order file count as approved by rule; else they wait for a person."""
 

@@ -97,6 +97,9 @@ class TrendPoint:
     open_breaks: int
 
 
+OPEN_ROWS_MAX, OPEN_ROWS_SHOWN = 10_000, 1_000
+"""Sets that wait or could not be verified: of more than the first number a workbook has the sums,
+and the second number of rows."""
 MATCHED_BATCH_ROWS = 10_000
 """Matches that are in memory at once while a report is drawn."""
 
@@ -138,7 +141,7 @@ class HandedOut:
 
 @dataclass(frozen=True, slots=True)
 class MatchedFile:
-    """A file beside a workbook that holds every match."""
+    """A file that holds every row of a list of a workbook, such as every match."""
 
     name: str
     rows: int
@@ -209,3 +212,7 @@ class NightFigures:
     """What was charged beside the fee contract; None without a contract or a settlement."""
     matched_file: MatchedFile | None = None
     """A result file of the run that holds every match; a large night then needs no copy of them."""
+    open_files: tuple[MatchedFile, ...] = ()
+    """The result files of the run that hold what waits and what could not be verified."""
+    open_rows_max: int = OPEN_ROWS_MAX
+    open_rows_shown: int = OPEN_ROWS_SHOWN

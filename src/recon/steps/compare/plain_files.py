@@ -1,6 +1,5 @@
 """`recon reconcile`: one reconciliation of plain files, without a database or a gateway."""
 
-import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import date, datetime
@@ -27,7 +26,7 @@ from recon.matching.frames.sources import (
 )
 from recon.matching.sides.instruction_versions import with_each_instruction_once
 from recon.model.errors import OutputError, UsageError
-from recon.model.figures import MatchedFile, NightFigures
+from recon.model.figures import NightFigures
 from recon.model.words import Clock, ControlTotal, SourceKind
 from recon.privacy.shown_text import scrubbed
 from recon.proof.books_bridge import Books, books_of, books_totals
@@ -55,9 +54,9 @@ from recon.steps.compare.fee_claims import FEE_CLAIMS, claims_csv
 from recon.steps.compare.more_totals import with_totals
 from recon.steps.compare.plain_figures import plain_figures
 from recon.steps.compare.result_files import (
-    MATCHES,
     WORKBOOK,
     Content,
+    files_of_lists,
     output_folder,
     publish,
     result_files,
@@ -209,7 +208,7 @@ def _write(
         notes=run.notes,
         books=run.books,
         opening_breaks=None if previous is None else len(previous.breaks),
-        matched_file=_matched_file(staged, rows=len(result.matches)),
+        **files_of_lists(staged, result=result),
     )
     return staged, _draw(write_workbook, figures, path=out / WORKBOOK)
 
@@ -255,14 +254,6 @@ def _unlike(
         ),
     )
     return () if all(total.passed for total in totals) else totals
-
-
-def _matched_file(staged: Mapping[Path, Path], *, rows: int) -> MatchedFile:
-    """matches.csv as the workbook names it; it takes its place after the workbook does."""
-    path = next(path for path, target in staged.items() if target.name == MATCHES)
-    with path.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-    return MatchedFile(MATCHES, rows, path.stat().st_size, digest)
 
 
 def _engine() -> Engine:

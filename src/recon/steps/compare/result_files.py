@@ -5,6 +5,7 @@ failure leaves the files of an earlier run as they were.
 """
 
 import csv
+import hashlib
 import io
 import json
 import os
@@ -28,6 +29,7 @@ from recon.matching.breaks.result import (
 from recon.matching.frames.sources import Previous
 from recon.model.durable import flush_folder
 from recon.model.errors import FolderError, OutputError
+from recon.model.figures import MatchedFile
 from recon.model.gateway_holds import FeesTaken, GatewayHolds, HeldPart, Holding
 from recon.model.money import format_minor_units
 from recon.model.words import ControlTotal, Reject, SourceFile
@@ -36,7 +38,7 @@ from recon.steps.ground.csv_columns import csv_of, csv_parts, plain_text
 
 BREAKS = "breaks.csv"
 JOURNALS = "journals.csv"
-MATCHES = "matches.csv"
+MATCHES, PENDING, UNVERIFIED = "matches.csv", "pending.csv", "unverified.csv"
 SUMMARY = "summary.json"
 WORKBOOK = "reconciliation.xlsx"
 REOPENED = "reopened"
@@ -63,8 +65,8 @@ def result_files(
         BREAKS: csv_parts(result.breaks, columns=BREAK_COLUMNS),
         "effects.csv": csv_parts(result.effects, columns=EFFECT_COLUMNS),
         MATCHES: csv_parts(result.matches, columns=MATCH_COLUMNS),
-        "pending.csv": csv_parts(result.pending, columns=PENDING_COLUMNS),
-        "unverified.csv": csv_parts(result.unverified, columns=UNVERIFIED_COLUMNS),
+        PENDING: csv_parts(result.pending, columns=PENDING_COLUMNS),
+        UNVERIFIED: csv_parts(result.unverified, columns=UNVERIFIED_COLUMNS),
         "rejects.csv": _rejects_csv(rejects),
         JOURNALS: journals_csv(result.journals),
         SUMMARY: _summary(result, files=files, previous=previous),
@@ -276,3 +278,21 @@ def _input(file: SourceFile) -> dict[str, str | int]:
 
 def _input_order(file: SourceFile) -> tuple[str, str, str]:
     return (str(file.kind), file.name, file.sha256)
+
+
+def files_of_lists(staged: Mapping[Path, Path], *, result: Reconciliation) -> dict[str, Any]:
+    """The lists that a workbook may name instead of showing them; they take their places after it.
+
+    Keys are the fields of NightFigures.
+    """
+    matches = _described(staged, MATCHES, result.matches)
+    lists = ((UNVERIFIED, result.unverified), (PENDING, result.pending))
+    files = tuple(_described(staged, name, rows) for name, rows in lists)
+    return {"matched_file": matches, "open_files": files}
+
+
+def _described(staged: Mapping[Path, Path], name: str, rows: pd.DataFrame, /) -> MatchedFile:
+    path = next(path for path, target in staged.items() if target.name == name)
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    return MatchedFile(name, len(rows), path.stat().st_size, digest)

@@ -11,6 +11,7 @@ from recon.archive.rows_file import row_batches
 from recon.matching.bank.bank_frames import BANK_TABLES
 from recon.matching.bank.bookings import BANKED
 from recon.matching.breaks.result import Deferred, Reconciliation
+from recon.model.figures import MatchedFile
 from recon.proof.night_tables import frame_of_table
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.sealed_night import SealedNight, sealed_night
@@ -64,6 +65,22 @@ def frames(
     """
     night = _night(connection, run_id, environment=environment)
     return {name: night.frame(name) for name in names}
+
+
+def open_files(
+    connection: Connection, run_id: str, *, environment: Environment
+) -> tuple[MatchedFile, ...]:
+    """The files of what could not be verified and of what waits, as the manifest has them.
+
+    Raises:
+        ArchiveError: see `load`.
+    """
+    night = _night(connection, run_id, environment=environment)
+    entries = (night.entry(name) for name in ("unverified", "pending"))
+    return tuple(
+        MatchedFile(f"{step}/{entry.name}", entry.rows, entry.bytes, entry.sha256)
+        for step, entry in entries
+    )
 
 
 def open_breaks(

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import pandas as pd
 import pyarrow as pa
 
+from recon.archive.manifest import FileEntry
 from recon.archive.rows_file import read_rows
 from recon.archive.schemas import SCHEMAS
 from recon.archive.step_folder import Sealed, find_sealed, whole_file
@@ -62,6 +63,16 @@ class SealedNight:
         """
         sealed, file = self._place(name)
         return sum(entry.rows for entry in sealed.manifest.files if entry.name == file)
+
+    def entry(self, name: str) -> tuple[str, FileEntry]:
+        """The step of a table that was sealed, and what its manifest says of it.
+
+        Raises:
+            ArchiveBrokenError: its step is not in the archive.
+        """
+        sealed, file = self._place(name)
+        entry = next(entry for entry in sealed.manifest.files if entry.name == file)
+        return sealed.manifest.about.step, entry
 
     def content(self, name: str) -> tuple[bytes, str]:
         """The bytes of a table as they were sealed, and the file's name for sentences.

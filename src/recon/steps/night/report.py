@@ -109,6 +109,8 @@ def figures_of(run: Run, *, result: Reconciliation, environment: Environment) ->
     """Everything the workbook shows, from the tables."""
     account = environment.settings.account(run.merchant_id, account_id=run.account_id)
     inputs, sources = _compared_by(run, environment=environment)
+    with environment.store.reading() as connection:
+        open_files = kept_results.open_files(connection, run.run_id, environment=environment)
     return NightFigures(
         **_of_tables(run, before=inputs.previous_run_id, environment=environment),
         merchant_id=run.merchant_id,
@@ -129,6 +131,9 @@ def figures_of(run: Run, *, result: Reconciliation, environment: Environment) ->
         matches=_matched(run, environment=environment),
         pending=result.pending,
         unverified=result.unverified,
+        open_files=open_files,
+        open_rows_max=account.workbook.open_rows_max,
+        open_rows_shown=account.workbook.open_rows_shown,
         sides=result.sides,
         movements=result.movements,
         journals=result.journals,
