@@ -59,9 +59,12 @@ def digest_alone(
     refuse_beyond_sums(sources)
     sources = prepared(sources, rules=rules)
     exact = set_aside(sources, rules=rules, previous=previous)
-    judged = judge_the_rest(sources, exact=exact, rules=rules, as_of=as_of, previous=previous)
+    # Of what was judged nothing but its frames is wanted: the sets go before the matches are made.
+    frames = judge_the_rest(
+        sources, exact=exact, rules=rules, as_of=as_of, previous=previous
+    ).frames
     return digest_of_result(
-        judged.frames, matches=every_match(judged.frames.matches, exact=exact, sources=sources)
+        frames, matches=every_match(frames.matches, exact=exact, sources=sources)
     )
 
 

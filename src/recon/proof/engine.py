@@ -1,8 +1,10 @@
 """The reconciliation itself: sources in, matches, pending, breaks and proof out. Pure, no clock."""
 
 from datetime import datetime
+from functools import partial
 
 import pandas as pd
+import pyarrow as pa
 
 from recon.config.cluster import IN_PROCESS, Workers
 from recon.config.rules import Rules
@@ -31,7 +33,7 @@ from recon.matching.frames.sources import Previous, Sources
 from recon.model.headway import Way
 from recon.model.words import SetState
 from recon.proof.control_totals import Proof, control_totals
-from recon.proof.items import group_items, items_of
+from recon.proof.items import group_items, items_of, named_alone
 from recon.proof.scope import books_not_covered, not_covered, scope_of_assurance, unmapped_codes
 from recon.proof.totals_of_bank import bank_not_covered, bank_scope, with_bank_verdict
 from recon.proof.verdict import verdict_of
@@ -57,8 +59,9 @@ def reconcile(
         previous: what an earlier run left open, for ids, first seen and the roll-forward.
         workers: who looks for the sets that agree in every leg, and in how many partitions.
     """
-    proof = prove(sources, rules=rules, as_of=as_of, previous=previous, workers=workers)
-    return concluded(proof, as_of=as_of)
+    return concluded(
+        prove(sources, rules=rules, as_of=as_of, previous=previous, workers=workers), as_of=as_of
+    )
 
 
 def prove(
@@ -83,8 +86,8 @@ def prove(
 def concluded(proof: Proof, *, as_of: datetime) -> Reconciliation:
     """The result with its control totals, its verdict and what it is worth."""
     frames, totals, sources, rules = proof.frames, control_totals(proof), proof.sources, proof.rules
-    stands = stands_of(proof.places)
-    matches = Deferred(lambda: every_match(frames.matches, exact=proof.exact, sources=sources))
+    stands, exact = stands_of(proof.places), proof.exact
+    matches = Deferred(lambda: every_match(frames.matches, exact=exact, sources=sources))
     verdict = verdict_of(totals, frames=frames, stands=stands, sources=sources, rules=rules)
     held = listed_frame(() if proof.cash is None else proof.cash.listed)
     return Reconciliation(
@@ -115,24 +118,24 @@ def concluded(proof: Proof, *, as_of: datetime) -> Reconciliation:
             **bank_frames(sources.bank, result=proof.bank, settlement=sources.settlement),
             **banked_frame(proof.bookings),
         },
-        every_item=Deferred(lambda: _every_item(proof)),
+        every_item=_every_item(proof),
         held=held,
         gateway_holds=gateway_holds(held, sources=sources, cash=proof.cash),
     )
 
 
-def _every_item(proof: Proof) -> pd.DataFrame:
-    of_sets = items_of(
+def _every_item(proof: Proof) -> Deferred[pa.Table]:
+    """The items once they are wanted; until then no more of the proof is kept than they need."""
+    of_sets = partial(
+        items_of,
         proof.exact,
-        joined=proof.joined,
+        joined=named_alone(proof.joined),
         states=proof.states,
         hosts=proof.hosts,
         ids=proof.ids,
     )
-    of_groups = group_items(proof.cash, ledger=proof.sources.ledger)
-    if not len(of_groups):
-        return of_sets
-    return pd.concat([of_sets, of_groups], ignore_index=True)
+    of_groups = partial(group_items, proof.cash, ledger=proof.sources.ledger)
+    return Deferred(lambda: pa.concat_tables([of_sets(), of_groups()]))
 
 
 def classified(

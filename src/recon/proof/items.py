@@ -3,7 +3,9 @@
 Sets that were set aside as exact are not among them: each is one row of the matches.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -16,6 +18,7 @@ from recon.matching.cash.result import CashResult, cash_items
 from recon.matching.exact.aside import Exact
 from recon.matching.frames.arrays import Arrays, Column, filled, text_column, texts
 from recon.matching.frames.coding import is_word, pieces
+from recon.matching.frames.fingerprints import are_distinct
 from recon.matching.frames.grouping import Bools, Rows
 from recon.matching.frames.sources import Sources
 from recon.matching.frames.total_rows import ACCOUNT_CURRENCY
@@ -37,21 +40,27 @@ GROUP = "group"
 """Kind of a group of fees, reserves or pay-outs."""
 NOT_COMPARED = "not_compared"
 """Kind of the set of an entry that has nothing to be compared with."""
-_NAMES = SCHEMAS["items"].columns.names
+_SCHEMA = SCHEMAS["items"].columns
+_NAMES = _SCHEMA.names
 _IDENTITY = (
     *("merchant_id", "account_id", "order_no", "transaction_id", "reference_no", "entry_id"),
     "currency",
 )
-_SET_NAMES = ("merchant_id", "account_id", "set_key")
+_OF_SETS = ("merchant_id", "account_id", "key", "kind", "currency")
+NO_COLUMNS = Arrays({}, size=0)
 _PLACED = ("set_kind", "set_id", "set_currency", "state", "result_id", "set_key")
+Words: TypeAlias = Column | pa.Array | pa.ChunkedArray
+"""A column of texts, as numpy or as Arrow holds them."""
 
 
 def items_of(
     exact: Exact, *, joined: Joined, states: Column, hosts: Rows, ids: Mapping[str, int]
-) -> pd.DataFrame:
-    """One row for all rows of a source that name the same things (columns: schema `items`).
+) -> pa.Table:
+    """One row for all rows of a source that name the same things, as the file `items` has them.
 
-    Rows that a newer one replaced are there, too, and count as no item.
+    It is blank where a column says what others say already; `proof/sql/rows.sql` has the way back:
+    the set's key is its order number, its id the first of account and key, and it is shown under
+    its own id. Rows that a newer one replaced are there, too, and count as no item.
 
     Args:
         exact: what was left for judgement.
@@ -61,73 +70,78 @@ def items_of(
         ids: the set of each id.
     """
     sets = _placed(joined, states=states, hosts=hosts, ids=ids)
-    parts = (part for part in _parts(exact, joined=joined, sets=sets) if part.num_rows)
-    # No two parts have a row in common: each is summed before the next one is made.
-    return _frame_of([_summed(part) for part in parts])
+    return _one_table(_parts(exact, joined=joined, sets=sets))
 
 
-def group_items(cash: CashResult | None, *, ledger: pd.DataFrame | None) -> pd.DataFrame:
+def group_items(cash: CashResult | None, *, ledger: pd.DataFrame | None) -> pa.Table:
     """The same for fees, reserves and pay-outs of the settlement, in groups."""
     parts = [] if cash is None else [*_of_groups(cash, ledger=ledger)]
-    return _frame_of([_summed(pa.concat_tables(parts))] if parts else [])
+    return _summed(_one_table(parts))
 
 
-def written_items(items: pd.DataFrame) -> pd.DataFrame:
-    """The items as their file has them: blank where a column says what others say already.
-
-    `proof/sql/rows.sql` has the way back: the set's key is its order number, its id the first of
-    account and key, and it is shown under its own id.
-    """
-    if items.empty:
-        return items
-    first = identity_of(*(items[name] for name in _SET_NAMES))
-    derived = {"result_id": items["set_id"], "set_id": first, "set_key": items["order_no"]}
-    return items.assign(
-        **{name: _blank_where(items[name], same=cells) for name, cells in derived.items()}
+def named_alone(joined: Joined) -> Joined:
+    """What is asked of the sets here, and nothing else of them: the rest may go before."""
+    sets = {name: joined.sets[name] for name in _OF_SETS}
+    sides = (
+        replace(side, items=NO_COLUMNS, sets=NO_COLUMNS)
+        for side in (joined.orders, joined.gateway, joined.ledger)
+    )
+    orders, gateway, ledger = sides
+    return replace(
+        joined,
+        sets=Arrays(sets, size=len(joined.sets)),
+        nets=NO_COLUMNS,
+        settled=NO_COLUMNS,
+        orders=orders,
+        gateway=gateway,
+        ledger=ledger,
     )
 
 
-def _blank_where(column: "pd.Series[str]", *, same: "pd.Series[str]") -> "pd.Series[str]":
-    """The column, blank in the rows where the other one says the same."""
-    words, others = (_words(each) for each in (column, same))
-    return text_column(pc.if_else(pc.equal(words, others), "", words))
+def _one_table(parts: Iterable[pa.Table]) -> pa.Table:
+    return pa.concat_tables([_SCHEMA.empty_table(), *(part for part in parts if part.num_rows)])
 
 
 def _summed(rows: pa.Table) -> pa.Table:
     """One row for all rows that say the same."""
+    if not rows.num_rows:
+        return rows
     by = [name for name in _NAMES if name != "items"]
-    summed = rows.group_by(by, use_threads=False).aggregate([("items", "sum")])
-    return summed.rename_columns({"items_sum": "items"}).select([*_NAMES])
+    plain = pa.table({name: _text(rows[name]) for name in by} | {"items": rows["items"]})
+    summed = plain.group_by(by, use_threads=False).aggregate([("items", "sum")])
+    return _table({**{name: summed[name] for name in by}, "items": summed["items_sum"]})
 
 
-def _frame_of(parts: list[pa.Table]) -> pd.DataFrame:
-    if not parts:
-        return pd.DataFrame({name: pd.Series(dtype="str") for name in _NAMES})
-    items: pd.DataFrame = pa.concat_tables(parts).to_pandas()
-    return items
-
-
-def _placed(joined: Joined, *, states: Column, hosts: Rows, ids: Mapping[str, int]) -> Arrays:
-    """What each set is called and what it came to (grain: set)."""
-    size = joined.keys.size
+def _placed(
+    joined: Joined, *, states: Column, hosts: Rows, ids: Mapping[str, int]
+) -> dict[str, pa.Array]:
+    """What each set is called and what it came to (grain: set), ids blank that follow from it."""
+    size, sets = joined.keys.size, joined.sets
     names = filled("", size=size)
     names[[*ids.values()]] = [*ids]
     kinds = filled("", size=size)
     for kind, word in SET_KINDS.items():
-        kinds[joined.sets["kind"] == kind] = word
+        kinds[sets["kind"] == kind] = word
     owners = np.where(hosts >= 0, hosts, np.arange(size))
-    columns = {
+    first = identity_of(*(text_column(sets[name]) for name in ("merchant_id", "account_id", "key")))
+    columns: dict[str, Words] = {
         "set_kind": kinds,
-        "set_id": names,
-        "set_currency": joined.sets["currency"],
+        "set_id": _blank_where(names, same=_words(first)),
+        "set_currency": sets["currency"],
         "state": np.asarray(states, dtype=object),
-        "result_id": names[owners],
-        "set_key": joined.sets["key"],
+        "result_id": _blank_where(names[owners], same=names),
+        "set_key": sets["key"],
     }
-    return Arrays(columns, size=size)
+    return {name: _typed(column, name=name) for name, column in columns.items()}
 
 
-def _parts(exact: Exact, *, joined: Joined, sets: Arrays) -> Iterator[pa.Table]:
+def _blank_where(words: Words, *, same: Words) -> pa.Array:
+    """The words, blank in the rows where the others are the same."""
+    ours, others = (_text(each) for each in (words, same))
+    return pc.if_else(pc.equal(ours, others), "", ours)
+
+
+def _parts(exact: Exact, *, joined: Joined, sets: Mapping[str, pa.Array]) -> Iterator[pa.Table]:
     rest = exact.sources
     orders, gateway = rest.orders, rest.gateway
     in_scope = np.isin(joined.orders.versions, (NEW, CONFLICT))
@@ -163,17 +177,26 @@ def _payouts(sources: Sources) -> pd.DataFrame:
     return pd.concat([part[[*_IDENTITY]] for part in parts], ignore_index=True)
 
 
-def _part(source: str, frame: pd.DataFrame, *, of: Rows, in_scope: Bools, sets: Arrays) -> pa.Table:
+def _part(
+    source: str, frame: pd.DataFrame, *, of: Rows, in_scope: Bools, sets: Mapping[str, pa.Array]
+) -> pa.Table:
     """The rows of one source that are in a set."""
     rows = np.flatnonzero(of >= 0)
     size, numbers, taken = len(rows), of[rows], pa.array(rows)
-    columns: dict[str, Column | pa.Array] = {
+    columns: dict[str, Words] = {
         name: _words(frame[name]).take(taken) if name in frame.columns else filled("", size=size)
         for name in _IDENTITY
     }
-    columns |= {name: sets[name][numbers] for name in _PLACED}
+    columns |= {name: sets[name].take(pa.array(numbers)) for name in _PLACED}
+    columns["set_key"] = _blank_where(columns["set_key"], same=columns["order_no"])
     columns |= {"source": filled(source, size=size), "items": in_scope[rows].astype(np.int64)}
-    return _table(columns)
+    table = _table(columns)
+    # Rows can only say the same where a set has several of one source, under one id.
+    crowded = np.bincount(numbers)[numbers] > 1 if size else np.zeros(0, dtype=np.bool_)
+    if not crowded.any() or ("entry_id" in frame.columns and are_distinct(frame["entry_id"])):
+        return table
+    several = _summed(table.filter(pa.array(crowded)))
+    return pa.concat_tables([table.filter(pa.array(~crowded)), several])
 
 
 def _alone(ledger: pd.DataFrame, *, joined: Joined) -> pa.Table:
@@ -188,7 +211,22 @@ def _alone(ledger: pd.DataFrame, *, joined: Joined) -> pa.Table:
     columns |= {"set_id": rows["match_id"], "result_id": rows["match_id"]}
     columns |= {"set_currency": rows["currency"], "set_key": rows["entry_id"]}
     columns["items"] = np.ones(size, dtype=np.int64)
-    return _table(columns)
+    return _summed(_table(_without_derived(columns)))
+
+
+def _without_derived(columns: Mapping[str, Words]) -> dict[str, Words]:
+    """The columns, blank where they say what others say (see items_of)."""
+    ids, keys = _text(columns["set_id"]), _text(columns["set_key"])
+    merchant, account = (
+        text_column(_text(columns[name])) for name in ("merchant_id", "account_id")
+    )
+    first = _words(identity_of(merchant, account, text_column(keys)))
+    return {
+        **columns,
+        "result_id": _blank_where(columns["result_id"], same=ids),
+        "set_id": _blank_where(ids, same=first),
+        "set_key": _blank_where(keys, same=columns["order_no"]),
+    }
 
 
 def _of_groups(cash: CashResult, *, ledger: pd.DataFrame | None) -> Iterator[pa.Table]:
@@ -207,7 +245,7 @@ def _of_groups(cash: CashResult, *, ledger: pd.DataFrame | None) -> Iterator[pa.
         columns |= {"set_id": findings["id"][at], "result_id": findings["id"][at]}
         columns |= {"set_kind": filled(GROUP, size=size), "set_key": findings["key"][at]}
         columns |= {"set_currency": findings["currency"][at], "state": findings["state"][at]}
-        yield _table(columns)
+        yield _table(_without_derived(columns))
 
 
 def _words(column: "pd.Series[str]") -> pa.Array:
@@ -215,10 +253,27 @@ def _words(column: "pd.Series[str]") -> pa.Array:
     return pa.chunked_array(pieces(column), pa.large_string()).combine_chunks()
 
 
-def _table(columns: Mapping[str, Column | pa.Array]) -> pa.Table:
-    kinds = {name: pa.int64() if name == "items" else pa.string() for name in _NAMES}
-    return pa.table({name: _typed(columns[name], kinds[name]) for name in _NAMES})
+def _text(words: Words) -> pa.Array:
+    """Texts as one array without a dictionary."""
+    if isinstance(words, np.ndarray):
+        return pa.array(words, pa.string())
+    plain = words.cast(pa.string())
+    return plain.combine_chunks() if isinstance(plain, pa.ChunkedArray) else plain
 
 
-def _typed(column: Column | pa.Array, kind: pa.DataType) -> pa.Array:
-    return pa.array(column, kind) if isinstance(column, np.ndarray) else column.cast(kind)
+def _typed(words: Words, *, name: str) -> pa.Array:
+    """The texts as the file has this column: of few words, or as they are."""
+    kind = _SCHEMA.field(name).type
+    if not pa.types.is_dictionary(kind):
+        return _text(words)
+    if not isinstance(words, np.ndarray) and words.type == kind:
+        return words
+    return _text(words).dictionary_encode().cast(kind)
+
+
+def _table(columns: Mapping[str, Words]) -> pa.Table:
+    typed = {
+        name: _typed(columns[name], name=name) if name != "items" else columns[name]
+        for name in _NAMES
+    }
+    return pa.table(typed, schema=_SCHEMA)

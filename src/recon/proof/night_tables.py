@@ -30,7 +30,6 @@ from recon.matching.frames.sources import (
 )
 from recon.matching.sides.settlement_side import pay_outs
 from recon.model.words import ControlTotal, EntryType, Reject, SourceFile, SourceKind
-from recon.proof.items import written_items
 
 Tables = dict[str, pa.Table]
 """By name of the schema, exactly its columns."""
@@ -117,8 +116,10 @@ def _cells_of_statements(source: BankSource) -> Iterator[dict[str, Any]]:
 def result_tables(result: Reconciliation) -> Iterator[tuple[str, pa.Table]]:
     """What a night came to, table after table: none waits for another."""
     for name in RESULTS:
-        frame = written_items(result.every_item.passing()) if name == ITEMS else None
-        yield name, table_of(getattr(result, name) if frame is None else frame, name=name)
+        if name == ITEMS:
+            yield name, result.every_item.passing()
+        else:
+            yield name, table_of(getattr(result, name), name=name)
     for name, frame in result.bank.items():
         yield name, table_of(frame, name=name)
 

@@ -215,8 +215,7 @@ def bounds_totals(
     """
     name = "sets beyond refunds <= captured <= authorised = those shown"
     beyond = _beyond_bounds(joined, instructions=exact.sources.instructions)
-    judged = _judged_payments(joined, exact=exact, places=places)
-    left = {number: breaks for number, breaks in judged.items() if number in beyond}
+    left = _judged_payments(joined, exact=exact, places=places, among=beyond)
     if not left and not aside:
         # None beyond a bound is said, not left out: this total is a gate before money.
         for merchant, account in sorted(_accounts(places, joined=joined)):
@@ -229,16 +228,21 @@ def bounds_totals(
     yield from paired("T9", name, left=added(mine, aside), right=other, measure="count")
 
 
-def _judged_payments(joined: Joined, *, exact: Exact, places: Arrays) -> dict[int, set[str]]:
-    """The sets with a payment that is not unverified, and the breaks that its items stand in."""
+def _judged_payments(
+    joined: Joined, *, exact: Exact, places: Arrays, among: set[int]
+) -> dict[int, set[str]]:
+    """Of some sets those with a payment that is not unverified, and the breaks of its items."""
+    judged: dict[int, set[str]] = {}
+    if not among:
+        return judged
     items = joined.gateway.items
+    items = items.take(np.isin(items["set"], [*among]))
     rows = exact.left["gateway"][items["row"]]
     sets = dict(zip(rows.tolist(), items["set"].tolist(), strict=True))
     mine = (places["source"] == "gateway") & (places["state"] != SetState.UNVERIFIED.value)
-    judged: dict[int, set[str]] = {}
-    for row, break_id in places.take(mine & (places["row"] >= 0)).rows("row", "break_id"):
-        if row in sets:
-            judged.setdefault(sets[row], set()).add(break_id)
+    mine &= np.isin(places["row"], rows)
+    for row, break_id in places.take(mine).rows("row", "break_id"):
+        judged.setdefault(sets[row], set()).add(break_id)
     return judged
 
 

@@ -7,9 +7,10 @@ amounts are nullable Int64 minor units of the row's currency, blank when the sid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import pandas as pd
+import pyarrow as pa
 
 from recon.model.errors import Defect
 from recon.model.gateway_holds import GatewayHolds
@@ -170,14 +171,14 @@ class Reconciliation:
 
     bank: Mapping[str, pd.DataFrame] = field(default_factory=dict)
     """bank.bank_frames.BANK_TABLES by name; none where no statement of a bank was given."""
-    every_item: Deferred[pd.DataFrame] = field(default_factory=lambda: Deferred(pd.DataFrame))
+    every_item: Deferred[pa.Table] = field(default_factory=lambda: Deferred(lambda: pa.table({})))
     """See `items`."""
     matched_rows: int | None = None
     """How many matches there were, of a result that let its rows go."""
 
     @property
-    def items(self) -> pd.DataFrame:
-        """Where every judged row went (columns: archive.schemas, file `items`)."""
+    def items(self) -> pa.Table:
+        """Where every judged row went, as archive.schemas has the file `items`."""
         return self.every_item.get()
 
     @property
@@ -199,7 +200,7 @@ class Reconciliation:
         return replace(
             self,
             every_match=Deferred[pd.DataFrame](_gone),
-            every_item=Deferred[pd.DataFrame](_gone),
+            every_item=Deferred[pa.Table](_gone),
             digest_of_all=Deferred(lambda: digest),
             matched_rows=self.matched,
         )
@@ -210,7 +211,7 @@ class Reconciliation:
         return self.digest_of_all.get()
 
 
-def _gone() -> pd.DataFrame:
+def _gone() -> Any:
     msg = "the rows of this result were written and let go: read them from the night's folder"
     raise Defect(msg)
 

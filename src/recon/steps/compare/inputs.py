@@ -133,7 +133,7 @@ def sources_of(run: Run, *, inputs: Inputs, rules: Rules, environment: Environme
         extract, entries, money = _books(connection, run, refused=rejected, environment=environment)
         universe = shown_answers.universe(connection, run, environment=environment)
         gateway = shown_answers.gateway_frame(connection, run, environment=environment)
-        asked = set(universe["order_no"])
+        asked = {*universe["order_no"].tolist()}
         lines, days = None, None
         if inputs.settlement:
             lines, days = settled(
@@ -259,7 +259,7 @@ def _orders(
     if kept is not None:
         return kept
     recent = order_rows.current_orders(connection, run, since=since, until=until)
-    older = sorted(asked - set(recent["order_no"]))
+    older = sorted(asked - {*recent["order_no"].tolist()})
     if not older:
         return recent, older
     asked_for = order_rows.orders_of_keys(

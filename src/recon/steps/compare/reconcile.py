@@ -79,6 +79,7 @@ def _compared(run: Run, *, way: Way, environment: Environment) -> _Compared:
     rules, inputs = environment.settings.rules, frozen_inputs(run, environment=environment)
     sources = sources_of(run, inputs=inputs, rules=rules, environment=environment)
     previous = previous_of(run, inputs=inputs, rules=rules, environment=environment)
+    give_back()
     way.more()
     proven = _proven(
         run,

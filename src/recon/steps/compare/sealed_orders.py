@@ -55,10 +55,10 @@ def sealed_orders(
     except ArchiveBrokenError:
         # What is not as it was sealed is nobody's: the database is asked, and the proof says so.
         return None
-    if asked != {*universe["order_no"]}:
+    if asked != {*universe["order_no"].tolist()}:
         return None
     recent = orders.loc[orders["ordered_at"] >= since, "order_no"]
-    return orders[[*ORDER_COLUMNS]], sorted(asked - {*recent})
+    return orders[[*ORDER_COLUMNS]], sorted(asked - {*recent.tolist()})
 
 
 def _own(table: pa.Table, *, run: Run) -> pd.DataFrame:
