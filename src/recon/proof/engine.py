@@ -30,6 +30,7 @@ from recon.matching.exact.aside import Exact, exact_tallies, set_aside
 from recon.matching.exact.every_match import every_match
 from recon.matching.frames.arrays import Arrays, stacked
 from recon.matching.frames.sources import Previous, Sources
+from recon.model.freed_memory import give_back
 from recon.model.headway import Way
 from recon.model.words import SetState
 from recon.proof.control_totals import Proof, control_totals
@@ -77,6 +78,7 @@ def prove(
     way = Way("passes over the rows done", of=PASSES)
     sources = prepared(sources, rules=rules)
     exact = set_aside(sources, rules=rules, previous=previous, workers=workers)
+    give_back()
     way.more()
     proof = classified(sources, exact=exact, rules=rules, as_of=as_of, previous=previous)
     way.more()
@@ -148,6 +150,7 @@ def classified(
 ) -> Proof:
     """Judge what was not set aside (`sources`: the whole, for the totals)."""
     judged = judge_the_rest(sources, exact=exact, rules=rules, as_of=as_of, previous=previous)
+    give_back()
     joined, outcomes, frames = judged.joined, judged.outcomes, judged.frames
     places = place_items(
         joined, outcomes=outcomes, break_sets=judged.break_sets, ledger=exact.sources.ledger

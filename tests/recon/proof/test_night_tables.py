@@ -3,7 +3,6 @@
 import hashlib
 from typing import Any
 
-import pandas as pd
 import pytest
 
 from recon.archive.schemas import SCHEMAS

@@ -9,6 +9,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from recon.matching.frames.arrays import Column
 from recon.matching.frames.grouping import Bools, Ints, Rows
 
 Word = TypeVar("Word", bound=Hashable)
@@ -107,6 +108,12 @@ def by_word(
     (codes,), words = coded([column])
     values = [of(word) for word in words.to_pylist()]
     return np.array(values or [0])[codes]
+
+
+def words_of(column: "pd.Series[str]") -> Column:
+    """A column of few words as an array of `str`: rows that say the same hold one text."""
+    (codes,), words = coded([column])
+    return np.array([*words.to_pylist(), ""], dtype=object)[codes]
 
 
 def is_word(column: "pd.Series[str]", *words: str) -> Bools:

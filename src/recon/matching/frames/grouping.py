@@ -17,6 +17,7 @@ Rows = npt.NDArray[np.intp]
 
 NO_INSTANT = int(np.iinfo(np.int64).min)
 NO_ROW = -1
+NO_GROUP = -1
 
 
 def total(values: Ints, *, groups: Rows, size: int) -> Ints:
@@ -41,8 +42,11 @@ def present(mask: Bools, *, groups: Rows, size: int) -> Bools:
 
 def latest(instants: Ints, *, groups: Rows, size: int) -> Ints:
     """The greatest value of each group; NO_INSTANT for a group without rows."""
-    greatest = np.full(size, NO_INSTANT, dtype=np.int64)
     inside = groups >= 0
+    if not inside.any():
+        # One number for all of them: a night has a dozen such columns, for moves it has none of.
+        return np.broadcast_to(np.int64(NO_INSTANT), (size,))
+    greatest = np.full(size, NO_INSTANT, dtype=np.int64)
     np.maximum.at(greatest, groups[inside], instants[inside])
     return greatest
 

@@ -7,7 +7,7 @@ import pandas as pd
 
 from recon.config.rules import Rules
 from recon.matching.frames.arrays import Arrays, Column, texts
-from recon.matching.frames.coding import by_word, numbered
+from recon.matching.frames.coding import by_word, numbered, words_of
 from recon.matching.frames.grouping import (
     NO_INSTANT,
     Bools,
@@ -60,7 +60,7 @@ def gateway_side(
     `sets` of the result: state (number in GATEWAY_STATES), captured, refunded and authorised
     (gross, minor units), what of it is known, and which answers stand for the set.
     """
-    answers = texts(gateway["answer"])
+    answers = words_of(gateway["answer"])
     is_found = answers == KeyAnswer.FOUND.value
     ids = numbered(gateway["transaction_id"])
     payments = np.where(is_found, _pairs(sets, ids), -1)
@@ -117,7 +117,7 @@ def gateway_items(gateway: pd.DataFrame, *, rules: Rules) -> Arrays:
     columns = {
         "row": np.arange(len(gateway)),
         "state": state,
-        "currency": texts(gateway["currency"]),
+        "currency": words_of(gateway["currency"]),
         "transaction_id": texts(gateway["transaction_id"]),
         "transaction_date": instants_of(gateway["transaction_date"]),
         "amount": amounts_of(gateway["amount"]),

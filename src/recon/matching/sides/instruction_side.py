@@ -6,6 +6,7 @@ import pandas as pd
 from recon.matching.frames.arrays import Column, texts
 from recon.matching.frames.coding import is_word
 from recon.matching.frames.grouping import (
+    NO_GROUP,
     NO_INSTANT,
     Bools,
     Ints,
@@ -69,10 +70,10 @@ def instruction_side(
             mask = of_kind & of_state
             if standing == "rejected":
                 mask &= ~failed_later
-            name = f"{kind.value}_{standing}"
-            columns[name] = total(np.where(mask, amount, 0), groups=sets, size=size)
-            columns[f"{name}_any"] = present(mask, groups=sets, size=size)
-            columns[f"{name}_at"] = latest(np.where(mask, at, NO_INSTANT), groups=sets, size=size)
+            name, mine = f"{kind.value}_{standing}", np.where(mask, sets, NO_GROUP)
+            columns[name] = total(amount, groups=mine, size=size)
+            columns[f"{name}_any"] = present(mask, groups=mine, size=size)
+            columns[f"{name}_at"] = latest(at, groups=mine, size=size)
     columns["refund_failed_later"] = present(failed_later, groups=sets, size=size)
     failed = np.where(failed_later, amount, 0)
     columns["refund_failed_later_sum"] = total(failed, groups=sets, size=size)

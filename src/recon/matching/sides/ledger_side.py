@@ -14,7 +14,7 @@ import pandas as pd
 
 from recon.config.rules import Rules
 from recon.matching.frames.arrays import Arrays, Column, among, texts
-from recon.matching.frames.coding import by_word, coded, placed
+from recon.matching.frames.coding import by_word, coded, placed, words_of
 from recon.matching.frames.fingerprints import are_distinct, maybe_repeated
 from recon.matching.frames.grouping import (
     Bools,
@@ -151,7 +151,7 @@ def ledger_items(ledger: pd.DataFrame) -> Arrays:
         "reversal": reversal,
         "entry_id": texts(ledger["entry_id"]),
         "reverses": texts(ledger["reverses_entry_id"]),
-        "currency": texts(currency),
+        "currency": words_of(currency),
         "transaction_id": texts(ledger["transaction_id"]),
         "reference_no": texts(ledger["reference_no"]),
         "booked_at": instants_of(ledger["booked_at"]),

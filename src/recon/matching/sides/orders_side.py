@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from recon.matching.frames.arrays import Arrays, texts
-from recon.matching.frames.coding import by_word
+from recon.matching.frames.coding import by_word, words_of
 from recon.matching.frames.grouping import (
     NO_INSTANT,
     Ints,
@@ -113,7 +113,7 @@ def order_items(orders: pd.DataFrame) -> Arrays:
     columns = {
         "row": np.arange(len(orders)),
         "state": state,
-        "currency": texts(orders["currency"]),
+        "currency": words_of(orders["currency"]),
         "transaction_id": texts(orders["transaction_id"]),
         "ordered_at": instants_of(orders["ordered_at"]),
         "amount": amounts_of(orders["amount"]),

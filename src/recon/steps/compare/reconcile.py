@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 from recon.archive.step_folder import Sealed
 from recon.matching.breaks.reopened import BreakEnd, ends_of
@@ -77,18 +76,21 @@ def reconcile(run_id: str, *, environment: Environment) -> StepSummary:
 def _compared(run: Run, *, way: Way, environment: Environment) -> _Compared:
     """Compare what the run's tables hold, and write it with what it came to."""
     rules, inputs = environment.settings.rules, frozen_inputs(run, environment=environment)
-    sources = sources_of(run, inputs=inputs, rules=rules, environment=environment)
     previous = previous_of(run, inputs=inputs, rules=rules, environment=environment)
-    give_back()
-    way.more()
+    # The other side of T14 is of one piece and of this process, whoever did the parts of the first.
+    digest = partial(digest_alone, rules=rules, as_of=run.as_of, previous=previous)
+    sources, again = turned_round(
+        sources_of(run, inputs=inputs, rules=rules, environment=environment), digest=digest, way=way
+    )
     proven = _proven(
         run,
         sources=sources,
+        again=again,
         previous=previous,
         predecessor=inputs.previous_run_id,
-        way=way,
         environment=environment,
     )
+    way.more()
     moved = moved_since_signed(
         run, result=proven, sources=sources, previous=previous, environment=environment
     )
@@ -115,19 +117,20 @@ def _proven(
     run: Run,
     *,
     sources: Sources,
+    again: str,
     previous: Previous | None,
     predecessor: str,
-    way: Way,
     environment: Environment,
 ) -> Reconciliation:
-    """The sources compared twice, with the totals of books and of what is carried forward."""
-    rules = environment.settings.rules
-    terms: dict[str, Any] = {"rules": rules, "as_of": run.as_of, "previous": previous}
-    engine = partial(compare, **terms, workers=environment.workers)
-    # The other side of T14 is of one piece and of this process, whoever did the parts of the first.
-    digest = partial(digest_alone, **terms)
+    """The sources compared, with T14, the totals of books and of what is carried forward.
+
+    `again` is the digest of the sources turned round.
+    """
+    rules, workers = environment.settings.rules, environment.workers
+    compared = compare(sources, rules=rules, as_of=run.as_of, previous=previous, workers=workers)
+    twice = with_same_digest(compared, again=again, run=run)
+    give_back()
     account = (run.merchant_id, run.account_id)
-    twice = compared_twice(sources, engine=engine, digest=digest, run=run, way=way)
     proven = with_books(twice, sources=sources, rules=rules, account=account)
     with environment.store.reading() as connection:
         carried = carried_forward(connection, proven, before=predecessor, account=account)
@@ -184,23 +187,24 @@ def with_known_rules(result: Reconciliation, *, moved: tuple[str, ...]) -> Recon
     return replace(result, verdict=worse(result.verdict, than=Verdict.BREAKS_OPEN))
 
 
-def compared_twice(
-    sources: Sources,
-    *,
-    engine: Callable[[Sources], Reconciliation],
-    digest: Callable[[Sources], str],
-    run: Run,
-    way: Way,
-) -> Reconciliation:
-    """What an engine makes of the sources, held against its digest of them turned round."""
-    # The digest first: of the one side nothing but it is left when the other one is made.
-    again = digest(turned(sources))
+def turned_round(
+    sources: Sources, *, digest: Callable[[Sources], str], way: Way
+) -> tuple[Sources, str]:
+    """The sources as they were given, and the digest of their rows the other way round.
+
+    They are in one order at a time: of what is given here, whoever gives it should keep nothing.
+    """
     give_back()
     way.more()
-    compared = engine(sources)
+    other = turned(sources)
+    del sources
+    give_back()
+    again = digest(other)
+    given = turned(other)
+    del other
     give_back()
     way.more()
-    return with_same_digest(compared, again=again, run=run)
+    return given, again
 
 
 def turned(sources: Sources) -> Sources:

@@ -1,10 +1,13 @@
 """T14 is broken on purpose: an engine whose result hangs on more than its rows is not proven."""
 
+import gc
+import weakref
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 
+import pandas as pd
 import pytest
 
 from recon.config.rules import Rules
@@ -15,7 +18,7 @@ from recon.model.headway import Way
 from recon.model.nights import Mode
 from recon.model.words import Verdict
 from recon.proof.engine import reconcile
-from recon.steps.compare.reconcile import compared_twice, turned
+from recon.steps.compare.reconcile import turned, turned_round, with_same_digest
 from recon.store.nights.runs import Run
 from tests.planted import Planted, planted
 
@@ -39,9 +42,8 @@ def engine(files: Planted) -> Engine:
 
 def compared(sources: Sources, *, engine: Engine) -> Reconciliation:
     """T14 of an engine: the digest that it is held against is the engine's own."""
-    return compared_twice(
-        sources, engine=engine, digest=lambda other: engine(other).digest, run=RUN, way=NO_WAY
-    )
+    given, again = turned_round(sources, digest=lambda other: engine(other).digest, way=NO_WAY)
+    return with_same_digest(engine(given), again=again, run=RUN)
 
 
 def first_row_lost(engine: Engine) -> Engine:
@@ -84,7 +86,8 @@ def test_the_same_rows_the_other_way_round_give_the_same_result(
 ) -> None:
     """T14 stands among the totals of a night, holds, and leaves the verdict alone."""
     digest = partial(digest_alone, rules=files.rules, as_of=files.as_of)
-    result = compared_twice(files.sources, engine=engine, digest=digest, run=RUN, way=NO_WAY)
+    given, again = turned_round(files.sources, digest=digest, way=NO_WAY)
+    result = with_same_digest(engine(given), again=again, run=RUN)
 
     (total,) = [one for one in result.control_totals if one.id == "T14"]
     assert (total.left, total.right, total.passed) == (1, 1, True)
@@ -111,3 +114,24 @@ def test_every_frame_is_turned(files: Planted) -> None:
     assert other.orders["order_no"].tolist() == sources.orders["order_no"].tolist()[::-1]
     assert other.gateway["order_no"].tolist() == sources.gateway["order_no"].tolist()[::-1]
     assert other.ledger["entry_id"].tolist() == sources.ledger["entry_id"].tolist()[::-1]
+
+
+def test_sources_are_let_go_while_their_rows_stand_the_other_way_round(files: Planted) -> None:
+    """The digest is made of the one order alone, and they come back as they were given."""
+    kept: list[weakref.ref[pd.DataFrame]] = []
+
+    def given_once() -> Sources:
+        frame = files.sources.orders.copy()
+        kept.append(weakref.ref(frame))
+        return replace(files.sources, orders=frame)
+
+    def digest(other: Sources) -> str:
+        numbers = other.orders["order_no"].tolist()
+        assert numbers == files.sources.orders["order_no"].tolist()[::-1]
+        gc.collect()
+        assert kept[0]() is None
+        return "the other side"
+
+    back, again = turned_round(given_once(), digest=digest, way=NO_WAY)
+    assert again == "the other side"
+    pd.testing.assert_frame_equal(back.orders, files.sources.orders)
