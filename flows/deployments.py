@@ -23,14 +23,15 @@ BY_SCHEDULE = "schedule"
 HEAD = """\
 # Deployments of the flows, written by `recon prefect deployments` from merchants.toml (and, for
 # housekeeping, retention.toml): change a schedule there and write this file anew; with `--all` it
-# has the forms of parts of a night, too. `prefect --no-prompt deploy --all` reads it; first comes
-# `recon prefect pool` and what it prints.
+# has the forms of parts of a night, too. `prefect --no-prompt deploy --all` reads it, and
+# `recon prefect schedules` takes away what it no longer has; first comes `recon prefect pool` and
+# what it prints.
 #
 # Module entrypoints need the installed package, not a checkout, so nothing is pulled: an absent or
-# null `pull` would make every run change into the folder of the machine that deployed. One run of a
-# deployment at a time and a second one refused spares people the noise; what keeps a night from
-# running twice is the lock in recon's own database. A form starts as a dry run; only a schedule
-# moves money by itself.
+# null `pull` would make every run change into the folder of the machine that deployed. There is no
+# limit of runs at a time: what keeps a night from running twice is the lock in recon's database. It
+# ends with its process, where Prefect would hold a dead run's place for minutes. A form starts as a
+# dry run; only a schedule moves money by itself.
 """
 
 _HOUSEKEEPING = (
@@ -134,7 +135,7 @@ def project_of(
         "pull": [],
         "deployments": [
             *nights,
-            _form(*_HOUSEKEEPING) | _housekeeping(retention),
+            _housekeeping(retention),
             *(_form(*form) for form in (*_FORMS, *(_PARTS if parts else ()))),
         ],
     }
@@ -209,9 +210,9 @@ def _night(key: str, account: AccountSettings) -> dict[str, Any]:
     entry = {
         "name": f"{merchant_id}-{account_id}",
         "description": f"Settles and reconciles the last closed business date of account "
-        f"{account_id}.",
+        f"{account_id}{_shown(account.schedule)}.",
         "entrypoint": "flows.nightly:nightly",
-        "tags": [f"merchant {merchant_id}", f"account {account_id}"],
+        "tags": [f"merchant {merchant_id}", f"account {account_id}", *_clock(account.schedule)],
         "parameters": {"merchant_id": merchant_id, "account_id": account_id},
         **_where(),
     }
@@ -223,15 +224,31 @@ def _night(key: str, account: AccountSettings) -> dict[str, Any]:
     return entry | {"schedules": [planned] if planned else []}
 
 
+def _clock(schedule: NightSchedule | None) -> list[str]:
+    """When it starts and by whose clock, as people read it: Prefect's pages hide the zone."""
+    if schedule is None:
+        return []
+    minute, hour, *days = schedule.cron.split(" ")
+    daily = minute.isdecimal() and hour.isdecimal() and days == ["*"] * 3
+    return [f"{f'{hour:0>2}:{minute:0>2}' if daily else schedule.cron} {schedule.zone}"]
+
+
+def _shown(schedule: NightSchedule | None) -> str:
+    return "".join(f"; by itself at {clock}" for clock in _clock(schedule))
+
+
 def _housekeeping(retention: Retention) -> dict[str, Any]:
-    """When housekeeping looks by itself; the form of people only shows, to begin with."""
+    """The form of people, which only shows to begin with, and when housekeeping looks by itself."""
     if retention.schedule is None:
-        return {}
+        return _form(*_HOUSEKEEPING)
     deletes = {"delete": retention.schedule_deletes, "name": BY_SCHEDULE}
     planned = _schedule(
         retention.schedule, where="retention.toml", slug="housekeeping", parameters=deletes
     )
-    return {"schedules": [planned]}
+    name, entrypoint, description = _HOUSEKEEPING
+    shown = f"{description.removesuffix('.')}{_shown(retention.schedule)}."
+    form = _form(name, entrypoint, shown)
+    return {**form, "tags": [*form["tags"], *_clock(retention.schedule)], "schedules": [planned]}
 
 
 def _schedule(
@@ -264,7 +281,4 @@ def _form(name: str, entrypoint: str, description: str) -> dict[str, Any]:
 
 
 def _where() -> dict[str, Any]:
-    return {
-        "work_pool": {"name": WORK_POOL, "job_variables": {}},
-        "concurrency_limit": {"limit": 1, "collision_strategy": "CANCEL_NEW"},
-    }
+    return {"work_pool": {"name": WORK_POOL, "job_variables": {}}}

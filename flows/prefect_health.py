@@ -14,6 +14,7 @@ from prefect.settings import get_current_settings
 
 from flows.automations import missing_automations
 from flows.deployments import WORK_POOL, project_of
+from flows.standing_schedules import standing_deployments, surplus_schedules
 from recon.config.settings import Settings, load_settings
 from recon.model.errors import ReconError
 
@@ -25,6 +26,10 @@ HTTP_NO_TOKENS = 422
 """What the server says of tokens when it wants none."""
 OPENING_VARIABLES = ("command", "env", "working_dir")
 """By which a run could bring a program of its own."""
+DEPLOYMENTS_COMMANDS = (
+    "`recon prefect deployments`, `prefect --no-prompt deploy --all`, then "
+    "`recon prefect schedules`"
+)
 AUTOMATIONS_COMMAND = "`recon prefect automations` makes them"
 
 
@@ -144,7 +149,9 @@ def _deployments() -> str:
     project = project_of(settings.accounts, retention=settings.retention)
     wanted = {entry["name"]: entry for entry in project["deployments"]}
     with _client() as client:
-        standing = {deployment.name: deployment for deployment in client.read_deployments()}
+        standing = {deployment.name: deployment for deployment in standing_deployments(client)}
+        surplus = surplus_schedules(client, project=project)
+    undeclared = {each.schedule.id for each in surplus}
     wrong = [f"{name} is missing" for name in sorted({*wanted} - {*standing})]
     for name in sorted({*wanted} & {*standing}):
         planned = [
@@ -154,7 +161,7 @@ def _deployments() -> str:
                 schedule.parameters,
             )
             for schedule in standing[name].schedules
-            if schedule.active
+            if schedule.active and schedule.id not in undeclared
         ]
         declared = [
             (schedule["cron"], schedule["timezone"], schedule["parameters"])
@@ -164,8 +171,9 @@ def _deployments() -> str:
             wrong.append(f"{name} has another schedule, or none is active")
         elif standing[name].paused:
             wrong.append(f"{name} is paused")
+    wrong += [f"nobody declares {each}" for each in surplus]
     if wrong:
-        msg = f"{'; '.join(wrong)}: `recon prefect deployments`, then `prefect deploy --all`"
+        msg = f"{'; '.join(wrong)}: {DEPLOYMENTS_COMMANDS}"
         raise ReconError(msg)
     return f"{len(wanted)} as the configuration has them"
 

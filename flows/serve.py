@@ -95,10 +95,7 @@ def _start_all(folder: Path, *, port: int) -> None:
     _run([*RECON, "prefect", "pool", "--out", str(template)], variables, folder)
     pool = ["work-pool", "create", WORK_POOL, "--type", "process", "--overwrite"]
     _run([*PREFECT, *pool, "--base-job-template", str(template)], of_prefect, folder)
-    project = folder / "prefect.yaml"
-    _run([*RECON, "prefect", "deployments", "--all", "--out", str(project)], variables, folder)
-    deploy = ["--no-prompt", "deploy", "--all", "--prefect-file", str(project)]
-    _run([*PREFECT, *deploy], of_prefect, folder)
+    _deploy(folder, variables=variables, of_prefect=of_prefect)
     # Whom to ring for nobody has said yet; what needs no bell is there from the start.
     _run([*RECON, "prefect", "automations"], variables, folder)
     _start_workbooks(folder, recon=recon, auth=server.auth)
@@ -109,6 +106,15 @@ def _start_all(folder: Path, *, port: int) -> None:
     _say(f"sandbox:  {recon['RECON_GATEWAY_BASE_URL']}/_sandbox/")
     _say(f"reports:  {folder / 'demo' / 'reports'}")
     _say("`make stop` ends them all; their logs are in " + str(folder))
+
+
+def _deploy(folder: Path, *, variables: Mapping[str, str], of_prefect: Mapping[str, str]) -> None:
+    """The deployments of the demo's configuration, and no schedule of an earlier one."""
+    project = folder / "prefect.yaml"
+    _run([*RECON, "prefect", "deployments", "--all", "--out", str(project)], variables, folder)
+    deploy = ["--no-prompt", "deploy", "--all", "--prefect-file", str(project)]
+    _run([*PREFECT, *deploy], of_prefect, folder)
+    _run([*RECON, "prefect", "schedules"], variables, folder)
 
 
 def _start_sandbox(folder: Path, *, recon: Mapping[str, str]) -> None:

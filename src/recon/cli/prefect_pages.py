@@ -2,12 +2,16 @@
 
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from recon.cli.speaking import say
 from recon.privacy.own_files import write_result
+
+if TYPE_CHECKING:
+    from recon.config.retention import Retention
+    from recon.config.settings import AccountSettings
 
 DIFFERS_EXIT_CODE = 1
 
@@ -33,16 +37,13 @@ def deployments(
 ) -> None:
     """Write prefect.yaml from the configuration: a night per account, and forms of every day."""
     from flows.deployments import compared, text_of
-    from recon.config.retention import retention_of
-    from recon.config.settings import config_dir_of, load_file_settings, load_tables
     from recon.model.errors import SourceMissingError
 
-    accounts = load_file_settings(os.environ).accounts
-    config_dir = config_dir_of(os.environ)
-    retention = retention_of(load_tables("retention", config_dir=config_dir))
+    accounts, retention = _declared()
     if not check:
         write_result(out, text_of(accounts, retention=retention, parts=every))
-        say(f"{out}: {len(accounts)} accounts. Now: prefect --no-prompt deploy --all")
+        deploy = "prefect --no-prompt deploy --all, then recon prefect schedules"
+        say(f"{out}: {len(accounts)} accounts. Now: {deploy}")
         return
     if not out.is_file():
         msg = f"{out} does not exist; without --check it is written"
@@ -53,6 +54,35 @@ def deployments(
         say(sentence)
     if wrong:
         raise typer.Exit(DIFFERS_EXIT_CODE)
+
+
+def _declared() -> "tuple[dict[str, AccountSettings], Retention]":
+    """Accounts and retention, of which the deployments are made."""
+    from recon.config.retention import retention_of
+    from recon.config.settings import config_dir_of, load_file_settings, load_tables
+
+    tables = load_tables("retention", config_dir=config_dir_of(os.environ))
+    return load_file_settings(os.environ).accounts, retention_of(tables)
+
+
+@prefect.command("schedules")
+def schedules() -> None:
+    """Take away the schedules on Prefect's server that the configuration lacks; safe to repeat.
+
+    A deploy leaves beside its own what was declared under another name or for another account.
+    """
+    from prefect.client.orchestration import get_client
+
+    from flows.deployments import project_of
+    from flows.standing_schedules import take_away
+
+    accounts, retention = _declared()
+    with get_client(sync_client=True) as client:
+        gone = take_away(client, project=project_of(accounts, retention=retention))
+    for surplus in gone:
+        say(f"taken away: {surplus}")
+    if not gone:
+        say("every schedule on the server is as the configuration has it")
 
 
 @prefect.command("pool")
