@@ -51,14 +51,17 @@ _PART = re.compile("%-?.")
 
 
 class Trailer(DeclaredTable):
-    """The last record of a CSV file, which says what stood before it. Places count from 1."""
+    """The last record of a CSV file or row of a workbook, which says what stood before it.
+
+    Places count from 1.
+    """
 
     word: str = Field(min_length=1, max_length=40)
     """Its first cell."""
     rows: int = Field(default=0, ge=0, le=256)
     """The cell with the number of rows; 0: none."""
     amount: int = Field(default=0, ge=0, le=256)
-    """The cell with the sum of the amounts of a file of one currency; 0: none."""
+    """The cell with the sum of the amounts of a CSV file of one currency; 0: none."""
 
 
 class SignColumn(DeclaredTable):
@@ -94,6 +97,8 @@ class FileLayout(DeclaredTable):
     """What may stand between groups of three digits of an amount; empty: nothing may."""
     minus: Literal["before", "behind", "brackets"] = "before"
     """How an amount below zero is written: `-1.00`, `1.00-` or `(1.00)`."""
+    currency_sign: str = Field(default="", max_length=4, pattern=r"^[^\s0-9.,'()+-]*$")
+    """What may stand before or behind an amount, such as `$` or `€`; it says no currency."""
     debit: dict[str, str] = Field(default_factory=dict)
     """Our column of a signed amount -> their second column for it, of what is subtracted."""
     sign: SignColumn | None = None
@@ -169,8 +174,8 @@ class FileLayout(DeclaredTable):
         if self.thousands_sign == self.decimal_sign:
             msg = f"thousands_sign and decimal_sign are both {self.decimal_sign!r}"
             raise ValueError(msg)
-        if self.trailer is not None and self.format not in {"", "csv"}:
-            msg = f"trailer: only CSV has one, not {self.format}"
+        if self.trailer is not None and self.format not in {"", "csv", "xlsx"}:
+            msg = f"trailer: only CSV and XLSX have one, not {self.format}"
             raise ValueError(msg)
         if self.preamble and self.format not in {"", "csv", "xlsx"}:
             msg = f"preamble: only CSV and XLSX have one, not {self.format}"

@@ -61,6 +61,7 @@ WRITTEN = {
     "journal": "the name of an account, of letters, digits and ._:/-, at most 60 characters",
     "path": "a path such as /v1/name",
     "name": "a name without a colon",
+    "currency_sign": "a sign such as $, of at most 4 characters and no digits",
 }
 """Key, or table of freely named keys -> how it is written."""
 

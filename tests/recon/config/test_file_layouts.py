@@ -41,7 +41,7 @@ def test_a_layout_that_cannot_hold_is_refused_by_its_key(
     ],
 )
 def test_settings_that_contradict_each_other_are_refused(tables: dict[str, object]) -> None:
-    """A column is named once, and only CSV has a trailer."""
+    """A column is named once, and only a table of rows has a trailer."""
     with pytest.raises(ValidationError):
         FileLayout.model_validate(tables)
 

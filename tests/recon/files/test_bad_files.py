@@ -8,6 +8,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from openpyxl import Workbook
 
 from recon.config.file_layouts import FileLayout, Trailer
 from recon.config.rules import Rules
@@ -205,6 +206,43 @@ def test_a_trailer_proves_the_whole_file(tmp_path: Path, right: str, told: str, 
     with pytest.raises(SourceUnreadableError) as refused:
         read_order_file(path, rules=Rules(), layout=layout)
     assert told in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("last", "told"),
+    [
+        (("Total", 2), ""),
+        (("Total", 3), "declares 3 rows and has 2"),
+        (("Sum", 2), "does not end with a record 'Total', so it may have been cut"),
+        (("Total",), "declares '?' rows, which is no number"),
+    ],
+)
+def test_the_last_row_of_a_workbook_proves_it_whole(
+    tmp_path: Path, last: tuple[object, ...], told: str
+) -> None:
+    """It is no order; its count is that of the rows before it, or the file is refused whole."""
+    book = Workbook()
+    for cells in (HEADER.split(","), ROW.split(","), ROW.replace("A-1", "A-2").split(","), last):
+        book.active.append(cells)
+    path = tmp_path / "o.xlsx"
+    book.save(path)
+    layout = FileLayout(trailer=Trailer(word="Total", rows=2))
+    if not told:
+        assert len(read_order_file(path, rules=Rules(), layout=layout).orders) == 2
+        summed = FileLayout(trailer=Trailer(word="Total", amount=2))
+        with pytest.raises(SourceUnreadableError, match=r"no trailer\.amount"):
+            read_order_file(path, rules=Rules(), layout=summed)
+        return
+    with pytest.raises(SourceUnreadableError) as refused:
+        read_order_file(path, rules=Rules(), layout=layout)
+    assert told in str(refused.value)
+
+
+def test_a_list_that_nobody_reads_refuses_no_row(tmp_path: Path) -> None:
+    """What an order is made of stands beside its amount in many exports."""
+    path = tmp_path / "o.jsonl"
+    path.write_text(line(items=[{"sku": "x"}, 1.5, None]))
+    assert len(read_order_file(path, rules=Rules()).orders) == 1
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,7 @@ from recon.files.formats.raw_table import (
     RawTable,
     RejectedSoFar,
     checked_header,
+    declared_by,
     refuse,
     refuse_cards_before_header,
     refuse_too_many_rows,
@@ -353,16 +354,7 @@ def _without_trailer(
         return content, None
     body, _, last = content.rstrip(b"\r\n").rpartition(b"\n")
     cells = [cell.strip() for cell in last.decode().rstrip("\r").split(layout.delimiter)]
-    if cells[0] != trailer.word:
-        problem = f"does not end with a record {trailer.word!r}, so it may have been cut"
-        refuse(name, problem)
-    if max(trailer.rows, trailer.amount) > len(cells):
-        refuse(name, f"has only {len(cells)} cells in its last record {trailer.word!r}")
-    declared = Declared(
-        rows=cells[trailer.rows - 1] or "?" if trailer.rows else "",
-        amounts={"": cells[trailer.amount - 1]} if trailer.amount else {},
-    )
-    return body + b"\n" if body else b"", declared
+    return body + b"\n" if body else b"", declared_by(cells, trailer=trailer, name=name)
 
 
 def _refuse_other_separator(header: tuple[str, ...], *, name: str, delimiter: str) -> None:

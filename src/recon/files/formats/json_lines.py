@@ -1,8 +1,8 @@
 """JSON lines: one object per line, its leaves as columns, `amount.value` for what lies deeper.
 
 Numbers keep the digits they were written with and are marked as numbers; what a JSON reader would
-silently accept (a key twice, NaN, a lone surrogate) makes a bad row. A list has no column, so its
-row is bad too.
+silently accept (a key twice, NaN, a lone surrogate) makes a bad row. A list is no cell: where a
+column is read of which it is the value, its row is bad, too.
 """
 
 import json
@@ -141,8 +141,7 @@ def _cell(value: Any) -> RecordCell:
                 msg = f"has a value of more than {CELL_CHARACTERS_MAX} characters"
                 raise ValueError(msg)
             return RecordCell(value)
-    msg = "has a list, which no column can hold"
-    raise ValueError(msg)
+    return RecordCell(json.dumps(value, ensure_ascii=False), is_list=True)
 
 
 def _object_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

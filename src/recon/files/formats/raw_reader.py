@@ -127,7 +127,8 @@ def _parts(
             return xml_parts(file, wanted=wanted, record=record, needed=needed, rows_at_once=most)
         case "xlsx":
             before = layout.preamble
-            return xlsx_parts(file, wanted=wanted, rows_at_once=most, preamble=before)
+            last = layout.trailer
+            return xlsx_parts(file, wanted=wanted, rows_at_once=most, preamble=before, trailer=last)
     return parquet_parts(file, wanted=wanted, rows_at_once=most)
 
 

@@ -1,6 +1,6 @@
 """What every reader of bytes hands on: named columns of trimmed text, and where each row stood."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn
 
@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from recon.config.file_layouts import Trailer
 from recon.files.formats.format_limits import (
     COLUMNS_MAX,
     REJECTED_CHARACTERS_MAX,
@@ -36,6 +37,16 @@ class Declared:
     amounts: Mapping[str, str] = field(default_factory=dict)
     """Currency -> sum; "" names that of a file of one currency."""
     sha256: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class EveryColumn(Container[str]):
+    """Asks a reader for all columns; what is read of them is `read`, the rest is looked through."""
+
+    read: Container[str] = ()
+
+    def __contains__(self, name: object) -> bool:
+        return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +82,22 @@ def refuse(name: str, problem: str) -> NoReturn:
     """Give up on a whole file."""
     msg = f"{name} {problem}"
     raise SourceUnreadableError(msg)
+
+
+def declared_by(cells: Sequence[str], *, trailer: Trailer, name: str) -> Declared:
+    """What the cells of a last record declare of the rows before it.
+
+    Raises:
+        SourceUnreadableError: it is another record, or lacks a cell.
+    """
+    if not cells or cells[0] != trailer.word:
+        refuse(name, f"does not end with a record {trailer.word!r}, so it may have been cut")
+    if max(trailer.rows, trailer.amount) > len(cells):
+        refuse(name, f"has only {len(cells)} cells in its last record {trailer.word!r}")
+    return Declared(
+        rows=cells[trailer.rows - 1] or "?" if trailer.rows else "",
+        amounts={"": cells[trailer.amount - 1]} if trailer.amount else {},
+    )
 
 
 def checked_header(cells: Sequence[str], *, name: str) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ import pyarrow as pa
 from recon.files.formats.format_limits import CELL_CHARACTERS_MAX, COLUMNS_MAX
 from recon.files.formats.raw_table import (
     BadRow,
+    EveryColumn,
     RawTable,
     RejectedSoFar,
     checked_header,
@@ -32,6 +33,8 @@ class RecordCell(NamedTuple):
 
     text: str
     is_number: bool = False
+    is_list: bool = False
+    """Several values: of a column that nobody reads, or its row is bad."""
 
 
 class Record(NamedTuple):
@@ -71,7 +74,9 @@ def tables_of(
     header: dict[str, None] = {}
     part, before, first = _Part(), 0, ""
     rejected = RejectedSoFar(name)
-    for record in records:
+    read = wanted.read if isinstance(wanted, EveryColumn) else wanted
+    for given in records:
+        record = _without_lists(given, read=read)
         if record.problem:
             bad = BadRow(record.line, record.problem, record.text[:CELL_CHARACTERS_MAX])
             part.bad.append(rejected.take(bad))
@@ -90,6 +95,14 @@ def tables_of(
     if not header:
         refuse(name, nothing(first))
     yield _table(part, header=header, name=name, wanted=wanted)
+
+
+def _without_lists(record: Record, *, read: Container[str]) -> Record:
+    """A bad row where a column that is read has a list."""
+    if not any(cell.is_list and key in read for key, cell in record.cells.items()):
+        return record
+    text = ", ".join(cell.text for cell in record.cells.values())
+    return Record(record.line, {}, problem="has a list, which no column can hold", text=text)
 
 
 def _table(

@@ -8,6 +8,7 @@ leading zeros must be text cells.
 
 import io
 from collections.abc import Container, Iterator
+from dataclasses import replace
 from datetime import date, datetime
 from decimal import Decimal
 from itertools import islice
@@ -17,12 +18,15 @@ import numpy as np
 import pyarrow as pa
 from python_calamine import CalamineError, CalamineSheet, CalamineWorkbook, SheetTypeEnum
 
+from recon.config.file_layouts import Trailer
 from recon.files.formats.named_bytes import FileBytes
 from recon.files.formats.raw_table import (
     BadRow,
+    Declared,
     RawTable,
     RejectedSoFar,
     checked_header,
+    declared_by,
     refuse,
     refuse_cards_before_header,
     refuse_too_many_rows,
@@ -41,6 +45,7 @@ def xlsx_parts(
     wanted: Container[str],
     rows_at_once: int = ROWS_AT_ONCE,
     preamble: int = 0,
+    trailer: Trailer | None = None,
 ) -> Iterator[RawTable]:
     """The wanted columns of the only sheet with content, some rows at a time.
 
@@ -56,13 +61,29 @@ def xlsx_parts(
     if first is None:
         refuse(name, f"has no header behind its first {preamble} rows")
     header = _header(first, name=name)
-    read, empty, rejected = 0, True, RejectedSoFar(name)
+    declared, left = None, -1
+    if trailer is not None:
+        rows, left, declared = _without_trailer(rows, trailer=trailer, name=name)
+    read, rejected = 0, RejectedSoFar(name)
     while part := list(islice(rows, rows_at_once)):
-        read, empty = read + len(part), False
+        read += len(part)
         refuse_too_many_rows(read, name=name)
-        yield _part(part, header=header, rejected=rejected, wanted=wanted)
-    if empty:
-        yield _part([], header=header, rejected=rejected, wanted=wanted)
+        table = _part(part, header=header, rejected=rejected, wanted=wanted)
+        yield replace(table, declared=declared if read == left else None)
+    if not read:
+        table = _part([], header=header, rejected=rejected, wanted=wanted)
+        yield replace(table, declared=declared)
+
+
+def _without_trailer(
+    rows: Iterator[_Row], *, trailer: Trailer, name: str
+) -> tuple[Iterator[_Row], int, Declared]:
+    """The rows before the last one, how many they are, and what that one declares."""
+    if trailer.amount:
+        refuse(name, "is a workbook, of whose last row no sum is compared: no trailer.amount")
+    *before, last = [*rows] or [(0, [])]
+    cells = [_text(cell).strip() for cell in last[1]]
+    return iter(before), len(before), declared_by(cells, trailer=trailer, name=name)
 
 
 def sheet_texts(file: FileBytes) -> Iterator[tuple[int, list[tuple[str, bool]]]]:

@@ -14,9 +14,8 @@ import pyarrow as pa
 from recon.config.file_layouts import FileLayout
 from recon.files.formats.named_bytes import FileBytes, ReadSoFar, read_pieces
 from recon.files.formats.raw_reader import raw_of
-from recon.files.formats.raw_table import refuse
+from recon.files.formats.raw_table import EveryColumn, refuse
 from recon.files.kinds.payout_columns import PAYOUT_COLUMNS
-from recon.files.kinds.typed_parts import EveryColumn
 from recon.files.typing.card_columns import holds_card_numbers
 from recon.model.errors import OutputError
 from recon.privacy.own_files import make_folder

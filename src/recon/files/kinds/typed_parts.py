@@ -17,7 +17,7 @@ from recon.config.file_layouts import FileLayout
 from recon.config.rules import Rules
 from recon.files.formats.csv_text import CsvRecords
 from recon.files.formats.raw_reader import read_part
-from recon.files.formats.raw_table import Declared, RawTable
+from recon.files.formats.raw_table import Declared, EveryColumn, RawTable
 from recon.files.typing.card_columns import CardTally, card_runs
 from recon.files.typing.control_figures import Counted
 from recon.files.typing.mapped_columns import read_of
@@ -26,13 +26,6 @@ from recon.files.typing.typed_table import type_table
 from recon.model.words import Reject
 
 BAD_ROWS = "a row that cannot be read"
-
-
-class EveryColumn(Container[str]):
-    """Asks a reader for all columns, also those that recon does not know."""
-
-    def __contains__(self, name: object) -> bool:
-        return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +43,8 @@ class HowToRead:
     @property
     def wanted(self) -> Container[str]:
         """The columns that a reader must bring."""
-        if self.keep:
-            return EveryColumn()
-        return read_of(self.schema, layout=self.layout)
+        read = read_of(self.schema, layout=self.layout)
+        return EveryColumn(read) if self.keep else read
 
 
 @dataclass(frozen=True, slots=True)

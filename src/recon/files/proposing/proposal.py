@@ -6,12 +6,21 @@ from typing import Any, NamedTuple
 
 from recon.config.file_layouts import FileLayout
 from recon.files.formats.named_bytes import FileBytes
+from recon.files.proposing.answers import set_answer
 from recon.files.proposing.ranked_columns import (
     OF_STATEMENT,
+    fits,
     ranked_columns,
     their_columns,
 )
-from recon.files.proposing.readings_of_cells import SeenCell, decided_amounts, decided_times
+from recon.files.proposing.readings_of_cells import (
+    SeenCell,
+    currency_mark,
+    currency_of_mark,
+    decided_amounts,
+    decided_times,
+    units_of,
+)
 from recon.files.proposing.sample import Sample, joined_keys, sample_of
 from recon.files.proposing.vocabulary import (
     BANK_STATUS,
@@ -23,10 +32,8 @@ from recon.files.proposing.vocabulary import (
     plain_words,
 )
 from recon.files.typing.table_schema import Cell, Grammar, TableColumn, TableSchema
-from recon.files.typing.written_amounts import plain_amount
 from recon.files.typing.written_times import standard_time
-from recon.model.errors import AmountError, UsageError
-from recon.model.money import exponent, is_currency, parse_signed_minor_units
+from recon.model.money import exponent, is_currency
 from recon.model.words import SourceKind
 from recon.privacy.shown_text import scrubbed
 
@@ -35,6 +42,8 @@ _SIGNED = frozenset({SourceKind.SETTLEMENT, SourceKind.BANK})
 _TURNED = {SourceKind.SETTLEMENT: ("gross", "fee", "net")}
 _SPARED = frozenset({"transaction_id", "reference_no", "opening", "closing"})
 """Columns that many programs do not have: blank where no column is them, and said so."""
+_CANDIDATES_MAX = 6
+"""Columns that a question names."""
 _ZONES = {"utc": "UTC", "gmt": "UTC"}
 
 
@@ -122,7 +131,7 @@ class _Proposing:
             if value
         }
         for key, text in self._answers.items():
-            _set(layout, key, text)
+            set_answer(layout, key, text)
             self._questions.pop(key, None)
         read = {*ranked.columns.values(), *ranked.debit.values(), *ranked.clock.values()}
         read.add(layout.get("sign", {}).get("column", ""))
@@ -161,23 +170,43 @@ class _Proposing:
             elif column.cell is Cell.CURRENCY:
                 self._currency_of_names()
             elif isinstance(column.cell, frozenset):
-                ask = "no column says it; what is it of every row?"
+                named = self._candidates(column)
+                which = f" (columns.{name} where it is{named[1:]})" if named else ""
+                ask = f"no column is known to say it{which}; what is it of every row?"
                 self._questions[f"constants.{name}"] = ask
             else:
                 day = self._ranked.columns.get("booked_on")
                 each = f"; {day!r} makes a statement of each day" if day else ""
-                ask = f"which column is it?{each if name in OF_STATEMENT else ''}"
+                ask = f"which column is it{self._candidates(column)}?"
                 none = f" (constants.{name} where none is)"
-                self._questions[key] = ask + none
+                self._questions[key] = f"{ask}{each if name in OF_STATEMENT else ''}{none}"
+
+    def _candidates(self, column: TableColumn) -> str:
+        """Columns of which nothing is read yet, and whose cells could be this one."""
+        ranked = self._ranked
+        taken = {*ranked.columns.values(), *ranked.debit.values(), *ranked.clock.values()}
+        free = [
+            their
+            for their in self._theirs.values()
+            if their.name not in taken and their.cells and fits(their, column)
+        ]
+        if isinstance(column.cell, Grammar) and column.cell is not Grammar.DATE:
+            alone = [their for their in free if their.all_differ]
+            free = alone or free
+        names = [repr(their.name) for their in free]
+        return f": {' or '.join(names[:_CANDIDATES_MAX])}" if names else ""
 
     def _currency_of_names(self) -> None:
-        """A currency that the names of amounts tell, `Betrag (EUR)`, or a question."""
+        """What names of amounts tell, `Betrag (EUR)`, or the signs beside them; or a question."""
         parts = {
             part
             for column in self._amount_columns()
             for part in re.findall(r"\b[A-Z]{3}\b", self._ranked.columns[column.name])
             if is_currency(part)
         }
+        cells = [cell for column in self._amount_columns() for cell in self._cells_of(column.name)]
+        if known := currency_of_mark(currency_mark(cell.text for cell in cells)):
+            parts.add(known)
         if len(parts) == 1:
             self._constants["currency"] = parts.pop()
         else:
@@ -291,14 +320,14 @@ class _Proposing:
             {
                 k: v
                 for k, v in self._keys.items()
-                if k in {"decimal_sign", "thousands_sign", "minus"}
+                if k in {"decimal_sign", "thousands_sign", "minus", "currency_sign"}
             }
         )
         less = more = rows = 0
         for sample in self._samples:
             places = [sample.header.index(name) for name in columns]
             for row in sample.rows:
-                gross, fee, net = (_units(row.cells[at], layout=layout) for at in places)
+                gross, fee, net = (units_of(row.cells[at], layout=layout) for at in places)
                 if gross is not None and fee and net is not None:
                     rows += 1
                     less += gross - fee == net
@@ -363,30 +392,3 @@ class _Proposing:
         if len(at_rows) == 1:
             trailer["rows"] = at_rows[0]
         self._keys["trailer"] = trailer
-
-
-def _units(text: str, *, layout: FileLayout) -> int | None:
-    """An amount as a whole number, whatever its currency: to compare sums of one row."""
-    plain = plain_amount(text, layout=layout)
-    if plain is None:
-        return None
-    whole, _, fraction = plain.partition(".")
-    try:
-        return parse_signed_minor_units(f"{whole}.{fraction.ljust(3, '0')}", currency="KWD")
-    except AmountError:
-        return None
-
-
-def _set(layout: dict[str, Any], key: str, text: str) -> None:
-    """Put what a person decided where it belongs; `words.status.on hold` has no more points."""
-    table, _, rest = key.partition(".")
-    if rest and not isinstance(layout.get(table, {}), dict):
-        msg = f"{key}: {table} is one text and has no parts"
-        raise UsageError(msg)
-    if not rest:
-        layout[key] = text
-    elif table == "words":
-        column, _, word = rest.partition(".")
-        layout.setdefault("words", {}).setdefault(column, {})[word] = text
-    elif table != "columns" or rest != text:
-        layout.setdefault(table, {})[rest] = text

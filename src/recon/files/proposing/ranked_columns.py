@@ -78,6 +78,11 @@ class TheirColumn(NamedTuple):
     full: bool
     """No cell is blank."""
 
+    @property
+    def all_differ(self) -> bool:
+        """No two cells are alike, as those of a number that names a row."""
+        return len({cell.text for cell in self.cells}) == len(self.cells)
+
 
 class Ranked(NamedTuple):
     """Our columns as they were found in a sample."""

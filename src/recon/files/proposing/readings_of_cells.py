@@ -14,7 +14,7 @@ from recon.config.file_layouts import MONTHS, FileLayout
 from recon.files.typing.written_amounts import plain_amount
 from recon.files.typing.written_times import standard_time
 from recon.model.errors import AmountError
-from recon.model.money import exponent, format_minor_units, parse_signed_minor_units
+from recon.model.money import exponent, format_minor_units, is_currency, parse_signed_minor_units
 
 Answers = Mapping[str, str]
 """Key of a layout -> what a person decided."""
@@ -43,7 +43,23 @@ _SIGNS = tuple(
 )
 """Ways to write an amount, the plainest first: of those that read the same the first is taken."""
 _WHOLE = re.compile(r"-?(?:0|[1-9][0-9]*)", re.ASCII)
-_AMOUNT = re.compile(r"[-(]?[0-9][0-9.,'\u2019 \u00a0\u202f]*\)?-?", re.ASCII)
+_MARK = (
+    "[A-Z]{0,2}[$\u20ac\u00a3\u00a5\u20a9\u20b9\u20bd\u20ba\u20b4\u20aa\u0e3f]"
+    "|[A-Z]{3}|z\u0142|kr|K\u010d|Ft"
+)
+"""How people write a currency beside an amount."""
+_MARKS_OF = {
+    "\u20ac": "EUR",
+    "\u00a3": "GBP",
+    "z\u0142": "PLN",
+    "K\u010d": "CZK",
+    "Ft": "HUF",
+}
+"""Those that are of one currency alone."""
+_AMOUNT = re.compile(
+    rf"[-(]?(?:(?P<before>{_MARK})[ \u00a0\u202f]?)?[-(]?[0-9][0-9.,'\u2019 \u00a0\u202f]*[-)]?"
+    rf"(?P<behind>{_MARK})?\)?-?"
+)
 _ISO = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T ][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,6})?)?"
     r"(Z|[+-][0-9]{2}:?[0-9]{2}|[+-][0-9]{2})?)?",
@@ -67,6 +83,18 @@ _SAMPLED_MAX = 2_000
 def looks_like_amount(text: str) -> bool:
     """Whether a cell may be an amount in some way of writing."""
     return _AMOUNT.fullmatch(text) is not None
+
+
+def currency_mark(texts: Iterable[str]) -> str:
+    """The one sign of a currency that stands beside amounts; "" where there is none or several."""
+    matches = filter(None, map(_AMOUNT.fullmatch, texts))
+    marks = {match["before"] or match["behind"] or "" for match in matches} - {""}
+    return marks.pop() if len(marks) == 1 else ""
+
+
+def currency_of_mark(mark: str) -> str:
+    """The only currency that is written so, or ""."""
+    return mark if is_currency(mark) else _MARKS_OF.get(mark, "")
 
 
 def looks_like_time(text: str) -> bool:
@@ -113,7 +141,9 @@ def _amount_readings(
     """What all cells say together -> the plainest way in which they do; the best ways only."""
     best: dict[tuple[int | None, ...], Mapping[str, str]] = {}
     fitting = 0
-    for signs, units in product(_SIGNS, ("major", "minor")):
+    mark = answers.get("currency_sign", currency_mark(cell.text for cell in examples))
+    for written, units in product(_SIGNS, ("major", "minor")):
+        signs = {**written, "currency_sign": mark}
         keys = {**signs, "units": units}
         if (in_cents and "units" not in answers and units == "major") or any(
             answers.get(key, text) != text for key, text in keys.items()
@@ -141,6 +171,18 @@ def _value(cell: SeenCell, *, layout: FileLayout, units: str) -> int | None:
         if "." not in plain and decimals:
             plain = f"{plain}.{'0' * decimals}"
         return parse_signed_minor_units(plain, currency=cell.currency or "EUR")
+    except AmountError:
+        return None
+
+
+def units_of(text: str, *, layout: FileLayout) -> int | None:
+    """An amount as a whole number, whatever its currency: to compare sums of one row."""
+    plain = plain_amount(text, layout=layout)
+    if plain is None:
+        return None
+    whole, _, fraction = plain.partition(".")
+    try:
+        return parse_signed_minor_units(f"{whole}.{fraction.ljust(3, '0')}", currency="KWD")
     except AmountError:
         return None
 

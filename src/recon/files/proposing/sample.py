@@ -9,10 +9,9 @@ from typing import NamedTuple
 from recon.config.file_layouts import STANDARD
 from recon.files.formats.csv_text import SEPARATORS
 from recon.files.formats.named_bytes import FileBytes
-from recon.files.formats.raw_reader import kind_of, raw_of
-from recon.files.formats.raw_table import refuse
+from recon.files.formats.raw_reader import FORMATS, raw_of
+from recon.files.formats.raw_table import EveryColumn, refuse
 from recon.files.formats.xlsx_book import sheet_texts
-from recon.files.kinds.typed_parts import EveryColumn
 from recon.files.proposing.vocabulary import TOTALS, plain_words
 
 SAMPLE_BYTES_MAX = 8 * 1024 * 1024
@@ -78,7 +77,10 @@ def sample_of(file: FileBytes, *, known: frozenset[str], encoding: str = "") -> 
         SourceUnreadableError: it is no table, or has no line that is a header.
     """
     name = file.path.name
-    kind = kind_of(file.path, layout=STANDARD)
+    kind = FORMATS.get(file.path.suffix.lower(), "")
+    if not kind:
+        sample = _of_text(file, known=known, encoding=encoding)
+        return sample._replace(keys={"format": "csv"} | sample.keys)
     if kind == "xlsx":
         return _of_sheet(file, known=known)
     if kind == "csv":
@@ -109,8 +111,11 @@ def _of_sheet(file: FileBytes, *, known: frozenset[str]) -> Sample:
         )
         for line, row in grid[at + 1 :]
     )
+    last = tuple(rows[-1].cells) if rows else ("",)
+    trailer = last if plain_words(last[0]) in TOTALS else ()
     keys: dict[str, object] = {"preamble": number - 1} if at else {}
-    return Sample(file.path.name, tuple(texts[:width]), rows, keys, typed=True)
+    rows = rows[:-1] if trailer else rows
+    return Sample(file.path.name, tuple(texts[:width]), rows, keys, trailer, typed=True)
 
 
 def _of_text(file: FileBytes, *, known: frozenset[str], encoding: str) -> Sample:

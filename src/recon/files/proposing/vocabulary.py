@@ -28,9 +28,10 @@ _WRITTEN: Mapping[str, Mapping[str, str]] = tomllib.loads(
 
 
 def _named(names: str) -> frozenset[str]:
-    """Plain names, the umlauts of which people write as one letter or as two."""
+    """Plain names: umlauts are written as one letter or as two, words apart or as one."""
     plain = frozenset(map(plain_words, names.split("|")))
-    return plain | {_UMLAUT.sub(r"\1", name) for name in plain}
+    plain |= {_UMLAUT.sub(r"\1", name) for name in plain}
+    return plain | {name.replace(" ", "") for name in plain}
 
 
 def _meanings(words: Mapping[str, str]) -> dict[str, str]:

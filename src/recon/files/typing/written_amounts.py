@@ -19,17 +19,22 @@ _NOTHING = r"\A(?:0+(?:\.0+)?)?\z"
 """What the other column of a debit or credit says."""
 _WHOLE = r"\A(?:-?(?:0|[1-9][0-9]*))?\z"
 _NEGATIVE = {
-    "before": ("-?(?:{})", r"\A-(.*)\z"),
-    "behind": ("(?:{})-?", r"\A(.*)-\z"),
-    "brackets": (r"(?:{0}|\((?:{0})\))", r"\A\((.*)\)\z"),
+    "before": ("-?(?:{0})|{1}-(?:{2})", r"\A-(.*)\z"),
+    "behind": ("(?:{0})-?|(?:{2})-{1}", r"\A(.*)-\z"),
+    "brackets": (r"(?:{0})|\((?:{0})\)|{1}\((?:{2})\)|\((?:{2})\){1}", r"\A\((.*)\)\z"),
 }
-"""Where the minus stands -> the pattern of a number with it, and of what is negative."""
+"""Where the minus stands -> the pattern of a number with it (the number with a currency's sign or
+none, that sign, the number without), and of what is negative."""
+_GAP = "[ \u00a0\u202f]?"
+"""Between an amount and its currency's sign."""
 
 
 def plain_amount(text: str, *, layout: FileLayout) -> str | None:
     """One amount in the standard form; None: not so written."""
     if re.fullmatch(_amount_pattern(layout), text, re.ASCII) is None:
         return None
+    if layout.currency_sign:
+        text = re.sub(_sign_pattern(layout), "", text)
     if layout.thousands_sign:
         text = text.replace(layout.thousands_sign, "")
     text = text.replace(layout.decimal_sign, ".")
@@ -40,11 +45,15 @@ def amounts_in_standard_form(
     cells: pa.Array, *, layout: FileLayout, numbers: pa.Array | None, problems: CellProblems
 ) -> pa.Array:
     """As `plain_amount`, every cell; "" where it is not so written. `numbers` have no signs."""
-    if layout.decimal_sign == "." and not layout.thousands_sign and layout.minus == "before":
+    standard = (layout.decimal_sign, layout.thousands_sign, layout.minus, layout.currency_sign)
+    if standard == (".", "", "before", ""):
         return cells
     wrong = pc.invert(pc.match_substring_regex(cells, rf"\A(?:{_amount_pattern(layout)})?\z"))
     why = f"is not an amount with the decimal sign {layout.decimal_sign!r}"
     plain = cells
+    if layout.currency_sign:
+        why += f", {layout.currency_sign!r} before or behind it or nothing"
+        plain = pc.replace_substring_regex(plain, _sign_pattern(layout), "")
     if layout.thousands_sign:
         why += f" and {layout.thousands_sign!r} between all its thousands or none"
         plain = pc.replace_substring(plain, layout.thousands_sign, "")
@@ -135,4 +144,11 @@ def _with_point(cells: pa.Array, *, decimals: int) -> Any:
 def _amount_pattern(layout: FileLayout) -> str:
     sign, thousands = re.escape(layout.decimal_sign), re.escape(layout.thousands_sign)
     grouped = rf"|[0-9]{{1,3}}(?:{thousands}[0-9]{{3}})+" if thousands else ""
-    return _NEGATIVE[layout.minus][0].format(rf"(?:[0-9]+{grouped})(?:{sign}[0-9]+)?")
+    bare = rf"(?:[0-9]+{grouped})(?:{sign}[0-9]+)?"
+    mark = _sign_pattern(layout) if layout.currency_sign else ""
+    signed = f"{mark}{bare}|{bare}{mark}|{bare}" if mark else bare
+    return _NEGATIVE[layout.minus][0].format(signed, mark, bare)
+
+
+def _sign_pattern(layout: FileLayout) -> str:
+    return f"{_GAP}{re.escape(layout.currency_sign)}{_GAP}"

@@ -91,7 +91,7 @@ def test_a_column_of_signs_is_asked_where_no_amount_is_known(tmp_path: Path) -> 
     asked = of_texts(tmp_path, "Bestellnummer;Datum;Status;Vorzeichen;Preis\n" + rows)
     question = asked.proposal.questions["columns.amount"]
 
-    assert question.startswith("which column is it?")
+    assert question.startswith("which column is it: 'Preis'?")
     assert "'Vorzeichen' says which way money goes" in question
 
 
