@@ -56,3 +56,6 @@ XML_BYTES_MAX = 256 * 1024 * 1024
 
 XML_DEPTH_MAX = 32
 """Elements inside elements."""
+
+NUMBER_DIGITS_MAX = 15
+"""Digits that a spreadsheet's number holds exactly."""

@@ -19,6 +19,7 @@ import pyarrow as pa
 from python_calamine import CalamineError, CalamineSheet, CalamineWorkbook, SheetTypeEnum
 
 from recon.config.file_layouts import Trailer
+from recon.files.formats.format_limits import NUMBER_DIGITS_MAX
 from recon.files.formats.named_bytes import FileBytes
 from recon.files.formats.raw_table import (
     BadRow,
@@ -200,8 +201,15 @@ def _text(cell: Any) -> str:
         case date():
             return cell.isoformat()
     if _is_number(cell):
-        return _plain_number(Decimal(repr(cell)))
+        shortest = repr(cell)
+        # Beyond that several texts are one number: to the last bit it fits no currency.
+        is_exact = len(shortest) <= NUMBER_DIGITS_MAX or _digits(shortest) <= NUMBER_DIGITS_MAX
+        return _plain_number(Decimal(shortest if is_exact else cell))
     return str(cell)
+
+
+def _digits(number: str) -> int:
+    return len(Decimal(number).normalize().as_tuple().digits)
 
 
 def _plain_number(number: Decimal) -> str:

@@ -8,6 +8,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from recon.files.formats.format_limits import NUMBER_DIGITS_MAX
 from recon.files.typing.card_columns import CardTally, likely_cards
 from recon.files.typing.cell_bytes import surely_fit
 from recon.files.typing.few_words import few_words
@@ -20,9 +21,6 @@ FREE_TEXTS = frozenset({Grammar.REASON, Grammar.NAME})
 OF_OTHERS = frozenset({Grammar.WORDS})
 """What other people write to a bank: it may hold a card number, and is masked before it is shown or
 kept, where it is kept at all."""
-
-NUMBER_DIGITS_MAX = 15
-"""Digits that a spreadsheet's number holds exactly."""
 
 _WHOLE_NUMBER = rf"\A-?[0-9]{{1,{NUMBER_DIGITS_MAX}}}\z"
 _WORDS_SHOWN_MAX = 20

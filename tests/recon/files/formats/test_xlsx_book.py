@@ -308,3 +308,30 @@ def test_orders_in_excel_read_like_orders_in_csv(tmp_path: Path) -> None:
         *((line, "amount") for line in (7, 8, 9, 10)),
         (11, "account_id"),
     ]
+
+
+WRITTEN = {
+    "90071992547409.93": [],
+    "90071992547409.94": [],
+    "123456789012345.67": [],
+    "9999999999999.99": [999999999999999],
+    "0.10000000000000001": [10],
+    "1.005E2": [10050],
+    "12.500000000000002": [],
+}
+"""What stands in the sheet's XML -> the amount in minor units, where it is certain."""
+
+
+@pytest.mark.parametrize(("written", "amounts"), WRITTEN.items())
+def test_an_amount_of_more_digits_than_a_number_holds_is_refused(
+    written: str, amounts: list[int], tmp_path: Path
+) -> None:
+    """Two texts of 16 digits are one number in a workbook: no cent of it is guessed."""
+    names = ["merchant_id", "account_id", "order_no", "currency", "amount", "status", "ordered_at"]
+    row = ["1", "2", "A-1", "EUR", 77777, "paid", "2026-01-05T10:00:00Z"]
+    path = tmp_path / "orders.xlsx"
+    path.write_bytes(edited(b"<v>77777</v>", f"<v>{written}</v>".encode(), rows=[names, row]))
+    table = read_table(path, kind=SourceKind.ORDERS, rules=Rules())
+
+    assert table.frame["amount"].tolist() == amounts
+    assert [reject.column for reject in table.rejects] == ["amount"] * (1 - len(amounts))
