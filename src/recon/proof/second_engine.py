@@ -40,10 +40,9 @@ OF_BOOKS_OF_BANK = frozenset({"T19_bank.sql"})
 _GIVEN = "FROM 'compared/terms.parquet' WHERE name = 'given'"
 _ALL_OF = "\nUNION ALL\n"
 ROWS, HELD_AGAINST, VERIFY = "rows.sql", "held_against.sql", "verify.sql"
-PROOF = "proof"
-"""Where a night's folder keeps its statements."""
 _SQL = Path(__file__).parent / "sql"
-_FILE = re.compile(r"'((?:inputs|compared|results|proof)/[a-z]+\.parquet)'")
+_FILE = re.compile(r"'([a-z]+(?:-[0-9]+)?/[a-z]+\.parquet)'")
+"""A file of a night, from its folder: its step, which may have been written anew, and its name."""
 
 
 def sql_files(
@@ -65,7 +64,7 @@ def proven_in_sql(
     totals: Sequence[ControlTotal],
     account: tuple[str, str],
     moved: Mapping[str, str] | None = None,
-    own: bool = False,
+    own: Mapping[str, str] | None = None,
 ) -> tuple[ControlTotal, ...]:
     """T14: the figures of a night held against those of SQL (see held_against.second_proof).
 
@@ -81,14 +80,14 @@ def proven_in_sql(
 
 
 def sql_totals(
-    folder: Path, *, moved: Mapping[str, str] | None = None, own: bool = False
+    folder: Path, *, moved: Mapping[str, str] | None = None, own: Mapping[str, str] | None = None
 ) -> tuple[ControlTotal, ...]:
     """Every control total that the files of a folder tell, as SQL comes to it.
 
     Args:
         folder: The night's folder, on this machine.
         moved: Files that stand elsewhere in it: path -> path, both from the folder.
-        own: By the statements sealed in it, which know its files whatever recon wrote them.
+        own: The statements sealed in it (see `sql_files`), in the place of ours.
 
     Raises:
         duckdb.Error: a file is missing or is not what it should be, or a bound was reached.
@@ -97,10 +96,10 @@ def sql_totals(
     def placed(text: str) -> str:
         return _located(text, folder=folder, moved=moved or {})
 
-    sealed = _sealed_texts(folder) if own else {}
+    sealed = {name: text for name, text in (own or {}).items() if name[0] == "T"}
     is_small = _size(folder) <= SMALL_BYTES
     with reading(folder, optimized=not is_small) as connection:
-        connection.execute(placed(sealed.pop(ROWS, "") or _text(ROWS)))
+        connection.execute(placed((own or {}).get(ROWS) or _text(ROWS)))
         given = {row[0] for row in connection.execute(placed(f"SELECT key {_GIVEN}")).fetchall()}
         names = _names(banks="bank" in given, books="bank_books" in given)
         texts = list(sealed.values()) or [_text(name) for name in names]
@@ -168,12 +167,6 @@ def quoted(text: str) -> str:
 def _size(folder: Path) -> int:
     """Bytes of every Parquet file below a folder."""
     return sum(file.stat().st_size for file in folder.rglob("*.parquet"))
-
-
-def _sealed_texts(folder: Path) -> dict[str, str]:
-    """Rows and totals as the night's folder says them."""
-    paths = [folder / PROOF / ROWS, *sorted((folder / PROOF).glob("T*.sql"))]
-    return {path.name: path.read_text(encoding="utf-8") for path in paths}
 
 
 @cache

@@ -69,7 +69,7 @@ def proven_again(run: Run, *, environment: Environment) -> tuple[ControlTotal, .
             folder,
             totals=totals,
             account=(run.merchant_id, run.account_id),
-            own=True,
+            own=night.statements(),
         )
 
 

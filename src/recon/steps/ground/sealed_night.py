@@ -19,7 +19,7 @@ from recon.model.errors import ArchiveBrokenError, NightLetGoError
 from recon.proof.night_tables import frame_of_table
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.let_go_nights import is_kept
-from recon.steps.ground.night_folder import BOOKS, INPUTS, folder_of, links, storage_of
+from recon.steps.ground.night_folder import BOOKS, INPUTS, PROOF, folder_of, links, storage_of
 from recon.store import Connection
 from recon.store.nights.let_go_rows import LetGo, let_go_of
 from recon.store.nights.runs import Run
@@ -94,6 +94,17 @@ class SealedNight:
     def frame(self, name: str) -> pd.DataFrame:
         """A table as the frame that it was made of, its rows by key; see `content`."""
         return frame_of_table(self.table(name))
+
+    def statements(self) -> dict[str, str]:
+        """The SQL that was sealed with the night, by name, byte for byte as it was.
+
+        Raises:
+            ArchiveError: it cannot be reached, or is not as it was sealed.
+        """
+        sealed = self.steps[PROOF]
+        names = [entry.name for entry in sealed.manifest.files if entry.name.endswith(".sql")]
+        with reachable(self.storage, doing=UNREAD):
+            return {name: whole_file(self.storage, sealed, name=name).decode() for name in names}
 
     def _place(self, name: str) -> tuple[Sealed, str]:
         step, _, file = self._compared(SCHEMAS[name].path).partition("/")
