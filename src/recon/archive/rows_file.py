@@ -4,7 +4,6 @@ The schema's name and version stand in the file; a file of a version that this p
 know is refused by name, never read as if it were another.
 """
 
-import io
 from collections.abc import Iterator, Mapping
 from typing import Any, BinaryIO
 
@@ -95,7 +94,7 @@ def read_rows(
         ArchiveBrokenError: it is no Parquet file, or of a schema that this program does not know.
     """
     try:
-        file = pq.ParquetFile(io.BytesIO(content))
+        file = pq.ParquetFile(pa.BufferReader(content))
         which = (file.schema_arrow.metadata or {}).get(METADATA, b"").decode()
         refuse_unknown(which, name=name, schemas=schemas)
         return file.read()
@@ -110,7 +109,7 @@ def row_batches(content: bytes, *, name: str, rows_max: int) -> Iterator[pa.Tabl
         ArchiveBrokenError: it is no Parquet file, or of a schema that this program does not know.
     """
     try:
-        file = pq.ParquetFile(io.BytesIO(content))
+        file = pq.ParquetFile(pa.BufferReader(content))
         refuse_unknown((file.schema_arrow.metadata or {}).get(METADATA, b"").decode(), name=name)
         for batch in file.iter_batches(batch_size=rows_max):
             yield pa.Table.from_batches([batch])

@@ -3,6 +3,7 @@
 Nothing heavy is imported here: typer and the standard library only.
 """
 
+import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated
@@ -44,6 +45,7 @@ from recon.cli.speaking import complain, say, speak_any_name
 from recon.model.collecting import collect_seldom
 from recon.privacy.card_numbers import holds_card
 from recon.privacy.own_files import keep_strangers_out
+from recon.privacy.own_programs import WITHOUT_PLUGINS
 
 DEBUG_OPTION = "--debug"
 FREE_TEXT_OPTIONS = frozenset({"--reason", "--skip", "--opening"})
@@ -195,6 +197,7 @@ def main(words: Sequence[str] | None = None) -> int:
     """Run one command; gives the exit code of the process."""
     collect_seldom()
     keep_strangers_out()
+    os.environ.update(WITHOUT_PLUGINS)
     speak_any_name()
     words = sys.argv[1:] if words is None else list(words)
     debug = DEBUG_OPTION in words

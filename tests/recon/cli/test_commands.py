@@ -10,6 +10,14 @@ from recon.cli.commands import FORMER_NAMES, GROUPS
 from recon.model.errors import GateClosedError, NightHeldError, StoreLockedError
 
 NOT_OF_PLAIN_FILES = {"sqlalchemy", "alembic", "prefect", "dask", "distributed", "aiohttp"}
+ORDERS = (
+    "merchant_id,account_id,order_no,currency,amount,status,ordered_at\n"
+    "1,1,A-1,EUR,1.00,paid,2026-01-01T00:00:00Z\n"
+)
+GATEWAY = (
+    "merchant_id,account_id,order_no,transaction_id,currency,amount,payment_status,query_result,"
+    "reference_no,transaction_date\n1,1,A-1,T-1,EUR,1.00,3000,1,,2026-01-01T00:00:00Z\n"
+)
 HEAVY = {"pandas", "numpy", "prefect", "sqlalchemy", "pydantic", "httpx", "openpyxl", "starlette"}
 COMMANDS = ("demo", "sandbox", "nightly", "reconcile", "status", "workbook", "verify", "doctor")
 NIGHT = ("nightly", "--merchant", "1", "--account", "2", "--business-date", "2026-11-20")
@@ -268,3 +276,35 @@ def test_an_interrupt_says_what_was_kept(
     told = capsys.readouterr().err
     assert "is kept" in told
     assert "nothing is sent twice" in told
+
+
+SPY = """
+import os, pathlib
+pathlib.Path({folder!r}, f"seen-{{os.getpid()}}").touch()
+class Plugin:
+    def new_schema_validator(self, *_, **__):
+        return None, None, None
+PLUGIN = Plugin()
+"""
+
+
+def test_no_package_beside_sees_what_is_checked(tmp_path: Path) -> None:
+    """A plugin of pydantic is loaded by none of the processes of a command."""
+    spy, out = tmp_path / "spy-1.0.dist-info", tmp_path / "out"
+    spy.mkdir()
+    (spy / "METADATA").write_text("Metadata-Version: 2.1\nName: spy\nVersion: 1.0\n")
+    (spy / "entry_points.txt").write_text("[pydantic]\nspy = spy:PLUGIN\n")
+    (tmp_path / "spy.py").write_text(SPY.format(folder=str(tmp_path)))
+    files = {"--orders": ORDERS, "--gateway": GATEWAY}
+    for name, content in files.items():
+        (tmp_path / f"{name}.csv").write_text(content)
+    # What a test ran in this process may have said so in its environment before.
+    given = [word for name in files for word in (name, str(tmp_path / f"{name}.csv"))]
+    recon(
+        *("reconcile", *given, "--as-of", "2026-01-02", "--out", str(out)),
+        PYTHONPATH=str(tmp_path),
+        PYDANTIC_DISABLE_PLUGINS="",
+    )
+
+    assert (out / "summary.json").exists()
+    assert not [*tmp_path.glob("seen-*")]

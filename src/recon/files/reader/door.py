@@ -25,13 +25,14 @@ from recon.files.reader import child, parcel
 from recon.files.reader.bounds import MIB, Bounds, bounds_of, size_of
 from recon.model.errors import OutputError, ReaderBrokenError, SourceUnreadableError
 from recon.model.headway import Way
-from recon.privacy.own_programs import program_variables
+from recon.privacy.own_programs import WITHOUT_PLUGINS, program_variables
 from recon.privacy.shown_text import scrubbed, shown_name
 
 OWN_VARIABLES = {
     "OPENBLAS_NUM_THREADS": "1",
     "ARROW_DEFAULT_MEMORY_POOL": "system",
     "MALLOC_ARENA_MAX": "2",
+    **WITHOUT_PLUGINS,
 }
 """No thread before the fork, and no pool that takes memory before it is needed."""
 START = (
