@@ -42,3 +42,21 @@ def test_a_fraction_has_no_place_in_a_night() -> None:
     """Money is never a float, not in a file either."""
     with pytest.raises(Defect, match="double"):
         content_digest(pa.table({"amount": pa.array([1.5])}))
+
+
+def test_a_digest_is_what_it_was_when_the_night_was_sealed() -> None:
+    """Sealed nights are held against it for years: every kind of column, blanks or none."""
+    moment = pa.scalar(1_769_000_000_000_000, pa.timestamp("us", tz="UTC"))
+    columns = {
+        "text": pa.array(["ä", "", None]),
+        "full": pa.array(["x", "y", "z"], pa.large_string()),
+        "units": pa.array([-5, None, 2**60]),
+        "small": pa.array([1, 2, 3], pa.int16()),
+        "is_open": pa.array([True, None, False]),
+        "day": pa.array([20_000, None, 1], pa.date32()),
+        "moment": pa.array([moment.value, None, 0], moment.type),
+    }
+
+    assert content_digest(pa.table(columns)) == (
+        "a5bc4072cef79e2748e2d111fe7bbb3b044fb58fdeb19c5b345bba923d60158e"
+    )
