@@ -269,6 +269,33 @@ def test_datev_needs_the_numbers_of_consultant_and_client(numbers: str) -> None:
         book_files(LINES, wanted=WantedBooks("journals", "datev", AT, datev=numbers))
 
 
+_DATEV_HEAD = re.compile(
+    r'"EXTF";700;21;"Buchungsstapel";13;\d{17};;"RE";"";"";\d{4,7};\d{1,5};\d{8};[4-8];\d{8};\d{8};'
+    r'"[^"\r\n]{1,30}";"";1;0;[01];"[A-Z]{3}";;"";;;"";;;"";""'
+)
+_DATEV_ROW = re.compile(
+    r'[0-9]{1,10},[0-9]{2};"[SH]";"[A-Z]{3}";;;"";[0-9]{1,9};[0-9]{1,9};"";(?:0[1-9]|[12]\d|3[01])'
+    r'(?:0[1-9]|1[0-2]);"[A-Za-z0-9$%&*+/-]{0,36}";"";;"(?:[^"\x00-\x1f]|""){0,60}"'
+)
+"""As DATEV publishes its fields one by one (developer.datev.de, DATEV-Format, Buchungsstapel):
+texts in quotes that are doubled inside, no control character, a comma for decimals, no sign."""
+
+
+def test_datev_rows_are_as_datev_publishes_its_fields() -> None:
+    """Byte by byte, before a reader takes quotes away; S says that the first account is debited."""
+    lines = pair("b1-EUR-1", 1234567890, text='he said "now"; then\r\nnothing')
+    (content,) = book_files(lines, wanted=of("datev")).values()
+    head, columns, *rows, end = content.decode("cp1252").split("\r\n")
+
+    assert _DATEV_HEAD.fullmatch(head), head
+    assert columns.startswith("Umsatz (ohne Soll/Haben-Kz);Soll/Haben-Kennzeichen;WKZ Umsatz;Kurs;")
+    assert [row for row in rows if not _DATEV_ROW.fullmatch(row)] == []
+    assert end == ""
+    debit = next(line.account for line in lines if line.debit)
+    credit = next(line.account for line in lines if line.credit)
+    assert rows[0].startswith(f'12345678,90;"S";"EUR";;;"";{debit};{credit};"";')
+
+
 def test_datev_has_a_file_for_each_month_and_currency() -> None:
     """A row has a day and no year: the reversal of the next month stands in a file of its own."""
     assert sorted(written(LINES, kind="datev")) == [
