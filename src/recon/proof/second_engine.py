@@ -41,7 +41,7 @@ _GIVEN = "FROM 'compared/terms.parquet' WHERE name = 'given'"
 _ALL_OF = "\nUNION ALL\n"
 ROWS, HELD_AGAINST, VERIFY = "rows.sql", "held_against.sql", "verify.sql"
 _SQL = Path(__file__).parent / "sql"
-_FILE = re.compile(r"'([a-z]+(?:-[0-9]+)?/[a-z]+\.parquet)'")
+_FILE = re.compile(r"'([a-z]+(?:-[0-9]+)?(?:\.aside-[0-9]+)?/[a-z]+\.parquet)'")
 """A file of a night, from its folder: its step, which may have been written anew, and its name."""
 
 

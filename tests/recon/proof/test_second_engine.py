@@ -344,6 +344,20 @@ def test_a_file_that_stands_elsewhere_is_read_there(
     assert unlike(night.totals, by_sql) == set()
 
 
+@pytest.mark.parametrize("elsewhere", ["answers-1/orders.parquet", "books.aside-1/orders.parquet"])
+def test_the_statements_of_a_folder_read_what_stands_elsewhere_there(
+    night: Night, folder: Path, tmp_path: Path, elsewhere: str
+) -> None:
+    """Sealed statements name each file where it lies: books before money, steps set aside."""
+    here = written(tmp_path, tables={**night.tables, "orders": night.tables["orders"].slice(1)})
+    place = here / elsewhere
+    place.parent.mkdir()
+    place.write_bytes((folder / "inputs/orders.parquet").read_bytes())
+    own = sql_files(moved={"inputs/orders.parquet": elsewhere}, banks=False)
+
+    assert unlike(night.totals, sql_totals(here, own=own)) == set()
+
+
 def test_sql_that_cannot_run_proves_nothing(night: Night, tmp_path: Path) -> None:
     """A file that is missing or is no Parquet fails T14 with what DuckDB says, and ends nothing."""
     here = written(tmp_path, tables=night.tables)
