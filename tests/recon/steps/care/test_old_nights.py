@@ -4,7 +4,7 @@ import json
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from datetime import date
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from moto.server import ThreadedMotoServer
 
 from recon.archive.manifest import MANIFEST
 from recon.model.errors import NightLetGoError
+from recon.model.words import Verdict
 from recon.steps.care import housekeeping as keeping
 from recon.steps.care.closed_view import closed_view
 from recon.steps.care.housekeeping import NIGHTS, Spared
@@ -347,6 +348,24 @@ def test_whoever_is_killed_in_between_is_finished_by_the_next_call(
     assert is_what_is_kept(files_of(night_folder(aged)))
     with aged.environment() as environment, environment.store.reading() as connection:
         assert (len(all_let_go(connection)), half_gone(connection)) == (1, [])
+
+
+def test_a_live_night_after_one_was_let_go_is_proven(aged: Merchant) -> None:
+    """No step of a night reads what went: it asks, compares, is proven by SQL, and verifies."""
+    assert deleted(aged) == ()
+    kept = files_of(night_folder(aged))
+    paid = aged.payments("captured")[0]
+    aged.drop("later.csv", aged.order(paid))
+    day = aged.now.date() - timedelta(days=1)
+
+    verdict = aged.night(date=day.isoformat(), skip="nobody sold anything for a year")
+
+    totals = aged.result().control_totals
+    assert verdict is not Verdict.NOT_PROVEN
+    assert [total for total in totals if not total.passed] == []
+    assert any(total.id == "T14" for total in totals)
+    assert checked(aged).problems == checked(aged, day.isoformat()).problems == ()
+    assert files_of(night_folder(aged)) == kept
 
 
 def test_nights_in_an_s3_storage_go_and_stay_the_same_way(
