@@ -11,7 +11,7 @@ import psycopg
 
 from recon.model.money import parse_minor_units
 
-JUDGED = ("instruction", "attempt", "batch", "history", "contradiction", "order_row")
+JUDGED = ("instruction", "attempt", "batch", "history", "contradiction")
 ENDED_WITHOUT_EFFECT = frozenset({"rejected", "withdrawn", "resolved_not_applied"})
 MOVING = frozenset({"capture", "cancel", "refund"})
 NOBODY = "nobody wrote it down"

@@ -22,7 +22,7 @@ from recon.model.errors import ReconError
 from recon.model.words import InstructionKind
 
 World_of = Callable[[int], World]
-TABLES = ("order_file", "order_row", "reject", "answer_part", "batch", "attempt")
+TABLES = ("order_file", "reject", "answer_part", "batch", "attempt")
 """Those of `NOT_BOUND` (tests/recon/steps/test_forged_rows.py) but the messages of the gateway."""
 TIMES = ("between nights", "behind the query")
 ROWS_MAX = 4

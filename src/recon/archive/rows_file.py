@@ -4,7 +4,7 @@ The schema's name and version stand in the file; a file of a version that this p
 know is refused by name, never read as if it were another.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, BinaryIO
 
 import pyarrow as pa
@@ -20,6 +20,8 @@ COMPRESSION_LEVEL = 9
 REPEATED_SHARE = 0.6
 """Texts of which fewer than this share are different cost less by a dictionary."""
 ROWS_PER_GROUP = 250_000
+SMALL_BYTES = 2_000_000
+"""Handing out less to several threads takes longer than reading it."""
 
 
 def sorted_rows(table: pa.Table, *, schema: FileSchema) -> pa.Table:
@@ -32,10 +34,13 @@ def sorted_rows(table: pa.Table, *, schema: FileSchema) -> pa.Table:
         msg = f"rows of {schema.name} have columns {table.schema}, not {schema.columns}"
         raise Defect(msg)
     others = [name for name in schema.columns.names if name not in schema.key]
-    names = (*schema.key, *others)
+    return table.take(sorted_keys(table, names=(*schema.key, *others)))
+
+
+def sorted_keys(table: pa.Table, *, names: Sequence[str]) -> pa.Array:
+    """Which row comes where by some columns; equal rows stay in their order."""
     keys = pa.table({name: _sortable(table[name]) for name in names})
-    order = [(name, "ascending") for name in names]
-    return table.take(pc.sort_indices(keys, sort_keys=order))
+    return pc.sort_indices(keys, sort_keys=[(name, "ascending") for name in names])
 
 
 def _sortable(column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -50,18 +55,28 @@ def _sortable(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 def write_rows(file: BinaryIO, table: pa.Table, *, schema: FileSchema) -> None:
     """Write sorted rows."""
-    named = table.replace_schema_metadata(
-        {**(schema.columns.metadata or {}), METADATA: schema.label}
-    )
-    pq.write_table(
-        named,
-        file,
-        compression=COMPRESSION,
-        compression_level=COMPRESSION_LEVEL,
-        row_group_size=ROWS_PER_GROUP,
-        store_schema=True,
-        **_encodings(table, schema=schema),
-    )
+    write_parts(file, [table], schema=schema)
+
+
+def write_parts(file: BinaryIO, parts: Iterable[pa.Table], *, schema: FileSchema) -> None:
+    """Write tables one after another, each as row groups of its own; the first says how."""
+    metadata = {**(schema.columns.metadata or {}), METADATA: schema.label}
+    writer: pq.ParquetWriter | None = None
+    try:
+        for table in parts:
+            writer = writer or pq.ParquetWriter(
+                file,
+                schema.columns.with_metadata(metadata),
+                compression=COMPRESSION,
+                compression_level=COMPRESSION_LEVEL,
+                store_schema=True,
+                **_encodings(table, schema=schema),
+            )
+            named = table.replace_schema_metadata(metadata)
+            writer.write_table(named, row_group_size=ROWS_PER_GROUP)
+    finally:
+        if writer is not None:
+            writer.close()
 
 
 def _encodings(table: pa.Table, *, schema: FileSchema) -> dict[str, Any]:
@@ -86,9 +101,15 @@ def _repeats(column: pa.ChunkedArray) -> bool:
 
 
 def read_rows(
-    content: bytes, *, name: str, schemas: Mapping[str, FileSchema] = SCHEMAS
+    content: bytes,
+    *,
+    name: str,
+    schemas: Mapping[str, FileSchema] = SCHEMAS,
+    columns: Sequence[str] | None = None,
 ) -> pa.Table:
     """The rows of a file of one of these schemas; `name` is the file's, for the sentence.
+
+    `columns`: only these of them.
 
     Raises:
         ArchiveBrokenError: it is no Parquet file, or of a schema that this program does not know.
@@ -97,7 +118,8 @@ def read_rows(
         file = pq.ParquetFile(pa.BufferReader(content))
         which = (file.schema_arrow.metadata or {}).get(METADATA, b"").decode()
         refuse_unknown(which, name=name, schemas=schemas)
-        return file.read()
+        threads = len(content) > SMALL_BYTES
+        return file.read(columns=columns and [*columns], use_threads=threads)
     except (pa.ArrowException, OSError) as error:
         raise _no_rows_file(name, error) from error
 

@@ -264,7 +264,7 @@ def write_part(storage: Storage, part: Part, *, folder: str) -> FileEntry:
     else:
         fill = partial(_write_bytes, content=part.content)
     with storage.writing(f"{folder}/{part.name}") as file:
-        hashing = _Hashing(file)
+        hashing = Hashing(file)
         fill(hashing)
     return FileEntry(
         part.name,
@@ -280,7 +280,7 @@ def _write_bytes(file: BinaryIO, *, content: bytes) -> None:
     file.write(content)
 
 
-class _Hashing:
+class Hashing:
     """A file that is written once from its beginning to its end, with the hash of what went by."""
 
     closed = False

@@ -133,7 +133,11 @@ def totals_table(totals: Iterable[ControlTotal]) -> pa.Table:
 
 def table_of(frame: pd.DataFrame, *, name: str) -> pa.Table:
     """A frame as the table of a file; what else the frame holds is left out."""
-    schema = SCHEMAS[name].columns
+    return table_of_schema(frame, schema=SCHEMAS[name].columns)
+
+
+def table_of_schema(frame: pd.DataFrame, *, schema: pa.Schema) -> pa.Table:
+    """As `table_of`, of any columns."""
     return pa.table([_column(frame[field.name], field=field) for field in schema], schema=schema)
 
 

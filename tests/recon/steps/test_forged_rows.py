@@ -29,6 +29,7 @@ CASES = int(os.environ.get("FORGED_ROWS", "60"))
 FOUND = (
     *("sending_switch", "release", "contradiction", "agreement", "verdict", "approval"),
     *("instruction", "history", "order_action", "run", "endorsement"),
+    *("order_facts", "order_facts_account"),
 )
 """Tables of which each forged row is found."""
 WAITING = {"order_action": "instruction_id = ''"}
@@ -75,7 +76,6 @@ EXEMPT = {
 """Columns whose forging is not found, and why it moves no money."""
 NOT_BOUND = {
     "order_file": "counts tie (T1, T2); names, hashes and rows of a night's files are not bound",
-    "order_row": "compared with gateway and books; not bound to its file once it is stored",
     "reject": "counts tie (T1); its words are for people",
     "answer_part": "its files are bound by name, hash and rows, its counts tie (T3)",
     "charged_back_order": "digested with the result when the night has compared; not before",

@@ -3,12 +3,12 @@ import time
 from typing import Any
 
 import pytest
-from sqlalchemy import func, select
 
 from recon.model.nights import Mode, NightRequest
 from recon.steps.files.ingest import ingest
-from recon.store.nights import order_rows, runs
-from recon.store.schema import order_row
+from recon.steps.ground.night_folder import storages_of
+from recon.store.nights import facts_rows, order_rows, runs
+from recon.store.nights.order_facts import rows_of
 
 ACCOUNTS = ("100042001", "100042002")
 LOOKED_FOR_SECONDS = 0.2
@@ -45,10 +45,14 @@ def test_two_accounts_that_read_one_inbox_at_once_store_each_order_once(
         merchant.environment(RECON_DATABASE_URL=migrated_postgresql_url) as environment,
         environment.store.reading() as connection,
     ):
-        orders = connection.execute(
-            select(order_row.c.order_no, func.count()).group_by(order_row.c.order_no)
-        ).all()
-    assert {tuple(row) for row in orders} == {(one.order_no, 1) for one in paid}
+        storages = storages_of(environment)
+        files = facts_rows.every(connection)
+        orders = [
+            number
+            for file in files
+            for number in rows_of(file, storages=storages)["order_no"].to_pylist()
+        ]
+    assert sorted(orders) == sorted(one.order_no for one in paid)
 
 
 def _ingest(merchant: Any, url: str, account: str) -> None:

@@ -1,13 +1,17 @@
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
+from recon.archive.local_storage import LocalStorage
 from recon.model.nights import Mode, NightRequest
 from recon.store.database.engine import Store, open_store
 from recon.store.database.night_lock import account_lock
 from recon.store.nights import runs
+from recon.store.nights.order_facts import StorageOf
 from recon.store.nights.runs import Run
+from tests.recon.store.kept_files import archive_of
 
 NOW = datetime(2026, 11, 21, 1, 30, tzinfo=UTC)
 AS_OF = datetime(2026, 11, 21, tzinfo=UTC)
@@ -23,6 +27,12 @@ def store(request: pytest.FixtureRequest) -> Iterator[Store]:
     opened = open_store(url)
     yield opened
     opened.close()
+
+
+@pytest.fixture
+def storages(tmp_path: Path) -> StorageOf:
+    """The archive of every account."""
+    return archive_of(LocalStorage(tmp_path / "archive"))
 
 
 @pytest.fixture

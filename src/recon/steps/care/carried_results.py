@@ -16,14 +16,16 @@ from recon.model.words import Clock
 from recon.proof.night_tables import RESULTS as FILES
 from recon.proof.night_tables import table_of
 from recon.steps.care.carried_ledgers import carry_books
+from recon.steps.care.carried_order_rows import carry_orders
 from recon.steps.care.carried_replies import carry_answers
 from recon.steps.ground import kept_results
 from recon.steps.ground.environment import Environment, environment_of
 from recon.steps.ground.night_folder import RESULTS, Terms, bind, links, rows_of, storage_of, write
 from recon.store import Connection
-from recon.store.database import carried_answers, carried_entries, carried_rows
+from recon.store.database import carried_answers, carried_entries, carried_orders, carried_rows
 from recon.store.database.carried_answers import ANSWERED, LAST_WITH_ANSWERS
 from recon.store.database.carried_entries import BOOKED, LAST_WITH_ENTRIES
+from recon.store.database.carried_orders import LAST_WITH_ORDERS, STORED
 from recon.store.database.carried_rows import CARRIED
 from recon.store.database.engine import open_store
 from recon.store.database.migrate import revision_of, upgrade
@@ -36,9 +38,9 @@ JUDGED = ("breaks", "effects", "matches", "pending", "unverified")
 
 
 class _Carry(Protocol):
-    """Writes rows of a run to its folder, unless they are there."""
+    """Writes rows of a run, or of an order file, to the archive, unless they are there."""
 
-    def __call__(self, run_id: str, /, *, environment: Environment) -> bool:
+    def __call__(self, name: str, /, *, environment: Environment) -> bool:
         """Whether they were written."""
 
 
@@ -46,10 +48,11 @@ class _Rows(NamedTuple):
     """Rows of an earlier version that lie in the folders of the nights now."""
 
     name: str
-    """Under which a migration is told whose files there are."""
+    """Under which a migration is told of which of them there are files."""
     last: str
     """The newest revision of a database that has them."""
-    runs: Callable[[Connection], list[str]]
+    names: Callable[[Connection], list[str]]
+    """Of the runs, or the order files, that have some."""
     carry: _Carry
 
 
@@ -71,11 +74,11 @@ def upgrade_and_carry(url: str, *, variables: Mapping[str, str], clock: Clock) -
     for rows in ROWS:
         if _revision(url) <= rows.last:
             upgrade(url, to=rows.last, kept=kept)
-        kept[rows.name] = _listed(url, rows.runs)
+        kept[rows.name] = _listed(url, rows.names)
         if not kept[rows.name]:
             continue
         with opened() as environment:
-            done = [rows.carry(run_id, environment=environment) for run_id in kept[rows.name]]
+            done = [rows.carry(name, environment=environment) for name in kept[rows.name]]
         written += sum(done) if rows.name == CARRIED else 0
     return upgrade(url, kept=kept), written
 
@@ -147,5 +150,6 @@ ROWS = (
     _Rows(CARRIED, carried_rows.LAST_WITH_ROWS, carried_rows.nights_with_rows, _carry),
     _Rows(ANSWERED, LAST_WITH_ANSWERS, carried_answers.runs_with_answers, carry_answers),
     _Rows(BOOKED, LAST_WITH_ENTRIES, carried_entries.runs_with_entries, carry_books),
+    _Rows(STORED, LAST_WITH_ORDERS, carried_orders.files_with_rows, carry_orders),
 )
 """In the order in which versions gave them up."""

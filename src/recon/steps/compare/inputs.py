@@ -38,6 +38,7 @@ from recon.steps.ground.answer_rows import chargeback_codes
 from recon.steps.ground.endorsed import endorsed
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.kept_books import books_of_run
+from recon.steps.ground.night_folder import storages_of
 from recon.steps.ground.predecessor import previous_night
 from recon.steps.ground.window import (
     ENTRIES,
@@ -62,6 +63,7 @@ from recon.store.nights import (
     rules_rows,
     runs,
     settlement_rows,
+    stored_orders,
 )
 from recon.store.nights.input_rows import Inputs
 from recon.store.nights.runs import Run
@@ -258,15 +260,19 @@ def _orders(
     )
     if kept is not None:
         return kept
-    recent = order_rows.current_orders(connection, run, since=since, until=until)
+    storages = storages_of(environment)
+    recent = stored_orders.current_orders(
+        connection, run, since=since, until=until, storages=storages
+    )
     older = sorted(asked - {*recent["order_no"].tolist()})
     if not older:
         return recent, older
-    asked_for = order_rows.orders_of_keys(
+    asked_for = stored_orders.orders_of_keys(
         connection,
         merchant_id=run.merchant_id,
         accounts=[run.account_id],
         order_nos=older,
+        storages=storages,
         until=until,
     )
     return pd.concat([recent, asked_for], ignore_index=True), older

@@ -23,10 +23,11 @@ from recon.steps.compare.rebuild import kept_inputs, run_named
 from recon.steps.compare.result_files import output_folder, publish, stage
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.kept_books import books_of_run
+from recon.steps.ground.night_folder import storages_of
 from recon.steps.ground.shown_answers import gateway_frame
 from recon.steps.ground.window import BEFORE_ALL
 from recon.store import Connection
-from recon.store.nights import order_rows
+from recon.store.nights import stored_orders
 from recon.store.nights.runs import Run
 
 COLUMNS = ("what", "id", "order_no", "currency", "amount", "at")
@@ -70,7 +71,7 @@ def opening_of(name: str, *, environment: Environment) -> Opening:
     used = sources_of(run, inputs=inputs, rules=rules, environment=environment)
     with environment.store.reading() as connection:
         parts = [
-            _orders(connection, run, used=used, until=inputs.last_file),
+            _orders(connection, run, used=used, until=inputs.last_file, environment=environment),
             _payments(connection, run, used=used, environment=environment),
             _entries(connection, run, used=used, environment=environment),
         ]
@@ -93,8 +94,12 @@ def write_opening(opening: Opening, *, folder: Path) -> Path:
     return folder / FILE
 
 
-def _orders(connection: Connection, run: Run, *, used: Sources, until: int) -> pd.DataFrame:
-    every = order_rows.current_orders(connection, run, since=BEFORE_ALL, until=until)
+def _orders(
+    connection: Connection, run: Run, *, used: Sources, until: int, environment: Environment
+) -> pd.DataFrame:
+    every = stored_orders.current_orders(
+        connection, run, since=BEFORE_ALL, until=until, storages=storages_of(environment)
+    )
     known = _ours(used.orders, run=run)["order_no"]
     old = every[~is_among(every["order_no"], known)].reset_index(drop=True)
     net = expected(old).net

@@ -19,8 +19,9 @@ from recon.steps.ground import shown_answers
 from recon.steps.ground.answer_rows import Replies
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.kept_answers import keep
+from recon.steps.ground.night_folder import storages_of
 from recon.steps.ground.window import window_start
-from recon.store.nights import order_rows
+from recon.store.nights import stored_orders
 from recon.store.nights.answer_parts import sibling_phase
 from recon.store.nights.runs import Run
 
@@ -49,7 +50,9 @@ def ask_siblings(run: Run, *, environment: Environment) -> int:
     with environment.store.reading() as connection:
         lonely = _lonely(
             shown_answers.baseline_answers(connection, run, environment=environment),
-            orders=order_rows.ordered_since(connection, run, since=since),
+            orders=stored_orders.ordered_since(
+                connection, run, since=since, storages=storages_of(environment)
+            ),
         )
     if not lonely or len(lonely) > SIBLING_KEYS_MAX:
         return 0
@@ -107,11 +110,12 @@ def with_siblings(
         return sources
     with environment.store.reading() as connection:
         frame = shown_answers.sibling_frame(connection, run, environment=environment)
-        orders = order_rows.orders_of_keys(
+        orders = stored_orders.orders_of_keys(
             connection,
             merchant_id=run.merchant_id,
             accounts=siblings,
             order_nos=sorted(own_payments ^ own_orders),
+            storages=storages_of(environment),
             until=last_file,
         )
     paid_there = frame["answer"] == KeyAnswer.FOUND.value

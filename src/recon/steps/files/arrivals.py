@@ -274,10 +274,9 @@ def note_absent(
         rows_unassigned=rejected,
     )
     with environment.store.writing(turn=Turn.ORDERS) as connection:
-        order_rows.save_file(
+        order_rows.save_unread(
             connection,
             run,
-            parts=(),
             rejects=[Reject(kind, name, 0, WHOLE_FILE, problem, "")][:rejected],
             source=source,
             at=at,

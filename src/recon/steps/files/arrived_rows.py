@@ -12,9 +12,11 @@ from recon.proof.books_bridge import Books, FileMoney, arrived_books
 from recon.proof.bridge import BEFORE_WINDOW, FROM_OTHERS, OTHER_ACCOUNTS
 from recon.steps.files.short_files import short_files_told
 from recon.steps.ground.environment import Environment
+from recon.steps.ground.night_folder import storages_of
 from recon.store import Connection
 from recon.store.nights import order_bridge
-from recon.store.nights.order_bridge import Account
+from recon.store.nights.facts_rows import Account
+from recon.store.nights.order_bridge import InView
 from recon.store.nights.runs import Run
 
 Extract = tuple[pd.DataFrame, SourceFile] | None
@@ -30,9 +32,13 @@ def order_steps(
     environment: Environment,
 ) -> Mapping[str, int]:
     """What became of the order rows of tonight's files (see store.order_bridge)."""
-    declared = declared_accounts(environment)
     return order_bridge.order_steps(
-        connection, run, since=since, older=older, until=until, declared=declared
+        connection,
+        run,
+        view=InView(since, older),
+        until=until,
+        declared=declared_accounts(environment),
+        storages=storages_of(environment),
     )
 
 

@@ -122,9 +122,7 @@ def _ingest_file(path: Path, *, problem: str, bank: _Bank) -> tuple[bool, str]:
             noted = bank_rows.newest_of(connection, run, name=name)
             if noted is None or noted.sha256 != source.sha256:
                 at = environment.clock()
-                order_rows.save_file(
-                    connection, run, parts=(), rejects=(reject,), source=source, at=at
-                )
+                order_rows.save_unread(connection, run, rejects=(reject,), source=source, at=at)
         return False, f" {shown} was refused as a whole and left where it is: {error}."
     _save(read, bank=bank, name=name)
     return True, "".join(f" {note}" for note in read.source.notes)

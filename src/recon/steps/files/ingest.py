@@ -17,7 +17,7 @@ from recon.files.kinds.archive import is_kept, keep_read
 from recon.files.kinds.instruction_file import is_instruction_file
 from recon.files.kinds.spooled_file import SpooledFile, SpooledRows
 from recon.files.reader import instruction_file, order_file
-from recon.model.errors import SourceMissingError, SourceUnreadableError
+from recon.model.errors import SourceMissingError, SourceUnreadableError, StoreLockedError
 from recon.model.headway import Way
 from recon.model.nights import StepSummary
 from recon.model.words import SourceFile, SourceKind
@@ -32,12 +32,16 @@ from recon.steps.files.settlement_files import ingest_settlement
 from recon.steps.files.settling import still_written
 from recon.steps.files.short_files import short_files_told
 from recon.steps.ground.environment import Environment
+from recon.steps.ground.night_folder import storages_of
 from recon.store import Connection
 from recon.store.database.engine import Turn
-from recon.store.nights import file_words, order_rows, runs
+from recon.store.nights import file_words, order_plan, order_rows, runs
+from recon.store.nights.order_plan import Planned
 from recon.store.nights.runs import Run
 
 STEP = "ingest"
+PLANNED_MAX = 10
+"""So often a file is held against what stands, while others store theirs."""
 LET_GO = "was not read: somebody let it go (`recon file list`)"
 
 
@@ -176,19 +180,47 @@ def _ingest_orders(
 
 
 def _save(read: SpooledFile, *, run: Run, environment: Environment) -> SourceFile | None:
-    """Store a file that was read whole; nothing when its content was read before."""
-    with environment.store.writing(turn=Turn.ORDERS) as connection:
-        if _is_known(connection, run, source=read.source_file, environment=environment):
-            return None
-        order_rows.save_file(
-            connection,
-            run,
-            parts=_counted(read),
-            rejects=read.rejects,
-            source=read.source_file,
-            at=environment.clock(),
-        )
-    return read.source_file
+    """Store a file that was read whole; nothing when its content was read before.
+
+    Its rows are held against all that stand before anybody waits for it; where another file comes
+    meanwhile, once more.
+    """
+    store, source = environment.store, read.source_file
+    for _ in range(PLANNED_MAX):
+        with store.reading() as connection:
+            planned = _plan(connection, read, run=run, environment=environment)
+        environment.crash_point("archived the orders")
+        with store.writing(turn=Turn.ORDERS) as connection:
+            if _is_known(connection, run, source=source, environment=environment):
+                return None
+            if order_plan.is_stale(connection, planned):
+                continue
+            order_rows.save_file(
+                connection,
+                run,
+                planned=planned,
+                parts=read.parts,
+                rejects=read.rejects,
+                at=environment.clock(),
+            )
+            return source
+    msg = (
+        f"{shown_name(source.name)} was not stored: {PLANNED_MAX} other order files came while it "
+        "was looked at, one after the other; start the night again"
+    )
+    raise StoreLockedError(msg)
+
+
+def _plan(
+    connection: Connection, read: SpooledFile, *, run: Run, environment: Environment
+) -> Planned:
+    return order_plan.plan(
+        connection,
+        run,
+        source=read.source_file,
+        parts=lambda: _counted(read),
+        storages=storages_of(environment),
+    )
 
 
 def _counted(read: SpooledFile) -> Iterator[SpooledRows]:
@@ -250,10 +282,9 @@ def _refused(path: Path, problem: str, *, run: Run, environment: Environment) ->
     )
     with environment.store.writing(turn=Turn.ORDERS) as connection:
         if not _is_known(connection, run, source=source, environment=environment):
-            order_rows.save_file(
+            order_rows.save_unread(
                 connection,
                 run,
-                parts=(),
                 rejects=[reject],
                 source=source,
                 at=environment.clock(),

@@ -7,6 +7,7 @@ the history, in the transaction that ends the step. A step without its link coun
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -22,6 +23,7 @@ from recon.model.nights import Mode
 from recon.steps.ground.environment import Environment
 from recon.store import Connection
 from recon.store.database import history
+from recon.store.nights.order_facts import StorageOf
 from recon.store.nights.runs import Run
 
 SEALED = "sealed"
@@ -84,6 +86,11 @@ def storage_at(account: tuple[str, str], *, environment: Environment) -> Storage
             else database.parent
         )
     return open_storage(settings.archive, beside=beside, variables=environment.variables)
+
+
+def storages_of(environment: Environment) -> StorageOf:
+    """The archives of accounts, each by its merchant and account."""
+    return partial(storage_at, environment=environment)
 
 
 def folder_of(run: Run) -> str:

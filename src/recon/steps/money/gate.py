@@ -7,6 +7,7 @@ from recon.steps.ground.desk_memory import lost_word
 from recon.steps.ground.endorsed import endorsed
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.kept_answers import unbound
+from recon.steps.ground.night_folder import storages_of
 from recon.steps.ground.releases import release_ended
 from recon.steps.money.restore import resolve_pending, restored_since
 from recon.store import Connection
@@ -14,7 +15,16 @@ from recon.store.database import history
 from recon.store.database.verified_head import NOTHING, keep_verified, verified
 from recon.store.money import bound_rows, bound_words
 from recon.store.money.endorsement_rows import Endorsed
-from recon.store.nights import answer_parts, bound_actions, bound_runs, ledger_rows, proofs, runs
+from recon.store.nights import (
+    answer_parts,
+    bound_actions,
+    bound_runs,
+    facts_rows,
+    ledger_rows,
+    order_facts,
+    proofs,
+    runs,
+)
 from recon.store.nights.answer_parts import BASELINE
 from recon.store.nights.runs import Run
 
@@ -28,7 +38,10 @@ def gate_of(run: Run, *, environment: Environment) -> Gate:
     lost = lost_word(environment.desk, store=environment.store)
     with environment.store.reading() as connection:
         asked, _ = answer_parts.counted(connection, run.run_id, phase=BASELINE)
-        totals = proofs.before_money(connection, run, universe=asked, phase=BASELINE)
+        stored = order_facts.stored_rows(
+            facts_rows.of_night(connection, run), storages=storages_of(environment)
+        )
+        totals = proofs.before_money(connection, run, orders=stored, universe=asked, phase=BASELINE)
         problem = _history_problem(connection, run, environment=environment) or foreign or lost
         unproven = runs.not_proven(
             connection,
@@ -76,4 +89,5 @@ def _history_problem(connection: Connection, run: Run, *, environment: Environme
         or next(bound_words.changed_words(connection), "")
         or next(bound_actions.changed_actions(connection, run), "")
         or next(bound_runs.changed_runs(connection), "")
+        or next(facts_rows.changed(connection), "")
     )

@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 
-from recon.config.rules import Rules
 from recon.gateway.queries import KeyAnswers
 from recon.model.nights import StepSummary
 from recon.model.words import KeyAnswer
@@ -22,6 +21,7 @@ from recon.steps.ground import kept_answers, kept_results, shown_answers
 from recon.steps.ground.answer_rows import Replies
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.kept_books import books_of_run
+from recon.steps.ground.night_folder import storages_of
 from recon.steps.ground.predecessor import previous_night
 from recon.steps.ground.window import (
     BEFORE_ALL,
@@ -38,10 +38,10 @@ from recon.store.money import instruction_rows, planning_rows
 from recon.store.nights import (
     input_rows,
     notification_rows,
-    order_rows,
     quarantine_rows,
     runs,
     settlement_rows,
+    stored_orders,
 )
 from recon.store.nights.answer_parts import BASELINE
 from recon.store.nights.runs import Run
@@ -92,8 +92,9 @@ def _universe(run: Run, *, environment: Environment) -> Iterable[str]:
     since = window_start(run, rules=rules)
     before = previous_night(run, environment=environment)
     keys: set[str] = set()
+    storages = storages_of(environment)
     with environment.store.reading() as connection:
-        keys.update(order_rows.ordered_since(connection, run, since=since))
+        keys.update(stored_orders.ordered_since(connection, run, since=since, storages=storages))
         keys.update(_booked(connection, run, ordered=set(keys), environment=environment))
         unfinished = instruction_rows.of_account(
             connection, run, states=instruction_rows.UNFINISHED
@@ -120,8 +121,8 @@ def _universe(run: Run, *, environment: Environment) -> Iterable[str]:
         spans = list(looked_back(run, before=before))
         ended = [(since, environment.clock()), *spans]
         keys.update(planning_rows.ended_orders(connection, run, spans=ended))
-        keys.update(order_rows.ordered_between(connection, run, spans=spans))
-        keys.update(_came_late(connection, run, before=before, rules=rules))
+        keys.update(stored_orders.ordered_between(connection, run, spans=spans, storages=storages))
+        keys.update(_came_late(connection, run, before=before, environment=environment))
         if before is not None:
             keys.update(_left_open(connection, before, environment=environment))
     return keys - {""}
@@ -146,14 +147,23 @@ def _left_open(connection: Connection, run: Run, *, environment: Environment) ->
     yield from shown_answers.failed_keys(connection, run, environment=environment)
 
 
-def _came_late(connection: Connection, run: Run, *, before: Run | None, rules: Rules) -> set[str]:
+def _came_late(
+    connection: Connection, run: Run, *, before: Run | None, environment: Environment
+) -> set[str]:
     """Old orders of files that no night has read; those of a first night are opening balance."""
     read = None if before is None else input_rows.load(connection, before.run_id)
     if read is None:
         return set()
+    rules = environment.settings.rules
     first = opening(rules) or BEFORE_ALL
     span = (first, window_start(run, rules=rules))
-    return order_rows.came_after(connection, run, last_file=read.last_file, span=span)
+    return stored_orders.came_after(
+        connection,
+        run,
+        last_file=read.last_file,
+        span=span,
+        storages=storages_of(environment),
+    )
 
 
 def _ask_all(keys: Sequence[str], *, run: Run, phase: str, environment: Environment) -> None:

@@ -103,6 +103,7 @@ FREE = {
     ),
     "batch": None,
     "actions": None,
+    "facts": None,
     "run": frozenset({"started", "resumed"}),
     "rules": None,
 }

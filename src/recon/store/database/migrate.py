@@ -16,6 +16,7 @@ from sqlalchemy.exc import OperationalError
 from recon.model.errors import ConfigurationError, StoreError
 from recon.store.database.carried_answers import ANSWERED
 from recon.store.database.carried_entries import BOOKED
+from recon.store.database.carried_orders import STORED
 from recon.store.database.carried_rows import CARRIED
 from recon.store.database.engine import Store, parse_url
 
@@ -36,7 +37,8 @@ def upgrade(
     """Create or migrate the tables, up to a revision; returns the one that it is at now.
 
     `kept` has runs of which rows may be given up, for files have them: `carried` their results,
-    `answered` what the gateway answered, `booked` their books. Rows of other runs are not given up.
+    `answered` what the gateway answered, `booked` their books; `stored` has order files with files
+    of their rows. Other rows are not given up.
 
     Raises:
         StoreError: the database cannot be migrated; it stays at the revision that it had.
@@ -58,7 +60,7 @@ def upgrade(
         with store.writer.connect() as connection:
             _let_tables_be_rebuilt(connection, is_sqlite=store.is_sqlite)
             configuration.attributes["connection"] = connection
-            for name in (CARRIED, ANSWERED, BOOKED):
+            for name in (CARRIED, ANSWERED, BOOKED, STORED):
                 configuration.attributes[name] = frozenset((kept or {}).get(name, ()))
             command.upgrade(configuration, to)
             connection.commit()

@@ -1,12 +1,16 @@
 """From the order rows that tonight's files brought to the rows that a night compares, counted.
 
-Every number is asked of the database, none is the rest of the others: that they add up is a check.
+Every number is counted where the rows lie, none is the rest of the others: that they add up is a
+check.
 """
 
-from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, and_, case, func, select
+import numpy as np
+import pyarrow as pa
+from sqlalchemy import Connection, func, select
 
 from recon.model.words import SourceKind
 from recon.proof.bridge import (
@@ -17,44 +21,62 @@ from recon.proof.bridge import (
     REPLACED,
     UNDECLARED,
 )
-from recon.store.nights.order_rows import KEYS_AT_ONCE, not_gone, of_night
+from recon.store.nights import facts_rows, order_facts, stored_orders
+from recon.store.nights.facts_rows import Account
+from recon.store.nights.order_facts import Bools, StorageOf
+from recon.store.nights.order_rows import of_night
 from recon.store.nights.runs import Run
-from recon.store.schema import order_file, order_row
+from recon.store.nights.stored_orders import NUMBERED, ordered
+from recon.store.schema import order_file
 
-Account = tuple[str, str]
-"""Merchant and account."""
+
+class InView(NamedTuple):
+    """What a night compares of an account's orders."""
+
+    since: datetime
+    """The instant from which orders are in the window."""
+    older: Sequence[str]
+    """Order numbers that are compared however old they are."""
 
 
 def order_steps(
     connection: Connection,
     run: Run,
     *,
-    since: Any,
-    older: Sequence[str],
+    view: InView,
     until: int,
     declared: Collection[Account],
+    storages: StorageOf,
 ) -> Mapping[str, int]:
     """Step -> how many rows it adds, in the order in which they are told.
 
     Args:
         connection: the store.
         run: whose night it is.
-        since: the instant from which orders are in the window.
-        older: order numbers that are compared however old they are.
+        view: what it compares.
         until: the last file that counts.
         declared: accounts that have a night of their own.
+        storages: where files of facts lie.
+
+    Raises:
+        ArchiveError: a file cannot be read, or is not the one whose hash the database has.
     """
-    tonight = _newest_files(connection, run, until=until)
-    mine = order_row.c.file_id.in_(tonight)
+    tonight, since = _newest_files(connection, run, until=until), view.since
     stored, steps = 0, dict.fromkeys((REPLACED, OTHER_ACCOUNTS, UNDECLARED, BEFORE_WINDOW), 0)
-    for account, current, recent, count in _groups(connection, mine, since=since, until=until):
+    groups = _groups(connection, tonight, since=since, until=until, storages=storages)
+    for account, current, recent, count in groups:
         stored += count
         step = _step(account, run=run, current=current, recent=recent, declared=declared)
         if step:
             steps[step] -= count
-    steps[BEFORE_WINDOW] += _of_keys(connection, run, mine, keys=older, until=until)
-    recent_before = _count(connection, run, ~mine, order_row.c.ordered_at >= since, until=until)
-    known = recent_before + _of_keys(connection, run, ~mine, keys=older, until=until)
+    named = stored_orders.counted_of_keys(
+        connection, run, order_nos=view.older, storages=storages, until=until
+    )
+    steps[BEFORE_WINDOW] += sum(named.get(file_id, 0) for file_id in tonight)
+    known = sum(count for file_id, count in named.items() if file_id not in tonight)
+    known += _recent_before(
+        connection, run, without=tonight, since=since, until=until, storages=storages
+    )
     repeats = stored - _accepted(connection, tonight)
     return {REPEATS: repeats, **steps, KNOWN_BEFORE: known}
 
@@ -64,12 +86,7 @@ def undeclared_accounts(
 ) -> list[str]:
     """Accounts that rows of tonight's files name and nobody declared."""
     tonight = _newest_files(connection, run, until=until)
-    rows = connection.execute(
-        select(order_row.c.merchant_id, order_row.c.account_id)
-        .where(order_row.c.file_id.in_(tonight))
-        .distinct()
-    )
-    named = {(row.merchant_id, row.account_id) for row in rows}
+    named = facts_rows.accounts_of(connection, tonight)
     return sorted("/".join(account) for account in named - {*declared, _own(run)})
 
 
@@ -104,45 +121,60 @@ def _accepted(connection: Connection, files: Sequence[int]) -> int:
 
 
 def _groups(
-    connection: Connection, mine: ColumnElement[bool], *, since: Any, until: int
-) -> list[tuple[Account, bool, bool, int]]:
+    connection: Connection,
+    files: Sequence[int],
+    *,
+    since: datetime,
+    until: int,
+    storages: StorageOf,
+) -> Iterator[tuple[Account, bool, bool, int]]:
     """Stored rows by account, whether they have no successor and are in the window."""
-    current = case((and_(*not_gone(until)), 1), else_=0).label("current")
-    recent = case((order_row.c.ordered_at >= since, 1), else_=0).label("recent")
-    columns = (order_row.c.merchant_id, order_row.c.account_id, current, recent)
-    rows = connection.execute(select(*columns, func.count()).where(mine).group_by(*columns))
-    return [((row[0], row[1]), bool(row[2]), bool(row[3]), row[4]) for row in rows]
+    by = ("merchant_id", "account_id", "current", "recent")
+    for _, table, stands in order_facts.standing(
+        connection,
+        facts_rows.of_files(connection, files),
+        storages=storages,
+        columns=NUMBERED,
+        until=until,
+    ):
+        rows = pa.table(
+            {
+                **{name: table[name].cast(pa.string()) for name in by[:2]},
+                "current": stands,
+                "recent": ordered(table, since=since),
+            }
+        )
+        for row in (
+            rows.group_by([*by], use_threads=False).aggregate([([], "count_all")]).to_pylist()
+        ):
+            account = row["merchant_id"], row["account_id"]
+            yield account, row["current"], row["recent"], row["count_all"]
 
 
-def _of_keys(
+def _recent_before(
     connection: Connection,
     run: Run,
-    files: ColumnElement[bool],
     *,
-    keys: Sequence[str],
+    without: Sequence[int],
+    since: datetime,
     until: int,
+    storages: StorageOf,
 ) -> int:
-    """Current rows of the account with one of these order numbers."""
-    parts = (keys[at : at + KEYS_AT_ONCE] for at in range(0, len(keys), KEYS_AT_ONCE))
+    """Rows of the account that stand and are in the window, of other files than tonight's."""
+    files = [
+        file
+        for file in facts_rows.of_account(
+            connection, [_own(run)], spans=[(since, None)], until=until
+        )
+        if file.file_id not in without
+    ]
     return sum(
-        _count(connection, run, files, order_row.c.order_no.in_(part), until=until)
-        for part in parts
+        int(np.count_nonzero(_recent(table, stands, run=run, since=since)))
+        for _, table, stands in order_facts.standing(
+            connection, files, storages=storages, columns=NUMBERED, until=until
+        )
     )
 
 
-def _count(
-    connection: Connection,
-    run: Run,
-    files: ColumnElement[bool],
-    rows: ColumnElement[bool],
-    *,
-    until: int,
-) -> int:
-    counted = select(func.count()).where(
-        files,
-        rows,
-        order_row.c.merchant_id == run.merchant_id,
-        order_row.c.account_id == run.account_id,
-        *not_gone(until),
-    )
-    return connection.execute(counted).scalar_one()
+def _recent(table: pa.Table, stands: Bools, *, run: Run, since: datetime) -> Bools:
+    return stands & ordered(table, since=since) & order_facts.is_of(table, [_own(run)])

@@ -1,28 +1,22 @@
-"""One part of an order file into the current rows: which row is new, a repeat, or a successor.
+"""The rows of one order file, held against all that stand: which is new, a repeat, or a successor.
 
-Most keys come once and nobody had them: these go in as they are. Only the others, keys that come
-twice or have rows already, are looked at one by one, in the order of the file.
+Most keys come once and nobody had them: their rows are kept as they are. Only the others, keys that
+come twice or that an earlier file has, are looked at one by one, in the order of the file.
 """
 
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, NamedTuple
 
-import pandas as pd
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
-from sqlalchemy import Connection, select, update
 
-from recon.matching.frames.sources import ORDER_COLUMNS, LoadCounts
-from recon.store.database.bulk_rows import (
-    among,
-    arrow_rows,
-    insert_rows,
-    instant_text,
-    listed,
-    with_constant,
-)
-from recon.store.schema import order_file, order_row
+from recon.archive.facts_schemas import ORDER_FACTS
+from recon.archive.rows_file import sorted_keys
+from recon.store.nights.facts_rows import OWN, Account, OfAccountRows
+from recon.store.nights.order_keys import Hashes, hashes_of
 
 CONTENT_COLUMNS = (
     "currency",
@@ -35,159 +29,220 @@ CONTENT_COLUMNS = (
     "updated_at",
 )
 """Rows of one order with these equal are the same row."""
-
-_STORED = tuple(name for name in ORDER_COLUMNS if name != "source")
-_KEY = ("merchant_id", "account_id", "order_no")
+KEY_COLUMNS = ("merchant_id", "account_id", "order_no")
 _UPDATED_AT = CONTENT_COLUMNS.index("updated_at")
-_INSTANTS = frozenset({"ordered_at", "updated_at"})
 Key = tuple[str, str, str]
 Content = tuple[Any, ...]
 
 
-class Arriving(NamedTuple):
-    """The file whose rows come, and the earlier files of its name."""
+class Gone(NamedTuple):
+    """A row whose place another one took."""
 
     file_id: int
-    earlier: frozenset[int]
+    """OWN: of the arriving file."""
+    row: int
 
 
 @dataclass(slots=True)
 class _Current:
-    """One row of an order without a successor: stored already, or of this part."""
+    """One row of an order that stands: of an earlier file, or of this one."""
 
-    row_id: int | None
     file_id: int
     content: Content
+    row: int
     position: int = -1
+    """In the part that is looked at, while its row is not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class KnownRows:
+    """Rows of earlier files that stand, of keys that may come again; by their hashes."""
+
+    table: pa.Table
+    """KEY_COLUMNS, CONTENT_COLUMNS and `file_id`, `row`."""
+    hashes: Hashes
+    """Of the rows, sorted."""
+
+    @classmethod
+    def of(cls, tables: Sequence[pa.Table]) -> "KnownRows":
+        """Those of some files."""
+        if not tables:
+            return cls(ORDER_FACTS.columns.empty_table(), np.empty(0, np.int64))
+        table = pa.concat_tables(tables).unify_dictionaries()
+        hashes = hashes_of(table)
+        order = np.argsort(hashes, kind="stable")
+        return cls(table.take(pa.array(order)), hashes[order])
+
+    def having(self, hashes: Hashes) -> dict[Key, list[_Current]]:
+        """Those of keys with some (different) hashes."""
+        if not self.hashes.size:
+            return {}
+        from_, to = (np.searchsorted(self.hashes, hashes, side) for side in ("left", "right"))
+        rows = [np.arange(a, b) for a, b in zip(from_, to, strict=True) if b > a]
+        if not rows:
+            return {}
+        table = self.table.take(pa.array(np.concatenate(rows)))
+        known: dict[Key, list[_Current]] = {}
+        places = (table[name].to_pylist() for name in ("file_id", "row"))
+        for key, content, file_id, row in zip(_keys(table), _contents(table), *places, strict=True):
+            known.setdefault(key, []).append(_Current(file_id, content, row))
+        return known
 
 
 @dataclass(slots=True)
-class _Sorted:
-    """Where the rows of one part belong."""
+class KeptRows:
+    """What adds up over the rows of a file that are kept."""
 
-    stored: list[int] = field(default_factory=list)
-    """Positions to be stored."""
-    replaced: set[int] = field(default_factory=set)
-    """Those of them that a later row of the same part took the place of."""
-    gone: list[int] = field(default_factory=list)
-    """Stored rows that got a successor."""
+    count: int = 0
+    hashes: list[Hashes] = field(default_factory=list)
+    accounts: dict[Account, OfAccountRows] = field(default_factory=dict)
+
+    def add(self, table: pa.Table, *, hashes: Hashes) -> None:
+        """Some more: whose they are, and from when to when they were ordered."""
+        self.count += table.num_rows
+        self.hashes.append(hashes)
+        by = KEY_COLUMNS[:2]
+        columns = {name: table[name].cast(pa.string()) for name in by}
+        rows = pa.table({**columns, "at": table["ordered_at"]})
+        sums = rows.group_by([*by], use_threads=False).aggregate(
+            [("at", "min"), ("at", "max"), ("at", "count")]
+        )
+        for row in sums.to_pylist():
+            account, count = (row[by[0]], row[by[1]]), row["at_count"]
+            since: datetime = row["at_min"]
+            to: datetime = row["at_max"]
+            if (before := self.accounts.get(account)) is not None:
+                since, to = min(since, before.ordered_from), max(to, before.ordered_to)
+                count += before.row_count
+            self.accounts[account] = OfAccountRows(*account, count, since, to)
+
+
+@dataclass(slots=True)
+class Merge:
+    """One file while its rows are sorted out, part by part."""
+
+    earlier: frozenset[int]
+    """Earlier files of its name."""
+    known: KnownRows
+    odd: Hashes
+    """Of keys that come twice or stood before, sorted."""
+    twice: Hashes
+    """Of those that come twice in this file, sorted."""
+    accepted: int = 0
     repeat: int = 0
     superseding: int = 0
+    gone: list[Gone] = field(default_factory=list)
+    rows: KeptRows = field(default_factory=KeptRows)
+    _again: dict[Key, list[_Current]] = field(default_factory=dict)
+    """What stands of keys that come twice, as far as the file was looked at."""
 
+    def kept(self, parts: Iterable[pa.Table]) -> Iterator[pa.Table]:
+        """The rows of each part that are kept, by key; parts of which none is are left out."""
+        for part in parts:
+            self.accepted += part.num_rows
+            hashes = hashes_of(part)
+            positions, placed, replaced = self._sorted_out(part, hashes=hashes)
+            if not positions.size:
+                continue
+            positions = positions[_by_key(part.take(pa.array(positions)))]
+            if placed:
+                places = {place: at for at, place in enumerate(positions.tolist())}
+                for each in placed:
+                    each.row, each.position = self.rows.count + places[each.position], -1
+            self.gone.extend(Gone(OWN, each.row) for each in replaced)
+            table = part.take(pa.array(positions))
+            self.rows.add(table, hashes=hashes[positions])
+            yield table
 
-def arriving(connection: Connection, *, file_id: int) -> Arriving:
-    """A file that was noted, and its earlier versions."""
-    this = select(order_file).where(order_file.c.file_id == file_id).subquery()
-    rows = connection.execute(
-        select(order_file.c.file_id).where(
-            order_file.c.name == this.c.name, order_file.c.file_id != file_id
+    def _sorted_out(
+        self, part: pa.Table, *, hashes: Hashes
+    ) -> tuple[npt.NDArray[np.int64], list[_Current], list[_Current]]:
+        """Which positions are kept; of those looked at, all that are, and those replaced."""
+        is_odd = _among(hashes, self.odd)
+        if not is_odd.any():
+            return np.arange(part.num_rows), [], []
+        at = np.flatnonzero(is_odd)
+        rows = part.take(pa.array(at))
+        keys = _keys(rows)
+        known = self.known.having(np.unique(hashes[at]))
+        known.update((key, self._again[key]) for key in {*keys} & self._again.keys())
+        placed: list[_Current] = []
+        replaced: list[_Current] = []
+        for position, key, content in zip(at.tolist(), keys, _contents(rows), strict=True):
+            arrived = _Current(OWN, content, -1, position)
+            beside = known.setdefault(key, [])
+            if self._place(arrived, beside, replaced=replaced):
+                placed.append(arrived)
+        again = {*_keys(rows.filter(pa.array(_among(hashes[at], self.twice))))}
+        self._again.update((key, known[key]) for key in again)
+        keep = np.concatenate(
+            [np.flatnonzero(~is_odd), np.array([each.position for each in placed], np.int64)]
         )
-    )
-    return Arriving(file_id, frozenset(rows.scalars()))
+        return np.sort(keep), placed, replaced
+
+    def _place(
+        self, arrived: _Current, beside: list[_Current], *, replaced: list[_Current]
+    ) -> bool:
+        """Put one row beside, or in the place of, what stands of its order; whether it is kept."""
+        if any(old.content == arrived.content for old in beside):
+            self.repeat += 1
+            return False
+        older = [old for old in beside if self._takes_place(arrived, old)]
+        self.superseding += bool(older)
+        for old in older:
+            if old.position >= 0:
+                replaced.append(old)
+            else:
+                self.gone.append(Gone(old.file_id, old.row))
+        beside[:] = [old for old in beside if old not in older] + [arrived]
+        return True
+
+    def _takes_place(self, arrived: _Current, old: _Current) -> bool:
+        newer, older = arrived.content[_UPDATED_AT], old.content[_UPDATED_AT]
+        if newer is not None and older is not None:
+            return bool(newer > older)
+        return old.file_id in self.earlier
 
 
-def merge(connection: Connection, orders: pd.DataFrame, *, file: Arriving) -> LoadCounts:
-    """Store ORDER_COLUMNS of one part of a file."""
-    rows = arrow_rows(orders, names=_STORED)
-    keys: list[Key] = list(zip(*(listed(rows.column(name)) for name in _KEY), strict=True))
-    known = _known(connection, keys)
-    sorted_rows = _sort_out(rows, keys, known=known, file=file)
-    sorted_rows.stored.sort(key=keys.__getitem__)
-    _store(connection, rows, sorted_rows=sorted_rows, file=file)
-    if sorted_rows.gone:
-        connection.execute(
-            update(order_row)
-            .where(among(connection, order_row.c.row_id, sorted_rows.gone))
-            .values(superseded_in=file.file_id)
-        )
-    accepted = len(keys)
-    new = accepted - sorted_rows.repeat - sorted_rows.superseding
-    return LoadCounts(accepted, new, sorted_rows.repeat, sorted_rows.superseding)
+def repeated(hashes: Hashes) -> Hashes:
+    """Of sorted hashes those that come more than once, sorted."""
+    again: Hashes = np.unique(hashes[1:][hashes[1:] == hashes[:-1]])
+    return again
 
 
-def _known(connection: Connection, keys: Sequence[Key]) -> dict[Key, list[_Current]]:
-    """Stored rows without a successor of these keys."""
-    by_account: dict[tuple[str, str], list[str]] = {}
-    for merchant_id, account_id, order_no in keys:
-        by_account.setdefault((merchant_id, account_id), []).append(order_no)
-    known: dict[Key, list[_Current]] = {}
-    content = [
-        instant_text(connection, order_row.c[name]) if name in _INSTANTS else order_row.c[name]
-        for name in CONTENT_COLUMNS
-    ]
-    for (merchant_id, account_id), order_nos in by_account.items():
-        rows = connection.execute(
-            select(order_row.c.order_no, order_row.c.row_id, order_row.c.file_id, *content)
-            .where(
-                order_row.c.merchant_id == merchant_id,
-                order_row.c.account_id == account_id,
-                among(connection, order_row.c.order_no, order_nos),
-                order_row.c.superseded_in.is_(None),
-            )
-            .order_by(order_row.c.row_id)
-        )
-        for order_no, row_id, file_id, *cells in rows:
-            beside = known.setdefault((merchant_id, account_id, order_no), [])
-            beside.append(_Current(row_id, file_id, tuple(cells)))
-    return known
+def met(keys: Hashes, *, arriving: Hashes) -> Hashes:
+    """Which of a file's sorted keys arrive again, by sorted arriving ones."""
+    few, many = (keys, arriving) if keys.size < arriving.size else (arriving, keys)
+    both: Hashes = np.unique(few[_among(few, many)])
+    return both
 
 
-def _sort_out(
-    rows: pa.Table, keys: Sequence[Key], *, known: dict[Key, list[_Current]], file: Arriving
-) -> _Sorted:
-    sorted_rows = _Sorted()
-    odd = _repeated(keys)
-    if not known and not odd:
-        sorted_rows.stored = list(range(len(keys)))
-        return sorted_rows
-    contents: list[Content] = list(
-        zip(*(listed(rows.column(name)) for name in CONTENT_COLUMNS), strict=True)
-    )
-    for position, key in enumerate(keys):
-        if key not in known and key not in odd:
-            sorted_rows.stored.append(position)
-            continue
-        beside = known.setdefault(key, [])
-        _place(
-            _Current(None, file.file_id, contents[position], position), beside, sorted_rows, file
-        )
-    return sorted_rows
+def _among(hashes: Hashes, wanted: Hashes) -> npt.NDArray[np.bool_]:
+    """Which hashes are among sorted ones."""
+    if not wanted.size:
+        return np.zeros(hashes.size, dtype=bool)
+    places = np.minimum(np.searchsorted(wanted, hashes), wanted.size - 1)
+    found: npt.NDArray[np.bool_] = wanted[places] == hashes
+    return found
 
 
-def _repeated(keys: Sequence[Key]) -> set[Key]:
-    if len(set(keys)) == len(keys):
-        return set()
-    return {key for key, times in Counter(keys).items() if times > 1}
+def _by_key(table: pa.Table) -> npt.NDArray[np.int64]:
+    order: npt.NDArray[np.int64] = sorted_keys(table, names=KEY_COLUMNS).to_numpy()
+    return order
 
 
-def _place(arrived: _Current, beside: list[_Current], sorted_rows: _Sorted, file: Arriving) -> None:
-    """Put one row beside, or in the place of, the current rows of its order."""
-    if any(old.content == arrived.content for old in beside):
-        sorted_rows.repeat += 1
-        return
-    older = [old for old in beside if _takes_place(arrived, old, file=file)]
-    sorted_rows.superseding += bool(older)
-    sorted_rows.gone.extend(old.row_id for old in older if old.row_id is not None)
-    sorted_rows.replaced.update(old.position for old in older if old.row_id is None)
-    sorted_rows.stored.append(arrived.position)
-    beside[:] = [old for old in beside if old not in older] + [arrived]
+def _keys(table: pa.Table) -> list[Key]:
+    return list(zip(*(_values(table[name]) for name in KEY_COLUMNS), strict=True))
 
 
-def _takes_place(arrived: _Current, old: _Current, *, file: Arriving) -> bool:
-    newer, older = arrived.content[_UPDATED_AT], old.content[_UPDATED_AT]
-    if newer is not None and older is not None:
-        return bool(newer > older)  # text of one width
-    return old.file_id in file.earlier
+def _contents(table: pa.Table) -> list[Content]:
+    return list(zip(*(_values(table[name]) for name in CONTENT_COLUMNS), strict=True))
 
 
-def _store(connection: Connection, rows: pa.Table, *, sorted_rows: _Sorted, file: Arriving) -> None:
-    if len(sorted_rows.stored) < rows.num_rows or sorted_rows.stored != sorted(sorted_rows.stored):
-        rows = rows.take(pa.array(sorted_rows.stored, pa.int64()))
-    rows = with_constant(rows, name="file_id", value=file.file_id)
-    if sorted_rows.replaced:
-        marks = [
-            file.file_id if row_index in sorted_rows.replaced else None
-            for row_index in sorted_rows.stored
-        ]
-        rows = rows.append_column("superseded_in", pa.array(marks, pa.int64()))
-    insert_rows(connection, order_row, rows)
+def _values(column: pa.ChunkedArray) -> list[Any]:
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(pa.string())
+    elif pa.types.is_timestamp(column.type):
+        column = column.cast(pa.int64())
+    values: list[Any] = column.to_pylist()
+    return values

@@ -7,48 +7,25 @@ engine calls it a duplicate: nothing is chosen silently.
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from functools import cache
 from typing import Any
 
-import pandas as pd
-from sqlalchemy import (
-    ColumnElement,
-    Connection,
-    Select,
-    bindparam,
-    false,
-    func,
-    insert,
-    or_,
-    select,
-    update,
-)
+from sqlalchemy import ColumnElement, Connection, func, insert, or_, select
 
-from recon.matching.frames.sources import ORDER_COLUMNS, LoadCounts
+from recon.matching.frames.sources import LoadCounts
 from recon.model.nights import Mode
 from recon.model.words import Reject, SourceFile, SourceKind
-from recon.store.database.frames import frame_of_select, rows_of
-from recon.store.nights import quarantine_rows
+from recon.store.database.frames import rows_of
+from recon.store.nights import facts_rows, quarantine_rows
 from recon.store.nights.bound_actions import Arriving
-from recon.store.nights.order_merge import arriving, merge
+from recon.store.nights.order_plan import Parts, Planned
 from recon.store.nights.runs import Run
-from recon.store.schema import order_action, order_file, order_row, reject
+from recon.store.schema import order_action, order_file, reject
 from recon.store.schema import run as runs
-from recon.store.schema.account_filter import account_values, in_account
 from recon.store.schema.columns import REASON_CHARACTERS
 
-KEYS_AT_ONCE = 10_000
-"""Keys of one statement; SQLite takes 32,766 values."""
+NOTHING = LoadCounts(0, 0, 0, 0)
 OF_DAYS = (SourceKind.SETTLEMENT.value, SourceKind.BANK.value)
 """Files that tell of days, not of nights: whoever read one, it counts."""
-_STANDING = select(order_row.c.order_no).where(
-    *in_account(order_row),
-    order_row.c.superseded_in.is_(None),
-)
-_SINCE = _STANDING.where(order_row.c.ordered_at >= bindparam("since"))
-_CAME_AFTER = _SINCE.where(
-    order_row.c.ordered_at < bindparam("before"), order_row.c.file_id > bindparam("last_file")
-)
 
 
 def known_file(connection: Connection, run: Run, *, name: str, sha256: str) -> SourceFile | None:
@@ -80,23 +57,36 @@ def save_file(
     connection: Connection,
     run: Run,
     *,
-    parts: Iterable[tuple[pd.DataFrame, pd.DataFrame]],
+    planned: Planned,
+    parts: Parts,
+    rejects: Sequence[Reject],
+    at: datetime,
+) -> LoadCounts:
+    """Store one order file whole, as it was planned (see `order_plan`)."""
+    source = planned.source
+    file_id = insert_file(connection, run, source=source, at=at, counts=planned.counts)
+    asked = Arriving()
+    _save_parts(connection, parts, file_id=file_id, asked=asked, at=at)
+    insert_rejects(connection, rejects, run_id=run.run_id, file_id=file_id)
+    if planned.facts is not None:
+        facts_rows.save(
+            connection, planned.facts, file_id=file_id, accounts=planned.accounts, at=at
+        )
+    asked.bind(connection, file_id=file_id, source=source, at=at)
+    return planned.counts
+
+
+def save_unread(
+    connection: Connection,
+    run: Run,
+    *,
     rejects: Sequence[Reject],
     source: SourceFile,
     at: datetime,
-) -> LoadCounts:
-    """Store one order file whole: `parts` are its orders and actions, some rows at a time."""
+) -> None:
+    """Store a file of which no row was read: what stands for it, and nothing else."""
     file_id = insert_file(connection, run, source=source, at=at)
-    asked = Arriving()
-    counts = _save_parts(connection, parts, file_id=file_id, asked=asked, at=at)
-    connection.execute(
-        update(order_file)
-        .where(order_file.c.file_id == file_id)
-        .values(rows_new=counts.new, rows_repeat=counts.repeat, rows_superseding=counts.superseding)
-    )
     insert_rejects(connection, rejects, run_id=run.run_id, file_id=file_id)
-    asked.bind(connection, file_id=file_id, source=source, at=at)
-    return counts
 
 
 def save_instruction_file(
@@ -109,12 +99,8 @@ def save_instruction_file(
     at: datetime,
 ) -> None:
     """Store one instruction file whole; every accepted row is new, planning knows repeats."""
-    file_id = insert_file(connection, run, source=source, at=at)
-    connection.execute(
-        update(order_file)
-        .where(order_file.c.file_id == file_id)
-        .values(rows_new=source.rows_accepted)
-    )
+    counts = LoadCounts(source.rows_accepted, source.rows_accepted, 0, 0)
+    file_id = insert_file(connection, run, source=source, at=at, counts=counts)
     rows = [{**action, "file_id": file_id} for action in actions]
     if rows:
         connection.execute(insert(order_action), rows)
@@ -122,101 +108,6 @@ def save_instruction_file(
     asked = Arriving()
     asked.take(rows)
     asked.bind(connection, file_id=file_id, source=source, at=at)
-
-
-def current_orders(
-    connection: Connection, run: Run, *, since: datetime, until: int | None = None
-) -> pd.DataFrame:
-    """ORDER_COLUMNS of the account's rows without a successor, ordered since an instant.
-
-    `until` is the last file that counts: rows are as they stood when it had been read.
-    """
-    query = _order_query(until).where(
-        order_row.c.merchant_id == run.merchant_id,
-        order_row.c.account_id == run.account_id,
-        order_row.c.ordered_at >= since,
-    )
-    return frame_of_select(connection, query, columns=ORDER_COLUMNS)
-
-
-def ordered_since(connection: Connection, run: Run, *, since: datetime) -> set[str]:
-    """Order numbers of the account's rows without a successor, ordered since an instant."""
-    of_account = account_values(run)
-    return set(connection.execute(_SINCE, of_account | {"since": since}).scalars())
-
-
-def came_after(
-    connection: Connection, run: Run, *, last_file: int, span: tuple[datetime, datetime]
-) -> set[str]:
-    """Order numbers of the account with rows of files behind one, ordered in [from, before)."""
-    since, before = span
-    values = {"since": since, "before": before, "last_file": last_file}
-    of_account = account_values(run)
-    return set(connection.execute(_CAME_AFTER, of_account | values).scalars())
-
-
-def ordered_between(
-    connection: Connection, run: Run, *, spans: Iterable[tuple[datetime, datetime]]
-) -> set[str]:
-    """Order numbers of the account whose orders are of one of these spans (after, up to)."""
-    values: dict[str, Any] = account_values(run)
-    count = 0
-    for count, (after, until) in enumerate(spans, start=1):
-        values |= {f"after_{count}": after, f"until_{count}": until}
-    return set(connection.execute(_within(count), values).scalars())
-
-
-@cache
-def _within(spans: int) -> Select[tuple[str]]:
-    """The statement for so many spans; a night asks for the same number every time."""
-    parts = (
-        (order_row.c.ordered_at > bindparam(f"after_{number}"))
-        & (order_row.c.ordered_at <= bindparam(f"until_{number}"))
-        for number in range(1, spans + 1)
-    )
-    return _STANDING.where(or_(false(), *parts))
-
-
-def orders_of_keys(
-    connection: Connection,
-    *,
-    merchant_id: str,
-    accounts: Sequence[str],
-    order_nos: Sequence[str],
-    until: int | None = None,
-) -> pd.DataFrame:
-    """ORDER_COLUMNS of some orders in some accounts, rows without a successor (see `until`)."""
-    query = _order_query(until).where(
-        order_row.c.merchant_id == merchant_id, order_row.c.account_id.in_(accounts)
-    )
-    parts = [order_nos[at : at + KEYS_AT_ONCE] for at in range(0, len(order_nos), KEYS_AT_ONCE)]
-    frames = [
-        frame_of_select(
-            connection, query.where(order_row.c.order_no.in_(part)), columns=ORDER_COLUMNS
-        )
-        for part in parts or [[]]
-    ]
-    return pd.concat(frames, ignore_index=True)
-
-
-def _order_query(until: int | None) -> Select[Any]:
-    return (
-        select(
-            *(order_row.c[name] for name in ORDER_COLUMNS if name != "source"),
-            order_file.c.name.label("source"),
-        )
-        .join(order_file, order_file.c.file_id == order_row.c.file_id)
-        .where(*not_gone(until))
-        .order_by(order_row.c.row_id)
-    )
-
-
-def not_gone(until: int | None) -> tuple[ColumnElement[bool], ...]:
-    """Rows without a successor, as they stood when file `until` had been read."""
-    gone = order_row.c.superseded_in
-    if until is None:
-        return (gone.is_(None),)
-    return (order_row.c.file_id <= until, gone.is_(None) | (gone > until))
 
 
 def files_of_night(
@@ -320,7 +211,14 @@ def _next_version(connection: Connection, run: Run, *, name: str) -> int:
     return (newest or 0) + 1
 
 
-def insert_file(connection: Connection, run: Run, *, source: SourceFile, at: datetime) -> int:
+def insert_file(
+    connection: Connection,
+    run: Run,
+    *,
+    source: SourceFile,
+    at: datetime,
+    counts: LoadCounts = NOTHING,
+) -> int:
     """Note the next version of a file; its number."""
     version = _next_version(connection, run, name=source.name)
     inserted = connection.execute(
@@ -340,6 +238,9 @@ def insert_file(connection: Connection, run: Run, *, source: SourceFile, at: dat
             rows_rejected=source.rows_rejected,
             rows_skipped=source.rows_skipped,
             rows_unassigned=source.rows_unassigned,
+            rows_new=counts.new,
+            rows_repeat=counts.repeat,
+            rows_superseding=counts.superseding,
             read_at=at,
         )
         .returning(order_file.c.file_id)
@@ -348,24 +249,14 @@ def insert_file(connection: Connection, run: Run, *, source: SourceFile, at: dat
 
 
 def _save_parts(
-    connection: Connection,
-    parts: Iterable[tuple[pd.DataFrame, pd.DataFrame]],
-    *,
-    file_id: int,
-    asked: Arriving,
-    at: datetime,
-) -> LoadCounts:
-    file = arriving(connection, file_id=file_id)
+    connection: Connection, parts: Parts, *, file_id: int, asked: Arriving, at: datetime
+) -> None:
+    """Store what the rows of a file ask for, and which rejected rows they deliver."""
     arrived = quarantine_rows.arriving(connection, file_id=file_id)
-    new = repeat = superseding = 0
-    for orders, actions in parts:
-        counts = merge(connection, orders, file=file)
-        new, repeat = new + counts.new, repeat + counts.repeat
-        superseding += counts.superseding
+    for orders, actions in parts():
         _insert_actions(connection, rows_of(actions), file_id=file_id, asked=asked)
         arrived.look(orders)
     quarantine_rows.note_delivered(connection, arrived.delivered, file_id=file_id, at=at)
-    return LoadCounts(new + repeat + superseding, new, repeat, superseding)
 
 
 def _insert_actions(

@@ -1,4 +1,4 @@
-"""Control totals that must tie before money moves, counted by the database itself.
+"""Control totals that must tie before money moves, counted where the rows lie.
 
 T1 file, T2 load, T3 query and T9 bounds, each against what the readers and the sender reported.
 The engine computes its own totals from frames; these are the ones the gate asks for.
@@ -17,7 +17,6 @@ from recon.store.schema import (
     instruction,
     order_action,
     order_file,
-    order_row,
     reject,
     settlement_line,
 )
@@ -46,7 +45,6 @@ _MINE = (
 )
 _FILES = select(order_file.c.file_id).where(*_MINE)
 _REJECTED = select(func.count()).where(reject.c.file_id.in_(_FILES))
-_ROWS = select(func.count()).where(order_row.c.file_id.in_(_FILES))
 _LINES = select(func.count()).where(settlement_line.c.file_id.in_(_FILES))
 _ENTRIES = (
     select(func.count())
@@ -66,7 +64,7 @@ _TOLD = select(
     _sum(order_file.c.rows_skipped),
     _sum(order_file.c.rows_repeat),
     _REJECTED.scalar_subquery(),
-    *(query.scalar_subquery() for query in (_ROWS, _LINES, _ENTRIES, _ACTIONS)),
+    *(query.scalar_subquery() for query in (_LINES, _ENTRIES, _ACTIONS)),
 ).where(*_MINE)
 _ANSWERED = select(_sum(answer_part.c.answered)).where(
     answer_part.c.run_id == bindparam("of_run"),
@@ -97,23 +95,31 @@ _BEYOND = select(func.count()).select_from(
 
 
 def before_money(
-    connection: Connection, run: Run, *, universe: int, phase: str
+    connection: Connection, run: Run, *, orders: int, universe: int, phase: str
 ) -> tuple[ControlTotal, ...]:
-    """T1, T2, T3 and T9 as they stand; `universe` is the number of keys that were to be asked."""
+    """T1, T2, T3 and T9 as they stand.
+
+    Args:
+        connection: the store.
+        run: of the night.
+        orders: how many rows the files of facts of the night's order files have.
+        universe: how many keys were to be asked.
+        phase: when they were.
+    """
     return (
-        *_files(connection, run),
+        *_files(connection, run, orders=orders),
         _query(connection, run, universe=universe, phase=phase),
         _bounds(connection, run),
     )
 
 
-def _files(connection: Connection, run: Run) -> Iterable[ControlTotal]:
+def _files(connection: Connection, run: Run, *, orders: int) -> Iterable[ControlTotal]:
     """T1 read = accepted + rejected + skipped and T2 accepted = stored + repeat, over all files."""
     of_night = account_values(run) | {"of_date": run.business_date}
     sums = connection.execute(_TOLD, of_night).one()
     read, accepted, skipped, repeat, rejected, *stored = (int(value) for value in sums)
     yield _total("T1", "rows read", run, left=read, right=accepted + rejected + skipped)
-    yield _total("T2", "rows stored", run, left=accepted, right=sum(stored) + repeat)
+    yield _total("T2", "rows stored", run, left=accepted, right=orders + sum(stored) + repeat)
 
 
 def _query(connection: Connection, run: Run, *, universe: int, phase: str) -> ControlTotal:

@@ -25,7 +25,7 @@ from sqlalchemy import (
 
 from recon.model.words import Quarantined, SourceKind
 from recon.store.nights.runs import Run
-from recon.store.schema import order_file, order_row, reject, reject_end
+from recon.store.schema import order_file, reject, reject_end
 from recon.store.schema.columns import REASON_CHARACTERS
 
 DELIVERED, DISMISSED = "delivered", "dismissed"
@@ -33,24 +33,20 @@ DELIVERED, DISMISSED = "delivered", "dismissed"
 LATEST = 2**31 - 1
 """For a look at what stands now: no file and no end is newer."""
 Waiting = Mapping[str, Collection[tuple[int, str, str]]]
-"""Order number -> reject id, merchant and account ("" where they could not be read)."""
+"""Order number -> reject id, and the merchant and account that it must be of ("": any)."""
 
-_NEVER_DELIVERED = ~exists().where(
-    order_row.c.order_no == reject.c.order_no,
-    order_row.c.merchant_id == order_file.c.merchant_id,
-    or_(reject.c.account_id == "", order_row.c.account_id == reject.c.account_id),
-    order_row.c.file_id > reject.c.file_id,
-    order_row.c.file_id <= bindparam("last_file"),
-    reject.c.order_no != "",
-)
 _NEVER_ENDED = ~exists().where(
-    reject_end.c.reject_id == reject.c.reject_id, reject_end.c.end_id <= bindparam("last_end")
+    reject_end.c.reject_id == reject.c.reject_id,
+    or_(
+        reject_end.c.end_id <= bindparam("last_end"),
+        # Who carried older databases over noted deliveries later than they were.
+        (reject_end.c.ended == DELIVERED) & (reject_end.c.file_id <= bindparam("last_file")),
+    ),
 )
 _OF_ORDERS = and_(
     reject.c.kind == SourceKind.ORDERS.value,
     reject.c.line > 0,  # a file refused as a whole names no order
-    order_file.c.merchant_id == bindparam("of_merchant"),
-    reject.c.merchant_id.in_(["", bindparam("of_merchant")]),
+    reject.c.merchant_id.in_(["", order_file.c.merchant_id]),
     reject.c.file_id <= bindparam("last_file"),
 )
 
@@ -87,22 +83,22 @@ def outstanding(
         last_file: the last file that counts.
         last_end: the last delivery or decision that counts.
     """
-    of_account = or_(
+    of_account = (order_file.c.merchant_id == run.merchant_id) & or_(
         reject.c.account_id == run.account_id,
         # Without its account a row may be of any account of the merchant, if it names an order.
         (reject.c.account_id == "") & (reject.c.order_no != ""),
         (reject.c.account_id == "") & (order_file.c.account_id == run.account_id),
     )
-    values = {"of_merchant": run.merchant_id, "last_file": last_file, "last_end": last_end}
+    values = {"last_file": last_file, "last_end": last_end}
     rows = connection.execute(_standing(of_account), values).mappings()
     return tuple(_quarantined(row) for row in rows)
 
 
 def _standing(which: ColumnElement[bool]) -> Select[Any]:
     return (
-        select(reject, order_file.c.account_id.label("inbox"))
+        select(reject, order_file.c.merchant_id.label("merchant_of_inbox"))
         .join(order_file, order_file.c.file_id == reject.c.file_id)
-        .where(_OF_ORDERS, which, _NEVER_DELIVERED, _NEVER_ENDED)
+        .where(_OF_ORDERS, which, _NEVER_ENDED)
         .order_by(reject.c.reject_id)
     )
 
@@ -113,13 +109,18 @@ def _quarantined(row: Mapping[Any, Any]) -> Quarantined:
 
 
 def arriving(connection: Connection, *, file_id: int) -> Arrived:
-    """For a file that was noted: what earlier files of its merchant could not tell."""
+    """For a file that was noted: what earlier files could not tell.
+
+    A row that does not say its merchant may be of any that its own inbox brings rows of; else, and
+    in the inbox of another merchant, it is of the merchant whose inbox it came to.
+    """
     this = select(order_file.c.merchant_id).where(order_file.c.file_id == file_id)
     merchant_id = connection.execute(this).scalar_one()
-    values = {"of_merchant": merchant_id, "last_file": file_id - 1, "last_end": LATEST}
+    values = {"last_file": file_id - 1, "last_end": LATEST}
     waiting: dict[str, list[tuple[int, str, str]]] = {}
     for row in connection.execute(_standing(reject.c.order_no != ""), values):
-        identity = (row.reject_id, row.merchant_id, row.account_id)
+        is_any = row.merchant_id == "" and row.merchant_of_inbox == merchant_id
+        identity = (row.reject_id, "" if is_any else row.merchant_of_inbox, row.account_id)
         waiting.setdefault(row.order_no, []).append(identity)
     return Arrived(waiting)
 

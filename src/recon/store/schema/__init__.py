@@ -11,11 +11,12 @@ from recon.store.schema.bank_tables import bank_entry, bank_statement
 from recon.store.schema.case_tables import contradiction
 from recon.store.schema.endorsement_tables import endorsement
 from recon.store.schema.evidence_tables import doubt_clock, refund_search
+from recon.store.schema.facts_tables import order_facts, order_facts_account
 from recon.store.schema.input_tables import break_end, instruction_version, rules_version, run_input
 from recon.store.schema.journal_tables import exported_journal
 from recon.store.schema.money_tables import attempt, batch, history, instruction
 from recon.store.schema.notification_tables import notification, notification_case
-from recon.store.schema.order_tables import order_action, order_file, order_row, reject, reject_end
+from recon.store.schema.order_tables import order_action, order_file, reject, reject_end
 from recon.store.schema.resolution_tables import answer_file, break_answer
 from recon.store.schema.result_tables import control_total, result_summary
 from recon.store.schema.run_tables import run, run_source
@@ -47,8 +48,9 @@ __all__ = [
     "notification",
     "notification_case",
     "order_action",
+    "order_facts",
+    "order_facts_account",
     "order_file",
-    "order_row",
     "refund_search",
     "reject",
     "reject_end",

@@ -1,4 +1,4 @@
-"""Order files, their rows, the actions they ask for, and what could not be read."""
+"""Order files, the actions they ask for, and what could not be read."""
 
 from sqlalchemy import (
     BigInteger,
@@ -47,27 +47,6 @@ order_file = Table(
     at_column("read_at", nullable=False),
     Column("kind", String(20), nullable=False, server_default="orders"),  # orders, instructions
     UniqueConstraint("merchant_id", "account_id", "name", "version"),
-)
-
-# One row per accepted and different content of an order key; the current ones have no successor.
-order_row = Table(
-    "order_row",
-    metadata,
-    Column("row_id", Integer, primary_key=True),
-    Column("file_id", Integer, ForeignKey("order_file.file_id"), nullable=False),
-    Column("line", Integer, nullable=False),
-    *account_columns(),
-    id_column("order_no"),
-    Column("currency", String(3), nullable=False),
-    amount_column("amount"),
-    text_column("status", 20),
-    at_column("ordered_at", nullable=False),
-    text_column("transaction_id", ID_CHARACTERS),
-    amount_column("expected_captured_amount", nullable=True),
-    amount_column("refund_amount", nullable=True),
-    at_column("updated_at"),
-    Column("superseded_in", Integer, nullable=True),  # the file whose row took its place
-    Index("ix_order_row_key", "merchant_id", "account_id", "order_no"),
 )
 
 # One row per action that an order file row carries.

@@ -10,7 +10,8 @@ from recon.steps.compare.rebuild import Rebuilt, rebuild_night, rebuilt, run_nam
 from recon.store.nights import runs
 from recon.store.schema import (
     answer_part,
-    order_row,
+    order_facts,
+    order_facts_account,
     rules_version,
     run_input,
 )
@@ -98,7 +99,7 @@ def test_a_night_is_rebuilt_from_what_it_sealed_alone(merchant: Any) -> None:
     merchant.drop("orders.csv", *(merchant.order(one) for one in merchant.payments("captured")[:2]))
     merchant.night()
     run_id = newest(merchant)
-    merchant.as_owner(*map(delete, (order_row, answer_part)))
+    merchant.as_owner(*map(delete, (order_facts_account, order_facts, answer_part)))
     found = again(merchant, run_id)
 
     assert found.same

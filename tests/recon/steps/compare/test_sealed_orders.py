@@ -7,7 +7,8 @@ import pytest
 
 from recon.steps.compare.rebuild import run_named
 from recon.steps.compare.sealed_orders import sealed_orders
-from recon.store.nights import order_rows
+from recon.steps.ground.night_folder import storages_of
+from recon.store.nights import stored_orders
 from tests.recon.steps.care.test_verify_folder import run_folder
 from tests.recon.steps.compare.test_sealed_inputs import manifest_of_step
 from tests.recon.steps.conftest import Merchant
@@ -28,7 +29,9 @@ def kept(merchant: Merchant, **changed: Any) -> Any:
     """What a comparison would take, and what the database says."""
     with merchant.environment() as environment, environment.store.reading() as connection:
         run = run_named(connection, "2026-11-20")
-        orders = order_rows.current_orders(connection, run, since=LONG_AGO)
+        orders = stored_orders.current_orders(
+            connection, run, since=LONG_AGO, storages=storages_of(environment)
+        )
         terms = {
             "since": LONG_AGO,
             "until": manifest_of_step(merchant, "inputs").about.last_file,

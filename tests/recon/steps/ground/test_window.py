@@ -3,7 +3,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import update
 
 from recon.config.rules import Rules
 from recon.matching.breaks.result import Reconciliation
@@ -20,7 +19,6 @@ from recon.steps.ground.window import (
 )
 from recon.store.nights import runs
 from recon.store.nights.runs import Run
-from recon.store.schema import order_row
 from tests.recon.matching.conftest import Case
 
 AS_OF = datetime(2026, 11, 21, tzinfo=UTC)
@@ -49,6 +47,16 @@ def told(merchant: Any) -> list[str]:
         return skipped_nights(run, environment=environment)
 
 
+def wide_night(merchant: Any) -> None:
+    """A first night whose window reaches back a year; those after it look back as ever."""
+    path = merchant.folder / "config" / "rules.toml"
+    text = path.read_text()
+    assert "[window]" in text
+    path.write_text(text.replace("[window]", "[window]\norders_days = 366"))
+    merchant.night()
+    path.write_text(text)
+
+
 def judged(merchant: Any, order_no: str) -> str:
     """What the newest night says of one order: a code or a state, "" when it has none."""
     result = newest(merchant)
@@ -61,10 +69,10 @@ def judged(merchant: Any, order_no: str) -> str:
 def test_an_order_that_left_the_window_with_its_break_is_still_compared(merchant: Any) -> None:
     """What is asked about is compared with its order, however old that is."""
     one = merchant.payments("captured")[0]
-    merchant.drop("orders.csv", merchant.order(one, amount="900000.00", currency="EUR"))
-    merchant.night()
+    too_little = merchant.order(one, amount="900000.00", currency="EUR")
+    merchant.drop("orders.csv", too_little | {"ordered_at": LONG_AGO.isoformat()})
+    wide_night(merchant)
     before = judged(merchant, one.order_no)
-    merchant.as_owner(update(order_row).values(ordered_at=LONG_AGO))
     merchant.wait(hours=96)
     with pytest.raises(UsageError, match="no finished night of 2026-11-23"):
         merchant.night(date="2026-11-24")
@@ -128,20 +136,21 @@ def test_orders_are_asked_about_again_as_they_grow_old(merchant: Any) -> None:
     What the gateway shows otherwise by then opens a break.
     """
     one, other, changed = [p for p in merchant.payments("captured") if p.currency == "EUR"][:3]
-    merchant.drop("orders.csv", *(merchant.order(p) for p in (one, other, changed)))
+    ages = {one: 90, other: 91, changed: 180}
+    orders = [
+        merchant.order(p)
+        | {"ordered_at": (AS_OF + timedelta(hours=12) - timedelta(days=days)).isoformat()}
+        for p, days in ages.items()
+    ]
+    merchant.drop("orders.csv", *orders)
     rows = [
         f"E{p.order_no},100042,100042001,{p.order_no},capture,EUR,{p.amount},{LONG_AGO.isoformat()}"
         for p in (one, other, changed)
     ]
     Path(merchant.folder / "ledger.csv").write_text(HEADER + "\n".join(rows) + "\n")
-    merchant.night()
+    wide_night(merchant)
     first = [judged(merchant, p.order_no) for p in (one, other, changed)]
     merchant.post("/_sandbox/portal", {"action": "refund", "key": changed.transaction_id})
-    ages = {one.order_no: 90, other.order_no: 91, changed.order_no: 180}
-    for number, days in ages.items():
-        at = AS_OF + timedelta(hours=12) - timedelta(days=days)
-        aged = update(order_row).where(order_row.c.order_no == number)
-        merchant.as_owner(aged.values(ordered_at=at))
     merchant.wait(hours=24)
     merchant.night(date="2026-11-21")
 
@@ -173,12 +182,11 @@ def test_rows_that_come_late_are_compared_however_old_their_orders_are(merchant:
 def test_an_old_order_without_an_answer_is_asked_about_the_next_night(merchant: Any) -> None:
     """An outage on the one night that looks at it again heals like any other."""
     one = next(p for p in merchant.payments("captured") if p.currency == "EUR")
-    merchant.drop("orders.csv", merchant.order(one))
+    of_age = AS_OF + timedelta(hours=12) - timedelta(days=90)
+    merchant.drop("orders.csv", merchant.order(one) | {"ordered_at": of_age.isoformat()})
     row = f"E1,100042,100042001,{one.order_no},capture,EUR,{one.amount},{LONG_AGO.isoformat()}"
     Path(merchant.folder / "ledger.csv").write_text(HEADER + row + "\n")
-    merchant.night()
-    of_age = AS_OF + timedelta(hours=12) - timedelta(days=90)
-    merchant.as_owner(update(order_row).values(ordered_at=of_age))
+    wide_night(merchant)
     merchant.fault({"operation": "retrievalTrans", "kind": "html"})
     told = []
     for date in ("2026-11-21", "2026-11-22"):

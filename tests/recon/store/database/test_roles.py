@@ -36,7 +36,7 @@ NIGHTS_ALONE = (
     "answer_part attempt bank_entry bank_statement batch break_end charged_back_order "
     "contradiction control_total dry_batch "
     "exported_journal instruction instruction_version notification notification_case "
-    "order_action order_row refund_search reject result_summary "
+    "order_action order_facts order_facts_account refund_search reject result_summary "
     "rules_version run run_input run_source settlement_line"
 )
 PEOPLE_ALONE = (

@@ -17,10 +17,9 @@ BAD = replace(FILE, name="bad.csv", sha256="2" * 64, rows_read=1, rows_rejected=
 def _save(store: Store, run: Run, source: SourceFile) -> None:
     rejects = [Reject(source.kind, source.name, 0, WHOLE, "is no table", "")]
     with store.writing() as connection:
-        order_rows.save_file(
+        order_rows.save_unread(
             connection,
             run,
-            parts=(),
             rejects=rejects[: source.rows_rejected],
             source=source,
             at=AT,

@@ -5,11 +5,11 @@ from recon.matching.frames.sources import ORDER_COLUMNS, frame_of
 from recon.model.words import SourceFile, SourceKind
 from recon.proof import bridge
 from recon.store.database.engine import Store
-from recon.store.nights import order_rows
-from recon.store.nights.order_bridge import order_steps, undeclared_accounts
+from recon.store.nights.order_bridge import InView, order_steps, undeclared_accounts
+from recon.store.nights.order_facts import StorageOf
 from recon.store.nights.runs import Run
+from tests.recon.store.kept_files import keep
 
-AT = datetime(2026, 11, 21, 2, 0, tzinfo=UTC)
 SINCE = datetime(2026, 10, 21, tzinfo=UTC)
 LONG_AGO = "2026-01-01T00:00:00Z"
 DECLARED = frozenset({("100042", "100042001"), ("100042", "100042002")})
@@ -21,19 +21,17 @@ def _order(order_no: str, amount: int = 100, **cells: Any) -> dict[str, Any]:
     return {**place, **row, "ordered_at": "2026-11-20T10:00:00Z", **cells}
 
 
-def _load(store: Store, run: Run, name: str, *rows: dict[str, Any]) -> None:
+def _load(store: Store, run: Run, name: str, *rows: dict[str, Any], storages: StorageOf) -> None:
     """Read one version of a file."""
     frame = frame_of(rows, columns=ORDER_COLUMNS)
     sha256 = f"{name}{len(rows)}".ljust(64, "0")
     source = SourceFile(SourceKind.ORDERS, name, sha256, 1, len(rows), len(rows), 0, 0)
-    with store.writing() as connection:
-        parts = [(frame, frame.iloc[:0])]
-        order_rows.save_file(connection, run, parts=parts, rejects=(), source=source, at=AT)
+    keep(store, run, frame, source=source, storages=storages)
 
 
-def test_each_row_leaves_by_one_step(store: Store, run: Run) -> None:
+def test_each_row_leaves_by_one_step(store: Store, run: Run, storages: StorageOf) -> None:
     """A newer version of a file, a repeat, another account, an old order: one step each."""
-    _load(store, run, "a.csv", _order("A"), _order("B"))
+    _load(store, run, "a.csv", _order("A"), _order("B"), storages=storages)
     _load(
         store,
         run,
@@ -44,12 +42,12 @@ def test_each_row_leaves_by_one_step(store: Store, run: Run) -> None:
         _order("D", account_id="100042009"),
         _order("E", ordered_at=LONG_AGO),
         _order("F", ordered_at=LONG_AGO),
+        storages=storages,
     )
     with store.reading() as connection:
-        found = order_steps(connection, run, since=SINCE, older=["F"], until=2, declared=DECLARED)
-        as_first_read = order_steps(
-            connection, run, since=SINCE, older=[], until=1, declared=DECLARED
-        )
+        terms: dict[str, Any] = {"declared": DECLARED, "storages": storages}
+        found = order_steps(connection, run, view=InView(SINCE, ["F"]), until=2, **terms)
+        as_first_read = order_steps(connection, run, view=InView(SINCE, []), until=1, **terms)
         nobodys = undeclared_accounts(connection, run, until=2, declared=DECLARED)
 
     # A is the row of the first version still; B's successor, and F which is asked about, are new.

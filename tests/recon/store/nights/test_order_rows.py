@@ -6,10 +6,11 @@ from typing import Any
 from recon.matching.frames.sources import ORDER_COLUMNS, LoadCounts, frame_of
 from recon.model.words import Reject, SourceFile, SourceKind
 from recon.store.database.engine import Store
-from recon.store.nights import order_rows
+from recon.store.nights import order_rows, stored_orders
+from recon.store.nights.order_facts import StorageOf
 from recon.store.nights.runs import Run
+from tests.recon.store.kept_files import keep
 
-AT = datetime(2026, 11, 21, 2, 0, tzinfo=UTC)
 OPENING = datetime(2026, 1, 1, tzinfo=UTC)
 ORDER = {
     "merchant_id": "100042",
@@ -31,6 +32,7 @@ def _load(
     store: Store,
     run: Run,
     *rows: dict[str, Any],
+    storages: StorageOf,
     name: str = "orders.csv",
     rejects: tuple[Reject, ...] = (),
 ) -> LoadCounts:
@@ -39,72 +41,71 @@ def _load(
     source = SourceFile(
         SourceKind.ORDERS, name, sha256, 1, len(rows) + len(rejects), len(rows), len(rejects), 0
     )
-    with store.writing() as connection:
-        return order_rows.save_file(
-            connection,
-            run,
-            parts=[(frame, frame.iloc[:0])],
-            rejects=rejects,
-            source=source,
-            at=AT,
-        )
+    return keep(store, run, frame, source=source, rejects=rejects, storages=storages)
 
 
-def _current(store: Store, run: Run) -> list[tuple[str, int, str]]:
+def _current(store: Store, run: Run, storages: StorageOf) -> list[tuple[str, int, str]]:
     with store.reading() as connection:
-        frame = order_rows.current_orders(connection, run, since=OPENING)
+        frame = stored_orders.current_orders(connection, run, since=OPENING, storages=storages)
     cells = zip(frame["order_no"], frame["amount"], frame["source"], strict=True)
     return [(str(key), int(amount), str(source)) for key, amount, source in cells]
 
 
-def test_new_rows_are_new(store: Store, run: Run) -> None:
+def test_new_rows_are_new(store: Store, run: Run, storages: StorageOf) -> None:
     """Rows of keys that nobody had are new and current."""
-    counts = _load(store, run, ORDER, {**ORDER, "order_no": "A-2"})
+    counts = _load(store, run, ORDER, {**ORDER, "order_no": "A-2"}, storages=storages)
 
     assert counts == LoadCounts(accepted=2, new=2, repeat=0, superseding=0)
-    assert _current(store, run) == [("A-1", 10_000, "orders.csv"), ("A-2", 10_000, "orders.csv")]
+    assert _current(store, run, storages) == [
+        ("A-1", 10_000, "orders.csv"),
+        ("A-2", 10_000, "orders.csv"),
+    ]
 
 
-def test_the_same_content_again_is_a_repeat(store: Store, run: Run) -> None:
+def test_the_same_content_again_is_a_repeat(store: Store, run: Run, storages: StorageOf) -> None:
     """Equal rows are counted and stored once, within a file and over files."""
-    first = _load(store, run, ORDER, {**ORDER, "line": 3})
-    second = _load(store, run, ORDER, name="other.csv")
+    first = _load(store, run, ORDER, {**ORDER, "line": 3}, storages=storages)
+    second = _load(store, run, ORDER, name="other.csv", storages=storages)
 
     assert (first.repeat, second.repeat) == (1, 1)
-    assert len(_current(store, run)) == 1
+    assert len(_current(store, run, storages)) == 1
 
 
-def test_a_newer_update_takes_the_place(store: Store, run: Run) -> None:
+def test_a_newer_update_takes_the_place(store: Store, run: Run, storages: StorageOf) -> None:
     """A row with a newer updated_at supersedes the older content of its key."""
-    _load(store, run, {**ORDER, "updated_at": "2026-11-20T11:00:00Z"})
+    _load(store, run, {**ORDER, "updated_at": "2026-11-20T11:00:00Z"}, storages=storages)
     newer = {**ORDER, "amount": 12_000, "updated_at": "2026-11-20T12:00:00Z"}
-    counts = _load(store, run, newer, name="later.csv")
+    counts = _load(store, run, newer, name="later.csv", storages=storages)
 
     assert counts == LoadCounts(accepted=1, new=0, repeat=0, superseding=1)
-    assert _current(store, run) == [("A-1", 12_000, "later.csv")]
+    assert _current(store, run, storages) == [("A-1", 12_000, "later.csv")]
 
 
-def test_a_newer_version_of_a_file_takes_the_place(store: Store, run: Run) -> None:
+def test_a_newer_version_of_a_file_takes_the_place(
+    store: Store, run: Run, storages: StorageOf
+) -> None:
     """A changed row in a new version of the same file supersedes its old one."""
-    _load(store, run, ORDER)
-    counts = _load(store, run, {**ORDER, "amount": 9_000})
+    _load(store, run, ORDER, storages=storages)
+    counts = _load(store, run, {**ORDER, "amount": 9_000}, storages=storages)
 
     assert counts.superseding == 1
-    assert _current(store, run) == [("A-1", 9_000, "orders.csv")]
+    assert _current(store, run, storages) == [("A-1", 9_000, "orders.csv")]
 
 
-def test_other_content_from_elsewhere_stands_beside(store: Store, run: Run) -> None:
+def test_other_content_from_elsewhere_stands_beside(
+    store: Store, run: Run, storages: StorageOf
+) -> None:
     """Different content without a newer update is kept beside: a person decides, not the load."""
-    _load(store, run, ORDER)
-    counts = _load(store, run, {**ORDER, "amount": 9_000}, name="other.csv")
+    _load(store, run, ORDER, storages=storages)
+    counts = _load(store, run, {**ORDER, "amount": 9_000}, name="other.csv", storages=storages)
 
     assert counts == LoadCounts(accepted=1, new=1, repeat=0, superseding=0)
-    assert [amount for _, amount, _ in _current(store, run)] == [10_000, 9_000]
+    assert [amount for _, amount, _ in _current(store, run, storages)] == [10_000, 9_000]
 
 
-def test_a_known_file_is_recognised_by_content(store: Store, run: Run) -> None:
+def test_a_known_file_is_recognised_by_content(store: Store, run: Run, storages: StorageOf) -> None:
     """The same bytes under any name are known; other bytes are not."""
-    _load(store, run, ORDER)
+    _load(store, run, ORDER, storages=storages)
     with store.reading() as connection:
         files = order_rows.files_of_night(connection, run)
         place = {"name": files[0][0].name, "sha256": files[0][0].sha256}
@@ -114,38 +115,40 @@ def test_a_known_file_is_recognised_by_content(store: Store, run: Run) -> None:
         assert order_rows.known_file(connection, run, **place | {"sha256": "other"}) is None
 
 
-def test_content_that_came_back_is_a_new_version(store: Store, run: Run) -> None:
+def test_content_that_came_back_is_a_new_version(
+    store: Store, run: Run, storages: StorageOf
+) -> None:
     """After A and B, A again is not known but version 3, and its rows stand again."""
     for amount in (10_000, 9_000):
-        _load(store, run, {**ORDER, "amount": amount})
+        _load(store, run, {**ORDER, "amount": amount}, storages=storages)
     first = {"name": "orders.csv", "sha256": _sha256(ORDER)}
     with store.reading() as connection:
         assert order_rows.known_file(connection, run, **first) is None
         assert order_rows.known_file(connection, run, **first | {"name": "b.csv"}) is None
-    _load(store, run, ORDER)
+    _load(store, run, ORDER, storages=storages)
 
-    assert _current(store, run) == [("A-1", 10_000, "orders.csv")]
+    assert _current(store, run, storages) == [("A-1", 10_000, "orders.csv")]
     with store.reading() as connection:
         assert order_rows.known_file(connection, run, **first) is not None
 
 
-def test_rejects_of_the_newest_version_count(store: Store, run: Run) -> None:
+def test_rejects_of_the_newest_version_count(store: Store, run: Run, storages: StorageOf) -> None:
     """A mended file takes its old rejects away; a night shows those of the newest version."""
     bad = Reject(SourceKind.ORDERS, "orders.csv", 2, "amount", "not an amount", "x", "m", "a", "k")
-    _load(store, run, rejects=(bad,))
+    _load(store, run, rejects=(bad,), storages=storages)
     with store.reading() as connection:
         before = order_rows.rejects_of_night(connection, run)
-    _load(store, run, ORDER)
+    _load(store, run, ORDER, storages=storages)
     with store.reading() as connection:
         after = order_rows.rejects_of_night(connection, run)
 
     assert (before, after) == ([bad], [])
 
 
-def test_other_accounts_keep_their_rows(store: Store, run: Run) -> None:
+def test_other_accounts_keep_their_rows(store: Store, run: Run, storages: StorageOf) -> None:
     """A row of another account is stored under it and not shown for this one."""
-    _load(store, run, {**ORDER, "account_id": "100042002"})
+    _load(store, run, {**ORDER, "account_id": "100042002"}, storages=storages)
     other = replace(run, account_id="100042002")
 
-    assert _current(store, run) == []
-    assert _current(store, other) == [("A-1", 10_000, "orders.csv")]
+    assert _current(store, run, storages) == []
+    assert _current(store, other, storages) == [("A-1", 10_000, "orders.csv")]

@@ -8,15 +8,17 @@ from recon.model.words import InstructionKind, InstructionState, SourceFile, Sou
 from recon.settlement.planning import Action, Known, plan
 from recon.store.database.engine import Store
 from recon.store.money import instruction_rows
-from recon.store.nights import order_rows, proofs
+from recon.store.nights import facts_rows, order_facts, proofs
 from recon.store.nights.answer_parts import BASELINE
+from recon.store.nights.order_facts import StorageOf
 from recon.store.nights.runs import Run
 from recon.store.schema import instruction
+from tests.recon.store.kept_files import keep
 
 AT = datetime(2026, 11, 21, 2, 0, tzinfo=UTC)
 
 
-def _file(store: Store, run: Run) -> None:
+def _file(store: Store, run: Run, storages: StorageOf) -> None:
     order = {
         "merchant_id": run.merchant_id,
         "account_id": run.account_id,
@@ -30,15 +32,13 @@ def _file(store: Store, run: Run) -> None:
         [{**order, "order_no": key} for key in ("A", "B", "B")], columns=ORDER_COLUMNS
     )
     source = SourceFile(SourceKind.ORDERS, "orders.csv", "sha", 9, 3, 3, 0, 0)
-    with store.writing() as connection:
-        order_rows.save_file(
-            connection, run, parts=[(orders, orders.iloc[:0])], rejects=(), source=source, at=AT
-        )
+    keep(store, run, orders, source=source, storages=storages)
 
 
-def _failed(store: Store, run: Run) -> list[str]:
+def _failed(store: Store, run: Run, storages: StorageOf) -> list[str]:
     with store.reading() as connection:
-        totals = proofs.before_money(connection, run, universe=0, phase=BASELINE)
+        stored = order_facts.stored_rows(facts_rows.of_night(connection, run), storages=storages)
+        totals = proofs.before_money(connection, run, orders=stored, universe=0, phase=BASELINE)
     return [total.id for total in totals if not total.passed]
 
 
@@ -47,7 +47,7 @@ def _failed(store: Store, run: Run) -> list[str]:
     [
         ("SELECT 1", []),
         ("UPDATE order_file SET rows_read = rows_read + 1", ["T1"]),
-        ("DELETE FROM order_row WHERE order_no = 'A'", ["T2"]),
+        ("DELETE FROM order_facts", ["T2"]),
         (
             (
                 "INSERT INTO answer_part (run_id, phase, merchant_id, account_id, path, "
@@ -58,14 +58,14 @@ def _failed(store: Store, run: Run) -> list[str]:
     ],
 )
 def test_each_total_before_money_sees_its_loss(
-    store: Store, run: Run, change: str, failed: list[str]
+    store: Store, run: Run, storages: StorageOf, change: str, failed: list[str]
 ) -> None:
     """A row too many or too few in a table makes exactly its own total fail."""
-    _file(store, run)
+    _file(store, run, storages)
     with store.writing() as connection:
         connection.execute(text(change))
 
-    assert _failed(store, run) == failed
+    assert _failed(store, run, storages) == failed
 
 
 CAPTURE, REFUND = InstructionKind.CAPTURE, InstructionKind.REFUND
@@ -83,7 +83,11 @@ DOUBT, NOT_DONE = InstructionState.IN_DOUBT, InstructionState.RESOLVED_NOT_APPLI
     ],
 )
 def test_money_beyond_what_a_payment_holds_fails_t9(
-    store: Store, run: Run, moved: list[tuple[InstructionKind, int]], failed: list[str]
+    store: Store,
+    run: Run,
+    storages: StorageOf,
+    moved: list[tuple[InstructionKind, int]],
+    failed: list[str],
 ) -> None:
     """What may have moved: captures up to the payment, refunds up to what was captured of it."""
     rows = [
@@ -115,6 +119,6 @@ def test_money_beyond_what_a_payment_holds_fails_t9(
             if state is not None:
                 values = {"state": state.value, "payment_amount": 1_000}
                 connection.execute(update(instruction).values(values))
-        told.append(_failed(store, run))
+        told.append(_failed(store, run, storages))
 
     assert told == [[], failed, []]

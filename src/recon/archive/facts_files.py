@@ -1,0 +1,131 @@
+"""Files of facts: each under the name of its own hash, written whole before anybody names it.
+
+Nobody's are those whose hash no database has: whoever is killed before that leaves a file that
+counts for nothing, and writes it again under the same name.
+"""
+
+import hashlib
+import io
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import BinaryIO, cast
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from recon.archive.facts_schemas import FACTS_SCHEMAS
+from recon.archive.fields import FileSchema
+from recon.archive.rows_file import read_rows, write_parts
+from recon.archive.step_folder import Hashing
+from recon.archive.storage import Storage, reachable
+from recon.model.errors import ArchiveBrokenError, OutputError
+
+SUFFIX = ".parquet"
+
+
+@dataclass(frozen=True, slots=True)
+class FactsFile:
+    """A file that is written."""
+
+    folder: str
+    """Below the archive."""
+    sha256: str
+    size_bytes: int
+
+    @property
+    def path(self) -> str:
+        """Below the archive."""
+        return f"{self.folder}/{self.sha256}{SUFFIX}"
+
+
+def write_facts(
+    storage: Storage,
+    parts: Iterable[pa.Table],
+    *,
+    folder: str,
+    schema: FileSchema,
+    doing: str,
+) -> FactsFile:
+    """Write tables one after another as one file; `doing` says what was not done where it fails.
+
+    Raises:
+        ArchiveError: the archive cannot be written.
+        OutputError: there is no room to lay the rows aside.
+    """
+    with tempfile.TemporaryFile() as temporary:
+        with _room():
+            hashing = Hashing(temporary)
+            write_parts(cast("BinaryIO", hashing), parts, schema=schema)
+            temporary.seek(0, io.SEEK_SET)
+        file = FactsFile(folder, hashing.digest.hexdigest(), hashing.size)
+        with reachable(storage, doing=doing), storage.writing(file.path) as out:
+            shutil.copyfileobj(temporary, out)
+    return file
+
+
+@contextmanager
+def _room() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        msg = (
+            f"rows of an order file cannot be laid aside in {tempfile.gettempdir()}: "
+            f"{error.strerror or error}; nothing of it was stored: make room there, or set TMPDIR"
+        )
+        raise OutputError(msg) from error
+
+
+def read_facts(
+    storage: Storage,
+    file: FactsFile,
+    *,
+    schema: FileSchema,
+    doing: str,
+    columns: Sequence[str] | None = None,
+) -> pa.Table:
+    """The rows of a file, exactly as they were written.
+
+    Raises:
+        ArchiveError: it cannot be read, or is not the file whose hash the database has.
+    """
+    content = whole_facts(storage, file, doing=doing)
+    return read_rows(
+        content, name=file.path, schemas={schema.name: schema}, columns=columns and [*columns]
+    )
+
+
+def rows_in(content: bytes, *, path: str) -> int:
+    """How many rows a file has, counted by itself.
+
+    Raises:
+        ArchiveBrokenError: it is no Parquet file.
+    """
+    try:
+        return int(pq.ParquetFile(io.BytesIO(content)).metadata.num_rows)
+    except (pa.ArrowException, OSError) as error:
+        msg = f"{path} of the archive is no whole Parquet file: {error}"
+        raise ArchiveBrokenError(msg) from error
+
+
+def whole_facts(storage: Storage, file: FactsFile, *, doing: str) -> bytes:
+    """The bytes of a file, exactly as they were written; see `read_facts`."""
+    with reachable(storage, doing=doing):
+        try:
+            content = storage.read(file.path)
+        except FileNotFoundError:
+            content = b""
+    if hashlib.sha256(content).hexdigest() != file.sha256:
+        msg = (
+            f"{doing}: {file.path} is not in the archive {storage.shown}, or is not the file whose "
+            "hash the database keeps: put the folder facts back from a backup of the archive"
+        )
+        raise ArchiveBrokenError(msg)
+    return content
+
+
+def is_facts(name: str) -> bool:
+    """Whether a label names a schema of facts."""
+    return name.split("/", maxsplit=1)[0] in FACTS_SCHEMAS

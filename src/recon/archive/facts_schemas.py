@@ -1,0 +1,61 @@
+"""What stands in the files of facts: the rows of an order file, once for all nights that read them.
+
+Each is named by its own SHA-256. Rows stay in the order in which they were stored; by its place in
+that order a later file says which row of an earlier one it takes the place of.
+"""
+
+from collections.abc import Mapping
+
+import pyarrow as pa
+
+from recon.archive.fields import (
+    BY_KEY,
+    CURRENCY,
+    KEY,
+    LINE,
+    ROWS,
+    TRANSACTION,
+    FileSchema,
+    field,
+    file,
+    instant,
+    money,
+    money_or_blank,
+    word,
+)
+
+FOLDER = "facts"
+ORDER_FACTS = file(
+    "order_facts",
+    *KEY,
+    CURRENCY,
+    money("amount", "what was ordered"),
+    word("status", "what the merchant says became of the order"),
+    instant("ordered_at", "when it was ordered"),
+    TRANSACTION,
+    money_or_blank("expected_captured_amount", "what is to be captured of it"),
+    money_or_blank("refund_amount", "what was given back"),
+    instant("updated_at", "since when this row holds; the newest row of an order counts"),
+    LINE,
+    key=BY_KEY,
+    folder=FOLDER,
+)
+"""The rows that a file brought, without those that stood already; each part of it by key."""
+ORDER_KEYS = file(
+    "order_keys",
+    field("key", pa.int64(), "a hash of merchant, account and order number"),
+    key=("key",),
+    folder=FOLDER,
+)
+"""By which a later file knows whether this one has rows of its orders."""
+ORDER_GONE = file(
+    "order_gone",
+    field("file_id", pa.int64(), "the file of the row; 0: the very file that says so"),
+    field("row", pa.int64(), "which of its rows, from 0", unit=ROWS),
+    key=("file_id", "row"),
+    folder=FOLDER,
+)
+"""The rows that rows of a file take the place of."""
+FACTS_SCHEMAS: Mapping[str, FileSchema] = {
+    each.name: each for each in (ORDER_FACTS, ORDER_KEYS, ORDER_GONE)
+}

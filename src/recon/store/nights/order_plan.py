@@ -1,0 +1,189 @@
+"""What an order file comes to beside all that stands, with its files of facts written.
+
+Nothing of it counts before the database has their hashes: that is done in the turn of order files,
+and only if no other file came meanwhile.
+"""
+
+import itertools
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+from sqlalchemy import Connection, select
+
+from recon.archive.facts_files import FactsFile, write_facts
+from recon.archive.facts_schemas import FOLDER, ORDER_FACTS, ORDER_GONE, ORDER_KEYS
+from recon.archive.storage import Storage
+from recon.matching.frames.sources import LoadCounts
+from recon.model.words import SourceFile
+from recon.proof.night_tables import table_of_schema
+from recon.store.nights import facts_rows, order_facts
+from recon.store.nights.facts_rows import Account, OfAccountRows, OrderFacts
+from recon.store.nights.order_facts import StorageOf
+from recon.store.nights.order_keys import Hashes, hashes_of
+from recon.store.nights.order_merge import KeptRows, KnownRows, Merge, met, repeated
+from recon.store.nights.runs import Run
+from recon.store.schema import order_file
+
+Parts = Callable[[], Iterable[tuple[pd.DataFrame, pd.DataFrame]]]
+"""Orders and actions of an order file, some rows at a time; as often as it is asked."""
+UNWRITTEN = (
+    "the rows of an order file could not be kept, so nothing of it was stored and nothing was "
+    "sent: make the archive writable, or name another in archive.toml, then start the night again"
+)
+_SCHEMA = ORDER_FACTS.columns
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """What a file comes to."""
+
+    source: SourceFile
+    counts: LoadCounts
+    facts: OrderFacts | None
+    """None: every row of it stood already."""
+    accounts: tuple[OfAccountRows, ...]
+    last_file: int
+    """The newest order file with facts that it was held against."""
+
+
+def no_parts() -> Iterable[tuple[pd.DataFrame, pd.DataFrame]]:
+    """Of a file without a row."""
+    return ()
+
+
+def plan(
+    connection: Connection, run: Run, *, source: SourceFile, parts: Parts, storages: StorageOf
+) -> Planned:
+    """Hold a file's rows against all that stand, and write its files of facts.
+
+    Raises:
+        ArchiveError: the archive cannot be written, or an earlier file cannot be read.
+        OutputError: there is no room to lay the rows aside.
+    """
+    last = facts_rows.last_file(connection)
+    arriving, places = _arriving(parts)
+    if not arriving.size:
+        return Planned(source, LoadCounts(0, 0, 0, 0), None, (), last)
+    twice = repeated(arriving)
+    before, files = _met(connection, places, arriving=arriving, storages=storages)
+    merge = Merge(
+        earlier=_versions(connection, source.name),
+        known=_known(connection, files, hashes=before, storages=storages),
+        odd=np.union1d(before, twice),
+        twice=twice,
+    )
+    del arriving
+    facts = _write(merge, run, parts=parts, storages=storages)
+    new = merge.accepted - merge.repeat - merge.superseding
+    counts = LoadCounts(merge.accepted, new, merge.repeat, merge.superseding)
+    return Planned(source, counts, facts, tuple(merge.rows.accounts.values()), last)
+
+
+def is_stale(connection: Connection, planned: Planned) -> bool:
+    """Whether another file came since, so that it is to be planned anew."""
+    return facts_rows.last_file(connection) != planned.last_file
+
+
+def _arriving(parts: Parts) -> tuple[Hashes, set[Account]]:
+    """The hashes of all keys, sorted, and the accounts that they are of."""
+    hashes: list[Hashes] = []
+    places: set[Account] = set()
+    for orders, _ in parts():
+        table = table_of_schema(orders[[*_KEY.names]], schema=_KEY)
+        hashes.append(hashes_of(table))
+        pairs = table.select(["merchant_id", "account_id"]).group_by(["merchant_id", "account_id"])
+        places.update(tuple(row.values()) for row in pairs.aggregate([]).to_pylist())
+    whole = np.concatenate(hashes) if hashes else np.empty(0, np.int64)
+    whole.sort()
+    return whole, places
+
+
+_KEY = pa.schema([_SCHEMA.field(name) for name in ("merchant_id", "account_id", "order_no")])
+
+
+def _met(
+    connection: Connection, places: set[Account], *, arriving: Hashes, storages: StorageOf
+) -> tuple[Hashes, list[OrderFacts]]:
+    """The keys that earlier files have too, sorted, and those files."""
+    files, again = [], [np.empty(0, np.int64)]
+    for file in facts_rows.of_accounts(connection, places):
+        both = met(order_facts.keys_of(file, storages=storages), arriving=arriving)
+        if both.size:
+            files.append(file)
+            again.append(both)
+    return np.unique(np.concatenate(again)), files
+
+
+def _known(
+    connection: Connection, files: Sequence[OrderFacts], *, hashes: Hashes, storages: StorageOf
+) -> KnownRows:
+    tables = []
+    for file, table, stands in order_facts.standing(
+        connection, files, storages=storages, columns=_SCHEMA.names
+    ):
+        rows = np.flatnonzero(stands & np.isin(hashes_of(table), hashes))
+        chosen = table.take(pa.array(rows))
+        numbers = pa.array(np.full(rows.size, file.file_id))
+        chosen = chosen.append_column("file_id", numbers)
+        tables.append(chosen.append_column("row", pa.array(rows)))
+    return KnownRows.of(tables)
+
+
+def _versions(connection: Connection, name: str) -> frozenset[int]:
+    rows = connection.execute(select(order_file.c.file_id).where(order_file.c.name == name))
+    return frozenset(rows.scalars())
+
+
+def _write(merge: Merge, run: Run, *, parts: Parts, storages: StorageOf) -> OrderFacts | None:
+    storage = storages((run.merchant_id, run.account_id))
+    folder = folder_of(run.business_date)
+    whole = (table_of_schema(orders[[*_SCHEMA.names]], schema=_SCHEMA) for orders, _ in parts())
+    tables = merge.kept(whole)
+    first = next(tables, None)
+    if first is None:
+        return None
+    every = itertools.chain([first], tables)
+    rows = write_facts(storage, every, folder=folder, schema=ORDER_FACTS, doing=UNWRITTEN)
+    return with_marks(rows, kept=merge.rows, gone=merge.gone, storage=storage)
+
+
+def folder_of(business_date: str) -> str:
+    """Where the facts of a night's order files lie, below the archive."""
+    year, month, _ = business_date.split("-")
+    return f"{FOLDER}/orders/{year}/{month}"
+
+
+def with_marks(
+    rows: FactsFile, *, kept: KeptRows, gone: Iterable[tuple[int, int]], storage: Storage
+) -> OrderFacts:
+    """Write what stands beside a file of rows: its keys, and whose place they took.
+
+    Raises:
+        ArchiveError: the archive cannot be written.
+        OutputError: there is no room to lay the rows aside.
+    """
+    sorted_keys = pa.table([np.unique(np.concatenate(kept.hashes))], schema=ORDER_KEYS.columns)
+    keys = write_facts(
+        storage, [sorted_keys], folder=rows.folder, schema=ORDER_KEYS, doing=UNWRITTEN
+    )
+    places = sorted(gone)
+    written = [rows, keys]
+    if places:
+        columns = [pa.array(each, pa.int64()) for each in zip(*places, strict=True)]
+        table = pa.table(columns, schema=ORDER_GONE.columns)
+        written.append(
+            write_facts(storage, [table], folder=rows.folder, schema=ORDER_GONE, doing=UNWRITTEN)
+        )
+    return OrderFacts(
+        folder=rows.folder,
+        rows_sha256=rows.sha256,
+        keys_sha256=keys.sha256,
+        gone_sha256=written[2].sha256 if places else "",
+        size_bytes=sum(each.size_bytes for each in written),
+        row_count=kept.count,
+        gone_from=places[0][0] if places else 0,
+        gone_to=places[-1][0] if places else 0,
+    )
