@@ -16,7 +16,6 @@ from typing import BinaryIO, cast
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from recon.archive.facts_schemas import FACTS_SCHEMAS
 from recon.archive.fields import FileSchema
 from recon.archive.rows_file import read_rows, write_parts
 from recon.archive.step_folder import Hashing
@@ -124,8 +123,3 @@ def whole_facts(storage: Storage, file: FactsFile, *, doing: str) -> bytes:
         )
         raise ArchiveBrokenError(msg)
     return content
-
-
-def is_facts(name: str) -> bool:
-    """Whether a label names a schema of facts."""
-    return name.split("/", maxsplit=1)[0] in FACTS_SCHEMAS

@@ -4,9 +4,10 @@ A folder that is not as it was sealed is copied all the same; its faults are nam
 """
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from recon.archive.facts_files import whole_facts
 from recon.archive.manifest import MANIFEST
 from recon.archive.step_folder import ASIDE, Sealed
 from recon.archive.storage import Storage, reachable
@@ -15,10 +16,10 @@ from recon.steps.care.evidence_folder import EvidenceFolder
 from recon.steps.care.verify_folder import missing_steps
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.let_go_nights import is_kept
-from recon.steps.ground.night_folder import folder_of, storage_of
+from recon.steps.ground.night_folder import folder_of, storage_of, storages_of
 from recon.steps.ground.sealed_night import sealed_night
 from recon.store import Connection
-from recon.store.nights import sign_off_rows
+from recon.store.nights import facts_rows, sign_off_rows
 from recon.store.nights.let_go_rows import let_go_of
 from recon.store.nights.runs import Run
 
@@ -58,8 +59,26 @@ def copied_night(
             if going is None or is_kept(name.removeprefix(f"{folder}/"), is_signed=is_signed)
         }
         faults += copied(storage, folder=folder, expected=expected, into=into)
+    faults += _copied_facts(connection, run, into=into, environment=environment)
     manifests = {step.manifest.about.step: step.sha256 for step in steps}
     return CopiedFolder(folder, manifests, tuple(faults))
+
+
+def _copied_facts(
+    connection: Connection, run: Run, *, into: EvidenceFolder, environment: Environment
+) -> Iterator[str]:
+    """Copy the rows of the night's order files, each file once; what is wrong with them."""
+    storages = storages_of(environment)
+    for facts in facts_rows.of_night(connection, run):
+        for file in facts.every:
+            if into.has(file.path):
+                continue
+            try:
+                content = whole_facts(storages(facts.inbox), file, doing=UNREAD)
+            except (ArchiveError, ConfigurationError) as error:
+                yield str(error)
+            else:
+                into.write(file.path, content)
 
 
 def copied_close(sealed: Sealed, *, storage: Storage, into: EvidenceFolder) -> CopiedFolder:

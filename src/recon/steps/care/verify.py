@@ -22,14 +22,16 @@ from recon.steps.care.verify_folder import (
 from recon.steps.compare.rebuild import run_named
 from recon.steps.ground import kept_results
 from recon.steps.ground.environment import Environment, account_of
+from recon.steps.ground.night_folder import storages_of
 from recon.steps.money.restore import link_missing
 from recon.steps.night.report import figures_of
 from recon.steps.people.sign_off import later_run
 from recon.store import Connection
 from recon.store.database import history
 from recon.store.money import bound_rows, bound_words
-from recon.store.nights import bound_actions, bound_runs, results, runs
+from recon.store.nights import bound_actions, bound_runs, facts_rows, results, runs
 from recon.store.nights.let_go_rows import all_let_go, let_go_of
+from recon.store.nights.order_facts import facts_problems
 from recon.store.nights.runs import FinishedRun
 
 
@@ -84,9 +86,10 @@ def verify(
         words = bound_words.changed_words(connection)
         nights = bound_runs.changed_runs(connection)
         asked = bound_actions.all_changed_actions(connection)
+        facts = facts_rows.changed(connection)
         problems = [
             problem
-            for problem in (broken, strayed, *cut, *changed, *words, *asked, *nights)
+            for problem in (broken, strayed, *cut, *changed, *words, *asked, *nights, *facts)
             if problem
         ]
         problems += unendorsed(connection, environment=environment)
@@ -95,6 +98,9 @@ def verify(
             for run in finished:
                 problems += _run_problems(connection, run, reading=reading, environment=environment)
             problems += _archive_problems(connection, finished, environment=environment)
+            problems += facts_problems(
+                facts_rows.every(connection), storages=storages_of(environment)
+            )
         let_go = () if workbook else tuple(map(str, all_let_go(connection)))
         unfinished = tuple(
             f"{run.run_id} ({run.business_date}, {run.status} after {run.step or 'its start'})"
@@ -127,6 +133,10 @@ def verify_night(environment: Environment, *, name: str) -> Verification:
         finished = next(night for night in runs.finished(connection) if night.run_id == run.run_id)
         problems += _stored_totals(connection, finished, environment=environment)
         problems += bound_runs.changed_runs(connection)
+        problems += facts_rows.changed(connection)
+        problems += facts_problems(
+            facts_rows.of_night(connection, run), storages=storages_of(environment)
+        )
     problems += [broken] if broken else []
     let_go = () if going is None else (str(going),)
     return Verification(1, f"{head.sequence}:{head.hash}", tuple(problems), (), let_go=let_go)

@@ -15,6 +15,7 @@ from sqlalchemy import Connection
 from recon.archive.facts_files import read_facts, rows_in, whole_facts
 from recon.archive.facts_schemas import ORDER_FACTS, ORDER_GONE, ORDER_KEYS
 from recon.archive.storage import Storage
+from recon.model.errors import ArchiveError, ConfigurationError
 from recon.store.nights import facts_rows
 from recon.store.nights.facts_rows import OWN, Account, OrderFacts
 from recon.store.nights.order_keys import Hashes
@@ -23,6 +24,7 @@ StorageOf = Callable[[Account], Storage]
 """The archive of an account's files."""
 Bools = npt.NDArray[np.bool_]
 UNREAD = "the rows of order files could not be read, so nothing was sent"
+LOST = "rows of an order file are not as they were kept"
 
 
 def standing(
@@ -69,6 +71,16 @@ def stored_rows(files: Sequence[OrderFacts], *, storages: StorageOf) -> int:
         rows_in(whole_facts(storages(file.inbox), file.rows, doing=UNREAD), path=file.rows.path)
         for file in files
     )
+
+
+def facts_problems(files: Sequence[OrderFacts], *, storages: StorageOf) -> Iterator[str]:
+    """What of these files is not as it was written, each as a sentence."""
+    for file in files:
+        for each in file.every:
+            try:
+                whole_facts(storages(file.inbox), each, doing=LOST)
+            except (ArchiveError, ConfigurationError) as error:
+                yield str(error)
 
 
 def is_of(table: pa.Table, accounts: Collection[Account]) -> Bools:
