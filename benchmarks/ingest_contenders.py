@@ -141,13 +141,13 @@ def _frame(folder: Path) -> Any:
 
 
 def recon_store(folder: Path) -> Run:
-    """recon: versions, repeats and successors kept, through SQLAlchemy."""
+    """recon: versions, repeats and successors kept, in files of facts and their index."""
     from datetime import UTC, datetime
 
     from recon.model.nights import Mode, NightRequest
     from recon.model.words import SourceFile, SourceKind
     from recon.store.database.engine import open_store
-    from recon.store.nights import order_rows, runs
+    from recon.store.nights import order_plan, order_rows, runs
 
     frame = _frame(folder)
     store = open_store((folder / "url").read_text())
@@ -161,15 +161,21 @@ def recon_store(folder: Path) -> Run:
     rows = len(frame)
     name = (folder / "name").read_text()
     source = SourceFile(SourceKind.ORDERS, name, str(now) + name, 1, rows, rows, 0, 0)
-    parts = (
-        (frame.iloc[start : start + ROWS_AT_ONCE], frame.iloc[:0])
-        for start in range(0, rows, ROWS_AT_ONCE)
-    )
+    storages = _storages(folder)
+
+    def parts() -> list[tuple[Any, Any]]:
+        return [
+            (frame.iloc[start : start + ROWS_AT_ONCE], frame.iloc[:0])
+            for start in range(0, rows, ROWS_AT_ONCE)
+        ]
 
     def load() -> dict[str, int]:
         with store.writing() as connection:
+            planned = order_plan.plan(
+                connection, run, source=source, parts=parts, storages=storages
+            )
             counts = order_rows.save_file(
-                connection, run, parts=parts, rejects=(), source=source, at=now
+                connection, run, planned=planned, parts=parts, rejects=(), at=now
             )
         return {"good": counts.accepted, "bad": counts.repeat}
 
@@ -186,7 +192,7 @@ def recon_ingest(folder: Path) -> Run:
     from recon.files.kinds.spooled_file import spooled_file
     from recon.model.nights import Mode, NightRequest
     from recon.store.database.engine import open_store
-    from recon.store.nights import order_rows, runs
+    from recon.store.nights import order_plan, order_rows, runs
 
     store = open_store((folder / "url").read_text())
     now = datetime(2026, 11, 21, tzinfo=UTC)
@@ -194,7 +200,7 @@ def recon_ingest(folder: Path) -> Run:
     with store.writing() as connection:
         runs.start(connection, request, run_id="r1", as_of=now, now=now)
         run = runs.get(connection, "r1")
-    path = folder / "orders.csv"
+    path, storages = folder / "orders.csv", _storages(folder)
 
     def load() -> dict[str, int]:
         with spooled_file(path, rules=Rules(), layout=STANDARD, keep=True) as read:
@@ -205,17 +211,31 @@ def recon_ingest(folder: Path) -> Run:
                 archive=folder / "archive",
             )
             with store.writing() as connection:
+                planned = order_plan.plan(
+                    connection,
+                    run,
+                    source=read.source_file,
+                    parts=read.parts,
+                    storages=storages,
+                )
                 counts = order_rows.save_file(
                     connection,
                     run,
-                    parts=read.parts(),
+                    planned=planned,
+                    parts=read.parts,
                     rejects=read.rejects,
-                    source=read.source_file,
                     at=now,
                 )
         return {"good": counts.accepted, "bad": len(read.rejects)}
 
     return load
+
+
+def _storages(folder: Path) -> Any:
+    """One archive for every account, beside the database."""
+    from recon.archive.local_storage import LocalStorage
+
+    return lambda _: LocalStorage(folder / "nights")
 
 
 def _tuples(frame: Any) -> list[tuple[Any, ...]]:

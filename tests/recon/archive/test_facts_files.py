@@ -1,0 +1,94 @@
+"""Files of facts are what was written, under the name of their own hash, here and on S3."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from moto.server import ThreadedMotoServer
+
+from recon.archive.facts_files import FactsFile, read_facts, rows_in, whole_facts, write_facts
+from recon.archive.facts_schemas import ORDER_GONE, ORDER_KEYS
+from recon.archive.local_storage import LocalStorage
+from recon.archive.storage import Storage
+from recon.model.errors import ArchiveBrokenError, ArchiveError
+from tests.recon.archive.test_remote_storage import bucket, server, storage_of
+
+__all__ = ["bucket", "server"]
+
+FOLDER = "facts/orders/2026/11"
+PARTS = [
+    pa.table([pa.array(numbers)], schema=ORDER_KEYS.columns) for numbers in ([3, 1], [-(2**63)])
+]
+
+
+def written(storage: Storage) -> FactsFile:
+    """A file of two parts."""
+    return write_facts(storage, PARTS, folder=FOLDER, schema=ORDER_KEYS, doing="not kept")
+
+
+def read(storage: Storage, file: FactsFile) -> list[int]:
+    """Its rows."""
+    table = read_facts(storage, file, schema=ORDER_KEYS, doing="not read")
+    numbers: list[int] = table["key"].to_pylist()
+    return numbers
+
+
+def test_rows_come_back_in_their_order(tmp_path: Path) -> None:
+    """Part after part, never sorted; the same rows again are the same file."""
+    storage = LocalStorage(tmp_path)
+    file = written(storage)
+
+    assert read(storage, file) == [3, 1, -(2**63)]
+    assert rows_in(whole_facts(storage, file, doing=""), path=file.path) == 3
+    assert written(storage) == file
+    assert storage.names("facts") == [file.path]
+
+
+def test_rows_come_back_from_s3(server: ThreadedMotoServer, bucket: str) -> None:
+    """As they do from a folder."""
+    storage = storage_of(server, bucket)
+
+    assert read(storage, written(storage)) == [3, 1, -(2**63)]
+
+
+def _cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-1])
+
+
+def _swapped(path: Path) -> None:
+    other = write_facts(
+        LocalStorage(path.parents[4]), PARTS[:1], folder=FOLDER, schema=ORDER_KEYS, doing=""
+    )
+    path.write_bytes((path.parents[4] / other.path).read_bytes())
+
+
+@pytest.mark.parametrize("change", [Path.unlink, _cut, _swapped])
+def test_a_file_that_is_another_is_refused_by_name(
+    tmp_path: Path, change: Callable[[Path], None]
+) -> None:
+    """Gone, cut, or another whole one in its place: the sentence says which, and what to do."""
+    storage = LocalStorage(tmp_path)
+    file = written(storage)
+    change(tmp_path / file.path)
+
+    with pytest.raises(ArchiveBrokenError, match=f"not read: {file.path} .* from a backup"):
+        read(storage, file)
+
+
+def test_a_schema_that_is_not_asked_for_is_refused(tmp_path: Path) -> None:
+    """A whole file of other rows is no file of these, whatever its hash says."""
+    storage = LocalStorage(tmp_path)
+    file = written(storage)
+
+    with pytest.raises(ArchiveBrokenError, match="order_keys/1"):
+        read_facts(storage, file, schema=ORDER_GONE, doing="")
+
+
+def test_an_archive_that_takes_nothing_says_what_was_not_done(tmp_path: Path) -> None:
+    """What is no folder takes no file; nothing is left of it."""
+    (tmp_path / "archive").write_text("no folder")
+
+    with pytest.raises(ArchiveError, match="not kept: the archive of nights"):
+        written(LocalStorage(tmp_path / "archive"))
+    assert [path.name for path in tmp_path.iterdir()] == ["archive"]

@@ -1,0 +1,111 @@
+"""The rows of order files in the archive: whole with their row in the database, or nobody's."""
+
+import hashlib
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from recon.model.errors import ArchiveBrokenError, ArchiveError
+from recon.steps.files.ingest import ingest
+from recon.store.nights import facts_rows, runs
+from tests.recon.steps.conftest import Merchant
+
+
+def capture(merchant: Merchant) -> None:
+    """An order whose payment is to be captured."""
+    one = merchant.payments("authorised")[0]
+    merchant.drop("orders.csv", merchant.order(one, action="capture", status="authorised"))
+
+
+def facts_of(merchant: Merchant) -> list[Path]:
+    """Files of facts that lie in the archive."""
+    return sorted((merchant.folder / "archive" / "facts").rglob("*.parquet"))
+
+
+def ingested(merchant: Merchant) -> int:
+    """A night's ingest and no more; how many order files have facts."""
+    with merchant.environment() as environment:
+        with environment.store.writing() as connection:
+            now = merchant.clock()
+            runs.start(connection, merchant.request, run_id="run-1", as_of=now, now=now)
+        ingest("run-1", environment=environment)
+        with environment.store.reading() as connection:
+            return len(facts_rows.every(connection))
+
+
+def test_each_file_lies_once_under_its_own_hash(merchant: Merchant) -> None:
+    """Rows and keys; the file again under another name adds nothing."""
+    capture(merchant)
+    (merchant.inbox / "copy.csv").write_bytes((merchant.inbox / "orders.csv").read_bytes())
+    assert ingested(merchant) == 1
+
+    files = facts_of(merchant)
+    assert len(files) == 2
+    assert {path.parent.relative_to(merchant.folder).as_posix() for path in files} == {
+        "archive/facts/orders/2026/11"
+    }
+    hashes = [hashlib.sha256(path.read_bytes()).hexdigest() for path in files]
+    assert hashes == [path.stem for path in files]
+
+
+def test_who_is_killed_between_bytes_and_commit_left_nothing_that_counts(
+    merchant: Merchant,
+) -> None:
+    """The night that is started again stores the file once, and moves what it asks for once."""
+    capture(merchant)
+    child = os.fork()
+    if child == 0:
+        with merchant.environment(RECON_CRASH_AT="archived the orders:1"):
+            ingested_in_child(merchant)
+        os._exit(0)
+    _, status = os.waitpid(child, 0)
+    assert os.WTERMSIG(status) == signal.SIGKILL
+    left = facts_of(merchant)
+    merchant.move_money()
+
+    assert len(left) == 2
+    assert facts_of(merchant) == left
+    assert [row["operation"] for row in merchant.effects()] == ["capture"]
+
+
+def ingested_in_child(merchant: Merchant) -> None:
+    """As `ingested`, in a process that is to be killed."""
+    with merchant.environment(RECON_CRASH_AT="archived the orders:1") as environment:
+        with environment.store.writing() as connection:
+            now = merchant.clock()
+            runs.start(connection, merchant.request, run_id="run-0", as_of=now, now=now)
+        ingest("run-0", environment=environment)
+
+
+def test_an_archive_that_takes_nothing_stores_nothing_of_the_file(merchant: Merchant) -> None:
+    """Nothing is sent, the sentence says what to do; with the archive back the file is read."""
+    capture(merchant)
+    root = merchant.folder / "archive"
+    root.write_text("no folder")
+    with pytest.raises(ArchiveError, match=r"nothing of it was stored and nothing was sent: make"):
+        merchant.night()
+    assert merchant.effects() == []
+
+    root.unlink()
+    merchant.move_money()
+    assert [row["operation"] for row in merchant.effects()] == ["capture"]
+
+
+@pytest.mark.parametrize("change", [Path.unlink, lambda path: path.write_bytes(b"PAR1")])
+def test_rows_that_were_changed_in_the_archive_stop_the_night_before_money(
+    merchant: Merchant, change: Any
+) -> None:
+    """Whichever file of theirs it is: the night after reads it before anything is sent."""
+    capture(merchant)
+    ingested(merchant)
+    paths = facts_of(merchant)
+    for path in paths:
+        kept = path.read_bytes()
+        change(path)
+        with pytest.raises(ArchiveBrokenError, match=f"{path.stem}.parquet is not in the archive"):
+            merchant.move_money()
+        assert merchant.effects() == []
+        path.write_bytes(kept)
