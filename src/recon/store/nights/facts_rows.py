@@ -36,7 +36,7 @@ class OfAccountRows:
 
 
 @dataclass(frozen=True, slots=True)
-class OrderFacts:
+class StoredFacts:
     """The files of facts of one order file."""
 
     folder: str
@@ -106,7 +106,7 @@ _LOST = (
 
 def save(
     connection: Connection,
-    facts: OrderFacts,
+    facts: StoredFacts,
     *,
     file_id: int,
     accounts: Sequence[OfAccountRows],
@@ -128,12 +128,12 @@ def last_file(connection: Connection) -> int:
     return connection.execute(select(func.max(order_facts.c.file_id))).scalar() or 0
 
 
-def every(connection: Connection) -> list[OrderFacts]:
+def every(connection: Connection) -> list[StoredFacts]:
     """Those of all order files, oldest first."""
     return _read(connection, _FACTS)
 
 
-def of_accounts(connection: Connection, accounts: Collection[Account]) -> list[OrderFacts]:
+def of_accounts(connection: Connection, accounts: Collection[Account]) -> list[StoredFacts]:
     """Those with rows of any of some accounts, oldest first."""
     return _read(connection, _FACTS.where(order_facts.c.file_id.in_(_having(accounts))))
 
@@ -145,7 +145,7 @@ def of_account(
     spans: Sequence[tuple[datetime, datetime | None]],
     until: int | None = None,
     behind: int = 0,
-) -> list[OrderFacts]:
+) -> list[StoredFacts]:
     """Those with rows of the accounts that may be ordered in a span [from, to], oldest first.
 
     Args:
@@ -169,12 +169,12 @@ def of_account(
     return _read(connection, query)
 
 
-def of_files(connection: Connection, file_ids: Collection[int]) -> list[OrderFacts]:
+def of_files(connection: Connection, file_ids: Collection[int]) -> list[StoredFacts]:
     """Those of some order files, oldest first."""
     return _read(connection, _FACTS.where(order_facts.c.file_id.in_([*file_ids])))
 
 
-def of_night(connection: Connection, run: Run) -> list[OrderFacts]:
+def of_night(connection: Connection, run: Run) -> list[StoredFacts]:
     """Those of every version of the night's order files."""
     return _read(
         connection,
@@ -187,8 +187,8 @@ def of_night(connection: Connection, run: Run) -> list[OrderFacts]:
 
 
 def taking_place(
-    connection: Connection, files: Sequence[OrderFacts], *, until: int | None
-) -> list[OrderFacts]:
+    connection: Connection, files: Sequence[StoredFacts], *, until: int | None
+) -> list[StoredFacts]:
     """Those that may say of rows of these files that they are gone."""
     if not files:
         return []
@@ -260,9 +260,9 @@ def _having(accounts: Collection[Account]) -> Select[tuple[int]]:
     return select(table.file_id).where(or_(False, *places))
 
 
-def _read(connection: Connection, query: Select[Any]) -> list[OrderFacts]:
+def _read(connection: Connection, query: Select[Any]) -> list[StoredFacts]:
     return [
-        OrderFacts(
+        StoredFacts(
             **{name: row[name] for name in _OWN_COLUMNS},
             file_id=row["file_id"],
             name=row["name"],

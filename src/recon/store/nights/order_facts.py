@@ -17,7 +17,7 @@ from recon.archive.facts_schemas import ORDER_FACTS, ORDER_GONE, ORDER_KEYS
 from recon.archive.storage import Storage
 from recon.model.errors import ArchiveError, ConfigurationError
 from recon.store.nights import facts_rows
-from recon.store.nights.facts_rows import OWN, Account, OrderFacts
+from recon.store.nights.facts_rows import OWN, Account, StoredFacts
 from recon.store.nights.order_keys import Hashes
 
 StorageOf = Callable[[Account], Storage]
@@ -29,12 +29,12 @@ LOST = "rows of an order file are not as they were kept"
 
 def standing(
     connection: Connection,
-    files: Sequence[OrderFacts],
+    files: Sequence[StoredFacts],
     *,
     storages: StorageOf,
     columns: Sequence[str],
     until: int | None = None,
-) -> Iterator[tuple[OrderFacts, pa.Table, Bools]]:
+) -> Iterator[tuple[StoredFacts, pa.Table, Bools]]:
     """Each file's rows, and which of them stood when order file `until` had been read.
 
     Raises:
@@ -50,7 +50,7 @@ def standing(
 
 
 def rows_of(
-    file: OrderFacts, *, storages: StorageOf, columns: Sequence[str] | None = None
+    file: StoredFacts, *, storages: StorageOf, columns: Sequence[str] | None = None
 ) -> pa.Table:
     """The rows that an order file brought; see `standing`."""
     return read_facts(
@@ -58,14 +58,14 @@ def rows_of(
     )
 
 
-def keys_of(file: OrderFacts, *, storages: StorageOf) -> Hashes:
+def keys_of(file: StoredFacts, *, storages: StorageOf) -> Hashes:
     """The hashes of its keys, sorted; see `standing`."""
     table = read_facts(storages(file.inbox), file.keys, schema=ORDER_KEYS, doing=UNREAD)
     hashes: Hashes = table["key"].to_numpy()
     return hashes
 
 
-def stored_rows(files: Sequence[OrderFacts], *, storages: StorageOf) -> int:
+def stored_rows(files: Sequence[StoredFacts], *, storages: StorageOf) -> int:
     """How many rows these files have, counted by themselves; see `standing`."""
     return sum(
         rows_in(whole_facts(storages(file.inbox), file.rows, doing=UNREAD), path=file.rows.path)
@@ -73,7 +73,7 @@ def stored_rows(files: Sequence[OrderFacts], *, storages: StorageOf) -> int:
     )
 
 
-def facts_problems(files: Sequence[OrderFacts], *, storages: StorageOf) -> Iterator[str]:
+def facts_problems(files: Sequence[StoredFacts], *, storages: StorageOf) -> Iterator[str]:
     """What of these files is not as it was written, each as a sentence."""
     for file in files:
         for each in file.every:
@@ -98,7 +98,7 @@ def _has(column: pa.ChunkedArray, word: str) -> Bools:
 
 def _gone(
     connection: Connection,
-    files: Sequence[OrderFacts],
+    files: Sequence[StoredFacts],
     *,
     until: int | None,
     storages: StorageOf,

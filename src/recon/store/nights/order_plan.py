@@ -20,7 +20,7 @@ from recon.matching.frames.sources import LoadCounts
 from recon.model.words import SourceFile
 from recon.proof.night_tables import table_of_schema
 from recon.store.nights import facts_rows, order_facts
-from recon.store.nights.facts_rows import Account, OfAccountRows, OrderFacts
+from recon.store.nights.facts_rows import Account, OfAccountRows, StoredFacts
 from recon.store.nights.order_facts import StorageOf
 from recon.store.nights.order_keys import Hashes, hashes_of
 from recon.store.nights.order_merge import KeptRows, KnownRows, Merge, met, repeated
@@ -42,7 +42,7 @@ class Planned:
 
     source: SourceFile
     counts: LoadCounts
-    facts: OrderFacts | None
+    facts: StoredFacts | None
     """None: every row of it stood already."""
     accounts: tuple[OfAccountRows, ...]
     last_file: int
@@ -106,7 +106,7 @@ _KEY = pa.schema([_SCHEMA.field(name) for name in ("merchant_id", "account_id", 
 
 def _met(
     connection: Connection, places: set[Account], *, arriving: Hashes, storages: StorageOf
-) -> tuple[Hashes, list[OrderFacts]]:
+) -> tuple[Hashes, list[StoredFacts]]:
     """The keys that earlier files have too, sorted, and those files."""
     files, again = [], [np.empty(0, np.int64)]
     for file in facts_rows.of_accounts(connection, places):
@@ -118,7 +118,7 @@ def _met(
 
 
 def _known(
-    connection: Connection, files: Sequence[OrderFacts], *, hashes: Hashes, storages: StorageOf
+    connection: Connection, files: Sequence[StoredFacts], *, hashes: Hashes, storages: StorageOf
 ) -> KnownRows:
     tables = []
     for file, table, stands in order_facts.standing(
@@ -137,7 +137,7 @@ def _versions(connection: Connection, name: str) -> frozenset[int]:
     return frozenset(rows.scalars())
 
 
-def _write(merge: Merge, run: Run, *, parts: Parts, storages: StorageOf) -> OrderFacts | None:
+def _write(merge: Merge, run: Run, *, parts: Parts, storages: StorageOf) -> StoredFacts | None:
     storage = storages((run.merchant_id, run.account_id))
     folder = folder_of(run.business_date)
     whole = (table_of_schema(orders[[*_SCHEMA.names]], schema=_SCHEMA) for orders, _ in parts())
@@ -158,7 +158,7 @@ def folder_of(business_date: str) -> str:
 
 def with_marks(
     rows: FactsFile, *, kept: KeptRows, gone: Iterable[tuple[int, int]], storage: Storage
-) -> OrderFacts:
+) -> StoredFacts:
     """Write what stands beside a file of rows: its keys, and whose place they took.
 
     Raises:
@@ -177,7 +177,7 @@ def with_marks(
         written.append(
             write_facts(storage, [table], folder=rows.folder, schema=ORDER_GONE, doing=UNWRITTEN)
         )
-    return OrderFacts(
+    return StoredFacts(
         folder=rows.folder,
         rows_sha256=rows.sha256,
         keys_sha256=keys.sha256,

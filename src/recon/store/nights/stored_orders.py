@@ -18,7 +18,7 @@ from recon.archive.schemas import SCHEMAS
 from recon.matching.frames.sources import ORDER_COLUMNS
 from recon.proof.night_tables import frame_of_table
 from recon.store.nights import facts_rows, order_facts
-from recon.store.nights.facts_rows import Account, OrderFacts
+from recon.store.nights.facts_rows import Account, StoredFacts
 from recon.store.nights.order_facts import Bools, StorageOf
 from recon.store.nights.order_keys import hashes_of
 from recon.store.nights.order_merge import KEY_COLUMNS, met
@@ -159,7 +159,7 @@ def _of_keys(
     storages: StorageOf,
     columns: Sequence[str],
     until: int | None,
-) -> Iterator[tuple[OrderFacts, pa.Table, Bools]]:
+) -> Iterator[tuple[StoredFacts, pa.Table, Bools]]:
     """Files with rows of these orders, and which of them stand and are of them."""
     if not len(order_nos):
         return
@@ -196,7 +196,7 @@ def _hashes(accounts: Collection[Account], *, order_nos: Sequence[str]) -> Any:
 
 
 def _numbered(
-    connection: Connection, run: Run, files: Sequence[OrderFacts], *, storages: StorageOf
+    connection: Connection, run: Run, files: Sequence[StoredFacts], *, storages: StorageOf
 ) -> Iterator[tuple[pa.Table, Bools]]:
     """Numbers and instants of files' rows, and which of them stand and are of the account."""
     for _, table, stands in order_facts.standing(
@@ -233,7 +233,7 @@ def _without_source(names: Sequence[str]) -> list[str]:
     return [name for name in names if name != "source"]
 
 
-def _with_source(table: pa.Table, *, file: OrderFacts) -> pa.Table:
+def _with_source(table: pa.Table, *, file: StoredFacts) -> pa.Table:
     """The rows as `orders` of a night has them: each names the file that it came from."""
     schema = SCHEMAS["orders"].columns
     kind = schema.field("source").type
