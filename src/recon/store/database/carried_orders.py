@@ -75,9 +75,9 @@ def gone_by(connection: Connection, file_id: int) -> list[tuple[int, int]]:
     for number, row_id in connection.execute(query.order_by(_FILE, _ROW)):
         by_file.setdefault(number, []).append(row_id)
     return [
-        (number, int(place))
+        (number, int(row))
         for number, row_ids in by_file.items()
-        for place in np.searchsorted(_numbers(connection, number), row_ids)
+        for row in np.searchsorted(_numbers(connection, number), row_ids)
     ]
 
 

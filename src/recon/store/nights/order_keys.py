@@ -27,11 +27,11 @@ def hashes_of(rows: pa.Table) -> Hashes:
     bytes_of = np.frombuffer(data, dtype=np.uint8)
     starts, sizes = ends[:-1], np.diff(ends)
     prime = np.uint64(_PRIME)
-    for place in range(int(sizes.max())):
-        longer = np.flatnonzero(sizes > place)
+    for offset in range(int(sizes.max())):
+        longer = np.flatnonzero(sizes > offset)
         # Most numbers of a shop are of one length: then nothing is chosen.
         which = slice(None) if longer.size == sizes.size else longer
-        begun[which] = (begun[which] ^ bytes_of[starts[which] + place]) * prime
+        begun[which] = (begun[which] ^ bytes_of[starts[which] + offset]) * prime
     return begun.view(np.int64)
 
 

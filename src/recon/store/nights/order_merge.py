@@ -146,7 +146,7 @@ class Merge:
                 continue
             positions = positions[_by_key(part.take(pa.array(positions)))]
             if placed:
-                places = {place: at for at, place in enumerate(positions.tolist())}
+                places = {position: at for at, position in enumerate(positions.tolist())}
                 for each in placed:
                     each.row, each.position = self.rows.count + places[each.position], -1
             self.gone.extend(Gone(OWN, each.row) for each in replaced)
@@ -222,8 +222,8 @@ def _among(hashes: Hashes, wanted: Hashes) -> npt.NDArray[np.bool_]:
     if not wanted.size:
         return np.zeros(hashes.size, dtype=bool)
     places = np.minimum(np.searchsorted(wanted, hashes), wanted.size - 1)
-    found: npt.NDArray[np.bool_] = wanted[places] == hashes
-    return found
+    is_among: npt.NDArray[np.bool_] = wanted[places] == hashes
+    return is_among
 
 
 def _by_key(table: pa.Table) -> npt.NDArray[np.int64]:
