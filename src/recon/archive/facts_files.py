@@ -103,7 +103,7 @@ def rows_in(content: bytes, *, path: str) -> int:
         ArchiveBrokenError: it is no Parquet file.
     """
     try:
-        return int(pq.ParquetFile(io.BytesIO(content)).metadata.num_rows)
+        return int(pq.ParquetFile(pa.BufferReader(content)).metadata.num_rows)
     except (pa.ArrowException, OSError) as error:
         msg = f"{path} of the archive is no whole Parquet file: {error}"
         raise ArchiveBrokenError(msg) from error
