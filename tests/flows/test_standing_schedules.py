@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import yaml
+from prefect.client.orchestration import SyncPrefectClient
 
 from flows import prefect_health, standing_schedules
 from flows.deployments import text_of
@@ -87,7 +88,11 @@ def shell(
 
 @pytest.mark.timeout(4 * COMMAND_SECONDS_MAX)
 def test_a_server_deployed_to_before_ends_with_the_declared_schedules(
-    shell: Any, deployed: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    shell: Any,
+    server: PrefectServer,
+    deployed: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """One schedule a declared night and none else, and no place that a dead run could hold."""
     (tmp_path / "old.yaml").write_text(yaml.safe_dump(_old_project()))
@@ -98,6 +103,11 @@ def test_a_server_deployed_to_before_ends_with_the_declared_schedules(
 
     shell("recon", "prefect", "deployments")
     shell("prefect", "--no-prompt", "deploy", *NAMED)
+    monkeypatch.setattr(
+        prefect_health,
+        "_client",
+        lambda: SyncPrefectClient(server.api_url, auth_string=server.auth),
+    )
     look = dict(prefect_health.health_checks())["Prefect's deployments"]
     with pytest.raises(ReconError, match=r"nobody declares .*once-a-night.*prefect schedules`$"):
         look()
