@@ -54,20 +54,20 @@ class OpenRows:
         return f'COUNTIF(opnResult,"{result}")'
 
 
-def open_rows(figures: NightFigures, *, told: Told) -> OpenRows:
+def open_rows(figures: NightFigures, *, reason_of: Told) -> OpenRows:
     """What is not verified, then what waits; of too many rows those with most money at risk."""
     frames = {NOT_VERIFIED: figures.unverified, WAITING: figures.pending}
     if sum(map(len, frames.values())) <= figures.open_rows_max:
         rows = [
             row
             for result, frame in frames.items()
-            for row in sorted(_rows(frame, result=result, told=told), key=_place)
+            for row in sorted(_rows(frame, result=result, reason_of=reason_of), key=_place)
         ]
         return OpenRows(rows, [{**row, "rows": 1, RISK: _risk_of_row(row)} for row in rows])
-    return _cut(frames, shown=figures.open_rows_shown, told=told)
+    return _cut(frames, shown=figures.open_rows_shown, reason_of=reason_of)
 
 
-def _cut(frames: Mapping[str, pd.DataFrame], *, shown: int, told: Told) -> OpenRows:
+def _cut(frames: Mapping[str, pd.DataFrame], *, shown: int, reason_of: Told) -> OpenRows:
     first: list[dict[str, Any]] = []
     groups: list[dict[str, Any]] = []
     largest: dict[str, int] = {}
@@ -81,7 +81,7 @@ def _cut(frames: Mapping[str, pd.DataFrame], *, shown: int, told: Told) -> OpenR
         for currency, amount in (largest_of(frame) if len(frame) else {}).items():
             largest[currency] = max(largest.get(currency, 0), amount)
         most = frame.iloc[np.argsort(-risk, kind="stable")[:shown]]
-        first += _rows(most, result=result, told=told)
+        first += _rows(most, result=result, reason_of=reason_of)
     first.sort(key=lambda row: (-_risk_of_row(row), *_place(row)))
     return OpenRows(first[:shown], groups, is_cut=True, largest=largest)
 
@@ -95,9 +95,9 @@ def _by_reason(frame: pd.DataFrame, *, result: str, risk: Ints) -> pd.DataFrame:
     return whole
 
 
-def _rows(frame: pd.DataFrame, *, result: str, told: Told) -> list[dict[str, Any]]:
+def _rows(frame: pd.DataFrame, *, result: str, reason_of: Told) -> list[dict[str, Any]]:
     rows = [{**_BLANK, **row, "result": result} for row in rows_of(frame)]
-    return [{**row, "told": told(row)} for row in rows] if result == NOT_VERIFIED else rows
+    return [{**row, "told": reason_of(row)} for row in rows] if result == NOT_VERIFIED else rows
 
 
 def _risk(frame: pd.DataFrame) -> Ints:

@@ -92,9 +92,9 @@ def currency_mark(texts: Iterable[str]) -> str:
     return marks.pop() if len(marks) == 1 else ""
 
 
-def currency_of_mark(mark: str) -> str:
+def currency_of_mark(sign: str) -> str:
     """The only currency that is written so, or ""."""
-    return mark if is_currency(mark) else _MARKS_OF.get(mark, "")
+    return sign if is_currency(sign) else _MARKS_OF.get(sign, "")
 
 
 def looks_like_time(text: str) -> bool:
@@ -141,9 +141,9 @@ def _amount_readings(
     """What all cells say together -> the plainest way in which they do; the best ways only."""
     best: dict[tuple[int | None, ...], Mapping[str, str]] = {}
     fitting = 0
-    mark = answers.get("currency_sign", currency_mark(cell.text for cell in examples))
+    sign = answers.get("currency_sign", currency_mark(cell.text for cell in examples))
     for written, units in product(_SIGNS, ("major", "minor")):
-        signs = {**written, "currency_sign": mark}
+        signs = {**written, "currency_sign": sign}
         keys = {**signs, "units": units}
         if (in_cents and "units" not in answers and units == "major") or any(
             answers.get(key, text) != text for key, text in keys.items()

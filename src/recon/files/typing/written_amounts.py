@@ -145,9 +145,9 @@ def _amount_pattern(layout: FileLayout) -> str:
     sign, thousands = re.escape(layout.decimal_sign), re.escape(layout.thousands_sign)
     grouped = rf"|[0-9]{{1,3}}(?:{thousands}[0-9]{{3}})+" if thousands else ""
     bare = rf"(?:[0-9]+{grouped})(?:{sign}[0-9]+)?"
-    mark = _sign_pattern(layout) if layout.currency_sign else ""
-    signed = f"{mark}{bare}|{bare}{mark}|{bare}" if mark else bare
-    return _NEGATIVE[layout.minus][0].format(signed, mark, bare)
+    currency = _sign_pattern(layout) if layout.currency_sign else ""
+    signed = f"{currency}{bare}|{bare}{currency}|{bare}" if currency else bare
+    return _NEGATIVE[layout.minus][0].format(signed, currency, bare)
 
 
 def _sign_pattern(layout: FileLayout) -> str:

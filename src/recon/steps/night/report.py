@@ -109,10 +109,9 @@ def figures_of(run: Run, *, result: Reconciliation, environment: Environment) ->
     """Everything the workbook shows, from the tables."""
     account = environment.settings.account(run.merchant_id, account_id=run.account_id)
     inputs, sources = _compared_by(run, environment=environment)
-    with environment.store.reading() as connection:
-        open_files = kept_results.open_files(connection, run.run_id, environment=environment)
     return NightFigures(
         **_of_tables(run, before=inputs.previous_run_id, environment=environment),
+        **_open_rows(run, environment=environment),
         merchant_id=run.merchant_id,
         account_id=run.account_id,
         merchant_name=account.name,
@@ -131,9 +130,6 @@ def figures_of(run: Run, *, result: Reconciliation, environment: Environment) ->
         matches=_matched(run, environment=environment),
         pending=result.pending,
         unverified=result.unverified,
-        open_files=open_files,
-        open_rows_max=account.workbook.open_rows_max,
-        open_rows_shown=account.workbook.open_rows_shown,
         sides=result.sides,
         movements=result.movements,
         journals=result.journals,
@@ -159,6 +155,18 @@ def figures_of(run: Run, *, result: Reconciliation, environment: Environment) ->
             run, result=result, inputs=inputs, sources=sources, environment=environment
         ),
     )
+
+
+def _open_rows(run: Run, *, environment: Environment) -> dict[str, Any]:
+    """The files of what waits and is not verified, and how many of their rows a sheet has."""
+    workbook = environment.settings.account(run.merchant_id, account_id=run.account_id).workbook
+    with environment.store.reading() as connection:
+        files = kept_results.open_files(connection, run.run_id, environment=environment)
+    return {
+        "open_files": files,
+        "open_rows_max": workbook.open_rows_max,
+        "open_rows_shown": workbook.open_rows_shown,
+    }
 
 
 def _contract_of(result: Reconciliation, *, environment: Environment) -> FeeContract | None:
