@@ -139,7 +139,7 @@ def rows_on_sheets(figures: NightFigures) -> Rows:
         breaks=sorted(breaks, key=urgency),
         open=open_rows(
             figures,
-            told=lambda row: (
+            reason_of=lambda row: (
                 unread.get((row["account_id"], row["order_no"]))
                 or unread.get(("", row["order_no"]))
             ),
