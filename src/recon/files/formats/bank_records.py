@@ -3,19 +3,22 @@
 Every format of banks is read into these; a sign is a mark beside an amount, never part of it.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from recon.matching.frames.bank_sources import STATEMENT
-from recon.matching.frames.grouping import Bools
+from recon.matching.frames.grouping import Bools, Ints
 
 ENTRIES_MAX = 2_000_000
 """Entries of one file."""
 STATEMENTS_MAX = 10_000
 """Statements of one file."""
+BLOCK_ROWS = 8_192
+"""Entries that are columns together."""
 TEXT_CHARACTERS_MAX = 4_000
 """Of the words that one entry carries; what is longer is cut: a reference stands before that."""
 
@@ -68,17 +71,22 @@ BLOCK_TEXTS = (
 """Columns of a block, as the fields of an entry."""
 
 
+_POOL = pa.system_memory_pool()
+REPEATED = ("currency", "booked_on", "value_on")
+"""Those of which many entries have one: each different text is held once."""
+
+
 @dataclass(frozen=True, slots=True)
 class EntryBlock:
     """Many entries as columns; none of them has charges, another currency or payments in it."""
 
-    texts: Mapping[str, pa.LargeStringArray]
-    """BLOCK_TEXTS."""
+    texts: Mapping[str, pa.Array]
+    """BLOCK_TEXTS: text, of REPEATED as a dictionary."""
     credit: Bools
     reversal: Bools
     booked: Bools
-    line_of: Callable[[int], int]
-    """Row -> the line where it begins."""
+    lines: Ints
+    """Where each of them begins."""
 
     def __len__(self) -> int:
         """How many entries."""
@@ -89,31 +97,82 @@ def block_of_texts(
     columns: Mapping[str, Sequence[str]],
     *,
     marks: Sequence[tuple[bool, bool, bool]],
-    order: Sequence[int],
-    line_of: Callable[[int], int],
+    lines: Sequence[int] | Ints,
+    order: Sequence[int] | None = None,
 ) -> EntryBlock:
-    """A block of columns that stand in another order.
+    """A block of columns, which may stand in another order.
 
     Args:
         columns: BLOCK_TEXTS.
         marks: credit, reversal and booked of each.
-        order: the row of each.
-        line_of: row -> line.
+        lines: where each begins, in the order of the file.
+        order: the row of each; None: as they stand.
     """
-    turned = np.argsort(np.array(order, dtype=np.int64))
-    rows = pa.array(turned)
-    texts = {name: pa.array(cells, pa.large_string()).take(rows) for name, cells in columns.items()}
-    credit, reversal, booked = np.array(marks, dtype=np.bool_).reshape(-1, 3)[turned].T
-    return EntryBlock(texts, credit, reversal, booked, line_of)
+    turned = np.array(marks, dtype=np.bool_).reshape(-1, 3)
+    rows = None if order is None else np.argsort(np.array(order, dtype=np.int64))
+    texts = {name: _cells(cells, rows=rows) for name, cells in columns.items()}
+    turned = turned if rows is None else turned[rows]
+    texts |= {name: texts[name].dictionary_encode() for name in REPEATED}
+    credit, reversal, booked = np.ascontiguousarray(turned.T)
+    return EntryBlock(texts, credit, reversal, booked, np.array(lines, dtype=np.int32))
+
+
+def _cells(cells: Sequence[str], *, rows: Ints | None) -> pa.Array:
+    """A column in other memory than Arrow's own pool, which gives back little of what it took."""
+    own = pa.array(cells, pa.string(), memory_pool=_POOL)
+    return own if rows is None else pc.take(own, pa.array(rows), memory_pool=_POOL)
 
 
 def block_of(entries: Sequence[RawEntry]) -> EntryBlock:
     """Entries as columns, without what only few of them have."""
     columns = {name: [getattr(entry, name) for entry in entries] for name in BLOCK_TEXTS}
     marks = [(entry.credit, entry.reversal, entry.booked) for entry in entries]
-    lines = [entry.line for entry in entries]
-    order = range(len(lines))
-    return block_of_texts(columns, marks=marks, order=order, line_of=lines.__getitem__)
+    return block_of_texts(columns, marks=marks, lines=[entry.line for entry in entries])
+
+
+def is_odd(entry: RawEntry) -> bool:
+    """Whether an entry says more than columns do."""
+    return bool(entry.details or entry.charges or entry.instructed_currency)
+
+
+@dataclass(slots=True)
+class Gathered:
+    """Entries of one statement as they come; so many plain ones together become columns."""
+
+    entries: list[RawEntry | EntryBlock] = field(default_factory=list)
+    rows: int = 0
+    _plain: list[RawEntry] = field(default_factory=list)
+    """The last ones, as far as columns can hold them."""
+
+    def add(self, entry: RawEntry | EntryBlock, /) -> None:
+        """The next entry, or several."""
+        if isinstance(entry, RawEntry) and not is_odd(entry):
+            self.rows += 1
+            self._plain.append(entry)
+            if len(self._plain) == BLOCK_ROWS:
+                self.entries.append(block_of(self._plain))
+                self._plain = []
+            return
+        self.rows += len(entry) if isinstance(entry, EntryBlock) else 1
+        self.entries += [*self._plain, entry]
+        self._plain = []
+
+    def whole(self) -> list[RawEntry | EntryBlock]:
+        """All of them; of the last ones not so many that they are columns."""
+        return [*self.entries, *self._plain]
+
+    def in_currency(self, currency: str, /) -> list[RawEntry | EntryBlock]:
+        """The same of a format that says their currency once, behind them."""
+        words = pa.array([currency], pa.string())
+        entries = self.whole()
+        for at, entry in enumerate(entries):
+            if isinstance(entry, RawEntry):
+                entry.currency = currency
+                continue
+            indices = entry.texts["currency"].indices
+            own = pa.DictionaryArray.from_arrays(indices, words)
+            entries[at] = replace(entry, texts={**entry.texts, "currency": own})
+        return entries
 
 
 @dataclass(slots=True)

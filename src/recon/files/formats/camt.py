@@ -5,7 +5,6 @@ which only has to be that of one of these messages; versions differ in where a s
 stands, and both places are read.
 """
 
-import io
 import re
 from collections.abc import Iterator
 from functools import partial
@@ -18,15 +17,16 @@ from recon.files.formats.bank_records import (
     STATEMENTS_MAX,
     TEXT_CHARACTERS_MAX,
     EntryBlock,
+    Gathered,
     RawBalance,
     RawEntry,
     RawStatement,
 )
-from recon.files.formats.camt_shapes import RUN, CutDocument, without_plain_entries
+from recon.files.formats.camt_shapes import RUN, PlainEntries, is_plain
 from recon.files.formats.format_limits import XML_DEPTH_MAX
-from recon.files.formats.named_bytes import FileBytes
+from recon.files.formats.named_bytes import FilePieces
 from recon.files.formats.raw_table import refuse
-from recon.files.formats.xml_records import fit_content
+from recon.files.formats.xml_records import refuse_unfit_xml
 from recon.matching.frames.bank_sources import DETAILS, REPORT, STATEMENT
 from recon.privacy.shown_text import scrubbed
 
@@ -39,41 +39,46 @@ _OPENING, _PREVIOUS, _CLOSING = "OPBD", "PRCD", "CLBD"
 _BOOKED = "BOOK"
 _CREDIT, _DEBIT = "CRDT", "DBIT"
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+CAMT_BYTES_MAX = 512 * 1024 * 1024
+"""One document, which is never in memory as a whole: about a million entries of few words."""
 FULL_LINE = 140
 """Characters of a line of remittance information; a longer text goes on in the next."""
+FED_BYTES = 64 * 1024
+"""What the parser of XML is given at once: the trees of so many bytes stand in memory together."""
 DETAILS_MAX = 100_000
 """Payments of one entry."""
 
 
-def camt_statements(file: FileBytes) -> list[RawStatement]:
+def camt_statements(file: FilePieces) -> list[RawStatement]:
     """Every statement, report or notification of a document.
 
     Raises:
         SourceUnreadableError: it is no such document, or an entry lacks what every entry has.
     """
     name = file.path.name
-    content = fit_content(file, name=name)
-    plain = partial(_entry, name=name)
-    cut = without_plain_entries(content, read=plain, day_of=_day)
-    try:
-        return [*_read(cut, name=name)]
-    except _OutOfPlaceError:
-        return [*_read(CutDocument(content, ()), name=name)]
+    refuse_unfit_xml(file, bytes_max=CAMT_BYTES_MAX, name=name)
+    if is_plain(file):
+        cut = PlainEntries(read=partial(_entry, name=name), day_of=_day)
+        try:
+            return _read(cut.rest_of(file.pieces()), cut=cut, name=name)
+        except _OutOfPlaceError:
+            pass
+    return _read(file.pieces(), cut=None, name=name)
 
 
 class _OutOfPlaceError(Exception):
     """What is left without the entries that were cut out is odd: the document is read as it is."""
 
 
-def _read(cut: CutDocument, *, name: str) -> list[RawStatement]:
+def _read(pieces: Iterator[bytes], *, cut: PlainEntries | None, name: str) -> list[RawStatement]:
     statements: list[RawStatement] = []
     try:
-        for statement in _statements(cut, name=name):
+        for statement in _statements(pieces, cut=cut, name=name):
             statements.append(statement)
             if len(statements) > STATEMENTS_MAX:
                 refuse(name, f"has more than {STATEMENTS_MAX} statements; split it")
     except (etree.XMLSyntaxError, ValueError) as error:
-        if cut.runs:
+        if cut is not None:
             raise _OutOfPlaceError from error  # its place is told in the whole document
         refuse(name, f"is not well-formed XML: {scrubbed(str(error))}")
     if not statements:
@@ -81,45 +86,56 @@ def _read(cut: CutDocument, *, name: str) -> list[RawStatement]:
     return statements
 
 
-def _statements(cut: CutDocument, *, name: str) -> Iterator[RawStatement]:
+def _statements(
+    pieces: Iterator[bytes], *, cut: PlainEntries | None, name: str
+) -> Iterator[RawStatement]:
     form = ""
-    count = 0
-    entries: list[RawEntry | EntryBlock] = []
-    events = _events(cut.rest)
-    for _, element in events:
+    held = Gathered()
+    parser = _parser()
+    for element in _elements(parser, pieces=pieces):
         form = form or _form_of(element.getroottree().getroot(), name=name)
         _refuse_too_deep(element, name=name)
         tag, above = _local(element.tag), element.getparent()
         if tag in _CONTAINERS:
             if _CONTAINERS[tag] != form:
                 refuse(name, f"has a {tag} in a message of another kind")
-            yield _statement(element, entries=entries, form=form, name=name)
-            entries, count = [], 0
+            yield _statement(element, entries=held.whole(), form=form, name=name)
+            held = Gathered()
             element.clear()
         elif above is not None and _local(above.tag) in _CONTAINERS:
-            further, rows = _entries_at(element, cut=cut, name=name)
-            entries += further
-            count += rows
-            if count > ENTRIES_MAX:
+            for entry in _entries_at(element, cut=cut, name=name):
+                held.add(entry)
+            if held.rows > ENTRIES_MAX:
                 refuse(name, f"has more than {ENTRIES_MAX} entries; split it")
-            above.remove(element)
-        elif cut.runs and element.get(RUN) is not None:
+            _forget(element, above=above)
+        elif cut is not None and element.get(RUN) is not None:
             raise _OutOfPlaceError
-    form = form or _form_of(events.root, name=name)
-    _refuse_too_deep(events.root, name=name)
+    root = parser.close()
+    form = form or _form_of(root, name=name)
+    _refuse_too_deep(root, name=name)
 
 
 def _entries_at(
-    element: Any, *, cut: CutDocument, name: str
-) -> tuple[tuple[RawEntry | EntryBlock, ...], int]:
-    """The entry of an element, or those that were cut out in its place; and how many they are."""
-    number = element.get(RUN) if cut.runs else None
-    if number is None:
-        return (_entry(element, name=name),), 1
-    run = cut.runs[int(number)]
+    element: Any, *, cut: PlainEntries | None, name: str
+) -> tuple[RawEntry | EntryBlock, ...]:
+    """The entry of an element, or those that were cut out in its place."""
+    number = element.get(RUN) if cut is not None else None
+    run = None if cut is None or number is None else cut.taken(int(number))
+    if run is None:
+        return (_entry(element, name=name),)
     if sum(1 for _ in element.iterancestors()) + run.depth > XML_DEPTH_MAX:
         _refuse_depth(name)
-    return run.entries, run.rows
+    return run.entries
+
+
+def _forget(element: Any, *, above: Any) -> None:
+    """An entry, and the line ends before it: they would become one text without a bound."""
+    before = element.getprevious()
+    if before is None:
+        above.text = None
+    else:
+        before.tail = None
+    above.remove(element)
 
 
 def _refuse_too_deep(element: Any, *, name: str) -> None:
@@ -131,9 +147,8 @@ def _refuse_depth(name: str) -> NoReturn:
     refuse(name, f"is nested deeper than {XML_DEPTH_MAX} elements")
 
 
-def _events(content: bytes) -> Any:
-    return etree.iterparse(
-        io.BytesIO(content),
+def _parser() -> Any:
+    return etree.XMLPullParser(
         events=("end",),
         # An element that nobody waits for is never an object of Python: there are twenty an entry.
         tag=_AWAITED,
@@ -144,6 +159,14 @@ def _events(content: bytes) -> Any:
         remove_comments=True,
         remove_pis=True,
     )
+
+
+def _elements(parser: Any, *, pieces: Iterator[bytes]) -> Iterator[Any]:
+    for piece in pieces:
+        for start in range(0, len(piece), FED_BYTES):
+            parser.feed(piece[start : start + FED_BYTES])
+            for _, element in parser.read_events():
+                yield element
 
 
 def _form_of(root: Any, *, name: str) -> str:

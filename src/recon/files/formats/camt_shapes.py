@@ -7,14 +7,25 @@ that match the shape are cut out of the document, and what is left is read as an
 that is odd in anything, and everything around entries. So this way can only be narrower.
 """
 
+import codecs
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 from lxml import etree
 
-from recon.files.formats.bank_records import BLOCK_TEXTS, EntryBlock, RawEntry, block_of_texts
+from recon.files.formats.bank_records import (
+    BLOCK_TEXTS,
+    EntryBlock,
+    RawEntry,
+    block_of_texts,
+    is_odd,
+)
+from recon.files.formats.named_bytes import FilePieces
+from recon.files.formats.xml_records import first_bytes, windows_of
+from recon.matching.frames.grouping import Ints
 from recon.model.errors import SourceUnreadableError
 
 SHAPES_MAX = 64
@@ -23,13 +34,14 @@ SAMPLES_MAX = 512
 """Entries that are looked at for a shape, before no more of them are."""
 SLOTS_MAX = 28
 """Texts of one entry; together they are shorter than what is kept of an entry's words."""
-BLOCK_ROWS = 65_536
-"""Entries that are columns together."""
+HELD_BYTES_MAX = 8 * 1024 * 1024
+"""Bytes of an entry whose end is waited for; a longer one is read as a tree."""
 FEW_ROWS = 64
 """So many between two odd ones are cheaper one by one."""
 RUN = "recon-run"
 """Attribute of the element that stands for entries that were cut out."""
 _OPENS, _CLOSES = b"<Ntry>", b"</Ntry>"
+_LINE_END = 10
 _TAG = re.compile(rb"(<[^<>]*>)")
 _PLAIN_TAG = re.compile(
     rb"</?([A-Za-z][A-Za-z0-9]*)>|<([A-Za-z][A-Za-z0-9]*)(?: [A-Za-z]+=(?:\"[A-Za-z0-9]*\""
@@ -92,62 +104,70 @@ class CutEntries:
     """Levels of the deepest of them."""
 
 
-@dataclass(frozen=True, slots=True)
-class CutDocument:
-    """A document without the entries that were read."""
-
-    rest: bytes
-    """With an element of RUN, the number of its run, in the place of each."""
-    runs: tuple[CutEntries, ...]
-
-
-def without_plain_entries(
-    content: bytes, *, read: ReadEntry, day_of: Callable[[str], str]
-) -> CutDocument:
-    """The document with the entries cut out that are written as earlier ones; lines stay.
-
-    Args:
-        content: UTF-8 without a document type.
-        read: the reader of entries.
-        day_of: the day of a time.
-    """
-    if not _is_plain(content):
-        return CutDocument(content, ())
-    return _Cut(content, read=read, day_of=day_of).document()
-
-
-def _is_plain(content: bytes) -> bool:
+def is_plain(file: FilePieces) -> bool:
     """Whether markup stands for itself everywhere: no comment, no CDATA, no instruction."""
-    prolog = 1 if content.lstrip()[:6] == b"<?xml " or content[3:9] == b"<?xml " else 0
-    if content.find(b"<!") >= 0 or content.count(b"<?") > prolog or RUN.encode() in content:
-        return False
-    if _ODD.search(content):
-        return False
-    try:
-        content.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
+    head = first_bytes(file)
+    prolog = 1 if head.lstrip()[:6] == b"<?xml " or head[3:9] == b"<?xml " else 0
+    own, decoder = RUN.encode(), codecs.getincrementaldecoder("utf-8")()
+    for window, before in windows_of(file, size=len(own)):
+        prolog -= window.count(b"<?", max(0, before - 1))
+        if prolog < 0 or b"<!" in window or own in window or _ODD.search(window):
+            return False
+        try:
+            decoder.decode(window[before:])
+        except UnicodeDecodeError:
+            return False
+    return not decoder.getstate()[0]
 
 
-class _Cut:
-    """One document while its entries are cut out."""
+class PlainEntries:
+    """One document while its entries are cut out that are written as earlier ones.
 
-    def __init__(self, content: bytes, *, read: ReadEntry, day_of: Callable[[str], str]) -> None:
-        self._content = content
+    What is left of each piece has an element of RUN in the place of entries that stood behind one
+    another, with the number under which they can be taken; lines stay.
+    """
+
+    def __init__(self, *, read: ReadEntry, day_of: Callable[[str], str]) -> None:
         self._read = read
         self._day_of = day_of
         self._shapes: list[_Shape] = []
         self._samples = 0
         self._days: dict[str, str] = {}
+        self._held = b""
         self._line = 1
-        self._counted = 0
+        self._count = 0
+        self._runs: dict[int, CutEntries] = {}
+        self._content = b""
+        self._ends: Ints = np.zeros(0, dtype=np.int64)
 
-    def document(self) -> CutDocument:
-        """What is left, and what was cut out."""
-        content, kept = self._content, 0
+    def taken(self, number: int) -> CutEntries | None:
+        """What was cut out under this number; once."""
+        return self._runs.pop(number, None)
+
+    def rest_of(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
+        """The document without them."""
+        for piece in pieces:
+            held = self._held + piece
+            whole = self._whole(held)
+            self._held = held[whole:]
+            yield self._rest(held[:whole])
+        yield self._held
+
+    def _whole(self, held: bytes) -> int:
+        """Bytes up to which no entry that may be a plain one is cut."""
+        end = held.rfind(_CLOSES)
+        if end >= 0:
+            return end + len(_CLOSES)
+        start = held.find(_OPENS)
+        if start < 0 or len(held) > HELD_BYTES_MAX:
+            return max(0, len(held) - len(_CLOSES) + 1)
+        return start
+
+    def _rest(self, content: bytes) -> bytes:
+        """What is left of a piece."""
+        self._content, kept = content, 0
+        self._ends = np.flatnonzero(np.frombuffer(content, dtype=np.uint8) == _LINE_END)
         rest: list[bytes] = []
-        runs: list[CutEntries] = []
         start = content.find(_OPENS)
         while start >= 0:
             run, end = self._run(start)
@@ -155,32 +175,29 @@ class _Cut:
                 start = content.find(_OPENS, start + len(_OPENS))
                 continue
             lines = b"\n" * content.count(b"\n", start, end)
-            rest += [content[kept:start], f'<Ntry {RUN}="{len(runs)}"/>'.encode(), lines]
-            runs.append(run)
+            rest += [content[kept:start], f'<Ntry {RUN}="{self._count}"/>'.encode(), lines]
+            self._runs[self._count] = run
+            self._count += 1
             kept = end
             start = content.find(_OPENS, end)
         rest.append(content[kept:])
-        return CutDocument(b"".join(rest), tuple(runs))
+        self._line += len(self._ends)
+        return b"".join(rest)
 
     def _run(self, start: int) -> tuple[CutEntries | None, int]:
         """The entries from here on, as far as they have known shapes."""
-        entries: list[RawEntry | EntryBlock] = []
         rows: list[tuple[_Shape, Row]] = []
         offsets: list[int] = []
-        count = depth = 0
-        end = start
+        depth, end = 0, start
         while (known := self._known(end)) is not None:
             shape, match = known
             rows.append((shape, match.groups()))
             offsets.append(end)
             end, depth = match.end(), max(depth, shape.depth)
-            if len(rows) == BLOCK_ROWS:
-                entries += self._entries(rows, offsets=offsets)
-                count += len(rows)
-                rows, offsets = [], []
-        entries += self._entries(rows, offsets=offsets)
-        count += len(rows)
-        return (CutEntries(tuple(entries), count, depth), end) if count else (None, start)
+        if not rows:
+            return None, start
+        lines = self._line + np.searchsorted(self._ends, np.array(offsets, dtype=np.int64))
+        return CutEntries(tuple(self._entries(rows, lines=lines)), len(rows), depth), end
 
     def _known(self, start: int) -> tuple[_Shape, re.Match[bytes]] | None:
         shapes = self._shapes
@@ -207,15 +224,15 @@ class _Cut:
         return _shape_of(self._content[start : end + len(_CLOSES)], read=self._read)
 
     def _entries(
-        self, rows: Sequence[tuple[_Shape, Row]], *, offsets: Sequence[int]
+        self, rows: Sequence[tuple[_Shape, Row]], *, lines: Ints
     ) -> Iterator[RawEntry | EntryBlock]:
-        if len(rows) < FEW_ROWS:
-            for (shape, row), offset in zip(rows, offsets, strict=True):
-                cells: dict[str, Any] = {n: c[0] for n, c in shape.texts([row]).items()}
-                cells |= {name: self._day(cells[name]) for name in DAYS}
-                yield replace(shape.whole, line=self._line_of(offset), **cells)
+        if len(rows) >= FEW_ROWS:
+            yield self._block(rows, lines=lines)
             return
-        yield self._block(rows, offsets=offsets)
+        for (shape, row), line in zip(rows, lines.tolist(), strict=True):
+            cells: dict[str, Any] = {n: c[0] for n, c in shape.texts([row]).items()}
+            cells |= {name: self._day(cells[name]) for name in DAYS}
+            yield replace(shape.whole, line=line, **cells)
 
     def _day(self, text: str) -> str:
         known = self._days.get(text)
@@ -223,12 +240,7 @@ class _Cut:
             known = self._days[text] = self._day_of(text)
         return known
 
-    def _line_of(self, offset: int) -> int:
-        self._line += self._content.count(b"\n", self._counted, offset)
-        self._counted = offset
-        return self._line
-
-    def _block(self, rows: Sequence[tuple[_Shape, Row]], *, offsets: Sequence[int]) -> EntryBlock:
+    def _block(self, rows: Sequence[tuple[_Shape, Row]], *, lines: Ints) -> EntryBlock:
         """Columns shape by shape, then in the order of the document."""
         by_shape: dict[int, list[int]] = {}
         for at, (shape, _) in enumerate(rows):
@@ -245,13 +257,7 @@ class _Cut:
             order += numbers
         for name in DAYS:
             columns[name] = [self._day(text) for text in columns[name]]
-        content, first = self._content, [*offsets]
-        return block_of_texts(
-            columns,
-            marks=marks,
-            order=order,
-            line_of=lambda at: content.count(b"\n", 0, first[at]) + 1,
-        )
+        return block_of_texts(columns, marks=marks, lines=lines, order=order)
 
 
 def _shape_of(sample: bytes, *, read: ReadEntry) -> _Shape | None:
@@ -263,16 +269,12 @@ def _shape_of(sample: bytes, *, read: ReadEntry) -> _Shape | None:
         if not marked.tag(tag):
             return None
     whole = None if marked.path else _read_marked(b"".join(marked.content), read=read)
-    if whole is None or marked.slots > SLOTS_MAX or _says_more(whole):
+    if whole is None or marked.slots > SLOTS_MAX or is_odd(whole):
         return None
     parts = {name: _parts_of(getattr(whole, name)) for name in BLOCK_TEXTS}
     if any(len(parts[name]) > 1 for name in ("amount", *DAYS)):
         return None
     return _Shape(re.compile(b"".join((*marked.pattern, _BLANK))), parts, whole, marked.depth)
-
-
-def _says_more(entry: RawEntry) -> bool:
-    return bool(entry.details or entry.charges or entry.instructed_currency)
 
 
 @dataclass(slots=True)

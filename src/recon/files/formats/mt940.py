@@ -5,24 +5,24 @@ statements and gives a reversed credit (`RC`) the sign of a credit, and lines th
 fall away without a word. A sign is the mark beside the amount, whatever else stands there.
 """
 
+import codecs
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from datetime import date
 from functools import lru_cache
-from itertools import islice
 from typing import NamedTuple, NoReturn
 
 from recon.files.formats.bank_records import (
     ENTRIES_MAX,
     STATEMENTS_MAX,
     TEXT_CHARACTERS_MAX,
-    EntryBlock,
+    Gathered,
     RawBalance,
     RawEntry,
     RawStatement,
-    block_of,
 )
-from recon.files.formats.named_bytes import FileBytes
+from recon.files.formats.named_bytes import FilePieces
 from recon.files.formats.raw_table import refuse
 from recon.privacy.shown_text import scrubbed
 
@@ -36,14 +36,12 @@ FULL_FIELD = 27
 """As much of the fields ?20 to ?29 and ?60 to ?63."""
 CENTURY_TURNS = 80
 """Years of two digits from here on are of the last century."""
-BLOCK_ROWS = 8_192
-"""Entries that are columns together."""
 DAYS_MAX = 4_096
 """Different days whose writing is remembered."""
 HALF_YEAR = 6
 """Months; an entry's day without a year is the one that is nearest to its value date."""
 
-_TAG = re.compile(r":(?P<tag>[0-9]{2}[A-Z]?):(?P<rest>.*)")
+_TAG = re.compile(r":([0-9]{2}[A-Z]?):")
 _BALANCE = re.compile(r"(?P<mark>[CD])(?P<day>\d{6})(?P<currency>[A-Z]{3})(?P<amount>\d+,\d*)")
 _ENTRY = re.compile(
     r"(?P<value>\d{6})(?P<booked>\d{4})?(?P<mark>R?[CD])(?P<funds>[A-Z])?(?P<amount>\d+,\d*)"
@@ -58,49 +56,91 @@ _BOUNDS = frozenset({_ENTRY_TAG, *_CLOSES})
 """Tags behind which the words of an entry end."""
 _ONE_LINE = frozenset({"20", "21", "25", "28", "28C", "13", "13D", "34F", "64", "65", "90C", "90D"})
 _KNOWN = frozenset({_ENTRY_TAG, _WORDS_TAG, *_OPENS, *_CLOSES, *_ONE_LINE})
-_OF_TEXT = tuple(f"{number}" for number in (*range(20, 30), *range(60, 64)))
+_OF_TEXT = frozenset(f"{number}" for number in (*range(20, 30), *range(60, 64)))
 
 
 class Field(NamedTuple):
     """One tag with its lines."""
 
     tag: str
-    lines: tuple[str, ...]
+    lines: Sequence[str]
     line: int
 
 
-def mt940_statements(file: FileBytes) -> list[RawStatement]:
+@dataclass(slots=True)
+class _Open:
+    """A statement while it is read."""
+
+    fields: list[Field] = field(default_factory=list)
+    """All but entries and their words."""
+    held: Gathered = field(default_factory=Gathered)
+    entry: RawEntry | None = None
+    """The last one, whose words may follow."""
+    closed: bool = False
+
+    def take(self, own: Field, *, name: str) -> None:
+        """The next tag."""
+        tag = own.tag
+        if tag in _BOUNDS:
+            self.closed = self.closed or tag in _CLOSES
+            self.give_up_entry()
+        if tag == _ENTRY_TAG:
+            if self.closed:
+                _wrong(name, own.line, "is an entry behind the closing balance")
+            self.entry = _entry(own, name=name)
+        elif tag == _WORDS_TAG:
+            if self.entry is not None:
+                _take_words(self.entry, own.lines)
+        elif tag not in _KNOWN:
+            _wrong(name, own.line, f"has the tag :{tag}:, which no statement has")
+        else:
+            self.fields.append(own)
+
+    def give_up_entry(self) -> None:
+        """No further word belongs to it."""
+        if self.entry is not None:
+            self.held.add(self.entry)
+            self.entry = None
+
+
+def mt940_statements(file: FilePieces) -> list[RawStatement]:
     """Every statement, or page of one, of a file.
 
     Raises:
         SourceUnreadableError: a line belongs to nothing, or a tag is not what it must be.
     """
     name = file.path.name
-    if len(file.content) > MT940_BYTES_MAX:
-        refuse(name, f"has {len(file.content)} bytes; at most {MT940_BYTES_MAX} are read: split it")
-    statements = [*_statements(_fields(_text_of(file.content), name=name), name=name)]
+    if file.size_bytes > MT940_BYTES_MAX:
+        refuse(name, f"has {file.size_bytes} bytes; at most {MT940_BYTES_MAX} are read: split it")
+    statements = [*_statements(_fields(file, name=name), name=name)]
     if not statements:
         refuse(name, "has no statement in it: no line begins with :20:")
     return statements
 
 
-def _text_of(content: bytes) -> str:
+def _encoding_of(file: FilePieces) -> str:
     """UTF-8 where it is, else what banks wrote before: one byte for each character."""
+    decoder = codecs.getincrementaldecoder("utf-8")()
     try:
-        return content.decode("utf-8-sig")
+        for piece in file.pieces():
+            decoder.decode(piece)
+        decoder.decode(b"", final=True)
     except UnicodeDecodeError:
-        return content.decode("latin-1")
+        return "latin-1"
+    return "utf-8-sig"
 
 
-def _fields(text: str, *, name: str) -> Iterator[Field]:
+def _fields(file: FilePieces, *, name: str) -> Iterator[Field]:
     lines: list[str] = []
     tag, start = "", 0
-    for number, line in _lines(text, name=name):
-        known = _TAG.fullmatch(line)
-        if known or _ends_message(line):
+    for number, line in _lines(file, name=name):
+        mark = line[0]
+        known = _TAG.match(line) if mark == ":" else None
+        if known or (mark == "-" and _ends_message(line)):
             if tag:
-                yield Field(tag, tuple(lines), start)
-            tag, lines, start = ("", [], number) if known is None else (*_opened(known), number)
+                yield Field(tag, lines, start)
+            tag, start = known[1] if known else "", number
+            lines = [line[known.end() :]] if known else []
         elif tag:
             lines.append(line)
         else:
@@ -109,14 +149,14 @@ def _fields(text: str, *, name: str) -> Iterator[Field]:
         yield Field(tag, tuple(lines), start)
 
 
-def _opened(known: re.Match[str]) -> tuple[str, list[str]]:
-    return known["tag"], [known["rest"]]
-
-
-def _lines(text: str, *, name: str) -> Iterator[tuple[int, str]]:
+def _lines(file: FilePieces, *, name: str) -> Iterator[tuple[int, str]]:
     """Number and text of every line that says something, without the envelope of SWIFT."""
-    for number, raw in enumerate(text.split("\n"), start=1):
-        line = raw.rstrip().removeprefix("\x01").removesuffix("\x03")
+    for number, raw in enumerate(_raw_lines(file), start=1):
+        line = raw.rstrip()
+        if not line:
+            continue
+        if line[0] == "\x01" or line[-1] == "\x03":
+            line = line.removeprefix("\x01").removesuffix("\x03")
         if len(line) > LINE_CHARACTERS_MAX:
             problem = f"has {len(line)} characters, at most {LINE_CHARACTERS_MAX} are read"
             _wrong(name, number, problem)
@@ -126,41 +166,61 @@ def _lines(text: str, *, name: str) -> Iterator[tuple[int, str]]:
             yield number, line
 
 
+def _raw_lines(file: FilePieces) -> Iterator[str]:
+    """The lines of a file that is never in memory as a whole."""
+    decoder = codecs.getincrementaldecoder(_encoding_of(file))()
+    held = ""
+    for piece in file.pieces():
+        *whole, held = (held + decoder.decode(piece)).split("\n")
+        yield from whole
+        if len(held) > LINE_CHARACTERS_MAX and held.rstrip() == held:
+            break  # no line is so long: what is known of it is enough to refuse it
+    else:
+        held += decoder.decode(b"", final=True)
+    yield held
+
+
 def _ends_message(line: str) -> bool:
     return line == "-" or line.startswith("-}")
 
 
 def _statements(fields: Iterator[Field], *, name: str) -> Iterator[RawStatement]:
-    group: list[Field] = []
+    reading: _Open | None = None
     count = entries = 0
-    for field in fields:
-        if field.tag == "20" and group:
-            yield _statement(group, name=name)
-            group = []
+    for own in fields:
+        tag = own.tag
+        if tag == "20" and reading is not None:
+            yield _statement(reading, name=name)
+            reading = None
             count += 1
-        if field.tag in _ONE_LINE and len(field.lines) > 1:
-            _wrong(name, field.line + 1, f"belongs to no tag: :{field.tag}: has one line")
-        if not group and field.tag != "20":
-            _wrong(
-                name,
-                field.line,
-                f"has :{field.tag}: outside of a statement, which begins with :20:",
-            )
-        entries += field.tag == _ENTRY_TAG
+        if reading is None or tag in _ONE_LINE:
+            _refuse_out_of_place(own, is_first=reading is None, name=name)
+        reading = reading or _Open()
+        entries += tag == _ENTRY_TAG
         if count >= STATEMENTS_MAX:
-            _too_many(name, field.line, f"{STATEMENTS_MAX} statements")
+            _too_many(name, own.line, f"{STATEMENTS_MAX} statements")
         if entries > ENTRIES_MAX:
-            _too_many(name, field.line, f"{ENTRIES_MAX} entries")
-        group.append(field)
-    if group:
-        yield _statement(group, name=name)
+            _too_many(name, own.line, f"{ENTRIES_MAX} entries")
+        reading.take(own, name=name)
+    if reading is not None:
+        yield _statement(reading, name=name)
 
 
-def _statement(group: list[Field], *, name: str) -> RawStatement:
-    account = _only(group, "25", name=name)
-    number = _only(group, "28C", "28", name=name)
-    opening = _balance(_only(group, *_OPENS, name=name), name=name)
-    closing = _balance(_only(group, *_CLOSES, name=name), name=name)
+def _refuse_out_of_place(own: Field, *, is_first: bool, name: str) -> None:
+    if len(own.lines) > 1 and own.tag in _ONE_LINE:
+        _wrong(name, own.line + 1, f"belongs to no tag: :{own.tag}: has one line")
+    if is_first and own.tag != "20":
+        problem = f"has :{own.tag}: outside of a statement, which begins with :20:"
+        _wrong(name, own.line, problem)
+
+
+def _statement(reading: _Open, *, name: str) -> RawStatement:
+    reading.give_up_entry()
+    fields = reading.fields
+    account = _only(fields, "25", name=name)
+    number = _only(fields, "28C", "28", name=name)
+    opening = _balance(_only(fields, *_OPENS, name=name), name=name)
+    closing = _balance(_only(fields, *_CLOSES, name=name), name=name)
     first, _, page = number.lines[0].strip().partition("/")
     return RawStatement(
         account=account.lines[0].replace(" ", "").upper(),
@@ -170,17 +230,9 @@ def _statement(group: list[Field], *, name: str) -> RawStatement:
         last_page=not closing.intermediate,
         opening=opening,
         closing=closing,
-        line=group[0].line,
-        entries=_in_blocks(_entries(group, currency=closing.currency, name=name)),
+        line=fields[0].line,
+        entries=reading.held.in_currency(closing.currency),
     )
-
-
-def _in_blocks(entries: Iterator[RawEntry]) -> list[RawEntry | EntryBlock]:
-    """Many entries as columns, which take a fifth of the memory; the last ones as they are."""
-    held: list[RawEntry | EntryBlock] = []
-    while several := [*islice(entries, BLOCK_ROWS)]:
-        held += [block_of(several)] if len(several) == BLOCK_ROWS else several
-    return held
 
 
 def _only(group: list[Field], *tags: str, name: str) -> Field:
@@ -192,80 +244,74 @@ def _only(group: list[Field], *tags: str, name: str) -> Field:
     return mine[0]
 
 
-def _balance(field: Field, *, name: str) -> RawBalance:
-    known = _BALANCE.fullmatch(field.lines[0].strip())
-    if known is None or len(field.lines) > 1:
-        _wrong(name, field.line, f"is no balance :{field.tag}: such as C260131EUR1234,56")
+def _balance(own: Field, *, name: str) -> RawBalance:
+    known = _BALANCE.fullmatch(own.lines[0].strip())
+    if known is None or len(own.lines) > 1:
+        _wrong(name, own.line, f"is no balance :{own.tag}: such as C260131EUR1234,56")
+    day = _day(known["day"])
+    _refuse_no_day(day, own=own, name=name)
     return RawBalance(
         amount=known["amount"].replace(",", ".").rstrip("."),
         currency=known["currency"],
         credit=known["mark"] == "C",
-        day=_day(known["day"], field=field, name=name),
-        intermediate=field.tag.endswith("M"),
+        day=day,
+        intermediate=own.tag.endswith("M"),
     )
 
 
-def _entries(group: list[Field], *, currency: str, name: str) -> Iterator[RawEntry]:
-    """The entries of a statement; each of its fields is given up behind it."""
-    entry: RawEntry | None = None
-    closed = False
-    group.reverse()
-    while group:
-        field = group.pop()
-        if field.tag in _BOUNDS:
-            closed = closed or field.tag in _CLOSES
-            yield from filter(None, [entry])
-            entry = None
-        if field.tag == _ENTRY_TAG:
-            if closed:
-                _wrong(name, field.line, "is an entry behind the closing balance")
-            entry = _entry(field, currency=currency, name=name)
-        elif field.tag == _WORDS_TAG and entry:
-            _take_words(entry, field.lines)
-        elif field.tag not in _KNOWN:
-            _wrong(name, field.line, f"has the tag :{field.tag}:, which no statement has")
-
-
-def _entry(field: Field, *, currency: str, name: str) -> RawEntry:
-    known = _ENTRY.fullmatch(field.lines[0].strip())
+def _entry(own: Field, *, name: str) -> RawEntry:
+    known = _ENTRY.fullmatch(own.lines[0].strip())
     if known is None:
-        _wrong(name, field.line, "is no entry :61: such as 2601310131C10,00NTRFREFERENCE")
-    value = _day(known["value"], field=field, name=name)
-    own, _, theirs = known["reference"].partition("//")
-    sign = known["mark"]
+        _wrong(name, own.line, "is no entry :61: such as 2601310131C10,00NTRFREFERENCE")
+    value, booked, sign, _, amount, _, reference = known.groups()
+    value_on, booked_on = _days_of(value, booked or "")
+    for day in (value_on, booked_on):
+        _refuse_no_day(day, own=own, name=name)
+    ours, _, theirs = reference.partition("//")
+    ours, theirs = ours.strip(), theirs.strip()
     return RawEntry(
-        line=field.line,
-        amount=known["amount"].replace(",", ".").rstrip("."),
-        currency=currency,
+        line=own.line,
+        amount=amount.replace(",", ".").rstrip("."),
+        currency="",  # that of the closing balance
         credit=sign in {"C", "RD"},
-        booked_on=_booked(known["booked"], value=value, field=field, name=name),
-        value_on=value,
-        reversal=sign.startswith("R"),
-        entry_no=theirs.strip(),
-        reference=" ".join(filter(None, (own.strip(), theirs.strip()))),
-        text="\n".join(line.strip() for line in field.lines[1:]),
+        booked_on=booked_on,
+        value_on=value_on,
+        reversal=sign[0] == "R",
+        entry_no=theirs,
+        reference=f"{ours} {theirs}" if ours and theirs else ours or theirs,
+        text="\n".join(map(str.strip, own.lines[1:])) if len(own.lines) > 1 else "",
     )
 
 
-def _take_words(entry: RawEntry, lines: tuple[str, ...]) -> None:
+def _take_words(entry: RawEntry, lines: Sequence[str]) -> None:
     """What :86: says: in fields ?20, ?21 (Germany and neighbours), or in lines as they come."""
-    pieces = _FIELD.split("".join(lines))
+    whole = lines[0] if len(lines) == 1 else "".join(lines)
+    pieces = _FIELD.split(whole) if "?" in whole else [whole]
     if len(pieces) == 1:
         text = _glued(lines, full=FULL_LINE)
     else:
         fields = dict(zip(pieces[1::2], pieces[2::2], strict=True))
-        text = _glued([fields[code] for code in _OF_TEXT if code in fields], full=FULL_FIELD)
-        side = [fields.get(code, "").strip() for code in ("31", "32", "33")]
-        entry.counterparty = " ".join(filter(None, (f"{side[1]}{side[2]}", side[0])))
-        text = " ".join(filter(None, (text, fields.get("00", ""))))
-    words = _WORD.split(text) if "+" in text else [text]
-    named = dict(zip(words[1::2], words[2::2], strict=True))
-    entry.end_to_end_id = named.get("EREF", "").strip()[:LINE_CHARACTERS_MAX]
-    text = " ".join(map(str.strip, words))
-    entry.text = "\n".join(filter(None, (text, entry.text)))[:TEXT_CHARACTERS_MAX]
+        codes = sorted(_OF_TEXT.intersection(fields))
+        text = _glued([fields[code] for code in codes], full=FULL_FIELD)
+        account, side, more = (fields.get(code, "").strip() for code in ("31", "32", "33"))
+        entry.counterparty = f"{side}{more} {account}".strip()
+        text = (
+            f"{text} {fields.get('00', '')}"
+            if text and fields.get("00")
+            else text or fields.get("00", "")
+        )
+    if "+" in text:
+        words = _WORD.split(text)
+        named = dict(zip(words[1::2], words[2::2], strict=True))
+        entry.end_to_end_id = named.get("EREF", "").strip()[:LINE_CHARACTERS_MAX]
+        text = " ".join(map(str.strip, words))
+    else:
+        entry.end_to_end_id, text = "", text.strip()
+    more = entry.text
+    entry.text = (f"{text}\n{more}" if text and more else text or more)[:TEXT_CHARACTERS_MAX]
 
 
-def _glued(pieces: tuple[str, ...] | list[str], *, full: int) -> str:
+def _glued(pieces: Sequence[str], *, full: int) -> str:
     """Pieces as one text: behind a full one a word may go on, behind another it ends."""
     text = ""
     for piece in pieces:
@@ -273,26 +319,26 @@ def _glued(pieces: tuple[str, ...] | list[str], *, full: int) -> str:
     return text.strip()
 
 
-def _booked(month_day: str | None, *, value: str, field: Field, name: str) -> str:
-    """The day of booking has no year: it is the one nearest to the value date."""
-    if not month_day:
-        return value
-    year, apart = int(value[:4]), int(month_day[:2]) - int(value[5:7])
+@lru_cache(maxsize=DAYS_MAX)
+def _days_of(value: str, booked: str) -> tuple[str, str]:
+    """Day of value and day of booking; this one has no year: it is the one that is nearest."""
+    value_on = _day(value)
+    if not booked:
+        return value_on, value_on
+    year, apart = int(value_on[:4]), int(booked[:2]) - int(value_on[5:7])
     if abs(apart) > HALF_YEAR:
         year += 1 if apart < 0 else -1
-    return _checked(f"{year:04}-{month_day[:2]}-{month_day[2:]}", field=field, name=name)
+    return value_on, f"{year:04}-{booked[:2]}-{booked[2:]}"
 
 
-def _day(text: str, *, field: Field, name: str) -> str:
+def _day(text: str) -> str:
     century = "19" if int(text[:2]) >= CENTURY_TURNS else "20"
-    day = f"{century}{text[:2]}-{text[2:4]}-{text[4:]}"
-    return _checked(day, field=field, name=name)
+    return f"{century}{text[:2]}-{text[2:4]}-{text[4:]}"
 
 
-def _checked(day: str, *, field: Field, name: str) -> str:
+def _refuse_no_day(day: str, *, own: Field, name: str) -> None:
     if not _is_day(day):
-        _wrong(name, field.line, f"has {day}, which is no date")
-    return day
+        _wrong(name, own.line, f"has {day}, which is no date")
 
 
 @lru_cache(maxsize=DAYS_MAX)

@@ -5,7 +5,7 @@ import hashlib
 import os
 import stat
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
@@ -16,6 +16,8 @@ from recon.privacy.shown_text import name_problem, shown_name
 
 CHANGED = "changed while it was read; wait until it is complete and run again"
 _READ_BYTES = 4 * 1024 * 1024
+PIECE_BYTES = 2 * 1024 * 1024
+"""Of a file that is never in memory as a whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +100,51 @@ def sha256_of(path: Path) -> str:
     seen = ReadSoFar()
     deque(read_pieces(path, seen=seen, piece_bytes=_READ_BYTES), maxlen=0)
     return seen.sha256
+
+
+@dataclass(frozen=True, slots=True)
+class FilePieces:
+    """A file that may be read more than once, a piece at a time, always with one content."""
+
+    path: Path
+    size_bytes: int
+    sha256: str
+    pieces: Callable[[], Iterator[bytes]]
+
+    def whole(self) -> FileBytes:
+        """For a reader that needs all of it."""
+        return FileBytes(self.path, b"".join(self.pieces()), self.sha256)
+
+
+def open_pieces(path: Path, *, piece_bytes: int = PIECE_BYTES) -> FilePieces:
+    """A regular file whose content is held to one digest each time it is read.
+
+    Raises:
+        SourceMissingError: there is no such file.
+        SourceUnreadableError: not a regular file, too large, or changed while it was read.
+    """
+    first = ReadSoFar()
+    deque(read_pieces(path, seen=first, piece_bytes=_READ_BYTES), maxlen=0)
+    sha256 = first.sha256
+
+    def again() -> Iterator[bytes]:
+        seen = ReadSoFar()
+        yield from read_pieces(path, seen=seen, piece_bytes=piece_bytes)
+        if seen.sha256 != sha256:
+            _refuse(path, CHANGED)
+
+    return FilePieces(path, first.size_bytes, sha256, again)
+
+
+def pieces_of(file: FileBytes, *, piece_bytes: int = PIECE_BYTES) -> FilePieces:
+    """A content that is in memory, as one that is not."""
+    content = file.content
+
+    def pieces() -> Iterator[bytes]:
+        for start in range(0, len(content), piece_bytes):
+            yield content[start : start + piece_bytes]
+
+    return FilePieces(file.path, len(content), file.sha256, pieces)
 
 
 def _read_piece(path: Path, descriptor: int, *, size: int) -> bytes:

@@ -13,12 +13,16 @@ from typing import Any
 from lxml import etree
 
 from recon.files.formats.format_limits import CELL_CHARACTERS_MAX, XML_BYTES_MAX, XML_DEPTH_MAX
-from recon.files.formats.named_bytes import FileBytes
+from recon.files.formats.named_bytes import FileBytes, FilePieces, pieces_of
 from recon.files.formats.raw_table import RawTable, refuse
 from recon.files.formats.record_rows import ROWS_AT_ONCE, Record, RecordCell, tables_of
 from recon.privacy.shown_text import scrubbed
 
 _ENCODING = re.compile(rb"""\A\s*<\?xml[^>]*?encoding\s*=\s*["']([A-Za-z0-9._-]+)["']""")
+_TYPES = (b"<!DOCTYPE", b"<!ENTITY")
+_NO_UTF_8 = "is not XML in UTF-8 (it has NUL bytes or the mark of UTF-16)"
+HEAD_BYTES = 4_096
+"""Within which a document says its encoding."""
 _ACCEPTED_ENCODINGS = frozenset({"utf-8", "us-ascii", "ascii"})
 _WHITE = " \t\r\n"
 
@@ -70,18 +74,54 @@ def fit_content(file: FileBytes, *, name: str) -> bytes:
     Raises:
         SourceUnreadableError: it is another.
     """
-    content = file.content
-    if len(content) > XML_BYTES_MAX:
-        refuse(name, f"has {len(content)} bytes; at most {XML_BYTES_MAX} of XML are read: split it")
-    nul = content.find(b"\0")
-    if nul >= 0 or content[:2] in {b"\xff\xfe", b"\xfe\xff"}:
-        refuse(name, "is not XML in UTF-8 (it has NUL bytes or the mark of UTF-16)")
-    declared = _ENCODING.match(content.removeprefix(b"\xef\xbb\xbf"))
+    refuse_unfit_xml(pieces_of(file), bytes_max=XML_BYTES_MAX, name=name)
+    return file.content
+
+
+def refuse_unfit_xml(file: FilePieces, *, bytes_max: int, name: str) -> None:
+    """Refuse a document that is not in UTF-8, has a document type or is too large.
+
+    Raises:
+        SourceUnreadableError: it is one.
+    """
+    if file.size_bytes > bytes_max:
+        refuse(name, f"has {file.size_bytes} bytes; at most {bytes_max} of XML are read: split it")
+    _refuse_other_encoding(first_bytes(file), name=name)
+    for window, _ in windows_of(file, size=len(_TYPES[0])):
+        if b"\0" in window:
+            refuse(name, _NO_UTF_8)
+        if any(word in window for word in _TYPES):
+            refuse(name, "has a document type, from which entities come; write it without")
+
+
+def _refuse_other_encoding(head: bytes, *, name: str) -> None:
+    if head[:2] in {b"\xff\xfe", b"\xfe\xff"}:
+        refuse(name, _NO_UTF_8)
+    declared = _ENCODING.match(head.removeprefix(b"\xef\xbb\xbf"))
     if declared and declared[1].decode().lower() not in _ACCEPTED_ENCODINGS:
         refuse(name, f"is XML in {declared[1].decode()}; write it in UTF-8")
-    if b"<!DOCTYPE" in content or b"<!ENTITY" in content:
-        refuse(name, "has a document type, from which entities come; write it without")
-    return content
+
+
+def first_bytes(file: FilePieces) -> bytes:
+    """As much of a document as says what it is."""
+    head = b""
+    for piece in file.pieces():
+        head += piece
+        if len(head) >= HEAD_BYTES:
+            break
+    return head
+
+
+def windows_of(file: FilePieces, *, size: int) -> Iterator[tuple[bytes, int]]:
+    """The pieces of a document, each behind the end of the one before, and how long that is.
+
+    No word of `size` bytes is cut.
+    """
+    end = b""
+    for piece in file.pieces():
+        window = end + piece
+        yield window, len(end)
+        end = window[max(0, len(window) - size + 1) :]
 
 
 def _elements(content: bytes, *, record: str, name: str) -> Iterator[Any]:

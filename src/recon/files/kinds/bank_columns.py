@@ -11,11 +11,10 @@ from itertools import groupby
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from recon.files.formats.bank_records import BLOCK_TEXTS, EntryBlock, RawEntry, block_of
+from recon.files.formats.bank_records import EntryBlock, RawEntry, block_of, is_odd
 from recon.files.kinds.bank_amounts import StatementPlace, units_of
 from recon.matching.frames.grouping import Bools, Ints
 from recon.model.money import exponent
@@ -29,22 +28,27 @@ DIGITS_MAX = 14
 class EntryColumns:
     """All entries of a statement, in its order."""
 
-    texts: dict[str, pa.LargeStringArray]
-    """BLOCK_TEXTS."""
+    blocks: tuple[EntryBlock, ...]
     credit: Bools
     reversal: Bools
     booked: Bools
     odd: dict[int, RawEntry]
     """Row -> entry, of those that say more than the columns do."""
-    blocks: tuple[EntryBlock, ...]
 
-    def line_of(self, row: int) -> int:
-        """Where an entry begins in its file."""
+    def __len__(self) -> int:
+        """How many entries."""
+        return len(self.credit)
+
+    def texts(self, name: str, /) -> pa.ChunkedArray:
+        """One of BLOCK_TEXTS, of all entries."""
+        return pa.chunked_array([block.texts[name] for block in self.blocks])
+
+    def starts(self) -> Iterator[tuple[int, EntryBlock]]:
+        """The row of the first entry of each block."""
+        row = 0
         for block in self.blocks:
-            if row < len(block):
-                return block.line_of(row)
-            row -= len(block)
-        return 0
+            yield row, block
+            row += len(block)
 
 
 def columns_of(entries: list[RawEntry | EntryBlock]) -> EntryColumns:
@@ -57,27 +61,18 @@ def columns_of(entries: list[RawEntry | EntryBlock]) -> EntryColumns:
             ready = [block for block in several if isinstance(block, EntryBlock)]
         else:
             singles = [entry for entry in several if isinstance(entry, RawEntry)]
-            odd |= {at: entry for at, entry in enumerate(singles, start=row) if _is_odd(entry)}
+            odd |= {at: entry for at, entry in enumerate(singles, start=row) if is_odd(entry)}
             ready = [block_of(singles)]
         blocks += ready
         row += sum(map(len, ready))
     blocks = blocks or [block_of([])]
     return EntryColumns(
-        {name: _joined([block.texts[name] for block in blocks]) for name in BLOCK_TEXTS},
+        tuple(blocks),
         np.concatenate([block.credit for block in blocks]),
         np.concatenate([block.reversal for block in blocks]),
         np.concatenate([block.booked for block in blocks]),
         odd,
-        tuple(blocks),
     )
-
-
-def _is_odd(entry: RawEntry) -> bool:
-    return bool(entry.charges or entry.instructed_currency or entry.details)
-
-
-def _joined(arrays: list[pa.LargeStringArray]) -> pa.LargeStringArray:
-    return arrays[0] if len(arrays) == 1 else pa.concat_arrays(arrays)
 
 
 def amounts_of(columns: EntryColumns, *, currency: str, where: StatementPlace) -> Ints:
@@ -86,7 +81,16 @@ def amounts_of(columns: EntryColumns, *, currency: str, where: StatementPlace) -
     Raises:
         SourceUnreadableError: one of them is no amount of the currency.
     """
-    texts, decimals = columns.texts["amount"], exponent(currency)
+    amounts = [
+        _amounts(block.texts["amount"], currency=currency, where=where) for block in columns.blocks
+    ]
+    unsigned = np.concatenate(amounts)
+    signed: Ints = np.where(columns.credit, unsigned, -unsigned)
+    return signed
+
+
+def _amounts(texts: pa.Array, *, currency: str, where: StatementPlace) -> Ints:
+    decimals = exponent(currency)
     fraction = rf"\.[0-9]{{{decimals}}}" if decimals else ""
     plain = pc.match_substring_regex(texts, rf"\A[0-9]{{1,{DIGITS_MAX}}}{fraction}\z")
     is_plain = plain.to_numpy(zero_copy_only=False)
@@ -95,8 +99,7 @@ def amounts_of(columns: EntryColumns, *, currency: str, where: StatementPlace) -
     amounts[is_plain] = digits.cast(pa.int64()).to_numpy()
     for row in np.flatnonzero(~is_plain).tolist():
         amounts[row] = units_of(texts[row].as_py(), currency=currency, statement=where)
-    signed: Ints = np.where(columns.credit, amounts, -amounts)
-    return signed
+    return amounts
 
 
 def refuse_unfit(columns: EntryColumns, *, currency: str, where: StatementPlace) -> None:
@@ -105,38 +108,73 @@ def refuse_unfit(columns: EntryColumns, *, currency: str, where: StatementPlace)
     Raises:
         SourceUnreadableError: there is one.
     """
-    foreign = pc.not_equal(columns.texts["currency"], currency).to_numpy(zero_copy_only=False)
-    for row in np.flatnonzero(foreign)[:1].tolist():
-        own = columns.texts["currency"][row].as_py()
-        where.refuse(
-            f"line {columns.line_of(row)} is an entry in {scrubbed(own) or 'no currency'}, "
-            f"its account is in {currency}"
-        )
-    timeless = pc.equal(columns.texts["booked_on"], "").to_numpy(zero_copy_only=False)
-    for row in np.flatnonzero(timeless & columns.booked)[:1].tolist():
-        where.refuse(f"line {columns.line_of(row)} is a booked entry without a day of booking")
+    for block in columns.blocks:
+        texts = block.texts["currency"]
+        for row in np.flatnonzero(~_is(texts, currency))[:1].tolist():
+            own = texts[row].as_py()
+            where.refuse(
+                f"line {block.lines[row]} is an entry in {scrubbed(own) or 'no currency'}, "
+                f"its account is in {currency}"
+            )
+    for block in columns.blocks:
+        timeless = _is(block.texts["booked_on"], "") & block.booked
+        for row in np.flatnonzero(timeless)[:1].tolist():
+            where.refuse(f"line {block.lines[row]} is a booked entry without a day of booking")
 
 
-def numbers_of(columns: EntryColumns) -> "pd.Series[str]":
+def _is(texts: pa.DictionaryArray, word: str) -> Bools:
+    """Which of REPEATED are this word."""
+    codes = [code for code, own in enumerate(texts.dictionary.to_pylist()) if own == word]
+    known: Bools = np.isin(texts.indices.to_numpy(), codes)
+    return known
+
+
+def different(columns: EntryColumns, name: str, /, *, among: Bools | None = None) -> list[str]:
+    """Every different text of one of REPEATED in the order in which they come first."""
+    words: dict[str, None] = {}
+    for row, block in columns.starts():
+        texts = block.texts[name]
+        mine = slice(row, row + len(block))
+        codes = texts.indices.to_numpy()[slice(None) if among is None else among[mine]]
+        own, first = np.unique(codes, return_index=True)
+        dictionary = texts.dictionary.to_pylist()
+        words |= dict.fromkeys(dictionary[code] for code in own[np.argsort(first)].tolist())
+    return [*words]
+
+
+def numbers_of(columns: EntryColumns) -> pa.ChunkedArray:
     """The number of each entry: its place where it has none, and `#2` where one stands before."""
-    given = columns.texts["entry_no"]
-    if pc.all(pc.not_equal(given, "")).as_py() and pc.count_distinct(given).as_py() == len(given):
-        return pd.Series(given.to_pylist(), dtype="str")
-    own = pd.Series(
-        [number or str(at) for at, number in enumerate(given.to_pylist(), start=1)], dtype="str"
-    )
-    times = own.groupby(own).cumcount()
-    again = times.gt(0)
-    own[again] = own[again] + "#" + (times[again] + 1).astype("str")
-    return own
+    if _is_each_its_own(columns):
+        return columns.texts("entry_no")
+    times: dict[str, int] = {}
+    numbers: list[pa.Array] = []
+    for row, block in columns.starts():
+        own = []
+        for at, number in enumerate(block.texts["entry_no"].to_pylist(), start=row + 1):
+            name = number or str(at)
+            times[name] = time = times.get(name, 0) + 1
+            own.append(name if time == 1 else f"{name}#{time}")
+        numbers.append(pa.array(own, pa.string()))
+    return pa.chunked_array(numbers)
+
+
+def _is_each_its_own(columns: EntryColumns) -> bool:
+    """Whether surely no two entries have one number: their hashes differ, which take 8 bytes."""
+    hashes = np.zeros(len(columns), dtype=np.int64)
+    for row, block in columns.starts():
+        numbers = block.texts["entry_no"].to_pylist()
+        hashes[row : row + len(block)] = [hash(number) for number in numbers]
+    hashes.sort()
+    return hash("") not in hashes and bool(np.all(hashes[1:] != hashes[:-1]))
 
 
 def days_of(columns: EntryColumns) -> Iterator[str]:
     """Every different day that the entries name."""
     for name in ("booked_on", "value_on"):
-        yield from pc.unique(columns.texts[name]).to_pylist()
+        yield from different(columns, name)
 
 
 def longest_number(columns: EntryColumns) -> int:
     """Characters of the longest number of an entry."""
-    return int(pc.max(pc.utf8_length(columns.texts["entry_no"])).as_py() or 0)
+    lengths = (pc.max(pc.utf8_length(block.texts["entry_no"])) for block in columns.blocks)
+    return max(length.as_py() or 0 for length in lengths)

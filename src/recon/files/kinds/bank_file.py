@@ -1,16 +1,21 @@
 """One file of a bank, in whatever form it comes: camt.05x, MT940, CSV or XLSX."""
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+
+import pyarrow as pa
 
 from recon.config.file_layouts import STANDARD, FileLayout
 from recon.config.rules import Rules
 from recon.files.formats.camt import camt_statements
 from recon.files.formats.mt940 import mt940_statements
-from recon.files.formats.named_bytes import FileBytes
+from recon.files.formats.named_bytes import FilePieces
 from recon.files.formats.raw_table import refuse
+from recon.files.formats.xml_records import first_bytes
+from recon.files.kinds.bank_batches import ENTRY_SCHEMA, frame_of_batches
 from recon.files.kinds.bank_messages import typed_statements
 from recon.files.kinds.bank_table import bank_table
-from recon.matching.frames.bank_sources import BankSource
+from recon.matching.frames.bank_sources import BankSource, BankStatement
 from recon.model.words import SourceFile, SourceKind
 
 TABLES = frozenset({".csv", ".xlsx"})
@@ -22,39 +27,58 @@ _BOM = b"\xef\xbb\xbf"
 
 @dataclass(frozen=True, slots=True)
 class BankFile:
-    """One file of a bank, read."""
+    """One file of a bank, read; its entries are made whole a batch at a time."""
 
-    source: BankSource
+    batches: Callable[[], Iterator[pa.RecordBatch]]
+    """ENTRY_SCHEMA."""
+    statements: tuple[BankStatement, ...]
+    notes: tuple[str, ...]
     source_file: SourceFile
 
+    @property
+    def source(self) -> BankSource:
+        """With all entries in memory."""
+        return BankSource(frame_of_batches(self.batches()), self.statements, notes=self.notes)
 
-def bank_file_of(file: FileBytes, *, rules: Rules, layout: FileLayout = STANDARD) -> BankFile:
+
+def bank_file_of(file: FilePieces, *, rules: Rules, layout: FileLayout = STANDARD) -> BankFile:
     """The statements of a file; all of them, or it is refused.
 
     Raises:
         SourceUnreadableError: it is none, a row or entry cannot be read, or T15 fails.
     """
-    source = _source(file, rules=rules, layout=layout)
-    rows = int(source.entries["part"].eq(0).sum())
-    return BankFile(
-        source,
-        SourceFile(
-            SourceKind.BANK, file.path.name, file.sha256, len(file.content), rows, rows, 0, 0
-        ),
-    )
-
-
-def _source(file: FileBytes, *, rules: Rules, layout: FileLayout) -> BankSource:
-    suffix = file.path.suffix.lower()
-    ibans = [bank.iban for bank in rules.bank.values()]
-    if suffix in TABLES:
-        return bank_table(file, rules=rules, layout=layout)
+    if file.path.suffix.lower() in TABLES:
+        return _table(file, rules=rules, layout=layout)
     name = file.path.name
-    if file.content.removeprefix(_BOM).lstrip()[:1] == b"<":
-        statements = camt_statements(file)
-    elif suffix in MESSAGES:
-        statements = mt940_statements(file)
+    if first_bytes(file).removeprefix(_BOM).lstrip()[:1] == b"<":
+        raw = camt_statements(file)
+    elif file.path.suffix.lower() in MESSAGES:
+        raw = mt940_statements(file)
     else:
         known = ", ".join(ENDINGS)
         refuse(name, f"is no bank statement that is known: XML (camt), or one of {known}")
-    return typed_statements(statements, name=name, sha256=file.sha256, ibans=ibans)
+    ibans = [bank.iban for bank in rules.bank.values()]
+    typed = typed_statements(raw, name=name, sha256=file.sha256, ibans=ibans)
+    return BankFile(
+        lambda: (batch for each in typed for batch in each.entries.batches()),
+        tuple(each.statement for each in typed),
+        tuple(note for each in typed for note in each.notes),
+        _source_file(file, rows=sum(len(each.entries.amounts) for each in typed)),
+    )
+
+
+def _table(file: FilePieces, *, rules: Rules, layout: FileLayout) -> BankFile:
+    source = bank_table(file.whole(), rules=rules, layout=layout)
+    entries = pa.Table.from_pandas(source.entries, schema=ENTRY_SCHEMA, preserve_index=False)
+    return BankFile(
+        lambda: iter(entries.to_batches()),
+        source.statements,
+        source.notes,
+        _source_file(file, rows=len(entries)),
+    )
+
+
+def _source_file(file: FilePieces, *, rows: int) -> SourceFile:
+    return SourceFile(
+        SourceKind.BANK, file.path.name, file.sha256, file.size_bytes, rows, rows, 0, 0
+    )

@@ -1,19 +1,19 @@
 """camt and MT940 as typed entries: amounts in minor units, signed from the merchant's account."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from recon.files.formats.bank_records import RawBalance, RawEntry, RawStatement
 from recon.files.kinds.bank_amounts import StatementPlace, signs_turned, units_of
+from recon.files.kinds.bank_batches import DAYS, WORDS, Row, TypedEntries
 from recon.files.kinds.bank_columns import (
     EntryColumns,
     amounts_of,
     columns_of,
     days_of,
+    different,
     longest_number,
     numbers_of,
     refuse_unfit,
@@ -21,44 +21,33 @@ from recon.files.kinds.bank_columns import (
 from recon.files.typing.amounts import exact_sum
 from recon.files.typing.days import what_is_wrong_with_day
 from recon.matching.frames.bank_sources import (
-    BANK_ENTRY_COLUMNS,
     BOOKED,
     DETAILS,
     PENDING,
     STATEMENT,
-    BankSource,
     BankStatement,
-    no_entries,
 )
-from recon.matching.frames.grouping import Bools, Ints
-from recon.matching.frames.sources import frame_of
 from recon.model.errors import AmountError
 from recon.model.money import exponent
 from recon.privacy.shown_text import scrubbed
 
-Row = dict[str, Any]
 ID_CHARACTERS_MAX = 64
 """Of a statement's number, its account and the number of an entry; no format of banks has more."""
-_WORDS = ("end_to_end_id", "reference", "counterparty", "text")
 
 
 @dataclass(frozen=True, slots=True)
-class _Typed:
-    """The entries of one statement, typed."""
+class TypedStatement:
+    """One statement with its entries, typed."""
 
-    currency: str
-    frame: pd.DataFrame
-    """BANK_ENTRY_COLUMNS."""
-    booked: Bools
-    """Of its entries without their payments."""
-    amounts: Ints
-    days: list[str]
-    """On which its booked entries were booked; each once, in their order."""
+    statement: BankStatement
+    entries: TypedEntries
+    notes: tuple[str, ...]
+    """What was read otherwise than it stands, in sentences."""
 
 
 def typed_statements(
     statements: Iterable[RawStatement], *, name: str, sha256: str, ibans: Collection[str]
-) -> BankSource:
+) -> list[TypedStatement]:
     """The statements of one file, each proven by its balances where it has them.
 
     Args:
@@ -70,20 +59,17 @@ def typed_statements(
     Raises:
         SourceUnreadableError: one of them does not add up, or says what cannot be.
     """
-    frames: list[pd.DataFrame] = []
-    known: list[BankStatement] = []
-    notes: list[str] = []
+    known: list[TypedStatement] = []
     for raw in _whole(statements):
         where = StatementPlace(name, raw.account, raw.number)
         columns = columns_of(raw.entries)
         raw.entries.clear()  # each stands in memory once
         _refuse_impossible(raw, columns=columns, where=where)
-        typed = _typed(raw, columns=columns, where=where, number=len(known), notes=notes)
-        if len(typed.frame):
-            frames.append(typed.frame)
-        known.append(_statement(raw, typed=typed, where=where, sha256=sha256, ibans=ibans))
-    frame = pd.concat(frames, ignore_index=True) if frames else no_entries()
-    return BankSource(entries=frame, statements=tuple(known), notes=tuple(notes))
+        notes: list[str] = []
+        entries = _typed(raw, columns=columns, where=where, number=len(known), notes=notes)
+        own = _statement(raw, entries=entries, where=where, sha256=sha256, ibans=ibans)
+        known.append(TypedStatement(own, entries, tuple(notes)))
+    return known
 
 
 def _refuse_impossible(raw: RawStatement, *, columns: EntryColumns, where: StatementPlace) -> None:
@@ -130,7 +116,7 @@ def _typed(
     where: StatementPlace,
     number: int,
     notes: list[str],
-) -> _Typed:
+) -> TypedEntries:
     """The entries of one statement, their signs decided by its balances."""
     currency = _currency(raw, columns=columns, where=where)
     refuse_unfit(columns, currency=currency, where=where)
@@ -152,64 +138,14 @@ def _typed(
         )
         amounts = np.where(reversal, -amounts, amounts)
     more = {row: _more(entry, currency=currency, where=where) for row, entry in columns.odd.items()}
-    frame = _frame(columns, amounts=amounts, currency=currency, number=number, more=more)
-    parts: list[Row] = []
-    numbers = frame["entry_no"].tolist() if columns.odd else []
+    numbers = numbers_of(columns)
+    parts: dict[int, list[Row]] = {}
     for row, entry in columns.odd.items():
         if entry.details:
-            own = {"statement": number, "entry_no": numbers[row]}
+            own = {"statement": number, "entry_no": numbers[row].as_py()}
             own |= {"currency": currency, "amount": int(amounts[row])}
-            parts += _parts(entry, of=own, where=where, turned=turned, notes=notes)
-    days = pd.unique(frame["booked_on"][booked])
-    return _Typed(currency, _with_parts(frame, parts=parts), booked, amounts, [*days])
-
-
-def _frame(
-    columns: EntryColumns,
-    *,
-    amounts: Ints,
-    currency: str,
-    number: int,
-    more: Mapping[int, Row],
-) -> pd.DataFrame:
-    """BANK_ENTRY_COLUMNS of the entries, without their payments."""
-    size = len(amounts)
-    charges, instructed = np.zeros(size, dtype=np.int64), [""] * size
-    ordered: list[Any] = [pd.NA] * size
-    for row, cells in more.items():
-        charges[row], instructed[row] = cells["charges"], cells["instructed_currency"]
-        ordered[row] = pd.NA if cells["instructed_amount"] is None else cells["instructed_amount"]
-    texts = {name: pd.Series(pd.array(columns.texts[name], dtype="str")) for name in _WORDS}
-    days = {name: pd.Series(pd.array(columns.texts[name], dtype="str")) for name in _DAYS}
-    cells = {
-        "statement": np.full(size, number, dtype=np.int64),
-        "entry_no": numbers_of(columns),
-        "part": np.zeros(size, dtype=np.int64),
-        **days,
-        "currency": pd.Series([currency] * size, dtype="str"),
-        "amount": amounts,
-        **texts,
-        "status": pd.Series(np.where(columns.booked, BOOKED, PENDING), dtype="str"),
-        "charges": charges,
-        "instructed_currency": pd.Series(instructed, dtype="str"),
-        "instructed_amount": pd.Series(ordered, dtype="Int64"),
-    }
-    return pd.DataFrame({name: cells[name] for name in BANK_ENTRY_COLUMNS})
-
-
-_DAYS = ("booked_on", "value_on")
-
-
-def _with_parts(frame: pd.DataFrame, *, parts: list[Row]) -> pd.DataFrame:
-    """The payments of entries, each behind its entry."""
-    if not parts:
-        return frame
-    more = frame_of(parts, columns=BANK_ENTRY_COLUMNS)
-    places = {entry_no: at for at, entry_no in enumerate(frame["entry_no"].tolist())}
-    both = pd.concat([frame, more], ignore_index=True)
-    at = both["entry_no"].map(places).to_numpy(dtype=np.int64)
-    order = np.lexsort((both["part"].to_numpy(dtype=np.int64), at))
-    return both.iloc[order].reset_index(drop=True)
+            parts[row] = _parts(entry, of=own, where=where, turned=turned, notes=notes)
+    return TypedEntries(number, currency, columns, amounts, numbers, more, parts)
 
 
 def _more(entry: RawEntry, *, currency: str, where: StatementPlace) -> Row:
@@ -232,7 +168,7 @@ def _row(entry: RawEntry, *, currency: str, where: StatementPlace) -> Row:
     """One payment of an entry."""
     amount = units_of(entry.amount, currency=currency, statement=where)
     return {
-        **{name: getattr(entry, name) for name in (*_DAYS, *_WORDS)},
+        **{name: getattr(entry, name) for name in (*DAYS, *WORDS)},
         "currency": currency,
         "amount": amount if entry.credit else -amount,
         "status": BOOKED if entry.booked else PENDING,
@@ -267,12 +203,13 @@ def _parts(
 def _statement(
     raw: RawStatement,
     *,
-    typed: _Typed,
+    entries: TypedEntries,
     where: StatementPlace,
     sha256: str,
     ibans: Collection[str],
 ) -> BankStatement:
-    first, last = _days(raw, booked=typed.days)
+    columns, booked = entries.columns, entries.amounts[entries.columns.booked]
+    first, last = _days(raw, booked=different(columns, DAYS[0], among=columns.booked))
     if raw.form != DETAILS and not (first and last):
         where.refuse("neither a period, a balance nor an entry says of which days it is")
     proven = raw.form == STATEMENT
@@ -281,14 +218,14 @@ def _statement(
         sha256=sha256,
         iban=own_account(raw.account, ibans=ibans),
         statement_no=raw.number if raw.page == 1 else f"{raw.number}/{raw.page}",
-        currency=typed.currency,
+        currency=entries.currency,
         from_date=first,
         to_date=last,
         form=raw.form,
-        opening=_signed(raw.opening, currency=typed.currency, where=where) if proven else None,
-        closing=_signed(raw.closing, currency=typed.currency, where=where) if proven else None,
-        booked=exact_sum(typed.amounts[typed.booked]),
-        entries=int(typed.booked.sum()),
+        opening=_signed(raw.opening, currency=entries.currency, where=where) if proven else None,
+        closing=_signed(raw.closing, currency=entries.currency, where=where) if proven else None,
+        booked=exact_sum(booked),
+        entries=len(booked),
         created=raw.created,
         days_given=bool(raw.from_day and raw.to_day),
     )
@@ -307,7 +244,7 @@ def _days(raw: RawStatement, *, booked: list[str]) -> tuple[str, str]:
 
 def _currency(raw: RawStatement, *, columns: EntryColumns, where: StatementPlace) -> str:
     balances = [balance.currency for balance in (raw.opening, raw.closing) if balance is not None]
-    entries = columns.texts["currency"].unique().to_pylist()
+    entries = different(columns, "currency")
     named = next(filter(None, (raw.currency, *balances, *entries)), "")
     if any(balance != named for balance in balances):
         where.refuse("its balances are in two currencies")

@@ -6,7 +6,7 @@ was broken by its file may have written anything. Neither can run code.
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache
 from typing import IO, Any, get_type_hints
 
@@ -98,8 +98,15 @@ def _refusal(content: bytes) -> ReconError:
 def write_frame(frame: pd.DataFrame, *, into: IO[bytes]) -> None:
     """One frame behind those that were written before."""
     table = pa.Table.from_pandas(frame, preserve_index=False)
-    with pa.ipc.new_stream(into, table.schema) as stream:
-        stream.write_table(table, max_chunksize=ROWS_AT_ONCE)
+    batches = table.to_batches(max_chunksize=ROWS_AT_ONCE)
+    write_batches(batches, schema=table.schema, into=into)
+
+
+def write_batches(batches: Iterable[pa.RecordBatch], *, schema: pa.Schema, into: IO[bytes]) -> None:
+    """The rows of one frame, which need not be in memory together."""
+    with pa.ipc.new_stream(into, schema) as stream:
+        for batch in batches:
+            stream.write_batch(batch)
 
 
 def read_frame(rows: IO[bytes]) -> pd.DataFrame:

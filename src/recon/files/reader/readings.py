@@ -10,8 +10,9 @@ from typing import IO, NamedTuple
 from recon.config.file_layouts import STANDARD, FileLayout
 from recon.config.ledger_source import LedgerSource
 from recon.config.rules import Rules
-from recon.files.formats.named_bytes import FileBytes, read_bytes
+from recon.files.formats.named_bytes import FileBytes, open_pieces, read_bytes
 from recon.files.kinds.archive import private_content
+from recon.files.kinds.bank_batches import ENTRY_SCHEMA
 from recon.files.kinds.bank_file import bank_file_of
 from recon.files.kinds.instruction_file import InstructionFile, instruction_file_of
 from recon.files.kinds.ledger_file import read_ledger
@@ -110,9 +111,9 @@ def settlement(
 
 def bank(rows: IO[bytes], *, path: Path, rules: Rules, layout: FileLayout) -> BankFacts:
     """A file of a bank."""
-    read = bank_file_of(read_bytes(path), rules=rules, layout=layout)
-    parcel.write_frame(read.source.entries, into=rows)
-    return BankFacts(read.source.statements, read.source.notes, read.source_file)
+    read = bank_file_of(open_pieces(path), rules=rules, layout=layout)
+    parcel.write_batches(read.batches(), schema=ENTRY_SCHEMA, into=rows)
+    return BankFacts(read.statements, read.notes, read.source_file)
 
 
 def ledger(rows: IO[bytes], *, source: LedgerSource, rules: Rules, keep: bool) -> TableFacts:

@@ -4,7 +4,7 @@ An entry is in scope when the gateway is its other side, when it names a batch o
 notification lists such payments for it. The text of everything else is other people's business.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -23,6 +23,7 @@ from recon.matching.frames.grouping import Bools
 
 Listed = Collection[tuple[str, int]]
 """Reference and amount of entries whose payments a notification lists, where one is ours."""
+ROWS_AT_ONCE = 65_536
 _OF_OTHERS = ("end_to_end_id", "reference", "counterparty", "text")
 _TOLD = ("end_to_end_id", "reference", "text")
 
@@ -42,9 +43,8 @@ def kept_of(
     entries = source.entries
     listed = {*listed, *lists_of_ours(source, mine=mine)}
     mine |= _is_listed(entries, listed=listed)
-    keys = [*zip(entries["statement"].tolist(), entries["entry_no"].tolist(), strict=True)]
-    ours = {key for key, is_ours in zip(keys, mine.tolist(), strict=True) if is_ours}
-    whole = np.fromiter((key in ours for key in keys), np.bool_, len(keys))
+    own = entries.groupby(["statement", "entry_no"], sort=False).ngroup().to_numpy()
+    whole = np.isin(own, own[mine])
     rows = entries[whole].reset_index(drop=True)
     # Of the other payments of an entry that is partly ours, only the amounts are needed.
     beside = ~mine[whole]
@@ -77,7 +77,17 @@ def _in_scope(source: BankSource, *, batches: Iterable[str], rules: Rules) -> Bo
     ours = BatchNames({batch.casefold() for batch in batches})
     by_iban = {bank.iban: [*map(folded_word, bank.counterparty)] for bank in rules.bank.values()}
     words = [by_iban.get(statement.iban, []) for statement in source.statements]
-    entries = source.entries
+    mine = [_named(part, words=words, ours=ours) for part in _in_parts(source.entries)]
+    return np.concatenate([np.zeros(0, dtype=np.bool_), *mine])
+
+
+def _in_parts(entries: pd.DataFrame) -> Iterator[pd.DataFrame]:
+    """So many rows as may be objects of Python together."""
+    for start in range(0, len(entries), ROWS_AT_ONCE):
+        yield entries.iloc[start : start + ROWS_AT_ONCE]
+
+
+def _named(entries: pd.DataFrame, *, words: list[list[str]], ours: BatchNames) -> Bools:
     known: dict[tuple[int, str], bool] = {}
     for key in {*zip(entries["statement"].tolist(), entries["counterparty"].tolist(), strict=True)}:
         known[key] = is_known(key[1], words=words[key[0]])
@@ -99,11 +109,14 @@ def _is_listed(entries: pd.DataFrame, *, listed: Listed) -> Bools:
     if not listed:
         return found
     names = ("entry_no", "reference", "amount")
-    for at, (entry_no, reference, amount) in enumerate(
-        zip(*(entries[name].tolist() for name in names), strict=True)
-    ):
-        row = {"entry_no": entry_no, "reference": reference}
-        found[at] = any((word, int(amount)) in listed for word in references_of(row))
+    at = 0
+    for part in _in_parts(entries):
+        for entry_no, reference, amount in zip(
+            *(part[name].tolist() for name in names), strict=True
+        ):
+            row = {"entry_no": entry_no, "reference": reference}
+            found[at] = any((word, int(amount)) in listed for word in references_of(row))
+            at += 1
     return found
 
 

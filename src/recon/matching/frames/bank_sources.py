@@ -8,7 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
 
+_LINES_AT_ONCE = 65_536
 TEXT, MINOR_UNITS, MINOR_UNITS_OR_BLANK = "str", "int64", "Int64"
 """As in `sources`, which holds a BankSource."""
 BOOKED, PENDING = "booked", "pending"
@@ -141,8 +144,12 @@ def no_entries() -> pd.DataFrame:
 def content_digest(entries: pd.DataFrame) -> str:
     """What the booked entries of one statement say, whatever their format and their order."""
     counted = entries[entries["part"].eq(0) & entries["status"].eq(BOOKED)]
-    cells = (counted[name].tolist() for name in ("booked_on", "value_on", "amount"))
-    lines = sorted(
-        f"{booked} {value} {amount}" for booked, value, amount in zip(*cells, strict=True)
-    )
-    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+    cells = [pa.array(counted[name].array, pa.string()) for name in ("booked_on", "value_on")]
+    amounts = pa.array(counted["amount"].to_numpy()).cast(pa.string())
+    lines = pc.binary_join_element_wise(*cells, amounts, " ")
+    ordered = lines.take(pc.sort_indices(lines))
+    digest = hashlib.sha256()
+    for start in range(0, len(ordered), _LINES_AT_ONCE):
+        several = ordered[start : start + _LINES_AT_ONCE].to_pylist()
+        digest.update((("\n" if start else "") + "\n".join(several)).encode())
+    return digest.hexdigest()

@@ -4,14 +4,14 @@ import pytest
 
 from recon.files.formats.bank_records import RawStatement
 from recon.files.formats.camt import camt_statements
-from recon.files.formats.named_bytes import FileBytes
+from recon.files.formats.named_bytes import FileBytes, pieces_of
 from recon.model.errors import SourceUnreadableError
 from tests.recon.files.bank_documents import CALM, IBAN, camt, entry, payment
 
 
 def read(text: str) -> list[RawStatement]:
     """The statements of a document."""
-    return camt_statements(FileBytes(Path("bank.xml"), text.encode(), ""))
+    return camt_statements(pieces_of(FileBytes(Path("bank.xml"), text.encode(), "")))
 
 
 @pytest.mark.parametrize("version", [f"{number:02}" for number in range(2, 15)])

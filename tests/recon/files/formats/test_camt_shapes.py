@@ -1,6 +1,7 @@
 """Entries that are cut out of a document say what the tree of the same document says."""
 
 import random
+import tracemalloc
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -8,9 +9,10 @@ import pandas as pd
 import pytest
 
 from recon.config.rules import Rules
+from recon.files.formats.bank_records import RawEntry
 from recon.files.formats.camt import camt_statements
-from recon.files.formats.camt_shapes import FEW_ROWS, RUN, without_plain_entries
-from recon.files.formats.named_bytes import FileBytes
+from recon.files.formats.camt_shapes import FEW_ROWS, RUN, PlainEntries, is_plain
+from recon.files.formats.named_bytes import FileBytes, FilePieces, pieces_of
 from recon.files.kinds.bank_file import bank_file_of
 from recon.matching.frames.bank_sources import BankSource
 from recon.model.errors import SourceUnreadableError
@@ -29,7 +31,9 @@ WORDS = (
 
 def read(text: str) -> BankSource:
     """What its reader gives."""
-    return bank_file_of(FileBytes(Path("b.xml"), text.encode(), "0"), rules=Rules()).source
+    return bank_file_of(
+        pieces_of(FileBytes(Path("b.xml"), text.encode(), "0")), rules=Rules()
+    ).source
 
 
 def refusal(text: str) -> str:
@@ -105,9 +109,57 @@ def test_columns_of_several_shapes_stand_in_the_order_of_the_document() -> None:
     pd.testing.assert_frame_equal(read(text).entries, read(text + AS_TREE).entries)
     calm = text.replace("behind ", "behind").replace("\u00a0", "")
     calm = calm.replace("日本", "Japan").replace("DE1 0", "DE10").replace(" <", "<")
-    (statement,) = camt_statements(FileBytes(Path("b.xml"), calm.encode(), "0"))
+    (statement,) = camt_statements(pieces_of(FileBytes(Path("b.xml"), calm.encode(), "0")))
     assert len(statement.entries) < FEW_ROWS
     pd.testing.assert_frame_equal(read(calm).entries, read(calm + AS_TREE).entries)
+
+
+@pytest.mark.parametrize("piece_bytes", [1, 7, 64, 1_000])
+def test_a_document_says_the_same_in_pieces_of_any_size(piece_bytes: int) -> None:
+    """Wherever a piece ends: in a tag, in a letter of two bytes, in an entry; lines too."""
+    text = document(entries_of(random.Random(piece_bytes), size=60))
+    file = FileBytes(Path("b.xml"), text.encode(), "0")
+    parts = bank_file_of(pieces_of(file, piece_bytes=piece_bytes), rules=Rules()).source
+    pd.testing.assert_frame_equal(parts.entries, read(text).entries)
+    assert parts.statements == read(text).statements
+    lost = text.replace("</Stmt>", "\n" + entry("1.00").replace("CRDT", "WHAT") + "</Stmt>")
+    with pytest.raises(SourceUnreadableError) as refused:
+        bank_file_of(
+            pieces_of(FileBytes(Path("b.xml"), lost.encode(), "0"), piece_bytes=piece_bytes),
+            rules=Rules(),
+        )
+    assert str(refused.value) == refusal(lost)
+    assert f"line {lost.count(chr(10)) + 1}: an entry has no amount" in str(refused.value)
+
+
+@pytest.mark.parametrize("word", ["<!-- c -->", "<?pi x?>", RUN, "\ufffe"])
+def test_what_is_not_plain_is_seen_wherever_a_piece_ends(word: str) -> None:
+    """A comment, an instruction, a name of ours and what is no XML."""
+    content = document([entry("1.00")]).replace("</Document>", f"{word}</Document>").encode()
+    for piece_bytes in range(1, 40):
+        assert not is_plain(pieces_of(FileBytes(Path("b"), content, ""), piece_bytes=piece_bytes))
+    plain = document([entry("1.00")]).encode()
+    assert is_plain(pieces_of(FileBytes(Path("b"), plain, ""), piece_bytes=5))
+    assert not is_plain(pieces_of(FileBytes(Path("b"), plain + b"\xc3", ""), piece_bytes=5))
+
+
+def test_a_long_document_is_never_in_memory_as_a_whole() -> None:
+    """What stays of it are its entries as columns."""
+    one = entry("1.00", inner=details("word", "other", side="Dbtr", when="2026-11-19"))
+    head_of, tail = document([]).split("</Stmt>")
+    piece = (one * 100).encode()
+    parts = [head_of.encode(), *[piece] * 200, f"</Stmt>{tail}".encode()]
+    size = sum(map(len, parts))
+    file = FilePieces(Path("b.xml"), size, "0", lambda: iter(parts))
+    tracemalloc.start()
+    try:
+        (statement,) = camt_statements(file)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert sum(1 if isinstance(e, RawEntry) else len(e) for e in statement.entries) == 20_000
+    assert size > 10_000_000
+    assert peak < size // 4
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -127,14 +179,14 @@ def test_plain_entries_are_cut_out_and_their_lines_stay() -> None:
         asked.append(element)
         raise SourceUnreadableError
 
-    cut = without_plain_entries(content, read=reading, day_of=str)  # type: ignore[arg-type] # none
-    assert cut.rest == content
+    cut = PlainEntries(read=reading, day_of=str)  # type: ignore[arg-type] # none
+    assert b"".join(cut.rest_of(iter([content]))) == content
     assert asked
     lost = entry("1.00", ref="LAST").replace("CRDT", "WHAT")
     bad = document([*texts, lost])
     assert f"line {3 * FEW_ROWS + 1}: an entry has no amount" in refusal(bad)
     assert refusal(bad) == refusal(bad + AS_TREE)
-    (statement,) = camt_statements(FileBytes(Path("b.xml"), content, "0"))
+    (statement,) = camt_statements(pieces_of(FileBytes(Path("b.xml"), content, "0")))
     assert len(statement.entries) < FEW_ROWS
 
 

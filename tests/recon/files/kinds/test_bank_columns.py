@@ -58,10 +58,10 @@ def test_every_entry_has_a_number_of_its_own() -> None:
     numbers = ["A", "", "A", "2", "", "A", ""]
     entries = [raw("1.00", entry_no=number) for number in numbers]
     for held in (entries, mixed(entries), [block_of(entries)]):
-        found = numbers_of(columns_of([*held])).tolist()
+        found = numbers_of(columns_of([*held])).to_pylist()
         assert found == ["A", "2", "A#2", "2#2", "5", "A#3", "7"]
     alone = [raw("1.00", entry_no=number) for number in ("B", "A")]
-    assert numbers_of(columns_of([*alone])).tolist() == ["B", "A"]
+    assert numbers_of(columns_of([*alone])).to_pylist() == ["B", "A"]
 
 
 @pytest.mark.parametrize(

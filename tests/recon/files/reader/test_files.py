@@ -12,7 +12,7 @@ from pydantic import SecretStr
 from recon.config.file_layouts import STANDARD
 from recon.config.ledger_source import LedgerSource
 from recon.config.rules import Rules
-from recon.files.formats.named_bytes import read_bytes
+from recon.files.formats.named_bytes import open_pieces, read_bytes
 from recon.files.kinds.bank_file import bank_file_of
 from recon.files.kinds.instruction_file import instruction_file_of
 from recon.files.kinds.ledger_file import read_ledger
@@ -172,7 +172,7 @@ def test_a_statement_of_a_bank_is_the_same(tmp_path: Path) -> None:
     """Entries, statements and notes; one that does not add up is refused with the same words."""
     path = tmp_path / "b.xml"
     path.write_text(camt(CALM + entry("250.50")))
-    here, through = bank_file_of(read_bytes(path), rules=RULES), bank_file(path, rules=RULES)
+    here, through = bank_file_of(open_pieces(path), rules=RULES), bank_file(path, rules=RULES)
     pd.testing.assert_frame_equal(through.source.entries, here.source.entries)
     assert through.source.statements == here.source.statements
     assert through.source_file == here.source_file

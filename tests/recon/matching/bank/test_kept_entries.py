@@ -1,7 +1,11 @@
 """What of a bank is kept: ours whole, of others their sum."""
 
+import hashlib
+import random
 from dataclasses import replace
 from typing import Any
+
+import pytest
 
 from recon.config.rules import Rules
 from recon.matching.bank.kept_entries import kept_of, lists_of_ours
@@ -10,6 +14,7 @@ from recon.matching.frames.bank_sources import (
     DETAILS,
     BankSource,
     BankStatement,
+    content_digest,
 )
 from recon.matching.frames.sources import frame_of
 from tests.recon.matching.bank.cases import IBAN
@@ -93,3 +98,29 @@ def test_a_statement_says_its_content_without_its_entries() -> None:
     assert len(digests) == 1
     less = kept(source, "BATCH-00001")
     assert {kept(less).statements[0].content} == digests
+
+
+@pytest.mark.parametrize("size", [0, 1, 300])
+def test_what_entries_say_is_one_digest_in_any_order(size: int) -> None:
+    """Of booked entries alone, as lines of text in their order: nights that are kept have it."""
+    chance = random.Random(size)
+    rows = [
+        {
+            "statement": 0,
+            "charges": 0,
+            "part": int(at % 7 == 3),
+            "amount": chance.randrange(-500, 500),
+        }
+        | {"status": chance.choice(("booked", "booked", "pending"))}
+        | {name: f"2026-11-{chance.randrange(1, 30):02}" for name in ("booked_on", "value_on")}
+        for at in range(size)
+    ]
+    counted = [row for row in rows if not row["part"] and row["status"] == "booked"]
+    lines = sorted(f"{row['booked_on']} {row['value_on']} {row['amount']}" for row in counted)
+    chance.shuffle(rows)
+    entries = frame_of(rows, columns=BANK_ENTRY_COLUMNS)
+    expected = hashlib.sha256("\n".join(lines).encode()).hexdigest()
+    assert content_digest(entries) == expected
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("recon.matching.frames.bank_sources._LINES_AT_ONCE", 7)
+        assert content_digest(entries) == expected
