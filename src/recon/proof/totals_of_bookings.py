@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from recon.matching.bank.arrived_groups import payouts_by_receipts
-from recon.matching.bank.bookings import Bookings
+from recon.matching.bank.bookings import Booking, Bookings
 from recon.matching.bank.bookings_shown import LEG
 from recon.matching.bank.result import BankResult
 from recon.matching.breaks.result_frames import Frames
@@ -20,8 +20,9 @@ from recon.matching.frames.coding import is_word
 from recon.matching.frames.sources import Sources
 from recon.matching.frames.total_rows import Place, paired, sums
 from recon.matching.frames.versions import NEW
+from recon.matching.sides.closing_entries import closing_entries
 from recon.matching.sides.ledger_side import booked, entry_versions, is_base_type
-from recon.model.words import REVERSAL_SUFFIX, ControlTotal, EntryType, SetState
+from recon.model.words import REVERSAL_SUFFIX, ControlTotal, EntryType, Flag, SetState
 
 NAME = "bank: arrived - booked = effects"
 
@@ -44,10 +45,23 @@ def booking_totals(
     right = Counter(sums(frames.effects[frames.effects["leg"].eq(LEG)]))
     for booking in bookings.every:
         if booking.state is not SetState.BREAK:
-            right[booking.group.holder] += booking.effect
+            right[booking.group.holder] += _calm(booking, ledger=sources.ledger)
     yield from paired(
         "T19", NAME, left=_own(left, bank=bank), right=_own(right, bank=bank), measure="amount"
     )
+
+
+def _calm(booking: Booking, *, ledger: pd.DataFrame) -> int:
+    """What a group that is no break differs by: of a written-off one what its entries come to."""
+    if Flag.WRITTEN_OFF.value not in booking.flags:
+        return booking.effect
+    merchant, account, _ = booking.group.holder
+    mine = (texts(ledger["merchant_id"]) == merchant) & (texts(ledger["account_id"]) == account)
+    mine &= np.isin(texts(ledger["entry_id"]).astype("str"), booking.group.closers)
+    closed = closing_entries(ledger, among=mine)
+    rows = {row for several in closed.named.values() for row in several}
+    written = abs(sum(closed.signed[[*rows]].tolist()))
+    return written if booking.effect > 0 else -written
 
 
 def _own(side: Mapping[Place, int], *, bank: BankResult) -> dict[Place, int]:

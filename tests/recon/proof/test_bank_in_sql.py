@@ -123,7 +123,7 @@ def test_without_a_bank_nothing_is_asked(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def booked() -> Night:
-    """Books that have what arrived: one break, one that waits, one that is even, one unknown."""
+    """Books that have what arrived: one break, one that waits, one written off, one unknown."""
     accounts = {"clearing": "1360", "sales": "4400", "refunds": "4410", "chargebacks": "4420"}
     accounts |= {"payouts": "1370", "bank": "1200"}
     rules = {"ledger": {"bank": True}, "journal": {"accounts": accounts}}
@@ -131,6 +131,8 @@ def booked() -> Night:
     case.paid("BATCH-02", 70).came("BATCH-02", 70, on="2026-11-30")
     case.paid("BATCH-03", 30).came("BATCH-03 BATCH-04", 110).paid("BATCH-04", 80)
     case.took("BATCH-03", 30).took("BATCH-04", 80).came("nothing", 310, counterparty="Gateway")
+    case.paid("BATCH-05", 900).came("BATCH-05", 900).wrote_off("BATCH-05", 880, entry_id="W1")
+    case.wrote_off("BATCH-05", 20, order_no="BATCH-05", entry_id="W2").wrote_off("", 7)
     return night_of(case.proven(), as_of=AS_OF)
 
 
@@ -149,7 +151,8 @@ def test_sql_says_the_same_of_the_books_of_the_bank(booked: Night, tmp_path: Pat
         ("received", without("state", "BREAK"), {"T17", "T19"}),
         ("effects", without("leg", "bank_books"), {"T12", "T19"}),
         ("banked", without("state", "PENDING"), {"T19"}),
-        ("banked", without("state", "MATCHED"), set()),
+        ("banked", without("state", "MATCHED"), {"T19"}),
+        ("banked", without("flags", "written_off"), {"T19"}),
         ("journals", without("account", "1200"), {"T12"}),
     ],
 )
@@ -167,8 +170,11 @@ def test_books_of_the_bank_that_are_changed_fail_their_totals(
     assert failed == expected
 
 
-def test_an_entry_of_the_books_that_is_lost_fails(booked: Night, tmp_path: Path) -> None:
-    """The left side counts each entry of type bank."""
-    tables = {**booked.tables, "ledger": without("entry_id", "K1")(booked.tables["ledger"])}
+@pytest.mark.parametrize("entry", ["K1", "W1", "W2"])
+def test_an_entry_of_the_books_that_is_lost_fails(
+    booked: Night, tmp_path: Path, entry: str
+) -> None:
+    """The left side counts each entry of type bank, the right one what wrote a group off."""
+    tables = {**booked.tables, "ledger": without("entry_id", entry)(booked.tables["ledger"])}
     by_sql = sql_totals(written(tmp_path, tables=tables))
     assert "T19" in {one.id for one in by_sql if not one.passed}

@@ -20,7 +20,14 @@ from recon.matching.frames.arrays import texts
 from recon.matching.frames.coding import by_word
 from recon.matching.frames.grouping import instants_of
 from recon.matching.frames.versions import NEW
-from recon.matching.sides.ledger_side import booked, entry_versions, is_base_type
+from recon.matching.sides.closing_entries import closing_entries
+from recon.matching.sides.ledger_side import (
+    GROUPED,
+    booked,
+    entry_versions,
+    is_base_type,
+    marked_as,
+)
 from recon.model.words import REVERSAL_SUFFIX, EntryType, SetState
 
 Holder = tuple[str, str, str]
@@ -60,6 +67,8 @@ class ArrivedGroup:
     entries: list[BookedEntry] = field(default_factory=list)
     apart: bool = False
     """From before the first statement: not compared."""
+    closers: tuple[str, ...] = ()
+    """Numbers of the entries that write off what its sides differ by."""
 
     @property
     def arrived(self) -> int:
@@ -93,7 +102,21 @@ def arrived_groups(
     ]
     loose, apart = _named(entries, groups=groups, bank=bank, rules=rules)
     left = _by_amount(loose, groups=groups)
-    return (*_balanced(left, groups=groups, rules=rules), *apart)
+    groups = sorted(_balanced(left, groups=groups, rules=rules), key=lambda one: one.key)
+    _close(groups, ledger=ledger)
+    return (*groups, *apart)
+
+
+def _close(groups: Iterable[ArrivedGroup], *, ledger: pd.DataFrame) -> None:
+    """Take to each group what writes off its difference; what belongs to an order never does."""
+    is_adjustment = is_base_type(ledger["entry_type"], EntryType.ADJUSTMENT)
+    of_order = is_adjustment & (texts(ledger["order_no"]) != "")
+    closers = closing_entries(ledger, among=~marked_as(ledger, GROUPED) & ~of_order)
+    numbers = texts(ledger["entry_id"])
+    for group in groups if closers.named else ():
+        gap = group.arrived - group.booked
+        own = closers.take((group.key, *group.batches), of=group.holder, gap=gap) if gap else []
+        group.closers = tuple(numbers[own].tolist())
 
 
 def payouts_by_receipts(bank: BankResult) -> Iterator[tuple[Finding, tuple[Payout, ...]]]:
@@ -249,4 +272,4 @@ def compared_entries(groups: Iterable[ArrivedGroup]) -> frozenset[tuple[str, str
         for group in groups
         for entry in group.entries
         if not group.apart
-    )
+    ) | {(*group.holder[:2], number) for group in groups for number in group.closers}

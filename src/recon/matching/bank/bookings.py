@@ -109,6 +109,8 @@ def _judged(
     if group.apart or not gap:
         flags = (Flag.NOT_COMPARED.value,) if group.apart else ()
         return Booking(group, identity, SetState.MATCHED, flags, "", 0)
+    if group.closers:
+        return Booking(group, identity, SetState.MATCHED, (Flag.WRITTEN_OFF.value,), "", 0)
     calendar = rules.business_calendar
     days = [
         microseconds(midnight(date.fromisoformat(day), zone=calendar.zone))

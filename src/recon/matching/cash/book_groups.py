@@ -15,11 +15,12 @@ import pandas as pd
 from recon.config.rules import Rules
 from recon.matching.cash.before_books import set_apart
 from recon.matching.frames.arrays import Arrays, Column, filled, stacked, texts
-from recon.matching.frames.coding import by_word, combined, is_word
+from recon.matching.frames.coding import by_word, combined
 from recon.matching.frames.grouping import Bools, Ints, Rows, amounts_of, instants_of, total
 from recon.matching.frames.sources import Sources
 from recon.matching.frames.total_rows import ACCOUNT_CURRENCY
 from recon.matching.frames.versions import NEW
+from recon.matching.sides.closing_entries import closing_entries
 from recon.matching.sides.ledger_side import JUDGED, booked, entry_versions, is_base_type
 from recon.matching.sides.settlement_side import pay_outs
 from recon.model.words import REVERSAL_SUFFIX, EntryType
@@ -33,8 +34,6 @@ BASES: Mapping[str, EntryType] = {
     RESERVES: EntryType.RESERVE,
     PAYOUTS: EntryType.PAYOUT,
 }
-CLOSERS = (EntryType.WRITE_OFF, EntryType.ADJUSTMENT)
-"""Entries that may close a group that they name."""
 _MONTH_CHARACTERS = 7
 _MONTH = r"20[0-9]{2}-(?:0[1-9]|1[0-2])"
 """A reference that is a month; its last day is looked up."""
@@ -261,32 +260,15 @@ def _closed(ledger: pd.DataFrame | None, *, groups: Arrays, per: str) -> dict[in
     gaps = groups["settled"] - groups["booked"]
     if ledger is None or not gaps.any():
         return {}
-    rows = np.flatnonzero(is_base_type(ledger["entry_type"], *CLOSERS))
-    if not rows.size:
-        return {}
-    rows = rows[entry_versions(ledger)[rows] == NEW]
-    currency, amount, _ = booked(ledger)
-    back = is_word(ledger["entry_type"], *(f"{kind}{REVERSAL_SUFFIX}" for kind in CLOSERS))
-    signed = np.where(back, -amount, amount)
-    named: dict[tuple[str, ...], list[int]] = {}
-    columns = [texts(ledger[name])[rows].tolist() for name in ("merchant_id", "account_id")]
-    columns.append(texts(currency)[rows].tolist())
-    words = [texts(ledger[name])[rows].tolist() for name in ("order_no", "reference_no")]
-    for row, *holder, order_no, reference in zip(rows.tolist(), *columns, *words, strict=True):
-        for word in {order_no, reference} - {""}:
-            named.setdefault((*holder, word), []).append(row)
+    closers = closing_entries(ledger)
     closed: dict[int, Rows] = {}
-    used: set[int] = set()
-    for number in np.flatnonzero(gaps).tolist():
-        own_place = tuple(groups[name][number] for name in ACCOUNT_CURRENCY)
+    for number in np.flatnonzero(gaps).tolist() if closers.named else ():
+        merchant, account, currency = (groups[name][number] for name in ACCOUNT_CURRENCY)
         is_payment = per == "payment" and groups["kind"][number] == FEES
-        words_of_group = [groups["key"][number], *(() if is_payment else (groups["name"][number],))]
-        for word in words_of_group:
-            own = [row for row in named.get((*own_place, word), ()) if row not in used]
-            if own and abs(sum(signed[own].tolist())) == abs(int(gaps[number])):
-                closed[number] = np.array(own, dtype=np.intp)
-                used |= {*own}
-                break
+        words = [groups["key"][number], *(() if is_payment else (groups["name"][number],))]
+        own = closers.take(words, of=(merchant, account, currency), gap=int(gaps[number]))
+        if own:
+            closed[number] = np.array(own, dtype=np.intp)
     return closed
 
 

@@ -6,6 +6,26 @@ unknown AS (
     SELECT DISTINCT result_id FROM 'results/received.parquet'
     WHERE state = 'BREAK' AND result_id NOT IN (SELECT result_id FROM 'results/paid.parquet')
 ),
+-- What writes a group off names it: by its key, or by one of its batches.
+words AS (
+    SELECT *, unnest(list_distinct([key] || string_split(name, ' '))) AS word
+    FROM 'results/banked.parquet' WHERE contains(flags, 'written_off')
+),
+named AS (
+    SELECT w.merchant_id, w.account_id, w.currency, w.key, w.effect, w.word,
+        abs(sum(CASE WHEN c.is_back THEN -c.moved ELSE c.moved END)) AS written
+    FROM words w
+    LEFT JOIN counted_entries c ON c.merchant_id = w.merchant_id AND c.account_id = w.account_id
+        AND c.currency = w.currency AND NOT c.in_conflict AND NOT c.is_closer AND w.word <> ''
+        AND (c.base = 'write_off' OR c.base = 'adjustment' AND c.order_no = '')
+        AND w.word IN (c.order_no, c.reference_no)
+    GROUP BY ALL
+),
+written_off AS (
+    SELECT merchant_id, account_id, currency, key,
+        sign(effect) * max(CASE WHEN written = abs(effect) THEN written ELSE 0 END) AS effect
+    FROM named GROUP BY merchant_id, account_id, currency, key, named.effect
+),
 sides AS (
     SELECT merchant_id, account_id, currency, bank_amount AS "left", 0 AS "right"
     FROM 'results/paid.parquet' WHERE state IN ('MATCHED', 'BREAK') AND bank_amount IS NOT NULL
@@ -21,7 +41,10 @@ sides AS (
     UNION ALL
     SELECT merchant_id, account_id, currency, 0, amount FROM 'results/effects.parquet' WHERE leg = 'bank_books'
     UNION ALL
-    SELECT merchant_id, account_id, currency, 0, effect FROM 'results/banked.parquet' WHERE state <> 'BREAK'
+    SELECT merchant_id, account_id, currency, 0, effect FROM 'results/banked.parquet'
+    WHERE state <> 'BREAK' AND NOT contains(flags, 'written_off')
+    UNION ALL
+    SELECT merchant_id, account_id, currency, 0, effect FROM written_off
 )
 SELECT 'T19' AS id, 'bank: arrived - booked = effects' AS name, merchant_id, account_id, currency, 'amount' AS measure,
     sum("left") AS "left", sum("right") AS "right"

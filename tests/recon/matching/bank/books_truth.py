@@ -16,6 +16,8 @@ class Books:
     entries: list[dict[str, object]] = field(default_factory=list)
     key: list[tuple[str, int]] = field(default_factory=list)
     """Break id, effect."""
+    written_off: list[tuple[str, int]] = field(default_factory=list)
+    """The same of what is written off, and no break."""
 
     def have(self, scene: Scene, amount: int, *, named: bool = True) -> None:
         """The books have it at the bank."""
@@ -43,7 +45,21 @@ def books_of(truth: Truth, *, seed: int) -> Books:
         elif scene.story != NOT_COMPARED and not _taken(scene, books, way=way):
             untouched.append((own_id(scene), sum(_amounts(scene))))
     _balance(truth, books, untouched=untouched, as_one=seed % 5 == 0)
+    _write_off(truth, books, chance=chance)
     return books
+
+
+def _write_off(truth: Truth, books: Books, *, chance: random.Random) -> None:
+    """Somebody gave up on some of it, whole or by another amount, which closes nothing."""
+    for scene in truth.scenes:
+        missing = [key for key in books.key if key[0] == own_id(scene)]
+        way = chance.choice(("whole", "other", "", ""))
+        if way and len(missing) == 1 and scene.story != "unknown":
+            books.have(scene, abs(missing[0][1]) + (way == "other"))
+            books.entries[-1]["entry_type"] = chance.choice(("write_off", "adjustment"))
+            if way == "whole":
+                books.key.remove(missing[0])
+                books.written_off.append(missing[0])
 
 
 def own_id(scene: Scene) -> str:

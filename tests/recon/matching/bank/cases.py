@@ -76,6 +76,10 @@ class Case:
         self.at_bank.append(row)
         return self
 
+    def wrote_off(self, names: str, amount: int, **cells: Any) -> "Case":
+        """The books write off what a group differs by, or adjust it."""
+        return self.took(names, amount, **{"entry_type": "write_off", **cells})
+
     def also(self, *accounts: str) -> "Case":
         """Further accounts that are paid out at the same bank."""
         self.banks["accounts"] = ["M/A", *accounts]

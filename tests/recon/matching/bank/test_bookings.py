@@ -131,6 +131,76 @@ CASES: list[tuple[str, Callable[[Case], object], list[tuple[str, str, int]]]] = 
         [],
     ),
     (
+        "written off by its batch",
+        lambda c: c.came("BATCH-01", 500).took("BATCH-01", 450).wrote_off("BATCH-01", 50),
+        [],
+    ),
+    (
+        "written off the other way round",
+        lambda c: c.came("BATCH-01", 500).took("BATCH-01", 550).wrote_off("BATCH-01", 50),
+        [],
+    ),
+    (
+        "written off by its key, as the order of the entry",
+        lambda c: c.came("BATCH-01", 500).wrote_off("", 500, order_no="payout:EUR:BATCH-01"),
+        [],
+    ),
+    (
+        "adjusted",
+        lambda c: c.came("BATCH-01", 500).wrote_off("BATCH-01", 500, entry_type="adjustment"),
+        [],
+    ),
+    (
+        "written off in two pieces",
+        lambda c: c.came("BATCH-01", 500).wrote_off("BATCH-01", 450).wrote_off("BATCH-01", 50),
+        [],
+    ),
+    (
+        "written off and taken back",
+        lambda c: (
+            c.came("BATCH-01", 500)
+            .wrote_off("BATCH-01", 500)
+            .wrote_off("BATCH-01", 500, entry_type="write_off_reversal")
+        ),
+        [("BANK_NOT_BOOKED", "", 500)],
+    ),
+    (
+        "written off by another amount",
+        lambda c: c.came("BATCH-01", 500).wrote_off("BATCH-01", 499),
+        [("BANK_NOT_BOOKED", "", 500)],
+    ),
+    (
+        "written off in another currency",
+        lambda c: c.came("BATCH-01", 500).wrote_off("BATCH-01", 500, currency="USD"),
+        [("BANK_NOT_BOOKED", "", 500)],
+    ),
+    (
+        "one write-off closes one of two",
+        lambda c: (
+            c.paid("BATCH-02", 500)
+            .came("BATCH-01", 500)
+            .came("BATCH-02", 500)
+            .wrote_off("BATCH-02", 500)
+        ),
+        [("BANK_NOT_BOOKED", "", 500)],
+    ),
+    (
+        "a balance is written off by its key",
+        lambda c: (
+            c.paid("BATCH-02", 300)
+            .came("BATCH-01", 500)
+            .came("BATCH-02", 300)
+            .took("November", 790)
+            .wrote_off("bank:EUR", 10)
+        ),
+        [],
+    ),
+    (
+        "written off and missing at the bank",
+        lambda c: c.took("BATCH-01", 500).wrote_off("BATCH-01", 500),
+        [],
+    ),
+    (
         "before the first statement",
         lambda c: c.came("BATCH-01", 500).took("", 500).took("", 9, on="2026-10-30"),
         [],
@@ -150,6 +220,28 @@ def test_each_rule(
     one = case().paid("BATCH-01", 500)
     play(one)
     assert found(one.come_to()) == (expected or [])
+
+
+def test_a_group_that_is_written_off_says_so_and_is_no_difference_that_is_gone() -> None:
+    """Its effect stays to be seen; a total fails when what wrote it off is another amount."""
+    one = case().paid("BATCH-01", 500).came("BATCH-01", 500).took("BATCH-01", 450)
+    proof = one.wrote_off("BATCH-01", 50).proven()
+    assert not differing(proof)
+    assert proof.bookings is not None
+    (group,) = proof.bookings.every
+    assert (group.state, group.flags, group.effect) == ("MATCHED", ("written_off",), 50)
+    ledger = proof.sources.ledger
+    assert ledger is not None
+    less = ledger.assign(amount=ledger["amount"].where(ledger["entry_type"].ne("write_off"), 49))
+    assert differing(replace(proof, sources=replace(proof.sources, ledger=less)))
+
+
+def test_what_is_written_off_of_the_pay_out_is_not_written_off_of_its_arrival() -> None:
+    """One entry closes one group: that of the books first."""
+    one = case().paid("BATCH-01", 500).came("BATCH-01", 500)
+    one.misbooked = 500
+    result = one.wrote_off("BATCH-01", 500).come_to()
+    assert found(result) == [("BANK_NOT_BOOKED", "", 500)]
 
 
 def test_a_pay_out_that_is_not_booked_keeps_its_code() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from recon.config.rules import Rules
-from recon.files.formats.named_bytes import read_bytes
+from recon.files.formats.named_bytes import open_pieces
 from recon.files.kinds.bank_file import bank_file_of
 from recon.matching.breaks.result import Reconciliation
 from recon.matching.frames.bank_sources import BankSource, together
@@ -56,7 +56,7 @@ def read(files: dict[str, str], folder: Path) -> BankSource:
     for name, text in files.items():
         path = folder / name
         path.write_text(text, encoding="utf-8")
-        parts.append(bank_file_of(read_bytes(path), rules=RULES).source)
+        parts.append(bank_file_of(open_pieces(path), rules=RULES).source)
     return together(parts)
 
 
@@ -121,6 +121,7 @@ def test_what_the_books_lack_of_the_bank_is_found_to_the_unit(first: int, tmp_pa
         legs = result.effects[result.effects["leg"].eq("bank_books")]
         found = [*zip(legs["break_id"].tolist(), legs["amount"].tolist(), strict=True)]
         assert Counter(found) == Counter(books.key), seed
+        assert not {own for own, _ in books.written_off} & {own for own, _ in found}
         rows = result.breaks.set_index("break_id")
         for own, _ in found:
             words = {rows.loc[own, "code"], *rows.loc[own, "flags"].split(";")}
