@@ -20,15 +20,17 @@ from recon.config.rules import Rules
 from recon.files.formats.json_text import read_json_object
 from recon.files.reader import plain_table
 from recon.files.reader.files import TableRead
+from recon.matching.bank.arrived_groups import BALANCE
 from recon.matching.breaks.result import Reconciliation
 from recon.matching.cash.before_books import begins_of
-from recon.matching.cash.book_groups import BASES, CLOSERS, grouped
+from recon.matching.cash.book_groups import BASES, grouped
 from recon.matching.frames.arrays import texts
 from recon.matching.frames.coding import is_word
 from recon.matching.frames.grouping import Bools, given
 from recon.matching.frames.sources import LEDGER_COLUMNS, SETTLEMENT_COLUMNS, Sources
 from recon.matching.frames.total_rows import ACCOUNT
 from recon.matching.frames.versions import REPEAT
+from recon.matching.sides.closing_entries import CLOSERS
 from recon.matching.sides.ledger_side import entry_versions, is_base_type
 from recon.matching.sides.payouts import judged_entries
 from recon.matching.sides.settlement_side import PAY_OUT, as_earlier
@@ -357,6 +359,8 @@ def _cash_of(sources: Sources, *, lines: pd.DataFrame, rules: Rules) -> pd.DataF
     order_no = texts(entries["order_no"])
     of_group = is_word(entries["order_no"], *words)
     of_group |= (order_no == "") & is_word(entries["reference_no"], *words)
+    for name in ("order_no", "reference_no"):
+        of_group |= entries[name].str.startswith(f"{BALANCE}:").to_numpy(dtype=np.bool_)
     kept: pd.DataFrame = entries[cash[(cash | closers) & once] | of_group]
     return kept
 

@@ -15,6 +15,7 @@ from recon.matching.frames.coding import is_word
 from recon.matching.frames.grouping import Ints
 from recon.matching.frames.names import is_among
 from recon.matching.frames.sources import LeftOut, Sources
+from recon.matching.sides.closing_entries import CLOSERS
 from recon.matching.sides.gateway_side import shown
 from recon.matching.sides.ledger_side import is_base_type
 from recon.matching.sides.settlement_side import as_earlier
@@ -77,13 +78,16 @@ def in_window(
 
     Fees, reserves and pay-outs are compared with all that was ever settled: since its first day
     began (`settled_from`, None without a settlement) all of them are there, and none from before.
-    What arrived at the bank is compared with every statement since the opening, and never leaves.
+    What arrived at the bank is compared with every statement since the opening, and never leaves;
+    nor does what closes a group of these by its name, and is of no payment.
     """
     kept = (ledger["booked_at"] >= since) | is_among(ledger["order_no"], asked - {""})
     if settled_from is not None:
         of_gateway = is_base_type(ledger["entry_type"], *_OF_GATEWAY)
         kept = (kept & ~of_gateway) | (of_gateway & (ledger["booked_at"] >= settled_from))
     kept |= is_base_type(ledger["entry_type"], EntryType.BANK)
+    closes = is_base_type(ledger["entry_type"], *CLOSERS)
+    kept |= closes & (ledger["order_no"] == "") & (ledger["transaction_id"] == "")
     return ledger[kept].reset_index(drop=True)
 
 

@@ -73,3 +73,19 @@ def test_a_pay_out_booked_early_in_the_window_may_be_of_a_batch_before_it() -> N
         "of ours, long ago",
         "reversal of it",
     ]
+
+
+def test_what_closes_a_group_stays_as_long_as_the_group_does() -> None:
+    """A break that was written off does not come back when the window moves on."""
+    entries = frame_of(
+        [
+            entry("by its batch", "06-01", entry_type="write_off", reference_no="B0"),
+            entry("adjusted", "06-01", entry_type="adjustment", reference_no="bank:EUR"),
+            entry("of a payment", "06-01", entry_type="write_off", transaction_id="T"),
+            entry("of an order", "06-01", entry_type="write_off", order_no="O"),
+            entry("at the bank", "06-01", entry_type="bank", reference_no="B0"),
+        ],
+        columns=LEDGER_COLUMNS,
+    )
+    found = in_window(entries, since=SINCE, asked=set(), settled_from=SINCE)
+    assert list(found["entry_id"]) == ["by its batch", "adjusted", "at the bank"]
