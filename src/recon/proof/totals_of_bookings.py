@@ -60,7 +60,7 @@ def _calm(booking: Booking, *, ledger: pd.DataFrame) -> int:
     mine &= np.isin(texts(ledger["entry_id"]).astype("str"), booking.group.closers)
     closed = closing_entries(ledger, among=mine)
     rows = {row for several in closed.named.values() for row in several}
-    written = abs(sum(closed.signed[[*rows]].tolist()))
+    written = abs(int(closed.signed[[*rows]].sum()))
     return written if booking.effect > 0 else -written
 
 

@@ -132,6 +132,21 @@ def test_a_document_says_the_same_in_pieces_of_any_size(piece_bytes: int) -> Non
     assert f"line {lost.count(chr(10)) + 1}: an entry has no amount" in str(refused.value)
 
 
+def test_an_entry_in_a_later_piece_has_the_line_that_it_has_in_the_document() -> None:
+    """Columns know where each entry begins."""
+    texts = [entry("1.00", ref=f"E{at}") for at in range(4 * FEW_ROWS)]
+    texts[-1] = texts[-1].replace('Ccy="EUR"', 'Ccy="USD"')
+    text = document(texts)
+    size = len("".join(texts)) // 3
+    with pytest.raises(SourceUnreadableError) as refused:
+        bank_file_of(
+            pieces_of(FileBytes(Path("b.xml"), text.encode(), "0"), piece_bytes=size),
+            rules=Rules(),
+        )
+    assert f"line {4 * FEW_ROWS} is an entry in USD" in str(refused.value)
+    assert str(refused.value) == refusal(text) == refusal(text + AS_TREE)
+
+
 @pytest.mark.parametrize("word", ["<!-- c -->", "<?pi x?>", RUN, "\ufffe"])
 def test_what_is_not_plain_is_seen_wherever_a_piece_ends(word: str) -> None:
     """A comment, an instruction, a name of ours and what is no XML."""

@@ -165,6 +165,15 @@ CASES: list[tuple[str, Callable[[Case], object], list[tuple[str, str, int]]]] = 
         [("BANK_NOT_BOOKED", "", 500)],
     ),
     (
+        "written off too much, and the rest taken back",
+        lambda c: (
+            c.came("BATCH-01", 500)
+            .wrote_off("BATCH-01", 700)
+            .wrote_off("BATCH-01", 200, entry_type="write_off_reversal")
+        ),
+        [],
+    ),
+    (
         "written off by another amount",
         lambda c: c.came("BATCH-01", 500).wrote_off("BATCH-01", 499),
         [("BANK_NOT_BOOKED", "", 500)],
