@@ -134,9 +134,9 @@ def _fields(file: FilePieces, *, name: str) -> Iterator[Field]:
     lines: list[str] = []
     tag, start = "", 0
     for number, line in _lines(file, name=name):
-        mark = line[0]
-        known = _TAG.match(line) if mark == ":" else None
-        if known or (mark == "-" and _ends_message(line)):
+        opens = line[0]
+        known = _TAG.match(line) if opens == ":" else None
+        if known or (opens == "-" and _ends_message(line)):
             if tag:
                 yield Field(tag, lines, start)
             tag, start = known[1] if known else "", number

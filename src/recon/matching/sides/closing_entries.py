@@ -55,11 +55,11 @@ def closing_entries(ledger: pd.DataFrame | None, *, among: Bools | None = None) 
     rows = rows[entry_versions(ledger)[rows] == NEW]
     currency, amount, _ = booked(ledger)
     back = is_word(ledger["entry_type"], *(f"{kind}{REVERSAL_SUFFIX}" for kind in CLOSERS))
-    found = ClosingEntries(np.where(back, -amount, amount))
+    closing = ClosingEntries(np.where(back, -amount, amount))
     columns = [texts(ledger[name])[rows].tolist() for name in ("merchant_id", "account_id")]
     columns.append(texts(currency)[rows].tolist())
     words = [texts(ledger[name])[rows].tolist() for name in ("order_no", "reference_no")]
     for row, merchant, account, unit, *names in zip(rows.tolist(), *columns, *words, strict=True):
         for word in {*names} - {""}:
-            found.named.setdefault(((merchant, account, unit), word), []).append(row)
-    return found
+            closing.named.setdefault(((merchant, account, unit), word), []).append(row)
+    return closing
