@@ -232,6 +232,7 @@ class PlainEntries:
         for (shape, row), line in zip(rows, lines.tolist(), strict=True):
             cells: dict[str, Any] = {n: c[0] for n, c in shape.texts([row]).items()}
             cells |= {name: self._day(cells[name]) for name in DAYS}
+            cells["value_on"] = cells["value_on"] or cells["booked_on"]
             yield replace(shape.whole, line=line, **cells)
 
     def _day(self, text: str) -> str:
@@ -257,6 +258,8 @@ class PlainEntries:
             order += numbers
         for name in DAYS:
             columns[name] = [self._day(text) for text in columns[name]]
+        both = zip(columns["value_on"], columns["booked_on"], strict=True)
+        columns["value_on"] = [value or booked for value, booked in both]
         return block_of_texts(columns, marks=marks, lines=lines, order=order)
 
 

@@ -132,6 +132,16 @@ def test_a_document_says_the_same_in_pieces_of_any_size(piece_bytes: int) -> Non
     assert f"line {lost.count(chr(10)) + 1}: an entry has no amount" in str(refused.value)
 
 
+@pytest.mark.parametrize("size", [3, 3 * FEW_ROWS])
+def test_a_value_date_that_is_no_day_is_that_of_booking(size: int) -> None:
+    """Whether the entry is cut out by itself, with many others, or read as a tree."""
+    texts = [entry("1.00", ref=f"E{at}") for at in range(size)]
+    texts[-1] = texts[-1].replace("<ValDt><Dt>2026-11-20", "<ValDt><Dt>11-20")
+    text = document(texts)
+    assert read(text).entries["value_on"].tolist() == ["2026-11-20"] * size
+    pd.testing.assert_frame_equal(read(text).entries, read(text + AS_TREE).entries)
+
+
 def test_an_entry_in_a_later_piece_has_the_line_that_it_has_in_the_document() -> None:
     """Columns know where each entry begins."""
     texts = [entry("1.00", ref=f"E{at}") for at in range(4 * FEW_ROWS)]
