@@ -80,7 +80,6 @@ GROUPS: Mapping[str, Mapping[str, Callable[..., object] | typer.Typer]] = {
         "breaks": night_lists.breaks,
         "approve": people_commands.approve,
         "resolve": people_commands.resolve,
-        "answer": answer_command.answer,
         "import-resolutions": people_commands.import_resolutions,
         "sign-off": people_commands.sign_off,
     },
@@ -107,6 +106,7 @@ GROUPS: Mapping[str, Mapping[str, Callable[..., object] | typer.Typer]] = {
         "payouts": parts.payouts,
     },
     PEOPLE: {
+        "answer": answer_command.answer,
         "reject": people_commands.reject,
         "withdraw": night_commands.withdraw,
         "release": people_commands.release,

@@ -114,7 +114,9 @@ def test_a_night_finds_what_is_planted_at_the_banks(
 
 
 def plain(path: Path) -> bytes:
-    """What a file says, out of its packing; statements themselves say it, and are left out."""
+    """What a file says, out of its packing; statements say it, and the bank that writes them."""
+    if path.name.startswith("sandbox.sqlite"):
+        return b""
     if path.suffix == ".parquet":
         return pd.read_parquet(path).to_csv().encode()
     if path.suffix == ".xlsx":

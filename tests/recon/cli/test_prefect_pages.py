@@ -23,7 +23,7 @@ def test_the_project_file_is_written_and_compared(
     (tmp_path / "merchants.toml").write_text(ACCOUNT + SCHEDULE)
     capsys.readouterr()
     assert cli.main(["prefect", "deployments", "--check", *out]) == 1
-    assert capsys.readouterr().out == "100042-1 differs in schedules\n"
+    assert capsys.readouterr().out == "100042-1 differs in description, schedules, tags\n"
 
 
 def test_the_pools_template_is_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

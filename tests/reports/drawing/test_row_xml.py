@@ -154,7 +154,7 @@ def test_every_list_of_a_night_is_what_the_library_writes(figures: NightFigures)
     breaks = [{**row, "kept": figures.answers.get(row["break_id"])} for row in rows.breaks]
     lists = (
         (breaks_sheet.COLUMNS, breaks),
-        (open_sheet.COLUMNS, rows.open),
+        (open_sheet.COLUMNS, rows.open.shown),
         (instructions_sheet.COLUMNS, rows.instructions),
         (instructions_sheet.BATCH_COLUMNS, rows.batches),
         (journals_sheet.JOURNALS, rows.journals),

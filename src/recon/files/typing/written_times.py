@@ -26,7 +26,8 @@ _PLAIN_PARTS = frozenset({"%Y", "%m", "%d", "%H", "%M", "%S", "%f", "%z"})
 """What stands in the standard form as it stands in the cell."""
 _CENTURY = 2000
 _NOON = 12
-_COUNTED = re.compile(r"[0-9]{1,12}(?:\.[0-9]{1,18})?", re.ASCII)
+_COUNTED = re.compile(r"[0-9]{1,12}(?:\.[0-9]{1,52})?", re.ASCII)
+"""A number of a workbook is binary: all decimals of its fraction come here, 52 at most."""
 _DAY_SECONDS = 86_400
 _FIRST_SERIAL = 25_569
 """1970-01-01 as a spreadsheet counts days; what is before it is a mistake."""
