@@ -69,6 +69,7 @@ def proven_again(run: Run, *, environment: Environment) -> tuple[ControlTotal, .
             folder,
             totals=totals,
             account=(run.merchant_id, run.account_id),
+            moved=night.set_aside,
             own=night.statements(),
         )
 

@@ -46,6 +46,15 @@ class SealedNight:
         lies = {schema.path: self._path(schema.path) for schema in SCHEMAS.values()}
         return {path: other for path, other in lies.items() if other != path}
 
+    @property
+    def set_aside(self) -> dict[str, str]:
+        """Files whose step was set aside since: path as the sealed statements have it -> path now.
+
+        A step that was written anew takes the place of the one that this night compared.
+        """
+        lies = {self._compared(schema.path): self._path(schema.path) for schema in SCHEMAS.values()}
+        return {path: other for path, other in lies.items() if other != path}
+
     def has(self, name: str) -> bool:
         """Whether the night sealed such a table; not every night has every one.
 

@@ -190,8 +190,8 @@ def test_an_archive_that_takes_no_books_stops_the_night(merchant: Merchant) -> N
     _begun_with_capture(merchant)
     with begun(merchant) as asking:
         _walk(asking, "ingest")
-        archive = archive_beside(asking, merchant)
-        archive.write_bytes(b"no folder")
+        nights = archive_beside(asking, merchant) / "nights"
+        nights.write_bytes(b"no folder")
         with pytest.raises(ArchiveError, match="so nothing was sent: make the archive writable"):
             _walk(asking, "query")
 
