@@ -10,32 +10,18 @@ import pyarrow as pa
 
 from recon.archive.fields import (
     BY_KEY,
-    CURRENCY,
-    KEY,
     LINE,
+    ORDER,
     ROWS,
-    TRANSACTION,
     FileSchema,
     field,
     file,
-    instant,
-    money,
-    money_or_blank,
-    word,
 )
 
 FOLDER = "facts"
 ORDER_FACTS = file(
     "order_facts",
-    *KEY,
-    CURRENCY,
-    money("amount", "what was ordered"),
-    word("status", "what the merchant says became of the order"),
-    instant("ordered_at", "when it was ordered"),
-    TRANSACTION,
-    money_or_blank("expected_captured_amount", "what is to be captured of it"),
-    money_or_blank("refund_amount", "what was given back"),
-    instant("updated_at", "since when this row holds; the newest row of an order counts"),
+    *ORDER,
     LINE,
     key=BY_KEY,
     folder=FOLDER,

@@ -97,3 +97,15 @@ KEY = (MERCHANT, ACCOUNT, ORDER_NO)
 FROM = (SOURCE, LINE)
 BY_KEY = ("merchant_id", "account_id", "order_no")
 BREAK_ID = text("break_id", "the break's id: the same as long as it is open")
+ORDER = (
+    *KEY,
+    CURRENCY,
+    money("amount", "what was ordered"),
+    word("status", "what the merchant says became of the order"),
+    instant("ordered_at", "when it was ordered"),
+    TRANSACTION,
+    money_or_blank("expected_captured_amount", "what is to be captured of it"),
+    money_or_blank("refund_amount", "what was given back"),
+    instant("updated_at", "since when this row holds; the newest row of an order counts"),
+)
+"""What a row of an order file says, in files of facts and in the inputs of a night."""

@@ -4,7 +4,7 @@ Every file that is read is held against its manifest, and the manifest against t
 the history that binds its step: what was changed since is refused by name, never shown.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import pandas as pd
@@ -43,8 +43,7 @@ class SealedNight:
 
         They were compared in another version than before money, or their step was written anew.
         """
-        lies = {schema.path: self._path(schema.path) for schema in SCHEMAS.values()}
-        return {path: other for path, other in lies.items() if other != path}
+        return self._elsewhere(lambda path: path)
 
     @property
     def set_aside(self) -> dict[str, str]:
@@ -52,8 +51,7 @@ class SealedNight:
 
         A step that was written anew takes the place of the one that this night compared.
         """
-        lies = {self._compared(schema.path): self._path(schema.path) for schema in SCHEMAS.values()}
-        return {path: other for path, other in lies.items() if other != path}
+        return self._elsewhere(self._compared)
 
     def has(self, name: str) -> bool:
         """Whether the night sealed such a table; not every night has every one.
@@ -125,6 +123,11 @@ class SealedNight:
             )
             raise ArchiveBrokenError(msg)
         return self.steps[step], file
+
+    def _elsewhere(self, named: Callable[[str], str]) -> dict[str, str]:
+        """Path as files are named -> path now, of those that lie elsewhere."""
+        lies = {named(schema.path): self._path(schema.path) for schema in SCHEMAS.values()}
+        return {path: other for path, other in lies.items() if other != path}
 
     def _path(self, path: str) -> str:
         step, _, file = self._compared(path).partition("/")
