@@ -1,4 +1,7 @@
-"""docs/CONNECT.md, command by command in one shell, as somebody new would paste it."""
+"""docs/CONNECT.md, command by command in one shell, as somebody new would paste it.
+
+Its first part goes from three exports that nobody prepared to a first workbook.
+"""
 
 import os
 import re
@@ -8,6 +11,10 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from openpyxl import load_workbook
+
+from tests.connect.own_files import CODES, codes_of, written_into
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "CONNECT.md"
@@ -62,6 +69,7 @@ def test_the_page_leads_to_a_first_night(tmp_path: Path) -> None:
     home, demo = tmp_path / "home", tmp_path / "demo"
     (home / "night").mkdir(parents=True)
     (home / "night" / "my-orders-1.csv").write_text(OWN_ORDERS)
+    written_into(home / "night")
     (layout,) = blocks("toml")
     variables = {name: text for name, text in os.environ.items() if not name.startswith("RECON_")}
     subprocess.run([RECON, "demo", "--prepare-only", "--dir", demo], env=variables, check=True)
@@ -85,8 +93,11 @@ def test_the_page_leads_to_a_first_night(tmp_path: Path) -> None:
     sys.stdout.write(f"{told}\n{took:.0f} s from the first command to the last\n")
 
     failed = re.findall(r"^ENDED WITH (\d+): (.*)$", told, re.MULTILINE)
-    assert [code for code, _ in failed] == ["3"], failed
-    assert "nightly" in failed[0][1]
+    assert [code for code, _ in failed] == ["3", "3"], failed
+    assert ["reconcile" in failed[0][1], "nightly" in failed[1][1]] == [True, True]
+    first = home / "night" / "first"
+    assert load_workbook(first / "reconciliation.xlsx").sheetnames[0] == "Summary"
+    assert codes_of(first / "breaks.csv") == CODES
     assert "BREAKS OPEN: 100042/100042001, 2026-11-20 (dry run" in told
     assert "2 rows: 2 would be accepted, 0 refused" in told
     assert "WRONG" not in told

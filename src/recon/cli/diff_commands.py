@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from recon.cli.night_choices import Night, RunOption, named_night
+from recon.cli.night_choices import Night, RunOption, closed_day, named_night
 from recon.cli.speaking import complain, say
 from recon.model.money import format_minor_units
 
@@ -16,14 +16,14 @@ CHANGES_SHOWN_MAX = 200
 
 def nights_compared(
     first: Annotated[str, typer.Argument(help="A run, or the business date of a night.")],
-    second: Annotated[str, typer.Argument(help="The run or night to hold against it.")],
+    second: Night = "",
 ) -> None:
     """Say what the second night judges otherwise than the first, and which side moved."""
     from recon.steps.compare.difference import difference
     from recon.steps.ground.environment import environment_of, system_clock
 
     with environment_of(os.environ, clock=system_clock) as environment:
-        both = difference(first, second, environment=environment)
+        both = difference(first, second or closed_day(), environment=environment)
     say(both.first)
     say(both.second)
     say(f"Rules: {'the same' if both.same_rules else 'CHANGED between the two'}")

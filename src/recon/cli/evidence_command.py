@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from recon.cli.choices import date_of
+from recon.cli.night_choices import First, Last, days_of
 from recon.cli.speaking import complain, say
 
 FAULTS_SHOWN_MAX = 20
@@ -15,9 +15,9 @@ FAULTS_SHOWN_MAX = 20
 
 def evidence(
     *,
-    first: Annotated[str, typer.Option("--from", help="The first business date.")],
-    last: Annotated[str, typer.Option("--to", help="The last business date.")],
     out: Annotated[Path, typer.Option(help="An empty folder, or one that is not there yet.")],
+    first: First = "",
+    last: Last = "",
     account: Annotated[
         str, typer.Option(help="Only this account, as merchant/account; without it every one.")
     ] = "",
@@ -33,9 +33,9 @@ def evidence(
     from recon.steps.ground.environment import environment_of, system_clock
     from reports.reading.evidence_workbook import evidence_index
 
-    days = date_of(first), date_of(last)
+    days = days_of(first, last)
     if days[0] > days[1]:
-        msg = f"{first} is after {last}: nothing was written"
+        msg = f"{days[0]} is after {days[1]}: nothing was written"
         raise UsageError(msg)
     with environment_of(os.environ, clock=system_clock, signs=False) as environment:
         span = Span(*days, accounts_of(environment, name=account))

@@ -21,7 +21,7 @@ def propose(
         list[Path], typer.Argument(help="Files of one layout, up to 8 MiB each; more decide more.")
     ],
     kind: Annotated[
-        str, typer.Option("--as", help="orders, settlement, ledger, instructions or bank.")
+        str, typer.Option("--as", help="orders, gateway, settlement, ledger, instructions or bank.")
     ] = "orders",
     merchant: Merchant = "",
     account: Account = "",

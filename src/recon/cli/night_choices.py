@@ -1,19 +1,38 @@
 """Which night a command is about: a business date, or a run; named the same way everywhere."""
 
 import os
-from datetime import timedelta
-from typing import Annotated
+from datetime import date, datetime, timedelta
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from recon.cli.choices import date_of
 
+if TYPE_CHECKING:
+    from recon.model.business_date import BusinessCalendar
+
 Night = Annotated[
     str,
-    typer.Argument(help="A run, or the business date of a night.", show_default=False),
+    typer.Argument(
+        help="A run, or the business date of a night; without it the last that has closed.",
+        show_default=False,
+    ),
 ]
 RunOption = Annotated[
     str, typer.Option("--run", help="The same as an option: a run, or a business date.")
+]
+
+First = Annotated[
+    str,
+    typer.Option(
+        "--from", help="The first business date; without it that of --to.", show_default=False
+    ),
+]
+Last = Annotated[
+    str,
+    typer.Option(
+        "--to", help="The last; without it the last one that has closed.", show_default=False
+    ),
 ]
 
 
@@ -32,29 +51,43 @@ def closed_day(text: str = "") -> str:
     from recon.steps.ground.environment import system_clock
 
     calendar = load_rules(config_dir=config_dir_of(os.environ)).business_calendar
-    return (calendar.business_date_of(system_clock()) - timedelta(days=1)).isoformat()
+    return last_closed(calendar, now=system_clock()).isoformat()
+
+
+def days_of(first: str, last: str) -> tuple[date, date]:
+    """The first and the last business date of a span.
+
+    Raises:
+        typer.BadParameter: no date.
+        ConfigurationError: the last day is not given, and the rules cannot be read.
+    """
+    to = date_of(closed_day(last))
+    return date_of(first) if first else to, to
+
+
+def last_closed(calendar: "BusinessCalendar", *, now: datetime) -> date:
+    """The last business date that has closed by a calendar."""
+    return calendar.business_date_of(now) - timedelta(days=1)
 
 
 def named_night(night: str, run: str) -> str:
-    """The one name of a night that was given, as an argument or by `--run`.
+    """The one name of a night, as an argument or by `--run`; the last closed day without one.
 
     Raises:
-        typer.BadParameter: none, or both and they differ.
+        typer.BadParameter: both are given, and they differ.
+        ConfigurationError: neither is given, and the rules cannot be read.
     """
     if night and run and night != run:
         msg = f"{night} and --run {run} are two nights; name one"
         raise typer.BadParameter(msg)
-    if name := night or run:
-        return name
-    msg = "name the night: a run, or its business date (`recon runs` lists them)"
-    raise typer.BadParameter(msg)
+    return night or run or closed_day()
 
 
 def run_of(night: str, run: str) -> str:
     """The run that was named; of a business date its newest finished one.
 
     Raises:
-        typer.BadParameter: none is named, or two.
+        typer.BadParameter: two are named.
         UsageError: no night of that date is finished, or several accounts have one.
     """
     name = named_night(night, run)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from recon.cli.night_choices import RunOption, closed_day
+from recon.cli.night_choices import Night, RunOption, named_night
 from recon.cli.speaking import say
 from recon.cli.tables import AsJson, show, show_json
 
@@ -18,25 +18,18 @@ RUNS_SHOWN = 20
 
 
 def breaks(
-    night: Annotated[
-        str,
-        typer.Argument(
-            help="A run, or the business date of a night; the last that has closed without it.",
-            show_default=False,
-        ),
-    ] = "",
+    night: Night = "",
     *,
     run: RunOption = "",
     as_json: AsJson = False,
 ) -> None:
     """List the open breaks of a night, the gravest first, as its workbook has them."""
-    from recon.cli.night_choices import named_night
     from recon.steps.compare.rebuild import run_named
     from recon.steps.compare.shown_breaks import BREAKS_SHOWN_MAX, rows_of_breaks
     from recon.steps.ground import kept_results
     from recon.steps.ground.environment import environment_of, system_clock
 
-    name = named_night(night, run) if night or run else closed_day()
+    name = named_night(night, run)
     with (
         environment_of(os.environ, clock=system_clock, signs=False) as environment,
         environment.store.reading() as connection,

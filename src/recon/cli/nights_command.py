@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from recon.cli.night_choices import First, Last, days_of
 from recon.cli.speaking import complain, say
 from recon.cli.tables import AsJson, show_json
 
@@ -37,12 +38,8 @@ class Plugin(IntEnum):
 
 def nights(
     *,
-    first: Annotated[
-        str, typer.Option("--from", help="The first business date; without it that of --to.")
-    ] = "",
-    last: Annotated[
-        str, typer.Option("--to", help="The last; without it the last one that has closed.")
-    ] = "",
+    first: First = "",
+    last: Last = "",
     check: Annotated[
         bool,
         typer.Option("--check", help="One line for a monitor: OK, WARNING, CRITICAL or UNKNOWN."),
@@ -57,15 +54,13 @@ def nights(
     """
     if check:
         _check()
-    from recon.cli.choices import date_of
-    from recon.cli.night_choices import closed_day
     from recon.steps.ground.environment import environment_of, system_clock
     from recon.steps.night.lookout import watched
     from recon.steps.people.sign_off import nights as nights_of
 
-    to = closed_day(last)
+    days = days_of(first, last)
     with environment_of(os.environ, clock=system_clock) as environment:
-        night_rows = nights_of(date_of(first or to), last=date_of(to), environment=environment)
+        night_rows = nights_of(days[0], last=days[1], environment=environment)
         accounts = watched(environment)
     listed = [night for night in night_rows if night.due]
     for night in () if as_json else listed:

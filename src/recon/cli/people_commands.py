@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from recon.cli.choices import BusinessDate, date_of
 from recon.cli.night_choices import Night, RunOption, closed_day, run_of
 from recon.cli.one_time_codes import Code, code_of
 from recon.cli.speaking import complain, say
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
 
 As = Annotated[str, typer.Option("--as", help="Your short name in approvers.toml.")]
 Reason = Annotated[str, typer.Option(help="Why; kept in the history.")]
-LAST = "last"
-"""In place of a business date."""
 ITEMS_SHOWN_MAX = 50
 REFUSALS_SHOWN_MAX = 10
 """Lines on the terminal; the result workbook has them all."""
@@ -183,18 +182,15 @@ def _seen(run_id: str, *, workbook: Path | None) -> str:
 
 
 def index(
-    business_date: Annotated[
-        str, typer.Argument(help="The night to list; `last` is the last that has closed.")
-    ],
     folder: Annotated[Path, typer.Argument(help="Where the index workbook goes.")],
+    business_date: BusinessDate = "",
 ) -> None:
     """Write one workbook over all accounts of a night, each linked to its own workbook."""
-    from recon.cli.choices import date_of
     from recon.cli.workbooks import index as write
     from recon.steps.ground.environment import environment_of, system_clock
     from recon.steps.night.night_index import index_of
 
-    day = date_of(closed_day("" if business_date == LAST else business_date))
+    day = date_of(closed_day(business_date))
     with environment_of(os.environ, clock=system_clock, signs=False) as environment:
         lines = index_of(day, environment=environment)
     say(f"Index: {write(lines, day=day, folder=folder)}")

@@ -2,14 +2,14 @@
 
 import os
 import re
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from recon.cli.choices import date_of
-from recon.cli.night_choices import Night, RunOption, named_night, run_of
+from recon.cli.night_choices import Night, RunOption, last_closed, named_night, run_of
 from recon.cli.speaking import complain, say, telling
 
 if TYPE_CHECKING:
@@ -25,8 +25,15 @@ LET_GO_SHOWN_MAX = 20
 def reconcile(
     orders: Annotated[Paths, typer.Option(help="Order file: CSV, XLSX or Parquet; may repeat.")],
     gateway: Annotated[Paths, typer.Option(help="What the gateway answered; may repeat.")],
-    as_of: Annotated[str, typer.Option(help="Business date; its cut-off is the instant judged.")],
     out: Annotated[Path, typer.Option(help="Folder for the workbook and the result files.")],
+    as_of: Annotated[
+        str,
+        typer.Option(
+            help="Business date, of which the cut-off is the instant judged; without it the last "
+            "one that has closed.",
+            show_default=False,
+        ),
+    ] = "",
     ledger: Annotated[
         Paths | None, typer.Option(help="Ledger entries; without them leg B is not covered.")
     ] = None,
@@ -39,6 +46,13 @@ def reconcile(
     bank: Annotated[
         Paths | None, typer.Option(help="Statements: camt.05x, MT940, CSV or XLSX; may repeat.")
     ] = None,
+    layout: Annotated[
+        Paths | None,
+        typer.Option(
+            help="How files are written that are not as ours, as `recon order-file propose` writes "
+            "it; may repeat."
+        ),
+    ] = None,
     rules: Annotated[Path | None, typer.Option(help="Rules of reconciliation (TOML).")] = None,
     fees: Annotated[Path | None, typer.Option(help="The gateway's fee contract (TOML).")] = None,
     previous: Annotated[
@@ -47,7 +61,7 @@ def reconcile(
     ] = None,
 ) -> None:
     """Compare orders, gateway and ledger from plain files; no gateway, database or money."""
-    day = date_of(as_of)
+    day = _judged_day(as_of, rules=rules)
     from recon.files.reader import file_reader
 
     file_reader().start()  # it loads its readers while this process loads the engine
@@ -61,6 +75,7 @@ def reconcile(
         instructions=tuple(instructions or ()),
         settlement=tuple(settlement or ()),
         bank=tuple(bank or ()),
+        layouts=tuple(layout or ()),
         rules_file=rules,
         fees_file=fees,
         previous=previous,
@@ -71,6 +86,18 @@ def reconcile(
         result = reconcile_files(request, clock=_now, write_workbook=write, sheet_totals=totals)
     _say_result(result, out=out)
     raise typer.Exit(result.verdict.exit_code)
+
+
+def _judged_day(as_of: str, *, rules: Path | None) -> date:
+    """The business date that was named, or the last one that has closed by these rules."""
+    if as_of:
+        return date_of(as_of)
+    from recon.config.settings import load_rules
+
+    calendar = load_rules(config_dir=None, rules_file=rules).business_calendar
+    day = last_closed(calendar, now=_now())
+    say(f"As of {day}, the last business date that has closed (--as-of names another).")
+    return day
 
 
 def _say_result(result: "Reconciliation", *, out: Path) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from recon.cli.choices import date_of
+from recon.cli.night_choices import First, Last, days_of
 from recon.cli.speaking import say
 from recon.cli.statement_command import one_account
 from recon.cli.tables import show
@@ -24,8 +24,8 @@ COLUMNS = ("night", "was", "would be", "sets", "money")
 def what_if(
     rules: Annotated[Path, typer.Argument(help="The candidate rules, a file like rules.toml.")],
     *,
-    first: Annotated[str, typer.Option("--from", help="The first business date.")],
-    last: Annotated[str, typer.Option("--to", help="The last business date.")],
+    first: First = "",
+    last: Last = "",
     merchant: Annotated[str, typer.Option(help="Needed where several are declared.")] = "",
     account: Annotated[str, typer.Option(help="Needed where several are declared.")] = "",
     out: Annotated[Path | None, typer.Option(help="The workbook to write (.xlsx).")] = None,
@@ -41,7 +41,7 @@ def what_if(
     from recon.steps.ground.environment import environment_of, system_clock
 
     candidate = load_rules(config_dir=config_dir_of(os.environ), rules_file=rules)
-    days = date_of(first), date_of(last)
+    days = days_of(first, last)
     with environment_of(os.environ, clock=system_clock, signs=False) as environment:
         named = one_account(environment.settings, merchant=merchant, account=account)
         answer = ask(

@@ -1,12 +1,53 @@
-"""How commands take a night: a date or a run, as an argument or by --run."""
+"""How commands take a night: a date or a run, as an argument or by --run, or nothing at all."""
 
+import re
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
+from typer.main import get_command
 
+from recon import cli
+from recon.cli.commands import app
 from recon.cli.night_choices import closed_day, named_night, run_of
+
+AT = datetime(2026, 11, 21, 12, tzinfo=UTC)
+CLOSED = "2026-11-20"
+"""The last business date that has closed then."""
+OF_A_DAY = re.compile(r"business date|\bruns?\b|\bday\b", re.IGNORECASE)
+NAMED: Mapping[tuple[str, str], str] = {
+    ("diff", "first"): "the older of two nights; the newer one may be left out",
+}
+"""What must be named although its help speaks of a night or a date, with its reason."""
+WITHOUT_NIGHT: Mapping[str, str] = {"verify": "everything that is stored"}
+"""Commands that take a run and mean something else without one."""
+
+
+def commands() -> Iterator[tuple[str, Any]]:
+    """Every command of the program, by its words."""
+    open_groups: list[tuple[str, Any]] = [("", get_command(app))]
+    for words, command in open_groups:
+        inner = getattr(command, "commands", None)
+        if inner is None:
+            yield words, command
+            continue
+        open_groups.extend((f"{words} {name}".strip(), below) for name, below in inner.items())
+
+
+TAKING_RUNS = {
+    words: command
+    for words, command in commands()
+    if any(parameter.name == "run" for parameter in command.params)
+}
+
+
+def filled(command: Any, folder: Path) -> list[str]:
+    """What a command needs beside its night."""
+    needed = [parameter for parameter in command.params if parameter.required]
+    return [word for parameter in needed for word in (parameter.opts[0], str(folder / "x"))]
 
 
 @pytest.mark.parametrize(
@@ -31,9 +72,67 @@ def test_without_a_date_it_is_the_last_day_that_has_closed(
 
 
 def test_an_argument_and_the_option_name_the_same_night_once() -> None:
-    """Either is enough; two different ones, or none, are refused."""
+    """Either is enough; two different ones are refused."""
     assert named_night("20261120-0a", "") == named_night("", "20261120-0a") == "20261120-0a"
     assert run_of("20261120-0a", "20261120-0a") == "20261120-0a"
-    for night, run in (("", ""), ("2026-11-20", "2026-11-19")):
-        with pytest.raises(typer.BadParameter):
-            named_night(night, run)
+    with pytest.raises(typer.BadParameter):
+        named_night("2026-11-20", "2026-11-19")
+
+
+def test_no_command_demands_a_business_date() -> None:
+    """Of all commands, none needs a night or a date, but those with a reason."""
+    demanded = {
+        (words, parameter.name)
+        for words, command in commands()
+        for parameter in command.params
+        if parameter.required and OF_A_DAY.search(getattr(parameter, "help", None) or "")
+    }
+
+    assert demanded == set(NAMED)
+
+
+def test_every_command_that_takes_a_run_takes_it_both_ways() -> None:
+    """What an argument calls a run is `--run`, too."""
+    by_argument = {
+        words
+        for words, command in commands()
+        for parameter in command.params
+        if parameter.param_type_name == "argument"
+        and re.search(r"\bruns?\b", getattr(parameter, "help", None) or "")
+    }
+
+    assert by_argument - {words for words, _ in NAMED} == set(TAKING_RUNS)
+    assert len(TAKING_RUNS) >= 10
+
+
+@pytest.mark.parametrize("words", TAKING_RUNS)
+def test_a_command_that_takes_a_run_takes_a_date_or_nothing(
+    words: str, installation: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    """Each looks for the night of the last closed day when it is named, and when it is not."""
+    monkeypatch.setattr("recon.steps.ground.environment.system_clock", lambda: AT)
+    needed = filled(TAKING_RUNS[words], installation)
+    ended = {}
+    for night in ((CLOSED,), ("--run", CLOSED), ()):
+        code = cli.main([*words.split(), *night, *needed])
+        ended[night] = code, f"no finished night {CLOSED}" in capsys.readouterr().err
+
+    assert ended.pop(()) == ((0, False) if words in WITHOUT_NIGHT else (2, True))
+    assert set(ended.values()) == {(2, True)}
+
+
+@pytest.mark.usefixtures("installation")
+def test_a_span_ends_with_the_last_closed_day(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without --from and --to it is that one day."""
+    monkeypatch.setattr("recon.steps.ground.environment.system_clock", lambda: AT)
+    (tmp_path / "candidate.toml").touch()
+    (tmp_path / "config" / "merchants.toml").write_text(
+        f'[accounts."1/2"]\ninbox = "{tmp_path}"\nreports = "{tmp_path}"\n'
+    )
+
+    assert cli.main(["what-if", str(tmp_path / "candidate.toml")]) == 2
+    assert f"no finished live night from {CLOSED} to {CLOSED}" in capsys.readouterr().err
+    assert cli.main(["index", str(tmp_path)]) == 0
+    assert f"nights-{CLOSED}" in capsys.readouterr().out

@@ -4,11 +4,20 @@ from collections.abc import Iterable
 from typing import Literal
 
 from recon.config.file_layouts import FileLayout
+from recon.config.given_layouts import GivenLayouts
 from recon.files.kinds.instruction_file import INSTRUCTION_FILE
 from recon.files.kinds.settlement_file import SETTLEMENT_FILE
 from recon.files.typing.layout_check import refuse_wrong_layout
-from recon.files.typing.table_schema import BANK, ORDER_FILE
+from recon.files.typing.table_schema import BANK, GATEWAY, LEDGER, ORDER_FILE
+from recon.model.words import SourceKind
 
+_OF_KIND = {
+    SourceKind.ORDERS: ORDER_FILE,
+    SourceKind.GATEWAY: GATEWAY,
+    SourceKind.LEDGER: LEDGER,
+    SourceKind.SETTLEMENT: SETTLEMENT_FILE,
+    SourceKind.BANK: BANK,
+}
 _SCHEMAS = {"": (ORDER_FILE, INSTRUCTION_FILE), "settlement": (SETTLEMENT_FILE,), "bank": (BANK,)}
 
 
@@ -23,3 +32,14 @@ def refuse_wrong_layouts(
     for layout in layouts:
         where = f'merchants.toml: the {f"{of} " if of else ""}layout of "{layout.files}": '
         refuse_wrong_layout(layout, schemas=_SCHEMAS[of], where=where)
+
+
+def refuse_wrong_given(layouts: GivenLayouts) -> None:
+    """Refuse a layout of plain files that names what no file of its kind has.
+
+    Raises:
+        ConfigurationError: naming the file of the layout and the key.
+    """
+    for each in layouts.given:
+        where = f'{each.source}: the {each.kind} layout of "{each.layout.files}": '
+        refuse_wrong_layout(each.layout, schemas=(_OF_KIND[each.kind],), where=where)

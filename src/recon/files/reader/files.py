@@ -141,14 +141,16 @@ def ledger_file(source: LedgerSource, *, rules: Rules, keep: bool = False) -> Ta
         return TableRead(parcel.read_frame(read.rows)[list(LEDGER_COLUMNS)], read.facts)
 
 
-def plain_table(path: Path, *, kind: SourceKind, rules: Rules) -> TableRead:
+def plain_table(
+    path: Path, *, kind: SourceKind, rules: Rules, layout: FileLayout = STANDARD
+) -> TableRead:
     """A file of any kind, in the columns of the contract.
 
     Raises:
         SourceMissingError: there is no such file.
         SourceUnreadableError: as its reader says, or it broke its reader.
     """
-    task = {"path": path, "kind": kind, "rules": rules}
+    task = {"path": path, "kind": kind, "rules": rules, "layout": layout}
     with file_reader().read(path, readings.table, **task) as read:
         return TableRead(parcel.read_frame(read.rows), read.facts)
 

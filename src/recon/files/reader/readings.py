@@ -127,10 +127,13 @@ def ledger(rows: IO[bytes], *, source: LedgerSource, rules: Rules, keep: bool) -
     return TableFacts(read.rejects, read.source_file, private=private)
 
 
-def table(rows: IO[bytes], *, path: Path, kind: SourceKind, rules: Rules) -> TableFacts:
-    """A file of any kind, in the columns of the contract."""
-    if path.suffix.lower() == ".csv":  # the large ones: what was just read is still at hand
-        how = HowToRead(rules, STANDARD, keep=False, schema=schema_of(kind))
+def table(
+    rows: IO[bytes], *, path: Path, kind: SourceKind, rules: Rules, layout: FileLayout
+) -> TableFacts:
+    """A file of any kind, in the columns of the contract; a layout's control figures are held."""
+    # CSV are the large ones: what was just read is still at hand.
+    if path.suffix.lower() == ".csv" or layout != STANDARD:
+        how = HowToRead(rules, layout, keep=False, schema=schema_of(kind))
         spooled = spool_file(path, how=how, spool=rows)
         return TableFacts(spooled.rejects, spooled.source_file, spooled.ignored_columns)
     read = read_table(path, kind=kind, rules=rules)

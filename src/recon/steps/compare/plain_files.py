@@ -9,8 +9,10 @@ from typing import Protocol
 import pandas as pd
 import pyarrow as pa
 
+from recon.config.given_layouts import GivenLayouts, given_layouts
 from recon.config.rules import Rules
 from recon.config.settings import load_rules
+from recon.files.kinds.layouts import refuse_wrong_given
 from recon.files.reader import plain_table
 from recon.files.reader.files import TableRead
 from recon.matching.breaks.result import Reconciliation
@@ -97,13 +99,14 @@ class PlainFilesRequest:
     settlement: tuple[Path, ...] = ()
     """Empty: settlement, fees and pay-outs are not covered."""
     bank: tuple[Path, ...] = ()
-    """Empty: what arrived at the bank is not covered."""
     rules_file: Path | None = None
     fees_file: Path | None = None
     """The fee contract; None: that of the configuration."""
     previous: Path | None = None
     """Folder of an earlier run."""
     config_dir: Path | None = None
+    layouts: tuple[Path, ...] = ()
+    """How files are written that are not as ours."""
 
 
 def reconcile_files(
@@ -302,9 +305,11 @@ def _sources_given(request: PlainFilesRequest, *, rules: Rules) -> tuple[_Handed
     before = request.previous
     carried = None if before is None else read_carried(before, rules=rules)
     carried_bank = None if before is None else read_carried_bank(before)
-    tables = _read(request, carried=carried, rules=rules)
+    layouts = given_layouts(request.layouts)
+    refuse_wrong_given(layouts)
+    tables = _read(request, carried=carried, rules=rules, layouts=layouts)
     sources = _sources(tables)
-    given = read_bank_files(request.bank, rules=rules) if request.bank else None
+    given = read_bank_files(request.bank, rules=rules, layouts=layouts) if request.bank else None
     banks = with_carried_bank(
         given, carried=carried_bank, settlement=sources.settlement, rules=rules
     )
@@ -313,15 +318,19 @@ def _sources_given(request: PlainFilesRequest, *, rules: Rules) -> tuple[_Handed
     return handed_on, as_compared(sources, carried=carried, rules=rules)
 
 
-def _read(request: PlainFilesRequest, *, carried: Carried | None, rules: Rules) -> Tables:
+def _read(
+    request: PlainFilesRequest, *, carried: Carried | None, rules: Rules, layouts: GivenLayouts
+) -> Tables:
     """Every file, with what an earlier run handed on."""
-    tables = {kind: _tables(paths, kind=kind, rules=rules) for kind, paths in _named(request)}
+    tables = {
+        kind: tuple(
+            plain_table(path, kind=kind, rules=rules, layout=layouts.of(path, kind=kind))
+            for path in paths
+        )
+        for kind, paths in _named(request)
+    }
     refuse_known(tables[SourceKind.SETTLEMENT], known=() if carried is None else carried.files)
     return with_carried(tables, carried=carried)
-
-
-def _tables(paths: tuple[Path, ...], *, kind: SourceKind, rules: Rules) -> tuple[TableRead, ...]:
-    return tuple(plain_table(path, kind=kind, rules=rules) for path in paths)
 
 
 def _sources(tables: Tables) -> Sources:

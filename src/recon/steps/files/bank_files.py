@@ -5,12 +5,13 @@ from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
+from recon.config.given_layouts import OURS, GivenLayouts
 from recon.config.rules import Rules
 from recon.files.reader import bank_file
 from recon.matching.bank.statements import JudgedStatements, judge_statements
 from recon.matching.frames.bank_sources import BankSource, RefusedBankFile, no_entries, together
 from recon.model.errors import SourceUnreadableError
-from recon.model.words import SourceFile
+from recon.model.words import SourceFile, SourceKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +22,9 @@ class BankFiles:
     files: tuple[SourceFile, ...]
 
 
-def read_bank_files(paths: Iterable[Path], *, rules: Rules) -> BankFiles:
+def read_bank_files(
+    paths: Iterable[Path], *, rules: Rules, layouts: GivenLayouts = OURS
+) -> BankFiles:
     """All of them; of one that is refused nothing counts, and the others do.
 
     Raises:
@@ -32,7 +35,7 @@ def read_bank_files(paths: Iterable[Path], *, rules: Rules) -> BankFiles:
     hashes: set[str] = set()
     for path in paths:
         try:
-            read = bank_file(path, rules=rules)
+            read = bank_file(path, rules=rules, layout=layouts.of(path, kind=SourceKind.BANK))
         except SourceUnreadableError as error:
             parts.append(BankSource(no_entries(), (), (RefusedBankFile(path.name, str(error)),)))
             continue

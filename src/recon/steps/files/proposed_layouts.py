@@ -21,12 +21,13 @@ from recon.files.reader import (
     layout_proposal,
     ledger_file,
     order_file,
+    plain_table,
     settlement_file,
 )
 from recon.files.typing.layout_check import refuse_wrong_layout
-from recon.files.typing.table_schema import BANK, LEDGER, ORDER_FILE, TableSchema
+from recon.files.typing.table_schema import BANK, GATEWAY, LEDGER, ORDER_FILE, TableSchema
 from recon.model.errors import SourceUnreadableError, UsageError
-from recon.model.words import Reject, SourceFile
+from recon.model.words import Reject, SourceFile, SourceKind
 
 _REVIEW_FLAGS = frozenset({"1"})
 
@@ -73,6 +74,11 @@ def _orders(path: Path, layout: FileLayout, rules: Rules) -> Checked:
         return Checked(read.source_file, read.rejects)
 
 
+def _gateway(path: Path, layout: FileLayout, rules: Rules) -> Checked:
+    facts = plain_table(path, kind=SourceKind.GATEWAY, rules=rules, layout=layout).facts
+    return Checked(facts.source_file, facts.rejects)
+
+
 def _settlement(path: Path, layout: FileLayout, rules: Rules) -> Checked:
     facts = settlement_file(path, rules=rules, layout=layout).facts
     return Checked(facts.source_file, facts.rejects)
@@ -99,6 +105,7 @@ KINDS: Mapping[str, _Kind] = {
     "orders": _Kind(ORDER_FILE, _LAYOUTS, _orders),
     "instructions": _Kind(INSTRUCTION_FILE, _LAYOUTS, _instructions),
     "settlement": _Kind(SETTLEMENT_FILE, '[[accounts."{}".settlement.layouts]]', _settlement),
+    "gateway": _Kind(GATEWAY, '[[accounts."{}".gateway.layouts]]', _gateway),
     "ledger": _Kind(LEDGER, '[accounts."{}".ledger.layout]', _ledger, named=False),
     "bank": _Kind(BANK, '[[bank."NAME".layouts]]', _bank),
 }
