@@ -1,5 +1,6 @@
 """Nights in a folder of this machine: written under another name, flushed, then renamed."""
 
+import errno
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -8,7 +9,7 @@ from typing import BinaryIO
 
 from recon.archive.storage import UNFINISHED
 from recon.model.durable import flush_folder
-from recon.privacy.own_files import for_group, make_folder
+from recon.privacy.own_files import for_group, make_folder, open_unlinked
 
 
 class LocalStorage:
@@ -51,7 +52,15 @@ class LocalStorage:
 
     def read(self, name: str) -> bytes:
         """See Storage."""
-        return (self._root / name).read_bytes()
+        try:
+            descriptor = open_unlinked(self._root / name, os.O_RDONLY)
+        except OSError as error:
+            if error.errno not in {errno.ELOOP, errno.EINVAL}:
+                raise
+            # A pipe or a device would be read for ever, and a link leads elsewhere.
+            raise OSError(errno.EINVAL, f"{name} is no regular file") from error
+        with os.fdopen(descriptor, "rb") as file:
+            return file.read()
 
     def names(self, folder: str) -> Sequence[str]:
         """See Storage."""

@@ -1,6 +1,8 @@
+import os
 import stat
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -48,3 +50,13 @@ def test_folders_are_moved_whole_and_nobody_is_moved_upon(tmp_path: Path) -> Non
         file.write(b"new")
     with pytest.raises(OSError, match="not empty"):
         storage.move("night/inputs", to="night/inputs.aside-1")
+
+
+@pytest.mark.parametrize("put", [os.mkfifo, lambda path: path.symlink_to("/dev/zero")])
+def test_what_somebody_put_in_a_files_place_is_not_read(tmp_path: Path, put: Any) -> None:
+    """A pipe keeps no night waiting, and what never ends fills no memory: each is named."""
+    (tmp_path / "night").mkdir()
+    put(tmp_path / "night" / "orders.parquet")
+
+    with pytest.raises(OSError, match=r"night/orders\.parquet is no regular file"):
+        LocalStorage(tmp_path).read("night/orders.parquet")

@@ -55,6 +55,7 @@ from recon.store import Connection
 from recon.store.money.endorsement_rows import Endorsed
 from recon.store.nights import (
     break_rows,
+    facts_rows,
     input_rows,
     journal_rows,
     ledger_rows,
@@ -254,7 +255,12 @@ def _orders(
     until: int,
     environment: Environment,
 ) -> tuple[pd.DataFrame, list[str]]:
-    """The orders of the window and the older ones that this night asked about; their numbers."""
+    """The orders of the window and the older ones that this night asked about; their numbers.
+
+    Raises:
+        HistoryBrokenError: the rows of an order file are not those that the history bound.
+    """
+    facts_rows.refuse_changed(connection)
     kept = sealed_orders(
         connection, run, since=since, asked=asked, until=until, environment=environment
     )

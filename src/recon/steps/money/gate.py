@@ -38,10 +38,6 @@ def gate_of(run: Run, *, environment: Environment) -> Gate:
     lost = lost_word(environment.desk, store=environment.store)
     with environment.store.reading() as connection:
         asked, _ = answer_parts.counted(connection, run.run_id, phase=BASELINE)
-        stored = order_facts.stored_rows(
-            facts_rows.of_night(connection, run), storages=storages_of(environment)
-        )
-        totals = proofs.before_money(connection, run, orders=stored, universe=asked, phase=BASELINE)
         problem = _history_problem(connection, run, environment=environment) or foreign or lost
         unproven = runs.not_proven(
             connection,
@@ -54,10 +50,19 @@ def gate_of(run: Run, *, environment: Environment) -> Gate:
         )
         problem = problem or unbound(connection, run, environment=environment)
         problem = problem or _unendorsed(connection, words, environment=environment)
+        # Files are opened where the history bound that they are these, and not before.
+        stored = 0 if problem else _stored(connection, run, environment=environment)
+        totals = proofs.before_money(connection, run, orders=stored, universe=asked, phase=BASELINE)
         unread = ledger_rows.unread(connection, run.run_id, whole_file=WHOLE_FILE)
     return gates.judge(
         totals=totals, chain_problem=problem, unproven_nights=unproven, books_unread=unread
     )
+
+
+def _stored(connection: Connection, run: Run, *, environment: Environment) -> int:
+    """Rows of the night's order files, counted by the files."""
+    files = facts_rows.of_night(connection, run)
+    return order_facts.stored_rows(files, storages=storages_of(environment))
 
 
 def _unendorsed(connection: Connection, words: Endorsed, *, environment: Environment) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 from sqlalchemy import Connection, Select, String, and_, cast, func, insert, literal, or_, select
 
 from recon.archive.facts_files import FactsFile
+from recon.model.errors import HistoryBrokenError
 from recon.store.database.engine import Turn, join_turn
 from recon.store.database.history import Event, append
 from recon.store.nights.runs import Run
@@ -226,14 +227,30 @@ def changed(connection: Connection) -> Iterator[str]:
         now = {name: row[name] for name in _OWN_COLUMNS}
         now["accounts"] = _digest(accounts.get(row["file_id"], ()))
         if _document(row["data"]) != now or row["file_id"] in known:
-            yield (
-                f"the rows of order file {row['file_id']} are not those that the history bound: "
-                "they were changed past the journal"
-            )
+            yield _not_bound(row["file_id"])
         known.add(row["file_id"])
+    yield from (_not_bound(file_id) for file_id in sorted(accounts.keys() - known))
     for entity_id in connection.execute(_LOST).scalars():
         number = entity_id.removeprefix(f"{ENTITY}-")
         yield f"the history knows rows of order file {number}, its table does not: they were taken"
+
+
+def _not_bound(file_id: int) -> str:
+    return (
+        f"the rows of order file {file_id} are not those that the history bound: they were "
+        "changed past the journal"
+    )
+
+
+def refuse_changed(connection: Connection) -> None:
+    """Let nobody compare what files say that the history did not bind.
+
+    Raises:
+        HistoryBrokenError: naming the first order file of which it is so.
+    """
+    if problem := next(changed(connection), ""):
+        msg = f"the history does not hold: {problem}, so the night is not compared"
+        raise HistoryBrokenError(msg)
 
 
 def _digest(accounts: Iterable[Mapping[Any, Any]]) -> str:

@@ -23,7 +23,7 @@ from recon.store.nights.order_keys import Hashes
 StorageOf = Callable[[Account], Storage]
 """The archive of an account's files."""
 Bools = npt.NDArray[np.bool_]
-UNREAD = "the rows of order files could not be read, so nothing was sent"
+UNREAD = "the rows of order files could not be read, so the night goes no further"
 LOST = "rows of an order file are not as they were kept"
 
 

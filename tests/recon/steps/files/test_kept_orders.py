@@ -3,15 +3,21 @@
 import hashlib
 import os
 import signal
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from recon.model.errors import ArchiveBrokenError, ArchiveError
+from recon.model.errors import ArchiveBrokenError, ArchiveError, HistoryBrokenError
 from recon.steps.files.ingest import ingest
+from recon.steps.money.gate import gate_of
+from recon.steps.night import whole_night
 from recon.store.nights import facts_rows, runs
-from tests.recon.steps.conftest import Merchant
+from tests.recon.steps.conftest import Merchant, plain_workbooks
 
 
 def capture(merchant: Merchant) -> None:
@@ -110,3 +116,71 @@ def test_rows_that_were_changed_in_the_archive_stop_the_night_before_money(
             merchant.move_money()
         assert merchant.effects() == []
         path.write_bytes(kept)
+
+
+def past_the_code(merchant: Merchant, statement: str, *values: str) -> None:
+    """What the night's own login could write."""
+    with closing(sqlite3.connect(merchant.sqlite_path)) as connection:
+        connection.execute(statement, values)
+        connection.commit()
+
+
+def replace_file_and_row(merchant: Merchant) -> None:
+    """One amount is another in a file under its right hash, and the table names that file."""
+    with closing(sqlite3.connect(merchant.sqlite_path)) as connection:
+        (sha256,) = connection.execute("SELECT rows_sha256 FROM order_facts").fetchone()
+    (path,) = (each for each in facts_of(merchant) if each.stem == sha256)
+    table = pq.read_table(path)
+    at = table.schema.get_field_index("amount")
+    amounts = pa.array([amount + 100 for amount in table["amount"].to_pylist()], pa.int64())
+    draft = path.with_name("draft")
+    pq.write_table(table.set_column(at, table.schema.field(at), amounts), draft)
+    forged = hashlib.sha256(draft.read_bytes()).hexdigest()
+    draft.rename(path.with_name(f"{forged}.parquet"))
+    past_the_code(
+        merchant, "UPDATE order_facts SET rows_sha256 = ? WHERE rows_sha256 = ?", forged, sha256
+    )
+
+
+def hide_rows(merchant: Merchant) -> None:
+    """The table says that the file's orders are of a day that no night looks at."""
+    past_the_code(merchant, "UPDATE order_facts_account SET ordered_to = ordered_from")
+    past_the_code(merchant, "UPDATE order_facts_account SET ordered_from = '2020-01-01'")
+
+
+@pytest.mark.parametrize("forge", [replace_file_and_row, hide_rows])
+@pytest.mark.parametrize(("behind", "moved"), [("ingest", 0), ("settle", 1), ("query again", 1)])
+def test_no_night_compares_order_rows_that_the_history_did_not_bind(
+    merchant: Merchant, forge: Any, behind: str, moved: int
+) -> None:
+    """Forged before money nothing moves; whenever it was, no verdict is said of such rows."""
+    capture(merchant)
+
+    def progress(told: Any) -> None:
+        if told.step == behind:
+            forge(merchant)
+
+    with (
+        merchant.environment() as environment,
+        pytest.raises(HistoryBrokenError, match="order file 1 are not those that the history boun"),
+    ):
+        whole_night.run(
+            merchant.request,
+            environment=environment,
+            workbooks=plain_workbooks(),
+            progress=progress,
+        )
+    assert len(merchant.effects()) == moved
+
+
+def test_a_folder_that_leads_elsewhere_closes_the_gate_unopened(merchant: Merchant) -> None:
+    """What the table names is opened where the history bound it: else the gate says why."""
+    capture(merchant)
+    ingested(merchant)
+    past_the_code(merchant, "UPDATE order_facts SET folder = '../../../../dev/shm'")
+    with merchant.environment() as environment:
+        with environment.store.reading() as connection:
+            run = runs.get(connection, "run-1")
+        closed = gate_of(run, environment=environment).closed_because
+
+    assert "order file 1 are not those that the history bound: they were changed past" in closed
