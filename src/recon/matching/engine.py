@@ -19,7 +19,12 @@ from recon.matching.breaks.result_frames import (
     pending_of,
     unverified_of,
 )
-from recon.matching.breaks.result_rows import entry_ids, identities, not_compared_rows, shown_rows
+from recon.matching.breaks.result_rows import (
+    identities,
+    judged_rows,
+    name_entries,
+    not_compared_rows,
+)
 from recon.matching.breaks.sum_bounds import refuse_beyond_sums
 from recon.matching.cash.result import (
     CashResult,
@@ -32,12 +37,12 @@ from recon.matching.causes.reasons import with_reasons
 from recon.matching.causes.shared_causes import with_causes
 from recon.matching.causes.suggestions import with_suggestions
 from recon.matching.exact.aside import Exact, set_aside
+from recon.matching.exact.calm_sets import with_calm
 from recon.matching.exact.every_match import every_match
 from recon.matching.frames.arrays import Arrays
 from recon.matching.frames.digest import digest_of
 from recon.matching.frames.sources import LEDGER_COLUMNS, Previous, Sources, frame_of
 from recon.matching.judging.grace import microseconds
-from recon.matching.judging.marks import set_flags
 from recon.matching.judging.outcomes import Outcomes, judge_sets
 from recon.matching.sets.joined_sets import Joined, join_sides
 from recon.matching.sides.instruction_versions import with_each_instruction_once
@@ -58,7 +63,7 @@ def digest_alone(
     """The digest that `reconcile` gives, made without the totals and what only they need."""
     refuse_beyond_sums(sources)
     sources = prepared(sources, rules=rules)
-    exact = set_aside(sources, rules=rules, previous=previous)
+    exact = set_aside(sources, rules=rules, previous=previous, as_of=as_of)
     # Of what was judged nothing but its frames is wanted: the sets go before the matches are made.
     frames = judge_the_rest(
         sources, exact=exact, rules=rules, as_of=as_of, previous=previous
@@ -97,11 +102,9 @@ def judge_the_rest(
     """What was not set aside, judged: the frames of the result."""
     rest = exact.sources
     joined = join_sides(rest, numbers=exact.left_keys, rules=rules, previous=previous)
-    joined.sets.columns["entry_ids"] = entry_ids(
-        joined.ledger.items, size=joined.keys.size, only=joined.sets["ledger_entry_id"]
-    )
+    name_entries(joined)
     outcomes = judge_sets(joined, rules=rules, as_of=microseconds(as_of))
-    rows = _rows(joined, outcomes=outcomes, sources=rest, rules=rules, as_of=as_of)
+    rows = judged_rows(joined, outcomes=outcomes, sources=rest, rules=rules, as_of=as_of)
     ids, reopens = _identities(joined, states=outcomes, previous=previous)
     rows.columns["identity"] = ids[rows["set"]]
     breaks = breaks_of(
@@ -113,13 +116,14 @@ def judge_the_rest(
     break_sets = dict(zip(breaks["set"].tolist(), breaks["break_id"].tolist(), strict=True))
     ledger = frame_of([], columns=LEDGER_COLUMNS) if rest.ledger is None else rest.ledger
     alone = not_compared_rows(ledger, versions=joined.ledger.versions)
-    frames = Frames(
+    of_the_rest = Frames(
         breaks=breaks.drop(columns="set"),
         effects=effects_of(joined, outcomes=outcomes, break_sets=break_sets),
         matches=matches_of(rows, outcomes=outcomes, alone=alone),
         pending=pending_of(rows, outcomes=outcomes),
         unverified=unverified_of(rows, outcomes=outcomes),
     )
+    frames = with_calm(of_the_rest, exact.calm)
     cash = judge_cash(
         sources,
         rules=rules,
@@ -149,22 +153,6 @@ def prepared(sources: Sources, *, rules: Rules) -> Sources:
         return sources
     ledger = sources.ledger.assign(**{JUDGED: judged_entries(sources)})
     return with_groups_marked(replace(sources, ledger=ledger), rules=rules)
-
-
-def _rows(
-    joined: Joined, *, outcomes: Outcomes, sources: Sources, rules: Rules, as_of: datetime
-) -> Arrays:
-    """What every set shows, with its state, flags and identity (grain: set and currency)."""
-    rows = shown_rows(joined, outcomes=outcomes)
-    numbers = rows["set"]
-    flags = set_flags(
-        joined.sets,
-        outcomes=outcomes,
-        instructed=sources.instructions is not None,
-        as_of=as_of,
-        rules=rules,
-    )
-    return rows.assign(state=outcomes.states()[numbers], flags=flags[numbers])
 
 
 def _identities(

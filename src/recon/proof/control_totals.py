@@ -18,7 +18,7 @@ from recon.matching.breaks.result_frames import Frames
 from recon.matching.breaks.write_offs import write_off_totals
 from recon.matching.cash.result import CashResult
 from recon.matching.causes.proposed_journals import journal_totals
-from recon.matching.exact.aside import Exact
+from recon.matching.exact.aside import Exact, tallies_aside
 from recon.matching.frames.arrays import Arrays
 from recon.matching.frames.grouping import Rows
 from recon.matching.frames.sources import Previous, Sources
@@ -88,6 +88,7 @@ def control_totals(proof: Proof) -> tuple[ControlTotal, ...]:
     """All totals that the given sources allow, in order of their numbers."""
     sources, joined, frames = proof.sources, proof.joined, proof.frames
     exact, tallies, places = proof.exact, proof.exact_tallies, proof.places
+    aside = tallies_aside(exact, tallies=tallies)
     scoped = scoped_sources(sources, exact=exact, joined=joined, rules=proof.rules)
     scope = {source: scope.tally(rows=scope.kept) for source, scope in scoped.items()}
     shown, stands = ResultSums.of(frames), stands_of(places)
@@ -96,8 +97,8 @@ def control_totals(proof: Proof) -> tuple[ControlTotal, ...]:
     )
     return (
         *file_totals(sources),
-        *load_totals(sources, exact=exact, tallies=tallies, joined=joined),
-        *query_totals(sources, exact=exact, tallies=tallies, joined=joined),
+        *load_totals(sources, exact=exact, tallies=aside, joined=joined),
+        *query_totals(sources, exact=exact, tallies=aside, joined=joined),
         *conservation_totals(
             scope,
             shown=shown,

@@ -26,7 +26,7 @@ from recon.matching.cash.result import (
 from recon.matching.causes.journal_parts import parts_of
 from recon.matching.causes.proposed_journals import propose
 from recon.matching.engine import Judged, digest_of_result, judge_the_rest, prepared
-from recon.matching.exact.aside import Exact, exact_tallies, set_aside
+from recon.matching.exact.aside import Exact, exact_tallies, set_aside, tallies_aside
 from recon.matching.exact.every_match import every_match
 from recon.matching.frames.arrays import Arrays, stacked
 from recon.matching.frames.sources import Previous, Sources
@@ -34,7 +34,7 @@ from recon.model.freed_memory import give_back
 from recon.model.headway import Way
 from recon.model.words import SetState
 from recon.proof.control_totals import Proof, control_totals
-from recon.proof.items import group_items, items_of, named_alone
+from recon.proof.items import calm_items, group_items, items_of, named_alone
 from recon.proof.scope import books_not_covered, not_covered, scope_of_assurance, unmapped_codes
 from recon.proof.totals_of_bank import bank_not_covered, bank_scope, with_bank_verdict
 from recon.proof.verdict import verdict_of
@@ -77,7 +77,7 @@ def prove(
     refuse_beyond_sums(sources)
     way = Way("passes over the rows done", of=PASSES)
     sources = prepared(sources, rules=rules)
-    exact = set_aside(sources, rules=rules, previous=previous, workers=workers)
+    exact = set_aside(sources, rules=rules, previous=previous, workers=workers, as_of=as_of)
     give_back()
     way.more()
     proof = classified(sources, exact=exact, rules=rules, as_of=as_of, previous=previous)
@@ -136,8 +136,9 @@ def _every_item(proof: Proof) -> Deferred[pa.Table]:
         hosts=proof.hosts,
         ids=proof.ids,
     )
+    of_calm = partial(calm_items, proof.exact.calm, sources=proof.sources)
     of_groups = partial(group_items, proof.cash, ledger=proof.sources.ledger)
-    return Deferred(lambda: pa.concat_tables([of_sets(), of_groups()]))
+    return Deferred(lambda: pa.concat_tables([of_sets(), of_calm(), of_groups()]))
 
 
 def classified(
@@ -156,7 +157,8 @@ def classified(
         joined, outcomes=outcomes, break_sets=judged.break_sets, ledger=exact.sources.ledger
     )
     tallies = exact_tallies(exact, sources=sources)
-    places = with_exact(places, left=exact.item_rows(), tallies=tallies)
+    aside = tallies_aside(exact, tallies=tallies)
+    places = with_exact(places, left=exact.item_rows(), tallies=aside)
     places = _with_cash(places, judged, ledger=sources.ledger)
     fates = _with_others(fates_of(judged.rows, hosts=outcomes.host, previous=previous), judged)
     moved = movements(

@@ -16,8 +16,9 @@ from recon.archive.schemas import SCHEMAS
 from recon.matching.breaks.result_rows import identity_of, not_compared_rows
 from recon.matching.cash.result import CashResult, cash_items
 from recon.matching.exact.aside import Exact
+from recon.matching.exact.calm_sets import Calm
 from recon.matching.frames.arrays import Arrays, Column, filled, text_column, texts
-from recon.matching.frames.coding import is_word, pieces
+from recon.matching.frames.coding import Codes, is_word, pieces
 from recon.matching.frames.fingerprints import are_distinct
 from recon.matching.frames.grouping import Bools, Rows
 from recon.matching.frames.sources import Sources
@@ -71,6 +72,36 @@ def items_of(
     """
     sets = _placed(joined, states=states, hosts=hosts, ids=ids)
     return _one_table(_parts(exact, joined=joined, sets=sets))
+
+
+def calm_items(calm: Calm | None, *, sources: Sources) -> pa.Table:
+    """The same for what was judged in parts: each set is the first of its key, under its own id."""
+    if calm is None:
+        return _SCHEMA.empty_table()
+    size = len(calm.sets)
+    blank = filled("", size=size)
+    columns: dict[str, Words] = {
+        "set_kind": filled(SET_KINDS[BY_ORDER], size=size),
+        "set_currency": calm.sets["currency"],
+        "state": calm.sets["state"],
+        **dict.fromkeys(("set_id", "result_id", "set_key"), blank),
+    }
+    sets = {name: _typed(column, name=name) for name, column in columns.items()}
+    return _one_table(
+        _part(
+            leg,
+            _with_currency(getattr(sources, leg), leg=leg),
+            of=of,
+            in_scope=np.ones(len(of), dtype=np.bool_),
+            sets=sets,
+        )
+        for leg, of in calm.of.items()
+    )
+
+
+def _with_currency(frame: pd.DataFrame, *, leg: str) -> pd.DataFrame:
+    """An entry counts in the currency of its transaction."""
+    return frame if leg != "ledger" else frame.assign(currency=booked(frame).currency)
 
 
 def group_items(cash: CashResult | None, *, ledger: pd.DataFrame | None) -> pa.Table:
@@ -151,7 +182,7 @@ def _parts(exact: Exact, *, joined: Joined, sets: Mapping[str, pa.Array]) -> Ite
     in_scope = is_named & np.isin(joined.gateway.versions, (NEW, CONFLICT))
     yield _part("gateway", gateway, of=of["gateway"], in_scope=in_scope, sets=sets)
     if rest.ledger is not None:
-        ledger = rest.ledger.assign(currency=booked(rest.ledger).currency)
+        ledger = _with_currency(rest.ledger, leg="ledger")
         in_scope = np.isin(joined.ledger.versions, (NEW, CONFLICT))
         yield _part("ledger", ledger, of=of["ledger"], in_scope=in_scope, sets=sets)
         yield _alone(rest.ledger, joined=joined)
@@ -178,7 +209,7 @@ def _payouts(sources: Sources) -> pd.DataFrame:
 
 
 def _part(
-    source: str, frame: pd.DataFrame, *, of: Rows, in_scope: Bools, sets: Mapping[str, pa.Array]
+    source: str, frame: pd.DataFrame, *, of: Rows | Codes, in_scope: Bools, sets: Mapping[str, pa.Array]
 ) -> pa.Table:
     """The rows of one source that are in a set."""
     rows = np.flatnonzero(of >= 0)

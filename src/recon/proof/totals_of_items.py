@@ -184,7 +184,8 @@ def exclusivity_totals(
         placed_rows = places["row"][places["source"] == source]
         claimed = np.zeros(len(whole.kept), dtype=np.bool_)
         claimed[placed_rows[placed_rows >= 0]] = True
-        claimed[exact.rows.get(source, [])] = True
+        if source in exact.rows:
+            claimed[exact.rows_aside(source)] = True
         left = added(*({stand.group: stand.items} for stand in stands if stand.source == source))
         right = whole.tally(rows=claimed).counts
         name = f"{source}: places = items"
@@ -279,7 +280,7 @@ def _accounts(places: Arrays, *, joined: Joined) -> set[tuple[str, ...]]:
 
 def aside_beyond_bounds(sources: Sources, *, exact: Exact, rules: Rules) -> Counter[Place]:
     """Payments that were set aside although they are beyond a bound: there must be none."""
-    gateway, rows = sources.gateway, exact.rows["gateway"]
+    gateway, rows = sources.gateway, exact.rows_aside("gateway")
     refunded = amounts_of(gateway["refunded_amount"])[rows]
     known = authorised_amounts(gateway, rules=rules)
     authorised, bounded = amounts_of(known)[rows], given(known)[rows]

@@ -1,6 +1,7 @@
 """From judged sets to the rows of matches, pending, breaks and unverified."""
 
 import hashlib
+from datetime import datetime
 from itertools import pairwise
 
 import numpy as np
@@ -8,10 +9,13 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from recon.config.rules import Rules
 from recon.matching.frames.arrays import Arrays, Column, filled, stacked, text_column, texts
 from recon.matching.frames.coding import pieces
 from recon.matching.frames.grouping import Bools, Ints
+from recon.matching.frames.sources import Sources
 from recon.matching.frames.versions import NEW, Versions
+from recon.matching.judging.marks import set_flags
 from recon.matching.judging.outcomes import Outcomes
 from recon.matching.sets.joined_sets import Joined
 from recon.matching.sets.sets import BY_PAYOUT
@@ -31,6 +35,22 @@ TEXT = pa.large_string()
 _NO_TEXT = pa.array([], TEXT)
 
 SORTED_BY = ["merchant_id", "account_id", "order_no", "transaction_id"]
+
+
+def judged_rows(
+    joined: Joined, *, outcomes: Outcomes, sources: Sources, rules: Rules, as_of: datetime
+) -> Arrays:
+    """What every set shows, with its state and flags (see shown_rows)."""
+    rows = shown_rows(joined, outcomes=outcomes)
+    numbers = rows["set"]
+    flags = set_flags(
+        joined.sets,
+        outcomes=outcomes,
+        instructed=sources.instructions is not None,
+        as_of=as_of,
+        rules=rules,
+    )
+    return rows.assign(state=outcomes.states()[numbers], flags=flags[numbers])
 
 
 def shown_rows(joined: Joined, *, outcomes: Outcomes) -> Arrays:
@@ -206,6 +226,13 @@ def identity_of(
 def id_of_text(text: str) -> str:
     """The id of a text that names a set."""
     return hashlib.sha256(text.encode()).hexdigest()[:ID_DIGITS]
+
+
+def name_entries(joined: Joined) -> None:
+    """Let every set know the entries that it shows."""
+    joined.sets.columns["entry_ids"] = entry_ids(
+        joined.ledger.items, size=joined.keys.size, only=joined.sets["ledger_entry_id"]
+    )
 
 
 def entry_ids(items: Arrays, *, size: int, only: Column) -> Column:

@@ -38,37 +38,56 @@ class CauseEvidence:
     """What they were made of."""
     rules: Rules
     exact: Exact
-    """The sets that agree in every leg: they speak against a cause."""
+    """The sets that were set aside: they speak against a cause."""
     whole: Sources
     hosts: Rows
     """The set whose break explains a set, else negative."""
     counted: dict[tuple[str, ...], dict[tuple[str, ...], int]] = field(default_factory=dict)
     """What `agreeing` found, by its columns: several causes ask the same."""
-    dated: list[dict[tuple[str, str, int], int]] = field(default_factory=list)
-    """What `agreeing_days` found, once it was asked."""
+    dated: dict[str, dict[tuple[str, str, int], int]] = field(default_factory=dict)
+    """What `agreeing_days` found, by its side."""
 
-    def agreeing(self, *columns: str) -> dict[tuple[str, ...], int]:
-        """How many exact sets the orders of each combination of columns have."""
-        if columns not in self.counted:
-            self.counted[columns] = self._counted(columns)
-        return self.counted[columns]
+    def agreeing(self, *columns: str, sides: tuple[str, ...]) -> dict[tuple[str, ...], int]:
+        """How many sets aside the orders of each combination of columns have.
 
-    def _counted(self, columns: tuple[str, ...]) -> dict[tuple[str, ...], int]:
+        Counted is what has an amount on each of these sides (columns of the joined sets).
+        """
+        asked = (*columns, *sides)
+        if asked not in self.counted:
+            self.counted[asked] = self._counted(columns, sides=sides)
+        return self.counted[asked]
+
+    def _counted(
+        self, columns: tuple[str, ...], *, sides: tuple[str, ...]
+    ) -> dict[tuple[str, ...], int]:
         numbers, places = placed(self.whole.orders, by=columns)
-        counts = np.bincount(numbers[self.exact.rows["orders"]], minlength=len(places))
+        rows, calm = self.exact.rows["orders"], self.exact.calm
+        if calm is not None:
+            moved = np.logical_and.reduce([calm.sets[name] > 0 for name in sides])
+            mine = calm.rows("orders")
+            rows = np.append(rows, mine[moved[calm.of["orders"][mine]]])
+        counts = np.bincount(numbers[rows], minlength=len(places))
         return dict(zip(places, counts.tolist(), strict=True))
 
-    def agreeing_days(self) -> dict[tuple[str, str, int], int]:
-        """How many exact sets were paid, by merchant, account and business date."""
-        if not self.dated:
-            self.dated.append(self._dated())
-        return self.dated[0]
+    def agreeing_days(self, side: str) -> dict[tuple[str, str, int], int]:
+        """How many sets aside were paid, by merchant, account and business date.
 
-    def _dated(self) -> dict[tuple[str, str, int], int]:
+        Counted is what this side (a column of the joined sets) is not without.
+        """
+        if side not in self.dated:
+            self.dated[side] = self._dated(side)
+        return self.dated[side]
+
+    def _dated(self, side: str) -> dict[tuple[str, str, int], int]:
         keys, rows = self.exact.keys, self.exact.rows["gateway"]
         instants = instants_of(self.whole.gateway["transaction_date"])[rows]
+        account = keys.account[keys.of["gateway"][rows]]
+        if (calm := self.exact.calm) is not None:
+            there = calm.sets[side] != 0
+            instants = np.append(instants, calm.sets["transaction_date"][there])
+            account = np.append(account, calm.sets["account"][there])
         known = instants != NO_INSTANT
-        account = keys.account[keys.of["gateway"][rows]][known]
+        account = account[known]
         size = max(len(keys.accounts), 1)
         minutes = instants[known] // MINUTE_MICROSECONDS
         numbers, distinct = pd.factorize(minutes * size + account)

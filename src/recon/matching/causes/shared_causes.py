@@ -101,7 +101,7 @@ def _scale(breaks: Breaks, evidence: CauseEvidence) -> Found:
     names = ("currency", "order_captured", "gateway_captured")
     columns = {"file": files.to_numpy(dtype=object), **{name: sets[name][both] for name in names}}
     compared = pd.DataFrame(columns, index=both)
-    agreeing = evidence.agreeing("source", "currency")
+    agreeing = evidence.agreeing("source", "currency", sides=("order_captured", "gateway_captured"))
     for (file, currency), rows in compared.groupby(["file", "currency"]):
         ordered = rows["order_captured"].to_numpy()
         paid = rows["gateway_captured"].to_numpy()
@@ -125,7 +125,7 @@ def _unknown_file(breaks: Breaks, evidence: CauseEvidence) -> Found:
     files = evidence.file_of_sets("orders")
     due = evidence.joined.sets["order_captured"][files.index.to_numpy(dtype=np.intp)] > 0
     known = files[due].value_counts()
-    agreeing = evidence.agreeing("source")
+    agreeing = evidence.agreeing("source", sides=("order_captured",))
     for file, rows in _grouped(chosen, by=chosen["set"].map(files)):
         if len(rows) >= SHARE_MIN * (known.get(file, 0) + agreeing.get((str(file),), 0)):
             sentence = f"The gateway knows nearly no order of {file}: is it of another account?"
@@ -166,7 +166,7 @@ def _missing_day(
             list(zip(*(sets[name].tolist() for name in ACCOUNT), days.tolist(), strict=True))
         )
         present = Counter(account_days[sets[lacking] != 0])
-        present.update(evidence.agreeing_days())
+        present.update(evidence.agreeing_days(lacking))
         for key, rows in _grouped(chosen, by=chosen["set"].map(account_days)):
             _, account, day = account_days[rows["set"].iloc[0]]
             strays = present[key]

@@ -111,7 +111,7 @@ def _sentence(source: str, *, steps: int, others: str, account: str) -> str:
 
 
 def _pairs(source: str, *, evidence: CauseEvidence) -> Iterator[_Pairs]:
-    """Sets that were classified, then exact sets, as far as both times are known."""
+    """Sets that were classified, then those aside, as far as both times are known."""
     sets, exact, dated = evidence.joined.sets, evidence.exact, DATED[source]
     yield _known(sets["account"], times={name: sets[name] for name in (dated, PAID_AT)})
     frame = getattr(evidence.whole, source)
@@ -120,6 +120,10 @@ def _pairs(source: str, *, evidence: CauseEvidence) -> Iterator[_Pairs]:
         ours = instants_of(frame[dated])[exact.rows[source]]
         paid = instants_of(evidence.whole.gateway[PAID_AT])[exact.rows["gateway"]]
         yield _known(account, times={dated: ours, PAID_AT: paid})
+    if (calm := exact.calm) is not None:
+        yield _known(
+            calm.sets["account"], times={name: calm.sets[name] for name in (dated, PAID_AT)}
+        )
 
 
 def _known(account: Rows, *, times: Mapping[str, Ints]) -> _Pairs:

@@ -10,12 +10,14 @@ before, and all ids that a row without an order key names.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 import numpy as np
 import pandas as pd
 
 from recon.config.cluster import IN_PROCESS, Workers
 from recon.config.rules import Rules
+from recon.matching.exact.calm_sets import Calm, find_calm
 from recon.matching.exact.exact_search import ASKED, Question, belonging, find_exact, marked
 from recon.matching.exact.partitioned import find_in_partitions
 from recon.matching.frames.arrays import Arrays, filled, stacked
@@ -54,6 +56,9 @@ class Exact:
     match_ids: "pd.Series[str] | None" = None
     """The ids of their matches, where they were made while the sets were found."""
 
+    calm: Calm | None = None
+    """What else was judged by itself; it is neither among `rows` nor among what is left."""
+
     @property
     def size(self) -> int:
         """How many sets were set aside."""
@@ -66,11 +71,29 @@ class Exact:
             rows["settlement"] = rows["settlement"][of_payments(self.sources.settlement)]
         return rows
 
+    def rows_aside(self, leg: str) -> Rows:
+        """The whole source's rows that are not left for classification."""
+        exact = self.rows.get(leg, np.zeros(0, dtype=np.intp))
+        return exact if self.calm is None else np.append(exact, self.calm.rows(leg))
+
 
 def set_aside(
-    sources: Sources, *, rules: Rules, previous: Previous | None, workers: Workers = IN_PROCESS
+    sources: Sources,
+    *,
+    rules: Rules,
+    previous: Previous | None,
+    workers: Workers = IN_PROCESS,
+    as_of: datetime | None = None,
 ) -> Exact:
-    """Find the exact sets and what is left of the sources without them."""
+    """Find the exact sets and the calm ones, and what is left of the sources without them.
+
+    Args:
+        sources: all rows.
+        rules: how they are judged.
+        previous: what the night before left open.
+        workers: who looks for the exact sets, and in how many partitions.
+        as_of: when calm sets are judged; None: they are left with everything else.
+    """
     whole = marked(sources)
     question = Question(
         whole,
@@ -86,9 +109,18 @@ def set_aside(
     rows, keys = exact.rows, exact.keys
     orders = sources.orders
     ordered = amounts_or(orders["expected_captured_amount"], otherwise=orders["amount"])
-    left = {name: _others(taken, size=len(getattr(sources, name))) for name, taken in rows.items()}
-    rest, left_keys = _left_of(sources, rows=rows, left=left, keys=keys)
-    return Exact(rows, ordered[rows["orders"]], left, keys, rest, left_keys, match_ids)
+    calm = None
+    if as_of is not None:
+        calm = find_calm(
+            question, sources=sources, exact=rows, keys=keys, as_of=as_of, previous=previous
+        )
+    taken = {
+        name: numbers if calm is None else np.append(numbers, calm.rows(name))
+        for name, numbers in rows.items()
+    }
+    left = {name: _others(aside, size=len(getattr(sources, name))) for name, aside in taken.items()}
+    rest, left_keys = _left_of(sources, rows=taken, left=left, keys=keys)
+    return Exact(rows, ordered[rows["orders"]], left, keys, rest, left_keys, match_ids, calm)
 
 
 def others_of(sources: Sources, *, previous: Previous | None) -> dict[str, pd.DataFrame]:
@@ -161,6 +193,13 @@ def _words(rows: pd.DataFrame) -> Iterator[str]:
             yield from rows[name].unique()
     if "batch_id" in rows.columns:
         yield from (rows["batch_id"] + "/" + rows["currency"]).unique()
+
+
+def tallies_aside(exact: Exact, *, tallies: Arrays) -> Arrays:
+    """Where all items went that are not left: the exact ones (`tallies`) and the calm ones."""
+    if exact.calm is None:
+        return tallies
+    return stacked([tallies, exact.calm.places], names=(*tallies.columns,))
 
 
 def exact_tallies(exact: Exact, *, sources: Sources) -> Arrays:

@@ -74,7 +74,12 @@ class Joined:
 
 
 def join_sides(
-    sources: Sources, *, numbers: Keys, rules: Rules, previous: Previous | None
+    sources: Sources,
+    *,
+    numbers: Keys,
+    rules: Rules,
+    previous: Previous | None,
+    first_days: Mapping[int, str] | None = None,
 ) -> Joined:
     """Build the sets and put the sides together.
 
@@ -83,6 +88,7 @@ def join_sides(
         numbers: their keys and accounts as numbers.
         rules: the status map, rates and fees.
         previous: what was once charged back.
+        first_days: see settlement_side.first_days_told; None: the rows are all there are.
     """
     ledger = sources.ledger
     covered = ledger is not None
@@ -104,12 +110,14 @@ def join_sides(
     books = ledger_side(ledger, versions=versions, sets=keys.of["ledger"], size=size, rules=rules)
     ours = instruction_side(sources.instructions, sets=keys.of["instructions"], size=size)
     lines, gaps = _settled(sources.settlement, keys=keys, numbers=numbers, rules=rules)
-    line_accounts = numbers.account_of.get("settlement", np.zeros(0, dtype=np.intp))
+    if first_days is None:
+        line_accounts = numbers.account_of.get("settlement", np.zeros(0, dtype=np.intp))
+        first_days = first_days_told(sources.settlement, accounts=line_accounts)
     settled = settlement_side(
         lines,
         gaps=gaps,
         accounts=keys.frame["account"],
-        first_days=first_days_told(sources.settlement, accounts=line_accounts),
+        first_days=first_days,
         days=sources.settled,
     )
     paid = payout_facts(payouts, first=first, size=size)

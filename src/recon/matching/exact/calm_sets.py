@@ -1,0 +1,368 @@
+"""Sets that stand by themselves and come to no break, judged some thousand at a time.
+
+One order, one payment, and entries and settled lines that nothing else names: whatever the rest of
+a night holds, such a set comes to the same. So it is judged with others like it, and only what it
+shows is kept. Whatever is broken, explained by a flag, rounded or spoken of from elsewhere is left
+for the one place where all sets stand beside each other.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from recon.config.rules import Rules
+from recon.matching.breaks.places import PLACE_NAMES, place_items
+from recon.matching.breaks.result_frames import (
+    OPEN_SORTED_BY,
+    Frames,
+    matches_of,
+    pending_of,
+    unverified_of,
+)
+from recon.matching.breaks.result_rows import identity_of, judged_rows, name_entries
+from recon.matching.exact.exact_search import (
+    ALONE,
+    ASKED,
+    FIRST_SETTLED,
+    NAMED,
+    SHARED,
+    Question,
+    belonging,
+)
+from recon.matching.frames.arrays import Arrays, stacked, text_column
+from recon.matching.frames.coding import NO_KEY, Codes, by_word, coded, combined, is_word, sums_of
+from recon.matching.frames.grouping import Bools, Rows, amounts_of, amounts_or, given
+from recon.matching.frames.numbering import Keys
+from recon.matching.frames.sorting import in_order
+from recon.matching.frames.sources import Previous, Sources
+from recon.matching.judging.grace import microseconds
+from recon.matching.judging.outcomes import Outcomes, judge_sets
+from recon.matching.sets.joined_sets import Joined, join_sides
+from recon.matching.sets.residuals import legs
+from recon.matching.sets.sets import NO_SET
+from recon.matching.sides.gateway_side import authorised_amounts
+from recon.matching.sides.settlement_side import first_days_told
+from recon.model.freed_memory import give_back
+from recon.model.words import EntryType, GatewayState, KeyAnswer, SetState
+
+SETS_PER_PART = 50_000
+"""Some 2.5 kB each while they are judged."""
+SETS_MIN = 20_000
+"""Fewer are judged with everything else: parts cost more than they save."""
+
+_SUMMED_BY = ("source", "state", "merchant_id", "account_id", "currency")
+_OF_EVIDENCE = (
+    *("account", "ordered_at", "transaction_date", "booked_at"),
+    *("order_state", "order_captured", "gateway_captured", "ledger_capture"),
+)
+_OPEN_FRAMES = ("matches", "pending", "unverified")
+_NO_ENTRIES = Arrays({}, size=0)
+
+
+@dataclass(frozen=True, slots=True)
+class Calm:
+    """Sets that were judged in parts and came to no break."""
+
+    of: Mapping[str, Codes]
+    """For each leg, the number of the set of each row of the whole source, NO_SET for none."""
+    sets: Arrays
+    """What may speak against a cause (grain: set), with the state and the currency of each."""
+    places: Arrays
+    """Where their items went, added up (see places.place_items; `row` is negative)."""
+    frames: Mapping[str, pd.DataFrame]
+    """Their matches, pending and unverified, sorted."""
+
+    def rows(self, leg: str) -> Rows:
+        """The rows of the whole source that are in one of them."""
+        return np.flatnonzero(self.of[leg] != NO_SET)
+
+
+def find_calm(
+    question: Question,
+    *,
+    sources: Sources,
+    exact: Mapping[str, Rows],
+    keys: Keys,
+    as_of: datetime,
+    previous: Previous | None,
+) -> Calm | None:
+    """Judge the calm sets in parts; None where there are too few of them.
+
+    Args:
+        question: what the exact sets were looked for with.
+        sources: the same rows as they are judged.
+        exact: for each leg, the rows of the exact sets.
+        keys: the numbers of all rows.
+        as_of: when they are judged.
+        previous: what the night before left open; what it speaks of is not calm.
+    """
+    alone = np.flatnonzero(_by_themselves(question, exact=exact, keys=keys))
+    if len(alone) < SETS_MIN:
+        return None
+    part_of = np.full(keys.size + 1, NO_SET, dtype=np.int32)
+    part_of[alone] = np.arange(len(alone)) // SETS_PER_PART
+    # The place of NO_KEY is the last one, which is in no part.
+    parts = {name: part_of[keys.of[name]] for name in exact}
+    told = _Told(
+        sources,
+        keys,
+        first_days_told(
+            sources.settlement,
+            accounts=keys.account_of.get("settlement", np.zeros(0, dtype=np.intp)),
+        ),
+        question.rules,
+        as_of,
+        _ids_of(previous),
+    )
+    of = {name: np.full(len(part), NO_SET, dtype=np.int32) for name, part in parts.items()}
+    judged: list[Calm] = []
+    first = 0
+    for rows in _rows_of_parts(parts, size=-(-len(alone) // SETS_PER_PART)):
+        part = _judge(told, rows=rows, first=first)
+        first += len(part.sets)
+        for name, numbers in part.of.items():
+            of[name][rows[name]] = numbers
+        judged.append(part)
+        give_back()
+    return _together(judged, of=of)
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """What every part is told."""
+
+    sources: Sources
+    keys: Keys
+    first_days: Mapping[int, str]
+    rules: Rules
+    as_of: datetime
+    ids: pa.Array
+    """Of breaks of earlier nights."""
+
+
+def _ids_of(previous: Previous | None) -> pa.Array:
+    if previous is None:
+        return pa.array([], pa.large_string())
+    known = {*previous.breaks["break_id"].tolist(), *previous.closed, *previous.away}
+    return pa.array(sorted(known), pa.large_string())
+
+
+def _rows_of_parts(parts: Mapping[str, Codes], *, size: int) -> Iterator[dict[str, Rows]]:
+    for number in range(size):
+        yield {name: np.flatnonzero(part == number) for name, part in parts.items()}
+
+
+def _by_themselves(question: Question, *, exact: Mapping[str, Rows], keys: Keys) -> Bools:
+    """The keys with one order and one payment that no other row speaks of (grain: key)."""
+    whole, rules = question.sources, question.rules
+    calm = np.ones(keys.size, dtype=np.bool_)
+    done = keys.of["orders"][exact["orders"]]
+    calm[done] = False
+    for name in question.others:
+        if name != ASKED:
+            calm[_named(keys.of[name])] = False
+    for name in ("orders", "gateway"):
+        calm &= np.bincount(_named(keys.of[name]), minlength=keys.size) == 1
+    for name, spoken_for in _spoken_for(question, rules=rules).items():
+        calm[_named(keys.of[name][spoken_for])] = False
+    if len({merchant for merchant, _ in keys.accounts}) < len(keys.accounts):
+        # An order of one account may have its payment in another one of the merchant.
+        calm[_in_several_accounts(whole, keys=keys)] = False
+    return calm
+
+
+def _named(numbers: Rows) -> Rows:
+    named: Rows = numbers[numbers != NO_KEY]
+    return named
+
+
+def _spoken_for(question: Question, *, rules: Rules) -> dict[str, Bools]:
+    """For each leg, the rows whose set other rows may speak of, or that say nothing usable."""
+    whole = question.sources
+    frames = {name: getattr(whole, name) for name in belonging(whole)}
+    spoken = {name: _by_loose(frame, words=question.words) for name, frame in frames.items()}
+    gateway = whole.gateway
+    unmapped = by_word(
+        gateway["payment_status"], of=lambda code: rules.state_of(code) is GatewayState.UNMAPPED
+    )
+    spoken["gateway"] |= ~is_word(gateway["answer"], KeyAnswer.FOUND) | unmapped.astype(np.bool_)
+    spoken["gateway"] |= gateway[SHARED].to_numpy(dtype=np.bool_)
+    spoken["gateway"] |= _beyond_bounds(gateway, rules=rules)
+    if whole.ledger is not None:
+        spoken["ledger"] |= ~whole.ledger[ALONE].to_numpy(dtype=np.bool_)
+    if whole.settlement is not None:
+        spoken["settlement"] |= whole.settlement[FIRST_SETTLED].to_numpy(dtype=np.bool_)
+    return spoken
+
+
+def _beyond_bounds(gateway: pd.DataFrame, *, rules: Rules) -> Bools:
+    """Answers with more captured than authorised, or more refunded than captured."""
+    known = authorised_amounts(gateway, rules=rules)
+    captured = amounts_or(gateway["captured_amount"], otherwise=gateway["amount"])
+    beyond: Bools = given(known) & (captured > amounts_of(known))
+    return beyond | (amounts_of(gateway["refunded_amount"]) > captured)
+
+
+def _by_loose(frame: pd.DataFrame, *, words: frozenset[str]) -> Bools:
+    """Rows that one without an order key may mean."""
+    meant = np.zeros(len(frame), dtype=np.bool_)
+    if words:
+        wanted = pa.array(sorted(words), pa.large_string())
+        for column in NAMED:
+            if column in frame.columns:
+                meant |= np.asarray(pc.is_in(pa.array(frame[column]), value_set=wanted))
+    return meant
+
+
+def _in_several_accounts(whole: Sources, *, keys: Keys) -> Rows:
+    """The keys whose order number another account has as well."""
+    frames = {name: getattr(whole, name) for name in belonging(whole)}
+    codes, words = coded([frame["order_no"] for frame in frames.values()])
+    word_of = np.zeros(keys.size, dtype=np.intp)
+    for name, code in zip(frames, codes, strict=True):
+        inside = keys.of[name] != NO_KEY
+        word_of[keys.of[name][inside]] = code[inside]
+    there = np.zeros(keys.size, dtype=np.bool_)
+    for name in frames:
+        there[_named(keys.of[name])] = True
+    several = np.bincount(word_of[there], minlength=len(words)) > 1
+    return np.flatnonzero(there & several[word_of])
+
+
+def _judge(told: _Told, *, rows: Mapping[str, Rows], first: int) -> Calm:
+    """Judge one part; its sets are numbered from `first` on."""
+    sources, as_of, rules = _part_of(told.sources, rows=rows), told.as_of, told.rules
+    nothing = np.zeros(0, dtype=np.intp)
+    numbers = told.keys.take({name: rows.get(name, nothing) for name in told.keys.of})
+    joined = join_sides(
+        sources, numbers=numbers, rules=rules, previous=None, first_days=told.first_days
+    )
+    name_entries(joined)
+    outcomes = judge_sets(joined, rules=rules, as_of=microseconds(as_of))
+    shown = judged_rows(joined, outcomes=outcomes, sources=sources, rules=rules, as_of=as_of)
+    sets = joined.sets
+    ids = identity_of(*(text_column(sets[name]) for name in ("merchant_id", "account_id", "key")))
+    calm = _is_calm(joined, outcomes=outcomes, flags=shown["flags"], rules=rules)
+    calm &= ~np.asarray(pc.is_in(pa.array(ids), value_set=told.ids), dtype=np.bool_)
+    number = np.where(calm, first + np.cumsum(calm) - 1, NO_SET).astype(np.int32)
+    # With one currency a set shows itself in one row.
+    shown.columns["identity"] = ids.to_numpy(dtype=object)[shown["set"]]
+    shown = shown.take(calm[shown["set"]])
+    items = place_items(joined, outcomes=outcomes, break_sets={}, ledger=None)
+    kept = {name: sets[name][calm] for name in (*_OF_EVIDENCE, "currency")}
+    kept["state"] = outcomes.states()[calm]
+    return Calm(
+        {name: number[joined.keys.of[name]] for name in rows},
+        Arrays(kept, size=int(calm.sum())),
+        _summed(items.take(_of_calm(joined, calm=calm))),
+        {
+            "matches": matches_of(shown, outcomes=outcomes, alone=_NO_ENTRIES),
+            "pending": pending_of(shown, outcomes=outcomes),
+            "unverified": unverified_of(shown, outcomes=outcomes),
+        },
+    )
+
+
+def _part_of(sources: Sources, *, rows: Mapping[str, Rows]) -> Sources:
+    """All rows of some keys, and nothing else."""
+    frames = {
+        name: getattr(sources, name).iloc[numbers].reset_index(drop=True)
+        for name, numbers in rows.items()
+    }
+    moves = sources.instructions
+    return replace(
+        sources,
+        **frames,
+        # Whether there is a source of instructions matters; whom they speak of is not calm.
+        instructions=None if moves is None else moves.iloc[:0],
+        universe=None,
+        rejects=(),
+        quarantined=(),
+        bank=None,
+    )
+
+
+def _is_calm(joined: Joined, *, outcomes: Outcomes, flags: np.ndarray, rules: Rules) -> Bools:
+    """The sets that come to the same whatever else the night holds, and need no explanation."""
+    sets, states = joined.sets, outcomes.states()
+    shown = flags[: len(sets)]
+    agrees = (sets["gateway_net"] == sets["order_net"]) & (
+        (sets["gateway_net"] == sets["ledger_net"]) | (not joined.covered)
+    )
+    calm = (states == SetState.MATCHED.value) & (shown == "") & agrees
+    calm |= (states == SetState.PENDING.value) | (states == SetState.UNVERIFIED.value)
+    calm &= ~_touched_by_rounding(outcomes, rules=rules, covered=joined.covered)
+    calm &= (sets["currencies"] <= 1) & (outcomes.host < 0)
+    calm &= ~(sets["wrong_account"] | sets["account_ambiguous"])
+    # Of another amount than ordered: causes look at such sets one by one.
+    both = (sets["order_captured"] > 0) & (sets["gateway_captured"] > 0)
+    calm &= ~both | (sets["order_captured"] == sets["gateway_captured"])
+    entries = joined.ledger.items
+    written = entries["set"][entries["kind"] == EntryType.WRITE_OFF.value]
+    calm[written] = False
+    return np.asarray(calm, dtype=np.bool_)
+
+
+def _touched_by_rounding(outcomes: Outcomes, *, rules: Rules, covered: bool) -> Bools:
+    """Sets that come to something else once the night's budget of rounding is spent."""
+    nowhere = np.zeros(len(outcomes.sets), dtype=np.bool_)
+    free, hard = (
+        legs(outcomes.sets, ours=outcomes.ours, rules=rules, strict=strict, covered=covered)
+        for strict in (nowhere, ~nowhere)
+    )
+    touched = free.rounded != 0
+    for name, fact in free.facts.items():
+        touched |= fact != hard.facts[name]
+    return np.asarray(touched, dtype=np.bool_)
+
+
+def _of_calm(joined: Joined, *, calm: Bools) -> Bools:
+    """Which of the items that place_items gives are of calm sets, in its order."""
+    sides = (joined.orders.items, joined.gateway.items, joined.ledger.items)
+    items = (*sides, joined.payouts, joined.settled)
+    return np.concatenate([calm[part["set"]] for part in items])
+
+
+def _summed(items: Arrays) -> Arrays:
+    """One row for all items of one source, state, account and currency."""
+    groups, places = combined([items[name] for name in _SUMMED_BY])
+    size = len(places)
+    named = np.array(places, dtype=object).reshape(-1, len(_SUMMED_BY))
+    sums = {
+        name: sums_of(items[name], groups=groups, size=size) for name in ("items", "amount", "net")
+    }
+    columns = {**dict(zip(_SUMMED_BY, named.T, strict=True)), **sums}
+    places_of_calm = Arrays(columns, size=size).assign(row=-1 - np.arange(size))
+    return places_of_calm.assign(break_id=np.full(size, "", dtype=object))
+
+
+def _together(parts: list[Calm], *, of: Mapping[str, Codes]) -> Calm:
+    names = (*parts[0].sets.columns,)
+    frames = {name: [part.frames[name] for part in parts] for name in _OPEN_FRAMES}
+    return Calm(
+        of,
+        stacked([part.sets for part in parts], names=names),
+        _summed(stacked([part.places for part in parts], names=PLACE_NAMES)),
+        {name: _joined(each) for name, each in frames.items()},
+    )
+
+
+def _joined(frames: list[pd.DataFrame]) -> pd.DataFrame:
+    return in_order(pd.concat(frames, ignore_index=True), by=OPEN_SORTED_BY)
+
+
+def with_calm(frames: Frames, calm: Calm | None) -> Frames:
+    """The frames of a result with what was judged in parts."""
+    if calm is None:
+        return frames
+    both = {
+        name: _joined([getattr(frames, name), calm.frames[name]])
+        for name in _OPEN_FRAMES
+        if len(calm.frames[name])
+    }
+    return replace(frames, **both)
