@@ -6,7 +6,7 @@ under another name.
 """
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import BinaryIO
@@ -83,7 +83,7 @@ def write_step(
     *,
     night: str,
     about: About,
-    parts: Sequence[Part],
+    parts: Iterable[Part],
     crash_point: Callable[[str], None] = lambda _: None,
 ) -> Sealed:
     """Write a step of a night, or use the one that is there and says the same.
@@ -92,20 +92,23 @@ def write_step(
         storage: The archive.
         night: The folder of the run, below the archive.
         about: Whose step it is; `about.step` names its folder.
-        parts: Its files.
+        parts: Its files; they are held together only where an earlier attempt has to be compared.
         crash_point: Where tests end the process.
 
     Raises:
         OSError: the archive cannot be written; nothing that was sealed is changed.
     """
     folder = f"{night}/{about.step}"
-    wanted = Manifest(about, tuple(map(_expected, parts)))
-    if (kept := _kept(storage, folder=folder, wanted=wanted)) is not None:
-        return kept
+    if f"{folder}/{MANIFEST}" in storage.names(folder):
+        parts = [*parts]
+        wanted = Manifest(about, tuple(map(_expected, parts)))
+        if (kept := _kept(storage, folder=folder, wanted=wanted)) is not None:
+            return kept
     _clear(storage, folder=folder)
     entries = []
     for part in parts:
         entries.append(write_part(storage, part, folder=folder))
+        del part  # before the next one is made
         crash_point("archived a part")
     sealed = _write_manifest(storage, Manifest(about, tuple(entries)), folder=folder)
     crash_point("archived a manifest")

@@ -209,7 +209,12 @@ def _payouts(sources: Sources) -> pd.DataFrame:
 
 
 def _part(
-    source: str, frame: pd.DataFrame, *, of: Rows | Codes, in_scope: Bools, sets: Mapping[str, pa.Array]
+    source: str,
+    frame: pd.DataFrame,
+    *,
+    of: Rows | Codes,
+    in_scope: Bools,
+    sets: Mapping[str, pa.Array],
 ) -> pa.Table:
     """The rows of one source that are in a set."""
     rows = np.flatnonzero(of >= 0)

@@ -121,18 +121,19 @@ class Deferred(Generic[Value]):
     """A value that costs much and that not everybody wants: made when first asked for, once."""
 
     def __init__(self, make: Callable[[], Value]) -> None:
-        self._make = make
+        self._make: Callable[[], Value] | None = make
         self._made: list[Value] = []
 
     def get(self) -> Value:
         """The value."""
-        if not self._made:
+        if self._make is not None:
             self._made.append(self._make())
+            self._make = None  # what it was made of may go
         return self._made[0]
 
     def passing(self) -> Value:
         """The value for who needs it once: it is not kept when nobody has asked for it before."""
-        return self._made[0] if self._made else self._make()
+        return self._made[0] if self._make is None else self._make()
 
 
 @dataclass(frozen=True, slots=True)

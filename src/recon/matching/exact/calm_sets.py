@@ -104,37 +104,21 @@ def find_calm(
     alone = np.flatnonzero(_by_themselves(question, exact=exact, keys=keys))
     if len(alone) < SETS_MIN:
         return None
-    part_of = np.full(keys.size + 1, NO_SET, dtype=np.int32)
-    part_of[alone] = np.arange(len(alone)) // SETS_PER_PART
-    # The place of NO_KEY is the last one, which is in no part.
-    parts = {name: part_of[keys.of[name]] for name in exact}
-    told = _Told(
-        sources,
-        keys,
-        first_days_told(
-            sources.settlement,
-            accounts=keys.account_of.get("settlement", np.zeros(0, dtype=np.intp)),
-        ),
-        question.rules,
-        as_of,
-        _ids_of(previous),
+    accounts = keys.account_of.get("settlement", np.zeros(0, dtype=np.intp))
+    whole = _Whole(
+        sources=sources,
+        keys=keys,
+        first_days=first_days_told(sources.settlement, accounts=accounts),
+        rules=question.rules,
+        as_of=as_of,
+        ids=_ids_of(previous),
     )
-    of = {name: np.full(len(part), NO_SET, dtype=np.int32) for name, part in parts.items()}
-    judged: list[Calm] = []
-    first = 0
-    for rows in _rows_of_parts(parts, size=-(-len(alone) // SETS_PER_PART)):
-        part = _judge(told, rows=rows, first=first)
-        first += len(part.sets)
-        for name, numbers in part.of.items():
-            of[name][rows[name]] = numbers
-        judged.append(part)
-        give_back()
-    return _together(judged, of=of)
+    return _judged_in_parts(alone, whole=whole, names=(*exact,))
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
-    """What every part is told."""
+class _Whole:
+    """What all parts have in common."""
 
     sources: Sources
     keys: Keys
@@ -143,6 +127,26 @@ class _Told:
     as_of: datetime
     ids: pa.Array
     """Of breaks of earlier nights."""
+
+
+def _judged_in_parts(alone: Rows, *, whole: _Whole, names: tuple[str, ...]) -> Calm:
+    """Judge the sets of these keys; `names` are the legs."""
+    keys = whole.keys
+    part_of = np.full(keys.size + 1, NO_SET, dtype=np.int32)
+    part_of[alone] = np.arange(len(alone)) // SETS_PER_PART
+    # The place of NO_KEY is the last one, which is in no part.
+    parts = {name: part_of[keys.of[name]] for name in names}
+    of = {name: np.full(len(part), NO_SET, dtype=np.int32) for name, part in parts.items()}
+    judged: list[Calm] = []
+    first = 0
+    for rows in _rows_of_parts(parts, size=-(-len(alone) // SETS_PER_PART)):
+        part = _judge(whole, rows=rows, first=first)
+        first += len(part.sets)
+        for name, numbers in part.of.items():
+            of[name][rows[name]] = numbers
+        judged.append(part)
+        give_back()
+    return _together(judged, of=of)
 
 
 def _ids_of(previous: Previous | None) -> pa.Array:
@@ -234,13 +238,13 @@ def _in_several_accounts(whole: Sources, *, keys: Keys) -> Rows:
     return np.flatnonzero(there & several[word_of])
 
 
-def _judge(told: _Told, *, rows: Mapping[str, Rows], first: int) -> Calm:
+def _judge(whole: _Whole, *, rows: Mapping[str, Rows], first: int) -> Calm:
     """Judge one part; its sets are numbered from `first` on."""
-    sources, as_of, rules = _part_of(told.sources, rows=rows), told.as_of, told.rules
+    sources, as_of, rules = _part_of(whole.sources, rows=rows), whole.as_of, whole.rules
     nothing = np.zeros(0, dtype=np.intp)
-    numbers = told.keys.take({name: rows.get(name, nothing) for name in told.keys.of})
+    numbers = whole.keys.take({name: rows.get(name, nothing) for name in whole.keys.of})
     joined = join_sides(
-        sources, numbers=numbers, rules=rules, previous=None, first_days=told.first_days
+        sources, numbers=numbers, rules=rules, previous=None, first_days=whole.first_days
     )
     name_entries(joined)
     outcomes = judge_sets(joined, rules=rules, as_of=microseconds(as_of))
@@ -248,7 +252,7 @@ def _judge(told: _Told, *, rows: Mapping[str, Rows], first: int) -> Calm:
     sets = joined.sets
     ids = identity_of(*(text_column(sets[name]) for name in ("merchant_id", "account_id", "key")))
     calm = _is_calm(joined, outcomes=outcomes, flags=shown["flags"], rules=rules)
-    calm &= ~np.asarray(pc.is_in(pa.array(ids), value_set=told.ids), dtype=np.bool_)
+    calm &= ~np.asarray(pc.is_in(pa.array(ids), value_set=whole.ids), dtype=np.bool_)
     number = np.where(calm, first + np.cumsum(calm) - 1, NO_SET).astype(np.int32)
     # With one currency a set shows itself in one row.
     shown.columns["identity"] = ids.to_numpy(dtype=object)[shown["set"]]

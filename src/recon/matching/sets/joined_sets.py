@@ -109,16 +109,8 @@ def join_sides(
     )
     books = ledger_side(ledger, versions=versions, sets=keys.of["ledger"], size=size, rules=rules)
     ours = instruction_side(sources.instructions, sets=keys.of["instructions"], size=size)
-    lines, gaps = _settled(sources.settlement, keys=keys, numbers=numbers, rules=rules)
-    if first_days is None:
-        line_accounts = numbers.account_of.get("settlement", np.zeros(0, dtype=np.intp))
-        first_days = first_days_told(sources.settlement, accounts=line_accounts)
-    settled = settlement_side(
-        lines,
-        gaps=gaps,
-        accounts=keys.frame["account"],
-        first_days=first_days,
-        days=sources.settled,
+    lines, settled = _settlement(
+        sources, keys=keys, numbers=numbers, rules=rules, first_days=first_days
     )
     paid = payout_facts(payouts, first=first, size=size)
     sides = (keys.frame, orders.sets, gateway.sets, books.sets)
@@ -140,6 +132,29 @@ def _put_together(sets: Arrays, *, nets: Arrays, sources: Sources, keys: SetKeys
         sources.instructions, sets=keys.of["instructions"], currency=currency
     )
     _mark_evidence(sets, sources=sources, keys=keys)
+
+
+def _settlement(
+    sources: Sources,
+    *,
+    keys: SetKeys,
+    numbers: Keys,
+    rules: Rules,
+    first_days: Mapping[int, str] | None,
+) -> tuple[Arrays, dict[str, Column]]:
+    """The lines of payments, and what was settled of every set."""
+    lines, gaps = _settled(sources.settlement, keys=keys, numbers=numbers, rules=rules)
+    if first_days is None:
+        accounts = numbers.account_of.get("settlement", np.zeros(0, dtype=np.intp))
+        first_days = first_days_told(sources.settlement, accounts=accounts)
+    settled = settlement_side(
+        lines,
+        gaps=gaps,
+        accounts=keys.frame["account"],
+        first_days=first_days,
+        days=sources.settled,
+    )
+    return lines, settled
 
 
 def _settled(

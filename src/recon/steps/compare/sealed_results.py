@@ -59,11 +59,12 @@ def write_compared(
         after=before(COMPARED, bound=bound),
         environment=environment,
     )
+    del parts, small
     give_back()
     results = write(
         run,
         RESULTS,
-        parts=[*rows_of(result_tables(result))],
+        parts=rows_of(result_tables(result)),
         terms=terms,
         after=before(RESULTS, bound={**bound, COMPARED: compared.sha256}),
         environment=environment,

@@ -100,14 +100,20 @@ def folder_of(run: Run) -> str:
 
 def rows_of(tables: Iterable[tuple[str, pa.Table]]) -> Iterator[Rows]:
     """Tables by the names of their schemas as the files of a step, each made when it is asked."""
-    return (Rows.of(table, schema=SCHEMAS[name]) for name, table in tables)
+    # A map holds no table while its rows are written, as a loop would.
+    return map(_sorted, tables)
+
+
+def _sorted(named: tuple[str, pa.Table]) -> Rows:
+    name, table = named
+    return Rows.of(table, schema=SCHEMAS[name])
 
 
 def write(
     run: Run,
     step: str,
     *,
-    parts: Sequence[Part],
+    parts: Iterable[Part],
     terms: Terms,
     after: Mapping[str, str],
     environment: Environment,
