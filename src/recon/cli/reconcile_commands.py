@@ -16,6 +16,33 @@ if TYPE_CHECKING:
     from recon.matching.breaks.result import Reconciliation
 
 Paths = list[Path]
+AsOf = Annotated[
+    str,
+    typer.Option(
+        help="Business date, of which the cut-off is the instant judged; without it the last "
+        "one that has closed.",
+        show_default=False,
+    ),
+]
+Ledgers = Annotated[
+    Paths | None, typer.Option(help="Ledger entries; without them leg B is not covered.")
+]
+Instructions = Annotated[
+    Paths | None, typer.Option(help="Instructions and their states; may repeat.")
+]
+Settlements = Annotated[
+    Paths | None, typer.Option(help="Settlement files of the gateway; may repeat.")
+]
+Statements = Annotated[
+    Paths | None, typer.Option(help="Statements: camt.05x, MT940, CSV or XLSX; may repeat.")
+]
+Layouts = Annotated[
+    Paths | None,
+    typer.Option(
+        help="How files are written that are not as ours, as `recon order-file propose` writes "
+        "it; may repeat."
+    ),
+]
 NIGHT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}|[0-9]{8}-[0-9a-f]{8}")
 """A business date or the id of a run."""
 LET_GO_SHOWN_MAX = 20
@@ -26,33 +53,12 @@ def reconcile(
     orders: Annotated[Paths, typer.Option(help="Order file: CSV, XLSX or Parquet; may repeat.")],
     gateway: Annotated[Paths, typer.Option(help="What the gateway answered; may repeat.")],
     out: Annotated[Path, typer.Option(help="Folder for the workbook and the result files.")],
-    as_of: Annotated[
-        str,
-        typer.Option(
-            help="Business date, of which the cut-off is the instant judged; without it the last "
-            "one that has closed.",
-            show_default=False,
-        ),
-    ] = "",
-    ledger: Annotated[
-        Paths | None, typer.Option(help="Ledger entries; without them leg B is not covered.")
-    ] = None,
-    instructions: Annotated[
-        Paths | None, typer.Option(help="Instructions and their states; may repeat.")
-    ] = None,
-    settlement: Annotated[
-        Paths | None, typer.Option(help="Settlement files of the gateway; may repeat.")
-    ] = None,
-    bank: Annotated[
-        Paths | None, typer.Option(help="Statements: camt.05x, MT940, CSV or XLSX; may repeat.")
-    ] = None,
-    layout: Annotated[
-        Paths | None,
-        typer.Option(
-            help="How files are written that are not as ours, as `recon order-file propose` writes "
-            "it; may repeat."
-        ),
-    ] = None,
+    as_of: AsOf = "",
+    ledger: Ledgers = None,
+    instructions: Instructions = None,
+    settlement: Settlements = None,
+    bank: Statements = None,
+    layout: Layouts = None,
     rules: Annotated[Path | None, typer.Option(help="Rules of reconciliation (TOML).")] = None,
     fees: Annotated[Path | None, typer.Option(help="The gateway's fee contract (TOML).")] = None,
     previous: Annotated[
