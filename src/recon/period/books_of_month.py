@@ -22,7 +22,8 @@ from recon.period.dated_facts import (
     DatedFacts,
 )
 from recon.period.looked_up import amounts_at, words_at
-from recon.period.month_evidence import MonthEvidence, MonthNight, frame_of
+from recon.period.month_evidence import MonthEvidence
+from recon.period.month_nights import MonthNight, frame_of
 
 FEES_KEY, PAYOUTS_KEY, ADJUSTMENTS_KEY = "fees", "pay-outs", "adjustments"
 GROUP_KEYS = (FEES_KEY, PAYOUTS_KEY, ADJUSTMENTS_KEY)
@@ -183,7 +184,7 @@ def _with_write_offs(entries: pd.DataFrame, *, facts: pd.DataFrame) -> pd.DataFr
 def _unseen(evidence: MonthEvidence, *, facts: pd.DataFrame) -> pd.DataFrame:
     """What we and the settlement know of payments beyond what an answer shows."""
     levels = evidence.changes.groupby("payment", as_index=False).last()
-    lines = evidence.lines[evidence.lines["base"].eq("refund")]
+    lines = evidence.lines[evidence.lines["entry_type"].eq("refund")]
     settled = amounts_at(levels["payment"], sums=-lines.groupby("payment")["gross"].sum())
     unknown = levels["payment"].isin(evidence.unknown)
     refunded = levels["refunded"].where(~unknown, settled.clip(lower=0)).astype("int64")

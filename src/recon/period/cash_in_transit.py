@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from recon.period.looked_up import words_at
-from recon.period.month_evidence import BANKS, MonthNight, frame_of
+from recon.period.month_nights import BANKS, MonthNight, frame_of
 
 PAID, RECEIVED, RETURNED, KEPT = "paid", "received", "returned", "kept"
 MOVES = (PAID, RECEIVED, RETURNED, KEPT)

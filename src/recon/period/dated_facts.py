@@ -152,8 +152,8 @@ def _chargebacks(evidence: MonthEvidence) -> list[pd.DataFrame]:
         event_on=_earlier(taken, settled=_settled_on(evidence.lines, "chargeback"))
     )
     lines = evidence.lines
-    chargebacks = lines[lines["entry_type"].eq("chargeback")]
-    reversals = lines[lines["entry_type"].eq("chargeback_reversal")]
+    reversals = lines[lines["is_back"]]
+    chargebacks = lines[lines["entry_type"].eq("chargeback") & ~lines["is_back"]]
     return [
         _named(taken, CHARGEBACK, sign=-1, by=BY_NIGHT),
         _named(back, WON_BACK, sign=1, by=BY_NIGHT),
@@ -166,13 +166,13 @@ def _of_lines(lines: pd.DataFrame) -> list[pd.DataFrame]:
     """Fees by what they were taken on, adjustments, pay-outs, and what was kept as a reserve."""
     rows = lines.assign(event_on=lines["settled_on"], dated_by=BY_LINE, payment="")
     paid, others = rows[rows["is_pay_out"]], rows[~rows["is_pay_out"]]
-    own = others["base"].eq("payout")
+    own = others["entry_type"].eq("payout")
     fees = others[~own & others["fee"].ne(0)]
     fees = fees.assign(
-        kind=words_at(fees["base"], words=FEES, otherwise=OTHER_FEE), amount=-fees["fee"]
+        kind=words_at(fees["entry_type"], words=FEES, otherwise=OTHER_FEE), amount=-fees["fee"]
     )
-    adjusted = others[others["base"].eq("adjustment")]
-    kept = others[others["base"].eq("reserve")]
+    adjusted = others[others["entry_type"].eq("adjustment")]
+    kept = others[others["entry_type"].eq("reserve")]
     return [
         fees,
         adjusted.assign(kind=ADJUSTMENT, amount=adjusted["gross"]),
@@ -213,13 +213,13 @@ def _earlier(rows: pd.DataFrame, *, settled: "pd.Series[str]") -> "pd.Series[str
 
 def _settled_on(lines: pd.DataFrame, base: str, *, first: bool = False) -> "pd.Series[str]":
     """Payment -> the last day, or the first, on which a movement of it was settled."""
-    rows = lines[lines["entry_type"].eq(base) & lines["payment"].ne("")]
+    rows = lines[lines["entry_type"].eq(base) & lines["payment"].ne("") & ~lines["is_back"]]
     days = rows.groupby("payment")["settled_on"]
     return days.min() if first else days.max()
 
 
 def _of_type(lines: pd.DataFrame, base: str) -> pd.DataFrame:
-    return lines[lines["base"].eq(base)]
+    return lines[lines["entry_type"].eq(base)]
 
 
 def _newest_level(changes: pd.DataFrame, level: str) -> "pd.Series[int]":

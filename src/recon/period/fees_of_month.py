@@ -27,7 +27,7 @@ def fee_equations(
     fees = facts.movements[facts.movements["kind"].isin(KINDS_OF_FEES)]
     own = fees[month.has(fees["event_on"])]
     lines = facts.settled
-    lines = lines[lines["base"].ne("payout") & lines["fee"].ne(0)]
+    lines = lines[lines["entry_type"].ne("payout") & lines["fee"].ne(0)]
     lines = lines[month.has(lines["counts_on"])]
     for currency in sorted({*fees["currency"], *lines["currency"]}):
         charged, taken = (part[part["currency"].eq(currency)] for part in (own, lines))

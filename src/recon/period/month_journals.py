@@ -15,7 +15,8 @@ import pandas as pd
 from recon.period.books_of_month import FEES_KEY, OPEN, Books
 from recon.period.business_month import BusinessMonth
 from recon.period.month_equation import AMOUNT, COUNT, MonthEquation
-from recon.period.month_evidence import MonthEvidence, frame_of
+from recon.period.month_evidence import MonthEvidence
+from recon.period.month_nights import frame_of
 
 PERMANENT, ACCRUAL, REVERSAL = "permanent", "accrual", "reversal"
 JOURNAL_COLUMNS = (

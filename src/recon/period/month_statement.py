@@ -19,13 +19,14 @@ from recon.period.dated_facts import KINDS, RESERVE, DatedFacts, dated_facts
 from recon.period.fees_of_month import estimated_fees, fee_equations
 from recon.period.looked_up import words_at
 from recon.period.month_equation import MonthEquation
-from recon.period.month_evidence import MonthEvidence, MonthNight, evidence_of, frame_of
+from recon.period.month_evidence import MonthEvidence, evidence_of
 from recon.period.month_journals import (
     JournalNames,
     MonthJournals,
     journal_equations,
     month_journals,
 )
+from recon.period.month_nights import MonthNight, frame_of
 from recon.period.nights_chain import chain_equations, open_breaks
 from recon.period.open_items import open_items
 from recon.period.prior_periods import ClosedPeriod
@@ -67,6 +68,8 @@ class MonthFrame:
     """Accounts of the books; None: nothing is accrued."""
     closed: Sequence[ClosedPeriod] = ()
     """Months before it that two people closed: their figures stay."""
+    earlier: Sequence[MonthNight] = ()
+    """Nights before those of the statement, numbered below 0: asked what was won back by then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +148,7 @@ def statement_of(frame: MonthFrame, *, nights: Sequence[MonthNight]) -> MonthSta
     """
     month, account = frame.month, frame.account
     days = DayTable.around(month, calendar=frame.calendar)
-    evidence = evidence_of(nights, account=account)
+    evidence = evidence_of(nights, account=account, earlier=frame.earlier)
     facts = dated_facts(evidence, days=days, closed=frame.closed)
     before, last = month.before.isoformat(), month.last.isoformat()
     opening = evidence.opening_of("opening_payable"), evidence.opening_of("opening_reserve")
@@ -296,7 +299,7 @@ def _p3_held(
     held = frame_of(evidence.newest, "held", account=account).groupby("currency")["amount"].sum()
     lines = facts.settled
     signed = lines["net"].where(~lines["is_pay_out"], -lines["net"]) - lines["gross"].where(
-        lines["base"].eq("reserve") & ~lines["is_pay_out"], 0
+        lines["entry_type"].eq("reserve") & ~lines["is_pay_out"], 0
     )
     sums = signed.groupby(lines["currency"]).sum()
     for currency in sorted({*held.index, *sums.index, *opening[0], *opening[1]}):

@@ -11,7 +11,7 @@ import pandas as pd
 
 from recon.period.business_month import BusinessMonth
 from recon.period.month_equation import AMOUNT, COUNT, MonthEquation
-from recon.period.month_evidence import MonthNight, frame_of
+from recon.period.month_nights import MonthNight, frame_of
 
 DAYS = "business days = those with a night"
 CHAIN = "nights that carry on from another than the one before"

@@ -67,7 +67,7 @@ def open_items(
 def _not_settled(movements: pd.DataFrame, *, lines: pd.DataFrame) -> pd.DataFrame:
     """By payment: what took place less what was settled of it."""
     moved = movements[movements["kind"].isin(_BY_PAYMENTS)]
-    settled = lines[lines["base"].isin(OF_PAYMENTS)]
+    settled = lines[lines["entry_type"].isin(OF_PAYMENTS)]
     both = pd.concat(
         [
             moved[["payment", "currency", "order_no", "event_on", "amount"]].assign(facts=1),
@@ -106,7 +106,7 @@ def _held(
         holder = (*account, currency)
         first = opening[0].get(currency, 0)
         yield from left_of_batches(_batches(own), holder=holder, opening=first)
-        kept = own[own["base"].eq("reserve")]
+        kept = own[own["entry_type"].eq("reserve")]
         days = {
             str(day): int(amount)
             for day, amount in (-kept.groupby("settled_on")["gross"].sum()).items()

@@ -11,8 +11,8 @@ import pyarrow as pa
 from recon.archive.schemas import SCHEMAS
 from recon.period.business_month import DayTable
 from recon.period.month_equation import MonthEquation
-from recon.period.month_evidence import NEWEST_ONLY, READ, MonthNight
 from recon.period.month_journals import JournalNames
+from recon.period.month_nights import NEWEST_ONLY, READ, MonthNight
 from recon.period.month_statement import MOVED, MonthFigure, MonthFrame, MonthStatement
 from recon.proof.second_engine import quoted, reading
 
@@ -40,7 +40,8 @@ def proven_by_sql(
     """The statement with what SQL says of each equation; figures that differ are named."""
     import duckdb
 
-    folders = sorted({file.parent for night in nights for file in night.files.values()})
+    every = (*frame.earlier, *nights)
+    folders = sorted({file.parent for night in every for file in night.files.values()})
     try:
         with reading(*folders, seconds_max=SECONDS_MAX) as connection:
             _set_up(connection, statement=statement, nights=nights, frame=frame)
@@ -106,7 +107,7 @@ def _views(
         f"({night.number}, "
         + ", ".join(map(quoted, (night.business_date, night.run_id, night.predecessor)))
         + ")"
-        for night in nights
+        for night in (*frame.earlier, *nights)
     )
     named = "t(number, business_date, run_id, predecessor)"
     yield f"CREATE OR REPLACE TEMP TABLE nights AS FROM (VALUES {rows}) {named}"
@@ -121,8 +122,12 @@ def _views(
     yield f"CREATE OR REPLACE TEMP TABLE booking AS SELECT {accounts}"
     for name in READ:
         every = nights[-1:] if name in NEWEST_ONLY else nights
+        if name == "terms":
+            every = (*frame.earlier, *nights)
         view = _view(name, nights=every, account=statement.account)
         yield f"CREATE OR REPLACE TEMP VIEW {name} AS\n{view}"
+    view = _view("answers", nights=frame.earlier, account=statement.account)
+    yield f"CREATE OR REPLACE TEMP VIEW earlier_answers AS\n{view}"
     unknown = ", ".join(f"({quoted(payment)})" for payment in (*statement.unmeasured_refunds, ""))
     yield f"CREATE OR REPLACE TEMP TABLE unknown_refunds AS FROM (VALUES {unknown}) t(payment)"
     yield _OPENINGS

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from recon.archive.schemas import SCHEMAS
-from recon.period.month_evidence import MonthNight
+from recon.period.month_nights import EARLIER_READ, MonthNight
 from tests.recon.period.month_truth import ACCOUNT, MERCHANT, MonthTruth, Sale, moves
 
 CLEARING, FEES = "clearing", "fees"
@@ -40,6 +40,23 @@ def nights_of(truth: MonthTruth, folder: Path, *, every: int = 1) -> list[MonthN
     ]
 
 
+def earlier_of(truth: MonthTruth, folder: Path) -> list[MonthNight]:
+    """The nights before those of `nights_of`, since the first sale; as a month asks for them."""
+    folders = NightFolders(truth)
+    days = [] if truth.is_first else [*days_of(truth.begin, truth.first_close - timedelta(days=1))]
+    nights = []
+    for number, day in enumerate(days, start=-len(days)):
+        files = folders.write(folder, day)
+        files = {name: files[name] for name in EARLIER_READ}
+        nights.append(MonthNight(number, f"run-{day}", day.isoformat(), "rules", files))
+    return nights
+
+
+def days_of(first: date, last: date) -> list[date]:
+    """All days of a span."""
+    return [first + timedelta(days=number) for number in range((last - first).days + 1)]
+
+
 def due_of(truth: MonthTruth, nights: list[MonthNight]) -> list[str]:
     """The days of the month that have a night."""
     first, last = truth.first.isoformat(), truth.last.isoformat()
@@ -56,9 +73,7 @@ class NightFolders:
 
     def nights(self) -> list[date]:
         first = self.truth.first if self.truth.is_first else self.truth.first_close
-        return [
-            first + timedelta(days=number) for number in range((self.truth.end - first).days + 1)
-        ]
+        return days_of(first, self.truth.end)
 
     def write(self, folder: Path, night: date) -> Mapping[str, Path]:
         """The folder of a night: what it read, and of its results what a month asks for."""

@@ -201,6 +201,16 @@ class MonthTruth:
 
         late = self._sale(self.last - timedelta(days=3), self.last - timedelta(days=3), way="auto")
         late.currency, late.settled = "JPY", self.last - timedelta(days=1)
+        if not self.is_first:
+            self._won_before()
+
+    def _won_before(self) -> None:
+        """Charged back and won back before the month, and the reversal is settled in it."""
+        sale = self._sale(self.begin, self.begin, way="auto")
+        sale.settled, sale.fee = self.begin + timedelta(days=1), 25
+        sale.charge_way, sale.charged = "shown", self.first_close - timedelta(days=6)
+        sale.charge_settled = sale.charged + timedelta(days=1)
+        sale.won, sale.won_settled = self.first_close, self.first
 
     def _settle(self) -> None:  # noqa: C901, PLR0912 - a story
         nets: dict[tuple[str, date], int] = defaultdict(int)
@@ -209,7 +219,7 @@ class MonthTruth:
                 (sale.settled, "capture", sale.amount, sale.fee),
                 (sale.refund_settled, "refund", -sale.refund, -(sale.fee // 2)),
                 (sale.charge_settled, "chargeback", -sale.amount, 1_500),
-                (sale.won_settled, "chargeback_reversal", sale.amount, 0),
+                (sale.won_settled, "chargeback", sale.amount, 0),
             ):
                 if day is not None and gross:
                     self._line(day, kind, sale.currency, gross, fee, nets, sale=sale)

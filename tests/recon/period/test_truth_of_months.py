@@ -11,11 +11,11 @@ import pytest
 
 from recon.model.business_date import BusinessCalendar
 from recon.period.business_month import BusinessMonth
-from recon.period.month_evidence import MonthNight
 from recon.period.month_journals import JournalNames
+from recon.period.month_nights import MonthNight
 from recon.period.month_statement import MonthFrame, MonthStatement, statement_of
 from recon.period.statement_in_sql import proven_by_sql
-from tests.recon.period.month_folders import CLEARING, FEES, due_of, nights_of
+from tests.recon.period.month_folders import CLEARING, FEES, due_of, earlier_of, nights_of
 from tests.recon.period.month_truth import PLACE, Calendar, MonthTruth
 
 pytestmark = pytest.mark.xdist_group("truth of months")
@@ -29,7 +29,11 @@ SMALL = MonthTruth(date(2026, 11, 1), 5, per_day=2)
 
 
 def stated(
-    truth: MonthTruth, nights: Sequence[MonthNight], *, due: Sequence[str] | None = None
+    truth: MonthTruth,
+    nights: Sequence[MonthNight],
+    *,
+    due: Sequence[str] | None = None,
+    earlier: Sequence[MonthNight] = (),
 ) -> MonthStatement:
     """The statement of a truth's month, by both engines."""
     cut_off = f"{truth.calendar.hour}:00"
@@ -40,6 +44,7 @@ def stated(
         calendar=calendar,
         due=due_of(truth, nights) if due is None else due,
         names=JournalNames(CLEARING, FEES),
+        earlier=earlier,
     )
     return proven_by_sql(statement_of(frame, nights=nights), nights=nights, frame=frame)
 
@@ -50,7 +55,9 @@ def played(
 ) -> tuple[MonthTruth, MonthStatement]:
     """A month and its statement."""
     truth = PLAYED[request.param]
-    return truth, stated(truth, nights_of(truth, tmp_path_factory.mktemp("month")))
+    folder = tmp_path_factory.mktemp("month")
+    earlier = earlier_of(truth, folder)
+    return truth, stated(truth, nights_of(truth, folder), earlier=earlier)
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,7 @@
 -- The nights as a chain, and the breaks that they opened and closed, code by code: open before the month, with
 -- what every night says became of its breaks, is what the last night by the close shows as open.
 WITH own AS (SELECT n.* FROM nights n, month WHERE n.business_date BETWEEN first AND last),
-chain AS (SELECT number, predecessor, coalesce(lag(run_id) OVER (ORDER BY number), '') AS run_before FROM nights),
+chain AS (SELECT number, predecessor, coalesce(lag(run_id) OVER (ORDER BY number), '') AS run_before FROM nights WHERE number >= 0),
 opening AS (SELECT max(number) AS number FROM nights, month WHERE business_date < first),
 closing AS (SELECT max(number) AS number FROM nights, month WHERE business_date <= last),
 rolled AS (

@@ -2,18 +2,27 @@
 -- sealed folders of the nights. Run first; each equation is then one SELECT.
 --
 -- `answers`, `instructions`, `settlement`, `ledger`, `orders`, `terms` are the files of all nights,
--- each row with the `number` of its night; `days` says when each business date opens.
+-- each row with the `number` of its night; `days` says when each business date opens. `earlier_answers` are those of
+-- nights before them, numbered below 0: they are asked what was charged back of payments that were won back.
 
 CREATE OR REPLACE TEMP TABLE newest_night AS SELECT max(number) AS number FROM nights;
 
 -- Payments: what each came to by each night -------------------------------------------------------
 CREATE OR REPLACE TEMP TABLE shown_rows AS
-WITH found AS (
+WITH won AS (FROM settlement WHERE entry_type = 'chargeback' AND gross > 0),
+asked AS (
+    FROM answers
+    UNION ALL BY NAME
+    FROM earlier_answers
+    WHERE transaction_id IN (SELECT transaction_id FROM won WHERE transaction_id <> '')
+        OR order_no IN (SELECT order_no FROM won WHERE transaction_id = '' AND order_no <> '')
+),
+found AS (
     SELECT
         a.number, a.order_no, a.transaction_id, a.currency, a.transaction_date, a.queried_at,
         a.transaction_id AS named, coalesce(t.word, 'unmapped') AS state,
         coalesce(a.captured_amount, a.amount, 0) AS gross, a.refunded_amount
-    FROM answers a
+    FROM asked a
     LEFT JOIN terms t ON t.number = a.number AND t.name = 'payment_status' AND t.key = a.payment_status
     WHERE a.answer = 'found'
 )
@@ -66,7 +75,7 @@ first_told AS (
         own_reference, min(number) AS told
     FROM settlement GROUP BY ALL
 )
-SELECT s.*, f.told, replace(s.entry_type, '_reversal', '') AS base,
+SELECT s.*, f.told, s.entry_type AS base,
     s.entry_type = 'payout' AND s.own_reference = '' AS is_pay_out,
     CASE WHEN s.transaction_id <> '' THEN s.transaction_id
          WHEN s.order_no <> '' THEN coalesce(o.payment, 'order ' || s.order_no) ELSE '' END AS payment
@@ -132,7 +141,7 @@ settled_on AS (
     SELECT payment,
         min(settled_on) FILTER (entry_type = 'capture') AS of_captures,
         max(settled_on) FILTER (entry_type = 'refund') AS of_refunds,
-        max(settled_on) FILTER (entry_type = 'chargeback') AS of_chargebacks
+        max(settled_on) FILTER (entry_type = 'chargeback' AND gross <= 0) AS of_chargebacks
     FROM lines WHERE payment <> '' GROUP BY payment
 ),
 dated AS (
@@ -145,10 +154,10 @@ dated AS (
     LEFT JOIN settled_on s ON s.payment = m.payment
 ),
 by_lines AS (
-    SELECT payment, currency, base, entry_type, max(order_no) AS order_no, max(told) AS told,
+    SELECT payment, currency, base, gross > 0 AS is_back, max(order_no) AS order_no, max(told) AS told,
         max(settled_on) AS event_on, sum(gross) AS gross
     FROM lines WHERE payment <> '' AND base IN ('refund', 'chargeback')
-    GROUP BY payment, currency, base, entry_type
+    GROUP BY payment, currency, base, is_back
 ),
 refund_lines AS (
     SELECT payment, currency, max(order_no) AS order_no, max(told) AS told, max(event_on) AS event_on, -sum(gross) AS amount
@@ -186,10 +195,10 @@ UNION ALL
 SELECT 'won_back', currency, -of_chargebacks, business_date, order_no, payment, '', number FROM dated WHERE of_chargebacks < 0
 UNION ALL
 SELECT 'chargeback', b.currency, -greatest(-b.gross - coalesce(t.taken, 0), 0), b.event_on, b.order_no, b.payment, '', b.told
-FROM by_lines b LEFT JOIN chargebacks_told t USING (payment) WHERE b.entry_type = 'chargeback'
+FROM by_lines b LEFT JOIN chargebacks_told t USING (payment) WHERE b.base = 'chargeback' AND NOT b.is_back
 UNION ALL
 SELECT 'won_back', b.currency, greatest(b.gross - coalesce(t.back, 0), 0), b.event_on, b.order_no, b.payment, '', b.told
-FROM by_lines b LEFT JOIN chargebacks_told t USING (payment) WHERE b.entry_type = 'chargeback_reversal'
+FROM by_lines b LEFT JOIN chargebacks_told t USING (payment) WHERE b.base = 'chargeback' AND b.is_back
 UNION ALL
 SELECT CASE base WHEN 'capture' THEN 'fee_on_captures' WHEN 'refund' THEN 'fee_on_refunds'
                  WHEN 'chargeback' THEN 'fee_on_chargebacks' WHEN 'fee' THEN 'fee_of_account' ELSE 'fee_on_others' END,

@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from datetime import date
+from datetime import date, timedelta
 from itertools import groupby
 from typing import Any
 
@@ -22,10 +22,11 @@ from recon.model.errors import ArchiveBrokenError, UsageError
 from recon.model.nights import Mode
 from recon.model.words import Verdict
 from recon.period.business_month import BusinessMonth
-from recon.period.month_evidence import NEWEST_ONLY, READ, MonthNight
 from recon.period.month_journals import JournalNames
+from recon.period.month_nights import EARLIER_READ, NEWEST_ONLY, READ, MonthNight
 from recon.period.month_statement import MonthFrame, MonthStatement, statement_of
 from recon.period.prior_periods import ClosedPeriod
+from recon.period.shown_payments import won_back
 from recon.period.statement_in_sql import proven_by_sql, sql_texts
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.night_folder import PROOF, RESULTS, STEPS, folder_of, links
@@ -41,6 +42,9 @@ CLOSED_MONTHS_MAX = 24
 """Months before one that are asked whether they are closed; older facts are not told any more."""
 NIGHTS_MAX = 400
 """Nights of one statement: those of a month, and all that ran since."""
+EARLIER_DAYS = 62
+"""Days before the first night of a statement whose nights are asked what was won back: a reversal
+is settled within two months."""
 BEFORE_FIRST = "before the first night"
 NOT_WHOLE = "its folder is not whole"
 
@@ -132,11 +136,7 @@ def stated_month(
             if {link.step for link in links(connection, run.run_id)} >= {*STEPS}
         }
         held = {*runs.not_proven(connection, merchant_id=account[0], account_id=account[1])}
-        read = _read(whole, month=month)
-        if not read or read[-1].business_date < month.first.isoformat():
-            which = "/".join(account)
-            msg = f"no live night of {which} tells of {month.name}: run `recon nightly` first"
-            raise UsageError(msg)
+        read = _read(whole, month=month, account=account)
         sealed = [sealed_night(connection, run, environment=environment) for run in read]
         before = closed_months.closed_before(
             connection, account, month=month.name, months=CLOSED_MONTHS_MAX
@@ -144,11 +144,14 @@ def stated_month(
     days = [*_days(month, live=live, whole=whole, held=held, environment=environment)]
     with ExitStack() as kept:
         nights = [
-            _night(number, run, night=night, kept=kept, is_newest=night is sealed[-1])
+            _night(number, run, night=night, kept=kept, names=_names(is_newest=night is sealed[-1]))
             for number, (run, night) in enumerate(zip(read, sealed, strict=True))
         ]
-        frame = _frame(month, account=account, newest=sealed[-1], days=days)
-        frame = replace(frame, closed=[*_periods(before)])
+        frame = replace(
+            _frame(month, account=account, newest=sealed[-1], days=days),
+            closed=[*_periods(before)],
+            earlier=_earlier(whole, nights=nights, kept=kept, environment=environment, of=account),
+        )
         statement = statement_of(frame, nights=nights)
         proven = proven_by_sql(statement, nights=nights, frame=frame)
         sql = sql_texts(statement, nights=nights, frame=frame)
@@ -200,11 +203,15 @@ def _bank_to(night: SealedNight, *, account: tuple[str, str]) -> str | None:
     return min((days.get(bank, "") for bank in banks), default=None)
 
 
-def _read(whole: Mapping[str, Run], *, month: BusinessMonth) -> list[Run]:
+def _read(whole: Mapping[str, Run], *, month: BusinessMonth, account: tuple[str, str]) -> list[Run]:
     """The last night before the month, and all since; the oldest first."""
     first = month.first.isoformat()
     before = [day for day in sorted(whole) if day < first][-1:]
     since = [day for day in sorted(whole) if day >= first]
+    if not since:
+        which = "/".join(account)
+        msg = f"no live night of {which} tells of {month.name}: run `recon nightly` first"
+        raise UsageError(msg)
     return [whole[day] for day in (*before, *since)][:NIGHTS_MAX]
 
 
@@ -234,15 +241,46 @@ def _days(
         yield NightOfMonth(day, run.run_id, run.verdict, trouble)
 
 
+def _earlier(
+    whole: Mapping[str, Run],
+    *,
+    nights: Sequence[MonthNight],
+    kept: ExitStack,
+    environment: Environment,
+    of: tuple[str, str],
+) -> list[MonthNight]:
+    """The nights of EARLIER_DAYS before those that are read, where anything was won back.
+
+    A night whose folder was let go is not among them; the others are numbered up to -1.
+    """
+    first = nights[0].business_date
+    since = (date.fromisoformat(first) - timedelta(days=EARLIER_DAYS)).isoformat()
+    before = [whole[day] for day in sorted(whole) if since <= day < first]
+    if not before or not won_back(nights, account=of).is_any:
+        return []
+    with environment.store.reading() as connection:
+        sealed = [(run, sealed_night(connection, run, environment=environment)) for run in before]
+    there = [(run, night) for run, night in sealed if night.let_go is None]
+    return [
+        _night(number, run, night=night, kept=kept, names=EARLIER_READ)
+        for number, (run, night) in enumerate(there, start=-len(there))
+    ]
+
+
+def _names(*, is_newest: bool) -> list[str]:
+    """The files that are read of a night."""
+    return [name for name in READ if is_newest or name not in NEWEST_ONLY]
+
+
 def _night(
-    number: int, run: Run, *, night: SealedNight, kept: ExitStack, is_newest: bool
+    number: int, run: Run, *, night: SealedNight, kept: ExitStack, names: Sequence[str]
 ) -> MonthNight:
     """The files of a night on this machine, each as it was sealed."""
     folder = kept.enter_context(night.storage.local(folder_of(run)))
     moved = night.moved
     files = {}
-    for name in READ:
-        if not night.has(name) or (name in NEWEST_ONLY and not is_newest):
+    for name in names:
+        if not night.has(name):
             continue
         night.content(name)
         path = SCHEMAS[name].path

@@ -7,8 +7,10 @@ from recon.model.nights import Mode
 from recon.period.business_month import BusinessMonth
 from recon.steps.care.month_files import document_of, month_files, name_of, write_month_files
 from recon.steps.care.month_statements import StatedMonth, stated_month
+from tests.recon.steps.care import test_month_closes as closes
 from tests.recon.steps.care.test_verify_folder import run_folder
 from tests.recon.steps.conftest import ACCOUNT, MERCHANT, Merchant
+from tests.recon.steps.files.test_settlement_files import declare, line, place, send
 from tests.recon.steps.night.test_sealed_settle import capture
 
 LATER = "2026-11-24"
@@ -87,6 +89,36 @@ def test_a_changed_file_is_refused_by_name(merchant: Merchant, name: str) -> Non
 
     with pytest.raises(ArchiveError, match=name.replace(".", r"\.")):
         stated(merchant)
+
+
+def earlier_answers(month: StatedMonth) -> str:
+    """The files that a statement reads of nights before its own."""
+    return month.sql.split("VIEW earlier_answers")[1].split(";")[0]
+
+
+def test_nights_before_a_month_are_asked_once_a_chargeback_was_won_back(
+    merchant: Merchant,
+) -> None:
+    """December reads November's last night whole, and of the one before it what was won back."""
+    place(merchant).mkdir()
+    declare(merchant)
+    closes.play(merchant)
+    payment = merchant.payments("captured")[0]
+    rows = [line(payment, entry_type="chargeback", settled_on="2026-12-01")]
+    merchant.wait(hours=24)
+    merchant.night(date="2026-12-01")
+    assert "2026-11-20" not in earlier_answers(stated(merchant, "2026-12"))
+
+    send(merchant, "S20261201.csv", *rows)
+    merchant.wait(hours=24)
+    merchant.night(date="2026-12-02")
+    month = stated(merchant, "2026-12")
+
+    assert "2026-11-20" in earlier_answers(month)
+    assert closes.LAST not in earlier_answers(month)
+    assert month.statement.holds, month.troubles
+    won = month.statement.facts
+    assert [*won.loc[won["kind"].eq("won_back"), "payment"]] == [payment.transaction_id]
 
 
 def test_a_month_of_no_live_night_is_refused(merchant: Merchant) -> None:

@@ -1,0 +1,104 @@
+"""The sealed files of a month's nights: one account, each row with its night.
+
+A night says everything of its window once more: `newest_rows` has each key as the last night that
+knows it says it, so that no row is made into a frame twice.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from recon.proof.night_tables import frame_of_table
+
+READ = (
+    *("orders", "answers", "instructions", "settlement", "ledger", "terms"),
+    *("held", "paid", "received", "explained", "breaks", "effects", "pending", "matches"),
+    *("unverified", "movements", "journals"),
+)
+"""Files of a night that a month reads; of NEWEST_ONLY those of the newest night alone."""
+EARLIER_READ = ("answers", "terms")
+"""Files of the nights before those of a month."""
+BANKS = frozenset({"paid", "received", "explained"})
+"""Files of a night that knows a bank."""
+NEWEST_ONLY = BANKS | {"held", "journals"}
+"""Files that say how things stand, and nothing of how they came to."""
+NUMBER = pa.field("number", pa.int64(), nullable=False)
+_ACCOUNT = ("merchant_id", "account_id")
+
+
+@dataclass(frozen=True, slots=True)
+class MonthNight:
+    """A night as its sealed files."""
+
+    number: int
+    """Its place among the nights that are read, the oldest is 0."""
+    run_id: str
+    business_date: str
+    rules_digest: str
+    files: Mapping[str, Path]
+    """Name of a schema -> the file with its rows; a night need not have all."""
+    predecessor: str = ""
+    """The run whose open breaks it carries forward; "" for none."""
+
+
+def table_of(
+    night: MonthNight,
+    name: str,
+    *,
+    account: tuple[str, str] | None = None,
+    columns: Sequence[str] = (),
+) -> pa.Table:
+    """The rows of a file of a night, of one account where it is named; some columns, or all."""
+    wanted = [*dict.fromkeys([*columns, *(_ACCOUNT if account and columns else ())])]
+    table: pa.Table = pq.ParquetFile(night.files[name]).read(columns=wanted or None)
+    if account is not None:
+        own = [
+            pc.equal(table[column], word) for column, word in zip(_ACCOUNT, account, strict=True)
+        ]
+        table = table.filter(pc.and_(*own))
+    return table.select([*columns]) if columns else table
+
+
+def frame_of(
+    night: MonthNight,
+    name: str,
+    *,
+    account: tuple[str, str] | None = None,
+    columns: Sequence[str] = (),
+) -> pd.DataFrame:
+    """The same as a frame."""
+    return frame_of_table(table_of(night, name, account=account, columns=columns))
+
+
+def newest_rows(
+    nights: Sequence[MonthNight],
+    name: str,
+    *,
+    account: tuple[str, str],
+    key: str,
+    columns: Sequence[str],
+) -> pd.DataFrame:
+    """The rows of each key as the last night that has it wrote them, `number` beside them."""
+    parts, known = [], pa.array([], pa.string())
+    for night in reversed(nights):
+        rows = table_of(night, name, account=account, columns=columns)
+        rows = rows.filter(pc.invert(pc.is_in(rows[key], value_set=known)))
+        known = pa.concat_arrays([known, *rows[key].chunks])
+        parts.append(numbered(rows, night=night))
+    return frame_of_table(pa.concat_tables(reversed(parts)))
+
+
+def numbered(rows: pa.Table, *, night: MonthNight) -> pa.Table:
+    """Rows with the number of their night."""
+    return rows.append_column(NUMBER, pa.repeat(pa.scalar(night.number, pa.int64()), len(rows)))
+
+
+def frame_without_blanks(table: pa.Table) -> pd.DataFrame:
+    """A table that Arrow computed as a frame: it takes any column for one that may be blank."""
+    full = pa.schema([field.with_nullable(False) for field in table.schema])
+    return frame_of_table(table.cast(full))

@@ -1,0 +1,204 @@
+"""What the nights of a month show of payments: what each came to, night by night.
+
+Rows stay in Arrow; a payment has a number, and what it came to is compared by numbers, so that only
+what changed since the night before is made into a frame. Earlier nights are asked about what was
+won back alone: whoever was charged back and won before the first night that is read is shown as
+charged back by none of those that are, and the line of the reversal may be settled weeks later.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from recon.period.looked_up import words_at
+from recon.period.month_nights import MonthNight, frame_of, table_of
+from recon.proof.night_tables import frame_of_table
+
+MONEY_STATES = ("paid", "partially_refunded", "refunded", "chargeback")
+"""States of a payment whose capture took place."""
+LEVELS = ("captured", "refunded", "charged")
+"""What a payment came to so far, minor units, each 0 or more."""
+_OF_ANSWER = (
+    *("order_no", "transaction_id", "currency", "amount", "payment_status", "answer"),
+    *("transaction_date", "captured_amount", "refunded_amount", "queried_at"),
+)
+_OF_CHANGE = ("order_no", "currency", "transaction_date")
+_BETWEEN = "\x1f"
+_Numbers = np.ndarray[Any, np.dtype[np.int64]]
+_Flags = np.ndarray[Any, np.dtype[np.bool_]]
+
+
+@dataclass(frozen=True, slots=True)
+class WonBack:
+    """What a reversal of a chargeback was settled for."""
+
+    payments: frozenset[str]
+    orders: frozenset[str]
+    """Orders of lines that name no payment."""
+
+    @property
+    def is_any(self) -> bool:
+        """Whether earlier nights are asked."""
+        return bool(self.payments or self.orders)
+
+
+@dataclass(frozen=True, slots=True)
+class ShownPayments:
+    """What all nights show."""
+
+    changes: pd.DataFrame
+    """payment, order_no, currency, transaction_date, LEVELS, is_first, number, business_date
+    (grain: payment and night in which it changed)."""
+    orders_of: Mapping[str, str]
+    """Order -> its payment, where it has exactly one."""
+    unknown: frozenset[str]
+    """Payments that were refunded in part, and nothing at the gateway says how much."""
+
+
+def won_back(nights: Sequence[MonthNight], *, account: tuple[str, str]) -> WonBack:
+    """What the nights' lines say was won back."""
+    columns = ("entry_type", "gross", "transaction_id", "order_no")
+    payments, orders = set[str](), set[str]()
+    for night in nights:
+        rows = table_of(night, "settlement", account=account, columns=columns)
+        charged = pc.equal(rows["entry_type"], "chargeback")
+        rows = rows.filter(pc.and_(charged, pc.greater(rows["gross"], 0)))
+        for payment, order in zip(*(rows[name].to_pylist() for name in columns[2:]), strict=True):
+            (payments if payment else orders).add(payment or order)
+    return WonBack(frozenset(payments), frozenset(orders - {""}))
+
+
+def shown_payments(
+    nights: Sequence[MonthNight], *, account: tuple[str, str], earlier: Sequence[MonthNight]
+) -> ShownPayments:
+    """Read the nights, the oldest first, and of earlier ones what was won back."""
+    seen, parts = _Seen(), []
+    won = won_back(nights, account=account) if earlier else None
+    for night in (*earlier, *nights):
+        rows = _shown(night, account=account, only=won if night in earlier else None)
+        changed = seen.changed(rows)
+        parts.append(changed.assign(number=night.number, business_date=night.business_date))
+    whole = pd.concat(parts, ignore_index=True)
+    whole = whole.sort_values(["payment", "number"], ignore_index=True)
+    return ShownPayments(whole, seen.orders_of(), seen.unknown())
+
+
+@dataclass(slots=True)
+class _Seen:
+    """What each payment came to when a night showed it last; every payment has a number."""
+
+    payments: pa.Array = field(default_factory=lambda: pa.array([], pa.string()))
+    """Those that were shown; its place is a payment's number."""
+    pairs: pa.Array = field(default_factory=lambda: pa.array([], pa.string()))
+    """Order and payment of every row, each pair once."""
+    levels: _Numbers = field(default_factory=lambda: np.zeros((0, len(LEVELS)), dtype=np.int64))
+    is_unknown: _Flags = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
+
+    def changed(self, rows: pa.Table) -> pd.DataFrame:
+        """The payments that come to something else than before, each once, with `is_first`."""
+        before = len(self.payments)
+        of_row = self._numbers(rows)
+        numbers, at = np.unique(of_row, return_inverse=True)
+        now = np.zeros((len(numbers), len(LEVELS)), dtype=np.int64)
+        np.add.at(now, at, np.column_stack([rows[name].to_numpy() for name in LEVELS]))
+        is_first = numbers >= before
+        differs = is_first | (self.levels[numbers] != now).any(axis=1)
+        self.levels[numbers] = now
+        self.is_unknown[numbers] = False
+        self.is_unknown[of_row[rows["is_unknown"].to_numpy()]] = True
+        chosen = rows.filter(pa.array(differs[at])).select(["payment", *_OF_CHANGE, *LEVELS])
+        frame = frame_of_table(chosen).assign(is_first=is_first[at][differs[at]])
+        changed: pd.DataFrame = frame.groupby("payment", as_index=False).agg(
+            order_no=("order_no", "min"),
+            currency=("currency", "max"),
+            transaction_date=("transaction_date", "min"),
+            **{name: (name, "sum") for name in LEVELS},
+            is_first=("is_first", "any"),
+        )
+        return changed
+
+    def orders_of(self) -> dict[str, str]:
+        """Order -> its payment, where it has exactly one."""
+        split: pa.Array = pc.split_pattern(self.pairs, _BETWEEN)
+        orders, payments = (pc.list_element(split, side) for side in (0, 1))
+        pairs = pd.DataFrame({"order_no": orders.to_pylist(), "payment": payments.to_pylist()})
+        pairs = pairs.astype("str").drop_duplicates("order_no", keep=False)
+        return {o: p for o, p in zip(pairs["order_no"], pairs["payment"], strict=True) if o}
+
+    def unknown(self) -> frozenset[str]:
+        """Payments whose refund nothing measured when they were shown last."""
+        return frozenset(self.payments.filter(pa.array(self.is_unknown)).to_pylist())
+
+    def _numbers(self, rows: pa.Table) -> _Numbers:
+        """The number of each row's payment, which is known from now on."""
+        payment = rows["payment"]
+        fresh = pc.unique(payment.filter(pc.invert(pc.is_in(payment, value_set=self.payments))))
+        self.payments = pa.concat_arrays([self.payments, fresh])
+        pair = pc.binary_join_element_wise(rows["order_no"], payment, _BETWEEN)
+        new = pc.unique(pair.filter(pc.invert(pc.is_in(pair, value_set=self.pairs))))
+        self.pairs = pa.concat_arrays([self.pairs, new])
+        blank = np.zeros((len(fresh), len(LEVELS)), dtype=np.int64)
+        self.levels = np.vstack([self.levels, blank])
+        self.is_unknown = np.concatenate([self.is_unknown, np.zeros(len(fresh), dtype=np.bool_)])
+        numbers: _Numbers
+        numbers = pc.index_in(payment, value_set=self.payments).to_numpy().astype(np.int64)
+        return numbers
+
+
+def _shown(night: MonthNight, *, account: tuple[str, str], only: WonBack | None) -> pa.Table:
+    """The newest answer of each payment of a night, and what it came to by then."""
+    rows = table_of(night, "answers", account=account, columns=_OF_ANSWER)
+    rows = rows.filter(pc.equal(rows["answer"], "found"))
+    if only is not None:
+        sides = [
+            pc.is_in(rows[name], value_set=pa.array(sorted(keys), pa.string()))
+            for name, keys in (("transaction_id", only.payments), ("order_no", only.orders))
+        ]
+        rows = rows.filter(pc.or_(*sides))
+    states, state = _states(rows, night=night)
+    gross = pc.coalesce(rows["captured_amount"], rows["amount"], 0).to_numpy()
+    given = rows["refunded_amount"]
+    is_blank = pc.is_null(given).to_numpy()
+    took_place = np.isin(states, MONEY_STATES)[state]
+    whole = (states == "refunded")[state] & is_blank
+    refunded = np.where(whole, gross, pc.coalesce(given, 0).to_numpy()) * took_place
+    levels = {
+        "captured": gross * took_place,
+        "refunded": refunded,
+        "charged": (gross - refunded) * (states == "chargeback")[state],
+    }
+    unknown = (states == "partially_refunded")[state] & is_blank
+    named = pc.not_equal(rows["transaction_id"], "")
+    by_order = pc.binary_join_element_wise("order ", rows["order_no"], "")
+    by_order = pc.if_else(pc.equal(rows["order_no"], ""), "", by_order)
+    rows = rows.append_column("payment", pc.if_else(named, rows["transaction_id"], by_order))
+    for name, cells in levels.items():
+        rows = rows.append_column(pa.field(name, pa.int64(), nullable=False), pa.array(cells))
+    return _newest(rows.append_column("is_unknown", pa.array(unknown)))
+
+
+def _states(rows: pa.Table, *, night: MonthNight) -> tuple[Any, Any]:
+    """The states of a night's codes as its rules name them, and for each row the place of its."""
+    terms = frame_of(night, "terms")
+    codes = terms[terms["name"].eq("payment_status")]
+    words = dict(zip(codes["key"], codes["word"], strict=True))
+    code = pc.dictionary_encode(rows["payment_status"].cast(pa.string()).combine_chunks())
+    named = pd.Series(code.dictionary.to_pylist(), dtype="str")
+    states = words_at(named, words=words, otherwise="unmapped").to_numpy(dtype=object)
+    return states, code.indices.to_numpy()
+
+
+def _newest(rows: pa.Table) -> pa.Table:
+    """Of several answers about one payment of an order the newest."""
+    pair = pc.binary_join_element_wise(rows["order_no"], rows["transaction_id"], _BETWEEN)
+    if pc.count_distinct(pair).as_py() == len(rows):
+        return rows
+    cells = {name: rows[name].to_pandas() for name in ("queried_at", *LEVELS)}
+    order = pd.DataFrame({"pair": pair.to_pandas(), **cells})
+    order = order.sort_values(["pair", *cells], na_position="first", kind="stable")
+    return rows.take(pa.array(order.drop_duplicates("pair", keep="last").index.to_numpy()))

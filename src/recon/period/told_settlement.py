@@ -1,0 +1,112 @@
+"""The settlement as the nights of a month told it: every line once, and those that count.
+
+A night has a batch from before its window as sums; an earlier night with the same sums has the
+lines. Of each night only rows are kept that the night before had otherwise, or not at all.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from recon.period.month_nights import MonthNight, frame_without_blanks, numbered, table_of
+
+OLDER = "older files"
+"""Source of lines that a night has only as the sum of a batch."""
+_GROUP = ["batch_id", "settled_on", "currency"]
+_SAME_LINE = [
+    *("batch_id", "settled_on", "entry_type", "order_no", "transaction_id", "reference_no"),
+    *("currency", "gross", "fee", "net", "own_reference"),
+]
+_SUMS = ["gross", "fee", "net"]
+_OF_LINE = [*_SAME_LINE, "is_summed"]
+_BETWEEN = "\x1f"
+
+
+@dataclass(frozen=True, slots=True)
+class ToldSettlement:
+    """What the nights told of an account's settlement."""
+
+    lines: pd.DataFrame
+    """The lines that the newest night counts, each as the last night that had it whole wrote it;
+    told: the first night that had it. Where sums differ the newest night is believed."""
+    told_lines: pd.DataFrame
+    """_SAME_LINE, times (grain: line): of nights that had a whole batch line by line, as often as
+    one night did."""
+
+
+def told_settlement(nights: Sequence[MonthNight], *, account: tuple[str, str]) -> ToldSettlement:
+    """Read the nights, the oldest first."""
+    heard, batches = [], []
+    before: pa.Table | None = None
+    for night in nights:
+        rows = _rows(night, account=account)
+        by_batch = rows.group_by(_GROUP).aggregate(
+            [("is_summed", "any"), *((name, "sum") for name in _SUMS)]
+        )
+        batches.append(numbered(by_batch, night=night))
+        now = _distinct(rows, by_batch=by_batch)
+        heard.append(numbered(_new(now, before=before), night=night))
+        before = now
+    every = frame_without_blanks(pa.concat_tables(heard))
+    first = every.groupby(_SAME_LINE, as_index=False).agg(told=("number", "min"))
+    whole = every[~every["is_summed_any"]]
+    times = whole.groupby(_SAME_LINE, as_index=False).agg(times=("times", "max"))
+    chosen = _chosen(frame_without_blanks(pa.concat_tables(batches)), newest=nights[-1].number)
+    lines = pa.concat_tables(_lines(nights, account=account, chosen=chosen))
+    return ToldSettlement(
+        frame_without_blanks(lines).merge(first, on=_SAME_LINE, how="left"), times
+    )
+
+
+def _rows(night: MonthNight, *, account: tuple[str, str]) -> pa.Table:
+    """The lines of a night; `is_summed`: a row that stands for many."""
+    rows = table_of(night, "settlement", account=account, columns=(*_SAME_LINE, "source"))
+    is_summed = pc.equal(rows["source"].cast(pa.string()), OLDER)
+    for name in ("entry_type", "currency"):
+        # Two nights' words have dictionaries of their own; texts are compared.
+        column = rows.schema.get_field_index(name)
+        words = rows[name].cast(pa.string())
+        rows = rows.set_column(column, pa.field(name, pa.string(), nullable=False), words)
+    return rows.drop_columns(["source"]).append_column("is_summed", is_summed)
+
+
+def _distinct(rows: pa.Table, *, by_batch: pa.Table) -> pa.Table:
+    """Each line of a night once, how often it is there, and whether a row of its batch is a sum."""
+    counted = rows.group_by(_OF_LINE).aggregate([([], "count_all")])
+    counted = counted.rename_columns([*_OF_LINE, "times"])
+    return counted.join(by_batch.select([*_GROUP, "is_summed_any"]), keys=_GROUP)
+
+
+def _new(now: pa.Table, *, before: pa.Table | None) -> pa.Table:
+    """The lines that the night before had not, or otherwise."""
+    if before is None:
+        return now
+    return now.join(before, keys=now.column_names, join_type="left anti")
+
+
+def _chosen(groups: pd.DataFrame, *, newest: int) -> dict[int, list[str]]:
+    """Night -> the batches that count as it told them."""
+    sums = [f"{name}_sum" for name in _SUMS]
+    now = groups[groups["number"].eq(newest)]
+    whole = groups[~groups["is_summed_any"]]
+    alike = whole.merge(now[[*_GROUP, *sums]], on=[*_GROUP, *sums])
+    chosen = pd.concat(
+        [now[[*_GROUP, "number"]].assign(rank=0), alike[[*_GROUP, "number"]].assign(rank=1)]
+    )
+    chosen = chosen.sort_values([*_GROUP, "rank", "number"]).drop_duplicates(_GROUP, keep="last")
+    batch = chosen["batch_id"] + _BETWEEN + chosen["settled_on"] + _BETWEEN + chosen["currency"]
+    return {int(night): [*rows] for night, rows in batch.groupby(chosen["number"])}
+
+
+def _lines(
+    nights: Sequence[MonthNight], *, account: tuple[str, str], chosen: dict[int, list[str]]
+) -> Iterator[pa.Table]:
+    """The rows of the chosen batches, night by night."""
+    for night in nights:
+        rows = _rows(night, account=account)
+        batch = pc.binary_join_element_wise(*(rows[name] for name in _GROUP), _BETWEEN)
+        names = pa.array(chosen.get(night.number, []), pa.string())
+        yield rows.filter(pc.is_in(batch, value_set=names)).select(_SAME_LINE)
