@@ -8,6 +8,8 @@ took where, or because it is open: then a break, or what waits, says by how much
 from dataclasses import dataclass
 
 import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from recon.period.business_month import DayTable
 from recon.period.dated_facts import (
@@ -23,7 +25,8 @@ from recon.period.dated_facts import (
 )
 from recon.period.looked_up import amounts_at, words_at
 from recon.period.month_evidence import MonthEvidence
-from recon.period.month_nights import MonthNight, frame_of
+from recon.period.month_nights import MonthNight, frame_of, table_of
+from recon.proof.night_tables import frame_of_table
 
 FEES_KEY, PAYOUTS_KEY, ADJUSTMENTS_KEY = "fees", "pay-outs", "adjustments"
 GROUP_KEYS = (FEES_KEY, PAYOUTS_KEY, ADJUSTMENTS_KEY)
@@ -208,14 +211,12 @@ def _effects(
     known: dict[tuple[str, str], int] = {}
     unjudged: set[str] = set()
     for night in evidence.nights:
-        seen = {*GROUP_KEYS}
-        for name in ("orders", "answers", "ledger"):
-            rows = frame_of(night, name, account=account, columns=("order_no",))
-            seen.update(rows["order_no"].unique().tolist())
-        known = {where: effect for where, effect in known.items() if where[1] not in seen}
+        keys = {key for _, key in known} | unjudged
+        left = _not_seen(keys, night=night, account=account)
+        known = {where: effect for where, effect in known.items() if where[1] in left}
         known |= _effects_of(night, account=account, orders=orders)
         rows = frame_of(night, "unverified", account=account, columns=_OF_RESULT)
-        unjudged = {*unjudged - seen, *_keys_of(rows, named=rows["entry_id"], orders=orders)}
+        unjudged = {*unjudged & left, *_keys_of(rows, named=rows["entry_id"], orders=orders)}
     places = sorted(where for where, effect in known.items() if effect)
     cells = {
         "currency": pd.Series([currency for currency, _ in places], dtype="str"),
@@ -223,6 +224,18 @@ def _effects(
         "effect": pd.Series([known[where] for where in places], dtype="int64"),
     }
     return pd.DataFrame(cells), frozenset(unjudged)
+
+
+def _not_seen(keys: set[str], *, night: MonthNight, account: tuple[str, str]) -> set[str]:
+    """Those of some keys that a night has nothing of."""
+    parts = [
+        table_of(night, name, account=account, columns=("order_no",))["order_no"]
+        for name in ("orders", "answers", "ledger")
+    ]
+    seen = pa.concat_arrays([chunk for part in parts for chunk in part.chunks])
+    asked = pa.array(sorted(keys), pa.string())
+    rest = asked.filter(pc.invert(pc.is_in(asked, value_set=seen)))
+    return {*rest.to_pylist()} - {*GROUP_KEYS}
 
 
 def _effects_of(
@@ -238,8 +251,9 @@ def _effects_of(
     cells = (effects[name].tolist() for name in ("currency", "amount"))
     shown = [*zip(named, *cells, strict=True)]
     for name in _WITH_EFFECT:
-        rows = frame_of(night, name, account=account, columns=_OF_RESULT)
-        rows = rows[rows["effect_ledger"].notna() & rows["effect_ledger"].ne(0)]
+        table = table_of(night, name, account=account, columns=_OF_RESULT)
+        # What differs is seldom: the others, most of a night, become no frame.
+        rows = frame_of_table(table.filter(pc.not_equal(table["effect_ledger"], 0)))
         rows = rows[~rows["flags"].str.contains("written_off")]
         named = _keys_of(rows, named=rows["entry_id"], orders=orders)
         cells = (rows[name].tolist() for name in ("currency", "effect_ledger"))

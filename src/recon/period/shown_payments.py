@@ -113,6 +113,8 @@ class _Seen:
         self.is_unknown[of_row[rows["is_unknown"].to_numpy()]] = True
         chosen = rows.filter(pa.array(differs[at])).select(["payment", *_OF_CHANGE, *LEVELS])
         frame = frame_of_table(chosen).assign(is_first=is_first[at][differs[at]])
+        if len(numbers) == len(of_row):
+            return frame
         changed: pd.DataFrame = frame.groupby("payment", as_index=False).agg(
             order_no=("order_no", "min"),
             currency=("currency", "max"),
