@@ -5,13 +5,13 @@ written from the ledger of effects: the same seed and truth give the same bytes,
 """
 
 import json
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from typing import Any
 
 from recon.model.business_date import BusinessCalendar
-from recon.model.words import GatewayState, UnverifiedReason
+from recon.model.words import GatewayState
 from recon.sandbox.ground.book_records import Effect
 from recon.sandbox.ground.operation_call import Sandbox
 from recon.sandbox.ground.truth import EFFECTS_PER_READ, effect_table
@@ -24,6 +24,7 @@ from recon.sandbox.pages.carried_days import (
     order_of_sale,
     sold,
 )
+from recon.sandbox.pages.known_by_settlement import known_by_settlement
 from recon.sandbox.pages.planted_batches import PaidBatches, held_key, paid_batches
 from recon.sandbox.pages.planted_books import PlantedBooks, books_key, books_of
 from recon.sandbox.pages.planted_settlement import (
@@ -38,7 +39,7 @@ from recon.sandbox.pages.planted_settlement import (
 from recon.sandbox.pages.planted_statements import bank_month, key_of
 from recon.sandbox.pages.statement_texts import statement_files
 from recon.sandbox.sample_night import Account, SampleNight, sample_night
-from recon.sandbox.sample_night.records import LEDGER_HEADER, ORDER_HEADER
+from recon.sandbox.sample_night.records import LEDGER_HEADER, ORDER_HEADER, LedgerLine
 from recon.sandbox.sample_night.records import cells_of as line_cells
 from recon.sandbox.sample_night.sample_files import (
     answer_key_table,
@@ -47,7 +48,7 @@ from recon.sandbox.sample_night.sample_files import (
     ledger_csv_text,
     ledger_lines,
 )
-from recon.sandbox.sample_night.true_payments import payments_of
+from recon.sandbox.sample_night.true_payments import TruePayment, payments_of
 
 SOLD = "sold on later dates"
 """Note: how many payments there are beside the population."""
@@ -162,6 +163,7 @@ class _Made:
     before: PaidBatches
     month: BankMonth
     books: PlantedBooks
+    payments: tuple[TruePayment, ...]
     position: int
     """Of the last effect."""
 
@@ -183,6 +185,7 @@ def _made(sandbox: Sandbox, *, day: date, account_id: str) -> _Made:
         business_date=day,
         seed=seed,
     )
+    payments = payments_of(map(effect_table, effects), now=closes_at)
     settlement = settlement_of(
         effects,
         merchant_id=merchant_id,
@@ -196,19 +199,44 @@ def _made(sandbox: Sandbox, *, day: date, account_id: str) -> _Made:
         merchant_id=merchant_id,
         account_id=account_id,
         day=day,
-        unmentioned=_refunded_in_part(effects, now=closes_at),
+        unmentioned={
+            payment.transaction_id
+            for payment in payments
+            if payment.state is GatewayState.PARTIALLY_REFUNDED
+        },
     )
     paid = [*before.payouts, *(line for line in settlement.lines if line.entry_type == PAYOUT)]
     month = bank_month(paid, day=day, seed=seed)
-    books = books_of(before.lines, month=month, charges=night.fees, day=day)
-    night = replace(night, fees=(*night.fees, *books.entries))
+    charges = _charges_since(before.lines, charges=night.fees)
+    books = books_of(before.lines, month=month, charges=charges, day=day)
+    night = replace(night, fees=(*charges, *books.entries))
     position = max((position for position, _ in placed), default=0)
-    return _Made(night, settlement, before, month, books, position)
+    return _Made(night, settlement, before, month, books, payments, position)
+
+
+def _charges_since(
+    lines: Sequence[SettlementLine], *, charges: Sequence[LedgerLine]
+) -> list[LedgerLine]:
+    """Monthly charges from the first settled day on: nothing tells what is older than that."""
+    first = min((line.settled_on for line in lines), default="")
+    return [entry for entry in charges if entry.booked_at.date().isoformat() >= first]
 
 
 def _texts(made: _Made, *, day: date) -> dict[str, str]:
     settlement, before, night = made.settlement, made.before, made.night
-    key = _key(night, settlement=settlement, before=before, month=made.month, books=made.books)
+    key = _key(
+        known_by_settlement(
+            night,
+            payments=made.payments,
+            settlement=settlement,
+            before=before.lines,
+            now=BusinessCalendar.of().closes_at(day),
+        ),
+        settlement=settlement,
+        before=before,
+        month=made.month,
+        books=made.books,
+    )
     return (
         inbox_texts(night)
         | _statement_texts(made.month, day=day)
@@ -240,7 +268,6 @@ def _key(
     """The answer key of everything that is planted on that day."""
     key = answer_key_table(night) | {"settlement": answer_key(settlement)}
     key |= {"held_back": held_key(before), "bank": key_of(month), "books": books_key(books)}
-    key["unverified"] += _unmentioned(night, settlement=settlement)
     codes = {planted.code for planted in settlement.planted}
     codes |= {planted.code for planted in before.planted}
     codes |= {planted.code for planted in month.planted if planted.code is not None}
@@ -248,36 +275,6 @@ def _key(
     for code in codes:
         key["not_shown"].pop(code.value, None)
     return key
-
-
-def _refunded_in_part(effects: Sequence[Effect], *, now: datetime) -> Collection[str]:
-    """Payments of which no query shows how much was refunded."""
-    return {
-        payment.transaction_id
-        for payment in payments_of(map(effect_table, effects), now=now)
-        if payment.state is GatewayState.PARTIALLY_REFUNDED
-    }
-
-
-def _unmentioned(night: SampleNight, *, settlement: Settlement) -> list[dict[str, str]]:
-    """Payments refunded in part that no file but the settlement's names: nobody can judge them."""
-    known = {line.order_no for story in night.stories for line in story.orders}
-    known |= {line.order_no for story in night.stories for line in story.ledger}
-    known |= {story.expected.order_no for story in night.stories if story.expected is not None}
-    refunded = {line.transaction_id for line in settlement.true if line.entry_type == "refund"}
-    unmentioned = {
-        (line.order_no, line.transaction_id): {
-            "merchant_id": line.merchant_id,
-            "account_id": line.account_id,
-            "order_no": line.order_no,
-            "transaction_id": line.transaction_id,
-            "why": "refunded in part and settled; no order file holds it",
-            "reason": UnverifiedReason.REFUND_AMOUNT_UNKNOWN.value,
-        }
-        for line in settlement.true
-        if line.transaction_id in refunded and line.order_no not in known
-    }
-    return [unmentioned[key] for key in sorted(unmentioned)]
 
 
 def _settlement_text(lines: Iterable[SettlementLine]) -> str:

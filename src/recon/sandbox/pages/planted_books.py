@@ -23,6 +23,8 @@ ARRIVAL_BOOKED_AT = time(17, tzinfo=UTC)
 """When the books have what arrived, on its day."""
 OTHER_FEE, OTHER_PAYOUT, OTHER_RESERVE = 300, 450, 200
 """Minor units by which an entry differs where that is planted."""
+NEVER_PAID, NEVER_PAID_MINOR_UNITS = "CHF", 45_000
+"""A pay-out that only the books have."""
 UNASSIGNED = "unassigned"
 """What the books name no batch of."""
 
@@ -79,6 +81,11 @@ def books_of(
             at = entries.index(chosen)
             entries[at : at + 1] = [instead] if instead else []
             planted.append(_found(plant, chosen, instead))
+    for entry in _never_paid(lines, day=day):
+        entries.append(entry)
+        why = "a pay-out was booked that the gateway never made"
+        code, key = BreakCode.LEDGER_PAYOUT_ONLY, f"{entry.entry_type}:{entry.currency}"
+        planted.append(PlantedInBooks(code, why, key, entry.currency, entry.amount))
     return PlantedBooks(tuple(entries), tuple(planted))
 
 
@@ -171,6 +178,29 @@ def _unassigned(
         key = f"fees:{currency}:{UNASSIGNED}"
         effect = sum(entry.amount for entry in charges)
         yield PlantedInBooks(BreakCode.FEE_BOOKED_DIFFERS, why, key, currency, effect)
+
+
+def _never_paid(lines: Sequence[SettlementLine], *, day: date) -> Iterator[LedgerLine]:
+    """A pay-out in a currency that no batch has: in another one it stands with what is young.
+
+    It is booked with the newest that is late: what is booked in the first days of a settlement may
+    be of a batch from before.
+    """
+    if NEVER_PAID in {line.currency for line in lines}:
+        return
+    payouts = (
+        _entry(
+            replace(line, batch_id="", currency=NEVER_PAID),
+            kind=EntryType.PAYOUT.value,
+            amount=NEVER_PAID_MINOR_UNITS,
+        )
+        for line in lines
+        if line.entry_type == PAYOUT
+    )
+    late = [entry for entry in payouts if _is_late(entry, day=day)]
+    if late:
+        newest = max(late, key=lambda entry: entry.booked_at)
+        yield replace(newest, entry_id=f"LPO-{NEVER_PAID}")
 
 
 def _calm_batches(month: BankMonth) -> set[str]:

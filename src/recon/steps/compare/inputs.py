@@ -35,6 +35,7 @@ from recon.steps.files.arrived_rows import Extract, order_steps, with_arrived
 from recon.steps.files.keep_ledger import unread_files
 from recon.steps.ground import kept_results, shown_answers
 from recon.steps.ground.answer_rows import chargeback_codes
+from recon.steps.ground.booked_payouts import with_payouts
 from recon.steps.ground.endorsed import endorsed
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.kept_books import books_of_run
@@ -47,7 +48,6 @@ from recon.steps.ground.window import (
     ledger_start,
     left_out,
     window_start,
-    with_payouts,
     without_opening_balance,
 )
 from recon.steps.money.settled import settled
@@ -145,7 +145,9 @@ def sources_of(run: Run, *, inputs: Inputs, rules: Rules, environment: Environme
         moves = input_rows.instruction_frame(connection, run, until=inputs.last_instruction_version)
         instructions = in_question(moves, asked=asked)
         begins = ledger_start(run, rules=rules), _settled_from(days, rules=rules)
-        recent = _in_window(entries, begins=begins, asked=asked, lines=lines, moves=instructions)
+        recent = _in_window(
+            entries, begins=begins, asked=asked, lines=lines, moves=instructions, rules=rules
+        )
         orders, older = _orders(
             connection, run, since=since, asked=asked, until=until, environment=environment
         )
@@ -222,6 +224,7 @@ def _in_window(
     asked: set[str],
     lines: pd.DataFrame | None,
     moves: pd.DataFrame,
+    rules: Rules,
 ) -> pd.DataFrame | None:
     """The entries of the window, of what is asked about, and of the payouts that are told.
 
@@ -236,6 +239,7 @@ def _in_window(
         settlement=lines,
         instructions=moves,
         since=settled_from or since,
+        rules=rules,
     )
 
 

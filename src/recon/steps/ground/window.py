@@ -23,7 +23,6 @@ from recon.model.business_date import midnight
 from recon.model.words import (
     CONFIRMED_STATES,
     REJECTED_STATES,
-    REVERSAL_SUFFIX,
     EntryType,
     InstructionKind,
     KeyAnswer,
@@ -35,10 +34,7 @@ LOOK_BACK_DAYS = (1, 7, 30, 90, 180)
 BEFORE_ALL = datetime.min.replace(tzinfo=UTC)
 """Where a look goes back as far as there is anything."""
 ENTRIES, PAYMENTS = "ledger entries", "payments"
-PAY_OUT_BOOKED_WITHIN = timedelta(days=10)
-"""Pay-outs booked in the first days of the window may be of batches that lie before it."""
 _OF_GATEWAY = (EntryType.FEE, EntryType.RESERVE, EntryType.PAYOUT)
-_PAYOUTS = (EntryType.PAYOUT.value, EntryType.PAYOUT.value + REVERSAL_SUFFIX)
 
 
 def window_start(run: Run, *, rules: Rules) -> datetime:
@@ -101,50 +97,6 @@ def in_question(instructions: pd.DataFrame, *, asked: set[str]) -> pd.DataFrame:
     is_payout = is_word(instructions["kind"], InstructionKind.PAYOUT)
     kept = is_among(instructions["order_no"], asked) | ~ended | is_payout
     return instructions[kept].reset_index(drop=True)
-
-
-def with_payouts(
-    recent: pd.DataFrame,
-    *,
-    entries: pd.DataFrame,
-    settlement: pd.DataFrame | None,
-    instructions: pd.DataFrame,
-    since: datetime,
-) -> pd.DataFrame:
-    """The entries of the window, with those that booked a payout which is told here.
-
-    Older entries that name a payout of ours or a batch join; entries of the window's first days
-    that name none are of batches from before it.
-
-    Args:
-        recent: the entries of the window (see `in_window`).
-        entries: all entries of the account.
-        settlement: what was settled; None where no file tells of pay-outs.
-        instructions: those of the account.
-        since: where the window begins.
-    """
-    names = _payout_names(settlement, instructions=instructions)
-    payouts = entries[entries["entry_type"].isin(_PAYOUTS)]
-    named = payouts[["reference_no", "transaction_id", "order_no"]].isin(names).any(axis=1)
-    named |= payouts["reverses_entry_id"].isin(payouts.loc[named, "entry_id"])
-    known = payouts[named]
-    joined = known[~is_among(known["entry_id"], recent["entry_id"])]
-    if settlement is not None:
-        early = recent["booked_at"] < since + PAY_OUT_BOOKED_WITHIN
-        unknown = ~is_among(recent["entry_id"], known["entry_id"])
-        recent = recent[~(recent["entry_type"].isin(_PAYOUTS) & early & unknown)]
-    whole = pd.concat([recent, joined]) if len(joined) else recent
-    return whole.reset_index(drop=True)
-
-
-def _payout_names(settlement: pd.DataFrame | None, *, instructions: pd.DataFrame) -> set[str]:
-    sent = instructions[instructions["kind"].eq(InstructionKind.PAYOUT.value)]
-    words = ("request_id", "transaction_id", "instruction_id", "order_no")
-    names = {name for word in words for name in sent[word]}
-    if settlement is not None:
-        paid = settlement[settlement["entry_type"].eq(EntryType.PAYOUT.value)]
-        names |= {*paid["batch_id"], *(paid["batch_id"] + "/" + paid["currency"])}
-    return names - {""}
 
 
 def without_opening_balance(sources: Sources, *, rules: Rules) -> Sources:

@@ -321,6 +321,33 @@ def test_fees_from_before_the_window_stay_with_their_payments(settling: Any, fee
         assert rebuild_night("2026-11-20", out=None, environment=environment).same
 
 
+def test_pay_outs_that_name_no_batch_are_held_by_amount_from_the_first_settled_day_on(
+    settling: Any,
+) -> None:
+    """One that was settled is booked; of the others the first two business days' are older."""
+    (recent,) = booked(settling, 1)
+    sold = line(recent, settled_on="2026-11-11", gross="97.00", net="97.00", order_no="")
+    sold |= {"transaction_id": "", "entry_type": "adjustment"}
+    send(settling, "S1.csv", sold, paid_out(sold))
+    with (settling.folder / "ledger.csv").open("a") as ledger:
+        for name, amount, day in (
+            ("of a batch from before and the same amount", "97.00", "10T08"),
+            ("of the batch", "97.00", "12T08"),
+            ("of another batch from before", "500.00", "12T09"),
+            ("never paid", "450.00", "17T08"),
+        ):
+            ledger.write(f'"{name}",100042,100042001,,payout,EUR,{amount},2026-11-{day}:00:00Z\n')
+    settling.night()
+
+    found = stored(settling)
+    rows = found.breaks[["code", "effect_ledger"]].itertuples(index=False, name=None)
+    assert [*rows] == [("LEDGER_PAYOUT_ONLY", 45_000)]
+    assert "payout:EUR:S1" in found.matches["entry_id"].tolist()
+    scope = [row for row in found.scope_of_assurance if "opening" in row["statement"]]
+    assert [(row["currency"], row["count"]) for row in scope] == [("EUR", 2)]
+    assert [each.id for each in found.control_totals if not each.passed] == []
+
+
 def cash_of(merchant: Any) -> dict[str, tuple[str, str]]:
     """Batch -> what the gateway holds of it and how much, as the newest night lists it."""
     held = stored(merchant).held

@@ -1,16 +1,20 @@
 """Which entries of the books stand against the payouts of a window."""
 
 from datetime import UTC, datetime
+from typing import Any
 
 import pandas as pd
+import pytest
 
+from recon.config.rules import Rules
 from recon.matching.frames.sources import (
     INSTRUCTION_COLUMNS,
     LEDGER_COLUMNS,
     SETTLEMENT_COLUMNS,
     frame_of,
 )
-from recon.steps.ground.window import in_window, with_payouts
+from recon.steps.ground.booked_payouts import with_payouts
+from recon.steps.ground.window import in_window
 
 SINCE = datetime(2026, 10, 21, tzinfo=UTC)
 
@@ -47,6 +51,7 @@ def kept(settlement: pd.DataFrame | None) -> list[str]:
         settlement=settlement,
         instructions=frame_of(ours, columns=INSTRUCTION_COLUMNS),
         since=SINCE,
+        rules=Rules.of({}, source="test"),
     )
     return list(found["entry_id"])
 
@@ -89,3 +94,45 @@ def test_what_closes_a_group_stays_as_long_as_the_group_does() -> None:
     )
     found = in_window(entries, since=SINCE, asked=set(), settled_from=SINCE)
     assert list(found["entry_id"]) == ["by its batch", "adjusted", "at the bank"]
+
+
+@pytest.mark.parametrize(
+    ("entries", "named"),
+    [
+        ([("early", "10-22", 100)], []),
+        ([("early", "10-22", 900)], ["early"]),
+        ([("as soon as it is late", "10-23", 100)], ["as soon as it is late"]),
+        ([("settled after it", "10-21", 900)], []),
+        ([("first", "10-22", 900), ("second", "10-22", 900)], ["first"]),
+        ([("given back", "10-22", -900)], []),
+        ([("by its name", "10-22", 900, "B2"), ("beside it", "10-22", 900)], ["by its name"]),
+    ],
+)
+def test_an_entry_without_a_batch_is_of_one_from_before_unless_a_pay_out_has_its_amount(
+    entries: list[Any], named: list[str]
+) -> None:
+    """Only while such a batch may still be booked: two business days by the rules."""
+    rows = [
+        entry(
+            name,
+            day,
+            amount=abs(amount),
+            entry_type="payout" if amount > 0 else "payout_reversal",
+            reference_no=batch[0] if batch else "",
+        )
+        for name, day, amount, *batch in entries
+    ]
+    paid = [
+        {"batch_id": "B2", "entry_type": "payout", "currency": "EUR", "settled_on": "2026-10-22"}
+        | {"gross": 900, "fee": 0, "net": 900, "line": 2}
+    ]
+    books = frame_of(rows, columns=LEDGER_COLUMNS)
+    found = with_payouts(
+        in_window(books, since=SINCE, asked=set(), settled_from=SINCE),
+        entries=books,
+        settlement=frame_of(paid, columns=SETTLEMENT_COLUMNS),
+        instructions=frame_of([], columns=INSTRUCTION_COLUMNS),
+        since=SINCE,
+        rules=Rules.of({}, source="test"),
+    )
+    assert list(found["entry_id"]) == named
