@@ -6,7 +6,7 @@ themselves are below 0 and nothing was paid, else paid beyond.
 """
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -17,16 +17,18 @@ from recon.matching.frames.arrays import texts
 from recon.matching.frames.coding import combined
 from recon.matching.frames.grouping import amounts_of, total
 from recon.matching.frames.sources import Sources
-from recon.matching.frames.total_rows import ACCOUNT_CURRENCY, Place
+from recon.matching.frames.total_rows import ACCOUNT, ACCOUNT_CURRENCY, Place
 from recon.matching.sides.ledger_side import is_base_type
 from recon.matching.sides.settlement_side import pay_outs
-from recon.model.words import EntryType, SourceKind
+from recon.model.words import EntryType, Reject, SourceKind
 
 OPENING, ITEM, DEBT, BEYOND = "opening", "item", "debt", "beyond"
 NO_PAYOUT, OTHER_CURRENCY, UNSURE, RESERVE = "no_payout", "other_currency", "unsure", "reserve"
 """What a listed amount is: from before the opening, held back, owed to the gateway, paid beyond
 what there was, of a batch that is not paid out, of a batch whose pay-out has another currency, of a
 batch of which a line could not be read, kept as a reserve."""
+BatchOf = tuple[str, str, str]
+"""Merchant, account and batch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +108,7 @@ def batches_of(sources: Sources) -> Mapping[Place, tuple[Batch, ...]]:
     open_ones = {
         (*key[:2], key[3]) for key, shut in zip(keys, closed.tolist(), strict=True) if not shut
     }
-    unsure = _unsure(sources)
+    unsure = unsure_batches(sources)
     by_place: dict[Place, list[Batch]] = {}
     for number, (merchant, account, currency, batch) in enumerate(keys):
         entry = Batch(
@@ -122,28 +124,32 @@ def batches_of(sources: Sources) -> Mapping[Place, tuple[Batch, ...]]:
     return {holder: tuple(sorted(batches)) for holder, batches in by_place.items()}
 
 
-def _unsure(sources: Sources) -> set[tuple[str, str, str]]:
-    """The batches of which a line could not be read: it names one, else all of its file."""
+def unsure_batches(sources: Sources) -> set[BatchOf]:
+    """The batches of which a line could not be read: it names one, else all of its file.
+
+    What a line names none of the others do, and what names nothing, may be of any batch.
+    """
     if sources.unread_batches is not None:
         return {*sources.unread_batches}
     lines = sources.settlement
     refused = [entry for entry in sources.rejects if entry.kind is SourceKind.SETTLEMENT]
     if lines is None or not refused:
         return set()
-    names = ("merchant_id", "account_id", "batch_id", "source")
+    names = (*ACCOUNT, "batch_id", "source")
     known = {*zip(*(lines[name].tolist() for name in names), strict=True)}
-    unsure = set()
-    for entry in refused:
-        for merchant, account, batch, source in known:
-            account_fits = not entry.account_id or (merchant, account) == (
-                entry.merchant_id,
-                entry.account_id,
-            )
-            if account_fits and (
-                entry.batch_id == batch or (not entry.batch_id and entry.source == source)
-            ):
-                unsure.add((merchant, account, batch))
-    return unsure
+    return {each for entry in refused for each in _named_by(entry, known=known)}
+
+
+def _named_by(entry: Reject, *, known: Collection[tuple[str, ...]]) -> set[BatchOf]:
+    own = (entry.merchant_id, entry.account_id)
+    mine = [each for each in known if not entry.account_id or each[:2] == own]
+    named = {
+        (merchant, account, batch)
+        for merchant, account, batch, source in mine
+        if entry.batch_id == batch or (not entry.batch_id and entry.source == source)
+    }
+    accounts = {own} if entry.account_id else {(each[0], each[1]) for each in mine}
+    return named or {(*account, entry.batch_id) for account in accounts}
 
 
 def _opening(holder: Place, rules: Rules) -> tuple[int, int]:

@@ -20,10 +20,11 @@ from recon.matching.cash.batches import (
     OTHER_CURRENCY,
     RESERVE,
     UNSURE,
+    BatchOf,
     Listed,
 )
 from recon.matching.cash.before_books import BEFORE_BOOKS
-from recon.matching.cash.book_groups import FEES, PAYOUTS, RESERVES, BookGroups
+from recon.matching.cash.book_groups import FEES, PAYOUTS, RESERVES, UNASSIGNED, BookGroups
 from recon.matching.frames.arrays import Arrays, Column, filled
 from recon.matching.frames.grouping import NO_INSTANT, Bools, Ints, latest, total
 from recon.matching.frames.total_rows import Place
@@ -54,7 +55,7 @@ class Clock:
 
 
 def findings_of_groups(
-    books: BookGroups, *, listed: Iterable[Listed], unsure: set[tuple[str, str, str]], clock: Clock
+    books: BookGroups, *, listed: Iterable[Listed], unsure: set[BatchOf], clock: Clock
 ) -> Arrays:
     """What each group comes to (FINDING_COLUMNS; grain: group).
 
@@ -71,7 +72,7 @@ def findings_of_groups(
     closed = np.zeros(size, dtype=np.bool_)
     closed[[*books.closed]] = True
     waits, due_at = _waiting(books, gap=gap, clock=clock)
-    sure = ~_unsure(groups, unsure=unsure)
+    sure = ~_unsure(books, unsure=unsure, rules=clock.rules)
     same = ((gap == 0) & (over == 0)) | before
     if not clock.covered:
         same, closed, waits = (np.full(size, held) for held in (True, False, False))
@@ -203,15 +204,24 @@ def _over_released(groups: Arrays, *, listed: Iterable[Listed]) -> Ints:
     return np.array(over, dtype=np.int64)
 
 
-def _unsure(groups: Arrays, *, unsure: set[tuple[str, str, str]]) -> Bools:
-    """Groups of which a line could not be read: of a pay-out its batch, of all else the account."""
+def _unsure(books: BookGroups, *, unsure: set[BatchOf], rules: Rules) -> Bools:
+    """Groups of which a line could not be read.
+
+    Of pay-outs, and of fees by batch, that of its batch; of all else those of its account. What
+    the books have of a batch that no line tells of stands where they name none.
+    """
+    groups, lines = books.groups, books.settled
     if not unsure:
         return np.zeros(len(groups), dtype=np.bool_)
+    by_batch = {PAYOUTS: "", **({FEES: UNASSIGNED} if rules.ledger.fees_per == "batch" else {})}
     accounts = {held[:2] for held in unsure}
-    rows = groups.rows("merchant_id", "account_id", "kind", "name")
+    told = {*lines.rows("merchant_id", "account_id", "name")}
+    untold = {held[:2] for held in unsure - told}
     marks = [
-        (merchant, account, name) in unsure if kind == PAYOUTS else (merchant, account) in accounts
-        for merchant, account, kind, name in rows
+        (*account, name) in unsure or (name == by_batch[kind] and (*account,) in untold)
+        if kind in by_batch
+        else (*account,) in accounts
+        for *account, kind, name in groups.rows("merchant_id", "account_id", "kind", "name")
     ]
     return np.array(marks, dtype=np.bool_)
 

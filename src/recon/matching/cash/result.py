@@ -21,7 +21,7 @@ from recon.matching.breaks.result import (
 )
 from recon.matching.breaks.result_frames import OPEN_SORTED_BY, Frames, instants
 from recon.matching.breaks.result_rows import NO_AMOUNT, SORTED_BY, frame_of_rows, id_of_text
-from recon.matching.cash.batches import Listed, batches_of, listed
+from recon.matching.cash.batches import Listed, listed, unsure_batches
 from recon.matching.cash.book_groups import BASES, PAYOUTS, BookGroups, grouped
 from recon.matching.cash.cash_findings import (
     FINDING_COLUMNS,
@@ -84,12 +84,7 @@ def judge_cash(
         return None
     clock = Clock(as_of, rules, sources.ledger is not None)
     rows = listed(sources, rules=rules)
-    unsure = {
-        (merchant, account, batch.batch_id)
-        for (merchant, account, _), batches in batches_of(sources).items()
-        for batch in batches
-        if batch.is_unsure
-    }
+    unsure = unsure_batches(sources)
     parts = [
         findings_of_groups(books, listed=rows, unsure=unsure, clock=clock),
         findings_of_held(rows, clock=clock),

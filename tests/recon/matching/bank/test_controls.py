@@ -76,3 +76,38 @@ def test_a_pay_out_that_went_back_is_at_risk_as_a_whole() -> None:
     breaks = case.come_to().breaks
     (row,) = breaks[breaks["effect_bank"].notna()].to_dict("records")
     assert (row["code"], row["effect_bank"], row["exposure"]) == ("PAYOUT_RETURNED", -700, 1_000)
+
+
+def test_an_entry_of_several_batches_that_differs_is_one_break_on_the_first() -> None:
+    """The others of the entry bear its code as a flag, and no effect of their own."""
+    case = Case().paid("BATCH-01", 500).paid("BATCH-02", 700)
+    result = case.came("BATCH-01/BATCH-02", 1_150).come_to()
+    assert of_bank(result) == [("BANK_AMOUNT_DIFFERS", 1_150, -50)]
+    assert result.bank is not None
+    paid = {row["batch_id"]: row for row in result.bank["paid"].to_dict("records")}
+    assert {name: row["code"] for name, row in paid.items()} == dict.fromkeys(
+        ("BATCH-01", "BATCH-02"), "BANK_AMOUNT_DIFFERS"
+    )
+    assert len({row["result_id"] for row in paid.values()}) == 1
+    assert set(t17(result)) == {0}
+
+
+def test_what_never_came_and_what_is_unclear_is_at_risk_as_a_whole() -> None:
+    """The pay-out itself, however little the two entries differ by together."""
+    case = Case().paid("BATCH-01", 500).paid("BATCH-02", 500)
+    case.paid("BATCH-03", 800).came("", 500, counterparty=GATEWAY)
+    breaks = case.come_to().breaks
+    mine = breaks[breaks["effect_bank"].notna()]
+    rows = zip(*(mine[name].tolist() for name in ("code", "exposure")), strict=True)
+    assert sorted(rows) == [
+        *[("AMBIGUOUS_MATCH", 500)] * 2,
+        ("PAYOUT_NOT_AT_BANK", 800),
+    ]
+
+
+def test_what_is_not_booked_at_the_bank_yet_is_shown_and_never_counted() -> None:
+    """A pending entry neither brings a pay-out nor is a receipt that nobody expects."""
+    case = Case().paid("BATCH-01", 500).came("BATCH-01", 500, status="pending", part=1)
+    result = case.come_to()
+    assert [code for code, *_ in of_bank(result)] == ["PAYOUT_NOT_AT_BANK"]
+    assert set(t17(result)) == {0}

@@ -99,6 +99,16 @@ def test_a_corrected_statement_takes_the_place_of_the_first() -> None:
     assert "neither counts" in tie.problems[0]
 
 
+def test_of_two_versions_that_both_add_up_the_newest_holds() -> None:
+    """Not the one that lies first, and not the one that fits what follows."""
+    old = replace(FIRST, created="2026-11-19T20:00:00", sha256="a")
+    new = replace(FIRST, created="2026-11-20T09:00:00", closing=310, sha256="z")
+    for versions, holds in (((old, new), 1), ((new, old), 0)):
+        found = judged(*versions, SECOND)
+        assert found.covers["main"].counted == (holds,)
+        assert "closes with 3.10 EUR" in found.problems[0]
+
+
 @pytest.mark.parametrize(
     ("change", "why"),
     [

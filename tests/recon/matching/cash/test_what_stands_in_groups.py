@@ -1,0 +1,132 @@
+"""Sentences of the contract of fees, reserves and held-back money that no month of a truth has."""
+
+from typing import Any
+
+import pytest
+
+from recon.model.words import SourceKind
+
+OLD = {"settled_on": "2026-10-05"}
+KEYLESS = {"order_no": "", "transaction_id": ""}
+BOOKED = {**KEYLESS, "booked_at": "2026-10-06T12:00:00Z"}
+
+
+def reasons(result: Any) -> dict[str, str]:
+    """What nobody can judge -> why."""
+    rows = result.unverified
+    return dict(zip(rows["entry_id"].tolist(), rows["reason"].tolist(), strict=True))
+
+
+@pytest.mark.parametrize(
+    ("fees_per", "unsure", "judged"),
+    [
+        ("balance", {"held:EUR:B1", "fees:EUR"}, set()),
+        ("batch", {"held:EUR:B1", "fees:EUR:B1"}, {"fees:EUR:B2"}),
+    ],
+)
+def test_a_line_that_cannot_be_read_leaves_its_batch_and_its_fees_unsure(
+    case: Any, fees_per: str, unsure: set[str], judged: set[str]
+) -> None:
+    """BATCH_QUARANTINED for both, whatever they would come to; other groups are judged."""
+    case.ruled(ledger={"fees_per": fees_per}).ledger()
+    for batch in ("B1", "B2"):
+        case.line("adjustment", batch_id=batch, gross=10_000, **OLD, **KEYLESS)
+        case.line("fee", batch_id=batch, gross=0, fee=100, **OLD, **KEYLESS)
+        case.line("payout", batch_id=batch, gross=9_900, **OLD, **KEYLESS)
+        case.entry("payout", amount=9_900, reference_no=batch, **BOOKED)
+    case.line("payout", batch_id="B1", gross=-500, **OLD, **KEYLESS)
+    case.entry("payout_reversal", amount=500, reference_no="B1", **BOOKED)
+    case.reject(kind=SourceKind.SETTLEMENT, column="net", batch_id="B1", order_no="")
+
+    result = case.run()
+    assert {own: why for own, why in reasons(result).items() if own in unsure} == dict.fromkeys(
+        unsure, "BATCH_QUARANTINED"
+    )
+    codes = result.breaks["code"].tolist()
+    assert codes.count("FEE_NOT_BOOKED") == len(judged)
+    assert "HELD_BACK" not in codes
+    assert [total for total in result.control_totals if not total.passed] == []
+
+
+@pytest.mark.parametrize("fees_per", ["balance", "batch", "day"])
+def test_a_batch_of_which_no_line_can_be_read_is_no_break_of_the_books(
+    case: Any, fees_per: str
+) -> None:
+    """What the books have of it stands beside nothing, and nobody can say that it is wrong."""
+    case.ruled(ledger={"fees_per": fees_per}).ledger()
+    case.line("adjustment", gross=10_000, **OLD, **KEYLESS)
+    case.line("payout", gross=10_000, **OLD, **KEYLESS)
+    case.entry("payout", amount=10_000, reference_no="B1", **BOOKED)
+    case.entry("fee", amount=100, reference_no="B2", **BOOKED)
+    case.entry("payout", amount=900, reference_no="B2", **BOOKED)
+    case.reject(kind=SourceKind.SETTLEMENT, column="net", batch_id="B2", order_no="")
+
+    result = case.run()
+    assert result.breaks["code"].tolist() == []
+    assert set(reasons(result).values()) == {"BATCH_QUARANTINED"}
+    assert [total for total in result.control_totals if not total.passed] == []
+
+
+def test_what_is_held_is_owed_to_the_merchant_and_a_debt_to_nobody(case: Any) -> None:
+    """Neither changes the books; what is at risk is what is left."""
+    case.ledger()
+    case.line("adjustment", batch_id="B1", gross=1_000, **OLD, **KEYLESS)
+    case.line("payout", batch_id="B1", gross=400, **OLD, **KEYLESS)
+    case.entry("payout", amount=400, reference_no="B1", **BOOKED)
+    # An item that is held pays for a debt of the same currency: the debt is another one's.
+    debt = {"currency": "USD", "batch_id": "B2", **OLD, **KEYLESS}
+    case.line("adjustment", gross=-300, **debt)
+    case.line("payout", gross=0, **debt)
+
+    breaks = case.run().breaks
+    names = ("code", "currency", "effect_ledger", "exposure", "owed_to")
+    assert sorted(zip(*(breaks[name].tolist() for name in names), strict=True)) == [
+        ("HELD_BACK", "EUR", 0, 600, "merchant"),
+        ("HELD_BACK", "USD", 0, 300, "none"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("booked", "codes"),
+    [(400, ["FEE_VARIANCE"]), (100, ["FEE_BOOKED_DIFFERS", "FEE_VARIANCE"])],
+)
+def test_a_fee_that_is_too_dear_counts_as_settled_all_the_same(
+    case: Any, booked: int, codes: list[str]
+) -> None:
+    """Its variance is one break; the books are held against what the gateway took."""
+    case.ruled(fees={"EUR": {"basis_points": 100, "fixed_minor_units": 0}})
+    case.order().payment().entry().line(fee=400)
+    case.line("payout", gross=9_600, fee=0, **KEYLESS)
+    case.entry("payout", amount=9_600, reference_no="B1", **BOOKED)
+    case.entry("fee", amount=booked, **BOOKED)
+
+    breaks = case.run().breaks
+    assert sorted(breaks["code"]) == codes
+    effects = dict(zip(breaks["code"].tolist(), breaks["effect_ledger"].tolist(), strict=True))
+    assert effects.get("FEE_BOOKED_DIFFERS", booked - 400) == booked - 400
+
+
+def test_fees_and_reserves_stand_in_their_group_whatever_order_they_name(case: Any) -> None:
+    """With a settlement they leave the sets of their payments; the books agree by the balance."""
+    case.order().payment().entry().line(fee=100)
+    case.line("reserve", gross=-200, **KEYLESS)
+    case.line("payout", gross=9_700, **KEYLESS)
+    case.entry("payout", amount=9_700, reference_no="B1", **BOOKED)
+    case.entry("fee", amount=100).entry("reserve", amount=200)
+
+    result = case.run()
+    assert result.breaks["code"].tolist() == []
+    groups = {"fees:EUR", "reserves:EUR", "payout:EUR:B1"}
+    rows = result.matches[result.matches["entry_id"].isin(groups)]
+    assert set(rows["entry_id"]) == groups
+    assert {*rows["order_no"], *rows["transaction_id"]} == {""}
+
+
+def test_without_a_settlement_source_fees_and_reserves_are_not_covered(case: Any) -> None:
+    """By name, and no break: nothing says what was taken."""
+    case.order().payment().entry()
+    case.entry("fee", amount=86).entry("reserve", amount=20)
+
+    result = case.run()
+    assert "fees and reserves of the books: no settlement file" in result.not_covered
+    assert result.breaks["code"].tolist() == []
