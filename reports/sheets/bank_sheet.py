@@ -3,8 +3,9 @@
 Movements, closings and gaps are formulas; a statement that does not count says so in words.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import date
+from math import ceil
 from typing import Any
 
 from recon.model.figures import BANK_DAYS_AHEAD, NightFigures
@@ -13,7 +14,7 @@ from reports.drawing.draft import Draft
 from reports.drawing.highlight import CHECK, OK, colour_checks
 from reports.drawing.listing import Column, Row, field, put_list, rows_of
 from reports.drawing.page import print_on, protect, put_header, put_heading
-from reports.sheets.state_words import in_words
+from reports.sheets.state_words import flag_words, in_words
 from reports.sheets.words import words_of
 
 TITLE = "Bank"
@@ -52,15 +53,18 @@ PAYOUTS = (
     Column("Difference", 14, "amount", field("difference")),
     Column("State", 22, "text", field("shown"), "bnkState"),
     Column("What it is", 24, "text", in_words("code", _title)),
-    Column("Beside", 20, "text", field("flags")),
+    Column("Beside", 20, "text", in_words("flags", flag_words)),
 )
 BOOKED = Column("Booked", 14, "amount", field("booked"))
 """Where the books are held against the bank."""
+LEAST_ARRIVED = 5
+"""Pay-outs of a currency that must have arrived before their days say anything."""
+HALF, MOST = 0.5, 0.9
 EXPECTED = (
     Column("Expected on", 14, "day", field("due_on")),
     Column("Pay-outs", 16, "count", field("count")),
-    Column("", 12, "text", field("blank")),
-    Column("", 12, "text", field("blank")),
+    Column("Half within", 12, "days", field("half")),
+    Column("90 % within", 12, "days", field("most")),
     Column("Ccy", 6, "text", field("currency")),
     Column("Amount", 16, "amount", field("amount")),
 )
@@ -192,14 +196,28 @@ def _put_statement(draft: Draft, sheet: Any, at: int, row: Row) -> None:
 
 
 def _expected(payouts: Iterable[Row], *, until: date) -> list[dict[str, Any]]:
-    """What waits, by the day on which it is due at the latest."""
+    """What waits, by the day on which it is due at the latest, and how long its like took."""
+    payouts = [*payouts]
     sums: dict[tuple[str, str], tuple[int, int]] = {}
     for row in payouts:
         if row["state"] == "PENDING" and row["due_on"] <= until.isoformat():
             key = (row["due_on"], row["currency"])
             count, amount = sums.get(key, (0, 0))
             sums[key] = count + 1, amount + row["amount"]
+    took = {currency: _took(payouts, currency=currency) for _, currency in sums}
     return [
-        {"due_on": due, "currency": currency, "count": count, "amount": amount, "blank": ""}
+        {"due_on": due, "currency": currency, "count": count, "amount": amount}
+        | {"half": _within(took[currency], share=HALF), "most": _within(took[currency], share=MOST)}
         for (due, currency), (count, amount) in sorted(sums.items())
     ]
+
+
+def _took(payouts: Iterable[Row], *, currency: str) -> list[int]:
+    """The days of every pay-out of a currency that arrived, as the list above has them."""
+    arrived = (row for row in payouts if row["state"] == "MATCHED" and row["currency"] == currency)
+    return sorted(row["days"] for row in arrived if row["days"] is not None)
+
+
+def _within(days: Sequence[int], *, share: float) -> int | None:
+    """The days within which so many of them came; None of too few."""
+    return days[ceil(share * len(days)) - 1] if len(days) >= LEAST_ARRIVED else None

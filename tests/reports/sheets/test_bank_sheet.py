@@ -83,6 +83,44 @@ def test_what_is_expected_looks_ahead_by_the_days_of_the_bank(tmp_path: Path) ->
     assert [cell for cell in rows[at + 2] if cell] == [datetime(2026, 12, 23), 1, "EUR", 9]  # noqa: DTZ001
 
 
+@pytest.mark.parametrize(
+    ("days", "half", "most"),
+    [
+        ((1, 1, 2, 2, 3), 2, 3),
+        ((1, 1, 1, 1, 1, 1, 1, 1, 1, 6), 1, 1),
+        ((1, 1, 1, 1, 1, 1, 1, 1, 6, 6), 1, 6),
+        ((1, 1, 1, 1), None, None),
+    ],
+)
+def test_what_is_expected_says_how_long_pay_outs_of_its_currency_took(
+    days: tuple[int, ...], half: int | None, most: int | None, tmp_path: Path
+) -> None:
+    """Half and nine of ten of those that arrived, in the days of the list; of too few nothing."""
+    case = Case().paid("BATCH-99", 900, on="2026-11-30")
+    case.paid("BATCH-98", 800, on="2026-11-30", currency="USD")
+    for number, took in enumerate(days, start=10):
+        case.paid(f"BATCH-{number}", 100 + number, on="2026-11-10")
+        case.came(f"BATCH-{number}", 100 + number, on=f"2026-11-{10 + took}")
+    rows = cells(write_workbook(figures_of(case), tmp_path / "w.xlsx"))
+    (at,) = [number for number, row in enumerate(rows) if str(row[0]).startswith("Expected at")]
+
+    assert rows[at + 1][2:4] == ["Half within", "90 % within"]
+    assert rows[at + 2][2:6] == [half, most, "EUR", 9]
+    assert rows[at + 3][2:6] == [None, None, "USD", 8]
+
+
+def test_what_explains_a_pay_out_is_said_in_words(tmp_path: Path) -> None:
+    """Nobody who signs must know the engine's names."""
+    case = Case().paid("BATCH-01", 500).came("", 500, counterparty="Gateway", on="2026-11-20")
+    words = [
+        value
+        for row in cells(write_workbook(figures_of(case), tmp_path / "w.xlsx"))
+        for value in row
+    ]
+    assert "found by its amount; late at the bank" in words
+    assert "by_amount;late" not in words
+
+
 def test_a_statement_that_does_not_add_up_says_check(figures: NightFigures, tmp_path: Path) -> None:
     """The word is that of the figures, and the formula says the same."""
     counted = figures.bank["counted"]

@@ -70,7 +70,7 @@ def reconcile(run_id: str, *, environment: Environment) -> StepSummary:
         bind(connection, run, sealed=compared.sealed, environment=environment)
     figures = _figures(result)
     sentences = (_sentence(figures), *holds_sentences(result))
-    return StepSummary(STEP, " ".join(sentences), figures)
+    return StepSummary(STEP, "\n".join(sentences), figures)
 
 
 def _compared(run: Run, *, way: Way, environment: Environment) -> _Compared:

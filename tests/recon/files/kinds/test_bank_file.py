@@ -112,6 +112,25 @@ def test_a_pending_entry_never_counts(tmp_path: Path) -> None:
     assert found.source.statements[0].booked == 25050
 
 
+@pytest.mark.parametrize(
+    ("numbers", "statement_no"),
+    [
+        ("<ElctrncSeqNb>7</ElctrncSeqNb><LglSeqNb>250</LglSeqNb>", "7"),
+        ("<LglSeqNb>250</LglSeqNb>", "250"),
+        ("", "S7"),
+    ],
+)
+def test_the_number_of_a_statement_is_the_first_that_it_has(
+    numbers: str, statement_no: str, tmp_path: Path
+) -> None:
+    """The electronic one, else the legal one, else its identification."""
+    text = camt(CALM + entry("250.50"))
+    own = "<ElctrncSeqNb>7</ElctrncSeqNb>"
+    assert text.count(own) == 1
+    found = read(tmp_path, text.replace(own, numbers))
+    assert [one.statement_no for one in found.source.statements] == [statement_no]
+
+
 def test_debit_balances_pages_and_days_without_entries(tmp_path: Path) -> None:
     """A closing debit is below zero, a statement may have no entry, pages are one statement."""
     debit = head() + balance("OPBD", "10.00") + balance("CLBD", "5.00", mark="DBIT")

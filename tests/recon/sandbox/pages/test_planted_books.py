@@ -24,6 +24,8 @@ from recon.steps.compare.plain_files import PlainFilesRequest, reconcile_files
 DAY = DEMO_BUSINESS_DATE
 DEMO = (2_000, 42)
 """Orders and seed of `recon demo`."""
+PATIENCE_SECONDS = 120
+"""For the files of a date, which are made when the first is asked for."""
 GATEWAY_HEADER = (
     "merchant_id,account_id,order_no,transaction_id,currency,amount,payment_status,query_result,"
     "reference_no,transaction_date\n"
@@ -67,10 +69,13 @@ def compared(request: pytest.FixtureRequest, tmp_path_factory: Any) -> Compared:
     """A sandbox's files of the demo's business date, through the demo's rules."""
     orders, seed = request.param
     folder: Path = tmp_path_factory.mktemp("files")
-    with serving(SandboxOptions(orders=orders, seed=seed)) as running:
+    with (
+        serving(SandboxOptions(orders=orders, seed=seed)) as running,
+        httpx.Client(timeout=PATIENCE_SECONDS) as http,
+    ):
         site = f"{running.base_url}/_sandbox/files/{ACCOUNT.account_id}/{DAY}/"
-        for name in re.findall(rf"/{DAY}/([^/\"]+)\"", httpx.get(site).text):
-            (folder / name).write_bytes(httpx.get(site + name).content)
+        for name in re.findall(rf"/{DAY}/([^/\"]+)\"", http.get(site).text):
+            (folder / name).write_bytes(http.get(site + name).content)
     (folder / "rules.toml").write_text(rules_toml(ACCOUNT))
     (folder / "gateway.csv").write_text(GATEWAY_HEADER)
     reconcile_files(
