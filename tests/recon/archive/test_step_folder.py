@@ -14,9 +14,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from recon.archive.local_storage import LocalStorage
-from recon.archive.step_folder import find_sealed, sealed_step, step_problems
+from recon.archive.step_folder import Part, find_sealed, sealed_step, step_problems, write_step
 from recon.archive.storage import UNFINISHED
-from tests.recon.archive.planted import NIGHT, written
+from tests.recon.archive.planted import NIGHT, about, parts, written
 
 FOLDER = f"{NIGHT}/inputs"
 KILLED = """
@@ -70,6 +70,21 @@ def full_disk(size: int) -> Iterator[None]:
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
         signal.signal(signal.SIGXFSZ, kept)
+
+
+def test_a_file_lies_on_the_disk_before_the_next_one_is_made(tmp_path: Path) -> None:
+    """Of a step that nobody wrote before, one table at a time is held."""
+    storage, there = LocalStorage(tmp_path), []
+
+    def one_by_one() -> Iterator[Part]:
+        for part in parts(4200):
+            there.append([path.name for path in tmp_path.rglob("*.parquet")])
+            yield part
+
+    sealed = write_step(storage, night=NIGHT, about=about(), parts=one_by_one())
+
+    assert [*map(len, there)] == [0, 1, 2]
+    assert sealed.manifest == written(storage, 4200).manifest
 
 
 def test_a_step_is_its_files_and_a_manifest_that_names_them(tmp_path: Path) -> None:

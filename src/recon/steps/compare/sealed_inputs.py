@@ -4,13 +4,14 @@ from collections.abc import Iterable
 
 import pyarrow as pa
 
-from recon.archive.step_folder import Part, Rows, Sealed, find_sealed, sealed_step
+from recon.archive.step_folder import Part, Sealed, find_sealed, sealed_step
 from recon.archive.storage import reachable
 from recon.matching.frames.sources import Sources
-from recon.proof.night_tables import FRAMES, input_tables
+from recon.proof.night_tables import FRAMES, input_tables, table_of
 from recon.steps.compare.inputs import frozen_inputs, sources_of
 from recon.steps.ground import night_folder
 from recon.steps.ground.environment import Environment
+from recon.steps.ground.kept_books import LEDGER
 from recon.steps.ground.night_folder import (
     BOOKS,
     INPUTS,
@@ -36,9 +37,13 @@ def seal_inputs(run: Run, *, environment: Environment) -> Sealed:
     rules, inputs = environment.settings.rules, frozen_inputs(run, environment=environment)
     sources = sources_of(run, inputs=inputs, rules=rules, environment=environment)
     # What was answered until now is a step of its own, and is asked anew once money has moved.
-    tables = ((name, table) for name, table in input_tables(sources) if name != "answers")
-    parts, books = [*rows_of(tables)], _bound(run, BOOKS, environment=environment)
-    same = _same(parts, books=books)
+    books = _bound(run, BOOKS, environment=environment)
+    same = _same(sources, books=books)
+    tables = (
+        (name, table)
+        for name, table in input_tables(sources)
+        if name != "answers" and f"{name}.parquet" not in same
+    )
     moved = {f"{INPUTS}/{name}": f"{BOOKS}/{name}" for name in sorted(same)}
     terms = Terms(
         inputs.previous_run_id,
@@ -50,7 +55,7 @@ def seal_inputs(run: Run, *, environment: Environment) -> Sealed:
     sealed = write(
         run,
         INPUTS,
-        parts=[part for part in parts if part.name not in same],
+        parts=rows_of(tables),
         terms=terms,
         after={BOOKS: books.sha256} if same and books else {},
         environment=environment,
@@ -80,15 +85,18 @@ def changed_inputs(
     sealed = _bound(run, INPUTS, environment=environment)
     books = _books_of(run, sealed, environment=environment)
     before = {**_contents(books), **_contents(sealed)}
-    changed = [part for part in rows_of(tables) if before.get(part.name) != part.content]
+    # A filter holds no file while the next one is made, as a loop would.
+    changed = [*filter(lambda part: before.get(part.name) != part.content, rows_of(tables))]
     moved = {f"{INPUTS}/{part.name}": f"{night_folder.COMPARED}/{part.name}" for part in changed}
     return [*changed], moved
 
 
-def _same(parts: Iterable[Rows], *, books: Sealed | None) -> set[str]:
+def _same(sources: Sources, *, books: Sealed | None) -> set[str]:
     """The ledger, where it is exactly what was read of the books: then it is not written twice."""
-    contents = _contents(books)
-    return {part.name for part in parts if contents.get(part.name) == part.content}
+    if books is None or sources.ledger is None:
+        return set()
+    (ledger,) = rows_of([(LEDGER, table_of(sources.ledger, name=LEDGER))])
+    return {ledger.name} if _contents(books).get(ledger.name) == ledger.content else set()
 
 
 def _books_of(run: Run, inputs: Sealed | None, *, environment: Environment) -> Sealed | None:

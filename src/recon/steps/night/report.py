@@ -31,6 +31,7 @@ from recon.model.figures import (
     NightFigures,
     TrendPoint,
 )
+from recon.model.freed_memory import give_back
 from recon.model.nights import StepSummary
 from recon.model.resolutions import KeptAnswer
 from recon.model.words import GRAVE
@@ -93,7 +94,9 @@ def report(run_id: str, *, environment: Environment, workbooks: Workbooks) -> St
     account = (run.merchant_id, run.account_id)
     proven = with_t13(result, totals=t13(account=account, expected=expected, totals=expected))
     figures = figures_of(run, result=proven, environment=environment)
+    give_back()
     path = _write(figures, environment=environment, workbooks=workbooks)
+    give_back()
     checked = t13(account=account, expected=expected, totals=workbooks.totals(path))
     if not all(total.passed for total in checked):
         proven = with_t13(result, totals=checked)
@@ -198,6 +201,8 @@ def _compared_by(run: Run, *, environment: Environment) -> tuple[Inputs, Sources
         kept = kept_sources(connection, run, environment=environment)
     inputs = inputs or frozen_inputs(run, environment=environment)
     if kept is not None:
+        # The tables that these frames were made of are gone only now.
+        give_back()
         return inputs, kept[0]
     rules = environment.settings.rules
     return inputs, sources_of(run, inputs=inputs, rules=rules, environment=environment)
