@@ -192,6 +192,11 @@ class Reconciliation:
         """How many sets matched."""
         return len(self.matches) if self.matched_rows is None else self.matched_rows
 
+    def make_rows(self) -> None:
+        """Make matches, digest and items now: what they are made of may go then."""
+        for deferred in (self.every_match, self.digest_of_all, self.every_item):
+            deferred.get()
+
     def without_rows(self) -> "Reconciliation":
         """The same once its files are written: matches, items and all they were made of go.
 

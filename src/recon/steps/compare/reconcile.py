@@ -18,7 +18,7 @@ from recon.proof.engine import reconcile as compare
 from recon.steps.compare.inputs import frozen_inputs, previous_of, sources_of
 from recon.steps.compare.more_totals import carried_forward, with_books, with_totals
 from recon.steps.compare.rules_change import moved_since_signed
-from recon.steps.compare.sealed_results import write_compared
+from recon.steps.compare.sealed_results import write_compared, write_results
 from recon.steps.compare.second_proof import with_sql
 from recon.steps.files.incomplete import missing_sources, why_incomplete
 from recon.steps.ground.environment import Environment
@@ -82,6 +82,14 @@ def _compared(run: Run, *, way: Way, environment: Environment) -> _Compared:
     sources, again = turned_round(
         sources_of(run, inputs=inputs, rules=rules, environment=environment), digest=digest, way=way
     )
+    written = write_compared(
+        run,
+        sources=sources,
+        previous=previous,
+        predecessor=inputs.previous_run_id,
+        environment=environment,
+    )
+    give_back()
     proven = _proven(
         run,
         sources=sources,
@@ -96,19 +104,17 @@ def _compared(run: Run, *, way: Way, environment: Environment) -> _Compared:
     )
     way.more()
     result = with_known_rules(with_missing_sources(proven, sources=sources), moved=moved)
-    sealed = write_compared(
-        run,
-        result,
-        sources=sources,
-        previous=previous,
-        predecessor=inputs.previous_run_id,
-        environment=environment,
-    )
+    lacking = why_incomplete(result, sources=sources, rules=rules)
+    result.make_rows()
+    # What they were made of goes before they are written.
+    del sources
+    give_back()
+    results = write_results(run, result, inputs=written, environment=environment)
     return _Compared(
         result.without_rows(),
-        sealed,
+        (written.compared, results),
         replace(inputs, moved_by_rules=moved),
-        why_incomplete(result, sources=sources, rules=rules),
+        lacking,
         ends_of(result, previous=previous),
     )
 

@@ -1,9 +1,11 @@
 """What a night compared and what it came to, written to its folder before the result is kept."""
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+
 from recon.archive.step_folder import Sealed
 from recon.matching.breaks.result import Reconciliation
 from recon.matching.frames.sources import Previous, Sources
-from recon.model.freed_memory import give_back
 from recon.proof.books_bridge import books_of
 from recon.proof.compared_tables import compared_tables
 from recon.proof.night_tables import input_tables, result_tables
@@ -22,17 +24,27 @@ from recon.steps.ground.night_folder import (
 from recon.store.nights.runs import Run
 
 
+@dataclass(frozen=True, slots=True)
+class WrittenInputs:
+    """The step `compared` as it lies on the disk, and what the next one says of the night."""
+
+    compared: Sealed
+    terms: Terms
+    bound: Mapping[str, str]
+    """The manifests that the history binds, by step."""
+
+
 def write_compared(
     run: Run,
-    result: Reconciliation,
     *,
     sources: Sources,
     previous: Previous | None,
     predecessor: str,
     environment: Environment,
-) -> tuple[Sealed, Sealed]:
-    """Write the steps `compared` and `results`; whoever keeps the result binds them.
+) -> WrittenInputs:
+    """Write the step `compared`; whoever keeps the result binds it.
 
+    It is written before anything is judged, so that nothing of both is held at once.
     `predecessor` is the run that is carried forward, "" for none.
 
     Raises:
@@ -59,14 +71,22 @@ def write_compared(
         after=before(COMPARED, bound=bound),
         environment=environment,
     )
-    del parts, small
-    give_back()
-    results = write(
+    return WrittenInputs(compared, terms, bound)
+
+
+def write_results(
+    run: Run, result: Reconciliation, *, inputs: WrittenInputs, environment: Environment
+) -> Sealed:
+    """Write the step `results`; whoever keeps the result binds it.
+
+    Raises:
+        ArchiveError: the archive cannot be written; the night's money and answers are kept.
+    """
+    return write(
         run,
         RESULTS,
         parts=rows_of(result_tables(result)),
-        terms=terms,
-        after=before(RESULTS, bound={**bound, COMPARED: compared.sha256}),
+        terms=inputs.terms,
+        after=before(RESULTS, bound={**inputs.bound, COMPARED: inputs.compared.sha256}),
         environment=environment,
     )
-    return compared, results
