@@ -1,11 +1,13 @@
 """Calm sets: which they are, and that no result is another for the parts they are judged in."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from recon.matching.exact import calm_sets
+from recon.matching.exact.aside import set_aside
 from recon.matching.frames.sources import Sources
 from recon.proof.control_totals import Proof
 from recon.proof.engine import concluded, prove
@@ -49,6 +51,60 @@ def with_open_sets(night: Sources) -> Sources:
         if (moved := getattr(night, name)) is not None:
             frames[name] = moved[~moved["order_no"].isin(names)].reset_index(drop=True)
     return replace(night, **frames)
+
+
+def calm_of(case: Any) -> int:
+    """How many sets of a case are judged by themselves."""
+    exact = set_aside(case.sources(), rules=case.rules, previous=case.previous, as_of=AS_OF)
+    return len(exact.calm.sets) if exact.calm else 0
+
+
+def open_set(case: Any) -> Any:
+    """An order that is authorised on both sides."""
+    return case.order("authorised").payment("authorised")
+
+
+LEFT: dict[str, Callable[[Any], Any]] = {
+    "order-twice": lambda c: open_set(c).order("authorised"),
+    "payment-twice": lambda c: open_set(c).payment("authorised", transaction_id="T2"),
+    "payment-of-another-order": lambda c: open_set(c).payment(
+        "authorised", order_no="B", transaction_id="T1"
+    ),
+    "answer-twice": lambda c: open_set(c).answer("failed"),
+    "not-found": lambda c: c.order("authorised").answer("not_found"),
+    "unmapped": lambda c: c.order("authorised").payment("unmapped"),
+    "keyless-entry": lambda c: open_set(c).entry("refund", order_no="", transaction_id="T1"),
+    "keyless-of-the-same-name": lambda c: open_set(c).entry(
+        "refund", order_no="", transaction_id="A1"
+    ),
+    "our-move": lambda c: open_set(c).move("capture", "withdrawn"),
+    "rejected-row": lambda c: open_set(c).reject(),
+    "break": lambda c: c.order().payment("cancelled"),
+    "exact": lambda c: c.order().payment().entry(),
+    "other-reference": lambda c: c.order("authorised", transaction_id="T9").payment("authorised"),
+}
+
+
+@pytest.mark.parametrize("name", LEFT)
+def test_what_others_may_speak_of_is_left(case: Any, name: str) -> None:
+    """A set that another row names, or that needs an explanation, is judged with all others."""
+    assert calm_of(LEFT[name](case)) == 0
+
+
+CALM: dict[str, Callable[[Any], Any]] = {
+    "authorised": open_set,
+    "cancelled": lambda c: c.order("cancelled").payment("cancelled"),
+    "asked": lambda c: open_set(c).asked("A1"),
+    "beside-a-keyless-entry": lambda c: open_set(c).entry(
+        "refund", order_no="", transaction_id="T2"
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CALM)
+def test_what_stands_by_itself_is_calm(case: Any, name: str) -> None:
+    """One order and one payment in the same open state need nothing else of the night."""
+    assert calm_of(CALM[name](case)) == 1
 
 
 @pytest.mark.parametrize(
