@@ -50,7 +50,7 @@ from recon.matching.sides.settlement_side import first_days_told
 from recon.model.freed_memory import give_back
 from recon.model.words import EntryType, GatewayState, KeyAnswer, SetState
 
-SETS_PER_PART = 50_000
+SETS_PER_PART = 20_000
 """Some 2.5 kB each while they are judged."""
 SETS_MIN = 20_000
 """Fewer are judged with everything else: parts cost more than they save."""
