@@ -3,7 +3,6 @@
 import csv
 import json
 import logging
-import os
 import re
 import sqlite3
 import tempfile
@@ -11,8 +10,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
-from zipfile import ZIP_DEFLATED, ZipFile, is_zipfile
+from zipfile import ZIP_DEFLATED, ZipFile
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pyotp
 import pytest
 from cryptography.fernet import Fernet
@@ -40,6 +41,7 @@ from tests.flows.leaking_gateway import (
     SIGN_KEY,
     leaking,
 )
+from tests.recon.resting import resting
 from tests.recon.steps.conftest import ACCOUNT, MERCHANT, Merchant, write_config
 
 pytestmark = pytest.mark.flow
@@ -201,18 +203,6 @@ def selected(merchant: Merchant, query: str) -> list[Any]:
         return connection.execute(query).fetchall()
 
 
-def places(*folders: Path) -> Iterator[tuple[str, bytes]]:
-    """Every file, and every part of those that are archives."""
-    for path in sorted(found for folder in folders for found in folder.rglob("*")):
-        if not path.is_file():
-            continue
-        yield str(path), os.fsencode(path.name) + path.read_bytes()
-        if is_zipfile(path):
-            with ZipFile(path) as archive:
-                for name in archive.namelist():
-                    yield f"{path}:{name}", archive.read(name)
-
-
 def found_in(text: bytes, *, secrets: Sequence[str]) -> list[str]:
     """The secrets that a place holds."""
     found = [secret for secret in secrets if secret.encode() in text]
@@ -250,11 +240,11 @@ def test_nothing_private_rests_anywhere_after_a_night_in_prefect(
     out, err = capfd.readouterr()
     spoken = "\n".join([*sentences, *(step.sentence for step in merchant.told), caplog.text])
     looked_at = [("spoken", f"{spoken}{out}{err}".encode())]
-    looked_at += places(merchant.folder, server.home)
-    assert any(sentences[0].encode() in text for _, text in places(server.home))
+    looked_at += resting(merchant.folder, server.home)
+    assert any(sentences[0].encode() in text for _, text in resting(server.home))
     assert "orders-2.csv" in spoken
     assert "instructions-2.csv" in spoken
-    assert any(b"492978" in text for _, text in places(merchant.folder))
+    assert any(b"492978" in text for _, text in resting(merchant.folder))
     secrets = (CARD, GROUPED_CARD, IBAN, MISPLACED_IBAN, DOCUMENT, BIRTH_DATE, NAME, SIGN_KEY)
     secrets = (*secrets, merchant.variables["RECON_SEAL_KEY"], DASHED_CARD, FOREIGN_CARD)
     secrets = (*secrets, GROUPED_CARD.replace(" ", "-"), *CODE_SECRETS.values())
@@ -264,9 +254,16 @@ def test_nothing_private_rests_anywhere_after_a_night_in_prefect(
 
 
 def test_a_secret_is_found_wherever_it_rests(tmp_path: Path) -> None:
-    """The search itself: in plain files and in the parts of a workbook."""
+    """The search itself: in plain files, in the parts of a workbook and in the cells of Parquet."""
     (tmp_path / "log").write_text(f"security_code: {CODE}")
     with ZipFile(tmp_path / "book.xlsx", "w", ZIP_DEFLATED) as archive:
         archive.writestr("sheet1.xml", f"<v>{IBAN}</v>" * 9)
-    found = [found_in(text, secrets=(IBAN,)) for _, text in places(tmp_path)]
-    assert sorted(filter(None, found)) == [[IBAN], ["card code"]]
+    packed = tmp_path / "orders.parquet"
+    pq.write_table(pa.table({"order_no": [IBAN] * 99}), packed, compression="zstd")
+    found = {Path(at).name: found_in(text, secrets=(IBAN,)) for at, text in resting(tmp_path)}
+    found.pop(packed.name)  # as it is packed, a cell may show or not
+    assert {place: what for place, what in found.items() if what} == {
+        "book.xlsx:sheet1.xml": [IBAN],
+        "log": ["card code"],
+        "orders.parquet:cells": [IBAN],
+    }

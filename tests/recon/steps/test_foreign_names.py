@@ -7,7 +7,6 @@ import sqlite3
 from contextlib import closing
 from datetime import UTC, date, datetime
 from pathlib import Path
-from zipfile import ZipFile, is_zipfile
 
 import pytest
 
@@ -17,6 +16,7 @@ from recon.steps.compare.plain_files import PlainFilesRequest, reconcile_files
 from recon.steps.files.words_on_files import dismiss, files_of
 from recon.steps.ground.identity import speaker
 from recon.store.database import head_file
+from tests.recon.resting import resting
 
 from .conftest import ACCOUNT, MERCHANT, Merchant
 
@@ -38,15 +38,8 @@ CARD_IDS = (
 
 def everything(folder: Path) -> bytes:
     """All bytes that rest below a folder, names too, but the inbox."""
-    found = b""
-    for path in sorted(folder.rglob("*")):
-        if "inbox" not in path.parts:
-            found += os.fsencode(path)
-            found += path.read_bytes() if path.is_file() else b""
-            if is_zipfile(path):
-                with ZipFile(path) as parts:
-                    found += b"".join(map(parts.read, parts.namelist()))
-    return found
+    inbox = f"{folder / 'inbox'}"
+    return b"".join(text for place, text in resting(folder) if not place.startswith(inbox))
 
 
 @pytest.mark.parametrize("name", NAMES, ids=SHOWN)

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
-from zipfile import ZipFile, is_zipfile
 
 import pyotp
 import pytest
@@ -24,6 +23,7 @@ from recon.store.money import instruction_rows
 from recon.store.money.journal import StoredJournal, move
 from reports.reading.workbook_check import sheet_totals
 from reports.workbook import write_workbook
+from tests.recon.resting import resting
 from tests.recon.steps.conftest import SECRETS
 
 IBAN = "DE89370400440532013000"
@@ -302,14 +302,7 @@ def _crash(*_: object, **__: object) -> None:
 
 def _everything(folder: Path, spoken: str) -> Iterator[tuple[str, bytes]]:
     yield "spoken", spoken.encode()
-    for path in sorted(folder.rglob("*")):
-        if not path.is_file():
-            continue
-        yield str(path), path.read_bytes()
-        if is_zipfile(path):
-            with ZipFile(path) as archive:
-                for name in archive.namelist():
-                    yield f"{path}:{name}", archive.read(name)
+    yield from resting(folder)
 
 
 def _did(merchant: Any, *parts: Part) -> list[str]:
