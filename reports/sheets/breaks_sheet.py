@@ -30,7 +30,7 @@ VERSION = "Answers so far"
 LAST_ON_PAPER = "What to do"
 """The columns up to this one stand on paper, one page wide, then the answers; the others need a
 screen."""
-FIRST_ANSWERED, LAST_ANSWERED = "Answered by", "Resolved on"
+FIRST_ANSWERED, LAST_ANSWERED = "Answered by", "Applies to"
 
 
 def _title(row: Row) -> str:

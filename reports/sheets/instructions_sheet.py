@@ -73,13 +73,14 @@ def draw_instructions(draft: Draft, sheet: Any, *, figures: NightFigures, rows: 
     sheet.auto_filter.ref = f"A{header}:{sheet.cell(extent[1], len(COLUMNS)).coordinate}"
     batches = extent[1] + 2
     _put_batches(draft, sheet, rows=rows.batches, top=batches)
+    last = batches + 1 + len(rows.batches)
     sheet.freeze_panes = "B4"
     print_on(sheet, run_id=figures.run_id)
     if print_first_rows(draft, sheet, columns=PAPER_COLUMNS, rows=extent) < extent[1]:
-        below = f"A{batches}:{get_column_letter(PAPER_COLUMNS)}{sheet.max_row}"
+        below = f"A{batches}:{get_column_letter(PAPER_COLUMNS)}{last}"
         sheet.print_area = f"{sheet.print_area},{below}"
     else:
-        sheet.print_area = f"A1:{get_column_letter(PAPER_COLUMNS)}{sheet.max_row}"
+        sheet.print_area = f"A1:{get_column_letter(PAPER_COLUMNS)}{last}"
     protect(sheet)
 
 

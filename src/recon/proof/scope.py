@@ -61,8 +61,8 @@ def not_covered(sources: Sources, *, rules: Rules) -> tuple[str, ...]:
         words.append("approval of write-offs, T10: no list of approved write-offs was given")
     elif earlier := _written_off_before(sources, entries=sources.agreed_write_offs.entries or {}):
         words.append(
-            f"approval of write-offs, T10: {earlier} stood in the books before anybody could agree "
-            "to them here, and were taken over as they are"
+            f"approval of write-offs, T10: {earlier} stood in the books before anybody could "
+            "agree, and were taken over"
         )
     return tuple(words)
 

@@ -17,9 +17,20 @@ def test_the_breaks_are_printed_one_page_wide_and_none_is_left_out(figures: Nigh
 
     assert sheet.page_setup.fitToWidth == 1
     last = 6 + len(figures.breaks)
-    answers = f"'Breaks'!$Y$6:$AD${last}"  # on pages of their own behind them
+    answers = f"'Breaks'!$Y$6:$AE${last}"  # on pages of their own behind them
     assert sheet.print_area == f"'Breaks'!$A$1:$N${last},{answers}"
     assert (sheet["A6"].value, sheet["N6"].value) == ("Break key", "What to do")
+
+
+def test_every_batch_stands_on_paper(figures: NightFigures) -> None:
+    """The list of batches is printed to its last row, not to its titles."""
+    assert len(figures.batches) > 0
+    sheet: Any = drawn(figures).workbook["Instructions"]
+    (top,) = [
+        cell.row for cell in sheet["A"] if str(cell.value or "").startswith("Batches as they were")
+    ]
+
+    assert sheet.print_area.rstrip("'").endswith(f"${top + 1 + len(figures.batches)}")
 
 
 @pytest.mark.parametrize(

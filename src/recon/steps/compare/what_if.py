@@ -61,6 +61,8 @@ class JudgedAgain:
     digest: str
     is_same: bool
     """Whether the result is the night's own, to the byte."""
+    unverified: int = 0
+    """Sets that these rules cannot judge either: no answer or row of them can be used."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,6 +263,7 @@ def _beside(run: Run, *, then: Reconciliation, now: Reconciliation) -> JudgedAga
         changes,
         now.digest,
         is_same=now.digest == then.digest,
+        unverified=len(now.unverified),
     )
 
 
@@ -304,6 +307,8 @@ def _digest(rules: Rules, *, nights: Sequence[JudgedAgain]) -> str:
 
 def _sentence(night: JudgedAgain) -> str:
     same = "the same" if night.is_same else f"{len(night.changes)} judged otherwise"
+    if night.unverified:
+        same += f", {night.unverified:,} not verified under any rules"
     return (
         f"{night.business_date}: {night.verdict_then.value} with {night.breaks_then} breaks, "
         f"now {night.verdict.value} with {night.breaks}; {same}"

@@ -142,6 +142,36 @@ def test_what_other_rules_would_never_have_raised_is_named(shop: Any) -> None:
     assert found.digest != plain.digest
 
 
+def unanswered_night(merchant: Any) -> None:
+    """After a night as the first of the three, one to which the gateway gave no answer."""
+    small, _ = _orders(merchant)
+    merchant.night()
+    merchant.wait(hours=24)
+    merchant.drop("orders-21.csv", merchant.order(small, updated_at="2026-11-21T10:00:00Z"))
+    merchant.fault({"operation": "retrievalTrans", "kind": "wrong_signature"})
+    merchant.night(date="2026-11-21")
+
+
+def test_a_night_without_answers_is_the_same_and_says_that_nobody_judged_it(begun: Any) -> None:
+    """Under any rules nothing of it can be judged: `the same` alone would praise the rules."""
+    shop = begun(unanswered_night)
+    sentences: list[str] = []
+    rules = load_rules(config_dir=shop.folder / "config", rules_file=candidate(shop, TOLERANT))
+    with shop.environment() as environment:
+        answer = what_if(
+            rules,
+            account=ACCOUNT,
+            first=FIRST,
+            last=date(2026, 11, 21),
+            environment=environment,
+            progress=sentences.append,
+        )
+
+    assert [night.is_same for night in answer.nights] == [False, True]
+    assert [night.unverified for night in answer.nights] == [0, 3]
+    assert sentences[1].endswith("the same, 3 not verified under any rules")
+
+
 def test_nothing_is_moved_stored_or_signed(shop: Any) -> None:
     """Database and folders are the same bytes after it."""
     files = {p: p.read_bytes() for p in shop.folder.rglob("*.parquet")}
