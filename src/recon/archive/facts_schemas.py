@@ -34,6 +34,14 @@ ORDER_KEYS = file(
     folder=FOLDER,
 )
 """By which a later file knows whether this one has rows of its orders."""
+MERGED_KEYS = file(
+    "merged_keys",
+    field("key", pa.int64(), "a hash of merchant, account and order number"),
+    field("file_id", pa.int64(), "an order file that has a row of it"),
+    key=("key", "file_id"),
+    folder=FOLDER,
+)
+"""The keys of many order files of one inbox: who looks for an order opens few files."""
 ORDER_GONE = file(
     "order_gone",
     field("file_id", pa.int64(), "the file of the row; 0: the very file that says so"),
@@ -43,5 +51,5 @@ ORDER_GONE = file(
 )
 """The rows that rows of a file take the place of."""
 FACTS_SCHEMAS: Mapping[str, FileSchema] = {
-    each.name: each for each in (ORDER_FACTS, ORDER_KEYS, ORDER_GONE)
+    each.name: each for each in (ORDER_FACTS, ORDER_KEYS, MERGED_KEYS, ORDER_GONE)
 }

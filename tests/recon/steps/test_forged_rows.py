@@ -14,11 +14,12 @@ from typing import Any
 
 from recon.steps.care.verify import verify
 from recon.steps.files.ingest import ingest
+from recon.steps.ground.night_folder import storages_of
 from recon.steps.money.gate import gate_of
 from recon.store import schema
 from recon.store.money import case_rows, sending_rows
 from recon.store.money.instruction_reading import instructions_where
-from recon.store.nights import runs
+from recon.store.nights import merged_order_keys, runs
 from recon.store.nights.runs import Run
 from recon.store.people import agreement_rows, approval_rows
 from recon.store.people.approval_rows import PersonsWord
@@ -30,7 +31,7 @@ CASES = int(os.environ.get("FORGED_ROWS", "0"))
 FOUND = (
     *("sending_switch", "release", "contradiction", "agreement", "verdict", "approval"),
     *("instruction", "history", "order_action", "run", "endorsement"),
-    *("order_facts", "order_facts_account"),
+    *("merged_keys", "order_facts", "order_facts_account"),
 )
 """Tables of which each forged row is found."""
 WAITING = {"order_action": "instruction_id = ''"}
@@ -121,6 +122,7 @@ def said(merchant: Any) -> None:
     """Two people approved a refund, and a word of each other kind was said."""
     approve_it(merchant)
     ask_for_more(merchant)
+    merge_keys(merchant)
     now = merchant.clock()
 
     def word(by: str, seconds: int) -> PersonsWord:
@@ -186,6 +188,18 @@ def ask_for_more(merchant: Any) -> None:
             run = runs.newest_live(connection, merchant_id="100042", account_id="100042001")
         assert run is not None
         ingest(run.run_id, environment=environment)
+
+
+def merge_keys(merchant: Any) -> None:
+    """The keys of these few files in one, as those of many are."""
+    with merchant.environment() as environment:
+        with environment.store.reading() as connection:
+            merged = merged_order_keys.merge(
+                connection, ("100042", "100042001"), storages=storages_of(environment), at_least=1
+            )
+        assert merged is not None
+        with environment.store.writing() as connection:
+            merged_order_keys.save(connection, merged, at=merchant.clock())
 
 
 def night_of(merchant: Any) -> Run:

@@ -31,6 +31,7 @@ from recon.store.database import history
 from recon.store.money import bound_rows, bound_words
 from recon.store.nights import bound_actions, bound_runs, facts_rows, results, runs
 from recon.store.nights.let_go_rows import all_let_go, let_go_of
+from recon.store.nights.merged_order_keys import changed_facts, key_problems
 from recon.store.nights.order_facts import facts_problems
 from recon.store.nights.runs import FinishedRun
 
@@ -86,7 +87,7 @@ def verify(
         words = bound_words.changed_words(connection)
         nights = bound_runs.changed_runs(connection)
         asked = bound_actions.all_changed_actions(connection)
-        facts = facts_rows.changed(connection)
+        facts = changed_facts(connection)
         problems = [
             problem
             for problem in (broken, strayed, *cut, *changed, *words, *asked, *nights, *facts)
@@ -98,9 +99,9 @@ def verify(
             for run in finished:
                 problems += _run_problems(connection, run, reading=reading, environment=environment)
             problems += _archive_problems(connection, finished, environment=environment)
-            problems += facts_problems(
-                facts_rows.every(connection), storages=storages_of(environment)
-            )
+            storages = storages_of(environment)
+            problems += facts_problems(facts_rows.every(connection), storages=storages)
+            problems += key_problems(connection, storages=storages)
         let_go = () if workbook else tuple(map(str, all_let_go(connection)))
         unfinished = tuple(
             f"{run.run_id} ({run.business_date}, {run.status} after {run.step or 'its start'})"
@@ -133,7 +134,7 @@ def verify_night(environment: Environment, *, name: str) -> Verification:
         finished = next(night for night in runs.finished(connection) if night.run_id == run.run_id)
         problems += _stored_totals(connection, finished, environment=environment)
         problems += bound_runs.changed_runs(connection)
-        problems += facts_rows.changed(connection)
+        problems += changed_facts(connection)
         problems += facts_problems(
             facts_rows.of_night(connection, run), storages=storages_of(environment)
         )

@@ -35,13 +35,15 @@ from recon.steps.ground.environment import Environment
 from recon.steps.ground.night_folder import storages_of
 from recon.store import Connection
 from recon.store.database.engine import Turn
-from recon.store.nights import file_words, order_plan, order_rows, runs
+from recon.store.nights import file_words, merged_order_keys, order_plan, order_rows, runs
 from recon.store.nights.order_plan import Planned
 from recon.store.nights.runs import Run
 
 STEP = "ingest"
 PLANNED_MAX = 10
 """So often a file is held against what stands, while others store theirs."""
+MERGES_MAX = 10
+"""So often keys are merged after one file; the next one goes on."""
 LET_GO = "was not read: somebody let it go (`recon file list`)"
 
 
@@ -176,7 +178,9 @@ def _ingest_orders(
             later[path.name] = why
             return None, ""
         _archive(path, read.source_file, why=read.private, archive=archive, private=private)
-        return _save(read, run=run, environment=environment), ""
+        if (source := _save(read, run=run, environment=environment)) is not None:
+            _merge_keys(run, environment=environment)
+        return source, ""
 
 
 def _save(read: SpooledFile, *, run: Run, environment: Environment) -> SourceFile | None:
@@ -230,6 +234,19 @@ def _counted(read: SpooledFile) -> Iterator[SpooledRows]:
     for part in read.parts():
         yield part
         way.more(len(part.orders))
+
+
+def _merge_keys(run: Run, *, environment: Environment) -> None:
+    """Let the keys of many files of the inbox lie in few."""
+    inbox, store = (run.merchant_id, run.account_id), environment.store
+    for _ in range(MERGES_MAX):
+        with store.reading() as connection:
+            merged = merged_order_keys.merge(connection, inbox, storages=storages_of(environment))
+        if merged is None:
+            return
+        environment.crash_point("merged the keys")
+        with store.writing(turn=Turn.ORDERS) as connection:
+            merged_order_keys.save(connection, merged, at=environment.clock())
 
 
 def _layout(path: Path, run: Run, environment: Environment) -> FileLayout:

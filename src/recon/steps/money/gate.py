@@ -26,6 +26,7 @@ from recon.store.nights import (
     runs,
 )
 from recon.store.nights.answer_parts import BASELINE
+from recon.store.nights.merged_order_keys import changed_facts
 from recon.store.nights.runs import Run
 
 
@@ -94,5 +95,5 @@ def _history_problem(connection: Connection, run: Run, *, environment: Environme
         or next(bound_words.changed_words(connection), "")
         or next(bound_actions.changed_actions(connection, run), "")
         or next(bound_runs.changed_runs(connection), "")
-        or next(facts_rows.changed(connection), "")
+        or next(changed_facts(connection), "")
     )

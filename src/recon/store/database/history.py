@@ -104,6 +104,7 @@ FREE = {
     "batch": None,
     "actions": None,
     "facts": None,
+    "order keys": None,
     "run": frozenset({"started", "resumed"}),
     "rules": None,
 }

@@ -134,11 +134,6 @@ def every(connection: Connection) -> list[StoredFacts]:
     return _read(connection, _FACTS)
 
 
-def of_accounts(connection: Connection, accounts: Collection[Account]) -> list[StoredFacts]:
-    """Those with rows of any of some accounts, oldest first."""
-    return _read(connection, _FACTS.where(order_facts.c.file_id.in_(_having(accounts))))
-
-
 def of_account(
     connection: Connection,
     accounts: Collection[Account],
@@ -168,6 +163,31 @@ def of_account(
     if until is not None:
         query = query.where(order_facts.c.file_id <= until)
     return _read(connection, query)
+
+
+def of_inbox(
+    connection: Connection, inbox: Account, *, but: Sequence[tuple[int, int]]
+) -> list[StoredFacts]:
+    """Those of the order files of an account's inbox, oldest first, without some [from, to]."""
+    merchant_id, account_id = inbox
+    return _read(
+        connection,
+        _FACTS.where(
+            order_file.c.merchant_id == merchant_id,
+            order_file.c.account_id == account_id,
+            *(~order_facts.c.file_id.between(first, last) for first, last in but),
+        ),
+    )
+
+
+def inboxes_of(connection: Connection, accounts: Collection[Account]) -> list[Account]:
+    """Whose inboxes had order files with rows of these accounts."""
+    rows = connection.execute(
+        select(order_file.c.merchant_id, order_file.c.account_id)
+        .where(order_file.c.file_id.in_(_having(accounts)))
+        .distinct()
+    )
+    return sorted((row.merchant_id, row.account_id) for row in rows)
 
 
 def of_files(connection: Connection, file_ids: Collection[int]) -> list[StoredFacts]:
@@ -226,7 +246,7 @@ def changed(connection: Connection) -> Iterator[str]:
     for row in connection.execute(_BOUND_ROWS).mappings():
         now = {name: row[name] for name in _OWN_COLUMNS}
         now["accounts"] = _digest(accounts.get(row["file_id"], ()))
-        if _document(row["data"]) != now or row["file_id"] in known:
+        if document(row["data"]) != now or row["file_id"] in known:
             yield _not_bound(row["file_id"])
         known.add(row["file_id"])
     yield from (_not_bound(file_id) for file_id in sorted(accounts.keys() - known))
@@ -259,7 +279,7 @@ def _digest(accounts: Iterable[Mapping[Any, Any]]) -> str:
     return hashlib.sha256("\x1e".join(rows).encode()).hexdigest()
 
 
-def _document(text: str | None) -> Mapping[str, Any]:
+def document(text: str | None) -> Mapping[str, Any]:
     """What a link says; of one that was spoilt nothing, for the chain itself says so."""
     try:
         document = json.loads(text or "{}")

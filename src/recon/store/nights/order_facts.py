@@ -12,13 +12,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlalchemy import Connection
 
-from recon.archive.facts_files import read_facts, rows_in, whole_facts
-from recon.archive.facts_schemas import ORDER_FACTS, ORDER_GONE, ORDER_KEYS
+from recon.archive.facts_files import FactsFile, read_facts, rows_in, whole_facts
+from recon.archive.facts_schemas import ORDER_FACTS, ORDER_GONE
 from recon.archive.storage import Storage
 from recon.model.errors import ArchiveError, ConfigurationError
 from recon.store.nights import facts_rows
 from recon.store.nights.facts_rows import OWN, Account, StoredFacts
-from recon.store.nights.order_keys import Hashes
 
 StorageOf = Callable[[Account], Storage]
 """The archive of an account's files."""
@@ -58,13 +57,6 @@ def rows_of(
     )
 
 
-def keys_of(file: StoredFacts, *, storages: StorageOf) -> Hashes:
-    """The hashes of its keys, sorted; see `standing`."""
-    table = read_facts(storages(file.inbox), file.keys, schema=ORDER_KEYS, doing=UNREAD)
-    hashes: Hashes = table["key"].to_numpy()
-    return hashes
-
-
 def stored_rows(files: Sequence[StoredFacts], *, storages: StorageOf) -> int:
     """How many rows these files have, counted by themselves; see `standing`."""
     return sum(
@@ -77,10 +69,15 @@ def facts_problems(files: Sequence[StoredFacts], *, storages: StorageOf) -> Iter
     """What of these files is not as it was written, each as a sentence."""
     for file in files:
         for each in file.every:
-            try:
-                whole_facts(storages(file.inbox), each, doing=LOST)
-            except (ArchiveError, ConfigurationError) as error:
-                yield str(error)
+            yield from problems_of(each, inbox=file.inbox, storages=storages)
+
+
+def problems_of(file: FactsFile, *, inbox: Account, storages: StorageOf) -> Iterator[str]:
+    """What is the matter with one file of facts of an inbox."""
+    try:
+        whole_facts(storages(inbox), file, doing=LOST)
+    except (ArchiveError, ConfigurationError) as error:
+        yield str(error)
 
 
 def is_of(table: pa.Table, accounts: Collection[Account]) -> Bools:

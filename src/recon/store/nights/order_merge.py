@@ -210,11 +210,17 @@ def repeated(hashes: Hashes) -> Hashes:
     return again
 
 
-def met(keys: Hashes, *, arriving: Hashes) -> Hashes:
-    """Which of a file's sorted keys arrive again, by sorted arriving ones."""
-    few, many = (keys, arriving) if keys.size < arriving.size else (arriving, keys)
-    both: Hashes = np.unique(few[_among(few, many)])
-    return both
+def met(keys: Hashes, *, arriving: Hashes) -> npt.NDArray[np.int64]:
+    """The places of a file's sorted keys that arrive again, by sorted arriving ones."""
+    if keys.size <= arriving.size:
+        return np.flatnonzero(_among(keys, arriving))
+    # Far more keys are known than arrive: those that arrive are looked for.
+    wanted = np.unique(arriving)
+    from_, to = (np.searchsorted(keys, wanted, side) for side in ("left", "right"))
+    counts = to - from_
+    skipped = np.repeat(from_ - (np.cumsum(counts) - counts), counts)
+    places: npt.NDArray[np.int64] = skipped + np.arange(skipped.size)
+    return places
 
 
 def _among(hashes: Hashes, wanted: Hashes) -> npt.NDArray[np.bool_]:

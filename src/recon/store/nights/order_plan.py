@@ -21,9 +21,10 @@ from recon.model.words import SourceFile
 from recon.proof.night_tables import table_of_schema
 from recon.store.nights import facts_rows, order_facts
 from recon.store.nights.facts_rows import Account, OfAccountRows, StoredFacts
+from recon.store.nights.merged_order_keys import files_having
 from recon.store.nights.order_facts import StorageOf
 from recon.store.nights.order_keys import Hashes, hashes_of
-from recon.store.nights.order_merge import KeptRows, KnownRows, Merge, met, repeated
+from recon.store.nights.order_merge import KeptRows, KnownRows, Merge, repeated
 from recon.store.nights.runs import Run
 from recon.store.schema import order_file
 
@@ -68,7 +69,7 @@ def plan(
     if not arriving.size:
         return Planned(source, LoadCounts(0, 0, 0, 0), None, (), last)
     twice = repeated(arriving)
-    before, files = _met(connection, places, arriving=arriving, storages=storages)
+    files, before = files_having(connection, places, hashes=arriving, storages=storages)
     merge = Merge(
         earlier=_versions(connection, source.name),
         known=_known(connection, files, hashes=before, storages=storages),
@@ -102,19 +103,6 @@ def _arriving(parts: Parts) -> tuple[Hashes, set[Account]]:
 
 
 _KEY = pa.schema([_SCHEMA.field(name) for name in ("merchant_id", "account_id", "order_no")])
-
-
-def _met(
-    connection: Connection, places: set[Account], *, arriving: Hashes, storages: StorageOf
-) -> tuple[Hashes, list[StoredFacts]]:
-    """The keys that earlier files have too, sorted, and those files."""
-    files, again = [], [np.empty(0, np.int64)]
-    for file in facts_rows.of_accounts(connection, places):
-        both = met(order_facts.keys_of(file, storages=storages), arriving=arriving)
-        if both.size:
-            files.append(file)
-            again.append(both)
-    return np.unique(np.concatenate(again)), files
 
 
 def _known(

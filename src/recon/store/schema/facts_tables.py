@@ -26,6 +26,20 @@ order_facts = Table(
     count_column("gone_to"),
 )
 
+# One row per file that has the keys of all order files of an inbox from one to another.
+merged_keys = Table(
+    "merged_keys",
+    metadata,
+    Column("last_file", Integer, ForeignKey("order_file.file_id"), primary_key=True),
+    Column("first_file", Integer, primary_key=True),
+    *(id_column(name) for name in ("merchant_id", "account_id")),  # of the inbox
+    Column("folder", Text, nullable=False),  # below the archive of the inbox
+    id_column("sha256"),
+    count_column("size_bytes"),
+    count_column("row_count"),  # keys, each once for each file that has it
+    count_column("file_count"),
+)
+
 # One row per account that such a file has rows of.
 order_facts_account = Table(
     "order_facts_account",

@@ -16,7 +16,8 @@ from recon.model.errors import ArchiveBrokenError, ArchiveError, HistoryBrokenEr
 from recon.steps.files.ingest import ingest
 from recon.steps.money.gate import gate_of
 from recon.steps.night import whole_night
-from recon.store.nights import facts_rows, runs
+from recon.store.nights import facts_rows, merged_order_keys, runs
+from recon.store.nights.merged_order_keys import MERGED_FROM
 from tests.recon.steps.conftest import Merchant, plain_workbooks
 
 
@@ -64,8 +65,7 @@ def test_who_is_killed_between_bytes_and_commit_left_nothing_that_counts(
     capture(merchant)
     child = os.fork()
     if child == 0:
-        with merchant.environment(RECON_CRASH_AT="archived the orders:1"):
-            ingested_in_child(merchant)
+        ingested_in_child(merchant)
         os._exit(0)
     _, status = os.waitpid(child, 0)
     assert os.WTERMSIG(status) == signal.SIGKILL
@@ -77,9 +77,9 @@ def test_who_is_killed_between_bytes_and_commit_left_nothing_that_counts(
     assert [row["operation"] for row in merchant.effects()] == ["capture"]
 
 
-def ingested_in_child(merchant: Merchant) -> None:
+def ingested_in_child(merchant: Merchant, *, at: str = "archived the orders:1") -> None:
     """As `ingested`, in a process that is to be killed."""
-    with merchant.environment(RECON_CRASH_AT="archived the orders:1") as environment:
+    with merchant.environment(RECON_CRASH_AT=at) as environment:
         with environment.store.writing() as connection:
             now = merchant.clock()
             runs.start(connection, merchant.request, run_id="run-0", as_of=now, now=now)
@@ -184,3 +184,24 @@ def test_a_folder_that_leads_elsewhere_closes_the_gate_unopened(merchant: Mercha
         closed = gate_of(run, environment=environment).closed_because
 
     assert "order file 1 are not those that the history bound: they were changed past" in closed
+
+
+def test_who_is_killed_while_keys_are_merged_left_nothing_that_counts(
+    merchant: Merchant,
+) -> None:
+    """The next file that comes has them merged, its own among them."""
+    *first, last = merchant.payments("authorised")[: MERGED_FROM + 1]
+    for number, one in enumerate(first):
+        merchant.drop(f"orders-{number}.csv", merchant.order(one, status="authorised"))
+    child = os.fork()
+    if child == 0:
+        ingested_in_child(merchant, at="merged the keys:1")
+        os._exit(0)
+    _, status = os.waitpid(child, 0)
+    assert os.WTERMSIG(status) == signal.SIGKILL
+    merchant.drop("more.csv", merchant.order(last, status="authorised"))
+
+    assert ingested(merchant) == MERGED_FROM + 1
+    with merchant.environment() as environment, environment.store.reading() as connection:
+        (read,) = merged_order_keys.key_files(connection, ("100042", "100042001"))
+    assert read.file_count == MERGED_FROM + 1

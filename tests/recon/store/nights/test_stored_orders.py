@@ -10,13 +10,14 @@ import pytest
 from recon.matching.frames.sources import ORDER_COLUMNS, frame_of
 from recon.model.words import SourceFile, SourceKind
 from recon.store.database.engine import Store
-from recon.store.nights import facts_rows, stored_orders
+from recon.store.nights import facts_rows, merged_order_keys, stored_orders
 from recon.store.nights.order_facts import StorageOf, facts_problems
 from recon.store.nights.runs import Run
 from tests.recon.store.kept_files import keep
 
 DAY_0 = datetime(2026, 11, 1, tzinfo=UTC)
 ACCOUNTS = ("100042001", "100042002")
+ACCOUNT = ("100042", "100042001")
 ROWS_OF_A_FILE, FILES = 12, 6
 
 
@@ -65,6 +66,14 @@ def _of(frame: pd.DataFrame, *names: str) -> list[tuple[Any, ...]]:
     return sorted(zip(*(frame[name] for name in names), strict=True))
 
 
+def _merge_keys(store: Store, *, storages: StorageOf, at_least: int) -> None:
+    """Now and then the keys of some files lie in one."""
+    with store.writing() as connection:
+        merged = merged_order_keys.merge(connection, ACCOUNT, storages=storages, at_least=at_least)
+        if merged is not None:
+            merged_order_keys.save(connection, merged, at=DAY_0)
+
+
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_every_question_is_answered_as_the_rule_says(
     store: Store, run: Run, storages: StorageOf, seed: int
@@ -89,6 +98,7 @@ def test_every_question_is_answered_as_the_rule_says(
         frame = frame_of([_cells(row) for row in rows], columns=ORDER_COLUMNS)
         source = SourceFile(SourceKind.ORDERS, name, f"{number}", 1, len(rows), len(rows), 0, 0)
         keep(store, run, frame.iloc[:5], frame.iloc[5:], source=source, storages=storages)
+        _merge_keys(store, storages=storages, at_least=2 + seed % 2)
     after = _standing(files)
     mine = [row for row in after[-1] if row.account == run.account_id]
     days = [DAY_0 + timedelta(days=day) for day in range(FILES + 3)]
