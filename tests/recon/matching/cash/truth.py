@@ -268,8 +268,10 @@ def _written_off(m: Month) -> None:
 
 
 def _unreadable(m: Month) -> None:
-    """A line cannot be read: its batch and the fees of its account are not judged."""
+    """A line cannot be read: its batch and the group of its fees are not judged."""
     first, second = (m.batch() for _ in range(2))
+    if m.truth.fees_per == "batch":
+        m.book("fee", sum(second.fees.values()), day=second.day, reference_no=second.name)
     m.truth.unreadable.append((m.account, first.name))
     m.paid(first, first.net + m.amount())
     m.paid(second, second.net)
