@@ -333,3 +333,38 @@ def test_a_first_word_of_who_left_is_no_half(asked: Any) -> None:
 
         assert (shown, complete) == ("", False)
         assert waiting(opened).first_by == "Ben Roy"
+
+
+def said_by_both(asked: Any) -> None:
+    """The list, approved by two people with their codes."""
+    with asked.environment() as opened:
+        digest = waiting(opened).wanted.digest
+        for name in ("anna", "ben"):
+            approve(digest, person=person(name, opened, asked), environment=opened)
+
+
+def declare(asked: Any, name: str, *, old: str = "", new: str) -> None:
+    """Change a file of the configuration behind everybody's back."""
+    path = asked.folder / "config" / name
+    path.write_text((path.read_text() if path.exists() else "").replace(old, "") + new)
+
+
+def test_what_waits_for_people_goes_by_no_rule_that_came_later(asked: Any) -> None:
+    """Who switches four eyes off lets nothing go that waits already."""
+    declare(asked, "merchants.toml", old="auto_approve = false", new="auto_approve = true\n")
+    declare(asked, "limits.toml", new="[limits.EUR]\napproved_by_rule = 100000\n")
+    asked.move_money()
+
+    assert asked.effects() == []
+    assert asked.instruction_states() == {"planned": 3}
+
+
+@pytest.mark.parametrize("bound", ["night", "day"])
+def test_a_limit_that_was_tightened_after_both_words_holds(asked: Any, bound: str) -> None:
+    """What two people said yes to leaves within tonight's limits, or waits."""
+    said_by_both(asked)
+    declare(asked, "limits.toml", new=f"[limits.EUR]\n{bound} = 0.01\n")
+    asked.move_money()
+
+    assert asked.effects() == []
+    assert asked.instruction_states() == {"approved": 3}
