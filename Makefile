@@ -165,6 +165,10 @@ bank-truth: $(READY) ## months of a bank made from the truth, and changed statem
 fees-truth: $(READY) ## months of fees, reserves and held-back money made from the truth, every break known beforehand (FEES_SEEDS, 250)
 	@FEES_SEEDS=$${FEES_SEEDS:-250} $(BIN)/pytest -n 2 --timeout 3600 tests/recon/matching/cash/test_truth_of_fees.py
 
+.PHONY: months-truth
+months-truth: $(READY) ## two months for which files come late, in any order, one closed before they came (MONTHS_ORDERS, 200 orders a day)
+	@MONTHS_ORDERS=$${MONTHS_ORDERS:-200} $(BIN)/pytest -n 0 --timeout 7200 tests/recon/period/test_late_files.py
+
 chaos: $(READY) ## the protocol under every crash and fault: all mutants, the whole grid, thousands of schedules (CHAOS_SCHEDULES, CHAOS_EXAMPLES, CHAOS_STEPS, CHAOS_KILLS, CHAOS_POSTGRESQL, CHAOS_STARTS, CHAOS_NIGHTS, CHAOS_SIGNED)
 	@CHAOS=1 CHAOS_SCHEDULES=$${CHAOS_SCHEDULES:-20000} CHAOS_EXAMPLES=$${CHAOS_EXAMPLES:-2000} CHAOS_STEPS=$${CHAOS_STEPS:-50} CHAOS_KILLS=$${CHAOS_KILLS:-250} CHAOS_POSTGRESQL=$${CHAOS_POSTGRESQL:-50} CHAOS_STARTS=$${CHAOS_STARTS:-300} CHAOS_NIGHTS=$${CHAOS_NIGHTS:-365} CHAOS_SIGNED=$${CHAOS_SIGNED:-365} $(BIN)/pytest -n 2 --dist loadgroup tests/model tests/chaos tests/recon/steps/ground/test_ending.py
 

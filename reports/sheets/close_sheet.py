@@ -1,5 +1,7 @@
 """The sheets of a close: Close (verdict, what blocks it), Journals, Open breaks."""
 
+from collections.abc import Mapping
+from textwrap import wrap
 from typing import Any
 
 from recon.matching.judging.severity import risk_of_break
@@ -13,9 +15,13 @@ from reports.drawing.page import print_on, protect, put_header, put_heading, set
 from reports.sheets.words import in_words, words_of
 
 TOP = 4
-WIDTHS = (84, 22, 20, 7, 106)
+WIDTHS = (58, 20, 18, 6, 44)
+"""Together what A4 across holds at its full size: the page is signed on paper, too."""
 WHAT, OWNER, AMOUNT, CURRENCY, WHERE = range(1, 6)
 LINE_POINTS = 15
+MARGIN = 4
+"""Characters of a column that words of another width may take."""
+WRAPPED = looks.BODY_TEXT.but(wrap=True, top=True)
 BLOCKERS_MAX = 1_000
 """Rows on the page; all of them are in blockers.csv."""
 JOURNAL_COLUMNS = (
@@ -121,7 +127,8 @@ def _names(draft: Draft, sheet: Any, row: int, *, close: PreparedClose) -> int:
             f"Reopened on {reopened.at:%Y-%m-%d %H:%M} UTC by {reopened.by}: {reopened.reason}. "
             f"Close {len(state.closes)} and its folder stay."
         )
-        draft.text(sheet, (row, WHAT), sentence, looks.NOTE)
+        draft.text(sheet, (row, WHAT), sentence, looks.NOTE.but(wrap=True, top=True))
+        _make_room(sheet, row, {WHAT: sentence})
         row += 2
     if not close.signatures:
         return row
@@ -138,17 +145,17 @@ def _blockers(draft: Draft, sheet: Any, row: int, *, close: PreparedClose) -> in
     put_header(draft, sheet, row=row, titles=("What blocks it", "Owner", "", "", "Where to go"))
     shown = close.blockers[:BLOCKERS_MAX] or (Blocker("Nothing.", "", ""),)
     for row, each in enumerate(shown, start=row + 1):  # noqa: B020, PLR1704 - counts on
-        look = looks.BODY_TEXT.but(wrap=True, top=True)
-        what = in_words(each.what, code=each.code)
-        draft.text(sheet, (row, WHAT), what, look)
-        draft.text(sheet, (row, OWNER), each.owner, look)
-        draft.text(sheet, (row, WHERE), each.where, look)
-        lines = max(
-            len(text) // WIDTHS[column - 1]
-            for column, text in ((WHAT, what), (OWNER, each.owner), (WHERE, each.where))
-        )
-        sheet.row_dimensions[row].height = LINE_POINTS * (1 + lines)
+        texts = {WHAT: in_words(each.what, code=each.code), OWNER: each.owner, WHERE: each.where}
+        for column, text in texts.items():
+            draft.text(sheet, (row, column), text, WRAPPED)
+        _make_room(sheet, row, texts)
     return row + 1
+
+
+def _make_room(sheet: Any, row: int, texts: Mapping[int, str]) -> None:
+    """As many lines as the longest of some texts takes in its column: height is not computed."""
+    lines = (len(wrap(text, WIDTHS[column - 1] - MARGIN)) for column, text in texts.items())
+    sheet.row_dimensions[row].height = LINE_POINTS * max(1, *lines)
 
 
 def _open_items(draft: Draft, sheet: Any, row: int, *, close: PreparedClose) -> int:
@@ -158,7 +165,9 @@ def _open_items(draft: Draft, sheet: Any, row: int, *, close: PreparedClose) -> 
     for row, each in enumerate(  # noqa: B020, PLR1704 - counts on
         close.open_items or (OpenItem("Nothing.", 0, "", 0, ""),), start=row + 1
     ):
-        draft.text(sheet, (row, WHAT), in_words(each.what, code=each.code), looks.BODY_TEXT)
+        what = in_words(each.what, code=each.code)
+        draft.text(sheet, (row, WHAT), what, WRAPPED)
+        _make_room(sheet, row, {WHAT: what})
         draft.text(sheet, (row, CURRENCY), each.currency, looks.BODY_TEXT)
         if each.sheet:
             draft.link(sheet, (row, WHERE), (each.sheet, f"'{each.sheet}'!A{TOP}"))
@@ -173,7 +182,8 @@ def _estimates(draft: Draft, sheet: Any, row: int, *, close: PreparedClose) -> N
     """Fees that nobody charged yet, marked as what they are."""
     for currency, amount in sorted(close.stated.statement.estimates.items()):
         label = "ESTIMATE: fees of captures that no line has settled; in no sum and no journal"
-        draft.text(sheet, (row, WHAT), label, looks.NOTE)
+        draft.text(sheet, (row, WHAT), label, looks.NOTE.but(wrap=True, top=True))
+        _make_room(sheet, row, {WHAT: label})
         draft.amount_as(sheet, (row, AMOUNT), (amount, currency), looks.NUMBER)
         draft.text(sheet, (row, CURRENCY), currency, looks.NOTE)
         row += 1

@@ -58,6 +58,8 @@ def draw_statement(draft: Draft, sheet: Any, *, stated: StatedMonth, ranges: Ran
         row = _put_currency(StatementPage(draft, sheet, currency, ranges), row, stated=stated)
     sheet.freeze_panes = "A2"
     print_on(sheet, about=f"Statement {which} {statement.month.name}")
+    # Upright: a currency stands on one page.
+    sheet.page_setup.orientation = "portrait"
     protect(sheet)
 
 

@@ -31,7 +31,8 @@ class ToldSettlement:
 
     lines: pd.DataFrame
     """The lines that the newest night counts, each as the last night that had it whole wrote it;
-    told: the first night that had it. Where sums differ the newest night is believed."""
+    told: the first night that had it, or its batch with the same sums. Where sums differ the newest
+    night is believed."""
     told_lines: pd.DataFrame
     """_SAME_LINE, times (grain: line): of nights that had a whole batch line by line, as often as
     one night did."""
@@ -54,11 +55,14 @@ def told_settlement(nights: Sequence[MonthNight], *, account: tuple[str, str]) -
     first = every.groupby(_SAME_LINE, as_index=False).agg(told=("number", "min"))
     whole = every[~every["is_summed_any"]]
     times = whole.groupby(_SAME_LINE, as_index=False).agg(times=("times", "max"))
-    chosen = _chosen(frame_without_blanks(pa.concat_tables(batches)), newest=nights[-1].number)
-    lines = pa.concat_tables(_lines(nights, account=account, chosen=chosen))
-    return ToldSettlement(
-        frame_without_blanks(lines).merge(first, on=_SAME_LINE, how="left"), times
-    )
+    groups = frame_without_blanks(pa.concat_tables(batches))
+    alike = _alike(groups, newest=nights[-1].number)
+    chosen = _chosen(groups, alike=alike, newest=nights[-1].number)
+    lines = frame_without_blanks(pa.concat_tables(_lines(nights, account=account, chosen=chosen)))
+    lines = lines.merge(first, on=_SAME_LINE, how="left")
+    by_then = alike.groupby(_GROUP, as_index=False).agg(batch_told=("number", "min"))
+    lines = lines.merge(by_then, on=_GROUP, how="left")
+    return ToldSettlement(lines.assign(told=lines[["told", "batch_told"]].min(axis=1)), times)
 
 
 def _rows(night: MonthNight, *, account: tuple[str, str]) -> pa.Table:
@@ -87,14 +91,20 @@ def _new(now: pa.Table, *, before: pa.Table | None) -> pa.Table:
     return now.join(before, keys=now.column_names, join_type="left anti")
 
 
-def _chosen(groups: pd.DataFrame, *, newest: int) -> dict[int, list[str]]:
-    """Night -> the batches that count as it told them."""
-    sums = [f"{name}_sum" for name in _SUMS]
-    now = groups[groups["number"].eq(newest)]
-    whole = groups[~groups["is_summed_any"]]
-    alike = whole.merge(now[[*_GROUP, *sums]], on=[*_GROUP, *sums])
+def _alike(groups: pd.DataFrame, *, newest: int) -> pd.DataFrame:
+    """The nights of each batch that had it with the sums of the newest night.
+
+    From the first of them on nothing of the batch is news, whichever of its lines stand alone.
+    """
+    same = [*_GROUP, *(f"{name}_sum" for name in _SUMS)]
+    return groups.merge(groups.loc[groups["number"].eq(newest), same], on=same)
+
+
+def _chosen(groups: pd.DataFrame, *, alike: pd.DataFrame, newest: int) -> dict[int, list[str]]:
+    """Night -> the batches that count as it told them: the last one that had them line by line."""
+    now, whole = groups[groups["number"].eq(newest)], alike[~alike["is_summed_any"]]
     chosen = pd.concat(
-        [now[[*_GROUP, "number"]].assign(rank=0), alike[[*_GROUP, "number"]].assign(rank=1)]
+        [now[[*_GROUP, "number"]].assign(rank=0), whole[[*_GROUP, "number"]].assign(rank=1)]
     )
     chosen = chosen.sort_values([*_GROUP, "rank", "number"]).drop_duplicates(_GROUP, keep="last")
     batch = chosen["batch_id"] + _BETWEEN + chosen["settled_on"] + _BETWEEN + chosen["currency"]

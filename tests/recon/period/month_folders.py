@@ -1,8 +1,8 @@
 """The folders of a month's nights, written from what could be known by then."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -21,11 +21,13 @@ Row = dict[str, Any]
 _KEY = {"merchant_id": MERCHANT, "account_id": ACCOUNT}
 
 
-def nights_of(truth: MonthTruth, folder: Path, *, every: int = 1) -> list[MonthNight]:
-    """Every night of a month, or each so manyth and the newest, written and named."""
+def nights_of(
+    truth: MonthTruth, folder: Path, *, every: int = 1, days: Sequence[date] = ()
+) -> list[MonthNight]:
+    """Every night of a month, each so manyth and the newest, or those of some days, written."""
     folders = NightFolders(truth)
-    days = folders.nights()
-    days = [*days[:-1:every], days[-1]]
+    whole = folders.nights()
+    days = days or [*whole[:-1:every], whole[-1]]
     before = ["", *(f"run-{day}" for day in days)]
     return [
         MonthNight(
@@ -44,12 +46,17 @@ def earlier_of(truth: MonthTruth, folder: Path) -> list[MonthNight]:
     """The nights before those of `nights_of`, since the first sale; as a month asks for them."""
     folders = NightFolders(truth)
     days = [] if truth.is_first else [*days_of(truth.begin, truth.first_close - timedelta(days=1))]
-    nights = []
-    for number, day in enumerate(days, start=-len(days)):
-        files = folders.write(folder, day)
-        files = {name: files[name] for name in EARLIER_READ}
-        nights.append(MonthNight(number, f"run-{day}", day.isoformat(), "rules", files))
-    return nights
+    return as_earlier(
+        [MonthNight(0, f"run-{day}", f"{day}", "", folders.write(folder, day)) for day in days]
+    )
+
+
+def as_earlier(nights: Sequence[MonthNight]) -> list[MonthNight]:
+    """Nights as a month asks for those before its own: numbered up to -1, with two files."""
+    return [
+        replace(night, number=number, files={name: night.files[name] for name in EARLIER_READ})
+        for number, night in enumerate(nights, start=-len(nights))
+    ]
 
 
 def days_of(first: date, last: date) -> list[date]:
@@ -223,7 +230,7 @@ class NightFolders:
             if line.day >= since or (line.payment in named and line.kind != "payout"):
                 yield row
                 continue
-            kind = line.kind if line.kind in {"payout", "reserve"} else "adjustment"
+            kind = line.kind if line.kind in {"payout", "reserve"} else "earlier"
             total = sums.setdefault((line.batch, line.day, kind, line.currency), [0, 0, 0])
             for at, amount in enumerate((line.gross, line.fee, line.net)):
                 total[at] += amount
@@ -258,9 +265,8 @@ class NightFolders:
     def _ledger(self, night: date, asked: list[Sale]) -> Iterator[Row]:
         since, named = night - timedelta(days=self.truth.window), {sale.order for sale in asked}
         for number, entry in enumerate(self.truth.entries):
-            if entry.day > night or (
-                entry.day < since and entry.order and entry.order not in named
-            ):
+            is_old = entry.day < since and (entry.order or entry.key == "adjustments")
+            if entry.day > night or (is_old and entry.order not in named):
                 continue
             booked = self.truth.calendar.opens(entry.day) + timedelta(hours=3)
             yield {

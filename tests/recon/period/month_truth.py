@@ -6,7 +6,7 @@ inside it then. Each night's folder is written from what could be known by then,
 
 import random
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta
 from zoneinfo import ZoneInfo
@@ -15,7 +15,7 @@ MERCHANT, ACCOUNT = PLACE = ("M", "1")
 CURRENCIES = ("EUR", "JPY", "KWD")
 MICROSECOND = timedelta(microseconds=1)
 BEFORE_DAYS, AFTER_DAYS = 12, 5
-"""Days of sales before the month, and nights after it."""
+"""Days of sales before the month, and, where no more are asked for, nights after it."""
 
 
 @dataclass(frozen=True)
@@ -111,6 +111,10 @@ class MonthTruth:
     window: int = 15
     """Days that a night looks back; what is older it has as sums, or not at all."""
     bank: bool = True
+    late: Mapping[tuple[str, date], date] = field(default_factory=dict)
+    """Currency and day of a batch -> the night whose files first have it."""
+    after: int = AFTER_DAYS
+    """Days after the month that are played."""
     is_first: bool = False
     """No night ran before the month, and nothing was sold before it."""
     sales: list[Sale] = field(default_factory=list)
@@ -126,7 +130,7 @@ class MonthTruth:
         )
         self.begin = self.first if self.is_first else self.first - timedelta(days=BEFORE_DAYS)
         self.first_close = self.first - timedelta(days=1)
-        self.end = self.last + timedelta(days=AFTER_DAYS)
+        self.end = self.last + timedelta(days=self.after)
         for number in range((self.end - self.begin).days + 1):
             self._sell(self.begin + timedelta(days=number))
         self._edges()
@@ -245,6 +249,8 @@ class MonthTruth:
 
     def _known(self, day: date, currency: str) -> date:
         """The night whose files have it: that of the day, but for files that come late."""
+        if (currency, day) in self.late:
+            return self.late[currency, day]
         late = currency == "JPY" and day == self.last - timedelta(days=1)
         return self.last + timedelta(days=2) if late else day
 

@@ -63,11 +63,13 @@ WITH groups AS (
 ),
 chosen AS (
     SELECT now.batch_id, now.settled_on, now.currency,
-        coalesce(max(b.number), any_value(now.number)) AS number
+        coalesce(max(b.number) FILTER (NOT b.is_summed), any_value(now.number)) AS number,
+        -- From then on nothing of the batch is news, whichever of its lines stand alone.
+        min(b.number) AS batch_told
     FROM (FROM groups SEMI JOIN newest_night USING (number)) now
     LEFT JOIN groups b
         ON b.batch_id = now.batch_id AND b.settled_on = now.settled_on AND b.currency = now.currency
-        AND NOT b.is_summed AND b.gross = now.gross AND b.fee = now.fee AND b.net = now.net
+        AND b.gross = now.gross AND b.fee = now.fee AND b.net = now.net
     GROUP BY ALL
 ),
 first_told AS (
@@ -75,7 +77,7 @@ first_told AS (
         own_reference, min(number) AS told
     FROM settlement GROUP BY ALL
 )
-SELECT s.*, f.told, s.entry_type AS base,
+SELECT s.*, least(f.told, chosen.batch_told) AS told, s.entry_type AS base,
     s.entry_type = 'payout' AND s.own_reference = '' AS is_pay_out,
     CASE WHEN s.transaction_id <> '' THEN s.transaction_id
          WHEN s.order_no <> '' THEN coalesce(o.payment, 'order ' || s.order_no) ELSE '' END AS payment

@@ -1,0 +1,150 @@
+"""Two months made from the truth: one is closed, files come late for it, and it is reopened."""
+
+import os
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from datetime import date, timedelta
+from itertools import permutations
+from pathlib import Path
+
+import pytest
+
+from recon.model.business_date import BusinessCalendar
+from recon.period.business_month import BusinessMonth
+from recon.period.month_journals import JournalNames
+from recon.period.month_nights import MonthNight
+from recon.period.month_statement import MonthFrame, MonthStatement, statement_of
+from recon.period.prior_periods import ClosedPeriod, prior_items
+from recon.period.statement_in_sql import proven_by_sql
+from tests.recon.period.month_folders import (
+    CLEARING,
+    FEES,
+    as_earlier,
+    days_of,
+    earlier_of,
+    nights_of,
+)
+from tests.recon.period.month_truth import PLACE, MonthTruth
+from tests.recon.period.test_truth_of_months import by_currency
+
+pytestmark = pytest.mark.xdist_group("late files")
+ORDERS_A_DAY = int(os.environ.get("MONTHS_ORDERS", "2"))
+"""More at `make months-truth`."""
+NOVEMBER, DECEMBER = BusinessMonth.named("2026-11"), BusinessMonth.named("2026-12")
+FIRST, LAST = NOVEMBER.first, NOVEMBER.last
+KNOWN_BY = DECEMBER.first.isoformat()
+"""The night by which November is closed."""
+LATE = (("JPY", 1), ("EUR", 3), ("KWD", 2))
+"""Currency and days before the last one: batches whose files come after it."""
+Moved = dict[tuple[str, str], tuple[int, int]]
+
+
+def asked(
+    month: BusinessMonth, nights: Sequence[MonthNight], *, closed_by: str = ""
+) -> MonthStatement:
+    """The statement of a month as these nights know it, by both engines."""
+    before = [night for night in nights if night.business_date < month.first.isoformat()]
+    own = nights[max(len(before) - 1, 0) :]
+    first, last = month.first.isoformat(), month.last.isoformat()
+    frame = MonthFrame(
+        month=month,
+        account=PLACE,
+        calendar=BusinessCalendar.of(),
+        due=[night.business_date for night in own if first <= night.business_date <= last],
+        names=JournalNames(CLEARING, FEES),
+        closed=[ClosedPeriod(NOVEMBER, closed_by)] if closed_by else [],
+        earlier=as_earlier(before[:-1]),
+    )
+    return proven_by_sql(statement_of(frame, nights=own), nights=own, frame=frame)
+
+
+def moved(statement: MonthStatement) -> Moved:
+    """What moved, as `MonthTruth.moved` has it."""
+    return {
+        (figure.currency, figure.name): (figure.count, figure.amount)
+        for figure in statement.figures
+        if figure.at == "moved" and figure.of in {"gateway", "reserve"}
+    }
+
+
+def truly(truth: MonthTruth, *, first: date, last: date) -> Moved:
+    """What truly moved in a span."""
+    counts: Counter[tuple[str, str]] = Counter()
+    sums: Counter[tuple[str, str]] = Counter()
+    for kind, currency, amount, day in truth.events():
+        if first <= day <= last:
+            counts[currency, kind] += 1
+            sums[currency, kind] += amount
+    return {place: (count, sums[place]) for place, count in counts.items()}
+
+
+def late_by(days: Sequence[int]) -> Mapping[tuple[str, date], date]:
+    """The late batches, each by the night that many days after the month's last."""
+    return {
+        (currency, LAST - timedelta(days=before)): LAST + timedelta(days=after)
+        for (currency, before), after in zip(LATE, days, strict=True)
+    }
+
+
+@pytest.fixture(scope="module")
+def played(tmp_path_factory: pytest.TempPathFactory) -> tuple[MonthTruth, list[MonthNight]]:
+    """A night each day, and three batches of November that come in December."""
+    truth = MonthTruth(FIRST, 11, per_day=ORDERS_A_DAY, late=late_by((2, 4, 3)), after=31)
+    folder = tmp_path_factory.mktemp("late")
+    return truth, [*earlier_of(truth, folder), *nights_of(truth, folder)]
+
+
+def test_files_that_came_late_are_in_the_month_that_is_stated_again(
+    played: tuple[MonthTruth, list[MonthNight]],
+) -> None:
+    """Short of them when it is closed, November is the truth once they are there, to the unit."""
+    truth, nights = played
+    closed = asked(NOVEMBER, [night for night in nights if night.business_date <= KNOWN_BY])
+    again = asked(NOVEMBER, nights)
+    true = truly(truth, first=FIRST, last=LAST)
+
+    assert broken(closed) == broken(again) == []
+    assert moved(closed) != true
+    assert moved(again) == true
+    assert by_currency(again.closing_items) == truth.owed(LAST)
+
+
+def test_prior_items_are_what_the_late_files_told(
+    played: tuple[MonthTruth, list[MonthNight]],
+) -> None:
+    """Not what a night has as the sum of a batch, of which another night has a line alone."""
+    items = prior_items(asked(DECEMBER, played[1], closed_by=KNOWN_BY).facts)
+
+    late = {(f"B-{currency}-{day}", str(day)) for currency, day in played[0].late}
+    assert {*zip(items["batch_id"], items["own_on"], strict=True)} == late
+
+
+def broken(statement: MonthStatement) -> list[object]:
+    """What does not tie, and what only one engine says."""
+    return [*(each for each in statement.equations if not each.holds), *statement.unproven_figures]
+
+
+@pytest.mark.parametrize("order", [*permutations((1, 2, 3))][1:], ids=str)
+def test_late_files_give_the_same_totals_in_any_order(
+    first_order: MonthStatement, tmp_path: Path, order: tuple[int, ...]
+) -> None:
+    """Figures, what is open and what differs in the books, whichever file came first."""
+    statement = in_order(order, folder=tmp_path)
+
+    assert broken(statement) == []
+    assert {*statement.figures} == {*first_order.figures}
+    for name in ("opening_items", "closing_items", "books", "transit"):
+        assert getattr(statement, name).equals(getattr(first_order, name)), name
+
+
+@pytest.fixture(scope="module")
+def first_order(tmp_path_factory: pytest.TempPathFactory) -> MonthStatement:
+    """The same month, the files in the order of their names."""
+    return in_order((1, 2, 3), folder=tmp_path_factory.mktemp("order"))
+
+
+def in_order(order: Sequence[int], *, folder: Path) -> MonthStatement:
+    """A small month by some of its nights, and all after it."""
+    truth = MonthTruth(FIRST, 12, per_day=1, late=late_by(order))
+    days = [*days_of(truth.first_close, LAST)[::5], *days_of(DECEMBER.first, truth.end)]
+    return asked(NOVEMBER, nights_of(truth, folder, days=days))
