@@ -54,14 +54,15 @@ def table_of(
     columns: Sequence[str] = (),
 ) -> pa.Table:
     """The rows of a file of a night, of one account where it is named; some columns, or all."""
-    wanted = [*dict.fromkeys([*columns, *(_ACCOUNT if account and columns else ())])]
+    asked = [*dict.fromkeys(columns)]
+    wanted = [*dict.fromkeys([*asked, *(_ACCOUNT if account and columns else ())])]
     table: pa.Table = pq.ParquetFile(night.files[name]).read(columns=wanted or None)
     if account is not None:
         own = [
             pc.equal(table[column], word) for column, word in zip(_ACCOUNT, account, strict=True)
         ]
         table = table.filter(pc.and_(*own))
-    return table.select([*columns]) if columns else table
+    return table.select(asked) if asked else table
 
 
 def frame_of(
