@@ -175,6 +175,10 @@ chaos: $(READY) ## the protocol under every crash and fault: all mutants, the wh
 bench-ingest: $(READY) ## order files beside polars and openpyxl, their rows beside raw SQLite and PostgreSQL (BENCH_ROWS, a million without it)
 	@$(BIN)/python benchmarks/bench_ingest.py --rows $${BENCH_ROWS:-1000000}
 
+.PHONY: bench-files
+bench-files: $(READY) ## CPU of storing one more small order file when many came before it (BENCH_FILES, 800)
+	@nice -n 5 $(BIN)/python benchmarks/bench_files.py --files $${BENCH_FILES:-800}
+
 sizes: $(READY) ## lines of modules and functions: median, p90, largest
 	@$(BIN)/python benchmarks/size_of_code.py
 
