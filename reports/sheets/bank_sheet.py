@@ -5,7 +5,6 @@ Movements, closings and gaps are formulas; a statement that does not count says 
 
 from collections.abc import Iterable, Sequence
 from datetime import date
-from math import ceil
 from typing import Any
 
 from recon.model.figures import BANK_DAYS_AHEAD, NightFigures
@@ -59,7 +58,7 @@ BOOKED = Column("Booked", 14, "amount", field("booked"))
 """Where the books are held against the bank."""
 LEAST_ARRIVED = 5
 """Pay-outs of a currency that must have arrived before their days say anything."""
-HALF, MOST = 0.5, 0.9
+HALF, MOST = 50, 90
 EXPECTED = (
     Column("Expected on", 14, "day", field("due_on")),
     Column("Pay-outs", 16, "count", field("count")),
@@ -207,7 +206,10 @@ def _expected(payouts: Iterable[Row], *, until: date) -> list[dict[str, Any]]:
     took = {currency: _took(payouts, currency=currency) for _, currency in sums}
     return [
         {"due_on": due, "currency": currency, "count": count, "amount": amount}
-        | {"half": _within(took[currency], share=HALF), "most": _within(took[currency], share=MOST)}
+        | {
+            "half": _within(took[currency], percent=HALF),
+            "most": _within(took[currency], percent=MOST),
+        }
         for (due, currency), (count, amount) in sorted(sums.items())
     ]
 
@@ -218,6 +220,6 @@ def _took(payouts: Iterable[Row], *, currency: str) -> list[int]:
     return sorted(row["days"] for row in arrived if row["days"] is not None)
 
 
-def _within(days: Sequence[int], *, share: float) -> int | None:
-    """The days within which so many of them came; None of too few."""
-    return days[ceil(share * len(days)) - 1] if len(days) >= LEAST_ARRIVED else None
+def _within(days: Sequence[int], *, percent: int) -> int | None:
+    """The days within which so many of them came, or more; None of too few."""
+    return days[-(-percent * len(days) // 100) - 1] if len(days) >= LEAST_ARRIVED else None

@@ -215,8 +215,8 @@ def _unsure(books: BookGroups, *, unsure: set[BatchOf], rules: Rules) -> Bools:
         return np.zeros(len(groups), dtype=np.bool_)
     by_batch = {PAYOUTS: "", **({FEES: UNASSIGNED} if rules.ledger.fees_per == "batch" else {})}
     accounts = {held[:2] for held in unsure}
-    told = {*lines.rows("merchant_id", "account_id", "name")}
-    untold = {held[:2] for held in unsure - told}
+    with_lines = {*lines.rows("merchant_id", "account_id", "name")}
+    untold = {held[:2] for held in unsure - with_lines}
     marks = [
         (*account, name) in unsure or (name == by_batch[kind] and (*account,) in untold)
         if kind in by_batch

@@ -126,6 +126,23 @@ def _has_settlement(run: Run, *, environment: Environment) -> bool:
     return account.settlement is not None
 
 
+def _settlement(
+    connection: Connection,
+    run: Run,
+    *,
+    asked: Collection[str],
+    gateway: pd.DataFrame,
+    inputs: Inputs,
+    rules: Rules,
+) -> tuple[pd.DataFrame, SettledDays] | tuple[None, None]:
+    """The lines and the days they prove; nothing where no files of lines are declared."""
+    if not inputs.settlement:
+        return None, None
+    return settled(
+        connection, run, asked=asked, gateway=gateway, until=inputs.last_file, rules=rules
+    )
+
+
 def sources_of(run: Run, *, inputs: Inputs, rules: Rules, environment: Environment) -> Sources:
     """What the engine compares, from the run's tables as the run read them."""
     until, since = inputs.last_file, window_start(run, rules=rules)
@@ -137,11 +154,9 @@ def sources_of(run: Run, *, inputs: Inputs, rules: Rules, environment: Environme
         universe = shown_answers.universe(connection, run, environment=environment)
         gateway = shown_answers.gateway_frame(connection, run, environment=environment)
         asked = {*universe["order_no"].tolist()}
-        lines, days = None, None
-        if inputs.settlement:
-            lines, days = settled(
-                connection, run, asked=asked, gateway=gateway, until=until, rules=rules
-            )
+        lines, days = _settlement(
+            connection, run, asked=asked, gateway=gateway, inputs=inputs, rules=rules
+        )
         moves = input_rows.instruction_frame(connection, run, until=inputs.last_instruction_version)
         instructions = in_question(moves, asked=asked)
         begins = ledger_start(run, rules=rules), _settled_from(days, rules=rules)
@@ -172,11 +187,12 @@ def sources_of(run: Run, *, inputs: Inputs, rules: Rules, environment: Environme
             bank=bank_source(connection, run, until=until, rules=rules),
             quarantined=_quarantined(connection, run, inputs=inputs),
         )
-    siblings = inputs.siblings
-    whole = with_siblings(own, run=run, siblings=siblings, last_file=until, environment=environment)
-    compared = without_opening_balance(whole, rules=rules)
+    whole = with_siblings(
+        own, run=run, siblings=inputs.siblings, last_file=until, environment=environment
+    )
+    counted = without_opening_balance(whole, rules=rules)
     return with_arrived(
-        compared, own=own, orders=steps, extract=extract, entries=entries, money=money
+        counted, own=own, orders=steps, extract=extract, entries=entries, money=money
     )
 
 
