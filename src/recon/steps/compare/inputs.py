@@ -145,11 +145,11 @@ def _settlement(
 
 def sources_of(run: Run, *, inputs: Inputs, rules: Rules, environment: Environment) -> Sources:
     """What the engine compares, from the run's tables as the run read them."""
-    until, since = inputs.last_file, window_start(run, rules=rules)
+    until, siblings, since = inputs.last_file, inputs.siblings, window_start(run, rules=rules)
     with environment.store.reading() as connection:
         loaded = order_rows.files_of_night(connection, run, until=until)
         rejected = order_rows.rejects_of_night(connection, run, until=until)
-        files, rejects = _of_this_account(loaded, rejected, run=run, siblings=inputs.siblings)
+        files, rejects = _of_this_account(loaded, rejected, run=run, siblings=siblings)
         extract, entries, money = _books(connection, run, refused=rejected, environment=environment)
         universe = shown_answers.universe(connection, run, environment=environment)
         gateway = shown_answers.gateway_frame(connection, run, environment=environment)
