@@ -187,9 +187,7 @@ def sources_of(run: Run, *, inputs: Inputs, rules: Rules, environment: Environme
             bank=bank_source(connection, run, until=until, rules=rules),
             quarantined=_quarantined(connection, run, inputs=inputs),
         )
-    whole = with_siblings(
-        own, run=run, siblings=inputs.siblings, last_file=until, environment=environment
-    )
+    whole = with_siblings(own, run=run, siblings=siblings, last_file=until, environment=environment)
     counted = without_opening_balance(whole, rules=rules)
     return with_arrived(
         counted, own=own, orders=steps, extract=extract, entries=entries, money=money
