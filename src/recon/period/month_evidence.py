@@ -47,6 +47,8 @@ class MonthEvidence:
     and is_back: a chargeback the other way, which was won back."""
     told_lines: pd.DataFrame
     """_SAME_LINE, times (grain: line): of nights that had a whole batch line by line."""
+    told_alone: pd.DataFrame
+    """_SAME_LINE (grain: line): of nights that had the rest of its batch as sums."""
     entries: pd.DataFrame
     """The books: the newest version of each entry."""
     ordered: pd.DataFrame
@@ -115,6 +117,7 @@ def evidence_of(
             is_back=lines["entry_type"].eq("chargeback") & (lines["gross"] > 0),
         ),
         told_lines=settlement.told_lines,
+        told_alone=settlement.told_alone,
         entries=_newest_entries(nights, account=account),
         ordered=orders.drop_duplicates("order_no", keep="last", ignore_index=True),
         terms=frame_of(nights[-1], "terms"),

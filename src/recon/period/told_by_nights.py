@@ -1,7 +1,8 @@
 """P2: what the nights told, one by one, comes to the facts of the month in one piece.
 
 A fact is told by the first night whose folder has it. Each line of the settlement that a night
-told counts, and every level to which a payment was captured is in its captures.
+told counts, a payment that a line settled which stood alone is settled, and every level to which a
+payment was captured is in its captures.
 """
 
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ from recon.period.month_evidence import MonthEvidence
 
 TOLD = "told by each night + told late = dated in the month"
 LINES = "lines that any night told = lines that count"
+ALONE = "lines that stood alone in a night, of payments that none settles there"
 CAPTURED = "captured as the nights showed it = captures"
 TOLD_COLUMNS = ("night", "currency", "count", "amount")
 
@@ -53,6 +55,7 @@ def told_equations(
         left = int(by_night["amount"].sum()) + int(after["amount"].sum())
         yield MonthEquation("P2", TOLD, currency, AMOUNT, left, int(rows["amount"].sum()))
     yield from _lines(evidence, month=month)
+    yield from _alone(evidence)
     yield from _captured(evidence, facts=facts)
 
 
@@ -68,6 +71,19 @@ def _lines(evidence: MonthEvidence, *, month: BusinessMonth) -> Iterator[MonthEq
         left, right = (each.get(currency, (0, 0)) for each in sums)
         yield MonthEquation("P2", LINES, currency, COUNT, left[0], right[0])
         yield MonthEquation("P2", LINES, currency, AMOUNT, left[1], right[1])
+
+
+def _alone(evidence: MonthEvidence) -> Iterator[MonthEquation]:
+    """Payments that a night showed as settled in a batch are: by some line of it that counts.
+
+    One that is not would be open at both closes, and what moved between them would still tie.
+    """
+    names = ["batch_id", "settled_on", "currency", "entry_type", "order_no", "transaction_id"]
+    counted = evidence.lines[names].drop_duplicates()
+    beside = evidence.told_alone.merge(counted, on=names, how="left", indicator=True)
+    lacking = beside.loc[beside["_merge"].eq("left_only"), "currency"].value_counts()
+    for currency in sorted({*evidence.told_alone["currency"]}):
+        yield MonthEquation("P2", ALONE, currency, COUNT, int(lacking.get(currency, 0)), 0)
 
 
 def _counted(rows: pd.DataFrame, *, times: str) -> dict[str, tuple[int, int]]:

@@ -1,7 +1,9 @@
 """The settlement as the nights of a month told it: every line once, and those that count.
 
 A night has a batch from before its window as sums; an earlier night with the same sums has the
-lines. Of each night only rows are kept that the night before had otherwise, or not at all.
+lines. Where none has, each line counts that stood alone in any of them, as those of payments do
+that a night is asked about, and the rest of the batch as sums. Of each night only rows are kept
+that the night before had otherwise, or not at all.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,7 +23,12 @@ _SAME_LINE = [
     *("currency", "gross", "fee", "net", "own_reference"),
 ]
 _SUMS = ["gross", "fee", "net"]
+_OF_BATCH = [*_GROUP, *(f"{name}_sum" for name in _SUMS)]
 _OF_LINE = [*_SAME_LINE, "is_summed"]
+_OF_SUM = [name for name in _SAME_LINE if name not in _SUMS]
+_SUMMED_AS_THEY_ARE = ("payout", "reserve")
+_EARLIER = "earlier"
+"""Type of the sum of all else."""
 _BETWEEN = "\x1f"
 
 
@@ -30,12 +37,14 @@ class ToldSettlement:
     """What the nights told of an account's settlement."""
 
     lines: pd.DataFrame
-    """The lines that the newest night counts, each as the last night that had it whole wrote it;
-    told: the first night that had it, or its batch with the same sums. Where sums differ the newest
-    night is believed."""
+    """The lines that the newest night counts, each as the last night that had it whole wrote it,
+    or as it stood alone, and what is left as sums; told: the first night that had it, or its batch
+    with the same sums. Where sums differ the newest night is believed."""
     told_lines: pd.DataFrame
     """_SAME_LINE, times (grain: line): of nights that had a whole batch line by line, as often as
     one night did."""
+    told_alone: pd.DataFrame
+    """_SAME_LINE (grain: line): of nights that had the rest of its batch as sums."""
 
 
 def told_settlement(nights: Sequence[MonthNight], *, account: tuple[str, str]) -> ToldSettlement:
@@ -51,18 +60,62 @@ def told_settlement(nights: Sequence[MonthNight], *, account: tuple[str, str]) -
         now = _distinct(rows, by_batch=by_batch)
         heard.append(numbered(_new(now, before=before), night=night))
         before = now
-    every = frame_without_blanks(pa.concat_tables(heard))
-    first = every.groupby(_SAME_LINE, as_index=False).agg(told=("number", "min"))
-    whole = every[~every["is_summed_any"]]
-    times = whole.groupby(_SAME_LINE, as_index=False).agg(times=("times", "max"))
+    newest, news = nights[-1].number, pa.concat_tables(heard)
+    every = frame_without_blanks(news.drop_columns(_OF_BATCH[len(_GROUP) :]))
+    beside_a_sum = pc.and_not(news["is_summed_any"], news["is_summed"])
+    alone = frame_without_blanks(news.filter(beside_a_sum))
     groups = frame_without_blanks(pa.concat_tables(batches))
-    alike = _alike(groups, newest=nights[-1].number)
-    chosen = _chosen(groups, alike=alike, newest=nights[-1].number)
-    lines = frame_without_blanks(pa.concat_tables(_lines(nights, account=account, chosen=chosen)))
-    lines = lines.merge(first, on=_SAME_LINE, how="left")
+    alike = _alike(groups, newest=newest)
+    chosen = _chosen(groups, alike=alike, newest=newest)
+    rows = frame_without_blanks(pa.concat_tables(_lines(nights, account=account, chosen=chosen)))
+    now = groups.loc[groups["number"].eq(newest), _OF_BATCH]
+    lines = _with_alone(rows, alone=_times(alone.merge(now, on=_OF_BATCH)))
+    lines = _with_told(lines, every=every, alike=alike)
+    whole = every[~every["is_summed_any"]]
+    return ToldSettlement(lines, _times(whole), alone[_SAME_LINE].drop_duplicates())
+
+
+def _with_told(lines: pd.DataFrame, *, every: pd.DataFrame, alike: pd.DataFrame) -> pd.DataFrame:
+    """`told`; what is left of a batch is no line that a night had, and was told with the batch."""
+    first = every.groupby(_SAME_LINE, as_index=False).agg(told=("number", "min"))
     by_then = alike.groupby(_GROUP, as_index=False).agg(batch_told=("number", "min"))
-    lines = lines.merge(by_then, on=_GROUP, how="left")
-    return ToldSettlement(lines.assign(told=lines[["told", "batch_told"]].min(axis=1)), times)
+    lines = lines.merge(first, on=_SAME_LINE, how="left").merge(by_then, on=_GROUP, how="left")
+    return lines.assign(told=lines[["told", "batch_told"]].min(axis=1).astype("int64"))
+
+
+def _times(rows: pd.DataFrame) -> pd.DataFrame:
+    """Each line as often as one night had it."""
+    return rows.groupby(_SAME_LINE, as_index=False).agg(times=("times", "max"))
+
+
+def _with_alone(rows: pd.DataFrame, *, alone: pd.DataFrame) -> pd.DataFrame:
+    """The lines that stood alone in any night beside those that count, and sums less by them."""
+    own = rows.merge(alone[_GROUP].drop_duplicates(), on=_GROUP)
+    counted = own.groupby(_SAME_LINE, as_index=False).agg(there=("net", "size"))
+    lacking = alone.merge(counted, on=_SAME_LINE, how="left")
+    lacking = lacking.assign(times=lacking["times"] - lacking["there"].fillna(0).astype("int64"))
+    lacking = lacking.loc[lacking.index.repeat(lacking["times"].clip(lower=0)), _SAME_LINE]
+    if not len(lacking):
+        return rows[_SAME_LINE]
+    sums, lines = rows[rows["is_summed"]], rows[~rows["is_summed"]]
+    parts = (lines[_SAME_LINE], lacking, _left_of(sums, lacking=lacking))
+    return pd.concat(parts, ignore_index=True)
+
+
+def _left_of(sums: pd.DataFrame, *, lacking: pd.DataFrame) -> pd.DataFrame:
+    """What is left of sums once lines stand beside them; nothing stands for a sum used up."""
+    as_they_are = lacking["entry_type"].isin(_SUMMED_AS_THEY_ARE)
+    kind = lacking["entry_type"].where(as_they_are, _EARLIER)
+    taken = lacking.assign(entry_type=kind, reference_no="", own_reference="")
+    # Fees by payment have a sum for each payment; a line without one is in the sum of no payment.
+    named = taken.merge(sums[_OF_SUM].drop_duplicates(), on=_OF_SUM, how="left", indicator=True)
+    is_named = named["_merge"].eq("both") & named["fee"].ne(0)
+    names = {name: named[name].where(is_named, "") for name in ("order_no", "transaction_id")}
+    taken = named.assign(**names, **{name: -named[name] for name in _SUMS}, is_taken=True)
+    both = pd.concat([sums.assign(is_taken=False), taken], ignore_index=True)
+    amounts = {name: (name, "sum") for name in _SUMS}
+    left = both.groupby(_OF_SUM, as_index=False).agg(is_taken=("is_taken", "any"), **amounts)
+    return left.loc[~(left["is_taken"] & left[_SUMS].eq(0).all(axis=1)), _SAME_LINE]
 
 
 def _rows(night: MonthNight, *, account: tuple[str, str]) -> pa.Table:
@@ -78,10 +131,10 @@ def _rows(night: MonthNight, *, account: tuple[str, str]) -> pa.Table:
 
 
 def _distinct(rows: pa.Table, *, by_batch: pa.Table) -> pa.Table:
-    """Each line of a night once, how often it is there, and whether a row of its batch is a sum."""
+    """Each line of a night once, how often it is there, and the sums of its batch."""
     counted = rows.group_by(_OF_LINE).aggregate([([], "count_all")])
     counted = counted.rename_columns([*_OF_LINE, "times"])
-    return counted.join(by_batch.select([*_GROUP, "is_summed_any"]), keys=_GROUP)
+    return counted.join(by_batch.select([*_OF_BATCH, "is_summed_any"]), keys=_GROUP)
 
 
 def _new(now: pa.Table, *, before: pa.Table | None) -> pa.Table:
@@ -96,8 +149,7 @@ def _alike(groups: pd.DataFrame, *, newest: int) -> pd.DataFrame:
 
     From the first of them on nothing of the batch is news, whichever of its lines stand alone.
     """
-    same = [*_GROUP, *(f"{name}_sum" for name in _SUMS)]
-    return groups.merge(groups.loc[groups["number"].eq(newest), same], on=same)
+    return groups.merge(groups.loc[groups["number"].eq(newest), _OF_BATCH], on=_OF_BATCH)
 
 
 def _chosen(groups: pd.DataFrame, *, alike: pd.DataFrame, newest: int) -> dict[int, list[str]]:
@@ -119,4 +171,4 @@ def _lines(
         rows = _rows(night, account=account)
         batch = pc.binary_join_element_wise(*(rows[name] for name in _GROUP), _BETWEEN)
         names = pa.array(chosen.get(night.number, []), pa.string())
-        yield rows.filter(pc.is_in(batch, value_set=names)).select(_SAME_LINE)
+        yield rows.filter(pc.is_in(batch, value_set=names)).select(_OF_LINE)

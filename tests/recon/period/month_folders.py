@@ -88,7 +88,7 @@ class NightFolders:
         tables = {
             "orders": [self._order(sale) for sale in asked],
             "answers": [self._answer(sale, night) for sale in asked],
-            "instructions": [*self._instructions(night)],
+            "instructions": [*self._instructions(night, asked)],
             "settlement": [*self._settlement(night, asked)],
             "ledger": [*self._ledger(night, asked)],
             "terms": [*self._terms()],
@@ -183,7 +183,9 @@ class NightFolders:
     def _asked_at(self, night: date) -> datetime:
         return self.truth.calendar.opens(night + timedelta(days=1)) + timedelta(hours=2)
 
-    def _instructions(self, night: date) -> Iterator[Row]:
+    def _instructions(self, night: date, asked: list[Sale]) -> Iterator[Row]:
+        """Those of payments asked about, and those that have not ended."""
+        named = {sale.number for sale in asked}
         for sale in self.truth.sales:
             for kind, way, day, amount in (
                 ("capture", sale.way, sale.captured, sale.amount),
@@ -194,6 +196,8 @@ class NightFolders:
                         sale, f"{kind}d" if kind == "capture" else "refunded", day
                     )
                     done = day <= night
+                    if done and sale.number not in named:
+                        continue
                     yield {
                         **_KEY,
                         "instruction_id": f"{kind[0]}{sale.number}",

@@ -397,6 +397,25 @@ class MonthTruth:
                 sums[currency] += amount
         return dict(sums)
 
+    def unsettled(self, at: date) -> dict[tuple[str, str], int]:
+        """Currency and payment -> what took place by a day less what lines settled by it."""
+        sums: dict[tuple[str, str], int] = defaultdict(int)
+        lined = {line.payment for line in self.known_lines(self.end)}
+        first = min(line.day for line in self.lines)
+        for sale in self.sales:
+            for amount, day in (
+                (sale.amount, sale.captured),
+                (-sale.refund, sale.refunded),
+                (-sale.amount, sale.charged),
+                (sale.amount, sale.won),
+            ):
+                if day is not None and day <= at and (day >= first or sale.payment in lined):
+                    sums[sale.currency, sale.payment] += amount
+        for line in self.known_lines(self.end):
+            if line.payment and line.day <= at:
+                sums[line.currency, line.payment] -= line.gross
+        return {place: amount for place, amount in sums.items() if amount}
+
     def in_reserve(self, at: date) -> dict[str, int]:
         sums: dict[str, int] = defaultdict(int)
         for kind, currency, amount, day in self.events():

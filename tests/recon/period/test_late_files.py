@@ -7,6 +7,7 @@ from datetime import date, timedelta
 from itertools import permutations
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from recon.model.business_date import BusinessCalendar
@@ -14,6 +15,7 @@ from recon.period.business_month import BusinessMonth
 from recon.period.month_journals import JournalNames
 from recon.period.month_nights import MonthNight
 from recon.period.month_statement import MonthFrame, MonthStatement, statement_of
+from recon.period.open_items import NEVER_SHOWN, NOT_SETTLED
 from recon.period.prior_periods import ClosedPeriod, prior_items
 from recon.period.statement_in_sql import proven_by_sql
 from tests.recon.period.month_folders import (
@@ -107,6 +109,39 @@ def test_files_that_came_late_are_in_the_month_that_is_stated_again(
     assert moved(closed) != true
     assert moved(again) == true
     assert by_currency(again.closing_items) == truth.owed(LAST)
+
+
+@pytest.mark.parametrize("closed_by", ["", KNOWN_BY])
+def test_the_second_month_is_true(
+    played: tuple[MonthTruth, list[MonthNight]], closed_by: str
+) -> None:
+    """What December lists at both closes is the truth's, payment by payment, and what moved is."""
+    truth, nights = played
+    statement = asked(DECEMBER, nights, closed_by=closed_by)
+    late = Counter[tuple[str, str]]()
+    for row in prior_items(statement.facts).itertuples():
+        late[str(row.currency), str(row.kind)] += int(str(row.amount))
+    true = truly(truth, first=DECEMBER.first, last=DECEMBER.last)
+
+    assert broken(statement) == []
+    assert by_payment(statement.closing_items) == truth.unsettled(DECEMBER.last)
+    assert by_currency(statement.closing_items) == truth.owed(DECEMBER.last)
+    assert bool(late) == bool(closed_by)
+    assert {place: amount - late[place] for place, (_, amount) in moved(statement).items()} == {
+        place: amount for place, (_, amount) in true.items()
+    }
+    if not closed_by:
+        assert by_payment(statement.opening_items) == truth.unsettled(LAST)
+        assert by_currency(statement.opening_items) == truth.owed(LAST)
+        assert moved(statement) == true
+
+
+def by_payment(items: pd.DataFrame) -> dict[tuple[str, str], int]:
+    """Currency and payment -> what is listed of it as not settled."""
+    rows = items[items["what"].isin([NOT_SETTLED, NEVER_SHOWN])]
+    assert not rows.duplicated(["currency", "key"]).any()
+    keys = zip(rows["currency"], rows["key"], strict=True)
+    return {place: int(amount) for place, amount in zip(keys, rows["amount"], strict=True)}
 
 
 def test_prior_items_are_what_the_late_files_told(

@@ -1,6 +1,12 @@
 -- What the nights told, one by one, comes to the facts of the month in one piece; every line that any night told
 -- counts, and every level to which a payment was captured is in its captures.
-WITH told AS (
+-- A line may stand alone beside the sum of its batch: what it settles no night's sum takes back.
+WITH stood_alone AS (
+    SELECT DISTINCT batch_id, settled_on, currency, entry_type, order_no, transaction_id, reference_no, gross, fee, net, own_reference
+    FROM (FROM settlement WHERE source <> 'older files')
+    SEMI JOIN (FROM settlement WHERE source = 'older files') USING (number, batch_id, settled_on, currency)
+),
+told AS (
     SELECT f.currency, f.amount, n.business_date <= last AS is_by_then
     FROM facts f JOIN nights n ON n.number = f.told, month WHERE f.event_on BETWEEN first AND last
 ),
@@ -19,6 +25,10 @@ sides AS (
     FROM lines l SEMI JOIN told_lines t ON t.batch_id = l.batch_id AND t.settled_on = l.settled_on AND t.currency = l.currency,
         month
     WHERE l.settled_on BETWEEN first AND last GROUP BY l.currency
+    UNION ALL
+    SELECT 'lines that stood alone in a night, of payments that none settles there', currency, count(*), 0, 0, 0
+    FROM (FROM stood_alone ANTI JOIN lines USING (batch_id, settled_on, currency, entry_type, order_no, transaction_id))
+    GROUP BY currency
     UNION ALL
     SELECT 'captured as the nights showed it = captures', currency, count(*), sum(captured), 0, 0
     FROM (SELECT payment, arg_max(currency, number) AS currency, arg_max(captured, number) AS captured FROM shown GROUP BY payment)

@@ -54,25 +54,75 @@ CREATE OR REPLACE TEMP TABLE levels AS
 SELECT payment, arg_max(captured, number) AS captured, arg_max(refunded, number) AS refunded
 FROM shown GROUP BY payment;
 
--- The settlement: what the newest night counts; a batch that it has as sums, as the last night whole ------
-CREATE OR REPLACE TEMP TABLE lines AS
+-- The settlement: what the newest night counts; a batch that it has as sums, as the last night whole, else each line
+-- that stood alone in any night with the same sums, and the rest as sums ------------------------------------------
+CREATE OR REPLACE TEMP TABLE chosen AS
 WITH groups AS (
     SELECT batch_id, settled_on, currency, number, bool_or(source = 'older files') AS is_summed,
         sum(gross) AS gross, sum(fee) AS fee, sum(net) AS net
     FROM settlement GROUP BY ALL
+)
+SELECT now.batch_id, now.settled_on, now.currency,
+    coalesce(max(b.number) FILTER (NOT b.is_summed), any_value(now.number)) AS number,
+    -- From then on nothing of the batch is news, whichever of its lines stand alone.
+    min(b.number) AS batch_told, bool_and(b.is_summed) AS is_never_whole, list(b.number) AS alike
+FROM (FROM groups SEMI JOIN newest_night USING (number)) now
+LEFT JOIN groups b
+    ON b.batch_id = now.batch_id AND b.settled_on = now.settled_on AND b.currency = now.currency
+    AND b.gross = now.gross AND b.fee = now.fee AND b.net = now.net
+GROUP BY now.batch_id, now.settled_on, now.currency;
+
+-- Of batches that no such night had whole: of equal lines the first is place 1, so that each is there once.
+CREATE OR REPLACE TEMP TABLE never_whole AS
+SELECT s.batch_id, s.settled_on, s.entry_type, s.order_no, s.transaction_id, s.reference_no, s.currency,
+    s.gross, s.fee, s.net, s.own_reference, s.source = 'older files' AS is_sum, s.number = c.number AS is_newest,
+    row_number() OVER (
+        PARTITION BY s.number, s.batch_id, s.settled_on, s.entry_type, s.order_no, s.transaction_id, s.reference_no,
+            s.currency, s.gross, s.fee, s.net, s.own_reference, s.source = 'older files') AS place
+FROM settlement s JOIN chosen c USING (batch_id, settled_on, currency)
+WHERE c.is_never_whole AND list_contains(c.alike, s.number);
+
+CREATE OR REPLACE TEMP TABLE counted AS
+WITH alone AS (SELECT DISTINCT * EXCLUDE (is_sum, is_newest) FROM never_whole WHERE NOT is_sum),
+sums AS (FROM never_whole WHERE is_sum AND is_newest),
+-- The newest night's sums stand for what it has not alone: what another night had alone is taken from them.
+taken AS (
+    SELECT a.*, CASE WHEN a.entry_type IN ('payout', 'reserve') THEN a.entry_type ELSE 'earlier' END AS kind
+    FROM alone a
+    WHERE NOT EXISTS (
+        FROM never_whole n
+        WHERE n.is_newest AND NOT n.is_sum AND n.place = a.place AND n.batch_id = a.batch_id
+            AND n.settled_on = a.settled_on AND n.currency = a.currency AND n.entry_type = a.entry_type
+            AND n.order_no = a.order_no AND n.transaction_id = a.transaction_id AND n.reference_no = a.reference_no
+            AND n.gross = a.gross AND n.fee = a.fee AND n.net = a.net AND n.own_reference = a.own_reference)
 ),
-chosen AS (
-    SELECT now.batch_id, now.settled_on, now.currency,
-        coalesce(max(b.number) FILTER (NOT b.is_summed), any_value(now.number)) AS number,
-        -- From then on nothing of the batch is news, whichever of its lines stand alone.
-        min(b.number) AS batch_told
-    FROM (FROM groups SEMI JOIN newest_night USING (number)) now
-    LEFT JOIN groups b
-        ON b.batch_id = now.batch_id AND b.settled_on = now.settled_on AND b.currency = now.currency
-        AND b.gross = now.gross AND b.fee = now.fee AND b.net = now.net
-    GROUP BY ALL
-),
-first_told AS (
+-- Fees by payment have a sum for each payment; a line without a fee is in the sum of no payment.
+named AS (SELECT DISTINCT batch_id, settled_on, currency, entry_type AS kind, order_no, transaction_id FROM sums WHERE fee <> 0),
+parts AS (
+    SELECT batch_id, settled_on, entry_type, order_no, transaction_id, currency, gross, fee, net, false AS is_taken FROM sums
+    UNION ALL
+    SELECT t.batch_id, t.settled_on, t.kind,
+        CASE WHEN n.kind IS NOT NULL THEN t.order_no ELSE '' END, CASE WHEN n.kind IS NOT NULL THEN t.transaction_id ELSE '' END,
+        t.currency, -t.gross, -t.fee, -t.net, true
+    FROM taken t
+    LEFT JOIN named n
+        ON n.batch_id = t.batch_id AND n.settled_on = t.settled_on AND n.currency = t.currency AND n.kind = t.kind
+        AND n.order_no = t.order_no AND n.transaction_id = t.transaction_id AND t.fee <> 0
+)
+SELECT s.batch_id, s.settled_on, s.entry_type, s.order_no, s.transaction_id, s.reference_no, s.currency,
+    s.gross, s.fee, s.net, s.own_reference
+FROM settlement s JOIN chosen c USING (batch_id, settled_on, currency, number)
+WHERE NOT c.is_never_whole
+UNION ALL
+SELECT * EXCLUDE (place) FROM alone
+UNION ALL
+SELECT batch_id, settled_on, entry_type, order_no, transaction_id, '', currency,
+    sum(gross)::BIGINT, sum(fee)::BIGINT, sum(net)::BIGINT, ''
+FROM parts GROUP BY ALL
+HAVING NOT bool_or(is_taken) OR sum(gross) <> 0 OR sum(fee) <> 0 OR sum(net) <> 0;
+
+CREATE OR REPLACE TEMP TABLE lines AS
+WITH first_told AS (
     SELECT batch_id, settled_on, entry_type, order_no, transaction_id, reference_no, currency, gross, fee, net,
         own_reference, min(number) AS told
     FROM settlement GROUP BY ALL
@@ -81,8 +131,8 @@ SELECT s.*, least(f.told, chosen.batch_told) AS told, s.entry_type AS base,
     s.entry_type = 'payout' AND s.own_reference = '' AS is_pay_out,
     CASE WHEN s.transaction_id <> '' THEN s.transaction_id
          WHEN s.order_no <> '' THEN coalesce(o.payment, 'order ' || s.order_no) ELSE '' END AS payment
-FROM settlement s
-JOIN chosen USING (batch_id, settled_on, currency, number)
+FROM counted s
+JOIN chosen USING (batch_id, settled_on, currency)
 LEFT JOIN first_told f USING (batch_id, settled_on, entry_type, order_no, transaction_id, reference_no, currency, gross, fee, net, own_reference)
 LEFT JOIN orders_of o ON o.order_no = s.order_no;
 
