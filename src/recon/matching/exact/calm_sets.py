@@ -101,7 +101,10 @@ def find_calm(
         as_of: when they are judged.
         previous: what the night before left open; what it speaks of is not calm.
     """
-    alone = np.flatnonzero(_by_themselves(question, exact=exact, keys=keys))
+    paired = _pairs(question, exact=exact, keys=keys)
+    if np.count_nonzero(paired) < SETS_MIN:
+        return None  # without a look at every text
+    alone = np.flatnonzero(paired & ~_spoken_of(question, keys=keys))
     if len(alone) < SETS_MIN:
         return None
     accounts = keys.account_of.get("settlement", np.zeros(0, dtype=np.intp))
@@ -161,9 +164,8 @@ def _rows_of_parts(parts: Mapping[str, Codes], *, size: int) -> Iterator[dict[st
         yield {name: np.flatnonzero(part == number) for name, part in parts.items()}
 
 
-def _by_themselves(question: Question, *, exact: Mapping[str, Rows], keys: Keys) -> Bools:
-    """The keys with one order and one payment that no other row speaks of (grain: key)."""
-    whole, rules = question.sources, question.rules
+def _pairs(question: Question, *, exact: Mapping[str, Rows], keys: Keys) -> Bools:
+    """The keys with one order and one payment that are not exact (grain: key)."""
     calm = np.ones(keys.size, dtype=np.bool_)
     done = keys.of["orders"][exact["orders"]]
     calm[done] = False
@@ -172,12 +174,19 @@ def _by_themselves(question: Question, *, exact: Mapping[str, Rows], keys: Keys)
             calm[_named(keys.of[name])] = False
     for name in ("orders", "gateway"):
         calm &= np.bincount(_named(keys.of[name]), minlength=keys.size) == 1
+    return calm
+
+
+def _spoken_of(question: Question, *, keys: Keys) -> Bools:
+    """The keys of which a row of another set may speak (grain: key)."""
+    whole, rules = question.sources, question.rules
+    spoken = np.zeros(keys.size, dtype=np.bool_)
     for name, spoken_for in _spoken_for(question, rules=rules).items():
-        calm[_named(keys.of[name][spoken_for])] = False
+        spoken[_named(keys.of[name][spoken_for])] = True
     if len({merchant for merchant, _ in keys.accounts}) < len(keys.accounts):
         # An order of one account may have its payment in another one of the merchant.
-        calm[_in_several_accounts(whole, keys=keys)] = False
-    return calm
+        spoken[_in_several_accounts(whole, keys=keys)] = True
+    return spoken
 
 
 def _named(numbers: Rows) -> Rows:
