@@ -116,4 +116,4 @@ def test_the_copy_holds_the_answers_that_it_was_signed_on(
     assert told[key] == wanted
     with zipfile.ZipFile(copy) as book:
         names = book.read("xl/workbook.xml").decode()
-    assert "'Breaks'!$Y$6:$AD$16" in names
+    assert "'Breaks'!$Y$6:$AE$16" in names

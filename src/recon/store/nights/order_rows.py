@@ -45,7 +45,8 @@ def known_file(connection: Connection, run: Run, *, name: str, sha256: str) -> S
         )
         .group_by(order_file.c.name)
     )
-    rows = connection.execute(select(order_file).where(order_file.c.file_id.in_(newest)))
+    alike = or_(order_file.c.name == name, order_file.c.sha256 == sha256)
+    rows = connection.execute(select(order_file).where(order_file.c.file_id.in_(newest), alike))
     by_name = {row["name"]: row for row in rows.mappings()}
     if name in by_name:
         same_name = by_name[name]

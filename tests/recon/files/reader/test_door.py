@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from recon.config.file_layouts import STANDARD
 from recon.config.rules import Rules
 from recon.files.reader import readings
 from recon.files.reader.bounds import MIB, Bounds, bounds_of
@@ -132,7 +133,7 @@ def test_a_parquet_file_that_needs_more_memory_is_not_called_damaged(tmp_path: P
     pq.write_table(pa.table(dict.fromkeys(NEEDED, word)), path, compression="zstd")
     tight = replace(bounds_of(0), data_bytes=200 * MIB)
     reader = FileReader(bounds=lambda _: tight)
-    task = {"path": path, "kind": SourceKind.ORDERS, "rules": Rules()}
+    task = {"path": path, "kind": SourceKind.ORDERS, "rules": Rules(), "layout": STANDARD}
 
     with (
         pytest.raises(ReaderBrokenError, match="needs more than 200 MiB of memory"),

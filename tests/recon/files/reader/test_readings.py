@@ -6,6 +6,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from recon.config.file_layouts import STANDARD
 from recon.config.rules import Rules
 from recon.files.reader import parcel, readings
 from recon.files.typing.typed_table import read_table
@@ -48,7 +49,7 @@ def test_a_table_in_parts_is_the_table_as_a_whole(
     whole = read_table(path, kind=kind, rules=Rules())
 
     monkeypatch.setattr("recon.files.formats.raw_reader.PART_BYTES", part_bytes)
-    facts = readings.table(rows, path=path, kind=kind, rules=Rules())
+    facts = readings.table(rows, path=path, kind=kind, rules=Rules(), layout=STANDARD)
     rows.seek(0)
 
     assert whole.rejects
