@@ -146,8 +146,8 @@ def _blockers(draft: Draft, sheet: Any, row: int, *, close: PreparedClose) -> in
     shown = close.blockers[:BLOCKERS_MAX] or (Blocker("Nothing.", "", ""),)
     for row, each in enumerate(shown, start=row + 1):  # noqa: B020, PLR1704 - counts on
         texts = {WHAT: in_words(each.what, code=each.code), OWNER: each.owner, WHERE: each.where}
-        for column, text in texts.items():
-            draft.text(sheet, (row, column), text, WRAPPED)
+        for column in range(1, len(WIDTHS) + 1):  # a line under all of the row
+            draft.text(sheet, (row, column), texts.get(column, ""), WRAPPED)
         _make_room(sheet, row, texts)
     return row + 1
 
