@@ -137,8 +137,9 @@ def test_a_row_that_a_night_would_refuse_makes_a_proposal_unusable(tmp_path: Pat
 
 
 def test_every_kind_of_file_can_be_proposed() -> None:
-    """Orders, instructions, settlement, ledger and bank."""
-    assert set(KINDS) == {"orders", "instructions", "settlement", "ledger", "bank"}
+    """Orders, instructions, settlement, ledger, bank, and the list of payments of a gateway."""
+    kinds = {"orders", "gateway", "instructions", "settlement", "ledger", "bank"}
+    assert set(KINDS) == kinds
 
 
 def test_a_proposal_for_a_large_sample_takes_seconds(tmp_path: Path) -> None:
