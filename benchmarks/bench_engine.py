@@ -18,7 +18,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 
-from bench_journal import PLACE, authorised, post, sandbox, variables
+from bench_journal import INBOX, PLACE, authorised, post, sandbox, variables
 from bench_recovery import HEADER
 
 from recon.cli.workbooks import workbooks
@@ -85,12 +85,7 @@ def one_night(base_url: str) -> float:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         given = variables(folder, base_url)
-        inbox = folder / "inbox"
-        inbox.mkdir()
-        merchants = folder / "merchants.toml"
-        declared = merchants.read_text().replace(f'inbox = "{folder}"', f'inbox = "{inbox}"')
-        merchants.write_text(declared)
-        write_orders(inbox / "orders.csv", base_url, skip=0)
+        write_orders(folder / INBOX / "orders.csv", base_url, skip=0)
         date = (system_clock() - timedelta(days=1)).date().isoformat()
         request = NightRequest(
             PLACE["merchant_id"], PLACE["account_id"], date, Mode.LIVE, opening=True

@@ -14,7 +14,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from bench_journal import PLACE, sandbox, variables
+from bench_journal import INBOX, PLACE, sandbox, variables
 from bench_recovery import HEADER
 
 from recon.model.nights import Mode, NightRequest
@@ -43,12 +43,7 @@ def write_files(inbox: Path, *, files: int) -> None:
 def stored(folder: Path, base_url: str, *, files: int) -> tuple[list[float], float]:
     """CPU seconds of storing each file, and of meeting all of them once more."""
     given = variables(folder, base_url)
-    inbox = folder / "inbox"
-    inbox.mkdir()
-    merchants = folder / "merchants.toml"
-    declared = merchants.read_text().replace(f'inbox = "{folder}"', f'inbox = "{inbox}"')
-    merchants.write_text(declared)
-    write_files(inbox, files=files)
+    write_files(folder / INBOX, files=files)
     taken: list[float] = []
     whole = ingest._ingest_orders  # noqa: SLF001 - what is measured of a step
 

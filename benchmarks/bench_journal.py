@@ -39,6 +39,7 @@ from recon.store.money import instruction_rows
 from recon.store.money.journal import StoredJournal
 from recon.store.nights import runs
 
+INBOX = "inbox"
 PLACE = {"merchant_id": "100042", "account_id": "100042001"}
 CAPTURES = 1_000
 SANDBOX_ORDERS = 8_000
@@ -213,7 +214,8 @@ def night_command() -> list[str]:
 
 
 def variables(folder: Path, base_url: str) -> dict[str, str]:
-    """The environment of a merchant in an empty folder."""
+    """The environment of a merchant in an empty folder, with an inbox in it."""
+    (folder / INBOX).mkdir(exist_ok=True)
     played = load_tables("sandbox", config_dir=None)
     rules = ["[gateway]", 'amount_means = "authorised"']
     for name in ("payment_status", "query_result"):
@@ -222,7 +224,7 @@ def variables(folder: Path, base_url: str) -> dict[str, str]:
     (folder / "gateway.toml").write_text("calls_per_second = 1000\n")
     (folder / "merchants.toml").write_text(
         f'[accounts."{PLACE["merchant_id"]}/{PLACE["account_id"]}"]\nname = "Northwind"\n'
-        f'inbox = "{folder}"\nreports = "{folder}"\nsettle_seconds = 0\n'
+        f'inbox = "{folder / INBOX}"\nreports = "{folder}"\nsettle_seconds = 0\n'
     )
     url = f"sqlite:///{folder / 'recon.sqlite'}"
     upgrade(url)

@@ -22,7 +22,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from bench_journal import PLACE, night_command, sandbox, variables
+from bench_journal import INBOX, PLACE, night_command, sandbox, variables
 
 from recon.config.night_archive import BESIDE
 from recon.model.money import format_minor_units, parse_minor_units
@@ -112,15 +112,13 @@ def write_orders(path: Path, base_url: str, *, ledger: Path) -> None:
 def prepared(folder: Path, base_url: str) -> dict[str, str]:
     """A merchant with files and books of every payment; the variables of its nights."""
     environment = os.environ | variables(folder, base_url)
-    inbox, ledger = folder / "inbox", folder / "ledger.csv"
-    inbox.mkdir()
+    ledger = folder / "ledger.csv"
     merchants, rules = folder / "merchants.toml", folder / "rules.toml"
-    declared = merchants.read_text().replace(f'inbox = "{folder}"', f'inbox = "{inbox}"')
     merchants.write_text(
-        f'{declared}archive = "{folder / "kept"}"\nledger = {{ path = "{ledger}" }}\n'
+        f'{merchants.read_text()}archive = "{folder / "kept"}"\nledger = {{ path = "{ledger}" }}\n'
     )
     rules.write_text(f"{rules.read_text()}\n{WINDOW}")
-    write_orders(inbox / "orders.csv", base_url, ledger=ledger)
+    write_orders(folder / INBOX / "orders.csv", base_url, ledger=ledger)
     return environment
 
 

@@ -23,6 +23,7 @@ from pathlib import Path
 from bench_journal import (
     ANSWER_SECONDS,
     CAPTURES,
+    INBOX,
     ROUNDS,
     authorised,
     night_command,
@@ -78,12 +79,7 @@ def one_night(base_url: str, *, kill_after: int = 0) -> Taken:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         environment = os.environ | variables(folder, base_url)
-        (folder / "inbox").mkdir()
-        merchants = folder / "merchants.toml"
-        declared = merchants.read_text()
-        apart = declared.replace(f'inbox = "{folder}"', f'inbox = "{folder / "inbox"}"')
-        merchants.write_text(apart)
-        drop(folder / "inbox" / "orders.csv", authorised(base_url))
+        drop(folder / INBOX / "orders.csv", authorised(base_url))
         if kill_after:
             killed = start(environment | {"RECON_CRASH_AT": f"after record:{kill_after}"})
             expect(killed, {-signal.SIGKILL})

@@ -166,8 +166,10 @@ def _chosen(groups: pd.DataFrame, *, alike: pd.DataFrame, newest: int) -> dict[i
 def _lines(
     nights: Sequence[MonthNight], *, account: tuple[str, str], chosen: dict[int, list[str]]
 ) -> Iterator[pa.Table]:
-    """The rows of the chosen batches, night by night."""
+    """The rows of the chosen batches, night by night; the newest one is read in any case."""
     for night in nights:
+        if night.number not in chosen and night is not nights[-1]:
+            continue
         rows = _rows(night, account=account)
         batch = pc.binary_join_element_wise(*(rows[name] for name in _GROUP), _BETWEEN)
         names = pa.array(chosen.get(night.number, []), pa.string())

@@ -13,12 +13,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from recon.model.errors import ArchiveBrokenError, ArchiveError, HistoryBrokenError
+from recon.steps.care.verify import verify
 from recon.steps.files.ingest import ingest
 from recon.steps.money.gate import gate_of
 from recon.steps.night import whole_night
 from recon.store.nights import facts_rows, merged_order_keys, runs
 from recon.store.nights.merged_order_keys import MERGED_FROM
 from tests.recon.steps.conftest import Merchant, plain_workbooks
+from tests.recon.steps.test_bound import UNREAD
 
 
 def capture(merchant: Merchant) -> None:
@@ -205,3 +207,9 @@ def test_who_is_killed_while_keys_are_merged_left_nothing_that_counts(
     with merchant.environment() as environment, environment.store.reading() as connection:
         (read,) = merged_order_keys.key_files(connection, ("100042", "100042001"))
     assert read.file_count == MERGED_FROM + 1
+
+    kept = merchant.folder / "archive" / read.file.path
+    kept.unlink()
+    with merchant.environment() as environment:
+        problems = verify(environment, reading=UNREAD).problems
+    assert [read.file.sha256 in problem for problem in problems] == [True]
