@@ -4,7 +4,7 @@ Reads the values that stand in the file, row by row, with another library than t
 them, and adds them up in minor units.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
@@ -13,7 +13,8 @@ from typing import Any
 from python_calamine import CalamineError, CalamineWorkbook
 
 from recon.model.errors import OutputError
-from recon.steps.compare.sheets_proven import CHECKS
+from recon.proof.held_against import BY_RULE
+from recon.steps.compare.sheets_proven import CHECKS, SheetTotals
 from reports.drawing.highlight import CHECK
 from reports.drawing.look import decimals_of
 from reports.sheets.matched_files import described, totals_in
@@ -21,18 +22,17 @@ from reports.sheets.open_rows import NOT_VERIFIED, WAITING
 from reports.sheets.open_sheet import SETS
 from reports.sheets.run_sheet import TITLE as RUN_TITLE
 from reports.sheets.run_sheet import beside_of
-
-SheetTotals = Mapping[str, tuple[int, Mapping[str, int]]]
-"""Section -> rows, and the sum of its effect (instructions: amount) by currency, minor units."""
+from reports.sheets.state_words import rule_of
 
 EFFECT = "Gateway − orders"  # noqa: RUF001 - the column's title has a minus
 MATCHES = "match"
+MATCHED = "Matched"
 LISTS: Mapping[str, tuple[str, str, str]] = {
     "break": ("Breaks", "Break key", EFFECT),
-    MATCHES: ("Matched", "Match key", EFFECT),
     "instruction": ("Instructions", "Instruction", "Amount"),
 }
 """Section -> sheet, the column that every row fills, the column that is added up."""
+MATCH_KEY, RULE = "Match key", "How it was matched"
 TOTALS_TITLE = "Control totals"
 PIVOT_ROWS = "Matched rows"
 RESULTS = {WAITING: "pending", NOT_VERIFIED: "unverified"}
@@ -54,10 +54,11 @@ def sheet_totals(path: Path, *, beside: Mapping[str, Path] | None = None) -> She
         facts = workbook_facts(workbook)
         named = beside_of(facts)
         files = {name: path.with_name(name) for _, _, name in named} | dict(beside or {})
-        sections = [name for name in LISTS if name != MATCHES or not named]
-        totals = {name: _totals(workbook, name) for name in sections} | _open_totals(workbook)
-        if named:
-            totals[MATCHES] = _totals_beside(workbook, facts=facts, files=files)
+        totals = {name: _totals(workbook, name) for name in LISTS} | _open_totals(workbook)
+        key = PIVOT_ROWS if named else MATCH_KEY
+        totals |= _match_totals(list_rows(workbook, title=MATCHED, key=key))
+        for _, _, name in named:
+            totals |= _unlike(totals, beside=files[name])
         return {**totals, CHECKS: (_failing_checks(workbook), {})}
     except (CalamineError, OSError, ValueError) as error:
         msg = f"{path} cannot be read back ({error}); the result is kept: write the report again"
@@ -109,22 +110,26 @@ def _summed(rows: Iterable[Mapping[str, Any]], *, summed: str) -> tuple[int, Map
     return count, dict(sums)
 
 
-def _totals_beside(
-    workbook: Any, *, facts: Mapping[str, str], files: Mapping[str, Path]
-) -> tuple[int, Mapping[str, int]]:
-    """The pivot's totals; those of the first file beside it when they are not the same."""
-    count, sums = 0, Counter[str]()
-    for row in list_rows(workbook, title="Matched", key=PIVOT_ROWS):
-        count += int(row[PIVOT_ROWS])
-        sums[str(row["Ccy"])] += minor_units_of(row[EFFECT], currency=str(row["Ccy"]))
-    for _, _, name in beside_of(facts):
-        rows, majors = totals_in(files[name])
-        minor_units = {
-            currency: int(sum_.scaleb(decimals_of(currency))) for currency, sum_ in majors.items()
-        }
-        if (rows, minor_units) != (count, dict(sums)):
-            return rows, minor_units
-    return count, dict(sums)
+def _match_totals(rows: Iterable[Mapping[str, Any]]) -> dict[str, tuple[int, Mapping[str, int]]]:
+    """Of all matches, and by the rule that matched them: of rows, or of the pivot of more rows."""
+    counts: Counter[str] = Counter({MATCHES: 0})
+    sums: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for row in rows:
+        currency = str(row["Ccy"])
+        effect = minor_units_of(row[EFFECT], currency=currency)
+        for section in (MATCHES, f"{BY_RULE}{rule_of(str(row[RULE]))}"):
+            counts[section] += int(row.get(PIVOT_ROWS, 1))
+            sums[section][currency] += effect
+    return {section: (count, dict(sums[section])) for section, count in counts.items()}
+
+
+def _unlike(totals: SheetTotals, *, beside: Path) -> SheetTotals:
+    """What a file of all matches comes to, where that is not what the pivot says."""
+    rows, majors = totals_in(beside)
+    minor_units = {
+        currency: int(sum_.scaleb(decimals_of(currency))) for currency, sum_ in majors.items()
+    }
+    return {} if (rows, minor_units) == totals[MATCHES] else {MATCHES: (rows, minor_units)}
 
 
 def beside_problems(path: Path) -> Iterator[str]:

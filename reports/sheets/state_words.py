@@ -52,6 +52,11 @@ def rule_words(rule: str) -> str:
     return rule.replace("_", " ")
 
 
+def rule_of(words: str) -> str:
+    """The rule that `rule_words` says."""
+    return words.replace(" ", "_")
+
+
 def flag_words(flags: str) -> str:
     """The flags of a row, in their order: codes of breaks by their titles."""
     return "; ".join(_flag(flag) for flag in flags.split(";") if flag)

@@ -21,7 +21,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
+from plain_sheets import listed
 from sqlalchemy import Connection
 
 from recon.cli.endings import ending_of
@@ -35,7 +35,6 @@ from recon.steps.night import whole_night as night
 from recon.steps.night.report import SheetTotals, Workbooks
 from recon.store.database.engine import Store
 
-SECTIONS = {"break": "breaks", "match": "matches", "pending": "pending", "unverified": "unverified"}
 KILL = "kill"
 """The strike that ends the night's own process."""
 STOP = "stop"
@@ -175,27 +174,8 @@ def _await_others(barrier: dict[str, Any] | None) -> None:
 
 def _write(figures: NightFigures, path: Path) -> Path:
     """The totals of what a workbook would show, where building real ones is not what is tried."""
-    document = {
-        section: (
-            len(frame := _frame(figures, name)),
-            {
-                str(currency): int(total)
-                for currency, total in frame.groupby("currency")["effect_orders"].sum().items()
-            },
-        )
-        for section, name in SECTIONS.items()
-    }
-    path.write_text(json.dumps(document))
+    path.write_text(json.dumps(listed(figures)))
     return path
-
-
-def _frame(figures: NightFigures, name: str) -> pd.DataFrame:
-    """One section's rows; a night of these tests has few matches."""
-    if name == "matches":
-        return pd.concat(
-            [pd.DataFrame({"currency": [], "effect_orders": []}), *figures.matches.batches()]
-        )
-    return getattr(figures, name)
 
 
 def _totals(path: Path) -> SheetTotals:

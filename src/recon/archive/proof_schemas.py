@@ -20,7 +20,9 @@ OF_PROOF = (
     ),
     file(
         "sheets",
-        word("section", "break, match, pending, unverified: the sheet of the workbook"),
+        MERCHANT,
+        ACCOUNT,
+        word("section", "what is listed: break, match, match by a rule, pending, unverified"),
         CURRENCY,
         word("measure", "count or amount"),
         field("number", pa.int64(), "rows, or the sum of effect_orders, as read back"),

@@ -10,10 +10,11 @@ from recon.model.words import ControlTotal
 
 SECOND_ENGINE = "T14"
 NAME = "figures of this night's totals = those that SQL gives"
-NOT_SAID_IN_SQL = {
-    "T13": "its left side is read back from the workbook, which is no table",
-}
-"""Total -> why no statement of SQL over the folder can say it."""
+SHEETS = "T13"
+"""Held against SQL by itself, once the workbook is read back."""
+BY_RULE = "match by "
+"""Before a rule: what T13 calls the matches that it found."""
+SHEETS_IN_SQL = "figures of the sheets = those that SQL gives"
 SHOWN_MAX = 50
 """Figures that differ which are named one by one."""
 
@@ -21,7 +22,11 @@ Key = tuple[str, str, str, str, str, str]
 
 
 def second_proof(
-    totals: Iterable[ControlTotal], *, by_sql: Iterable[ControlTotal], account: tuple[str, str]
+    totals: Iterable[ControlTotal],
+    *,
+    by_sql: Iterable[ControlTotal],
+    account: tuple[str, str],
+    name: str = NAME,
 ) -> tuple[ControlTotal, ...]:
     """T14: how many figures there are and how many agree; then each that does not, by its name.
 
@@ -29,25 +34,22 @@ def second_proof(
         totals: as the night computed them.
         by_sql: as SQL gives them; those of T14 are its own and must agree by themselves.
         account: merchant and account of the night.
+        name: what the line that counts them says.
     """
-    wanted = {
-        key_of(total): total
-        for total in totals
-        if total.id not in {SECOND_ENGINE, *NOT_SAID_IN_SQL}
-    }
+    wanted = {key_of(total): total for total in totals if total.id != SECOND_ENGINE}
     given = {key_of(total): total for total in by_sql}
     every = sorted({*wanted, *given})
     unlike = [key for key in every if not _agrees(key, wanted=wanted, given=given)]
     figures = ControlTotal(
-        SECOND_ENGINE, NAME, *account, "", "count", len(every), len(every) - len(unlike)
+        SECOND_ENGINE, name, *account, "", "count", len(every), len(every) - len(unlike)
     )
     named = [total for key in unlike for total in _named(key, wanted=wanted, given=given)]
     return (figures, *named[:SHOWN_MAX])
 
 
-def not_run(why: str, *, account: tuple[str, str]) -> ControlTotal:
+def not_run(why: str, *, account: tuple[str, str], name: str = NAME) -> ControlTotal:
     """T14 of a night whose SQL did not come to its end: it proves nothing."""
-    return ControlTotal(SECOND_ENGINE, f"{NAME}: {why}", *account, "", "count", 1, 0)
+    return ControlTotal(SECOND_ENGINE, f"{name}: {why}", *account, "", "count", 1, 0)
 
 
 def key_of(total: ControlTotal) -> Key:

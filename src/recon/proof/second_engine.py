@@ -14,7 +14,7 @@ from threading import Timer
 from typing import TYPE_CHECKING
 
 from recon.model.words import ControlTotal
-from recon.proof.held_against import not_run, second_proof
+from recon.proof.held_against import SHEETS, SHEETS_IN_SQL, not_run, second_proof
 
 if TYPE_CHECKING:
     import duckdb
@@ -37,6 +37,9 @@ OF_BANKS = frozenset({"T15_statements.sql", "T16_covered.sql", "T17_in_transit.s
 """Totals of a night that has statements of a bank."""
 OF_BOOKS_OF_BANK = frozenset({"T19_bank.sql"})
 """And whose books have what arrived there."""
+OF_SHEETS = "T13_sheets.sql"
+"""Asked when the workbook is written and read back, after all others."""
+SHEETS_READ = "proof/sheets.parquet"
 _GIVEN = "FROM 'compared/terms.parquet' WHERE name = 'given'"
 _ALL_OF = "\nUNION ALL\n"
 ROWS, HELD_AGAINST, VERIFY = "rows.sql", "held_against.sql", "verify.sql"
@@ -53,7 +56,7 @@ def sql_files(
     `moved` is as for `sql_totals`; without `banks` the night has no statement of a bank, without
     `books` these have no entry of what arrived there.
     """
-    names = [ROWS, *_names(banks=banks, books=books), HELD_AGAINST]
+    names = [ROWS, *_names(banks=banks, books=books), OF_SHEETS, HELD_AGAINST]
     texts = {name: _moved(_text(name), moved=moved or {}) for name in names}
     return {**texts, VERIFY: _verify(texts)}
 
@@ -72,11 +75,43 @@ def proven_in_sql(
     """
     import duckdb
 
+    is_said = OF_SHEETS in (own or {})
+    asked = [total for total in totals if is_said or total.id != SHEETS]
     try:
         by_sql = sql_totals(folder, moved=moved, own=own)
     except duckdb.Error as error:
         return (not_run(str(error).partition("\n")[0][:REASON_MAX], account=account),)
-    return second_proof(totals, by_sql=by_sql, account=account)
+    return second_proof(asked, by_sql=by_sql, account=account)
+
+
+def sheets_in_sql(
+    results: Path,
+    *,
+    sheets: Path,
+    totals: Sequence[ControlTotal],
+    account: tuple[str, str],
+) -> tuple[ControlTotal, ...]:
+    """T14 of the totals of the sheets: held against SQL over the results, as `proven_in_sql`.
+
+    Args:
+        results: The step `results` of the night, on this machine.
+        sheets: The file that will be SHEETS_READ.
+        totals: T13, as the night computed it.
+        account: Merchant and account of the night.
+    """
+    import duckdb
+
+    names, is_small = _FILE.findall(_text(OF_SHEETS)), _size(results) <= SMALL_BYTES
+    lies = {name: str(results.resolve() / name.partition("/")[2]) for name in names}
+    lies[SHEETS_READ] = str(sheets.resolve())
+    try:
+        with reading(results, sheets.parent, optimized=not is_small) as connection:
+            text = _located(_ordered(_text(OF_SHEETS)), folder=results, moved=lies)
+            by_sql = [ControlTotal(*row) for row in connection.execute(text).fetchall()]
+    except duckdb.Error as error:
+        why = str(error).partition("\n")[0][:REASON_MAX]
+        return (not_run(why, account=account, name=SHEETS_IN_SQL),)
+    return second_proof(totals, by_sql=by_sql, account=account, name=SHEETS_IN_SQL)
 
 
 def sql_totals(
@@ -182,7 +217,7 @@ def _names(*, banks: bool, books: bool) -> list[str]:
 
 @cache
 def _totals() -> tuple[str, ...]:
-    return tuple(sorted(path.name for path in _SQL.glob("T*.sql")))
+    return tuple(sorted(path.name for path in _SQL.glob("T*.sql") if path.name != OF_SHEETS))
 
 
 def _moved(text: str, *, moved: Mapping[str, str]) -> str:
@@ -192,7 +227,7 @@ def _moved(text: str, *, moved: Mapping[str, str]) -> str:
 def _located(text: str, *, folder: Path, moved: Mapping[str, str]) -> str:
     """The files by their place on this machine: a process has one working folder for all."""
     root = folder.resolve()
-    return _FILE.sub(lambda hit: quoted(f"{root}/{moved.get(hit[1], hit[1])}"), text)
+    return _FILE.sub(lambda hit: quoted(str(root / moved.get(hit[1], hit[1]))), text)
 
 
 def _ordered(text: str) -> str:

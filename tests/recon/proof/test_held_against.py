@@ -40,13 +40,6 @@ def test_what_sql_holds_by_itself_must_tie() -> None:
     assert named == own
 
 
-def test_what_no_sql_can_say_is_not_held_against_it() -> None:
-    """The sheets are read back from the workbook, which is no table."""
-    sheets = replace(TIES, id="T13", left=1)
-    (figures,) = second_proof([sheets], by_sql=[], account=PLACE)
-    assert (figures.left, figures.passed) == (0, True)
-
-
 def test_many_differences_are_counted_and_the_first_are_named() -> None:
     """A page has an end: the count tells of all of them."""
     several = [replace(TIES, name=f"{number:03d}") for number in range(SHOWN_MAX)]

@@ -14,7 +14,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import psycopg
 import pyotp
 import pytest
@@ -22,7 +21,7 @@ from cryptography.fernet import Fernet
 from sqlalchemy import Executable, create_engine, make_url, text
 
 from recon.config.settings import load_tables
-from recon.matching.breaks.result import MATCH_COLUMNS, Reconciliation
+from recon.matching.breaks.result import Reconciliation
 from recon.model.figures import NightFigures
 from recon.model.nights import Mode, NightRequest, StepSummary
 from recon.model.words import Verdict
@@ -34,6 +33,7 @@ from recon.steps.night import whole_night as night
 from recon.steps.night.report import SheetTotals, Workbooks
 from recon.store.database.roles import Roles, statements
 from recon.store.nights import runs
+from tests.chaos.plain_sheets import SECTIONS, listed
 
 ON_POSTGRESQL = bool(os.environ.get("STEPS_ON_POSTGRESQL"))
 """Set: the same tests run on a PostgreSQL server, as a login that may only what a night needs."""
@@ -58,7 +58,6 @@ ORDER_HEADER = (
 SECRETS = {name: pyotp.random_base32() for name in ("anna", "ben")}
 """Of the one-time codes of two approvers."""
 UP_TO_COMPARE = night.STEP_NAMES[: night.STEP_NAMES.index("reconcile")]
-SECTIONS = {"break": "breaks", "match": "matches", "pending": "pending", "unverified": "unverified"}
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -273,24 +272,9 @@ def plain_workbooks() -> Workbooks:
     return Workbooks(write=_write_plain, totals=read_plain)
 
 
-def _frame_of(figures: Any, name: str) -> Any:
-    """One of its frames; the matches come in parts."""
-    found = getattr(figures, name)
-    if name != "matches":
-        return found
-    return pd.concat(list(found.batches())) if found.count else pd.DataFrame(columns=MATCH_COLUMNS)
-
-
 def _write_plain(figures: NightFigures, path: Path) -> Path:
-    document = {
-        section: {
-            "rows": len(frame := _frame_of(figures, name)),
-            "sums": {
-                str(currency): int(total)
-                for currency, total in frame.groupby("currency")["effect_orders"].sum().items()
-            },
-        }
-        for section, name in SECTIONS.items()
+    document: dict[str, Any] = {
+        section: {"rows": rows, "sums": sums} for section, (rows, sums) in listed(figures).items()
     }
     document["attention"] = [item.what for item in figures.attention]
     document["verdict"] = figures.verdict.value
@@ -301,7 +285,8 @@ def _write_plain(figures: NightFigures, path: Path) -> Path:
 def read_plain(path: Path) -> SheetTotals:
     """The totals of what `plain_workbooks` wrote."""
     document = json.loads(path.read_text())
-    return {name: (document[name]["rows"], document[name]["sums"]) for name in SECTIONS}
+    sections = (name for name in document if name.startswith(tuple(SECTIONS)))
+    return {name: (document[name]["rows"], document[name]["sums"]) for name in sections}
 
 
 def _file_amount(text: str, currency: str) -> str:

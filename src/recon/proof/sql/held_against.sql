@@ -10,7 +10,7 @@ SELECT
     CASE WHEN s.id = 'T14' THEN left_by_sql ELSE coalesce(n."right", 0) END AS right_of_night,
     left_by_sql = right_by_sql AND left_by_sql = left_of_night AND right_by_sql = right_of_night AS agrees
 FROM by_sql s
-FULL JOIN (FROM 'proof/totals.parquet' WHERE id NOT IN ('T13', 'T14')) n
+FULL JOIN (FROM 'proof/totals.parquet' WHERE id <> 'T14') n
     ON s.id = n.id AND s.name = n.name AND s.merchant_id = n.merchant_id AND s.account_id = n.account_id AND s.currency = n.currency AND s.measure = n.measure;
 
 SELECT * EXCLUDE (agrees) FROM held WHERE NOT agrees ORDER BY ALL;

@@ -11,6 +11,7 @@ from pathlib import Path
 from recon.model.errors import ArchiveError, ConfigurationError, SourceMissingError
 from recon.model.figures import NightFigures
 from recon.model.words import InstructionState
+from recon.proof.held_against import SHEETS
 from recon.steps.care.sealed_closes import close_problems
 from recon.steps.care.signed_words import unendorsed
 from recon.steps.care.verify_folder import (
@@ -20,6 +21,7 @@ from recon.steps.care.verify_folder import (
     sql_problems,
 )
 from recon.steps.compare.rebuild import run_named
+from recon.steps.compare.sheets_proven import section_of
 from recon.steps.ground import kept_results
 from recon.steps.ground.environment import Environment, account_of
 from recon.steps.ground.night_folder import storages_of
@@ -214,13 +216,13 @@ def _stored_totals(
                 f"{counts[section]}"
             )
     for total in results.load_totals(connection, run.run_id):
-        if total.id != "T13" or total.measure != "count":
+        if total.id != SHEETS or total.measure != "count":
             continue
-        section = total.name.rsplit(" ", 1)[1]
-        if counts.get(section, 0) != total.right:
+        section = section_of(total)
+        if section in counts and counts[section] != total.right:
             yield (
                 f"run {run.run_id}: its workbook was proven against {total.right} {section} rows, "
-                f"the night sealed {counts.get(section, 0)}"
+                f"the night sealed {counts[section]}"
             )
 
 

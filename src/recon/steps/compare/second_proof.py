@@ -2,18 +2,25 @@
 
 from collections.abc import Iterable
 from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
+import pyarrow as pa
+
+from recon.archive.rows_file import write_rows
+from recon.archive.schemas import SCHEMAS
 from recon.archive.step_folder import Sealed
 from recon.matching.bank.bank_frames import COUNTED
 from recon.matching.bank.bookings import BANKED
 from recon.matching.breaks.result import Reconciliation
 from recon.model.words import ControlTotal
+from recon.privacy.own_files import for_owner
 from recon.proof.night_tables import totals_of
-from recon.proof.second_engine import proven_in_sql
+from recon.proof.second_engine import SHEETS_READ, proven_in_sql, sheets_in_sql
 from recon.steps.compare.more_totals import with_totals
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.let_go_nights import refuse_let_go
-from recon.steps.ground.night_folder import STEPS, folder_of, storage_of
+from recon.steps.ground.night_folder import RESULTS, STEPS, folder_of, storage_of
 from recon.steps.ground.sealed_night import sealed_night
 from recon.store.nights.runs import Run
 
@@ -48,6 +55,39 @@ def with_sql(
             moved=replace(night, steps=steps).moved,
         )
     return with_totals(result, totals=totals)
+
+
+def sheets_proven(
+    run: Run,
+    *,
+    sheets: pa.Table,
+    totals: tuple[ControlTotal, ...],
+    environment: Environment,
+) -> tuple[ControlTotal, ...]:
+    """T14 of what stands on the sheets: T13 held against SQL over the results as sealed.
+
+    Args:
+        run: whose they are.
+        sheets: what was read back, as it will be sealed.
+        totals: T13 as it was computed without SQL.
+        environment: where the archive is.
+
+    Raises:
+        ArchiveError: the archive cannot be reached.
+    """
+    with environment.store.reading() as connection:
+        night = sealed_night(connection, run, environment=environment)
+    sealed = night.steps[RESULTS]
+    with (
+        night.storage.local(sealed.folder) as results,
+        TemporaryDirectory(prefix="recon-sheets-") as folder,
+    ):
+        file = Path(folder) / Path(SHEETS_READ).name
+        with open(file, "wb", opener=for_owner) as target:
+            write_rows(target, table=sheets, schema=SCHEMAS["sheets"])
+        return sheets_in_sql(
+            results, sheets=file, totals=totals, account=(run.merchant_id, run.account_id)
+        )
 
 
 def proven_again(run: Run, *, environment: Environment) -> tuple[ControlTotal, ...]:

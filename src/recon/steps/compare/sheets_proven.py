@@ -4,15 +4,19 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 import pandas as pd
+import pyarrow as pa
 
 from recon.matching.breaks.result import Reconciliation
 from recon.model.words import ControlTotal, Verdict
+from recon.proof.held_against import BY_RULE, SHEETS, SHEETS_IN_SQL
+from recon.proof.night_tables import table_of_rows
 
 SheetTotals = Mapping[str, tuple[int, Mapping[str, int]]]
-"""Section (break, match, pending, unverified) -> rows, and the sum of `effect_orders` by currency
-in minor units, as read back from the file."""
+"""Section (break, match, pending, unverified, and BY_RULE with each rule of matches) -> rows, and
+the sum of `effect_orders` by currency in minor units, as read back from the file."""
 CHECKS = "checks that fail"
 """Section of SheetTotals: the workbook's own checks, counted; page one is never alone with one."""
+NAME = "sheet = database, "
 
 
 def totals_of(result: Reconciliation) -> SheetTotals:
@@ -23,7 +27,9 @@ def totals_of(result: Reconciliation) -> SheetTotals:
         "pending": result.pending,
         "unverified": result.unverified,
     }
-    return {section: (len(frame), _sums(frame)) for section, frame in sections.items()}
+    totals = {section: (len(frame), _sums(frame)) for section, frame in sections.items()}
+    by_rule = result.matches.groupby("rule", observed=True)
+    return totals | {f"{BY_RULE}{rule}": (len(rows), _sums(rows)) for rule, rows in by_rule}
 
 
 def with_checks(expected: SheetTotals, *, verdict: Verdict) -> SheetTotals:
@@ -43,8 +49,8 @@ def t13(
     """
     return tuple(
         ControlTotal(
-            id="T13",
-            name=f"sheet = database, {section}",
+            id=SHEETS,
+            name=f"{NAME}{section}",
             merchant_id=account[0],
             account_id=account[1],
             currency=currency,
@@ -52,17 +58,61 @@ def t13(
             left=seen,
             right=wanted,
         )
-        for section in expected
-        for currency, seen, wanted in _pairs(expected[section], totals.get(section, (0, {})))
+        for section in (*expected, *_unknown_rules(expected, totals=totals))
+        for currency, seen, wanted in _pairs(
+            expected.get(section, (0, {})), totals.get(section, (0, {}))
+        )
     )
+
+
+def sheets_table(
+    totals: SheetTotals, *, expected: SheetTotals, account: tuple[str, str]
+) -> pa.Table:
+    """What was read back of each section that is held against the results, as a file's rows."""
+    account_cells = {"merchant_id": account[0], "account_id": account[1]}
+    sections = (*expected, *_unknown_rules(expected, totals=totals))
+    rows = [
+        {
+            **account_cells,
+            "section": section,
+            "currency": currency,
+            "measure": measure,
+            "number": number,
+        }
+        for section in sections
+        for measure, numbers in _figures(totals.get(section, (0, {})))
+        for currency, number in numbers.items()
+    ]
+    return table_of_rows(rows, name="sheets")
+
+
+def _figures(listed: tuple[int, Mapping[str, int]]) -> Iterator[tuple[str, Mapping[str, int]]]:
+    """Of one section: measure, and its numbers by currency."""
+    count, sums = listed
+    yield "count", {"": count}
+    yield "amount", {currency: total for currency, total in sums.items() if currency}
+
+
+def section_of(total: ControlTotal) -> str:
+    """The section that a T13 is of."""
+    return total.name.removeprefix(NAME)
 
 
 def with_t13(result: Reconciliation, *, totals: tuple[ControlTotal, ...]) -> Reconciliation:
     """The result with these in place of earlier ones; NOT PROVEN where one does not tie."""
-    others = tuple(total for total in result.control_totals if total.id != "T13")
+    others = tuple(
+        total
+        for total in result.control_totals
+        if total.id != SHEETS and not total.name.startswith(SHEETS_IN_SQL)
+    )
     failed = any(not total.passed for total in totals)
     verdict = Verdict.NOT_PROVEN if failed else result.verdict
     return replace(result, control_totals=(*others, *totals), verdict=verdict)
+
+
+def _unknown_rules(expected: SheetTotals, *, totals: SheetTotals) -> list[str]:
+    """Rules that only the sheet knows."""
+    return [each for each in totals if each.startswith(BY_RULE) and each not in expected]
 
 
 def _pairs(

@@ -12,6 +12,7 @@ from recon.matching.bank.bank_frames import BANK_TABLES
 from recon.matching.bank.bookings import BANKED
 from recon.matching.breaks.result import Deferred, Reconciliation
 from recon.model.figures import MatchedFile
+from recon.proof.held_against import BY_RULE
 from recon.proof.night_tables import frame_of_table
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.sealed_night import SealedNight, sealed_night
@@ -142,11 +143,27 @@ def section_sums(
 ) -> dict[str, tuple[int, dict[str, int]]]:
     """Section -> its rows, and the sum of effect_orders by currency: the independent side of T13.
 
+    Of matches once more by their rule.
+
     Raises:
         ArchiveError: see `load`.
     """
     night = _night(connection, run_id, environment=environment)
-    return {section: _sums(night.table(name)) for section, name in SECTIONS.items()}
+    sums: dict[str, tuple[int, dict[str, int]]] = {}
+    for section, name in SECTIONS.items():
+        table = night.table(name)
+        sums[section] = _sums(table)
+        if section == "match":
+            sums |= _by_rule(table.select(["rule", "currency", "effect_orders"]))
+    return sums
+
+
+def _by_rule(matches: pa.Table) -> dict[str, tuple[int, dict[str, int]]]:
+    rules = matches["rule"].cast(pa.string())
+    return {
+        f"{BY_RULE}{rule}": _sums(matches.filter(pc.equal(rules, rule)))
+        for rule in sorted(rules.unique().to_pylist())
+    }
 
 
 def _night(connection: Connection, run_id: str, *, environment: Environment) -> SealedNight:

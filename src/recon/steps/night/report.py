@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import pyarrow as pa
 
 from recon.config.fee_contract import FeeContract
 from recon.matching.breaks.reopened import with_reopened
@@ -34,16 +35,24 @@ from recon.model.figures import (
 from recon.model.freed_memory import give_back
 from recon.model.nights import StepSummary
 from recon.model.resolutions import KeptAnswer
-from recon.model.words import GRAVE
+from recon.model.words import GRAVE, ControlTotal
 from recon.privacy.own_files import make_folder
 from recon.proof.books_bridge import books_of
 from recon.proof.bridge import bridge_of
+from recon.proof.held_against import SHEETS_IN_SQL, second_proof
 from recon.steps.compare.fee_claims import write_claims
 from recon.steps.compare.inputs import frozen_inputs, sources_of
 from recon.steps.compare.journals import handed_out
 from recon.steps.compare.kept_sources import kept_sources
 from recon.steps.compare.page_notes import page_notes
-from recon.steps.compare.sheets_proven import SheetTotals, t13, with_checks, with_t13
+from recon.steps.compare.second_proof import sheets_proven
+from recon.steps.compare.sheets_proven import (
+    SheetTotals,
+    sheets_table,
+    t13,
+    with_checks,
+    with_t13,
+)
 from recon.steps.ground import kept_results
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.night_end import end_of
@@ -90,22 +99,56 @@ def report(run_id: str, *, environment: Environment, workbooks: Workbooks) -> St
         raise Defect(msg)
     with environment.store.reading() as connection:
         sealed = kept_results.section_sums(connection, run_id, environment=environment)
-    expected = with_checks(sealed, verdict=result.verdict)
-    account = (run.merchant_id, run.account_id)
-    proven = with_t13(result, totals=t13(account=account, expected=expected, totals=expected))
+    sheets = _Sheets(run, expected=with_checks(sealed, verdict=result.verdict))
+    proven = with_t13(result, totals=sheets.agreeing())
     figures = figures_of(run, result=proven, environment=environment)
     give_back()
     path = _write(figures, environment=environment, workbooks=workbooks)
     give_back()
-    checked = t13(account=account, expected=expected, totals=workbooks.totals(path))
+    totals = workbooks.totals(path)
+    checked = sheets.held_against(totals, environment=environment)
     if not all(total.passed for total in checked):
         proven = with_t13(result, totals=checked)
         figures = figures_of(run, result=proven, environment=environment)
         path = _write(figures, environment=environment, workbooks=workbooks)
-    _keep(run, result=proven, path=path, environment=environment)
+    _keep(run, result=proven, path=path, sheets=sheets.table(totals), environment=environment)
     end = end_of(run, environment=environment, verdict=proven.verdict)
     figure_values = {"workbook": str(path), "verdict": proven.verdict.value, **end.figures}
     return StepSummary(STEP, f"{end.sentence} The workbook is at {path}.".strip(), figure_values)
+
+
+@dataclass(frozen=True, slots=True)
+class _Sheets:
+    """What the sheets of a run's workbook must come to, in two engines."""
+
+    run: Run
+    expected: SheetTotals
+
+    @property
+    def account(self) -> tuple[str, str]:
+        """Merchant and account."""
+        return self.run.merchant_id, self.run.account_id
+
+    def agreeing(self) -> tuple[ControlTotal, ...]:
+        """T13, and T14 of it, where everything agrees: what the workbook says until it is read."""
+        totals = t13(account=self.account, expected=self.expected, totals=self.expected)
+        second = second_proof(totals, by_sql=totals, account=self.account, name=SHEETS_IN_SQL)
+        return (*totals, *second)
+
+    def held_against(
+        self, totals: SheetTotals, *, environment: Environment
+    ) -> tuple[ControlTotal, ...]:
+        """The same of the sheets as they were read back."""
+        checked = t13(account=self.account, expected=self.expected, totals=totals)
+        sheets = self.table(totals)
+        return (
+            *checked,
+            *sheets_proven(self.run, sheets=sheets, totals=checked, environment=environment),
+        )
+
+    def table(self, totals: SheetTotals) -> pa.Table:
+        """What was read back, as it is sealed."""
+        return sheets_table(totals, expected=self.expected, account=self.account)
 
 
 def figures_of(run: Run, *, result: Reconciliation, environment: Environment) -> NightFigures:
@@ -316,10 +359,12 @@ def _write(figures: NightFigures, *, environment: Environment, workbooks: Workbo
         raise OutputError(msg) from error
 
 
-def _keep(run: Run, *, result: Reconciliation, path: Path, environment: Environment) -> None:
+def _keep(
+    run: Run, *, result: Reconciliation, path: Path, sheets: pa.Table, environment: Environment
+) -> None:
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
     details = {"workbook_sha256": digest, "verdict": result.verdict.value}
-    sealed = write_proof(run, result=result, workbook=path, environment=environment)
+    sealed = write_proof(run, result=result, workbook=path, sheets=sheets, environment=environment)
     with environment.store.writing() as connection:
         bind(connection, run, sealed=[sealed], environment=environment)
         head = history.append(

@@ -5,6 +5,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 
+import pyarrow as pa
+
 from recon.archive.step_folder import Document, Part, Sealed
 from recon.matching.breaks.result import Reconciliation
 from recon.proof.night_tables import totals_table
@@ -36,9 +38,14 @@ APPROVED = ("instruction_id", "kind", "order_no", "currency", "amount", "state",
 
 
 def write_proof(
-    run: Run, *, result: Reconciliation, workbook: Path, environment: Environment
+    run: Run,
+    *,
+    result: Reconciliation,
+    workbook: Path,
+    sheets: pa.Table,
+    environment: Environment,
 ) -> Sealed:
-    """Write the step `proof`; whoever keeps the workbook binds it.
+    """Write the step `proof`; whoever keeps the workbook binds it. `sheets` were read back from it.
 
     Raises:
         ArchiveError: the archive cannot be written; money, result and workbook are kept.
@@ -49,7 +56,7 @@ def write_proof(
         decisions = "".join(_lines(decisions_of(connection, run)))
     rules = environment.settings.rules
     parts: list[Part] = [
-        *rows_of([("totals", totals_table(result.control_totals))]),
+        *rows_of([("totals", totals_table(result.control_totals)), ("sheets", sheets)]),
         Document(RULES, json.dumps(rules.document, indent=2).encode()),
         Document(DECISIONS, decisions.encode()),
         Document(WORKBOOK, workbook.read_bytes()),

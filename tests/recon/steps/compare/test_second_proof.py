@@ -6,15 +6,19 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from recon.model.words import Verdict
 from recon.proof import second_engine
-from recon.proof.held_against import NAME
+from recon.proof.held_against import NAME, SHEETS_IN_SQL
 from recon.steps.care.verify import verify_night
+from recon.steps.ground import kept_results
+from recon.steps.night.report import Workbooks
 from recon.store.nights import results
 from tests.recon.steps.care.test_verify_folder import run_folder
-from tests.recon.steps.conftest import Merchant
+from tests.recon.steps.conftest import Merchant, plain_workbooks
 from tests.recon.steps.night.test_sealed_settle import capture
 
 
@@ -32,10 +36,66 @@ def test_a_night_is_proven_in_sql(merchant: Merchant, tmp_path: Path) -> None:
     figures = totals_of(merchant, folder.name)["T14", NAME]
     assert figures.passed
     assert figures.left > 20
+    sheets = totals_of(merchant, folder.name)["T14", SHEETS_IN_SQL]
+    assert sheets.passed
+    assert sheets.left >= 6
     with merchant.environment() as environment:
         assert verify_night(environment, name=folder.name).problems == ()
     alone = shutil.copytree(folder, tmp_path / "as it was handed over")
     assert verdict_by_hand(alone) == ([], "PROVEN")
+    waiting = alone / "results" / "pending.parquet"
+    rows = pq.read_table(waiting)
+    pq.write_table(pa.concat_tables([rows, rows.slice(0, 1)]), waiting)
+    lines, verdict = verdict_by_hand(alone)
+    assert verdict == "NOT PROVEN"
+    assert ("T13", "sheet = database, pending") in {line[:2] for line in lines}
+
+
+def test_sheets_that_are_wrong_beside_totals_that_are_as_wrong_are_found_by_sql(
+    merchant: Merchant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A workbook and the sums it is held against may err alike: the files do not."""
+    counted, plain = kept_results.section_sums, plain_workbooks()
+
+    def one_more(sums: Any) -> Any:
+        rows, amounts = sums["match"]
+        return {**sums, "match": (rows + 1, amounts)}
+
+    monkeypatch.setattr(
+        kept_results, "section_sums", lambda *args, **named: one_more(counted(*args, **named))
+    )
+    lying = Workbooks(write=plain.write, totals=lambda path: one_more(plain.totals(path)))
+    capture(merchant)
+    assert merchant.night(workbooks=lying) is Verdict.NOT_PROVEN
+
+    totals = totals_of(merchant, run_folder(merchant).name)
+    assert totals["T13", "sheet = database, match"].passed
+    assert not totals["T14", SHEETS_IN_SQL].passed
+    told = totals["T13", "sheet = database, match: right = right by SQL"]
+    assert told.left == told.right + 1
+
+
+def test_sheets_that_a_wrong_statement_finds_wrong_are_not_proven(
+    merchant: Merchant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SQL that says another figure than the night is no proof, whichever of them is right."""
+    read = second_engine._text
+
+    def text(name: str) -> str:
+        return read(name).replace("'break', currency, 1,", "'break', currency, 2,")
+
+    monkeypatch.setattr(second_engine, "_text", text)
+    capture(merchant)
+    merchant.drop("orders.csv", merchant.order(merchant.payments("captured")[0], amount="1.00"))
+
+    assert merchant.night() is Verdict.NOT_PROVEN
+    failed = {
+        key for key, one in totals_of(merchant, run_folder(merchant).name).items() if not one.passed
+    }
+    assert failed == {
+        ("T14", SHEETS_IN_SQL),
+        ("T13", "sheet = database, break: right = right by SQL"),
+    }
 
 
 def verdict_by_hand(folder: Path) -> tuple[list[Any], str]:

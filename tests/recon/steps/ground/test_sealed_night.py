@@ -47,5 +47,5 @@ def test_a_table_that_the_night_did_not_seal_is_not_there(ended: Merchant) -> No
     """A newer version's table of an older night is told from one that is lost."""
     night = _opened(ended)
 
-    assert not night.has("sheets")
-    assert night.rows("sheets") == 0
+    assert not night.has("statements")
+    assert night.rows("statements") == 0

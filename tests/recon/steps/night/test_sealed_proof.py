@@ -48,7 +48,7 @@ def test_a_night_is_all_its_files_with_workbook_rules_and_decisions(merchant: Me
     found = entries(folder)
 
     of_banks = {each.path for each in (*OF_BANKS, *OF_BOOKS_OF_BANK)}
-    wanted = {each.path for each in SCHEMAS.values()} - of_banks - {"proof/sheets.parquet"}
+    wanted = {each.path for each in SCHEMAS.values()} - of_banks
     elsewhere = {"inputs/answers.parquet", "inputs/ledger.parquet", "inputs/tariffs.parquet"}
     assert wanted - elsewhere <= set(found)
     assert {"compared/answers.parquet", "books/ledger.parquet"} <= set(found)

@@ -1,0 +1,24 @@
+-- T13_sheets
+-- What stands on the sheets of the workbook, as it was read back from the file, is what the results
+-- hold: the rows of each list and their gateway less orders, of matches also by how they were matched.
+WITH matched AS (
+    SELECT rule, currency, count(*) AS items, sum(effect_orders) AS effect FROM 'results/matches.parquet' GROUP BY ALL
+),
+lists AS (
+    SELECT 'match' AS section, currency, items, effect FROM matched
+    UNION ALL SELECT 'match by ' || rule, currency, items, effect FROM matched
+    UNION ALL SELECT 'break', currency, 1, effect_orders FROM 'results/breaks.parquet'
+    UNION ALL SELECT 'pending', currency, 1, effect_orders FROM 'results/pending.parquet'
+    UNION ALL SELECT 'unverified', currency, 1, effect_orders FROM 'results/unverified.parquet'
+),
+sides AS (
+    SELECT section, currency, measure, number AS on_sheet, 0 AS stored FROM 'proof/sheets.parquet'
+    UNION ALL SELECT section, '', 'count', 0, sum(items) FROM lists GROUP BY ALL
+    -- Sets that hold only a rejected row have no currency, and no amount.
+    UNION ALL SELECT section, currency, 'amount', 0, sum(effect) FROM lists WHERE currency <> '' GROUP BY ALL
+)
+SELECT
+    'T13' AS id, 'sheet = database, ' || section AS name, merchant_id, account_id, currency, measure,
+    sum(on_sheet) AS "left", sum(stored) AS "right"
+FROM sides CROSS JOIN (SELECT DISTINCT merchant_id, account_id FROM 'proof/sheets.parquet')
+GROUP BY ALL;
