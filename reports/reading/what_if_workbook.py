@@ -27,6 +27,7 @@ NIGHTS = (
     Column("High then", 12, "count", field("grave_then")),
     Column("High", 12, "count", field("grave")),
     Column("Judged otherwise", 12, "count", field("changed")),
+    Column("Not verified then", 12, "count", field("unverified_then")),
     Column("Not verified", 12, "count", field("unverified")),
     Column("Run", 26, "text", field("run_id")),
     Column("Digest of the result", 68, "text", field("digest")),
@@ -132,7 +133,7 @@ def what_if_bytes(answer: WhatIf, *, at: datetime) -> bytes:
 def _cells(night: Any) -> dict[str, Any]:
     names = (
         *("run_id", "business_date", "breaks_then", "breaks", "grave_then", "grave", "digest"),
-        "unverified",
+        *("unverified_then", "unverified"),
     )
     return {name: getattr(night, name) for name in names}
 

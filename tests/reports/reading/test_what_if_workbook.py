@@ -24,7 +24,7 @@ def found(*changes: Change) -> WhatIf:
     """One night with these changes."""
     verdicts = (Verdict.BREAKS_OPEN, Verdict.RECONCILED)
     night = JudgedAgain(
-        "r1", "2026-11-20", *verdicts, 3, 2, 1, 0, changes, "d" * 64, is_same=False, unverified=4
+        "r1", "2026-11-20", *verdicts, 3, 2, 1, 0, changes, "d" * 64, is_same=False, unverified_then=6, unverified=4
     )
     never = NeverRaised("b1", "AMOUNT_OVER", "=SO1", "JPY", 7, "2026-11-20", "Jo Hill")
     return WhatIf(RULES, (WINDOW,), (night,), (never,), "e" * 64)
@@ -46,7 +46,7 @@ def test_each_sheet_has_its_rows(tmp_path: Path) -> None:
     """Nights with counts, rules, kinds and sets with money of their currency, answered breaks."""
     path = write_what_if(found(change(1), change(2)), path=tmp_path / "w.xlsx", at=AT)
 
-    assert rows(path, "Nights")[0][1:10] == ["BREAKS OPEN", "RECONCILED", 3, 2, 1, 0, 2, 4, "r1"]
+    assert rows(path, "Nights")[0][1:11] == ["BREAKS OPEN", "RECONCILED", 3, 2, 1, 0, 2, 6, 4, "r1"]
     assert [row[:3] for row in rows(path, "Rules")] == [
         [rule.key, rule.before, rule.after] for rule in RULES
     ]

@@ -1,5 +1,6 @@
 """Which sets two results judge otherwise, and why: the side that moved, the rules, or time."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -53,6 +54,11 @@ def compared(before: Reconciliation, after: Reconciliation) -> tuple[tuple[Chang
     return tuple(changes), len({*left, *right}) - len(changes)
 
 
+def unverified_sets(result: Reconciliation) -> Counter[Key]:
+    """How many sets under each key a result could not judge."""
+    return Counter(map(_key, result.unverified.to_dict("records")))
+
+
 def _sets(result: Reconciliation) -> dict[Key, dict[str, Any]]:
     """Every set of a result under a key that two nights share."""
     frames = {
@@ -64,12 +70,16 @@ def _sets(result: Reconciliation) -> dict[Key, dict[str, Any]]:
     sets: dict[Key, dict[str, Any]] = {}
     for state, frame in frames.items():
         for row in frame.to_dict("records"):
-            name = row["order_no"] or row["transaction_id"] or row.get("entry_id", "")
-            key = (row["merchant_id"], row["account_id"], name, row["currency"])
+            key = _key(row)
             cells = {str(column): value for column, value in row.items()}
             if key not in sets or state is not SetState.MATCHED:
                 sets[key] = {**cells, "state": state}
     return sets
+
+
+def _key(row: Mapping[Any, Any]) -> Key:
+    name = row["order_no"] or row["transaction_id"] or row.get("entry_id", "")
+    return row["merchant_id"], row["account_id"], name, row["currency"]
 
 
 def _judged(row: Mapping[str, Any] | None) -> tuple[str, ...]:

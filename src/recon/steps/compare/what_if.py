@@ -21,7 +21,7 @@ from recon.model.money import format_minor_units
 from recon.model.nights import Mode, NightRequest
 from recon.model.words import DIGITS_READ, GRAVE, Verdict
 from recon.proof.engine import reconcile as compare
-from recon.steps.compare.changed_sets import Change, compared
+from recon.steps.compare.changed_sets import Change, compared, unverified_sets
 from recon.steps.compare.kept_sources import kept_sources
 from recon.steps.compare.rebuild import NOT_KEPT, kept_inputs
 from recon.steps.compare.reconcile import with_missing_sources
@@ -61,8 +61,11 @@ class JudgedAgain:
     digest: str
     is_same: bool
     """Whether the result is the night's own, to the byte."""
+    unverified_then: int = 0
+    """Sets that nobody could judge: no answer or row of them can be used."""
     unverified: int = 0
-    """Sets that these rules cannot judge either: no answer or row of them can be used."""
+    never_verified: int = 0
+    """Those among them that neither rules can judge."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,7 +266,9 @@ def _beside(run: Run, *, then: Reconciliation, now: Reconciliation) -> JudgedAga
         changes,
         now.digest,
         is_same=now.digest == then.digest,
+        unverified_then=len(then.unverified),
         unverified=len(now.unverified),
+        never_verified=(unverified_sets(then) & unverified_sets(now)).total(),
     )
 
 
@@ -307,8 +312,8 @@ def _digest(rules: Rules, *, nights: Sequence[JudgedAgain]) -> str:
 
 def _sentence(night: JudgedAgain) -> str:
     same = "the same" if night.is_same else f"{len(night.changes)} judged otherwise"
-    if night.unverified:
-        same += f", {night.unverified:,} not verified under any rules"
+    if night.never_verified:
+        same += f", {night.never_verified:,} not verified under any rules"
     return (
         f"{night.business_date}: {night.verdict_then.value} with {night.breaks_then} breaks, "
         f"now {night.verdict.value} with {night.breaks}; {same}"

@@ -25,6 +25,9 @@ OFF_BY = 7
 """Minor units, on one order."""
 TOLERANT = f"[tolerance.EUR]\nabsolute_minor_units = {OFF_BY}\n"
 
+UNKNOWN = '[payment_status]\n3000 = "partially_refunded"\n'
+"""What was refunded of a captured payment is then known by nobody: no set can be judged."""
+
 Ask = Callable[[Rules], WhatIf]
 
 
@@ -169,7 +172,28 @@ def test_a_night_without_answers_is_the_same_and_says_that_nobody_judged_it(begu
 
     assert [night.is_same for night in answer.nights] == [False, True]
     assert [night.unverified for night in answer.nights] == [0, 3]
+    assert [night.never_verified for night in answer.nights] == [0, 3]
     assert sentences[1].endswith("the same, 3 not verified under any rules")
+
+
+def test_what_only_the_candidate_rules_do_not_verify_is_judged_otherwise(begun: Any) -> None:
+    """`not verified under any rules` counts what the night did not verify either, and no more."""
+    shop = begun(three_nights)
+    sentences: list[str] = []
+    rules = load_rules(config_dir=shop.folder / "config", rules_file=candidate(shop, UNKNOWN))
+    with shop.environment() as environment:
+        answer = what_if(
+            rules,
+            account=ACCOUNT,
+            first=FIRST,
+            last=FIRST,
+            environment=environment,
+            progress=sentences.append,
+        )
+
+    (night,) = answer.nights
+    assert (night.unverified_then, night.unverified, night.never_verified) == (0, 3, 0)
+    assert sentences[0].endswith("; 3 judged otherwise")
 
 
 def test_nothing_is_moved_stored_or_signed(shop: Any) -> None:
