@@ -113,7 +113,7 @@ bench-journal: $(READY) ## 1,000 captures with the journal and without, the gate
 	@$(BIN)/python benchmarks/bench_journal.py
 
 .PHONY: bench-fees
-bench-fees: $(READY) ## CPU of pricing a million settlement lines under each of 12 tariffs
+bench-fees: $(READY) ## CPU of pricing a million settlement lines under each of 14 tariffs
 	@nice -n 5 $(BIN)/python benchmarks/bench_fees.py
 
 .PHONY: bench-month

@@ -1,6 +1,7 @@
-"""What it costs to price a million settlement lines by a fee contract, for each of 12 tariffs.
+"""What it costs to price a million settlement lines by a fee contract, for each of 14 tariffs.
 
-Run by `make bench-fees`. CPU seconds of this process; the frames are made before the clock starts.
+Run by `make bench-fees`. CPU seconds of this process; the frames are made before the clock starts,
+what months came to is summed up within it.
 """
 
 import argparse
@@ -14,6 +15,7 @@ import pandas as pd
 from recon.config.fee_contract import FeeContract, contract_of
 from recon.matching.frames.arrays import TEXT_TYPE
 from recon.matching.sides.agreed_fees import agreed_fees
+from recon.matching.sides.fee_volumes import Volumes, volumes_of_lines
 
 GOAL_SECONDS = 3.0
 """Of CPU, for all tariffs together."""
@@ -24,6 +26,11 @@ TIERS = [
     {"up_to_minor_units": 5_000, "basis_points": "200", "fixed_minor_units": 10},
     {"up_to_minor_units": 50_000, "basis_points": "140.5"},
     {"basis_points": "90", "fixed_minor_units": 5},
+]
+OF_MONTHS = [
+    {"up_to_minor_units": 10_000_000_000, "basis_points": "140"},
+    {"up_to_minor_units": 20_000_000_000, "basis_points": "120"},
+    {"basis_points": "100"},
 ]
 RATE = {"basis_points": "140.25"}
 SHAPES = {
@@ -39,6 +46,8 @@ SHAPES = {
     "by method": {**RATE, "method": ["card", "wallet"]},
     "by brand and region": {**RATE, "brand": "visa", "region": "EEA"},
     "given back": {**RATE, "returned": True},
+    "by the month": {"tiers": OF_MONTHS, "tiers_by": "month"},
+    "by the month before": {"tiers": OF_MONTHS, "tiers_by": "month_before"},
 }
 
 
@@ -79,7 +88,8 @@ def contract_for(name: str) -> FeeContract:
         lines.append({**base, "name": "others", "fixed_minor_units": 30})
         if name == "dated":
             lines[1]["from"] = "2026-11-01"
-    contract = contract_of({"rounding": "half_even", "lines": lines}, source=name)
+    whole = {"volumes_from": "2026-01-01"} if "tiers_by" in SHAPES[name] else {}
+    contract = contract_of({"rounding": "half_even", "lines": lines, **whole}, source=name)
     if contract is None:
         raise AssertionError(name)
     return contract
@@ -90,12 +100,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=1_000_000)
     rows = parser.parse_args().rows
-    lines, total = lines_of(rows), 0.0
+    lines, total, nowhere = lines_of(rows), 0.0, np.zeros(rows, dtype=np.bool_)
     for name in SHAPES:
         contract, taken = contract_for(name), []
         for _ in range(ROUNDS):
             start = time.process_time()
-            priced = agreed_fees(lines, contract=contract)
+            volumes = None
+            if contract.asks_months:
+                volumes = Volumes(volumes_of_lines(lines, late=nowhere), "")
+            priced = agreed_fees(lines, contract=contract, volumes=volumes)
             taken.append(time.process_time() - start)
         total += statistics.median(taken)
         wrong = int((priced.gap != 0).sum())

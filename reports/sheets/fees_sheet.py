@@ -15,6 +15,7 @@ from reports.drawing.listing import Column, Row, field, put_list, rows_of
 from reports.drawing.page import print_on, protect, put_header, put_heading
 
 TITLE = "Fees"
+MONTHS_TITLE = "What months came to: late lines price days anew that earlier nights had priced"
 DIFFERING_SHOWN_MAX = 50_000
 """Payments that are listed; the claim file has all that is claimed."""
 BY_LINE = (
@@ -55,6 +56,19 @@ DIFFERING = (
     Column("Given back", 16, "amount", field("given_back")),
     Column("Claimed", 16, "amount", field("claimed")),
 )
+MONTHS = (
+    Column("Contract", 24, "text", field("name")),
+    Column("Month", 12, "text", field("month")),
+    Column("Account", 24, "text", field("account")),
+    Column("", 24, "text", field("blank")),
+    Column("Reaches", 34, "text", field("reached")),
+    Column("Ccy", 12, "text", field("currency")),
+    Column("Lines", 12, "count", field("lines")),
+    Column("Base", 16, "amount", field("base")),
+    Column("Late lines", 16, "count", field("late_lines")),
+    Column("Late base", 16, "amount", field("late_base")),
+    Column("Lines that cost otherwise by it", 16, "count", field("otherwise")),
+)
 _SUMS = ("Ccy", ">By contract", ">Outside", ">All fees", "Adds up")
 
 
@@ -77,6 +91,9 @@ def draw_fees(draft: Draft, sheet: Any, *, figures: NightFigures) -> None:
     outside = [{**row, "blank": ""} for row in rows_of(fees.outside)]
     top = _put(draft, sheet, "Outside the contract", outside, columns=OUTSIDE, top=top)
     top = _put_sums(draft, sheet, fees, top=top)
+    if len(fees.months):
+        months = [{**row, "blank": ""} for row in rows_of(fees.months)]
+        top = _put(draft, sheet, MONTHS_TITLE, months, columns=MONTHS, top=top)
     differing = fees.differing.head(DIFFERING_SHOWN_MAX)
     title = f"Payments with another fee ({len(fees.differing)})"
     _put(draft, sheet, title, rows_of(differing), columns=DIFFERING, top=top)

@@ -18,6 +18,7 @@ from recon.model.money import format_minor_units
 MINOR_UNITS_MAX = 10**12
 LINES_MAX = 500
 """Lines of one contract."""
+LINES_A_MONTH_MAX = 10**9
 TIERS_MAX = 50
 """Tiers of one line."""
 WORDS_MAX = 100
@@ -50,7 +51,16 @@ AccountWords = Annotated[
     BeforeValidator(_listed),
     Field(max_length=WORDS_MAX),
 ]
+LineName = Annotated[str, Field(pattern=r"^[0-9A-Za-z][0-9A-Za-z ._-]{0,39}$")]
 Rounding = Literal["half_up", "half_even", "down", "up"]
+TiersBy = Literal["line", "month", "month_before"]
+"""What decides the tier: the amount of the line; what its month came to on the days before it; what
+the whole month before came to."""
+
+
+def _is_default(value: object) -> bool:
+    """A contract that does not use what came later has the digest that it always had."""
+    return value in {None, "line"} or value == ()
 
 
 class FeeTier(DeclaredTable):
@@ -58,8 +68,17 @@ class FeeTier(DeclaredTable):
 
     up_to_minor_units: Annotated[int, Field(gt=0, le=MINOR_UNITS_MAX)] | None = None
     """The last amount of the tier; the last tier has none."""
+    up_to_lines: Annotated[int, Field(gt=0, le=LINES_A_MONTH_MAX)] | None = Field(
+        default=None, exclude_if=_is_default
+    )
+    """The last count of the tier, of tiers by a month, instead of an amount."""
     basis_points: BasisPoints = Decimal("0.00")
     fixed_minor_units: MinorUnits = 0
+
+    @property
+    def bound(self) -> int | None:
+        """Where the tier ends, an amount or a count."""
+        return self.up_to_lines if self.up_to_minor_units is None else self.up_to_minor_units
 
     @property
     def rate(self) -> int:
@@ -70,7 +89,7 @@ class FeeTier(DeclaredTable):
 class ContractLine(DeclaredTable):
     """One line: for what it holds, and what that costs."""
 
-    name: Annotated[str, Field(pattern=r"^[0-9A-Za-z][0-9A-Za-z ._-]{0,39}$")]
+    name: LineName
     first: date = Field(alias="from")
     until: date | None = None
     """The last day, by settled_on; absent: it has no end."""
@@ -87,9 +106,14 @@ class ContractLine(DeclaredTable):
     """Of the amount; hundredths of a basis point are the finest."""
     fixed_minor_units: MinorUnits = 0
     tiers: Annotated[tuple[FeeTier, ...], Field(max_length=TIERS_MAX)] = ()
-    """By the amount of the line; instead of basis_points and fixed_minor_units."""
+    """By what `tiers_by` says; instead of basis_points and fixed_minor_units."""
     tiers_of: Literal["whole", "parts"] = "whole"
     """`whole`: the tier that the amount reaches holds for all of it; `parts`: each for its part."""
+    tiers_by: TiersBy = Field(default="line", exclude_if=_is_default)
+    volume_of: Annotated[tuple[LineName, ...], Field(max_length=LINES_MAX)] = Field(
+        default=(), exclude_if=_is_default
+    )
+    """The lines of the contract whose months count together; none named: this one alone."""
     min_minor_units: MinorUnits | None = None
     max_minor_units: MinorUnits | None = None
     """Bounds of percentage and fixed part together, after rounding."""
@@ -112,15 +136,33 @@ class ContractLine(DeclaredTable):
     def price(self) -> str:
         """What it costs, in words, amounts in major units."""
         tiers = [self._tier_in_words(tier) for tier in self.every_tier]
-        parts = ["; ".join(tiers) + (" (each of its part)" if self.tiers_of == "parts" else "")]
+        parts = ["; ".join(tiers) + _TIERS_IN_WORDS[self.tiers_by, self.tiers_of]]
         bounds = (("at least", self.min_minor_units), ("at most", self.max_minor_units))
         parts += [f"{word} {self._amount(bound)}" for word, bound in bounds if bound is not None]
         return ", ".join((*parts, *(("given back",) if self.returned else ())))
 
     def _tier_in_words(self, tier: FeeTier) -> str:
-        bound, fixed = tier.up_to_minor_units, tier.fixed_minor_units
-        until = "" if bound is None else f"to {self._amount(bound)}: "
+        fixed = tier.fixed_minor_units
+        until = "" if tier.bound is None else f"to {self.reach_in_words(tier.bound)}: "
         return f"{until}{tier.basis_points:f} bp" + (f" + {self._amount(fixed)}" if fixed else "")
+
+    @property
+    def counts_lines(self) -> bool:
+        """Whether its tiers end at a count of lines instead of an amount."""
+        return any(tier.up_to_lines is not None for tier in self.tiers)
+
+    @property
+    def counted(self) -> tuple[str, ...]:
+        """The lines of the contract whose months decide its tier."""
+        return self.volume_of or (self.name,)
+
+    def reach_in_words(self, reach: int) -> str:
+        """A bound, or what a month came to."""
+        return f"{reach:,} lines" if self.counts_lines else self._amount(reach)
+
+    def tier_in_words(self, tier: int) -> str:
+        """One of its tiers, by number."""
+        return self._tier_in_words(self.every_tier[tier])
 
     def _amount(self, minor_units: int) -> str:
         return format_minor_units(minor_units, currency=self.currency)
@@ -136,14 +178,28 @@ class ContractLine(DeclaredTable):
             yield "until is before from"
         if self.tiers and (self.basis_points or self.fixed_minor_units):
             yield "name tiers, or basis_points and fixed_minor_units"
-        bounds = [tier.up_to_minor_units for tier in self.tiers]
-        if bounds and (bounds[-1] is not None or None in bounds[:-1]):
-            yield "tiers: each but the last has up_to_minor_units, and the last has none"
-        elif [*bounds[:-1]] != sorted({bound for bound in bounds[:-1] if bound is not None}):
-            yield "tiers: up_to_minor_units must rise"
+        yield from self._problems_of_tiers()
         low, high = self.min_minor_units, self.max_minor_units
         if low is not None and high is not None and low > high:
             yield "min_minor_units is more than max_minor_units"
+
+    def _problems_of_tiers(self) -> Iterator[str]:
+        name = "up_to_lines" if self.counts_lines else "up_to_minor_units"
+        bounds = [getattr(tier, name) for tier in self.tiers]
+        if bounds and (self.tiers[-1].bound is not None or None in bounds[:-1]):
+            yield f"tiers: each but the last has {name}, and the last has none"
+        elif [*bounds[:-1]] != sorted({*bounds[:-1]}):
+            yield f"tiers: {name} must rise"
+        if any(None not in {tier.up_to_lines, tier.up_to_minor_units} for tier in self.tiers):
+            yield "tiers: name up_to_minor_units or up_to_lines, not both"
+        if self.tiers_by == "line":
+            if self.counts_lines or self.volume_of:
+                yield "up_to_lines and volume_of need tiers_by month or month_before"
+            return
+        if not self.tiers or self.tiers_of == "parts":
+            yield f"tiers_by {self.tiers_by} needs tiers, each for the whole of a line"
+        if self.type == "fee":
+            yield f"tiers_by {self.tiers_by} is for captures, refunds and chargebacks"
 
 
 class FeeContract(DeclaredTable):
@@ -152,6 +208,28 @@ class FeeContract(DeclaredTable):
     rounding: Rounding
     """How the percentage becomes minor units: half_up away from 0, half_even to the even one."""
     lines: Annotated[tuple[ContractLine, ...], Field(min_length=1, max_length=LINES_MAX)]
+    volumes_from: date | None = Field(default=None, exclude_if=_is_default)
+    """From this day on the settlement tells of every line: what months before it came to is not
+    known. Tiers by a month need it."""
+
+    @property
+    def asks_months(self) -> bool:
+        """Whether what a line costs depends on what months came to."""
+        return any(line.tiers_by != "line" for line in self.lines)
+
+    @model_validator(mode="after")
+    def _months_can_be_counted(self) -> Self:
+        known = {line.name: line for line in self.lines}
+        for line in self.lines:
+            if line.tiers_by != "line" and self.volumes_from is None:
+                msg = f"volumes_from: {line.name} has tiers by {line.tiers_by} and needs this day"
+                raise ValueError(msg)
+            for name in line.volume_of:
+                other = known.get(name)
+                if other is None or other.currency != line.currency or other.type == "fee":
+                    msg = f"lines: {line.name}: volume_of {name}: no line of its currency"
+                    raise ValueError(msg)
+        return self
 
     @model_validator(mode="after")
     def _each_can_hold(self) -> Self:
@@ -172,6 +250,14 @@ class FeeContract(DeclaredTable):
                     raise ValueError(msg)
             same.append(line)
         return self
+
+
+_TIERS_IN_WORDS = {
+    ("line", "whole"): "",
+    ("line", "parts"): " (each of its part)",
+    ("month", "whole"): " (by the month before the day)",
+    ("month_before", "whole"): " (by the whole month before)",
+}
 
 
 def _overlap(earlier: ContractLine, later: ContractLine) -> bool:

@@ -45,6 +45,7 @@ from recon.matching.frames.sources import LEDGER_COLUMNS, Previous, Sources, fra
 from recon.matching.judging.grace import microseconds
 from recon.matching.judging.outcomes import Outcomes, judge_sets
 from recon.matching.sets.joined_sets import Joined, join_sides
+from recon.matching.sides.agreed_fees import with_fees_priced
 from recon.matching.sides.instruction_versions import with_each_instruction_once
 from recon.matching.sides.ledger_side import JUDGED
 from recon.matching.sides.payouts import judged_entries
@@ -145,10 +146,12 @@ def judge_the_rest(
 def prepared(sources: Sources, *, rules: Rules) -> Sources:
     """The sources as they are compared.
 
-    Each instruction once, with the refunds that only the settlement tells, and the ledger saying of
-    each entry whether a payout of ours judges it or a group of the settlement.
+    Each instruction once, with the refunds that only the settlement tells, each line of it with
+    what its fee differs by, and the ledger saying of each entry whether a payout of ours judges it
+    or a group of the settlement.
     """
     sources = with_refunds_settled(with_each_instruction_once(sources), rules=rules)
+    sources = with_fees_priced(sources, rules=rules)
     if sources.ledger is None:
         return sources
     ledger = sources.ledger.assign(**{JUDGED: judged_entries(sources)})

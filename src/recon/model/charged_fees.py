@@ -1,6 +1,6 @@
 """What the gateway charged beside what the fee contract says: for the workbook and for a claim."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pandas as pd
 
@@ -20,6 +20,14 @@ DIFFERING_COLUMNS = (
 """One row per settlement line whose fee is not the agreed one; `claimed` is what is left to give
 back, 0 of one that was charged too little."""
 
+MONTHS_COLUMNS = (
+    *("name", "account", "month", "currency", "reached", "lines", "base"),
+    *("late_lines", "late_base", "otherwise"),
+)
+"""One row per line of the contract that goes by months, account and month that the files tell of:
+what it came to and the tier that this reaches; of it what came late; and how many settlement lines
+cost otherwise because of that."""
+
 
 @dataclass(frozen=True, slots=True)
 class ChargedFees:
@@ -33,6 +41,8 @@ class ChargedFees:
     """DIFFERING_COLUMNS."""
     totals: tuple[tuple[str, int], ...]
     """Currency and all fees of the settlement, added up by themselves; sorted."""
+    months: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=[*MONTHS_COLUMNS]))
+    """MONTHS_COLUMNS; without a row where no line of the contract goes by months."""
 
     @property
     def claims(self) -> pd.DataFrame:

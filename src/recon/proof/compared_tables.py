@@ -31,6 +31,7 @@ from recon.model.words import Quarantined, SourceKind
 from recon.proof.books_bridge import ARRIVED_STEPS, Books
 from recon.proof.night_tables import (
     FRAMES,
+    VOLUMES,
     Tables,
     bank_of_tables,
     files_of,
@@ -112,6 +113,7 @@ def sources_of_tables(tables: Mapping[str, pa.Table]) -> Sources:
         ),
         settled=_settled_of(terms),
         unread_batches=_unread_of(known) if "unread" in given else None,
+        volumes=frame_of_table(tables[VOLUMES]) if VOLUMES in tables else None,
         bank=_bank_of(tables, terms=terms),
         quarantined=tuple(Quarantined(**row) for row in tables["quarantined"].to_pylist()),
     )

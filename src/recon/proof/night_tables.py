@@ -35,6 +35,8 @@ Tables = dict[str, pa.Table]
 """By name of the schema, exactly its columns."""
 
 TARIFFS = "tariffs"
+VOLUMES = "volumes"
+"""What months came to; no file at all where no contract asks for it."""
 FRAMES: Mapping[str, tuple[str, Mapping[str, str]]] = {
     "orders": ("orders", ORDER_COLUMNS),
     "answers": ("gateway", GATEWAY_COLUMNS),
@@ -63,6 +65,8 @@ def input_tables(sources: Sources) -> Iterator[tuple[str, pa.Table]]:
     yield "files", table_of_rows(map(_cells_of_file, sources.files), name="files")
     yield from bank_tables(sources).items()
     yield from _tariff_tables(sources.settlement).items()
+    if sources.volumes is not None:
+        yield VOLUMES, table_of(sources.volumes, name=VOLUMES)
 
 
 def _tariff_tables(lines: pd.DataFrame | None) -> Tables:

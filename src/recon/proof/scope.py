@@ -15,6 +15,7 @@ from recon.matching.frames.coding import by_word, coded, is_word, sums_of
 from recon.matching.frames.grouping import Bools, amounts_of, given
 from recon.matching.frames.sources import Sources
 from recon.matching.frames.total_rows import ITEMS
+from recon.matching.sides.fee_volumes import volumes_of
 from recon.matching.sides.settlement_side import pay_outs
 from recon.model.words import Flag, GatewayState, KeyAnswer
 
@@ -91,7 +92,9 @@ def _fees_not_covered(sources: Sources, *, rules: Rules) -> Iterator[str]:
     if sources.settlement is None:
         return
     if rules.fee_contract is not None:
-        yield from fees_not_covered(sources.settlement, contract=rules.fee_contract)
+        yield from fees_not_covered(
+            sources.settlement, contract=rules.fee_contract, volumes=volumes_of(sources)
+        )
     elif not rules.fees:
         yield "fee contract: fees.toml declares none"
 

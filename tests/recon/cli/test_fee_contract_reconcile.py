@@ -139,3 +139,24 @@ def test_a_mistake_in_the_contract_is_refused_by_file_and_key(
     assert words in shown
     assert "contract.toml" in shown
     assert not Path("out").exists()
+
+
+def test_months_count_what_earlier_runs_handed_on() -> None:
+    """Tiers by the month before: October's lines come with --previous, in sums they are not."""
+    tiers = "tiers = [{ up_to_lines = 2, basis_points = 165 }, { basis_points = 190 }]"
+    monthly = f'tiers_by = "month_before"\n{tiers}\n'
+    contract = CONTRACT.split("[[lines]]")[1].replace('brand = "visa"\n', "")
+    contract = contract.replace("basis_points = 140\nfixed_minor_units = 25\n", monthly)
+    head = 'rounding = "half_up"\nvolumes_from = 2026-09-01\n[[lines]]'
+    Path("contract.toml").write_text(head + contract)
+    october = LINES.replace("2026-11-16", "2026-10-16").replace("B1,", "B0,")
+    Path("october.csv").write_text(october.replace(",A", ",Z").replace(",T", ",U"))
+    fees = ("--fees", "contract.toml")
+    reconciled("--settlement", "october.csv", *fees, out="october")
+    reconciled("--settlement", "settlement.csv", *fees, "--previous", "october", out="next")
+    assert [(row["order_no"], row["expected"]) for row in claims("next")] == [("A3", "1.90")]
+    assert codes("next")["A1"] == "FEE_VARIANCE"
+    reconciled("--settlement", "settlement.csv", *fees, out="alone")
+    summary: dict[str, Any] = json.loads(Path("alone", "summary.json").read_text())
+    why = "visa needs what 2026-10 came to, of which no line is told (3 settlement lines)"
+    assert f"fee contract: {why}" in summary["not_covered"]

@@ -72,3 +72,56 @@ def test_a_night_claims_what_was_charged_too_much_until_it_is_given_back(settlin
     assert _claims(settling, "2026-11-21") == []
     with settling.environment() as environment:
         assert rebuild_night("2026-11-20", out=None, environment=environment).same
+
+
+MONTHLY = """
+rounding = "half_up"
+volumes_from = 2026-11-01
+[[lines]]
+name = "all"
+from = 2026-01-01
+type = "capture"
+currency = "EUR"
+tiers = [{ up_to_lines = 1, basis_points = 100 }, { basis_points = 50 }]
+tiers_by = "month"
+"""
+
+
+def _at(payment: Any, *, day: int, basis_points: int) -> dict[str, str]:
+    gross = Decimal(payment.amount)
+    fee = (gross * basis_points / 10_000).quantize(Decimal("0.01"), rounding="ROUND_HALF_UP")
+    told = {"fee": str(fee), "net": str(gross - fee), "settled_on": f"2026-11-{day}"}
+    return line(payment, **told, batch_id=f"S{day}")
+
+
+def _expected(merchant: Any, business_date: str) -> Any:
+    """The months of the sheet of a night, made again from its folder."""
+    with merchant.environment() as environment:
+        return rebuild_night(business_date, out=None, environment=environment)
+
+
+def test_a_late_line_prices_later_days_anew_and_leaves_earlier_nights_as_they_were(
+    settling: Any,
+) -> None:
+    """One line of the 18th came late: the 20th is in the next tier, and the sheet says by what."""
+    (settling.folder / "config" / "fees.toml").write_text(MONTHLY)
+    first, second, late = booked(settling, 3)
+    send(settling, "S1.csv", _at(first, day=19, basis_points=100))
+    send(settling, "S2.csv", _at(second, day=20, basis_points=50))
+    settling.night(workbooks=workbooks())
+    assert _variances(settling) == [second.order_no]
+
+    send(settling, "S3.csv", _at(late, day=18, basis_points=100))
+    settling.wait(hours=24)
+    settling.night(date="2026-11-21", workbooks=workbooks())
+
+    assert _variances(settling) == []
+    moved = settling.result().movements
+    assert moved.loc[moved["order_no"] == second.order_no, "movement"].tolist() == ["resolved"]
+    (path,) = settling.folder.joinpath("reports").glob("reconciliation-*2026-11-21*.xlsx")
+    rows = [[cell.value for cell in row] for row in load_workbook(path)["Fees"].iter_rows()]
+    (month,) = [row for row in rows if row[:2] == ["all", "2026-11"]]
+    assert month[4] == "50.00 bp"
+    assert [month[6], month[8], month[10]] == [3, 1, 1]
+    for day in ("2026-11-20", "2026-11-21"):
+        assert _expected(settling, day).same

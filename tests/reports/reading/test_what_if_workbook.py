@@ -24,7 +24,18 @@ def found(*changes: Change) -> WhatIf:
     """One night with these changes."""
     verdicts = (Verdict.BREAKS_OPEN, Verdict.RECONCILED)
     night = JudgedAgain(
-        "r1", "2026-11-20", *verdicts, 3, 2, 1, 0, changes, "d" * 64, is_same=False, unverified_then=6, unverified=4
+        "r1",
+        "2026-11-20",
+        *verdicts,
+        3,
+        2,
+        1,
+        0,
+        changes,
+        "d" * 64,
+        is_same=False,
+        unverified_then=6,
+        unverified=4,
     )
     never = NeverRaised("b1", "AMOUNT_OVER", "=SO1", "JPY", 7, "2026-11-20", "Jo Hill")
     return WhatIf(RULES, (WINDOW,), (night,), (never,), "e" * 64)

@@ -10,11 +10,15 @@ from recon.config.fee_contract import FACTS, ContractLine, FeeContract
 from recon.matching.frames.arrays import frame_of_cells, texts
 from recon.matching.frames.coding import coded, sums_of
 from recon.matching.frames.grouping import Ints, Rows
-from recon.matching.sides.agreed_fees import CREDIT, NOT_COVERED, AgreedFees, agreed_fees
+from recon.matching.frames.sources import Sources
+from recon.matching.sides.agreed_fees import CREDIT, AgreedFees, agreed_fees
+from recon.matching.sides.contract_lines import NOT_COVERED
+from recon.matching.sides.fee_volumes import Volumes, month_sums, span, volumes_of
 from recon.matching.sides.settlement_side import pay_outs
 from recon.model.charged_fees import (
     BY_LINE_COLUMNS,
     DIFFERING_COLUMNS,
+    MONTHS_COLUMNS,
     OUTSIDE_COLUMNS,
     ChargedFees,
 )
@@ -30,22 +34,26 @@ _TEXTS = (
 Key = tuple[str, ...]
 
 
-def charged_fees(lines: pd.DataFrame | None, *, contract: FeeContract | None) -> ChargedFees | None:
+def charged_fees(sources: Sources, *, contract: FeeContract | None) -> ChargedFees | None:
     """What was charged beside what was agreed; None without a settlement or a contract."""
+    lines, volumes = sources.settlement, volumes_of(sources)
     if lines is None or contract is None:
         return None
-    agreed = agreed_fees(lines, contract=contract)
+    agreed = agreed_fees(lines, contract=contract, volumes=volumes)
     return ChargedFees(
         _by_line(lines, agreed=agreed, contract=contract),
         _outside(lines, agreed=agreed),
         _differing(lines, agreed=agreed, contract=contract),
         _totals(lines),
+        _months(lines, agreed=agreed, contract=contract, volumes=volumes),
     )
 
 
-def fees_not_covered(lines: pd.DataFrame, *, contract: FeeContract) -> Iterator[str]:
+def fees_not_covered(
+    lines: pd.DataFrame, *, contract: FeeContract, volumes: Volumes | None
+) -> Iterator[str]:
     """What the contract does not say, by name and count."""
-    agreed = agreed_fees(lines, contract=contract)
+    agreed = agreed_fees(lines, contract=contract, volumes=volumes)
     why = agreed.why[agreed.line == NOT_COVERED]
     counts = np.bincount(why, minlength=len(agreed.reasons)).tolist()
     reasons = [(reason, n) for reason, n in zip(agreed.reasons, counts, strict=True) if n]
@@ -133,6 +141,43 @@ def _differing(lines: pd.DataFrame, *, agreed: AgreedFees, contract: FeeContract
     frame["given_back"] = back
     frame["claimed"] = np.maximum(frame["difference"].to_numpy(dtype=np.int64) - back, 0)
     return frame[list(DIFFERING_COLUMNS)]
+
+
+def _months(
+    lines: pd.DataFrame, *, agreed: AgreedFees, contract: FeeContract, volumes: Volumes | None
+) -> pd.DataFrame:
+    """What the months came to; which lines cost otherwise than without what came late."""
+    rows: list[dict[str, str | int]] = []
+    if volumes is not None:
+        otherwise = _priced_otherwise(lines, agreed=agreed, contract=contract, volumes=volumes)
+        for name, month in month_sums(volumes, contract=contract):
+            key = (name, *month.holder, month.month)
+            rows.append(
+                {"name": name, "account": "/".join(month.holder), "month": month.month}
+                | {"currency": month.currency, "reached": month.reached}
+                | {"lines": month.lines, "base": month.base, "late_lines": month.late_lines}
+                | {"late_base": month.late_base, "otherwise": otherwise[key]}
+            )
+    numbers = {"lines", "base", "late_lines", "late_base", "otherwise"}
+    return frame_of_cells(rows, names=MONTHS_COLUMNS, numbers=numbers)
+
+
+def _priced_otherwise(
+    lines: pd.DataFrame, *, agreed: AgreedFees, contract: FeeContract, volumes: Volumes
+) -> Counter[Key]:
+    """Contract line, place and month -> lines that what came late to that month made cost other."""
+    count: Counter[Key] = Counter()
+    if not volumes.frame["late"].any():
+        return count
+    before = agreed_fees(lines, contract=contract, volumes=volumes.without_late())
+    changed = (before.expected != agreed.expected) | (before.line != agreed.line)
+    rows = np.flatnonzero(changed & ((agreed.line >= 0) | (before.line >= 0)))
+    held = np.maximum(agreed.line, before.line)[rows].tolist()
+    cells = (texts(lines[name].iloc[rows]).tolist() for name in (*_HOLDER[:2], "settled_on"))
+    for number, merchant, account, day in zip(held, *cells, strict=True):
+        line = contract.lines[number]
+        count[line.name, merchant, account, f"{span(line, day=day)[0]:%Y-%m}"] += 1
+    return count
 
 
 def _given_back(differing: pd.DataFrame, *, lines: pd.DataFrame, agreed: AgreedFees) -> Ints:

@@ -28,7 +28,7 @@ from recon.matching.frames.numbering import Keys
 from recon.matching.frames.sources import Sources
 from recon.matching.frames.total_rows import ACCOUNT
 from recon.matching.judging.grace import business_days, microseconds
-from recon.matching.sides.agreed_fees import fee_gaps
+from recon.matching.sides.agreed_fees import FEE_GAP
 from recon.matching.sides.gateway_side import authorised_amounts
 from recon.matching.sides.ledger_side import JUDGED, compared, marked_as
 from recon.matching.sides.settlement_side import of_payments
@@ -224,7 +224,7 @@ def legs_of(sources: Sources, *, rules: Rules) -> dict[str, Leg]:
     if sources.ledger is not None:
         legs["ledger"] = _ledger(sources.ledger)
     if sources.settlement is not None:
-        legs["settlement"] = _settlement(sources.settlement, rules=rules)
+        legs["settlement"] = _settlement(sources.settlement)
     return legs
 
 
@@ -272,9 +272,10 @@ def _of_own_id(ids: "pd.Series[str]") -> Bools:
     return alone
 
 
-def _settlement(lines: pd.DataFrame, *, rules: Rules) -> Leg:
+def _settlement(lines: pd.DataFrame) -> Leg:
     """A capture at the agreed fee."""
-    fits = is_word(lines["entry_type"], EntryType.CAPTURE) & (fee_gaps(lines, rules=rules) == 0)
+    fits = is_word(lines["entry_type"], EntryType.CAPTURE)
+    fits &= lines[FEE_GAP].to_numpy(dtype=np.int64) == 0
     fits &= ~lines[FIRST_SETTLED].to_numpy(dtype=np.bool_)
     return Leg(lines, of_payments(lines), fits, amounts_of(lines["gross"]))
 

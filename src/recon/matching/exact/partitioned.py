@@ -30,6 +30,7 @@ from recon.matching.frames.grouping import Rows
 from recon.matching.frames.numbering import Keys
 from recon.matching.frames.sources import KEY_COLUMNS, Sources
 from recon.matching.frames.total_rows import ACCOUNT
+from recon.matching.sides.agreed_fees import FEE_GAP
 from recon.matching.sides.ledger_side import ADDED
 
 _KEY = (*KEY_COLUMNS,)
@@ -45,7 +46,7 @@ NEEDED: Mapping[str, tuple[str, ...]] = {
         SHARED,
     ),
     "ledger": (*_KEY, *_NAMES, "currency", "amount", "transaction_amount", "entry_type", ALONE),
-    "settlement": (*_KEY, *_NAMES, "currency", "gross", "fee", "entry_type", FIRST_SETTLED),
+    "settlement": (*_KEY, *_NAMES, "currency", "gross", FEE_GAP, "entry_type", FIRST_SETTLED),
 }
 """For each leg, the columns that the search reads: nothing else is sent to a worker."""
 

@@ -118,6 +118,19 @@ SETTLEMENT_COLUMNS: Mapping[str, str] = {
 }
 """One row per line of a settlement file; signed, the pay-out row of a batch says its sum."""
 
+VOLUME_COLUMNS: Mapping[str, str] = {
+    "merchant_id": TEXT,
+    "account_id": TEXT,
+    "entry_type": TEXT,  # capture, refund, chargeback
+    "currency": TEXT,
+    "settled_on": TEXT,
+    **dict.fromkeys(FACTS, TEXT),
+    "late": "int64",  # 1: told after a later day was
+    "lines": "int64",
+    "base": MINOR_UNITS,  # amounts without their sign
+}
+"""What whole settlement files come to, day by day."""
+
 KEY_COLUMNS: Mapping[str, str] = {"merchant_id": TEXT, "account_id": TEXT, "order_no": TEXT}
 
 
@@ -149,6 +162,8 @@ class Sources:
     """What was left out as older than the window; none of it is a break."""
     settlement: pd.DataFrame | None = None
     """None: what was settled, its fees and its pay-outs are not covered."""
+    volumes: pd.DataFrame | None = None
+    """VOLUME_COLUMNS, where the fee contract has tiers by a month."""
     bank: BankSource | None = None
     """None: no statements of a bank were given."""
     settled: "SettledDays | None" = None

@@ -25,7 +25,7 @@ from recon.matching.sets.sets import (
     SetNames,
     build_sets,
 )
-from recon.matching.sides.agreed_fees import fee_gaps
+from recon.matching.sides.agreed_fees import FEE_GAP
 from recon.matching.sides.gateway_side import NUMBER, gateway_side
 from recon.matching.sides.instruction_side import instruction_side, of_other_currency
 from recon.matching.sides.ledger_side import (
@@ -109,9 +109,7 @@ def join_sides(
     )
     books = ledger_side(ledger, versions=versions, sets=keys.of["ledger"], size=size, rules=rules)
     ours = instruction_side(sources.instructions, sets=keys.of["instructions"], size=size)
-    lines, settled = _settlement(
-        sources, keys=keys, numbers=numbers, rules=rules, first_days=first_days
-    )
+    lines, settled = _settlement(sources, keys=keys, numbers=numbers, first_days=first_days)
     paid = payout_facts(payouts, first=first, size=size)
     sides = (keys.frame, orders.sets, gateway.sets, books.sets)
     columns = {name: column for side in sides for name, column in side.columns.items()}
@@ -139,11 +137,10 @@ def _settlement(
     *,
     keys: SetKeys,
     numbers: Keys,
-    rules: Rules,
     first_days: Mapping[int, str] | None,
 ) -> tuple[Arrays, dict[str, Column]]:
     """The lines of payments, and what was settled of every set."""
-    lines, gaps = _settled(sources.settlement, keys=keys, numbers=numbers, rules=rules)
+    lines, gaps = _settled(sources.settlement, keys=keys, numbers=numbers)
     if first_days is None:
         accounts = numbers.account_of.get("settlement", np.zeros(0, dtype=np.intp))
         first_days = first_days_told(sources.settlement, accounts=accounts)
@@ -158,7 +155,7 @@ def _settlement(
 
 
 def _settled(
-    settlement: pd.DataFrame | None, *, keys: SetKeys, numbers: Keys, rules: Rules
+    settlement: pd.DataFrame | None, *, keys: SetKeys, numbers: Keys
 ) -> tuple[Arrays, Ints]:
     """The lines of payments, and what the fee of each differs by."""
     sets = keys.of["settlement"]
@@ -168,7 +165,7 @@ def _settled(
     rows = of_payments(settlement)
     accounts = numbers.account_of["settlement"][rows]
     lines = settled_items(settlement, sets=sets, accounts=accounts)
-    return lines, fee_gaps(settlement, rules=rules)[rows]
+    return lines, settlement[FEE_GAP].to_numpy(dtype=np.int64)[rows]
 
 
 def _keys(

@@ -1,21 +1,16 @@
 """What each line of a settlement should have cost by the fee contract, to the minor unit.
 
-Few distinct combinations of words are asked for the line of the contract that holds; amounts are
-then computed column by column in int64. Nothing is guessed: where a line of the contract needs what
-the settlement does not tell, or none holds, what the settlement line should cost is not known.
+Amounts are computed column by column in int64, for each line of the contract that holds. Nothing
+is guessed: where none holds, or nobody tells what decides its tier, the price is not known.
 """
 
-from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import date, timedelta
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
 
 from recon.config.fee_contract import (
-    FACTS,
     RATE_UNITS_PER_BASIS_POINT,
     ContractLine,
     FeeContract,
@@ -23,26 +18,39 @@ from recon.config.fee_contract import (
     Rounding,
 )
 from recon.config.rules import Rules
-from recon.matching.frames.coding import coded, is_word
+from recon.matching.frames.coding import is_word
 from recon.matching.frames.grouping import Bools, Ints, Rows
+from recon.matching.frames.sources import Sources
 from recon.matching.frames.tolerance import BASIS
+from recon.matching.sides.contract_lines import (
+    NOT_COVERED,
+    PRICED,
+    combined,
+    looked_up,
+    words_as_numbers,
+)
+from recon.matching.sides.fee_volumes import (
+    NOT_REACHED,
+    Months,
+    Volumes,
+    held_volumes,
+    volumes_of,
+)
 from recon.matching.sides.settlement_side import EARLIER, of_payments
 from recon.model.words import EntryType
 
-NOT_COVERED = -1
-"""What the line should cost is not known; `why` says why."""
 NOT_ASKED = -2
 """Nothing is charged for such a line, and no line of the contract could hold: a reserve, say."""
 CREDIT = -3
 """A fee that is given back to a payment: it closes what was charged too much."""
 
+FEE_GAP = "fee_gap"
+"""Minor units that the fee of a line differs by; only all lines together can tell."""
+
 _WHOLE = BASIS * RATE_UNITS_PER_BASIS_POINT
 """Units of a rate in a whole."""
-_TABLE_MAX = 1 << 20
-"""Combinations of words that are looked up in one table; more are numbered anew."""
 _INT64_MAX = int(np.iinfo(np.int64).max)
-_PRICED = (EntryType.CAPTURE.value, EntryType.REFUND.value, EntryType.CHARGEBACK.value)
-"""Entry types of which every line costs something, be it 0."""
+NOT_KEPT = "nothing of them was kept for this comparison"
 OF_NO_PAYMENT = "fees that name no payment"
 OF_EARLIER_LINES = "sums of lines that were judged on their own night"
 
@@ -62,14 +70,23 @@ class AgreedFees:
     """Charged less expected where it is beyond the tolerance, of a credit what it gives back."""
 
 
-def fee_gaps(lines: pd.DataFrame, *, rules: Rules) -> Ints:
+def with_fees_priced(sources: Sources, *, rules: Rules) -> Sources:
+    """The sources, each line of the settlement with what its fee differs by."""
+    lines = sources.settlement
+    if lines is None:
+        return sources
+    gaps = _fee_gaps(lines, volumes=volumes_of(sources), rules=rules)
+    return replace(sources, settlement=lines.assign(**{FEE_GAP: gaps}))
+
+
+def _fee_gaps(lines: pd.DataFrame, *, volumes: Volumes | None, rules: Rules) -> Ints:
     """The fee taken less the fee agreed (grain: line), 0 where none is known or it is tolerated.
 
     By the contract of fees.toml, where there is one, also what is given back; else by [fees] of the
     rules, of captures alone.
     """
     if rules.fee_contract is not None:
-        return agreed_fees(lines, contract=rules.fee_contract).gap
+        return agreed_fees(lines, contract=rules.fee_contract, volumes=volumes).gap
     gross = lines["gross"].to_numpy(dtype=np.int64)
     gap = np.zeros(len(lines), dtype=np.int64)
     for currency, agreed in rules.fees.items():
@@ -82,156 +99,88 @@ def fee_gaps(lines: pd.DataFrame, *, rules: Rules) -> Ints:
     return gap
 
 
-def agreed_fees(lines: pd.DataFrame, *, contract: FeeContract) -> AgreedFees:
+def agreed_fees(
+    lines: pd.DataFrame, *, contract: FeeContract, volumes: Volumes | None = None
+) -> AgreedFees:
     """What each line should have cost.
 
     Args:
         lines: SETTLEMENT_COLUMNS.
         contract: the contract.
+        volumes: what the months came to, for tiers by a month; None: nobody knows.
     """
     fee = lines["fee"].to_numpy(dtype=np.int64)
-    line, why, reasons = _looked_up(lines, contract=contract)
-    reasons = (*reasons, OF_NO_PAYMENT, OF_EARLIER_LINES)
+    line, why, reasons, _ = looked_up(lines, contract=contract)
+    tiers, more = _month_tiers(
+        lines, held=line, why=why, first=len(reasons), contract=contract, volumes=volumes
+    )
+    reasons = (*reasons, *more, OF_NO_PAYMENT, OF_EARLIER_LINES)
     line[is_word(lines["entry_type"], EntryType.FEE.value) & (fee < 0)] = CREDIT
     aside = ~of_payments(lines)
     if aside.any():
         earlier = is_word(lines["entry_type"], EARLIER)
         line[aside] = NOT_COVERED
         why[aside] = np.where(earlier, len(reasons) - 1, len(reasons) - 2)[aside]
-    free = ~is_word(lines["entry_type"], *_PRICED) & (fee == 0)
+    free = ~is_word(lines["entry_type"], *PRICED) & (fee == 0)
     line[free & (line == NOT_COVERED)] = NOT_ASKED
-    expected, tolerance = _expected(lines, held=line, contract=contract)
+    expected, tolerance = _expected(lines, held=line, tiers=tiers, contract=contract)
     gap = np.where(line >= 0, fee - expected, 0)
     gap[np.abs(gap) <= tolerance] = 0
     gap[line == CREDIT] = fee[line == CREDIT]
     return AgreedFees(line, why, reasons, expected, gap)
 
 
-class _LookedUp(NamedTuple):
-    line: Rows
-    why: Rows
-    reasons: tuple[str, ...]
+def _month_tiers(
+    lines: pd.DataFrame,
+    *,
+    held: Rows,
+    why: Rows,
+    first: int,
+    contract: FeeContract,
+    volumes: Volumes | None,
+) -> tuple[Rows, tuple[str, ...]]:
+    """The tier of each row whose line goes by a month; why those are not covered that have none.
 
-
-class _Words(NamedTuple):
-    """One column as few numbers."""
-
-    codes: Rows
-    words: Sequence[str]
-
-
-def _looked_up(lines: pd.DataFrame, *, contract: FeeContract) -> _LookedUp:
-    """The line of the contract that holds for each row, by its words alone."""
-    periods = _Periods(contract)
-    columns = {"type": _words(lines["entry_type"]), "currency": _words(lines["currency"])}
-    columns["period"] = periods.of(lines["settled_on"])
-    if any(line.accounts for line in contract.lines):
-        columns["merchant"] = _words(lines["merchant_id"])
-        columns["account"] = _words(lines["account_id"])
-    for fact in FACTS:
-        if any(line.words_of(fact) for line in contract.lines):
-            columns[fact] = _words(lines[fact])
-    rows, places = _combined(columns)
+    `held` and `why` are changed where the tier is not known; `first` is the
+    number of their first reason.
+    """
+    tiers = np.zeros(len(held), dtype=np.intp)
     reasons: dict[str, int] = {}
-    held, why = np.zeros(len(places), np.intp), np.zeros(len(places), np.intp)
-    for number, words in enumerate(places):
-        cells = dict(zip(columns, words, strict=True))
-        held[number], reason = _holding(cells, contract=contract, day=periods.first(cells))
-        why[number] = reasons.setdefault(reason, len(reasons))
-    return _LookedUp(held[rows], why[rows], tuple(reasons))
-
-
-def _words(column: "pd.Series[str]") -> _Words:
-    (codes,), words = coded([column])
-    return _Words(codes.astype(np.intp), words.to_pylist())
-
-
-def _combined(columns: Mapping[str, _Words]) -> tuple[Rows, list[tuple[str, ...]]]:
-    """The number of each row's combination of words, and those combinations."""
-    rows = np.zeros(len(next(iter(columns.values())).codes), dtype=np.intp)
-    size, known = 1, np.zeros(1, dtype=np.intp)
-    shape: list[int] = []
-    for codes, words in columns.values():
-        rows = rows * max(len(words), 1) + codes
-        size *= max(len(words), 1)
-        shape.append(max(len(words), 1))
-    if size > _TABLE_MAX:
-        known, rows = np.unique(rows, return_inverse=True)
-    else:
-        known = np.flatnonzero(np.bincount(rows, minlength=size))
-        numbers = np.zeros(size, dtype=np.intp)
-        numbers[known] = np.arange(len(known))
-        rows = numbers[rows]
-    cells = np.unravel_index(known, tuple(shape)) if len(known) else ()
-    lists = [
-        [words[code] for code in part.tolist()]
-        for part, (_, words) in zip(cells, columns.values(), strict=False)
-    ]
-    return rows, [*zip(*lists, strict=True)]
-
-
-class _Periods:
-    """Days between which no line of a contract begins or ends."""
-
-    def __init__(self, contract: FeeContract) -> None:
-        begins = {line.first for line in contract.lines}
-        ends = {
-            line.until + timedelta(days=1)
-            for line in contract.lines
-            if line.until is not None and line.until < date.max
-        }
-        self._days = [date.min, *sorted(begins | ends)]
-
-    def of(self, days: "pd.Series[str]") -> _Words:
-        """The period of each day, a word for each."""
-        codes, words = _words(days)
-        number = [bisect_right(self._days, date.fromisoformat(day)) - 1 for day in words]
-        return _Words(
-            np.array(number or [0], dtype=np.intp)[codes], [*map(str, range(len(self._days)))]
-        )
-
-    def first(self, cells: Mapping[str, str]) -> date:
-        """The first day of a period."""
-        return self._days[int(cells["period"])]
-
-
-def _holding(cells: Mapping[str, str], *, contract: FeeContract, day: date) -> tuple[int, str]:
-    """The line that holds for a combination, else why none does."""
-    for number, line in enumerate(contract.lines):
-        if not _may_hold(line, cells, day=day):
+    if not contract.asks_months:
+        return tiers, ()
+    of_volumes = None if volumes is None else held_volumes(volumes, contract=contract)
+    for number, rows in _by_line(held):
+        line = contract.lines[number]
+        if line.tiers_by == "line":
             continue
-        lacking = [fact for fact in FACTS if line.words_of(fact) and not cells.get(fact)]
-        if lacking:
-            needs = " and ".join(lacking)
-            return NOT_COVERED, f"{line.name} needs {needs}, which the settlement does not tell"
-        return number, ""
-    facts = [cells[fact] for fact in FACTS if cells.get(fact)]
-    what = " ".join((cells["type"], *facts, "in", cells["currency"]))
-    return NOT_COVERED, f"no line of the contract holds for {what}"
+        names = ("merchant_id", "account_id", "settled_on")
+        columns = {name: words_as_numbers(lines[name].iloc[rows]) for name in names}
+        codes, places = combined(columns)
+        if volumes is None or of_volumes is None:
+            known = [(NOT_REACHED, f"{line.name} needs what its months came to: {NOT_KEPT}")]
+            codes = np.zeros(len(rows), dtype=np.intp)
+        else:
+            months = Months(line, contract=contract, volumes=volumes, held=of_volumes)
+            known = [months.tier((merchant, account), day=day) for merchant, account, day in places]
+        tiers[rows] = np.array([tier for tier, _ in known], dtype=np.intp)[codes]
+        numbers = [first + reasons.setdefault(reason, len(reasons)) for _, reason in known]
+        unknown = tiers[rows] == NOT_REACHED
+        held[rows[unknown]] = NOT_COVERED
+        why[rows[unknown]] = np.array(numbers, dtype=np.intp)[codes][unknown]
+    return tiers, tuple(reasons)
 
 
-def _may_hold(line: ContractLine, cells: Mapping[str, str], *, day: date) -> bool:
-    """Whether all that is told of a combination fits the line."""
-    if (line.type, line.currency) != (cells["type"], cells["currency"]):
-        return False
-    if not line.first <= day <= (line.until or date.max):
-        return False
-    if line.accounts and f"{cells['merchant']}/{cells['account']}" not in line.accounts:
-        return False
-    return all(_fits(line.words_of(fact), cells.get(fact, "")) for fact in FACTS)
-
-
-def _fits(wanted: tuple[str, ...], word: str) -> bool:
-    return not wanted or not word or word.casefold() in {*map(str.casefold, wanted)}
-
-
-def _expected(lines: pd.DataFrame, *, held: Rows, contract: FeeContract) -> tuple[Ints, Ints]:
+def _expected(
+    lines: pd.DataFrame, *, held: Rows, tiers: Rows, contract: FeeContract
+) -> tuple[Ints, Ints]:
     """What each line should cost, and how much of a difference is none; minor units."""
     gross = lines["gross"].to_numpy(dtype=np.int64)
     expected, tolerance = np.zeros(len(gross), np.int64), np.zeros(len(gross), np.int64)
     for number, rows in _by_line(held):
         line = contract.lines[number]
-        amounts = _priced(np.abs(gross[rows]), line=line, rounding=contract.rounding)
+        amounts = _priced(
+            np.abs(gross[rows]), line=line, reached=tiers[rows], rounding=contract.rounding
+        )
         expected[rows] = -amounts if line.returned else amounts
         tolerance[rows] = line.tolerance_minor_units
     return expected, tolerance
@@ -243,15 +192,19 @@ def _by_line(held: Rows) -> Iterator[tuple[int, Rows]]:
         yield number, np.flatnonzero(held == number)
 
 
-def _priced(amount: Ints, *, line: ContractLine, rounding: Rounding) -> Ints:
-    """The fee of amounts (0 or more) under one line: rounded once, then bounded."""
+def _priced(amount: Ints, *, line: ContractLine, reached: Rows, rounding: Rounding) -> Ints:
+    """The fee of amounts (0 or more) under one line: rounded once, then bounded.
+
+    `reached` are the tiers of a line that goes by months.
+    """
     tiers = line.every_tier
     if len(tiers) == 1:
         percentage = _share(amount, parts=[(amount, np.int64(tiers[0].rate))], rounding=rounding)
         fixed = np.full(len(amount), tiers[0].fixed_minor_units, dtype=np.int64)
     else:
-        bounds = np.array([tier.up_to_minor_units for tier in tiers[:-1]], dtype=np.int64)
-        reached = np.searchsorted(bounds, amount, side="left")
+        if line.tiers_by == "line":
+            bounds = np.array([tier.up_to_minor_units for tier in tiers[:-1]], dtype=np.int64)
+            reached = np.searchsorted(bounds, amount, side="left")
         fixed = np.array([tier.fixed_minor_units for tier in tiers], dtype=np.int64)[reached]
         if line.tiers_of == "parts":
             percentage = _share(amount, parts=_parts(amount, tiers=tiers), rounding=rounding)

@@ -31,6 +31,7 @@ from recon.matching.frames.sources import LEDGER_COLUMNS, SETTLEMENT_COLUMNS, So
 from recon.matching.frames.total_rows import ACCOUNT
 from recon.matching.frames.versions import REPEAT
 from recon.matching.sides.closing_entries import CLOSERS
+from recon.matching.sides.fee_volumes import with_month_volumes
 from recon.matching.sides.ledger_side import entry_versions, is_base_type
 from recon.matching.sides.payouts import judged_entries
 from recon.matching.sides.settlement_side import PAY_OUT, as_earlier
@@ -243,6 +244,8 @@ def _less(table: TableRead, *, repeated: Bools) -> TableRead:
 
 def as_compared(sources: Sources, *, carried: Carried | None, rules: Rules) -> Sources:
     """The sources with since when books are there, lines of other payments told as earlier ones."""
+    known = carried.lines.frame if carried else ()
+    sources = with_month_volumes(sources, known=len(known), rules=rules)
     lines, ledger = sources.settlement, sources.ledger
     if lines is None:
         return sources

@@ -50,7 +50,7 @@ from recon.steps.ground.window import (
     window_start,
     without_opening_balance,
 )
-from recon.steps.money.settled import settled
+from recon.steps.money.settled import month_volumes, settled
 from recon.store import Connection
 from recon.store.money.endorsement_rows import Endorsed
 from recon.store.nights import (
@@ -134,13 +134,15 @@ def _settlement(
     gateway: pd.DataFrame,
     inputs: Inputs,
     rules: Rules,
-) -> tuple[pd.DataFrame, SettledDays] | tuple[None, None]:
-    """The lines and the days they prove; nothing where no files of lines are declared."""
+) -> tuple[pd.DataFrame | None, SettledDays | None, pd.DataFrame | None]:
+    """The lines, the days they prove and their months; nothing where no files are declared."""
     if not inputs.settlement:
-        return None, None
-    return settled(
-        connection, run, asked=asked, gateway=gateway, until=inputs.last_file, rules=rules
-    )
+        return None, None, None
+    until = inputs.last_file
+    lines, days = settled(connection, run, asked=asked, gateway=gateway, until=until, rules=rules)
+    contract = rules.fee_contract
+    volumes = month_volumes(connection, run, lines=lines, until=until, contract=contract)
+    return lines, days, volumes
 
 
 def sources_of(run: Run, *, inputs: Inputs, rules: Rules, environment: Environment) -> Sources:
@@ -154,7 +156,7 @@ def sources_of(run: Run, *, inputs: Inputs, rules: Rules, environment: Environme
         universe = shown_answers.universe(connection, run, environment=environment)
         gateway = shown_answers.gateway_frame(connection, run, environment=environment)
         asked = {*universe["order_no"].tolist()}
-        lines, days = _settlement(
+        lines, days, volumes = _settlement(
             connection, run, asked=asked, gateway=gateway, inputs=inputs, rules=rules
         )
         moves = input_rows.instruction_frame(connection, run, until=inputs.last_instruction_version)
@@ -183,6 +185,7 @@ def sources_of(run: Run, *, inputs: Inputs, rules: Rules, environment: Environme
             merged_rows={source.name: counts for source, counts in loaded},
             settlement=lines,
             settled=days,
+            volumes=volumes,
             unread_batches=_unread_batches(connection, run, inputs=inputs),
             bank=bank_source(connection, run, until=until, rules=rules),
             quarantined=_quarantined(connection, run, inputs=inputs),

@@ -55,7 +55,7 @@ def plain_figures(
         journals=result.journals,
         bank=result.bank,
         gateway_holds=result.gateway_holds,
-        fees=charged_fees(sources.settlement, contract=rules.fee_contract),
+        fees=charged_fees(sources, contract=rules.fee_contract),
         control_totals=result.control_totals,
         instructions=_instructions(sources.instructions),
         batches=pd.DataFrame({name: pd.Series(dtype=TEXT) for name in BATCH_COLUMNS}),

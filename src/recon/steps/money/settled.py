@@ -10,12 +10,15 @@ from datetime import date, timedelta
 
 import pandas as pd
 
+from recon.config.fee_contract import FeeContract
 from recon.config.rules import Rules
+from recon.matching.frames.coding import is_word
 from recon.matching.frames.sources import SettledDays
+from recon.matching.sides.contract_lines import PRICED
 from recon.steps.files.arrivals import WHOLE_FILE
 from recon.steps.ground.window import ledger_start
 from recon.store import Connection
-from recon.store.nights import settlement_rows
+from recon.store.nights import settlement_rows, settlement_volumes
 from recon.store.nights.runs import Run
 
 
@@ -56,3 +59,20 @@ def settled(
         last = min(last, (date.fromisoformat(business_date) - timedelta(days=1)).isoformat())
     batches = settlement_rows.batches_of(connection, run, since=since, until=until)
     return lines, SettledDays(first, last, batches, waits_for)
+
+
+def month_volumes(
+    connection: Connection,
+    run: Run,
+    *,
+    lines: pd.DataFrame | None,
+    until: int,
+    contract: FeeContract | None,
+) -> pd.DataFrame | None:
+    """What the months that price these lines came to; None where no contract asks for it."""
+    if lines is None or contract is None or not contract.asks_months:
+        return None
+    days = lines["settled_on"][is_word(lines["entry_type"], *PRICED)]
+    oldest = date.fromisoformat(min(days, default=run.business_date)).replace(day=1)
+    since = (oldest - timedelta(days=1)).replace(day=1)
+    return settlement_volumes.volumes_of(connection, run, since=since.isoformat(), until=until)

@@ -181,9 +181,7 @@ def figures_of(run: Run, *, result: Reconciliation, environment: Environment) ->
         journals=result.journals,
         bank=result.bank,
         gateway_holds=gateway_holds(result.held, sources=sources),
-        fees=charged_fees(
-            sources.settlement, contract=_contract_of(result, environment=environment)
-        ),
+        fees=charged_fees(sources, contract=_contract_of(result, environment=environment)),
         handed_out=handed_out(result, inputs=inputs, environment=environment),
         control_totals=result.control_totals,
         files=sources.files,

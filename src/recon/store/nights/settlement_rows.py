@@ -133,7 +133,7 @@ def lines_of(
             order_file.c.name.label("source"),
         )
         .join(order_file, order_file.c.file_id == line.c.file_id)
-        .where(*_of_account(run, until=until))
+        .where(*of_account(run, until=until))
         .order_by(line.c.line_id)
     )
     recent = frame_of_select(
@@ -193,7 +193,7 @@ def _summed(
     amounts = [func.sum(line.c[name]).label(name) for name in ("gross", "fee", "net")]
     query = (
         select(*columns, kind.label("entry_type"), *payment, *amounts)
-        .where(*_of_account(run, until=until), line.c.settled_on < since)
+        .where(*of_account(run, until=until), line.c.settled_on < since)
         .where(~among(connection, line.c.line_id, sorted(listed)) if listed else true())
         .group_by(*columns, kind, *payment)
         .order_by(*columns, kind, *payment)
@@ -211,7 +211,7 @@ _NOWHERE = {"source": OLDER, "line": 0}
 def days_told(connection: Connection, run: Run, *, until: int | None = None) -> tuple[str, str]:
     """The first and the last day that any line of the account tells of; "" without lines."""
     days = (func.min(settlement_line.c.settled_on), func.max(settlement_line.c.settled_on))
-    first, last = connection.execute(select(*days).where(*_of_account(run, until=until))).one()
+    first, last = connection.execute(select(*days).where(*of_account(run, until=until))).one()
     return first or "", last or ""
 
 
@@ -247,7 +247,7 @@ def unread_batches(
     named = select(reject.c.batch_id).where(*unread, reject.c.batch_id != "")
     unnamed = select(reject.c.file_id).where(*unread, reject.c.batch_id == "")
     of_files = select(settlement_line.c.batch_id).where(
-        *_of_account(run, until=until), settlement_line.c.file_id.in_(unnamed)
+        *of_account(run, until=until), settlement_line.c.file_id.in_(unnamed)
     )
     return frozenset(connection.execute(union(named, of_files)).scalars())
 
@@ -283,11 +283,11 @@ def batches_of(
     tonight = (
         select(line.c.batch_id)
         .join(order_file, order_file.c.file_id == line.c.file_id)
-        .where(*_of_account(run, until=until), order_file.c.business_date == run.business_date)
+        .where(*of_account(run, until=until), order_file.c.business_date == run.business_date)
     )
     whole = (
         select(line.c.batch_id)
-        .where(*_of_account(run, until=until), line.c.batch_id.in_(tonight))
+        .where(*of_account(run, until=until), line.c.batch_id.in_(tonight))
         .group_by(line.c.batch_id)
         .having(func.min(line.c.settled_on) >= since)
     )
@@ -311,7 +311,7 @@ def unnamed_transactions(connection: Connection, run: Run, *, since: str) -> set
 
 
 def _settled_since(run: Run, *, since: str) -> tuple[ColumnElement[bool], ...]:
-    return (*_of_account(run, until=None), settlement_line.c.settled_on >= since)
+    return (*of_account(run, until=None), settlement_line.c.settled_on >= since)
 
 
 def evidence_of(
@@ -329,7 +329,7 @@ def evidence_of(
             *(settlement_line.c[name] for name in sorted(names)), order_file.c.name.label("source")
         )
         .join(order_file, order_file.c.file_id == settlement_line.c.file_id)
-        .where(*_of_account(run, until=None), or_(*same))
+        .where(*of_account(run, until=None), or_(*same))
         .order_by(settlement_line.c.line_id)
     )
     return [SettledLine(**row) for row in rows.mappings()]
@@ -340,13 +340,13 @@ def charged_back(connection: Connection, run: Run) -> dict[tuple[str, str], int]
     line = settlement_line
     rows = connection.execute(
         select(line.c.transaction_id, line.c.currency, func.sum(line.c.gross).label("gross"))
-        .where(*_of_account(run, until=None), line.c.entry_type.in_(CHARGED_BACK))
+        .where(*of_account(run, until=None), line.c.entry_type.in_(CHARGED_BACK))
         .group_by(line.c.transaction_id, line.c.currency)
     )
     return {(row.transaction_id, row.currency): -int(row.gross) for row in rows}
 
 
-def _of_account(run: Run, *, until: int | None) -> tuple[ColumnElement[bool], ...]:
+def of_account(run: Run, *, until: int | None) -> tuple[ColumnElement[bool], ...]:
     """Lines of the account in the newest version of each of its files."""
     return (
         settlement_line.c.file_id.in_(_newest(run, until=until)),

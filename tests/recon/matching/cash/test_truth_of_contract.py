@@ -5,6 +5,7 @@ from datetime import UTC, date, datetime
 
 import pytest
 
+from recon.config.cluster import InProcess
 from recon.config.fee_contract import FACTS, FeeContract, contract_of
 from recon.config.rules import Rules
 from recon.matching.breaks.result import Reconciliation
@@ -33,8 +34,8 @@ LINE = {"from": date(2026, 1, 1), "currency": "EUR", "fixed_minor_units": 20}
 AS_OF = datetime(2026, 11, 20, tzinfo=UTC)
 
 
-def judged(truth: Truth) -> tuple[Reconciliation, ChargedFees]:
-    """What the engine says of the truth's files."""
+def sources_of(truth: Truth) -> tuple[Sources, Rules]:
+    """The truth's files and its contract."""
     contract = contract_of(truth.contract, source="the truth")
     assert isinstance(contract, FeeContract)
     rules = Rules(fee_contract=contract)
@@ -48,7 +49,13 @@ def judged(truth: Truth) -> tuple[Reconciliation, ChargedFees]:
         instructions=None,
         settlement=lines,
     )
-    charged = charged_fees(lines, contract=contract)
+    return sources, rules
+
+
+def judged(truth: Truth) -> tuple[Reconciliation, ChargedFees]:
+    """What the engine says of the truth's files."""
+    sources, rules = sources_of(truth)
+    charged = charged_fees(sources, contract=rules.fee_contract)
     assert charged is not None
     return reconcile(sources, rules=rules, as_of=AS_OF), charged
 
@@ -67,6 +74,14 @@ def test_every_wrong_fee_is_a_break_of_its_size_and_no_right_one_is(name: str) -
         assert all(total.passed for total in result.control_totals), seed
         claims = charged.claims.groupby("order_no")["claimed"].sum().to_dict()
         assert claims == dict(truth.claimed), seed
+
+
+def test_partitions_price_as_the_whole_does() -> None:
+    """A worker that looks for exact sets sees few columns; fees are priced before, of all lines."""
+    sources, rules = sources_of(truth_of("by-brand", seed=2))
+    told = {"rules": rules, "as_of": AS_OF}
+    parts = reconcile(sources, workers=InProcess(3), **told)
+    assert parts.digest == reconcile(sources, **told).digest
 
 
 def test_too_much_on_one_line_never_makes_up_for_too_little_on_another() -> None:

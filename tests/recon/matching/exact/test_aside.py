@@ -13,6 +13,7 @@ import pytest
 from recon.config.cluster import InProcess
 from recon.config.rules import Rules
 from recon.matching.breaks.result import Reconciliation
+from recon.matching.engine import prepared
 from recon.matching.exact.aside import set_aside
 from recon.matching.frames.sources import Previous, Sources
 from recon.model.words import Reject
@@ -113,9 +114,9 @@ TOGETHER: dict[str, Change] = {
 def asides(case: Any) -> int:
     """How many sets of a case are set aside, of the whole as of partitions."""
     told = {"rules": case.rules, "previous": case.previous}
+    sources = prepared(case.sources(), rules=case.rules)
     (size,) = {
-        set_aside(case.sources(), **told, workers=InProcess(partitions)).size
-        for partitions in (1, 3)
+        set_aside(sources, **told, workers=InProcess(partitions)).size for partitions in (1, 3)
     }
     return size
 
