@@ -92,6 +92,10 @@ troubled-nights: $(READY) ## real nights while Prefect cancels, pauses, retries,
 prefect-postgresql: $(READY) ## a night while Prefect keeps its own state on Debian's PostgreSQL (package postgresql)
 	@PREFECT_ON=postgresql $(BIN)/pytest -n 0 tests/flows/test_prefect_on_postgresql.py
 
+.PHONY: killed-worker
+killed-worker: $(READY) ## Prefect's worker killed in the middle of a batch, its form started again: the seconds until the night is held
+	@KILLED_WORKER=1 $(BIN)/pytest -n 0 tests/flows/test_killed_worker.py
+
 .PHONY: process-walk
 process-walk: $(READY) ## what `make serve` starts, a desk and a night, each secret a canary: variables and command line of every process, every file that Prefect keeps
 	@PROCESS_WALK=1 $(BIN)/pytest -n 0 tests/flows/test_process_secrets.py
