@@ -101,7 +101,9 @@ class Desk:
                     return run
                 if run["id"] not in before and follow:
                     self.page.goto(f"{self.url}/runs/flow-run/{run['id']}")
-                    self.page.get_by_text("ingest", exact=True).first.wait_for()
+                    # The worker starts an interpreter first, and the machine may do other work.
+                    first = self.page.get_by_text("ingest", exact=True).first
+                    first.wait_for(timeout=RUN_SECONDS_MAX * 1_000)
                     self.picture("progress")
                     follow = False
             time.sleep(1)
