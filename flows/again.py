@@ -67,7 +67,7 @@ def report(
 
 def _request(merchant_id: str, account_id: str, business_date: date | None) -> NightRequest:
     day = business_date or business_date_of_run()
-    return NightRequest(merchant_id, account_id, day.isoformat(), Mode.LIVE)
+    return NightRequest(merchant_id, account_id, day, Mode.LIVE)
 
 
 def _finished(request: NightRequest) -> State[Any]:

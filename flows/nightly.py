@@ -71,7 +71,7 @@ def nightly(
         request = NightRequest(
             merchant_id,
             account_id,
-            day.isoformat(),
+            day,
             Mode(mode),
             opening=opening,
             skip=skip_reason.strip(),

@@ -4,7 +4,6 @@ The steps, the lock and the gate are the night's. A part never reports and never
 night: it says so, and files and money are refused where the night is finished already.
 """
 
-from dataclasses import replace
 from datetime import date
 from typing import Any
 
@@ -34,8 +33,8 @@ def ingest(
         business_date: The night that the files belong to; it may still be open. None means the
             next night to come.
     """
-    request = NightRequest(merchant_id, account_id, _day(business_date), Mode.DRY_RUN)
-    return _done(Part.INGEST, request=request)
+    account = (merchant_id, account_id)
+    return _done(Part.INGEST, account=account, business_date=business_date, mode=Mode.DRY_RUN)
 
 
 @flow(name="query", flow_run_name=run_name, retries=0, persist_result=False)
@@ -52,8 +51,8 @@ def query(
         business_date: The night whose orders are asked about. None means the last business date
             that had closed.
     """
-    request = NightRequest(merchant_id, account_id, _day(business_date), Mode.DRY_RUN)
-    return _done(Part.QUERY, request=request)
+    account = (merchant_id, account_id)
+    return _done(Part.QUERY, account=account, business_date=business_date, mode=Mode.DRY_RUN)
 
 
 @flow(name="settle", flow_run_name=run_name, retries=0, persist_result=False)
@@ -72,8 +71,8 @@ def settle(
             had closed.
         mode: dry-run only shows what would be sent; live moves money.
     """
-    request = NightRequest(merchant_id, account_id, _day(business_date), Mode(mode))
-    return _done(Part.SETTLE, request=request)
+    account = (merchant_id, account_id)
+    return _done(Part.SETTLE, account=account, business_date=business_date, mode=Mode(mode))
 
 
 @flow(name="payouts", flow_run_name=run_name, retries=0, persist_result=False)
@@ -92,18 +91,17 @@ def payouts(
             had closed.
         mode: dry-run only shows what would be sent; live moves money.
     """
-    request = NightRequest(merchant_id, account_id, _day(business_date), Mode(mode))
-    return _done(Part.PAYOUTS, request=request)
+    account = (merchant_id, account_id)
+    return _done(Part.PAYOUTS, account=account, business_date=business_date, mode=Mode(mode))
 
 
-def _day(business_date: date | None) -> str:
-    return business_date.isoformat() if business_date else ""
-
-
-def _done(part: Part, *, request: NightRequest) -> State[Any]:
+def _done(
+    part: Part, *, account: tuple[str, str], business_date: date | None, mode: Mode
+) -> State[Any]:
     """Hold the account, do the steps of the part, and leave their sentences on the page."""
     with sentences_only(part.value):
-        request = _dated(request, part=part)
+        day = business_date or _next_of(part, account=account)
+        request = NightRequest(*account, day, mode)
         artifacts = Artifacts(request, part=part.value)
         try:
             summaries = _walk(part, request=request, artifacts=artifacts)
@@ -116,18 +114,15 @@ def _done(part: Part, *, request: NightRequest) -> State[Any]:
         return state
 
 
-def _dated(request: NightRequest, *, part: Part) -> NightRequest:
-    """The request with its business date, where the form named none."""
+def _next_of(part: Part, *, account: tuple[str, str]) -> date:
+    """The business date of a part whose form named none."""
     from recon.steps.night.part import next_night
 
-    if request.business_date:
-        return request
     day = business_date_of_run()
-    if part is Part.INGEST:
-        account = (request.merchant_id, request.account_id)
-        with opened_environment() as environment:
-            day = next_night(account, last_closed=day, environment=environment)
-    return replace(request, business_date=day.isoformat())
+    if part is not Part.INGEST:
+        return day
+    with opened_environment() as environment:
+        return next_night(account, last_closed=day, environment=environment)
 
 
 def _walk(part: Part, *, request: NightRequest, artifacts: Artifacts) -> list[StepSummary]:

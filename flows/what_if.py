@@ -83,7 +83,7 @@ def page_of(answer: "WhatIf", *, workbook: Path) -> str:
     lines += [f"- {rule.key} decides what a night reads: not played" for rule in answer.not_played]
     lines += ["", "| night | was | would be | sets | money |", "|---|---|---|---|---|"]
     for kind in kinds[:KINDS_SHOWN_MAX]:
-        cells = (kind.business_date, kind.before, kind.after, str(kind.count), kind.money)
+        cells = (str(kind.business_date), kind.before, kind.after, str(kind.count), kind.money)
         lines.append(f"| {' | '.join(cells)} |")
     if len(kinds) > KINDS_SHOWN_MAX:
         lines += ["", f"and {len(kinds) - KINDS_SHOWN_MAX} more lines in the workbook"]

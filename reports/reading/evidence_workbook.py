@@ -18,7 +18,7 @@ TOP = 5
 SIDES_OF_T4 = "T4"
 """The totals that every item and its money is in."""
 NIGHTS = (
-    Column("Night", 12, "text", field("business_date")),
+    Column("Night", 12, "day", field("business_date")),
     Column("Merchant", 12, "text", field("merchant_id")),
     Column("Account", 14, "text", field("account_id")),
     Column("Mode", 9, "text", field("mode")),
@@ -36,7 +36,7 @@ NIGHTS = (
 )
 WORKBOOK_COLUMN = 12
 TOTALS = (
-    Column("Night", 12, "text", field("business_date")),
+    Column("Night", 12, "day", field("business_date")),
     Column("Run", 26, "text", field("run_id")),
     Column("Total", 9, "text", field("id")),
     Column("Name", 54, "text", field("name")),
@@ -57,7 +57,7 @@ CLOSES = (
     Column("Manifest (SHA-256)", 68, "text", field("manifest")),
 )
 LET_GO = (
-    Column("Night", 12, "text", field("business_date")),
+    Column("Night", 12, "day", field("business_date")),
     Column("Run", 26, "text", field("run_id")),
     Column("Let go at", 20, "text", field("at")),
     Column("By", 30, "text", field("by")),
@@ -137,6 +137,8 @@ def _nights(draft: Draft, index: EvidenceIndex, *, heading: tuple[str, str]) -> 
         for number, column in enumerate(NIGHTS, 1):
             if column.kind == "count":
                 draft.number(sheet, (row, number), column.value(cells))
+            elif column.kind == "day":
+                draft.day(sheet, (row, number), column.value(cells))
             else:
                 look = looks.BODY_TEXT.but(wrap=column.wrap)
                 draft.text(sheet, (row, number), column.value(cells), look)

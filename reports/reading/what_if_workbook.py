@@ -19,7 +19,7 @@ TOP = 5
 SETS_SHOWN_MAX = 50_000
 """Rows of one sheet; the digest covers all."""
 NIGHTS = (
-    Column("Night", 12, "text", field("business_date")),
+    Column("Night", 12, "day", field("business_date")),
     Column("Verdict then", 18, "text", field("verdict_then")),
     Column("Under these rules", 18, "text", field("verdict")),
     Column("Breaks then", 12, "count", field("breaks_then")),
@@ -33,7 +33,7 @@ NIGHTS = (
     Column("Digest of the result", 68, "text", field("digest")),
 )
 MOVED = (
-    Column("Night", 12, "text", field("business_date")),
+    Column("Night", 12, "day", field("business_date")),
     Column("Was", 34, "text", field("before")),
     Column("Would be", 34, "text", field("after")),
     Column("Sets", 10, "count", field("count")),
@@ -41,7 +41,7 @@ MOVED = (
     Column("Money", 18, "amount", field("exposure")),
 )
 SETS = (
-    Column("Night", 12, "text", field("business_date")),
+    Column("Night", 12, "day", field("business_date")),
     Column("Order, payment or entry", 30, "text", field("name")),
     Column("Was", 34, "text", field("before")),
     Column("Would be", 34, "text", field("after")),
@@ -50,7 +50,7 @@ SETS = (
     Column("Why", 60, "text", field("why"), wrap=True),
 )
 NEVER = (
-    Column("Night", 12, "text", field("business_date")),
+    Column("Night", 12, "day", field("business_date")),
     Column("Break", 20, "text", field("break_id")),
     Column("What was wrong", 34, "text", lambda row: words_of(row["code"]).title),
     Column("Order no", 24, "text", field("order_no")),

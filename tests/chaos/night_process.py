@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -109,7 +109,7 @@ def _night(order: dict[str, Any], *, say: Callable[[str], object] = str) -> int:
 
 def _request(order: dict[str, Any], *, environment: Environment) -> NightRequest:
     """The night; where those before it only moved money, with the reason why they never ended."""
-    request = NightRequest(*order["account"], order["date"], Mode.LIVE)
+    request = NightRequest(*order["account"], date.fromisoformat(order["date"]), Mode.LIVE)
     try:
         with environment.store.reading() as connection:
             said_of_predecessor(connection, request, rules=environment.settings.rules)

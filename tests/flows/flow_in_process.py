@@ -8,7 +8,6 @@ import logging
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from datetime import date
 from typing import Any
 
 from flows.prefect_server import PrefectServer, prefect_variables
@@ -40,7 +39,7 @@ def run_nightly(
         state = nightly(
             request.merchant_id,
             request.account_id,
-            date.fromisoformat(request.business_date),
+            request.business_date,
             request.mode,
             opening=request.opening,
             skip_reason=request.skip,

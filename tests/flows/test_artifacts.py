@@ -1,5 +1,6 @@
 """What people see of a night in the UI."""
 
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from recon.model.nights import Mode, NightRequest, StepSummary
 from recon.model.words import ControlTotal, End
 from tests.flows.flow_in_process import run_nightly
 
-REQUEST = NightRequest("100042", "100042001", "2026-11-20", Mode.LIVE)
+REQUEST = NightRequest("100042", "100042001", date(2026, 11, 20), Mode.LIVE)
 
 
 @pytest.mark.flow
@@ -62,7 +63,7 @@ def test_an_artifact_that_prefect_refuses_never_stops_the_night(
 
 def test_a_key_holds_only_what_prefect_allows() -> None:
     """Keys are lower case letters, digits and dashes, whatever the account is called."""
-    odd = NightRequest("M", "Acc_01/B", "2026-11-20", Mode.LIVE)
+    odd = NightRequest("M", "Acc_01/B", date(2026, 11, 20), Mode.LIVE)
 
     assert artifact_key("breaks", request=odd) == "breaks-acc-01-b"
 

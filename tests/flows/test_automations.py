@@ -5,6 +5,7 @@ import json
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from datetime import date
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -18,7 +19,7 @@ from tests.flows.flow_in_process import run_nightly
 
 pytestmark = pytest.mark.flow
 
-REQUEST = NightRequest("100042", "100042001", "2026-11-20", Mode.LIVE)
+REQUEST = NightRequest("100042", "100042001", date(2026, 11, 20), Mode.LIVE)
 BLOCK = "custom-webhook/operators"
 RING_TIMEOUT_SECONDS = 3
 LATE_RING_SECONDS = 120

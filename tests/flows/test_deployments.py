@@ -210,7 +210,7 @@ def test_a_scheduled_run_takes_its_business_date_from_its_schedule(
         run_flow(nightly, flow_run=run, parameters={**run.parameters})
 
     request = night.requests[0]
-    assert (request.business_date, request.mode.value) == ("2026-07-01", "live")
+    assert (str(request.business_date), request.mode.value) == ("2026-07-01", "live")
     assert deployed.read_flow_run(run.id).name.endswith(
         f"{request.account_id} 2026-07-01 live · RECONCILED"
     )

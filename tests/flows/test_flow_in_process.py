@@ -1,6 +1,7 @@
 """The flow run in this process, against a server of its own."""
 
 import os
+from datetime import date
 from typing import Any
 from uuid import UUID
 
@@ -15,7 +16,7 @@ from tests.flows.flow_in_process import run_nightly
 pytestmark = pytest.mark.flow
 
 REQUEST = NightRequest(
-    "100042", "100042001", "2026-11-20", Mode.LIVE, opening=True, skip="the shop was closed"
+    "100042", "100042001", date(2026, 11, 20), Mode.LIVE, opening=True, skip="the shop was closed"
 )
 CANARY = "4929 1234 5678 9012"
 

@@ -2,6 +2,7 @@
 
 import os
 from contextlib import contextmanager, nullcontext
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +73,11 @@ def test_a_part_of_a_night_has_one_cluster_as_the_night_has(
     monkeypatch.setattr("flows.nightly.TASKS", dict.fromkeys(names, step))
     monkeypatch.setattr(Artifacts, "progress", lambda *_, **__: nullcontext(lambda _: None))
 
-    walk(names, "run-1", artifacts=Artifacts(NightRequest("1", "2", "2026-11-20", Mode.DRY_RUN)))
+    walk(
+        names,
+        "run-1",
+        artifacts=Artifacts(NightRequest("1", "2", date(2026, 11, 20), Mode.DRY_RUN)),
+    )
 
     assert len(given) == len(names)
     assert {id(workers) for workers in given} == {id(given[0])}

@@ -39,7 +39,7 @@ def test_each_part_does_its_steps_and_says_what_it_is(server: PrefectServer, nig
         *("FILES TAKEN IN", "ASKED", "PLANNED, NOTHING SENT", "SENT", "Held by another run"),
     ]
     assert night.parts == [*Part, Part.SETTLE]
-    assert [one.business_date for one in night.requests] == ["2026-11-22", *["2026-11-20"] * 4]
+    assert [str(one.business_date) for one in night.requests] == ["2026-11-22", *["2026-11-20"] * 4]
     assert [one.mode.value for one in night.requests[2:4]] == ["dry-run", "live"]
     money = ["query", "settle", "query again"]
     assert night.done == ["ingest", "query", *money, *money]

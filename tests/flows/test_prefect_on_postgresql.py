@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from recon.model.nights import Mode, NightRequest
 from recon.model.words import End
 from tests.flows.flow_in_process import run_nightly
 
-REQUEST = NightRequest("100042", "100042001", "2026-11-20", Mode.LIVE)
+REQUEST = NightRequest("100042", "100042001", date(2026, 11, 20), Mode.LIVE)
 PROGRAMS = Path("/usr/lib/postgresql")
 OWNER = "postgres"
 """The system's user; PostgreSQL does not run as root."""

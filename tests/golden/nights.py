@@ -40,9 +40,7 @@ SMALL = 60
 SIZES = (300, 2_000)
 DATABASES = ("SQLite", "PostgreSQL")
 WRONG_SIGNATURE = {"operation": "capture", "kind": "wrong_signature", "nth": 1}
-REQUEST = NightRequest(
-    ACCOUNT.merchant_id, ACCOUNT.account_id, DEMO_BUSINESS_DATE.isoformat(), Mode.LIVE
-)
+REQUEST = NightRequest(ACCOUNT.merchant_id, ACCOUNT.account_id, DEMO_BUSINESS_DATE, Mode.LIVE)
 Tables = dict[str, dict[str, Figure]]
 
 

@@ -3,7 +3,7 @@
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -65,7 +65,7 @@ class Shop:
         self.told = []
         with environment_of(variables, clock=self.clock, randomness=random.Random(day)) as opened:
             return night.run(
-                NightRequest(MERCHANT, ACCOUNT, day, Mode.LIVE),
+                NightRequest(MERCHANT, ACCOUNT, date.fromisoformat(day), Mode.LIVE),
                 environment=opened,
                 workbooks=workbooks(),
                 progress=self.told.append,

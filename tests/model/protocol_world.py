@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any, Self
 
@@ -466,7 +466,7 @@ class World:
 
     def _steps(self, environment: Environment, *, mode: Mode) -> None:
         self.nights += 1
-        request = NightRequest(MERCHANT, ACCOUNT, "2026-11-20", mode)
+        request = NightRequest(MERCHANT, ACCOUNT, date(2026, 11, 20), mode)
         run_id = f"night-{self.nights}"
         now = self.clock()
         with environment.store.writing() as connection:

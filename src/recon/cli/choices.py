@@ -27,8 +27,11 @@ def date_of(text: str) -> date:
     Raises:
         typer.BadParameter: anything but year, month and day with hyphens.
     """
+    msg = f"{text!r} is not a date such as 2026-11-20"
     try:
-        return date.fromisoformat(text)
+        day = date.fromisoformat(text)
     except ValueError as error:
-        msg = f"{text!r} is not a date such as 2026-11-20"
         raise typer.BadParameter(msg) from error
+    if day.isoformat() != text:  # 20261120 and 2026-W47-5 are other ways to write a date
+        raise typer.BadParameter(msg)
+    return day

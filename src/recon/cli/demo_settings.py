@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from datetime import date
 
 from recon.cli.demo_folder import DemoFolder
 from recon.config.settings import load_tables
@@ -47,7 +48,7 @@ _NAMES = ("Northwind Trading", "Northwind Trading, outlet")
 
 
 def variables_of(
-    folder: DemoFolder, *, account: Account, base_url: str, business_date: str, clock_shift: int
+    folder: DemoFolder, *, account: Account, base_url: str, business_date: date, clock_shift: int
 ) -> dict[str, str]:
     """What `env` holds, absolute and without anything to expand."""
     return {
@@ -57,7 +58,7 @@ def variables_of(
         "RECON_CONFIG_DIR": str(folder.config),
         "RECON_MERCHANT": account.merchant_id,
         "RECON_ACCOUNT": account.account_id,
-        "RECON_BUSINESS_DATE": business_date,
+        "RECON_BUSINESS_DATE": business_date.isoformat(),
         CLOCK_VARIABLE: str(clock_shift),
     }
 

@@ -44,7 +44,7 @@ class Ready:
     """A prepared folder whose gateway answers."""
 
     port: int
-    business_date: str
+    business_date: date
     variables: Mapping[str, str]
 
 
@@ -69,7 +69,7 @@ def prepared(demo: DemoFolder, memory: DemoMemory, *, day: date | None = None) -
             demo,
             account=ACCOUNT,
             base_url=f"http://127.0.0.1:{port}",
-            business_date=memory.day,
+            business_date=day,
             clock_shift=memory.clock_shift,
         )
         write_whole(demo.env, env_text(variables))
@@ -79,7 +79,7 @@ def prepared(demo: DemoFolder, memory: DemoMemory, *, day: date | None = None) -
             _write_files(demo, memory)
             memory = replace(memory, prepared=True)
             remember(demo, memory)
-        yield Ready(port, memory.day, variables)
+        yield Ready(port, day, variables)
 
 
 def whole_night(
@@ -92,7 +92,7 @@ def whole_night(
             ACCOUNT.merchant_id, ACCOUNT.account_id, ready.business_date, Mode.LIVE
         )
         figures = played(request, variables={**_of_others(), **ready.variables}, tell=tell)
-    remember(demo, replace(recall(demo) or memory, played=ready.business_date))
+    remember(demo, replace(recall(demo) or memory, played=ready.business_date.isoformat()))
     return figures
 
 

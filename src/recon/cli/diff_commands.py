@@ -23,7 +23,7 @@ def nights_compared(
     from recon.steps.ground.environment import environment_of, system_clock
 
     with environment_of(os.environ, clock=system_clock) as environment:
-        both = difference(first, second or closed_day(), environment=environment)
+        both = difference(first, second or str(closed_day()), environment=environment)
     say(both.first)
     say(both.second)
     say(f"Rules: {'the same' if both.same_rules else 'CHANGED between the two'}")

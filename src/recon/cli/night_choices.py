@@ -36,7 +36,7 @@ Last = Annotated[
 ]
 
 
-def closed_day(text: str = "") -> str:
+def closed_day(text: str = "") -> date:
     """A business date as people type it, or the last one that has closed where they name none.
 
     The calendar's own zone and cut-off count, as they do when a night refuses a day that is open.
@@ -46,12 +46,12 @@ def closed_day(text: str = "") -> str:
         ConfigurationError: the rules cannot be read.
     """
     if text:
-        return date_of(text).isoformat()
+        return date_of(text)
     from recon.config.settings import config_dir_of, load_rules
     from recon.steps.ground.environment import system_clock
 
     calendar = load_rules(config_dir=config_dir_of(os.environ)).business_calendar
-    return last_closed(calendar, now=system_clock()).isoformat()
+    return last_closed(calendar, now=system_clock())
 
 
 def days_of(first: str, last: str) -> tuple[date, date]:
@@ -61,7 +61,7 @@ def days_of(first: str, last: str) -> tuple[date, date]:
         typer.BadParameter: no date.
         ConfigurationError: the last day is not given, and the rules cannot be read.
     """
-    to = date_of(closed_day(last))
+    to = closed_day(last)
     return date_of(first) if first else to, to
 
 
@@ -80,7 +80,7 @@ def named_night(night: str, run: str) -> str:
     if night and run and night != run:
         msg = f"{night} and --run {run} are two nights; name one"
         raise typer.BadParameter(msg)
-    return night or run or closed_day()
+    return night or run or str(closed_day())
 
 
 def run_of(night: str, run: str) -> str:

@@ -186,7 +186,7 @@ def _document_of(standings: _Standings) -> dict[str, object]:
             {
                 "merchant": run.merchant_id,
                 "account": run.account_id,
-                "night": run.business_date,
+                "night": run.business_date.isoformat(),
                 "run": run.run_id,
                 "standing": standing,
                 "not_told": [*standings.not_told[run.run_id]],

@@ -38,7 +38,9 @@ def breaks(
         frame = kept_results.open_breaks(connection, of_night.run_id, environment=environment)
     rows = None if frame is None else rows_of_breaks(frame)
     if as_json:
-        show_json({"run": of_night.run_id, "night": of_night.business_date, "breaks": rows})
+        show_json(
+            {"run": of_night.run_id, "night": of_night.business_date.isoformat(), "breaks": rows}
+        )
         return
     which = f"{of_night.business_date}, run {of_night.run_id}"
     if rows is None:
@@ -76,7 +78,7 @@ def runs(
 def _run_row(run: "Run") -> dict[str, str]:
     return {
         "run": run.run_id,
-        "night": run.business_date,
+        "night": run.business_date.isoformat(),
         "account": f"{run.merchant_id}/{run.account_id}",
         "mode": f"{run.mode}, {run.part} alone" if run.part else run.mode.value,
         "status": run.status,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from recon.cli.choices import BusinessDate, date_of
+from recon.cli.choices import BusinessDate
 from recon.cli.night_choices import Night, RunOption, closed_day, run_of
 from recon.cli.one_time_codes import Code, code_of
 from recon.cli.speaking import complain, say
@@ -190,7 +190,7 @@ def index(
     from recon.steps.ground.environment import environment_of, system_clock
     from recon.steps.night.night_index import index_of
 
-    day = date_of(closed_day(business_date))
+    day = closed_day(business_date)
     with environment_of(os.environ, clock=system_clock, signs=False) as environment:
         lines = index_of(day, environment=environment)
     say(f"Index: {write(lines, day=day, folder=folder)}")

@@ -71,7 +71,7 @@ def _tell(answer: "WhatIf") -> None:
     kinds = [*moved(answer.nights)]
     if kinds:
         rows = [
-            {"night": kind.business_date, "was": kind.before, "would be": kind.after}
+            {"night": str(kind.business_date), "was": kind.before, "would be": kind.after}
             | {"sets": kind.count, "money": kind.money}
             for kind in kinds[:KINDS_SHOWN_MAX]
         ]

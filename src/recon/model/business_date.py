@@ -119,6 +119,11 @@ def zone_of(name: str) -> ZoneInfo:
         raise ConfigurationError(msg) from error
 
 
+def month_of(day: date) -> str:
+    """The calendar month of a day as people write it, "2026-11"."""
+    return f"{day:%Y-%m}"
+
+
 def midnight(day: date, *, zone: ZoneInfo) -> datetime:
     """The first instant of a local calendar day, in UTC."""
     return datetime.combine(day, time.min, zone).astimezone(UTC)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import date
 from enum import StrEnum
 
 
@@ -36,8 +37,7 @@ class NightRequest:
 
     merchant_id: str
     account_id: str
-    business_date: str
-    """ISO date, a string so that it travels through forms and tables unchanged."""
+    business_date: date
     mode: Mode
     opening: bool = False
     """A person says that this is the first night of the account."""

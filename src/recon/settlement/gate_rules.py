@@ -8,6 +8,7 @@ while captures and cancels go on (authorisations lapse).
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 
 from recon.model.words import ControlTotal, InstructionKind
 
@@ -32,7 +33,7 @@ def judge(
     *,
     totals: Sequence[ControlTotal],
     chain_problem: str,
-    unproven_nights: Mapping[str, str],
+    unproven_nights: Mapping[date, str],
     books_unread: str = "",
 ) -> Gate:
     """The gate from its proofs.
@@ -52,7 +53,9 @@ def judge(
         closed = f"a control total before money does not tie: {listing}"
     held = []
     if unproven_nights:
-        dates = ", ".join(f"{day} ({why})" if why else day for day, why in unproven_nights.items())
+        dates = ", ".join(
+            f"{day} ({why})" if why else str(day) for day, why in unproven_nights.items()
+        )
         held.append(
             f"the night of {dates} is NOT PROVEN; refunds wait until it is run again and proven, "
             "or two people release it (`recon release`)"

@@ -25,7 +25,7 @@ from recon.cli.demo_work import ACCOUNT, prepared
 from recon.config.settings import load_settings
 from recon.model.errors import ConfigurationError, UsageError
 from recon.model.words import GatewayState, KeyAnswer
-from recon.sandbox import SandboxOptions, serving
+from recon.sandbox import DEMO_BUSINESS_DATE, SandboxOptions, serving
 from recon.sandbox.sample_night import Account
 from recon.steps.night.whole_night import STEP_NAMES
 
@@ -123,7 +123,11 @@ def test_the_rules_read_every_code_of_the_sandbox(tmp_path: Path) -> None:
     (tmp_path / "rules.toml").write_text(rules_toml(ACCOUNT))
     place = DemoFolder(tmp_path)
     variables = variables_of(
-        place, account=ACCOUNT, base_url="http://127.0.0.1:1", business_date="x", clock_shift=0
+        place,
+        account=ACCOUNT,
+        base_url="http://127.0.0.1:1",
+        business_date=DEMO_BUSINESS_DATE,
+        clock_shift=0,
     )
 
     rules = load_settings({**variables, "RECON_CONFIG_DIR": str(tmp_path)}).rules
@@ -299,7 +303,7 @@ def test_env_has_nothing_to_expand() -> None:
         DemoFolder(Path("/srv/demo")),
         account=Account("1", "2", "3"),
         base_url="http://127.0.0.1:9",
-        business_date="2026-11-20",
+        business_date=DEMO_BUSINESS_DATE,
         clock_shift=0,
     )
 

@@ -67,8 +67,15 @@ def test_without_a_date_it_is_the_last_day_that_has_closed(
     monkeypatch.setenv("RECON_CONFIG_DIR", str(tmp_path))
     monkeypatch.setattr("recon.steps.ground.environment.system_clock", lambda: now)
 
-    assert closed_day() == day
-    assert closed_day("2026-10-01") == "2026-10-01"
+    assert str(closed_day()) == day
+    assert str(closed_day("2026-10-01")) == "2026-10-01"
+
+
+@pytest.mark.parametrize("text", ["tomorrow", "20261120", "2026-W47-5", "2026-11-31", "26-11-20"])
+def test_a_date_is_written_one_way(text: str) -> None:
+    """A business date is year, month and day with hyphens; no other way to write one is taken."""
+    with pytest.raises(typer.BadParameter, match=f"'{text}' is not a date such as 2026-11-20"):
+        closed_day(text)
 
 
 def test_an_argument_and_the_option_name_the_same_night_once() -> None:

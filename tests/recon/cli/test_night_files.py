@@ -1,5 +1,6 @@
 import os
 import random
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -30,7 +31,7 @@ def inbox(installation: Path) -> Path:
 
 def _ingest() -> str:
     """What a night says of the files it meets."""
-    request = NightRequest("100042", "100042001", "2026-11-20", Mode.LIVE)
+    request = NightRequest("100042", "100042001", date(2026, 11, 20), Mode.LIVE)
     chance = random.Random()
     with environment_of(os.environ, clock=system_clock, randomness=chance) as environment:
         now, run_id = environment.clock(), environment.new_id()

@@ -2,7 +2,7 @@
 
 import json
 import os
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 
 import pytest
 
@@ -19,7 +19,7 @@ def test_a_night_without_a_result_has_no_number_of_breaks(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """Zero would say that somebody compared."""
-    request = NightRequest("100042", "100042001", "2026-11-20", Mode.LIVE)
+    request = NightRequest("100042", "100042001", date(2026, 11, 20), Mode.LIVE)
     with (
         environment_of(os.environ, clock=system_clock, signs=False) as environment,
         environment.store.writing() as connection,

@@ -10,7 +10,7 @@ import urllib.request
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -103,7 +103,7 @@ class Merchant:
 
     @property
     def request(self) -> NightRequest:
-        return NightRequest(MERCHANT, ACCOUNT, BUSINESS_DATE, Mode.LIVE)
+        return NightRequest(MERCHANT, ACCOUNT, date.fromisoformat(BUSINESS_DATE), Mode.LIVE)
 
     def clock(self) -> datetime:
         """Each look at the clock is a second later, so that events have an order."""
@@ -145,7 +145,9 @@ class Merchant:
         skip: str = "",
         workbooks: Workbooks | None = None,
     ) -> Verdict:
-        request = NightRequest(MERCHANT, ACCOUNT, date, mode, skip=skip)
+        request = NightRequest(
+            MERCHANT, ACCOUNT, datetime.fromisoformat(date).date(), mode, skip=skip
+        )
         self.told = []
         with self.environment() as environment:
             return night.run(
@@ -160,7 +162,7 @@ class Merchant:
 
         To compare and report is two thirds of a small night.
         """
-        request = NightRequest(MERCHANT, ACCOUNT, date, mode)
+        request = NightRequest(MERCHANT, ACCOUNT, datetime.fromisoformat(date).date(), mode)
         self.told = []
         with (
             self.environment() as environment,

@@ -1,5 +1,6 @@
 import threading
 import time
+from datetime import date
 from typing import Any
 
 import pytest
@@ -57,7 +58,7 @@ def test_two_accounts_that_read_one_inbox_at_once_store_each_order_once(
 
 def _ingest(merchant: Any, url: str, account: str) -> None:
     with merchant.environment(RECON_DATABASE_URL=url, seed=int(account)) as environment:
-        request = NightRequest("100042", account, "2026-11-20", Mode.LIVE)
+        request = NightRequest("100042", account, date(2026, 11, 20), Mode.LIVE)
         now = merchant.clock()
         with environment.store.writing() as connection:
             runs.start(connection, request, run_id=f"run-{account}", as_of=now, now=now)

@@ -1,5 +1,6 @@
 """Books that cannot be read stop no capture, for authorisations lapse; what gives money waits."""
 
+from datetime import date
 from typing import Any
 
 import pytest
@@ -44,7 +45,7 @@ def _end(merchant: Any) -> NightEnd:
 
 def _breaks(merchant: Any, day: str) -> list[str]:
     """Ids of the open breaks of a night, with the date since when each is open."""
-    request = NightRequest("100042", "100042001", day, Mode.LIVE)
+    request = NightRequest("100042", "100042001", date.fromisoformat(day), Mode.LIVE)
     with merchant.environment() as environment, environment.store.reading() as connection:
         night = runs.of_night(connection, request)
     assert night is not None

@@ -1,5 +1,5 @@
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 
 import pytest
@@ -38,7 +38,7 @@ def storages(tmp_path: Path) -> StorageOf:
 @pytest.fixture
 def run(store: Store) -> Iterator[Run]:
     """An active run of the demo account's night, which holds its account."""
-    request = NightRequest("100042", "100042001", "2026-11-20", Mode.LIVE)
+    request = NightRequest("100042", "100042001", date(2026, 11, 20), Mode.LIVE)
     with store.writing() as connection:
         runs.start(connection, request, run_id="r1", as_of=AS_OF, now=NOW)
     with store.reading() as connection:

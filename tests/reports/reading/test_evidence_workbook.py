@@ -15,11 +15,11 @@ from reports.reading.evidence_workbook import evidence_index
 NOW = datetime(2026, 11, 21, 2, tzinfo=UTC)
 FOLDER = "nights/1/2/2026-11-20/r"
 RUN = Run(
-    *("r", "1", "2", "2026-11-20", Mode.LIVE, "finished", "report", "somebody", NOW, NOW),
+    *("r", "1", "2", date(2026, 11, 20), Mode.LIVE, "finished", "report", "somebody", NOW, NOW),
     *("RECONCILED", "w.xlsx", ""),
 )
 TOTAL = ControlTotal("T4", "orders matched", "1", "2", "EUR", "amount", 1234, 1234)
-GONE = LetGo("r", "1", "2", "2026-11-20", "Otto", NOW, 3, 99, "ab")
+GONE = LetGo("r", "1", "2", date(2026, 11, 20), "Otto", NOW, 3, 99, "ab")
 
 
 def test_each_run_has_a_row_with_its_money_fault_and_a_link_that_moves_with_the_folder() -> None:
@@ -42,7 +42,7 @@ def test_each_run_has_a_row_with_its_money_fault_and_a_link_that_moves_with_the_
 
     cells = [cell.value for cell in book["Nights"][6]]
     assert (cells[0], cells[5], cells[6]) == (
-        "2026-11-20",
+        datetime(2026, 11, 20),  # noqa: DTZ001 - a date as a sheet has it
         "RECONCILED",
         "orders matched 12.34 EUR",
     )

@@ -18,6 +18,7 @@ from reports.reading.what_if_workbook import write_what_if
 AT = datetime(2026, 11, 23, 8, tzinfo=UTC)
 WINDOW = ChangedRule("window.orders_days", "30", "60")
 RULES = (ChangedRule("tolerance.EUR.absolute_minor_units", "not set", "7"), WINDOW)
+NIGHT = datetime(2026, 11, 20)  # noqa: DTZ001 - a date as a sheet has it
 
 
 def found(*changes: Change) -> WhatIf:
@@ -25,7 +26,7 @@ def found(*changes: Change) -> WhatIf:
     verdicts = (Verdict.BREAKS_OPEN, Verdict.RECONCILED)
     night = JudgedAgain(
         "r1",
-        "2026-11-20",
+        NIGHT.date(),
         *verdicts,
         3,
         2,
@@ -37,7 +38,7 @@ def found(*changes: Change) -> WhatIf:
         unverified_then=6,
         unverified=4,
     )
-    never = NeverRaised("b1", "AMOUNT_OVER", "=SO1", "JPY", 7, "2026-11-20", "Jo Hill")
+    never = NeverRaised("b1", "AMOUNT_OVER", "=SO1", "JPY", 7, NIGHT.date(), "Jo Hill")
     return WhatIf(RULES, (WINDOW,), (night,), (never,), "e" * 64)
 
 
@@ -63,7 +64,7 @@ def test_each_sheet_has_its_rows(tmp_path: Path) -> None:
     ]
     assert [bool(row[3]) for row in rows(path, "Rules")] == [False, True]
     assert rows(path, "Changes") == [
-        ["2026-11-20", "AMOUNT_OVER", "matched", 2, "KWD", pytest.approx(0.003)]
+        [NIGHT, "AMOUNT_OVER", "matched", 2, "KWD", pytest.approx(0.003)]
     ]
     assert [row[1] for row in rows(path, "Sets")] == ["SO1", "SO2"]
     assert rows(path, "Never raised")[0][3:] == ["=SO1", "JPY", 7, "Jo Hill"]

@@ -53,7 +53,7 @@ def _run_of(connection: Connection, run_id: str) -> Run | None:
         run_id=run_id,
         merchant_id=owner.merchant_id,
         account_id=owner.account_id,
-        business_date=owner.at.date().isoformat(),
+        business_date=owner.at.date(),
         mode=Mode.LIVE,
         started_at=owner.at,
         as_of=owner.at,

@@ -46,7 +46,7 @@ class Span:
     def has(self, run: Run) -> bool:
         """Whether a night lies in it."""
         return (
-            self.first.isoformat() <= run.business_date <= self.last.isoformat()
+            self.first <= run.business_date <= self.last
             and (run.merchant_id, run.account_id) in self.accounts
         )
 
@@ -257,7 +257,11 @@ def _decisions(nights: Iterable[NightOfEvidence], *, folder: Path) -> Iterator[d
         if night.is_newest and path.is_file():
             for line in path.read_text(encoding="utf-8").splitlines():
                 run = night.run
-                yield {"run_id": run.run_id, "business_date": run.business_date, "what": line}
+                yield {
+                    "run_id": run.run_id,
+                    "business_date": run.business_date.isoformat(),
+                    "what": line,
+                }
 
 
 def _write_rules(
@@ -266,7 +270,7 @@ def _write_rules(
     """The rules that judged, one file a digest, and since when each did."""
     since: dict[str, str] = {}
     for night in nights:
-        since.setdefault(night.rules_digest, night.run.business_date)
+        since.setdefault(night.rules_digest, night.run.business_date.isoformat())
     for digest in since:
         try:
             rules = rules_rows.load(connection, digest)
@@ -287,7 +291,11 @@ def _about(index: EvidenceIndex) -> dict[str, object]:
         "nights": len(index.nights),
         "closes": len(index.closes),
         "faults": index.faults,
-        "let_go": [asdict(each) | {"at": each.at.isoformat()} for each in index.let_go],
+        "let_go": [
+            asdict(each)
+            | {"at": each.at.isoformat(), "business_date": each.business_date.isoformat()}
+            for each in index.let_go
+        ],
         "history_head": f"{index.head.sequence}:{index.head.hash}",
     }
 

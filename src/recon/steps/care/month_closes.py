@@ -154,7 +154,7 @@ def basis_of(connection: Connection, account: tuple[str, str], *, month: Busines
     """
     merchant_id, account_id = account
     finished = runs.last_finished(connection, merchant_id=merchant_id, account_id=account_id)
-    nights = [(day, run.run_id, run.verdict, run.mode.value) for day, run in finished.items()]
+    nights = [(str(day), run.run_id, run.verdict, run.mode.value) for day, run in finished.items()]
     held = runs.not_proven(connection, merchant_id=merchant_id, account_id=account_id)
     answers = resolution_rows.kept_answers(connection, account)
     closed = closed_months.closed_before(
@@ -164,7 +164,7 @@ def basis_of(connection: Connection, account: tuple[str, str], *, month: Busines
     money = [] if newest is None else instruction_rows.unfinished_rows(connection, newest)
     rows = (
         sorted(nights),
-        sorted(held),
+        sorted(map(str, held)),
         sorted((name, answer.version, answer.waits) for name, answer in answers.items()),
         sorted((row["instruction_id"], row["state"]) for row in money),
         [each.manifest for each in closed],

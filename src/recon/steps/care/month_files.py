@@ -65,7 +65,7 @@ def month_files(stated: StatedMonth) -> dict[str, str]:
     }
     nights = [
         {
-            "night": each.business_date,
+            "night": each.business_date.isoformat(),
             "run": each.run_id,
             "standing": each.standing,
             "trouble": each.trouble,

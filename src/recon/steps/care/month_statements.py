@@ -159,7 +159,7 @@ def stated_month(
         statement=proven,
         nights=days,
         known_by=nights[-1].business_date,
-        is_first=nights[0].business_date >= month.first.isoformat(),
+        is_first=read[0].business_date >= month.first,
         rules=_rules_since(nights),
         sql=sql,
         newest_run=nights[-1].run_id,
@@ -169,13 +169,12 @@ def stated_month(
     )
 
 
-def _lacking(live: Mapping[str, Run], *, month: BusinessMonth) -> Run | None:
+def _lacking(live: Mapping[date, Run], *, month: BusinessMonth) -> Run | None:
     """The month's last night, unless it or a later one had all that it needs, and proved it."""
-    last = month.last.isoformat()
-    own = max((day for day in live if day <= last), default=None)
+    own = max((day for day in live if day <= month.last), default=None)
     if own is None or live[own].verdict != Verdict.INCOMPLETE:
         return None
-    later = {run.verdict for day, run in live.items() if day > last}
+    later = {run.verdict for day, run in live.items() if day > month.last}
     return live[own] if later <= {Verdict.INCOMPLETE, Verdict.NOT_PROVEN} else None
 
 
@@ -203,11 +202,12 @@ def _bank_to(night: SealedNight, *, account: tuple[str, str]) -> str | None:
     return min((days.get(bank, "") for bank in banks), default=None)
 
 
-def _read(whole: Mapping[str, Run], *, month: BusinessMonth, account: tuple[str, str]) -> list[Run]:
+def _read(
+    whole: Mapping[date, Run], *, month: BusinessMonth, account: tuple[str, str]
+) -> list[Run]:
     """The last night before the month, and all since; the oldest first."""
-    first = month.first.isoformat()
-    before = [day for day in sorted(whole) if day < first][-1:]
-    since = [day for day in sorted(whole) if day >= first]
+    before = [day for day in sorted(whole) if day < month.first][-1:]
+    since = [day for day in sorted(whole) if day >= month.first]
     if not since:
         which = "/".join(account)
         msg = f"no live night of {which} tells of {month.name}: run `recon nightly` first"
@@ -218,9 +218,9 @@ def _read(whole: Mapping[str, Run], *, month: BusinessMonth, account: tuple[str,
 def _days(
     month: BusinessMonth,
     *,
-    live: Mapping[str, Run],
-    whole: Mapping[str, Run],
-    held: set[str],
+    live: Mapping[date, Run],
+    whole: Mapping[date, Run],
+    held: set[date],
     environment: Environment,
 ) -> Iterator[NightOfMonth]:
     """Every business date of the month: its night, or why there is none."""
@@ -228,21 +228,21 @@ def _days(
     first = min(live)
     for number in range((month.last - month.first).days + 1):
         day = date.fromordinal(month.first.toordinal() + number)
-        run = live.get(day.isoformat())
+        run = live.get(day)
         if run is None:
             standing = standing_without_a_night(day, nights=live, rules=rules, now=now)
-            standing = BEFORE_FIRST if day.isoformat() < first else standing
+            standing = BEFORE_FIRST if day < first else standing
             trouble = "no night ran" if standing == MISSING else ""
             yield NightOfMonth(day, "", standing, trouble)
             continue
-        trouble = "" if day.isoformat() in whole else NOT_WHOLE
-        if run.verdict == Verdict.NOT_PROVEN.value and day.isoformat() in held:
+        trouble = "" if day in whole else NOT_WHOLE
+        if run.verdict == Verdict.NOT_PROVEN.value and day in held:
             trouble = trouble or "the night is NOT PROVEN and nobody released it"
         yield NightOfMonth(day, run.run_id, run.verdict, trouble)
 
 
 def _earlier(
-    whole: Mapping[str, Run],
+    whole: Mapping[date, Run],
     *,
     nights: Sequence[MonthNight],
     kept: ExitStack,
@@ -253,8 +253,8 @@ def _earlier(
 
     A night whose folder was let go is not among them; the others are numbered up to -1.
     """
-    first = nights[0].business_date
-    since = (date.fromisoformat(first) - timedelta(days=EARLIER_DAYS)).isoformat()
+    first = date.fromisoformat(nights[0].business_date)
+    since = first - timedelta(days=EARLIER_DAYS)
     before = [whole[day] for day in sorted(whole) if since <= day < first]
     if not before or not won_back(nights, account=of).is_any:
         return []
@@ -287,7 +287,12 @@ def _night(
         files[name] = folder / moved.get(path, path)
     about = night.steps[RESULTS].manifest.about
     return MonthNight(
-        number, run.run_id, run.business_date, about.rules_digest, files, about.predecessor
+        number,
+        run.run_id,
+        run.business_date.isoformat(),
+        about.rules_digest,
+        files,
+        about.predecessor,
     )
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import cached_property
 
+from recon.model.business_date import month_of
 from recon.model.nights import Mode
 from recon.steps.care.needed_answers import undecided
 from recon.steps.ground import kept_results
@@ -34,7 +35,7 @@ class NeededNights:
         return self.like.merchant_id, self.like.account_id
 
     @cached_property
-    def live(self) -> dict[str, Run]:
+    def live(self) -> dict[date, Run]:
         """Its finished live nights by business date."""
         finished = runs.last_finished(
             self.connection, merchant_id=self._name[0], account_id=self._name[1]
@@ -45,14 +46,14 @@ class NeededNights:
     def first_open(self) -> str:
         """The first month with a night that nobody closed, with nothing closed after it."""
         until = self.environment.clock().date()
-        months = sorted({day[:7] for day in self.live})
+        months = sorted({month_of(day) for day in self.live})
         return next((month for month in months if not self._is_shut(month, until=until)), "9999-99")
 
     @cached_property
-    def read_from(self) -> str:
+    def read_from(self) -> date | None:
         """The business date from which on nights are read: by the next one, and by open months."""
-        before = [day for day in self.live if day[:7] < self.first_open]
-        return max(before, default="")
+        before = [day for day in self.live if month_of(day) < self.first_open]
+        return max(before, default=None)
 
     @cached_property
     def needed(self) -> dict[str, str]:
@@ -112,12 +113,14 @@ class NeededNights:
         Raises:
             ArchiveError: the newest night cannot be read.
         """
-        month, which = run.business_date[:7], "/".join(self._name)
+        month, which = month_of(run.business_date), "/".join(self._name)
         if let_go_rows.let_go_of(self.connection, run.run_id) is not None:
             return "somebody let it go at the same time"
         if closed_months.state_of(self.connection, self._name, month=month).closed is None:
             return f"{month} of {which} is not closed (`recon close {month}`)"
-        if run.business_date >= self.read_from or not self.live:
+        if not self.live or self.read_from is None:
+            return f"nights of {which} are read by what is open"
+        if run.business_date >= self.read_from:
             return f"nights of {which} from {self.read_from} on are read by what is open"
         if run.run_id in self.needed:
             return self.needed[run.run_id]

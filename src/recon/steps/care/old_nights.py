@@ -9,7 +9,7 @@ file goes; whoever is killed in between is finished by the next call.
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import date, timedelta
 
 from recon.archive.step_folder import ASIDE, Sealed, whole_file
 from recon.archive.storage import Storage, reachable
@@ -69,7 +69,7 @@ class OldNights:
 def old_nights(environment: Environment, *, days: int) -> OldNights:
     """The folders that are older than so many days: those that may go, and why others stay."""
     going: list[OldNight] = []
-    why: dict[str, list[str]] = {}
+    why: dict[str, list[date]] = {}
     with environment.store.reading() as connection:
         half_gone = let_go_rows.half_gone(connection)
         older = _older(connection, days=days, environment=environment)
@@ -130,7 +130,7 @@ def finish(half_gone: Iterable[LetGo], *, environment: Environment) -> Iterator[
 def _older(connection: Connection, *, days: int, environment: Environment) -> list[Run]:
     """Finished runs of nights that are older, and were not let go yet; the oldest first."""
     before = environment.clock() - timedelta(days=days)
-    day = before.date().isoformat()
+    day = before.date()
     gone = {each.run_id for each in let_go_rows.all_let_go(connection)}
     named = [
         each.run_id
@@ -316,5 +316,5 @@ def _remove(run: Run, *, names: Iterable[str], environment: Environment) -> None
         let_go_rows.note_gone(connection, run.run_id, at=environment.clock())
 
 
-def _span(days: Sequence[str]) -> str:
-    return days[0] if len(days) == 1 else f"{min(days)} to {max(days)}"
+def _span(days: Sequence[date]) -> str:
+    return str(days[0]) if len(days) == 1 else f"{min(days)} to {max(days)}"

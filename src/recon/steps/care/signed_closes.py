@@ -251,7 +251,7 @@ class _Signing:
         account, month = self.wanted.account, self.wanted.month
         run = runs.active(connection, merchant_id=account[0], account_id=account[1])
         is_live = run is not None and run.mode is Mode.LIVE
-        if run is not None and is_live and run.business_date <= month.last.isoformat():
+        if run is not None and is_live and run.business_date <= month.last:
             msg = (
                 f"run {run.run_id} of {run.business_date} is at work ({run.owner}), and may "
                 f"change {month.name}; nothing was signed: sign when it has ended"

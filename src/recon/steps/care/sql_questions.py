@@ -73,7 +73,7 @@ def _about(run: Run) -> dict[str, str]:
         "run_id": run.run_id,
         "merchant_id": run.merchant_id,
         "account_id": run.account_id,
-        "business_date": run.business_date,
+        "business_date": run.business_date.isoformat(),
     }
 
 

@@ -110,5 +110,5 @@ def page_notes(
         notes.append(f"No money moves: {stopped}.")
     held = [day for day in unproven if day != run.business_date]  # this run takes its place
     if held:
-        notes.append(f"Refunds are held: the night of {', '.join(held)} is NOT PROVEN.")
+        notes.append(f"Refunds are held: the night of {', '.join(map(str, held))} is NOT PROVEN.")
     return tuple(notes)

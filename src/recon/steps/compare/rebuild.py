@@ -95,7 +95,7 @@ def run_named(connection: Connection, name: str) -> Run:
     named = [
         night.run_id
         for night in runs.finished(connection)
-        if night.run_id == name or (night.business_date == name and not night.replaced)
+        if night.run_id == name or (str(night.business_date) == name and not night.replaced)
     ]
     if not named:
         msg = f"there is no finished night {name}: name a run or its business date"

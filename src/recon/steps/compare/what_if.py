@@ -48,7 +48,7 @@ class JudgedAgain:
     """One night under the candidate rules."""
 
     run_id: str
-    business_date: str
+    business_date: date
     verdict_then: Verdict
     verdict: Verdict
     breaks_then: int
@@ -78,7 +78,7 @@ class NeverRaised:
     currency: str
     exposure: int
     """Minor units, of the night that raised it."""
-    business_date: str
+    business_date: date
     """The night that raised it, of those that were asked about."""
     answered_by: str
 
@@ -111,7 +111,7 @@ class WhatIf:
 class Rejudged:
     """What of one night goes from one judgement to another, in one currency."""
 
-    business_date: str
+    business_date: date
     before: str
     after: str
     currency: str
@@ -177,8 +177,8 @@ def note_answer(
     details: dict[str, object] = {
         "account": "/".join(account),
         "digest": answer.digest,
-        "first": answer.nights[0].business_date,
-        "last": answer.nights[-1].business_date,
+        "first": answer.nights[0].business_date.isoformat(),
+        "last": answer.nights[-1].business_date.isoformat(),
         "nights": len(answer.nights),
     }
     with environment.store.writing() as connection:
@@ -225,7 +225,7 @@ def _runs(
     merchant_id, account_id = account
     with environment.store.reading() as connection:
         newest = [
-            runs.of_night(connection, NightRequest(merchant_id, account_id, str(day), Mode.LIVE))
+            runs.of_night(connection, NightRequest(merchant_id, account_id, day, Mode.LIVE))
             for day in (first + timedelta(days=number) for number in range(days))
         ]
     finished = [run for run in newest if run is not None and run.status == "finished"]
@@ -276,7 +276,7 @@ def _grave(result: Reconciliation) -> int:
     return int(result.breaks["severity"].isin(GRAVE).sum())
 
 
-def _raised(row: Mapping[Any, Any], *, business_date: str) -> NeverRaised:
+def _raised(row: Mapping[Any, Any], *, business_date: date) -> NeverRaised:
     return NeverRaised(
         break_id=row["break_id"],
         code=row["code"],

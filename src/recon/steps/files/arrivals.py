@@ -131,7 +131,7 @@ def _let_go(arrivals: Arrivals, run: Run, *, environment: Environment) -> None:
 
 
 def _day(run: Run) -> date:
-    return date.fromisoformat(run.business_date)
+    return run.business_date
 
 
 def _fetch_all(

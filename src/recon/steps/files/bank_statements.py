@@ -7,7 +7,6 @@ list of payments, became known since that may name one of its entries.
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from datetime import date
 from pathlib import Path
 
 from recon.config.bank_folder import BankFolder
@@ -185,7 +184,7 @@ def _take_back_gone(bank: _Bank, *, here: set[str]) -> None:
     prefix = bank_rows.name_of(bank.name, "")
     with bank.environment.store.reading() as connection:
         noted = bank_rows.not_right(connection, bank.run)
-    day = date.fromisoformat(bank.run.business_date)
+    day = bank.run.business_date
     watched = {source.shown for source in bank.folder.sources}
     watched |= {expected.name(day) for expected in bank.folder.expected}
     for name in sorted(noted):

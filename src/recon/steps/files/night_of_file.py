@@ -31,7 +31,7 @@ def left_for_later(read: SpooledFile, *, run: Run, environment: Environment) -> 
     to come for it yet. A corrected version of a file of this night is always this night's.
     """
     calendar, now = environment.settings.rules.business_calendar, environment.clock()
-    day = date.fromisoformat(run.business_date)
+    day = run.business_date
     following = _business_day(day + timedelta(days=1), calendar=calendar)
     had_file, same_name = _known_of_night(run, name=read.source_file.name, environment=environment)
     if same_name or not (had_file or calendar.closes_at(following) <= now):

@@ -4,6 +4,9 @@ It is asked inside the transaction that begins the change, as a month is closed 
 at the same moment one is refused.
 """
 
+from datetime import date
+
+from recon.model.business_date import month_of
 from recon.model.errors import UsageError
 from recon.steps.ground.environment import Environment
 from recon.store import Connection
@@ -14,7 +17,7 @@ def refuse_closed(
     connection: Connection,
     account: tuple[str, str],
     *,
-    business_date: str,
+    business_date: date,
     kept: str,
     environment: Environment,
 ) -> None:
@@ -24,7 +27,7 @@ def refuse_closed(
         UsageError: the month of the date, or a later one, is closed; the sentence says by whom,
             when, and what to do.
     """
-    month = business_date[:7]
+    month = month_of(business_date)
     today = environment.clock().date()
     closed = closed_months.closed_since(connection, account, month=month, until=today)
     if closed is None:

@@ -7,7 +7,7 @@ the files are one step of the night: its manifest names them, and the history bi
 import hashlib
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any
 
 import pyarrow as pa
@@ -303,7 +303,7 @@ def _writer_of(part: AnswerPart, *, like: Run) -> Run:
         run_id=run_id,
         merchant_id=merchant_id,
         account_id=account_id,
-        business_date=business_date,
+        business_date=date.fromisoformat(business_date),
         mode=Mode.LIVE,
         **{
             name: getattr(like, name)

@@ -145,7 +145,7 @@ def about_of(
         run_id=run.run_id,
         merchant_id=run.merchant_id,
         account_id=run.account_id,
-        business_date=run.business_date,
+        business_date=run.business_date.isoformat(),
         mode=run.mode.value,
         step=step,
         predecessor=terms.predecessor,

@@ -56,10 +56,10 @@ def said_of_predecessor(connection: Connection, request: NightRequest, *, rules:
     return _later(request, last=earlier[-1], kept=kept, nights=nights, rules=rules)
 
 
-def missing_days(last: str, *, day: str, calendar: BusinessCalendar) -> list[date]:
+def missing_days(last: date, *, day: date, calendar: BusinessCalendar) -> list[date]:
     """The business days after one night and before another, which no night settled."""
-    first, end = date.fromisoformat(last) + timedelta(days=1), date.fromisoformat(day)
-    between = (first + timedelta(days=number) for number in range((end - first).days))
+    first = last + timedelta(days=1)
+    between = (first + timedelta(days=number) for number in range((day - first).days))
     return [day for day in between if calendar.is_business_day(day)]
 
 
@@ -69,7 +69,7 @@ def named_days(days: Sequence[date]) -> str:
 
 
 def standing_without_a_night(
-    day: date, *, nights: Mapping[str, Run], rules: Rules, now: datetime
+    day: date, *, nights: Mapping[date, Run], rules: Rules, now: datetime
 ) -> str:
     """What a day on which an account has no night is: MISSING, or why none is due.
 
@@ -80,26 +80,26 @@ def standing_without_a_night(
         now: A day that is still open has no night yet.
     """
     live = _live(nights)
-    opening = rules.window.opening_date or (date.fromisoformat(live[0]) if live else None)
+    opening = rules.window.opening_date or (live[0] if live else None)
     if opening is not None and day < opening:
         return BEFORE_OPENING
     if not rules.business_calendar.is_business_day(day):
         return NO_BUSINESS_DAY
     if rules.business_calendar.closes_at(day) > now:
         return STILL_OPEN
-    later = next((night for night in live if night > day.isoformat()), None)
+    later = next((night for night in live if night > day), None)
     predecessor = "" if later is None else nights[later].predecessor
     return predecessor if predecessor.startswith(SKIPPED) else MISSING
 
 
-def _live(nights: Mapping[str, Run]) -> list[str]:
+def _live(nights: Mapping[date, Run]) -> list[date]:
     return sorted(day for day, night in nights.items() if night.mode is Mode.LIVE)
 
 
-def _first(request: NightRequest, *, kept: str, nights: list[str], rules: Rules) -> str:
+def _first(request: NightRequest, *, kept: str, nights: list[date], rules: Rules) -> str:
     """No night stands before this one: it opens the account, or lies before its opening."""
     opening = rules.window.opening_date
-    if opening is not None and date.fromisoformat(request.business_date) < opening:
+    if opening is not None and request.business_date < opening:
         msg = (
             f"account {_named(request)} is reconciled from {opening} on ([window] opening_date), "
             f"not for {request.business_date}; nothing was done: name a later day, or change the "
@@ -129,7 +129,9 @@ def _first(request: NightRequest, *, kept: str, nights: list[str], rules: Rules)
     raise UsageError(msg)
 
 
-def _later(request: NightRequest, *, last: str, kept: str, nights: list[str], rules: Rules) -> str:
+def _later(
+    request: NightRequest, *, last: date, kept: str, nights: list[date], rules: Rules
+) -> str:
     missing = missing_days(last, day=request.business_date, calendar=rules.business_calendar)
     if not missing:
         if request.skip:
@@ -165,8 +167,8 @@ def previous_night(run: Run, *, environment: Environment) -> Run | None:
             connection, merchant_id=run.merchant_id, account_id=run.account_id
         )
     earlier = [
-        date
-        for date, night in nights.items()
-        if date < run.business_date and (run.mode is Mode.DRY_RUN or night.mode is Mode.LIVE)
+        day
+        for day, night in nights.items()
+        if day < run.business_date and (run.mode is Mode.DRY_RUN or night.mode is Mode.LIVE)
     ]
     return nights[max(earlier)] if earlier else None

@@ -4,6 +4,8 @@ A release lifts the hold on refunds for as long as its two people may release; t
 reports and `recon release` ask here.
 """
 
+from datetime import date
+
 from recon.config.approvers import has_left
 from recon.settlement.approval import problem_of_people
 from recon.steps.ground.environment import Environment
@@ -14,7 +16,7 @@ from recon.store.people import approval_rows
 
 def held_nights(
     connection: Connection, account: tuple[str, str], *, environment: Environment
-) -> dict[str, str]:
+) -> dict[date, str]:
     """Business dates that hold refunds -> why their release counts no more, "" without one."""
 
     def problem_of(run_id: str) -> str:

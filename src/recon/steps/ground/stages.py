@@ -84,7 +84,7 @@ def _keep(run_id: str, *, figures: dict[str, Any], sentence: str, environment: E
         "run_id": run_id,
         "merchant_id": run.merchant_id,
         "account_id": run.account_id,
-        "business_date": run.business_date,
+        "business_date": run.business_date.isoformat(),
         "mode": run.mode.value,
     }
     note(sentence, fields={**of_run, **figures})

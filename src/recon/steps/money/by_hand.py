@@ -238,7 +238,7 @@ def _run_of(request: HandRequest, *, environment: Environment) -> Run:
         run_id=f"{BY_HAND}{environment.new_id()[:12]}",
         merchant_id=request.merchant_id,
         account_id=request.account_id,
-        business_date=now.date().isoformat(),
+        business_date=now.date(),
         mode=Mode.LIVE,
         status="finished",
         step="by hand",

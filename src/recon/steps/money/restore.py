@@ -121,7 +121,7 @@ def by_people_only(connection: Connection, run: Run, *, calendar: BusinessCalend
     moment = accepted_at(connection)
     if moment is None:
         return False
-    open_then = calendar.business_date_of(moment).isoformat()
+    open_then = calendar.business_date_of(moment)
     return run.business_date <= open_then or not runs.any_finished_since(
         connection, merchant_id=run.merchant_id, account_id=run.account_id, since=moment
     )

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import replace
-from datetime import timedelta
+from datetime import date, timedelta
 
 from recon.config.limits import CurrencyLimits
 from recon.model.business_date import midnight
@@ -122,7 +122,7 @@ def no_longer_by_rule(
         return dict.fromkeys((item.instruction_id for item in by_rule), NOT_BY_RULE)
     nights = sending_rows.nights_planned(connection, run)
     used = sending_rows.used_by_rule(connection, run, nights=nights.values())
-    allowances: dict[str, RuleAllowance] = {}
+    allowances: dict[date, RuleAllowance] = {}
     reasons = {}
     for item in by_rule:
         night = nights.get(item.instruction_id, run.business_date)

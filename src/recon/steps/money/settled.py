@@ -56,7 +56,7 @@ def settled(
     waits_for = ""
     if missing:
         business_date, waits_for = missing[0]
-        last = min(last, (date.fromisoformat(business_date) - timedelta(days=1)).isoformat())
+        last = min(last, (business_date - timedelta(days=1)).isoformat())
     batches = settlement_rows.batches_of(connection, run, since=since, until=until)
     return lines, SettledDays(first, last, batches, waits_for)
 
@@ -73,6 +73,7 @@ def month_volumes(
     if lines is None or contract is None or not contract.asks_months:
         return None
     days = lines["settled_on"][is_word(lines["entry_type"], *PRICED)]
-    oldest = date.fromisoformat(min(days, default=run.business_date)).replace(day=1)
+    first = min(days, default=run.business_date.isoformat())
+    oldest = date.fromisoformat(first).replace(day=1)
     since = (oldest - timedelta(days=1)).replace(day=1)
     return settlement_volumes.volumes_of(connection, run, since=since.isoformat(), until=until)

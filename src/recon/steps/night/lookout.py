@@ -41,7 +41,7 @@ class Watched:
     """Why it never will by itself, in words; "" while it works or where it has ended."""
     missed: tuple[date, ...]
     """Business days whose night was due and has not come to its end, oldest first."""
-    unproven: tuple[str, ...]
+    unproven: tuple[date, ...]
     """Business dates that are NOT PROVEN and hold refunds."""
 
     @property
@@ -76,10 +76,11 @@ class Watched:
         if self.missed:
             yield missed_in_words(self)
         if held := [day for day in self.unproven if not self._is_told(day)]:
-            yield f"The night of {', '.join(held)} is NOT PROVEN and holds refunds and payouts."
+            days = ", ".join(map(str, held))
+            yield f"The night of {days} is NOT PROVEN and holds refunds and payouts."
 
-    def _is_told(self, day: str) -> bool:
-        newest = self.newest.business_date if self.newest else ""
+    def _is_told(self, day: date) -> bool:
+        newest = self.newest.business_date if self.newest else None
         return day == newest and self.end is not None and self.end.kind is End.NOT_PROVEN
 
 
@@ -128,14 +129,14 @@ def _watched(merchant_id: str, account_id: str, *, environment: Environment) -> 
     )
 
 
-def _missed(nights: Mapping[str, Run], *, rules: Rules, now: datetime) -> Iterator[date]:
+def _missed(nights: Mapping[date, Run], *, rules: Rules, now: datetime) -> Iterator[date]:
     """Days that are due and have no finished live night; before the first nothing is due."""
     live = {day: night for day, night in nights.items() if night.mode is Mode.LIVE}
     calendar = rules.business_calendar
     today = calendar.local_date(now)
     for back in range(LOOKED_BACK_DAYS, -1, -1):
         day = today - timedelta(days=back)
-        if not live or day.isoformat() in live or day.isoformat() < min(live):
+        if not live or day in live or day < min(live):
             continue
         standing = standing_without_a_night(day, nights=nights, rules=rules, now=now)
         if standing == MISSING and calendar.closes_at(day) + MISSED_AFTER <= now:

@@ -64,7 +64,7 @@ def index_after(
     accounts = environment.settings.accounts
     if request.mode is not Mode.LIVE or len(accounts) < ACCOUNTS_MIN:
         return
-    day = date.fromisoformat(request.business_date)
+    day = request.business_date
     try:
         folder = accounts[f"{request.merchant_id}/{request.account_id}"].reports
         path = write(index_of(day, environment=environment), day=day, folder=folder)

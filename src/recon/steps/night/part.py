@@ -67,7 +67,7 @@ def next_night(account: tuple[str, str], *, last_closed: date, environment: Envi
     """The business date that the next night is for: files that come now belong to it."""
     with environment.store.reading() as connection:
         nights = runs.last_finished(connection, merchant_id=account[0], account_id=account[1])
-    live = [date.fromisoformat(day) for day, night in nights.items() if night.mode is Mode.LIVE]
+    live = [day for day, night in nights.items() if night.mode is Mode.LIVE]
     return max(last_closed, *(day + timedelta(days=1) for day in live)) if live else last_closed
 
 

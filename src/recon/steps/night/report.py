@@ -8,7 +8,7 @@ differ the night is NOT PROVEN and the workbook is written again saying so.
 import hashlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -161,14 +161,14 @@ def figures_of(run: Run, *, result: Reconciliation, environment: Environment) ->
         merchant_id=run.merchant_id,
         account_id=run.account_id,
         merchant_name=account.name,
-        business_date=date.fromisoformat(run.business_date),
+        business_date=run.business_date,
         run_id=run.run_id,
         mode=run.mode.value,
         as_of=run.as_of,
         generated_at=run.started_at,
         timezone=environment.settings.rules.calendar.timezone,
         bank_until=environment.settings.rules.bank_calendar.business_day_after(
-            date.fromisoformat(run.business_date), days=BANK_DAYS_AHEAD
+            run.business_date, days=BANK_DAYS_AHEAD
         ),
         verdict=result.verdict,
         breaks=_with_risk(with_reopened(result), run=run, environment=environment),
@@ -257,7 +257,7 @@ def _trend(connection: Connection, run: Run) -> list[TrendPoint]:
         account_id=run.account_id,
         before=run.business_date,
     )
-    return [TrendPoint(date.fromisoformat(day), count) for day, count in trend.items()]
+    return [TrendPoint(day, count) for day, count in trend.items()]
 
 
 def _matched(run: Run, *, environment: Environment) -> MatchedRows:

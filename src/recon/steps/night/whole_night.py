@@ -149,13 +149,13 @@ def hold(
     account = environment.settings.account(request.merchant_id, account_id=request.account_id)
     refuse_unwritable(account.reports)
     refuse_full_disk(environment.store.path)
-    closes_at = environment.settings.rules.business_calendar.closes_at(_date_of(request))
+    closes_at = environment.settings.rules.business_calendar.closes_at(request.business_date)
     if part is not Part.INGEST:
         refuse_open_day(request, closes_at=closes_at, now=environment.clock())
     with ExitStack() as stack:
         take_lock(stack, request, environment=environment)
         now = environment.clock()
-        run_id = f"{request.business_date.replace('-', '')}-{environment.new_id()[:8]}"
+        run_id = f"{request.business_date:%Y%m%d}-{environment.new_id()[:8]}"
         with environment.store.writing() as connection:
             runs.start(
                 connection,
@@ -273,18 +273,6 @@ def refuse_full_disk(database: Path | None, *, needed: int = DISK_FREE_MIN_BYTES
         raise OutputError(msg)
 
 
-def _date_of(request: NightRequest) -> date:
-    msg = f"{request.business_date!r} is not a business date such as 2026-11-20"
-    try:
-        day = date.fromisoformat(request.business_date)
-    except ValueError as error:
-        raise UsageError(msg) from error
-    if day.isoformat() != request.business_date:
-        # 20261120 would be another night in every table that compares the text.
-        raise UsageError(msg)
-    return day
-
-
 def take_lock(stack: ExitStack, request: NightRequest, *, environment: Environment) -> None:
     """Hold the account until the stack ends.
 
@@ -365,7 +353,7 @@ def _told(error: BaseException) -> str:
 def request_of(
     *,
     account: tuple[str, str],
-    business_date: str,
+    business_date: date,
     live: bool,
     opening: bool = False,
     skip: str = "",

@@ -208,7 +208,7 @@ def _dismiss_file(body: Body, person: Person, environment: Environment) -> Reply
         reason=text_said(body, "reason"),
         environment=environment,
     )
-    return {"business_date": file.business_date}
+    return {"business_date": file.business_date.isoformat()}
 
 
 def _import(body: Body, person: Person, environment: Environment, *, form: Form | None) -> Reply:

@@ -163,7 +163,7 @@ def _breaks_of(
 
 
 def _changed(
-    breaks: Mapping[str, Mapping[str, Any]], *, later: Mapping[str, Mapping[str, Any]], day: str
+    breaks: Mapping[str, Mapping[str, Any]], *, later: Mapping[str, Mapping[str, Any]], day: date
 ) -> dict[str, str]:
     """Breaks that are open still and no longer what the workbook says; one that ended may stay."""
     versions = {}

@@ -143,7 +143,7 @@ def nights(first: date, *, last: date, environment: Environment) -> list[Night]:
         msg = f"name a range of 1 to {NIGHTS_MAX} nights, not {days}"
         raise UsageError(msg)
     with environment.store.reading() as connection:
-        live = sign_off_rows.live_runs(connection, first=first.isoformat(), last=last.isoformat())
+        live = sign_off_rows.live_runs(connection, first=first, last=last)
         newest = {(run.merchant_id, run.account_id, run.business_date): run for run in live}
         return [
             night
@@ -162,7 +162,7 @@ def _nights_of(
     account: tuple[str, str],
     *,
     days: Sequence[date],
-    newest: Mapping[tuple[str, str, str], NightRun],
+    newest: Mapping[tuple[str, str, date], NightRun],
     connection: Connection,
     environment: Environment,
 ) -> Iterator[Night]:
@@ -172,7 +172,7 @@ def _nights_of(
     merchant_id, account_id = account
     finished = runs.last_finished(connection, merchant_id=merchant_id, account_id=account_id)
     for day in days:
-        night = newest.get((*account, day.isoformat()))
+        night = newest.get((*account, day))
         if night is not None:
             yield _night_of(connection, night, today=today)
             continue
@@ -193,7 +193,7 @@ def _night_of(connection: Connection, run: NightRun, *, today: date) -> Night:
     void = sign_off_rows.replaced_by(connection, run, since=since) if since else ""
     because = f"run {void} replaced it" if void else _earlier_signed(connection, run)
     counting = () if void else tuple(names[role] for role in ROLES if role in names)
-    day = date.fromisoformat(run.business_date)
+    day = run.business_date
     complete = any(word.role == ROLES[-1] for word in counting)
     standing = run.verdict if run.status == "finished" else run.status
     return Night(
@@ -246,11 +246,11 @@ def notes_on(run_id: str, *, connection: Connection) -> tuple[str, ...]:
 
 def _live_run(connection: Connection, run_id: str) -> tuple[NightRun | None, Sequence[NightRun]]:
     """A live run, None when there is none of that id; and all of them."""
-    live = sign_off_rows.live_runs(connection, first="0000", last="9999")
+    live = sign_off_rows.live_runs(connection, first=date.min, last=date.max)
     return next((run for run in live if run.run_id == run_id), None), live
 
 
-def _place_of(run: NightRun) -> tuple[str, str, str]:
+def _place_of(run: NightRun) -> tuple[str, str, date]:
     return run.merchant_id, run.account_id, run.business_date
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import date
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from sqlalchemy import ColumnClause, ColumnElement, Connection, column, inspect,
 
 from recon.matching.frames.sources import INSTANT, ORDER_COLUMNS
 from recon.store.database.frames import frame_of_select
-from recon.store.schema.columns import Instant
+from recon.store.schema.columns import Instant, IsoDate
 
 LAST_WITH_ORDERS = "0037"
 """The newest revision of a database that has such rows."""
@@ -30,7 +31,7 @@ class CarriedFile:
     file_id: int
     merchant_id: str
     account_id: str
-    business_date: str
+    business_date: date
 
 
 def files_with_rows(connection: Connection) -> list[str]:
@@ -44,7 +45,8 @@ def files_with_rows(connection: Connection) -> list[str]:
 def file_of(connection: Connection, file_id: int) -> CarriedFile:
     """One order file."""
     names: list[ColumnElement[Any]] = [
-        column(name) for name in ("merchant_id", "account_id", "business_date")
+        *(column(name) for name in ("merchant_id", "account_id")),
+        column("business_date", IsoDate),
     ]
     query = select(*names).select_from(table("order_file")).where(_FILE.in_([file_id]))
     return CarriedFile(file_id, *connection.execute(query).one())

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 
 from sqlalchemy import Connection, Select, bindparam, func, insert, select
 
@@ -131,18 +131,18 @@ def approved_by_rule(connection: Connection, run: Run) -> dict[str, int]:
     return _sums(connection, _BY_RULE, _night(run))
 
 
-def nights_planned(connection: Connection, run: Run) -> dict[str, str]:
+def nights_planned(connection: Connection, run: Run) -> dict[str, date]:
     """Approved instruction -> the business date of the night that planned it."""
     of_account = account_values(run)
     return dict(connection.execute(_NIGHTS_PLANNED, of_account).tuples().all())
 
 
 def used_by_rule(
-    connection: Connection, run: Run, *, nights: Iterable[str]
-) -> dict[str, dict[str, int]]:
+    connection: Connection, run: Run, *, nights: Iterable[date]
+) -> dict[date, dict[str, int]]:
     """Business date -> currency -> minor units that a rule approved then and that left since."""
     of_account = account_values(run)
-    used: dict[str, dict[str, int]] = {}
+    used: dict[date, dict[str, int]] = {}
     rows = connection.execute(_USED_BY_RULE, of_account | {"of_dates": sorted(set(nights))})
     for night, currency, amount in rows:
         used.setdefault(night, {})[currency] = int(amount)

@@ -193,7 +193,9 @@ def settled_to(
         )
         .group_by(file.c.merchant_id, file.c.account_id)
     )
-    days = {(row.merchant_id, row.account_id): row.day for row in connection.execute(query)}
+    days = {
+        (row.merchant_id, row.account_id): row.day.isoformat() for row in connection.execute(query)
+    }
     return {account: day for account, day in days.items() if account in {*accounts}}
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, String, select, type_coerce
 
 from recon.store.database.history import REPORTED
 from recon.store.nights.runs import ENDED, RESUMED, STARTED, TAKEN_OVER
@@ -23,7 +23,9 @@ OF_A_START = ("business_date", "mode", "part", "predecessor", "merchant_id", "ac
 DIGESTS = ("rules_digest", "result_digest")
 _ROWS = select(
     run.c.run_id,
-    *(run.c[name] for name in OF_A_START),
+    # As it stands in the row: a text that was put there past the code may be no date.
+    type_coerce(run.c.business_date, String).label("business_date"),
+    *(run.c[name] for name in OF_A_START if name != "business_date"),
     *(run.c[name] for name in (*DIGESTS, "verdict", "status", "started_at", "finished_at")),
     *(run.c[name] for name in ("as_of", "workbook_sha256")),
 ).order_by(run.c.run_id)

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any
 
 from sqlalchemy import Connection, func, select
@@ -73,7 +73,7 @@ class KnownFile:
 
     file_id: int
     run_id: str
-    business_date: str
+    business_date: date
     version: int
     source: SourceFile
     read_at: datetime

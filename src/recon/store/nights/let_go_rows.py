@@ -7,7 +7,7 @@ and another one once all of them are gone.
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any
 
 from sqlalchemy import Connection, select
@@ -28,7 +28,7 @@ class LetGo:
     run_id: str
     merchant_id: str
     account_id: str
-    business_date: str
+    business_date: date
     by: str
     at: datetime
     files: int
@@ -80,7 +80,7 @@ def note_let_go(connection: Connection, going: LetGo, *, details: Mapping[str, A
     listed = {
         "merchant_id": going.merchant_id,
         "account_id": going.account_id,
-        "business_date": going.business_date,
+        "business_date": going.business_date.isoformat(),
         "by": going.by,
         "count": going.files,
         "bytes": going.size_bytes,
@@ -100,7 +100,7 @@ def _let_go(run_id: str, *, at: datetime, data: Mapping[str, Any]) -> LetGo:
         run_id,
         data["merchant_id"],
         data["account_id"],
-        data["business_date"],
+        date.fromisoformat(data["business_date"]),
         data["by"],
         at,
         data["count"],

@@ -7,6 +7,7 @@ and only if no other file came meanwhile.
 import itertools
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from datetime import date
 
 import numpy as np
 import pandas as pd
@@ -138,10 +139,9 @@ def _write(merge: Merge, run: Run, *, parts: Parts, storages: StorageOf) -> Stor
     return with_marks(rows, kept=merge.rows, gone=merge.gone, storage=storage)
 
 
-def folder_of(business_date: str) -> str:
+def folder_of(business_date: date) -> str:
     """Where the facts of a night's order files lie, below the archive."""
-    year, month, _ = business_date.split("-")
-    return f"{FOLDER}/orders/{year}/{month}"
+    return f"{FOLDER}/orders/{business_date:%Y/%m}"
 
 
 def with_marks(

@@ -6,7 +6,7 @@ The rows themselves lie in the night's folder (`steps.ground.kept_results`).
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from datetime import datetime
+from datetime import date, datetime
 
 from sqlalchemy import Connection, delete, insert, select
 
@@ -125,8 +125,8 @@ def open_breaks(connection: Connection, run_id: str) -> int:
 
 
 def open_breaks_by_night(
-    connection: Connection, *, merchant_id: str, account_id: str, before: str
-) -> dict[str, int]:
+    connection: Connection, *, merchant_id: str, account_id: str, before: date
+) -> dict[date, int]:
     """Business date -> open breaks of its newest finished run, live before dry, for the trend."""
     nights = runs.last_finished(connection, merchant_id=merchant_id, account_id=account_id)
     return {

@@ -5,7 +5,7 @@ import os
 import socket
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from typing import Any
 
 import psutil
@@ -32,7 +32,7 @@ class Run:
     run_id: str
     merchant_id: str
     account_id: str
-    business_date: str
+    business_date: date
     mode: Mode
     status: str
     step: str
@@ -128,7 +128,7 @@ def start(  # noqa: PLR0913 - what a run is, by name
         },
     )
     events = [Event("run", row.run_id, TAKEN_OVER, {"by": run_id}) for row in dead]
-    began = {"business_date": request.business_date, "mode": request.mode.value}
+    began = {"business_date": request.business_date.isoformat(), "mode": request.mode.value}
     began |= {"merchant_id": request.merchant_id, "account_id": request.account_id}
     began |= {"as_of": as_of.isoformat()}
     began |= {"part": part.value} if part else {}
@@ -237,7 +237,7 @@ def finish(
     append(connection, [Event("run", run_id, status, {"problem": problem})], at=now)
 
 
-def last_finished(connection: Connection, *, merchant_id: str, account_id: str) -> dict[str, Run]:
+def last_finished(connection: Connection, *, merchant_id: str, account_id: str) -> dict[date, Run]:
     """The newest finished run of each business date of an account, live before dry, by date."""
     rows = connection.execute(_JUDGED, _place(merchant_id, account_id)).mappings()
     return {row["business_date"]: _run_of(row) for row in rows}
@@ -323,7 +323,7 @@ class FinishedRun:
     """A finished run with what it left behind."""
 
     run_id: str
-    business_date: str
+    business_date: date
     workbook: str
     workbook_sha256: str
     replaced: bool
@@ -371,7 +371,7 @@ def not_proven(
     merchant_id: str,
     account_id: str,
     problem_of: Callable[[str], str] | None = None,
-) -> dict[str, str]:
+) -> dict[date, str]:
     """Business dates whose newest finished run is NOT PROVEN, not released: they hold refunds.
 
     Each has why its release does not count, "" where there is none; `problem_of` tells that of a
@@ -379,14 +379,14 @@ def not_proven(
     """
     nights = last_finished(connection, merchant_id=merchant_id, account_id=account_id)
     free = released(connection)
-    held: dict[str, str] = {}
-    for date, night in sorted(nights.items()):
+    held: dict[date, str] = {}
+    for day, night in sorted(nights.items()):
         if night.verdict != Verdict.NOT_PROVEN.value:
             continue
         is_free = night.run_id in free
         why = problem_of(night.run_id) if is_free and problem_of is not None else ""
         if why or not is_free:
-            held[date] = why
+            held[day] = why
     return held
 
 

@@ -7,7 +7,7 @@ column, is a repeat: it is counted and not stored, so that a file sent twice set
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -217,7 +217,7 @@ def days_told(connection: Connection, run: Run, *, until: int | None = None) -> 
 
 def missing(
     connection: Connection, run: Run, *, whole_file: str, until: int | None = None
-) -> list[tuple[str, str]]:
+) -> list[tuple[date, str]]:
     """Business date and name of what was expected, or refused, and never came right; oldest first.
 
     `whole_file` is the column of the reject that stands for a whole file, `until` the last file

@@ -1,7 +1,7 @@
 """Signatures under nights in the database, and every run that could replace one."""
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 
 from sqlalchemy import Connection, insert, select
 
@@ -29,7 +29,7 @@ class NightRun:
     run_id: str
     merchant_id: str
     account_id: str
-    business_date: str
+    business_date: date
     status: str
     verdict: str
     started_at: datetime
@@ -80,7 +80,7 @@ def all_signatures(connection: Connection) -> list[tuple[str, Signature]]:
     ]
 
 
-def live_runs(connection: Connection, *, first: str, last: str) -> list[NightRun]:
+def live_runs(connection: Connection, *, first: date, last: date) -> list[NightRun]:
     """Live runs of whole nights from `first` to `last`, oldest start first."""
     names = NightRun.__dataclass_fields__
     rows = connection.execute(

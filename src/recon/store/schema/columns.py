@@ -1,6 +1,6 @@
-"""What columns are made of: instants in UTC on every database, ids, texts and amounts."""
+"""What columns are made of: instants in UTC, dates as their ISO text, ids, texts and amounts."""
 
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from typing import Any
 
 from sqlalchemy import (
@@ -13,6 +13,8 @@ from sqlalchemy import (
     String,
     TypeDecorator,
 )
+
+from recon.model.errors import StoreError
 
 ID_CHARACTERS = 64
 NAME_CHARACTERS = 255
@@ -37,6 +39,32 @@ class Instant(TypeDecorator[datetime]):
         if value is None:
             return None
         return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+
+
+class IsoDate(TypeDecorator[date]):
+    """A date, stored on every database as its ISO text, which people read and which orders it."""
+
+    impl = String(10)
+    cache_ok = True
+
+    def process_bind_param(self, value: date | None, dialect: Dialect) -> str | None:  # noqa: ARG002 - signature of TypeDecorator
+        """Its ISO text going in."""
+        return None if value is None else value.isoformat()
+
+    def process_result_value(self, value: str | None, dialect: Dialect) -> date | None:  # noqa: ARG002 - signature of TypeDecorator
+        """A date coming out.
+
+        Raises:
+            StoreError: the text is no date; only somebody past the code writes one.
+        """
+        try:
+            return None if value is None else date.fromisoformat(value)
+        except ValueError as error:
+            msg = (
+                f"a business date in the database is {value!r}, which is no date: the row of a "
+                "night or a file was changed past the code; nothing was done: restore a backup"
+            )
+            raise StoreError(msg) from error
 
 
 metadata = MetaData(
@@ -72,6 +100,11 @@ def count_column(name: str) -> Column[int]:
 def at_column(name: str, *, nullable: bool = True) -> Column[datetime]:
     """An instant."""
     return Column(name, Instant, nullable=nullable)
+
+
+def business_date_column() -> Column[date]:
+    """The business date of a night; required."""
+    return Column("business_date", IsoDate, nullable=False)
 
 
 def account_columns() -> tuple[Column[str], Column[str]]:

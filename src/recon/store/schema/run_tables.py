@@ -6,6 +6,7 @@ from recon.store.schema.columns import (
     REASON_CHARACTERS,
     account_columns,
     at_column,
+    business_date_column,
     count_column,
     id_column,
     metadata,
@@ -18,7 +19,7 @@ run = Table(
     metadata,
     id_column("run_id", primary_key=True),
     *account_columns(),
-    Column("business_date", String(10), nullable=False),
+    business_date_column(),
     Column("mode", String(10), nullable=False),
     Column(
         "status", String(10), nullable=False

@@ -179,7 +179,11 @@ def test_the_index_has_a_row_a_night_what_went_and_who_said_what(
     written = copied(aged, tmp_path / "out", account=f"{MERCHANT}/{ACCOUNT}")
 
     shown = sheets(tmp_path / "out")
-    assert [row[0] for row in shown["Nights"]] == [BUSINESS_DATE, BROKEN, "2026-11-30"]
+    assert [f"{row[0]:%Y-%m-%d}" for row in shown["Nights"]] == [
+        BUSINESS_DATE,
+        BROKEN,
+        "2026-11-30",
+    ]
     night = written.index.nights[1]
     row = shown["Nights"][1]
     assert (row[5], row[10], row[12]) == (night.run.verdict, "none", night.run.run_id)

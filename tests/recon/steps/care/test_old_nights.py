@@ -92,7 +92,7 @@ def dates(merchant: Merchant) -> list[str]:
     """The nights that may go."""
     nights = spared(merchant).nights
     assert nights is not None
-    return [night.run.business_date for night in nights.going]
+    return [str(night.run.business_date) for night in nights.going]
 
 
 def deleted(

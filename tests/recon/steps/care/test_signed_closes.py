@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import timedelta
+from datetime import date, timedelta
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -320,7 +320,7 @@ def test_a_night_that_ends_while_a_month_is_prepared_is_not_missed(
 
 def test_a_night_of_the_month_that_is_at_work_keeps_it_open(ended: Merchant) -> None:
     """It may change the month: its run is named."""
-    seen, request = digest_of(ended), replace(ended.request, business_date="2026-11-30")
+    seen, request = digest_of(ended), replace(ended.request, business_date=date(2026, 11, 30))
 
     with (
         ended.environment() as environment,

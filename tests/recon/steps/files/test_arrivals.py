@@ -1,7 +1,7 @@
 import socket
 from contextlib import nullcontext
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +43,7 @@ def with_archive(merchant: Any) -> Path:
 def told(merchant: Any, *, pause: Any = None, **sleeping: Any) -> str:
     """What the first step of a night says."""
     with merchant.environment() as environment:
-        request = NightRequest("100042", "100042001", "2026-11-20", Mode.LIVE)
+        request = NightRequest("100042", "100042001", date(2026, 11, 20), Mode.LIVE)
         now = merchant.clock()
         with environment.store.writing() as connection:
             runs.start(connection, request, run_id="run-1", as_of=now, now=now)

@@ -1,6 +1,7 @@
 import sqlite3
 from contextlib import closing
 from dataclasses import replace
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,7 @@ def kept(merchant: Any, ledger: LedgerSource, **settings: Any) -> tuple[str, Any
             **settings,
         )
         now = merchant.clock()
-        request = NightRequest("100042", "100042001", "2026-11-20", Mode.LIVE)
+        request = NightRequest("100042", "100042001", date(2026, 11, 20), Mode.LIVE)
         with environment.store.writing() as connection:
             runs.start(connection, request, run_id="r1", as_of=now, now=now)
             run = runs.get(connection, "r1")

@@ -1,5 +1,6 @@
 import csv
 from collections.abc import Mapping
+from datetime import date
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -122,7 +123,7 @@ def paid_out(*lines: Mapping[str, str]) -> dict[str, str]:
 def ingested(merchant: Any, run_id: str) -> str:
     """What the first step of a night says of settlement files, after those of orders."""
     with merchant.environment() as environment:
-        request = NightRequest("100042", "100042001", "2026-11-20", Mode.LIVE)
+        request = NightRequest("100042", "100042001", date(2026, 11, 20), Mode.LIVE)
         now = merchant.clock()
         with environment.store.writing() as connection:
             runs.start(connection, request, run_id=run_id, as_of=now, now=now)

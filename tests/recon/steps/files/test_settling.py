@@ -1,5 +1,5 @@
 from dataclasses import replace
-from datetime import timedelta
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ def settling(merchant: Any) -> None:
 def read(merchant: Any, *, run_id: str, pause: Any) -> tuple[str, list[Any]]:
     """What the first step says, and the sources that it read."""
     with merchant.environment() as environment:
-        request = NightRequest("100042", "100042001", "2026-11-20", Mode.LIVE)
+        request = NightRequest("100042", "100042001", date(2026, 11, 20), Mode.LIVE)
         now = merchant.clock()
         with environment.store.writing() as connection:
             runs.start(connection, request, run_id=run_id, as_of=now, now=now)

@@ -4,6 +4,7 @@ import threading
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
+from datetime import date
 from typing import Any
 
 import pytest
@@ -71,7 +72,7 @@ def test_files_for_a_closed_date_are_refused_and_a_dry_night_is_not(closed: Merc
 
 def test_a_stopped_night_of_a_closed_date_is_not_brought_to_its_end(ended: Merchant) -> None:
     """It would be a night of the month that nobody signed."""
-    request = replace(ended.request, business_date="2026-11-30")
+    request = replace(ended.request, business_date=date(2026, 11, 30))
     with ended.environment() as environment:
         with pytest.raises(ZeroDivisionError), whole_night.hold(request, environment=environment):
             raise ZeroDivisionError
@@ -108,8 +109,8 @@ def test_answers_to_a_night_of_a_closed_month_are_refused(closed: Merchant) -> N
 def test_an_open_month_refuses_nothing(closed: Merchant) -> None:
     """Neither the month after, nor another account."""
     with closed.environment() as environment, environment.store.reading() as connection:
-        for account, date in ((closes.OWN, "2026-12-01"), (("1", "2"), "2026-11-20")):
-            refuse_closed(connection, account, business_date=date, kept="", environment=environment)
+        for account, day in ((closes.OWN, date(2026, 12, 1)), (("1", "2"), date(2026, 11, 20))):
+            refuse_closed(connection, account, business_date=day, kept="", environment=environment)
         assert closed_months.state_of(connection, closes.OWN, month="2026-11").is_closed
 
 
@@ -119,7 +120,7 @@ def test_a_night_that_begins_while_a_month_is_closed_ends_one_way(
 ) -> None:
     """Between the folder and the transaction a night begins: then the month stays open."""
     closes.signed(ended, role="reviewer", name="dan")
-    request = replace(ended.request, business_date="2026-11-30")
+    request = replace(ended.request, business_date=date(2026, 11, 30))
     seen = closes.digest_of(ended)
     wanted = "before a month is closed" if is_first else "after a month is closed"
     begun: list[object] = []
@@ -159,7 +160,7 @@ def test_of_a_close_and_a_night_at_the_same_moment_one_is_refused(ended: Merchan
                 ends[name] = error
 
     def night(environment: Any) -> object:
-        request = replace(ended.request, business_date="2026-11-30")
+        request = replace(ended.request, business_date=date(2026, 11, 30))
         with whole_night.hold(request, environment=environment) as run_id:
             threads[0].join(timeout=60)
             return run_id

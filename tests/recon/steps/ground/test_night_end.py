@@ -27,7 +27,7 @@ def _end(merchant: Any, *, mode: Mode = Mode.LIVE, date: str = "2026-11-20") -> 
         with environment.store.reading() as connection:
             night = runs.of_night(connection, merchant.request)
         assert night is not None
-        assert (night.mode, night.business_date) == (mode, date)
+        assert (night.mode, str(night.business_date)) == (mode, date)
         return end_of(night, environment=environment)
 
 

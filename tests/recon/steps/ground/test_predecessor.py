@@ -26,7 +26,7 @@ from recon.store.database.engine import Store, open_store
 from recon.store.database.history import of_entity
 from recon.store.nights import runs
 
-NIGHT = NightRequest("100042", "100042001", "2026-11-20", Mode.LIVE)
+NIGHT = NightRequest("100042", "100042001", date(2026, 11, 20), Mode.LIVE)
 OPENED = Rules.of({"window": {"opening_date": "2026-11-16"}}, source="x")
 
 
@@ -43,7 +43,7 @@ def ran(
 ) -> str:
     """A night of the account that came to its end, or stopped."""
     run_id = f"{day}-{mode}"
-    request = replace(NIGHT, business_date=day, mode=mode)
+    request = replace(NIGHT, business_date=date.fromisoformat(day), mode=mode)
     now = datetime(2026, 11, 30, 2, tzinfo=UTC)
     with store.writing() as connection:
         runs.start(connection, request, run_id=run_id, as_of=now, now=now, predecessor=said)
@@ -74,7 +74,9 @@ def test_a_first_night_is_declared(store: Store) -> None:
     assert said(store, replace(NIGHT, opening=True)) == "opening"
     assert said(store, NIGHT, rules=OPENED) == "opening"
     assert said(store, replace(NIGHT, mode=Mode.DRY_RUN)) == ""
-    early = refused(store, replace(NIGHT, business_date="2026-11-13", opening=True), rules=OPENED)
+    early = refused(
+        store, replace(NIGHT, business_date=date(2026, 11, 13), opening=True), rules=OPENED
+    )
     assert "is reconciled from 2026-11-16 on" in early
 
 
@@ -98,7 +100,7 @@ def test_a_night_after_its_predecessor_needs_no_word(store: Store) -> None:
     assert said(store, NIGHT) == ""
     assert "leave --skip away" in refused(store, replace(NIGHT, skip="why not"))
     ran(store, "2026-11-20")
-    assert said(store, replace(NIGHT, business_date="2026-11-23")) == ""
+    assert said(store, replace(NIGHT, business_date=date(2026, 11, 23))) == ""
 
 
 def test_what_was_said_holds_when_the_night_starts_again(store: Store) -> None:
@@ -107,8 +109,8 @@ def test_what_was_said_holds_when_the_night_starts_again(store: Store) -> None:
     ran(store, "2026-11-18", said="skipped: a fair", ended=False)
     ran(store, "2026-11-20")
 
-    assert said(store, replace(NIGHT, business_date="2026-11-16")) == "opening"
-    assert said(store, replace(NIGHT, business_date="2026-11-18")) == "skipped: a fair"
+    assert said(store, replace(NIGHT, business_date=date(2026, 11, 16))) == "opening"
+    assert said(store, replace(NIGHT, business_date=date(2026, 11, 18))) == "skipped: a fair"
     assert said(store, NIGHT) == ""
 
 
@@ -116,7 +118,7 @@ def test_a_back_dated_night_before_the_first_opens_anew(store: Store) -> None:
     """Nobody slips under the opening by mistake."""
     ran(store, "2026-11-20", said="opening")
 
-    back = replace(NIGHT, business_date="2026-11-18")
+    back = replace(NIGHT, business_date=date(2026, 11, 18))
 
     assert "that of 2026-11-20 opened it" in refused(store, back)
     assert said(store, replace(back, opening=True)) == "opening"
@@ -136,7 +138,7 @@ def test_holidays_are_no_missing_days() -> None:
     """Only days on which the calendar has business are missing."""
     calendar = BusinessCalendar.of(holidays=[date(2026, 11, 19)])
 
-    found = missing_days("2026-11-18", day="2026-11-24", calendar=calendar)
+    found = missing_days(date(2026, 11, 18), day=date(2026, 11, 24), calendar=calendar)
 
     assert found == [date(2026, 11, 20), date(2026, 11, 23)]
 

@@ -282,7 +282,8 @@ def test_the_days_for_people_end_with_the_one_that_was_open(
 ) -> None:
     """Accepted at 20:00 UTC, it is the next day in Tokyo already, and not yet in New York."""
     at = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
-    run = SimpleNamespace(business_date=date, merchant_id="100042", account_id="100042001")
+    day = datetime.fromisoformat(date).date()
+    run = SimpleNamespace(business_date=day, merchant_id="100042", account_id="100042001")
     monkeypatch.setattr(restore.runs, "any_finished_since", lambda *_, **__: True)
     with merchant.environment() as environment, environment.store.writing() as connection:
         event = Event(restore.ENTITY, restore.ENTITY, restore.ACCEPTED, {})

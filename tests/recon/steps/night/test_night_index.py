@@ -33,7 +33,7 @@ def test_the_index_counts_what_the_night_left_open(merchant: Any) -> None:
 def after(environment: Any, *, write: Any = write_index, **changes: Any) -> list[str]:
     """What a night that has ended says of its index."""
     account = next(iter(environment.settings.accounts)).split("/")
-    request = replace(NightRequest(*account, "2026-11-20", Mode.LIVE), **changes)
+    request = replace(NightRequest(*account, date(2026, 11, 20), Mode.LIVE), **changes)
     said: list[str] = []
     index_after(request, environment=environment, write=write, say=said.append)
     return said

@@ -18,7 +18,7 @@ def did(merchant: Any, wanted: Part, *, day: str = "2026-11-20", mode: Mode = Mo
     merchant.told = []
     with merchant.environment() as environment:
         return part.run_part(
-            replace(merchant.request, business_date=day, mode=mode),
+            replace(merchant.request, business_date=date.fromisoformat(day), mode=mode),
             part=wanted,
             environment=environment,
             workbooks=merchant.workbooks(),
@@ -65,7 +65,7 @@ def test_parts_one_after_the_other_do_what_their_night_then_reports(merchant: An
     moved_by_settle = sent(merchant)
     verdict = merchant.night()
     with merchant.environment() as environment, environment.store.reading() as connection:
-        nights = sign_off_rows.live_runs(connection, first="0000", last="9999")
+        nights = sign_off_rows.live_runs(connection, first=date.min, last=date.max)
         finished = [one.run_id for one in runs.finished(connection)]
         end = runs.get(connection, settled)
 

@@ -346,13 +346,6 @@ def test_what_a_newer_version_dropped_is_not_sent(merchant: Any) -> None:
     assert merchant.instruction_states() == {"approved": 1, "planned": 1}
 
 
-@pytest.mark.parametrize("text", ["20261120", "2026-W47-5", "tomorrow"])
-def test_a_date_is_written_in_one_way_only(merchant: Any, text: str) -> None:
-    """Another spelling of a day would be another night, so it is refused."""
-    with pytest.raises(UsageError, match="2026-11-20"):
-        merchant.night(date=text)
-
-
 @pytest.mark.parametrize("kind", ["wrong_amount", "foreign_row", "unknown_code", "wrong_signature"])
 def test_a_reply_that_lies_is_never_believed(merchant: Any, kind: str) -> None:
     """An altered reply confirms nothing it does not prove, and nothing is sent again."""
@@ -402,18 +395,6 @@ def test_an_undeclared_account_is_named(merchant: Any) -> None:
         night.hold(request, environment=environment),
     ):
         pytest.fail("an undeclared account ran")
-
-
-def test_a_business_date_that_is_none_is_refused(merchant: Any) -> None:
-    """A business date that is not a date is a usage error."""
-    request = replace(merchant.request, business_date="tomorrow")
-
-    with (
-        merchant.environment() as environment,
-        pytest.raises(UsageError, match="tomorrow"),
-        night.hold(request, environment=environment),
-    ):
-        pytest.fail("a night without a date ran")
 
 
 def test_sheets_that_differ_from_the_database_are_not_proven(merchant: Any) -> None:

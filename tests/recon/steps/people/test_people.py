@@ -17,7 +17,7 @@ from recon.store.schema import run
 def _status(merchant: Any) -> list[tuple[str, list[tuple[str, str, int]]]]:
     with merchant.environment() as environment:
         return [
-            (run.business_date, [(one.what, one.currency, one.amount) for one in attention])
+            (str(run.business_date), [(one.what, one.currency, one.amount) for one in attention])
             for run, attention in people.status(environment)
         ]
 

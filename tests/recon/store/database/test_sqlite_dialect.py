@@ -1,7 +1,7 @@
 """SQLite's dialect as the store uses it."""
 
 import shutil
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 
 from sqlalchemy import func, select
@@ -13,7 +13,7 @@ from recon.store.nights import runs
 from recon.store.schema import run as run_table
 
 NOW = datetime(2026, 11, 21, 2, tzinfo=UTC)
-NIGHT = NightRequest("100042", "100042001", "2026-11-20", Mode.LIVE)
+NIGHT = NightRequest("100042", "100042001", date(2026, 11, 20), Mode.LIVE)
 
 
 def _rows(url: str) -> int:

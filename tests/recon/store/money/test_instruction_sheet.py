@@ -1,4 +1,4 @@
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 
 from recon.model.nights import Mode
 from recon.model.words import InstructionKind
@@ -13,7 +13,7 @@ RUN = Run(
     run_id="20261120-a",
     merchant_id="100042",
     account_id="100042001",
-    business_date="2026-11-20",
+    business_date=date(2026, 11, 20),
     mode=Mode.DRY_RUN,
     status="active",
     step="",

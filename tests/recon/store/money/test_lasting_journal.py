@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import date, timedelta
 from itertools import count
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
@@ -40,7 +40,7 @@ def direct(migrated_postgresql_url: str) -> Iterator[Store]:
 @pytest.fixture
 def run(direct: Store) -> Iterator[Run]:
     """An active run that holds its account."""
-    request = NightRequest("100042", "100042001", "2026-11-20", Mode.LIVE)
+    request = NightRequest("100042", "100042001", date(2026, 11, 20), Mode.LIVE)
     with direct.writing() as connection:
         runs.start(connection, request, run_id="r1", as_of=AT, now=AT)
     with direct.reading() as connection:

@@ -1,7 +1,7 @@
 """What planning reads: journal rows as intentions, and the payment that only an answer names."""
 
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 
 import pytest
 from sqlalchemy import insert
@@ -69,7 +69,12 @@ def test_rows_without_an_instruction_are_to_be_planned(store: Store, run: Run, k
         "action_amount": None,
         "instruction_id": "",
     }
-    file = {"file_id": 1, "name": "o.csv", "business_date": "2026-11-20", "run_id": run.run_id}
+    file = {
+        "file_id": 1,
+        "name": "o.csv",
+        "business_date": date(2026, 11, 20),
+        "run_id": run.run_id,
+    }
     with store.writing() as connection:
         connection.execute(
             insert(order_file).values(

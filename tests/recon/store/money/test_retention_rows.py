@@ -1,4 +1,4 @@
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 
 from recon.model.nights import Mode, NightRequest
 from recon.store.database.engine import Store
@@ -13,7 +13,7 @@ def test_only_a_run_of_the_same_mode_replaces_a_workbook(store: Store) -> None:
     modes = {"first": Mode.LIVE, "second": Mode.LIVE, "dry": Mode.DRY_RUN}
     with store.writing() as connection:
         for hours, (run_id, mode) in enumerate(modes.items()):
-            request = NightRequest("m", "a", "2026-11-20", mode)
+            request = NightRequest("m", "a", date(2026, 11, 20), mode)
             at = NOW + timedelta(hours=hours)
             runs.start(connection, request, run_id=run_id, as_of=NOW, now=at)
             runs.note_result(connection, run_id, values={"workbook": f"/r/{run_id}.xlsx"})

@@ -85,5 +85,5 @@ def test_pay_outs_of_the_newest_files_are_asked_about(store: Store, run: Run) ->
         assert rows["net"].tolist() == [40]
         assert bank_rows.payouts_of(connection, accounts={("X", "Y")}, until=None).empty
         assert bank_rows.settled_to(connection, accounts=mine, until=None) == {
-            (run.merchant_id, run.account_id): run.business_date
+            (run.merchant_id, run.account_id): run.business_date.isoformat()
         }

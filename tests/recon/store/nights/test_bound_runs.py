@@ -1,11 +1,12 @@
 """Runs are what the history says of them: what the next night's gate reads cannot be changed."""
 
-from datetime import timedelta
+from datetime import date, timedelta
 from typing import Any
 
 import pytest
-from sqlalchemy import delete, insert, select, update
+from sqlalchemy import delete, insert, select, text, update
 
+from recon.model.errors import StoreError
 from recon.model.nights import Mode, NightRequest
 from recon.store.database.engine import Store
 from recon.store.database.history import REPORTED, Event, append
@@ -16,7 +17,7 @@ from tests.recon.store.conftest import AS_OF, NOW
 
 LATER = NOW + timedelta(hours=1)
 OTHER: dict[str, Any] = {
-    "business_date": "2026-11-19",
+    "business_date": date(2026, 11, 19),
     "mode": "dry_run",
     "part": "ask",
     "predecessor": "opening",
@@ -37,7 +38,7 @@ OTHER: dict[str, Any] = {
 @pytest.fixture
 def judged(store: Store) -> Store:
     """A night that was NOT PROVEN."""
-    request = NightRequest("100042", "100042001", "2026-11-20", Mode.LIVE)
+    request = NightRequest("100042", "100042001", date(2026, 11, 20), Mode.LIVE)
     digests = {"verdict": "NOT PROVEN", "rules_digest": "aa", "result_digest": "bb"}
     told = {"workbook_sha256": "cc", "verdict": "NOT PROVEN"}
     with store.writing() as connection:
@@ -57,7 +58,7 @@ def problems(store: Store) -> list[str]:
 
 def test_a_night_as_it_was_says_nothing(judged: Store) -> None:
     """Also one that stopped, went on and was taken over."""
-    request = NightRequest("100042", "100042001", "2026-11-21", Mode.LIVE)
+    request = NightRequest("100042", "100042001", date(2026, 11, 21), Mode.LIVE)
     with judged.writing() as connection:
         runs.start(connection, request, run_id="r2", as_of=AS_OF, now=LATER, predecessor="opening")
     assert problems(judged) == []
@@ -79,6 +80,19 @@ def test_no_column_that_is_judged_by_can_be_changed(judged: Store, column: str) 
     assert told.startswith("run r1: its ")
 
 
+def test_a_date_that_is_none_is_told_and_never_read(judged: Store) -> None:
+    """A text in the place of a date is named by the gate, and stops whoever reads the run."""
+    with judged.writing() as connection:
+        connection.execute(text("UPDATE run SET business_date = '2026-11-3x'"))
+    (told,) = problems(judged)
+    assert told.startswith("run r1: its business date is not the one of that night")
+    with (
+        judged.reading() as connection,
+        pytest.raises(StoreError, match="'2026-11-3x', which is no date"),
+    ):
+        runs.get(connection, "r1")
+
+
 def test_a_run_that_was_made_up_or_taken_away_is_told(judged: Store) -> None:
     """A proven night beside the one that was not would take its place."""
     with judged.writing() as connection:
@@ -96,7 +110,7 @@ def test_a_run_that_was_made_up_or_taken_away_is_told(judged: Store) -> None:
 
 def test_a_run_of_an_earlier_release_says_what_it_can(store: Store) -> None:
     """Its links have no verdict, account and instant of comparison: those are believed."""
-    request = NightRequest("100042", "100042001", "2026-11-20", Mode.LIVE)
+    request = NightRequest("100042", "100042001", date(2026, 11, 20), Mode.LIVE)
     with store.writing() as connection:
         runs.start(connection, request, run_id="r1", as_of=AS_OF, now=NOW)
     with store.writing() as connection:

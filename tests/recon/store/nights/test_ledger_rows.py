@@ -1,5 +1,5 @@
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 
 from recon.model.nights import Mode, NightRequest
 from recon.model.words import Reject, SourceFile, SourceKind
@@ -45,7 +45,7 @@ def test_the_newest_reader_is_of_the_account(store: Store, run: Run) -> None:
         none = ledger_rows.newest_reader(connection, run)
         ledger_rows.save(connection, run.run_id, source=SOURCE)
         for name, account_id in (("r8", run.account_id), ("r9", "other")):
-            request = NightRequest(run.merchant_id, account_id, "2031-01-01", Mode.LIVE)
+            request = NightRequest(run.merchant_id, account_id, date(2031, 1, 1), Mode.LIVE)
             runs.start(connection, request, run_id=name, as_of=later, now=later)
         ledger_rows.save(connection, "r9", source=SOURCE)
         found = ledger_rows.newest_reader(connection, run)

@@ -1,4 +1,4 @@
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 
 import pytest
 
@@ -70,10 +70,10 @@ def test_the_trend_has_one_point_per_night(store: Store, run: Run, result: Recon
         runs.finish(connection, run.run_id, status="finished", problem="", now=AS_OF)
     place = {"merchant_id": run.merchant_id, "account_id": run.account_id}
     with store.reading() as connection:
-        later = results.open_breaks_by_night(connection, **place, before="2026-11-21")
-        same = results.open_breaks_by_night(connection, **place, before="2026-11-20")
+        later = results.open_breaks_by_night(connection, **place, before=date(2026, 11, 21))
+        same = results.open_breaks_by_night(connection, **place, before=date(2026, 11, 20))
 
-    assert (later, same) == ({"2026-11-20": 1}, {})
+    assert (later, same) == ({date(2026, 11, 20): 1}, {})
 
 
 def test_totals_keep_their_order_and_sides(store: Store, run: Run) -> None:

@@ -1,5 +1,5 @@
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 
 from recon.matching.frames.sources import SETTLEMENT_COLUMNS, LoadCounts, frame_of
 from recon.model.words import Reject, SourceFile, SourceKind
@@ -94,17 +94,17 @@ def test_older_lines_come_only_with_what_is_asked_about(store: Store, run: Run) 
 
 def test_what_is_missing_is_missing_until_it_comes_right(store: Store, run: Run) -> None:
     """On whichever night: the newest version of its name decides."""
-    later = replace(run, business_date="2026-11-21")
+    later = replace(run, business_date=date(2026, 11, 21))
     save(store, run, "settlement/1", bad="is not there")
     save(store, later, "settlement/2", bad="is not there")
     with store.reading() as connection:
         missing = settlement_rows.missing(connection, later, whole_file=WHOLE)
-    assert missing == [(run.business_date, "settlement/1"), ("2026-11-21", "settlement/2")]
+    assert missing == [(run.business_date, "settlement/1"), (later.business_date, "settlement/2")]
     save(store, later, "settlement/1", {"order_no": "A"})
     with store.reading() as connection:
         missing = settlement_rows.missing(connection, later, whole_file=WHOLE)
         assert settlement_rows.missing(connection, later, whole_file=WHOLE, until=2) != missing
-    assert missing == [("2026-11-21", "settlement/2")]
+    assert missing == [(later.business_date, "settlement/2")]
 
 
 def test_lines_of_other_accounts_are_theirs(store: Store, run: Run) -> None:

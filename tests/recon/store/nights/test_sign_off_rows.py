@@ -1,4 +1,4 @@
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 
 import pytest
 
@@ -24,7 +24,7 @@ def test_a_signature_binds_the_workbooks_hash(store: Store, run: Run) -> None:
 def test_only_a_later_finished_run_replaces(store: Store) -> None:
     """A run that is still working replaces nothing."""
     with store.reading() as connection:
-        (live,) = sign_off_rows.live_runs(connection, first="2026-01-01", last="2026-12-31")
+        (live,) = sign_off_rows.live_runs(connection, first=date.min, last=date.max)
         early = live.started_at - timedelta(hours=1)
 
         assert sign_off_rows.replaced_by(connection, live, since=early) == ""
