@@ -77,12 +77,13 @@ def _signed(
     who: tuple[str, SecretStr | None],
     environment: "Environment",
 ) -> State[Any]:
-    from recon.steps.people.at_desk import night_of
+    from recon.steps.people.at_desk import SIGN_OFF, acts_of_signatures, night_of
     from recon.steps.people.at_desk import say as say_at_desk
     from recon.steps.people.sign_off import answers_of
-    from reports.reading.signed_copy import write_signed_copy
+    from reports.reading.signed_copy import signed_bytes, write_signed_copy
 
-    night = night_of(say_at_desk("sign-off", body, who=who, environment=environment))
+    more = acts_of_signatures(signed_bytes)
+    night = night_of(say_at_desk(SIGN_OFF, body, who=who, environment=environment, more=more))
     copy = write_signed_copy(
         Path(night.workbook),
         signatures=night.signed,

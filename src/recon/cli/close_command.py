@@ -166,13 +166,13 @@ def _to_sign(
 
 def _sign(to_sign: "MonthToSign", *, name: str, code: str, out: Path | None) -> None:
     from recon.cli.people_commands import ask_desk_to
-    from recon.cli.workbooks import month_acts
+    from recon.cli.workbooks import signing_acts
     from recon.steps.care.closed_view import closed_view
     from recon.steps.care.months_at_desk import SIGN_CLOSE, close_body, close_word_of
     from recon.steps.ground.environment import environment_of, system_clock
 
     body, month = close_body(to_sign), to_sign.month
-    word = close_word_of(ask_desk_to(SIGN_CLOSE, body, name=name, code=code, more=month_acts()))
+    word = close_word_of(ask_desk_to(SIGN_CLOSE, body, name=name, code=code, more=signing_acts()))
     if word.lapsed:
         complain(f"The signature of {word.lapsed} lapsed: what they signed is not what is there.")
         for sentence in word.moved[:MOVED_SHOWN_MAX]:

@@ -41,7 +41,7 @@ def serve(
     ] = None,
 ) -> None:
     """Hear people until it is ended: commands and forms bring their words to its socket."""
-    from recon.cli.workbooks import form, month_acts
+    from recon.cli.workbooks import form, signing_acts
     from recon.desk.held_keys import PRIVATE, SOCKET
     from recon.desk.server import serve_until_ended
     from recon.model.errors import ConfigurationError
@@ -72,7 +72,7 @@ def serve(
                     "(`recon verify`)."
                 )
 
-            listen = partial(hear, environment=environment, form=form(), more=month_acts())
+            listen = partial(hear, environment=environment, form=form(), more=signing_acts())
 
             def heard(act: str, body: Mapping[str, Any], origin: str) -> Mapping[str, Any]:
                 go_on()

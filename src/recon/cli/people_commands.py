@@ -145,15 +145,15 @@ def sign_off(
     copy beside the workbook, called -reviewed and then -approved, says who signed which file.
     """
     from recon.cli.nights_command import line_of
-    from recon.cli.workbooks import signed_copy
+    from recon.cli.workbooks import signed_copy, signing_acts
     from recon.steps.ground.environment import environment_of, system_clock
-    from recon.steps.people.at_desk import night_of
+    from recon.steps.people.at_desk import SIGN_OFF, night_of
     from recon.steps.people.sign_off import answers_of
 
     run_id = run_of(night, run)
     seen = _seen(run_id, workbook=workbook)
     body = {"run_id": run_id, "role": role, "workbook_sha256": seen}
-    signed = night_of(ask_desk_to("sign-off", body, name=name, code=code))
+    signed = night_of(ask_desk_to(SIGN_OFF, body, name=name, code=code, more=signing_acts()))
     with environment_of(os.environ, clock=system_clock, signs=False) as environment:
         zone = environment.settings.rules.calendar.timezone
         answers = answers_of(signed, environment=environment)

@@ -33,7 +33,7 @@ def reopen(
     Its sealed folder stays; closing it again makes a second one.
     """
     from recon.cli.people_commands import ask_desk_to
-    from recon.cli.workbooks import month_acts
+    from recon.cli.workbooks import signing_acts
     from recon.period.business_month import BusinessMonth
     from recon.steps.care.months_at_desk import REOPEN_MONTH, reopen_body, reopen_word_of
     from recon.steps.ground.environment import environment_of, system_clock
@@ -47,7 +47,9 @@ def reopen(
         say(f"To open it again: recon reopen {wanted.name} --reason WHY --as NAME (two people)")
         return
     body = reopen_body(wanted, account=which, reason=reason)
-    word = reopen_word_of(ask_desk_to(REOPEN_MONTH, body, name=name, code=code, more=month_acts()))
+    word = reopen_word_of(
+        ask_desk_to(REOPEN_MONTH, body, name=name, code=code, more=signing_acts())
+    )
     if word.reopened:
         say(f"REOPENED: {wanted.name}. Its folder {word.closed.folder} stays.")
     else:

@@ -66,12 +66,14 @@ def form() -> "Form":
     )
 
 
-def month_acts() -> "Acts":
-    """What people say of months at the desk, with the drawer of a close's workbook."""
+def signing_acts() -> "Acts":
+    """What people put their names under at the desk, with the drawers of both workbooks."""
     from recon.steps.care.months_at_desk import acts_of_months
+    from recon.steps.people.at_desk import acts_of_signatures
     from reports.month_workbook import close_workbook
+    from reports.reading.signed_copy import signed_bytes
 
-    return acts_of_months(close_workbook)
+    return {**acts_of_months(close_workbook), **acts_of_signatures(signed_bytes)}
 
 
 def signed_copy(night: "Night", *, answers: "Mapping[str, KeptAnswer]", timezone: str) -> Path:

@@ -9,14 +9,14 @@ from dataclasses import dataclass
 
 from recon.archive.facts_files import whole_facts
 from recon.archive.manifest import MANIFEST
-from recon.archive.step_folder import ASIDE, Sealed
+from recon.archive.step_folder import Sealed
 from recon.archive.storage import Storage, reachable
 from recon.model.errors import ArchiveError, ConfigurationError
 from recon.steps.care.evidence_folder import EvidenceFolder
 from recon.steps.care.verify_folder import missing_steps
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.let_go_nights import is_kept
-from recon.steps.ground.night_folder import folder_of, storage_of, storages_of
+from recon.steps.ground.night_folder import folder_of, is_attempt, storage_of, storages_of
 from recon.steps.ground.sealed_night import sealed_night
 from recon.store import Connection
 from recon.store.nights import facts_rows, sign_off_rows
@@ -96,12 +96,12 @@ def copied(
     try:
         with reachable(storage, doing=UNREAD):
             for name in storage.names(folder):
+                was_left = name not in expected and is_attempt(name.removeprefix(f"{folder}/"))
                 content = storage.read(name)
                 into.write(name, content)
                 missing.discard(name)
-                is_aside = ASIDE in name.removeprefix(folder)
                 if name not in expected:
-                    faults += [] if is_aside else [f"{name}: nobody sealed it"]
+                    faults += [] if was_left else [f"{name}: nobody sealed it"]
                 elif hashlib.sha256(content).hexdigest() != expected[name]:
                     faults.append(f"{name} is not the file that was sealed")
     except ArchiveError as error:

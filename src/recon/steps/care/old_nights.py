@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 
-from recon.archive.step_folder import ASIDE, Sealed, whole_file
+from recon.archive.step_folder import Sealed, whole_file
 from recon.archive.storage import Storage, reachable
 from recon.model.errors import (
     ArchiveBrokenError,
@@ -25,7 +25,7 @@ from recon.steps.care.sealed_closes import close_problems
 from recon.steps.care.verify_folder import folder_problems
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.let_go_nights import is_kept
-from recon.steps.ground.night_folder import folder_of, storage_of
+from recon.steps.ground.night_folder import folder_of, is_attempt, storage_of
 from recon.steps.ground.sealed_night import sealed_night
 from recon.store import Connection
 from recon.store.database import history
@@ -204,8 +204,8 @@ def _sealed(
 
 
 def _is_aside(name: str, *, run: Run) -> bool:
-    """Whether a file is of an attempt that a night itself moved aside."""
-    return ASIDE in name.removeprefix(folder_of(run)).split("/")[1]
+    """Whether a file is of an attempt that a night or a signature itself left."""
+    return is_attempt(name.removeprefix(f"{folder_of(run)}/"))
 
 
 def _going(connection: Connection, run: Run, *, storage: Storage) -> list[str]:

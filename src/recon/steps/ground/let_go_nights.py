@@ -2,6 +2,7 @@
 
 from recon.archive.manifest import MANIFEST
 from recon.model.errors import NightLetGoError
+from recon.steps.ground.night_folder import SIGNED
 from recon.store import Connection
 from recon.store.nights.let_go_rows import let_go_of
 
@@ -12,14 +13,14 @@ KEPT_FILES = frozenset(
     }
 )
 """Of a night that is let go, beside every manifest and what people put their names under."""
-SIGNED_FILES = frozenset({"proof/workbook.xlsx"})
-"""Kept too, where somebody signed the night."""
+SIGNED_FILES = ("proof/workbook.xlsx", SIGNED)
+"""Beginnings of what is kept too, where somebody signed the night."""
 
 
 def is_kept(path: str, *, is_signed: bool = False) -> bool:
     """Whether a file stays when its night goes; `path` is from the night's folder."""
     name = path.rpartition("/")[2]
-    return name == MANIFEST or path in KEPT_FILES or (is_signed and path in SIGNED_FILES)
+    return name == MANIFEST or path in KEPT_FILES or (is_signed and path.startswith(SIGNED_FILES))
 
 
 def refuse_let_go(connection: Connection, run_id: str) -> None:

@@ -16,7 +16,7 @@ from recon import __version__
 from recon.archive.manifest import About
 from recon.archive.opening import open_storage
 from recon.archive.schemas import SCHEMAS
-from recon.archive.step_folder import Part, Rows, Sealed, find_sealed, write_step
+from recon.archive.step_folder import ASIDE, Part, Rows, Sealed, find_sealed, write_step
 from recon.archive.storage import Storage, reachable
 from recon.model.errors import ArchiveBrokenError
 from recon.model.nights import Mode
@@ -29,7 +29,9 @@ from recon.store.nights.runs import Run
 SEALED = "sealed"
 """The event that binds a manifest."""
 INPUTS, COMPARED, RESULTS, PROOF = STEPS = ("inputs", "compared", "results", "proof")
-"""Steps of a night in their order; a signature's come after."""
+"""Steps of a night in their order."""
+SIGNED = "signed-"
+"""Before a role: the step of a signature, which comes after all of the night's own."""
 BOOKS = "books"
 """The step before them: the whole ledger as the night read it."""
 NOT_READ = (
@@ -201,6 +203,15 @@ def bound_step(storage: Storage, link: Link, *, doing: str) -> Sealed:
         )
         raise ArchiveBrokenError(msg)
     return sealed
+
+
+def is_attempt(path: str) -> bool:
+    """Whether a file that nobody sealed was left by an attempt; `path` is from the night's folder.
+
+    A step that was moved aside, or a signature that was ended before it counted.
+    """
+    step = path.partition("/")[0]
+    return ASIDE in step or step.startswith(SIGNED)
 
 
 def newest(bound: Sequence[Link]) -> dict[str, str]:

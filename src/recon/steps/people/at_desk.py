@@ -8,6 +8,7 @@ import base64
 import binascii
 import tempfile
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,9 +28,10 @@ from recon.steps.ground.environment import Environment
 from recon.steps.ground.identity import Person, identify, speaker
 from recon.steps.money import approve, restore, sending
 from recon.steps.money.approve import Narrowing
-from recon.steps.people import returned_answers, set_aside, sign_off, verdicts
+from recon.steps.people import returned_answers, set_aside, verdicts
 from recon.steps.people.returned_answers import Form
-from recon.steps.people.sign_off import Night
+from recon.steps.people.sign_off import Night, NightToSign, sign
+from recon.steps.people.signed_folder import SignedCopy
 
 Body = Mapping[str, Any]
 Reply = dict[str, Any]
@@ -154,17 +156,6 @@ def _agree_write_off(body: Body, person: Person, environment: Environment) -> Re
     return {"break_id": outcome}
 
 
-def _sign(body: Body, person: Person, environment: Environment) -> Reply:
-    night = sign_off.sign(
-        text_said(body, "run_id"),
-        role=text_said(body, "role"),
-        seen=text_said(body, "workbook_sha256"),
-        person=person,
-        environment=environment,
-    )
-    return {"night": _NIGHT.dump_python(night, mode="json")}
-
-
 def _allow_sending(body: Body, person: Person, environment: Environment) -> Reply:
     reason = text_said(body, "reason")
     allowed = sending.allow_sending(person=person, reason=reason, environment=environment)
@@ -231,14 +222,13 @@ def _import(body: Body, person: Person, environment: Environment, *, form: Form 
     return {"done": _IMPORT.dump_python(done, mode="json")}
 
 
-IMPORT = "import"
+IMPORT, SIGN_OFF = "import", "sign-off"
 ACTS: Acts = {
     "approve": _approve,
     "reject": _reject,
     "resolve": _resolve,
     "release": _release,
     "agree-write-off": _agree_write_off,
-    "sign-off": _sign,
     "allow-sending": _allow_sending,
     "accept-restore": _accept_restore,
     "set-aside": _set_aside,
@@ -246,9 +236,22 @@ ACTS: Acts = {
     "read-again": _read_again,
     "dismiss-file": _dismiss_file,
 }
-"""What may be said, beside `IMPORT`."""
+"""What may be said, beside `IMPORT` and what is handed in because it needs drawn workbooks."""
 OF_FILES = frozenset({"read-again", "dismiss-file"})
 """Move no money: at the sandbox, where nobody is declared, anybody says them."""
+
+
+def acts_of_signatures(copy: SignedCopy) -> Acts:
+    """What is said of a night's workbook, with what draws its signed copy."""
+    return {SIGN_OFF: partial(_sign, copy=copy)}
+
+
+def _sign(body: Body, person: Person, environment: Environment, *, copy: SignedCopy) -> Reply:
+    wanted = NightToSign(
+        text_said(body, "run_id"), text_said(body, "role"), text_said(body, "workbook_sha256")
+    )
+    night = sign(wanted, person=person, copy=copy, environment=environment)
+    return {"night": _NIGHT.dump_python(night, mode="json")}
 
 
 def file_body(path: Path) -> Body:

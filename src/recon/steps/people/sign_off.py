@@ -24,6 +24,7 @@ from recon.steps.ground.endorsed import Said, note_endorsed
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.identity import Person, is_same, refuse_unproven
 from recon.steps.ground.let_go_nights import refuse_let_go
+from recon.steps.ground.night_folder import bind
 from recon.steps.ground.predecessor import (
     BEFORE_OPENING,
     MISSING,
@@ -31,8 +32,10 @@ from recon.steps.ground.predecessor import (
     STILL_OPEN,
     standing_without_a_night,
 )
+from recon.steps.people.signed_folder import SignedCopy, write_signature
 from recon.store import Connection
 from recon.store.nights import bound_runs, runs, sign_off_rows
+from recon.store.nights.runs import Run
 from recon.store.nights.sign_off_rows import NightRun, Signature
 from recon.store.people import resolution_rows
 
@@ -86,44 +89,95 @@ def file_to_sign(run_id: str, *, environment: Environment) -> tuple[str, str]:
     return (str(path), sha256_of(path)) if path.is_file() else ("", "")
 
 
-def sign(run_id: str, *, role: str, seen: str, person: Person, environment: Environment) -> Night:
+@dataclass(frozen=True, slots=True)
+class NightToSign:
+    """What somebody wants to put their name under."""
+
+    run_id: str
+    role: str
+    """One of ROLES."""
+    seen: str
+    """SHA-256 of the file that the person looked at, or its first DIGITS_READ."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Signing:
+    """What a signature is put under, as it stands."""
+
+    night: NightRun
+    run: Run
+    before: tuple[Signature, ...]
+    answers: Mapping[str, KeptAnswer]
+    """To the breaks of the night, by break key."""
+
+
+def sign(
+    wanted: NightToSign, *, person: Person, copy: SignedCopy, environment: Environment
+) -> Night:
     """Put one person's name under a night's workbook.
 
+    The folder of the signature is written first; the transaction that notes the name binds it.
+
     Args:
-        run_id: of the night.
-        role: one of ROLES.
-        seen: SHA-256 of the file that the person looked at, or its first DIGITS_READ.
+        wanted: the night, and as whom.
         person: who signs.
+        copy: draws the signed copy of the workbook.
         environment: of the desk.
 
     Raises:
         UsageError: the person may not, the night cannot be signed, or its workbook is not the one
             that was written.
         NightLetGoError: its folder was let go.
+        ArchiveError: the archive cannot be written.
+        OutputError: no signed copy can be made of the workbook.
     """
+    role, word = wanted.role, person.word
     if role not in ROLES:
         msg = f"a role is one of {', '.join(ROLES)}"
         raise UsageError(msg)
     refuse_unproven(person, environment=environment)
+    with environment.store.reading() as connection:
+        signing = _allowed(connection, wanted, person=person, environment=environment)
+    digest = signing.night.workbook_sha256
+    name = Signature(role, word.by, word.authenticated, word.at, digest)
+    sealed = write_signature(
+        signing.run,
+        signatures=(*signing.before, name),
+        answers=signing.answers,
+        copy=copy,
+        environment=environment,
+    )
     with environment.store.writing() as connection:
-        signed = _run_of(connection, run_id)
-        _refuse_person(connection, signed, role=role, person=person, environment=environment)
-        _refuse_night(connection, signed, environment=environment)
-        _refuse_unseen(connection, signed, seen=seen)
-        sign_off_rows.save(
-            connection, run_id, role=role, word=person.word, workbook_sha256=signed.workbook_sha256
-        )
+        if _allowed(connection, wanted, person=person, environment=environment) != signing:
+            msg = "somebody answered or signed at the same time: look at it, then sign again"
+            raise UsageError(msg)
+        sign_off_rows.save(connection, wanted.run_id, role=role, word=word, workbook_sha256=digest)
+        bind(connection, signing.run, sealed=[sealed], environment=environment)
         note_endorsed(
             connection,
-            Said(
-                Kind.SIGN_OFF,
-                run_id,
-                says={"role": role, "workbook_sha256": signed.workbook_sha256},
-            ),
+            Said(Kind.SIGN_OFF, wanted.run_id, says={"role": role, "workbook_sha256": digest}),
             person=person,
             environment=environment,
         )
-        return _night_of(connection, signed, today=environment.clock().date())
+        environment.crash_point("bound a signature")
+        return _night_of(connection, signing.night, today=environment.clock().date())
+
+
+def _allowed(
+    connection: Connection, wanted: NightToSign, *, person: Person, environment: Environment
+) -> _Signing:
+    """What the person may sign.
+
+    Raises:
+        UsageError: they may not, or it is not what they looked at.
+    """
+    night = _run_of(connection, wanted.run_id)
+    _refuse_person(connection, night, role=wanted.role, person=person, environment=environment)
+    answers = _refuse_night(connection, night, environment=environment)
+    _refuse_unseen(connection, night, seen=wanted.seen)
+    names = sign_off_rows.signatures(connection, night.run_id)
+    before = tuple(names[role] for role in ROLES if role in names)
+    return _Signing(night, runs.get(connection, night.run_id), before, answers)
 
 
 def answers_of(night: Night, *, environment: Environment) -> Mapping[str, KeptAnswer]:
@@ -297,7 +351,10 @@ def _refuse_person(
         raise UsageError(msg)
 
 
-def _refuse_night(connection: Connection, signed: NightRun, *, environment: Environment) -> None:
+def _refuse_night(
+    connection: Connection, signed: NightRun, *, environment: Environment
+) -> Mapping[str, KeptAnswer]:
+    """The answers to its breaks, where nothing stands against it."""
     if signed.verdict == Verdict.NOT_PROVEN:
         msg = f"the night of {signed.business_date} is NOT PROVEN: nobody can sign it"
         raise UsageError(msg)
@@ -309,7 +366,12 @@ def _refuse_night(connection: Connection, signed: NightRun, *, environment: Envi
             f"write it again (`recon workbook {signed.run_id}`) and look at that one"
         )
         raise UsageError(msg)
-    open_breaks = _without_owner(connection, signed, environment=environment)
+    breaks = kept_results.open_breaks(connection, signed.run_id, environment=environment)
+    keys = set() if breaks is None else {*breaks["break_id"]}
+    every = resolution_rows.kept_answers(connection, (signed.merchant_id, signed.account_id))
+    answers = {key: kept for key, kept in every.items() if key in keys}
+    alone = [] if breaks is None else not_looked_after(breaks, kept=answers)
+    open_breaks = [str(row["break_id"]) for row in alone]
     if open_breaks:
         shown = ", ".join(open_breaks[:BREAKS_SHOWN_MAX])
         msg = (
@@ -317,6 +379,7 @@ def _refuse_night(connection: Connection, signed: NightRun, *, environment: Envi
             f"({shown}): answer them in the workbook and import it (`recon import-resolutions`)"
         )
         raise UsageError(msg)
+    return answers
 
 
 def _refuse_unseen(connection: Connection, signed: NightRun, *, seen: str) -> None:
@@ -334,17 +397,6 @@ def _refuse_unseen(connection: Connection, signed: NightRun, *, seen: str) -> No
             "the one that lies there now, and sign that one"
         )
         raise UsageError(msg)
-
-
-def _without_owner(
-    connection: Connection, signed: NightRun, *, environment: Environment
-) -> list[str]:
-    """Grave breaks that nobody looks after."""
-    breaks = kept_results.open_breaks(connection, signed.run_id, environment=environment)
-    if breaks is None:
-        return []
-    kept = resolution_rows.kept_answers(connection, (signed.merchant_id, signed.account_id))
-    return [str(row["break_id"]) for row in not_looked_after(breaks, kept=kept)]
 
 
 def not_looked_after(

@@ -13,6 +13,7 @@ import pytest
 from moto.server import ThreadedMotoServer
 
 from recon.archive.manifest import MANIFEST
+from recon.files.formats.named_bytes import sha256_of
 from recon.model.errors import NightLetGoError
 from recon.model.words import Verdict
 from recon.steps.care import housekeeping as keeping
@@ -27,10 +28,13 @@ from recon.steps.ground import kept_results
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.kept_answers import still_kept
 from recon.steps.ground.let_go_nights import KEPT_FILES
+from recon.steps.ground.night_folder import bind
 from recon.steps.night.report import rebuild
+from recon.steps.people.signed_folder import write_signature
 from recon.store.database import history
 from recon.store.nights import answer_parts, runs, sign_off_rows
 from recon.store.nights.let_go_rows import all_let_go, half_gone
+from recon.store.nights.sign_off_rows import Signature
 from recon.store.people.approval_rows import PersonsWord
 from tests.recon.steps.care.test_housekeeping import case_of
 from tests.recon.steps.care.test_reopened_months import reopened
@@ -177,16 +181,34 @@ def test_what_goes_is_in_the_history_and_manifests_breaks_totals_and_words_stay(
     assert dates(aged) == []
 
 
-def test_the_workbook_of_a_night_that_somebody_signed_stays(aged: Merchant) -> None:
+def unchanged(content: bytes, **_: object) -> bytes:
+    """A signed copy that is the workbook itself."""
+    return content
+
+
+def test_what_people_put_their_names_under_stays(aged: Merchant) -> None:
     """Their name is under that very file."""
     folder = night_folder(aged)
     with aged.environment() as environment, environment.store.writing() as connection:
         word = PersonsWord(by="Anna", authenticated=True, at=environment.clock())
-        sign_off_rows.save(connection, folder.name, role="reviewer", word=word, workbook_sha256="0")
+        run = runs.get(connection, folder.name)
+        digest = sha256_of(Path(run.workbook))
+        names = [Signature("reviewer", word.by, word.authenticated, word.at, digest)]
+        sealed = write_signature(
+            run, signatures=names, answers={}, copy=unchanged, environment=environment
+        )
+        sign_off_rows.save(connection, run.run_id, role="reviewer", word=word, workbook_sha256="0")
+        bind(connection, run, sealed=[sealed], environment=environment)
     deleted(aged)
 
     assert (folder / "proof" / "workbook.xlsx").is_file()
-    assert is_what_is_kept(files_of(folder) - {"proof/workbook.xlsx"})
+    files = ("answers.jsonl", "signatures.json", "workbook.xlsx")
+    of_signature = {f"signed-reviewer/{name}" for name in files}
+    assert of_signature < files_of(folder)
+    assert is_what_is_kept(files_of(folder) - {"proof/workbook.xlsx"} - of_signature)
+    assert checked(aged, folder.name).problems == ()
+    (folder / "signed-reviewer" / "answers.jsonl").write_text("another")
+    assert "signed-reviewer/answers.jsonl has" in "".join(checked(aged, folder.name).problems)
     (folder / "proof" / "workbook.xlsx").write_text("another")
     assert "proof/workbook.xlsx has" in checked(aged, folder.name).problems[0]
 

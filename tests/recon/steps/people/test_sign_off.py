@@ -13,9 +13,10 @@ from recon.steps.care.verify import verify
 from recon.steps.ground.identity import identify
 from recon.steps.money.sending import stop_sending
 from recon.steps.night.report import rebuild
-from recon.steps.people.sign_off import Night, file_to_sign, nights, sign
+from recon.steps.people.sign_off import Night, file_to_sign, nights
 from recon.store.database.history import of_entity
 from recon.store.nights import input_rows, runs
+from tests.recon.steps.signing import sign_seen
 
 pytestmark = pytest.mark.xdist_group("signatures")
 """They share what takes longer to make than to look at."""
@@ -60,10 +61,9 @@ def seen_by(merchant: Any, run_id: str) -> str:
 
 def signed(merchant: Any, run_id: str, *, role: str, name: str, seen: str = "") -> Night:
     """One signature, of the file that lies there now unless another was looked at."""
-    seen = seen or seen_by(merchant, run_id)
     with merchant.environment() as environment:
         person = identify(name, code=None, environment=environment)
-        return sign(run_id, role=role, seen=seen, person=person, environment=environment)
+        return sign_seen(run_id, role=role, person=person, environment=environment, seen=seen)
 
 
 def listed(merchant: Any, *, days: int = 1) -> list[Night]:

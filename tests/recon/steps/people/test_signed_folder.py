@@ -1,0 +1,269 @@
+"""A signature has a folder of its own: the names, the answers and the copy, bound with the name."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from recon.model.errors import ArchiveError, UsageError
+from recon.steps.care.evidence import Span, accounts_of, write_evidence
+from recon.steps.care.verify import verify_night
+from recon.steps.ground.environment import Environment
+from recon.steps.ground.identity import identify
+from recon.steps.ground.night_folder import links
+from recon.steps.people.sign_off import NightToSign, file_to_sign, sign
+from recon.store.database.history import of_entity
+from recon.store.nights import sign_off_rows
+from reports.reading.evidence_workbook import evidence_index
+from reports.reading.signed_copy import signed_bytes, write_signed_copy
+from tests.recon.steps.care.test_verify_folder import run_folder
+from tests.recon.steps.conftest import Merchant
+from tests.recon.steps.people.test_returned_answers import (
+    Returned,
+    newest_workbook,
+    take,
+    wrong_amounts,
+)
+from tests.recon.steps.people.test_sign_off import newest, prove, signed
+
+pytestmark = pytest.mark.xdist_group("signatures")
+
+POINTS = [
+    *(f"archived a part:{number}" for number in (1, 2, 3)),
+    *("archived a manifest:1", "bound a signature:1"),
+]
+"""From the first byte of the folder to the end of the transaction."""
+COMMAND = "from recon.cli import main; raise SystemExit(main())"
+
+
+class EndedError(BaseException):
+    """The process is gone."""
+
+
+@pytest.fixture
+def proven(begun: Any) -> Merchant:
+    """A merchant with one night whose breaks are all small."""
+    merchant: Merchant = begun(prove)
+    return merchant
+
+
+def ending(at: str) -> Callable[[str], None]:
+    """A crash point that ends at this pass of this name."""
+    name, _, count = at.partition(":")
+    passes: list[str] = []
+
+    def pass_by(point: str) -> None:
+        passes.append(point)
+        if point == name and passes.count(name) == int(count):
+            raise EndedError
+
+    return pass_by
+
+
+def wanted(environment: Environment, run_id: str, *, role: str = "reviewer") -> NightToSign:
+    """The file that lies there now, to be signed."""
+    return NightToSign(run_id, role, file_to_sign(run_id, environment=environment)[1])
+
+
+def names_under(merchant: Merchant, run_id: str) -> set[str]:
+    """The roles that signed, by the database; each has its link and its folder, or none has."""
+    with merchant.environment() as environment, environment.store.reading() as connection:
+        roles = {*sign_off_rows.signatures(connection, run_id)}
+        steps = [link.step for link in links(connection, run_id) if link.step[:7] == "signed-"]
+        events = [row["event"] for row in of_entity(connection, run_id)]
+    assert sorted(steps) == sorted(f"signed-{role}" for role in roles)
+    assert events.count("signed") == len(roles)
+    return roles
+
+
+def problems(merchant: Merchant, run_id: str) -> tuple[str, ...]:
+    """What `recon verify RUN` says."""
+    with merchant.environment() as environment:
+        return verify_night(environment, name=run_id).problems
+
+
+def evidence(merchant: Merchant, out: Path) -> list[str]:
+    """The faults that `recon evidence` names."""
+    day = date(2026, 11, 20)
+    with merchant.environment() as environment:
+        span = Span(day, day, accounts_of(environment, name=""))
+        done = write_evidence(span, out=out, drawn=evidence_index, environment=environment)
+    return done.index.faults
+
+
+def test_each_signature_has_its_names_its_answers_and_its_copy(
+    proven: Merchant, tmp_path: Path
+) -> None:
+    """Who signed, what had been answered to its breaks, and the copy that lies in the reports."""
+    run_id = newest(proven)
+    for role, name, ending_of_copy in (
+        ("reviewer", "dan", "reviewed"),
+        ("approver", "anna", "approved"),
+    ):
+        night = signed(proven, run_id, role=role, name=name)
+        folder = run_folder(proven) / f"signed-{role}"
+        assert {path.name for path in folder.iterdir()} == {
+            *("answers.jsonl", "manifest.json", "signatures.json", "workbook.xlsx")
+        }
+        under = json.loads((folder / "signatures.json").read_text())
+        assert [(each["role"], each["by"]) for each in under] == [
+            (each.role, each.by) for each in night.signed
+        ]
+        assert {each["workbook_sha256"] for each in under} == {night.workbook_sha256}
+        beside = write_signed_copy(
+            Path(night.workbook), signatures=night.signed, answers={}, timezone="Europe/London"
+        )
+        assert beside.stem.endswith(ending_of_copy)
+        assert (folder / "workbook.xlsx").read_bytes() == beside.read_bytes()
+    assert names_under(proven, run_id) == {"reviewer", "approver"}
+    assert problems(proven, run_id) == ()
+    assert evidence(proven, tmp_path / "out") == []
+    copied = {path.name for path in (tmp_path / "out").rglob("signed-approver/*")}
+    assert copied == {"answers.jsonl", "manifest.json", "signatures.json", "workbook.xlsx"}
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_a_signature_that_is_ended_counts_with_its_folder_or_not_at_all(
+    proven: Merchant, tmp_path: Path, point: str
+) -> None:
+    """Until the transaction nobody signed; what was left is nobody's, and the next one signs."""
+    run_id = newest(proven)
+    with proven.environment() as opened:
+        environment = replace(opened, crash_point=ending(point))
+        person = identify("dan", code=None, environment=environment)
+        with pytest.raises(EndedError):
+            sign(
+                wanted(environment, run_id),
+                person=person,
+                copy=signed_bytes,
+                environment=environment,
+            )
+
+    assert names_under(proven, run_id) == set()
+    assert problems(proven, run_id) == ()
+    assert evidence(proven, tmp_path / "before") == []
+    signed(proven, run_id, role="reviewer", name="ben")
+    assert names_under(proven, run_id) == {"reviewer"}
+    assert problems(proven, run_id) == ()
+    assert evidence(proven, tmp_path / "after") == []
+    under = json.loads((run_folder(proven) / "signed-reviewer" / "signatures.json").read_text())
+    assert [each["by"] for each in under] == ["Ben Roy"]
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("point", ["archived a manifest:1", "bound a signature:1"])
+def test_a_process_that_is_killed_signs_nothing(proven: Merchant, point: str) -> None:
+    """The command itself, ended by the system between its folder and the end of its transaction."""
+    run_id = newest(proven)
+    command = ["sign-off", "--run", run_id, "--role", "reviewer", "--as", "dan"]
+
+    def played(**variables: str) -> int:
+        return subprocess.run(
+            [sys.executable, "-c", COMMAND, *command],
+            env={**os.environ, **proven.variables, **variables},
+            capture_output=True,
+            check=False,
+        ).returncode
+
+    assert played(RECON_CRASH_AT=point) == -signal.SIGKILL
+    assert names_under(proven, run_id) == set()
+    assert played() == 0
+    assert names_under(proven, run_id) == {"reviewer"}
+    assert problems(proven, run_id) == ()
+
+
+def test_an_archive_that_cannot_be_written_takes_no_name(proven: Merchant) -> None:
+    """The sentence says that nobody signed and what to do."""
+    run_id = newest(proven)
+    folder = run_folder(proven)
+    (folder / "signed-reviewer").write_text("no folder")
+    with pytest.raises(ArchiveError, match=r"nobody's name was put .* then sign again"):
+        signed(proven, run_id, role="reviewer", name="dan")
+    assert names_under(proven, run_id) == set()
+    (folder / "signed-reviewer").unlink()
+    signed(proven, run_id, role="reviewer", name="dan")
+    assert names_under(proven, run_id) == {"reviewer"}
+
+
+@pytest.mark.parametrize("name", ["answers.jsonl", "signatures.json", "workbook.xlsx"])
+def test_a_folder_that_was_changed_is_named(proven: Merchant, tmp_path: Path, name: str) -> None:
+    """By verification and by the evidence, whichever of its files it is."""
+    run_id = newest(proven)
+    signed(proven, run_id, role="reviewer", name="dan")
+    path = run_folder(proven) / "signed-reviewer" / name
+    path.write_bytes(path.read_bytes() + b" ")
+    assert f"signed-reviewer/{name} has" in "".join(problems(proven, run_id))
+    assert f"signed-reviewer/{name} is not the file" in "".join(evidence(proven, tmp_path / "out"))
+
+
+def test_a_folder_that_is_gone_is_named(proven: Merchant) -> None:
+    """A signature whose folder was taken away is lost evidence."""
+    run_id = newest(proven)
+    signed(proven, run_id, role="reviewer", name="dan")
+    (run_folder(proven) / "signed-reviewer").rename(proven.folder / "elsewhere")
+    assert "signed-reviewer/manifest.json" in "".join(problems(proven, run_id))
+
+
+def answered(merchant: Merchant, *rows: int) -> str:
+    """Jo answers these breaks of the newest workbook; the run that it is of."""
+    back = Returned(newest_workbook(merchant))
+    for row in rows:
+        back.answer("Order corrected", row=row)
+    path = back.save(f"answered-{rows[0]}.xlsx")
+    run_id = take(merchant, path).run_id
+    path.unlink()
+    return run_id
+
+
+def test_the_answers_to_the_breaks_of_the_night_are_kept(begun: Any) -> None:
+    """One line a break that was answered: its key, what was said, and whose word it is."""
+    merchant: Merchant = begun(wrong_amounts)
+    run_id = answered(merchant, 0, 1)
+    signed(merchant, run_id, role="reviewer", name="kim")
+    lines = (run_folder(merchant) / "signed-reviewer" / "answers.jsonl").read_text().splitlines()
+    kept = [json.loads(line) for line in lines]
+    assert len({each["break_id"] for each in kept}) == 2
+    assert {(each["answer"]["resolution"], each["by"]) for each in kept} == {
+        ("Order corrected", "Jo Hill")
+    }
+
+
+def test_what_is_answered_while_somebody_signs_is_looked_at_first(begun: Any) -> None:
+    """A name never stands under answers that its folder does not have."""
+    merchant: Merchant = begun(wrong_amounts)
+    run_id = answered(merchant, 0, 1)
+
+    def beside(content: bytes, **more: Any) -> bytes:
+        answered(merchant, 2)
+        return signed_bytes(content, **more)
+
+    with merchant.environment() as environment:
+        kim = identify("kim", code=None, environment=environment)
+        with pytest.raises(UsageError, match="answered or signed at the same time"):
+            sign(wanted(environment, run_id), person=kim, copy=beside, environment=environment)
+    assert names_under(merchant, run_id) == set()
+    assert problems(merchant, run_id) == ()
+
+
+def test_two_people_who_sign_at_once_are_one_signature(proven: Merchant) -> None:
+    """Whoever comes second is told, and the folder of the first one stays whole."""
+    run_id = newest(proven)
+
+    def beside(content: bytes, **more: Any) -> bytes:
+        signed(proven, run_id, role="reviewer", name="ben")
+        return signed_bytes(content, **more)
+
+    with proven.environment() as environment:
+        dan = identify("dan", code=None, environment=environment)
+        with pytest.raises(UsageError, match="Ben Roy signed run"):
+            sign(wanted(environment, run_id), person=dan, copy=beside, environment=environment)
+    assert names_under(proven, run_id) == {"reviewer"}
+    assert problems(proven, run_id) == ()
