@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,6 +24,9 @@ NIGHT_COLUMNS = (
     *("run_id", "merchant_id", "account_id", "business_date", "mode", "verdict"),
     "is_newest",
 )
+IS_LAST = "is_last"
+"""Of the nights that are newest: that of its account's last business date."""
+FLAGS = ("is_newest", IS_LAST)
 DECISION_COLUMNS = ("run_id", "merchant_id", "account_id", "business_date", "decision", "what")
 ROWS_MAX = 10_000
 """Rows of an answer that are shown."""
@@ -88,6 +91,7 @@ def opened(
 ) -> Iterator["duckdb.DuckDBPyConnection"]:
     """DuckDB with the views, reading the folders of these nights and nothing else."""
     with reading(*(night.folder for night in nights), seconds_max=SECONDS_MAX) as connection:
+        nights = _with_last(nights)
         rows = [dict(night.about) for night in nights]
         connection.register("nights", pa.Table.from_pylist(rows, schema=_nights_schema()))
         connection.register("decisions", decisions)
@@ -96,10 +100,30 @@ def opened(
         yield connection
 
 
-def _nights_schema() -> pa.Schema:
-    return pa.schema(
-        [(name, pa.bool_() if name == "is_newest" else pa.string()) for name in NIGHT_COLUMNS]
+def _with_last(nights: tuple[NightFolder, ...]) -> tuple[NightFolder, ...]:
+    """The nights, each with IS_LAST."""
+    last: dict[tuple[object, object], str] = {}
+    for night in nights:
+        if night.about["is_newest"]:
+            account = night.about["merchant_id"], night.about["account_id"]
+            last[account] = max(last.get(account, ""), str(night.about["business_date"]))
+    return tuple(
+        replace(
+            night,
+            about={
+                **night.about,
+                IS_LAST: night.about["is_newest"]
+                and night.about["business_date"]
+                == last[night.about["merchant_id"], night.about["account_id"]],
+            },
+        )
+        for night in nights
     )
+
+
+def _nights_schema() -> pa.Schema:
+    texts = [(name, pa.string()) for name in NIGHT_COLUMNS if name not in FLAGS]
+    return pa.schema([*texts, *((name, pa.bool_()) for name in FLAGS)])
 
 
 def _view(name: str, *, nights: tuple[NightFolder, ...]) -> str:
@@ -109,9 +133,9 @@ def _view(name: str, *, nights: tuple[NightFolder, ...]) -> str:
 
 
 def _of_night(name: str, *, night: NightFolder) -> str:
-    own = ("run_id", "business_date", "is_newest")
+    own = ("run_id", "business_date", *FLAGS)
     cells = ", ".join(
-        f"{quoted(str(night.about[column]))}{'::BOOLEAN' * (column == 'is_newest')} AS {column}"
+        f"{quoted(str(night.about[column]))}{'::BOOLEAN' * (column in FLAGS)} AS {column}"
         for column in own
     )
     # Names and paths are quoted; nothing else is put into the statement.
@@ -124,5 +148,5 @@ def _no_rows(name: str) -> str:
         f'NULL::{kinds.get(str(field.type), "VARCHAR")} AS "{field.name}"'
         for field in SCHEMAS[name].columns
     )
-    own = "'' AS run_id, '' AS business_date, false AS is_newest"
+    own = ", ".join(("'' AS run_id, '' AS business_date", *(f"false AS {flag}" for flag in FLAGS)))
     return f"SELECT {own}, {cells} WHERE false"  # names of our own schemas

@@ -1,5 +1,6 @@
 """People ask one SELECT over all nights, and can change nothing by it."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +52,23 @@ def test_a_view_holds_the_rows_of_every_night(nights: tuple[NightFolder, ...]) -
     rows = asked("SELECT run_id, business_date, code FROM breaks", nights)
     assert rows == [{"run_id": "R1", "business_date": "2026-11-21", "code": "MISSING_AT_GATEWAY"}]
     assert asked("SELECT count(*) AS n FROM orders", nights) == [{"n": 2}]
+
+
+def test_the_last_night_of_each_account_is_marked(nights: tuple[NightFolder, ...]) -> None:
+    """The newest run of its last business date: what is open stands in every night anew."""
+    first, second = nights
+    replaced = replace(second, about={**second.about, "run_id": "R3", "is_newest": False})
+    elsewhere = replace(first, about={**first.about, "run_id": "R4", "account_id": "2"})
+    every = (first, second, replaced, elsewhere)
+
+    assert asked("SELECT run_id FROM nights WHERE is_last ORDER BY run_id", every) == [
+        {"run_id": "R2"},
+        {"run_id": "R4"},
+    ]
+    assert asked("SELECT DISTINCT run_id FROM orders WHERE is_last ORDER BY run_id", every) == [
+        {"run_id": "R2"},
+        {"run_id": "R4"},
+    ]
 
 
 def test_nights_and_decisions_are_views_too(nights: tuple[NightFolder, ...]) -> None:
