@@ -7,7 +7,6 @@ import tempfile
 from collections.abc import Mapping
 from contextlib import redirect_stdout
 from pathlib import Path
-from unittest.mock import patch
 
 from recon import cli
 
@@ -33,12 +32,14 @@ def answers(folder: Path) -> dict[str, str]:
     for words in PLAYED:
         assert cli.main([words[0], "--dir", str(folder), *words[1:]]) == 0
     lines = (folder / "env").read_text("utf-8").splitlines()
-    variables = dict(line.split("=", 1) for line in lines)
-    with patch.dict(os.environ, variables):
-        return {
-            question: _answer(statement)
-            for question, statement in questions(PAGE.read_text("utf-8")).items()
-        }
+    before = dict(os.environ)
+    os.environ.update(line.split("=", 1) for line in lines)
+    try:
+        asked = questions(PAGE.read_text("utf-8"))
+        return {question: _answer(statement) for question, statement in asked.items()}
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
 
 
 def _answer(statement: str) -> str:

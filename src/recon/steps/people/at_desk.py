@@ -30,8 +30,8 @@ from recon.steps.money import approve, restore, sending
 from recon.steps.money.approve import Narrowing
 from recon.steps.people import returned_answers, set_aside, verdicts
 from recon.steps.people.returned_answers import Form
-from recon.steps.people.sign_off import Night, NightToSign, sign
-from recon.steps.people.signed_folder import SignedCopy
+from recon.steps.people.sign_off import Night, sign
+from recon.steps.people.signed_folder import NightToSign, SignedCopy
 
 Body = Mapping[str, Any]
 Reply = dict[str, Any]

@@ -32,7 +32,7 @@ from recon.steps.ground.predecessor import (
     STILL_OPEN,
     standing_without_a_night,
 )
-from recon.steps.people.signed_folder import SignedCopy, write_signature
+from recon.steps.people.signed_folder import NightToSign, SignedCopy, write_signature
 from recon.store import Connection
 from recon.store.nights import bound_runs, runs, sign_off_rows
 from recon.store.nights.runs import Run
@@ -90,17 +90,6 @@ def file_to_sign(run_id: str, *, environment: Environment) -> tuple[str, str]:
 
 
 @dataclass(frozen=True, slots=True)
-class NightToSign:
-    """What somebody wants to put their name under."""
-
-    run_id: str
-    role: str
-    """One of ROLES."""
-    seen: str
-    """SHA-256 of the file that the person looked at, or its first DIGITS_READ."""
-
-
-@dataclass(frozen=True, slots=True)
 class _Signing:
     """What a signature is put under, as it stands."""
 
@@ -108,7 +97,6 @@ class _Signing:
     run: Run
     before: tuple[Signature, ...]
     answers: Mapping[str, KeptAnswer]
-    """To the breaks of the night, by break key."""
 
 
 def sign(

@@ -7,7 +7,7 @@ folder that no signature binds is nobody's: the next attempt moves it aside.
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Protocol
 
@@ -21,6 +21,17 @@ from recon.store.nights.runs import Run
 from recon.store.nights.sign_off_rows import Signature
 
 ANSWERS, SIGNATURES, WORKBOOK = "answers.jsonl", "signatures.json", "workbook.xlsx"
+
+
+@dataclass(frozen=True, slots=True)
+class NightToSign:
+    """What somebody wants to put their name under."""
+
+    run_id: str
+    role: str
+    """Reviewer or approver."""
+    seen: str
+    """SHA-256 of the file that the person looked at, or its first DIGITS_READ."""
 
 
 class SignedCopy(Protocol):

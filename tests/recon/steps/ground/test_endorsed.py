@@ -26,7 +26,7 @@ from recon.steps.money.approve import approve, reject, waiting
 from recon.steps.money.gate import gate_of
 from recon.steps.money.sending import sending_stopped, stop_sending
 from recon.steps.night import whole_night as night
-from recon.steps.people.at_desk import hear
+from recon.steps.people.at_desk import acts_of_signatures, hear
 from recon.steps.people.returned_answers import Form
 from recon.store.database.history import append
 from recon.store.money import endorsement_rows, instruction_rows, sending_rows
@@ -369,8 +369,9 @@ def test_towards_a_live_gateway_nobody_writes_off_or_signs_without_a_code(
     """A returned workbook and a signature need a code there, before anything is looked at."""
     body = {"run_id": "r1", "role": "reviewer", "name": "a.xlsx", "content": ""}
     unread = Form(lambda path: pytest.fail(f"{path} was read"), lambda *_: (), lambda _: "")
+    signs = acts_of_signatures(lambda content, **_: pytest.fail(f"{content!r} was read"))
     with pytest.raises(UsageError, match="counts with a current one-time code only"):
-        hear(act, {"person": "jo", **body}, origin="", environment=live, form=unread)
+        hear(act, {"person": "jo", **body}, origin="", environment=live, form=unread, more=signs)
 
 
 def test_towards_a_live_gateway_nothing_is_approved_by_hand_alone(
