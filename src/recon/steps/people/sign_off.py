@@ -104,7 +104,7 @@ def sign(
 ) -> Night:
     """Put one person's name under a night's workbook.
 
-    The folder of the signature is written first; the transaction that notes the name binds it.
+    Its folder is written first; the transaction that notes the name binds it.
 
     Args:
         wanted: the night, and as whom.
@@ -113,8 +113,7 @@ def sign(
         environment: of the desk.
 
     Raises:
-        UsageError: the person may not, the night cannot be signed, or its workbook is not the one
-            that was written.
+        UsageError: the person may not, or the night or its workbook cannot be signed.
         NightLetGoError: its folder was let go.
         ArchiveError: the archive cannot be written.
         OutputError: no signed copy can be made of the workbook.
