@@ -200,7 +200,7 @@ BREAK_WORDS: Mapping[BreakCode, Words] = {
     ),
     _C.FX_DIFFERENCE: Words(
         "Exchange difference",
-        "The ledger booked another currency, and the rate leaves a difference.",
+        "The ledger booked another currency, and the rate of that day leaves a difference.",
         "Book the exchange difference, or correct the rate.",
     ),
     _C.MISSING_IN_LEDGER: Words(
@@ -300,8 +300,8 @@ BREAK_WORDS: Mapping[BreakCode, Words] = {
     ),
     _C.BANK_FX_DIFFERENCE: Words(
         "Exchange differs",
-        "A pay-out arrived in another currency, and not at the agreed rate.",
-        "Compare the rate with the bank's advice; agree on a rate in the rules.",
+        "A pay-out arrived in another currency, and not at the rate of that day, or there is none.",
+        "Compare with the bank's advice of the exchange; give the rules the rate of that day.",
     ),
     _C.PAYOUT_NOT_AT_BANK: Words(
         "Pay-out not at the bank",

@@ -31,7 +31,7 @@ RULES: Mapping[str, Any] = {
         "7000": "chargeback",
     },
     "fees": {"EUR": {"basis_points": 140, "fixed_minor_units": 25}},
-    "rate": {"USD.EUR": {"rate": "0.92", "basis_points": 10}},
+    "rate": {"USD.EUR": {"on": {"2026-01-05": "0.92"}, "valid_days": 366, "basis_points": 10}},
     "authorisation": {"valid_days": 365},
 }
 _CODES = {word: code for code, word in RULES["payment_status"].items()}

@@ -134,7 +134,11 @@ _RESULTS = (
         "explained",
         _BANK,
         CURRENCY,
-        word("what", "in transit, opening, charges, exchanged, effect shown elsewhere"),
+        word(
+            "what",
+            "in transit, opening, charges, exchanged (the bank says the order), exchanged at a "
+            "rate, allowed by the rate (its tolerance), effect shown elsewhere",
+        ),
         text("result_id", "the id under which it is shown"),
         money("amount", "of what was paid out and did not come"),
         key=("bank", "currency", "what", "result_id", "amount"),

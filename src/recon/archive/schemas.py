@@ -190,7 +190,9 @@ _COMPARED = (
             "amount_means, tolerance, clearing, fees_per, opening_payable, opening_reserve, "
             "settled_batch, settled_days, previous, arrived (a source whose rows came in steps), "
             "books_of and carried_of (merchant as key, account as word: whose books and open "
-            "breaks are proven), bank_... (bank_of: where pay-outs arrive; what is known)",
+            "breaks are proven), bank_... (bank_of: where pay-outs arrive; what is known), rate "
+            "(foreign and booked currency and day as key, the rate as word, the decimals between "
+            "both currencies as number), rate_days and rate_basis_points of a pair",
         ),
         text("key", "of what it is said: a source, a code, a currency, a batch"),
         text("word", "the answer as a word"),

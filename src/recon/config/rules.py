@@ -8,7 +8,6 @@ import hashlib
 import json
 from collections.abc import Mapping
 from datetime import date
-from decimal import Decimal
 from functools import cached_property
 from typing import Annotated, Any, Literal, Self
 
@@ -16,6 +15,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from recon.config.banks import BankRules, bank_holidays, known_calendar
 from recon.config.declared import CurrencyCode, DeclaredTable, checked_by, declared
+from recon.config.exchange_rates import AppliedRate, RateRules
 from recon.config.fee_contract import FeeContract
 from recon.model.business_date import BusinessCalendar, Grace, zone_of
 from recon.model.money import exponent
@@ -143,15 +143,6 @@ class SettlementRules(DeclaredTable):
     """Minor units."""
     opening_reserve: int = Field(default=0, ge=0, le=MINOR_UNITS_BOUND)
     """Minor units."""
-
-
-class RateRules(DeclaredTable):
-    """One rate at which a foreign amount is booked, keyed `FOREIGN.BOOKED` such as `USD.EUR`."""
-
-    rate: Decimal = Field(gt=0, lt=10**9)
-    """Units of the booked currency for one unit of the foreign one."""
-    basis_points: int = Field(default=0, ge=0, le=10_000)
-    """Of the booked amount: so much difference is no break."""
 
 
 class VerdictRules(DeclaredTable):
@@ -305,6 +296,12 @@ class Rules(DeclaredTable):
         """The gateway state of a code; unmapped codes are a finding, never a guess."""
         mapped = self.payment_status.get(payment_status)
         return GatewayState.UNMAPPED if mapped is None else GatewayState(mapped)
+
+    def rate_of(self, foreign: str, *, into: str, day: str) -> AppliedRate:
+        """What a unit of a foreign currency is worth on a day, or why nothing says it."""
+        pair = f"{foreign}.{into}"
+        rules = self.rate.get(pair)
+        return AppliedRate(pair, day) if rules is None else rules.applied(pair, day=day)
 
     def shows(self, state: GatewayState) -> bool:
         """Whether the query can show a payment in this state."""

@@ -18,6 +18,7 @@ from recon.config.approvers import Approver, approvers_of
 from recon.config.bank_folder import BankFolder, banks_of
 from recon.config.cluster import ClusterSettings, cluster_of
 from recon.config.declared import DeclaredTable, declared
+from recon.config.exchange_rates import refuse_undated
 from recon.config.fee_contract import FeeContract, contract_of
 from recon.config.file_layouts import FileLayout
 from recon.config.file_sources import ExpectedFile, RemoteSource
@@ -304,6 +305,7 @@ def load_rules(
     for key, name in earlier_names(tables):
         msg = f"{source}: {key}: is called {name} since 0.2.0 and means the same; rename it"
         raise ConfigurationError(msg)
+    refuse_undated(tables, source=source)
     rules = Rules.of(tables, source=source)
     contract = _contract(config_dir=config_dir, fees_file=fees_file)
     if contract is None:

@@ -16,7 +16,7 @@ MOVES = (PAID, RECEIVED, RETURNED, KEPT)
 """Paid out, came to the bank, went back from it, kept or exchanged by the bank."""
 BEFORE = "OPENING"
 """State of a pay-out from before the first statement: the bank is not asked for it."""
-_KEPT = ("charges", "exchanged")
+_KEPT = ("charges", "exchanged", "exchanged at a rate", "allowed by the rate")
 TRANSIT_COLUMNS = ("move", "finding", "currency", "batch_id", "moved_on", "amount")
 
 

@@ -27,6 +27,7 @@ from recon.matching.frames.sources import (
     frame_of,
 )
 from recon.matching.sides.instruction_versions import with_each_instruction_once
+from recon.model.money import exponent
 from recon.model.words import Quarantined, SourceKind
 from recon.proof.books_bridge import ARRIVED_STEPS, Books
 from recon.proof.night_tables import (
@@ -197,6 +198,7 @@ def _terms_of_banks(sources: Sources, *, rules: Rules) -> Iterator[Cells]:
             bank = bank_of(merchant, account, currency=currency, rules=rules)
             if bank and (source.night is None or bank in source.night.banks):
                 yield _term("bank_of", f"{merchant}\x1f{account}\x1f{currency}", word=bank)
+    yield from _terms_of_rates(rules)
     if source.night is not None:
         night = source.night
         yield _term("bank_night", night.account[0], word=night.account[1])
@@ -226,6 +228,18 @@ def _bank_of(tables: Mapping[str, pa.Table], *, terms: list[Cells]) -> BankSourc
         ),
         night=night,
     )
+
+
+def _terms_of_rates(rules: Rules) -> Iterator[Cells]:
+    """Every dated rate, with what turns minor units of one currency into those of the other."""
+    for pair, own in rules.rate.items():
+        foreign, _, booked = pair.partition(".")
+        key = f"{foreign}\x1f{booked}"
+        yield _term("rate_days", key, number=own.valid_days)
+        yield _term("rate_basis_points", key, number=own.basis_points)
+        shift = exponent(booked) - exponent(foreign)
+        for day, rate in own.on.items():
+            yield _term("rate", f"{key}\x1f{day.isoformat()}", word=f"{rate:f}", number=shift)
 
 
 def _terms_of_settlement(rules: Rules) -> Iterator[Cells]:

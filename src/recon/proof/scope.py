@@ -15,6 +15,7 @@ from recon.matching.frames.coding import by_word, coded, is_word, sums_of
 from recon.matching.frames.grouping import Bools, amounts_of, given
 from recon.matching.frames.sources import Sources
 from recon.matching.frames.total_rows import ITEMS
+from recon.matching.sides.exchange import unrated_entries
 from recon.matching.sides.fee_volumes import volumes_of
 from recon.matching.sides.settlement_side import pay_outs
 from recon.model.words import Flag, GatewayState, KeyAnswer
@@ -54,6 +55,7 @@ def not_covered(sources: Sources, *, rules: Rules) -> tuple[str, ...]:
         words.append("leg B (gateway to ledger), T5B and T5C: no ledger was given")
     if sources.instructions is None:
         words.append("our own instructions, T8: no instruction file was given")
+    words += unrated_entries(sources.ledger, rules=rules)
     words += _settlement_not_covered(sources)
     words += _fees_not_covered(sources, rules=rules)
     if rules.journal.accounts is None:

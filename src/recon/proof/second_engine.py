@@ -33,7 +33,9 @@ SECONDS_MAX = 900
 NAMES = ("id", "name", "merchant_id", "account_id", "currency", "measure")
 SIDES = ("left", "right")
 """Columns of every statement; the sides are whole numbers: rows, or minor units."""
-OF_BANKS = frozenset({"T15_statements.sql", "T16_covered.sql", "T17_in_transit.sql"})
+OF_BANKS = frozenset(
+    {"T15_statements.sql", "T16_covered.sql", "T17_exchanged.sql", "T17_in_transit.sql"}
+)
 """Totals of a night that has statements of a bank."""
 OF_BOOKS_OF_BANK = frozenset({"T19_bank.sql"})
 """And whose books have what arrived there."""

@@ -8,12 +8,13 @@ result.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
 
 import pandas as pd
 
 from recon.config.rules import Rules
-from recon.matching.bank.expected import bank_of
+from recon.matching.bank.expected import Payout, bank_of
 from recon.matching.bank.result import LEG, BankResult
 from recon.matching.bank.weighing import Finding
 from recon.matching.breaks.result_frames import Frames
@@ -21,8 +22,10 @@ from recon.matching.frames.arrays import texts
 from recon.matching.frames.bank_sources import BOOKED, BankSource
 from recon.matching.frames.grouping import amounts_of
 from recon.matching.frames.sources import Sources
+from recon.matching.frames.tolerance import BASIS
 from recon.matching.frames.total_rows import Place, paired
 from recon.matching.sides.settlement_side import pay_outs
+from recon.model.money import exponent
 from recon.model.words import ControlTotal, SetState, Verdict
 
 NOTHING_OF_BANKS = "the bank, T15, T16 and T17: no statement of a bank was given"
@@ -56,6 +59,38 @@ def bank_totals(
     for bank in result.judged.covers:
         sides = [_of_bank(side, bank=bank) for side in (left, right)]
         yield from paired("T17", f"{bank}: {name}", left=sides[0], right=sides[1], measure="amount")
+        yield from _exchange_totals(result, bank=bank, rules=rules)
+
+
+def _exchange_totals(result: BankResult, *, bank: str, rules: Rules) -> Iterator[ControlTotal]:
+    """What went through a dated rate: each pay-out once more from its rate, by fractions."""
+    left: Counter[Place] = Counter()
+    right: Counter[Place] = Counter()
+    beyond: Counter[Place] = Counter()
+    for found in result.ids.values():
+        dated = found.rate is not None and found.rate.rate is not None and found.rate.since
+        if not dated or found.payouts[0].bank != bank:
+            continue
+        place = ("", "", found.currency)
+        left[place] -= sum(amount for unit, amount in found.exchanged if unit == found.currency)
+        pair = f"{found.payouts[0].currency}.{found.currency}"
+        value_on = min(one.value_on for one in found.receipts)
+        expected = _at_rate(found.payouts, into=found.currency, on=value_on, rules=rules)
+        right[place] += expected
+        allowed = abs(found.allowed) * BASIS > abs(expected) * rules.rate[pair].basis_points
+        beyond[place] += allowed
+    name = f"{bank}: exchanged at dated rates = pay-outs by the rate of the day"
+    yield from paired("T17", name, left=left, right=right, measure="amount")
+    name = f"{bank}: differences beyond what their rate allows"
+    yield from paired("T17", name, left=beyond, right=dict.fromkeys(beyond, 0), measure="count")
+
+
+def _at_rate(payouts: Sequence[Payout], *, into: str, on: str, rules: Rules) -> int:
+    own = rules.rate[f"{payouts[0].currency}.{into}"]
+    days = {day.isoformat(): rate for day, rate in own.on.items() if day.isoformat() <= on}
+    units = Fraction(sum(one.paid for one in payouts)) / 10 ** exponent(payouts[0].currency)
+    due: int = round(units * Fraction(days[max(days)]) * 10 ** exponent(into))
+    return due
 
 
 def unfinished(result: BankResult | None) -> bool:
@@ -211,5 +246,5 @@ def parts_of_finding(finding: Finding) -> Iterator[tuple[str, int]]:
     """What of a finding is no effect: in transit, from before, taken, exchanged."""
     if finding.state is SetState.PENDING:
         yield finding.currency, sum(payout.paid for payout in finding.payouts)
-    yield finding.currency, finding.charges + finding.opening
+    yield finding.currency, finding.charges + finding.opening - finding.allowed
     yield from finding.exchanged

@@ -72,7 +72,13 @@ def test_a_mistake_says_what_must_stand_there(given: dict[str, Any], sentence: s
         (Rules, {"payment_status": {"1": "payed"}, "calendar": {"holidays": ["2026-13-01"]}}),
         (Rules, {"grace": {"hard_limit": 5}, "tolerance": {"EUR": {"absolute_minor_units": 1.5}}}),
         (Rules, {"window": {"opening_date": "x", "orders_days": 0}, "journal": {"accounts": 1}}),
-        (Rules, {"severity": {"EUR": {"low": "x"}}, "rate": {"USD.EUR": {"rate": "x"}}}),
+        (
+            Rules,
+            {
+                "severity": {"EUR": {"low": "x"}},
+                "rate": {"USD.EUR": {"on": {"2026-13-01": "x", "5": "1"}}},
+            },
+        ),
         (Notice, {"verdicts": ["x"], "accounts": "a", "attach": 2, "address_env": 3}),
         (Approver, {"name": 3}),
         (NightSchedule, {"cron": "* * * * *"}),

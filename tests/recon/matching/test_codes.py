@@ -25,7 +25,9 @@ TOLERANT = {"EUR": {"absolute_minor_units": 5}}
 def _abroad(case: Any, *, booked: int) -> Any:
     """A payment of 100.00 USD that is booked in EUR, at a rate of 0.92 within 10 basis points."""
     case.entry(amount=booked, transaction_currency="USD", transaction_amount=10000)
-    return case.ruled(rate={"USD.EUR": {"rate": "0.92", "basis_points": 10}})
+    return case.ruled(
+        rate={"USD.EUR": {"on": {"2026-01-05": "0.92"}, "valid_days": 366, "basis_points": 10}}
+    )
 
 
 def _paid_out(case: Any, state: str = "confirmed", **cells: object) -> Any:

@@ -27,7 +27,22 @@ def proof() -> Proof:
     case.came("BATCH-05", 900, instructed_currency="USD", instructed_amount=1_000)
     case.paid("BATCH-06", 650).came("BATCH-06", 650).came("BATCH-06", 650)
     case.came("nothing", 310, counterparty="Gateway")
-    return case.proven()
+    return exchanged(case).proven()
+
+
+def exchanged(case: Case) -> Case:
+    """One less than by its rate, one by it but for what is allowed, a yen's half, one without."""
+    case.rules = {
+        "rate": {
+            "USD.EUR": {"on": {"2026-11-10": "0.9", "2026-11-13": "0.2"}, "basis_points": 10},
+            "JPY.EUR": {"on": {"2026-11-11": "0.00615"}, "basis_points": 10},
+        }
+    }
+    case.paid("BATCH-07", 1_005, currency="USD").came("BATCH-07", 900)
+    case.paid("BATCH-08", 10_000, currency="USD").came("BATCH-08", 9_009)
+    case.paid("BATCH-09", 11, currency="JPY").came("BATCH-09", 7)
+    case.paid("BATCH-10", 70, currency="JPY").came("BATCH-10", 40, on="2026-11-24")
+    return case.paid("BATCH-11", 999, currency="GBP").came("BATCH-11", 40)
 
 
 @pytest.fixture(scope="module")
@@ -82,9 +97,15 @@ CHANGED: list[tuple[str, Callable[[pa.Table], pa.Table], set[str]]] = [
     ("received", without_first, {"T17"}),
     *(
         ("explained", without("what", what), {"T17"})
-        for what in ("in transit", "opening", "charges", "exchanged")
+        for what in (
+            *("in transit", "opening", "charges", "exchanged"),
+            *("exchanged at a rate", "allowed by the rate"),
+        )
     ),
     ("effects", without("leg", "bank"), {"T17"}),
+    ("terms", without("name", "rate"), {"T17"}),
+    ("terms", without("word", "0.00615"), {"T17"}),
+    ("terms", without("word", "0.9"), {"T17"}),
 ]
 
 

@@ -114,6 +114,68 @@ def test_what_explains_a_difference_cannot_be_lost(proof: Proof, name: str) -> N
     assert failed(proof, result=changed) == {"T17"}
 
 
+@pytest.fixture
+def exchanged() -> Proof:
+    """Pay-outs by dated rates: one comes short, one within what is allowed; minor units differ."""
+    case = Case().paid("BATCH-01", 1_005, currency="USD").came("BATCH-01", 900)
+    case.paid("BATCH-02", 10_000, currency="USD").came("BATCH-02", 9_009)
+    case.paid("BATCH-03", 110, currency="JPY").came("BATCH-03", 68)
+    case.rules = {
+        "rate": {
+            "USD.EUR": {"on": {"2026-11-10": "0.9", "2026-11-13": "0.2"}, "basis_points": 10},
+            "JPY.EUR": {"on": {"2026-11-11": "0.00615"}},
+        }
+    }
+    return case.proven()
+
+
+def _figures(proof: Proof, *, result: BankResult | None = None) -> dict[str, tuple[int, int]]:
+    totals = bank_totals(
+        proof.sources, result=result or proof.bank, frames=proof.frames, rules=proof.rules
+    )
+    words = ("exchanged at dated", "beyond")
+    return {
+        f"{word} {one.currency}": (one.left, one.right)
+        for one in totals
+        for word in words
+        if word in one.name
+    }
+
+
+def test_what_went_through_a_dated_rate_is_counted_twice(exchanged: Proof) -> None:
+    """From the findings, and from pay-outs and rates: 9.04 and 90.00, 0.68 for 110 yen."""
+    assert _figures(exchanged) == {"exchanged at dated EUR": (9972, 9972), "beyond EUR": (0, 0)}
+    assert failed(exchanged) == set()
+
+
+def test_a_pay_out_by_another_rate_than_that_of_its_day_fails(exchanged: Proof) -> None:
+    """Left: the finding was made by another rate. Right: the rules have another one since."""
+    assert exchanged.bank is not None
+    moved = {
+        own: replace(found, exchanged=tuple((unit, amount - 1) for unit, amount in found.exchanged))
+        for own, found in exchanged.bank.ids.items()
+    }
+    left, right = _figures(exchanged, result=replace(exchanged.bank, ids=moved))[
+        "exchanged at dated EUR"
+    ]
+    assert (left, right) == (9975, 9972)
+    dear = exchanged.rules.model_dump(mode="json")
+    dear["rate"]["USD.EUR"]["on"]["2026-11-12"] = "0.95"
+    other = replace(exchanged, rules=Rules.of(dear, source="test"))
+    left, right = _figures(other)["exchanged at dated EUR"]
+    assert (left, right) == (9972, 955 + 9500 + 68)
+    assert failed(other) == {"T17"}
+
+
+def test_a_difference_that_no_rate_allows_fails(exchanged: Proof) -> None:
+    """What is called within the rate's bound is held against it once more."""
+    strict = exchanged.rules.model_dump(mode="json")
+    strict["rate"]["USD.EUR"]["basis_points"] = 9
+    other = replace(exchanged, rules=Rules.of(strict, source="test"))
+    assert _figures(other)["beyond EUR"] == (1, 0)
+    assert failed(other) == {"T17"}
+
+
 def test_without_statements_nothing_is_asked() -> None:
     """The bank is not covered, and says so elsewhere."""
     case = Case().paid("BATCH-01", 500)

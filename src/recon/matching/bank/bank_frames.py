@@ -23,9 +23,9 @@ from recon.model.words import SetState
 
 COUNTED, PAID, RECEIVED, EXPLAINED = BANK_TABLES = ("counted", "paid", "received", "explained")
 """Files of a result that has statements of a bank."""
-IN_TRANSIT, OPENING, CHARGES, EXCHANGED, ELSEWHERE = (
-    *("in transit", "opening", "charges", "exchanged"),
-    "effect shown elsewhere",
+IN_TRANSIT, OPENING, CHARGES, EXCHANGED, AT_RATE, ALLOWED, ELSEWHERE = (
+    *("in transit", "opening", "charges", "exchanged", "exchanged at a rate"),
+    *("allowed by the rate", "effect shown elsewhere"),
 )
 """What the difference between paid out and received is made of, beside the effects shown."""
 WAITING, LISTED = "WAITING", "OPENING"
@@ -219,7 +219,9 @@ def _parts(found: Finding, *, is_shown: bool) -> Iterator[tuple[str, str, int]]:
         yield IN_TRANSIT, found.currency, sum(payout.paid for payout in found.payouts)
     yield CHARGES, found.currency, found.charges
     yield OPENING, found.currency, found.opening
+    by_rate = found.rate is not None and found.rate.rate is not None
     for currency, amount in found.exchanged:
-        yield EXCHANGED, currency, amount
+        yield AT_RATE if by_rate else EXCHANGED, currency, amount
+    yield ALLOWED, found.currency, -found.allowed
     if not is_shown:
         yield ELSEWHERE, found.currency, -found.effect

@@ -59,10 +59,12 @@ def _twice(finding: Finding) -> str:
 
 def _exchanged(finding: Finding) -> str:
     words = f"{_paid(finding)}: the bank has {_came(finding)}"
-    if not finding.effect:
-        return f"{words}, and neither the bank nor a rate of the rules says what it should be."
+    rate = finding.rate
+    assert rate is not None  # noqa: S101 - a break of this code was held against one
+    if rate.rate is None:
+        return f"{words}, the bank does not say from what, and {rate.words}."
     gap = _money(abs(finding.effect), currency=finding.currency)
-    return f"{words}, by the agreed rate {gap} {_side(finding)}."
+    return f"{words}, by {rate.words} {gap} {_side(finding)}."
 
 
 def _missing(finding: Finding) -> str:

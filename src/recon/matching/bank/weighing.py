@@ -2,15 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from decimal import ROUND_HALF_EVEN, Decimal
 
+from recon.config.exchange_rates import AppliedRate
 from recon.config.rules import Rules
 from recon.matching.bank.expected import Payout
 from recon.matching.bank.receipts import Receipt
-from recon.model.money import exponent
 from recon.model.words import BreakCode, Flag, SetState
 
-BASIS = 10_000
 TWICE = 2
 
 
@@ -34,6 +32,10 @@ class Finding:
     """What the bank took, where that explains the difference."""
     exchanged: tuple[tuple[str, int], ...] = ()
     """Currency and amount that went out in one currency and came in in another, for T17."""
+    rate: AppliedRate | None = None
+    """By which `paid` was exchanged, or why nothing says what it should be."""
+    allowed: int = 0
+    """What its rate's tolerance leaves between `paid` and the bank."""
     opening: int = 0
     """Paid out before the first statement: listed."""
     account: tuple[str, str] = ("", "")
@@ -138,10 +140,17 @@ def _code(receipts: Sequence[Receipt], amounts: Sequence[int], *, paid: int) -> 
 def _by_rate(
     receipts: Sequence[Receipt], payouts: Sequence[Payout], *, paid: int, rules: Rules
 ) -> Finding:
-    """In another currency, and the bank does not say what was ordered: by the agreed rate."""
+    """In another currency, and the bank does not say what was ordered: by the rate of the day.
+
+    Entries of several days have one rate, or none: nothing says which part of a pay-out was
+    exchanged on which day.
+    """
     currency, arrived = payouts[0].currency, receipts[0].currency
-    rate = rules.rate.get(f"{currency}.{arrived}")
     total = sum(one.amount for one in receipts)
+    rates = [rules.rate_of(currency, into=arrived, day=one.value_on) for one in receipts]
+    first = min(rates, key=lambda rate: rate.day)
+    differ = len({(rate.rate, rate.since) for rate in rates}) > 1
+    first = replace(first, rate=None, differs=True) if differ else first
     base = Finding(
         SetState.BREAK,
         arrived,
@@ -150,20 +159,14 @@ def _by_rate(
         payouts=(*payouts,),
         receipts=(*receipts,),
         flags=frozenset({Flag.EXCHANGED.value}),
+        rate=first,
     )
-    if rate is None or len({one.currency for one in receipts}) > 1:
+    expected = first.exchanged(paid)
+    if expected is None:
         # Nothing says what it should be: it is left to a person, with no effect of its own.
         return replace(base, paid=total, exchanged=((currency, paid), (arrived, -total)))
-    expected = _converted(paid, rate=rate.rate, currency=currency, into=arrived)
-    effect = total - expected
-    told = ((currency, paid), (arrived, effect - total))
-    if abs(effect) <= abs(expected) * rate.basis_points // BASIS:
-        told = ((currency, paid), (arrived, -total))
-        return replace(base, state=SetState.MATCHED, code=None, paid=expected, exchanged=told)
-    return replace(base, paid=expected, effect=effect, exchanged=told)
-
-
-def _converted(amount: int, *, rate: Decimal, currency: str, into: str) -> int:
-    """Minor units of one currency in another, half to even."""
-    exact = Decimal(amount).scaleb(-exponent(currency)) * rate
-    return int(exact.scaleb(exponent(into)).to_integral_value(ROUND_HALF_EVEN))
+    found = replace(base, paid=expected, exchanged=((currency, paid), (arrived, -expected)))
+    gap = total - expected
+    if first.allows(gap, of=expected):
+        return replace(found, state=SetState.MATCHED, code=None, allowed=gap)
+    return replace(found, effect=gap)

@@ -79,11 +79,13 @@ OF_BOOKS: Mapping[BreakCode, tuple[Sentence, ...]] = {
     ),
     _C.FX_DIFFERENCE: (
         Sentence(
-            "Booked in another currency: by the agreed rate {exchange_gap} too much is booked.",
+            "Booked in another currency: by the rate of that day {exchange_gap} too much "
+            "is booked.",
             lambda facts: facts.exchange_gap > 0,
         ),
         Sentence(
-            "Booked in another currency: by the agreed rate {exchange_gap} too little is booked."
+            "Booked in another currency: by the rate of that day {exchange_gap} too little "
+            "is booked."
         ),
     ),
     _C.MISSING_IN_LEDGER: (

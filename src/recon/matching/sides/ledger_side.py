@@ -5,7 +5,6 @@ rate that was agreed, and since when something stands that no reversal takes bac
 """
 
 from collections.abc import Mapping
-from decimal import ROUND_HALF_EVEN, Decimal
 from functools import partial
 from typing import NamedTuple
 
@@ -29,10 +28,9 @@ from recon.matching.frames.grouping import (
     taken,
     total,
 )
-from recon.matching.frames.tolerance import BASIS
 from recon.matching.frames.versions import CONFLICT, NEW, REPEAT, Versions, versions
+from recon.matching.sides.exchange import exchange_gaps
 from recon.matching.sides.orders_side import Side
-from recon.model.money import exponent
 from recon.model.words import REVERSAL_SUFFIX, EntryType
 
 SIGN = {
@@ -224,41 +222,6 @@ def _repeated_movements(items: Arrays) -> Bools:
     left = times.to_numpy() - joined["taken_back"].fillna(0).to_numpy(dtype=np.int64)
     marks[standing.index.to_numpy()[left > 1]] = True
     return marks
-
-
-def exchange_gaps(ledger: pd.DataFrame, *, rules: Rules) -> Ints:
-    """Booked less expected, in minor units of the transaction's currency (grain: ledger row).
-
-    0 where the entry is not foreign, no rate was agreed, or the rate's tolerance covers it.
-    """
-    gaps = np.zeros(len(ledger), dtype=np.int64)
-    if not rules.rate:
-        return gaps
-    foreign = ledger["transaction_currency"]
-    abroad = foreign.ne("") & foreign.ne(ledger["currency"])
-    abroad &= ledger["transaction_amount"].notna()
-    for row in np.flatnonzero(abroad.to_numpy()):
-        cells = ledger.iloc[row]
-        agreed = rules.rate.get(f"{cells['transaction_currency']}.{cells['currency']}")
-        if agreed is None:
-            continue
-        booked = _major(cells["amount"], currency=cells["currency"])
-        stated = _major(cells["transaction_amount"], currency=cells["transaction_currency"])
-        gap = booked - stated * agreed.rate
-        bound = abs(stated * agreed.rate) * agreed.basis_points / BASIS
-        smallest = Decimal(1).scaleb(-exponent(cells["currency"]))
-        if abs(gap) > max(bound, smallest):
-            gaps[row] = _minor(gap / agreed.rate, currency=cells["transaction_currency"])
-    return gaps
-
-
-def _major(minor_units: int, *, currency: str) -> Decimal:
-    return Decimal(int(minor_units)).scaleb(-exponent(currency))
-
-
-def _minor(amount: Decimal, *, currency: str) -> int:
-    shifted = amount.scaleb(exponent(currency))
-    return int(shifted.quantize(Decimal(1), rounding=ROUND_HALF_EVEN))
 
 
 def open_since(items: Arrays, *, size: int) -> Ints:

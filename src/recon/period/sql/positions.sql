@@ -49,7 +49,7 @@ FROM own o JOIN last l USING (result_id) WHERE o.result_id IN (FROM shared) AND 
 UNION ALL
 SELECT 'kept', e.result_id, e.currency, l.booked_on, -e.amount
 FROM explained e JOIN last l USING (result_id)
-WHERE e.what IN ('charges', 'exchanged') AND e.result_id IN (FROM alone);
+WHERE e.what IN ('charges', 'exchanged', 'exchanged at a rate', 'allowed by the rate') AND e.result_id IN (FROM alone);
 
 DELETE FROM transit_moves WHERE amount = 0;
 

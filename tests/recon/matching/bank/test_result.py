@@ -50,7 +50,7 @@ PLANTED: list[tuple[str, Callable[[Case], Case], list[tuple[str, int, int]], str
         [("BANK_FX_DIFFERENCE", 9_000, -200)],
         (
             "Batch BATCH-01 of 100.00 USD, settled on 2026-11-10: the bank has 90.00 EUR on "
-            "2026-11-12, by the agreed rate 2.00 EUR too little."
+            "2026-11-12, by the rate 0.92 of 2026-11-05 2.00 EUR too little."
         ),
     ),
     (
@@ -59,7 +59,8 @@ PLANTED: list[tuple[str, Callable[[Case], Case], list[tuple[str, int, int]], str
         [("BANK_FX_DIFFERENCE", 9_000, 0)],
         (
             "Batch BATCH-01 of 100.00 USD, settled on 2026-11-10: the bank has 90.00 EUR on "
-            "2026-11-12, and neither the bank nor a rate of the rules says what it should be."
+            "2026-11-12, the bank does not say from what, and [rate] of the rules names no rate "
+            "USD.EUR of 2026-11-12 or before."
         ),
     ),
     (
@@ -97,7 +98,8 @@ PLANTED: list[tuple[str, Callable[[Case], Case], list[tuple[str, int, int]], str
 
 
 def _at_a_rate(case: Case) -> Case:
-    case.rules = {"rate": {"USD.EUR": {"rate": "0.92", "basis_points": 10}}}
+    rates = {"2026-11-05": "0.92", "2026-11-13": "0.5"}
+    case.rules = {"rate": {"USD.EUR": {"on": rates, "basis_points": 10}}}
     return case
 
 

@@ -25,7 +25,7 @@ from recon.matching.frames.sources import (
 from recon.proof.engine import reconcile
 from tests.recon.matching.bank.books_truth import Books, books_of
 from tests.recon.matching.bank.cases import booked
-from tests.recon.matching.bank.truth import IBAN, Truth, truth_of
+from tests.recon.matching.bank.truth import IBAN, RATES, Truth, truth_of
 from tests.recon.matching.bank.writing import as_camt, as_csv, as_mt940
 
 SEEDS = int(os.environ.get("BANK_SEEDS", "12"))
@@ -42,7 +42,7 @@ RULES = Rules.of(
                 "counterparty": ["Gateway"],
             }
         },
-        "rate": {"USD.EUR": {"rate": "0.9"}},
+        "rate": RATES,
     },
     source="test",
 )

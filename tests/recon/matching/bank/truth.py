@@ -9,11 +9,20 @@ import random
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date, timedelta
+from fractions import Fraction
 from typing import Any
 
 IBAN = "DE89370400440532013000"
 FIRST, LAST = date(2026, 11, 2), date(2026, 11, 27)
-ONLY_IN_FULL = frozenset({"less charges", "abroad", "exchanged"})
+RATES: Mapping[str, Mapping[str, Any]] = {
+    "USD.EUR": {
+        "on": {"2026-11-03": "0.9", "2026-11-05": "0.8875", "2026-11-12": "0.912345"},
+        "valid_days": 4,
+    },
+    "JPY.EUR": {"on": {"2026-10-28": "0.0061", "2026-11-20": "0.0062"}, "valid_days": 30},
+}
+"""As the rules declare them."""
+ONLY_IN_FULL = frozenset({"less charges", "abroad", "exchanged", "at the rate"})
 """What MT940 has no field for."""
 
 
@@ -213,12 +222,34 @@ def _unclear(s: Scene) -> None:
 
 
 def _exchanged(s: Scene) -> None:
-    s.paid(currency="USD")
-    s.came(s.amount)
-    by_rate = (2 * s.amount * 9 + 10) // 20
-    if s.amount * 9 % 10 == 5 and by_rate % 2:
-        by_rate -= 1  # half to even
-    s.broken("BANK_FX_DIFFERENCE", s.amount - by_rate, currency="USD")
+    """Silently: what differs from the rate of its day is an effect; without one there is none."""
+    currency = ("USD", "JPY", "GBP")[s.number % 3]
+    s.paid(currency=currency)
+    came = s.came(s.amount)
+    due = _due(s.amount, currency, came.day)
+    s.broken("BANK_FX_DIFFERENCE", 0 if due is None else s.amount - due, currency=currency)
+
+
+def _at_the_rate(s: Scene) -> None:
+    """Silently, and to the cent what the rate of the day gives."""
+    currency = ("USD", "JPY")[s.number % 2]
+    due = _due(s.amount, currency, s.arrives)
+    s.paid(currency=currency)
+    s.came(s.amount if due is None else due)
+    if due is None:
+        s.broken("BANK_FX_DIFFERENCE", 0, currency=currency)
+
+
+def _due(amount: int, currency: str, day: date) -> int | None:
+    """Cents for minor units of another currency: by hand, a day after the other."""
+    per_unit: Fraction | None = None
+    told = RATES.get(f"{currency}.EUR", {"on": {}, "valid_days": 0})
+    for back in range(told["valid_days"], -1, -1):
+        named = told["on"].get((day - timedelta(back)).isoformat())
+        per_unit = Fraction(named) if named else per_unit
+    if per_unit is None:
+        return None
+    return round(amount * per_unit * (100 if currency == "JPY" else 1))
 
 
 CALM: Mapping[str, Callable[[Scene], None]] = {
@@ -230,6 +261,7 @@ CALM: Mapping[str, Callable[[Scene], None]] = {
     "less charges": _less_charges,
     "in transit": _in_transit,
     "abroad": _abroad,
+    "at the rate": _at_the_rate,
 }
 PLANTED: Mapping[str, Callable[[Scene], None]] = {
     "twice": _twice,

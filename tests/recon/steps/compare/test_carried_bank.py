@@ -18,7 +18,7 @@ from recon.model.figures import NightFigures
 from recon.steps.compare.carried_bank import STATEMENTS
 from tests.recon.files.bank_documents import IBAN
 from tests.recon.matching.bank.cases import booked
-from tests.recon.matching.bank.truth import FIRST, LAST, truth_of
+from tests.recon.matching.bank.truth import FIRST, LAST, RATES, truth_of
 from tests.recon.matching.bank.writing import as_csv
 from tests.recon.matching.cash.truth import Row
 from tests.recon.steps.compare.test_carried import Files, failed, month, run, write_nothing
@@ -298,7 +298,9 @@ def test_months_made_from_the_truth_are_found_in_two_runs(seed: int, tmp_path: P
     """Every planted break of a month once, to the unit: its first half is known by --previous."""
     truth, chance = truth_of(seed), random.Random(seed)
     rules = RULES.replace("M/1", "M/A").replace("Gateway Ltd", "Gateway")
-    rules += '\n[rate."USD.EUR"]\nrate = "0.9"\n'
+    for pair, told in RATES.items():
+        rules += f'\n[rate."{pair}"]\nvalid_days = {told["valid_days"]}\n[rate."{pair}".on]\n'
+        rules += "".join(f'{day} = "{rate}"\n' for day, rate in told["on"].items())
     lines: list[Row] = []
     for batch, day, currency, amount in truth.payouts:
         row = {"batch_id": batch, "merchant_id": "M", "account_id": "A", "currency": currency}

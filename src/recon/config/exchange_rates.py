@@ -1,0 +1,151 @@
+"""Exchange rates as people declare them: each has a day, and is good for so many days after it.
+
+The newest line up to the day of an event holds. Where there is none, or it is too old, nothing
+says what an amount is worth, and nobody guesses it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date, timedelta
+from decimal import Decimal
+from typing import Annotated, Any, Self
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from recon.config.declared import DeclaredTable
+from recon.model.errors import ConfigurationError
+from recon.model.money import exponent
+
+VALID_DAYS = 7
+"""Days after its own on which a rate still holds, unless the rules say otherwise: no run of bank
+holidays is longer."""
+DECIMALS_MAX = 12
+RATES_MAX = 10_000
+"""Lines of one pair."""
+SINCE = "0.2.0"
+"""The release from which on a rate needs a day."""
+
+
+def _day(text: object) -> object:
+    """A day as it is written, so that a number is never taken for an instant."""
+    if not isinstance(text, str):
+        return text
+    try:
+        return date.fromisoformat(text) if len(text) == len("2026-01-05") else None
+    except ValueError:
+        return None
+
+
+RateDay = Annotated[date, BeforeValidator(_day)]
+Rate = Annotated[Decimal, Field(gt=0, lt=10**9, decimal_places=DECIMALS_MAX)]
+
+
+def _is_default(value: object) -> bool:
+    return value == VALID_DAYS
+
+
+def _is_nothing(value: object) -> bool:
+    return not value
+
+
+class RateRules(DeclaredTable):
+    """What a unit of a foreign currency is worth, keyed `FOREIGN.BOOKED` such as `USD.EUR`."""
+
+    on: dict[RateDay, Rate] = Field(
+        default_factory=dict, max_length=RATES_MAX, exclude_if=_is_nothing
+    )
+    """Day -> units of the booked currency for one unit of the foreign one, from that day on."""
+    valid_days: int = Field(default=VALID_DAYS, ge=0, le=366, exclude_if=_is_default)
+    """After its day a rate holds on so many more, unless a newer one takes its place."""
+    basis_points: int = Field(default=0, ge=0, le=10_000)
+    """Of the booked amount: so much difference is no break."""
+    rate: Rate | None = Field(default=None, exclude_if=_is_nothing)
+    """Of every day, as rules before SINCE had it: only what such nights were judged by has one."""
+
+    @model_validator(mode="after")
+    def _names_a_rate(self) -> Self:
+        if not self.on and self.rate is None:
+            msg = 'names no rate; write one as on = { 2026-01-05 = "0.92" }'
+            raise ValueError(msg)
+        return self
+
+    def applied(self, pair: str, *, day: str) -> "AppliedRate":
+        """What holds on the day of an event, an ISO date."""
+        if self.rate is not None:
+            return AppliedRate(pair, day, self.rate, "", self.valid_days, self.basis_points)
+        event = date.fromisoformat(day)
+        since = max((one for one in self.on if one <= event), default=None)
+        if since is None:
+            return AppliedRate(pair, day, None, "", self.valid_days, self.basis_points)
+        good = event <= since + timedelta(days=self.valid_days)
+        rate = self.on[since] if good else None
+        return AppliedRate(pair, day, rate, since.isoformat(), self.valid_days, self.basis_points)
+
+
+@dataclass(frozen=True, slots=True)
+class AppliedRate:
+    """The rate of one pair on the day of an event, or why there is none."""
+
+    pair: str
+    day: str
+    """Of the event."""
+    rate: Decimal | None = None
+    since: str = ""
+    """The day of the rate, also of one that is too old; "" without any."""
+    valid_days: int = VALID_DAYS
+    basis_points: int = 0
+    differs: bool = False
+    """Several entries of one pay-out have different rates, so that none holds."""
+
+    @property
+    def words(self) -> str:
+        """As sentences name it."""
+        if self.rate is None:
+            return self._missing()
+        plain = f"{self.rate.normalize():f}"
+        return f"the rate {plain} of {self.since}" if self.since else f"the agreed rate {plain}"
+
+    def _missing(self) -> str:
+        if self.differs:
+            return f"its entries came on days of different rates {self.pair}"
+        if not self.since:
+            return f"[rate] of the rules names no rate {self.pair} of {self.day} or before"
+        return (
+            f"the newest rate {self.pair} of the rules before {self.day} is of {self.since}, and "
+            f"holds for {self.valid_days} days"
+        )
+
+    def exchanged(self, amount: int, /) -> int | None:
+        """Minor units of the foreign currency in those of the booked one, half to even."""
+        if self.rate is None:
+            return None
+        foreign, _, booked = self.pair.partition(".")
+        numerator, denominator = self.rate.as_integer_ratio()
+        shift = exponent(booked) - exponent(foreign)
+        numerator *= abs(amount) * 10 ** max(shift, 0)
+        denominator *= 10 ** max(-shift, 0)
+        whole: int
+        whole, rest = divmod(numerator, denominator)
+        whole += int(2 * rest > denominator or (2 * rest == denominator and whole % 2 == 1))
+        return whole if amount >= 0 else -whole
+
+    def allows(self, gap: int, *, of: int) -> bool:
+        """Whether so much difference of a booked amount is none."""
+        return abs(gap) * 10_000 <= abs(of) * self.basis_points
+
+
+def refuse_undated(tables: Mapping[str, Any], *, source: str) -> None:
+    """Refuse a file whose rates have no day.
+
+    Raises:
+        ConfigurationError: naming the first pair of them.
+    """
+    rates = tables.get("rate")
+    for pair, own in rates.items() if isinstance(rates, Mapping) else ():
+        if isinstance(own, Mapping) and "rate" in own:
+            msg = (
+                f"{source}: rate.{pair}.rate: a rate has a day since {SINCE}; write it as "
+                f'[rate."{pair}".on], a line for each day from which one holds, such as '
+                '2026-01-05 = "0.92"'
+            )
+            raise ConfigurationError(msg)

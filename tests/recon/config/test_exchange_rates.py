@@ -1,0 +1,125 @@
+import tomllib
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from recon.config.rules import Rules
+from recon.config.settings import load_rules
+from recon.model.errors import ConfigurationError
+from recon.model.money import exponent
+
+DATED = """
+[rate."USD.EUR"]
+valid_days = 3
+basis_points = 10
+[rate."USD.EUR".on]
+2026-11-05 = "0.92"
+2026-11-10 = "0.9300"
+"""
+
+
+def rules(text: str = DATED) -> Rules:
+    """As a file of rules declares them."""
+    return Rules.of(tomllib.loads(text), source="rules.toml")
+
+
+@pytest.mark.parametrize(
+    ("day", "rate", "since"),
+    [
+        ("2026-11-04", None, ""),
+        ("2026-11-05", "0.92", "2026-11-05"),
+        ("2026-11-08", "0.92", "2026-11-05"),
+        ("2026-11-09", None, "2026-11-05"),
+        ("2026-11-10", "0.93", "2026-11-10"),
+        ("2026-11-13", "0.93", "2026-11-10"),
+        ("2026-11-14", None, "2026-11-10"),
+    ],
+)
+def test_the_newest_rate_up_to_the_day_holds_while_it_is_good(
+    day: str, rate: str | None, since: str
+) -> None:
+    """From its own day on, for `valid_days` more; before the first and after that there is none."""
+    applied = rules().rate_of("USD", into="EUR", day=day)
+    assert applied.rate == (None if rate is None else Decimal(rate))
+    assert applied.since == since
+    assert (applied.exchanged(10_000) is None) == (rate is None)
+
+
+def test_what_nobody_declared_is_said_in_words() -> None:
+    """No pair, no rate yet, a rate that is too old, and the one that holds: four sentences."""
+    rate_of = rules().rate_of
+    assert rate_of("GBP", into="EUR", day="2026-11-10").words == (
+        "[rate] of the rules names no rate GBP.EUR of 2026-11-10 or before"
+    )
+    assert rate_of("USD", into="EUR", day="2026-11-01").words == (
+        "[rate] of the rules names no rate USD.EUR of 2026-11-01 or before"
+    )
+    assert rate_of("USD", into="EUR", day="2026-11-20").words == (
+        "the newest rate USD.EUR of the rules before 2026-11-20 is of 2026-11-10, and holds for "
+        "3 days"
+    )
+    assert rate_of("USD", into="EUR", day="2026-11-10").words == "the rate 0.93 of 2026-11-10"
+
+
+def test_the_other_way_round_is_another_pair() -> None:
+    """A rate is never turned round by itself: 1 / 0.92 is nobody's word."""
+    assert rules().rate_of("EUR", into="USD", day="2026-11-05").rate is None
+
+
+@pytest.mark.parametrize(("foreign", "booked"), [("USD", "EUR"), ("JPY", "KWD"), ("KWD", "JPY")])
+def test_amounts_are_exchanged_exactly_and_half_to_even(foreign: str, booked: str) -> None:
+    """As fractions come to it, also beyond the digits of a decimal, whatever the exponents."""
+    chance = Random(f"{foreign} {booked}")
+    for _ in range(300):
+        rate = Decimal(chance.randrange(1, 10**12)).scaleb(-chance.randrange(4, 13))
+        rate = min(rate, Decimal(999_999_999))
+        declared = {"rate": {f"{foreign}.{booked}": {"on": {"2026-11-05": f"{rate:f}"}}}}
+        applied = Rules.of(declared, source="x").rate_of(foreign, into=booked, day="2026-11-05")
+        amount = chance.randrange(-(10**15), 10**15)
+        shift = exponent(booked) - exponent(foreign)
+        assert applied.exchanged(amount) == round(amount * Fraction(rate) * Fraction(10) ** shift)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('[rate."USD.EUR"]\nbasis_points = 5', "rate.USD.EUR: names no rate"),
+        ('[rate."USD.EUR".on]\n2026-11-31 = "0.9"', "must be a date such as 2026-01-05"),
+        ('[rate."USD.EUR".on]\n20261105 = "0.9"', "must be a date such as 2026-01-05"),
+        ('[rate."USD.EUR".on]\n2026-11-05 = "0"', "rate.USD.EUR.on.2026-11-05: "),
+        ('[rate."USD.EUR".on]\n2026-11-05 = "nan"', "rate.USD.EUR.on.2026-11-05: "),
+        ('[rate."USD.XXQ".on]\n2026-11-05 = "1"', "rate.USD.XXQ"),
+    ],
+)
+def test_a_mistake_is_told_with_its_key(text: str, words: str) -> None:
+    """Without a rate, with a day that is none, with a rate that is none."""
+    with pytest.raises(ConfigurationError) as refused:
+        rules(text)
+    assert words in str(refused.value)
+
+
+def test_a_file_with_an_undated_rate_is_refused_with_what_to_write(tmp_path: Path) -> None:
+    """The rules before 0.2.0 had one; nobody knows of which day it was."""
+    old = tmp_path / "old.toml"
+    old.write_text('[rate."USD.EUR"]\nrate = "0.92"\nbasis_points = 10\n', encoding="utf-8")
+    with pytest.raises(ConfigurationError) as refused:
+        load_rules(config_dir=None, rules_file=old)
+    assert str(refused.value) == (
+        f"{old}: rate.USD.EUR.rate: a rate has a day since 0.2.0; write it as "
+        '[rate."USD.EUR".on], a line for each day from which one holds, such as 2026-01-05 = "0.92"'
+    )
+    old.write_text(DATED, encoding="utf-8")
+    assert load_rules(config_dir=None, rules_file=old).rate["USD.EUR"].basis_points == 10
+
+
+def test_rules_of_nights_before_keep_their_digest() -> None:
+    """What such a night was judged by is read back as it was: its rate holds on every day."""
+    before = {"rate": {"USD.EUR": {"rate": "0.92", "basis_points": 10}}}
+    read = Rules.of(before, source="the rules of a night")
+    assert read.document["rate"] == before["rate"]
+    assert read.rate_of("USD", into="EUR", day="2031-01-01").words == "the agreed rate 0.92"
+    assert Rules.of(read.document, source="x").digest == read.digest
+    assert Rules.of(rules().document, source="x").digest == rules().digest
