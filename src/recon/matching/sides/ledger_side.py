@@ -122,6 +122,12 @@ def booked(ledger: pd.DataFrame) -> Booked:
     return Booked(currency, amount, net)
 
 
+def left_behind(ledger: pd.DataFrame) -> Booked:
+    """What entries moved that stand against nothing: also what the gateway kept or paid out."""
+    of_gateway = is_base_type(ledger["entry_type"], *_GROUPED_SIGN)
+    return booked(ledger.assign(**{GROUPED: of_gateway}))
+
+
 def entry_versions(ledger: pd.DataFrame) -> Versions:
     """NEW, REPEAT or CONFLICT (one entry_id, other content) for each ledger row."""
     ids = ledger["entry_id"]

@@ -23,7 +23,7 @@ from recon.matching.frames.sources import (
     SettledDays,
     Sources,
 )
-from recon.matching.sides.ledger_side import booked
+from recon.matching.sides.ledger_side import left_behind
 from recon.model.business_date import midnight
 from recon.model.words import Quarantined, Reject, SourceFile
 from recon.proof.books_bridge import FileMoney, rejected_sums
@@ -310,7 +310,7 @@ def _older(entries: pd.DataFrame | None, *, than: pd.DataFrame | None) -> tuple[
     if entries is None or than is None or len(entries) == len(than):
         return ()
     old = entries[~is_among(entries["entry_id"], than["entry_id"])]
-    currency, _, net = booked(old)
+    currency, _, net = left_behind(old)
     return left_out(ENTRIES, currency=currency, net=net)
 
 

@@ -14,7 +14,7 @@ from recon.matching.frames.grouping import Ints
 from recon.matching.frames.names import is_among
 from recon.matching.frames.sources import Sources
 from recon.matching.sides.gateway_side import shown
-from recon.matching.sides.ledger_side import booked
+from recon.matching.sides.ledger_side import left_behind
 from recon.matching.sides.orders_side import expected
 from recon.model.money import format_minor_units
 from recon.model.words import KeyAnswer
@@ -127,7 +127,7 @@ def _entries(
     entries, _ = books.extract()
     every = _ours(entries, run=run)
     old = every[~is_among(every["entry_id"], used.ledger["entry_id"])].reset_index(drop=True)
-    currency, _, net = booked(old)
+    currency, _, net = left_behind(old)
     named = old.assign(currency=currency)
     return _items("ledger entries", named, identity="entry_id", net=net, at="booked_at")
 

@@ -1,7 +1,8 @@
 """Which pay-outs of the books a night holds against what the gateway and we paid out.
 
-An entry that names a batch or a payout is of that one. One that names none is held by its amount;
-in the first days of a settlement it may be of a batch from before, which no line tells of.
+An entry that names a batch or a payout is of that one. One that names none is held by its amount,
+also when it was booked some days before that was settled; in the first days of a settlement it may
+be of a batch from before, which no line tells of.
 """
 
 from datetime import date, datetime
@@ -29,7 +30,9 @@ def with_payouts(
     """The entries of the window, with those that booked a payout which is told here.
 
     Older entries that name a payout of ours or a batch join. Those that name none, come to no
-    pay-out and are booked while a batch from before may be, are of such a batch.
+    pay-out and are booked while a batch from before may be, are of such a batch. What comes to one
+    joins, though it was booked before the window, if that was not longer before than a booking may
+    wait for its line.
 
     Args:
         recent: the entries of the window (see `in_window`).
@@ -44,15 +47,13 @@ def with_payouts(
     named = payouts[["reference_no", "transaction_id", "order_no"]].isin(names).any(axis=1)
     named |= payouts["reverses_entry_id"].isin(payouts.loc[named, "entry_id"])
     known = payouts[named]
-    joined = known[~is_among(known["entry_id"], recent["entry_id"])]
     if settlement is not None:
-        loose = recent["entry_type"].isin(_PAYOUTS)
-        loose &= ~is_among(recent["entry_id"], known["entry_id"])
+        loose = payouts[~named]
         paid = _unnamed(settlement, known=known)
-        grace = Grace.parse(rules.grace.gateway_to_ledger)
-        early = rules.business_calendar.due_at(since, grace=grace)
-        of_before = _of_no_batch(recent[loose], paid=paid, until=early, rules=rules)
+        of_before = _of_no_batch(loose, paid=paid, since=since, rules=rules)
         recent = recent[~is_among(recent["entry_id"], of_before)]
+        known = pd.concat([known, loose[~is_among(loose["entry_id"], of_before)]])
+    joined = known[~is_among(known["entry_id"], recent["entry_id"])]
     whole = pd.concat([recent, joined]) if len(joined) else recent
     return whole.reset_index(drop=True)
 
@@ -84,17 +85,30 @@ def _unnamed(settlement: pd.DataFrame, *, known: pd.DataFrame) -> dict[tuple[str
 
 
 def _of_no_batch(
-    loose: pd.DataFrame, *, paid: dict[tuple[str, int], list[date]], until: datetime, rules: Rules
+    loose: pd.DataFrame, *, paid: dict[tuple[str, int], list[date]], since: datetime, rules: Rules
 ) -> set[str]:
-    """The early ones of these entries that book no pay-out of a day before them."""
-    zone, gone = rules.business_calendar.zone, set[str]()
+    """Those of these entries that are early, and book no pay-out of a day before or soon after.
+
+    What was booked behind its pay-out comes first: an entry of a batch from before must not take
+    the pay-out of another one of its amount.
+    """
+    calendar, grace = rules.business_calendar, Grace.parse(rules.grace.gateway_to_ledger)
+    until = calendar.due_at(since, grace=grace)
+    early: list[tuple[datetime, str, list[date]]] = []
     columns = ("booked_at", "entry_id", "entry_type", "currency", "amount")
     for at, entry, kind, currency, amount in sorted(
         zip(*(loose[name].tolist() for name in columns), strict=True)
     ):
-        days = paid.get((currency, -amount if kind == _BACK else amount))
-        if days and midnight(days[0], zone=zone) <= at:
+        days = paid.get((currency, -amount if kind == _BACK else amount), [])
+        if at >= since and days and midnight(days[0], zone=calendar.zone) <= at:
             days.pop(0)
         elif at < until:
+            early.append((at, entry, days))
+    gone = set[str]()
+    for at, entry, days in early:
+        due = calendar.due_at(at, grace=grace) if days else at
+        if days and midnight(days[0], zone=calendar.zone) < due:
+            days.pop(0)
+        else:
             gone.add(entry)
     return gone

@@ -11,6 +11,7 @@ from recon.matching.frames.sources import SETTLEMENT_COLUMNS
 from recon.model.errors import ConfigurationError, SourceMissingError
 from recon.model.nights import Mode, NightRequest
 from recon.model.words import Verdict
+from recon.steps.compare.opening import opening_of
 from recon.steps.compare.rebuild import rebuild_night
 from recon.steps.files.ingest import ingest
 from recon.steps.night.report import figures_of
@@ -325,15 +326,20 @@ def test_fees_from_before_the_window_stay_with_their_payments(settling: Any, fee
 def test_pay_outs_that_name_no_batch_are_held_by_amount_from_the_first_settled_day_on(
     settling: Any,
 ) -> None:
-    """One that was settled is booked; of the others the first two business days' are older."""
+    """One that was settled is booked, also some days before; others of the first days are older.
+
+    What is older is opening balance with its money: 97.00 and 500.00 that the books paid out.
+    """
     (recent,) = booked(settling, 1)
     sold = line(recent, settled_on="2026-11-11", gross="97.00", net="97.00", order_no="")
     sold |= {"transaction_id": "", "entry_type": "adjustment"}
-    send(settling, "S1.csv", sold, paid_out(sold))
+    soon = sold | {"batch_id": "S2", "gross": "61.00", "net": "61.00"}
+    send(settling, "S1.csv", sold, paid_out(sold), soon, paid_out(soon))
     with (settling.folder / "ledger.csv").open("a") as ledger:
         for name, amount, day in (
             ("of a batch from before and the same amount", "97.00", "10T08"),
             ("of the batch", "97.00", "12T08"),
+            ("booked before its batch", "61.00", "09T12"),
             ("of another batch from before", "500.00", "12T09"),
             ("never paid", "450.00", "17T08"),
         ):
@@ -343,9 +349,14 @@ def test_pay_outs_that_name_no_batch_are_held_by_amount_from_the_first_settled_d
     found = stored(settling)
     rows = found.breaks[["code", "effect_ledger"]].itertuples(index=False, name=None)
     assert [*rows] == [("LEDGER_PAYOUT_ONLY", 45_000)]
-    assert "payout:EUR:S1" in found.matches["entry_id"].tolist()
+    assert {"payout:EUR:S1", "payout:EUR:S2"} <= {*found.matches["entry_id"]}
     scope = [row for row in found.scope_of_assurance if "opening" in row["statement"]]
-    assert [(row["currency"], row["count"]) for row in scope] == [("EUR", 2)]
+    assert [(row["currency"], row["count"], row["amount"]) for row in scope] == [
+        ("EUR", 2, -59_700)
+    ]
+    with settling.environment() as environment:
+        (older,) = opening_of("2026-11-20", environment=environment).lines
+    assert (older.what, older.items, older.amount) == ("ledger entries", 2, -59_700)
     assert [each.id for each in found.control_totals if not each.passed] == []
 
 

@@ -102,7 +102,12 @@ def test_what_closes_a_group_stays_as_long_as_the_group_does() -> None:
         ([("early", "10-22", 100)], []),
         ([("early", "10-22", 900)], ["early"]),
         ([("as soon as it is late", "10-23", 100)], ["as soon as it is late"]),
-        ([("settled after it", "10-21", 900)], []),
+        ([("booked before it is settled", "10-21", 900)], ["booked before it is settled"]),
+        ([("booked before anything is", "10-20", 900)], ["booked before anything is"]),
+        ([("longer before", "10-19", 900)], []),
+        ([("of another amount", "10-20", 100)], []),
+        ([("before", "10-21", 900), ("after", "10-22", 900)], ["after"]),
+        ([("before", "10-20", 900), ("at once", "10-21", 900)], ["before"]),
         ([("first", "10-22", 900), ("second", "10-22", 900)], ["first"]),
         ([("given back", "10-22", -900)], []),
         ([("by its name", "10-22", 900, "B2"), ("beside it", "10-22", 900)], ["by its name"]),
@@ -111,7 +116,10 @@ def test_what_closes_a_group_stays_as_long_as_the_group_does() -> None:
 def test_an_entry_without_a_batch_is_of_one_from_before_unless_a_pay_out_has_its_amount(
     entries: list[Any], named: list[str]
 ) -> None:
-    """Only while such a batch may still be booked: two business days by the rules."""
+    """Only while such a batch may still be booked: two business days by the rules.
+
+    So long before its day a pay-out may be booked, too.
+    """
     rows = [
         entry(
             name,
