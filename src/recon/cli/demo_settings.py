@@ -8,6 +8,7 @@ from recon.cli.demo_folder import DemoFolder
 from recon.config.settings import load_tables
 from recon.sandbox.pages.bank_book import BANKS, PAYER
 from recon.sandbox.pages.planted_settlement import FEE_BASIS_POINTS, FEE_FIXED_MINOR_UNITS
+from recon.sandbox.pages.planted_statements import DATED_RATES
 from recon.sandbox.sample_night.calm_finds import ROUNDING_CURRENCY
 from recon.sandbox.sample_night.planted_night import Account
 from recon.sandbox.sample_night.sample_files import LEDGER_QUERY
@@ -149,6 +150,8 @@ def rules_toml(account: Account) -> str:
         f"{_fees()}\n"
         "# Where the gateway pays out to; other currencies go to the first and are exchanged.\n"
         f"{_banks(account)}\n"
+        "# What a yen is worth there, from these days on; no rate of dinars is known.\n"
+        f"{_rates()}\n"
         "[verdict]\n"
         "# Bad rows are planted here; leave the bundled 20 for a real account.\n"
         f"max_unverified_rows = {UNVERIFIED_ROWS_MAX}\n"
@@ -171,6 +174,11 @@ def _banks(account: Account) -> str:
         f"counterparty = [{_quoted(PAYER)}]\n"
         for bank in BANKS
     )
+
+
+def _rates() -> str:
+    pairs = {f"{currency}.{BANKS[0].currency}": days for currency, days in DATED_RATES.items()}
+    return "".join(_table(f"rate.{_quoted(pair)}.on", days) for pair, days in pairs.items())
 
 
 def _severities() -> str:

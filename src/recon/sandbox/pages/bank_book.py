@@ -170,9 +170,12 @@ class BankBook:
         if each.arrival is not None:
             self.month.arrived.append(each.arrival)
 
-    def note(self, line: SettlementLine, code: BreakCode, effect: int, *, why: str) -> None:
-        """What must be found of a pay-out."""
-        self.planted.append(PlantedAtBank(code, why, line.batch_id, line.currency, effect))
+    def note(
+        self, line: SettlementLine, code: BreakCode, effect: int, *, why: str, currency: str = ""
+    ) -> None:
+        """What must be found of a pay-out; its effect is in its own currency unless another is."""
+        of = currency or line.currency
+        self.planted.append(PlantedAtBank(code, why, line.batch_id, of, effect))
 
     def calm(self, line: SettlementLine, flag: Flag, *, why: str) -> None:
         """What matches, with a flag, when it has come."""

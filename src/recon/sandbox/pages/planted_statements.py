@@ -36,6 +36,12 @@ SHORT = 1_240
 UNKNOWN_AMOUNT = 7_710
 RATES: Mapping[str, str] = {"JPY": "0.0061", "KWD": "2.97"}
 """What the first bank gives for a unit of a currency that no bank here has, in its own."""
+DATED_RATES: Mapping[str, Mapping[str, str]] = {
+    "JPY": {"2026-11-02": "0.0060", "2026-11-16": "0.0061"}
+}
+"""What the demo's rules say that a unit is worth, from that day on."""
+BELOW_THE_RATE = 73
+"""Minor units by which an exchange without a word is worse than the rate of its day."""
 EXCHANGED_AFTER = 2
 """Business days until a pay-out arrives that the bank exchanges."""
 OTHER_RATE = "0.9"
@@ -170,15 +176,23 @@ def _exchanged(book: BankBook, lines: Sequence[SettlementLine]) -> None:
 
 def _exchanged_silently(book: BankBook, lines: Sequence[SettlementLine]) -> None:
     (line,) = lines
-    book.came(line, in_euros(line), after=EXCHANGED_AFTER)
+    day = book.later(line, EXCHANGED_AFTER).isoformat()
+    rates = DATED_RATES.get(line.currency, {})
+    since = max((each for each in rates if each <= day), default="")
     why = "exchanged, and the bank does not say from what"
-    book.note(line, BreakCode.BANK_FX_DIFFERENCE, 0, why=why)
+    came, effect = in_euros(line), 0
+    if since:
+        came, effect = in_euros(line, rate=rates[since]) - BELOW_THE_RATE, -BELOW_THE_RATE
+        why += ": less than by the rate of the day"
+    book.came(line, came, after=EXCHANGED_AFTER)
+    currency = book.bank.currency
+    book.note(line, BreakCode.BANK_FX_DIFFERENCE, effect, why=why, currency=currency)
 
 
-def in_euros(line: SettlementLine) -> int:
+def in_euros(line: SettlementLine, *, rate: str = "") -> int:
     """What the first bank gives for it, half to even."""
-    rate = Decimal(RATES.get(line.currency, OTHER_RATE))
-    exact = Decimal(line.net).scaleb(-exponent(line.currency)) * rate
+    per_unit = Decimal(rate or RATES.get(line.currency, OTHER_RATE))
+    exact = Decimal(line.net).scaleb(-exponent(line.currency)) * per_unit
     return int(exact.scaleb(exponent(BANKS[0].currency)).to_integral_value(ROUND_HALF_EVEN))
 
 

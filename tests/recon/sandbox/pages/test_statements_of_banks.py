@@ -32,7 +32,7 @@ from recon.proof.engine import reconcile
 from recon.sandbox import DEMO_BUSINESS_DATE, SandboxOptions, serving
 from recon.sandbox.pages.bank_book import BANKS, PAYER, STRANGERS
 from recon.sandbox.pages.planted_settlement import SettlementLine
-from recon.sandbox.pages.planted_statements import bank_month
+from recon.sandbox.pages.planted_statements import DATED_RATES, bank_month
 from tests.recon.matching.bank.cases import booked
 
 DAY = DEMO_BUSINESS_DATE
@@ -47,7 +47,8 @@ BANK_RULES = {
     }
     for bank in BANKS
 }
-RULES = Rules.of({"bank": BANK_RULES}, source="test")
+RATES = {f"{currency}.EUR": {"on": days} for currency, days in DATED_RATES.items()}
+RULES = Rules.of({"bank": BANK_RULES, "rate": RATES}, source="test")
 
 
 @pytest.fixture(scope="module", params=[(42, 2_000), (7, 300), (8, 900)])
@@ -149,7 +150,7 @@ def test_a_currency_without_a_bank_is_exchanged(currency: str) -> None:
     ]
     month = bank_month(lines, day=date(2026, 11, 20), seed=1)
 
-    of_payouts = [planted for planted in month.planted if planted.currency == currency]
+    of_payouts = [planted for planted in month.planted if planted.batch_id.startswith("SET-")]
     assert {planted.flag or planted.code for planted in of_payouts} >= {
         Flag.EXCHANGED.value,
         BreakCode.BANK_FX_DIFFERENCE,
