@@ -45,10 +45,10 @@ def check(
     read_rules = load_rules(config_dir=config_dir_of(os.environ), rules_file=rules)
     day = date_of(as_of) if as_of else datetime.now(UTC).date()
     checked = check_bank_files(files, rules=read_rules, day=day)
-    for number, statement in enumerate(checked.read.source.statements):
+    for number, statement in enumerate(checked.source.statements):
         counts = number in checked.judged.counted
         say(f"{_told(statement)} {'It counts.' if counts else 'It does not count.'}")
-    for note in checked.read.source.notes:
+    for note in checked.source.notes:
         say(note)
     for name, cover in checked.judged.covers.items():
         days = f"{cover.first_day} to {cover.to_day}" if cover.to_day else "no day"

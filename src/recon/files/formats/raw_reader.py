@@ -10,7 +10,13 @@ from recon.files.formats.csv_text import PART_BYTES, CsvRecords, csv_parts, read
 from recon.files.formats.format_limits import ROWS_MAX
 from recon.files.formats.json_lines import json_parts
 from recon.files.formats.mended_cells import as_before
-from recon.files.formats.named_bytes import FileBytes, ReadSoFar, read_bytes, read_pieces
+from recon.files.formats.named_bytes import (
+    FileBytes,
+    FilePieces,
+    ReadSoFar,
+    read_bytes,
+    read_pieces,
+)
 from recon.files.formats.parquet_file import MAGIC as PARQUET_MAGIC
 from recon.files.formats.parquet_file import parquet_parts
 from recon.files.formats.raw_table import RawTable, joined, refuse
@@ -92,13 +98,23 @@ def raw_parts(
         SourceUnreadableError: it is not what its name or its layout says, or it changed meanwhile.
     """
     pieces = read_pieces(path, seen=seen, piece_bytes=PART_BYTES)
-    if kind_of(path, layout=layout) in _READ_IN_PIECES:
-        file = FileBytes(path, next(pieces, b""), "")
-        pieces = chain([file.content], pieces)
-    else:
-        file = FileBytes(path, b"".join(pieces), "")
     wish = _Wish(wanted, needed, unread=unread)
-    yield from _parts(file, pieces, wish=wish, layout=layout)
+    yield from _of_pieces(path, pieces, wish=wish, layout=layout)
+
+
+def parts_of(
+    file: FilePieces,
+    *,
+    wanted: Container[str],
+    layout: FileLayout = STANDARD,
+    needed: Collection[str] = (),
+) -> Iterator[RawTable | CsvRecords]:
+    """As `raw_parts`, of a file that may be read again with the same content.
+
+    Raises:
+        SourceUnreadableError: it is not what its name or its layout says, or it changed meanwhile.
+    """
+    return _of_pieces(file.path, file.pieces(), wish=_Wish(wanted, needed), layout=layout)
 
 
 class _Wish(NamedTuple):
@@ -108,6 +124,18 @@ class _Wish(NamedTuple):
     needed: Collection[str] = ()
     rows_at_once: int = ROWS_AT_ONCE
     unread: bool = False
+
+
+def _of_pieces(
+    path: Path, pieces: Iterator[bytes], *, wish: _Wish, layout: FileLayout
+) -> Iterator[RawTable | CsvRecords]:
+    """The parts of a file: of some formats not even the bytes are ever held whole."""
+    if kind_of(path, layout=layout) in _READ_IN_PIECES:
+        file = FileBytes(path, next(pieces, b""), "")
+        pieces = chain([file.content], pieces)
+    else:
+        file = FileBytes(path, b"".join(pieces), "")
+    return _parts(file, pieces, wish=wish, layout=layout)
 
 
 def _parts(

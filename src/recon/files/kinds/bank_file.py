@@ -12,7 +12,7 @@ from recon.files.formats.mt940 import mt940_statements
 from recon.files.formats.named_bytes import FilePieces
 from recon.files.formats.raw_table import refuse
 from recon.files.formats.xml_records import first_bytes
-from recon.files.kinds.bank_batches import ENTRY_SCHEMA, frame_of_batches
+from recon.files.kinds.bank_batches import frame_of_batches
 from recon.files.kinds.bank_messages import typed_statements
 from recon.files.kinds.bank_table import bank_table
 from recon.matching.frames.bank_sources import BankSource, BankStatement
@@ -68,14 +68,8 @@ def bank_file_of(file: FilePieces, *, rules: Rules, layout: FileLayout = STANDAR
 
 
 def _table(file: FilePieces, *, rules: Rules, layout: FileLayout) -> BankFile:
-    source = bank_table(file.whole(), rules=rules, layout=layout)
-    entries = pa.Table.from_pandas(source.entries, schema=ENTRY_SCHEMA, preserve_index=False)
-    return BankFile(
-        lambda: iter(entries.to_batches()),
-        source.statements,
-        source.notes,
-        _source_file(file, rows=len(entries)),
-    )
+    table = bank_table(file, rules=rules, layout=layout)
+    return BankFile(table.batches, table.statements, (), _source_file(file, rows=table.rows))
 
 
 def _source_file(file: FilePieces, *, rows: int) -> SourceFile:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import IO, NamedTuple
 
 import pandas as pd
 
@@ -12,6 +12,7 @@ from recon.config.file_layouts import STANDARD, FileLayout
 from recon.config.ledger_source import LedgerSource
 from recon.config.rules import Rules
 from recon.files.formats.raw_reader import kind_of
+from recon.files.kinds.bank_batches import ENTRY_SCHEMA
 from recon.files.kinds.spooled_file import SpooledFile, spooled_file
 from recon.files.proposing.proposal import Proposal
 from recon.files.reader import parcel, readings
@@ -26,10 +27,10 @@ from recon.files.reader.readings import (
 )
 from recon.files.typing.mending import MendableRow
 from recon.files.typing.table_schema import TableSchema
-from recon.matching.frames.bank_sources import BANK_ENTRY_COLUMNS, BankSource
+from recon.matching.frames.bank_sources import BANK_ENTRY_COLUMNS, BankSource, no_entries
 from recon.matching.frames.sources import LEDGER_COLUMNS, SETTLEMENT_COLUMNS
 from recon.model.errors import SourceMissingError
-from recon.model.words import SourceFile, SourceKind
+from recon.model.words import SourceKind
 from recon.settlement.sealing import Seal
 
 CLUSTER_BYTES_MIN = 64 * MIB
@@ -104,13 +105,26 @@ def settlement_file(
 
 
 class BankRead(NamedTuple):
-    """A file of a bank."""
+    """A file of a bank, whose entries lie aside until the end of the block."""
 
-    source: BankSource
-    source_file: SourceFile
+    facts: BankFacts
+    rows: IO[bytes]
+
+    def parts(self) -> Iterator[pd.DataFrame]:
+        """BANK_ENTRY_COLUMNS, some thousand rows at a time; an entry and its payments together."""
+        self.rows.seek(0)
+        for batch in parcel.read_batches(self.rows, schema=ENTRY_SCHEMA):
+            yield batch.to_pandas()[list(BANK_ENTRY_COLUMNS)]
+
+    @property
+    def source(self) -> BankSource:
+        """With all entries in memory."""
+        entries = pd.concat([no_entries(), *self.parts()], ignore_index=True)
+        return BankSource(entries, self.facts.statements, notes=self.facts.notes)
 
 
-def bank_file(path: Path, *, rules: Rules, layout: FileLayout = STANDARD) -> BankRead:
+@contextmanager
+def bank_file(path: Path, *, rules: Rules, layout: FileLayout = STANDARD) -> Iterator[BankRead]:
     """A file of a bank: all of its statements, each proven where it has balances.
 
     Raises:
@@ -119,10 +133,20 @@ def bank_file(path: Path, *, rules: Rules, layout: FileLayout = STANDARD) -> Ban
     """
     task = {"path": path, "rules": rules, "layout": layout}
     with file_reader().read(path, readings.bank, **task) as read:
+        yield BankRead(read.facts, read.rows)
+
+
+def bank_facts(path: Path, *, rules: Rules, layout: FileLayout = STANDARD) -> BankFacts:
+    """The statements of a file of a bank, proven as by `bank_file`, without their entries.
+
+    Raises:
+        SourceMissingError: there is no such file.
+        SourceUnreadableError: as its reader says, or it broke its reader.
+    """
+    task = {"path": path, "rules": rules, "layout": layout}
+    with file_reader().read(path, readings.bank_statements, **task) as read:
         facts: BankFacts = read.facts
-        entries = parcel.read_frame(read.rows)[list(BANK_ENTRY_COLUMNS)]
-        source = BankSource(entries, facts.statements, notes=facts.notes)
-        return BankRead(source, facts.source_file)
+        return facts
 
 
 def ledger_file(source: LedgerSource, *, rules: Rules, keep: bool = False) -> TableRead:

@@ -6,7 +6,7 @@ was broken by its file may have written anything. Neither can run code.
 
 import json
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from typing import IO, Any, get_type_hints
 
@@ -107,6 +107,23 @@ def write_batches(batches: Iterable[pa.RecordBatch], *, schema: pa.Schema, into:
     with pa.ipc.new_stream(into, schema) as stream:
         for batch in batches:
             stream.write_batch(batch)
+
+
+def read_batches(rows: IO[bytes], *, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """The rows of the next frame, as they were written: so many at once.
+
+    Raises:
+        BrokenParcelError: it is none, or has other columns.
+    """
+    try:
+        stream = pa.ipc.open_stream(rows)
+        if not stream.schema.equals(schema):
+            raise BrokenParcelError
+        for batch in stream:
+            batch.validate(full=True)
+            yield batch
+    except (pa.ArrowException, OSError, ValueError, TypeError):
+        raise BrokenParcelError from None
 
 
 def read_frame(rows: IO[bytes]) -> pd.DataFrame:

@@ -110,9 +110,21 @@ def settlement(
 
 
 def bank(rows: IO[bytes], *, path: Path, rules: Rules, layout: FileLayout) -> BankFacts:
-    """A file of a bank."""
+    """A file of a bank, with its entries."""
     read = bank_file_of(open_pieces(path), rules=rules, layout=layout)
     parcel.write_batches(read.batches(), schema=ENTRY_SCHEMA, into=rows)
+    return BankFacts(read.statements, read.notes, read.source_file)
+
+
+def bank_statements(
+    rows: IO[bytes],  # noqa: ARG001 - its entries stay where they are
+    *,
+    path: Path,
+    rules: Rules,
+    layout: FileLayout,
+) -> BankFacts:
+    """What a file of a bank proves; its entries are let go."""
+    read = bank_file_of(open_pieces(path), rules=rules, layout=layout)
     return BankFacts(read.statements, read.notes, read.source_file)
 
 

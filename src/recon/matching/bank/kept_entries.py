@@ -4,8 +4,8 @@ An entry is in scope when the gateway is its other side, when it names a batch o
 notification lists such payments for it. The text of everything else is other people's business.
 """
 
-from collections.abc import Collection, Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -17,7 +17,8 @@ from recon.matching.frames.bank_sources import (
     DETAILS,
     BankSource,
     BankStatement,
-    content_digest,
+    Contents,
+    no_entries,
 )
 from recon.matching.frames.grouping import Bools
 
@@ -39,31 +40,89 @@ def kept_of(
         listed: of notifications that were read before.
         rules: who is known as the other side at which bank.
     """
-    mine = _in_scope(source, batches=batches, rules=rules)
-    entries = source.entries
-    listed = {*listed, *lists_of_ours(source, mine=mine)}
-    mine |= _is_listed(entries, listed=listed)
+    return kept_of_parts(
+        source, parts=lambda: iter([source.entries]), batches=batches, listed=listed, rules=rules
+    )
+
+
+def kept_of_parts(
+    source: BankSource,
+    *,
+    parts: Callable[[], Iterator[pd.DataFrame]],
+    batches: Iterable[str],
+    listed: Listed,
+    rules: Rules,
+) -> BankSource:
+    """As `kept_of`, of entries that are never in memory together.
+
+    Args:
+        source: the statements; its entries are not looked at.
+        parts: BANK_ENTRY_COLUMNS from the first row on, each time it is asked; an entry and its
+            payments stand in one of them.
+        batches: every batch id of ours that is known.
+        listed: of notifications that were read before.
+        rules: who is known as the other side at which bank.
+    """
+    statements = source.statements
+    scope = _Scope.of(statements, batches=batches, rules=rules)
+    known, contents, masks = {*listed}, Contents(), []
+    for entries in parts():
+        mine = scope.marks(entries)
+        known |= _listed_in(entries, mine=mine, details=scope.details)
+        contents.add(entries)
+        masks.append(mine)
+    kept = [
+        _whole(entries, mine=mine | _is_listed(entries, listed=known))
+        for entries, mine in zip(parts(), masks, strict=True)
+        if known or mine.any()
+    ]
+    rows = pd.concat([no_entries(), *kept], ignore_index=True)
+    booked = rows[rows["part"].eq(0) & rows["status"].eq(BOOKED)]
+    sums = booked.groupby("statement")["amount"].sum().to_dict()
+    return replace(
+        source,
+        entries=rows,
+        statements=tuple(
+            replace(
+                statement,
+                others=statement.booked - int(sums.get(number, 0)),
+                # One that was handed on or stored before says the digest of all that it had.
+                content=statement.content or contents.digest(number),
+            )
+            for number, statement in enumerate(statements)
+        ),
+    )
+
+
+def _whole(entries: pd.DataFrame, *, mine: Bools) -> pd.DataFrame:
+    """The marked rows with those of the same entries, of which only the amounts are needed."""
     own = entries.groupby(["statement", "entry_no"], sort=False).ngroup().to_numpy()
     whole = np.isin(own, own[mine])
     rows = entries[whole].reset_index(drop=True)
-    # Of the other payments of an entry that is partly ours, only the amounts are needed.
-    beside = ~mine[whole]
     for name in _OF_OTHERS:
-        rows.loc[beside, name] = ""
-    statements = tuple(
-        _less(statement, number=number, entries=entries, kept=rows)
-        for number, statement in enumerate(source.statements)
-    )
-    return replace(source, entries=rows, statements=statements)
+        rows.loc[~mine[whole], name] = ""
+    return rows
 
 
-def lists_of_ours(source: BankSource, *, mine: Bools | None = None) -> set[tuple[str, int]]:
-    """Reference and amount of each entry for which a notification lists payments of ours."""
-    entries = source.entries if mine is None else source.entries[mine]
-    details = [at for at, one in enumerate(source.statements) if one.form == DETAILS]
-    ours = entries[entries["statement"].isin(details)]
+def lists_of_ours(source: BankSource) -> set[tuple[str, int]]:
+    """Reference and amount of each entry for which a notification lists payments of ours.
+
+    Args:
+        source: of whose entries all that are listed are ours.
+    """
+    every = np.ones(len(source.entries), dtype=np.bool_)
+    return _listed_in(source.entries, mine=every, details=_details_of(source.statements))
+
+
+def _listed_in(
+    entries: pd.DataFrame, *, mine: Bools, details: Collection[int]
+) -> set[tuple[str, int]]:
+    if not details:
+        return set()
+    ours = entries[mine]
+    ours = ours[ours["statement"].isin(details)]
     keys = {*zip(ours["statement"].tolist(), ours["entry_no"].tolist(), strict=True)}
-    wholes = source.entries[source.entries["part"].eq(0)].to_dict("records") if keys else []
+    wholes = entries[entries["part"].eq(0)].to_dict("records") if keys else []
     return {
         (word, int(row["amount"]))
         for row in wholes
@@ -72,13 +131,35 @@ def lists_of_ours(source: BankSource, *, mine: Bools | None = None) -> set[tuple
     }
 
 
-def _in_scope(source: BankSource, *, batches: Iterable[str], rules: Rules) -> Bools:
+def _details_of(statements: Sequence[BankStatement]) -> list[int]:
+    return [number for number, one in enumerate(statements) if one.form == DETAILS]
+
+
+@dataclass(frozen=True, slots=True)
+class _Scope:
     """Which rows have the gateway as their other side, or name a batch."""
-    ours = BatchNames({batch.casefold() for batch in batches})
-    by_iban = {bank.iban: [*map(folded_word, bank.counterparty)] for bank in rules.bank.values()}
-    words = [by_iban.get(statement.iban, []) for statement in source.statements]
-    mine = [_named(part, words=words, ours=ours) for part in _in_parts(source.entries)]
-    return np.concatenate([np.zeros(0, dtype=np.bool_), *mine])
+
+    ours: BatchNames
+    words: list[list[str]]
+    """By which the gateway is known, of each statement."""
+    details: list[int]
+
+    @classmethod
+    def of(
+        cls, statements: Sequence[BankStatement], *, batches: Iterable[str], rules: Rules
+    ) -> "_Scope":
+        """That of these statements."""
+        by_iban = {
+            bank.iban: [*map(folded_word, bank.counterparty)] for bank in rules.bank.values()
+        }
+        words = [by_iban.get(statement.iban, []) for statement in statements]
+        ours = BatchNames({batch.casefold() for batch in batches})
+        return cls(ours, words, _details_of(statements))
+
+    def marks(self, entries: pd.DataFrame) -> Bools:
+        """Of some rows."""
+        parts = (_named(part, words=self.words, ours=self.ours) for part in _in_parts(entries))
+        return np.concatenate([np.zeros(0, dtype=np.bool_), *parts])
 
 
 def _in_parts(entries: pd.DataFrame) -> Iterator[pd.DataFrame]:
@@ -118,15 +199,3 @@ def _is_listed(entries: pd.DataFrame, *, listed: Listed) -> Bools:
             found[at] = any((word, int(amount)) in listed for word in references_of(row))
             at += 1
     return found
-
-
-def _less(
-    statement: BankStatement, *, number: int, entries: pd.DataFrame, kept: pd.DataFrame
-) -> BankStatement:
-    """A statement with the sum of the entries that are not kept.
-
-    One that was handed on or stored before has less than it said, and the digest of all of it.
-    """
-    digest = statement.content or content_digest(entries[entries["statement"].eq(number)])
-    own = kept[kept["statement"].eq(number) & kept["part"].eq(0) & kept["status"].eq(BOOKED)]
-    return replace(statement, others=statement.booked - int(own["amount"].sum()), content=digest)

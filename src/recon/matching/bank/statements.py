@@ -125,6 +125,18 @@ def _banks(source: BankSource, *, rules: Rules, day: date, problems: list[str]) 
     return banks
 
 
+def told_again(statements: Iterable[BankStatement]) -> frozenset[int]:
+    """The statements of one account, year and number: what they say decides which of them counts.
+
+    Args:
+        statements: in the order by which they are numbered.
+    """
+    numbers: dict[tuple[str, str, str], list[int]] = {}
+    for number, one in enumerate(statements):
+        numbers.setdefault((one.iban, one.from_date[:4], one.statement_no), []).append(number)
+    return frozenset(own for several in numbers.values() if len(several) > 1 for own in several)
+
+
 def _once(source: BankSource, *, numbers: Iterable[int], problems: list[str]) -> list[int]:
     """One version of each statement: the newest; of two that nothing tells apart none."""
     versions: dict[tuple[str, str], list[int]] = {}
@@ -135,8 +147,7 @@ def _once(source: BankSource, *, numbers: Iterable[int], problems: list[str]) ->
     for several in versions.values():
         newest = max(source.statements[number].created for number in several)
         latest = [number for number in several if source.statements[number].created == newest]
-        contents = {content_of(source, number) for number in latest}
-        if len(contents) > 1:
+        if len(latest) > 1 and len({content_of(source, number) for number in latest}) > 1:
             names = " and ".join(named(source.statements[number]) for number in sorted(latest))
             problems.append(
                 f"{names} have one number and other content, and neither says that it is newer; "

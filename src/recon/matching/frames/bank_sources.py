@@ -5,7 +5,7 @@ Signed from the merchant's account: what came in is positive.
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import pandas as pd
 import pyarrow as pa
@@ -143,10 +143,41 @@ def no_entries() -> pd.DataFrame:
 
 def content_digest(entries: pd.DataFrame) -> str:
     """What the booked entries of one statement say, whatever their format and their order."""
-    counted = entries[entries["part"].eq(0) & entries["status"].eq(BOOKED)]
-    cells = [pa.array(counted[name].array, pa.string()) for name in ("booked_on", "value_on")]
-    amounts = pa.array(counted["amount"].to_numpy()).cast(pa.string())
-    lines = pc.binary_join_element_wise(*cells, amounts, " ")
+    contents = Contents()
+    contents.add(entries.assign(statement=0))
+    return contents.digest(0)
+
+
+@dataclass(slots=True)
+class Contents:
+    """What the booked entries of statements say, as they come, in as few bytes as it has."""
+
+    _pieces: dict[int, list[pa.Table]] = field(default_factory=dict)
+
+    def add(self, entries: pd.DataFrame) -> None:
+        """Some rows of BANK_ENTRY_COLUMNS, of any statements."""
+        counted = entries[entries["part"].eq(0) & entries["status"].eq(BOOKED)]
+        for number in counted["statement"].unique().tolist():
+            own = counted[counted["statement"].eq(number)]
+            days = [pa.array(own[name].array, pa.string()).dictionary_encode() for name in _DAYS]
+            columns = [*days, pa.array(own["amount"].to_numpy())]
+            piece = pa.Table.from_arrays(columns, names=[*_DAYS, "amount"])
+            self._pieces.setdefault(number, []).append(piece)
+
+    def digest(self, statement: int, /) -> str:
+        """Of one statement: its lines as text, in their order."""
+        pieces = self._pieces.get(statement)
+        return _digest_of(pa.concat_tables(pieces) if pieces else None)
+
+
+_DAYS = ("booked_on", "value_on")
+
+
+def _digest_of(rows: pa.Table | None) -> str:
+    if rows is None:
+        return hashlib.sha256().hexdigest()
+    days = [rows[name].cast(pa.string()) for name in _DAYS]
+    lines = pc.binary_join_element_wise(*days, rows["amount"].cast(pa.string()), " ")
     ordered = lines.take(pc.sort_indices(lines))
     digest = hashlib.sha256()
     for start in range(0, len(ordered), _LINES_AT_ONCE):

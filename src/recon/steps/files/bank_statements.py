@@ -17,8 +17,8 @@ from recon.files.inbox.arrived_files import inbox
 from recon.files.kinds.bank_file import ENDINGS
 from recon.files.reader import bank_file
 from recon.files.reader.files import BankRead
-from recon.matching.bank.kept_entries import kept_of, lists_of_ours
-from recon.matching.frames.bank_sources import DETAILS, BankSource
+from recon.matching.bank.kept_entries import kept_of_parts, lists_of_ours
+from recon.matching.frames.bank_sources import DETAILS, BankSource, no_entries
 from recon.model.errors import SourceMissingError, SourceUnreadableError
 from recon.model.words import SourceFile, SourceKind
 from recon.privacy.shown_text import shown_name
@@ -111,8 +111,13 @@ def _ingest_file(path: Path, *, problem: str, bank: _Bank) -> tuple[bool, str]:
         sha256 = sha256_of(path)
         if _is_known(bank, name=name, sha256=sha256):
             return False, ""
-        with guarded(path, run=run, environment=environment, sha256=sha256):
-            read = bank_file(path, rules=environment.settings.rules, layout=layout)
+        rules = environment.settings.rules
+        with (
+            guarded(path, run=run, environment=environment, sha256=sha256),
+            bank_file(path, rules=rules, layout=layout) as read,
+        ):
+            _save(read, bank=bank, name=name)
+            notes = read.facts.notes
     except SourceMissingError:
         return False, f" {shown} was gone when it was to be read."
     except SourceUnreadableError as error:
@@ -123,8 +128,7 @@ def _ingest_file(path: Path, *, problem: str, bank: _Bank) -> tuple[bool, str]:
                 at = environment.clock()
                 order_rows.save_unread(connection, run, rejects=(reject,), source=source, at=at)
         return False, f" {shown} was refused as a whole and left where it is: {error}."
-    _save(read, bank=bank, name=name)
-    return True, "".join(f" {note}" for note in read.source.notes)
+    return True, "".join(f" {note}" for note in notes)
 
 
 def _is_known(bank: _Bank, *, name: str, sha256: str) -> bool:
@@ -148,14 +152,15 @@ def _save(read: BankRead, *, bank: _Bank, name: str) -> None:
     with environment.store.writing(turn=Turn.ORDERS) as connection:
         batches = bank_rows.batch_ids(connection, accounts=bank.accounts)
         details = bank_rows.source_of(connection, bank.run, banks=[bank.name], until=None)
-        kept = kept_of(
-            read.source,
+        kept = kept_of_parts(
+            BankSource(no_entries(), read.facts.statements, notes=read.facts.notes),
+            parts=read.parts,
             batches=batches,
             listed=lists_of_ours(_details(details)) if details else (),
             rules=environment.settings.rules,
         )
         ours = int(kept.entries["part"].eq(0).sum())
-        source = _counted(read.source_file, name=name, ours=ours)
+        source = _counted(read.facts.source_file, name=name, ours=ours)
         statements = tuple(replace(statement, source=name) for statement in kept.statements)
         bank_rows.save_file(
             connection,

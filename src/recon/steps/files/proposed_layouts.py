@@ -16,7 +16,7 @@ from recon.files.kinds.settlement_file import SETTLEMENT_FILE
 from recon.files.proposing.layout_text import layout_text, pattern_of
 from recon.files.proposing.proposal import Proposal
 from recon.files.reader import (
-    bank_file,
+    bank_facts,
     instruction_file,
     layout_proposal,
     ledger_file,
@@ -97,7 +97,7 @@ def _instructions(path: Path, layout: FileLayout, rules: Rules) -> Checked:
 
 
 def _bank(path: Path, layout: FileLayout, rules: Rules) -> Checked:
-    return Checked(bank_file(path, rules=rules, layout=layout).source_file, ())
+    return Checked(bank_facts(path, rules=rules, layout=layout).source_file, ())
 
 
 _LAYOUTS = '[[accounts."{}".layouts]]'

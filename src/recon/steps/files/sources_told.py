@@ -15,7 +15,7 @@ from recon.config.settings import AccountSettings, FileSettings, Settings
 from recon.files.inbox.arrived_files import inbox
 from recon.files.kinds.bank_file import ENDINGS
 from recon.files.kinds.ledger_file import Ledger, read_ledger
-from recon.files.reader import bank_file, ledger_file
+from recon.files.reader import bank_facts, ledger_file
 from recon.model.errors import ReconError, SourceUnreadableError
 from recon.model.words import Reject
 from recon.steps.files.order_files import CheckedFile, check_file, check_settlement_file
@@ -100,12 +100,12 @@ def bank_told(folder: Path, *, bank: BankFolder, rules: Rules) -> str:
     for path in read:
         layout = layout_of(path.name, layouts=bank.layouts)
         try:
-            statements_of_file = bank_file(path, rules=rules, layout=layout)
+            facts = bank_facts(path, rules=rules, layout=layout)
         except SourceUnreadableError as error:
             wrong.append(str(error))
             continue
-        statements += len(statements_of_file.source.statements)
-        entries += statements_of_file.source_file.rows_read
+        statements += len(facts.statements)
+        entries += facts.source_file.rows_read
     if wrong:
         raise ReconError("; ".join(wrong))
     unread = f", {len(files) - len(read)} not read here" if len(read) < len(files) else ""

@@ -20,6 +20,7 @@ from recon.files.kinds.mendable_file import refused_instructions, refused_rows
 from recon.files.kinds.settlement_file import settlement_file_of
 from recon.files.kinds.spooled_file import spooled_file
 from recon.files.reader import (
+    bank_facts,
     bank_file,
     file_reader,
     instruction_file,
@@ -172,10 +173,19 @@ def test_a_statement_of_a_bank_is_the_same(tmp_path: Path) -> None:
     """Entries, statements and notes; one that does not add up is refused with the same words."""
     path = tmp_path / "b.xml"
     path.write_text(camt(CALM + entry("250.50")))
-    here, through = bank_file_of(open_pieces(path), rules=RULES), bank_file(path, rules=RULES)
-    pd.testing.assert_frame_equal(through.source.entries, here.source.entries)
-    assert through.source.statements == here.source.statements
-    assert through.source_file == here.source_file
+    here = bank_file_of(open_pieces(path), rules=RULES)
+    with bank_file(path, rules=RULES) as through:
+        pd.testing.assert_frame_equal(through.source.entries, here.source.entries)
+        parts = pd.concat([*through.parts()], ignore_index=True)
+        pd.testing.assert_frame_equal(parts, here.source.entries)
+    assert through.facts == bank_facts(path, rules=RULES)
+    assert through.facts.statements == here.source.statements
+    assert through.facts.source_file == here.source_file
     path.write_text(camt(CALM + entry("250.51")))
+    with (
+        pytest.raises(SourceUnreadableError, match=r"0\.01 EUR apart"),
+        bank_file(path, rules=RULES),
+    ):
+        pass
     with pytest.raises(SourceUnreadableError, match=r"0\.01 EUR apart"):
-        bank_file(path, rules=RULES)
+        bank_facts(path, rules=RULES)
