@@ -74,7 +74,7 @@ class RateRules(DeclaredTable):
         if self.rate is not None:
             return AppliedRate(pair, day, self.rate, "", self.valid_days, self.basis_points)
         event = date.fromisoformat(day)
-        since = max((one for one in self.on if one <= event), default=None)
+        since = max((named for named in self.on if named <= event), default=None)
         if since is None:
             return AppliedRate(pair, day, None, "", self.valid_days, self.basis_points)
         good = event <= since + timedelta(days=self.valid_days)

@@ -67,18 +67,18 @@ def _exchange_totals(result: BankResult, *, bank: str, rules: Rules) -> Iterator
     left: Counter[Place] = Counter()
     right: Counter[Place] = Counter()
     beyond: Counter[Place] = Counter()
-    for found in result.ids.values():
-        dated = found.rate is not None and found.rate.rate is not None and found.rate.since
-        if not dated or found.payouts[0].bank != bank:
+    for finding in result.ids.values():
+        dated = finding.rate is not None and finding.rate.rate is not None and finding.rate.since
+        if not dated or finding.payouts[0].bank != bank:
             continue
-        place = ("", "", found.currency)
-        left[place] -= sum(amount for unit, amount in found.exchanged if unit == found.currency)
-        pair = f"{found.payouts[0].currency}.{found.currency}"
-        value_on = min(one.value_on for one in found.receipts)
-        expected = _at_rate(found.payouts, into=found.currency, on=value_on, rules=rules)
-        right[place] += expected
-        allowed = abs(found.allowed) * BASIS > abs(expected) * rules.rate[pair].basis_points
-        beyond[place] += allowed
+        at = ("", "", finding.currency)
+        left[at] -= sum(amount for unit, amount in finding.exchanged if unit == finding.currency)
+        pair = f"{finding.payouts[0].currency}.{finding.currency}"
+        value_on = min(receipt.value_on for receipt in finding.receipts)
+        expected = _at_rate(finding.payouts, into=finding.currency, on=value_on, rules=rules)
+        right[at] += expected
+        allowed = abs(finding.allowed) * BASIS > abs(expected) * rules.rate[pair].basis_points
+        beyond[at] += allowed
     name = f"{bank}: exchanged at dated rates = pay-outs by the rate of the day"
     yield from paired("T17", name, left=left, right=right, measure="amount")
     name = f"{bank}: differences beyond what their rate allows"
@@ -88,7 +88,7 @@ def _exchange_totals(result: BankResult, *, bank: str, rules: Rules) -> Iterator
 def _at_rate(payouts: Sequence[Payout], *, into: str, on: str, rules: Rules) -> int:
     own = rules.rate[f"{payouts[0].currency}.{into}"]
     days = {day.isoformat(): rate for day, rate in own.on.items() if day.isoformat() <= on}
-    units = Fraction(sum(one.paid for one in payouts)) / 10 ** exponent(payouts[0].currency)
+    units = Fraction(sum(payout.paid for payout in payouts)) / 10 ** exponent(payouts[0].currency)
     due: int = round(units * Fraction(days[max(days)]) * 10 ** exponent(into))
     return due
 

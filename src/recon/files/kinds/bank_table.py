@@ -73,7 +73,7 @@ class _Held(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Said:
+class _Counted:
     """What the rows of one statement say of it so far."""
 
     number: int
@@ -108,7 +108,7 @@ class _Reading:
     """A file, read once from its beginning to its end."""
 
     name: str
-    said: dict[Key, _Said] = field(default_factory=dict)
+    said: dict[Key, _Counted] = field(default_factory=dict)
     parts: list[_Held] = field(default_factory=list)
     rejects: list[Reject] = field(default_factory=list)
     cards: CardTally = field(default_factory=CardTally)
@@ -122,8 +122,8 @@ class _Reading:
         numbers = np.zeros(len(frame), dtype=np.int32)
         for key, places in frame.groupby(_OF_STATEMENT, sort=False).indices.items():
             named: Key = key
-            own = self.said.setdefault(named, _Said(len(self.said)))
-            own.add(frame.iloc[places], where=self.place(named))
+            own = self.said.setdefault(named, _Counted(len(self.said)))
+            own.add(frame.iloc[places], where=self.where(named))
             numbers[places] = own.number
         filled = frame["amount"].notna().to_numpy()
         frame["charges"] = frame["charges"].fillna(0)
@@ -131,7 +131,7 @@ class _Reading:
         columns = {name: _cells(entries[name], name=name) for name in _CARRIED}
         self.parts.append(_Held(numbers[filled], columns))
 
-    def place(self, key: Key) -> StatementPlace:
+    def where(self, key: Key) -> StatementPlace:
         """A statement as sentences name it."""
         return StatementPlace(self.name, key[0], key[1])
 
@@ -158,7 +158,7 @@ class _Reading:
                 part.statements.tolist(), part.columns["entry_no"].to_pylist(), strict=True
             ):
                 if own in known:
-                    self.place(keys[own[0]]).refuse("it has two entries of one number (entry_no)")
+                    self.where(keys[own[0]]).refuse("it has two entries of one number (entry_no)")
                 known.add(own)
 
 
@@ -177,7 +177,7 @@ def bank_table(file: FilePieces, *, rules: Rules, layout: FileLayout) -> BankTab
     reading.refuse_repeated()
     ordered = sorted(reading.said)
     statements = tuple(
-        _statement(key, said=reading.said[key], where=reading.place(key), sha256=file.sha256)
+        _statement(key, counted=reading.said[key], where=reading.where(key), sha256=file.sha256)
         for key in ordered
     )
     places = np.argsort([reading.said[key].number for key in ordered])
@@ -208,16 +208,16 @@ def _hashes(part: _Held) -> Ints:
     return np.fromiter((hash(own) for own in named), np.int64, len(part.statements))
 
 
-def _statement(key: Key, *, said: _Said, where: StatementPlace, sha256: str) -> BankStatement:
-    if said.filled < said.rows and said.rows > 1:
+def _statement(key: Key, *, counted: _Counted, where: StatementPlace, sha256: str) -> BankStatement:
+    if counted.filled < counted.rows and counted.rows > 1:
         where.refuse("it has entries, and a row that says it has none")
-    opening, closing = (said.once(name) for name in ("opening", "closing"))
-    currency = str(said.once("currency"))
+    opening, closing = (counted.once(name) for name in ("opening", "closing"))
+    currency = str(counted.once("currency"))
     if (opening is None) != (closing is None):
         where.refuse("it has only one of its two balances")
-    if opening is not None and opening + said.booked != closing:
+    if opening is not None and opening + counted.booked != closing:
         refuse_unbalanced(
-            int(opening), said.booked, int(closing), statement=where, currency=currency
+            int(opening), counted.booked, int(closing), statement=where, currency=currency
         )
     if key[2] > key[3]:
         where.refuse("its from_date is behind its to_date")
@@ -231,6 +231,6 @@ def _statement(key: Key, *, said: _Said, where: StatementPlace, sha256: str) -> 
         to_date=key[3],
         opening=None if opening is None else int(opening),
         closing=None if closing is None else int(closing),
-        booked=said.booked,
-        entries=said.entries,
+        booked=counted.booked,
+        entries=counted.entries,
     )
