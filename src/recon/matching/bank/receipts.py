@@ -131,19 +131,20 @@ def _entry_no(cells: Mapping[Any, Any]) -> str:
 def _lists_of(
     source: BankSource, *, judged: JudgedStatements
 ) -> dict[tuple[str, int], list[dict[Any, Any]]]:
-    """The payments that a camt.054 lists for an entry, by a reference of it and its amount."""
+    """The payments that a camt.054 lists for an entry, by a reference of it and its amount.
+
+    One alone is told as the entry itself.
+    """
     entries = source.entries
     mine = entries[entries["statement"].isin([*judged.details])]
-    wholes = {
-        (row["statement"], row["entry_no"]): row
-        for row in mine[mine["part"].eq(0)].to_dict("records")
-    }
-    lists: dict[tuple[str, int], list[dict[Any, Any]]] = {}
+    parts: dict[tuple[Any, Any], list[dict[Any, Any]]] = {}
     for row in mine[mine["part"].gt(0)].to_dict("records"):
-        whole = wholes.get((row["statement"], row["entry_no"]))
-        if whole is not None:
-            for name in references_of(whole):
-                lists.setdefault((name, int(whole["amount"])), []).append(row)
+        parts.setdefault((row["statement"], row["entry_no"]), []).append(row)
+    lists: dict[tuple[str, int], list[dict[Any, Any]]] = {}
+    for whole in mine[mine["part"].eq(0)].to_dict("records"):
+        behind = parts.get((whole["statement"], whole["entry_no"]), [whole])
+        for name in references_of(whole):
+            lists.setdefault((name, int(whole["amount"])), []).extend(behind)
     return lists
 
 
@@ -176,9 +177,17 @@ def _leaves(
         )
         if not cells["part"] and told and sum(int(one["amount"]) for one in told) == amount:
             for one in told:
-                yield {**one, **{name: cells[name] for name in _OF_ENTRY}}
+                yield _listed(one, entry=cells)
         else:
             yield cells
+
+
+def _listed(row: Mapping[Any, Any], *, entry: Mapping[Any, Any]) -> dict[Any, Any]:
+    """A payment that a notification lists for an entry; one alone only adds what it says."""
+    if row["part"]:
+        return {**row, **{name: entry[name] for name in _OF_ENTRY}}
+    words = {name: f"{entry[name]}\n{row[name]}" for name in ("end_to_end_id", "reference", "text")}
+    return {**entry, **words, "counterparty": entry["counterparty"] or row["counterparty"]}
 
 
 _OF_ENTRY = ("statement", "entry_no", "booked_on", "value_on", "status")

@@ -1,0 +1,268 @@
+"""Every way in which statements come to a live night, and every account that one bank serves."""
+
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+from moto.server import ThreadedMotoServer
+from openpyxl import Workbook
+
+from recon.model.nights import Mode, NightRequest
+from recon.steps.night import whole_night as night
+from recon.steps.night.report import Workbooks
+from reports.reading.workbook_check import sheet_totals
+from reports.workbook import write_workbook
+from tests.recon.files.bank_documents import balance, camt, entry, head, payment
+from tests.recon.files.sftp_server import PASSWORD, USER, sftp_server
+from tests.recon.resting import resting
+from tests.recon.steps.files.test_bank_nights import (
+    IBAN,
+    OTHERS,
+    banking,
+    inbox,
+    sale,
+    sealed,
+    tell,
+)
+from tests.recon.steps.files.test_bank_nights import entry as row
+from tests.recon.steps.files.test_settlement_files import line, paid_out, passed, send, stored
+
+__all__ = ["banking"]
+DAY = "2026-11-20"
+
+
+def plus(amount: str, *more: str) -> str:
+    """Cents added up, as a document has them."""
+    cents = sum(round(float(one) * 100) for one in (amount, *more))
+    return f"{cents // 100}.{cents % 100:02}"
+
+
+def put(merchant: Any, name: str, text: str) -> None:
+    """A document in the bank's inbox."""
+    (inbox(merchant) / name).write_text(text)
+
+
+def listed(amount: str, reference: str) -> str:
+    """The payments behind an entry."""
+    return f"<NtryDtls>{payment(amount, reference=reference)}</NtryDtls>"
+
+
+def statement(amount: str, *, inner: str, more: str = "") -> str:
+    """camt.053 of 20 November with one entry of ours."""
+    closing = balance("CLBD", plus("100.00", amount))
+    return camt(head() + balance("OPBD", "100.00") + closing + entry(amount, inner=inner) + more)
+
+
+def states(merchant: Any) -> list[tuple[str, str]]:
+    """Batch and state of every pay-out of the newest night."""
+    return [(one["batch_id"], one["state"]) for one in sealed(merchant)["paid"]]
+
+
+@pytest.mark.parametrize("version", ["02", "04", "08", "14"])
+def test_a_statement_in_xml_proves_its_pay_out(banking: Any, version: str) -> None:
+    """camt.053 in versions that banks send: matched by the batch in its reference, T15 holds."""
+    amount = sale(banking).amount
+    text = statement(amount, inner=listed(amount, "BATCH-0001"))
+    put(banking, "s.xml", text.replace("053.001.02", f"053.001.{version}"))
+    banking.night()
+    assert states(banking) == [("BATCH-0001", "MATCHED")]
+    assert set(passed(banking, "T15")) == {True}
+
+
+def test_a_notification_lists_what_an_entry_of_the_statement_is_of(banking: Any) -> None:
+    """camt.054 names the batch, camt.053 the sum alone: they join by reference and amount.
+
+    The entry names nobody, so that without the list the pay-out is not found.
+    """
+    amount = sale(banking).amount
+    sums = statement(amount, inner="").replace("<NtryRef>E1<", "<NtryRef>COLLECT-7<")
+    put(banking, "s.xml", sums)
+    banking.night()
+    assert states(banking) == [("BATCH-0001", "PENDING")]
+    lists = entry(amount, ref="COLLECT-7", inner=listed(amount, "BATCH-0001"))
+    body = head("9") + lists
+    put(banking, "n.xml", camt(body, form="054", version="08", container="Ntfctn"))
+    banking.night()
+    assert states(banking) == [("BATCH-0001", "MATCHED")]
+    assert set(passed(banking, "T17")) == {True}
+
+
+def test_a_report_of_the_day_shows_what_came_and_covers_nothing(banking: Any) -> None:
+    """camt.052: its booked entries count before the statement is there, and once when it is."""
+    amount = sale(banking).amount
+    inner = listed(amount, "BATCH-0001")
+    body = head("1") + entry(amount, inner=inner)
+    put(banking, "r.xml", camt(body, form="052", version="08", container="Rpt"))
+    banking.night()
+    assert states(banking) == [("BATCH-0001", "MATCHED")]
+    assert "the bank main: no statement of it counts" in stored(banking).not_covered
+    put(banking, "s.xml", statement(amount, inner=inner))
+    banking.night()
+    assert states(banking) == [("BATCH-0001", "MATCHED")]
+    assert [one["place"] for one in sealed(banking)["counted"] if one["place"] >= 0] == [0]
+    assert sum(one["amount"] for one in sealed(banking)["received"]) == round(float(amount) * 100)
+    assert set(passed(banking, "T17")) == {True}
+
+
+def test_a_workbook_is_read_by_its_layout(banking: Any) -> None:
+    """XLSX with the bank's own names, its account as a constant, another person's entry in it."""
+    amount = sale(banking).amount
+    merchants = banking.folder / "config" / "merchants.toml"
+    columns = (
+        'entry_no = "Nr", statement_no = "Auszug", from_date = "Von", to_date = "Bis", '
+        'opening = "Anfang", closing = "Ende", booked_on = "Buchung", value_on = "Valuta", '
+        'amount = "Betrag", text = "Zweck", counterparty = "Gegenseite"'
+    )
+    merchants.write_text(
+        f'{merchants.read_text()}\n[[bank."main".layouts]]\nfiles = "*.xlsx"\n'
+        f'columns = {{ {columns} }}\nconstants = {{ iban = "{IBAN}", currency = "EUR" }}\n'
+    )
+    book, day = Workbook(), DAY
+    sheet = book.active
+    assert sheet is not None
+    sheet.append([
+        *("Nr", "Auszug", "Von", "Bis", "Anfang", "Ende", "Buchung", "Valuta"),
+        *("Betrag", "Zweck", "Gegenseite"),
+    ])  # fmt: skip
+    told = ["7", day, day, "100.00", plus("80.00", amount), day, day]
+    sheet.append(["1", *told, amount, "BATCH-0001", "Clearing"])
+    sheet.append(["2", *told, "-20.00", OTHERS, OTHERS])
+    book.save(inbox(banking) / "november.xlsx")
+    banking.night()
+    assert states(banking) == [("BATCH-0001", "MATCHED")]
+    assert set(passed(banking, "T15")) == {True}
+
+
+def test_statements_are_fetched_by_sftp(
+    banking: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What lies on the bank's server is matched in the same night, and fetched once."""
+    amount = sale(banking).amount
+    theirs = tmp_path / "theirs"
+    theirs.mkdir()
+    (theirs / "s.xml").write_text(statement(amount, inner=listed(amount, "BATCH-0001")))
+    with sftp_server(theirs) as served:
+        known = served.known_hosts(tmp_path / "known_hosts")
+        declare_source(
+            banking,
+            f'url = "sftp://{USER}@127.0.0.1:{served.port}/"',
+            f'known_hosts_file = "{known}"',
+            'password_env = "BANK_PASSWORD"',
+        )
+        monkeypatch.setitem(banking.variables, "BANK_PASSWORD", PASSWORD)
+        banking.night()
+    assert states(banking) == [("BATCH-0001", "MATCHED")]
+    assert [path.name for path in inbox(banking).glob("*.xml")] == ["s.xml"]
+
+
+@pytest.fixture
+def bucket() -> Iterator[tuple[str, Any]]:
+    """The address of a storage that speaks S3, and its owner's client."""
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0)
+    server.start()
+    host, port = server.get_host_and_port()
+    keys = {"aws_access_key_id": "testing", "aws_secret_access_key": "testing"}
+    client = boto3.client(
+        "s3", endpoint_url=f"http://{host}:{port}", region_name="us-east-1", **keys
+    )
+    client.create_bucket(Bucket="bank")
+    yield f"http://{host}:{port}", client
+    server.stop()
+
+
+def test_statements_are_fetched_from_s3(
+    banking: Any, bucket: tuple[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What lies in the bank's bucket is matched in the same night."""
+    amount = sale(banking).amount
+    address, client = bucket
+    body = statement(amount, inner=listed(amount, "BATCH-0001")).encode()
+    client.put_object(Bucket="bank", Key="out/s.xml", Body=body)
+    declare_source(
+        banking,
+        'url = "s3://bank/out"',
+        f'endpoint = "{address}"',
+        'region = "us-east-1"',
+        'access_key_env = "BANK_ID"',
+        'secret_key_env = "BANK_SECRET"',
+    )
+    for name in ("BANK_ID", "BANK_SECRET"):
+        monkeypatch.setitem(banking.variables, name, "testing")
+    banking.night()
+    assert states(banking) == [("BATCH-0001", "MATCHED")]
+
+
+def declare_source(merchant: Any, *lines: str) -> None:
+    """A folder elsewhere from which the bank's statements are fetched."""
+    path = merchant.folder / "config" / "merchants.toml"
+    own = "\n".join(('files = ["*.xml"]', *lines))
+    path.write_text(f'{path.read_text()}\n[[bank."main".sources]]\n{own}\n')
+
+
+def test_nothing_of_other_people_rests_anywhere(
+    banking: Any, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Database, folders, workbook by its parts, Parquet by its cells, logs, words on the screen.
+
+    Ours stands in them, so that the search would find the others.
+    """
+    caplog.set_level(logging.DEBUG)
+    amount = sale(banking).amount
+    ours = row(amount, "BATCH-0001 CANARY-OURS", on=DAY)
+    other = row("-800.00", f"{OTHERS} text", who=f"{OTHERS} side", on=DAY)
+    closing = plus(amount, "200.00")
+    kept = tell(banking, 1, ours, other, day=DAY, opening="1000.00", closing=closing)
+    banking.night(workbooks=Workbooks(write=write_workbook, totals=sheet_totals))
+    assert states(banking) == [("BATCH-0001", "MATCHED")]
+    kept.unlink()
+    out, err = capfd.readouterr()
+    spoken = "\n".join(step.sentence for step in banking.told) + caplog.text + out + err
+    places = {**dict(resting(banking.folder)), "spoken": spoken.encode()}
+    held = {at for at, text in places.items() if b"Example-Canary" in text}
+    assert held == set()
+    named = {at for at, text in places.items() if b"BATCH-0001" in text}
+    assert any(".xlsx:" in at for at in named)
+    assert any(at.endswith("bank.parquet:cells") for at in named)
+    assert any(b"CANARY-OURS" in places[at] for at in named)
+
+
+def test_one_bank_serves_several_accounts(banking: Any) -> None:
+    """One statement has pay-outs of both: each night shows its own, T17 holds for the bank."""
+    other = "100042002"
+    config = banking.folder / "config"
+    rules = config / "rules.toml"
+    served = '["100042/100042001", "100042/100042002"]'
+    rules.write_text(rules.read_text().replace('["100042/100042001"]', served))
+    theirs = banking.folder / "settlement-2"
+    theirs.mkdir()
+    account, _, rest = (config / "merchants.toml").read_text().partition("\n[accounts.")
+    (config / "merchants.toml").write_text(
+        f"{account}\n{account.replace('100042001', other)}\n[accounts.{rest}\n"
+        f'[accounts."100042/{other}".settlement]\ninbox = "{theirs}"\n'
+    )
+    captured = sale(banking)
+    amount = captured.amount
+    blank = {"order_no": "", "transaction_id": "", "entry_type": "adjustment", "account_id": other}
+    sold = line(captured, **blank, batch_id="BATCH-0002", gross="55.00", net="55.00")
+    send(banking, "S2.csv", sold, paid_out(sold)).rename(theirs / "S2.csv")
+    entries = [row(amount, "BATCH-0001", on=DAY), row("55.00", "BATCH-0002", on=DAY)]
+    closing = plus(amount, "55.00")
+    tell(banking, 1, *entries, day=DAY, opening="0.00", closing=closing)
+    for own, batch in (("100042001", "BATCH-0001"), (other, "BATCH-0002")):
+        with banking.environment() as environment:
+            request = NightRequest("100042", own, DAY, Mode.LIVE)
+            night.run(
+                request,
+                environment=environment,
+                workbooks=banking.workbooks(),
+                progress=banking.told.append,
+            )
+        matches = stored(banking).matches
+        shown = matches[matches["rule"].eq("bank")]
+        assert shown["account_id"].tolist() == [own]
+        assert (batch, "MATCHED") in states(banking)
+        assert set(passed(banking, "T17")) == {True}
+        assert len([one for one in sealed(banking)["counted"] if one["place"] == 0]) == 1
