@@ -190,7 +190,7 @@ sandbox: $(READY) ## the sandbox gateway, until Ctrl-C
 	@$(BIN)/recon sandbox
 
 .PHONY: bench-bank
-bench-bank: $(READY) ## CPU and memory of reading and proving a statement of 500,000 entries, as camt.053 and as MT940 (BANK_ENTRIES)
+bench-bank: $(READY) ## CPU and memory of checking a statement of 500,000 entries, as camt.053, MT940 and CSV (BANK_ENTRIES)
 	@nice -n 5 $(BIN)/python benchmarks/bench_bank.py --entries $${BANK_ENTRIES:-500000}
 
 .PHONY: bench-reconcile
