@@ -15,7 +15,7 @@ from reports.drawing.listing import Column, Row, field, put_list, rows_of
 from reports.drawing.page import print_on, protect, put_header, put_heading
 
 TITLE = "Fees"
-MONTHS_TITLE = "What months came to: late lines price days anew that earlier nights had priced"
+MONTHS_TITLE = "What months came to"
 DIFFERING_SHOWN_MAX = 50_000
 """Payments that are listed; the claim file has all that is claimed."""
 BY_LINE = (
@@ -67,7 +67,7 @@ MONTHS = (
     Column("Base", 16, "amount", field("base")),
     Column("Late lines", 16, "count", field("late_lines")),
     Column("Late base", 16, "amount", field("late_base")),
-    Column("Lines that cost otherwise by it", 16, "count", field("otherwise")),
+    Column("Priced anew", 16, "count", field("otherwise")),
 )
 _SUMS = ("Ccy", ">By contract", ">Outside", ">All fees", "Adds up")
 

@@ -255,8 +255,8 @@ class FeeContract(DeclaredTable):
 _TIERS_IN_WORDS = {
     ("line", "whole"): "",
     ("line", "parts"): " (each of its part)",
-    ("month", "whole"): " (by the month before the day)",
-    ("month_before", "whole"): " (by the whole month before)",
+    ("month", "whole"): " (by the month so far)",
+    ("month_before", "whole"): " (by the month before)",
 }
 
 
