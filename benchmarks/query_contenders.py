@@ -11,8 +11,8 @@ import urllib.request
 from dataclasses import replace
 from pathlib import Path
 
+import psutil
 from bench_journal import PLACE, variables
-from partition_contenders import children, seconds_of
 
 from recon.config.cluster import ClusterSettings
 from recon.steps.ground.environment import environment_of, system_clock
@@ -22,6 +22,16 @@ from recon.workers.dask_workers import DaskWorkers, workers_of
 ROUNDS = 4
 """So often each order is asked about."""
 ACCOUNT = (PLACE["merchant_id"], PLACE["account_id"])
+
+
+def children() -> list[psutil.Process]:
+    """The workers' processes."""
+    return psutil.Process().children(recursive=True)
+
+
+def seconds_of(processes: list[psutil.Process]) -> float:
+    """CPU seconds of processes so far."""
+    return sum(sum(process.cpu_times()[:2]) for process in processes)
 
 
 def keys_of(base_url: str) -> list[str]:

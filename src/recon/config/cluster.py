@@ -32,7 +32,7 @@ SchedulerAddress = Annotated[
 
 
 class ClusterSettings(DeclaredTable):
-    """Into how many parts work is cut, and which machines do them (`cluster.toml`)."""
+    """How many parts of the query are asked at once, and by which machines (`cluster.toml`)."""
 
     partitions: int = Field(default=1, ge=1, le=PARTITIONS_MAX)
     address: SchedulerAddress = ""
@@ -78,7 +78,7 @@ class Workers(Protocol):
 
     @property
     def partitions(self) -> int:
-        """Into how many parts work is cut."""
+        """How many parts are done at once."""
 
     @property
     def elsewhere(self) -> bool:

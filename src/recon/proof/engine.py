@@ -6,7 +6,6 @@ from functools import partial
 import pandas as pd
 import pyarrow as pa
 
-from recon.config.cluster import IN_PROCESS, Workers
 from recon.config.rules import Rules
 from recon.matching.bank.bank_frames import bank_frames
 from recon.matching.bank.bookings import banked_frame, booking_parts, fates_of_bookings
@@ -49,7 +48,6 @@ def reconcile(
     rules: Rules,
     as_of: datetime,
     previous: Previous | None = None,
-    workers: Workers = IN_PROCESS,
 ) -> Reconciliation:
     """Compare orders, gateway, ledger and instructions as they stood at `as_of`.
 
@@ -58,11 +56,8 @@ def reconcile(
         rules: tolerance, grace, calendar, status map.
         as_of: the instant that closes the business date; the only time this knows.
         previous: what an earlier run left open, for ids, first seen and the roll-forward.
-        workers: who looks for the sets that agree in every leg, and in how many partitions.
     """
-    return concluded(
-        prove(sources, rules=rules, as_of=as_of, previous=previous, workers=workers), as_of=as_of
-    )
+    return concluded(prove(sources, rules=rules, as_of=as_of, previous=previous), as_of=as_of)
 
 
 def prove(
@@ -71,13 +66,12 @@ def prove(
     rules: Rules,
     as_of: datetime,
     previous: Previous | None,
-    workers: Workers = IN_PROCESS,
 ) -> Proof:
     """The frames of the result with all that the control totals are computed from."""
     refuse_beyond_sums(sources)
     way = Way("passes over the rows done", of=PASSES)
     sources = prepared(sources, rules=rules)
-    exact = set_aside(sources, rules=rules, previous=previous, workers=workers, as_of=as_of)
+    exact = set_aside(sources, rules=rules, previous=previous, as_of=as_of)
     give_back()
     way.more()
     proof = classified(sources, exact=exact, rules=rules, as_of=as_of, previous=previous)

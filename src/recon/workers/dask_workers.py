@@ -1,7 +1,7 @@
 """Parts of a night on a Dask cluster: by the address of its scheduler, or on this machine.
 
 Dask is imported when the first part is handed out, never before. What it brings to a worker is a
-function of ours and plain rows: no key, no password, no address of a database. A part that a dead
+function of ours and plain values: no key, no password, no address of a database. A part that a dead
 worker had in hand is done again by another. The connection is TLS with certificates on both sides,
 for whoever may hand a worker a part may do anything that the worker may.
 """
@@ -34,9 +34,6 @@ NOT_FOR_WORKERS = frozenset(
 NOTICE_SECONDS_MAX = 5
 """How long a worker waits for the scheduler before it goes on without the others' word."""
 NOTHING_TOLD = 0.0
-GRAPH_WARNING = {"distributed.admin.large-graph-warning-threshold": "1TB"}
-"""A part carries its rows, so that another worker can do it again: Dask need not wonder."""
-
 NO_PAGES: dict[str, object] = {
     "distributed.scheduler.http.routes": [],
     "distributed.worker.http.routes": [],
@@ -139,9 +136,7 @@ class DaskWorkers:
         return self._client
 
     def _handed_out(self, work: Callable[[Any], Any], item: object) -> Any:
-        import dask
-
-        with _said_plainly(self._cluster), dask.config.set(GRAPH_WARNING):
+        with _said_plainly(self._cluster):
             return self._client.submit(
                 done_by, work, item, release=__version__, pure=False, retries=RETRIES
             )
@@ -266,7 +261,7 @@ def local_options(cluster: ClusterSettings, *, variables: Mapping[str, str]) -> 
         "protocol": "tls://",
         "security": imported().Security.temporary(),
         "dashboard_address": "127.0.0.1:0",  # a port that is free, and NO_PAGES on it
-        "memory_limit": 0,  # rows are never laid aside on a disk
+        "memory_limit": 0,  # nothing is laid aside on a disk
         "silence_logs": logging.CRITICAL,
         "env": {
             name: "" if name in NOT_FOR_WORKERS else value
@@ -300,7 +295,7 @@ def _said_plainly(cluster: ClusterSettings) -> Iterator[None]:
             raise
         msg = (
             f"several workers of {cluster.address} (cluster.toml) died over one part, perhaps for "
-            f"want of memory: raise `partitions`; {kept}"
+            f"want of memory; {kept}"
         )
         raise ClusterError(msg) from None
 

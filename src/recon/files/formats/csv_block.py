@@ -108,12 +108,6 @@ class _OddRecords:
         return "skip"
 
 
-def certain_end(content: bytes, *, dialect: Dialect) -> int:
-    """Where the last record ends of UTF-8 bytes that begin with one; 0 where that is doubtful."""
-    records = _whole_records(content, np.frombuffer(content, np.uint8), dialect=dialect)
-    return int(records.ends[-1]) if records is not None and len(records.ends) else 0
-
-
 def _whole_records(content: bytes, marks: Any, *, dialect: Dialect) -> _Records | None:
     """Where records stand; None where a quote or a carriage return is not in its place."""
     if b"\r" in content and content.count(b"\r") != content.count(b"\r\n"):

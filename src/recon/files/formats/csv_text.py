@@ -3,20 +3,19 @@
 Delimiter, quote and encoding are those of the layout, never guessed. A row with another number of
 cells than the header is a bad row, never a shifted one. A file is read in parts, so that a large
 one needs no more memory than a small one: each part as a block (`csv_block`), and where that is
-doubtful by the scanner (`csv_scanner`), which knows the line on which each record starts. Records
-whose ends are certain can be handed to somebody else unread; what is doubtful never is.
+doubtful by the scanner (`csv_scanner`), which knows the line on which each record starts.
 """
 
 import codecs
 from collections.abc import Container, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from recon.config.file_layouts import STANDARD, FileLayout
-from recon.files.formats.csv_block import Dialect, certain_end, read_block
+from recon.files.formats.csv_block import Dialect, read_block
 from recon.files.formats.csv_scanner import ScannedRecord, scanned, text_of
 from recon.files.formats.format_limits import CELL_CHARACTERS_MAX
 from recon.files.formats.raw_table import (
@@ -31,7 +30,6 @@ from recon.files.formats.raw_table import (
     refuse_too_many_rows,
     trimmed,
 )
-from recon.model.errors import Defect
 
 SEPARATORS = ",;\t|"
 PART_BYTES = 8 * 1024 * 1024
@@ -42,34 +40,16 @@ _BOMS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class CsvRecords:
-    """Whole records of a CSV file that nobody has read yet."""
-
-    name: str
-    header: tuple[str, ...]
-    """All column names of the file."""
-    names: tuple[str, ...]
-    """Those that are wanted."""
-    content: bytes
-    """UTF-8."""
-    line: int
-    """Where the first record starts."""
-
-
 def csv_parts(
     pieces: Iterable[bytes],
     *,
     name: str,
     wanted: Container[str],
     layout: FileLayout = STANDARD,
-    unread: bool = False,
-) -> Iterator[RawTable | CsvRecords]:
+) -> Iterator[RawTable]:
     """The wanted columns of a CSV file from its bytes in pieces, some rows at a time.
 
     What a file declares of itself, and whether its last line is open, stands in the last one.
-    `unread`: whole records behind the first part come as they are, for `read_records`; the first
-    part and the last one are always read.
 
     Raises:
         SourceUnreadableError: the file as a whole is not CSV; the byte, line or column is named.
@@ -78,14 +58,14 @@ def csv_parts(
     held, needed = b"", 0
     for piece, is_last in _with_last(_utf8_lines(pieces, name=name, encoding=layout.encoding)):
         held += piece
-        if is_last and not unread:
+        if is_last:
             break  # a small file is one part
         if not held or len(held) < needed:
             continue
         # The last record may be a trailer.
         lines = held if layout.trailer is None else held.rstrip(b"\r\n")
         ready = lines.rfind(b"\n") + 1
-        part, read = reading.cut(held[:ready]) if unread else reading.part(held[:ready])
+        part, read = reading.part(held[:ready])
         # A record that does not end yet is looked at again when there is twice as much of it.
         needed = 0 if read else 2 * len(held)
         held = held[read:]
@@ -105,22 +85,6 @@ def _with_last(pieces: Iterable[bytes]) -> Iterator[tuple[bytes, bool]]:
         yield before, True
 
 
-def read_records(records: CsvRecords, *, layout: FileLayout) -> RawTable:
-    """What `csv_parts` would have made of these records, where they stood.
-
-    Raises:
-        Defect: they do not end where a record does.
-    """
-    reading = _Reading(
-        name=records.name, wanted=records.names, layout=layout, header=records.header
-    )
-    part, read = reading.part(records.content, line=records.line)
-    if part is None or read != len(records.content):
-        msg = f"{records.name} was cut behind line {records.line} where no record ends"
-        raise Defect(msg)
-    return part
-
-
 class _Reading:
     """One file while its parts are read, in order."""
 
@@ -130,35 +94,19 @@ class _Reading:
         name: str,
         wanted: Container[str],
         layout: FileLayout,
-        header: tuple[str, ...] = (),
     ) -> None:
         self._name = name
         self._wanted = wanted
         self._layout = layout
         self._dialect = Dialect(layout.delimiter, layout.quote)
-        self._header = header
-        self._names = [column for column in header if column in wanted]
+        self._header: tuple[str, ...] = ()
+        self._names: list[str] = []
         self._line = 1
         self._rows = 0
         self._rejected = RejectedSoFar(name)
 
-    def cut(self, content: bytes) -> tuple[RawTable | CsvRecords | None, int]:
-        """As `part`, but records whose ends are certain are left unread once there is a header."""
-        end = certain_end(content, dialect=self._dialect) if self._header else 0
-        if not end:
-            return self.part(content)
-        left = CsvRecords(self._name, self._header, tuple(self._names), content[:end], self._line)
-        self._line += content.count(b"\n", 0, end)
-        return left, end
-
-    def part(
-        self, content: bytes, *, final: bool = False, line: int = 0
-    ) -> tuple[RawTable | None, int]:
-        """The whole records of UTF-8 text that begins with one, and how many bytes they are.
-
-        `line` is where the first one starts, when it does not follow the part before.
-        """
-        self._line = line or self._line
+    def part(self, content: bytes, *, final: bool = False) -> tuple[RawTable | None, int]:
+        """The whole records of UTF-8 text that begins with one, and how many bytes they are."""
         start = 0 if self._header else self._read_header(content, final=final)
         if not self._header:
             return None, 0

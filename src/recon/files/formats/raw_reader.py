@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from recon.config.file_layouts import STANDARD, FileLayout
-from recon.files.formats.csv_text import PART_BYTES, CsvRecords, csv_parts, read_records
+from recon.files.formats.csv_text import PART_BYTES, csv_parts
 from recon.files.formats.format_limits import ROWS_MAX
 from recon.files.formats.json_lines import json_parts
 from recon.files.formats.mended_cells import as_before
@@ -70,13 +70,8 @@ def raw_of(file: FileBytes, *, wanted: Container[str], layout: FileLayout = STAN
         for start in range(0, len(file.content), PART_BYTES)
     )
     parts = _parts(file, pieces, wish=_Wish(wanted, rows_at_once=ROWS_MAX), layout=layout)
-    tables = [read_part(part, layout=layout) for part in parts]
+    tables = [as_before(part) for part in parts]
     return joined(tables, sha256=file.sha256, size_bytes=len(file.content))
-
-
-def read_part(part: RawTable | CsvRecords, *, layout: FileLayout) -> RawTable:
-    """A part of a file as text columns, whether it was read before or not."""
-    return as_before(part if isinstance(part, RawTable) else read_records(part, layout=layout))
 
 
 def raw_parts(
@@ -86,19 +81,17 @@ def raw_parts(
     layout: FileLayout,
     seen: ReadSoFar,
     needed: Collection[str] = (),
-    unread: bool = False,
-) -> Iterator[RawTable | CsvRecords]:
+) -> Iterator[RawTable]:
     """As `read_raw`, in parts of bounded size; `seen` holds size and hash behind the last one.
 
-    `needed` columns must be in the header of the first part, or are nowhere in the file. `unread`:
-    what can be left to `read_part` is; the first part and the last one are always read.
+    `needed` columns must be in the header of the first part, or are nowhere in the file.
 
     Raises:
         SourceMissingError: there is no such file.
         SourceUnreadableError: it is not what its name or its layout says, or it changed meanwhile.
     """
     pieces = read_pieces(path, seen=seen, piece_bytes=PART_BYTES)
-    wish = _Wish(wanted, needed, unread=unread)
+    wish = _Wish(wanted, needed)
     yield from _of_pieces(path, pieces, wish=wish, layout=layout)
 
 
@@ -108,7 +101,7 @@ def parts_of(
     wanted: Container[str],
     layout: FileLayout = STANDARD,
     needed: Collection[str] = (),
-) -> Iterator[RawTable | CsvRecords]:
+) -> Iterator[RawTable]:
     """As `raw_parts`, of a file that may be read again with the same content.
 
     Raises:
@@ -123,12 +116,11 @@ class _Wish(NamedTuple):
     wanted: Container[str]
     needed: Collection[str] = ()
     rows_at_once: int = ROWS_AT_ONCE
-    unread: bool = False
 
 
 def _of_pieces(
     path: Path, pieces: Iterator[bytes], *, wish: _Wish, layout: FileLayout
-) -> Iterator[RawTable | CsvRecords]:
+) -> Iterator[RawTable]:
     """The parts of a file: of some formats not even the bytes are ever held whole."""
     if kind_of(path, layout=layout) in _READ_IN_PIECES:
         file = FileBytes(path, next(pieces, b""), "")
@@ -140,14 +132,14 @@ def _of_pieces(
 
 def _parts(
     file: FileBytes, pieces: Iterable[bytes], *, wish: _Wish, layout: FileLayout
-) -> Iterator[RawTable | CsvRecords]:
+) -> Iterator[RawTable]:
     """The parts of a file: by its pieces where they do, else by its whole content."""
     kind = kind_of(file.path, layout=layout)
     _refuse_disguised(file.path, file.content, kind=kind)
-    name, (wanted, needed, most, unread) = file.path.name, wish
+    name, (wanted, needed, most) = file.path.name, wish
     match kind:
         case "csv":
-            return csv_parts(pieces, name=name, wanted=wanted, layout=layout, unread=unread)
+            return csv_parts(pieces, name=name, wanted=wanted, layout=layout)
         case "jsonl":
             return json_parts(pieces, name=name, wanted=wanted, needed=needed, rows_at_once=most)
         case "xml":

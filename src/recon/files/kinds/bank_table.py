@@ -12,7 +12,6 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from recon.config.cluster import IN_PROCESS
 from recon.config.file_layouts import FileLayout
 from recon.config.rules import Rules
 from recon.files.formats.named_bytes import FilePieces
@@ -20,7 +19,7 @@ from recon.files.formats.raw_reader import parts_of
 from recon.files.formats.raw_table import refuse
 from recon.files.kinds.bank_amounts import StatementPlace, refuse_unbalanced
 from recon.files.kinds.bank_batches import ENTRY_SCHEMA
-from recon.files.kinds.typed_parts import HowToRead, TypedPart, typed_parts
+from recon.files.kinds.typed_parts import HowToRead, TypedPart, typed_part
 from recon.files.typing.card_columns import CardTally
 from recon.files.typing.mapped_columns import needed_of
 from recon.files.typing.table_schema import BANK
@@ -189,8 +188,8 @@ def _read(file: FilePieces, *, how: HowToRead) -> _Reading:
     needed = needed_of(how.schema, layout=how.layout)
     parts = parts_of(file, wanted=how.wanted, layout=how.layout, needed=needed)
     reading = _Reading(file.path.name)
-    for part in typed_parts(parts, how=how, workers=IN_PROCESS):
-        reading.add(part)
+    for part in parts:
+        reading.add(typed_part(part, how=how))
     return reading
 
 

@@ -4,8 +4,9 @@ from pathlib import Path
 
 from recon.config.file_layouts import FileLayout
 from recon.config.rules import Rules
+from recon.files.formats.mended_cells import as_before
 from recon.files.formats.named_bytes import CHANGED, ReadSoFar, read_bytes
-from recon.files.formats.raw_reader import raw_of, raw_parts, read_part
+from recon.files.formats.raw_reader import raw_of, raw_parts
 from recon.files.formats.raw_table import refuse
 from recon.files.kinds.instruction_file import INSTRUCTION_FILE, instruction_file_of
 from recon.files.kinds.payout_columns import PAYOUT_COLUMNS
@@ -44,7 +45,7 @@ def _rows(
     needed = needed_of(ORDER_FILE, layout=layout)
     rows = []
     for part in raw_parts(path, wanted=wanted, needed=needed, layout=layout, seen=seen):
-        raw = read_part(part, layout=layout)
+        raw = as_before(part)
         reading = reading_of(raw, schema=ORDER_FILE, rules=rules, layout=layout, cards=cards)
         refused = {row: (at, reading.reason(row)) for row, (at, _) in reading.problems.items()}
         rows += mendable_rows(reading, schema=ORDER_FILE, refused=refused)

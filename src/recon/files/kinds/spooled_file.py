@@ -17,7 +17,6 @@ from typing import IO, Any, NamedTuple
 import pandas as pd
 import pyarrow as pa
 
-from recon.config.cluster import IN_PROCESS, Workers
 from recon.config.file_layouts import FileLayout
 from recon.config.rules import Rules
 from recon.files.formats.format_limits import REJECTED_ROWS_MAX
@@ -30,7 +29,7 @@ from recon.files.formats.raw_table import (
     refuse_too_many_rows,
 )
 from recon.files.kinds.payout_columns import PAYOUT_COLUMNS
-from recon.files.kinds.typed_parts import BAD_ROWS, HowToRead, TypedPart, typed_parts
+from recon.files.kinds.typed_parts import BAD_ROWS, HowToRead, TypedPart, typed_part
 from recon.files.kinds.whole_file import refuse_unproven
 from recon.files.typing.card_columns import CardTally
 from recon.files.typing.control_figures import Counted
@@ -142,32 +141,28 @@ class _Tally:
 
 @contextmanager
 def spooled_file(
-    path: Path, *, rules: Rules, layout: FileLayout, keep: bool, workers: Workers = IN_PROCESS
+    path: Path, *, rules: Rules, layout: FileLayout, keep: bool
 ) -> Iterator[SpooledFile]:
     """An order file whose rows can be had until the end of the block; `keep`: it may be archived.
 
-    `workers` may read what lies between its first part and its last one. A last line without a line
-    end is a reject: it may have been cut.
+    A last line without a line end is a reject: it may have been cut.
 
     Raises:
         SourceMissingError: there is no such file.
         SourceUnreadableError: it is not what its name says, columns are missing, its control
             figures differ, or a row is bad where all or nothing holds.
         OutputError: there is no room for its rows.
-        ClusterError: the workers are gone.
     """
     with _spool() as spool:
         how = HowToRead(rules, layout, keep=keep)
-        yield spool_file(path, how=how, workers=workers, spool=spool)
+        yield spool_file(path, how=how, spool=spool)
 
 
-def spool_file(
-    path: Path, *, how: HowToRead, spool: IO[bytes], workers: Workers = IN_PROCESS
-) -> SpooledFile:
+def spool_file(path: Path, *, how: HowToRead, spool: IO[bytes]) -> SpooledFile:
     """As `spooled_file`, of any schema, its rows laid aside in a file of the caller's."""
     sha256 = ""
     while True:
-        reading, cards = _read(path, how=how, workers=workers, spool=spool)
+        reading, cards = _read(path, how=how, spool=spool)
         if sha256 not in {"", reading.source_file.sha256}:
             refuse(path.name, CHANGED)
         sha256 = reading.source_file.sha256
@@ -189,9 +184,7 @@ def _spool() -> Iterator[IO[bytes]]:
             spool.close()
 
 
-def _read(
-    path: Path, *, how: HowToRead, workers: Workers, spool: IO[bytes]
-) -> tuple[SpooledFile, CardTally]:
+def _read(path: Path, *, how: HowToRead, spool: IO[bytes]) -> tuple[SpooledFile, CardTally]:
     seen, tally = ReadSoFar(), _Tally()
     writer: Any = None
     parts = raw_parts(
@@ -200,9 +193,8 @@ def _read(
         needed=needed_of(how.schema, layout=how.layout),
         layout=how.layout,
         seen=seen,
-        unread=workers.elsewhere,
     )
-    for part in typed_parts(parts, how=how, workers=workers):
+    for part in (typed_part(raw, how=how) for raw in parts):
         tally.add(part, name=path.name)
         with _room_for(path):
             writer = writer or pa.ipc.new_stream(spool, part.rows.schema)

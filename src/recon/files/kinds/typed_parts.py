@@ -1,22 +1,13 @@
-"""The parts of a file as typed rows, by this process or by workers, in their order.
+"""The parts of a file as typed rows, and what adds up over them."""
 
-What a worker is handed is the text of whole records, where it stood, and how to read it; what comes
-back is what this process would have made of it. The first part, which has the header, and the last
-one, with what the file declares of itself, are always read here: a small file has no other.
-"""
-
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
-from functools import partial
-from itertools import chain, islice
 
 import pyarrow as pa
 
-from recon.config.cluster import Workers
 from recon.config.file_layouts import FileLayout
 from recon.config.rules import Rules
-from recon.files.formats.csv_text import CsvRecords
-from recon.files.formats.raw_reader import read_part
+from recon.files.formats.mended_cells import as_before
 from recon.files.formats.raw_table import Declared, EveryColumn, RawTable
 from recon.files.typing.card_columns import CardTally, card_runs
 from recon.files.typing.control_figures import Counted
@@ -63,45 +54,13 @@ class TypedPart:
     ignored_columns: tuple[str, ...]
 
 
-def typed_parts(
-    parts: Iterable[RawTable | CsvRecords], *, how: HowToRead, workers: Workers
-) -> Iterator[TypedPart]:
-    """Every part of a file, typed; those between the first and the last perhaps elsewhere.
-
-    Raises:
-        SourceUnreadableError: as the parts do, or a required column is missing.
-        ClusterError: the workers are gone.
-    """
-    read = partial(typed_part, how=how)
-    if not workers.elsewhere:
-        yield from map(read, parts)
-        return
-    waiting = iter(parts)
-    yield from map(read, islice(waiting, 1))
-    two = list(islice(waiting, 2))
-    last = two[-1:]
-    if len(two) > 1:
-        yield from workers.each(read, _all_but_last(chain(two, waiting), last=last))
-    yield from map(read, last)
-
-
-def _all_but_last(
-    parts: Iterator[RawTable | CsvRecords], *, last: list[RawTable | CsvRecords]
-) -> Iterator[RawTable | CsvRecords]:
-    """The parts but one, which is in `last` when all others were asked for."""
-    last[:] = islice(parts, 1)
-    for part in parts:
-        yield last[0]
-        last[0] = part
-
-
-def typed_part(part: RawTable | CsvRecords, *, how: HowToRead) -> TypedPart:
-    """What becomes of one part, wherever that is done.
+def typed_part(part: RawTable, *, how: HowToRead) -> TypedPart:
+    """What becomes of one part.
 
     Raises:
         SourceUnreadableError: a required column is missing.
     """
-    raw, cards = read_part(part, layout=how.layout), CardTally(how.decided)
+    raw, cards = as_before(part), CardTally(how.decided)
     table = type_table(raw, schema=how.schema, rules=how.rules, layout=how.layout, cards=cards)
     return TypedPart(
         rows=pa.Table.from_pandas(table.frame, preserve_index=False, nthreads=1),

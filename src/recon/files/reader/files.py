@@ -7,16 +7,14 @@ from typing import IO, NamedTuple
 
 import pandas as pd
 
-from recon.config.cluster import IN_PROCESS, Workers
 from recon.config.file_layouts import STANDARD, FileLayout
 from recon.config.ledger_source import LedgerSource
 from recon.config.rules import Rules
-from recon.files.formats.raw_reader import kind_of
 from recon.files.kinds.bank_batches import ENTRY_SCHEMA
-from recon.files.kinds.spooled_file import SpooledFile, spooled_file
+from recon.files.kinds.spooled_file import SpooledFile
 from recon.files.proposing.proposal import Proposal
 from recon.files.reader import parcel, readings
-from recon.files.reader.bounds import MIB, size_of
+from recon.files.reader.bounds import size_of
 from recon.files.reader.door import file_reader
 from recon.files.reader.readings import (
     BankFacts,
@@ -33,9 +31,6 @@ from recon.model.errors import SourceMissingError
 from recon.model.words import SourceKind
 from recon.settlement.sealing import Seal
 
-CLUSTER_BYTES_MIN = 64 * MIB
-"""Of CSV files that a cluster reads in parts; all others go through the door."""
-
 
 class TableRead(NamedTuple):
     """A file whose rows are one frame."""
@@ -46,23 +41,15 @@ class TableRead(NamedTuple):
 
 @contextmanager
 def order_file(
-    path: Path, *, rules: Rules, layout: FileLayout, keep: bool, workers: Workers = IN_PROCESS
+    path: Path, *, rules: Rules, layout: FileLayout, keep: bool
 ) -> Iterator[SpooledFile]:
     """An order file whose rows can be had until the end of the block; `keep`: it may be archived.
-
-    A large CSV file of a night that has a cluster is cut here and read by its workers.
 
     Raises:
         SourceMissingError: there is no such file.
         SourceUnreadableError: as its reader says, or it broke its reader.
         OutputError: there is no room for its rows.
-        ClusterError: the workers are gone.
     """
-    large = size_of(path) > CLUSTER_BYTES_MIN and kind_of(path, layout=layout) == "csv"
-    if workers.elsewhere and large:
-        with spooled_file(path, rules=rules, layout=layout, keep=keep, workers=workers) as spooled:
-            yield spooled
-        return
     task = {"path": path, "rules": rules, "layout": layout, "keep": keep}
     with file_reader().read(path, readings.orders, **task) as read:
         facts: OrderFacts = read.facts

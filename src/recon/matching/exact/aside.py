@@ -15,11 +15,9 @@ from datetime import datetime
 import numpy as np
 import pandas as pd
 
-from recon.config.cluster import IN_PROCESS, Workers
 from recon.config.rules import Rules
 from recon.matching.exact.calm_sets import Calm, find_calm
 from recon.matching.exact.exact_search import ASKED, Question, belonging, find_exact, marked
-from recon.matching.exact.partitioned import find_in_partitions
 from recon.matching.frames.arrays import Arrays, filled, stacked
 from recon.matching.frames.coding import placed, sums_of
 from recon.matching.frames.grouping import Bools, Ints, Rows, amounts_or
@@ -53,9 +51,6 @@ class Exact:
     left_keys: Keys
     """The numbers of what is left; they are drawn once, for the whole."""
 
-    match_ids: "pd.Series[str] | None" = None
-    """The ids of their matches, where they were made while the sets were found."""
-
     calm: Calm | None = None
     """What else was judged by itself; it is neither among `rows` nor among what is left."""
 
@@ -82,7 +77,6 @@ def set_aside(
     *,
     rules: Rules,
     previous: Previous | None,
-    workers: Workers = IN_PROCESS,
     as_of: datetime | None = None,
 ) -> Exact:
     """Find the exact sets and the calm ones, and what is left of the sources without them.
@@ -91,7 +85,6 @@ def set_aside(
         sources: all rows.
         rules: how they are judged.
         previous: what the night before left open.
-        workers: who looks for the exact sets, and in how many partitions.
         as_of: when calm sets are judged; None: they are left with everything else.
     """
     whole = marked(sources)
@@ -101,11 +94,7 @@ def set_aside(
         frozenset(loose_words(whole, belongs=belonging(whole))),
         rules,
     )
-    match_ids = None
-    if workers.partitions == 1:
-        exact = find_exact(question)
-    else:
-        exact, match_ids = find_in_partitions(question, workers=workers)
+    exact = find_exact(question)
     rows, keys = exact.rows, exact.keys
     orders = sources.orders
     ordered = amounts_or(orders["expected_captured_amount"], otherwise=orders["amount"])
@@ -120,7 +109,7 @@ def set_aside(
     }
     left = {name: _others(aside, size=len(getattr(sources, name))) for name, aside in taken.items()}
     rest, left_keys = _left_of(sources, rows=taken, left=left, keys=keys)
-    return Exact(rows, ordered[rows["orders"]], left, keys, rest, left_keys, match_ids, calm)
+    return Exact(rows, ordered[rows["orders"]], left, keys, rest, left_keys, calm)
 
 
 def others_of(sources: Sources, *, previous: Previous | None) -> dict[str, pd.DataFrame]:

@@ -5,7 +5,7 @@ nearly all of a million matches are exact sets, and a frame of them that is sort
 take each of its words twice.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -99,14 +99,9 @@ def _texts(exact: Exact, *, sources: Sources) -> dict[str, _Words]:
     paid = OrderStatus.PAID.value
     everywhere = {"flags": "", "rule": RULE, "state_orders": paid, "state_gateway": paid}
     columns |= {name: _same(word, size=exact.size) for name, word in everywhere.items()}
-    columns["match_id"] = _Words(_ids(exact, columns), np.arange(exact.size))
+    ids = identity_of(*(columns[name].words.iloc[columns[name].rows] for name in LEADING))
+    columns["match_id"] = _Words(ids, np.arange(exact.size))
     return columns
-
-
-def _ids(exact: Exact, columns: Mapping[str, _Words]) -> "pd.Series[str]":
-    if exact.match_ids is not None:
-        return exact.match_ids
-    return identity_of(*(columns[name].words.iloc[columns[name].rows] for name in LEADING))
 
 
 def _same(word: str, *, size: int) -> _Words:

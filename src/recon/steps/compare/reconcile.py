@@ -132,8 +132,8 @@ def _proven(
 
     `again` is the digest of the sources turned round.
     """
-    rules, workers = environment.settings.rules, environment.workers
-    compared = compare(sources, rules=rules, as_of=run.as_of, previous=previous, workers=workers)
+    rules = environment.settings.rules
+    compared = compare(sources, rules=rules, as_of=run.as_of, previous=previous)
     twice = with_same_digest(compared, again=again, run=run)
     give_back()
     account = (run.merchant_id, run.account_id)

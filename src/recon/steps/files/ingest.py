@@ -170,10 +170,8 @@ def _ingest_orders(
 ) -> tuple[SourceFile | None, str]:
     account = environment.settings.account(run.merchant_id, account_id=run.account_id)
     rules, layout = environment.settings.rules, _layout(path, run, environment)
-    archive, workers = account.archive, environment.workers
-    with order_file(
-        path, rules=rules, layout=layout, keep=archive is not None, workers=workers
-    ) as read:
+    archive = account.archive
+    with order_file(path, rules=rules, layout=layout, keep=archive is not None) as read:
         if why := left_for_later(read, run=run, environment=environment):
             later[path.name] = why
             return None, ""

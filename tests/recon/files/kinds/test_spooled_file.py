@@ -7,13 +7,11 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from recon.config.cluster import IN_PROCESS, Workers
 from recon.config.file_layouts import STANDARD, FileLayout, Trailer
 from recon.config.rules import Rules
 from recon.files.kinds.archive import keep_read
 from recon.files.kinds.spooled_file import SpooledFile, SpooledRows, spooled_file
 from recon.model.errors import OutputError, SourceUnreadableError
-from tests.recon.files.elsewhere import Elsewhere
 from tests.recon.files.test_file_fuzz import CASES, case
 
 HEADER = "merchant_id,account_id,order_no,currency,amount,status,ordered_at,action,request_id"
@@ -36,11 +34,8 @@ def _kept(path: Path, read: SpooledFile, archive: Path) -> str:
     return keep_read(path, sha256=sha256, private=read.private, archive=archive)
 
 
-def _read(
-    path: Path, *, keep: bool = True, workers: Workers = IN_PROCESS
-) -> tuple[SpooledFile, SpooledRows]:
-    how = {"layout": STANDARD, "keep": keep, "workers": workers}
-    with spooled_file(path, rules=Rules(), **how) as read:
+def _read(path: Path, *, keep: bool = True) -> tuple[SpooledFile, SpooledRows]:
+    with spooled_file(path, rules=Rules(), layout=STANDARD, keep=keep) as read:
         parts = list(read.parts())
     frames = (pd.concat(frames, ignore_index=True) for frames in zip(*parts, strict=True))
     return read, SpooledRows(*frames) if parts else SpooledRows(*[pd.DataFrame()] * 2)
@@ -50,24 +45,23 @@ def _read(
 def test_a_file_in_parts_is_the_file_as_a_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int
 ) -> None:
-    """Rows, actions, rejects, counts and refusals of bent files do not depend on who read what."""
-    differing, elsewhere = [], Elsewhere()
+    """Rows, actions, rejects, counts and refusals of bent files do not hang on its parts."""
+    differing = []
     for number in range(CASES // 8):
         name, content = case(number)
         path = tmp_path / name
         path.write_bytes(content)
-        workers = elsewhere if number % 2 else IN_PROCESS
-        whole = _found(path, workers=IN_PROCESS)
+        whole = _found(path)
         with monkeypatch.context() as patch:
             patch.setattr("recon.files.formats.raw_reader.PART_BYTES", size)
-            if _found(path, workers=workers) != whole:
+            if _found(path) != whole:
                 differing.append(number)
     assert differing == []
 
 
-def _found(path: Path, *, workers: Workers) -> object:
+def _found(path: Path) -> object:
     try:
-        read, (orders, actions) = _read(path, workers=workers)
+        read, (orders, actions) = _read(path)
     except SourceUnreadableError as error:
         return str(error)
     return read.rejects, read.source_file, _cells(orders), _cells(actions)

@@ -5,7 +5,6 @@ from datetime import UTC, date, datetime
 
 import pytest
 
-from recon.config.cluster import InProcess
 from recon.config.fee_contract import FACTS, FeeContract, contract_of
 from recon.config.rules import Rules
 from recon.matching.breaks.result import Reconciliation
@@ -74,14 +73,6 @@ def test_every_wrong_fee_is_a_break_of_its_size_and_no_right_one_is(name: str) -
         assert all(total.passed for total in result.control_totals), seed
         claims = charged.claims.groupby("order_no")["claimed"].sum().to_dict()
         assert claims == dict(truth.claimed), seed
-
-
-def test_partitions_price_as_the_whole_does() -> None:
-    """A worker that looks for exact sets sees few columns; fees are priced before, of all lines."""
-    sources, rules = sources_of(truth_of("by-brand", seed=2))
-    told = {"rules": rules, "as_of": AS_OF}
-    parts = reconcile(sources, workers=InProcess(3), **told)
-    assert parts.digest == reconcile(sources, **told).digest
 
 
 def test_too_much_on_one_line_never_makes_up_for_too_little_on_another() -> None:

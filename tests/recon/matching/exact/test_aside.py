@@ -6,11 +6,9 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import pytest
 
-from recon.config.cluster import InProcess
 from recon.config.rules import Rules
 from recon.matching.breaks.result import Reconciliation
 from recon.matching.engine import prepared
@@ -18,7 +16,7 @@ from recon.matching.exact.aside import set_aside
 from recon.matching.frames.sources import Previous, Sources
 from recon.model.words import Reject
 from recon.proof.control_totals import Proof
-from recon.proof.engine import concluded, prove, reconcile
+from recon.proof.engine import concluded, prove
 from tests.planted import RULES, planted
 from tests.planted.all_classified import prove_all_classified
 from tests.planted.planted_files import AS_OF
@@ -112,13 +110,9 @@ TOGETHER: dict[str, Change] = {
 
 
 def asides(case: Any) -> int:
-    """How many sets of a case are set aside, of the whole as of partitions."""
-    told = {"rules": case.rules, "previous": case.previous}
+    """How many sets of a case are set aside."""
     sources = prepared(case.sources(), rules=case.rules)
-    (size,) = {
-        set_aside(sources, **told, workers=InProcess(partitions)).size for partitions in (1, 3)
-    }
-    return size
+    return set_aside(sources, rules=case.rules, previous=case.previous).size
 
 
 @pytest.mark.parametrize("name", APART)
@@ -245,31 +239,3 @@ def test_random_nights_come_to_the_same(seed: int) -> None:
 
     assert 0 < fast.exact.size < 60
     assert_same(concluded(fast, as_of=AS_OF), concluded(slow, as_of=AS_OF))
-
-
-@pytest.mark.parametrize(("seed", "partitions"), [(0, 2), (1, 4)])
-def test_random_nights_in_partitions_come_to_the_same(seed: int, partitions: int) -> None:
-    """Repeats, keyless rows, payouts, an earlier night: the same result and the same totals."""
-    night, previous = random_night(seed)
-    told = {"rules": RULES_OF_NIGHTS, "as_of": AS_OF, "previous": previous}
-
-    whole = prove(night, **told)
-    parts = prove(night, **told, workers=InProcess(partitions))
-
-    assert parts.exact.size == whole.exact.size > 0
-    ends = [concluded(proof, as_of=AS_OF) for proof in (whole, parts)]
-    assert_same(*ends)
-
-
-def test_a_key_torn_apart_is_seen(monkeypatch: pytest.MonkeyPatch, case: Any) -> None:
-    """Keys counted by partition are held against sets made of what is left: T3 fails."""
-    torn: Callable[..., Any] = lambda column, *, partitions: [  # noqa: E731
-        np.flatnonzero(np.arange(len(column)) % partitions == number)
-        for number in range(partitions)
-    ]
-    monkeypatch.setattr("recon.matching.exact.partitioned.rows_by_partition", torn)
-    case.order().payment(order_no="B").payment().entry()
-
-    result = reconcile(case.sources(), rules=case.rules, as_of=AS_OF, workers=InProcess(2))
-
-    assert [total.id for total in result.control_totals if not total.passed] == ["T3"]
