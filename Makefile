@@ -132,6 +132,10 @@ bench-what-if: $(READY) ## CPU of judging WHAT_IF_NIGHTS (30) nights of WHAT_IF_
 bench-night: $(READY) ## CPU of every stage of a night of NIGHT_ORDERS payments, a million without it
 	@nice -n 5 $(BIN)/python benchmarks/bench_night.py --orders $${NIGHT_ORDERS:-1000000}
 
+.PHONY: bench-year
+bench-year: $(READY) ## bytes of YEAR_NIGHTS nights of YEAR_ORDERS orders a day (45 and 300; 365 and 2000 take hours), each rebuilt
+	@nice -n 5 $(BIN)/python benchmarks/bench_year.py --nights $${YEAR_NIGHTS:-45} --orders $${YEAR_ORDERS:-300}
+
 .PHONY: bench-recovery
 bench-recovery: $(READY) ## a night killed after half of its 1,000 captures and started again, beside half a night
 	@$(BIN)/python benchmarks/bench_recovery.py
