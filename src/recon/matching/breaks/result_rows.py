@@ -2,9 +2,9 @@
 
 import hashlib
 from datetime import datetime
-from itertools import pairwise
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -31,7 +31,9 @@ NO_AMOUNT = int(np.iinfo(np.int64).min)
 
 HEXADECIMAL = np.array([f"{byte:02x}" for byte in range(256)], dtype="S2")
 """The two digits of a byte."""
-TEXT = pa.large_string()
+TEXT, BYTES = pa.large_string(), pa.large_binary()
+ROWS_AT_ONCE = 8_192
+"""Texts that become bytes of Python together: those of a million would each take a new place."""
 _NO_TEXT = pa.array([], TEXT)
 
 SORTED_BY = ["merchant_id", "account_id", "order_no", "transaction_id"]
@@ -207,20 +209,21 @@ def identity_of(
     """The id of each set from its columns, the first of its key: `id_of_text` of a million."""
     parts = [pa.concat_arrays(pieces(column) or [_NO_TEXT]) for column in (merchant, account, key)]
     joined = pc.binary_join_element_wise(*parts, pa.scalar("1", TEXT), pa.scalar("\x1f", TEXT))
-    _, ends, content = joined.buffers()
-    text, spots = (
-        memoryview(content or b""),
-        np.frombuffer(ends, np.int64)[: len(joined) + 1].tolist(),
-    )
-    # No text becomes one of Python: each is hashed where it stands among all.
-    digests = b"".join([hashlib.sha256(text[a:b]).digest() for a, b in pairwise(spots)])
-    size = hashlib.sha256().digest_size
-    first = np.frombuffer(digests, np.uint8).reshape(-1, size)[:, : ID_DIGITS // 2]
+    first = np.empty((len(joined), ID_DIGITS // 2), np.uint8)
+    for start in range(0, len(joined), ROWS_AT_ONCE):
+        first[start : start + ROWS_AT_ONCE] = _first_bytes(joined.slice(start, ROWS_AT_ONCE))
     starts = np.arange(0, ID_DIGITS * len(first) + 1, ID_DIGITS)
     ids = pa.LargeStringArray.from_buffers(
         len(first), pa.py_buffer(starts), pa.py_buffer(HEXADECIMAL[first])
     )
     return text_column(ids)
+
+
+def _first_bytes(texts: pa.Array) -> "npt.NDArray[np.uint8]":
+    """The first bytes of the digest of each text."""
+    digests = b"".join([hashlib.sha256(text).digest() for text in texts.cast(BYTES).to_pylist()])
+    size = hashlib.sha256().digest_size
+    return np.frombuffer(digests, np.uint8).reshape(-1, size)[:, : ID_DIGITS // 2]
 
 
 def id_of_text(text: str) -> str:

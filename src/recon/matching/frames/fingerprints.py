@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from recon.matching.frames.coding import FEW_ROWS
 from recon.matching.frames.grouping import Bools, Ints
+from recon.matching.frames.remembered import Remembered
 
 WORD_BYTES = 8
 BLOCK_ROWS = 65_536
@@ -83,11 +84,18 @@ def _word(texts: Texts, *, at: int, starts: Ints, sizes: Ints) -> Words:
     return words
 
 
+_DISTINCT: Remembered[bool] = Remembered()
+
+
 def are_distinct(column: "pd.Series[str]") -> bool:
     """True only where no two texts are equal; may be False though none are."""
     if len(column) <= FEW_ROWS:
         return len({*column.tolist()}) == len(column) and not column.isna().any()
-    return not column.isna().any() and not len(_shared(_of_column(column)))
+    return _DISTINCT.of(pa.array(column), make=_all_differ)
+
+
+def _all_differ(text: Any) -> bool:
+    return not text.null_count and not len(_shared(_of_text(text)))
 
 
 def maybe_repeated(column: "pd.Series[str]") -> Bools:
@@ -97,7 +105,7 @@ def maybe_repeated(column: "pd.Series[str]") -> Bools:
         times = Counter(words)
         return np.array([word != "" and times[word] > 1 for word in words], dtype=np.bool_)
     column = column.fillna("")
-    numbers, named = _of_column(column), column.ne("").to_numpy(dtype=np.bool_)
+    numbers, named = _of_text(pa.array(column)), column.ne("").to_numpy(dtype=np.bool_)
     several = _shared(numbers if named.all() else numbers[named])
     if not len(several):
         return np.zeros(len(numbers), dtype=np.bool_)
@@ -107,9 +115,8 @@ def maybe_repeated(column: "pd.Series[str]") -> Bools:
     return repeated
 
 
-def _of_column(column: "pd.Series[str]") -> Words:
+def _of_text(text: Any) -> Words:
     """The number of each text of a column without blanks of the type null."""
-    text: Any = pa.array(column)
     chunks = text.chunks if isinstance(text, pa.ChunkedArray) else [text]
     parts = [fingerprints(texts_of(chunk.cast(pa.large_string()))) for chunk in chunks]
     return np.concatenate(parts) if parts else np.zeros(0, dtype=np.uint64)

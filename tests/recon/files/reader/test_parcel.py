@@ -81,13 +81,21 @@ def test_frames_come_back_one_behind_the_other() -> None:
             "at": pd.to_datetime(["2026-01-05T10:00Z", None]).as_unit("us"),
         }
     )
-    rows = io.BytesIO()
-    parcel.write_frame(first, into=rows)
-    parcel.write_frame(first[:0], into=rows)
-    rows.seek(0)
-    pd.testing.assert_frame_equal(parcel.read_frame(rows), first)
-    pd.testing.assert_frame_equal(parcel.read_frame(rows), first[:0])
-    with pytest.raises(BrokenParcelError):
+    with tempfile.TemporaryFile() as rows:
+        parcel.write_frame(first, into=rows)
+        parcel.write_frame(first[:0], into=rows)
+        rows.seek(0)
+        frame = parcel.read_frame(rows)
+        pd.testing.assert_frame_equal(parcel.read_frame(rows), first[:0])
+        with pytest.raises(BrokenParcelError):
+            parcel.read_frame(rows)
+    # What was read stays when its file is gone.
+    pd.testing.assert_frame_equal(frame, first)
+
+
+def test_a_file_without_a_byte_holds_no_frame() -> None:
+    """A reader that laid nothing aside broke."""
+    with tempfile.TemporaryFile() as rows, pytest.raises(BrokenParcelError):
         parcel.read_frame(rows)
 
 
@@ -101,5 +109,8 @@ def test_a_frame_whose_text_points_outside_is_not_taken() -> None:
     content[content.index(b"ABCDEFGH") :][:1] = b"\xff"
     at = content.index(b"ABCDEFGH")
     content[at : at + 2] = b"\xff\xff"
-    with pytest.raises(BrokenParcelError):
-        parcel.read_frame(io.BytesIO(bytes(content)))
+    with tempfile.TemporaryFile() as file:
+        file.write(bytes(content))
+        file.seek(0)
+        with pytest.raises(BrokenParcelError):
+            parcel.read_frame(file)
