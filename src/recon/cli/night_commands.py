@@ -67,10 +67,12 @@ def played(
     `tell` takes the sentence of each step of the night.
     """
     from recon.cli.workbooks import index, workbooks
+    from recon.model.collecting import look_past_loaded
     from recon.steps.ground.environment import environment_of, system_clock
     from recon.steps.night import whole_night as night
     from recon.steps.night.night_index import index_after
 
+    look_past_loaded()
     figures: dict[str, int | str] = {}
 
     def progress(summary: "StepSummary") -> None:

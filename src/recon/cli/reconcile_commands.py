@@ -72,8 +72,10 @@ def reconcile(
 
     file_reader().start()  # it loads its readers while this process loads the engine
     from recon.cli.workbooks import totals, write
+    from recon.model.collecting import look_past_loaded
     from recon.steps.compare.plain_files import PlainFilesRequest, reconcile_files
 
+    look_past_loaded()
     request = PlainFilesRequest(
         orders=tuple(orders),
         gateway=tuple(gateway),

@@ -5,6 +5,7 @@ looking through it again and again cost half a CPU second of a reconciliation of
 and found a thousand objects.
 """
 
+import atexit
 import gc
 
 OBJECTS_BETWEEN = 100_000
@@ -12,5 +13,15 @@ OBJECTS_BETWEEN = 100_000
 
 
 def collect_seldom() -> None:
-    """Let this process look no more often than that."""
+    """Let this process look no more often than that, and not at its end, when all goes anyway."""
     gc.set_threshold(OBJECTS_BETWEEN)
+    atexit.register(look_past_loaded)
+
+
+def look_past_loaded() -> None:
+    """Never look at what is there now: modules and all that they hold stay to the end.
+
+    For a process whose work begins, after everything is loaded: each look, of which a large night
+    takes dozens to give memory back, costs a tenth of a second less.
+    """
+    gc.freeze()

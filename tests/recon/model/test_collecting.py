@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from recon.model.collecting import OBJECTS_BETWEEN, collect_seldom
+from recon.model.collecting import OBJECTS_BETWEEN, collect_seldom, look_past_loaded
 
 
 class Knot:
@@ -35,3 +35,14 @@ def test_a_knot_stays_until_so_many_objects_were_made() -> None:
 
     assert (held_on, knot()) == (True, None)
     assert len(made) > OBJECTS_BETWEEN
+
+
+def test_what_is_there_when_work_begins_is_not_looked_at_again() -> None:
+    """A knot from before stays however often Python looks; one that work made goes."""
+    gc.collect()
+    before = weakref.ref(Knot())
+    look_past_loaded()
+    after = weakref.ref(Knot())
+    gc.collect()
+
+    assert (before() is not None, after()) == (True, None)
