@@ -101,7 +101,9 @@ OPEN_ROWS_MAX, OPEN_ROWS_SHOWN = 10_000, 1_000
 """Sets that wait or could not be verified: of more than the first number a workbook has the sums,
 and the second number of rows."""
 MATCHED_BATCH_ROWS = 10_000
-"""Matches that are in memory at once while a report is drawn."""
+"""Matches that are read into memory at once while a report is drawn."""
+MATCHED_LOOK_ROWS = 50_000
+"""Matches that are looked at once where all are in memory: each look costs some milliseconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +119,8 @@ def matched_of(matches: pd.DataFrame) -> MatchedRows:
     """Matches that are in memory already."""
 
     def batches() -> Iterator[pd.DataFrame]:
-        for first in range(0, len(matches), MATCHED_BATCH_ROWS):
-            yield matches.iloc[first : first + MATCHED_BATCH_ROWS]
+        for first in range(0, len(matches), MATCHED_LOOK_ROWS):
+            yield matches.iloc[first : first + MATCHED_LOOK_ROWS]
 
     return MatchedRows(len(matches), batches)
 

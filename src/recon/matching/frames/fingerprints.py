@@ -70,14 +70,14 @@ def fingerprints(texts: Texts) -> Words:
 def _numbers(texts: Texts, *, starts: Ints, sizes: Ints) -> Words:
     numbers = sizes.astype(np.uint64) * ODD
     for at in range(0, int(sizes.max(initial=0)), WORD_BYTES):
-        mixed = (numbers ^ _word(texts, at=at, starts=starts, sizes=sizes)) * ODD
+        mixed = (numbers ^ word_of(texts, at=at, starts=starts, sizes=sizes)) * ODD
         # A text that has ended is not mixed on: longer ones beside it must not change its number.
         numbers = np.where(sizes > at, mixed ^ (mixed >> HALF), numbers)
     return numbers
 
 
-def _word(texts: Texts, *, at: int, starts: Ints, sizes: Ints) -> Words:
-    """Eight bytes of each text from its byte `at` on, nothing beyond its end."""
+def word_of(texts: Texts, *, at: int, starts: Ints, sizes: Ints) -> Words:
+    """Eight bytes of each text from its byte `at` on, nothing beyond its end; the first is low."""
     inside = np.clip(sizes - at, 0, WORD_BYTES)
     spots = np.minimum(starts + at, len(texts.words) - 1)
     words: Words = texts.words[spots] & FIRST_BYTES[inside]

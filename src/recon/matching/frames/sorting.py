@@ -4,15 +4,14 @@ The order is that of `DataFrame.sort_values` with a stable sort, at less than ha
 """
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from recon.matching.frames.coding import placed
-from recon.matching.frames.grouping import Bools, Rows
+from recon.matching.frames.coding import pieces, placed
+from recon.matching.frames.grouping import Rows
+from recon.matching.frames.text_order import in_text_order
 
 LEADING = ["merchant_id", "account_id", "order_no"]
 MANY_ROWS = 10_000
@@ -37,11 +36,8 @@ def order_of(
         rows_of: some of its rows with all columns of `by`; only rows that are tied are asked for.
         by: what it is sorted by, LEADING first.
     """
-    accounts = _ranks(leading, by=LEADING[:-1])
-    names: Any = pa.chunked_array(pa.array(leading[LEADING[-1]]))
-    by_name = np.asarray(pc.sort_indices(names), dtype=np.intp)
-    order: Rows = by_name[np.argsort(accounts[by_name], kind="stable")]
-    tied = _tied(names.take(pa.array(order)), accounts=accounts[order])
+    names = pa.concat_arrays(pieces(leading[LEADING[-1]]))
+    order, tied = in_text_order(names, within=_ranks(leading, by=LEADING[:-1]))
     if tied.any():
         # Tied rows stand together, so sorted as a whole they fit their places.
         rows = np.sort(order[tied])
@@ -57,11 +53,3 @@ def _ranks(frame: pd.DataFrame, *, by: list[str]) -> Rows:
     ranks[sorted(range(len(places)), key=lambda number: places[number])] = np.arange(len(places))
     ordered: Rows = ranks[numbers]
     return ordered
-
-
-def _tied(names: pa.ChunkedArray, *, accounts: Rows) -> Bools:
-    """Rows, in order, of which another one has the same account and name."""
-    alike = np.asarray(pc.equal(names.slice(1), names.slice(0, len(names) - 1)), dtype=np.bool_)
-    alike = alike & (accounts[1:] == accounts[:-1])
-    tied: Bools = np.append(alike, [False]) | np.append([False], alike)
-    return tied
