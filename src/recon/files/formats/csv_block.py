@@ -75,7 +75,10 @@ def read_block(
     if int((ends - starts).max()) > CELL_CHARACTERS_MAX:
         return None
     filled = (marks[starts] != _NEWLINE) & (marks[starts] != _RETURN)
-    lines = line + np.searchsorted(records.newlines, starts[filled])
+    lines = np.flatnonzero(filled)
+    if records.broken:  # else each record takes one line
+        lines = np.searchsorted(records.newlines, starts[filled])
+    lines += line
     end = int(ends[-1])
     odd = _OddRecords(lines, blank=dialect.quote * 2)
     table = _parsed(
