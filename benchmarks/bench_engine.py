@@ -86,7 +86,7 @@ def one_night(base_url: str) -> float:
         folder = Path(name)
         given = variables(folder, base_url)
         write_orders(folder / INBOX / "orders.csv", base_url, skip=0)
-        date = (system_clock() - timedelta(days=1)).date().isoformat()
+        date = (system_clock() - timedelta(days=1)).date()
         request = NightRequest(
             PLACE["merchant_id"], PLACE["account_id"], date, Mode.LIVE, opening=True
         )

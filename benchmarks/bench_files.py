@@ -56,7 +56,7 @@ def stored(folder: Path, base_url: str, *, files: int) -> tuple[list[float], flo
     ingest._ingest_orders = measured  # noqa: SLF001 - see above
     with environment_of(given, clock=system_clock) as environment:
         now = environment.clock()
-        date = (now - timedelta(days=1)).date().isoformat()
+        date = (now - timedelta(days=1)).date()
         request = NightRequest(
             PLACE["merchant_id"], PLACE["account_id"], date, Mode.LIVE, opening=True
         )

@@ -11,6 +11,7 @@ import sqlite3
 import sys
 import time
 from collections.abc import Callable
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -152,7 +153,7 @@ def recon_store(folder: Path) -> Run:
     frame = _frame(folder)
     store = open_store((folder / "url").read_text())
     now = datetime(2026, 11, 21, tzinfo=UTC)
-    request = NightRequest("100042", "100042001", "2026-11-20", Mode.LIVE)
+    request = NightRequest("100042", "100042001", date(2026, 11, 20), Mode.LIVE)
     with store.writing() as connection:
         if not (folder / "held").exists():
             runs.start(connection, request, run_id="r1", as_of=now, now=now)
@@ -196,7 +197,7 @@ def recon_ingest(folder: Path) -> Run:
 
     store = open_store((folder / "url").read_text())
     now = datetime(2026, 11, 21, tzinfo=UTC)
-    request = NightRequest("100042", "100042001", "2026-11-20", Mode.LIVE)
+    request = NightRequest("100042", "100042001", date(2026, 11, 20), Mode.LIVE)
     with store.writing() as connection:
         runs.start(connection, request, run_id="r1", as_of=now, now=now)
         run = runs.get(connection, "r1")
