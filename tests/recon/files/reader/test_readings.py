@@ -1,6 +1,5 @@
 """What a fork makes of a plain file, whatever of it is read at once."""
 
-import io
 from pathlib import Path
 
 import pandas as pd
@@ -44,14 +43,16 @@ def test_a_table_in_parts_is_the_table_as_a_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: SourceKind, part_bytes: int
 ) -> None:
     """Rows, rejects, counts and ignored columns do not depend on where a part ends."""
-    path, rows = tmp_path / f"{kind}.csv", io.BytesIO()
+    path = tmp_path / f"{kind}.csv"
     path.write_text(FILES[kind])
     whole = read_table(path, kind=kind, rules=Rules())
 
     monkeypatch.setattr("recon.files.formats.raw_reader.PART_BYTES", part_bytes)
-    facts = readings.table(rows, path=path, kind=kind, rules=Rules(), layout=STANDARD)
-    rows.seek(0)
+    with (tmp_path / "rows").open("w+b") as rows:
+        facts = readings.table(rows, path=path, kind=kind, rules=Rules(), layout=STANDARD)
+        rows.seek(0)
+        frame = parcel.read_frame(rows)
 
     assert whole.rejects
     assert facts == (whole.rejects, whole.source_file, whole.ignored_columns, "")
-    pd.testing.assert_frame_equal(parcel.read_frame(rows), whole.frame)
+    pd.testing.assert_frame_equal(frame, whole.frame)
