@@ -18,7 +18,7 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -143,7 +143,7 @@ def one_round(base_url: str, *, journalled: bool) -> Taken:
 
 def planned(cleared: list[Cleared], *, environment: Environment) -> runs.Run:
     """The run that sends, with its instructions in the database."""
-    request = NightRequest(PLACE["merchant_id"], PLACE["account_id"], date(2026, 11, 20), Mode.LIVE)
+    request = NightRequest(PLACE["merchant_id"], PLACE["account_id"], "2026-11-20", Mode.LIVE)
     now = system_clock()
     with environment.store.writing() as connection:
         runs.start(connection, request, run_id=RUN_ID, as_of=now, now=now)
@@ -206,11 +206,19 @@ def cleared_of(row: dict[str, str], *, number: int) -> Cleared:
 
 def night_command() -> list[str]:
     """How a process plays the first night of the account: the last business date that closed."""
-    day = (system_clock() - timedelta(days=1)).date().isoformat()
+    return command("nightly", "--opening", "--business-date", last_closed_date())
+
+
+def last_closed_date() -> str:
+    """The business date of that night."""
+    return (system_clock() - timedelta(days=1)).date().isoformat()
+
+
+def command(*arguments: str) -> list[str]:
+    """How a process plays a command about the account."""
     account = ["--merchant", PLACE["merchant_id"], "--account", PLACE["account_id"]]
     start = "from recon.cli import main; raise SystemExit(main())"
-    night = ["nightly", "--opening", *account, "--business-date", day]
-    return [sys.executable, "-c", start, *night]
+    return [sys.executable, "-c", start, *arguments, *account]
 
 
 def variables(folder: Path, base_url: str) -> dict[str, str]:

@@ -2,8 +2,8 @@
 
 Run by `make bench-night` (NIGHT_ORDERS, a million without it). A whole night of the real command
 against a sandbox in a process of its own: one order file of all payments, captures asked for of one
-in twenty, a ledger file of all that happened. The figures are those that every night writes; read
-the CPU, which other work on the machine hardly changes.
+in twenty, a ledger file of all that happened; then the close of its month. The figures are those
+that every night writes; read the CPU, which other work on the machine hardly changes.
 """
 
 import argparse
@@ -22,7 +22,15 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from bench_journal import INBOX, PLACE, night_command, sandbox, variables
+from bench_journal import (
+    INBOX,
+    PLACE,
+    command,
+    last_closed_date,
+    night_command,
+    sandbox,
+    variables,
+)
 
 from recon.config.night_archive import BESIDE
 from recon.model.money import format_minor_units, parse_minor_units
@@ -125,16 +133,26 @@ def prepared(folder: Path, base_url: str) -> dict[str, str]:
 def one_night(folder: Path, base_url: str) -> dict[str, Any]:
     """The figures that the night wrote, and its whole CPU."""
     environment = prepared(folder, base_url)
+    cpu_seconds = played(night_command(), environment=environment)
+    (metrics,) = (folder / stages.FOLDER).glob("*.json")
+    kept = {"tables": bytes_of_tables(folder), "files": bytes_of_files(folder)}
+    month = last_closed_date()[: len("2026-11")]
+    close_seconds = played(command("close", month), environment=environment)
+    cpu = {"cpu_seconds": cpu_seconds, "close_seconds": close_seconds}
+    return json.loads(metrics.read_text()) | kept | cpu
+
+
+def played(arguments: list[str], *, environment: dict[str, str]) -> float:
+    """The CPU of a command with all its processes."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     ran = subprocess.run(  # noqa: S603 - our own
-        night_command(), env=environment, capture_output=True, text=True, check=False
+        arguments, env=environment, capture_output=True, text=True, check=False
     )
     if ran.returncode not in ENDINGS:
-        sys.exit(f"the night ended with {ran.returncode}: {ran.stderr[-2000:]}")
-    (metrics,) = (folder / stages.FOLDER).glob("*.json")
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+        sys.exit(f"{arguments[-1]} ended with {ran.returncode}: {ran.stderr[-2000:]}")
     print(ran.stdout.strip()[-1500:], file=sys.stderr)
-    kept = {"tables": bytes_of_tables(folder), "files": bytes_of_files(folder)}
-    return json.loads(metrics.read_text()) | kept | {"cpu_seconds": used.ru_utime + used.ru_stime}
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime - before.ru_utime - before.ru_stime
 
 
 def bytes_of_tables(folder: Path) -> Counter[str]:
@@ -172,6 +190,8 @@ def tell(figures: dict[str, Any], *, orders: int) -> None:
             f"| {stage['seconds']:.0f} |"
         )
     print(f"| start, end and between | {rest:.1f} | {rest / whole:.0%} | | |")
+    close = figures["close_seconds"]
+    print(f"| the close of its month | {close:.1f} | {close / whole:.0%} | | |")
     for what in ("tables", "files"):
         sizes: Counter[str] = figures[what]
         print(f"\nBytes an order in {what}: {sizes.total() / orders:.0f}\n")

@@ -5,7 +5,9 @@ of no order. At the close of a day such a key differs because it is booked in an
 took where, or because it is open: then a break, or what waits, says by how much.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 
 import pandas as pd
 import pyarrow as pa
@@ -25,7 +27,7 @@ from recon.period.dated_facts import (
 )
 from recon.period.looked_up import amounts_at, words_at
 from recon.period.month_evidence import MonthEvidence
-from recon.period.month_nights import MonthNight, frame_of, table_of
+from recon.period.month_nights import MonthNight, numbered, table_of
 from recon.proof.night_tables import frame_of_table
 
 FEES_KEY, PAYOUTS_KEY, ADJUSTMENTS_KEY = "fees", "pay-outs", "adjustments"
@@ -46,6 +48,9 @@ _WITH_EFFECT = ("matches", "pending", "unverified")
 _NAMED = ("order_no", "transaction_id")
 _OF_RESULT = (*_NAMED, "entry_id", "currency", "flags", "effect_ledger")
 _OF_EFFECT = ("break_id", "leg", "currency", "amount")
+_OF_SHOWN = (*_NAMED, "named", "currency", "effect", "number")
+_NEVER = -1
+"""Below the number of every night."""
 _CODES = {"FEE_": FEES_KEY, "PAYOUT_": PAYOUTS_KEY, "LEDGER_PAYOUT": PAYOUTS_KEY}
 _GROUPS = {"fees": FEES_KEY, "payout": PAYOUTS_KEY, "reserves": ""}
 
@@ -64,6 +69,8 @@ class Books:
     """currency, key, unseen: facts of payments less what the gateway shows of them."""
     unjudged: frozenset[str]
     """Keys that the newest night could not judge."""
+    differing: Mapping[str, pd.DataFrame] = field(default_factory=dict)
+    """ISO date of each of the month's two closes -> DIFFERENCE_COLUMNS at it."""
 
     def moved_by(self, day: str, *, currency: str) -> tuple[int, int]:
         """What entries, and what facts, come to by the close of a day; minor units."""
@@ -75,7 +82,12 @@ class Books:
 
 
 def books_of(
-    evidence: MonthEvidence, *, facts: DatedFacts, days: DayTable, account: tuple[str, str]
+    evidence: MonthEvidence,
+    *,
+    facts: DatedFacts,
+    days: DayTable,
+    account: tuple[str, str],
+    closes: Sequence[str],
 ) -> Books | None:
     """The books of the newest night; None where no ledger was compared."""
     if not evidence.is_covered("ledger"):
@@ -92,10 +104,11 @@ def books_of(
     entries = _entries(evidence, days=days)
     entries = _with_write_offs(entries, facts=by_fact)
     effects, unjudged = _effects(evidence, account=account)
-    return Books(entries, by_fact, effects, _unseen(evidence, facts=moved), unjudged)
+    books = Books(entries, by_fact, effects, _unseen(evidence, facts=moved), unjudged)
+    return replace(books, differing={day: _differences(books, at=day) for day in closes})
 
 
-def differences(books: Books, *, at: str) -> pd.DataFrame:
+def _differences(books: Books, *, at: str) -> pd.DataFrame:
     """Books less gateway at the close of a business date, DIFFERENCE_COLUMNS (grain: key, what)."""
     sums = _sums(books, at=at)
     open_now = sums["booked"] - sums["moved"]
@@ -208,72 +221,85 @@ def _effects(
 ) -> tuple[pd.DataFrame, frozenset[str]]:
     """Key -> gateway less books, by the newest night that has the key; what it could not judge."""
     orders = _orders_of_payments(evidence)
-    known: dict[tuple[str, str], int] = {}
-    unjudged: set[str] = set()
-    for night in evidence.nights:
-        keys = {key for _, key in known} | unjudged
-        left = _not_seen(keys, night=night, account=account)
-        known = {where: effect for where, effect in known.items() if where[1] in left}
-        known |= _effects_of(night, account=account, orders=orders)
-        rows = frame_of(night, "unverified", account=account, columns=_OF_RESULT)
-        unjudged = {*unjudged & left, *_keys_of(rows, named=rows["entry_id"], orders=orders)}
-    places = sorted(where for where, effect in known.items() if effect)
-    cells = {
-        "currency": pd.Series([currency for currency, _ in places], dtype="str"),
-        "key": pd.Series([key for _, key in places], dtype="str"),
-        "effect": pd.Series([known[where] for where in places], dtype="int64"),
-    }
-    return pd.DataFrame(cells), frozenset(unjudged)
+    shown, doubted = _every_effect(evidence.nights, account=account, orders=orders)
+    differing = {*shown.loc[shown["effect"].ne(0), "key"]}
+    last_seen = _last_seen({*differing, *doubted["key"]}, nights=evidence.nights, account=account)
+    # Of a key that a later night has and says nothing of, nothing is open any more.
+    shown = shown[shown["key"].isin(differing)]
+    newest = shown.groupby("key")["number"].transform("max")
+    shown = shown[shown["number"].eq(newest) & (newest >= _at(shown["key"], last_seen))]
+    effects = shown.groupby(["currency", "key"], as_index=False).agg(effect=("effect", "sum"))
+    unjudged = doubted[doubted["number"] >= _at(doubted["key"], last_seen)]
+    return effects[effects["effect"].ne(0)], frozenset(unjudged["key"])
 
 
-def _not_seen(keys: set[str], *, night: MonthNight, account: tuple[str, str]) -> set[str]:
-    """Those of some keys that a night has nothing of."""
-    parts = [
-        table_of(night, name, account=account, columns=("order_no",))["order_no"]
-        for name in ("orders", "answers", "ledger")
-    ]
-    seen = pa.concat_arrays([chunk for part in parts for chunk in part.chunks])
-    asked = pa.array(sorted(keys), pa.string())
-    rest = asked.filter(pc.invert(pc.is_in(asked, value_set=seen)))
-    return {*rest.to_pylist()} - {*GROUP_KEYS}
+def _at(keys: "pd.Series[str]", last_seen: Mapping[str, int]) -> "pd.Series[int]":
+    return amounts_at(keys, sums=pd.Series(last_seen, dtype="int64"), otherwise=_NEVER)
 
 
-def _effects_of(
-    night: MonthNight, *, account: tuple[str, str], orders: dict[str, str]
-) -> dict[tuple[str, str], int]:
-    """What the results of a night show, by currency and key."""
-    breaks = frame_of(night, "breaks", account=account, columns=("break_id", "code", *_NAMED))
-    keys = _keys_of(breaks, named=breaks["code"], orders=orders)
-    of_breaks = dict(zip(breaks["break_id"].tolist(), keys, strict=True))
-    effects = frame_of(night, "effects", account=account, columns=_OF_EFFECT)
+def _last_seen(
+    keys: set[str], *, nights: Sequence[MonthNight], account: tuple[str, str]
+) -> dict[str, int]:
+    """Some keys -> the newest night that has anything of them; every night has the groups."""
+    seen = dict.fromkeys(GROUP_KEYS, nights[-1].number)
+    left = keys - {*GROUP_KEYS}
+    for night in reversed(nights):
+        asked, rows = pa.array(sorted(left), pa.string()), set[str]()
+        for name in ("orders", "answers", "ledger") if left else ():
+            orders = table_of(night, name, account=account, columns=("order_no",))["order_no"]
+            rows |= {*orders.filter(pc.is_in(orders, value_set=asked)).to_pylist()}
+        seen |= dict.fromkeys(rows, night.number)
+        left -= rows
+    return seen
+
+
+def _every_effect(
+    nights: Sequence[MonthNight], *, account: tuple[str, str], orders: Mapping[str, str]
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """key, currency, effect, number of what the results of the nights show, and cannot judge."""
+    of = partial(_of_nights, nights, account=account)
+    breaks = of("breaks", columns=("break_id", "code", *_NAMED))
+    effects = of("effects", columns=_OF_EFFECT)
+    doubted = of("unverified", columns=_OF_RESULT)
+    # What differs is seldom: the others, most of a night, become no frame.
+    others = [of(name, columns=_OF_RESULT, differing=True) for name in _WITH_EFFECT]
     effects = effects[effects["leg"].eq("ledger") & effects["amount"].notna()]
-    named = words_at(effects["break_id"], words=of_breaks).tolist()
-    cells = (effects[name].tolist() for name in ("currency", "amount"))
-    shown = [*zip(named, *cells, strict=True)]
-    for name in _WITH_EFFECT:
-        table = table_of(night, name, account=account, columns=_OF_RESULT)
-        # What differs is seldom: the others, most of a night, become no frame.
-        rows = frame_of_table(table.filter(pc.not_equal(table["effect_ledger"], 0)))
-        rows = rows[~rows["flags"].str.contains("written_off")]
-        named = _keys_of(rows, named=rows["entry_id"], orders=orders)
-        cells = (rows[name].tolist() for name in ("currency", "effect_ledger"))
-        shown += [*zip(named, *cells, strict=True)]
-    sums: dict[tuple[str, str], int] = {}
-    for key, currency, effect in shown:
-        if key:
-            where = (str(currency), str(key))
-            sums[where] = sums.get(where, 0) + int(effect)
-    return sums
+    own = effects.merge(breaks, on=["number", "break_id"])
+    parts = [own.rename(columns={"code": "named", "amount": "effect"})]
+    for rows in others:
+        counted = rows[~rows["flags"].str.contains("written_off")]
+        parts.append(counted.rename(columns={"entry_id": "named", "effect_ledger": "effect"}))
+    shown = pd.concat([part[[*_OF_SHOWN]].astype({"effect": "int64"}) for part in parts])
+    doubted = doubted.rename(columns={"entry_id": "named"})
+    shown, doubted = (rows.assign(key=_keys_of(rows, orders=orders)) for rows in (shown, doubted))
+    return shown[shown["key"].ne("")], doubted
 
 
-def _keys_of(rows: pd.DataFrame, *, named: "pd.Series[str]", orders: dict[str, str]) -> list[str]:
+def _of_nights(
+    nights: Sequence[MonthNight],
+    name: str,
+    *,
+    account: tuple[str, str],
+    columns: Sequence[str],
+    differing: bool = False,
+) -> pd.DataFrame:
+    """A result of all nights, each row with its night's number; all of it, or what differs."""
+    tables = []
+    for night in nights:
+        table = table_of(night, name, account=account, columns=columns)
+        if differing:
+            table = table.filter(pc.not_equal(table["effect_ledger"], 0))
+        tables.append(numbered(table, night=night))
+    return frame_of_table(pa.concat_tables(tables))
+
+
+def _keys_of(rows: pd.DataFrame, *, orders: Mapping[str, str]) -> "pd.Series[str]":
     """The key of a row of a result: its order, its payment's, else its group by code or entry."""
-    columns = (rows["order_no"], rows["transaction_id"], named)
-    names = zip(*(cells.tolist() for cells in columns), strict=True)
-    return [
-        order or orders.get(payment, payment) or _group_of(str(name))
-        for order, payment, name in names
-    ]
+    of_payment = words_at(rows["transaction_id"], words=orders)
+    of_payment = of_payment.where(of_payment.ne(""), rows["transaction_id"])
+    key = rows["order_no"].where(rows["order_no"].ne(""), of_payment)
+    groups = {name: _group_of(str(name)) for name in rows["named"].unique()}
+    return key.where(key.ne(""), words_at(rows["named"], words=groups))
 
 
 def _group_of(name: str) -> str:

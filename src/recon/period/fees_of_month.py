@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pandas as pd
 
-from recon.period.books_of_month import FEES_KEY, Books, differences
+from recon.period.books_of_month import FEES_KEY, Books
 from recon.period.business_month import BusinessMonth
 from recon.period.dated_facts import FEES, OTHER_FEE, DatedFacts
 from recon.period.month_equation import AMOUNT, COUNT, MonthEquation
@@ -44,7 +44,7 @@ def _booked(
     entries = books.entries[books.entries["key"].eq(FEES_KEY)]
     entries = entries[month.has(entries["day"])]
     before, closing = (
-        to_accrue(differences(books, at=day.isoformat())) for day in (month.before, month.last)
+        to_accrue(books.differing[day.isoformat()]) for day in (month.before, month.last)
     )
     for currency in sorted({*charged["currency"], *entries["currency"], *before, *closing}):
         left, booked = (

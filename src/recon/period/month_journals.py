@@ -60,7 +60,7 @@ def month_journals(
     differing: pd.DataFrame | None,
     names: JournalNames | None,
 ) -> MonthJournals:
-    """The journals of a close; `differing` as books_of_month.differences has it at the close."""
+    """The journals of a close; `differing` as `Books` has it at the close."""
     night = evidence.newest
     rows = frame_of(night, "journals", account=account)
     breaks = frame_of(night, "breaks", account=account, columns=("break_id", "code"))

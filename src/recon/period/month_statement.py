@@ -12,7 +12,8 @@ from typing import NamedTuple
 import pandas as pd
 
 from recon.model.business_date import BusinessCalendar
-from recon.period.books_of_month import Books, books_of, differences
+from recon.model.freed_memory import give_back
+from recon.period.books_of_month import Books, books_of
 from recon.period.business_month import BusinessMonth, DayTable
 from recon.period.cash_in_transit import MOVES, Transit, in_transit, transit_of
 from recon.period.dated_facts import KINDS, RESERVE, DatedFacts, dated_facts
@@ -149,14 +150,16 @@ def statement_of(frame: MonthFrame, *, nights: Sequence[MonthNight]) -> MonthSta
     month, account = frame.month, frame.account
     days = DayTable.around(month, calendar=frame.calendar)
     evidence = evidence_of(nights, account=account, earlier=frame.earlier)
+    give_back(frames=True)
     facts = dated_facts(evidence, days=days, closed=frame.closed)
     before, last = month.before.isoformat(), month.last.isoformat()
     opening = evidence.opening_of("opening_payable"), evidence.opening_of("opening_reserve")
     sides = [open_items(facts, at=at, account=account, opening=opening) for at in (before, last)]
     own = facts.movements[month.has(facts.movements["event_on"])]
     transit = transit_of(evidence.newest, account=account)
-    books = books_of(evidence, facts=facts, days=days, account=account)
-    differing = None if books is None else differences(books, at=last)
+    books = books_of(evidence, facts=facts, days=days, account=account, closes=(before, last))
+    differing = None if books is None else books.differing[last]
+    give_back(frames=True)
     statement = MonthStatement(
         month=month,
         account=account,
@@ -265,9 +268,8 @@ def _figures_of_books(books: Books | None, *, month: BusinessMonth) -> Iterator[
     if books is None:
         return
     for at, day in ((OPENING, month.before), (CLOSING, month.last)):
-        for (currency, what), rows in differences(books, at=day.isoformat()).groupby(
-            ["currency", "what"]
-        ):
+        differing = books.differing[day.isoformat()]
+        for (currency, what), rows in differing.groupby(["currency", "what"]):
             amount, count = int(rows["amount"].sum()), int(rows["amount"].ne(0).sum())
             yield MonthFigure(str(currency), "books", at, str(what), count, amount)
     booked = books.entries[month.has(books.entries["day"])]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from recon.archive.schemas import SCHEMAS
+from recon.model.freed_memory import give_back
 from recon.period.business_month import DayTable
 from recon.period.month_equation import MonthEquation
 from recon.period.month_journals import JournalNames
@@ -40,6 +41,7 @@ def proven_by_sql(
     """The statement with what SQL says of each equation; figures that differ are named."""
     import duckdb
 
+    give_back(frames=True)
     every = (*frame.earlier, *nights)
     folders = sorted({file.parent for night in every for file in night.files.values()})
     try:
@@ -120,6 +122,7 @@ def _views(
     names = frame.names or JournalNames("", "")
     accounts = f"{quoted(names.clearing)} AS clearing, {quoted(names.fees)} AS fees"
     yield f"CREATE OR REPLACE TEMP TABLE booking AS SELECT {accounts}"
+    yield _night_files((*frame.earlier, *nights))
     for name in READ:
         every = nights[-1:] if name in NEWEST_ONLY else nights
         if name == "terms":
@@ -133,26 +136,35 @@ def _views(
     yield _OPENINGS
 
 
+def _night_files(nights: Iterable[MonthNight]) -> str:
+    """Which night a file is of, by its place on this machine."""
+    files = [(night.files[name], night.number) for night in nights for name in night.files]
+    rows = ", ".join(f"({quoted(str(file.resolve()))}, {number})" for file, number in files)
+    return f"CREATE OR REPLACE TEMP TABLE night_files AS FROM (VALUES {rows}) t(filename, number)"
+
+
 def _view(name: str, *, nights: Iterable[MonthNight], account: tuple[str, str]) -> str:
-    """One kind of file of all nights, each row with its night; only rows of the account."""
-    parts = [
-        _of_night(name, night=night, account=account) for night in nights if name in night.files
-    ]
-    return "\nUNION ALL BY NAME\n".join(parts) if parts else _no_rows(name)
+    """One kind of file of all nights, each row with its night; only rows of the account.
 
-
-def _of_night(name: str, *, night: MonthNight, account: tuple[str, str]) -> str:
-    columns, own = "*", ""
+    The files are read as one: of parts put together with UNION ALL each keeps memory of its own for
+    whatever is grouped, and some sixty nights reached the bound.
+    """
+    files = ",\n    ".join(
+        quoted(str(night.files[name].resolve())) for night in nights if name in night.files
+    )
+    if not files:
+        return _no_rows(name)
+    columns, own = "f.* EXCLUDE (filename)", ""
     if name == "terms":
-        columns = "* EXCLUDE (number), number AS value"
-    is_own = f"merchant_id = {quoted(account[0])} AND account_id = {quoted(account[1])}"
+        columns = "f.* EXCLUDE (filename, number), f.number AS value"
+    is_own = f"f.merchant_id = {quoted(account[0])} AND f.account_id = {quoted(account[1])}"
     if name == "paid":
-        columns = f"*, {is_own} AS is_own"
+        columns += f", {is_own} AS is_own"
     elif "merchant_id" in SCHEMAS[name].columns.names:
         own = f" WHERE {is_own}"
     # Names and paths are quoted; nothing else is put into the statement.
-    file = quoted(str(night.files[name].resolve()))
-    return f"SELECT {columns}, {night.number} AS number FROM read_parquet({file}){own}"  # noqa: S608
+    read = f"read_parquet([\n    {files}], filename = true, union_by_name = true)"
+    return f"SELECT {columns}, n.number FROM {read} f JOIN night_files n USING (filename){own}"  # noqa: S608
 
 
 def _no_rows(name: str) -> str:

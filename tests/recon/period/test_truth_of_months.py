@@ -363,6 +363,22 @@ def test_a_month_without_movement_is_a_statement(small: list[MonthNight]) -> Non
     assert not len(proven.closing_items)
 
 
+def test_a_month_is_proven_a_hundred_nights_later(small: list[MonthNight], tmp_path: Path) -> None:
+    """However many nights know of it: what is read of each takes no memory of its own."""
+    last, nights = small[-1], [*small]
+    for number in range(len(small), len(small) + 100):
+        files = {}
+        for name, path in last.files.items():
+            files[name] = tmp_path / str(number) / path.name
+            files[name].parent.mkdir(exist_ok=True)
+            files[name].hardlink_to(path)
+        day = (date.fromisoformat(last.business_date) + timedelta(days=number)).isoformat()
+        before = nights[-1].run_id
+        nights.append(MonthNight(number, f"run-{day}", day, "rules", files, before))
+
+    assert stated(SMALL, nights).unproven_figures == []
+
+
 def test_sql_that_cannot_be_run_proves_nothing(small: list[MonthNight]) -> None:
     """A file that is gone when SQL wants it leaves every equation without its second side."""
     frame = MonthFrame(BusinessMonth.named("2026-11"), PLACE, BusinessCalendar.of())

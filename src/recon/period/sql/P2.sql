@@ -2,9 +2,8 @@
 -- counts, and every level to which a payment was captured is in its captures.
 -- A line may stand alone beside the sum of its batch: what it settles no night's sum takes back.
 WITH stood_alone AS (
-    SELECT DISTINCT batch_id, settled_on, currency, entry_type, order_no, transaction_id, reference_no, gross, fee, net, own_reference
-    FROM (FROM settlement WHERE source <> 'older files')
-    SEMI JOIN (FROM settlement WHERE source = 'older files') USING (number, batch_id, settled_on, currency)
+    FROM every_line WHERE line IN (
+        SELECT line FROM line_nights SEMI JOIN (FROM groups WHERE is_summed) USING (batch, number) WHERE NOT is_sum)
 ),
 told AS (
     SELECT f.currency, f.amount, n.business_date <= last AS is_by_then

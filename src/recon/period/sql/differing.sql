@@ -7,25 +7,15 @@ FROM terms SEMI JOIN newest_night USING (number) WHERE name = 'given' AND key = 
 
 -- Every line of the settlement that any night told which had its batch line by line.
 CREATE OR REPLACE TEMP TABLE told_lines AS
-WITH whole AS (
-    FROM settlement
-    QUALIFY NOT bool_or(source = 'older files') OVER (PARTITION BY batch_id, settled_on, currency, number)
-),
+WITH whole AS (FROM groups WHERE NOT is_summed),
 by_night AS (
-    SELECT number, batch_id, settled_on, entry_type, order_no, transaction_id, reference_no, currency, gross, fee, net,
-        own_reference, count(*) AS n
-    FROM whole GROUP BY ALL
+    SELECT line, number, count(*) AS n FROM line_nights SEMI JOIN whole USING (batch, number) GROUP BY line, number
 )
-SELECT * EXCLUDE (number, n), max(n) AS times FROM by_night GROUP BY ALL;
+SELECT e.* EXCLUDE (numbers, line, batch, is_sum), b.times
+FROM (SELECT line, max(n) AS times FROM by_night GROUP BY line) b JOIN every_line e USING (line);
 
 CREATE OR REPLACE TEMP TABLE differing AS
-WITH seen AS (
-    SELECT number, order_no AS key FROM orders
-    UNION ALL SELECT number, order_no FROM answers
-    UNION ALL SELECT number, order_no FROM ledger
-    UNION ALL SELECT number, unnest(['fees', 'pay-outs', 'adjustments']) FROM nights
-),
-last_seen AS (SELECT key, max(number) AS number FROM seen GROUP BY key),
+WITH
 rows_shown AS (
     SELECT b.number, b.order_no, b.transaction_id, b.code AS named, e.currency, e.amount AS effect
     FROM effects e JOIN breaks b ON b.number = e.number AND b.break_id = e.break_id WHERE e.leg = 'ledger'
@@ -45,6 +35,19 @@ keyed AS (
              ELSE 'entry ' || r.named END AS key
     FROM rows_shown r LEFT JOIN payments_of p ON p.payment = nullif(r.transaction_id, '')
 ),
+-- Which night had an order last is asked of those alone that differed in any.
+asked AS (
+    SELECT key FROM keyed WHERE effect <> 0
+    UNION SELECT order_no FROM unverified
+    UNION SELECT unnest(['fees', 'pay-outs', 'adjustments'])
+),
+seen AS (
+    SELECT number, order_no AS key FROM orders WHERE order_no IN (FROM asked)
+    UNION ALL SELECT number, order_no FROM answers WHERE order_no IN (FROM asked)
+    UNION ALL SELECT number, order_no FROM ledger WHERE order_no IN (FROM asked)
+    UNION ALL SELECT number, unnest(['fees', 'pay-outs', 'adjustments']) FROM nights
+),
+last_seen AS (SELECT key, max(number) AS number FROM seen GROUP BY key),
 last_shown AS (SELECT key, max(number) AS number FROM keyed WHERE key <> '' GROUP BY key),
 newest AS (
     SELECT k.* FROM keyed k JOIN last_shown USING (key, number) LEFT JOIN last_seen s USING (key)

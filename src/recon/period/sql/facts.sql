@@ -7,48 +7,67 @@
 
 CREATE OR REPLACE TEMP TABLE newest_night AS SELECT max(number) AS number FROM nights;
 
--- Payments: what each came to by each night -------------------------------------------------------
+-- Payments: what each came to by each night that shows it otherwise than the one before --------------
+CREATE OR REPLACE TEMP TABLE won AS SELECT DISTINCT order_no, transaction_id FROM settlement WHERE entry_type = 'chargeback' AND gross > 0;
+
+CREATE OR REPLACE TEMP VIEW asked AS
+FROM answers WHERE answer = 'found'
+UNION ALL BY NAME
+FROM earlier_answers
+WHERE answer = 'found' AND (transaction_id IN (SELECT transaction_id FROM won WHERE transaction_id <> '')
+    OR order_no IN (SELECT order_no FROM won WHERE transaction_id = '' AND order_no <> ''));
+
+-- Every night says its whole window once more: rows bear numbers, and texts stand here once.
+CREATE OR REPLACE TEMP TABLE pairs AS
+SELECT *, row_number() OVER (ORDER BY order_no, transaction_id) AS pair, dense_rank() OVER (ORDER BY payment) AS payment_no
+FROM (
+    SELECT order_no, transaction_id,
+        CASE WHEN transaction_id <> '' THEN transaction_id WHEN order_no <> '' THEN 'order ' || order_no ELSE '' END AS payment
+    FROM asked GROUP BY order_no, transaction_id);
+
 CREATE OR REPLACE TEMP TABLE shown_rows AS
-WITH won AS (FROM settlement WHERE entry_type = 'chargeback' AND gross > 0),
-asked AS (
-    FROM answers
-    UNION ALL BY NAME
-    FROM earlier_answers
-    WHERE transaction_id IN (SELECT transaction_id FROM won WHERE transaction_id <> '')
-        OR order_no IN (SELECT order_no FROM won WHERE transaction_id = '' AND order_no <> '')
-),
-found AS (
-    SELECT
-        a.number, a.order_no, a.transaction_id, a.currency, a.transaction_date, a.queried_at,
-        a.transaction_id AS named, coalesce(t.word, 'unmapped') AS state,
-        coalesce(a.captured_amount, a.amount, 0) AS gross, a.refunded_amount
-    FROM asked a
-    LEFT JOIN terms t ON t.number = a.number AND t.name = 'payment_status' AND t.key = a.payment_status
-    WHERE a.answer = 'found'
-)
 SELECT
-    number, order_no, currency, transaction_date,
-    CASE WHEN named <> '' THEN named WHEN order_no <> '' THEN 'order ' || order_no ELSE '' END AS payment,
+    number, pair, payment_no, currency, transaction_date, queried_at,
     CASE WHEN state IN ('paid', 'partially_refunded', 'refunded', 'chargeback') THEN gross ELSE 0 END AS captured,
     CASE WHEN state = 'refunded' THEN coalesce(refunded_amount, gross)
          WHEN state IN ('paid', 'partially_refunded', 'chargeback') THEN coalesce(refunded_amount, 0)
          ELSE 0 END AS refunded,
     CASE WHEN state = 'chargeback' THEN gross - coalesce(refunded_amount, 0) ELSE 0 END AS charged
-FROM found
-QUALIFY row_number() OVER (
-    PARTITION BY number, order_no, transaction_id
-    ORDER BY queried_at DESC NULLS LAST, captured DESC, refunded DESC, charged DESC) = 1;
+FROM (
+    SELECT a.number, p.pair, p.payment_no, a.currency, a.transaction_date, a.queried_at, coalesce(t.word, 'unmapped') AS state,
+        coalesce(a.captured_amount, a.amount, 0) AS gross, a.refunded_amount
+    FROM asked a JOIN pairs p USING (order_no, transaction_id)
+    LEFT JOIN terms t ON t.number = a.number AND t.name = 'payment_status' AND t.key = a.payment_status);
 
 CREATE OR REPLACE TEMP TABLE orders_of AS
-SELECT order_no, min(payment) AS payment FROM shown_rows WHERE order_no <> ''
+SELECT order_no, min(payment) AS payment FROM pairs WHERE order_no <> ''
 GROUP BY order_no HAVING count(DISTINCT payment) = 1;
 
 CREATE OR REPLACE TEMP TABLE shown AS
-SELECT s.number, n.business_date, s.payment, min(s.order_no) AS order_no, max(s.currency) AS currency,
-    min(s.transaction_date) AS transaction_date,
-    sum(captured)::BIGINT AS captured, sum(refunded)::BIGINT AS refunded, sum(charged)::BIGINT AS charged
-FROM shown_rows s JOIN nights n USING (number)
-GROUP BY s.number, n.business_date, s.payment;
+WITH twice AS (SELECT number, pair FROM shown_rows GROUP BY number, pair HAVING count(*) > 1),
+newest AS (
+    FROM shown_rows ANTI JOIN twice USING (number, pair)
+    UNION ALL
+    FROM (FROM shown_rows SEMI JOIN twice USING (number, pair))
+    QUALIFY row_number() OVER (
+        PARTITION BY number, pair
+        ORDER BY queried_at DESC NULLS LAST, captured DESC, refunded DESC, charged DESC) = 1
+),
+by_payment AS (
+    SELECT number, payment_no, min(pair) AS pair, max(currency) AS currency, min(transaction_date) AS transaction_date,
+        sum(captured)::BIGINT AS captured, sum(refunded)::BIGINT AS refunded, sum(charged)::BIGINT AS charged
+    FROM newest GROUP BY number, payment_no
+),
+beside AS (
+    SELECT *, lag(captured) OVER w AS captured_before, lag(refunded) OVER w AS refunded_before, lag(charged) OVER w AS charged_before
+    FROM by_payment WINDOW w AS (PARTITION BY payment_no ORDER BY number)
+)
+SELECT b.number, n.business_date, p.payment, p.order_no, b.currency, b.transaction_date, b.captured, b.refunded, b.charged
+FROM beside b JOIN nights n USING (number) JOIN pairs p USING (pair)
+WHERE b.captured IS DISTINCT FROM captured_before OR b.refunded IS DISTINCT FROM refunded_before
+    OR b.charged IS DISTINCT FROM charged_before;
+
+DROP TABLE shown_rows;
 
 CREATE OR REPLACE TEMP TABLE levels AS
 SELECT payment, arg_max(captured, number) AS captured, arg_max(refunded, number) AS refunded
@@ -56,31 +75,40 @@ FROM shown GROUP BY payment;
 
 -- The settlement: what the newest night counts; a batch that it has as sums, as the last night whole, else each line
 -- that stood alone in any night with the same sums, and the rest as sums ------------------------------------------
+CREATE OR REPLACE TEMP TABLE groups AS
+SELECT batch_id, settled_on, currency, number, bool_or(source = 'older files') AS is_summed,
+    sum(gross) AS gross, sum(fee) AS fee, sum(net) AS net,
+    dense_rank() OVER (ORDER BY batch_id, settled_on, currency) AS batch
+FROM settlement GROUP BY batch_id, settled_on, currency, number;
+
+-- Each line once, and the nights that have it: one as often as it has.
+CREATE OR REPLACE TEMP TABLE every_line AS
+SELECT *, row_number() OVER () AS line
+FROM (
+    SELECT batch_id, settled_on, entry_type, order_no, transaction_id, reference_no, currency, gross, fee, net, own_reference,
+        source = 'older files' AS is_sum, list(number) AS numbers
+    FROM settlement GROUP BY ALL)
+JOIN (SELECT DISTINCT batch_id, settled_on, currency, batch FROM groups) USING (batch_id, settled_on, currency);
+
+CREATE OR REPLACE TEMP TABLE line_nights AS SELECT line, batch, is_sum, unnest(numbers) AS number FROM every_line;
+
 CREATE OR REPLACE TEMP TABLE chosen AS
-WITH groups AS (
-    SELECT batch_id, settled_on, currency, number, bool_or(source = 'older files') AS is_summed,
-        sum(gross) AS gross, sum(fee) AS fee, sum(net) AS net
-    FROM settlement GROUP BY ALL
-)
-SELECT now.batch_id, now.settled_on, now.currency,
+SELECT now.batch, now.batch_id, now.settled_on, now.currency,
     coalesce(max(b.number) FILTER (NOT b.is_summed), any_value(now.number)) AS number,
     -- From then on nothing of the batch is news, whichever of its lines stand alone.
     min(b.number) AS batch_told, bool_and(b.is_summed) AS is_never_whole, list(b.number) AS alike
 FROM (FROM groups SEMI JOIN newest_night USING (number)) now
-LEFT JOIN groups b
-    ON b.batch_id = now.batch_id AND b.settled_on = now.settled_on AND b.currency = now.currency
-    AND b.gross = now.gross AND b.fee = now.fee AND b.net = now.net
-GROUP BY now.batch_id, now.settled_on, now.currency;
+LEFT JOIN groups b ON b.batch = now.batch AND b.gross = now.gross AND b.fee = now.fee AND b.net = now.net
+GROUP BY now.batch, now.batch_id, now.settled_on, now.currency;
 
 -- Of batches that no such night had whole: of equal lines the first is place 1, so that each is there once.
 CREATE OR REPLACE TEMP TABLE never_whole AS
-SELECT s.batch_id, s.settled_on, s.entry_type, s.order_no, s.transaction_id, s.reference_no, s.currency,
-    s.gross, s.fee, s.net, s.own_reference, s.source = 'older files' AS is_sum, s.number = c.number AS is_newest,
-    row_number() OVER (
-        PARTITION BY s.number, s.batch_id, s.settled_on, s.entry_type, s.order_no, s.transaction_id, s.reference_no,
-            s.currency, s.gross, s.fee, s.net, s.own_reference, s.source = 'older files') AS place
-FROM settlement s JOIN chosen c USING (batch_id, settled_on, currency)
-WHERE c.is_never_whole AND list_contains(c.alike, s.number);
+SELECT e.* EXCLUDE (numbers, line, batch), n.is_newest, n.place
+FROM (
+    SELECT l.line, l.number = c.number AS is_newest, row_number() OVER (PARTITION BY l.line, l.number) AS place
+    FROM line_nights l JOIN chosen c USING (batch)
+    WHERE c.is_never_whole AND list_contains(c.alike, l.number)) n
+JOIN every_line e USING (line);
 
 CREATE OR REPLACE TEMP TABLE counted AS
 WITH alone AS (SELECT DISTINCT * EXCLUDE (is_sum, is_newest) FROM never_whole WHERE NOT is_sum),
@@ -111,8 +139,7 @@ parts AS (
 )
 SELECT s.batch_id, s.settled_on, s.entry_type, s.order_no, s.transaction_id, s.reference_no, s.currency,
     s.gross, s.fee, s.net, s.own_reference
-FROM settlement s JOIN chosen c USING (batch_id, settled_on, currency, number)
-WHERE NOT c.is_never_whole
+FROM line_nights JOIN (FROM chosen WHERE NOT is_never_whole) c USING (batch, number) JOIN every_line s USING (line)
 UNION ALL
 SELECT * EXCLUDE (place) FROM alone
 UNION ALL
@@ -124,8 +151,8 @@ HAVING NOT bool_or(is_taken) OR sum(gross) <> 0 OR sum(fee) <> 0 OR sum(net) <> 
 CREATE OR REPLACE TEMP TABLE lines AS
 WITH first_told AS (
     SELECT batch_id, settled_on, entry_type, order_no, transaction_id, reference_no, currency, gross, fee, net,
-        own_reference, min(number) AS told
-    FROM settlement GROUP BY ALL
+        own_reference, min(list_min(numbers)) AS told
+    FROM every_line GROUP BY ALL
 )
 SELECT s.*, least(f.told, chosen.batch_told) AS told, s.entry_type AS base,
     s.entry_type = 'payout' AND s.own_reference = '' AS is_pay_out,
