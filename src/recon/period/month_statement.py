@@ -32,7 +32,7 @@ from recon.period.nights_chain import chain_equations, open_breaks
 from recon.period.open_items import open_items
 from recon.period.prior_periods import ClosedPeriod
 from recon.period.straddling_items import LATE, straddling_items
-from recon.period.told_by_nights import told_by_nights, told_equations
+from recon.period.told_by_nights import lost_batches, told_by_nights, told_equations
 
 OPENING, MOVED, CLOSING = "opening", "moved", "closing"
 """When a figure is of: the close of the day before the month, the month, its last close."""
@@ -110,6 +110,8 @@ class MonthStatement:
     """What the books are to be told."""
     estimates: dict[str, int]
     """Currency -> fees of captures that no line settled: an estimate, in no sum."""
+    lost_batches: Sequence[tuple[str, str]] = ()
+    """settled_on and name of batches whose sums changed once the nights had them as sums alone."""
     unproven_figures: Sequence[str] = ()
     """Figures that SQL says otherwise, each as a sentence."""
 
@@ -186,6 +188,7 @@ def statement_of(frame: MonthFrame, *, nights: Sequence[MonthNight]) -> MonthSta
             evidence, account=account, month=month, differing=differing, names=frame.names
         ),
         estimates=estimated_fees(sides[1], facts=facts, month=month),
+        lost_batches=lost_batches(evidence),
     )
     known = _Known(evidence, facts, books, opening)
     return replace(statement, equations=[*_equations(statement, known=known, frame=frame)])

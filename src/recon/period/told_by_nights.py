@@ -78,12 +78,23 @@ def _alone(evidence: MonthEvidence) -> Iterator[MonthEquation]:
 
     One that is not would be open at both closes, and what moved between them would still tie.
     """
+    lacking = _lacking(evidence)["currency"].value_counts()
+    for currency in sorted({*evidence.told_alone["currency"]}):
+        yield MonthEquation("P2", ALONE, currency, COUNT, int(lacking.get(currency, 0)), 0)
+
+
+def lost_batches(evidence: MonthEvidence) -> list[tuple[str, str]]:
+    """settled_on and name of batches of which a line stood alone once, and none counts now."""
+    rows = _lacking(evidence)[["settled_on", "batch_id"]].drop_duplicates()
+    return sorted((str(day), str(batch)) for day, batch in rows.itertuples(index=False, name=None))
+
+
+def _lacking(evidence: MonthEvidence) -> pd.DataFrame:
+    """The lines that stood alone in a night, of which none that counts settles the payment."""
     names = ["batch_id", "settled_on", "currency", "entry_type", "order_no", "transaction_id"]
     counted = evidence.lines[names].drop_duplicates()
     beside = evidence.told_alone.merge(counted, on=names, how="left", indicator=True)
-    lacking = beside.loc[beside["_merge"].eq("left_only"), "currency"].value_counts()
-    for currency in sorted({*evidence.told_alone["currency"]}):
-        yield MonthEquation("P2", ALONE, currency, COUNT, int(lacking.get(currency, 0)), 0)
+    return beside[beside["_merge"].eq("left_only")]
 
 
 def _counted(rows: pd.DataFrame, *, times: str) -> dict[str, tuple[int, int]]:

@@ -133,6 +133,27 @@ def test_a_batch_of_other_sums_is_the_newest_nights_and_what_stood_alone_is_miss
     ) == [("EUR", 3, 0, 3, 0)]
 
 
+def test_a_night_that_has_such_a_batch_line_by_line_again_gives_them_back(tmp_path: Path) -> None:
+    """What P2 missed is named by batch; after one wider window the lines count, and stay."""
+    more = (*BATCH, ("capture", "T4", 70, 0))
+    nights = nights_that(tmp_path, asked=("T1", "T2", ""), by_payment=False, last=more)
+    before = statement_of(FRAME, nights=nights)
+    asked = ("T1", "T2", "", "T1 T2 T3 T4", "")
+    later = nights_that(tmp_path / "later", asked=asked, by_payment=False, last=more)
+    wide = [row_of(*line, source="settlement/1.csv") for line in more]
+    pq.write_table(_table(wide, schema=SCHEMAS["settlement"].columns), later[3].files["settlement"])
+    late = [*nights, *later[3:]]
+
+    after = proven_by_sql(statement_of(FRAME, nights=late), nights=late, frame=FRAME)
+
+    assert before.lost_batches == [("2026-10-10", "B")]
+    assert after.lost_batches == []
+    assert missed(after) == []
+    lines = sorted((kind, payment, gross, fee) for kind, payment, gross, fee, *_ in by_pandas(late))
+    assert lines == sorted(more)
+    assert [row[:-1] for row in by_sql(late)] == [row[:-1] for row in by_pandas(late)]
+
+
 def missed(statement: MonthStatement) -> list[tuple[object, ...]]:
     """Both sides of the equation by both engines, where it does not hold."""
     return [

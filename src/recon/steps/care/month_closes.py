@@ -8,7 +8,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import date, datetime
 from enum import StrEnum
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from recon.model.resolutions import KeptAnswer, with_answers
 from recon.period.business_month import BusinessMonth
 from recon.period.month_statement import CLOSING, OPENING, MonthFigure
 from recon.period.month_words import ITEMS, STRADDLES
+from recon.period.told_by_nights import ALONE
 from recon.steps.care.close_folders import sealed_document, sealed_figures
 from recon.steps.care.month_statements import CLOSED_MONTHS_MAX, StatedMonth, stated_month
 from recon.steps.ground import kept_results
@@ -30,6 +31,13 @@ from recon.store.money import instruction_rows
 from recon.store.nights import runs
 from recon.store.people import closed_months, resolution_rows
 from recon.store.people.closed_months import MonthState
+
+PROOF_SHEET = "sheet Proof; statement.sql says each of them once more"
+BATCHES_NAMED_MAX = 3
+WINDOW_MARGIN_DAYS = 5
+"""Days beyond the age of a batch, for the next night to run in."""
+WINDOW_DAYS_MAX = 366
+"""What rules.toml takes as [window] ledger_days."""
 
 
 class CloseVerdict(StrEnum):
@@ -198,10 +206,30 @@ def _of_equations(stated: StatedMonth) -> Iterator[Blocker]:
                 f"{each.id} {each.name}{currency}, by {each.measure}: pandas {each.left} and "
                 f"{each.right}, SQL {each.sql_left} and {each.sql_right}",
                 "",
-                "sheet Proof; statement.sql says each of them once more",
+                _read_again(stated) if each.name == ALONE else PROOF_SHEET,
             )
     for sentence in stated.statement.unproven_figures:
         yield Blocker(sentence, "", "figures.csv and statement.sql")
+
+
+def _read_again(stated: StatedMonth) -> str:
+    """What gives a month the lines of old batches whose sums a late file changed: a wider window.
+
+    A night has a batch of its window line by line; from then on the month counts those.
+    """
+    batches = stated.statement.lost_batches
+    names = ", ".join(name for _, name in batches[:BATCHES_NAMED_MAX])
+    more = len(batches) - BATCHES_NAMED_MAX
+    names += f" and {more} more" if more > 0 else ""
+    oldest = date.fromisoformat(min(batches)[0])
+    # The next night runs a day or two later, and its window begins within a day.
+    days = (date.fromisoformat(stated.known_by) - oldest).days + WINDOW_MARGIN_DAYS
+    if days > WINDOW_DAYS_MAX:
+        return f"batch {names} is older than any window reaches ({WINDOW_DAYS_MAX} days)"
+    return (
+        f"a late file changed batch {names}: say [window] ledger_days = {days} in rules.toml, run "
+        "the next night, then set it back; that night has each line of it, and the month with it"
+    )
 
 
 def _of_bank(stated: StatedMonth) -> Iterator[Blocker]:

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from recon.period.business_month import BusinessMonth
+from recon.period.told_by_nights import ALONE
 from recon.steps.care import month_closes
 from recon.steps.care.close_files import close_document, close_name, write_close_files
 from recon.steps.care.month_closes import CloseVerdict, PreparedClose, prepared_close
@@ -156,6 +157,27 @@ def test_an_equation_that_does_not_hold_blocks(
 
     assert close.verdict is CloseVerdict.NOT_READY
     assert f"{first.id} {first.name}, by count: pandas 41 and" in blocked(close)
+
+
+@pytest.mark.parametrize(
+    ("settled_on", "says"),
+    [
+        ("2026-10-10", "a late file changed batch B1, B2, B3 and 1 more: say [window] ledger_days"),
+        ("2025-10-10", "older than any window reaches (366 days)"),
+    ],
+)
+def test_lines_of_old_batches_that_nobody_knows_any_more_block_with_the_way_out(
+    ended: Merchant, monkeypatch: pytest.MonkeyPatch, settled_on: str, says: str
+) -> None:
+    """A wider window for one night: as many days as reach the oldest batch, which is named."""
+    (first, *others) = closed(ended).stated.statement.equations
+    lacking = replace(first, id="P2", name=ALONE, left=41)
+    batches = [(settled_on, f"B{number}") for number in range(1, 5)]
+
+    named = blocked(given(ended, monkeypatch, equations=[lacking, *others], lost_batches=batches))
+
+    assert says in named
+    assert ("ledger_days = 56 in rules.toml, run the next night" in named) is (settled_on > "2026")
 
 
 def test_figures_that_one_engine_alone_has_block(
