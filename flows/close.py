@@ -19,6 +19,7 @@ from tasks.running import opened_environment, say, sentences_only
 
 if TYPE_CHECKING:
     from recon.period.business_month import BusinessMonth
+    from recon.steps.care.month_index import AccountMonth
     from recon.steps.care.signed_closes import CloseWord
     from recon.steps.ground.environment import Environment
     from recon.steps.people.at_desk import Acts
@@ -103,26 +104,31 @@ def _prepared(
     month: "BusinessMonth", account: tuple[str, str], *, environment: "Environment"
 ) -> State[Any]:
     """Every account that fits: its workbook in the reports, and what is signed."""
-    from recon.cli.statement_command import declared_accounts
+    from recon.cli.statement_command import declared_accounts, index_of_months
 
     merchant_id, account_id = account
     lines: list[str] = []
-    verdicts = []
-    for which in declared_accounts(environment.settings, merchant=merchant_id, account=account_id):
-        verdict, shown = _of_account(month, which, environment=environment)
-        verdicts.append(verdict)
+    indexed = []
+    settings = environment.settings
+    for which in declared_accounts(settings, merchant=merchant_id, account=account_id):
+        own, shown = _of_account(month, which, environment=environment)
+        indexed.append(own)
         lines += shown
+    verdicts = [each.standing for each in indexed]
+    pages = index_of_months(indexed, month=month, out=None, settings=settings)
+    lines += [f"- {_cell(page)}" for page in pages]
     sentence = f"{month.name}: {', '.join(verdicts)}."
     return _ended(lines, sentence=sentence, name=verdicts[0] if len(verdicts) == 1 else "Prepared")
 
 
 def _of_account(
     month: "BusinessMonth", which: tuple[str, str], *, environment: "Environment"
-) -> tuple[str, list[str]]:
+) -> "tuple[AccountMonth, list[str]]":
     from recon.steps.care.close_digest import seen_close
     from recon.steps.care.close_files import close_name, write_close_files
     from recon.steps.care.closed_view import closed_view
     from recon.steps.care.month_closes import prepared_close
+    from recon.steps.care.month_index import of_closed, of_prepared
     from reports.month_workbook import write_close_workbook
     from reports.sheets.words import in_words
 
@@ -132,7 +138,12 @@ def _of_account(
         lines = [f"{view.closed.in_words}, folder {view.closed.folder}."]
         differs = [f"Would be different today: {each}" for each in view.differs or ()]
         lines += differs or ["Nothing would be different today."]
-        return "CLOSED", [title, "", *(f"- {_cell(line)}" for line in lines), ""]
+        return of_closed(view, workbook=None), [
+            title,
+            "",
+            *(f"- {_cell(line)}" for line in lines),
+            "",
+        ]
     prepared = prepared_close(month, account=which, environment=environment)
     folder = environment.settings.account(which[0], account_id=which[1]).reports
     write_close_files(prepared, folder=folder)
@@ -145,7 +156,8 @@ def _of_account(
         f"Blocked: {in_words(each.what, code=each.code)}. Next: {each.where}"
         for each in prepared.blockers[:BLOCKERS_SHOWN_MAX]
     ]
-    return prepared.verdict.value, [title, "", *(f"- {_cell(line)}" for line in lines), ""]
+    own = of_prepared(prepared, workbook=workbook)
+    return own, [title, "", *(f"- {_cell(line)}" for line in lines), ""]
 
 
 def _acts() -> "Acts":

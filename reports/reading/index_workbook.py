@@ -90,9 +90,15 @@ def _put_line(draft: Draft, sheet: Any, row: int, *, line: IndexLine, folder: Pa
     if not night.workbook:
         draft.text(sheet, (row, 9), "no workbook", looks.BODY_TEXT)
         return
-    path = Path(night.workbook)
-    draft.text(sheet, (row, 9), path.name, looks.LINK)
-    cell = sheet.cell(row=row, column=9)
+    put_file_link(draft, sheet, (row, 9), path=Path(night.workbook), folder=folder)
+
+
+def put_file_link(
+    draft: Draft, sheet: Any, at: tuple[int, int], *, path: Path, folder: Path
+) -> None:
+    """A link to a file, relative to the folder of the workbook that has it."""
+    draft.text(sheet, at, path.name, looks.LINK)
+    cell = sheet.cell(row=at[0], column=at[1])
     target = quote(Path(os.path.relpath(path, folder)).as_posix())
     cell.hyperlink = Hyperlink(ref=cell.coordinate, target=target, display=path.name)
     # The library sets a style of its own for links.

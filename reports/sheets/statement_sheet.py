@@ -7,6 +7,7 @@ from typing import Any
 from openpyxl.worksheet.pagebreak import Break
 
 from recon.period.month_layout import StatementRow, blocks_of
+from recon.steps.care.month_index import NOT_PROVEN, PROVEN
 from recon.steps.care.month_statements import StatedMonth
 from reports.drawing import look as looks
 from reports.drawing.draft import Draft
@@ -17,7 +18,6 @@ TITLE = "Statement"
 WIDTHS = (62, 10, 22, 12)
 LABEL, COUNT, AMOUNT, CHECKED = 1, 2, 3, 4
 HEADER = ("", ">Count", ">Amount", "Check")
-PROVEN, NOT_PROVEN = "PROVEN", "NOT PROVEN"
 TROUBLES_MAX = 12
 """Sentences on the page; all of them are in the files beside the workbook."""
 GATEWAY, BANK, BOOKS = BLOCKS = ("The gateway", "On the way to the bank", "The books")

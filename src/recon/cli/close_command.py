@@ -10,13 +10,14 @@ import typer
 
 from recon.cli.one_time_codes import Code, refuse_typed
 from recon.cli.speaking import complain, say
-from recon.cli.statement_command import declared_accounts, one_account
+from recon.cli.statement_command import declared_accounts, index_of_months, one_account
 from recon.cli.tables import AsJson, show_json
 
 if TYPE_CHECKING:
     from recon.period.business_month import BusinessMonth
     from recon.steps.care.closed_view import ClosedView
     from recon.steps.care.month_closes import PreparedClose
+    from recon.steps.care.month_index import AccountMonth
     from recon.steps.care.signed_closes import MonthToSign
     from recon.steps.ground.environment import Environment
 
@@ -80,21 +81,26 @@ def _show(
 ) -> None:
     """Each account: closed as it was sealed, or prepared."""
     from recon.steps.care.closed_view import closed_view
+    from recon.steps.care.month_index import of_closed
 
-    documents, worst = [], 0
+    documents, indexed, worst = [], [], 0
     for which in accounts:
         folder = out or _reports(which, environment=environment)
         view = closed_view(wanted, account=which, environment=environment)
         if view is not None:
             documents.append(_closed_document(view))
-            if not as_json:
-                _say_closed(view, folder=folder)
+            workbook = None if as_json else _say_closed(view, folder=folder)
+            indexed.append(of_closed(view, workbook=workbook))
             continue
-        document, code = _prepared(
+        document, prepared, code = _prepared(
             wanted, which, folder=folder, environment=environment, is_told=not as_json
         )
         documents.append(document)
+        indexed.append(prepared)
         worst = max(worst, code)
+    pages = index_of_months(indexed, month=wanted, out=out, settings=environment.settings)
+    for line in () if as_json else pages:
+        say(line)
     if as_json:
         show_json(documents)
     if worst:
@@ -108,10 +114,11 @@ def _prepared(
     folder: Path,
     environment: "Environment",
     is_told: bool,
-) -> tuple[dict[str, Any], int]:
+) -> "tuple[dict[str, Any], AccountMonth, int]":
     from recon.steps.care.close_digest import seen_close
     from recon.steps.care.close_files import close_document, close_name, write_close_files
     from recon.steps.care.month_closes import prepared_close
+    from recon.steps.care.month_index import of_prepared
     from reports.month_workbook import write_close_workbook
 
     prepared = prepared_close(wanted, account=which, environment=environment)
@@ -124,7 +131,8 @@ def _prepared(
         say(f"Workbook: {workbook}")
         say(f"Tables and SQL: {files}")
         _complain(prepared)
-    return {**close_document(prepared), "digest": digest}, prepared.verdict.exit_code
+    document = {**close_document(prepared), "digest": digest}
+    return document, of_prepared(prepared, workbook=workbook), prepared.verdict.exit_code
 
 
 def _reports(which: tuple[str, str], *, environment: "Environment") -> Path:
@@ -202,7 +210,8 @@ def _closed_document(view: "ClosedView") -> dict[str, Any]:
     }
 
 
-def _say_closed(view: "ClosedView", *, folder: Path) -> None:
+def _say_closed(view: "ClosedView", *, folder: Path) -> Path:
+    """Show a closed month, and put its workbook in the reports; where it lies."""
     from recon.model.money import format_minor_units
     from recon.period.month_statement import CLOSING
     from reports.drawing.in_place import put_in_place
@@ -221,8 +230,10 @@ def _say_closed(view: "ClosedView", *, folder: Path) -> None:
     for line in differing_lines(view.differs):
         say(line)
     name = f"{view.name.removesuffix('.xlsx')}-closed.xlsx"
-    say(f"Workbook: {put_in_place(view.workbook, path=folder / name)}")
+    workbook = put_in_place(view.workbook, path=folder / name)
+    say(f"Workbook: {workbook}")
     say(f"Folder: {closed.folder}, manifest {closed.manifest}")
+    return workbook
 
 
 def differing_lines(differs: Sequence[str] | None) -> Iterator[str]:

@@ -12,8 +12,11 @@ from recon.cli.tables import AsJson, show_json
 
 if TYPE_CHECKING:
     from recon.config.settings import Settings
+    from recon.period.business_month import BusinessMonth
     from recon.steps.care.closed_view import ClosedView
+    from recon.steps.care.month_index import AccountMonth
     from recon.steps.care.month_statements import StatedMonth
+    from recon.steps.ground.environment import Environment
 
 NOT_PROVEN_EXIT_CODE = 4
 TROUBLES_SHOWN_MAX = 20
@@ -43,24 +46,24 @@ def statement(
     figure does not tie.
     """
     from recon.period.business_month import BusinessMonth
-    from recon.steps.care.closed_view import closed_view
-    from recon.steps.care.month_statements import stated_month
     from recon.steps.ground.environment import environment_of, system_clock
 
     wanted = BusinessMonth.named(month)
     documents: list[dict[str, Any]] = []
     troubled: list[StatedMonth] = []
+    indexed: list[AccountMonth] = []
     with environment_of(os.environ, clock=system_clock, signs=False) as environment:
         settings = environment.settings
         for which in declared_accounts(settings, merchant=merchant, account=account):
-            view = closed_view(wanted, account=which, environment=environment)
-            if view is not None:
-                documents.append(_of_closed(view, is_shown=not as_json))
-                continue
-            folder = out or settings.account(which[0], account_id=which[1]).reports
-            stated = stated_month(wanted, account=which, environment=environment)
-            documents.append(_of_open(stated, folder=folder, is_shown=not as_json))
-            troubled += [] if stated.is_proven else [stated]
+            document, own, stated = _of_account(
+                wanted, which, out=out, environment=environment, is_shown=not as_json
+            )
+            documents.append(document)
+            indexed.append(own)
+            troubled += [stated] if stated is not None and not stated.is_proven else []
+        pages = index_of_months(indexed, month=wanted, out=out, settings=settings)
+        for line in () if as_json else pages:
+            say(line)
     if as_json:
         show_json(documents)
     for stated in troubled:
@@ -70,8 +73,52 @@ def statement(
         raise typer.Exit(NOT_PROVEN_EXIT_CODE)
 
 
-def _of_open(stated: "StatedMonth", *, folder: Path, is_shown: bool) -> dict[str, Any]:
-    """A month as it is known now, written and said; the document for programs."""
+def _of_account(
+    wanted: "BusinessMonth",
+    which: tuple[str, str],
+    *,
+    out: Path | None,
+    environment: "Environment",
+    is_shown: bool,
+) -> "tuple[dict[str, Any], AccountMonth, StatedMonth | None]":
+    """One account: the document, its line over all accounts; the statement of an open month."""
+    from recon.steps.care.closed_view import closed_view
+    from recon.steps.care.month_index import of_closed, of_stated
+    from recon.steps.care.month_statements import stated_month
+
+    view = closed_view(wanted, account=which, environment=environment)
+    if view is not None:
+        return _of_closed(view, is_shown=is_shown), of_closed(view, workbook=None), None
+    folder = out or environment.settings.account(which[0], account_id=which[1]).reports
+    stated = stated_month(wanted, account=which, environment=environment)
+    document, workbook = _of_open(stated, folder=folder, is_shown=is_shown)
+    return document, of_stated(stated, workbook=workbook), stated
+
+
+def index_of_months(
+    accounts: "list[AccountMonth]",
+    *,
+    month: "BusinessMonth",
+    out: Path | None,
+    settings: "Settings",
+) -> list[str]:
+    """Write the page over the accounts of each merchant that has several; where it lies, said."""
+    from recon.steps.care.month_index import merchants_of
+    from reports.reading.months_index import write_months_index
+
+    names = settings.rules.journal.accounts
+    lines = []
+    for _, own in merchants_of(accounts):
+        merchant, first = own[0].account
+        folder = out or settings.account(merchant, account_id=first).reports
+        clearing = names.clearing if names else ""
+        path = write_months_index(own, month=month, clearing=clearing, folder=folder)
+        lines.append(f"All accounts of {merchant}: {path}")
+    return lines
+
+
+def _of_open(stated: "StatedMonth", *, folder: Path, is_shown: bool) -> tuple[dict[str, Any], Path]:
+    """A month as it is known now, written and said; the document for programs, the workbook."""
     from recon.steps.care.month_files import document_of, name_of, write_month_files
 
     files = write_month_files(stated, folder=folder)
@@ -81,7 +128,7 @@ def _of_open(stated: "StatedMonth", *, folder: Path, is_shown: bool) -> dict[str
             say(line)
         say(f"Workbook: {workbook}")
         say(f"Tables and SQL: {files}")
-    return document_of(stated)
+    return document_of(stated), workbook
 
 
 def _of_closed(view: "ClosedView", *, is_shown: bool) -> dict[str, Any]:

@@ -1,12 +1,24 @@
 import json
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 
 import pytest
+from openpyxl import load_workbook
 
 from recon import cli
+from recon.model.nights import Mode, NightRequest, StepSummary
 from recon.steps.ground import environment
-from tests.recon.steps.conftest import ACCOUNT, MERCHANT, Merchant, database_url, merchant, profile
+from recon.steps.night import whole_night as night
+from tests.recon.steps.conftest import (
+    ACCOUNT,
+    BUSINESS_DATE,
+    MERCHANT,
+    Merchant,
+    database_url,
+    merchant,
+    plain_workbooks,
+    profile,
+)
 from tests.recon.steps.night.test_sealed_settle import capture
 
 __all__ = ["database_url", "merchant", "profile"]
@@ -60,6 +72,41 @@ def test_programs_get_one_document(tmp_path: Path, capsys: pytest.CaptureFixture
     assert document["proven"] is True
     assert {row["id"] for row in document["proof"]} >= {"P3"}
     assert all(row["holds"] for row in document["proof"])
+
+
+OTHER = "100042002"
+"""A second account of the merchant at the gateway."""
+
+
+def test_accounts_that_share_a_clearing_account_stand_on_one_page(
+    played: Merchant, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Asked for both, statement and close write it beside their workbooks, and say where."""
+    declared = played.folder / "config" / "merchants.toml"
+    inbox = played.folder / "other"
+    inbox.mkdir()
+    declared.write_text(
+        f'{declared.read_text()}\n[accounts."{MERCHANT}/{OTHER}"]\nname = "Southwind"\n'
+        f'inbox = "{inbox}"\nreports = "{played.folder / "reports"}"\nsettle_seconds = 0\n'
+    )
+    request = NightRequest(MERCHANT, OTHER, date.fromisoformat(BUSINESS_DATE), Mode.LIVE)
+    with played.environment() as opened:
+        night.run(request, environment=opened, workbooks=plain_workbooks(), progress=_nothing)
+
+    codes = [cli.main([name, "2026-11", "--out", str(tmp_path)]) for name in ("statement", "close")]
+
+    said = capsys.readouterr().out
+    page = tmp_path / f"months-{MERCHANT}-2026-11.xlsx"
+    assert codes == [0, 4], said
+    assert said.count(f"All accounts of {MERCHANT}: {tmp_path}") == 2
+    sheet = load_workbook(page, data_only=True)["Accounts"]
+    stands = {(row[0], row[1]) for row in sheet.iter_rows(min_row=6, values_only=True) if row[1]}
+    assert (ACCOUNT, "PROVEN") in stands
+
+
+def _nothing(summary: StepSummary) -> None:
+    """Steps are of no interest here."""
+    del summary
 
 
 def test_a_night_that_is_not_proven_ends_with_four(

@@ -1,0 +1,110 @@
+"""All accounts of a merchant in one month: what each adds to the clearing account that they share.
+
+The books have one clearing account where the gateway may have several: what stands on it is the
+sum of these lines, and no line by itself.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+
+from recon.period.month_statement import CLOSING, MOVED, OPENING, MonthFigure
+from recon.steps.care.closed_view import ClosedView
+from recon.steps.care.month_closes import CloseVerdict, PreparedClose
+from recon.steps.care.month_statements import StatedMonth
+
+ACCOUNTS_MIN = 2
+"""Fewer need no page over all accounts: their one workbook is it."""
+PROVEN, NOT_PROVEN = "PROVEN", "NOT PROVEN"
+_GATEWAY, _BOOKS = "gateway", "books"
+
+
+@dataclass(frozen=True, slots=True)
+class AccountMonth:
+    """A month of one account, as it is stated or as it was sealed."""
+
+    account: tuple[str, str]
+    standing: str
+    """PROVEN, NOT_PROVEN, or the verdict of its close."""
+    figures: Sequence[MonthFigure]
+    has_books: bool
+    """Whether a ledger was compared."""
+    workbook: Path | None
+    """None where none was written: a closed month's is `recon close`'s."""
+
+
+def of_stated(stated: StatedMonth, *, workbook: Path) -> AccountMonth:
+    """A month as it is known now."""
+    standing = PROVEN if stated.is_proven else NOT_PROVEN
+    return _of_stated(stated, standing=standing, workbook=workbook)
+
+
+def of_prepared(close: PreparedClose, *, workbook: Path) -> AccountMonth:
+    """A month as it would be closed now."""
+    return _of_stated(close.stated, standing=close.verdict.value, workbook=workbook)
+
+
+def of_closed(view: ClosedView, *, workbook: Path | None) -> AccountMonth:
+    """A closed month as it was sealed."""
+    has_books = bool(view.document["statement"]["books_covered"])
+    standing = CloseVerdict.CLOSED.value
+    return AccountMonth(view.closed.account, standing, view.figures, has_books, workbook)
+
+
+def _of_stated(stated: StatedMonth, *, standing: str, workbook: Path) -> AccountMonth:
+    statement = stated.statement
+    has_books = statement.books is not None
+    return AccountMonth(statement.account, standing, statement.figures, has_books, workbook)
+
+
+@dataclass(frozen=True, slots=True)
+class SharedLine:
+    """What one account adds in one currency, minor units."""
+
+    of: AccountMonth
+    currency: str
+    owed_before: int
+    moved: int
+    owed: int
+    booked: int | None
+    """The balance that its entries come to; None where no ledger was compared."""
+
+
+def merchants_of(accounts: Sequence[AccountMonth]) -> Iterator[tuple[str, list[AccountMonth]]]:
+    """Each merchant whose accounts share a clearing account: those that have several."""
+    ordered = sorted(accounts, key=lambda each: each.account)
+    for merchant, own in groupby(ordered, key=lambda each: each.account[0]):
+        if len(rows := [*own]) >= ACCOUNTS_MIN:
+            yield merchant, rows
+
+
+def shared_lines(accounts: Sequence[AccountMonth]) -> list[SharedLine]:
+    """By currency and account; an account in which nothing moved has no line of a currency."""
+    lines = [
+        _line(each, currency=currency)
+        for each in accounts
+        for currency in {figure.currency for figure in each.figures}
+    ]
+    return sorted(lines, key=lambda line: (line.currency, line.of.account))
+
+
+def _line(of: AccountMonth, *, currency: str) -> SharedLine:
+    sums: dict[tuple[str, str], int] = {}
+    for figure in of.figures:
+        if figure.currency == currency:
+            sums[figure.of, figure.at] = sums.get((figure.of, figure.at), 0) + figure.amount
+
+    def at(whose: str, when: str) -> int:
+        return sums.get((whose, when), 0)
+
+    # As a statement derives the books: from the gateway's opening and what was open between them.
+    booked = at(_GATEWAY, OPENING) + at(_BOOKS, OPENING) + at(_BOOKS, MOVED)
+    return SharedLine(
+        of=of,
+        currency=currency,
+        owed_before=at(_GATEWAY, OPENING),
+        moved=at(_GATEWAY, MOVED),
+        owed=at(_GATEWAY, CLOSING),
+        booked=booked if of.has_books else None,
+    )

@@ -1,0 +1,78 @@
+"""The page over the accounts that share a clearing account."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from openpyxl import load_workbook
+
+from recon.model.errors import OutputError
+from recon.period.business_month import BusinessMonth
+from recon.steps.care.month_index import AccountMonth
+from reports.reading.months_index import write_months_index
+from tests.recon.steps.care.test_month_index import FIRST, SECOND, WITHOUT_BOOKS
+from tests.reports.pictures import missing_programs
+from tests.reports.test_recalculation import formulas_that_differ, recalculated
+
+NOVEMBER = BusinessMonth.named("2026-11")
+
+
+def written(tmp_path: Path, *accounts: AccountMonth) -> Path:
+    """The page of some accounts, beside the folder of one of them."""
+    at = [replace(each, workbook=each.workbook and tmp_path / each.workbook) for each in accounts]
+    return write_months_index(at, month=NOVEMBER, clearing="1360", folder=tmp_path)
+
+
+def cells(path: Path) -> list[list[Any]]:
+    """What stands below the headers, as the engine computed it."""
+    sheet = load_workbook(path, data_only=True)["Accounts"]
+    return [[cell.value for cell in row] for row in sheet.iter_rows(min_row=6)]
+
+
+def test_a_clearing_account_stands_at_the_sum_of_its_accounts(tmp_path: Path) -> None:
+    """By currency, of what the gateway owes and of what the books' entries come to."""
+    path = written(tmp_path, FIRST, SECOND)
+    rows = cells(path)
+
+    assert path.name == "months-M-2026-11.xlsx"
+    assert rows[0][:9] == ["1", "CLOSED", "EUR", 10, 2, 12, "OK", 15.7, 3.7]
+    assert rows[1][:9] == ["2", "NOT PROVEN", "EUR", 0, 3, 2.9, "CHECK", 3, 0.1]
+    assert rows[2][:9] == ["Sum EUR", None, "EUR", 10, 5, 14.9, None, 18.7, 3.8]
+    assert rows[5][:9] == ["1", "CLOSED", "JPY", 40, 0, 40, "OK", 40, 0]
+
+
+def test_where_the_books_of_an_account_were_not_compared_nobody_knows_their_sum(
+    tmp_path: Path,
+) -> None:
+    """A sum over some of them would be taken for the account's balance."""
+    rows = cells(written(tmp_path, FIRST, WITHOUT_BOOKS))
+
+    assert rows[1][7:9] == [None, None]
+    assert rows[2][5] == 14.9
+    assert rows[2][7:9] == [None, None]
+
+
+def test_a_line_leads_to_its_workbook(tmp_path: Path) -> None:
+    """Relative to the page; of a closed month it says which command shows it as it was sealed."""
+    sheet = load_workbook(written(tmp_path, FIRST, SECOND))["Accounts"]
+
+    assert sheet["J6"].hyperlink.target == "a%201/statement%231.xlsx"
+    assert sheet["J7"].value == "recon close shows it as it was sealed"
+
+
+def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
+    """With what was kept and what to do."""
+    with pytest.raises(OutputError, match="own workbooks are kept: name a folder"):
+        write_months_index([FIRST, SECOND], month=NOVEMBER, clearing="", folder=tmp_path / "gone")
+
+
+@pytest.mark.skipif(bool(missing_programs()), reason="needs LibreOffice")
+def test_every_formula_has_the_value_that_another_program_computes(tmp_path: Path) -> None:
+    """Sums, checks and what the books are apart, recalculated by LibreOffice."""
+    path = written(tmp_path, FIRST, SECOND, WITHOUT_BOOKS)
+
+    count, differing = formulas_that_differ(path, again=recalculated(path, folder=tmp_path))
+
+    assert differing == set()
+    assert count >= 12
