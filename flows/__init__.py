@@ -1,1 +1,8 @@
 """Prefect flows: what runs, in which order, on which day."""
+
+import os
+
+from recon.model.freed_memory import pool_of
+
+# Prefect imports a flow, and Arrow is loaded with it.
+os.environ.update(pool_of(os.environ))

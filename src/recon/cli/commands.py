@@ -43,6 +43,7 @@ from recon.cli import (
 from recon.cli.endings import INTERRUPTED, ending_of
 from recon.cli.speaking import complain, say, speak_any_name
 from recon.model.collecting import collect_seldom
+from recon.model.freed_memory import pool_of
 from recon.privacy.card_numbers import holds_card
 from recon.privacy.own_files import keep_strangers_out
 from recon.privacy.own_programs import WITHOUT_PLUGINS
@@ -196,6 +197,7 @@ def _recon(
 def main(words: Sequence[str] | None = None) -> int:
     """Run one command; gives the exit code of the process."""
     collect_seldom()
+    os.environ.update(pool_of(os.environ))
     keep_strangers_out()
     os.environ.update(WITHOUT_PLUGINS)
     speak_any_name()

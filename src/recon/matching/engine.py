@@ -38,7 +38,7 @@ from recon.matching.causes.shared_causes import with_causes
 from recon.matching.causes.suggestions import with_suggestions
 from recon.matching.exact.aside import Exact, set_aside
 from recon.matching.exact.calm_sets import with_calm
-from recon.matching.exact.every_match import every_match
+from recon.matching.exact.every_match import EveryMatch, every_match
 from recon.matching.frames.arrays import Arrays
 from recon.matching.frames.digest import digest_of
 from recon.matching.frames.sources import LEDGER_COLUMNS, Previous, Sources, frame_of
@@ -53,7 +53,7 @@ from recon.matching.sides.settled_refunds import with_refunds_settled
 from recon.model.words import SetState
 
 
-def digest_of_result(frames: Frames, *, matches: pd.DataFrame) -> str:
+def digest_of_result(frames: Frames, *, matches: pd.DataFrame | EveryMatch) -> str:
     """One digest over the frames of a result, all matches among them."""
     return digest_of([frames.breaks, frames.effects, matches, frames.pending, frames.unverified])
 
@@ -69,9 +69,8 @@ def digest_alone(
     frames = judge_the_rest(
         sources, exact=exact, rules=rules, as_of=as_of, previous=previous
     ).frames
-    return digest_of_result(
-        frames, matches=every_match(frames.matches, exact=exact, sources=sources)
-    )
+    matches = every_match(frames.matches, exact=exact, sources=sources)
+    return digest_of_result(frames, matches=matches)
 
 
 @dataclass(frozen=True, slots=True)

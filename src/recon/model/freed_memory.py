@@ -3,26 +3,42 @@
 import ctypes
 import gc
 import sys
+from collections.abc import Mapping
 from contextlib import suppress
 
 LARGE_BYTES = 64 * 2**20
 """Of tables, above which it is worth a twentieth of a second to look for those nobody has."""
 
+POOL_VARIABLE, POOL = "ARROW_DEFAULT_MEMORY_POOL", "jemalloc"
+"""Of Arrow's pools the one that keeps least for itself: a tenth less at the peak of a night."""
 
-def give_back(*, frames: bool = False) -> None:
+
+def pool_of(variables: Mapping[str, str]) -> dict[str, str]:
+    """What is to be said of the pool before Arrow is loaded; nothing where somebody named one."""
+    # Machines of another kind may have no pool of that name.
+    is_open = sys.platform == "linux" and POOL_VARIABLE not in variables
+    return {POOL_VARIABLE: POOL} if is_open else {}
+
+
+YOUNG, OLD = 1, 2
+"""Generations of objects as Python counts them: what was made of late, or all there is."""
+
+
+def give_back(*, frames: bool = False, generation: int = OLD) -> None:
     """Give back what Arrow and the C library keep for themselves after large tables are gone.
 
     Frames that hold each other go only when Python looks for them: until then the sources of a
     large night stood there twice. It looks where Arrow has much, or where `frames` says so: of
-    numbers, and of what was grouped, Arrow knows nothing.
+    numbers, and of what was grouped, Arrow knows nothing. It looks among the objects of one
+    generation and of younger ones.
     """
     if frames:
-        gc.collect()
+        gc.collect(generation)
     if "pyarrow" in sys.modules:
         import pyarrow as pa
 
         if not frames and pa.total_allocated_bytes() > LARGE_BYTES:
-            gc.collect()
+            gc.collect(generation)
         pa.default_memory_pool().release_unused()
     # Only the C library of GNU has it; where there is none, nothing is lost.
     with suppress(OSError, AttributeError):

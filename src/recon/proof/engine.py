@@ -26,14 +26,14 @@ from recon.matching.causes.journal_parts import parts_of
 from recon.matching.causes.proposed_journals import propose
 from recon.matching.engine import Judged, digest_of_result, judge_the_rest, prepared
 from recon.matching.exact.aside import Exact, exact_tallies, set_aside, tallies_aside
-from recon.matching.exact.every_match import every_match
+from recon.matching.exact.every_match import as_frame, every_match
 from recon.matching.frames.arrays import Arrays, stacked
 from recon.matching.frames.sources import Previous, Sources
 from recon.model.freed_memory import give_back
 from recon.model.headway import Way
 from recon.model.words import SetState
 from recon.proof.control_totals import Proof, control_totals
-from recon.proof.items import calm_items, group_items, items_of, named_alone
+from recon.proof.items import calm_items, calm_rows, group_items, items_of, named_alone
 from recon.proof.scope import books_not_covered, not_covered, scope_of_assurance, unmapped_codes
 from recon.proof.totals_of_bank import bank_not_covered, bank_scope, with_bank_verdict
 from recon.proof.verdict import verdict_of
@@ -83,7 +83,7 @@ def concluded(proof: Proof, *, as_of: datetime) -> Reconciliation:
     """The result with its control totals, its verdict and what it is worth."""
     frames, totals, sources, rules = proof.frames, control_totals(proof), proof.sources, proof.rules
     stands, exact = stands_of(proof.places), proof.exact
-    matches = Deferred(lambda: every_match(frames.matches, exact=exact, sources=sources))
+    columns = Deferred(lambda: every_match(frames.matches, exact=exact, sources=sources))
     verdict = verdict_of(totals, frames=frames, stands=stands, sources=sources, rules=rules)
     held = listed_frame(() if proof.cash is None else proof.cash.listed)
     return Reconciliation(
@@ -91,7 +91,7 @@ def concluded(proof: Proof, *, as_of: datetime) -> Reconciliation:
         verdict=with_bank_verdict(verdict, result=proof.bank),
         breaks=frames.breaks,
         effects=frames.effects,
-        every_match=matches,
+        every_match=Deferred(lambda: as_frame(columns.get())),
         pending=frames.pending,
         unverified=frames.unverified,
         control_totals=totals,
@@ -107,7 +107,7 @@ def concluded(proof: Proof, *, as_of: datetime) -> Reconciliation:
             *bank_scope(sources.bank, result=proof.bank),
         ),
         rules_digest=rules.digest,
-        digest_of_all=Deferred(lambda: digest_of_result(frames, matches=matches.get())),
+        digest_of_all=Deferred(lambda: digest_of_result(frames, matches=columns.get())),
         movements=proof.moved,
         journals=proof.journals,
         bank={
@@ -130,8 +130,11 @@ def _every_item(proof: Proof) -> Deferred[pa.Table]:
         hosts=proof.hosts,
         ids=proof.ids,
     )
-    of_calm = partial(calm_items, proof.exact.calm, sources=proof.sources)
-    of_groups = partial(group_items, proof.cash, ledger=proof.sources.ledger)
+    calm = proof.exact.calm
+    of_calm = partial(calm_items, calm, legs=calm_rows(calm, sources=proof.sources))
+    of_groups = partial(
+        group_items, proof.cash, ledger=None if proof.cash is None else proof.sources.ledger
+    )
     return Deferred(lambda: pa.concat_tables([of_sets(), of_calm(), of_groups()]))
 
 

@@ -26,7 +26,7 @@ from recon.matching.frames.total_rows import ACCOUNT_CURRENCY
 from recon.matching.frames.versions import CONFLICT, NEW
 from recon.matching.sets.joined_sets import Joined
 from recon.matching.sets.sets import BY_ENTRY, BY_ORDER, BY_PAYOUT, BY_TRANSACTION
-from recon.matching.sides.ledger_side import booked, not_compared
+from recon.matching.sides.ledger_side import booked_currency, not_compared
 from recon.matching.sides.settlement_side import of_payments
 from recon.model.words import KeyAnswer, SetState
 from recon.proof.totals_of_settlement import sent_payouts
@@ -74,8 +74,21 @@ def items_of(
     return _one_table(_parts(exact, joined=joined, sets=sets))
 
 
-def calm_items(calm: Calm | None, *, sources: Sources) -> pa.Table:
-    """The same for what was judged in parts: each set is the first of its key, under its own id."""
+def calm_rows(calm: Calm | None, *, sources: Sources) -> dict[str, pd.DataFrame]:
+    """What `calm_items` asks of the rows of each leg; the rest of them may go before."""
+    legs = {} if calm is None else {leg: getattr(sources, leg) for leg in calm.of}
+    return {leg: _named(_with_currency(frame, leg=leg)) for leg, frame in legs.items()}
+
+
+def _named(frame: pd.DataFrame) -> pd.DataFrame:
+    return frame[[name for name in _IDENTITY if name in frame.columns]]
+
+
+def calm_items(calm: Calm | None, *, legs: Mapping[str, pd.DataFrame]) -> pa.Table:
+    """The same for what was judged in parts: each set is the first of its key, under its own id.
+
+    `legs` is what `calm_rows` gives.
+    """
     if calm is None:
         return _SCHEMA.empty_table()
     size = len(calm.sets)
@@ -90,7 +103,7 @@ def calm_items(calm: Calm | None, *, sources: Sources) -> pa.Table:
     return _one_table(
         _part(
             leg,
-            _with_currency(getattr(sources, leg), leg=leg),
+            legs[leg],
             of=of,
             in_scope=np.ones(len(of), dtype=np.bool_),
             sets=sets,
@@ -101,7 +114,7 @@ def calm_items(calm: Calm | None, *, sources: Sources) -> pa.Table:
 
 def _with_currency(frame: pd.DataFrame, *, leg: str) -> pd.DataFrame:
     """An entry counts in the currency of its transaction."""
-    return frame if leg != "ledger" else frame.assign(currency=booked(frame).currency)
+    return frame if leg != "ledger" else frame.assign(currency=booked_currency(frame))
 
 
 def group_items(cash: CashResult | None, *, ledger: pd.DataFrame | None) -> pa.Table:

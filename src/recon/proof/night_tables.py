@@ -17,6 +17,7 @@ from recon.config.fee_contract import FACTS
 from recon.matching.breaks.result import Reconciliation
 from recon.matching.frames.arrays import TEXT_TYPE, text_column
 from recon.matching.frames.bank_sources import BANK_ENTRY_COLUMNS, BankSource, BankStatement
+from recon.matching.frames.same_words import said_once
 from recon.matching.frames.sources import (
     GATEWAY_COLUMNS,
     INSTANT,
@@ -224,7 +225,10 @@ def _series(column: pa.ChunkedArray, *, field: pa.Field) -> "pd.Series[Any]":
     kind: Any = field.type
     pandas: Any
     if pa.types.is_dictionary(kind) or pa.types.is_string(kind):
-        pandas = column.cast(pa.string()).to_pandas(types_mapper=lambda _: TEXT_TYPE)
+        words = column.cast(pa.string())
+        if (once := said_once(words.chunks, size=len(words))) is not None:
+            return once
+        pandas = words.to_pandas(types_mapper=lambda _: TEXT_TYPE)
     elif pa.types.is_timestamp(kind):
         pandas = column.to_pandas().astype(INSTANT)
     elif field.nullable:

@@ -9,7 +9,15 @@ import pandas as pd
 
 from recon.matching.exact.aside import Exact
 from recon.matching.frames.arrays import Arrays, Column, filled, texts
-from recon.matching.frames.coding import NO_KEY, coded, combined, is_word, placed_together
+from recon.matching.frames.coding import (
+    NO_KEY,
+    coded,
+    combined,
+    in_one_place,
+    is_word,
+    placed_together,
+)
+from recon.matching.frames.fingerprints import are_distinct
 from recon.matching.frames.grouping import Bools, Rows, amounts_of
 from recon.matching.frames.sources import KEY_COLUMNS, Sources
 from recon.matching.frames.total_rows import (
@@ -146,11 +154,17 @@ def _asked(
 ) -> tuple[Counter[tuple[str, ...]], Counter[tuple[str, ...]]]:
     """How many keys were asked, and how many of them are answered, by account."""
     (asked, answered), accounts = placed_together([universe, answers], by=ACCOUNT)
-    codes, words = coded([universe["order_no"], answers["order_no"]])
-    width = max(len(words), 1)
-    wanted = np.unique(asked * width + codes[0])
-    named = np.isin(wanted, answered * width + codes[1])
-    left, right = (np.bincount(keys // width) for keys in (wanted, wanted[named]))
+    keys, named_keys = universe["order_no"], answers["order_no"]
+    if len(accounts) == 1 and in_one_place(keys, named_keys) and are_distinct(keys):
+        # Each order has its one answer, in order: no dictionary of a million says it better.
+        return Counter({accounts[0]: len(keys)}), Counter({accounts[0]: len(keys)})
+    codes, words = coded([keys, named_keys])
+    left, right = (np.zeros(len(accounts), dtype=np.int64) for _ in range(2))
+    for number in range(len(accounts)):
+        wanted, named = (np.zeros(len(words), dtype=np.bool_) for _ in range(2))
+        wanted[codes[0][asked == number]] = True
+        named[codes[1][answered == number]] = True
+        left[number], right[number] = wanted.sum(), (wanted & named).sum()
     return _by_account(left, accounts=accounts), _by_account(right, accounts=accounts)
 
 

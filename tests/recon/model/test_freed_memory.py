@@ -1,8 +1,12 @@
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pyarrow as pa
+import pytest
 
-from recon.model.freed_memory import LARGE_BYTES, give_back
+from recon.model.freed_memory import LARGE_BYTES, POOL, POOL_VARIABLE, give_back
 
 PAGE_BYTES = 4096
 TEXTS = 2_000_000
@@ -33,3 +37,24 @@ def test_large_tables_that_only_hold_themselves_go() -> None:
     del circle
     give_back()
     assert pa.total_allocated_bytes() - before < LARGE_BYTES
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other machines have other pools")
+@pytest.mark.parametrize(("named", "chosen"), [("", POOL), ("system", "system")])
+@pytest.mark.parametrize(
+    "start", ["from recon.cli import main; main(['--version'])", "import flows"]
+)
+def test_commands_and_flows_choose_the_pool_that_keeps_least(
+    start: str, named: str, chosen: str
+) -> None:
+    """Arrow is loaded after the choice, and what an operator names stays."""
+    variables = {name: word for name, word in os.environ.items() if name != POOL_VARIABLE}
+    code = f"{start}\nimport pyarrow\nprint(pyarrow.default_memory_pool().backend_name)"
+    ran = subprocess.run(
+        [sys.executable, "-c", code],
+        env=variables | ({POOL_VARIABLE: named} if named else {}),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert ran.stdout.split()[-1] == chosen

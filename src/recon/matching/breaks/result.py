@@ -193,8 +193,8 @@ class Reconciliation:
         return len(self.matches) if self.matched_rows is None else self.matched_rows
 
     def make_rows(self) -> None:
-        """Make matches, digest and items now: what they are made of may go then."""
-        for deferred in (self.every_match, self.digest_of_all, self.every_item):
+        """Make digest and items now: of what they are made of only that of the matches stays."""
+        for deferred in (self.digest_of_all, self.every_item):
             deferred.get()
 
     def without_rows(self) -> "Reconciliation":

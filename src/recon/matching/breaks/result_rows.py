@@ -147,7 +147,7 @@ def _amounts(
 
 def nullable(values: Ints, *, given: Bools) -> "pd.Series[int]":
     """Int64 minor units, blank where not given."""
-    return pd.Series(_blanked(values, given=given))
+    return pd.Series(_blanked(values, given=given), copy=False)
 
 
 def _blanked(values: Ints, *, given: Bools) -> pd.arrays.IntegerArray:

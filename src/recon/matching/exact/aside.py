@@ -11,6 +11,7 @@ before, and all ids that a row without an order key names.
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -22,6 +23,7 @@ from recon.matching.frames.arrays import Arrays, filled, stacked
 from recon.matching.frames.coding import placed, sums_of
 from recon.matching.frames.grouping import Bools, Ints, Rows, amounts_or
 from recon.matching.frames.numbering import Keys
+from recon.matching.frames.same_words import taken
 from recon.matching.frames.sources import KEY_COLUMNS, Previous, Sources
 from recon.matching.frames.total_rows import ACCOUNT_CURRENCY
 from recon.matching.sets.joined_sets import keyed_quarantine
@@ -140,15 +142,14 @@ def _left_of(
     """The sources without the rows of the exact sets, and without their keys in the universe."""
     if not len(rows["orders"]):
         return sources, keys
-    frames = {
-        name: getattr(sources, name).iloc[numbers].reset_index(drop=True)
-        for name, numbers in left.items()
+    frames: dict[str, Any] = {
+        name: taken(getattr(sources, name), rows=numbers) for name, numbers in left.items()
     }
     if sources.universe is not None:
         done = np.zeros(keys.size + 1, dtype=np.bool_)
         done[keys.of["orders"][rows["orders"]]] = True
         left = {**left, ASKED: np.flatnonzero(~done[keys.of[ASKED]])}
-        frames[ASKED] = sources.universe.iloc[left[ASKED]].reset_index(drop=True)
+        frames[ASKED] = taken(sources.universe, rows=left[ASKED])
     return replace(sources, **frames), keys.take(left)
 
 

@@ -9,6 +9,7 @@ for the one place where all sets stand beside each other.
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -38,7 +39,8 @@ from recon.matching.frames.arrays import Arrays, stacked, text_column
 from recon.matching.frames.coding import NO_KEY, Codes, by_word, coded, combined, is_word, sums_of
 from recon.matching.frames.grouping import Bools, Rows, amounts_of, amounts_or, given
 from recon.matching.frames.numbering import Keys
-from recon.matching.frames.sorting import in_order
+from recon.matching.frames.same_words import taken, without_copies
+from recon.matching.frames.sorting import columns_in_order
 from recon.matching.frames.sources import Previous, Sources
 from recon.matching.judging.grace import microseconds
 from recon.matching.judging.outcomes import Outcomes, judge_sets
@@ -47,7 +49,7 @@ from recon.matching.sets.residuals import legs
 from recon.matching.sets.sets import NO_SET
 from recon.matching.sides.gateway_side import authorised_amounts
 from recon.matching.sides.settlement_side import first_days_told
-from recon.model.freed_memory import give_back
+from recon.model.freed_memory import YOUNG, give_back
 from recon.model.words import EntryType, GatewayState, KeyAnswer, SetState
 
 SETS_PER_PART = 20_000
@@ -74,8 +76,8 @@ class Calm:
     """What may speak against a cause (grain: set), with the state and the currency of each."""
     places: Arrays
     """Where their items went, added up (see places.place_items; `row` is negative)."""
-    frames: Mapping[str, pd.DataFrame]
-    """Their matches, pending and unverified, sorted."""
+    frames: dict[str, pd.DataFrame]
+    """Their matches, pending and unverified, in no order; they go where all others are joined."""
 
     def rows(self, leg: str) -> Rows:
         """The rows of the whole source that are in one of them."""
@@ -148,7 +150,7 @@ def _judged_in_parts(alone: Rows, *, whole: _Whole, names: tuple[str, ...]) -> C
         for name, numbers in part.of.items():
             of[name][rows[name]] = numbers
         judged.append(part)
-        give_back()
+        give_back(generation=YOUNG)
     return _together(judged, of=of)
 
 
@@ -283,9 +285,8 @@ def _judge(whole: _Whole, *, rows: Mapping[str, Rows], first: int) -> Calm:
 
 def _part_of(sources: Sources, *, rows: Mapping[str, Rows]) -> Sources:
     """All rows of some keys, and nothing else."""
-    frames = {
-        name: getattr(sources, name).iloc[numbers].reset_index(drop=True)
-        for name, numbers in rows.items()
+    frames: dict[str, Any] = {
+        name: taken(getattr(sources, name), rows=numbers) for name, numbers in rows.items()
     }
     moves = sources.instructions
     return replace(
@@ -361,21 +362,26 @@ def _together(parts: list[Calm], *, of: Mapping[str, Codes]) -> Calm:
         of,
         stacked([part.sets for part in parts], names=names),
         _summed(stacked([part.places for part in parts], names=PLACE_NAMES)),
-        {name: _joined(each) for name, each in frames.items()},
+        {name: without_copies(pd.concat(each, ignore_index=True)) for name, each in frames.items()},
     )
 
 
-def _joined(frames: list[pd.DataFrame]) -> pd.DataFrame:
-    return in_order(pd.concat(frames, ignore_index=True), by=OPEN_SORTED_BY)
-
-
 def with_calm(frames: Frames, calm: Calm | None) -> Frames:
-    """The frames of a result with what was judged in parts."""
+    """The frames of a result with what was judged in parts, which `calm` does not hold any more."""
     if calm is None:
         return frames
     both = {
-        name: _joined([getattr(frames, name), calm.frames[name]])
-        for name in _OPEN_FRAMES
+        name: _joined(getattr(frames, name), calm.frames.pop(name))
+        for name in [*calm.frames]
         if len(calm.frames[name])
     }
     return replace(frames, **both)
+
+
+def _joined(judged: pd.DataFrame, calm: pd.DataFrame) -> pd.DataFrame:
+    """All rows sorted, those of `calm` taken out of it column by column."""
+    every = {
+        name: pd.concat([judged[name], calm.pop(name)], ignore_index=True)
+        for name in [*calm.columns]
+    }
+    return columns_in_order(every, by=OPEN_SORTED_BY)

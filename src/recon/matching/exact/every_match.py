@@ -6,7 +6,7 @@ take each of its words twice.
 """
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -19,6 +19,7 @@ from recon.matching.exact.aside import Exact
 from recon.matching.frames.arrays import text_column
 from recon.matching.frames.coding import coded, pieces
 from recon.matching.frames.grouping import Bools, Ints, Rows, amounts_of, given
+from recon.matching.frames.same_words import said_once
 from recon.matching.frames.sorting import LEADING, order_of
 from recon.matching.frames.sources import Sources
 from recon.matching.frames.total_rows import ACCOUNT
@@ -38,6 +39,9 @@ class _Words(NamedTuple):
 
     def behind(self, judged: "pd.Series[str]", *, order: Rows) -> "pd.Series[str]":
         """The words of the judged matches and of the sets, together in this order."""
+        once = said_once([*pieces(judged), *pieces(self.words)], size=len(order))
+        if once is not None:
+            return once
         rows = np.concatenate([np.arange(len(judged)), len(judged) + self.rows])[order]
         both = pa.chunked_array([*pieces(judged), *pieces(self.words)], pa.large_string())
         return text_column(both.take(pa.array(rows)))
@@ -55,31 +59,57 @@ class _Amounts(NamedTuple):
         return nullable(minor, given=np.concatenate([given(judged), self.given])[order])
 
 
-def every_match(judged: pd.DataFrame, *, exact: Exact, sources: Sources) -> pd.DataFrame:
-    """All matches (MATCH_COLUMNS), sorted.
+class EveryMatch:
+    """All matches (MATCH_COLUMNS), sorted; a column is made when it is asked for, and not kept."""
 
-    Args:
-        judged: the matches that were classified (MATCH_COLUMNS), sorted.
-        exact: the sets that were set aside.
-        sources: the whole sources.
-    """
-    if not exact.size:
-        return judged
-    columns: dict[str, _Words | _Amounts] = {
-        **_texts(exact, sources=sources),
-        **_amounts(exact),
-    }
+    columns = MATCH_COLUMNS
 
-    def taken(names: Iterable[str], *, order: Rows) -> pd.DataFrame:
-        taken = {name: columns[name].behind(judged[name], order=order) for name in names}
+    def __init__(self, judged: pd.DataFrame, *, exact: Exact, sources: Sources) -> None:
+        """Find their order.
+
+        Args:
+            judged: the matches that were classified (MATCH_COLUMNS), sorted.
+            exact: the sets that were set aside; at least one.
+            sources: the whole sources.
+        """
+        self._judged = judged
+        self._exact: dict[str, _Words | _Amounts] = {
+            **_texts(exact, sources=sources),
+            **_amounts(exact),
+        }
+        self._order = order_of(
+            self._taken(LEADING, order=np.arange(len(judged) + exact.size)),
+            rows_of=lambda rows: self._taken(OPEN_SORTED_BY, order=rows),
+            by=OPEN_SORTED_BY,
+        )
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(self._order)
+
+    def __getitem__(self, name: str) -> "pd.Series[Any]":
+        """One column."""
+        return self._exact[name].behind(self._judged[name], order=self._order)
+
+    def frame(self) -> pd.DataFrame:
+        """All columns at once."""
+        return self._taken(MATCH_COLUMNS, order=self._order)
+
+    def _taken(self, names: Iterable[str], *, order: Rows) -> pd.DataFrame:
+        taken = {name: self._exact[name].behind(self._judged[name], order=order) for name in names}
         return pd.DataFrame(taken, copy=False)
 
-    order = order_of(
-        taken(LEADING, order=np.arange(len(judged) + exact.size)),
-        rows_of=lambda rows: taken(OPEN_SORTED_BY, order=rows),
-        by=OPEN_SORTED_BY,
-    )
-    return taken(MATCH_COLUMNS, order=order)
+
+def every_match(
+    judged: pd.DataFrame, *, exact: Exact, sources: Sources
+) -> pd.DataFrame | EveryMatch:
+    """All matches, for who looks at one column after the other; see EveryMatch."""
+    return EveryMatch(judged, exact=exact, sources=sources) if exact.size else judged
+
+
+def as_frame(matches: pd.DataFrame | EveryMatch) -> pd.DataFrame:
+    """The same with all columns at once."""
+    return matches.frame() if isinstance(matches, EveryMatch) else matches
 
 
 def _texts(exact: Exact, *, sources: Sources) -> dict[str, _Words]:

@@ -1,6 +1,7 @@
 """Text columns as numbers: each distinct word is looked at once, each row costs one look-up."""
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -53,13 +54,29 @@ def coded(columns: "Sequence[pd.Series[str]]") -> Coded:
     if len(known_words) == len(columns):
         return _numbered_together(known_words)
     chunks = [pieces(column) for column in columns]
-    together = pa.chunked_array([chunk for part in chunks for chunk in part], pa.large_string())
-    numbered = together.dictionary_encode()
-    ends = np.cumsum([len(part) for part in chunks])
-    codes = [np.asarray(chunk.indices) for chunk in numbered.chunks]
-    parts = [codes[end - len(part) : end] for part, end in zip(chunks, ends, strict=True)]
-    words = numbered.chunk(0).dictionary if numbered.num_chunks else together.combine_chunks()
-    return Coded(tuple(_joined(part) for part in parts), words)
+    # Columns that lie in one place are one.
+    spots = [tuple(map(_spot, part)) for part in chunks]
+    different = {spot: part for spot, part in zip(spots, chunks, strict=True) if part}
+    together = [chunk for part in different.values() for chunk in part]
+    numbered = pa.chunked_array(together, pa.large_string()).dictionary_encode()
+    codes = iter([np.asarray(chunk.indices) for chunk in numbered.chunks])
+    coded_of = {spot: _joined([*islice(codes, len(part))]) for spot, part in different.items()}
+    nothing = np.zeros(0, dtype=np.int32)
+    return Coded(tuple(coded_of.get(spot, nothing) for spot in spots), numbered.chunk(0).dictionary)
+
+
+def in_one_place(left: "pd.Series[str]", right: "pd.Series[str]") -> bool:
+    """Whether the texts of two columns are the same ones, held once."""
+    # Both at once: what is made for one is not gone, and its place not another's, when one looks.
+    chunks = [pieces(column) for column in (left, right)]
+    spots = [[*map(_spot, part)] for part in chunks]
+    return spots[0] == spots[1]
+
+
+def _spot(text: pa.Array) -> tuple[int, ...]:
+    """Where texts lie: two arrays of one place say the same."""
+    held = (0 if buffer is None else buffer.address for buffer in text.buffers())
+    return (text.offset, len(text), *held)
 
 
 class _FewWords(NamedTuple):
@@ -77,9 +94,10 @@ def _few_words(text: Any) -> _FewWords | None:
     chunks = _whole_texts(text)
     if chunks and len(chunks[0].slice(0, FEW_ROWS).unique()) > FEW_WORDS:
         return None
-    only = _only_word(chunks)
-    if only is not None:
-        return _FewWords(np.zeros(len(text), np.int8), only)
+    only = only_word(chunks)
+    if only is not None or not chunks:
+        word = pa.array([] if only is None else [only], pa.large_string())
+        return _FewWords(np.zeros(len(text), np.int8), word)
     numbered = pa.chunked_array(chunks, pa.large_string()).dictionary_encode()
     words = numbered.chunk(0).dictionary
     if len(words) > FEW_WORDS:
@@ -100,11 +118,15 @@ def _numbered_together(parts: Sequence[_FewWords]) -> Coded:
     return Coded(tuple(codes), pa.array([*known], pa.large_string()))
 
 
-def _only_word(chunks: Sequence[pa.Array]) -> pa.Array | None:
-    """The one word of columns that say the same in every row, as an account's own id does."""
-    word = chunks[0].slice(0, 1) if chunks else pa.array([], pa.large_string())
-    same = all(pc.all(pc.equal(chunk, word[0])).as_py() for chunk in chunks)
-    return word if same else None
+def only_word(chunks: Iterable[pa.Array]) -> str | None:
+    """The one word of all rows, as an account's own id is; None for several, or for no row."""
+    pieces_of = [*filter(len, chunks)]
+    # Most columns say another word in their last row.
+    if not pieces_of or not pieces_of[0][0].equals(pieces_of[-1][-1]):
+        return None
+    word = pieces_of[0][0]
+    is_only = word.is_valid and all(pc.all(pc.equal(each, word)).as_py() for each in pieces_of)
+    return str(word.as_py()) if is_only else None
 
 
 def _texts(column: "pd.Series[str]") -> list[str]:

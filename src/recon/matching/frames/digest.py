@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pandas as pd
@@ -16,7 +16,24 @@ LATER_COLUMNS = frozenset({"bank_amount", "effect_bank"})
 """Columns that nights of earlier releases did not have: blank throughout, they change no digest."""
 
 
-def digest_of(frames: Iterable[pd.DataFrame]) -> str:
+class Columns(Protocol):
+    """What a digest asks of a frame."""
+
+    @property
+    def columns(self) -> Iterable[str]:
+        """The names, in order."""
+        ...
+
+    def __len__(self) -> int:
+        """How many rows."""
+        ...
+
+    def __getitem__(self, name: str, /) -> "pd.Series[Any]":
+        """One column."""
+        ...
+
+
+def digest_of(frames: Iterable[Columns | pd.DataFrame]) -> str:
     """SHA-256 over the columns of every frame in their order, blanks told from zeros."""
     sum_of_all = hashlib.sha256()
     for frame in frames:
@@ -30,7 +47,7 @@ def digest_of(frames: Iterable[pd.DataFrame]) -> str:
     return sum_of_all.hexdigest()
 
 
-def _counts(frame: pd.DataFrame, name: str) -> bool:
+def _counts(frame: Columns | pd.DataFrame, name: str) -> bool:
     return name not in LATER_COLUMNS or bool(given(frame[name]).any())
 
 

@@ -4,6 +4,7 @@ The order is that of `DataFrame.sort_values` with a stable sort, at less than ha
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,6 +12,7 @@ import pyarrow as pa
 
 from recon.matching.frames.coding import pieces, placed
 from recon.matching.frames.grouping import Rows
+from recon.matching.frames.same_words import permuted
 from recon.matching.frames.text_order import in_text_order
 
 LEADING = ["merchant_id", "account_id", "order_no"]
@@ -22,8 +24,18 @@ def in_order(frame: pd.DataFrame, *, by: list[str]) -> pd.DataFrame:
     """Sorted by these columns, whatever the order of the inputs."""
     if len(frame) < MANY_ROWS or by[: len(LEADING)] != LEADING:
         return frame.sort_values(by, kind="stable").reset_index(drop=True)
-    order = order_of(frame, rows_of=lambda rows: frame.iloc[rows], by=by)
-    return frame.iloc[order].reset_index(drop=True)
+    return frame.iloc[_order(frame, by=by)].reset_index(drop=True)
+
+
+def columns_in_order(columns: "dict[str, pd.Series[Any]]", *, by: list[str]) -> pd.DataFrame:
+    """The same of the columns of a frame; each goes as soon as it is sorted, LEADING among `by`."""
+    order = _order(pd.DataFrame({name: columns[name] for name in by}, copy=False), by=by)
+    ordered = {name: permuted(columns.pop(name), rows=order) for name in [*columns]}
+    return pd.DataFrame(ordered, copy=False)
+
+
+def _order(frame: pd.DataFrame, *, by: list[str]) -> Rows:
+    return order_of(frame, rows_of=lambda rows: frame.iloc[rows], by=by)
 
 
 def order_of(

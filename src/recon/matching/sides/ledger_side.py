@@ -103,15 +103,7 @@ class Booked(NamedTuple):
 
 def booked(ledger: pd.DataFrame) -> Booked:
     """What the entries move, in the transaction's currency where it is stated."""
-    stated = given(ledger["transaction_amount"])
     amount = amounts_or(ledger["transaction_amount"], otherwise=ledger["amount"])
-    currency = ledger["currency"].reset_index(drop=True)
-    abroad = stated
-    if stated.any():
-        abroad = stated & (texts(ledger["transaction_currency"]) != "")
-    if abroad.any():
-        named = ledger["transaction_currency"].reset_index(drop=True)
-        currency = currency.where(~abroad, named)
     sign = by_word(ledger["entry_type"], of=_sign).astype(np.int64)
     net = np.where(compared(ledger), amount * sign, 0)
     grouped = marked_as(ledger, GROUPED)
@@ -119,7 +111,19 @@ def booked(ledger: pd.DataFrame) -> Booked:
         of_group = partial(_sign, signs=_GROUPED_SIGN)
         sign = by_word(ledger["entry_type"], of=of_group).astype(np.int64)
         net = np.where(grouped, amount * sign, net)
-    return Booked(currency, amount, net)
+    return Booked(booked_currency(ledger), amount, net)
+
+
+def booked_currency(ledger: pd.DataFrame) -> "pd.Series[str]":
+    """The currency of the transaction of each entry where it is stated, else that of the books."""
+    currency = ledger["currency"].reset_index(drop=True)
+    abroad = given(ledger["transaction_amount"])
+    if abroad.any():
+        abroad = abroad & (texts(ledger["transaction_currency"]) != "")
+    if abroad.any():
+        named = ledger["transaction_currency"].reset_index(drop=True)
+        currency = currency.where(~abroad, named)
+    return currency
 
 
 def left_behind(ledger: pd.DataFrame) -> Booked:

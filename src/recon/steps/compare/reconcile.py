@@ -3,12 +3,14 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 from recon.archive.step_folder import Sealed
 from recon.matching.breaks.reopened import BreakEnd, ends_of
 from recon.matching.breaks.result import Reconciliation
 from recon.matching.causes.proposed_journals import shown_in_the_books
 from recon.matching.engine import digest_alone
+from recon.matching.frames.same_words import held_once, upside_down
 from recon.matching.frames.sources import Previous, Sources
 from recon.model.freed_memory import give_back
 from recon.model.headway import Way
@@ -105,9 +107,10 @@ def _compared(run: Run, *, way: Way, environment: Environment) -> _Compared:
     way.more()
     result = with_known_rules(with_missing_sources(proven, sources=sources), moved=moved)
     lacking = why_incomplete(result, sources=sources, rules=rules)
+    # Of the sources only what still is asked of them stays, and goes as it is made into rows.
+    del sources, proven
+    give_back()
     result.make_rows()
-    # What they were made of goes before they are written.
-    del sources
     give_back()
     results = write_results(run, result, inputs=written, environment=environment)
     return _Compared(
@@ -217,18 +220,16 @@ def turned(sources: Sources) -> Sources:
     """The same sources with the rows of every frame and the rejects the other way round."""
     names = ("orders", "gateway", "ledger", "instructions", "settlement", "universe")
     frames = {name: getattr(sources, name) for name in names}
+    given = {name: upside_down(frame) for name, frame in frames.items() if frame is not None}
+    turned_frames: dict[str, Any] = {**held_once(given)}
     bank = sources.bank
     if bank is not None:
-        bank = replace(bank, entries=bank.entries.iloc[::-1].reset_index(drop=True))
+        bank = replace(bank, entries=upside_down(bank.entries))
     return replace(
         sources,
         bank=bank,
         rejects=sources.rejects[::-1],
-        **{
-            name: frame.iloc[::-1].reset_index(drop=True)
-            for name, frame in frames.items()
-            if frame is not None
-        },
+        **turned_frames,
     )
 
 

@@ -47,6 +47,9 @@ from recon.store.nights.answer_parts import AnswerPart
 from recon.store.nights.let_go_rows import let_go_of
 from recon.store.nights.runs import Run
 
+_ALL = tuple(REPLIES.columns.names)
+_ALWAYS = ("phase", *REPLIES.key[1:4])
+"""Columns without which nobody knows whose an answer is."""
 UNREAD = f"what the gateway answered {NOT_READ}"
 UNWRITTEN = (
     "what the gateway answered could not be kept, so nothing was sent: make the archive writable, "
@@ -159,27 +162,44 @@ def answers_of(
     connection: Connection, run: Run, *, phase: str, environment: Environment
 ) -> dict[str, str]:
     """Key -> final answer of a phase."""
-    table = table_of_run(connection, run, phases=[phase], environment=environment)
+    table = table_of_run(
+        connection, run, phases=[phase], environment=environment, columns=["answer"]
+    )
     columns = (table[name].cast(pa.string()).to_pylist() for name in ("order_no", "answer"))
     return dict(zip(*columns, strict=True))
 
 
 def table_of_run(
-    connection: Connection, run: Run, *, phases: Collection[str], environment: Environment
+    connection: Connection,
+    run: Run,
+    *,
+    phases: Collection[str],
+    environment: Environment,
+    columns: Collection[str] = _ALL,
 ) -> pa.Table:
     """Columns of REPLIES of some phases of a run; of a key that was answered twice the newest.
+
+    `columns`: those that are asked for; the key and the phase are there in any case.
 
     Raises:
         ArchiveError: a file cannot be read, or is not the one whose hash the database has.
     """
     parts = answer_parts.of_run(connection, run.run_id)
-    return _joined([p for p in parts if p.phase in phases and p.answered], environment=environment)
+    wanted = [part for part in parts if part.phase in phases and part.answered]
+    return _joined(wanted, environment=environment, columns=columns)
 
 
-def newest_of_run(connection: Connection, run: Run, *, environment: Environment) -> pa.Table:
+def newest_of_run(
+    connection: Connection,
+    run: Run,
+    *,
+    environment: Environment,
+    columns: Collection[str] = _ALL,
+) -> pa.Table:
     """REPLIES of the run's own account, the `after` phase taking the place of the baseline."""
-    phases = answer_parts.OWN_PHASES
-    table = table_of_run(connection, run, phases=phases, environment=environment)
+    table = table_of_run(
+        connection, run, phases=answer_parts.OWN_PHASES, environment=environment, columns=columns
+    )
     is_after = pc.equal(table["phase"].cast(pa.string()), answer_parts.AFTER)
     again = table.filter(is_after)["order_no"].combine_chunks()
     is_replaced = pc.and_(pc.invert(is_after), pc.is_in(table["order_no"], value_set=again))
@@ -320,7 +340,9 @@ def _storage_of(part: AnswerPart, *, environment: Environment) -> Storage:
     return storage_at((merchant_id, account_id), environment=environment)
 
 
-def _read(part: AnswerPart, *, environment: Environment) -> pa.Table:
+def _read(
+    part: AnswerPart, *, environment: Environment, columns: Collection[str] = _ALL
+) -> pa.Table:
     """The rows of a file, exactly as its hash has them, and of its own phase."""
     storage = _storage_of(part, environment=environment)
     with reachable(storage, doing=UNREAD):
@@ -334,7 +356,8 @@ def _read(part: AnswerPart, *, environment: Environment) -> pa.Table:
             "database keeps: put the night's folder back from a backup of the archive"
         )
         raise ArchiveBrokenError(msg)
-    table = read_rows(content, name=part.path, schemas=ANSWER_SCHEMAS)
+    wanted = None if columns is _ALL else [n for n in _ALL if n in {*columns, *_ALWAYS}]
+    table = read_rows(content, name=part.path, schemas=ANSWER_SCHEMAS, columns=wanted)
     own = pc.and_(
         pc.equal(table["phase"].cast(pa.string()), part.phase),
         pc.equal(table["account_id"].cast(pa.string()), part.account_id),
@@ -342,11 +365,16 @@ def _read(part: AnswerPart, *, environment: Environment) -> pa.Table:
     return table.filter(own)
 
 
-def _joined(parts: Sequence[AnswerPart], *, environment: Environment) -> pa.Table:
+def _joined(
+    parts: Sequence[AnswerPart],
+    *,
+    environment: Environment,
+    columns: Collection[str] = _ALL,
+) -> pa.Table:
     """The answers of some files; of a key that was answered twice in a phase the newest."""
     by_phase: dict[tuple[str, str], list[tuple[AnswerPart, pa.Table]]] = {}
     for part in parts:
-        table = _read(part, environment=environment)
+        table = _read(part, environment=environment, columns=columns)
         by_phase.setdefault((part.run_id, part.phase), []).append((part, table))
     tables = [table for of_phase in by_phase.values() for table in _once(of_phase)]
     if not tables:

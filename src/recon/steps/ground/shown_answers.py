@@ -40,7 +40,8 @@ def failures(
     connection: Connection, run: Run, *, phase: str, environment: Environment
 ) -> tuple[dict[str, int], list[str]]:
     """How many keys have which answer, and why some have none, the most frequent first."""
-    table = table_of_run(connection, run, phases=[phase], environment=environment)
+    asked = ["answer", "reason"]
+    table = table_of_run(connection, run, phases=[phase], environment=environment, columns=asked)
     columns = (table[name].cast(pa.string()).to_pylist() for name in ("order_no", "answer"))
     counts = Counter(dict(zip(*columns, strict=True)).values())
     failed = _where(table, answer=KeyAnswer.FAILED.value)
@@ -50,7 +51,9 @@ def failures(
 
 def failed_keys(connection: Connection, run: Run, *, environment: Environment) -> set[str]:
     """Keys of the run's own account that got no usable answer before or after money moved."""
-    table = table_of_run(connection, run, phases=OWN_PHASES, environment=environment)
+    table = table_of_run(
+        connection, run, phases=OWN_PHASES, environment=environment, columns=["answer"]
+    )
     return set(_where(table, answer=KeyAnswer.FAILED.value)["order_no"].to_pylist())
 
 
@@ -68,7 +71,9 @@ def universe(connection: Connection, run: Run, *, environment: Environment) -> p
 
 def gateway_frame(connection: Connection, run: Run, *, environment: Environment) -> pd.DataFrame:
     """GATEWAY_COLUMNS of the newest answers; keys without a payment stand as a row of their own."""
-    return _frame(newest_of_run(connection, run, environment=environment))
+    return _frame(
+        newest_of_run(connection, run, environment=environment, columns=[*GATEWAY_COLUMNS])
+    )
 
 
 def sibling_frame(connection: Connection, run: Run, *, environment: Environment) -> pd.DataFrame:
@@ -95,9 +100,9 @@ def baseline_payments(
     connection: Connection, run: Run, *, order_nos: Collection[str], environment: Environment
 ) -> list[Mapping[str, Any]]:
     """Payments of some orders before money moved, also where other orders' answers show them."""
-    table = _shown(table_of_run(connection, run, phases=[BASELINE], environment=environment))
-    wanted = table.filter(_is_in(table["order_no"], order_nos))["transaction_id"].to_pylist()
     columns = [*_PAYMENT, "transaction_date"]
+    table = _baseline(connection, run, columns=columns, environment=environment)
+    wanted = table.filter(_is_in(table["order_no"], order_nos))["transaction_id"].to_pylist()
     return list(table.filter(_is_in(table["transaction_id"], wanted)).select(columns).to_pylist())
 
 
@@ -107,7 +112,8 @@ def only_payments(
     """Order -> its transaction, for those orders whose baseline answer shows exactly one."""
     if not order_nos:
         return {}
-    table = _shown(table_of_run(connection, run, phases=[BASELINE], environment=environment))
+    columns = ["transaction_id"]
+    table = _baseline(connection, run, columns=columns, environment=environment)
     shown = table.filter(_is_in(table["order_no"], order_nos))
     grouped = shown.group_by("order_no").aggregate(
         [("transaction_id", "count_distinct"), ("transaction_id", "min")]
@@ -123,7 +129,8 @@ def statuses_shown(
     connection: Connection, run: Run, *, environment: Environment
 ) -> dict[str, list[str]]:
     """Transaction -> the statuses that the baseline shows of it."""
-    table = _shown(table_of_run(connection, run, phases=[BASELINE], environment=environment))
+    asked = ["transaction_id", "payment_status"]
+    table = _baseline(connection, run, columns=asked, environment=environment)
     columns = (table["transaction_id"], table["payment_status"].cast(pa.string()))
     statuses: dict[str, list[str]] = {}
     for payment, status in zip(*(column.to_pylist() for column in columns), strict=True):
@@ -131,13 +138,30 @@ def statuses_shown(
     return statuses
 
 
+def _baseline(
+    connection: Connection, run: Run, *, columns: Collection[str], environment: Environment
+) -> pa.Table:
+    """Some columns of the payments that were shown before money moved."""
+    return _shown(
+        table_of_run(
+            connection,
+            run,
+            phases=[BASELINE],
+            environment=environment,
+            columns=[*columns, "queried_at"],
+        )
+    )
+
+
 def risks_shown(
     connection: Connection, run: Run, *, environment: Environment
 ) -> list[Mapping[str, Any]]:
     """Transaction, time and detail of the payments of whose risk the answers say something."""
-    table = _shown(table_of_run(connection, run, phases=OWN_PHASES, environment=environment))
-    says = pc.match_substring(table["detail"], _RISK)
     columns = ["transaction_id", "queried_at", "detail"]
+    table = _shown(
+        table_of_run(connection, run, phases=OWN_PHASES, environment=environment, columns=columns)
+    )
+    says = pc.match_substring(table["detail"], _RISK)
     return list(table.filter(says).select(columns).to_pylist())
 
 

@@ -24,6 +24,7 @@ _SUMS = (
         instruction.c.state.in_(bindparam("wanted", expanding=True)),
     )
     .group_by(instruction.c.kind, instruction.c.currency)
+    .order_by(instruction.c.kind, instruction.c.currency)
 )
 
 

@@ -2,6 +2,7 @@
 
 import gc
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
@@ -9,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recon.matching.frames import coding
-from recon.matching.frames.coding import coded
+from recon.matching.frames.arrays import text_column
+from recon.matching.frames.coding import coded, only_word
 from recon.matching.frames.remembered import Remembered
 
 WORDS = st.sampled_from(["", "EUR", "SEK", "capture", "refund", "é"])
@@ -62,3 +64,42 @@ def test_what_is_remembered_of_a_column_goes_with_it() -> None:
     gc.collect()
 
     assert (asked, again, held, len(remembered)) == ([2, 2], 2, 1, 0)
+
+
+def said_by(columns: list["pd.Series[str]"]) -> list[list[str]]:
+    """The way back: what each column said."""
+    codes, words = coded(columns)
+    texts = np.array(words.to_pylist(), dtype=object)
+    return [texts[code].tolist() if len(code) else [] for code in codes]
+
+
+@pytest.mark.parametrize("pieces", [1, 3])
+def test_columns_that_lie_in_one_place_are_numbered_once(pieces: int) -> None:
+    """A column given twice, a copy of it, a part of it and none of it come back as they were."""
+    names = [f"A{number % 100}" for number in range(257)]
+    cuts = np.array_split(np.array(names, dtype=object), pieces)
+    chunks = [pa.array(cut, pa.large_string()) for cut in cuts]
+    column = text_column(pa.chunked_array(chunks, pa.large_string()))
+    others = [text_column(names), column.iloc[5:], column.iloc[:0], text_column(["B1"])]
+    columns = [column, others[0], column, *others[1:]]
+
+    assert said_by(columns) == [each.tolist() for each in columns]
+    assert len(coded(columns).words) == 101
+
+
+@pytest.mark.parametrize(
+    ("chunks", "word"),
+    [
+        ([["a", "a"], [], ["a"]], "a"),
+        ([["a", "b", "a"]], None),
+        ([["a"], ["b"], ["a"]], None),
+        ([["a", "b"]], None),
+        ([[], []], None),
+        ([], None),
+        ([[None, None]], None),
+        ([["", ""]], ""),
+    ],
+)
+def test_the_only_word(chunks: list[list[str | None]], word: str | None) -> None:
+    """It is in every row; a blank is one, a null is none."""
+    assert only_word(pa.array(chunk, pa.large_string()) for chunk in chunks) == word

@@ -167,6 +167,25 @@ def test_the_answer_after_money_counts(asking: Asking) -> None:
     )
 
 
+@pytest.mark.parametrize("columns", [["answer"], ["detail", "queried_at"], ["order_no"]])
+def test_some_columns_of_the_answers_say_what_all_of_them_say(
+    asking: Asking, columns: list[str]
+) -> None:
+    """Also of a key that was answered twice in a phase, and again after money moved."""
+    asking.ask("A1", "A2", "A3")
+    asking.keep({"A1": FOUND, "A2": SILENT}, payment("A1"))
+    asking.keep({"A1": FOUND, "A3": ABSENT}, payment("A1", detail='{"risk": {"a": 1}}'))
+    asking.ask("A1", phase=AFTER)
+    asking.keep({"A1": FOUND}, payment("A1", payment_status="2100"), phase=AFTER)
+
+    whole, some = (
+        asking.told(kept_answers.newest_of_run, **options) for options in ({}, {"columns": columns})
+    )
+    assert some.select(columns).to_pylist() == whole.select(columns).to_pylist()
+    assert whole.num_rows == 3
+    assert len(some.column_names) < len(whole.column_names)
+
+
 def test_another_accounts_answers_stay_apart(asking: Asking) -> None:
     """What another account showed is no payment of this account and no part of its universe."""
     other = "100042002"

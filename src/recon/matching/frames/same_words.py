@@ -1,0 +1,137 @@
+"""Columns that say the same in every row, or the same as another one, held once.
+
+The merchant, the account, the file that a row came from, whatever no row gives: of a night of one
+account a third of all bytes of its sources say such a word. Arrow holds a column in pieces, and
+nothing forbids that all of them are the same one. And nearly every order has one answer, which
+names its number and its payment once more.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from recon.matching.frames.arrays import text_column
+from recon.matching.frames.coding import only_word, pieces
+from recon.matching.frames.grouping import Rows
+
+PIECE_ROWS = 1 << 16
+"""Rows of the one piece that stands for all; a column that is no longer is left as it is."""
+_IDS = ("order_no", "transaction_id")
+"""Columns that several sources have alike."""
+
+
+def said_once(chunks: Iterable[pa.Array], *, size: int) -> "pd.Series[str] | None":
+    """A column of the one word of these texts; None where they say several, or rows are few."""
+    word = only_word(chunks) if size > PIECE_ROWS else None
+    return None if word is None else same_word(word, size=size)
+
+
+def same_word(word: str, *, size: int) -> "pd.Series[str]":
+    """A column of so many rows that say the same."""
+    whole, rest = divmod(size, PIECE_ROWS)
+    piece = pa.repeat(pa.scalar(word, pa.large_string()), min(size, PIECE_ROWS))
+    parts = [piece] * whole + ([piece.slice(0, rest)] if rest else [])
+    return text_column(pa.chunked_array(parts, pa.large_string()))
+
+
+def without_copies(frame: pd.DataFrame) -> pd.DataFrame:
+    """The same frame, each column that says the same in every row held once."""
+    if len(frame) <= PIECE_ROWS:
+        return frame
+    once = {name: _once(frame[name]) for name in frame.columns}
+    columns = {name: frame[name] if each is None else each for name, each in once.items()}
+    # A copy would hold each blank amount of its own again.
+    return pd.DataFrame(columns, copy=False)
+
+
+def taken(frame: pd.DataFrame, *, rows: Rows) -> pd.DataFrame:
+    """Some of the rows.
+
+    Arrow joins the pieces of a column before it takes some of its rows: of one that is held once it
+    would make all that was spared, each time.
+    """
+    if len(frame) <= PIECE_ROWS:
+        return frame.iloc[rows].reset_index(drop=True)
+    columns = {}
+    for name in frame.columns:
+        word = _word_of_pieces(frame[name])
+        columns[name] = (
+            frame[name].iloc[rows].reset_index(drop=True)
+            if word is None
+            else same_word(word, size=len(rows))
+        )
+    return pd.DataFrame(columns, copy=False)
+
+
+def upside_down(frame: pd.DataFrame) -> pd.DataFrame:
+    """The rows the other way round, held as `without_copies` holds them."""
+    turned = slice(None, None, -1)
+    if len(frame) <= PIECE_ROWS:
+        return frame.iloc[turned].reset_index(drop=True)
+    columns = {name: permuted(frame[name], rows=turned) for name in frame.columns}
+    return pd.DataFrame(columns, copy=False)
+
+
+def permuted(column: "pd.Series[Any]", *, rows: Rows | slice) -> "pd.Series[Any]":
+    """All rows of a column in another order, held as `without_copies` holds them."""
+    once = _once(column)
+    return column.iloc[rows].reset_index(drop=True) if once is None else once
+
+
+def held_once(frames: Mapping[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
+    """The same frames; of columns of ids that say the same in several only the first's is held."""
+    held: dict[str, list[pd.Series[str]]] = {name: [] for name in _IDS}
+    return {which: _sharing(frame, held=held) for which, frame in frames.items()}
+
+
+def _sharing(frame: pd.DataFrame, *, held: dict[str, "list[pd.Series[str]]"]) -> pd.DataFrame:
+    """The frame with columns that are held already in place of its own; the others are noted."""
+    if len(frame) <= PIECE_ROWS:
+        return frame
+    shared = {}
+    for name in {*_IDS} & {*frame.columns}:
+        own = frame[name]
+        first = next((other for other in held[name] if _is_same(own, other)), None)
+        if first is None:
+            held[name].append(own)
+        else:
+            shared[name] = first
+    return frame.assign(**shared) if shared else frame
+
+
+def _is_same(left: "pd.Series[str]", right: "pd.Series[str]") -> bool:
+    if len(left) != len(right) or left.iloc[0] != right.iloc[0]:
+        return False
+    ours, others = (pa.chunked_array(pieces(each), pa.large_string()) for each in (left, right))
+    return bool(ours.equals(others))
+
+
+def _once(column: "pd.Series[Any]") -> "pd.Series[Any] | None":
+    """A column of texts that all say the same, or of blank amounts, held once; None for others."""
+    size = len(column)
+    if isinstance(column.dtype, pd.StringDtype):
+        return said_once(pieces(column), size=size)
+    is_blank = isinstance(column.dtype, pd.Int64Dtype) and size > PIECE_ROWS
+    return _blank(size) if is_blank and column.isna().all() else None
+
+
+def _word_of_pieces(column: "pd.Series[Any]") -> str | None:
+    """The word of a column that is held once; None for any other, whatever it says."""
+    if not isinstance(column.dtype, pd.StringDtype) or len(chunks := pieces(column)) == 1:
+        return None
+    held = {(chunk.buffers()[1].address, chunk.offset) for chunk in chunks}
+    return str(chunks[0][0].as_py()) if len(held) == 1 and _says_one(chunks[0]) else None
+
+
+def _says_one(piece: pa.Array) -> bool:
+    return only_word([piece]) is not None
+
+
+def _blank(size: int) -> "pd.Series[int]":
+    """A column of amounts of which no row gives one."""
+    amounts = np.broadcast_to(np.int64(0), (size,))
+    array = pd.arrays.IntegerArray(amounts, np.broadcast_to(np.True_, (size,)))
+    return pd.Series(array, copy=False)

@@ -1,0 +1,113 @@
+"""What is held once says what it said."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from recon.matching.frames import same_words
+from recon.matching.frames.digest import digest_of
+from recon.matching.frames.same_words import held_once, said_once, upside_down, without_copies
+
+TEXT = pd.StringDtype(na_value=np.nan)
+ROWS = 11
+
+
+@pytest.fixture(autouse=True)
+def short_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Eleven rows are three pieces."""
+    monkeypatch.setattr(same_words, "PIECE_ROWS", 4)
+
+
+def night() -> pd.DataFrame:
+    """One merchant, several orders, blank words, amounts that are given, blank and both."""
+    numbers = range(ROWS)
+    return pd.DataFrame(
+        {
+            "merchant_id": pd.array(["100042"] * ROWS, TEXT),
+            "order_no": pd.array([f"A{number}" for number in numbers], TEXT),
+            "currency": pd.array(["EUR"] * 5 + ["USD"] + ["EUR"] * 5, TEXT),
+            "reference_no": pd.array([""] * ROWS, TEXT),
+            "amount": np.arange(ROWS),
+            "refund_amount": pd.array([None] * ROWS, "Int64"),
+            "captured_amount": pd.array([None, 5] + [None] * 9, "Int64"),
+        }
+    )
+
+
+def addresses(column: "pd.Series[Any]") -> set[int]:
+    """Where the texts of a column lie."""
+    array: Any = pa.array(column)
+    chunks = array.chunks if isinstance(array, pa.ChunkedArray) else [array]
+    return {chunk.buffers()[2].address for chunk in chunks}
+
+
+def test_a_word_of_every_row_is_held_once_and_says_the_same() -> None:
+    """Three pieces are one; the digest and every cell are those of before."""
+    frame = without_copies(night())
+
+    pd.testing.assert_frame_equal(frame, night())
+    assert digest_of([frame]) == digest_of([night()])
+    assert len(pa.array(frame["merchant_id"]).chunks) == 3
+    assert len(addresses(frame["merchant_id"])) == 1
+    blank: Any = frame["refund_amount"].array
+    assert blank._data.strides == (0,)
+
+
+@pytest.mark.parametrize("at", [0, 4, ROWS - 1])
+def test_one_other_word_keeps_a_column_as_it_is(at: int) -> None:
+    """Wherever it stands: in the first row, in the middle, in the last one."""
+    words = ["EUR"] * ROWS
+    words[at] = "USD"
+
+    assert said_once([pa.array(words, pa.large_string())], size=ROWS) is None
+
+
+def test_few_rows_are_left_as_they_are() -> None:
+    """A piece is no shorter than the column that it stands for."""
+    assert said_once([pa.array(["EUR"] * 4, pa.large_string())], size=4) is None
+    frame = night().iloc[:4]
+    assert without_copies(frame) is frame
+
+
+def test_a_blank_of_the_type_null_is_no_word() -> None:
+    """Nobody knows what it says."""
+    assert said_once([pa.nulls(ROWS, pa.large_string())], size=ROWS) is None
+
+
+def test_rows_the_other_way_round() -> None:
+    """As pandas turns them, and twice is as before."""
+    turned = upside_down(night())
+
+    pd.testing.assert_frame_equal(turned, night().iloc[::-1].reset_index(drop=True))
+    pd.testing.assert_frame_equal(upside_down(turned), night())
+    assert len(addresses(turned["merchant_id"])) == 1
+
+
+def test_what_was_held_once_is_cut_joined_and_summed_as_ever() -> None:
+    """The engine takes rows, joins frames, replaces blanks and adds up."""
+    plain, once = night(), without_copies(night())
+    for do in (
+        lambda frame: frame.iloc[[9, 2, 2]],
+        lambda frame: frame[frame["currency"].eq("EUR")],
+        lambda frame: pd.concat([frame, frame], ignore_index=True),
+        lambda frame: frame.sort_values(["currency", "order_no"]),
+        lambda frame: frame.fillna({"refund_amount": 7}),
+        lambda frame: frame.groupby(["merchant_id", "currency"])["amount"].sum().reset_index(),
+    ):
+        pd.testing.assert_frame_equal(do(once), do(plain))
+
+
+def test_ids_that_two_sources_have_alike_are_held_once() -> None:
+    """The answers take the orders' column; one other id, and they keep their own."""
+    other = night().assign(order_no=night()["order_no"].where(np.arange(ROWS) != 7, "B7"))
+    frames = {"orders": night(), "gateway": night(), "ledger": other, "few": night().iloc[:4]}
+    shared = held_once(frames)
+
+    for name, frame in frames.items():
+        pd.testing.assert_frame_equal(shared[name], frame)
+    of_orders = addresses(shared["orders"]["order_no"])
+    assert addresses(shared["gateway"]["order_no"]) == of_orders
+    assert addresses(shared["ledger"]["order_no"]) != of_orders
