@@ -6,6 +6,9 @@ The engine's own names stay in the database and in the machine-readable results.
 import re
 from collections.abc import Mapping
 
+from recon.proof.held_against import BY_RULE
+from reports.sheets.state_words import rule_words
+
 QUESTIONS: Mapping[str, str] = {
     "T0": "Every row of every file belongs to an account, or is counted as belonging to none",
     "T1": "Every row that was read was accepted, rejected or skipped by a rule",
@@ -80,11 +83,14 @@ _WORDS = (
     (r"rounding beyond the budget", "rounding beyond what the rules allow = nothing"),
     (r"sheet = database, (.+)", r"rows of this workbook = database: {0}"),
 )
+_RULE = re.compile(rf"sheet = database, {BY_RULE}(\w+)")
 _PATTERNS = tuple((re.compile(pattern), words) for pattern, words in _WORDS)
 
 
 def proof_words(name: str) -> str:
     """What a control total says, for people; a name without words of its own stands as it is."""
+    if rule := _RULE.fullmatch(name):
+        return f"rows of this workbook = database: matched, {rule_words(rule[1])}"
     for pattern, words in _PATTERNS:
         if match := pattern.fullmatch(name):
             return words.format(*(_SOURCES.get(part, part) for part in match.groups()))

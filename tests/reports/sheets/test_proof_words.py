@@ -36,6 +36,10 @@ from reports.sheets.proof_words import proof_words
         ),
         ("ledger: places = items", "ledger: every record stands in exactly one place"),
         ("sheet = database, break", "rows of this workbook = database: break"),
+        (
+            "sheet = database, match by not_compared",
+            "rows of this workbook = database: matched, not compared",
+        ),
         ("written off = agreed by two people", "written off = agreed by two people"),
         ("{0} a name with braces", "{0} a name with braces"),
     ],
