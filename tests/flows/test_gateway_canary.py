@@ -48,6 +48,9 @@ pytestmark = pytest.mark.flow
 
 MISPLACED_IBAN = "GB29NWBK60161331926819"
 """In a cell of an order file that is for something else."""
+OUR_IBAN = "NL91ABNA0417164300"
+STRANGER = "Example Tenant-Strangeways"
+"""Stands on the merchant's statement, and is nobody's business here."""
 CARD_CODE = re.compile(
     rb"(?i)(?:cvv|cvc|code)[^0-9a-z]{1,8}" + CODE.encode() + rb"|" + CODE.encode() + rb" is not the"
 )
@@ -69,13 +72,14 @@ PAYEE = {
 @pytest.fixture
 def merchant(tmp_path: Path, sqlite_url: str) -> Iterator[Merchant]:
     """A merchant whose gateway quotes secrets in every reply, and whose files hold some."""
-    for name in ("config", "inbox", "reports", "tmp"):
+    for name in ("config", "inbox", "reports", "tmp", "bank"):
         (tmp_path / name).mkdir()
     ledger = tmp_path / "ledger.csv"
     ledger.write_text(
         "entry_id,merchant_id,account_id,order_no,entry_type,currency,amount,booked_at\n"
     )
     write_config(tmp_path, ledger=ledger)
+    banked(tmp_path)
     with serving(SandboxOptions(orders=300, sign_key=SIGN_KEY)) as sandbox:
         variables = {
             "RECON_SIGN_KEY": SIGN_KEY,
@@ -86,6 +90,25 @@ def merchant(tmp_path: Path, sqlite_url: str) -> Iterator[Merchant]:
             "RECON_CONFIG_DIR": str(tmp_path / "config"),
         }
         yield Merchant(tmp_path, sandbox, variables)
+
+
+def banked(folder: Path) -> None:
+    """A statement of the merchant's bank with an entry of somebody else beside the gateway's."""
+    config = folder / "config"
+    with (config / "rules.toml").open("a") as rules:
+        rules.write(
+            f'\n[bank.main]\niban = "{OUR_IBAN}"\ncurrency = "EUR"\n'
+            f'accounts = ["{MERCHANT}/{ACCOUNT}"]\ncounterparty = ["Gateway Ltd"]\n'
+        )
+    with (config / "merchants.toml").open("a") as merchants:
+        merchants.write(f'\n[bank.main]\ninbox = "{folder / "bank"}"\n')
+    names = "iban,statement_no,from_date,to_date,opening,closing,entry_no,booked_on,value_on"
+    head = f"{OUR_IBAN},1,2026-11-20,2026-11-20,10.00,20.00"
+    (folder / "bank" / "s.csv").write_text(
+        f"{names},currency,amount,counterparty,text\n"
+        f"{head},1,2026-11-20,2026-11-20,EUR,15.00,Gateway Ltd,goodwill\n"
+        f"{head},2,2026-11-20,2026-11-20,EUR,-5.00,{STRANGER},rent of {STRANGER}\n"
+    )
 
 
 def instructed(merchant: Merchant) -> None:
@@ -235,18 +258,19 @@ def test_nothing_private_rests_anywhere_after_a_night_in_prefect(
         *("retrievalTrans", "capture", "cancel", "refund", "review"),
         *("cancelsubscription", "payout"),
     }
-    for path in merchant.inbox.iterdir():
+    for path in [*merchant.inbox.iterdir(), *(merchant.folder / "bank").iterdir()]:
         path.unlink()
     out, err = capfd.readouterr()
     spoken = "\n".join([*sentences, *(step.sentence for step in merchant.told), caplog.text])
     looked_at = [("spoken", f"{spoken}{out}{err}".encode())]
     looked_at += resting(merchant.folder, server.home)
     assert any(sentences[0].encode() in text for _, text in resting(server.home))
-    assert "orders-2.csv" in spoken
-    assert "instructions-2.csv" in spoken
-    assert any(b"492978" in text for _, text in resting(merchant.folder))
-    secrets = (CARD, GROUPED_CARD, IBAN, MISPLACED_IBAN, DOCUMENT, BIRTH_DATE, NAME, SIGN_KEY)
-    secrets = (*secrets, merchant.variables["RECON_SEAL_KEY"], DASHED_CARD, FOREIGN_CARD)
+    for word in ("orders-2.csv", "instructions-2.csv", "1 new files of the bank main"):
+        assert word in spoken
+    for known in (b"492978", b"BANK_RECEIPT_UNKNOWN"):
+        assert any(known in text for _, text in resting(merchant.folder))
+    cards = (CARD, GROUPED_CARD, IBAN, MISPLACED_IBAN, DOCUMENT, BIRTH_DATE, NAME, SIGN_KEY)
+    secrets = (*cards, STRANGER, merchant.variables["RECON_SEAL_KEY"], DASHED_CARD, FOREIGN_CARD)
     secrets = (*secrets, GROUPED_CARD.replace(" ", "-"), *CODE_SECRETS.values())
     secrets = (*secrets, *(json.dumps(secret)[1:-1] for secret in (DASHED_CARD, FOREIGN_CARD)))
     found = {place: found_in(text, secrets=secrets) for place, text in looked_at}
