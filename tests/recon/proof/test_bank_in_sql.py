@@ -34,7 +34,10 @@ def exchanged(case: Case) -> Case:
     """One less than by its rate, one by it but for what is allowed, a yen's half, one without."""
     case.rules = {
         "rate": {
-            "USD.EUR": {"on": {"2026-11-10": "0.9", "2026-11-13": "0.2"}, "basis_points": 10},
+            "USD.EUR": {
+                "on": {"2026-11-09": "0.5", "2026-11-10": "0.9", "2026-11-13": "0.2"},
+                "basis_points": 10,
+            },
             "JPY.EUR": {"on": {"2026-11-11": "0.00615"}, "basis_points": 10},
         }
     }

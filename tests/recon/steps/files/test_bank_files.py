@@ -6,7 +6,7 @@ import pytest
 from recon.config.rules import Rules
 from recon.model.errors import SourceMissingError
 from recon.steps.files.bank_files import check_bank_files, read_bank_files
-from tests.recon.files.bank_documents import CALM, IBAN, MT940, camt, entry
+from tests.recon.files.bank_documents import CALM, CSV, IBAN, MT940, camt, entry
 
 RULES = Rules.of(
     {"bank": {"main": {"iban": IBAN, "currency": "EUR", "accounts": ["M/A"]}}}, source="test"
@@ -39,3 +39,22 @@ def test_a_file_that_does_not_exist_is_no_statement(tmp_path: Path) -> None:
     """That is a mistake of whoever named it."""
     with pytest.raises(SourceMissingError):
         read_bank_files([tmp_path / "none.xml"], rules=RULES)
+
+
+@pytest.mark.parametrize(("second", "counted"), [("2,6\n1,4", 1), ("1,3\n2,7", 0)])
+def test_a_statement_told_again_by_a_table_is_the_same_or_neither_counts(
+    tmp_path: Path, second: str, counted: int
+) -> None:
+    """Two tables of one number say not which is newer: what their entries say decides."""
+    paths = []
+    for name, entries in (("a.csv", "1,4\n2,6"), ("b.csv", second)):
+        paths.append(tmp_path / name)
+        head = f"{IBAN},7,2026-11-20,2026-11-20,100.00,110.00"
+        rows = [
+            f"{head},E{number},2026-11-20,2026-11-20,EUR,{amount}.00,,,,,,\n"
+            for number, amount in (entry.split(",") for entry in entries.split("\n"))
+        ]
+        paths[-1].write_text(CSV + "".join(rows))
+    checked = check_bank_files(paths, rules=RULES, day=date(2026, 11, 30))
+    assert len(checked.judged.counted) == counted
+    assert any("neither counts" in one for one in checked.judged.problems) == (not counted)
