@@ -42,9 +42,6 @@ def export(
     account: Annotated[
         str, typer.Option(envvar="RECON_ACCOUNT", help="Of a month: the account's number.")
     ] = "",
-    datev: Annotated[
-        str, typer.Option(help="DATEV's numbers of consultant and client, such as 29098/55003.")
-    ] = "",
     again: Annotated[
         list[str] | None,
         typer.Option(help="A journal whose file was lost, by its id; may repeat."),
@@ -60,9 +57,9 @@ def export(
             msg = "name a night or a month (--period), not both"
             raise typer.BadParameter(msg)
         which = (merchant, account)
-        _export_month(period, which, out=out, written_as=written_as, datev=datev, again=again or ())
+        _export_month(period, which, out=out, written_as=written_as, again=again or ())
         return
-    if written_as != OWN_FORMAT or datev:
+    if written_as != OWN_FORMAT:
         msg = "the journals of a night are CSV; other formats are of a closed month (--period)"
         raise typer.BadParameter(msg)
     _export_night(run_of(night, run), out=out, again=again or ())
@@ -88,7 +85,6 @@ def _export_month(
     *,
     out: Path,
     written_as: str,
-    datev: str,
     again: Sequence[str],
 ) -> None:
     from recon.period.business_month import BusinessMonth
@@ -98,7 +94,7 @@ def _export_month(
     month = BusinessMonth.named(period)
     with environment_of(os.environ, clock=system_clock) as environment:
         own = one_account(environment.settings, merchant=which[0], account=which[1])
-        wanted = MonthBooks(month, own, written_as, out, datev, again)
+        wanted = MonthBooks(month, own, written_as, out, again)
         handed = export_month(wanted, environment=environment)
     for name, why in handed.kept_back.items():
         say(f"Kept back: {name}; {why}.")

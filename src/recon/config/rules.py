@@ -212,6 +212,17 @@ TaxCode = Annotated[str, Field(pattern=r"^[\w%][\w%&().,/+ -]{0,49}$")]
 CompanyCode = Annotated[str, Field(pattern=r"^\w[\w&().,/: -]{0,99}$")]
 
 
+class DatevExport(DeclaredTable):
+    """Whose books DATEV's files are for; all of it or none, as the accountant has it."""
+
+    consultant: int = Field(ge=1001, le=9_999_999)
+    client: int = Field(ge=1, le=99_999)
+    fiscal_year_month: int = Field(ge=1, le=12)
+    """In which the fiscal year begins."""
+    account_digits: int = Field(ge=4, le=8)
+    """Of an account of the general ledger."""
+
+
 class JournalExport(DeclaredTable):
     """What files for import into the books say beside the lines; nothing of it is ever guessed."""
 
@@ -221,6 +232,7 @@ class JournalExport(DeclaredTable):
     """Account -> its tax code, as the books call it."""
     company_code: CompanyCode | None = None
     """SAP's company code, NetSuite's subsidiary."""
+    datev: DatevExport | None = Field(default=None, exclude_if=_is_none)
 
 
 class JournalRules(DeclaredTable):

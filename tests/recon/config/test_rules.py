@@ -137,6 +137,9 @@ def test_unmapped_codes_are_findings() -> None:
         ("[verdict]\nmax_unverified_share = 1.5", "max_unverified_share: must be at most 1"),
         ("[window]\norders_days = 999", "window.orders_days: must be at most 366"),
         ("severity = 3", "severity: must be a table"),
+        ("[journal.export.datev]\nconsultant = 29098", "journal.export.datev.client: .*missing"),
+        ("[journal.export.datev]\nconsultant = 7", "datev.consultant: must be at least 1001"),
+        ("[journal.export.datev]\naccount_digits = 9", "account_digits: must be at most 8"),
     ],
 )
 def test_a_mistake_is_named_with_its_file_and_key(text: str, message: str) -> None:

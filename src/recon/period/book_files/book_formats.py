@@ -9,13 +9,15 @@ from itertools import groupby
 from recon.model.errors import UsageError
 from recon.period.book_files.book_lines import BookCodes, BookLine, in_books_order, journals_of
 from recon.period.book_files.comma_files import netsuite_csv, own_csv, sap_csv, xero_csv
-from recon.period.book_files.datev_batch import DatevClient, datev_bytes, datev_text
+from recon.period.book_files.datev_batch import datev_bytes, datev_text
 from recon.period.book_files.plain_text_books import beancount_text, hledger_text
 
 DATEV, XERO = "datev", "xero"
 FORMATS = ("csv", DATEV, XERO, "netsuite", "sap-csv", "beancount", "hledger")
 XERO_LINES_MAX = 300
 """Lines that Xero takes from one file."""
+DATEV_LINES_MAX = 99_999
+"""Rows that DATEV takes from one batch; lines are never fewer than their rows."""
 _ENDINGS = {XERO: "csv", "netsuite": "netsuite.csv", "sap-csv": "sap.csv", "hledger": "journal"}
 _WRITERS: Mapping[str, Callable[[Sequence[BookLine], BookCodes], str]] = {
     "csv": own_csv,
@@ -36,8 +38,6 @@ class WantedBooks:
     format: str
     """One of FORMATS."""
     written_at: datetime
-    datev: str = ""
-    """CONSULTANT/CLIENT; DATEV's format needs it."""
     codes: BookCodes = field(default_factory=BookCodes)
 
 
@@ -66,15 +66,23 @@ def book_files(lines: Sequence[BookLine], *, wanted: WantedBooks) -> dict[str, b
 
 def _datev(ordered: Sequence[BookLine], *, wanted: WantedBooks) -> dict[str, bytes]:
     """One file for each month and currency: a row has no year, and a batch has one currency."""
-    client = DatevClient.parse(wanted.datev)
-    write = partial(datev_text, client=client, written_at=wanted.written_at)
+    if wanted.codes.datev is None:
+        msg = (
+            "DATEV asks whose books they are, and [journal.export.datev] of rules.toml declares "
+            "none; nothing is written: it names consultant, client, fiscal_year_month and "
+            "account_digits, as your accountant has them"
+        )
+        raise UsageError(msg)
+    write = partial(datev_text, books=wanted.codes.datev, written_at=wanted.written_at)
 
     def batch_of(line: BookLine) -> tuple[str, str]:
         return f"{line.day:%Y-%m}", line.currency
 
     return {
-        f"EXTF_{wanted.name}-{currency}-{month}.csv": datev_bytes(write([*own]))
+        f"EXTF_{wanted.name}-{currency}-{month}{further}.csv": datev_bytes(write(part))
         for (month, currency), own in groupby(sorted(ordered, key=batch_of), key=batch_of)
+        for number, part in enumerate(_whole_journals([*own], lines_max=DATEV_LINES_MAX), start=1)
+        for further in (f"-{number}" if number > 1 else "",)
     }
 
 
@@ -83,15 +91,15 @@ def _for_xero(ordered: Sequence[BookLine]) -> dict[str, list[BookLine]]:
     parts: dict[str, list[BookLine]] = {}
     for currency in sorted({line.currency for line in ordered}):
         own = [line for line in ordered if line.currency == currency]
-        for number, part in enumerate(_whole_journals(own), start=1):
+        for number, part in enumerate(_whole_journals(own, lines_max=XERO_LINES_MAX), start=1):
             parts[f"-xero-{currency}-{number}"] = part
     return parts
 
 
-def _whole_journals(ordered: Sequence[BookLine]) -> Iterator[list[BookLine]]:
+def _whole_journals(ordered: Sequence[BookLine], *, lines_max: int) -> Iterator[list[BookLine]]:
     part: list[BookLine] = []
     for _, own in journals_of(ordered):
-        if part and len(part) + len(own) > XERO_LINES_MAX:
+        if part and len(part) + len(own) > lines_max:
             yield part
             part = []
         part += own

@@ -11,6 +11,18 @@ from recon.privacy.shown_text import printable
 
 
 @dataclass(frozen=True, slots=True)
+class DatevBooks:
+    """Whose books DATEV's files are for, by its numbers, and how they are kept."""
+
+    consultant: int
+    client: int
+    fiscal_year_month: int
+    """In which it begins."""
+    account_digits: int
+    """Of an account; a person's has one more."""
+
+
+@dataclass(frozen=True, slots=True)
 class BookCodes:
     """What is declared for files of the books (`[journal.export]`); "" where nothing is."""
 
@@ -18,6 +30,7 @@ class BookCodes:
     """Of every account that `tax_codes` does not name."""
     tax_codes: Mapping[str, str] = field(default_factory=dict)
     company_code: str = ""
+    datev: DatevBooks | None = None
 
     def tax_code_of(self, account: str) -> str:
         """The account's own, else the one of all."""

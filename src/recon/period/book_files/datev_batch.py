@@ -6,65 +6,52 @@ until both are used up; the sums by account stay what they are.
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 
 from recon.model.errors import UsageError
 from recon.model.money import exponent, format_minor_units
-from recon.period.book_files.book_lines import BookLine, journals_of, one_line
+from recon.period.book_files.book_lines import BookLine, DatevBooks, journals_of, one_line
+from recon.period.book_files.datev_columns import (
+    ACCOUNT,
+    AMOUNT,
+    CONTRA_ACCOUNT,
+    CURRENCY,
+    DAY,
+    EMPTY,
+    LABEL,
+    LOCKED,
+    NOTES_MAX,
+    REFERENCE,
+    SIDE,
+    note,
+)
 from recon.privacy.defused_cells import defused
 
-COLUMNS = (
-    *("Umsatz (ohne Soll/Haben-Kz)", "Soll/Haben-Kennzeichen", "WKZ Umsatz", "Kurs"),
-    *("Basis-Umsatz", "WKZ Basis-Umsatz", "Konto", "Gegenkonto (ohne BU-Schlüssel)"),
-    *("BU-Schlüssel", "Belegdatum", "Belegfeld 1", "Belegfeld 2", "Skonto", "Buchungstext"),
-)
 DECIMALS = 2
 DIGITS_MAX = 10
 """Before the comma of an amount."""
-ACCOUNT_DIGITS_MIN, ACCOUNT_DIGITS_MAX = 4, 8
 REFERENCE_CHARACTERS_MAX = 36
 TEXT_CHARACTERS_MAX = 60
+NOTE_CHARACTERS_MAX = 210
 ENCODING = "cp1252"
 """What it does not have is refused: a text that was changed on the way names nothing any more."""
-_ACCOUNT = re.compile(r"[0-9]{1,9}", re.ASCII)
-_CLIENT = re.compile(r"([1-9][0-9]{3,6})/([1-9][0-9]{0,4})", re.ASCII)
+OPEN = "0"
+"""Not locked (Festschreibung): a row that leaves it open is locked by the import."""
+_ACCOUNT = re.compile(r"(?!0+$)[0-9]+", re.ASCII)
 _NO_REFERENCE = re.compile(r"[^A-Za-z0-9$%&*+/-]")
 
 
-@dataclass(frozen=True, slots=True)
-class DatevClient:
-    """Whose books they are, by DATEV's numbers."""
-
-    consultant: str
-    client: str
-
-    @classmethod
-    def parse(cls, text: str) -> "DatevClient":
-        """`CONSULTANT/CLIENT`, such as 29098/55003.
-
-        Raises:
-            UsageError: anything else.
-        """
-        match = _CLIENT.fullmatch(text)
-        if match is None:
-            msg = (
-                f"--datev {text!r} is not the consultant's and the client's number such as "
-                "29098/55003; nothing is written"
-            )
-            raise UsageError(msg)
-        return cls(match[1], match[2])
-
-
-def datev_text(lines: Sequence[BookLine], *, client: DatevClient, written_at: datetime) -> str:
+def datev_text(lines: Sequence[BookLine], *, books: DatevBooks, written_at: datetime) -> str:
     """One batch; its lines are of one month and one currency.
 
     Raises:
-        UsageError: an account is no number of DATEV's, or an amount does not fit.
+        UsageError: an account is none of these books, or an amount or a text does not fit.
     """
+    for line in lines:
+        _refuse_strange(line.account, books=books)
     rows = [row for (_, _, _), own in journals_of(lines) for row in _rows(own)]
-    head = _head(lines, client=client, written_at=written_at)
-    return "".join(f"{';'.join(row)}\r\n" for row in (head, COLUMNS, *rows))
+    head = _head(lines, books=books, written_at=written_at)
+    return "".join(f"{';'.join(row)}\r\n" for row in (head, EMPTY, *rows))
 
 
 def datev_bytes(text: str) -> bytes:
@@ -91,37 +78,74 @@ def datev_bytes(text: str) -> bytes:
 def _reference(before: str) -> str:
     """Which journal a row is of, by what stands in it before its text."""
     cells = before.split(";")
-    at = COLUMNS.index("Belegfeld 1")
+    at = [*EMPTY].index(REFERENCE)
     return f"journal {cells[at].strip(chr(34))}" if len(cells) > at else "its head"
 
 
-def _head(
-    lines: Sequence[BookLine], *, client: DatevClient, written_at: datetime
-) -> tuple[str, ...]:
+def _head(lines: Sequence[BookLine], *, books: DatevBooks, written_at: datetime) -> tuple[str, ...]:
     first = lines[0].day.replace(day=1)
     last = (first + timedelta(days=31)).replace(day=1) - timedelta(days=1)
-    digits = max(ACCOUNT_DIGITS_MIN, *(len(_account(line.account)) for line in lines))
-    if digits > ACCOUNT_DIGITS_MAX:
-        msg = f"an account has {digits} digits, DATEV's have {ACCOUNT_DIGITS_MAX} at most"
-        raise UsageError(msg)
+    began = first.year - (first.month < books.fiscal_year_month)
     return (
         *('"EXTF"', "700", "21", '"Buchungsstapel"', "13"),
         *(f"{written_at:%Y%m%d%H%M%S}000", "", '"RE"', '""', '""'),
-        *(client.consultant, client.client, _day(date(first.year, 1, 1)), str(digits)),
-        *(_day(first), _day(last), _quoted(f"recon {first:%Y-%m}"), '""', "1", "0", "0"),
+        *(str(books.consultant), str(books.client)),
+        *(_day(date(began, books.fiscal_year_month, 1)), str(books.account_digits)),
+        *(_day(first), _day(last), _quoted(f"recon {first:%Y-%m}"), '""', "1", "0", OPEN),
         *(_quoted(lines[0].currency), "", '""', "", "", '""', "", "", '""', '""'),
     )
 
 
 def _rows(own: Sequence[BookLine]) -> Iterator[tuple[str, ...]]:
     for debit, credit, amount in _pairs(own):
-        yield (
-            *(_amount(amount, currency=debit.currency), '"S"', _quoted(debit.currency)),
-            *("", "", '""', _account(debit.account), _account(credit.account), '""'),
-            f"{debit.day:%d%m}",
-            _quoted(_NO_REFERENCE.sub("", debit.journal_id)[-REFERENCE_CHARACTERS_MAX:]),
-            *('""', "", _quoted(defused(one_line(debit.text))[:TEXT_CHARACTERS_MAX])),
+        reference = _NO_REFERENCE.sub("", debit.journal_id)[-REFERENCE_CHARACTERS_MAX:]
+        row = {
+            **EMPTY,
+            AMOUNT: _amount(amount, currency=debit.currency),
+            SIDE: _quoted("S"),
+            CURRENCY: _quoted(debit.currency),
+            ACCOUNT: debit.account,
+            CONTRA_ACCOUNT: credit.account,
+            DAY: f"{debit.day:%d%m}",
+            REFERENCE: _quoted(reference),
+            LABEL: _quoted(defused(one_line(debit.text))[:TEXT_CHARACTERS_MAX]),
+            **_notes(debit, reference=reference),
+            LOCKED: OPEN,
+        }
+        yield tuple(row.values())
+
+
+def _notes(line: BookLine, *, reference: str) -> dict[str, str]:
+    """The journal's id, order and text, where the row's own fields have not all of them."""
+    text = one_line(line.text)
+    whole = {
+        "Journal": "" if reference == line.journal_id else one_line(line.journal_id),
+        "Order": one_line(line.order_no),
+        "Text": text if len(defused(text)) > TEXT_CHARACTERS_MAX else "",
+    }
+    notes = [(kind, part) for kind, words in whole.items() for part in _parts(words)]
+    if len(notes) > NOTES_MAX:
+        msg = (
+            f"journal {line.journal_id}: DATEV has no room for a text of {len(text)} characters; "
+            "nothing is written: take another format for these journals"
         )
+        raise UsageError(msg)
+    columns = (note(number) for number in range(1, NOTES_MAX + 1))
+    return {
+        column: _quoted(cell)
+        for names, cells in zip(columns, notes, strict=False)
+        for column, cell in zip(names, cells, strict=True)
+    }
+
+
+def _parts(text: str) -> Iterator[str]:
+    """A text in as many pieces as its length asks for, none of them a formula."""
+    while text:
+        size = NOTE_CHARACTERS_MAX
+        while len(part := defused(text[:size])) > NOTE_CHARACTERS_MAX:
+            size -= 1
+        yield part
+        text = text[size:]
 
 
 def _pairs(own: Sequence[BookLine]) -> Iterator[tuple[BookLine, BookLine, int]]:
@@ -156,14 +180,14 @@ def _amount(minor_units: int, *, currency: str) -> str:
     return f"{whole},{fraction[:DECIMALS].ljust(DECIMALS, '0')}"
 
 
-def _account(account: str) -> str:
-    if not _ACCOUNT.fullmatch(account):
+def _refuse_strange(account: str, *, books: DatevBooks) -> None:
+    if not _ACCOUNT.fullmatch(account) or len(account) > books.account_digits + 1:
         msg = (
-            f"account {one_line(account)!r} is no number of DATEV's; nothing is written: "
-            "[journal.accounts] names the accounts"
+            f"{one_line(account)!r} is no account of DATEV's books with {books.account_digits} "
+            "digits (a person's has one more); nothing is written: [journal.accounts] names the "
+            "accounts, [journal.export.datev] account_digits says how long they are"
         )
         raise UsageError(msg)
-    return account
 
 
 def _day(day: date) -> str:

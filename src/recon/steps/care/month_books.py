@@ -18,7 +18,7 @@ from recon.matching.breaks.result import Reconciliation
 from recon.model.errors import UsageError
 from recon.model.money import parse_minor_units
 from recon.period.book_files.book_formats import WantedBooks, book_files
-from recon.period.book_files.book_lines import BookCodes, BookLine, journals_of
+from recon.period.book_files.book_lines import BookCodes, BookLine, DatevBooks, journals_of
 from recon.period.business_month import BusinessMonth
 from recon.period.month_journals import PERMANENT
 from recon.steps.care.close_folders import sealed_close, sealed_file
@@ -47,7 +47,6 @@ class MonthBooks:
     account: tuple[str, str]
     format: str
     out: Path
-    datev: str = ""
     again: Sequence[str] = ()
     """Journals whose file was lost, by their ids."""
 
@@ -211,7 +210,8 @@ def _codes(declared: JournalExport | None) -> BookCodes:
     if declared is None:
         return BookCodes()
     one_of_all, company = declared.tax_code or "", declared.company_code or ""
-    return BookCodes(one_of_all, declared.tax_codes, company)
+    datev = DatevBooks(**declared.datev.model_dump()) if declared.datev else None
+    return BookCodes(one_of_all, declared.tax_codes, company, datev)
 
 
 def _files(
@@ -219,7 +219,7 @@ def _files(
 ) -> dict[str, bytes]:
     parts = ("journals", *closed.account, closed.month, f"close-{closed.number}")
     name = "-".join((*parts, "again") if wanted.again else parts)
-    books = WantedBooks(name, wanted.format, closed.at, wanted.datev, codes)
+    books = WantedBooks(name, wanted.format, closed.at, codes)
     return book_files(lines, wanted=books)
 
 

@@ -39,6 +39,13 @@ EXPORT = """
 tax_code = "Tax Exempt"
 company_code = "1000"
 """
+DATEV = """
+[journal.export.datev]
+consultant = 29098
+client = 55003
+fiscal_year_month = 1
+account_digits = 4
+"""
 DATEV_BATCHES = ("EUR-2026-11", "USD-2026-11", "EUR-2026-12")
 ACCRUED = ("accrual-fees-EUR-2026-11", "reversal-fees-EUR-2026-11")
 
@@ -46,7 +53,7 @@ ACCRUED = ("accrual-fees-EUR-2026-11", "reversal-fees-EUR-2026-11")
 def play_closed(merchant: Merchant) -> None:
     """A closed month with a captured payment that the ledger lacks, and fees to accrue."""
     path = merchant.folder / "config" / "rules.toml"
-    path.write_text(path.read_text() + RULES + EXPORT)
+    path.write_text(path.read_text() + RULES + EXPORT + DATEV)
     (merchant.folder / "config" / "approvers.toml").write_text(PEOPLE)
     merchant.drop("orders.csv", merchant.order(merchant.payments("captured")[0]))
     merchant.night()
@@ -98,7 +105,7 @@ def exported(
     merchant: Merchant, out: Path, *, kind: str = "csv", again: tuple[str, ...] = ()
 ) -> HandedBooks:
     """`recon journals export --period 2026-11`."""
-    wanted = MonthBooks(NOVEMBER, OWN, kind, out, datev="29098/55003", again=again)
+    wanted = MonthBooks(NOVEMBER, OWN, kind, out, again=again)
     with merchant.environment() as environment:
         return export_month(wanted, environment=environment)
 
@@ -207,10 +214,12 @@ def _names(content: bytes) -> set[str]:
 
 def test_a_format_that_cannot_hold_a_line_hands_nothing_out(over: Merchant, tmp_path: Path) -> None:
     """Nothing is noted either: the next format has all of them."""
+    rules = over.folder / "config" / "rules.toml"
+    rules.write_text(rules.read_text().replace(DATEV, ""))
     wanted = MonthBooks(NOVEMBER, OWN, "datev", tmp_path / "out")
     with (
         over.environment() as environment,
-        pytest.raises(UsageError, match="is not the consultant's and the client's number"),
+        pytest.raises(UsageError, match=r"\[journal.export.datev\] of rules.toml declares none"),
     ):
         export_month(wanted, environment=environment)
 

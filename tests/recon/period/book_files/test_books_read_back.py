@@ -1,0 +1,226 @@
+"""What DATEV, Xero, NetSuite and SAP are handed says what the journals say, to the last letter."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, date, datetime
+
+import pytest
+
+from recon.model.errors import UsageError
+from recon.period.book_files.book_formats import WantedBooks, book_files
+from recon.period.book_files.book_lines import BookCodes, BookLine, DatevBooks
+from tests.recon.period.book_files.book_readers import (
+    DECIMALS,
+    READERS,
+    SAP_CHARACTERS_MAX,
+    Entry,
+    RefusedError,
+    sums_of,
+)
+
+AT = datetime(2026, 12, 1, 8, 30, tzinfo=UTC)
+LAST, NEXT = date(2026, 11, 30), date(2026, 12, 1)
+DATEV = DatevBooks(29098, 55003, fiscal_year_month=7, account_digits=4)
+CODES = BookCodes("V0", company_code="1000", datev=DATEV)
+LONG = 'Auszahlung "Müller & Söhne"; Rückstellung für Größe 42, siehe Anhang · ' * 9
+"""More than two notes of DATEV's hold."""
+
+
+def journal(
+    name: str, *accounts: tuple[str, int], currency: str = "EUR", text: str = "", day: date = LAST
+) -> list[BookLine]:
+    """Its lines, debits positive, in minor units."""
+    return [
+        BookLine(
+            *("permanent", name, day, account, max(amount, 0), max(-amount, 0), currency),
+            text=text,
+        )
+        for account, amount in accounts
+    ]
+
+
+BOOKS = [
+    *journal("b01-EUR-1", ("1360", 12345), ("8400", -12345), text="Größe 42, „schön“, 5 €"),
+    *journal("b02-EUR-1", ("1360", 7), ("8400", -7), text='he said "now"; then, or | later'),
+    *journal("b03-EUR-1", ("10000", 99), ("1360", -99), text=LONG.strip()),
+    *journal("b04-EUR-1", ("8400", 12005), ("1360", -12005), text='=HYPERLINK("http://x";"y")'),
+    *journal("b05_x.y-EUR-1", ("1200", 1), ("1360", -1), text='"'),
+    *journal("b06-JPY-1", ("1360", 1200), ("8400", -1200), currency="JPY", text="+1, -1"),
+    *journal("b07-KWD-1", ("1360", 12340), ("8400", -12340), currency="KWD", text="dinar"),
+    *journal("b09-EUR-1", ("1360", 123456789012), ("8400", -123456789012), text="ten digits"),
+    *journal("reserve-USD", ("1370", 50001), ("1360", -50001), currency="USD", text="reserve"),
+    *journal("fees-EUR", ("4970", 1000), ("4971", 500), ("1360", -1500), text="Gebühren, Nov."),
+    *journal("fees-EUR-r", ("1360", 1500), ("4970", -1000), ("4971", -500), day=NEXT, text="@ r"),
+    *journal("card-EUR", ("1360", 600), ("1361", 400), ("8400", -700), ("8401", -300), text="x"),
+]
+THIRD_DECIMAL = journal("b08-KWD-1", ("1360", 12345), ("8400", -12345), currency="KWD")
+
+
+def books(kind: str) -> list[BookLine]:
+    """All that the format can hold."""
+    return BOOKS if kind == "datev" else [*BOOKS, *THIRD_DECIMAL]
+
+
+def written(lines: Sequence[BookLine], *, kind: str, codes: BookCodes = CODES) -> dict[str, bytes]:
+    """The files of November."""
+    return book_files(lines, wanted=WantedBooks("journals", kind, AT, codes))
+
+
+def read(files: dict[str, bytes], *, kind: str) -> list[Entry]:
+    """What the reader takes from them."""
+    return [entry for name, content in files.items() for entry in READERS[kind](content, name)]
+
+
+def shown(text: str) -> str:
+    """As a spreadsheet may show it."""
+    return f"'{text}" if text[:1] in {*"=+-@"} else text
+
+
+def expected(line: BookLine, *, kind: str) -> Entry:
+    """A line as the format has room for it."""
+    thousandths = line.amount * 10 ** (3 - DECIMALS[line.currency])
+    name, text = line.journal_id, shown(line.text)
+    if kind == "sap-csv":
+        name = name[: SAP_CHARACTERS_MAX["Reference"]]
+        text = text[: SAP_CHARACTERS_MAX["Item Text"]]
+    return Entry(name, line.day, line.account, line.currency, thousandths, text)
+
+
+def by_journal(entries: Sequence[Entry]) -> Counter[tuple[str, ...]]:
+    """Journal, day, account, currency and text -> what it moved there."""
+    moved: Counter[tuple[str, ...]] = Counter()
+    for entry in entries:
+        moved[entry.journal, str(entry.day), entry.account, entry.currency, entry.text] += (
+            entry.amount
+        )
+    return moved
+
+
+@pytest.mark.parametrize("kind", READERS)
+def test_each_file_says_the_sums_dates_and_texts_of_the_journals(kind: str) -> None:
+    """To the account, day, letter and thousandth; a text that is too long for SAP only is cut."""
+    wanted = [expected(line, kind=kind) for line in books(kind)]
+
+    entries = read(written(books(kind), kind=kind), kind=kind)
+
+    assert sums_of(entries) == sums_of(wanted)
+    assert by_journal(entries) == by_journal(wanted)
+
+
+SPOILT = {
+    "datev": [
+        *((b'"EXTF"', b'"EXTX"'), (b";700;21;", b";510;21;"), (b";13;2026", b";12;2026")),
+        *((b"29098;55003", b"29098;0"), (b";20260701;4;", b";20261201;4;")),
+        *((b";20260701;4;", b";20250701;4;"), (b";20260701;4;", b";;4;")),
+        *((b";20260701;4;", b";20260701;3;"), (b"20261130", b"20261131")),
+        *((b"0;0;", b"0;1;"), (b"Skonto;Buchungstext", b"Buchungstext;Skonto")),
+        *((b"\r\n123,45;", b"\r\n-123,45;"), (b"\r\n123,45;", b"\r\n123.45;")),
+        *((b"\r\n123,45;", b"\r\n0,00;"), (b"\r\n123,45;", b"\r\n1.123,45;")),
+        *((b'"S";"EUR"', b'"D";"EUR"'), (b'"S";"EUR"', b'"S";"USD"'), (b'"S";', b"S;")),
+        *((b";1360;8400;", b";1360;0000;"), (b";1360;8400;", b";136000;8400;")),
+        *((b'"";3011;', b'"";3111;'), (b'"";3011;', b'"";3010;'), (b'"";3011;', b'"";30112026;')),
+        *((b'"b01-EUR-1"', b'"b01 EUR"'), (b'""now""', b'"now"'), (b"now", b"n\now")),
+        *((b";0;;;;", b";;;;;"), (b";0;;;;", b";1;;;;"), (b'"Text";"', b'"";"')),
+        *((b"\r\n0,07;", b"\r\n;"), (b";\r\n", b";;\r\n"), (b"\r\n", b"\n")),
+    ],
+    "xero": [
+        *((b"*Narration,", b"Narration,"), (b"123.45", b"123.46"), (b"123.45", b"123,45")),
+        *((b"123.45", b"123.450"), (b"30 Nov 2026", b"30/11/2026"), (b"30 Nov", b"31 Nov")),
+        *((b",V0,", b",,"), (b",1360,", b",,"), (b'""now""', b'"now"'), (b"now", b"n\now")),
+        *((b"'=HYP", b"=HYP"), (b"\r\n", b"\n"), (b"Gr\xc3\xb6", b"Gr\xf6"), (b",V0,123", b",123")),
+    ],
+    "netsuite": [
+        *((b"Line Memo", b"Memo"), (b"123.45", b"123.46"), (b",123.45,,", b",123.45,123.45,")),
+        *((b",123.45,,", b",,,"), (b",123.45,,", b",-123.45,,"), (b"2026-11-30", b"30.11.2026")),
+        *((b"2026-11-30", b"2026-11-31"), (b",EUR,", b",EUX,"), (b",1360,", b",,")),
+        *((b"1000,b01-EUR-1", b"1000,"), (b"1000,b01", b",b01"), (b'""now""', b'"now"')),
+        *((b"'=HYP", b"=HYP"), (b"\r\n", b"\n"), (b"Gr\xc3\xb6", b"Gr\xf6")),
+    ],
+    "sap-csv": [
+        *((b"Posting Key,", b"Key,"), (b"123.45", b"123.46"), (b"123.45", b"-123.45")),
+        *((b"\r\n2,1000,", b"\r\n3,1000,"), (b"\r\n2,1000,", b"\r\n1,1000,")),
+        *((b"1,1000,", b"1,,"), (b",SA,", b",KR,"), (b",20261130,20261130,", b",20261130,,")),
+        *((b",20261130,20261130,", b",20261131,20261131,"), (b",40,", b",50,"), (b",40,", b",41,")),
+        *((b",8400,", b",,"), (b'""now""', b'"now"'), (b"'=HYP", b"=HYP"), (b"\r\n", b"\n")),
+        *((b"b01-EUR-1,", b"b01-EUR-1-and-more,"), (b"reserve\r\n", b"reserve " * 9 + b"\r\n")),
+    ],
+}
+"""What stands in a file, and what is to be refused in its place."""
+
+
+@pytest.mark.parametrize(
+    ("kind", "good", "bad"),
+    [(kind, good, bad) for kind, pairs in SPOILT.items() for good, bad in pairs],
+)
+def test_a_spoilt_file_is_refused_by_its_reader(kind: str, good: bytes, bad: bytes) -> None:
+    """Each reader can fail, else what it reads proves nothing."""
+    files = written(books(kind), kind=kind)
+    name = next(name for name, content in files.items() if good in content)
+
+    with pytest.raises(RefusedError):
+        read({name: files[name].replace(good, bad, 1)}, kind=kind)
+
+
+def test_datev_asks_whose_books_they_are() -> None:
+    """Of consultant, client, fiscal year and length of accounts nothing is guessed."""
+    with pytest.raises(UsageError, match=r"\[journal.export.datev\] .* declares none; nothing is"):
+        written(BOOKS, kind="datev", codes=BookCodes())
+
+
+@pytest.mark.parametrize(
+    ("month", "begins"),
+    [(1, "20260101"), (7, "20260701"), (11, "20261101"), (12, "20251201")],
+)
+def test_datev_is_told_the_fiscal_year_that_the_batch_is_of(month: int, begins: str) -> None:
+    """The newest that has begun with the batch's month, which gives its rows their year."""
+    codes = replace(CODES, datev=replace(DATEV, fiscal_year_month=month))
+
+    files = written(BOOKS, kind="datev", codes=codes)
+
+    head = files["EXTF_journals-EUR-2026-11.csv"].split(b"\r\n")[0].decode()
+    assert head.split(";")[10:16] == ["29098", "55003", begins, "4", "20261101", "20261130"]
+    assert by_journal(read(files, kind="datev")) == by_journal(
+        [expected(line, kind="datev") for line in BOOKS]
+    )
+
+
+@pytest.mark.parametrize("account", ["136000", "0000", "", "Bank"])
+def test_an_account_that_is_none_of_the_declared_books_is_refused(account: str) -> None:
+    """One digit more is a person's; two more, and nothing but zeros, are no account."""
+    lines = journal("b-EUR-1", (account, 1), ("1360", -1))
+
+    with pytest.raises(UsageError, match="is no account of DATEV's books with 4 digits"):
+        written(lines, kind="datev")
+
+
+def test_a_text_that_fills_all_notes_of_datev_is_refused() -> None:
+    """It is kept whole or not written at all."""
+    lines = journal("b-EUR-1", ("8400", 1), ("1360", -1), text="long " * 900)
+
+    with pytest.raises(UsageError, match="journal b-EUR-1: DATEV has no room for a text of 4499"):
+        written(lines, kind="datev")
+
+
+def test_datev_is_told_the_order_that_a_journal_is_about() -> None:
+    """In a note; nothing else of the row has room for it."""
+    about = [replace(line, order_no="2026-11-30/7") for line in BOOKS[:2]]
+
+    (content,) = written(about, kind="datev").values()
+
+    assert b';"Order";"2026-11-30/7";"";"";' in content
+
+
+def test_datev_gets_no_more_rows_than_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next journals stand in a file of the same month and currency."""
+    monkeypatch.setattr("recon.period.book_files.book_formats.DATEV_LINES_MAX", 4)
+    lines = [line for n in range(5) for line in journal(f"b{n}-EUR-1", ("8400", 1), ("1360", -1))]
+
+    files = written(lines, kind="datev")
+
+    assert [*files] == [
+        "EXTF_journals-EUR-2026-11.csv",
+        "EXTF_journals-EUR-2026-11-2.csv",
+        "EXTF_journals-EUR-2026-11-3.csv",
+    ]
+    assert sums_of(read(files, kind="datev")) == {("8400", "EUR"): 50, ("1360", "EUR"): -50}
