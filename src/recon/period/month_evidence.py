@@ -15,7 +15,7 @@ from recon.archive.schemas import SCHEMAS
 from recon.model.words import InstructionState
 from recon.period.looked_up import amounts_at, words_at
 from recon.period.month_nights import MonthNight, frame_of, newest_rows, table_of
-from recon.period.shown_payments import shown_payments
+from recon.period.shown_payments import ShownPayments, shown_payments
 from recon.period.told_settlement import told_settlement
 
 CONFIRMED = (InstructionState.CONFIRMED.value, InstructionState.RESOLVED_APPLIED.value)
@@ -97,7 +97,7 @@ def evidence_of(
     Args:
         nights: those that are read whole.
         account: merchant and account.
-        earlier: nights before them, which have answers and terms.
+        earlier: nights before them, which have EARLIER_READ.
     """
     shown = shown_payments(nights, account=account, earlier=earlier)
     settlement = told_settlement(nights, account=account)
@@ -118,7 +118,7 @@ def evidence_of(
         ),
         told_lines=settlement.told_lines,
         told_alone=settlement.told_alone,
-        entries=_newest_entries(nights, account=account),
+        entries=_newest_entries(nights, account=account, earlier=earlier, shown=shown),
         ordered=orders.drop_duplicates("order_no", keep="last", ignore_index=True),
         terms=frame_of(nights[-1], "terms"),
     )
@@ -165,8 +165,24 @@ def _first_confirmed(nights: Sequence[MonthNight], *, account: tuple[str, str]) 
     return pd.Series(numbers, index=known.to_pylist(), dtype="int64")
 
 
-def _newest_entries(nights: Sequence[MonthNight], *, account: tuple[str, str]) -> pd.DataFrame:
-    """One row an entry; of two contents under one number in one night neither counts."""
+def _newest_entries(
+    nights: Sequence[MonthNight],
+    *,
+    account: tuple[str, str],
+    earlier: Sequence[MonthNight],
+    shown: ShownPayments,
+) -> pd.DataFrame:
+    """One row an entry; of two contents under one number in one night neither counts.
+
+    The books of payments that earlier nights alone show are theirs, as what took place is.
+    """
     key = "entry_id"
     rows = newest_rows(nights, "ledger", account=account, key=key, columns=_OF_ENTRY)
+    if shown.by_earlier:
+        orders = {order for order, of in shown.orders_of.items() if of in shown.by_earlier}
+        words = {"order_no": orders, "transaction_id": shown.by_earlier}
+        before = newest_rows(
+            earlier, "ledger", account=account, key=key, columns=_OF_ENTRY, among=words
+        )
+        rows = pd.concat([before[~before[key].isin(rows[key])], rows], ignore_index=True)
     return rows.drop_duplicates().drop_duplicates(key, keep=False, ignore_index=True)

@@ -4,8 +4,9 @@ A night says everything of its window once more: `newest_rows` has each key as t
 knows it says it, so that no row is made into a frame twice.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from pathlib import Path
 
 import pandas as pd
@@ -21,8 +22,8 @@ READ = (
     *("unverified", "movements", "journals"),
 )
 """Files of a night that a month reads; of NEWEST_ONLY those of the newest night alone."""
-EARLIER_READ = ("answers", "terms")
-"""Files of the nights before those of a month."""
+EARLIER_READ = ("answers", "ledger", "terms")
+"""Files of the nights before those of a month: of payments that were won back."""
 BANKS = frozenset({"paid", "received", "explained"})
 """Files of a night that knows a bank."""
 NEWEST_ONLY = BANKS | {"held", "journals"}
@@ -85,15 +86,30 @@ def newest_rows(
     account: tuple[str, str],
     key: str,
     columns: Sequence[str],
+    among: Mapping[str, Collection[str]] | None = None,
 ) -> pd.DataFrame:
-    """The rows of each key as the last night that has it wrote them, `number` beside them."""
+    """The rows of each key as the last night that has it wrote them, `number` beside them.
+
+    `among`: of these columns one has one of its words; without it all rows are read.
+    """
     parts, known = [], pa.array([], pa.string())
     for night in reversed(nights):
         rows = table_of(night, name, account=account, columns=columns)
+        if among is not None:
+            rows = rows_among(rows, words=among)
         rows = rows.filter(pc.invert(pc.is_in(rows[key], value_set=known)))
         known = pa.concat_arrays([known, *rows[key].chunks])
         parts.append(numbered(rows, night=night))
     return frame_of_table(pa.concat_tables(reversed(parts)))
+
+
+def rows_among(rows: pa.Table, *, words: Mapping[str, Collection[str]]) -> pa.Table:
+    """The rows of which any of these columns has one of its words."""
+    sides = [
+        pc.is_in(rows[name], value_set=pa.array(sorted(own), pa.string()))
+        for name, own in words.items()
+    ]
+    return rows.filter(reduce(pc.or_, sides))
 
 
 def numbered(rows: pa.Table, *, night: MonthNight) -> pa.Table:

@@ -4,6 +4,7 @@ Rows stay in Arrow; a payment has a number, and what it came to is compared by n
 what changed since the night before is made into a frame. Earlier nights are asked about what was
 won back alone: whoever was charged back and won before the first night that is read is shown as
 charged back by none of those that are, and the line of the reversal may be settled weeks later.
+Where no night that is read shows such a payment, its books are those of earlier nights, too.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from recon.period.looked_up import words_at
-from recon.period.month_nights import MonthNight, frame_of, table_of
+from recon.period.month_nights import MonthNight, frame_of, rows_among, table_of
 from recon.proof.night_tables import frame_of_table
 
 MONEY_STATES = ("paid", "partially_refunded", "refunded", "chargeback")
@@ -58,6 +59,8 @@ class ShownPayments:
     """Order -> its payment, where it has exactly one."""
     unknown: frozenset[str]
     """Payments that were refunded in part, and nothing at the gateway says how much."""
+    by_earlier: frozenset[str]
+    """Payments that earlier nights alone show."""
 
 
 def won_back(nights: Sequence[MonthNight], *, account: tuple[str, str]) -> WonBack:
@@ -79,13 +82,20 @@ def shown_payments(
     """Read the nights, the oldest first, and of earlier ones what was won back."""
     seen, parts = _Seen(), []
     won = won_back(nights, account=account) if earlier else None
+    by_earlier: pa.Array = pa.array([], pa.string())
     for night in (*earlier, *nights):
         rows = _shown(night, account=account, only=won if night in earlier else None)
         changed = seen.changed(rows)
+        if night in earlier:
+            by_earlier = seen.payments
+        elif len(by_earlier):
+            again = pc.is_in(by_earlier, value_set=rows["payment"].combine_chunks())
+            by_earlier = by_earlier.filter(pc.invert(again))
         parts.append(changed.assign(number=night.number, business_date=night.business_date))
     whole = pd.concat(parts, ignore_index=True)
     whole = whole.sort_values(["payment", "number"], ignore_index=True)
-    return ShownPayments(whole, seen.orders_of(), seen.unknown())
+    named = frozenset(by_earlier.to_pylist()) - {""}
+    return ShownPayments(whole, seen.orders_of(), seen.unknown(), named)
 
 
 @dataclass(slots=True)
@@ -157,11 +167,8 @@ def _shown(night: MonthNight, *, account: tuple[str, str], only: WonBack | None)
     rows = table_of(night, "answers", account=account, columns=_OF_ANSWER)
     rows = rows.filter(pc.equal(rows["answer"], "found"))
     if only is not None:
-        sides = [
-            pc.is_in(rows[name], value_set=pa.array(sorted(keys), pa.string()))
-            for name, keys in (("transaction_id", only.payments), ("order_no", only.orders))
-        ]
-        rows = rows.filter(pc.or_(*sides))
+        words = {"transaction_id": only.payments, "order_no": only.orders}
+        rows = rows_among(rows, words=words)
     states, state = _states(rows, night=night)
     gross = pc.coalesce(rows["captured_amount"], rows["amount"], 0).to_numpy()
     given = rows["refunded_amount"]

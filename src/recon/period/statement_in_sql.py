@@ -129,8 +129,9 @@ def _views(
             every = (*frame.earlier, *nights)
         view = _view(name, nights=every, account=statement.account)
         yield f"CREATE OR REPLACE TEMP VIEW {name} AS\n{view}"
-    view = _view("answers", nights=frame.earlier, account=statement.account)
-    yield f"CREATE OR REPLACE TEMP VIEW earlier_answers AS\n{view}"
+    for name in ("answers", "ledger"):
+        view = _view(name, nights=frame.earlier, account=statement.account)
+        yield f"CREATE OR REPLACE TEMP VIEW earlier_{name} AS\n{view}"
     unknown = ", ".join(f"({quoted(payment)})" for payment in (*statement.unmeasured_refunds, ""))
     yield f"CREATE OR REPLACE TEMP TABLE unknown_refunds AS FROM (VALUES {unknown}) t(payment)"
     yield _OPENINGS

@@ -55,6 +55,7 @@ class Sale:
     charge_settled: date | None = None
     won: date | None = None
     won_settled: date | None = None
+    is_booked_at_once: bool = False
 
     @property
     def order(self) -> str:
@@ -205,6 +206,7 @@ class MonthTruth:
 
         late = self._sale(self.last - timedelta(days=3), self.last - timedelta(days=3), way="auto")
         late.currency, late.settled = "JPY", self.last - timedelta(days=1)
+        self._won_before_the_last_window()
         if not self.is_first:
             self._won_before()
 
@@ -215,6 +217,16 @@ class MonthTruth:
         sale.charge_way, sale.charged = "shown", self.first_close - timedelta(days=6)
         sale.charge_settled = sale.charged + timedelta(days=1)
         sale.won, sale.won_settled = self.first_close, self.first
+
+    def _won_before_the_last_window(self) -> None:
+        """The month's last night still has the reversal's line, and neither its order nor books."""
+        won = self.last - timedelta(days=self.window + 1)
+        sold = won - timedelta(days=8)
+        sale = self._sale(sold, sold, way="auto")
+        sale.settled, sale.fee, sale.is_booked_at_once = sold + timedelta(days=1), 25, True
+        sale.charge_way, sale.charged = "shown", won - timedelta(days=3)
+        sale.charge_settled = sale.charged + timedelta(days=1)
+        sale.won, sale.won_settled = won, won + timedelta(days=1)
 
     def _settle(self) -> None:  # noqa: C901, PLR0912 - a story
         nets: dict[tuple[str, date], int] = defaultdict(int)
@@ -300,10 +312,14 @@ class MonthTruth:
                 (sale.charged, "chargeback", sale.amount),
                 (sale.won, "chargeback_reversal", sale.amount),
             ):
-                if day is None or not amount or (kind == "capture" and self.chance.random() < 0.02):
+                if day is None or not amount:
+                    continue
+                is_lost = kind == "capture" and self.chance.random() < 0.02
+                if is_lost and not sale.is_booked_at_once:
                     continue
                 early = kind == "capture" and self.chance.random() < 0.02
                 on = day - timedelta(days=1) if early else day + late()
+                on = day if sale.is_booked_at_once else on
                 self.entries.append(Entry(kind, sale.currency, amount, on, **names))
         fees: dict[tuple[str, date], int] = defaultdict(int)
         for line in self.lines:

@@ -8,6 +8,8 @@ from itertools import permutations
 from pathlib import Path
 
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from recon.model.business_date import BusinessCalendar
@@ -38,6 +40,7 @@ KNOWN_BY = DECEMBER.first.isoformat()
 """The night by which November is closed."""
 LATE = (("JPY", 1), ("EUR", 3), ("KWD", 2))
 """Currency and days before the last one: batches whose files come after it."""
+NAMED = ("order_no", "entry_id")
 Moved = dict[tuple[str, str], tuple[int, int]]
 
 
@@ -134,6 +137,52 @@ def test_the_second_month_is_true(
         assert by_payment(statement.opening_items) == truth.unsettled(LAST)
         assert by_currency(statement.opening_items) == truth.owed(LAST)
         assert moved(statement) == true
+
+
+@pytest.mark.parametrize("is_shown", [True, False])
+def test_books_of_what_was_won_back_before_a_month_are_held_against_it(
+    tmp_path: Path, *, is_shown: bool
+) -> None:
+    """Where seven less are booked they are open in it, and unproven if no break of it says so."""
+    truth = MonthTruth(FIRST, 12, per_day=1, after=31)
+    sale = next(sale for sale in truth.sales if sale.is_booked_at_once)
+    booked = next(each for each in truth.entries if each.order == sale.order)
+    booked.amount -= 7
+    if is_shown:
+        truth.unbooked.add(sale.order)
+    days = [*days_of(sale.sold, sale.won), LAST, *days_of(DECEMBER.first, truth.end)[::6]]
+    nights = nights_of(truth, tmp_path, days=days)
+
+    statement = asked(DECEMBER, nights)
+
+    assert statement.books is not None
+    rows = statement.books[statement.books["key"].eq(sale.order)]
+    assert [*zip(rows["what"], rows["amount"], rows["shown"], strict=True)] == [
+        ("open", -7, -7 if is_shown else 0)
+    ]
+    unproven = {each.id for each in statement.equations if not each.holds}
+    assert unproven == (set() if is_shown else {"P5", "P6"})
+    assert statement.unproven_figures == []
+
+
+def test_entries_that_were_renumbered_before_a_month_are_in_its_books_once(tmp_path: Path) -> None:
+    """Of a payment that its own nights show, books of earlier nights do not count beside theirs."""
+    truth = MonthTruth(FIRST, 12, per_day=1, after=31)
+    sale = next(sale for sale in truth.sales if sale.is_booked_at_once)
+    before = days_of(sale.sold, sale.won)
+    days = [*before, LAST - timedelta(days=1), *days_of(DECEMBER.first, truth.end)[::6]]
+    nights = nights_of(truth, tmp_path, days=days)
+    for night in nights[: len(before)]:
+        table = pq.read_table(night.files["ledger"])
+        numbers = [
+            f"{number}-old" if order == sale.order else number
+            for order, number in zip(*(table[name].to_pylist() for name in NAMED), strict=True)
+        ]
+        at = table.schema.get_field_index("entry_id")
+        table = table.set_column(at, table.schema.field(at), pa.array(numbers, pa.string()))
+        pq.write_table(table, night.files["ledger"])
+
+    assert broken(asked(DECEMBER, nights)) == []
 
 
 def by_payment(items: pd.DataFrame) -> dict[tuple[str, str], int]:

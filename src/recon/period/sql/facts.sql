@@ -2,8 +2,9 @@
 -- sealed folders of the nights. Run first; each equation is then one SELECT.
 --
 -- `answers`, `instructions`, `settlement`, `ledger`, `orders`, `terms` are the files of all nights,
--- each row with the `number` of its night; `days` says when each business date opens. `earlier_answers` are those of
--- nights before them, numbered below 0: they are asked what was charged back of payments that were won back.
+-- each row with the `number` of its night; `days` says when each business date opens. `earlier_answers` and
+-- `earlier_ledger` are those of nights before them, numbered below 0: they are asked what was charged back of payments
+-- that were won back, and of those that no later night shows what was booked.
 
 CREATE OR REPLACE TEMP TABLE newest_night AS SELECT max(number) AS number FROM nights;
 
@@ -66,6 +67,12 @@ SELECT b.number, n.business_date, p.payment, p.order_no, b.currency, b.transacti
 FROM beside b JOIN nights n USING (number) JOIN pairs p USING (pair)
 WHERE b.captured IS DISTINCT FROM captured_before OR b.refunded IS DISTINCT FROM refunded_before
     OR b.charged IS DISTINCT FROM charged_before;
+
+-- Earlier nights alone show these: their books are those of earlier nights, too.
+CREATE OR REPLACE TEMP TABLE by_earlier AS
+SELECT DISTINCT payment FROM pairs
+SEMI JOIN (SELECT payment_no FROM shown_rows GROUP BY payment_no HAVING max(number) < 0) USING (payment_no)
+WHERE payment <> '';
 
 DROP TABLE shown_rows;
 

@@ -62,10 +62,16 @@ SELECT currency, event_on AS day, amount,
          WHEN kind IN ('pay_out', 'payee') THEN 'pay-outs' WHEN kind = 'adjustment' THEN 'adjustments' ELSE 'fees' END AS key
 FROM facts WHERE kind <> 'reserve';
 
+CREATE OR REPLACE TEMP VIEW booked_rows AS
+FROM ledger
+UNION ALL BY NAME
+FROM earlier_ledger
+WHERE transaction_id IN (FROM by_earlier) OR order_no IN (SELECT order_no FROM orders_of SEMI JOIN by_earlier USING (payment));
+
 CREATE OR REPLACE TEMP TABLE entries AS
-WITH last_told AS (SELECT entry_id, max(number) AS number FROM ledger GROUP BY entry_id),
+WITH last_told AS (SELECT entry_id, max(number) AS number FROM booked_rows GROUP BY entry_id),
 contents AS (
-    SELECT DISTINCT * EXCLUDE (source, line) FROM (FROM ledger SEMI JOIN last_told USING (entry_id, number))
+    SELECT DISTINCT * EXCLUDE (source, line) FROM (FROM booked_rows SEMI JOIN last_told USING (entry_id, number))
 ),
 newest AS (
     -- Of two contents under one number in one night neither counts.
