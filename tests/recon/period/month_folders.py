@@ -131,6 +131,12 @@ class NightFolders:
                 asked.append(sale)
         return asked
 
+    def _booked_early(self, night: date) -> list[Sale]:
+        """Sales of later days of which the books know already: asked about by their entries."""
+        later = [sale for sale in self.truth.sales if sale.sold > night]
+        booked = self.truth.booked_on
+        return [sale for sale in later if any(day <= night for day in booked.get(sale.order, []))]
+
     def _instant(self, sale: Sale, event: str, day: date) -> datetime:
         known = sale.moments.get(event)
         return known or self.truth.calendar.opens(day) + timedelta(
@@ -325,7 +331,7 @@ class NightFolders:
             groups["pay-outs", line.currency] += -line.net if line.kind == "payout" else 0
             if line.kind == "refund":
                 refunds[line.payment] -= line.gross
-        for sale in asked:
+        for sale in (*asked, *self._booked_early(night)):
             answer = self._answer(sale, night)
             shown = answer["captured_amount"] or 0
             if answer["payment_status"] == "chargeback":
