@@ -222,7 +222,6 @@ def main() -> None:
     """Run one contender; its cost leaves out what makes the rows, and the imports."""
     name, count, folder = sys.argv[1], int(sys.argv[2]), Path(sys.argv[3])
     if name in {"recon", "whole_night"}:
-        import reports.sheets.matched_files
         import reports.workbook
     elif name == "returned":
         import reports.reading.read_back  # noqa: F401 - not part of the cost

@@ -2,18 +2,17 @@
 
 Sheets: Summary, Control totals, Breaks, Pending, Instructions, Matched, Journals, Sources, Guide
 and the hidden _run. The same figures give the same bytes. A workbook that is open or already there
-with other content is never overwritten: the next one is called -v2. The matches of a large night
-stand in files beside it; what waits and what is not verified, in files of the run.
+with other content is never overwritten: the next one is called -v2. Of a
+list that is too long for its sheet the workbook has the sums and names a file of the run.
 """
 
-from collections.abc import Sequence
 from datetime import UTC
 from pathlib import Path
 from typing import Any
 
 from openpyxl.packaging.custom import StringProperty
 
-from recon.model.figures import MatchedFile, NightFigures
+from recon.model.figures import NightFigures
 from reports.drawing.draft import Draft
 from reports.drawing.in_place import written_in_place
 from reports.sheets.bank_sheet import TITLE as BANK_TITLE
@@ -24,8 +23,7 @@ from reports.sheets.fees_sheet import draw_fees
 from reports.sheets.guide_sheet import draw_guide
 from reports.sheets.instructions_sheet import draw_instructions
 from reports.sheets.journals_sheet import draw_journals
-from reports.sheets.matched_files import write_matched_files
-from reports.sheets.matched_sheet import draw_matched, is_pivot
+from reports.sheets.matched_sheet import draw_matched
 from reports.sheets.open_sheet import draw_open
 from reports.sheets.run_sheet import TITLE as RUN_TITLE
 from reports.sheets.run_sheet import draw_run, facts_of
@@ -53,19 +51,13 @@ TAB_COLOURS = {"Summary": "1F3864", "Control totals": "1F3864", "Breaks": "C0000
 def write_workbook(figures: NightFigures, path: Path) -> Path:
     """Write the workbook of a night; the path that was really written.
 
-    The matches of a large night are written into files beside it first, unless a result file of
-    the run holds them. An equal file that is
-    already there stays as it is.
+    An equal file that is already there stays as it is.
 
     Raises:
         OutputError: too many versions stand there already.
         OSError: the folder cannot be written.
     """
-    beside: Sequence[MatchedFile] = ()
-    if is_pivot(figures.matches.count):
-        whole = figures.matched_file
-        beside = (whole,) if whole else write_matched_files(figures.matches, beside=path)
-    return written_in_place(drawn(figures, beside=beside).write, path=path)
+    return written_in_place(drawn(figures).write, path=path)
 
 
 def titles_of(figures: NightFigures) -> tuple[str, ...]:
@@ -76,7 +68,7 @@ def titles_of(figures: NightFigures) -> tuple[str, ...]:
     return (*SHEETS[:before], *fees, *bank, *SHEETS[before:])
 
 
-def drawn(figures: NightFigures, *, beside: Sequence[MatchedFile] = ()) -> Draft:
+def drawn(figures: NightFigures) -> Draft:
     """All sheets of a night."""
     draft = Draft(timezone=figures.timezone)
     sheets = {title: draft.sheet(title) for title in titles_of(figures)}
@@ -84,11 +76,11 @@ def drawn(figures: NightFigures, *, beside: Sequence[MatchedFile] = ()) -> Draft
         sheets[title].sheet_properties.tabColor = colour
     rows = rows_on_sheets(figures)
     totals = totals_of(rows, ledger_covered=figures.ledger_covered)
-    draw_run(draft, sheets[RUN_TITLE], figures=figures, rows=rows, beside=beside)
+    draw_run(draft, sheets[RUN_TITLE], figures=figures, rows=rows)
     draw_breaks(draft, sheets["Breaks"], figures=figures, rows=rows)
     draw_open(draft, sheets["Pending"], figures=figures, rows=rows)
     draw_instructions(draft, sheets["Instructions"], figures=figures, rows=rows)
-    draw_matched(draft, sheets["Matched"], figures=figures, rows=rows, beside=beside)
+    draw_matched(draft, sheets["Matched"], figures=figures, rows=rows)
     draw_journals(draft, sheets["Journals"], figures=figures, rows=rows, totals=totals)
     places = draw_totals(draft, sheets["Control totals"], figures=figures, rows=rows, totals=totals)
     if figures.fees is not None:
@@ -97,7 +89,7 @@ def drawn(figures: NightFigures, *, beside: Sequence[MatchedFile] = ()) -> Draft
         draw_bank(draft, sheets[BANK_TITLE], figures=figures)
     draw_guide(draft, sheets["Guide"], figures=figures)
     draw_summary(Page(draft, sheets["Summary"], figures, rows, totals, places))
-    draw_sources(draft, sheets["Sources"], figures=figures, beside=beside, is_cut=rows.open.is_cut)
+    draw_sources(draft, sheets["Sources"], figures=figures)
     _describe(draft.workbook, figures=figures, rows=rows)
     return draft
 

@@ -8,7 +8,7 @@ import io
 from copy import copy
 from datetime import date, datetime
 from decimal import Decimal
-from typing import Any, BinaryIO
+from typing import IO, Any
 
 from openpyxl import Workbook
 from openpyxl.workbook.defined_name import DefinedName
@@ -189,7 +189,7 @@ class Draft:
         """A defined name for a range."""
         self.workbook.defined_names[name] = DefinedName(name, attr_text=reference)
 
-    def write(self, target: BinaryIO) -> None:
+    def write(self, target: IO[bytes]) -> None:
         """Write the finished file; ends the draft."""
         write_package(self.workbook, target, cached=self._cached, streams=self._streams)
 

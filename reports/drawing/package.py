@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, BinaryIO
+from typing import IO, Any
 
 from openpyxl.cell._writer import write_cell
 from openpyxl.drawing.spreadsheet_drawing import SpreadsheetDrawing
@@ -47,7 +47,7 @@ class RowStream:
 
 def write_package(
     workbook: Workbook,
-    target: BinaryIO,
+    target: IO[bytes],
     *,
     cached: CachedValues,
     streams: Mapping[str, Sequence[RowStream]],

@@ -8,7 +8,7 @@ one that wrote them. Left out are the cells that people fill in and the lines of
 import re
 import tempfile
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
@@ -19,13 +19,11 @@ from python_calamine import CalamineError, CalamineWorkbook
 
 from recon.files.formats.form_book import refuse_unfit_form
 from recon.model.errors import OutputError, SourceUnreadableError
-from recon.model.figures import MatchedFile, NightFigures
+from recon.model.figures import NightFigures
 from reports.reading.signed_copy import NAMES
 from reports.reading.workbook_check import workbook_facts
 from reports.sheets.breaks_sheet import ANSWERS, COLUMNS, HEADER_ROW, VERSION
-from reports.sheets.matched_files import described
 from reports.sheets.run_sheet import TITLE as RUN_TITLE
-from reports.sheets.run_sheet import beside_of
 from reports.summary.summary_tonight import SIGNED_FILE, SIGNED_NAMES
 from reports.workbook import drawn
 
@@ -51,23 +49,6 @@ def run_of(path: Path) -> str:
         return ""
 
 
-def facts_of(path: Path) -> dict[str, str]:
-    """What a workbook says of itself on its hidden sheet.
-
-    Raises:
-        OutputError: the workbook cannot be read.
-    """
-    try:
-        return dict(workbook_facts(CalamineWorkbook.from_path(str(path))))
-    except (CalamineError, OSError) as error:
-        raise _not_ours(path, error) from error
-
-
-def draw_again(night: NightFigures, file: Any, *, facts: Mapping[str, str], path: Path) -> None:
-    """The workbook of a night, beside the same files as the one at `path` that states `facts`."""
-    drawn(night, beside=_beside(facts, path=path)).write(file)
-
-
 def differences(night: NightFigures | Path, path: Path) -> Iterator[str]:
     """Every cell that does not say what the night says, named with its sheet.
 
@@ -78,7 +59,7 @@ def differences(night: NightFigures | Path, path: Path) -> Iterator[str]:
     """
     try:
         workbook = CalamineWorkbook.from_path(str(path))
-        with _true_file(night, beside=_beside(workbook_facts(workbook), path=path)) as file:
+        with _true_file(night) as file:
             signed = _sign_off_rows(file)
             file.seek(0)
             true = CalamineWorkbook.from_filelike(file)
@@ -89,17 +70,8 @@ def differences(night: NightFigures | Path, path: Path) -> Iterator[str]:
                 rows = (_rows(workbook, title), _rows(true, title))
                 yield from _sheet(title, rows=rows, signed=signed)
     except (CalamineError, OSError) as error:
-        raise _not_ours(path, error) from error
-
-
-def _not_ours(path: Path, error: Exception) -> OutputError:
-    return OutputError(f"{path} cannot be read ({error}): it is not a workbook of ours")
-
-
-def _beside(facts: Mapping[str, str], *, path: Path) -> tuple[MatchedFile, ...]:
-    """The files that the workbook names, as they stand there now."""
-    named = [(rows, path.with_name(name)) for rows, _, name in beside_of(facts)]
-    return tuple(described(file, rows=rows) for rows, file in named if file.is_file())
+        msg = f"{path} cannot be read ({error}): it is not a workbook of ours"
+        raise OutputError(msg) from error
 
 
 def _rows(workbook: Any, title: str) -> Rows:
@@ -110,14 +82,14 @@ def _rows(workbook: Any, title: str) -> Rows:
 
 
 @contextmanager
-def _true_file(night: NightFigures | Path, *, beside: Sequence[MatchedFile]) -> Iterator[IO[bytes]]:
+def _true_file(night: NightFigures | Path) -> Iterator[IO[bytes]]:
     """The file that the night's workbook should equal."""
     if isinstance(night, Path):
         with night.open("rb") as file:
             yield file
         return
     with tempfile.TemporaryFile() as file:
-        drawn(night, beside=beside).write(file)
+        drawn(night).write(file)
         file.seek(0)
         yield file
 

@@ -13,11 +13,12 @@ from typing import Any
 from python_calamine import CalamineError, CalamineWorkbook
 
 from recon.model.errors import OutputError
-from recon.proof.held_against import BY_RULE
+from recon.proof.held_against import BY_RULE, in_file
 from recon.steps.compare.sheets_proven import CHECKS, SheetTotals
 from reports.drawing.highlight import CHECK
 from reports.drawing.look import decimals_of
-from reports.sheets.matched_files import described, totals_in
+from reports.reading.beside_files import sha256_of, totals_in
+from reports.sheets.named_files import named_in
 from reports.sheets.open_rows import NOT_VERIFIED, WAITING
 from reports.sheets.open_sheet import SETS
 from reports.sheets.run_sheet import TITLE as RUN_TITLE
@@ -32,8 +33,9 @@ LISTS: Mapping[str, tuple[str, str, str]] = {
     "instruction": ("Instructions", "Instruction", "Amount"),
 }
 """Section -> sheet, the column that every row fills, the column that is added up."""
-MATCH_KEY, RULE = "Match key", "How it was matched"
+RULE = "How it was matched"
 TOTALS_TITLE = "Control totals"
+SOURCES = "Sources"
 PIVOT_ROWS = "Matched rows"
 RESULTS = {WAITING: "pending", NOT_VERIFIED: "unverified"}
 """Result of a row of the sheet Pending -> its section."""
@@ -55,8 +57,8 @@ def sheet_totals(path: Path, *, beside: Mapping[str, Path] | None = None) -> She
         named = beside_of(facts)
         files = {name: path.with_name(name) for _, _, name in named} | dict(beside or {})
         totals = {name: _totals(workbook, name) for name in LISTS} | _open_totals(workbook)
-        key = PIVOT_ROWS if named else MATCH_KEY
-        totals |= _match_totals(list_rows(workbook, title=MATCHED, key=key))
+        totals |= _match_totals(list_rows(workbook, title=MATCHED, key=RULE))
+        totals |= _named_totals(workbook)
         for _, _, name in named:
             totals |= _unlike(totals, beside=files[name])
         return {**totals, CHECKS: (_failing_checks(workbook), {})}
@@ -102,6 +104,14 @@ def _open_totals(workbook: Any) -> dict[str, tuple[int, Mapping[str, int]]]:
     return {section: _summed(mine, summed=EFFECT) for section, mine in rows.items()}
 
 
+def _named_totals(workbook: Any) -> dict[str, tuple[int, Mapping[str, int]]]:
+    """The files that Sources names in place of rows, each with the rows that it says of them."""
+    rows = workbook.get_sheet_by_name(SOURCES).iter_rows()
+    return {
+        in_file(section, sha256=digest): (count, {}) for section, count, digest in named_in(rows)
+    }
+
+
 def _summed(rows: Iterable[Mapping[str, Any]], *, summed: str) -> tuple[int, Mapping[str, int]]:
     count, sums = 0, Counter[str]()
     for row in rows:
@@ -111,7 +121,7 @@ def _summed(rows: Iterable[Mapping[str, Any]], *, summed: str) -> tuple[int, Map
 
 
 def _match_totals(rows: Iterable[Mapping[str, Any]]) -> dict[str, tuple[int, Mapping[str, int]]]:
-    """Of all matches, and by the rule that matched them: of rows, or of the pivot of more rows."""
+    """Of all matches, and by the rule that matched them: of rows, or of the sums of more rows."""
     counts: Counter[str] = Counter({MATCHES: 0})
     sums: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for row in rows:
@@ -124,7 +134,7 @@ def _match_totals(rows: Iterable[Mapping[str, Any]]) -> dict[str, tuple[int, Map
 
 
 def _unlike(totals: SheetTotals, *, beside: Path) -> SheetTotals:
-    """What a file of all matches comes to, where that is not what the pivot says."""
+    """What a file of all matches comes to, where that is not what the sheet says."""
     rows, majors = totals_in(beside)
     minor_units = {
         currency: int(sum_.scaleb(decimals_of(currency))) for currency, sum_ in majors.items()
@@ -148,7 +158,7 @@ def beside_problems(path: Path) -> Iterator[str]:
         again = "`recon workbook` writes it again"
         if not file.is_file():
             yield f"{file}, which holds the {rows} matched rows of {path.name}, is gone; {again}"
-        elif described(file, rows=rows).sha256 != digest:
+        elif sha256_of(file) != digest:
             yield f"{file} is not the file that {path.name} names: it was changed since; {again}"
 
 

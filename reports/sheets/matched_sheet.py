@@ -1,30 +1,31 @@
 """The Matched sheet: every set whose sides agree, or, on a large night, what they come to.
 
-Only this list grows with the business. Up to MATCHED_ROWS_MAX rows stand in the workbook, written
-straight as XML; above that the sheet is a pivot of them and the rows stand in files beside it.
+Only this list grows with the business. Its rows are written straight as XML; of more than
+`matched_rows_max` the sheet has the sums and the first rows, and names the file that holds all.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from itertools import zip_longest
 from typing import Any
 
 from openpyxl.utils import get_column_letter
 
-from recon.model.figures import MatchedFile, NightFigures
+from recon.model.figures import MATCHES, NightFigures
 from recon.model.headway import on_the_way
+from reports.drawing import look as looks
 from reports.drawing.draft import Draft
-from reports.drawing.listing import Column, field, name_columns, put_list, values_of
+from reports.drawing.listing import Column, field, name_columns, put_list, rows_of, values_of
 from reports.drawing.package import RowStream
 from reports.drawing.page import print_first_rows, print_on, protect, put_heading
 from reports.drawing.row_xml import Kind, cells_of, not_covered, rows_as_xml
+from reports.sheets.named_files import added_up
 from reports.sheets.state_words import flag_words, in_words, rule_words, state_words
 from reports.sheets.totals import Rows
 
 HEADER_ROW = 4
 PAPER_COLUMNS = 12
-"""One page wide, with rows and as a pivot: up to the flags, up to the differences."""
-MATCHED_ROWS_MAX = 200_000
-"""More rows than this nobody scrolls, and the file would be slow to open."""
+"""One page wide: up to the flags, and of the sums up to the differences."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,28 +83,22 @@ PIVOT_COLUMNS = (
     Column("Matched rows", 14, _COUNT, field("rows"), "matRows"),
     *(column.column for column in AMOUNTS),
 )
+ROW_COLUMNS = tuple(
+    replace(column, range_name="", width=max(column.width, above.width if above else 0))
+    for column, above in zip_longest(COLUMNS, PIVOT_COLUMNS)
+)
+"""Of the first rows, below the sums of all: as wide as both need."""
 
 
-def is_pivot(count: int) -> bool:
-    """Whether so many matches stand beside the workbook rather than in it."""
-    return count > MATCHED_ROWS_MAX
-
-
-def draw_matched(
-    draft: Draft,
-    sheet: Any,
-    *,
-    figures: NightFigures,
-    rows: Rows,
-    beside: Sequence[MatchedFile] = (),
-) -> None:
-    """All matches, or their pivot when files beside the workbook hold them."""
+def draw_matched(draft: Draft, sheet: Any, *, figures: NightFigures, rows: Rows) -> None:
+    """All matches, or what they come to and the first of them."""
     draft.replaced_characters += rows.matched.replaced_characters
-    if beside:
-        last = _put_pivot(draft, sheet, figures=figures, rows=rows, beside=beside)
+    if rows.matched.is_cut:
+        last = _put_sums(draft, sheet, figures=figures, rows=rows)
+        print_on(sheet, run_id=figures.run_id)
     else:
         last = _put_rows(draft, sheet, figures=figures)
-    print_on(sheet, run_id=figures.run_id, title_rows=f"{HEADER_ROW}:{HEADER_ROW}")
+        print_on(sheet, run_id=figures.run_id, title_rows=f"{HEADER_ROW}:{HEADER_ROW}")
     print_first_rows(draft, sheet, columns=PAPER_COLUMNS, rows=(HEADER_ROW + 1, last))
     protect(sheet)
 
@@ -147,31 +142,35 @@ def _parts(draft: Draft, *, figures: NightFigures) -> Iterator[bytes]:
         row += len(batch)
 
 
-def _put_pivot(
-    draft: Draft,
-    sheet: Any,
-    *,
-    figures: NightFigures,
-    rows: Rows,
-    beside: Sequence[MatchedFile],
-) -> int:
-    names = " and ".join(amount.name for amount in beside)
-    put_heading(
-        draft,
-        sheet,
-        title="Matched",
-        sentence=f"{rows.matched.count:,} sets whose sides agree, added up; each row stands in "
-        f"{names} beside this workbook (Sources has their SHA-256).",
-    )
-    extent = put_list(
+def _put_sums(draft: Draft, sheet: Any, *, figures: NightFigures, rows: Rows) -> int:
+    """The sums of all rows, and below them the first rows."""
+    sets = f"{rows.matched.count:,} sets whose sides agree, or whose difference a flag explains"
+    named = [file for section, file in figures.files_named().items() if section == MATCHES]
+    put_heading(draft, sheet, title="Matched", sentence=added_up(sets, named=named))
+    covered = figures.ledger_covered
+    _, last = put_list(
         draft,
         sheet,
         columns=PIVOT_COLUMNS,
         rows=rows.matched.groups,
         top=HEADER_ROW,
-        ledger_covered=figures.ledger_covered,
+        ledger_covered=covered,
     )
-    last = get_column_letter(len(PIVOT_COLUMNS))
-    sheet.auto_filter.ref = f"A{HEADER_ROW}:{last}{extent[1]}"
-    sheet.freeze_panes = sheet.cell(row=HEADER_ROW + 1, column=1)
+    first = _first(figures)
+    title = f"The first {len(first):,}, in the order of the file"
+    draft.text(sheet, (last + 2, 1), title, looks.HEADING)
+    extent = put_list(
+        draft, sheet, columns=ROW_COLUMNS, rows=first, top=last + 3, ledger_covered=covered
+    )
+    sheet.auto_filter.ref = f"A{last + 3}:{get_column_letter(len(ROW_COLUMNS))}{extent[1]}"
     return extent[1]
+
+
+def _first(figures: NightFigures) -> list[dict[str, Any]]:
+    """The first rows, as many as the sheet shows where it does not list all."""
+    rows: list[dict[str, Any]] = []
+    for batch in figures.matches.batches():
+        rows += rows_of(batch.iloc[: figures.matched_rows_shown - len(rows)])
+        if len(rows) >= figures.matched_rows_shown:
+            break
+    return rows

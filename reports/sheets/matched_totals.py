@@ -1,7 +1,7 @@
 """What the matches of a night come to, found in one pass over them: by group, exactly.
 
-The groups are the pivot of a night whose matches do not fit into the workbook; summed up further
-they are the totals of every night.
+The groups are what the sheet of a large night has of all of them; summed up further they are the
+totals of every night.
 """
 
 from collections import Counter, defaultdict
@@ -46,10 +46,12 @@ class MatchedTotals:
     """Currency -> its largest amount in any one row, without sign."""
     replaced_characters: int
     """Characters of the rows' texts that no cell can hold."""
+    is_cut: bool = False
+    """Whether not every row is shown."""
 
 
-def matched_totals(matched: MatchedRows) -> MatchedTotals:
-    """One pass over all matches."""
+def matched_totals(matched: MatchedRows, *, rows_max: int) -> MatchedTotals:
+    """One pass over all matches; a sheet lists `rows_max` of them."""
     sums: defaultdict[tuple[str, ...], Counter[str]] = defaultdict(Counter)
     largest: Counter[str] = Counter()
     replaced = 0
@@ -62,7 +64,8 @@ def matched_totals(matched: MatchedRows) -> MatchedTotals:
     groups = [
         {**dict(zip(GROUP_NAMES, group, strict=True)), **sums[group]} for group in sorted(sums)
     ]
-    return MatchedTotals(matched.count, groups, dict(largest), replaced)
+    is_cut = matched.count > rows_max
+    return MatchedTotals(matched.count, groups, dict(largest), replaced, is_cut)
 
 
 def sums_by(

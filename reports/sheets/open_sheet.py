@@ -6,12 +6,13 @@ Of more than a person reads, it has their sums by reason, then those with most m
 from dataclasses import replace
 from typing import Any
 
-from recon.model.figures import NightFigures
+from recon.model.figures import MATCHES, NightFigures
 from recon.model.words import UnverifiedReason
 from reports.drawing import look as looks
 from reports.drawing.draft import Draft
 from reports.drawing.listing import Column, Row, field, put_list
 from reports.drawing.page import print_first_rows, print_on, protect, put_heading
+from reports.sheets.named_files import added_up
 from reports.sheets.open_rows import NOT_VERIFIED, RISK
 from reports.sheets.state_words import flag_words, in_words, state_words
 from reports.sheets.totals import Rows
@@ -115,14 +116,9 @@ def draw_open(draft: Draft, sheet: Any, *, figures: NightFigures, rows: Rows) ->
 
 def _draw_sums(draft: Draft, sheet: Any, *, figures: NightFigures, rows: Rows) -> None:
     """The sums of all rows, and below them the first rows by money at risk."""
-    files = " and ".join(file.name for file in figures.open_files)
-    put_heading(
-        draft,
-        sheet,
-        title="Pending",
-        sentence=f"{rows.open.count():,} sets that wait or could not be verified, added up; each "
-        f"row stands in {files or 'the files of the run'} (Sources has their SHA-256).",
-    )
+    sets = f"{rows.open.count():,} sets that wait or could not be verified"
+    named = [file for section, file in figures.files_named().items() if section != MATCHES]
+    put_heading(draft, sheet, title="Pending", sentence=added_up(sets, named=named))
     covered = figures.ledger_covered
     _, last = put_list(
         draft,

@@ -81,6 +81,10 @@ _WORDS = (
         "refunded or captured too much = shown as breaks",
     ),
     (r"rounding beyond the budget", "rounding beyond what the rules allow = nothing"),
+    (
+        r"sheet = database, (\w+) in the file with SHA-256 (\w{8})\w*",
+        "file that Sources names = that of the night: {0}, SHA-256 {1}…",
+    ),
     (r"sheet = database, (.+)", r"rows of this workbook = database: {0}"),
 )
 _RULE = re.compile(rf"sheet = database, {BY_RULE}(\w+)")

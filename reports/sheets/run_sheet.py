@@ -2,11 +2,11 @@
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from recon.model.errors import OutputError
-from recon.model.figures import MatchedFile, NightFigures
+from recon.model.figures import MATCHES, NightFigures
 from recon.model.resolutions import RESOLUTIONS, SCOPES
 from reports.drawing.draft import Draft
 from reports.drawing.page import column_range
@@ -20,16 +20,9 @@ LISTS = {"lstResolutions": RESOLUTIONS, "lstScopes": SCOPES}
 FIRST_LIST_COLUMN = 4
 
 
-def draw_run(
-    draft: Draft,
-    sheet: Any,
-    *,
-    figures: NightFigures,
-    rows: Rows,
-    beside: Sequence[MatchedFile] = (),
-) -> None:
+def draw_run(draft: Draft, sheet: Any, *, figures: NightFigures, rows: Rows) -> None:
     """Facts of the run, the engine's verdict and the lists that validations use."""
-    facts = {**facts_of(figures, rows=rows), **beside_facts(beside)}
+    facts = {**facts_of(figures, rows=rows), **beside_facts(figures)}
     for row, (name, value) in enumerate(facts.items(), 1):
         draft.text(sheet, (row, 1), name)
         draft.text(sheet, (row, 2), value)
@@ -59,12 +52,12 @@ def facts_of(figures: NightFigures, *, rows: Rows) -> dict[str, str]:
     }
 
 
-def beside_facts(beside: Sequence[MatchedFile]) -> dict[str, str]:
-    """The files beside a workbook: BESIDE and a number -> rows, SHA-256 and name."""
-    return {
-        f"{BESIDE}{number}": f"{value.rows} {value.sha256} {value.name}"
-        for number, value in enumerate(beside, 1)
-    }
+def beside_facts(figures: NightFigures) -> dict[str, str]:
+    """The file of matches beside a workbook of plain files: BESIDE1 -> rows, SHA-256 and name."""
+    file = figures.files_named().get(MATCHES)
+    if file is None or "/" in file.name:
+        return {}
+    return {f"{BESIDE}1": f"{file.rows} {file.sha256} {file.name}"}
 
 
 def beside_of(facts: Mapping[str, str]) -> list[tuple[int, str, str]]:

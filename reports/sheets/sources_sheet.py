@@ -5,7 +5,7 @@ from typing import Any
 
 from openpyxl.utils import get_column_letter
 
-from recon.model.figures import MatchedFile, NightFigures
+from recon.model.figures import NightFigures
 from reports.drawing import look as looks
 from reports.drawing.draft import Draft
 from reports.drawing.listing import LINE_POINTS, LINES_MAX
@@ -18,6 +18,7 @@ from reports.drawing.page import (
     set_widths,
 )
 from reports.drawing.plain_text import text_width
+from reports.sheets.named_files import put_named
 from reports.sheets.totals_blocks import bridge_sentence
 
 WIDTHS = (15, 66, 12, 20, 12, 12, 12, 12, 10, 70)
@@ -39,18 +40,8 @@ FILE_TITLES = (
 )
 
 
-def draw_sources(
-    draft: Draft,
-    sheet: Any,
-    *,
-    figures: NightFigures,
-    beside: Sequence[MatchedFile] = (),
-    is_cut: bool = False,
-) -> None:
-    """Files, rejected rows, codes without a rule, replaced characters.
-
-    `beside` holds the matches of a large night; where it `is_cut`, what waits stands in files, too.
-    """
+def draw_sources(draft: Draft, sheet: Any, *, figures: NightFigures) -> None:
+    """Files, rejected rows, codes without a rule, replaced characters."""
     set_widths(sheet, WIDTHS)
     put_heading(
         draft,
@@ -60,11 +51,7 @@ def draw_sources(
         "has a name (identical repeats).",
     )
     row = _put_files(draft, sheet, figures=figures)
-    title = "Matched rows in files beside this workbook"
-    row = _put_lists(draft, sheet, [("matched", file) for file in beside], at=(row, title))
-    listed = [("open", file) for file in figures.open_files] if is_cut else []
-    title = "What waits and what is not verified, in files of the run"
-    row = _put_lists(draft, sheet, listed, at=(row, title))
+    row = put_named(draft, sheet, files=figures.files_named(), top=row)
     row = _put_rejects(draft, sheet, figures=figures, top=row)
     row = _put_standing(draft, sheet, figures=figures, top=row)
     row = _put_unmapped(draft, sheet, figures=figures, top=row)
@@ -123,25 +110,6 @@ def _put_sums(draft: Draft, sheet: Any, *, figures: NightFigures, row: int) -> i
         draft.link(sheet, (row, 1), to, LINK)
         row += 1
     return row + 1
-
-
-def _put_lists(
-    draft: Draft, sheet: Any, files: Sequence[tuple[str, MatchedFile]], *, at: tuple[int, str]
-) -> int:
-    """The files that hold a list of a large night; `at` is the first row and the title."""
-    top, title = at
-    if not files:
-        return top
-    draft.text(sheet, (top, 1), title, looks.HEADING)
-    titles = ("Kind", "Name", ">Bytes", ">Rows", "", "", "", "", "", "SHA-256")
-    put_header(draft, sheet, row=top + 1, titles=titles)
-    grey = looks.NUMBER.but(fill=looks.ENGINE_FILL)
-    for row, (kind, file) in enumerate(files, top + 2):
-        _put_texts(draft, sheet, row, (kind, file.name))
-        draft.number(sheet, (row, 3), file.size_bytes, grey)
-        draft.number(sheet, (row, 4), file.rows, grey)
-        draft.text(sheet, (row, 10), file.sha256, looks.BODY_TEXT)
-    return top + 3 + len(files)
 
 
 def _put_rejects(draft: Draft, sheet: Any, *, figures: NightFigures, top: int) -> int:

@@ -144,7 +144,7 @@ def rows_on_sheets(figures: NightFigures) -> Rows:
                 or unread.get(("", row["order_no"]))
             ),
         ),
-        matched=matched_totals(figures.matches),
+        matched=matched_totals(figures.matches, rows_max=figures.matched_rows_max),
         instructions=sorted(instructions, key=_instruction_urgency),
         batches=rows_of(figures.batches),
         movements=[

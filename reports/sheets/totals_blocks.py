@@ -10,7 +10,6 @@ from reports.drawing import look as looks
 from reports.drawing.draft import Draft
 from reports.drawing.highlight import CHECK, OK, colour_checks
 from reports.drawing.page import column_range, put_header
-from reports.sheets.matched_sheet import is_pivot
 from reports.sheets.open_rows import NOT_VERIFIED, WAITING
 from reports.sheets.totals import Rows
 
@@ -40,7 +39,7 @@ def put_results(draft: Draft, sheet: Any, *, rows: Rows, top: int) -> tuple[dict
     """How many sets came to what."""
     draft.text(sheet, (top, 1), "Sets by result", looks.HEADING)
     put_header(draft, sheet, row=top + 1, titles=("Result", ">Sets"))
-    matched = "=SUM(matRows)" if is_pivot(rows.matched.count) else "=COUNTA(matKey)"
+    matched = "=SUM(matRows)" if rows.matched.is_cut else "=COUNTA(matKey)"
     counts = {
         "Matched": (matched, rows.matched.count),
         **{

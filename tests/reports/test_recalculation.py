@@ -15,7 +15,6 @@ from recon.model.figures import NightFigures
 from recon.model.resolutions import BreakAnswer
 from reports.drawing.listing import rows_of
 from reports.reading.read_back import altered_cells, read_back
-from reports.sheets import matched_sheet
 from reports.sheets.breaks_sheet import HEADER_ROW
 from reports.workbook import SHEETS, write_workbook
 from tests.reports.pictures import convert, missing_programs, page_texts, pictures_of, sheet_of
@@ -86,15 +85,11 @@ def falsified(workbook: Path) -> Path:
     ("rows_max", "open_max"), [(200_000, 10_000), (47, 1)], ids=["rows", "sums"]
 )
 def test_every_formula_has_the_value_that_another_program_computes(
-    figures: NightFigures,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    rows_max: int,
-    open_max: int,
+    figures: NightFigures, tmp_path: Path, rows_max: int, open_max: int
 ) -> None:
     """The engine's values and the formulas agree, all of them, over rows and over their sums."""
-    monkeypatch.setattr(matched_sheet, "MATCHED_ROWS_MAX", rows_max)
-    cut = replace(figures, open_rows_max=open_max, open_rows_shown=1)
+    shown = replace(figures, matched_rows_max=rows_max, matched_rows_shown=5)
+    cut = replace(shown, open_rows_max=open_max, open_rows_shown=1)
     workbook = write_workbook(cut, tmp_path / "night.xlsx")
 
     count, differing = formulas_that_differ(workbook, again=recalculated(workbook, folder=tmp_path))

@@ -46,12 +46,10 @@ def returned_differences(night: NightFigures | Path, path: Path) -> Iterator[str
     if isinstance(night, Path):
         yield from _told(night, path)
         return
-    from reports.reading import comparison
+    from reports.workbook import drawn
 
-    with file_reader().read(path, facts, path=path) as read:
-        stated = read.facts
     with tempfile.NamedTemporaryFile(suffix=".xlsx") as again:
-        comparison.draw_again(night, again.file, facts=stated, path=path)
+        drawn(night).write(again.file)
         again.flush()
         yield from _told(Path(again.name), path)
 
@@ -59,13 +57,6 @@ def returned_differences(night: NightFigures | Path, path: Path) -> Iterator[str
 def _told(night: Path, path: Path) -> list[str]:
     with file_reader().read(path, differences, night=night, path=path) as read:
         return list(read.facts)
-
-
-def facts(rows: IO[bytes], *, path: Path) -> dict[str, str]:  # noqa: ARG001 - all of it is facts
-    """In the fork: what a workbook says of itself."""
-    from reports.reading import comparison
-
-    return comparison.facts_of(path)
 
 
 def answers(rows: IO[bytes], *, path: Path) -> Returned:  # noqa: ARG001 - all of it is facts

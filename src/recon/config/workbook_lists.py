@@ -5,22 +5,33 @@ from typing import Self
 from pydantic import Field, model_validator
 
 from recon.config.declared import DeclaredTable
-from recon.model.figures import OPEN_ROWS_MAX, OPEN_ROWS_SHOWN
+from recon.model.figures import (
+    MATCHED_ROWS_MAX,
+    MATCHED_ROWS_SHOWN,
+    OPEN_ROWS_MAX,
+    OPEN_ROWS_SHOWN,
+)
 
-SHEET_ROWS_MAX = 200_000
+OPEN_SHEET_ROWS_MAX = 200_000
 """More rows than this nobody scrolls, and the file would be slow to open."""
+MATCHED_SHEET_ROWS_MAX = 1_000_000
+"""A sheet ends at row 1,048,576."""
 
 
 class WorkbookLists(DeclaredTable):
-    """Sets that wait or could not be verified: how many stand on the sheet (breaks always do)."""
+    """Matches, and sets that wait or are not verified: how many stand on the sheet."""
 
-    open_rows_max: int = Field(default=OPEN_ROWS_MAX, ge=1, le=SHEET_ROWS_MAX)
-    """Of more, the sheet has sums and the first `open_rows_shown`; all are a file."""
-    open_rows_shown: int = Field(default=OPEN_ROWS_SHOWN, ge=1, le=SHEET_ROWS_MAX)
+    matched_rows_max: int = Field(default=MATCHED_ROWS_MAX, ge=1, le=MATCHED_SHEET_ROWS_MAX)
+    """Of more, the sheet has sums and the first `matched_rows_shown`; all are a file."""
+    matched_rows_shown: int = Field(default=MATCHED_ROWS_SHOWN, ge=1, le=MATCHED_SHEET_ROWS_MAX)
+    open_rows_max: int = Field(default=OPEN_ROWS_MAX, ge=1, le=OPEN_SHEET_ROWS_MAX)
+    """The same of what waits and is not verified; breaks are never cut."""
+    open_rows_shown: int = Field(default=OPEN_ROWS_SHOWN, ge=1, le=OPEN_SHEET_ROWS_MAX)
 
     @model_validator(mode="after")
     def _shown_are_fewer(self) -> Self:
-        if self.open_rows_shown > self.open_rows_max:
-            msg = "open_rows_shown: more rows than open_rows_max lets stand on the sheet"
-            raise ValueError(msg)
+        for name in ("matched_rows", "open_rows"):
+            if getattr(self, f"{name}_shown") > getattr(self, f"{name}_max"):
+                msg = f"{name}_shown: more rows than {name}_max lets stand on the sheet"
+                raise ValueError(msg)
         return self

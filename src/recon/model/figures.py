@@ -97,9 +97,15 @@ class TrendPoint:
     open_breaks: int
 
 
+MATCHES = "match"
+LISTS_IN_FILES = (MATCHES, "unverified", "pending")
+"""Sections of a result of which a long list stands in a file that the workbook names."""
 OPEN_ROWS_MAX, OPEN_ROWS_SHOWN = 10_000, 1_000
 """Sets that wait or could not be verified: of more than the first number a workbook has the sums,
 and the second number of rows."""
+MATCHED_ROWS_MAX, MATCHED_ROWS_SHOWN = 200_000, 1_000
+"""The same of matches: more than the first number nobody scrolls, and the file would be slow to
+open."""
 MATCHED_BATCH_ROWS = 10_000
 """Matches that are read into memory at once while a report is drawn."""
 MATCHED_LOOK_ROWS = 50_000
@@ -142,13 +148,24 @@ class HandedOut:
 
 
 @dataclass(frozen=True, slots=True)
-class MatchedFile:
+class ListFile:
     """A file that holds every row of a list of a workbook, such as every match."""
 
     name: str
+    """From the night's folder; of plain files, beside the workbook."""
     rows: int
     size_bytes: int
     sha256: str
+
+
+def files_named(
+    files: Mapping[str, ListFile], *, matched_rows_max: int, open_rows_max: int
+) -> dict[str, ListFile]:
+    """Of the lists that are too long for their sheets: section -> the file that a sheet names."""
+    rows = {section: file.rows for section, file in files.items()}
+    open_rows = sum(count for section, count in rows.items() if section != MATCHES)
+    is_long = {True: rows.get(MATCHES, 0) > matched_rows_max, False: open_rows > open_rows_max}
+    return {section: file for section, file in files.items() if is_long[section == MATCHES]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,9 +229,17 @@ class NightFigures:
     """What the gateway holds and the fees it took; None: no settlement was given."""
     fees: ChargedFees | None = None
     """What was charged beside the fee contract; None without a contract or a settlement."""
-    matched_file: MatchedFile | None = None
-    """A result file of the run that holds every match; a large night then needs no copy of them."""
-    open_files: tuple[MatchedFile, ...] = ()
-    """The result files of the run that hold what waits and what could not be verified."""
+    list_files: Mapping[str, ListFile] = field(default_factory=dict)
+    """Each of LISTS_IN_FILES -> the result file of the run that holds all of it."""
+    matched_rows_max: int = MATCHED_ROWS_MAX
+    matched_rows_shown: int = MATCHED_ROWS_SHOWN
     open_rows_max: int = OPEN_ROWS_MAX
     open_rows_shown: int = OPEN_ROWS_SHOWN
+
+    def files_named(self) -> dict[str, ListFile]:
+        """Section -> the file that its sheet names instead of listing each row."""
+        return files_named(
+            self.list_files,
+            matched_rows_max=self.matched_rows_max,
+            open_rows_max=self.open_rows_max,
+        )

@@ -14,6 +14,8 @@ SHEETS = "T13"
 """Held against SQL by itself, once the workbook is read back."""
 BY_RULE = "match by "
 """Before a rule: what T13 calls the matches that it found."""
+IN_FILE = " in the file with SHA-256 "
+"""Behind a section: what T13 calls the file that a workbook names for it, before the hash."""
 SHEETS_IN_SQL = "figures of the sheets = those that SQL gives"
 SHOWN_MAX = 50
 """Figures that differ which are named one by one."""
@@ -50,6 +52,11 @@ def second_proof(
 def not_run(why: str, *, account: tuple[str, str], name: str = NAME) -> ControlTotal:
     """T14 of a night whose SQL did not come to its end: it proves nothing."""
     return ControlTotal(SECOND_ENGINE, f"{name}: {why}", *account, "", "count", 1, 0)
+
+
+def in_file(section: str, *, sha256: str) -> str:
+    """The section of T13 of the file that holds all rows of a section."""
+    return f"{section}{IN_FILE}{sha256}"
 
 
 def key_of(total: ControlTotal) -> Key:

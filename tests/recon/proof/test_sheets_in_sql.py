@@ -28,6 +28,7 @@ TOLD: list[tuple[str, str, str, int]] = [
     ("match", "", "count", 3),
     ("match", "EUR", "amount", 2),
     ("match", "JPY", "amount", 0),
+    (f"match in the file with SHA-256 {'ab' * 32}", "", "count", 3),
     ("match by exact", "", "count", 2),
     ("match by exact", "EUR", "amount", 0),
     ("match by exact", "JPY", "amount", 0),
@@ -139,6 +140,7 @@ def test_each_figure_that_was_forgotten_is_found_by_sql(tmp_path: Path, number: 
         ("number AS on_sheet", "number + 1 AS on_sheet"),
         ("sum(effect) FROM lists", "sum(effect) + 1 FROM lists"),
         ("'match by ' || rule", "'match by ' || upper(rule)"),
+        ("0, sum(items) FROM named", "0, sum(items) + 1 FROM named"),
     ],
 )
 def test_each_part_of_the_statement_that_is_wrong_is_found_by_the_night(

@@ -11,7 +11,7 @@ SHEETS = (
     "::test_sheets_that_differ_from_the_database_are_not_proven"
 )
 FILES = (
-    "reports/sheets/test_matched_files.py"
+    "reports/reading/test_beside_files.py"
     "::test_a_file_that_lost_a_row_or_a_cent_is_not_the_sheets_total"
 )
 BY_SQL = (

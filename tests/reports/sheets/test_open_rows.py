@@ -8,23 +8,24 @@ from typing import Any
 import openpyxl
 import pytest
 
-from recon.model.figures import MatchedFile, NightFigures
+from recon.model.figures import ListFile, NightFigures
+from recon.proof.held_against import in_file
 from reports.reading.workbook_check import sheet_totals
 from reports.sheets.open_rows import NOT_VERIFIED, RISK, WAITING
 from reports.sheets.open_sheet import GROUP_COLUMNS, HEADER_ROW, ROW_COLUMNS
 from reports.sheets.totals import rows_on_sheets
 from reports.workbook import write_workbook
 
-FILES = (
-    MatchedFile("results/unverified.parquet", 3, 4711, "ab" * 32),
-    MatchedFile("results/pending.parquet", 2, 815, "cd" * 32),
-)
+FILES = {
+    "unverified": ListFile("results/unverified.parquet", 3, 4711, "ab" * 32),
+    "pending": ListFile("results/pending.parquet", 2, 815, "cd" * 32),
+}
 
 
 @pytest.fixture
 def many(figures: NightFigures) -> NightFigures:
     """The example night, as if more than one open set were too many for the sheet."""
-    return replace(figures, open_rows_max=1, open_rows_shown=1, open_files=FILES)
+    return replace(figures, open_rows_max=1, open_rows_shown=1, list_files=FILES)
 
 
 @pytest.fixture
@@ -36,11 +37,17 @@ def workbook(many: NightFigures, tmp_path: Path) -> Path:
 def test_the_sums_are_those_of_every_row(
     workbook: Path, figures: NightFigures, tmp_path: Path
 ) -> None:
-    """Read back, sets and sums by currency are those of the workbook that lists each row (T13)."""
+    """Read back, sets and sums by currency are those of the workbook that lists each row (T13).
+
+    Beside them the files that it names, each with its rows.
+    """
+    named = {
+        in_file(section, sha256=file.sha256): (file.rows, {}) for section, file in FILES.items()
+    }
     whole = sheet_totals(write_workbook(figures, tmp_path / "whole.xlsx"))
 
     assert len(figures.pending) + len(figures.unverified) > 1
-    assert sheet_totals(workbook) == whole
+    assert sheet_totals(workbook) == {**whole, **named}
 
 
 def test_the_other_sheets_say_the_same(
@@ -79,7 +86,7 @@ def test_the_files_of_all_rows_are_named(workbook: Path) -> None:
     book = openpyxl.load_workbook(workbook)
     sources = [[cell.value for cell in row] for row in book["Sources"].iter_rows()]
 
-    for file in FILES:
+    for file in FILES.values():
         assert file.name in book["Pending"]["A2"].value
         (line,) = [row for row in sources if row[1] == file.name]
         assert (line[2], line[3], line[9]) == (file.size_bytes, file.rows, file.sha256)
@@ -89,11 +96,11 @@ def test_a_workbook_that_lists_every_row_names_no_file(
     figures: NightFigures, tmp_path: Path
 ) -> None:
     """Up to the declared number the rows stand on the sheet, and nowhere else to look."""
-    listed = replace(figures, open_files=FILES)
+    listed = replace(figures, list_files=FILES)
     book = openpyxl.load_workbook(write_workbook(listed, tmp_path / "listed.xlsx"))
 
     names = {cell.value for row in book["Sources"].iter_rows() for cell in row}
-    assert names.isdisjoint(file.name for file in FILES)
+    assert names.isdisjoint(file.name for file in FILES.values())
     assert book["Pending"].cell(HEADER_ROW, 2).value == "Order no"
 
 

@@ -64,7 +64,7 @@ from recon.steps.compare.result_files import (
     result_files,
     stage,
 )
-from recon.steps.compare.sheets_proven import SheetTotals, t13, totals_of, with_checks, with_t13
+from recon.steps.compare.sheets_proven import SheetTotals, sheets_of, t13, with_t13
 from recon.steps.files.bank_files import BankFiles, read_bank_files
 
 WriteWorkbook = Callable[[NightFigures, Path], Path]
@@ -148,14 +148,14 @@ def reconcile_files(
         earlier = frozenset(request.out.iterdir())
         notes = _notes(request, handed_on=handed_on, result=compared, rules=rules)
         run = _Run(request, clock, rules, sources, books, previous, notes, handed_on)
-        staged, workbook = _write(result, run=run, write_workbook=write_workbook)
-        unlike = _unlike(result, workbook=workbook, staged=staged, sheet_totals=sheet_totals)
+        staged, expected, workbook = _write(result, run=run, write_workbook=write_workbook)
+        unlike = _unlike(expected, workbook=workbook, staged=staged, sheet_totals=sheet_totals)
         if unlike:
             result = with_t13(result, totals=unlike)
             # A workbook that equals an earlier run's is that run's file, and stays.
             for path in {*staged, workbook} - earlier:
                 path.unlink(missing_ok=True)
-            staged, _ = _write(result, run=run, write_workbook=write_workbook)
+            staged, *_ = _write(result, run=run, write_workbook=write_workbook)
         publish(staged)
         remove_others(request.out, names=_HANDED_ON, kept=staged.values())
     return result
@@ -188,8 +188,8 @@ class _Run:
 
 def _write(
     result: Reconciliation, *, run: _Run, write_workbook: WriteWorkbook
-) -> tuple[Mapping[Path, Path], Path]:
-    """Results that wait for their names, and the workbook under the name it really got.
+) -> tuple[Mapping[Path, Path], SheetTotals, Path]:
+    """Results that wait for their names, what the workbook must come to, and its real name.
 
     Beside an earlier run's workbook that is another name than the usual one.
     """
@@ -211,9 +211,10 @@ def _write(
         notes=run.notes,
         books=run.books,
         opening_breaks=None if previous is None else len(previous.breaks),
-        **files_of_lists(staged, result=result),
+        list_files=files_of_lists(staged, result=result),
     )
-    return staged, _draw(write_workbook, figures, path=out / WORKBOOK)
+    expected = sheets_of(result, files=figures.files_named())
+    return staged, expected, _draw(write_workbook, figures, path=out / WORKBOOK)
 
 
 def _for_the_next(result: Reconciliation, *, run: _Run) -> dict[str, Content]:
@@ -239,7 +240,7 @@ def _for_the_next(result: Reconciliation, *, run: _Run) -> dict[str, Content]:
 
 
 def _unlike(
-    result: Reconciliation,
+    expected: SheetTotals,
     *,
     workbook: Path,
     staged: Mapping[Path, Path],
@@ -248,7 +249,6 @@ def _unlike(
     """T13 when the workbook does not come to what the results come to; () when it does."""
     if sheet_totals is None:
         return ()
-    expected = with_checks(totals_of(result), verdict=result.verdict)
     totals = t13(
         account=("", ""),
         expected=expected,

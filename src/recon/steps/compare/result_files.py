@@ -29,7 +29,7 @@ from recon.matching.breaks.result import (
 from recon.matching.frames.sources import Previous
 from recon.model.durable import flush_folder
 from recon.model.errors import FolderError, OutputError
-from recon.model.figures import MatchedFile
+from recon.model.figures import LISTS_IN_FILES, ListFile
 from recon.model.gateway_holds import FeesTaken, GatewayHolds, HeldPart, Holding
 from recon.model.money import format_minor_units
 from recon.model.words import ControlTotal, Reject, SourceFile
@@ -280,19 +280,22 @@ def _input_order(file: SourceFile) -> tuple[str, str, str]:
     return (str(file.kind), file.name, file.sha256)
 
 
-def files_of_lists(staged: Mapping[Path, Path], *, result: Reconciliation) -> dict[str, Any]:
+def files_of_lists(staged: Mapping[Path, Path], *, result: Reconciliation) -> dict[str, ListFile]:
     """The lists that a workbook may name instead of showing them; they take their places after it.
 
-    Keys are the fields of NightFigures.
+    Keys are LISTS_IN_FILES.
     """
-    matches = _described(staged, MATCHES, result.matches)
-    lists = ((UNVERIFIED, result.unverified), (PENDING, result.pending))
-    files = tuple(_described(staged, name, rows) for name, rows in lists)
-    return {"matched_file": matches, "open_files": files}
+    lists = (
+        (MATCHES, result.matches),
+        (UNVERIFIED, result.unverified),
+        (PENDING, result.pending),
+    )
+    files = (_described(staged, name, rows) for name, rows in lists)
+    return dict(zip(LISTS_IN_FILES, files, strict=True))
 
 
-def _described(staged: Mapping[Path, Path], name: str, rows: pd.DataFrame, /) -> MatchedFile:
+def _described(staged: Mapping[Path, Path], name: str, rows: pd.DataFrame, /) -> ListFile:
     path = next(path for path, target in staged.items() if target.name == name)
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
-    return MatchedFile(name, len(rows), path.stat().st_size, digest)
+    return ListFile(name, len(rows), path.stat().st_size, digest)

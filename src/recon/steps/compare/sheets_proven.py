@@ -7,20 +7,28 @@ import pandas as pd
 import pyarrow as pa
 
 from recon.matching.breaks.result import Reconciliation
+from recon.model.figures import ListFile
 from recon.model.words import ControlTotal, Verdict
-from recon.proof.held_against import BY_RULE, SHEETS, SHEETS_IN_SQL
+from recon.proof.held_against import BY_RULE, IN_FILE, SHEETS, SHEETS_IN_SQL, in_file
 from recon.proof.night_tables import table_of_rows
 
 SheetTotals = Mapping[str, tuple[int, Mapping[str, int]]]
-"""Section (break, match, pending, unverified, and BY_RULE with each rule of matches) -> rows, and
-the sum of `effect_orders` by currency in minor units, as read back from the file."""
+"""Section (break, match, pending, unverified, BY_RULE with each rule of matches, and a section and
+IN_FILE with the SHA-256 of its file) -> rows, and the sum of `effect_orders` by currency in minor
+units, as read back from the file."""
 CHECKS = "checks that fail"
 """Section of SheetTotals: the workbook's own checks, counted; page one is never alone with one."""
 NAME = "sheet = database, "
 
 
+def sheets_of(result: Reconciliation, *, files: Mapping[str, ListFile]) -> SheetTotals:
+    """What the workbook of a result in memory must come to; `files` are those that it must name."""
+    named = with_files(totals_of(result), files=files)
+    return with_checks(named, verdict=result.verdict)
+
+
 def totals_of(result: Reconciliation) -> SheetTotals:
-    """What the sheets of a result in memory must come to."""
+    """What the lists of a result in memory come to."""
     sections = {
         "break": result.breaks,
         "match": result.matches,
@@ -30,6 +38,12 @@ def totals_of(result: Reconciliation) -> SheetTotals:
     totals = {section: (len(frame), _sums(frame)) for section, frame in sections.items()}
     by_rule = result.matches.groupby("rule", observed=True)
     return totals | {f"{BY_RULE}{rule}": (len(rows), _sums(rows)) for rule, rows in by_rule}
+
+
+def with_files(expected: SheetTotals, *, files: Mapping[str, ListFile]) -> SheetTotals:
+    """With the files that the workbook must name: section -> its file, which has so many rows."""
+    named = {in_file(section, sha256=file.sha256): file for section, file in files.items()}
+    return {**expected, **{section: (file.rows, {}) for section, file in named.items()}}
 
 
 def with_checks(expected: SheetTotals, *, verdict: Verdict) -> SheetTotals:
@@ -58,7 +72,7 @@ def t13(
             left=seen,
             right=wanted,
         )
-        for section in (*expected, *_unknown_rules(expected, totals=totals))
+        for section in (*expected, *_unknown(expected, totals=totals))
         for currency, seen, wanted in _pairs(
             expected.get(section, (0, {})), totals.get(section, (0, {}))
         )
@@ -70,7 +84,7 @@ def sheets_table(
 ) -> pa.Table:
     """What was read back of each section that is held against the results, as a file's rows."""
     account_cells = {"merchant_id": account[0], "account_id": account[1]}
-    sections = (*expected, *_unknown_rules(expected, totals=totals))
+    sections = (*expected, *_unknown(expected, totals=totals))
     rows = [
         {
             **account_cells,
@@ -110,9 +124,10 @@ def with_t13(result: Reconciliation, *, totals: tuple[ControlTotal, ...]) -> Rec
     return replace(result, control_totals=(*others, *totals), verdict=verdict)
 
 
-def _unknown_rules(expected: SheetTotals, *, totals: SheetTotals) -> list[str]:
-    """Rules that only the sheet knows."""
-    return [each for each in totals if each.startswith(BY_RULE) and each not in expected]
+def _unknown(expected: SheetTotals, *, totals: SheetTotals) -> list[str]:
+    """Rules and files that only the workbook knows."""
+    named = [each for each in totals if each.startswith(BY_RULE) or IN_FILE in each]
+    return [each for each in named if each not in expected]
 
 
 def _pairs(

@@ -11,7 +11,7 @@ from recon.archive.rows_file import row_batches
 from recon.matching.bank.bank_frames import BANK_TABLES
 from recon.matching.bank.bookings import BANKED
 from recon.matching.breaks.result import Deferred, Reconciliation
-from recon.model.figures import MatchedFile
+from recon.model.figures import LISTS_IN_FILES, ListFile
 from recon.proof.held_against import BY_RULE
 from recon.proof.night_tables import frame_of_table
 from recon.steps.ground.environment import Environment
@@ -68,20 +68,20 @@ def frames(
     return {name: night.frame(name) for name in names}
 
 
-def open_files(
+def list_files(
     connection: Connection, run_id: str, *, environment: Environment
-) -> tuple[MatchedFile, ...]:
-    """The files of what could not be verified and of what waits, as the manifest has them.
+) -> dict[str, ListFile]:
+    """Each of LISTS_IN_FILES -> its file, as the manifest has it.
 
     Raises:
         ArchiveError: see `load`.
     """
     night = _night(connection, run_id, environment=environment)
-    entries = (night.entry(name) for name in ("unverified", "pending"))
-    return tuple(
-        MatchedFile(f"{step}/{entry.name}", entry.rows, entry.bytes, entry.sha256)
-        for step, entry in entries
-    )
+    entries = ((section, night.entry(SECTIONS[section])) for section in LISTS_IN_FILES)
+    return {
+        section: ListFile(f"{step}/{entry.name}", entry.rows, entry.bytes, entry.sha256)
+        for section, (step, entry) in entries
+    }
 
 
 def open_breaks(

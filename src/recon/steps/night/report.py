@@ -28,9 +28,11 @@ from recon.model.figures import (
     BANK_DAYS_AHEAD,
     MATCHED_BATCH_ROWS,
     Attention,
+    ListFile,
     MatchedRows,
     NightFigures,
     TrendPoint,
+    files_named,
 )
 from recon.model.freed_memory import give_back
 from recon.model.nights import StepSummary
@@ -51,6 +53,7 @@ from recon.steps.compare.sheets_proven import (
     sheets_table,
     t13,
     with_checks,
+    with_files,
     with_t13,
 )
 from recon.steps.ground import kept_results
@@ -99,7 +102,8 @@ def report(run_id: str, *, environment: Environment, workbooks: Workbooks) -> St
         raise Defect(msg)
     with environment.store.reading() as connection:
         sealed = kept_results.section_sums(connection, run_id, environment=environment)
-    sheets = _Sheets(run, expected=with_checks(sealed, verdict=result.verdict))
+    expected = with_files(sealed, files=_named(run, environment=environment))
+    sheets = _Sheets(run, expected=with_checks(expected, verdict=result.verdict))
     proven = with_t13(result, totals=sheets.agreeing())
     figures = figures_of(run, result=proven, environment=environment)
     give_back()
@@ -157,7 +161,7 @@ def figures_of(run: Run, *, result: Reconciliation, environment: Environment) ->
     inputs, sources = _compared_by(run, environment=environment)
     return NightFigures(
         **_of_tables(run, before=inputs.previous_run_id, environment=environment),
-        **_open_rows(run, environment=environment),
+        **_lists(run, environment=environment),
         merchant_id=run.merchant_id,
         account_id=run.account_id,
         merchant_name=account.name,
@@ -201,16 +205,28 @@ def figures_of(run: Run, *, result: Reconciliation, environment: Environment) ->
     )
 
 
-def _open_rows(run: Run, *, environment: Environment) -> dict[str, Any]:
-    """The files of what waits and is not verified, and how many of their rows a sheet has."""
+def _lists(run: Run, *, environment: Environment) -> dict[str, Any]:
+    """The files of the lists that may be long, and how many of their rows a sheet has."""
     workbook = environment.settings.account(run.merchant_id, account_id=run.account_id).workbook
     with environment.store.reading() as connection:
-        files = kept_results.open_files(connection, run.run_id, environment=environment)
+        files = kept_results.list_files(connection, run.run_id, environment=environment)
     return {
-        "open_files": files,
+        "list_files": files,
+        "matched_rows_max": workbook.matched_rows_max,
+        "matched_rows_shown": workbook.matched_rows_shown,
         "open_rows_max": workbook.open_rows_max,
         "open_rows_shown": workbook.open_rows_shown,
     }
+
+
+def _named(run: Run, *, environment: Environment) -> dict[str, ListFile]:
+    """The files that the workbook of a run must name."""
+    lists = _lists(run, environment=environment)
+    return files_named(
+        lists["list_files"],
+        matched_rows_max=lists["matched_rows_max"],
+        open_rows_max=lists["open_rows_max"],
+    )
 
 
 def _contract_of(result: Reconciliation, *, environment: Environment) -> FeeContract | None:

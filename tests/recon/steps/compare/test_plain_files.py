@@ -31,13 +31,12 @@ from recon.model.errors import (
 from recon.model.figures import BATCH_COLUMNS, INSTRUCTION_SHEET_COLUMNS, NightFigures
 from recon.model.words import Verdict
 from recon.proof.engine import reconcile
-from recon.steps.compare import result_files
+from recon.steps.compare import plain_files, result_files
 from recon.steps.compare.earlier_run import read_earlier_run
 from recon.steps.compare.plain_figures import SEVERAL
 from recon.steps.compare.plain_files import PlainFilesRequest, reconcile_files
 from recon.steps.compare.sheets_proven import SheetTotals
 from recon.steps.ground.csv_columns import csv_of
-from reports.sheets import matched_sheet
 
 ORDERS = """\
 merchant_id,account_id,order_no,currency,amount,status,ordered_at
@@ -132,7 +131,12 @@ def test_more_matches_than_a_sheet_takes_are_read_back_from_their_own_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """matches.csv has no name yet while the workbook that names it is held against it."""
-    monkeypatch.setattr(matched_sheet, "MATCHED_ROWS_MAX", 0)
+    plain = plain_files.plain_figures
+
+    def long(*args: Any, **named: Any) -> NightFigures:
+        return replace(plain(*args, **named), matched_rows_max=0, matched_rows_shown=1)
+
+    monkeypatch.setattr(plain_files, "plain_figures", long)
     made = workbooks()
 
     result = reconcile_files(
@@ -307,11 +311,11 @@ def test_the_figures_name_the_file_of_all_matches_as_it_is_published(tmp_path: P
     content = (tmp_path / "out" / "matches.csv").read_bytes()
     (figures,) = seen
 
-    assert figures.matched_file is not None
-    assert figures.matched_file.name == "matches.csv"
-    assert figures.matched_file.rows == figures.matches.count == content.count(b"\n") - 1 > 0
-    assert figures.matched_file.sha256 == hashlib.sha256(content).hexdigest()
-    assert figures.matched_file.size_bytes == len(content)
+    file = figures.list_files["match"]
+    assert file.name == "matches.csv"
+    assert file.rows == figures.matches.count == content.count(b"\n") - 1 > 0
+    assert file.sha256 == hashlib.sha256(content).hexdigest()
+    assert file.size_bytes == len(content)
 
 
 def test_without_a_ledger_the_verdict_is_incomplete(tmp_path: Path) -> None:

@@ -1,7 +1,9 @@
 """Each night is proven a second time in SQL, over its own folder, before its verdict is kept."""
 
+import hashlib
 import os
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,15 +12,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from recon.cli.workbooks import workbooks
+from recon.model.figures import NightFigures
 from recon.model.words import Verdict
 from recon.proof import second_engine
-from recon.proof.held_against import NAME, SHEETS_IN_SQL
+from recon.proof.held_against import NAME, SHEETS_IN_SQL, in_file
 from recon.steps.care.verify import verify_night
 from recon.steps.ground import kept_results
 from recon.steps.night.report import Workbooks
 from recon.store.nights import results
 from tests.recon.steps.care.test_verify_folder import run_folder
-from tests.recon.steps.conftest import Merchant, plain_workbooks
+from tests.recon.steps.conftest import ACCOUNT, MERCHANT, Merchant, plain_workbooks
 from tests.recon.steps.night.test_sealed_settle import capture
 
 
@@ -96,6 +100,65 @@ def test_sheets_that_a_wrong_statement_finds_wrong_are_not_proven(
         ("T14", SHEETS_IN_SQL),
         ("T13", "sheet = database, break: right = right by SQL"),
     }
+
+
+@pytest.fixture
+def long_night(merchant: Merchant) -> Merchant:
+    """A merchant of whose matches a sheet takes one row, and the night has more."""
+    with (merchant.folder / "config" / "merchants.toml").open("a") as table:
+        table.write("workbook = { matched_rows_max = 1, matched_rows_shown = 1 }\n")
+    paid = merchant.payments("captured")[:3]
+    merchant.drop("orders.csv", *map(merchant.order, paid))
+    with (merchant.folder / "ledger.csv").open("a") as ledger:
+        for number, one in enumerate(paid):
+            sale = f"{one.order_no},capture,{one.currency},{one.amount},2026-11-19T10:00:00Z"
+            ledger.write(f"E{number},{MERCHANT},{ACCOUNT},{sale}\n")
+    return merchant
+
+
+def test_the_file_that_a_long_sheet_names_is_proven(long_night: Merchant, tmp_path: Path) -> None:
+    """Its rows by both engines, its hash by the manifest; a stranger reads PROVEN, too."""
+    assert long_night.night(workbooks=workbooks()) is not Verdict.NOT_PROVEN
+    folder = run_folder(long_night)
+    whole = folder / "results" / "matches.parquet"
+    digest = hashlib.sha256(whole.read_bytes()).hexdigest()
+    total = totals_of(long_night, folder.name)[
+        "T13", f"sheet = database, {in_file('match', sha256=digest)}"
+    ]
+
+    assert (total.left, total.right) == (pq.read_metadata(whole).num_rows,) * 2
+    assert total.left > 1
+    assert sorted(path.suffix for path in (long_night.folder / "reports").glob("recon*")) == [
+        ".xlsx"
+    ]
+    alone = shutil.copytree(folder, tmp_path / "as it was handed over")
+    assert verdict_by_hand(alone) == ([], "PROVEN")
+
+
+@pytest.mark.parametrize("wrong", [{"sha256": "0" * 64}, {"rows": 4711}])
+def test_a_file_that_the_workbook_names_wrongly_is_not_proven(
+    long_night: Merchant, wrong: dict[str, Any]
+) -> None:
+    """Another hash or number of rows on Sources than the night sealed."""
+    honest = workbooks()
+
+    def write(figures: NightFigures, path: Path) -> Path:
+        files = {
+            section: replace(file, **wrong) if section == "match" else file
+            for section, file in figures.list_files.items()
+        }
+        return honest.write(replace(figures, list_files=files), path)
+
+    lying = Workbooks(write=write, totals=honest.totals)
+
+    assert long_night.night(workbooks=lying) is Verdict.NOT_PROVEN
+    failed = [
+        name
+        for (number, name), one in totals_of(long_night, run_folder(long_night).name).items()
+        if number == "T13" and not one.passed
+    ]
+    assert failed
+    assert all("match in the file with SHA-256" in name for name in failed)
 
 
 def verdict_by_hand(folder: Path) -> tuple[list[Any], str]:

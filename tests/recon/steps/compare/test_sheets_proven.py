@@ -1,7 +1,16 @@
 import pytest
 
+from recon.model.figures import ListFile
 from recon.model.words import Verdict
-from recon.steps.compare.sheets_proven import CHECKS, t13, with_checks
+from recon.proof.held_against import in_file
+from recon.steps.compare.sheets_proven import (
+    CHECKS,
+    SheetTotals,
+    section_of,
+    t13,
+    with_checks,
+    with_files,
+)
 
 EXPECTED = {"break": (2, {"EUR": 300, "": 0}), "pending": (0, {})}
 
@@ -29,6 +38,30 @@ def test_each_count_and_each_currency_is_held_against_the_sheet(
     ]
     assert told == failing
     assert {(one.id, one.merchant_id, one.account_id) for one in totals} == {("T13", "m", "a")}
+
+
+FILE = ListFile("results/breaks.parquet", 2, 4711, "ab" * 32)
+TRUE, OTHER = in_file("break", sha256=FILE.sha256), in_file("break", sha256="cd" * 32)
+
+
+@pytest.mark.parametrize(
+    ("named", "failing"),
+    [
+        ({TRUE: (2, {})}, {}),
+        ({TRUE: (3, {})}, {TRUE: (3, 2)}),
+        ({OTHER: (2, {})}, {TRUE: (0, 2), OTHER: (2, 0)}),
+        ({}, {TRUE: (0, 2)}),
+        ({TRUE: (2, {}), OTHER: (2, {})}, {OTHER: (2, 0)}),
+    ],
+)
+def test_the_file_that_a_workbook_names_is_the_one_that_was_sealed(
+    named: SheetTotals, failing: dict[str, tuple[int, int]]
+) -> None:
+    """Other rows, another hash, no file and one too many fail, each by its name."""
+    expected = with_files(EXPECTED, files={"break": FILE})
+    totals = t13(account=("m", "a"), expected=expected, totals={**EXPECTED, **named})
+
+    assert {section_of(one): (one.left, one.right) for one in totals if not one.passed} == failing
 
 
 def test_a_proven_night_has_no_failing_check_on_its_sheets() -> None:
