@@ -18,7 +18,7 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -143,7 +143,7 @@ def one_round(base_url: str, *, journalled: bool) -> Taken:
 
 def planned(cleared: list[Cleared], *, environment: Environment) -> runs.Run:
     """The run that sends, with its instructions in the database."""
-    request = NightRequest(PLACE["merchant_id"], PLACE["account_id"], "2026-11-20", Mode.LIVE)
+    request = NightRequest(PLACE["merchant_id"], PLACE["account_id"], date(2026, 11, 20), Mode.LIVE)
     now = system_clock()
     with environment.store.writing() as connection:
         runs.start(connection, request, run_id=RUN_ID, as_of=now, now=now)

@@ -1,4 +1,5 @@
 from dataclasses import replace
+from datetime import date
 
 from recon.store.database.engine import Store
 from recon.store.nights import settlement_volumes
@@ -30,7 +31,7 @@ def test_days_are_summed_up_by_what_the_newest_files_tell(store: Store, run: Run
 
 def test_late_is_what_tells_of_days_that_were_told_before(store: Store, run: Run) -> None:
     """Of the files of the business date; as of an earlier file it is not there yet."""
-    before = replace(run, business_date="2026-11-19")
+    before = replace(run, business_date=date(2026, 11, 19))
     save(store, before, "settlement/1", {"order_no": "A", "settled_on": "2026-11-18"})
     late, new = {"settled_on": "2026-11-17"}, {"settled_on": "2026-11-19"}
     save(store, run, "settlement/2", {"order_no": "B", **late}, {"order_no": "C", **new})
