@@ -141,7 +141,8 @@ def test_what_happens_between_showing_and_deleting_keeps_the_night(
 
     assert f"the folder of {BUSINESS_DATE} (" in told
     assert reason in told
-    assert (files_of(night_folder(aged)) - {"note.txt"}, went(aged)) == (before, 0)
+    assert files_of(night_folder(aged)) >= before
+    assert went(aged) == 0
 
 
 def test_a_night_at_work_keeps_the_folders_of_its_account(aged: Merchant) -> None:
