@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Iterator
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -253,7 +254,7 @@ def test_one_bank_serves_several_accounts(banking: Any) -> None:
     tell(banking, 1, *entries, day=DAY, opening="0.00", closing=closing)
     for own, batch in (("100042001", "BATCH-0001"), (other, "BATCH-0002")):
         with banking.environment() as environment:
-            request = NightRequest("100042", own, DAY, Mode.LIVE)
+            request = NightRequest("100042", own, date.fromisoformat(DAY), Mode.LIVE)
             night.run(
                 request,
                 environment=environment,
