@@ -12,6 +12,7 @@ from contextlib import closing
 from datetime import timedelta
 from typing import Any
 
+from recon.model.errors import StoreError
 from recon.steps.care.verify import verify
 from recon.steps.files.ingest import ingest
 from recon.steps.ground.night_folder import storages_of
@@ -293,7 +294,7 @@ def unfound(merchant: Any, place: tuple[str, str, int], *, run: Run, before: set
     forge(merchant.sqlite_path, place)
     try:
         return "" if set(problems(merchant, run)) - before else str(place)
-    except ValueError:
+    except (StoreError, ValueError):
         return ""  # it cannot even be read: the night ends before money
     finally:
         with closing(sqlite3.connect(merchant.sqlite_path)) as again:
