@@ -2,9 +2,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from itertools import count
 
-import boto3
 import pytest
-from moto.server import ThreadedMotoServer
 
 from recon.archive.remote_storage import RemoteStorage, s3_storage
 from recon.archive.step_folder import find_sealed, sealed_step, step_problems
@@ -12,6 +10,7 @@ from recon.archive.storage import reachable
 from recon.config.night_archive import ArchiveSettings
 from recon.model.errors import ArchiveError
 from tests.recon.archive.planted import NIGHT, written
+from tests.recon.files.s3_server import S3Server, serving_s3
 
 KEYS = {"S3_ID": "testing", "S3_SECRET": "testing"}
 FOLDER = f"{NIGHT}/inputs"
@@ -28,29 +27,17 @@ def bucket() -> str:
 
 
 @pytest.fixture
-def server(bucket: str) -> Iterator[ThreadedMotoServer]:
+def server(bucket: str) -> Iterator[S3Server]:
     """A storage that has one more bucket."""
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0)
-    server.start()
-    host, port = server.get_host_and_port()
-    client = boto3.client(
-        "s3",
-        endpoint_url=f"http://{host}:{port}",
-        region_name="us-east-1",
-        aws_access_key_id="testing",
-        aws_secret_access_key="testing",
-    )
-    client.create_bucket(Bucket=bucket)
-    yield server
-    server.stop()
+    with serving_s3(bucket) as server:
+        yield server
 
 
-def storage_of(server: ThreadedMotoServer, bucket: str) -> RemoteStorage:
+def storage_of(server: S3Server, bucket: str) -> RemoteStorage:
     """The archive as an operator declares it."""
-    host, port = server.get_host_and_port()
     settings = ArchiveSettings(
         path=f"s3://{bucket}/archive",
-        endpoint=f"http://{host}:{port}",
+        endpoint=server.address,
         region="us-east-1",
         access_key_env="S3_ID",
         secret_key_env="S3_SECRET",
@@ -59,7 +46,7 @@ def storage_of(server: ThreadedMotoServer, bucket: str) -> RemoteStorage:
 
 
 def test_a_night_in_a_storage_without_a_rename_is_written_checked_and_set_aside(
-    server: ThreadedMotoServer, bucket: str
+    server: S3Server, bucket: str
 ) -> None:
     """Objects, then the manifest: the same step as in a folder, by the same hash of its content."""
     storage = storage_of(server, bucket)
@@ -84,9 +71,7 @@ def test_a_night_in_a_storage_without_a_rename_is_written_checked_and_set_aside(
         assert step_problems(storage, kept) == []
 
 
-def test_an_object_that_was_not_written_whole_is_not_there(
-    server: ThreadedMotoServer, bucket: str
-) -> None:
+def test_an_object_that_was_not_written_whole_is_not_there(server: S3Server, bucket: str) -> None:
     """What broke off half-way has no name."""
     storage = storage_of(server, bucket)
     with suppress(KeyError), storage.writing("nights/a.parquet") as file:
@@ -96,10 +81,10 @@ def test_an_object_that_was_not_written_whole_is_not_there(
     assert storage.names("nights") == []
 
 
-def test_a_storage_that_is_gone_says_so(server: ThreadedMotoServer, bucket: str) -> None:
+def test_a_storage_that_is_gone_says_so(server: S3Server, bucket: str) -> None:
     """The sentence names the address and what was not done."""
     storage = storage_of(server, bucket)
-    server.stop()
+    server.process.stop()
 
     with (
         pytest.raises(ArchiveError, match=r"^nothing was sent: .* s3://books[0-9]+/archive says: "),

@@ -5,14 +5,13 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-import boto3
 import pytest
-from moto.server import ThreadedMotoServer
 
 from recon.config.file_sources import RemoteSource
 from recon.files.inbox.fetching import Fetched, RemoteFile, fetch
 from recon.files.inbox.s3_folder import S3Folder, s3_folder
 from recon.model.errors import ConfigurationError, SourceUnreadableError
+from tests.recon.files.s3_server import serving_s3
 
 KEYS = {"S3_ID": "testing", "S3_SECRET": "testing"}
 
@@ -20,22 +19,8 @@ KEYS = {"S3_ID": "testing", "S3_SECRET": "testing"}
 @pytest.fixture(scope="module")
 def storage() -> Iterator[tuple[str, Any]]:
     """The address of a storage with one bucket, and a client of its owner."""
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0)
-    server.start()
-    try:
-        host, port = server.get_host_and_port()
-        address = f"http://{host}:{port}"
-        client = boto3.client(
-            "s3",
-            endpoint_url=address,
-            region_name="us-east-1",
-            aws_access_key_id="testing",
-            aws_secret_access_key="testing",
-        )
-        client.create_bucket(Bucket="books")
-        yield address, client
-    finally:
-        server.stop()
+    with serving_s3("books") as server:
+        yield server.address, server.client
 
 
 def source(address: str, **changed: object) -> RemoteSource:

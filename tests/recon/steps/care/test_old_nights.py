@@ -8,9 +8,7 @@ from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
-import boto3
 import pytest
-from moto.server import ThreadedMotoServer
 
 from recon.archive.manifest import MANIFEST
 from recon.files.formats.named_bytes import sha256_of
@@ -36,6 +34,7 @@ from recon.store.nights import answer_parts, runs, sign_off_rows
 from recon.store.nights.let_go_rows import all_let_go, half_gone
 from recon.store.nights.sign_off_rows import Signature
 from recon.store.people.approval_rows import PersonsWord
+from tests.recon.files.s3_server import S3Server, serving_s3
 from tests.recon.steps.care.test_housekeeping import case_of
 from tests.recon.steps.care.test_reopened_months import reopened
 from tests.recon.steps.care.test_signed_closes import NOVEMBER, UNREAD, close
@@ -390,19 +389,19 @@ def test_a_live_night_after_one_was_let_go_is_proven(aged: Merchant) -> None:
     assert files_of(night_folder(aged)) == kept
 
 
+@pytest.fixture
+def old_nights() -> Iterator[S3Server]:
+    """A storage with a bucket for nights."""
+    with serving_s3("old-nights") as server:
+        yield server
+
+
 def test_nights_in_an_s3_storage_go_and_stay_the_same_way(
-    aged: Merchant,
+    aged: Merchant, old_nights: S3Server
 ) -> None:
     """The same files stay, and what stays verifies."""
     root = Path(archive_of(aged).shown)
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0)
-    server.start()
-    host, port = server.get_host_and_port()
-    keys = {"aws_access_key_id": "testing", "aws_secret_access_key": "testing"}
-    client = boto3.client(
-        "s3", endpoint_url=f"http://{host}:{port}", region_name="us-east-1", **keys
-    )
-    client.create_bucket(Bucket="old-nights")
+    address, client = old_nights.address, old_nights.client
     for name in files_of(root):
         if "/answers-" in name and BUSINESS_DATE not in name:
             continue  # an upload takes a moment
@@ -410,7 +409,7 @@ def test_nights_in_an_s3_storage_go_and_stay_the_same_way(
             continue
         client.upload_file(str(root / name), "old-nights", f"archive/{name}")
     (aged.folder / "config" / "archive.toml").write_text(
-        f'[archive]\npath = "s3://old-nights/archive"\nendpoint = "http://{host}:{port}"\n'
+        f'[archive]\npath = "s3://old-nights/archive"\nendpoint = "{address}"\n'
         'region = "us-east-1"\naccess_key_env = "S3_ID"\nsecret_key_env = "S3_SECRET"\n'
     )
     aged.variables |= {"S3_ID": "testing", "S3_SECRET": "testing"}
@@ -422,5 +421,4 @@ def test_nights_in_an_s3_storage_go_and_stay_the_same_way(
     files = {each["Key"].removeprefix(f"archive/{folder}/") for each in listed["Contents"]}
     assert is_what_is_kept(files)
     found = checked(aged, BUSINESS_DATE)
-    server.stop()
     assert (found.problems, len(found.let_go)) == ((), 1)

@@ -12,7 +12,7 @@ from recon.config.rules import Rules
 from recon.config.settings import load_rules
 from recon.model.errors import UsageError
 from recon.model.words import Verdict
-from recon.steps.compare.what_if import WhatIf, moved, what_if
+from recon.steps.compare.what_if import Progress, WhatIf, moved, what_if
 from recon.steps.ground.identity import identify
 from recon.steps.people.returned_answers import import_resolutions
 
@@ -101,11 +101,25 @@ def candidate(shop: Any, text: str) -> Path:
     return path
 
 
-def asked(shop: Any, text: str = "", *, first: date = FIRST, last: date = LAST) -> WhatIf:
+def asked(
+    shop: Any,
+    text: str = "",
+    *,
+    first: date = FIRST,
+    last: date = LAST,
+    progress: Progress = lambda _sentence: None,
+) -> WhatIf:
     """The shop's nights under its own rules and this text."""
     rules = load_rules(config_dir=shop.folder / "config", rules_file=candidate(shop, text))
     with shop.environment() as environment:
-        return what_if(rules, account=ACCOUNT, first=first, last=last, environment=environment)
+        return what_if(
+            rules,
+            account=ACCOUNT,
+            first=first,
+            last=last,
+            environment=environment,
+            progress=progress,
+        )
 
 
 def test_the_same_rules_give_the_same_results_to_the_byte(shop: Any) -> None:
@@ -159,16 +173,7 @@ def test_a_night_without_answers_is_the_same_and_says_that_nobody_judged_it(begu
     """Under any rules nothing of it can be judged: `the same` alone would praise the rules."""
     shop = begun(unanswered_night)
     sentences: list[str] = []
-    rules = load_rules(config_dir=shop.folder / "config", rules_file=candidate(shop, TOLERANT))
-    with shop.environment() as environment:
-        answer = what_if(
-            rules,
-            account=ACCOUNT,
-            first=FIRST,
-            last=date(2026, 11, 21),
-            environment=environment,
-            progress=sentences.append,
-        )
+    answer = asked(shop, TOLERANT, last=date(2026, 11, 21), progress=sentences.append)
 
     assert [night.is_same for night in answer.nights] == [False, True]
     assert [night.unverified for night in answer.nights] == [0, 3]
@@ -180,16 +185,7 @@ def test_what_only_the_candidate_rules_do_not_verify_is_judged_otherwise(begun: 
     """`not verified under any rules` counts what the night did not verify either, and no more."""
     shop = begun(three_nights)
     sentences: list[str] = []
-    rules = load_rules(config_dir=shop.folder / "config", rules_file=candidate(shop, UNKNOWN))
-    with shop.environment() as environment:
-        answer = what_if(
-            rules,
-            account=ACCOUNT,
-            first=FIRST,
-            last=FIRST,
-            environment=environment,
-            progress=sentences.append,
-        )
+    answer = asked(shop, UNKNOWN, last=FIRST, progress=sentences.append)
 
     (night,) = answer.nights
     assert (night.unverified_then, night.unverified, night.never_verified) == (0, 3, 0)

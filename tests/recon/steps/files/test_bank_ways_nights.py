@@ -6,9 +6,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-import boto3
 import pytest
-from moto.server import ThreadedMotoServer
 from openpyxl import Workbook
 
 from recon.model.nights import Mode, NightRequest
@@ -17,6 +15,7 @@ from recon.steps.night.report import Workbooks
 from reports.reading.workbook_check import sheet_totals
 from reports.workbook import write_workbook
 from tests.recon.files.bank_documents import balance, camt, entry, head, payment
+from tests.recon.files.s3_server import serving_s3
 from tests.recon.files.sftp_server import PASSWORD, USER, sftp_server
 from tests.recon.resting import resting
 from tests.recon.steps.files.test_bank_nights import (
@@ -162,16 +161,8 @@ def test_statements_are_fetched_by_sftp(
 @pytest.fixture
 def bucket() -> Iterator[tuple[str, Any]]:
     """The address of a storage that speaks S3, and its owner's client."""
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0)
-    server.start()
-    host, port = server.get_host_and_port()
-    keys = {"aws_access_key_id": "testing", "aws_secret_access_key": "testing"}
-    client = boto3.client(
-        "s3", endpoint_url=f"http://{host}:{port}", region_name="us-east-1", **keys
-    )
-    client.create_bucket(Bucket="bank")
-    yield f"http://{host}:{port}", client
-    server.stop()
+    with serving_s3("bank") as server:
+        yield server.address, server.client
 
 
 def test_statements_are_fetched_from_s3(
