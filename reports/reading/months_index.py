@@ -6,6 +6,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+from openpyxl.utils import get_column_letter
+
 from recon.model.errors import OutputError
 from recon.period.business_month import BusinessMonth
 from recon.steps.care.month_closes import CloseVerdict
@@ -103,7 +105,7 @@ def _put_currency(
     }
     look = looks.NUMBER.but(bold=True, line="total")
     for column, amount in sums.items():
-        letter = "ABCDEFGHI"[column - 1]
+        letter = get_column_letter(column)
         if amount is not None:
             written = (f"SUM({letter}{first}:{letter}{total - 1})", amount, currency)
             draft.money_formula(sheet, (total, column), written, look)

@@ -27,11 +27,10 @@ def date_of(text: str) -> date:
     Raises:
         typer.BadParameter: anything but year, month and day with hyphens.
     """
-    msg = f"{text!r} is not a date such as 2026-11-20"
+    from recon.model.business_date import date_of_text
+
     try:
-        day = date.fromisoformat(text)
+        return date_of_text(text)
     except ValueError as error:
+        msg = f"{text!r} is not a date such as 2026-11-20"
         raise typer.BadParameter(msg) from error
-    if day.isoformat() != text:  # 20261120 and 2026-W47-5 are other ways to write a date
-        raise typer.BadParameter(msg)
-    return day

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Self
 from pydantic import BeforeValidator, Field, model_validator
 
 from recon.config.declared import DeclaredTable
+from recon.model.business_date import date_of_text
 from recon.model.errors import ConfigurationError
 from recon.model.money import exponent
 
@@ -31,7 +32,7 @@ def _day(text: object) -> object:
     if not isinstance(text, str):
         return text
     try:
-        return date.fromisoformat(text) if len(text) == len("2026-01-05") else None
+        return date_of_text(text)
     except ValueError:
         return None
 

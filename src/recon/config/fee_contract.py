@@ -156,6 +156,11 @@ class ContractLine(DeclaredTable):
         """The lines of the contract whose months decide its tier."""
         return self.volume_of or (self.name,)
 
+    @property
+    def bounds(self) -> tuple[int, ...]:
+        """Where each tier but the last ends."""
+        return tuple(tier.bound for tier in self.tiers if tier.bound is not None)
+
     def reach_in_words(self, reach: int) -> str:
         """A bound, or what a month came to."""
         return f"{reach:,} lines" if self.counts_lines else self._amount(reach)
@@ -216,6 +221,10 @@ class FeeContract(DeclaredTable):
     def asks_months(self) -> bool:
         """Whether what a line costs depends on what months came to."""
         return any(line.tiers_by != "line" for line in self.lines)
+
+    def numbers_counted(self, line: ContractLine) -> list[int]:
+        """The numbers of the lines whose months decide the tier of a line."""
+        return [at for at, other in enumerate(self.lines) if other.name in line.counted]
 
     @model_validator(mode="after")
     def _months_can_be_counted(self) -> Self:

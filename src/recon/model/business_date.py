@@ -119,6 +119,19 @@ def zone_of(name: str) -> ZoneInfo:
         raise ConfigurationError(msg) from error
 
 
+def date_of_text(text: str) -> date:
+    """A date as people write it, year, month and day with hyphens.
+
+    Raises:
+        ValueError: anything else, also 20261120 and 2026-W47-5, which are other ways to write one.
+    """
+    day = date.fromisoformat(text)
+    if day.isoformat() != text:
+        msg = f"{text!r} is not a date such as 2026-11-20"
+        raise ValueError(msg)
+    return day
+
+
 def month_of(day: date) -> str:
     """The calendar month of a day as people write it, "2026-11"."""
     return f"{day:%Y-%m}"

@@ -89,6 +89,7 @@ def test_amounts_are_exchanged_exactly_and_half_to_even(foreign: str, booked: st
         ('[rate."USD.EUR"]\nbasis_points = 5', "rate.USD.EUR: names no rate"),
         ('[rate."USD.EUR".on]\n2026-11-31 = "0.9"', "must be a date such as 2026-01-05"),
         ('[rate."USD.EUR".on]\n20261105 = "0.9"', "must be a date such as 2026-01-05"),
+        ('[rate."USD.EUR".on]\n2026-W45-4 = "0.9"', "must be a date such as 2026-01-05"),
         ('[rate."USD.EUR".on]\n2026-11-05 = "0"', "rate.USD.EUR.on.2026-11-05: "),
         ('[rate."USD.EUR".on]\n2026-11-05 = "nan"', "rate.USD.EUR.on.2026-11-05: "),
         ('[rate."USD.XXQ".on]\n2026-11-05 = "1"', "rate.USD.XXQ"),

@@ -113,7 +113,7 @@ class Months:
         self._line, self._until = line, volumes.until
         self._from = contract.volumes_from or date.max
         name = "lines" if line.counts_lines else "base"
-        counted = [at for at, other in enumerate(contract.lines) if other.name in line.counted]
+        counted = contract.numbers_counted(line)
         amounts = volumes.frame[name].tolist()
         self._days: dict[Holder, list[str]] = {}
         self._sums: dict[Holder, list[tuple[int, int]]] = {}
@@ -136,7 +136,7 @@ class Months:
         """The tier that prices a day; else NOT_REACHED and why."""
         first, end = span(self._line, day=day)
         reach = self.reach(holder, first=first, end=end)
-        bounds = [tier.bound for tier in self._line.tiers[:-1] if tier.bound is not None]
+        bounds = self._line.bounds
         low = bisect_left(bounds, reach.low)
         high = len(bounds) if reach.high is None else bisect_left(bounds, reach.high)
         if low == high:
@@ -211,7 +211,7 @@ def month_sums(volumes: Volumes, *, contract: FeeContract) -> Iterator[tuple[str
     for line in contract.lines:
         if line.tiers_by == "line":
             continue
-        counted = [at for at, other in enumerate(contract.lines) if other.name in line.counted]
+        counted = contract.numbers_counted(line)
         sums: dict[tuple[Holder, str], list[int]] = {}
         for row in np.flatnonzero(np.isin(held.line, counted)).tolist():
             late, *more = (column[row] for column in numbers)
@@ -219,8 +219,7 @@ def month_sums(volumes: Volumes, *, contract: FeeContract) -> Iterator[tuple[str
             for at, amount in enumerate(more):
                 month[at] += amount
                 month[2 + at] += amount * late
-        bounds = [tier.bound for tier in line.tiers[:-1] if tier.bound is not None]
         for (holder, name), amounts in sorted(sums.items()):
-            tier = bisect_left(bounds, amounts[0 if line.counts_lines else 1])
+            tier = bisect_left(line.bounds, amounts[0 if line.counts_lines else 1])
             reached = line.tier_in_words(tier)
             yield line.name, MonthSum(holder, name, line.currency, reached, *amounts)

@@ -49,7 +49,7 @@ def datev_text(lines: Sequence[BookLine], *, books: DatevBooks, written_at: date
     """
     for line in lines:
         _refuse_strange(line.account, books=books)
-    rows = [row for (_, _, _), own in journals_of(lines) for row in _rows(own)]
+    rows = [row for _, own in journals_of(lines) for row in _rows(own)]
     head = _head(lines, books=books, written_at=written_at)
     return "".join(f"{';'.join(row)}\r\n" for row in (head, EMPTY, *rows))
 

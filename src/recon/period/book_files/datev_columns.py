@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 TEXT, OTHER = '""', ""
 
-AMOUNT, SIDE, CURRENCY = (*("Umsatz (ohne Soll/Haben-Kz)", "Soll/Haben-Kennzeichen", "WKZ Umsatz"),)
+AMOUNT, SIDE, CURRENCY = "Umsatz (ohne Soll/Haben-Kz)", "Soll/Haben-Kennzeichen", "WKZ Umsatz"
 ACCOUNT, CONTRA_ACCOUNT = "Konto", "Gegenkonto (ohne BU-Schlüssel)"
 DAY, REFERENCE, LABEL = "Belegdatum", "Belegfeld 1", "Buchungstext"
 LOCKED = "Festschreibung"

@@ -9,7 +9,7 @@ import hashlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from datetime import date, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Protocol
@@ -104,7 +104,7 @@ def arrivals(
             break
         sleep(min(LOOK_AGAIN_SECONDS, max(1.0, (max(ends) - now).total_seconds())))
     for expected, _ in missing:
-        name = expected.name(_day(run))
+        name = expected.name(run.business_date)
         waited = f", and was waited for until {expected.wait_until}" if expected.wait_until else ""
         arrivals.late[name] = (
             f"{name} of {expected.sender} is not there: it was expected by "
@@ -128,10 +128,6 @@ def _let_go(arrivals: Arrivals, run: Run, *, environment: Environment) -> None:
         ]
     for name in gone:
         del arrivals.late[name]
-
-
-def _day(run: Run) -> date:
-    return run.business_date
 
 
 def _fetch_all(
@@ -193,9 +189,9 @@ def _missing(
     waiting = inbox(account.inbox, layouts=account.layouts, endings=endings)
     here = {path.name for path in waiting.files}
     calendar = environment.settings.rules.business_calendar
-    closes = calendar.closes_at(_day(run))
+    closes = calendar.closes_at(run.business_date)
     for expected in account.expected:
-        if expected.name(_day(run)) not in here:
+        if expected.name(run.business_date) not in here:
             until = expected.wait_until
             yield (
                 expected,
@@ -213,7 +209,7 @@ def _note_all(
     environment: Environment,
 ) -> None:
     watched = [source.shown for source in account.sources]
-    watched += [expected.name(_day(run)) for expected in account.expected]
+    watched += [expected.name(run.business_date) for expected in account.expected]
     problems = arrivals.failed | arrivals.late
     if not watched:
         return

@@ -141,8 +141,8 @@ def hold(
 
     Raises:
         NightHeldError: another run holds the account; the sentence names it.
-        UsageError: the business date is not a date, or has not closed yet, or its month is
-            closed, or the night before is missing and nobody said why.
+        UsageError: the business date has not closed yet, or its month is closed, or the night
+            before is missing and nobody said why.
         FolderError: the reports folder cannot be written.
         ConfigurationError: the account is not declared.
     """
