@@ -12,7 +12,7 @@ from reports.drawing import look as looks
 from reports.drawing.draft import Draft
 from reports.drawing.highlight import CHECK, OK, colour_checks
 from reports.drawing.listing import Column, Row, field, put_list, rows_of
-from reports.drawing.page import print_on, protect, put_header, put_heading
+from reports.drawing.page import print_on, protect, put_header, put_heading, set_widths
 from reports.sheets.state_words import flag_words, in_words
 from reports.sheets.words import words_of
 
@@ -56,6 +56,11 @@ PAYOUTS = (
 )
 BOOKED = Column("Booked", 14, "amount", field("booked"))
 """Where the books are held against the bank."""
+EXCHANGED = (
+    Column("Came in", 9, "text", field("came_in")),
+    Column("Came", 14, "amount", field("came"), currency="came_in"),
+)
+"""Where the bank exchanged a pay-out: what stands on its statement."""
 LEAST_ARRIVED = 5
 """Pay-outs of a currency that must have arrived before their days say anything."""
 HALF, MOST = 50, 90
@@ -81,7 +86,7 @@ def draw_bank(draft: Draft, sheet: Any, *, figures: NightFigures) -> None:
     row = _put_statements(draft, sheet, rows=_in_order(figures), top=4)
     payouts = payout_rows(figures)
     draft.text(sheet, (row, 1), f"Pay-outs ({len(payouts)})", looks.HEADING)
-    columns = (*PAYOUTS, BOOKED) if "banked" in figures.bank else PAYOUTS
+    columns = _columns(figures, payouts)
     _, last = put_list(draft, sheet, columns=columns, rows=payouts, top=row + 1)
     if not payouts:
         draft.text(sheet, (last, 1), "None.", looks.NOTE)
@@ -92,30 +97,40 @@ def draw_bank(draft: Draft, sheet: Any, *, figures: NightFigures) -> None:
     _, last = put_list(draft, sheet, columns=EXPECTED, rows=expected, top=row + 1)
     if not expected:
         draft.text(sheet, (last, 1), "Nothing.", looks.NOTE)
-    for letter, column in zip("ABCDEFGHIJKLMNOPQ", (*PAYOUTS, BOOKED), strict=True):
-        sheet.column_dimensions[letter].width = column.width
+    set_widths(sheet, [column.width for column in columns])
     sheet.freeze_panes = "A4"
     print_on(sheet, run_id=figures.run_id)
     protect(sheet)
+
+
+def _columns(figures: NightFigures, payouts: Sequence[Row]) -> tuple[Column, ...]:
+    booked = (BOOKED,) if "banked" in figures.bank else ()
+    exchanged = EXCHANGED if any(row["came_in"] for row in payouts) else ()
+    return (*PAYOUTS, *booked, *exchanged)
 
 
 def payout_rows(figures: NightFigures) -> list[dict[str, Any]]:
     """Pay-outs of the account, what is open first, then the newest."""
     own = (figures.merchant_id, figures.account_id)
     several = "several" in own or "" in own
-    booked = _booked(figures)
+    booked, arrived = _booked(figures), _arrived(figures)
     rows = []
     for row in rows_of(figures.bank["paid"]):
         if not several and (row["merchant_id"], row["account_id"]) != own:
             continue
         whole = None if row["gross"] is None else row["gross"] - row["fees"] - row["amount"]
         came = row["bank_amount"]
+        # The first pay-out of a result bears what came of all of them.
+        came_in, amount = arrived.pop(row["result_id"], ("", None))
+        exchanged = came_in not in {"", row["currency"]}
         rows.append(
             {
                 **row,
                 "held": whole,
                 "difference": None if came is None else came - row["amount"],
                 "booked": booked.get(_group_of(row)),
+                "came_in": came_in if exchanged else "",
+                "came": amount if exchanged else None,
                 "days": _days(row),
                 "shown": STATES[row["state"]],
             }
@@ -129,6 +144,16 @@ def _booked(figures: NightFigures) -> dict[tuple[str, ...], int]:
     names = ("merchant_id", "account_id", "key")
     rows = rows_of(figures.bank["banked"]) if "banked" in figures.bank else []
     return {tuple(row[name] for name in names): row["booked"] for row in rows}
+
+
+def _arrived(figures: NightFigures) -> dict[str, tuple[str, int | None]]:
+    """Result -> currency and sum of its entries: a bank has one currency."""
+    sums: dict[str, tuple[str, int | None]] = {}
+    for row in rows_of(figures.bank["received"]):
+        if row["result_id"]:
+            _, before = sums.get(row["result_id"], ("", None))
+            sums[row["result_id"]] = row["currency"], (before or 0) + row["amount"]
+    return sums
 
 
 def _group_of(row: Row) -> tuple[str, ...]:

@@ -109,6 +109,25 @@ def test_what_is_expected_says_how_long_pay_outs_of_its_currency_took(
     assert rows[at + 3][2:6] == [None, None, "USD", 8]
 
 
+def test_an_exchanged_pay_out_shows_what_stands_on_the_statement(tmp_path: Path) -> None:
+    """In its own currency, once for all pay-outs that came in one sum; no columns without one."""
+    case = Case(rules={"rate": {"USD.EUR": {"on": {"2026-11-05": "0.92"}}}})
+    case.paid("BATCH-01", 10_000, currency="USD").paid("BATCH-02", 5_000, currency="USD")
+    case.came("BATCH-01 BATCH-02", 13_800).paid("BATCH-03", 700).came("BATCH-03", 700)
+    figures = figures_of(case)
+    shown = {row["batch_id"]: (row["came_in"], row["came"]) for row in payout_rows(figures)}
+    assert shown == {"BATCH-01": ("EUR", 13_800), "BATCH-02": ("", None), "BATCH-03": ("", None)}
+
+    rows = cells(write_workbook(figures, tmp_path / "w.xlsx"))
+    (titles,) = [row for row in rows if "Announced" in row]
+    (first,) = [row for row in rows if "BATCH-01" in row]
+    came = titles.index("Came in")
+    assert (titles[came : came + 2], first[came : came + 2]) == (["Came in", "Came"], ["EUR", 138])
+    plain = figures_of(Case().paid("BATCH-03", 700).came("BATCH-03", 700))
+    titles = [cell for row in cells(write_workbook(plain, tmp_path / "x.xlsx")) for cell in row]
+    assert "Came in" not in titles
+
+
 def test_what_explains_a_pay_out_is_said_in_words(tmp_path: Path) -> None:
     """Nobody who signs must know the engine's names."""
     case = Case().paid("BATCH-01", 500).came("", 500, counterparty="Gateway", on="2026-11-20")
