@@ -13,28 +13,28 @@ import time
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import httpx
-import pyotp
 import pytest
 from playwright.sync_api import Browser, Locator, Page
 from playwright.sync_api import TimeoutError as NothingHappenedError
 
 from flows import serve
 from flows.prefect_server import auth_of, free_port
-from recon.notifications.receiver import Receiver
-from recon.steps.ground.environment import environment_of, system_clock
-from recon.steps.people.people import undecided
-from tests.recon.notifications.told import REFUND, form
+from tests.recon.steps.demo_people import (
+    CODE_LIVES,
+    PEOPLE,
+    declare_people,
+    message_beside,
+    phone_of,
+    refund_told,
+)
 
 PICTURES = Path(__file__).parents[2] / "out" / "pages"
 NIGHT = "100042-100042001"
-PEOPLE = {"anna": "Anna Berg", "ben": "Ben Roy"}
-CURRENCIES = ("EUR", "GBP", "USD", "JPY", "KWD")
 RUN_SECONDS_MAX = 400
 """A worker starts an interpreter with all of Prefect for each run."""
 PAGE_MILLISECONDS = 60_000
@@ -52,7 +52,6 @@ TOAST_MILLISECONDS = 1_000
 """How long a message takes to slide in, where a picture is to show it."""
 SUBMITTED = re.compile(r"tab=Runs$")
 """Where a form leads that made a run."""
-CODE_LIVES = timedelta(seconds=30)
 ENDED = {"COMPLETED", "FAILED", "CANCELLED", "CRASHED"}
 
 
@@ -149,8 +148,7 @@ class Desk:
             self.write(field, text)
         self.write("name", by)
         self.page.get_by_role("button", name="password", exact=True).click()
-        soon = datetime.now(UTC) + CODE_LIVES
-        self.write("code", pyotp.TOTP(secret_of(self.folder, by).read_text()).at(soon))
+        self.write("code", phone_of(self.folder / "demo", by, ahead=CODE_LIVES))
         self.picture(f"{name}-{by}")
         ended = self.submitted(name)
         words = ended["state"]["message"]
@@ -175,14 +173,7 @@ class Desk:
 
         The page is what `show` left; whoever decides has nothing else.
         """
-        variables = serve.read_env(self.folder / "demo" / "env")
-        with environment_of(variables, clock=system_clock) as environment:
-            found = [one for _, one in undecided(environment) if one.what == "refund in doubt"]
-            doubt = min(found, key=lambda one: one.order_no)
-            about = {"transaction_id": doubt.transaction_id, "order_no": doubt.order_no}
-            receiver = Receiver(environment.settings, store=environment.store, clock=system_clock)
-            message = form(REFUND | about | {"currency": doubt.currency})
-            receiver.receive(message, merchant_id="100042", account_id="100042001")
+        doubt = refund_told(serve.read_env(self.folder / "demo" / "env"))
         self.form("resolve")
         self.submitted("resolve")
         self.page.goto(f"{self.url}/artifacts/key/doubts")
@@ -190,8 +181,8 @@ class Desk:
         line = self.page.get_by_role("listitem").filter(has_text=doubt.instruction_id)
         line.wait_for()
         self.picture("doubts")
-        (digest,) = re.findall(r"\(message ([0-9a-f]{12})\)", line.inner_text())
-        return doubt.instruction_id, digest
+        shown = " ".join(line.inner_text().split())
+        return doubt.instruction_id, message_beside(doubt, shown=shown)
 
     def doubt_decided(self) -> list[dict[str, Any]]:
         """How it ended when each person said that a refund in doubt was carried out."""
@@ -270,34 +261,9 @@ class Desk:
         self.page.get_by_role("button", name="Login").wait_for(state="hidden")
 
 
-def secret_of(folder: Path, name: str) -> Path:
-    """Where the secret of somebody's codes lies."""
-    return folder / "demo" / "config" / f"{name}.secret"
-
-
 def workbooks_of(folder: Path) -> str:
     """Where the workbooks are served, as the program has told."""
     return (folder / "workbooks.log").read_text().split()[0]
-
-
-def declare_people(folder: Path) -> None:
-    """Two approvers with codes, and instructions that wait for them."""
-    limit = ", ".join(f"{currency} = 100000000" for currency in CURRENCIES)
-    tables = []
-    for short, name in PEOPLE.items():
-        secret = secret_of(folder, short)
-        secret.touch(mode=0o600)
-        secret.write_text(pyotp.random_base32())
-        tables.append(
-            f'[approvers.{short}]\nname = "{name}"\nlimit = {{ {limit} }}\n'
-            f'code_secret_file = "{secret}"\n'
-        )
-    config = folder / "demo" / "config"
-    (config / "approvers.toml").write_text("\n".join(tables))
-    merchants = config / "merchants.toml"
-    merchants.write_text(
-        merchants.read_text().replace("schedule =", "auto_approve = false\nschedule =")
-    )
 
 
 @pytest.fixture
@@ -307,7 +273,7 @@ def desk(chromium: Browser, tmp_path: Path) -> Iterator[Desk]:
     folder, command = tmp_path / "serve", [sys.executable, "-m", "flows.serve"]
     try:
         subprocess.run([*command, "start", "--dir", folder, "--port", str(port)], check=True)
-        declare_people(folder)
+        declare_people(folder / "demo")
         name, _, password = auth_of(folder / "prefect").partition(":")
         # What a person types once into the browser's own window; Prefect's page never asks so.
         typed: Any = {"username": name, "password": password, "origin": workbooks_of(folder)}
@@ -339,6 +305,10 @@ def test_refunds_are_approved_by_two_people_and_the_workbook_is_found(desk: Desk
     assert digest is not None, shown["state"]["message"]
     desk.artifact("approvals", words=digest[1], picture="approvals")
     noted, moved_before, approved = desk.approved_by_both(digest[1])
+    assert (noted["state"]["name"], approved["state"]["name"]) == ("Noted", "Approved"), (
+        noted["state"],
+        approved["state"],
+    )
     desk.fault({"operation": "refund", "kind": "fin", "when": "after", "nth": 1})
     desk.form(NIGHT, **place)
     desk.choose("mode", "live")
@@ -352,10 +322,6 @@ def test_refunds_are_approved_by_two_people_and_the_workbook_is_found(desk: Desk
     assert none == []
     assert (first["state"]["name"], second["state"]["name"]) == ("BREAKS OPEN", "MONEY IN DOUBT")
     assert " live · MONEY IN DOUBT" in second["name"]
-    assert (noted["state"]["name"], approved["state"]["name"]) == ("Noted", "Approved"), (
-        noted["state"],
-        approved["state"],
-    )
     assert moved_before == (0, 0)
     assert desk.moved("refund") > 0
     assert workbook.read_bytes() == (desk.folder / "demo" / "reports" / workbook.name).read_bytes()

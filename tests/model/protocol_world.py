@@ -262,6 +262,7 @@ class World:
                 randomness=self.chance,
                 crash_point=self.reach,
                 variables={},
+                wall_clock=self.clock,
                 uptime=self.uptime,
                 pause=self.pass_time,
             )

@@ -55,6 +55,9 @@ class Environment:
     crash_point: Callable[[str], None]
     variables: Mapping[str, str]
     """The environment variables, for secrets that settings only name."""
+    wall_clock: Clock
+    """What people's phones show, by which their codes are made: the machine's time, also where the
+    sandbox's nights have another."""
     uptime: Callable[[], Uptime]
     """A clock that nobody can set; a replayed night derives it from its own clock."""
     pause: Callable[[timedelta], None] = field(default=lambda much: time.sleep(much / SECOND))
@@ -87,7 +90,7 @@ def environment_of(
     """
     settings = load_settings(variables, signs=signs)
     refuse_wrong_files(settings)
-    uptime = machine_uptime
+    wall_clock, uptime = clock, machine_uptime
     if clock is not system_clock or variables.get(CLOCK_VARIABLE):
         clock = clock if clock is not system_clock else shifted_clock(variables, settings=settings)
         uptime = partial(uptime_of, clock)
@@ -108,6 +111,7 @@ def environment_of(
             randomness=chance,
             crash_point=crash_point_of(variables.get(CRASH_VARIABLE, "")),
             variables=variables,
+            wall_clock=wall_clock,
             uptime=uptime,
             workers=workers,
             desk=held_keys(variables, is_sandbox=is_on_this_machine(settings)),

@@ -177,7 +177,7 @@ def _check_code(
     if code is None:
         msg = f"{short} proves to be {short} with the current one-time code (--code)"
         raise UsageError(msg)
-    now = environment.clock()
+    now = environment.wall_clock()
     step = _step_of(secret, code=code.get_secret_value(), at=int(now.timestamp()))
     problem = before = ""
     is_wrong = False
@@ -201,7 +201,8 @@ def _check_code(
                 problem = f"the code of {short} was used before; wait for the next one"
     if is_wrong:
         with environment.store.writing() as connection:
-            approval_rows.tell_wrong_code(connection, short, origin=origin, at=now)
+            at = environment.clock()
+            approval_rows.tell_wrong_code(connection, short, origin=origin, at=at)
     if problem:
         raise UsageError(problem)
     return before

@@ -8,7 +8,12 @@ import pytest
 from pydantic import SecretStr
 
 from recon.model.errors import ConfigurationError, UsageError
-from recon.steps.ground.environment import is_on_this_machine
+from recon.steps.ground.environment import (
+    CLOCK_VARIABLE,
+    environment_of,
+    is_on_this_machine,
+    system_clock,
+)
 from recon.steps.ground.identity import (
     WAIT_MAX,
     WRONG_CODES_MAX,
@@ -51,6 +56,27 @@ def test_an_old_code_proves_nobody(merchant: Any) -> None:
     declare(merchant)
     with merchant.environment() as environment, pytest.raises(UsageError, match="not right"):
         identify("anna", code=code_of(merchant, seconds=-120), environment=environment)
+
+
+@pytest.mark.parametrize("days", [-400, -5, 5, 400])
+def test_a_code_is_that_of_the_phone_whatever_date_the_sandbox_has(
+    merchant: Any, days: int
+) -> None:
+    """The demo's nights have dates of their own; a phone, a used code and a wait have none."""
+    declare(merchant)
+    variables = {**merchant.variables, CLOCK_VARIABLE: str(days * 86_400)}
+    with environment_of(variables, clock=system_clock) as environment:
+        of_night = SecretStr(pyotp.TOTP(SECRET).at(environment.clock()))
+        with pytest.raises(UsageError, match="not right"):
+            identify("anna", code=of_night, environment=environment)
+        shown = SecretStr(pyotp.TOTP(SECRET).at(system_clock()))
+        person = identify("anna", code=shown, environment=environment)
+        with pytest.raises(UsageError, match="used before"):
+            identify("anna", code=shown, environment=environment)
+
+    assert person.word.authenticated
+    assert person.before.startswith("1 wrong codes were given in your name")
+    assert abs(person.word.at - system_clock() - timedelta(days=days)) < timedelta(minutes=1)
 
 
 def test_a_secret_that_others_can_read_authenticates_nobody(merchant: Any) -> None:
