@@ -1,6 +1,7 @@
 """What a night moved and what is to be done now, in a few lines for its page in Prefect."""
 
 from collections import Counter, defaultdict
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from recon.settlement.approval import sums_in_words
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 
 ATTENTION_SHOWN_MAX = 20
 """More stand in the workbook and in `recon status`."""
+CURRENCIES_A_ROW = 3
+"""Prefect's page wraps no cell: a longer one is cut at the edge of the table."""
 ORDER = ("in doubt", "confirmed", "waiting", "rejected", "withdrawn")
 """What the money came to, what needs people first."""
 
@@ -34,12 +37,22 @@ def standing_lines(run_id: str, *, environment: "Environment") -> list[str]:
     lines += ["| outcome | what | how many | how much |", "|---|---|---|---|"] if counts else []
     for outcome, kind in sorted(counts, key=lambda key: (ORDER.index(key[0]), key[1])):
         key = (outcome, kind)
-        money = sums_in_words(dict(sorted(sums[key].items())))
-        lines.append(f"| {outcome} | {kind} | {counts[key]} | {money} |")
+        lines += money_rows(outcome, kind, count=counts[key], sums=sums[key])
     if not counts:
         lines.append("No instruction: no money was to move.")
     waiting = attention(run, environment=environment)
     return [*lines, "", "## What needs a person", "", *_needs(waiting), ""]
+
+
+def money_rows(outcome: str, kind: str, *, count: int, sums: Mapping[str, int]) -> list[str]:
+    """What became of one kind of movement; further currencies go on in rows below."""
+    ordered = sorted(sums.items())
+    pieces = range(0, len(ordered), CURRENCIES_A_ROW)
+    first, *more = [sums_in_words(dict(ordered[at : at + CURRENCIES_A_ROW])) for at in pieces]
+    return [
+        f"| {outcome} | {kind} | {count} | {first} |",
+        *(f"|  |  |  | {money} |" for money in more),
+    ]
 
 
 def _needs(waiting: "tuple[Attention, ...]") -> list[str]:

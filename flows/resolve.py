@@ -99,7 +99,7 @@ def markdown_of(shown: "Sequence[tuple[Run, Attention]]", sentence: str) -> str:
     lines = ["# Money in doubt", "", sentence, ""]
     with_message = [instruction for _, instruction in shown if instruction.message]
     if with_message:
-        # Above the table: its last column is beyond the edge of a page.
+        # Above the table: its last columns are beyond the edge of a page.
         lines += ["## What the gateway told by itself", ""]
         lines += [
             f"- {instruction.what}, instruction {instruction.instruction_id}: "
@@ -109,7 +109,7 @@ def markdown_of(shown: "Sequence[tuple[Run, Attention]]", sentence: str) -> str:
         lines += [""]
     if shown:
         lines += [
-            "| account | instruction | what | order | amount | since | known, and to do |",
+            "| instruction | what | order | amount | since | account | known, and to do |",
             "|---|---|---|---|---|---|---|",
         ]
     for run, instruction in shown[:DOUBTS_SHOWN_MAX]:
@@ -119,12 +119,12 @@ def markdown_of(shown: "Sequence[tuple[Run, Attention]]", sentence: str) -> str:
             else ""
         )
         cells = (
-            f"{run.merchant_id}/{run.account_id}",
             instruction.instruction_id,
             instruction.what,
             instruction.order_no,
             str(money),
             f"{instruction.since:%Y-%m-%d %H:%M} UTC",
+            f"{run.merchant_id}/{run.account_id}",
             instruction.next_step,
         )
         lines.append("| " + " | ".join(cell.replace("|", "/") for cell in cells) + " |")

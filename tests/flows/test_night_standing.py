@@ -4,7 +4,7 @@ from typing import Any
 
 from sqlalchemy import select
 
-from flows.night_standing import standing_lines
+from flows.night_standing import money_rows, standing_lines
 from recon.store.schema import run
 from tests.conftest import migrated, sqlite_url  # noqa: F401 - fixtures
 from tests.recon.steps.conftest import database_url, merchant, profile  # noqa: F401 - fixtures
@@ -54,3 +54,15 @@ def test_money_in_doubt_stands_first_with_what_to_do(
     assert money == f"| in doubt | capture | 1 | {doubtful.amount} EUR |"
     (needs,) = [line for line in lines if line.startswith("- ")]
     assert f"capture in doubt, order {doubtful.order_no}, {doubtful.amount} EUR: " in needs
+
+
+def test_no_sum_of_a_line_is_cut_where_the_page_does_not_wrap_it() -> None:
+    """More than three currencies go on below, under the same outcome, whole to the last one."""
+    sums = dict.fromkeys(("EUR", "GBP", "JPY", "KWD", "USD", "CHF", "SEK"), 12_345_678_901)
+    lines = money_rows("confirmed", "capture", count=395, sums=sums)
+
+    assert lines == [
+        "| confirmed | capture | 395 | 123456789.01 CHF, 123456789.01 EUR, 123456789.01 GBP |",
+        "|  |  |  | 12345678901 JPY, 12345678.901 KWD, 123456789.01 SEK |",
+        "|  |  |  | 123456789.01 USD |",
+    ]
