@@ -25,7 +25,7 @@ from reports.sheets.totals import Rows
 
 HEADER_ROW = 4
 PAPER_COLUMNS = 12
-"""One page wide: up to the flags, and of the sums up to the differences."""
+"""One page wide: up to the flags, of the rows and of the sums."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,13 +76,14 @@ _COUNT: Kind = "count"
 PIVOT_COLUMNS = (
     Column("Order says", 20, "text", in_words("state_orders", state_words)),
     Column("Gateway says", 20, "text", in_words("state_gateway", state_words)),
-    Column("What explains it", 28, "text", in_words("flags", flag_words)),
     Column("How it was matched", 20, "text", in_words("rule", rule_words)),
     Column("Account", 16, "text", field("account_id")),
-    Column("Ccy", 6, "text", field("currency"), "matCcy"),
     Column("Matched rows", 14, _COUNT, field("rows"), "matRows"),
+    Column("Ccy", 6, "text", field("currency"), "matCcy"),
     *(column.column for column in AMOUNTS),
+    Column("What explains it", 28, "text", in_words("flags", flag_words)),
 )
+"""From the currency on each stands above the same of the first rows: one width fits both."""
 ROW_COLUMNS = tuple(
     replace(column, range_name="", width=max(column.width, above.width if above else 0))
     for column, above in zip_longest(COLUMNS, PIVOT_COLUMNS)

@@ -11,11 +11,12 @@ import pytest
 from recon.model.figures import ListFile, NightFigures
 from recon.proof.held_against import in_file
 from reports.reading.workbook_check import beside_problems, sheet_totals
-from reports.sheets.matched_sheet import COLUMNS, PIVOT_COLUMNS
+from reports.sheets.matched_sheet import AMOUNTS, COLUMNS, PIVOT_COLUMNS
 from reports.workbook import write_workbook
 
 FILE = ListFile("results/matches.parquet", 48, 4711, "ab" * 32)
 HEADER_ROW = 4
+AMOUNT_TITLES = [column.column.title for column in AMOUNTS]
 
 
 @pytest.fixture
@@ -66,6 +67,16 @@ def test_the_first_rows_stand_below_as_the_whole_list_has_them(
 
     assert list(rows[0]) == [column.title for column in COLUMNS]
     assert rows == _below(whole, HEADER_ROW)[:5]
+
+
+def test_money_of_the_sums_stands_above_the_same_money_of_the_rows(workbook: Path) -> None:
+    """From the currency to what explains it; no amount gets the width of a text of the other."""
+    sheet = openpyxl.load_workbook(workbook)["Matched"]
+    sums, rows = ([cell.value for cell in sheet[row]][5:12] for row in (HEADER_ROW, HEADER_ROW + 8))
+
+    assert sums == rows == ["Ccy", *AMOUNT_TITLES, "What explains it"]
+    widths = {sheet.column_dimensions[letter].width for letter in "GHIJK"}
+    assert widths == {15}
 
 
 def test_what_is_read_back_is_what_the_whole_list_comes_to(
