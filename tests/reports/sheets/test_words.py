@@ -17,12 +17,12 @@ def test_every_code_has_words_of_its_own() -> None:
 
 
 def test_words_in_the_document_are_those_on_the_sheet() -> None:
-    """The page for finance and the Guide sheet never drift apart."""
+    """The page for finance names each code as the Guide sheet does, which says the rest."""
     page = REPORTS_PAGE.read_text("utf-8")
     missing = [
         code.value
         for code, words in BREAK_WORDS.items()
-        if f"| {code.value} | {words.title} | {words.meaning} | {words.to_do} |" not in page
+        if f"| {code.value} | {words.title} |\n" not in page
     ]
 
     assert missing == []
