@@ -45,7 +45,7 @@ from recon.proof.totals_of_items import (
     shown_rows,
     tolerance_totals,
 )
-from recon.proof.totals_of_settlement import group_gaps, settlement_totals
+from recon.proof.totals_of_settlement import GroupSides, settlement_totals
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +92,7 @@ def control_totals(proof: Proof) -> tuple[ControlTotal, ...]:
     scoped = scoped_sources(sources, exact=exact, joined=joined, rules=proof.rules)
     scope = {source: scope.tally(rows=scope.kept) for source, scope in scoped.items()}
     shown, stands = ResultSums.of(frames), stands_of(places)
+    groups = GroupSides.of(sources, cash=proof.cash, frames=frames)
     left_over = remainders(
         frames.matches, ids=proof.ids, joined=joined, sources=exact.sources, rules=proof.rules
     )
@@ -111,14 +112,14 @@ def control_totals(proof: Proof) -> tuple[ControlTotal, ...]:
             shown=shown,
             left_over=left_over,
             covered=joined.covered,
-            apart=group_gaps(sources, cash=proof.cash, frames=frames),
+            apart=groups.together(),
         ),
         *exclusivity_totals(scoped, exact=exact, places=places, stands=stands),
         *roll_forward(frames.breaks, moved=proof.moved, previous=proof.previous),
         *instruction_totals(
             sources.instructions, sets=joined.keys.of["instructions"], states=proof.states
         ),
-        *settlement_totals(sources, cash=proof.cash, frames=frames, rules=proof.rules),
+        *settlement_totals(sources, cash=proof.cash, groups=groups, rules=proof.rules),
         *booking_totals(sources, bank=proof.bank, bookings=proof.bookings, frames=frames),
         *bank_totals(sources, result=proof.bank, frames=frames, rules=proof.rules),
         *journal_totals(proof.journals, effects=frames.effects, rules=proof.rules),

@@ -159,7 +159,9 @@ def table_of_rows(rows: Iterable[Mapping[str, Any]], *, name: str) -> pa.Table:
 
 def frame_of_table(table: pa.Table) -> pd.DataFrame:
     """The way back: a frame with the types that the engine wants."""
-    columns = {field.name: _series(table.column(field.name), field=field) for field in table.schema}
+    columns = {
+        field.name: _series(table.column(field.name), field=field).array for field in table.schema
+    }
     return pd.DataFrame(columns, index=pd.RangeIndex(table.num_rows))
 
 

@@ -11,7 +11,7 @@ import pandas as pd
 
 from recon.config.rules import Rules
 from recon.matching.exact.aside import Exact
-from recon.matching.frames.coding import combined, is_word, placed, sums_of
+from recon.matching.frames.coding import Columns, combined, is_word, placed, sums_of
 from recon.matching.frames.grouping import Bools, Ints, Rows
 from recon.matching.frames.sources import Sources
 from recon.matching.frames.total_rows import ACCOUNT, ACCOUNT_CURRENCY, Tally, as_places
@@ -91,9 +91,10 @@ def _kept_of(lines: pd.DataFrame) -> Iterator[Scoped]:
     reserves = own & is_base_type(lines["entry_type"], EntryType.RESERVE)
     reserves &= (lines["gross"] != 0).to_numpy()
     for source, rows, name, sign in (("fees", fees, "fee", -1), ("reserves", reserves, "gross", 1)):
-        mine = lines[rows]
-        net = sign * mine[name].to_numpy(dtype=np.int64)
-        kept = np.ones(len(mine), dtype=np.bool_)
+        at = np.flatnonzero(rows)
+        mine = {column: lines[column].take(at) for column in ACCOUNT_CURRENCY}
+        net = sign * lines[name].to_numpy(dtype=np.int64)[at]
+        kept = np.ones(len(at), dtype=np.bool_)
         yield _scoped(source, mine, currency=mine["currency"], net=net, kept=kept)
 
 
@@ -105,7 +106,7 @@ def _kept(exact: Exact, *, source: str, versions: Versions, size: int) -> Bools:
 
 
 def _scoped(
-    source: str, frame: pd.DataFrame, *, currency: "pd.Series[str]", net: Ints, kept: Bools
+    source: str, frame: Columns, *, currency: "pd.Series[str]", net: Ints, kept: Bools
 ) -> Scoped:
     columns = {name: frame[name] for name in ACCOUNT} | {"currency": currency}
     groups, places = placed(columns, by=ACCOUNT_CURRENCY)

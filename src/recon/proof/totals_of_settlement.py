@@ -5,7 +5,9 @@ ones from what is listed as held, and from the rows of the result.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -26,17 +28,17 @@ from recon.matching.cash.batches import (
 from recon.matching.cash.book_groups import BASES, FEES, PAYOUTS, RESERVES
 from recon.matching.cash.result import CashResult
 from recon.matching.frames.arrays import Column, filled, texts
-from recon.matching.frames.coding import is_word, placed, sums_of
+from recon.matching.frames.coding import Placed, is_word, placed, sums_of
 from recon.matching.frames.grouping import Bools, Ints, amounts_of
 from recon.matching.frames.sources import Sources
 from recon.matching.frames.total_rows import (
+    ACCOUNT,
     ACCOUNT_CURRENCY,
     Place,
     added,
     as_places,
     less,
     paired,
-    sums,
 )
 from recon.matching.sides.ledger_side import GROUPED, booked, is_base_type, marked_as
 from recon.matching.sides.settlement_side import pay_outs
@@ -83,23 +85,48 @@ RESERVE_NAME = "reserve: opening + kept - released = listed"
 _CLOSED = frozenset({OPENING, ITEM, DEBT, BEYOND, OTHER_CURRENCY, UNSURE})
 """What is listed of batches that are paid out."""
 Sums = dict[Place, int]
+_DIFFER = (Flag.WRITTEN_OFF.value, Flag.BEFORE_BOOKS.value)
+"""Groups that match and have an effect all the same."""
+KIND_WORDS = {FEES: "fees", RESERVES: "reserves", PAYOUTS: "pay-outs"}
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSides:
+    """The two sides of T19, by kind of group; nothing without a settlement or a ledger."""
+
+    gaps: Mapping[str, Sums] = field(default_factory=dict)
+    """What the lines have of a kind less what the books have."""
+    effects: Mapping[str, Sums] = field(default_factory=dict)
+    """What the result shows of it."""
+
+    @classmethod
+    def of(cls, sources: Sources, *, cash: CashResult | None, frames: Frames) -> "GroupSides":
+        """Both sides, each computed apart."""
+        lines, ledger = sources.settlement, sources.ledger
+        if cash is None or lines is None or ledger is None:
+            return cls()
+        return cls(_gaps(lines, ledger=ledger), _effects(frames, cash=cash))
+
+    def together(self) -> tuple[Sums, Sums]:
+        """Both sides, all kinds together."""
+        return added(*self.gaps.values()), added(*self.effects.values())
 
 
 def settlement_totals(
-    sources: Sources, *, cash: CashResult | None, frames: Frames, rules: Rules
+    sources: Sources, *, cash: CashResult | None, groups: GroupSides, rules: Rules
 ) -> Iterator[ControlTotal]:
     """T11 and T18 of every place, T19 of every kind of group where a ledger was given.
 
     Args:
         sources: lines and entries.
         cash: what they came to; None without a settlement.
-        frames: the rows of the result.
+        groups: what the groups differ by, and their effects.
         rules: what the gateway owed and kept before the first line.
     """
     lines = sources.settlement
     if lines is None or cash is None:
         return
-    paid = pay_outs(lines)
+    paid, places = pay_outs(lines), placed(lines, by=ACCOUNT_CURRENCY)
     net = np.where(paid, -1, 1) * amounts_of(lines["net"])
     closed = _closed(lines, paid=paid)
     reserve = is_base_type(lines["entry_type"], EntryType.RESERVE) & ~paid
@@ -113,30 +140,11 @@ def settlement_totals(
         ("T18", PAYABLE_NAME, owed, net, every, _listed(held_rows, of={*_CLOSED, NO_PAYOUT})),
         ("T18", RESERVE_NAME, held, kept, reserve, _listed(held_rows, of={RESERVE})),
     ):
-        left = added(opening, _sums(lines, amounts=amounts, rows=rows))
+        left = added(opening, _sums(places, amounts=amounts, rows=rows))
         yield from paired(number, name, left=left, right=listed, measure="amount")
-    if sources.ledger is not None:
-        for kind in BASES:
-            left, right = _gaps(sources, kind=kind), _effects(frames, cash=cash, kind=kind)
-            name = f"{KIND_WORDS[kind]}: settled - booked = effects"
-            yield from paired("T19", name, left=left, right=right, measure="amount")
-
-
-_DIFFER = (Flag.WRITTEN_OFF.value, Flag.BEFORE_BOOKS.value)
-"""Groups that match and have an effect all the same."""
-KIND_WORDS = {FEES: "fees", RESERVES: "reserves", PAYOUTS: "pay-outs"}
-
-
-def group_gaps(sources: Sources, *, cash: CashResult | None, frames: Frames) -> tuple[Sums, Sums]:
-    """What fees, reserves and pay-outs of the settlement differ by from the books, and the effects.
-
-    Both sides of T19, all kinds together; nothing without a settlement or a ledger.
-    """
-    if cash is None or sources.ledger is None:
-        return {}, {}
-    left = (_gaps(sources, kind=kind) for kind in BASES)
-    right = (_effects(frames, cash=cash, kind=kind) for kind in BASES)
-    return added(*left), added(*right)
+    for kind, gaps in groups.gaps.items():
+        name = f"{KIND_WORDS[kind]}: settled - booked = effects"
+        yield from paired("T19", name, left=gaps, right=groups.effects[kind], measure="amount")
 
 
 def _closed(lines: pd.DataFrame, *, paid: Bools) -> Bools:
@@ -158,8 +166,8 @@ def _openings(lines: pd.DataFrame, *, rules: Rules, name: str) -> Sums:
     }
 
 
-def _sums(lines: pd.DataFrame, *, amounts: Ints, rows: Bools) -> Sums:
-    groups, places = placed(lines, by=ACCOUNT_CURRENCY)
+def _sums(where: Placed, *, amounts: Ints, rows: Bools) -> Sums:
+    groups, places = where
     sums = sums_of(np.where(rows, amounts, 0), groups=groups, size=len(places)).tolist()
     return dict(zip(as_places(places), sums, strict=True))
 
@@ -184,46 +192,62 @@ def _listed(
     return dict(counted)
 
 
-def _gaps(sources: Sources, *, kind: str) -> Sums:
-    """What the lines have of a kind less what the books have."""
-    lines, ledger = sources.settlement, sources.ledger
-    if lines is None or ledger is None:
-        return {}
-    paid = pay_outs(lines)
-    amounts, rows = {
-        FEES: (-amounts_of(lines["fee"]), ~paid),
-        RESERVES: (
-            amounts_of(lines["gross"]),
-            is_base_type(lines["entry_type"], EntryType.RESERVE) & ~paid,
-        ),
-        PAYOUTS: (-amounts_of(lines["net"]), paid),
-    }[kind]
+def _gaps(lines: pd.DataFrame, *, ledger: pd.DataFrame) -> dict[str, Sums]:
+    """By kind, what the lines have of it less what the books have."""
+    paid, places = pay_outs(lines), placed(lines, by=ACCOUNT_CURRENCY)
+    gross = amounts_of(lines["gross"])
+    reserve = is_base_type(lines["entry_type"], EntryType.RESERVE) & ~paid
+    settled = {
+        FEES: _sums(places, amounts=-amounts_of(lines["fee"]), rows=~paid),
+        RESERVES: _sums(places, amounts=gross, rows=reserve),
+        PAYOUTS: _sums(places, amounts=-amounts_of(lines["net"]), rows=paid),
+    }
     currency, _, net = booked(ledger)
-    mine = marked_as(ledger, GROUPED) & is_base_type(ledger["entry_type"], BASES[kind])
-    entries = pd.DataFrame({name: ledger[name] for name in ACCOUNT_CURRENCY[:2]})
-    entries["currency"] = currency.to_numpy()
-    settled = _sums(lines, amounts=amounts, rows=rows)
-    return less(settled, _sums(entries, amounts=net, rows=mine))
+    grouped = marked_as(ledger, GROUPED)
+    columns = {name: ledger[name] for name in ACCOUNT} | {"currency": currency}
+    entries = placed(columns, by=ACCOUNT_CURRENCY)
+    return {
+        kind: less(
+            settled[kind],
+            _sums(entries, amounts=net, rows=grouped & is_base_type(ledger["entry_type"], base)),
+        )
+        for kind, base in BASES.items()
+    }
 
 
-def _effects(frames: Frames, *, cash: CashResult, kind: str) -> Sums:
-    """What the result shows of a kind: effects of its breaks, and of what is not a break."""
-    size = len(cash.books.groups)
-    mine = cash.findings.take(np.arange(len(cash.findings)) < size)
-    mine = mine.take(mine["what"] == kind)
-    ids = {*mine["id"].tolist()}
-    keys = {*mine.rows("merchant_id", "account_id", "key")}
-    legs = frames.effects[frames.effects["leg"].eq("ledger")]
-    broken = legs[legs["break_id"].isin(ids)]
-    parts = [sums(broken)]
+def _effects(frames: Frames, *, cash: CashResult) -> dict[str, Sums]:
+    """By kind, what the result shows: effects of its breaks, and of what is not a break."""
+    of_groups = cash.findings.take(slice(len(cash.books.groups)))
+    effects: dict[str, Sums] = {kind: {} for kind in BASES}
+    kinds = dict(of_groups.rows("id", "what"))
+    legs = frames.effects
+    broken = legs["leg"].eq("ledger") & legs["break_id"].isin({*kinds})
+    for own, *place, amount in _cells(legs, rows=broken, names=("break_id",), amount="amount"):
+        _count(effects[kinds[own]], place, amount)
+    keyed = {(*key,): kind for *key, kind in of_groups.rows(*ACCOUNT, "key", "what")}
+    words = {key for *_, key in keyed}
     for frame in (frames.matches, frames.pending, frames.unverified):
-        chosen = frame[frame["entry_id"].isin({key[2] for key in keys}) & frame["order_no"].eq("")]
-        named = zip(*(chosen[name].tolist() for name in (*ACCOUNT_KEY,)), strict=True)
-        rows = chosen[np.array([row in keys for row in named], dtype=np.bool_)]
+        calm = frame["entry_id"].isin(words) & frame["order_no"].eq("")
         if frame is frames.matches:
-            rows = rows[rows["flags"].isin(_DIFFER)]
-        parts.append(sums(rows, column="effect_ledger"))
-    return added(*parts)
+            calm &= frame["flags"].isin(_DIFFER)
+        cells = _cells(frame, rows=calm, names=("entry_id",), amount="effect_ledger")
+        for key, *place, amount in cells:
+            merchant, account, _ = place
+            kind = keyed.get((merchant, account, key))
+            if kind is not None:
+                _count(effects[kind], place, amount)
+    return effects
 
 
-ACCOUNT_KEY = ("merchant_id", "account_id", "entry_id")
+def _cells(
+    frame: pd.DataFrame, *, rows: "pd.Series[bool]", names: tuple[str, ...], amount: str
+) -> Iterator[tuple[Any, ...]]:
+    """Of some rows these columns, the place and an amount, where a blank is nothing."""
+    mine = np.flatnonzero(rows.to_numpy(dtype=np.bool_))
+    columns = [frame[name].array.take(mine).tolist() for name in (*names, *ACCOUNT_CURRENCY)]
+    yield from zip(*columns, amounts_of(frame[amount])[mine].tolist(), strict=True)
+
+
+def _count(sums: Sums, place: Sequence[str], amount: int) -> None:
+    merchant, account, currency = place
+    sums[merchant, account, currency] = sums.get((merchant, account, currency), 0) + amount

@@ -10,7 +10,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from recon.config.rules import Rules
-from recon.matching.frames.arrays import Arrays, Column, filled, stacked, text_column, texts
+from recon.matching.frames.arrays import (
+    Arrays,
+    Column,
+    filled,
+    stacked,
+    text_array,
+    text_column,
+    texts,
+)
 from recon.matching.frames.coding import pieces
 from recon.matching.frames.grouping import Bools, Ints
 from recon.matching.frames.sources import Sources
@@ -170,7 +178,7 @@ def frame_of_rows(
         if name in amounts:
             columns[name] = _blanked(column, given=column != NO_AMOUNT)
         else:
-            columns[name] = text_column(column) if column.dtype == object else column
+            columns[name] = text_array(column) if column.dtype == object else column
     return pd.DataFrame(columns, index=pd.RangeIndex(len(rows)))
 
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from recon.config.rules import Rules
-from recon.matching.frames.arrays import texts
+from recon.matching.frames.arrays import texts, texts_at
 from recon.matching.frames.coding import combined
 from recon.matching.frames.grouping import amounts_of, total
 from recon.matching.frames.sources import Sources
@@ -212,9 +212,10 @@ def _reserves(sources: Sources) -> Mapping[Place, Mapping[str, int]]:
     if lines is None or not len(lines):
         return {}
     rows = is_base_type(lines["entry_type"], EntryType.RESERVE) & ~pay_outs(lines)
-    chosen = lines[rows]
-    groups, keys = combined([texts(chosen[name]) for name in (*ACCOUNT_CURRENCY, "settled_on")])
-    sums = total(-amounts_of(chosen["gross"]), groups=groups, size=len(keys)).tolist()
+    chosen = np.flatnonzero(rows)
+    names = (*ACCOUNT_CURRENCY, "settled_on")
+    groups, keys = combined([texts_at(chosen, of=lines[name]) for name in names])
+    sums = total(-amounts_of(lines["gross"])[chosen], groups=groups, size=len(keys)).tolist()
     by_place: dict[Place, dict[str, int]] = {}
     for (merchant, account, currency, day), amount in zip(keys, sums, strict=True):
         by_place.setdefault((merchant, account, currency), {})[day] = amount

@@ -14,11 +14,11 @@ import pandas as pd
 
 from recon.config.rules import Rules
 from recon.matching.cash.before_books import set_apart
-from recon.matching.frames.arrays import Arrays, Column, filled, stacked, texts
+from recon.matching.frames.arrays import Arrays, Column, filled, stacked, texts, texts_at
 from recon.matching.frames.coding import by_word, combined
 from recon.matching.frames.grouping import Bools, Ints, Rows, amounts_of, instants_of, total
 from recon.matching.frames.sources import Sources
-from recon.matching.frames.total_rows import ACCOUNT_CURRENCY
+from recon.matching.frames.total_rows import ACCOUNT, ACCOUNT_CURRENCY
 from recon.matching.frames.versions import NEW
 from recon.matching.sides.closing_entries import closing_entries
 from recon.matching.sides.ledger_side import JUDGED, booked, entry_versions, is_base_type
@@ -104,26 +104,27 @@ def _settled(lines: pd.DataFrame, *, per: str) -> Arrays:
 
 
 def _lines_of(lines: pd.DataFrame, *, kind: str, rows: Bools, amount: Ints, per: str) -> Arrays:
-    chosen, size = lines[rows], int(rows.sum())
-    columns = {name: texts(chosen[name]) for name in ACCOUNT_CURRENCY}
-    days = texts(chosen["settled_on"])
+    chosen = np.flatnonzero(rows)
+    size = len(chosen)
+    columns = {name: texts_at(chosen, of=lines[name]) for name in ACCOUNT_CURRENCY}
+    days = texts_at(chosen, of=lines["settled_on"])
     names = filled("", size=size)
     if per == "payment":
-        names = _payments(chosen)
+        names = _payments(lines, rows=chosen)
     elif per == "batch":
-        names = texts(chosen["batch_id"])
+        names = texts_at(chosen, of=lines["batch_id"])
     elif per == "day":
         names = days
     elif per == "month":
         names = _months(days)
     columns |= {"kind": filled(kind, size=size), "name": names, "day": days}
-    return Arrays({**columns, "row": np.flatnonzero(rows), "amount": amount[rows]}, size=size)
+    return Arrays({**columns, "row": chosen, "amount": amount[chosen]}, size=size)
 
 
-def _payments(rows: pd.DataFrame) -> Column:
-    """The transaction, else the order; neither is of no group."""
-    named = texts(rows["transaction_id"])
-    named = np.where(named != "", named, texts(rows["order_no"]))
+def _payments(frame: pd.DataFrame, *, rows: Rows) -> Column:
+    """The transaction of some rows, else their order; neither is of no group."""
+    named = texts_at(rows, of=frame["transaction_id"])
+    named = np.where(named != "", named, texts_at(rows, of=frame["order_no"]))
     return np.where(named != "", named, UNASSIGNED)
 
 
@@ -150,36 +151,46 @@ def _parts_of_books(ledger: pd.DataFrame, *, lines: pd.DataFrame, rules: Rules) 
     currency, amount, _ = booked(ledger)
     back = by_word(ledger["entry_type"], of=lambda word: word.endswith(REVERSAL_SUFFIX))
     signed = np.where(back.astype(np.bool_), amount, -amount)
-    parts = []
+    at, parts = instants_of(ledger["booked_at"]), []
     for kind, base in BASES.items():
         rows = np.flatnonzero(mine & is_base_type(ledger["entry_type"], base))
-        chosen = ledger.iloc[rows]
-        columns = {name: texts(chosen[name]) for name in ("merchant_id", "account_id")}
+        columns = {name: texts_at(rows, of=ledger[name]) for name in ACCOUNT}
         columns["currency"] = texts(currency)[rows]
-        at = instants_of(chosen["booked_at"])
         if kind == PAYOUTS:
-            names = _named_batches(chosen, places=columns, batches=batches, otherwise="")
+            names = _named_batches(ledger, rows=rows, places=columns, batches=batches)
         elif kind == FEES:
-            names = _names_of_fees(chosen, places=columns, batches=batches, rules=rules)
+            names = _names_of_fees(ledger, rows=rows, places=columns, batches=batches, rules=rules)
         else:
             names = filled("", size=len(rows))
-        columns |= {"kind": filled(kind, size=len(rows)), "name": names, "row": rows, "at": at}
-        columns |= {"amount": signed[rows], "entry_id": texts(chosen["entry_id"])}
+        columns |= {
+            "kind": filled(kind, size=len(rows)),
+            "name": names,
+            "row": rows,
+            "at": at[rows],
+        }
+        columns |= {"amount": signed[rows], "entry_id": texts_at(rows, of=ledger["entry_id"])}
         parts.append(Arrays(columns, size=len(rows)))
     return parts
 
 
 def _names_of_fees(
-    entries: pd.DataFrame, *, places: Mapping[str, Column], batches: set[Any], rules: Rules
+    ledger: pd.DataFrame,
+    *,
+    rows: Rows,
+    places: Mapping[str, Column],
+    batches: set[Any],
+    rules: Rules,
 ) -> Column:
     per = rules.ledger.fees_per
     if per == "balance":
-        return filled("", size=len(entries))
+        return filled("", size=len(rows))
     if per == "payment":
-        return _payments(entries)
+        return _payments(ledger, rows=rows)
     if per == "batch":
-        return _named_batches(entries, places=places, batches=batches, otherwise=UNASSIGNED)
+        named = _named_batches(ledger, rows=rows, places=places, batches=batches)
+        return np.where(named != "", named, UNASSIGNED)
     # What day it is booked on is a day of the calendar of the rules.
+    entries = ledger[["booked_at", "reference_no"]].iloc[rows]
     at = pd.DatetimeIndex(entries["booked_at"]).tz_convert(rules.business_calendar.zone)
     form = "%Y-%m" if per == "month" else "%Y-%m-%d"
     days = at.strftime(form).to_numpy(dtype=object)
@@ -189,13 +200,14 @@ def _names_of_fees(
 
 
 def _named_batches(
-    entries: pd.DataFrame, *, places: Mapping[str, Column], batches: set[Any], otherwise: str
+    ledger: pd.DataFrame, *, rows: Rows, places: Mapping[str, Column], batches: set[Any]
 ) -> Column:
-    """The batch of its account and currency that each entry names."""
+    """The batch of its account and currency that each of some entries names; "" for none."""
     own = zip(*(places[name].tolist() for name in ACCOUNT_CURRENCY), strict=True)
-    words = zip(entries["order_no"].tolist(), entries["reference_no"].tolist(), strict=True)
+    named = (texts_at(rows, of=ledger[name]).tolist() for name in ("order_no", "reference_no"))
+    words = zip(*named, strict=True)
     names = [
-        next((word for word in pair if word and (*holder, word) in batches), otherwise)
+        next((word for word in pair if word and (*holder, word) in batches), "")
         for holder, pair in zip(own, words, strict=True)
     ]
     return np.array(names, dtype=object)

@@ -31,7 +31,7 @@ from recon.matching.cash.cash_findings import (
 )
 from recon.matching.cash.cash_sentences import reason_of
 from recon.matching.causes.journal_parts import BookingPart
-from recon.matching.frames.arrays import Arrays, Column, filled, stacked
+from recon.matching.frames.arrays import Arrays, Column, filled, frame_of_cells, stacked
 from recon.matching.frames.sorting import in_order
 from recon.matching.frames.sources import Previous, Sources
 from recon.matching.frames.total_rows import ACCOUNT_CURRENCY
@@ -326,9 +326,6 @@ def _added(
 def listed_frame(rows: Iterable[Listed]) -> pd.DataFrame:
     """What the gateway holds, as a table of the result."""
     names = ("merchant_id", "account_id", "currency", "what", "batch_id", "settled_on", "amount")
-    cells = [[getattr(row, name) for name in names] for row in rows]
-    columns = {
-        name: pd.Series([row[at] for row in cells], dtype="int64" if name == "amount" else "str")
-        for at, name in enumerate(names)
-    }
-    return pd.DataFrame(columns).sort_values([*names], kind="stable").reset_index(drop=True)
+    cells = sorted(tuple(getattr(row, name) for name in names) for row in rows)
+    listed = [dict(zip(names, row, strict=True)) for row in cells]
+    return frame_of_cells(listed, names=names, numbers={"amount"})

@@ -171,7 +171,8 @@ def _loose_rows(sources: Sources, *, belongs: Mapping[str, Bools]) -> Iterator[p
             loose |= ~inside
         if name == "ledger":
             loose |= marked_as(frame, JUDGED)
-        yield frame[loose]
+        if loose.any():
+            yield frame[loose]
     if sources.instructions is not None:
         moves = sources.instructions
         yield moves[moves["order_no"].eq("") | moves["kind"].eq(InstructionKind.PAYOUT)]
