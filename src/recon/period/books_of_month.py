@@ -2,7 +2,8 @@
 
 Both are summed by what they are about: an order, the fees of a currency, its pay-outs, adjustments
 of no order. At the close of a day such a key differs because it is booked in another month than it
-took where, or because it is open: then a break, or what waits, says by how much.
+took where, or because it is open: then a break, or what waits, says by how much. Adjustments that
+wait for a line or an entry are listed one by one.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,9 +29,10 @@ from recon.period.dated_facts import (
 from recon.period.looked_up import amounts_at, words_at
 from recon.period.month_evidence import MonthEvidence
 from recon.period.month_nights import MonthNight, numbered, table_of
+from recon.period.waiting_adjustments import ADJUSTMENTS_KEY, class_of, with_waiting_keys
 from recon.proof.night_tables import frame_of_table
 
-FEES_KEY, PAYOUTS_KEY, ADJUSTMENTS_KEY = "fees", "pay-outs", "adjustments"
+FEES_KEY, PAYOUTS_KEY = "fees", "pay-outs"
 GROUP_KEYS = (FEES_KEY, PAYOUTS_KEY, ADJUSTMENTS_KEY)
 """Keys that are no order."""
 SIGN = {"capture": 1, "refund": -1, "chargeback": -1, "fee": -1, "payout": -1, "adjustment": 1}
@@ -40,7 +42,7 @@ _REVERSAL = "_reversal"
 WRITE_OFF = "write_off"
 LATER, EARLIER, OPEN = "booked_later", "booked_earlier", "open"
 """Took where by then and is booked later; is booked by then and took where later; is open as of the
-newest night."""
+newest night. What of adjustments is open has a class of WAITS."""
 DIFFERENCE_COLUMNS = ("what", "currency", "key", "amount", "shown")
 _BY_PAYMENTS = (CAPTURE, REFUND, CHARGEBACK, WON_BACK)
 _OF_KEY = ["moved", "booked", "moved_later", "booked_later", "effect", "unseen"]
@@ -103,6 +105,7 @@ def books_of(
     ).reset_index(drop=True)
     entries = _entries(evidence, days=days)
     entries = _with_write_offs(entries, facts=by_fact)
+    entries, by_fact = with_waiting_keys(entries, facts=by_fact)
     effects, unjudged = _effects(evidence, account=account)
     books = Books(entries, by_fact, effects, _unseen(evidence, facts=moved), unjudged)
     return replace(books, differing={day: _differences(books, at=day) for day in closes})
@@ -116,7 +119,7 @@ def _differences(books: Books, *, at: str) -> pd.DataFrame:
     as_shown = -sums["effect"] - sums["unseen"]
     as_shown = as_shown.where(~sums["key"].isin(books.unjudged), open_now)
     parts = [
-        sums.assign(what=OPEN, amount=open_now, shown=as_shown),
+        sums.assign(what=class_of(sums["key"], otherwise=OPEN), amount=open_now, shown=as_shown),
         sums.assign(what=LATER, amount=timing.where(timing < 0, 0), shown=0),
         sums.assign(what=EARLIER, amount=timing.where(timing > 0, 0), shown=0),
     ]

@@ -5,7 +5,7 @@ inside it then. Each night's folder is written from what could be known by then,
 """
 
 import random
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta
@@ -14,6 +14,8 @@ from zoneinfo import ZoneInfo
 MERCHANT, ACCOUNT = PLACE = ("M", "1")
 CURRENCIES = ("EUR", "JPY", "KWD")
 MICROSECOND = timedelta(microseconds=1)
+BY_LINES = ("hidden", "partly")
+"""Ways of a refund or chargeback of which a line says how much, and when."""
 BEFORE_DAYS, AFTER_DAYS = 12, 5
 """Days of sales before the month, and, where no more are asked for, nights after it."""
 
@@ -153,7 +155,10 @@ class MonthTruth:
             way = chance.choices(("auto", "instructed", "portal"), (8, 2, 1))[0]
             captured = day if way == "auto" else day + timedelta(days=late)
             sale = self._sale(day, captured, way=way)
-            if chance.random() > 0.04:
+            # Of one that is captured in the pages only later, and never settled, a night knows no
+            # day but the sale's: from before the first file it would be nobody's receivable.
+            has_no_day = way == "portal" and day <= self.begin + timedelta(days=2)
+            if chance.random() > 0.04 or has_no_day:
                 sale.settled = captured + timedelta(days=chance.randint(1, 3))
             sale.fee = sale.amount // 70 + 25
             fate = chance.random()
@@ -164,7 +169,7 @@ class MonthTruth:
                 sale.refund_settled = sale.refunded + timedelta(days=chance.randint(1, 3))
                 if sale.refund_way == "partly" and sale.refund == sale.amount:
                     sale.refund_way = "shown"
-                if sale.refund_way in {"hidden", "partly"}:
+                if sale.refund_way in BY_LINES:
                     # Nothing says when it took place but the line that settled it.
                     sale.refund_settled = sale.refunded
             elif fate < 0.19 and sale.settled:
@@ -206,9 +211,24 @@ class MonthTruth:
 
         late = self._sale(self.last - timedelta(days=3), self.last - timedelta(days=3), way="auto")
         late.currency, late.settled = "JPY", self.last - timedelta(days=1)
+        self._told_by_late_lines()
         self._won_before_the_last_window()
         if not self.is_first:
             self._won_before()
+
+    def _told_by_late_lines(self) -> None:
+        """Of each batch that comes late: what no night knows but by its lines."""
+        for currency, day in self.late:
+            sold = day - timedelta(days=5)
+            for what in BY_LINES:
+                sale = self._sale(sold, sold, way="auto")
+                sale.currency, sale.settled, sale.fee = currency, sold + timedelta(days=1), 25
+                sale.refund, sale.refund_way = 600, what
+                sale.refunded = sale.refund_settled = day
+            sale = self._sale(sold, sold, way="auto")
+            sale.currency, sale.settled, sale.fee = currency, sold + timedelta(days=1), 25
+            sale.charge_way, sale.charged, sale.charge_settled = "hidden", sold, sold
+            sale.won = sale.won_settled = day
 
     def _won_before(self) -> None:
         """Charged back and won back before the month, and the reversal is settled in it."""
@@ -364,37 +384,54 @@ class MonthTruth:
     def known_lines(self, by: date) -> list[Line]:
         return [line for line in self.lines if line.known <= by]
 
-    def events(  # noqa: C901, PLR0912 - a story
-        self,
-    ) -> Iterator[tuple[str, str, int, date]]:
+    def events(self) -> Iterator[tuple[str, str, int, date]]:
         """Kind, currency, amount as it moves the receivable, business date: all that is known."""
+        return (event for event, _ in self.told_events())
+
+    def told_after(self, night: date, *, to: date) -> Counter[tuple[str, str, int, date]]:
+        """The events of days up to one of which no night up to another knew."""
+        return Counter(
+            event for event, known in self.told_events() if event[-1] <= to and known > night
+        )
+
+    def told_events(
+        self,
+    ) -> Iterator[tuple[tuple[str, str, int, date], date]]:
+        """The same, each with the night that knew it first: its own day's, or that of its line."""
         lined = {line.payment for line in self.known_lines(self.end)}
         first = min(line.day for line in self.lines)
+        by_line = {(line.payment, line.kind, line.gross): line.known for line in self.lines}
         for sale in self.sales:
-            for kind, amount, day in (
-                ("capture", sale.amount, sale.captured),
-                ("refund", -sale.refund, sale.refunded),
-                ("chargeback", -sale.amount, sale.charged),
-                ("won_back", sale.amount, sale.won),
+            for kind, amount, day, way in (
+                ("capture", sale.amount, sale.captured, sale.way),
+                ("refund", -sale.refund, sale.refunded, sale.refund_way),
+                ("chargeback", -sale.amount, sale.charged, sale.charge_way),
+                ("won_back", sale.amount, sale.won, sale.charge_way),
             ):
                 if day is None or day > self.end or sale.sold > self.end:
                     continue
                 # What no file settled before the first one is nobody's receivable.
                 if day >= first or sale.payment in lined:
-                    yield kind, sale.currency, amount, day
+                    word = "chargeback" if kind == "won_back" else kind
+                    known = by_line[sale.payment, word, amount] if way in BY_LINES else day
+                    yield (kind, sale.currency, amount, day), known
         named = {"capture": "captures", "refund": "refunds", "chargeback": "chargebacks"}
         for line in self.known_lines(self.end):
-            if line.kind == "payout":
-                yield "pay_out", line.currency, -line.net, line.day
-                continue
-            base = line.kind.removesuffix("_reversal")
-            if line.fee:
-                fee = "fee_of_account" if base == "fee" else f"fee_on_{named.get(base, 'others')}"
-                yield fee, line.currency, -line.fee, line.day
-            if base == "adjustment":
-                yield "adjustment", line.currency, line.gross, line.day
-            if base == "reserve" and line.gross:
-                yield "reserve", line.currency, -line.gross, line.day
+            for kind, amount in self._of_line(line, named=named):
+                yield (kind, line.currency, amount, line.day), line.known
+
+    def _of_line(self, line: Line, *, named: Mapping[str, str]) -> Iterator[tuple[str, int]]:
+        """What a line says beyond payments."""
+        if line.kind == "payout":
+            yield "pay_out", -line.net
+            return
+        if line.fee:
+            fee = "of_account" if line.kind == "fee" else f"on_{named.get(line.kind, 'others')}"
+            yield f"fee_{fee}", -line.fee
+        if line.kind == "adjustment":
+            yield "adjustment", line.gross
+        if line.kind == "reserve" and line.gross:
+            yield "reserve", -line.gross
 
     def moved(self) -> dict[tuple[str, str], tuple[int, int]]:
         """Currency and kind -> how many and how much, of the month."""

@@ -20,6 +20,7 @@ from recon.period.month_statement import MonthFrame, MonthStatement, statement_o
 from recon.period.open_items import NEVER_SHOWN, NOT_SETTLED
 from recon.period.prior_periods import ClosedPeriod, prior_items
 from recon.period.statement_in_sql import proven_by_sql
+from recon.period.waiting_adjustments import NOT_IN_BATCH, WAITS
 from tests.recon.period.month_folders import (
     CLEARING,
     FEES,
@@ -99,13 +100,29 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> tuple[MonthTruth, list[M
     return truth, [*earlier_of(truth, folder), *nights_of(truth, folder)]
 
 
+@pytest.fixture(scope="module")
+def closed(played: tuple[MonthTruth, list[MonthNight]]) -> MonthStatement:
+    """November as two people closed it."""
+    return asked(NOVEMBER, [night for night in played[1] if night.business_date <= KNOWN_BY])
+
+
+@pytest.fixture(scope="module")
+def again(played: tuple[MonthTruth, list[MonthNight]]) -> MonthStatement:
+    """November as all nights know it."""
+    return asked(NOVEMBER, played[1])
+
+
+@pytest.fixture(scope="module")
+def after_close(played: tuple[MonthTruth, list[MonthNight]]) -> MonthStatement:
+    """December after a November that is closed."""
+    return asked(DECEMBER, played[1], closed_by=KNOWN_BY)
+
+
 def test_files_that_came_late_are_in_the_month_that_is_stated_again(
-    played: tuple[MonthTruth, list[MonthNight]],
+    played: tuple[MonthTruth, list[MonthNight]], closed: MonthStatement, again: MonthStatement
 ) -> None:
     """Short of them when it is closed, November is the truth once they are there, to the unit."""
-    truth, nights = played
-    closed = asked(NOVEMBER, [night for night in nights if night.business_date <= KNOWN_BY])
-    again = asked(NOVEMBER, nights)
+    truth, _ = played
     true = truly(truth, first=FIRST, last=LAST)
 
     assert broken(closed) == broken(again) == []
@@ -114,29 +131,36 @@ def test_files_that_came_late_are_in_the_month_that_is_stated_again(
     assert by_currency(again.closing_items) == truth.owed(LAST)
 
 
-@pytest.mark.parametrize("closed_by", ["", KNOWN_BY])
-def test_the_second_month_is_true(
-    played: tuple[MonthTruth, list[MonthNight]], closed_by: str
-) -> None:
+def test_the_second_month_is_true(played: tuple[MonthTruth, list[MonthNight]]) -> None:
     """What December lists at both closes is the truth's, payment by payment, and what moved is."""
     truth, nights = played
-    statement = asked(DECEMBER, nights, closed_by=closed_by)
+    statement = asked(DECEMBER, nights)
+
+    assert broken(statement) == []
+    assert not len(prior_items(statement.facts))
+    assert moved(statement) == truly(truth, first=DECEMBER.first, last=DECEMBER.last)
+    for items, day in ((statement.opening_items, LAST), (statement.closing_items, DECEMBER.last)):
+        assert by_payment(items) == truth.unsettled(day)
+        assert by_currency(items) == truth.owed(day)
+
+
+def test_the_second_month_is_true_after_a_close(
+    played: tuple[MonthTruth, list[MonthNight]], after_close: MonthStatement
+) -> None:
+    """Its close is the same; what moved is that with what was told late of the closed month."""
+    truth, _ = played
     late = Counter[tuple[str, str]]()
-    for row in prior_items(statement.facts).itertuples():
+    for row in prior_items(after_close.facts).itertuples():
         late[str(row.currency), str(row.kind)] += int(str(row.amount))
     true = truly(truth, first=DECEMBER.first, last=DECEMBER.last)
 
-    assert broken(statement) == []
-    assert by_payment(statement.closing_items) == truth.unsettled(DECEMBER.last)
-    assert by_currency(statement.closing_items) == truth.owed(DECEMBER.last)
-    assert bool(late) == bool(closed_by)
-    assert {place: amount - late[place] for place, (_, amount) in moved(statement).items()} == {
-        place: amount for place, (_, amount) in true.items()
+    assert broken(after_close) == []
+    assert by_payment(after_close.closing_items) == truth.unsettled(DECEMBER.last)
+    assert by_currency(after_close.closing_items) == truth.owed(DECEMBER.last)
+    own = {place: amount - late[place] for place, (_, amount) in moved(after_close).items()}
+    assert {place: amount for place, amount in own.items() if amount} == {
+        place: amount for place, (_, amount) in true.items() if amount
     }
-    if not closed_by:
-        assert by_payment(statement.opening_items) == truth.unsettled(LAST)
-        assert by_currency(statement.opening_items) == truth.owed(LAST)
-        assert moved(statement) == true
 
 
 @pytest.mark.parametrize("is_shown", [True, False])
@@ -194,13 +218,64 @@ def by_payment(items: pd.DataFrame) -> dict[tuple[str, str], int]:
 
 
 def test_prior_items_are_what_the_late_files_told(
-    played: tuple[MonthTruth, list[MonthNight]],
+    played: tuple[MonthTruth, list[MonthNight]], after_close: MonthStatement
 ) -> None:
-    """Not what a night has as the sum of a batch, of which another night has a line alone."""
-    items = prior_items(asked(DECEMBER, played[1], closed_by=KNOWN_BY).facts)
+    """Fact by fact, also refunds and chargebacks that a line alone tells; and nothing else is."""
+    truth, _ = played
+    items = prior_items(after_close.facts)
 
-    late = {(f"B-{currency}-{day}", str(day)) for currency, day in played[0].late}
-    assert {*zip(items["batch_id"], items["own_on"], strict=True)} == late
+    names = ["kind", "currency", "amount", "own_on"]
+    true = truth.told_after(DECEMBER.first, to=LAST)
+    assert Counter(items[names].itertuples(index=False, name=None)) == Counter(
+        {(*event, f"{day}"): count for (*event, day), count in true.items()}
+    )
+    late = {(f"B-{currency}-{day}", str(day)) for currency, day in truth.late}
+    named = items[items["batch_id"].ne("")]
+    assert {*zip(named["batch_id"], named["own_on"], strict=True)} == late
+
+
+def test_the_second_month_opens_as_the_closed_one_was_closed(
+    closed: MonthStatement, after_close: MonthStatement
+) -> None:
+    """Item by item, whatever the late files told of it since."""
+    names = ["what", "currency", "key", "order_no", "amount"]
+    sides = [
+        Counter(items[names].itertuples(index=False, name=None))
+        for items in (closed.closing_items, after_close.opening_items)
+    ]
+
+    assert sides[0] == sides[1]
+
+
+def test_an_adjustment_of_a_batch_that_comes_late_waits_for_it(
+    played: tuple[MonthTruth, list[MonthNight]], closed: MonthStatement, again: MonthStatement
+) -> None:
+    """It is booked, and listed with its day and money until its batch is there."""
+    truth, _ = played
+    (line,) = (
+        each
+        for each in truth.lines
+        if each.kind == "adjustment" and each.day <= LAST and each.known > DECEMBER.first
+    )
+    (entry,) = (
+        each
+        for each in truth.entries
+        if each.key == "adjustments"
+        and each.currency == line.currency
+        and line.day <= each.day <= line.day + timedelta(days=2)
+    )
+
+    assert waiting(closed) == [
+        (NOT_IN_BATCH, line.currency, f"adjustments, not in batch, {entry.day}", line.gross)
+    ]
+    assert waiting(again) == []
+
+
+def waiting(statement: MonthStatement) -> list[tuple[object, ...]]:
+    """What the books list of adjustments that wait."""
+    assert statement.books is not None
+    rows = statement.books[statement.books["what"].isin(WAITS)]
+    return [*rows[["what", "currency", "key", "amount"]].itertuples(index=False, name=None)]
 
 
 def broken(statement: MonthStatement) -> list[object]:

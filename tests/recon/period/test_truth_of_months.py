@@ -322,7 +322,7 @@ def test_a_receipt_that_pandas_loses_is_found(
         ("P2.sql", "count(*), sum(l.net)", "count(*), sum(l.gross)"),
         ("P2.sql", "WHERE captured <> 0", "WHERE captured > 5000"),
         ("P6.sql", "booked_by AS", "booked_by + 1 AS"),
-        ("P6.sql", "timing + shown", "timing"),
+        ("P6.sql", "waits + shown", "waits"),
         ("P6.sql", "count(*), count(effect)", "count(*) + 1, count(effect)"),
         ("P7.sql", "sum(debit)::BIGINT, sum(credit)", "sum(debit)::BIGINT + 1, sum(credit)"),
         ("P7.sql", "sum(debit) <> sum(credit)", "sum(debit) = sum(credit)"),

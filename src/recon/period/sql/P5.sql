@@ -1,8 +1,8 @@
 -- The books differ from the gateway by what is booked in another month than it took place, and by what
--- is open; of that the breaks and what waits say the same.
+-- is open; of that the breaks and what waits say the same. Adjustments that wait are listed by themselves.
 WITH own AS (FROM differing WHERE side = 'closing')
 SELECT 'P5' AS id, 'books - gateway = booked in another month + open' AS name, currency, 'amount' AS measure,
-    sum(gap)::BIGINT AS "left", sum(still + timing)::BIGINT AS "right"
+    sum(gap)::BIGINT AS "left", sum(still + waits + timing)::BIGINT AS "right"
 FROM own GROUP BY currency
 UNION ALL
 SELECT 'P5', 'open in the books = breaks and what waits', currency, 'amount', sum(still)::BIGINT, sum(shown)::BIGINT

@@ -13,7 +13,7 @@ booked AS (
         ON e.break_id = p.break_id AND e.currency = p.currency AND e.leg = 'ledger'
 ),
 sides AS (
-    SELECT currency, booked_by AS "left", moved_by + timing + shown AS "right" FROM differing WHERE side = 'closing'
+    SELECT currency, booked_by AS "left", moved_by + timing + waits + shown AS "right" FROM differing WHERE side = 'closing'
     UNION ALL SELECT currency, amount, coalesce(effect, 0) FROM booked
 )
 SELECT 'P6' AS id, 'books with the journals = gateway + booked in another month + left to decide' AS name, currency,

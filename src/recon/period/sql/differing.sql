@@ -14,6 +14,19 @@ by_night AS (
 SELECT e.* EXCLUDE (numbers, line, batch, is_sum), b.times
 FROM (SELECT line, max(n) AS times FROM by_night GROUP BY line) b JOIN every_line e USING (line);
 
+-- Adjustments of no order: no night compares them. Each is answered by one of the opposite amount, the oldest first;
+-- what is left waits, each under a key of its own.
+CREATE OR REPLACE TEMP TABLE waiting AS
+WITH loose AS (
+    SELECT true AS is_entry, rowid AS place, currency, day, amount FROM entries WHERE key = 'adjustments'
+    UNION ALL SELECT false, rowid, currency, day, -amount FROM fact_keys WHERE key = 'adjustments'
+),
+ranked AS (SELECT *, row_number() OVER (PARTITION BY currency, amount ORDER BY day, is_entry, place) AS nth FROM loose)
+SELECT r.*, 'waits ' || row_number() OVER () AS key
+FROM ranked r ANTI JOIN (SELECT currency, -amount AS amount, nth FROM ranked) o USING (currency, amount, nth);
+UPDATE entries SET key = w.key FROM waiting w WHERE w.is_entry AND entries.rowid = w.place;
+UPDATE fact_keys SET key = w.key FROM waiting w WHERE NOT w.is_entry AND fact_keys.rowid = w.place;
+
 CREATE OR REPLACE TEMP TABLE differing AS
 WITH
 rows_shown AS (
@@ -75,7 +88,7 @@ sums AS (
         sum(CASE WHEN day <= before THEN booked ELSE 0 END) AS booked_before, sum(CASE WHEN day <= last THEN booked ELSE 0 END) AS booked_by
     FROM (
         SELECT currency, key, day, amount AS moved, 0 AS booked, 0 AS effect,
-            CASE WHEN key IN ('fees', 'pay-outs', 'adjustments') THEN 0 ELSE amount END AS unseen
+            CASE WHEN key IN ('fees', 'pay-outs', 'adjustments') OR key IN (SELECT key FROM waiting) THEN 0 ELSE amount END AS unseen
         FROM fact_keys
         UNION ALL SELECT currency, key, day, 0, amount, 0, 0 FROM entries
         UNION ALL SELECT currency, key, '', 0, 0, effect, 0 FROM newest
@@ -87,7 +100,9 @@ at_closes AS (
     UNION ALL
     SELECT 'opening', * EXCLUDE (moved_before, booked_before) REPLACE (moved_before AS moved_by, booked_before AS booked_by) FROM sums
 )
-SELECT side, currency, key, moved_by, booked_by, booked_by - moved_by AS gap, booked - moved AS still,
+SELECT side, currency, key, moved_by, booked_by, booked_by - moved_by AS gap,
+    CASE WHEN key IN (SELECT key FROM waiting) THEN 0 ELSE booked - moved END AS still,
+    CASE WHEN key IN (SELECT key FROM waiting) THEN booked - moved ELSE 0 END AS waits,
     (moved - moved_by) - (booked - booked_by) AS timing,
     CASE WHEN key IN (FROM unjudged) THEN booked - moved ELSE -effect - unseen END AS shown
 FROM at_closes;

@@ -17,8 +17,9 @@ from recon.model.money import format_minor_units
 from recon.model.resolutions import KeptAnswer, with_answers
 from recon.period.business_month import BusinessMonth
 from recon.period.month_statement import CLOSING, OPENING, MonthFigure
-from recon.period.month_words import ITEMS, STRADDLES
+from recon.period.month_words import DIFFERENCES, ITEMS, STRADDLES
 from recon.period.told_by_nights import ALONE
+from recon.period.waiting_adjustments import WAITS
 from recon.steps.care.close_folders import sealed_document, sealed_figures
 from recon.steps.care.month_statements import CLOSED_MONTHS_MAX, StatedMonth, stated_month
 from recon.steps.ground import kept_results
@@ -342,6 +343,7 @@ def _open_items(stated: StatedMonth) -> Iterator[OpenItem]:
         for currency, rows in items[items["what"].eq(what)].groupby("currency"):
             amount = int(rows["amount"].sum())
             yield OpenItem(ITEMS[what], len(rows), str(currency), amount, "Open items")
+    yield from _waiting_adjustments(stated)
     straddling = statement.straddling
     for what, sheet in (("late", "Straddling"), ("prior", "Prior periods")):
         for currency, rows in straddling[straddling["what"].eq(what)].groupby("currency"):
@@ -350,3 +352,14 @@ def _open_items(stated: StatedMonth) -> Iterator[OpenItem]:
     if statement.unknown_refunds:
         payments = len(statement.unknown_refunds)
         yield OpenItem("Refunded in part by an amount that nothing tells", payments, "", 0, "")
+
+
+def _waiting_adjustments(stated: StatedMonth) -> Iterator[OpenItem]:
+    """Adjustments of no order that are booked and in no batch, or settled and not booked."""
+    books = stated.statement.books
+    if books is None:
+        return
+    for what in WAITS:
+        for currency, rows in books[books["what"].eq(what)].groupby("currency"):
+            amount = int(rows["amount"].sum())
+            yield OpenItem(DIFFERENCES[what], len(rows), str(currency), amount, "Books")

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from recon.period.business_month import BusinessMonth
+from recon.period.month_words import DIFFERENCES
 from recon.period.told_by_nights import ALONE
 from recon.steps.care import month_closes
 from recon.steps.care.close_files import close_document, close_name, write_close_files
@@ -126,6 +127,26 @@ def test_a_month_whose_last_night_lacks_something_is_never_ready_in_silence(
     assert item in closed(ended).open_items
     ended.as_owner("UPDATE run SET verdict = 'RECONCILED' WHERE business_date = '2026-12-01'")
     assert item not in closed(ended).open_items
+
+
+def test_an_adjustment_that_no_batch_has_blocks_nothing_and_is_an_open_item(
+    merchant: Merchant,
+) -> None:
+    """No night compares it: the close lists it with its money, and every equation holds."""
+    capture(merchant)
+    merchant.night()
+    with (merchant.folder / "ledger.csv").open("a") as ledger:
+        ledger.write(f"A1,{MERCHANT},{ACCOUNT},,adjustment,EUR,-7.77,2026-11-20T10:00:00Z\n")
+    merchant.wait(hours=10 * 24)
+    merchant.night(date=LAST, skip="the cluster was down")
+
+    close = closed(merchant)
+
+    assert blocked(close) == ""
+    items = [each for each in close.open_items if each.sheet == "Books"]
+    assert [(each.what, each.count, each.currency, each.amount) for each in items] == [
+        (DIFFERENCES["not_in_batch"], 1, "EUR", -777)
+    ]
 
 
 def test_money_in_doubt_of_the_month_blocks(ended: Merchant) -> None:

@@ -1,0 +1,131 @@
+"""Adjustments of no order: each waits for its other half, and is listed until it is there."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import date, timedelta
+from pathlib import Path
+
+import pytest
+
+from recon.period import books_of_month, statement_in_sql
+from recon.period.month_statement import MonthStatement
+from recon.period.waiting_adjustments import NOT_BOOKED, NOT_IN_BATCH, WAITS
+from tests.recon.period.month_folders import days_of, nights_of
+from tests.recon.period.month_truth import Entry, MonthTruth
+from tests.recon.period.test_late_files import FIRST, LAST, NOVEMBER, asked, broken
+
+DAY = date(2026, 11, 27)
+AFTER = LAST + timedelta(days=1)
+"""The night by which the month is stated."""
+Row = tuple[str, str, int]
+
+
+def played(*, is_late: bool = False) -> MonthTruth:
+    """A month with an adjustment of a batch of the 27th, which may come after the month."""
+    known = AFTER + timedelta(days=3) if is_late else DAY
+    truth = MonthTruth(FIRST, 12, per_day=1, late={("EUR", DAY): known})
+    for entry in filter(of_adjustment, truth.entries):
+        entry.day = DAY
+    return truth
+
+
+def of_adjustment(entry: Entry) -> bool:
+    """Whether it is booked for the batches of the 27th."""
+    return entry.key == "adjustments" and DAY <= entry.day <= DAY + timedelta(days=2)
+
+
+def days_known(truth: MonthTruth) -> list[date]:
+    """Some nights of the month, and the one by which it is stated."""
+    return [*days_of(truth.first_close, LAST)[::9], AFTER]
+
+
+def stated(truth: MonthTruth, folder: Path) -> MonthStatement:
+    """The month by some of its nights, by both engines."""
+    return asked(NOVEMBER, nights_of(truth, folder, days=days_known(truth)))
+
+
+def waiting(statement: MonthStatement) -> list[Row]:
+    """What the books list of euros that wait."""
+    assert statement.books is not None
+    rows = statement.books[
+        statement.books["what"].isin(WAITS) & statement.books["currency"].eq("EUR")
+    ]
+    return [*rows[["what", "key", "amount"]].itertuples(index=False, name=None)]
+
+
+IN_NO_BATCH = (NOT_IN_BATCH, f"adjustments, not in batch, {DAY}")
+SETTLED = (NOT_BOOKED, f"adjustments, not booked, {DAY}")
+
+
+def as_it_is(entries: list[Entry], entry: Entry) -> None:
+    """Nothing is changed."""
+
+
+def lost(entries: list[Entry], entry: Entry) -> None:
+    """Nobody booked it."""
+    entries.remove(entry)
+
+
+def other(entries: list[Entry], entry: Entry) -> None:
+    """It is booked with another amount."""
+    entries[entries.index(entry)] = replace(entry, amount=entry.amount + 7)
+
+
+def twice(entries: list[Entry], entry: Entry) -> None:
+    """It is booked twice."""
+    entries.append(replace(entry))
+
+
+def taken_back(entries: list[Entry], entry: Entry) -> None:
+    """It is booked twice, and once taken back."""
+    entries += [replace(entry), replace(entry, kind="adjustment_reversal")]
+
+
+@pytest.mark.parametrize(
+    ("is_late", "change", "rows"),
+    [
+        (False, as_it_is, []),
+        (True, as_it_is, [(*IN_NO_BATCH, -777)]),
+        (False, lost, [(*SETTLED, 777)]),
+        (False, other, [(*SETTLED, 777), (*IN_NO_BATCH, -770)]),
+        (False, twice, [(*IN_NO_BATCH, -777)]),
+        (False, taken_back, []),
+    ],
+)
+def test_what_has_no_other_half_is_listed_and_the_month_is_proven(
+    tmp_path: Path,
+    *,
+    is_late: bool,
+    change: Callable[[list[Entry], Entry], None],
+    rows: list[Row],
+) -> None:
+    """Each with its day and money, in both engines; what has it is not."""
+    truth = played(is_late=is_late)
+    (entry,) = (each for each in truth.entries if of_adjustment(each) and each.currency == "EUR")
+    change(truth.entries, entry)
+
+    statement = stated(truth, tmp_path)
+
+    assert sorted(waiting(statement)) == sorted(rows)
+    assert broken(statement) == []
+
+
+def test_an_engine_that_forgets_them_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """P5 and P6 fail where either of the two takes what waits for a difference that is shown."""
+    truth = played(is_late=True)
+    nights = nights_of(truth, tmp_path, days=days_known(truth))
+    read = statement_in_sql._text
+
+    def forgetting(name: str) -> str:
+        return read(name).replace("WHERE w.is_entry", "WHERE false")
+
+    with monkeypatch.context() as bent:
+        bent.setattr(statement_in_sql, "_text", forgetting)
+        by_sql = {each.id for each in asked(NOVEMBER, nights).equations if not each.holds}
+    with monkeypatch.context() as bent:
+        bent.setattr(books_of_month, "with_waiting_keys", lambda rows, *, facts: (rows, facts))
+        by_pandas = {each.id for each in asked(NOVEMBER, nights).equations if not each.holds}
+
+    assert by_sql == by_pandas == {"P5", "P6"}
