@@ -71,7 +71,9 @@ def read_block(
         return None
     starts, ends = records.starts, records.ends
     if not len(starts):
-        return Block({name: trimmed(pa.array([], pa.string())) for name in names}, starts, [], 0, 0)
+        return Block(
+            {name: trimmed(pa.array([], pa.large_string())) for name in names}, starts, [], 0, 0
+        )
     if int((ends - starts).max()) > CELL_CHARACTERS_MAX:
         return None
     filled = (marks[starts] != _NEWLINE) & (marks[starts] != _RETURN)
@@ -156,7 +158,7 @@ def _parsed(
     odd: _OddRecords,
 ) -> pa.Table | None:
     if not content.strip(b"\r\n"):
-        return pa.table({name: pa.array([], pa.string()) for name in names})
+        return pa.table({name: pa.array([], pa.large_string()) for name in names})
     quoted = dialect.quote.encode() in content
     if content.startswith(codecs.BOM_UTF8):
         # Arrow drops one mark; a block does not begin a file, so this one is content.
@@ -176,7 +178,8 @@ def _parsed(
                 invalid_row_handler=odd,
             ),
             convert_options=arrow_csv.ConvertOptions(
-                column_types=dict.fromkeys(header, pa.string()),
+                check_utf8=False,  # whoever brings a block has decoded its bytes
+                column_types=dict.fromkeys(header, pa.large_string()),
                 include_columns=list(names),
                 strings_can_be_null=False,
                 null_values=[],

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from recon.files.typing.cell_bytes import laid_out
-from recon.files.typing.few_words import numbered_words
+from recon.files.typing.few_words import FewWords
 from recon.model.errors import AmountError
 from recon.model.money import exponent, parse_minor_units, parse_signed_minor_units
 
@@ -57,7 +57,7 @@ def known_currencies(cells: pa.Array) -> dict[str, str]:
 def read_amounts(
     cells: pa.Array,
     *,
-    currencies: pa.Array,
+    currencies: FewWords,
     signed: npt.NDArray[np.bool_] | None = None,
     numbers: pa.Array | None = None,
 ) -> AmountColumn:
@@ -70,9 +70,8 @@ def read_amounts(
     column = AmountColumn(np.zeros(len(cells), dtype=np.int64), given)
     if not given.any():
         return column
-    of_rows = numbered_words(currencies)
-    for number, (code, problem) in enumerate(known_currencies(of_rows.words).items()):
-        rows = np.flatnonzero((of_rows.numbers == number) & given)
+    for number, (code, problem) in enumerate(known_currencies(currencies.words).items()):
+        rows = np.flatnonzero((currencies.numbers == number) & given)
         if problem:
             given[rows] = False
             continue

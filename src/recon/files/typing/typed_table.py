@@ -24,7 +24,6 @@ from recon.files.typing.amounts import AmountColumn, exact_sum, known_currencies
 from recon.files.typing.card_columns import CardTally
 from recon.files.typing.cell_bytes import laid_out
 from recon.files.typing.control_figures import Counted
-from recon.files.typing.few_words import numbered_words
 from recon.files.typing.instants import InstantColumn, read_instants
 from recon.files.typing.mapped_columns import mapped_columns, needed_of, read_of
 from recon.files.typing.reading import KEY_NAMES, WHOLE_ROW, TableReading, rejects_of
@@ -180,7 +179,7 @@ def _without_payment(
     """Gateway rows that answer without showing a payment: only their key must be filled."""
     if schema.kind is not SourceKind.GATEWAY:
         return None
-    codes = numbered_words(reading.columns["query_result"])
+    codes = reading.numbered("query_result")
     given = codes.words.to_pylist()
     answers = [str(rules.answer_of(code)) for code in given]
     reading.typed["answer"] = pa.array(answers, pa.large_string()).take(pa.array(codes.numbers))
@@ -205,7 +204,7 @@ def _read_column(
         case Cell.AMOUNT:
             amounts = read_amounts(
                 cells,
-                currencies=reading.columns[column.currency],
+                currencies=reading.numbered(column.currency),
                 signed=_signed(reading, kind=kind),
                 numbers=numbers,
             )
@@ -217,7 +216,7 @@ def _read_column(
             return instants.problems
         case Cell.CURRENCY:
             reading.typed[column.name] = cells
-            codes = numbered_words(cells)
+            codes = reading.numbered(column.name)
             known = known_currencies(codes.words)
             return codes.by_row(
                 {at: why for at, (code, why) in enumerate(known.items()) if code and why}
@@ -302,7 +301,7 @@ def _counted(reading: TableReading) -> Counted:
         return Counted(raw.rows_read, {}, raw.rows_read, raw.sha256)
     sums = {}
     unread = len(raw.bad_rows) + int((~amounts.given).sum())
-    codes = numbered_words(reading.columns["currency"])
+    codes = reading.numbered("currency")
     for number, (code, problem) in enumerate(known_currencies(codes.words).items()):
         if not problem:
             rows = codes.numbers == number

@@ -50,6 +50,20 @@ def test_a_column_with_card_numbers_names_them() -> None:
     assert likely_cards(column) == (list(range(len(PANS))), [len(PANS) + 1])
 
 
+@pytest.mark.parametrize(
+    "gap", ["", *" \t-._/:#", "\u00a0", "\u2009", "\u2011", "\u2212", "\u00b7", "\u200b"], ids=ascii
+)
+def test_a_column_is_looked_through_whatever_stands_between_the_digits(gap: str) -> None:
+    """Up to three of any mark may part the groups of a card, at any place of a cell."""
+    for several in (gap, gap * 3):
+        cards = [several.join((pan[:4], pan[4:8], pan[8:])) for pan in PANS]
+        cells = [f"{before}{card}" for card in cards for before in ("", "x", "A-")]
+        assert likely_cards(pa.array(["INV.2026.11.20-0000-5376732", *cells])) == (
+            [*range(1, len(cells) + 1)],
+            [],
+        )
+
+
 def test_a_column_numbered_like_cards_is_left_alone() -> None:
     """One long id in ten passes the check digit by chance; such a column is no list of cards."""
     numbers = [str(4_000_000_000_000_000 + n) for n in range(200)]
