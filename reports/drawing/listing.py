@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import pandas as pd
+
 from reports.drawing import look as looks
 from reports.drawing.draft import Draft
 from reports.drawing.look import Look
@@ -60,8 +62,15 @@ def field(name: str) -> Callable[[Row], Any]:
 def rows_of(frame: Any) -> list[dict[str, Any]]:
     """The rows of a frame as plain values."""
     names = list(frame.columns)
-    columns = [[plain(value) for value in frame[name].tolist()] for name in names]
+    columns = [_plain_values(frame[name]) for name in names]
     return [dict(zip(names, cells, strict=True)) for cells in zip(*columns, strict=True)]
+
+
+def _plain_values(column: Any) -> list[Any]:
+    """The values of a column as plain ones; texts and whole numbers are not looked at singly."""
+    if isinstance(column.dtype, pd.StringDtype | pd.Int64Dtype):
+        return values_of(column)
+    return [plain(value) for value in column.tolist()]
 
 
 def values_of(column: Any, *, blank: Any = None) -> list[Any]:

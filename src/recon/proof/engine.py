@@ -84,6 +84,7 @@ def concluded(proof: Proof, *, as_of: datetime) -> Reconciliation:
     frames, totals, sources, rules = proof.frames, control_totals(proof), proof.sources, proof.rules
     stands, exact = stands_of(proof.places), proof.exact
     columns = Deferred(lambda: every_match(frames.matches, exact=exact, sources=sources))
+    rows = Deferred(lambda: as_frame(columns.get()))
     verdict = verdict_of(totals, frames=frames, stands=stands, sources=sources, rules=rules)
     held = listed_frame(() if proof.cash is None else proof.cash.listed)
     return Reconciliation(
@@ -91,7 +92,7 @@ def concluded(proof: Proof, *, as_of: datetime) -> Reconciliation:
         verdict=with_bank_verdict(verdict, result=proof.bank),
         breaks=frames.breaks,
         effects=frames.effects,
-        every_match=Deferred(lambda: as_frame(columns.get())),
+        every_match=rows,
         pending=frames.pending,
         unverified=frames.unverified,
         control_totals=totals,
@@ -107,7 +108,10 @@ def concluded(proof: Proof, *, as_of: datetime) -> Reconciliation:
             *bank_scope(sources.bank, result=proof.bank),
         ),
         rules_digest=rules.digest,
-        digest_of_all=Deferred(lambda: digest_of_result(frames, matches=columns.get())),
+        # Rows that are there need not be made once more, a column after the other.
+        digest_of_all=Deferred(
+            lambda: digest_of_result(frames, matches=(rows if rows.is_made else columns).get())
+        ),
         movements=proof.moved,
         journals=proof.journals,
         bank={

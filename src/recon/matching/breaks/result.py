@@ -124,6 +124,11 @@ class Deferred(Generic[Value]):
         self._make: Callable[[], Value] | None = make
         self._made: list[Value] = []
 
+    @property
+    def is_made(self) -> bool:
+        """Whether somebody has asked for it."""
+        return self._make is None
+
     def get(self) -> Value:
         """The value."""
         if self._make is not None:

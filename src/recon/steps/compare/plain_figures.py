@@ -33,6 +33,7 @@ def plain_figures(
     result: Reconciliation, *, sources: Sources, business_date: date, clock: Clock, rules: Rules
 ) -> NightFigures:
     """Everything the workbook shows of plain files; no database knows this run."""
+    matches = result.matches  # before the digest, which is of the same rows
     return NightFigures(
         merchant_id=_only(sources, "merchant_id"),
         account_id=_only(sources, "account_id"),
@@ -47,7 +48,7 @@ def plain_figures(
         verdict=result.verdict,
         breaks=with_reopened(result),
         effects=result.effects,
-        matches=matched_of(result.matches),
+        matches=matched_of(matches),
         pending=result.pending,
         unverified=result.unverified,
         sides=result.sides,

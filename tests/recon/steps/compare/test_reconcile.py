@@ -94,6 +94,16 @@ def test_the_same_rows_the_other_way_round_give_the_same_result(
     assert result.verdict is engine(files.sources).verdict
 
 
+def test_the_digest_is_the_same_once_somebody_has_seen_the_matches(
+    files: Planted, engine: Engine
+) -> None:
+    """Of rows that were made and of columns that were made for it alone there is one digest."""
+    seen, unseen = engine(files.sources), engine(files.sources)
+
+    assert len(seen.matches) > len(seen.breaks) > 0
+    assert seen.digest == unseen.digest
+
+
 @pytest.mark.parametrize("spoil", [first_row_lost, first_row_wins, remembers, other_moment])
 def test_an_engine_that_gives_two_results_is_not_proven(
     files: Planted, engine: Engine, spoil: Callable[[Engine], Engine]
