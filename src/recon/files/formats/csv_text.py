@@ -234,10 +234,10 @@ def _utf8_lines(pieces: Iterable[bytes], *, name: str, encoding: str) -> Iterato
         yield _of_utf16(b"".join(pieces), name=name)
         return
     checked = _Checked(name, encoding)
-    parts: list[bytes] = []
+    parts: list[bytes | memoryview] = []
     for piece in pieces:
         cut = piece.rfind(b"\n") + 1
-        parts.append(piece[:cut] if cut else piece)
+        parts.append(memoryview(piece)[:cut] if cut else piece)
         if cut:
             yield checked.lines(b"".join(parts))
             parts = [piece[cut:]]

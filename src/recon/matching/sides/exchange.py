@@ -72,9 +72,11 @@ def unrated_entries(ledger: pd.DataFrame | None, *, rules: Rules) -> Iterator[st
 
 
 def _foreign_entries(ledger: pd.DataFrame, *, rules: Rules) -> Iterator[ForeignEntry]:
-    foreign = texts(ledger["transaction_currency"])
-    abroad = (foreign != "") & (foreign != texts(ledger["currency"]))
-    rows = np.flatnonzero(abroad & ledger["transaction_amount"].notna().to_numpy())
+    stated = np.flatnonzero(ledger["transaction_amount"].notna())
+    foreign, own = (
+        texts(ledger[name].iloc[stated]) for name in ("transaction_currency", "currency")
+    )
+    rows = stated[(foreign != "") & (foreign != own)]
     at = instants_of(ledger["booked_at"])[rows].tolist()
     names = ("amount", "currency", "transaction_amount", "transaction_currency")
     cells = [ledger[name].iloc[rows].tolist() for name in names]

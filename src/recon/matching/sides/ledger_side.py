@@ -13,7 +13,7 @@ import pandas as pd
 
 from recon.config.rules import Rules
 from recon.matching.frames.arrays import Arrays, Column, among, texts
-from recon.matching.frames.coding import by_word, coded, placed, words_of
+from recon.matching.frames.coding import by_word, coded, is_word, placed, words_of
 from recon.matching.frames.fingerprints import are_distinct, maybe_repeated
 from recon.matching.frames.grouping import (
     Bools,
@@ -119,7 +119,7 @@ def booked_currency(ledger: pd.DataFrame) -> "pd.Series[str]":
     currency = ledger["currency"].reset_index(drop=True)
     abroad = given(ledger["transaction_amount"])
     if abroad.any():
-        abroad = abroad & (texts(ledger["transaction_currency"]) != "")
+        abroad &= ~is_word(ledger["transaction_currency"], "")
     if abroad.any():
         named = ledger["transaction_currency"].reset_index(drop=True)
         currency = currency.where(~abroad, named)
@@ -137,7 +137,7 @@ def entry_versions(ledger: pd.DataFrame) -> Versions:
     ids = ledger["entry_id"]
     if are_distinct(ids):
         return np.full(len(ledger), NEW, dtype=np.int8)
-    shared = maybe_repeated(ids) | (texts(ids) == "")
+    shared = maybe_repeated(ids) | ids.eq("").to_numpy()
     by = ("merchant_id", "account_id", "entry_id")
     numbers = np.full(len(ledger), -1, dtype=np.intp)
     numbers[shared] = placed({name: ledger[name][shared] for name in by}, by=by).rows
