@@ -39,19 +39,21 @@ Last = Annotated[
 def closed_day(text: str = "") -> date:
     """A business date as people type it, or the last one that has closed where they name none.
 
-    The calendar's own zone and cut-off count, as they do when a night refuses a day that is open.
+    The calendar's own zone and cut-off count, as they do when a night refuses a day that is open,
+    and the nights' own time.
 
     Raises:
         typer.BadParameter: no date.
-        ConfigurationError: the rules cannot be read.
+        ConfigurationError: the rules cannot be read, or the time is moved where it may not be.
     """
     if text:
         return date_of(text)
     from recon.config.settings import config_dir_of, load_rules
-    from recon.steps.ground.environment import system_clock
+    from recon.steps.ground.environment import nights_clock, system_clock
 
     calendar = load_rules(config_dir=config_dir_of(os.environ)).business_calendar
-    return last_closed(calendar, now=system_clock())
+    clock = nights_clock(system_clock, variables=os.environ)
+    return last_closed(calendar, now=clock())
 
 
 def days_of(first: str, last: str) -> tuple[date, date]:

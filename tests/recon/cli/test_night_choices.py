@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from typer.main import get_command
 from recon import cli
 from recon.cli.commands import app
 from recon.cli.night_choices import closed_day, named_night, run_of
+from recon.model.errors import ConfigurationError
 
 AT = datetime(2026, 11, 21, 12, tzinfo=UTC)
 CLOSED = "2026-11-20"
@@ -69,6 +70,21 @@ def test_without_a_date_it_is_the_last_day_that_has_closed(
 
     assert str(closed_day()) == day
     assert str(closed_day("2026-10-01")) == "2026-10-01"
+
+
+def test_where_the_sandbox_has_another_date_the_day_is_the_last_closed_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the demo's env in the shell `recon breaks` means the demo's night, whatever today is."""
+    monkeypatch.setenv("RECON_CONFIG_DIR", str(tmp_path))
+    monkeypatch.setenv("RECON_GATEWAY_BASE_URL", "http://127.0.0.1:9")
+    monkeypatch.setenv("RECON_CLOCK_SHIFT", str(-5 * 86_400))
+    monkeypatch.setattr("recon.steps.ground.environment.system_clock", lambda: AT)
+
+    assert closed_day() == date(2026, 11, 15)
+    monkeypatch.setenv("RECON_GATEWAY_BASE_URL", "https://gateway.example")
+    with pytest.raises(ConfigurationError, match="moves the time of the sandbox's nights only"):
+        closed_day()
 
 
 @pytest.mark.parametrize("text", ["tomorrow", "20261120", "2026-W47-5", "2026-11-31", "26-11-20"])

@@ -26,6 +26,7 @@ from recon.steps.ground.environment import (
     account_of,
     crash_point_of,
     id_source,
+    nights_clock,
     refuse_wrong_files,
 )
 from recon.steps.money.restore import link_missing
@@ -65,6 +66,7 @@ def checks(variables: Mapping[str, str], *, clock: Clock, randomness: Random) ->
     try:
         refuse_wrong_files(settings := load_settings(variables))
         names = ", ".join(sorted(settings.accounts)) or "none: declare them in merchants.toml"
+        of_nights = nights_clock(clock, variables=variables)
         yield Check("configuration", bool(settings.accounts), f"accounts: {names}")
     except ReconError as error:
         yield Check("configuration", ok=False, sentence=str(error))
@@ -73,12 +75,13 @@ def checks(variables: Mapping[str, str], *, clock: Clock, randomness: Random) ->
         looking = partial(
             Environment,
             settings=settings,
-            clock=clock,
+            clock=of_nights,
+            wall_clock=clock,
             new_id=id_source(randomness),
             randomness=randomness,
             crash_point=crash_point_of(""),
             variables=variables,
-            uptime=partial(uptime_of, clock),
+            uptime=partial(uptime_of, of_nights),
         )
         yield from _of_database(settings, stack=stack, looking=looking)
     yield checked("sign key", lambda: custody_told(settings, variables=variables))

@@ -92,13 +92,16 @@ def run_named(connection: Connection, name: str) -> Run:
     Raises:
         UsageError: there is none, or several accounts have one.
     """
+    finished = runs.finished(connection)
     named = [
         night.run_id
-        for night in runs.finished(connection)
+        for night in finished
         if night.run_id == name or (str(night.business_date) == name and not night.replaced)
     ]
     if not named:
-        msg = f"there is no finished night {name}: name a run or its business date"
+        newest = max((night.business_date for night in finished), default=None)
+        which = f"the newest is {newest}" if newest else "no night is finished yet"
+        msg = f"there is no finished night {name}: name a run or its business date ({which})"
         raise UsageError(msg)
     if len(named) > 1:
         msg = f"several accounts have a night {name}: name the run (`recon nights` lists them)"

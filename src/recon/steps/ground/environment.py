@@ -18,7 +18,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from recon.config.cluster import IN_PROCESS, Workers
-from recon.config.settings import Settings, load_settings
+from recon.config.settings import ADDRESS, Settings, load_settings
 from recon.desk.held_keys import NO_KEYS, HeldKeys, held_keys
 from recon.files.kinds.layouts import refuse_wrong_layouts
 from recon.files.kinds.ledger_file import refuse_wrong_mapping
@@ -91,8 +91,8 @@ def environment_of(
     settings = load_settings(variables, signs=signs)
     refuse_wrong_files(settings)
     wall_clock, uptime = clock, machine_uptime
-    if clock is not system_clock or variables.get(CLOCK_VARIABLE):
-        clock = clock if clock is not system_clock else shifted_clock(variables, settings=settings)
+    clock = nights_clock(clock, variables=variables)
+    if clock is not system_clock:
         uptime = partial(uptime_of, clock)
     open_log(variables)
     chance = randomness or random.SystemRandom()
@@ -120,19 +120,25 @@ def environment_of(
 
 def is_on_this_machine(settings: Settings) -> bool:
     """Whether the gateway is on a loopback address, as the sandbox is."""
-    return is_loopback(urlsplit(settings.gateway_base_url).hostname or "")
+    return _is_here(settings.gateway_base_url)
 
 
-def shifted_clock(variables: Mapping[str, str], *, settings: Settings) -> Clock:
-    """The machine's clock, moved by what the variables say.
+def _is_here(base_url: str) -> bool:
+    return is_loopback(urlsplit(base_url).hostname or "")
+
+
+def nights_clock(clock: Clock, *, variables: Mapping[str, str]) -> Clock:
+    """The time of nights: a caller's own clock, or the machine's as the variables move it.
 
     Raises:
         ConfigurationError: the gateway is not on this machine, or it is no number of seconds.
     """
-    if not is_on_this_machine(settings):
+    if clock is not system_clock or not variables.get(CLOCK_VARIABLE):
+        return clock
+    if not _is_here(variables.get(ADDRESS, "")):
         msg = (
             f"{CLOCK_VARIABLE} moves the time of the sandbox's nights only, and the gateway of "
-            "RECON_GATEWAY_BASE_URL is not on this machine: unset it. Nothing was changed"
+            f"{ADDRESS} is not on this machine: unset it. Nothing was changed"
         )
         raise ConfigurationError(msg)
     try:
