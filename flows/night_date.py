@@ -17,6 +17,7 @@ from recon.config.settings import config_dir_of, load_rules
 from recon.model.business_date import BusinessCalendar
 from recon.model.errors import ConfigurationError
 from recon.model.nights import Part
+from recon.steps.ground.environment import clock_shift
 
 
 def run_name() -> str:
@@ -42,7 +43,8 @@ def business_date_of_run() -> date:
     """The business date of a run that was given none.
 
     Raises:
-        ConfigurationError: not inside a flow run, or the rules cannot be read.
+        ConfigurationError: not inside a flow run, the rules cannot be read, or the time is moved
+            where it may not be.
     """
     context = FlowRunContext.get()
     due_at = context.flow_run.expected_start_time if context and context.flow_run else None
@@ -50,6 +52,8 @@ def business_date_of_run() -> date:
         msg = "no business date was given and this is no scheduled run: name the business date"
         raise ConfigurationError(msg)
     calendar = load_rules(config_dir=config_dir_of(os.environ)).business_calendar
+    # The sandbox's nights have a time of their own; it is moved by as much as their clock.
+    due_at += clock_shift(os.environ)
     return last_closed_business_date(due_at, calendar=calendar, schedule_zone=_schedule_zone())
 
 

@@ -1,6 +1,8 @@
 """Which business date a scheduled night is for."""
 
 from datetime import UTC, date, datetime
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -41,6 +43,22 @@ def test_an_early_cut_off_closes_the_same_day() -> None:
     assert last_closed_business_date(due_at, calendar=calendar, schedule_zone=None) == date(
         2026, 11, 20
     )
+
+
+@pytest.mark.parametrize(("shift", "day"), [("", "2026-11-25"), ("-432000", "2026-11-20")])
+def test_where_the_sandbox_has_another_date_a_run_is_due_there(
+    shift: str, day: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The form of `make serve` without a date means the demo's night, whatever today is."""
+    due_at = datetime(2026, 11, 26, 2, 30, tzinfo=UTC)
+    due = SimpleNamespace(expected_start_time=due_at, deployment_id=None)
+    context = SimpleNamespace(get=lambda: SimpleNamespace(flow_run=due))
+    monkeypatch.setattr("flows.night_date.FlowRunContext", context)
+    monkeypatch.setenv("RECON_CONFIG_DIR", str(tmp_path))
+    monkeypatch.setenv("RECON_GATEWAY_BASE_URL", "http://127.0.0.1:9")
+    monkeypatch.setenv("RECON_CLOCK_SHIFT", shift)
+
+    assert str(business_date_of_run()) == day
 
 
 def test_outside_a_run_nobody_guesses_a_date() -> None:

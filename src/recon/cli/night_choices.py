@@ -49,11 +49,10 @@ def closed_day(text: str = "") -> date:
     if text:
         return date_of(text)
     from recon.config.settings import config_dir_of, load_rules
-    from recon.steps.ground.environment import nights_clock, system_clock
+    from recon.steps.ground.environment import clock_shift, system_clock
 
     calendar = load_rules(config_dir=config_dir_of(os.environ)).business_calendar
-    clock = nights_clock(system_clock, variables=os.environ)
-    return last_closed(calendar, now=clock())
+    return last_closed(calendar, now=system_clock() + clock_shift(os.environ))
 
 
 def days_of(first: str, last: str) -> tuple[date, date]:

@@ -131,10 +131,22 @@ def nights_clock(clock: Clock, *, variables: Mapping[str, str]) -> Clock:
     """The time of nights: a caller's own clock, or the machine's as the variables move it.
 
     Raises:
+        ConfigurationError: as `clock_shift` says.
+    """
+    if clock is not system_clock or not (shift := clock_shift(variables)):
+        return clock
+    return partial(_moved_clock, shift)
+
+
+def clock_shift(variables: Mapping[str, str]) -> timedelta:
+    """By how much the time of nights is another than the machine's; nothing without a word of it.
+
+    Raises:
         ConfigurationError: the gateway is not on this machine, or it is no number of seconds.
     """
-    if clock is not system_clock or not variables.get(CLOCK_VARIABLE):
-        return clock
+    moved = variables.get(CLOCK_VARIABLE)
+    if not moved:
+        return timedelta()
     if not _is_here(variables.get(ADDRESS, "")):
         msg = (
             f"{CLOCK_VARIABLE} moves the time of the sandbox's nights only, and the gateway of "
@@ -142,7 +154,7 @@ def nights_clock(clock: Clock, *, variables: Mapping[str, str]) -> Clock:
         )
         raise ConfigurationError(msg)
     try:
-        shift = int(variables[CLOCK_VARIABLE])
+        shift = int(moved)
     except ValueError:
         shift = CLOCK_SHIFT_SECONDS_MAX + 1
     if abs(shift) > CLOCK_SHIFT_SECONDS_MAX:
@@ -151,7 +163,7 @@ def nights_clock(clock: Clock, *, variables: Mapping[str, str]) -> Clock:
             "unset it, or write what `recon demo` wrote into its env. Nothing was changed"
         )
         raise ConfigurationError(msg)
-    return partial(_moved_clock, SECOND * shift)
+    return SECOND * shift
 
 
 def _moved_clock(shift: timedelta) -> datetime:
