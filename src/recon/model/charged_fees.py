@@ -1,8 +1,10 @@
 """What the gateway charged beside what the fee contract says: for the workbook and for a claim."""
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-import pandas as pd
+if TYPE_CHECKING:
+    import pandas as pd
 
 BY_LINE_COLUMNS = (
     *("name", "type", "currency", "holds_for", "days", "price"),
@@ -29,22 +31,28 @@ what it came to and the tier that this reaches; of it what came late; and how ma
 cost otherwise because of that."""
 
 
+def _no_months() -> "pd.DataFrame":
+    import pandas as pd
+
+    return pd.DataFrame(columns=[*MONTHS_COLUMNS])
+
+
 @dataclass(frozen=True, slots=True)
 class ChargedFees:
     """The fees of a settlement by the contract."""
 
-    by_line: pd.DataFrame
+    by_line: "pd.DataFrame"
     """BY_LINE_COLUMNS, in the order of the contract."""
-    outside: pd.DataFrame
+    outside: "pd.DataFrame"
     """OUTSIDE_COLUMNS."""
-    differing: pd.DataFrame
+    differing: "pd.DataFrame"
     """DIFFERING_COLUMNS."""
     totals: tuple[tuple[str, int], ...]
     """Currency and all fees of the settlement, added up by themselves; sorted."""
-    months: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=[*MONTHS_COLUMNS]))
+    months: "pd.DataFrame" = field(default_factory=_no_months)
     """MONTHS_COLUMNS; without a row where no line of the contract goes by months."""
 
     @property
-    def claims(self) -> pd.DataFrame:
+    def claims(self) -> "pd.DataFrame":
         """The lines that the gateway is to give something back of."""
         return self.differing[self.differing["claimed"] > 0]

@@ -6,13 +6,16 @@ Plain values and frames; no database, no openpyxl. `reports` draws it, tests com
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime
-
-import pandas as pd
+from typing import TYPE_CHECKING
 
 from recon.model.charged_fees import ChargedFees
 from recon.model.gateway_holds import GatewayHolds
 from recon.model.resolutions import KeptAnswer
 from recon.model.words import ControlTotal, Quarantined, Reject, SourceFile, SourceKind, Verdict
+
+if TYPE_CHECKING:
+    # Settings know from here how long a list may be; what only they ask for loads no frames.
+    import pandas as pd
 
 INSTRUCTION_SHEET_COLUMNS = (
     "instruction_id",
@@ -117,14 +120,14 @@ class MatchedRows:
     """Every match of a night: the one list that grows with the business, so it is read in parts."""
 
     count: int
-    batches: Callable[[], Iterator[pd.DataFrame]]
+    batches: Callable[[], Iterator["pd.DataFrame"]]
     """The rows in order, MATCH_COLUMNS; the same ones each time it is called."""
 
 
-def matched_of(matches: pd.DataFrame) -> MatchedRows:
+def matched_of(matches: "pd.DataFrame") -> MatchedRows:
     """Matches that are in memory already."""
 
-    def batches() -> Iterator[pd.DataFrame]:
+    def batches() -> Iterator["pd.DataFrame"]:
         for first in range(0, len(matches), MATCHED_LOOK_ROWS):
             yield matches.iloc[first : first + MATCHED_LOOK_ROWS]
 
@@ -184,20 +187,20 @@ class NightFigures:
     bank_until: date
     """BANK_DAYS_AHEAD behind the business date, by the calendar of the way to the bank."""
     verdict: Verdict
-    breaks: pd.DataFrame
-    effects: pd.DataFrame
+    breaks: "pd.DataFrame"
+    effects: "pd.DataFrame"
     matches: MatchedRows
-    pending: pd.DataFrame
-    unverified: pd.DataFrame
-    sides: pd.DataFrame
+    pending: "pd.DataFrame"
+    unverified: "pd.DataFrame"
+    sides: "pd.DataFrame"
     control_totals: tuple[ControlTotal, ...]
-    instructions: pd.DataFrame
+    instructions: "pd.DataFrame"
     """INSTRUCTION_SHEET_COLUMNS; empty for plain files without instructions."""
-    batches: pd.DataFrame
+    batches: "pd.DataFrame"
     """BATCH_COLUMNS."""
-    movements: pd.DataFrame
+    movements: "pd.DataFrame"
     """What became of the breaks of the night before, and which are new."""
-    journals: pd.DataFrame
+    journals: "pd.DataFrame"
     """Proposed tonight, one row per line."""
     files: tuple[SourceFile, ...]
     rejects: tuple[Reject, ...]
@@ -223,7 +226,7 @@ class NightFigures:
     """Sentences that page one must carry, such as "reply signatures are not verified"."""
     handed_out: tuple[HandedOut, ...] = ()
     """Oldest first."""
-    bank: Mapping[str, pd.DataFrame] = field(default_factory=dict)
+    bank: Mapping[str, "pd.DataFrame"] = field(default_factory=dict)
     """matching.bank.bank_frames.BANK_TABLES by name; none: no statement of a bank was given."""
     gateway_holds: GatewayHolds | None = None
     """What the gateway holds and the fees it took; None: no settlement was given."""

@@ -12,9 +12,13 @@ def test_columns_of_a_sheet_are_named_once() -> None:
         assert len(columns) == len(set(columns))
 
 
-def test_figures_bring_neither_workbook_nor_database() -> None:
-    """Gathering figures needs no openpyxl and no SQLAlchemy; a fresh interpreter shows it."""
-    code = "import sys, recon.model.figures; print({'openpyxl', 'sqlalchemy'} & set(sys.modules))"
+def test_figures_settings_and_a_signer_bring_no_frames() -> None:
+    """Nor do they load a workbook or a database; a fresh interpreter shows it."""
+    heavy = {"openpyxl", "sqlalchemy", "pandas", "pyarrow", "numpy"}
+    code = (
+        "import sys, recon.model.figures, recon.config.settings, recon.signer.server; "
+        f"print({heavy!r} & set(sys.modules))"
+    )
     shown = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     ).stdout
