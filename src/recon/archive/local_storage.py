@@ -25,7 +25,7 @@ class LocalStorage:
         return str(self._root)
 
     @contextmanager
-    def writing(self, name: str) -> Iterator[BinaryIO]:
+    def writing(self, name: str, *, flushed: bool = True) -> Iterator[BinaryIO]:
         """See Storage."""
         path = self._root / name
         unfinished = path.with_name(f"{UNFINISHED}{path.name}")
@@ -37,11 +37,16 @@ class LocalStorage:
                 file.flush()
                 os.fsync(file.fileno())
             unfinished.replace(path)
-            flush_folder(path.parent)
+            if flushed:
+                flush_folder(path.parent)
         except BaseException:
             with suppress(OSError):
                 unfinished.unlink(missing_ok=True)
             raise
+
+    def flush(self, folder: str) -> None:
+        """See Storage."""
+        flush_folder(self._root / folder)
 
     def _make(self, folder: Path) -> None:
         """Make a folder; the names of it and of those above it are on the disk afterwards."""

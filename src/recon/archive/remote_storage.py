@@ -30,13 +30,17 @@ class RemoteStorage:
         return self._shown
 
     @contextmanager
-    def writing(self, name: str) -> Iterator[BinaryIO]:
-        """See Storage."""
+    def writing(self, name: str, *, flushed: bool = True) -> Iterator[BinaryIO]:
+        """See Storage; an object that is there stays there, `flushed` or not."""
+        del flushed
         with NamedTemporaryFile(prefix="recon-night-") as temporary:
             yield cast("BinaryIO", temporary.file)
             temporary.file.flush()
             with _translated():
                 self._storage.put_file(temporary.name, self._path(name))
+
+    def flush(self, folder: str) -> None:
+        """See Storage; there is nothing to do."""
 
     def read(self, name: str) -> bytes:
         """See Storage."""

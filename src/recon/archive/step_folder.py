@@ -107,9 +107,12 @@ def write_step(
     _clear(storage, folder=folder)
     entries = []
     for part in parts:
-        entries.append(write_part(storage, part, folder=folder))
+        entries.append(write_part(storage, part, folder=folder, flushed=False))
         del part  # before the next one is made
         crash_point("archived a part")
+    if entries:
+        # No manifest over names that a loss of power could take back.
+        storage.flush(folder)
     sealed = _write_manifest(storage, Manifest(about, tuple(entries)), folder=folder)
     crash_point("archived a manifest")
     return sealed
@@ -254,8 +257,10 @@ def _expected(part: Part) -> FileEntry:
     return FileEntry(part.name, 0, len(part.content), digest, "", digest)
 
 
-def write_part(storage: Storage, part: Part, *, folder: str) -> FileEntry:
+def write_part(storage: Storage, part: Part, *, folder: str, flushed: bool = True) -> FileEntry:
     """Write one file of a step; what lies there under its name was nobody's.
+
+    `flushed` is as for Storage.writing.
 
     Raises:
         OSError: the archive cannot be written.
@@ -266,7 +271,7 @@ def write_part(storage: Storage, part: Part, *, folder: str) -> FileEntry:
         fill = partial(write_rows, table=part.table, schema=part.schema)
     else:
         fill = partial(_write_bytes, content=part.content)
-    with storage.writing(f"{folder}/{part.name}") as file:
+    with storage.writing(f"{folder}/{part.name}", flushed=flushed) as file:
         hashing = Hashing(file)
         fill(hashing)
     return FileEntry(

@@ -18,8 +18,15 @@ class Storage(Protocol):
     def shown(self) -> str:
         """Its address for people."""
 
-    def writing(self, name: str) -> AbstractContextManager[BinaryIO]:
-        """A new file; it has its name once the block ended well, and then it outlives a crash."""
+    def writing(self, name: str, *, flushed: bool = True) -> AbstractContextManager[BinaryIO]:
+        """A new file; it has its name once the block ended well, and then it outlives a crash.
+
+        Not `flushed`, its content does, and its name once its folder is flushed: of many files of
+        one folder nobody needs one before all are there.
+        """
+
+    def flush(self, folder: str) -> None:
+        """Let the names of all files right below a folder outlive a crash."""
 
     def read(self, name: str) -> bytes:
         """The content of a file.

@@ -13,6 +13,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from recon.archive import local_storage
 from recon.archive.local_storage import LocalStorage
 from recon.archive.step_folder import Part, find_sealed, sealed_step, step_problems, write_step
 from recon.archive.storage import UNFINISHED
@@ -85,6 +86,30 @@ def test_a_file_lies_on_the_disk_before_the_next_one_is_made(tmp_path: Path) -> 
 
     assert [*map(len, there)] == [0, 1, 2]
     assert sealed.manifest == written(storage, 4200).manifest
+
+
+def test_no_manifest_is_there_before_the_names_of_its_files_are_on_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The folder is brought to the disk before the manifest and after it, and no more often."""
+    rename, flush, seen = Path.replace, local_storage.flush_folder, []
+
+    def renamed(path: Path, target: Path) -> Path:
+        seen.append(target.name)
+        return rename(path, target)
+
+    def flushed(folder: Path) -> None:
+        flush(folder)
+        seen.append(folder)
+
+    monkeypatch.setattr(Path, "replace", renamed)
+    monkeypatch.setattr(local_storage, "flush_folder", flushed)
+    written(LocalStorage(tmp_path), 4200)
+
+    folder = tmp_path / FOLDER
+    of_step = [each for each in seen if isinstance(each, str) or each == folder]
+    files = ["orders.parquet", "universe.parquet", "rules.toml"]
+    assert of_step == [*files, folder, "manifest.json", folder]
 
 
 def test_a_step_is_its_files_and_a_manifest_that_names_them(tmp_path: Path) -> None:
