@@ -165,8 +165,8 @@ forged-rows: $(READY) ## rows forged, changed or deleted past the code: each is 
 	@FORGED_ROWS=$${FORGED_ROWS:-1000} $(BIN)/pytest -n 0 --timeout 3600 tests/recon/steps/test_forged_rows.py
 
 .PHONY: bank-truth
-bank-truth: $(READY) ## months of a bank made from the truth, and changed statements against a second reader (BANK_SEEDS, 250; BANK_FUZZ, 20,000; BANK_FUZZ_FROM)
-	@BANK_SEEDS=$${BANK_SEEDS:-250} $(BIN)/pytest -n 2 --timeout 3600 tests/recon/matching/bank/test_truth.py
+bank-truth: $(READY) ## months of a bank made from the truth, and changed statements against a second reader (BANK_SEEDS and BOOKS_SEEDS, 250; BANK_FUZZ, 20,000; BANK_FUZZ_FROM)
+	@BANK_SEEDS=$${BANK_SEEDS:-250} BOOKS_SEEDS=$${BOOKS_SEEDS:-250} $(BIN)/pytest -n 2 --timeout 3600 tests/recon/matching/bank/test_truth.py
 	@BANK_FUZZ=$${BANK_FUZZ:-20000} $(BIN)/pytest -n 0 -rP --timeout 7200 tests/recon/files/test_bank_fuzz.py
 
 .PHONY: fees-truth

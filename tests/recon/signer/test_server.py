@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from recon import cli
 from recon.gateway_client import SignerSocket, UnsignedError
 from tests.recon.signer.conftest import (
     ACCOUNT,
@@ -325,7 +326,9 @@ def test_a_file_that_others_can_change_starts_nothing(short_folder: Path) -> Non
         assert running.socket.health()["uid"] == os.geteuid()
 
 
-def test_rules_that_could_not_hold_are_named(short_folder: Path) -> None:
+def test_rules_that_could_not_hold_are_named(
+    short_folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """A sum over currencies, a kind that is none, and two accounts that read as one."""
     for more, told in (
         ('[accounts."100042/100042001".by_rule.capture.any]\ncount = 1\nday = 5\n', "any has no"),
@@ -340,5 +343,6 @@ def test_rules_that_could_not_hold_are_named(short_folder: Path) -> None:
         ),
         (BY_RULE + '[accounts."100042/1000420011"]\n', "could be taken for one of"),
     ):
-        write_rules(short_folder, desk=Desk(), more=more)
-        assert told in refused_start(short_folder)
+        rules = write_rules(short_folder, desk=Desk(), more=more)
+        assert cli.main(["signer", "--rules", str(rules)]) == 2
+        assert told in capsys.readouterr().err

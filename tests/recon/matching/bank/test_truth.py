@@ -30,7 +30,8 @@ from tests.recon.matching.bank.writing import as_camt, as_csv, as_mt940
 
 SEEDS = int(os.environ.get("BANK_SEEDS", "12"))
 """Months that are played; BANK_SEEDS=250 plays more."""
-BOOKS_SEEDS = int(os.environ.get("BOOKS_SEEDS", "60"))
+BOOKS_SEEDS = int(os.environ.get("BOOKS_SEEDS", "20"))
+"""The same of months with books; `make bank-truth` plays more of both."""
 AS_OF = datetime(2026, 11, 28, tzinfo=UTC)
 RULES = Rules.of(
     {
