@@ -222,8 +222,8 @@ def _effects(frames: Frames, *, cash: CashResult) -> dict[str, Sums]:
     kinds = dict(of_groups.rows("id", "what"))
     legs = frames.effects
     broken = legs["leg"].eq("ledger") & legs["break_id"].isin({*kinds})
-    for own, *place, amount in _cells(legs, rows=broken, names=("break_id",), amount="amount"):
-        _count(effects[kinds[own]], place, amount)
+    for own, *holder, amount in _cells(legs, rows=broken, names=("break_id",), amount="amount"):
+        _count(effects[kinds[own]], holder, amount)
     keyed = {(*key,): kind for *key, kind in of_groups.rows(*ACCOUNT, "key", "what")}
     words = {key for *_, key in keyed}
     for frame in (frames.matches, frames.pending, frames.unverified):
@@ -231,23 +231,23 @@ def _effects(frames: Frames, *, cash: CashResult) -> dict[str, Sums]:
         if frame is frames.matches:
             calm &= frame["flags"].isin(_DIFFER)
         cells = _cells(frame, rows=calm, names=("entry_id",), amount="effect_ledger")
-        for key, *place, amount in cells:
-            merchant, account, _ = place
+        for key, *holder, amount in cells:
+            merchant, account, _ = holder
             kind = keyed.get((merchant, account, key))
             if kind is not None:
-                _count(effects[kind], place, amount)
+                _count(effects[kind], holder, amount)
     return effects
 
 
 def _cells(
     frame: pd.DataFrame, *, rows: "pd.Series[bool]", names: tuple[str, ...], amount: str
 ) -> Iterator[tuple[Any, ...]]:
-    """Of some rows these columns, the place and an amount, where a blank is nothing."""
+    """Of some rows these columns, account and currency, and an amount; a blank is nothing."""
     mine = np.flatnonzero(rows.to_numpy(dtype=np.bool_))
     columns = [frame[name].array.take(mine).tolist() for name in (*names, *ACCOUNT_CURRENCY)]
     yield from zip(*columns, amounts_of(frame[amount])[mine].tolist(), strict=True)
 
 
-def _count(sums: Sums, place: Sequence[str], amount: int) -> None:
-    merchant, account, currency = place
+def _count(sums: Sums, holder: Sequence[str], amount: int) -> None:
+    merchant, account, currency = holder
     sums[merchant, account, currency] = sums.get((merchant, account, currency), 0) + amount
