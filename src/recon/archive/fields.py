@@ -6,7 +6,8 @@ import pyarrow as pa
 
 MINOR_UNITS = "minor units of the currency"
 ROWS = "rows"
-UTC_MICROSECONDS = "microseconds, UTC"
+UTC_MICROSECONDS, MILLISECONDS = "microseconds, UTC", "milliseconds, UTC"
+INSTANT = pa.timestamp("us", tz="UTC")
 ISO_DATE = "ISO date"
 
 
@@ -76,8 +77,7 @@ def count(name: str, doc: str) -> pa.Field:
 
 def instant(name: str, doc: str) -> pa.Field:
     """A moment that a row may lack."""
-    kind = pa.timestamp("us", tz="UTC")
-    return field(name, kind, f"{doc}; null: not given", unit=UTC_MICROSECONDS, nullable=True)
+    return field(name, INSTANT, f"{doc}; null: not given", unit=UTC_MICROSECONDS, nullable=True)
 
 
 def file(name: str, *columns: pa.Field, key: tuple[str, ...], folder: str) -> FileSchema:

@@ -5,6 +5,7 @@ know is refused by name, never read as if it were another.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -12,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from recon.archive.fields import FileSchema
+from recon.archive.fields import INSTANT, MILLISECONDS, UTC_MICROSECONDS, FileSchema
 from recon.archive.schemas import METADATA, SCHEMAS
 from recon.model.errors import ArchiveBrokenError, Defect
 
@@ -23,6 +24,8 @@ REPEATED_SHARE = 0.6
 ROWS_PER_GROUP = 250_000
 SMALL_BYTES = 2_000_000
 """Handing out less to several threads takes longer than reading it."""
+_WHOLE = pa.timestamp("ms", tz="UTC")
+"""How instants stand in a file none of which has a part of a millisecond: a fifth is spared."""
 
 
 def sorted_rows(table: pa.Table, *, schema: FileSchema) -> pa.Table:
@@ -58,19 +61,26 @@ def _sortable(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def write_rows(file: BinaryIO, table: pa.Table, *, schema: FileSchema) -> None:
-    """Write sorted rows."""
-    write_parts(file, [table], schema=schema)
+    """Write sorted rows; any reader takes instants in milliseconds for the same."""
+    whole = _with_whole_instants(table)
+    _write(file, [whole], schema=schema, columns=whole.schema)
 
 
 def write_parts(file: BinaryIO, parts: Iterable[pa.Table], *, schema: FileSchema) -> None:
     """Write tables one after another, each as row groups of its own; the first says how."""
+    _write(file, parts, schema=schema, columns=schema.columns)
+
+
+def _write(
+    file: BinaryIO, parts: Iterable[pa.Table], *, schema: FileSchema, columns: pa.Schema
+) -> None:
     metadata = {**(schema.columns.metadata or {}), METADATA: schema.label}
     writer: pq.ParquetWriter | None = None
     try:
         for table in parts:
             writer = writer or pq.ParquetWriter(
                 file,
-                schema.columns.with_metadata(metadata),
+                columns.with_metadata(metadata),
                 compression=COMPRESSION,
                 compression_level=COMPRESSION_LEVEL,
                 store_schema=True,
@@ -81,6 +91,27 @@ def write_parts(file: BinaryIO, parts: Iterable[pa.Table], *, schema: FileSchema
     finally:
         if writer is not None:
             writer.close()
+
+
+def _with_whole_instants(table: pa.Table) -> pa.Table:
+    """The rows, each column of instants in milliseconds where that says the same."""
+    for at, field in enumerate(table.schema):
+        if pa.types.is_timestamp(field.type):
+            with suppress(pa.ArrowInvalid):
+                whole = table.column(at).cast(_WHOLE)
+                told = {**(field.metadata or {}), b"unit": MILLISECONDS.encode()}
+                table = table.set_column(at, field.with_type(_WHOLE).with_metadata(told), whole)
+    return table
+
+
+def as_declared(table: pa.Table) -> pa.Table:
+    """The way back: rows as they were read, with instants as their schema has them."""
+    for at, field in enumerate(table.schema):
+        if field.type == _WHOLE:
+            told = {**(field.metadata or {}), b"unit": UTC_MICROSECONDS.encode()}
+            declared = field.with_type(INSTANT).with_metadata(told)
+            table = table.set_column(at, declared, table.column(at).cast(INSTANT))
+    return table
 
 
 def _encodings(table: pa.Table, *, schema: FileSchema) -> dict[str, Any]:
@@ -123,7 +154,7 @@ def read_rows(
         which = (file.schema_arrow.metadata or {}).get(METADATA, b"").decode()
         refuse_unknown(which, name=name, schemas=schemas)
         threads = len(content) > SMALL_BYTES
-        return file.read(columns=columns and [*columns], use_threads=threads)
+        return as_declared(file.read(columns=columns and [*columns], use_threads=threads))
     except (pa.ArrowException, OSError) as error:
         raise _no_rows_file(name, error) from error
 
@@ -138,7 +169,7 @@ def row_batches(content: bytes, *, name: str, rows_max: int) -> Iterator[pa.Tabl
         file = pq.ParquetFile(pa.BufferReader(content))
         refuse_unknown((file.schema_arrow.metadata or {}).get(METADATA, b"").decode(), name=name)
         for batch in file.iter_batches(batch_size=rows_max):
-            yield pa.Table.from_batches([batch])
+            yield as_declared(pa.Table.from_batches([batch]))
     except (pa.ArrowException, OSError) as error:
         raise _no_rows_file(name, error) from error
 

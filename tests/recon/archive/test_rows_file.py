@@ -1,12 +1,14 @@
 import io
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 
+import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from recon.archive.fields import FileSchema
-from recon.archive.rows_file import read_rows, sorted_rows, write_rows
+from recon.archive.fields import INSTANT, FileSchema
+from recon.archive.rows_file import read_rows, row_batches, sorted_rows, write_rows
 from recon.archive.schemas import SCHEMAS
 from recon.archive.step_folder import Rows
 from recon.model.errors import ArchiveBrokenError, Defect
@@ -40,6 +42,37 @@ def test_rows_come_back_as_they_were_sorted_by_their_key() -> None:
         ("W1", 100, AT),
         ("W2", 7, AT),
     ]
+
+
+@pytest.mark.parametrize(("more", "unit"), [(0, "ms"), (1_000, "ms"), (1, "us")])
+def test_instants_without_a_part_of_a_millisecond_take_less_and_mean_the_same(
+    more: int, unit: str
+) -> None:
+    """Any reader finds the very instants; one microsecond keeps its column as it is."""
+    table = orders(4200, 100, 7)
+    place = table.schema.get_field_index("ordered_at")
+    at = [AT, AT + timedelta(microseconds=more), None]
+    rows = table.set_column(place, table.schema.field(place), pa.array(at, INSTANT))
+    content = file_of(rows, schema=SCHEMAS["orders"])
+
+    written = pq.read_schema(io.BytesIO(content)).field("ordered_at")
+    assert written.type == pa.timestamp(unit, tz="UTC")
+    assert (b"microseconds" in written.metadata[b"unit"]) == (unit == "us")
+    back = read_rows(content, name="orders.parquet")
+    assert back.equals(rows)
+    assert back.schema.equals(SCHEMAS["orders"].columns, check_metadata=False)
+    (batch,) = row_batches(content, name="orders.parquet", rows_max=10)
+    assert batch.equals(rows)
+    with duckdb.connect(":memory:") as stranger:
+        file = pq.read_table(io.BytesIO(content))
+        seen = stranger.sql("SELECT epoch_us(ordered_at) FROM file ORDER BY line").fetchall()
+    assert file.num_rows == 3
+    assert seen == [(None if one is None else microseconds_of(one),) for one in at]
+
+
+def microseconds_of(at: datetime) -> int:
+    """Since 1970."""
+    return (at - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
 
 
 def test_what_changes_little_from_row_to_row_costs_little() -> None:
