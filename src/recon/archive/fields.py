@@ -80,9 +80,16 @@ def instant(name: str, doc: str) -> pa.Field:
     return field(name, INSTANT, f"{doc}; null: not given", unit=UTC_MICROSECONDS, nullable=True)
 
 
-def file(name: str, *columns: pa.Field, key: tuple[str, ...], folder: str) -> FileSchema:
+def file(
+    name: str,
+    *columns: pa.Field,
+    key: tuple[str, ...],
+    folder: str,
+    version: int = 1,
+    older: tuple[int, ...] = (),
+) -> FileSchema:
     """A file of these columns."""
-    return FileSchema(name, folder, pa.schema([*columns]), key)
+    return FileSchema(name, folder, pa.schema([*columns]), key, version, older)
 
 
 MERCHANT = word("merchant_id", "the merchant, as the gateway names it")

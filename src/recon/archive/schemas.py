@@ -290,7 +290,7 @@ _OPENING = file("opening", *_BREAK, key=("break_id",), folder="compared")
 _RESULTS = (
     file(
         "matches",
-        text("match_id", "the set's id"),
+        text("match_id", "the set's id; blank: the first id of its account and order_no"),
         *_OPEN,
         word("rule", "by which it matched; exact: it agrees in every leg"),
         *_STATES,
@@ -298,6 +298,8 @@ _RESULTS = (
         *_SIDES,
         key=(*_BY_SET, "entry_id", "currency"),
         folder="results",
+        version=2,
+        older=(1,),
     ),
     file(
         "pending",

@@ -31,6 +31,7 @@ from recon.matching.frames.sources import (
 )
 from recon.matching.sides.settlement_side import pay_outs
 from recon.model.words import ControlTotal, EntryType, Reject, SourceFile, SourceKind
+from recon.proof.match_ids import MATCHES, with_first_ids, without_first_ids
 
 Tables = dict[str, pa.Table]
 """By name of the schema, exactly its columns."""
@@ -123,6 +124,8 @@ def result_tables(result: Reconciliation) -> Iterator[tuple[str, pa.Table]]:
     for name in RESULTS:
         if name == ITEMS:
             yield name, result.every_item.passing()
+        elif name == MATCHES:
+            yield name, without_first_ids(table_of(result.matches, name=name))
         else:
             yield name, table_of(getattr(result, name), name=name)
     for name, frame in result.bank.items():
@@ -155,6 +158,11 @@ def table_of_rows(rows: Iterable[Mapping[str, Any]], *, name: str) -> pa.Table:
         for field in schema
     ]
     return pa.table(columns, schema=schema)
+
+
+def plain_table(table: pa.Table, *, name: str) -> pa.Table:
+    """A table as it was before its file left out what other columns say."""
+    return with_first_ids(table) if name == MATCHES else table
 
 
 def frame_of_table(table: pa.Table) -> pd.DataFrame:

@@ -239,6 +239,7 @@ CHANGED: list[tuple[str, Callable[[pa.Table], pa.Table], set[str]]] = [
     ("matches", without("rule", "exact"), {"T2", "T3", "T4", "T6"}),
     ("matches", doubled, {"T4"}),
     ("matches", all_says("flags", ""), {"T5A"}),
+    ("matches", all_says("match_id", "of nobody"), {"T6"}),
     ("pending", first_off("order_amount"), {"T4"}),
     ("pending", first_off("effect_orders"), {"T5A"}),
     ("effects", first_off("amount"), {"T5B", "T5C", "T12"}),

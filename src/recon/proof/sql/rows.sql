@@ -10,6 +10,12 @@
 CREATE OR REPLACE TEMP TABLE given AS
 SELECT key AS source FROM 'compared/terms.parquet' WHERE name = 'given';
 
+-- Every match with its id: blank in the file where it is the first of its account and order number.
+CREATE OR REPLACE TEMP VIEW matched AS
+SELECT * REPLACE (CASE WHEN match_id <> '' THEN match_id ELSE
+    substr(sha256(concat_ws(chr(31), merchant_id, account_id, order_no, '1')), 1, 16) END AS match_id)
+FROM 'results/matches.parquet';
+
 CREATE OR REPLACE TEMP TABLE judged AS
 WITH keyed AS (
     SELECT * REPLACE (CASE WHEN set_key = '' THEN order_no ELSE set_key END AS set_key)
@@ -28,14 +34,14 @@ told AS (
 SELECT *,
     state IN ('PENDING', 'UNVERIFIED')
     OR state = 'BREAK' AND result_id IN (SELECT break_id FROM 'results/breaks.parquet')
-    OR state = 'MATCHED' AND result_id IN (SELECT match_id FROM 'results/matches.parquet') AS is_shown
+    OR state = 'MATCHED' AND result_id IN (SELECT match_id FROM matched) AS is_shown
 FROM told;
 
 -- `is_alone`: no row of its order was judged, so that all of them are of the exact set.
 CREATE OR REPLACE TEMP TABLE exact AS
 WITH sets AS (
     SELECT match_id, merchant_id, account_id, order_no, entry_id, currency, order_amount AS amount
-    FROM 'results/matches.parquet' WHERE rule = 'exact'
+    FROM matched WHERE rule = 'exact'
 )
 SELECT *,
     NOT EXISTS (FROM judged j WHERE j.merchant_id = s.merchant_id AND j.account_id = s.account_id AND j.order_no = s.order_no) AS is_alone
@@ -372,7 +378,7 @@ CREATE OR REPLACE TEMP TABLE set_facts AS
 WITH asked AS (
     SELECT set_id FROM judged WHERE source = 'instructions'
     UNION SELECT set_id FROM payments WHERE is_beyond
-    UNION SELECT match_id FROM 'results/matches.parquet'
+    UNION SELECT match_id FROM matched
         WHERE coalesce(effect_orders, 0) <> 0 OR coalesce(effect_ledger, 0) <> 0 OR flags <> ''
 ),
 facts AS (
@@ -433,7 +439,7 @@ carrying AS (
         coalesce(f.charged, 0) AS charged, coalesce(f.guessed, 0) AS guessed,
         coalesce(f.captures, 0) AS captures, coalesce(f.refunds, 0) AS refunds,
         coalesce(f.cancels, 0) AS cancels, coalesce(f.written, 0) AS written
-    FROM 'results/matches.parquet' m LEFT JOIN set_facts f ON f.set_id = m.match_id
+    FROM matched m LEFT JOIN set_facts f ON f.set_id = m.match_id
     WHERE m.rule NOT IN ('not_compared', 'group', 'bank') AND m.match_id NOT IN (SELECT match_id FROM exact)
       AND (coalesce(m.effect_orders, 0) <> 0 OR coalesce(m.effect_ledger, 0) <> 0 OR m.flags <> '')
 ),

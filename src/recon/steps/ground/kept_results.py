@@ -13,7 +13,7 @@ from recon.matching.bank.bookings import BANKED
 from recon.matching.breaks.result import Deferred, Reconciliation
 from recon.model.figures import LISTS_IN_FILES, ListFile
 from recon.proof.held_against import BY_RULE
-from recon.proof.night_tables import frame_of_table
+from recon.proof.night_tables import frame_of_table, plain_table
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.sealed_night import SealedNight, sealed_night
 from recon.store import Connection
@@ -123,7 +123,7 @@ def match_batches(
     """
     content, name = _night(connection, run_id, environment=environment).content("matches")
     for table in row_batches(content, name=name, rows_max=rows_max):
-        yield frame_of_table(table)
+        yield frame_of_table(plain_table(table, name="matches"))
 
 
 def section_rows(

@@ -16,7 +16,7 @@ from recon.archive.schemas import SCHEMAS
 from recon.archive.step_folder import Sealed, find_sealed, whole_file
 from recon.archive.storage import Storage, reachable
 from recon.model.errors import ArchiveBrokenError, NightLetGoError
-from recon.proof.night_tables import frame_of_table
+from recon.proof.night_tables import frame_of_table, plain_table
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.let_go_nights import is_kept
 from recon.steps.ground.night_folder import BOOKS, INPUTS, PROOF, folder_of, links, storage_of
@@ -96,7 +96,7 @@ class SealedNight:
     def table(self, name: str) -> pa.Table:
         """A table by the name of its schema; see `content`."""
         content, path = self.content(name)
-        return read_rows(content, name=path)
+        return plain_table(read_rows(content, name=path), name=name)
 
     def frame(self, name: str) -> pd.DataFrame:
         """A table as the frame that it was made of, its rows by key; see `content`."""
