@@ -2,12 +2,16 @@
 
 from collections.abc import Mapping
 
+import pyarrow as pa
+
 from recon.archive.fields import (
     BY_KEY,
     KEY,
     REFERENCE,
+    ROWS,
     TRANSACTION,
     FileSchema,
+    field,
     file,
     instant,
     money_or_blank,
@@ -40,4 +44,12 @@ REPLIES = file(
     folder=FOLDER,
 )
 """A row for each payment that an answer showed, and one for each key that showed none."""
+PASSED_OVER = file(
+    "passed_over",
+    word("file", "a file of the gateway's answers, from the night's folder"),
+    field("row", pa.int64(), "which of its rows, from 0, was not compared", unit=ROWS),
+    key=("file", "row"),
+    folder="compared",
+)
+"""Of the rows of REPLIES those that the night did not compare as they came."""
 ANSWER_SCHEMAS: Mapping[str, FileSchema] = {each.name: each for each in (ASKED, REPLIES)}

@@ -99,8 +99,8 @@ def _with_whole_instants(table: pa.Table) -> pa.Table:
         if pa.types.is_timestamp(field.type):
             with suppress(pa.ArrowInvalid):
                 whole = table.column(at).cast(_WHOLE)
-                told = {**(field.metadata or {}), b"unit": MILLISECONDS.encode()}
-                table = table.set_column(at, field.with_type(_WHOLE).with_metadata(told), whole)
+                metadata = {**(field.metadata or {}), b"unit": MILLISECONDS.encode()}
+                table = table.set_column(at, field.with_type(_WHOLE).with_metadata(metadata), whole)
     return table
 
 
@@ -108,8 +108,8 @@ def as_declared(table: pa.Table) -> pa.Table:
     """The way back: rows as they were read, with instants as their schema has them."""
     for at, field in enumerate(table.schema):
         if field.type == _WHOLE:
-            told = {**(field.metadata or {}), b"unit": UTC_MICROSECONDS.encode()}
-            declared = field.with_type(INSTANT).with_metadata(told)
+            metadata = {**(field.metadata or {}), b"unit": UTC_MICROSECONDS.encode()}
+            declared = field.with_type(INSTANT).with_metadata(metadata)
             table = table.set_column(at, declared, table.column(at).cast(INSTANT))
     return table
 

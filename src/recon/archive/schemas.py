@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
+from recon.archive.answer_schemas import PASSED_OVER
 from recon.archive.bank_schemas import OF_BANKS, OF_BOOKS_OF_BANK
 from recon.archive.fields import (
     ACCOUNT,
@@ -67,6 +68,8 @@ _INPUTS = (
         *FROM,
         key=(*BY_KEY, "transaction_id", "queried_at"),
         folder="inputs",
+        version=2,
+        older=(1,),
     ),
     file(
         "ledger",
@@ -183,6 +186,7 @@ _INPUTS = (
 )
 
 _COMPARED = (
+    PASSED_OVER,
     file(
         "terms",
         word(

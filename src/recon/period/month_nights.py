@@ -5,7 +5,7 @@ knows it says it, so that no row is made into a frame twice.
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import reduce
 from pathlib import Path
 
@@ -14,6 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from recon.archive.answers_once import ANSWERS, PASSED_OVER, SHARED, whole_answers
+from recon.archive.rows_file import as_declared
 from recon.proof.night_tables import frame_of_table
 
 READ = (
@@ -45,6 +47,14 @@ class MonthNight:
     """Name of a schema -> the file with its rows; a night need not have all."""
     predecessor: str = ""
     """The run whose open breaks it carries forward; "" for none."""
+    answered: Mapping[str, Path] = field(default_factory=dict)
+    """The files of the gateway's answers by their names in the night's folder, where `answers` has
+    only what none of them says; see archive.answers_once."""
+
+    @property
+    def all_files(self) -> tuple[Path, ...]:
+        """Every file that is read of it."""
+        return (*self.files.values(), *self.answered.values())
 
 
 def table_of(
@@ -57,7 +67,7 @@ def table_of(
     """The rows of a file of a night, of one account where it is named; some columns, or all."""
     asked = [*dict.fromkeys(columns)]
     wanted = [*dict.fromkeys([*asked, *(_ACCOUNT if account and columns else ())])]
-    table: pa.Table = pq.ParquetFile(night.files[name]).read(columns=wanted or None)
+    table = _table(night, name, columns=wanted or None)
     if account is not None:
         own = [
             pc.equal(table[column], word) for column, word in zip(_ACCOUNT, account, strict=True)
@@ -66,6 +76,19 @@ def table_of(
         # Most files have one account alone, and a filter copies whatever it keeps.
         table = table if pc.all(is_own, min_count=0).as_py() else table.filter(is_own)
     return table.select(asked) if asked else table
+
+
+def _table(night: MonthNight, name: str, *, columns: Sequence[str] | None) -> pa.Table:
+    if name != ANSWERS or not night.answered:
+        return _read(night.files[name], columns=columns)
+    passed_over, own = (_read(night.files[each]) for each in (PASSED_OVER, ANSWERS))
+    needed = [each for each in SHARED if columns is None or each in columns]
+    replies = ((file, _read(path, columns=needed)) for file, path in night.answered.items())
+    return whole_answers(own, passed_over=passed_over, replies=replies, columns=columns)
+
+
+def _read(path: Path, *, columns: Sequence[str] | None = None) -> pa.Table:
+    return as_declared(pq.ParquetFile(path).read(columns=columns))
 
 
 def frame_of(
@@ -119,5 +142,5 @@ def numbered(rows: pa.Table, *, night: MonthNight) -> pa.Table:
 
 def frame_without_blanks(table: pa.Table) -> pd.DataFrame:
     """A table that Arrow computed as a frame: it takes any column for one that may be blank."""
-    full = pa.schema([field.with_nullable(False) for field in table.schema])
+    full = pa.schema([each.with_nullable(False) for each in table.schema])
     return frame_of_table(table.cast(full))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from recon.archive.answers_once import ANSWERS, PASSED_OVER
 from recon.archive.schemas import SCHEMAS
 from recon.model.freed_memory import give_back
 from recon.period.business_month import DayTable
@@ -15,6 +16,7 @@ from recon.period.month_equation import MonthEquation
 from recon.period.month_journals import JournalNames
 from recon.period.month_nights import NEWEST_ONLY, READ, MonthNight
 from recon.period.month_statement import MOVED, MonthFigure, MonthFrame, MonthStatement
+from recon.proof.answers_in_sql import answers_once, files_read
 from recon.proof.second_engine import quoted, reading
 
 if TYPE_CHECKING:
@@ -43,7 +45,7 @@ def proven_by_sql(
 
     give_back(frames=True)
     every = (*frame.earlier, *nights)
-    folders = sorted({file.parent for night in every for file in night.files.values()})
+    folders = sorted({file.parent for night in every for file in night.all_files})
     try:
         with reading(*folders, seconds_max=SECONDS_MAX) as connection:
             _set_up(connection, statement=statement, nights=nights, frame=frame)
@@ -139,7 +141,7 @@ def _views(
 
 def _night_files(nights: Iterable[MonthNight]) -> str:
     """Which night a file is of, by its place on this machine."""
-    files = [(night.files[name], night.number) for night in nights for name in night.files]
+    files = [(file, night.number) for night in nights for file in night.all_files]
     rows = ", ".join(f"({quoted(str(file.resolve()))}, {number})" for file, number in files)
     return f"CREATE OR REPLACE TEMP TABLE night_files AS FROM (VALUES {rows}) t(filename, number)"
 
@@ -150,10 +152,8 @@ def _view(name: str, *, nights: Iterable[MonthNight], account: tuple[str, str]) 
     The files are read as one: of parts put together with UNION ALL each keeps memory of its own for
     whatever is grouped, and some sixty nights reached the bound.
     """
-    files = ",\n    ".join(
-        quoted(str(night.files[name].resolve())) for night in nights if name in night.files
-    )
-    if not files:
+    read = _rows_of_nights(name, nights=[night for night in nights if name in night.files])
+    if not read:
         return _no_rows(name)
     columns, own = "f.* EXCLUDE (filename)", ""
     if name == "terms":
@@ -164,8 +164,20 @@ def _view(name: str, *, nights: Iterable[MonthNight], account: tuple[str, str]) 
     elif "merchant_id" in SCHEMAS[name].columns.names:
         own = f" WHERE {is_own}"
     # Names and paths are quoted; nothing else is put into the statement.
-    read = f"read_parquet([\n    {files}], filename = true, union_by_name = true)"
-    return f"SELECT {columns}, n.number FROM {read} f JOIN night_files n USING (filename){own}"  # noqa: S608
+    return f"SELECT {columns}, n.number FROM ({read}) f JOIN night_files n USING (filename){own}"  # noqa: S608
+
+
+def _rows_of_nights(name: str, *, nights: Sequence[MonthNight]) -> str:
+    """The rows of one kind of file with the column `filename`; "" without a file."""
+    own = [quoted(str(night.files[name].resolve())) for night in nights]
+    once = [night for night in nights if name == ANSWERS and night.answered]
+    if once:
+        replies = [
+            quoted(str(file.resolve())) for night in once for file in night.answered.values()
+        ]
+        passed_over = [quoted(str(night.files[PASSED_OVER].resolve())) for night in once]
+        return answers_once(own, replies=replies, passed_over=passed_over, named=True)
+    return f"FROM {files_read(own)}" if own else ""
 
 
 def _no_rows(name: str) -> str:

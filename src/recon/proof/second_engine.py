@@ -14,6 +14,7 @@ from threading import Timer
 from typing import TYPE_CHECKING
 
 from recon.model.words import ControlTotal
+from recon.proof.answers_in_sql import answers_view
 from recon.proof.held_against import SHEETS, SHEETS_IN_SQL, not_run, second_proof
 
 if TYPE_CHECKING:
@@ -46,20 +47,25 @@ _GIVEN = "FROM 'compared/terms.parquet' WHERE name = 'given'"
 _ALL_OF = "\nUNION ALL\n"
 ROWS, HELD_AGAINST, VERIFY = "rows.sql", "held_against.sql", "verify.sql"
 _SQL = Path(__file__).parent / "sql"
-_FILE = re.compile(r"'([a-z]+(?:-[0-9]+)?(?:\.aside-[0-9]+)?/[a-z]+\.parquet)'")
+_FILE = re.compile(r"'([a-z]+(?:-[0-9]+)?(?:\.aside-[0-9]+)?/[a-z_]+(?:-[0-9]+)?\.parquet)'")
 """A file of a night, from its folder: its step, which may have been written anew, and its name."""
 
 
 def sql_files(
-    *, moved: Mapping[str, str] | None = None, banks: bool = True, books: bool = True
+    *,
+    moved: Mapping[str, str] | None = None,
+    answered: Sequence[str] = (),
+    banks: bool = True,
+    books: bool = True,
 ) -> dict[str, str]:
     """Name -> text of what ships inside a night's folder: each total by itself, and all.
 
-    `moved` is as for `sql_totals`; without `banks` the night has no statement of a bank, without
-    `books` these have no entry of what arrived there.
+    `moved` and `answered` are as for `sql_totals`; without `banks` the night has no statement of a
+    bank, without `books` these have no entry of what arrived there.
     """
     names = [ROWS, *_names(banks=banks, books=books), OF_SHEETS, HELD_AGAINST]
-    texts = {name: _moved(_text(name), moved=moved or {}) for name in names}
+    every = {name: _text(name) for name in names} | {ROWS: _rows(answered)}
+    texts = {name: _moved(text, moved=moved or {}) for name, text in every.items()}
     return {**texts, VERIFY: _verify(texts)}
 
 
@@ -69,6 +75,7 @@ def proven_in_sql(
     totals: Sequence[ControlTotal],
     account: tuple[str, str],
     moved: Mapping[str, str] | None = None,
+    answered: Sequence[str] = (),
     own: Mapping[str, str] | None = None,
 ) -> tuple[ControlTotal, ...]:
     """T14: the figures of a night held against those of SQL (see held_against.second_proof).
@@ -80,7 +87,7 @@ def proven_in_sql(
     is_said = OF_SHEETS in (own or {})
     asked = [total for total in totals if is_said or total.id != SHEETS]
     try:
-        by_sql = sql_totals(folder, moved=moved, own=own)
+        by_sql = sql_totals(folder, moved=moved, answered=answered, own=own)
     except duckdb.Error as error:
         return (not_run(str(error).partition("\n")[0][:REASON_MAX], account=account),)
     return second_proof(asked, by_sql=by_sql, account=account)
@@ -117,13 +124,18 @@ def sheets_in_sql(
 
 
 def sql_totals(
-    folder: Path, *, moved: Mapping[str, str] | None = None, own: Mapping[str, str] | None = None
+    folder: Path,
+    *,
+    moved: Mapping[str, str] | None = None,
+    answered: Sequence[str] = (),
+    own: Mapping[str, str] | None = None,
 ) -> tuple[ControlTotal, ...]:
     """Every control total that the files of a folder tell, as SQL comes to it.
 
     Args:
         folder: The night's folder, on this machine.
         moved: Files that stand elsewhere in it: path -> path, both from the folder.
+        answered: The files of the answers, where what was compared is not written once more.
         own: The statements sealed in it (see `sql_files`), in the place of ours.
 
     Raises:
@@ -136,7 +148,7 @@ def sql_totals(
     sealed = {name: text for name, text in (own or {}).items() if name[0] == "T"}
     is_small = _size(folder) <= SMALL_BYTES
     with reading(folder, optimized=not is_small) as connection:
-        connection.execute(placed((own or {}).get(ROWS) or _text(ROWS)))
+        connection.execute(placed((own or {}).get(ROWS) or _rows(answered)))
         given = {row[0] for row in connection.execute(placed(f"SELECT key {_GIVEN}")).fetchall()}
         names = _names(banks="bank" in given, books="bank_books" in given)
         texts = list(sealed.values()) or [_text(name) for name in names]
@@ -204,6 +216,10 @@ def quoted(text: str) -> str:
 def _size(folder: Path) -> int:
     """Bytes of every Parquet file below a folder."""
     return sum(file.stat().st_size for file in folder.rglob("*.parquet"))
+
+
+def _rows(answered: Sequence[str]) -> str:
+    return f"{answers_view(answered)}\n{_text(ROWS)}"
 
 
 @cache

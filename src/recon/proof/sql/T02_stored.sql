@@ -12,7 +12,7 @@ steps AS (SELECT source, sum(number) AS number FROM arrived GROUP BY source),
 accepted AS (SELECT kind AS source, sum(rows_accepted) AS number FROM 'inputs/files.parquet' GROUP BY kind),
 compared AS (
     SELECT 'orders' AS source, count(*) AS number FROM 'inputs/orders.parquet'
-    UNION ALL SELECT 'gateway', count(*) FROM 'inputs/answers.parquet'
+    UNION ALL SELECT 'gateway', count(*) FROM answers
     UNION ALL SELECT 'ledger', count(*) FROM 'inputs/ledger.parquet'
     UNION ALL SELECT 'instructions', count(*) FROM counted_instructions
     UNION ALL SELECT 'settlement', count(*) FROM 'inputs/settlement.parquet'

@@ -1,12 +1,12 @@
 -- Every row given is an item of a set, a repeat or older than another row, or outside the sets.
 WITH rows_given AS (
     SELECT 'orders' AS source, merchant_id, account_id, count(*) AS number FROM 'inputs/orders.parquet' GROUP BY ALL
-    UNION ALL SELECT 'gateway', merchant_id, account_id, count(*) FROM 'inputs/answers.parquet' GROUP BY ALL
+    UNION ALL SELECT 'gateway', merchant_id, account_id, count(*) FROM answers GROUP BY ALL
     UNION ALL SELECT 'ledger', merchant_id, account_id, count(*) FROM 'inputs/ledger.parquet' GROUP BY ALL
 ),
 outside AS (
     SELECT 'gateway' AS source, merchant_id, account_id, count(*) AS number
-    FROM 'inputs/answers.parquet' WHERE answer <> 'found' GROUP BY ALL
+    FROM answers WHERE answer <> 'found' GROUP BY ALL
 ),
 counted AS (
     SELECT 'orders' AS source, merchant_id, account_id, count(*) AS number FROM counted_orders GROUP BY ALL

@@ -4,11 +4,11 @@ WITH asked AS (
     SELECT DISTINCT merchant_id, account_id, order_no FROM 'inputs/universe.parquet'
 ),
 answered AS (
-    SELECT merchant_id, account_id, order_no FROM 'inputs/answers.parquet'
+    SELECT merchant_id, account_id, order_no FROM answers
 ),
 rows_of_files AS (
     SELECT merchant_id, account_id, order_no FROM 'inputs/orders.parquet'
-    UNION ALL SELECT merchant_id, account_id, order_no FROM 'inputs/answers.parquet'
+    UNION ALL SELECT merchant_id, account_id, order_no FROM answers
     UNION ALL SELECT merchant_id, account_id, order_no FROM counted_entries
         WHERE (is_compared OR in_conflict) AND NOT is_payout
     UNION ALL SELECT merchant_id, account_id, order_no FROM counted_instructions WHERE kind <> 'payout'

@@ -87,7 +87,7 @@ FROM kept;
 -- Answers of the gateway -------------------------------------------------------------------------
 CREATE OR REPLACE TEMP TABLE counted_answers AS
 WITH found AS NOT MATERIALIZED (
-    SELECT * EXCLUDE (source, line) FROM 'inputs/answers.parquet' WHERE answer = 'found'
+    SELECT * EXCLUDE (source, line) FROM answers WHERE answer = 'found'
 ),
 -- Only where a payment is told more than once it matters to which set each row went.
 several AS (

@@ -13,6 +13,7 @@ from datetime import date, timedelta
 from itertools import groupby
 from typing import Any
 
+from recon.archive.answers_once import PASSED_OVER
 from recon.archive.schemas import SCHEMAS
 from recon.archive.step_folder import whole_file
 from recon.archive.storage import reachable
@@ -279,12 +280,15 @@ def _night(
     folder = kept.enter_context(night.storage.local(folder_of(run)))
     moved = night.moved
     files = {}
-    for name in names:
+    for name in (*names, PASSED_OVER):
         if not night.has(name):
             continue
         night.content(name)
         path = SCHEMAS[name].path
         files[name] = folder / moved.get(path, path)
+    answered = {file: folder / file for file in night.answered}
+    for file in answered:
+        night.as_sealed(file)
     about = night.steps[RESULTS].manifest.about
     return MonthNight(
         number,
@@ -293,6 +297,7 @@ def _night(
         about.rules_digest,
         files,
         about.predecessor,
+        answered,
     )
 
 

@@ -8,9 +8,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from recon.archive.answers_once import PASSED_OVER
 from recon.archive.schemas import SCHEMAS
 from recon.proof.night_views import DECISION_COLUMNS, VIEWS, Answered, NightFolder, ask
-from recon.steps.compare.second_proof import night_files
+from recon.steps.compare.second_proof import answered, night_files
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.let_go_nights import is_kept
 from recon.steps.ground.night_folder import PROOF, STEPS, folder_of, links, storage_of
@@ -61,11 +62,13 @@ def _night(
     storage = storage_of(run, environment=environment)
     folder = held.enter_context(storage.local(folder_of(run)))
     moved = night_files(run, environment=environment)
-    every = {name: SCHEMAS[name].path for name in VIEWS}
+    answers = answered(run, environment=environment) if is_whole else ()
+    every = {name: SCHEMAS[name].path for name in (*VIEWS, *([PASSED_OVER] if answers else []))}
     paths = {name: path for name, path in every.items() if is_whole or is_kept(path)}
     about = {**_about(run), "mode": run.mode.value, "verdict": str(run.verdict or "")}
     files = {name: folder / moved.get(path, path) for name, path in paths.items()}
-    return NightFolder({**about, "is_newest": is_newest}, folder, files)
+    replies = tuple(folder / file for file in answers)
+    return NightFolder({**about, "is_newest": is_newest}, folder, files, replies)
 
 
 def _about(run: Run) -> dict[str, str]:

@@ -1,9 +1,12 @@
 """What a night read, sealed in its folder before money moves; later what was compared instead."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 
+from recon.archive.answers_once import ANSWERS, PASSED_OVER, compared_once
+from recon.archive.rows_file import sorted_rows
+from recon.archive.schemas import SCHEMAS
 from recon.archive.step_folder import Part, Sealed, find_sealed, sealed_step
 from recon.archive.storage import reachable
 from recon.matching.frames.sources import Sources
@@ -23,6 +26,7 @@ from recon.steps.ground.night_folder import (
     rows_of,
     write,
 )
+from recon.steps.ground.sealed_night import sealed_night
 from recon.store.nights.runs import Run
 
 UNREAD = "what the night read cannot be looked up"
@@ -86,9 +90,32 @@ def changed_inputs(
     books = _books_of(run, sealed, environment=environment)
     before = {**_contents(books), **_contents(sealed)}
     # A filter holds no file while the next one is made, as a loop would.
-    changed = [*filter(lambda part: before.get(part.name) != part.content, rows_of(tables))]
-    moved = {f"{INPUTS}/{part.name}": f"{night_folder.COMPARED}/{part.name}" for part in changed}
+    once = _answers_once(run, tables=tables, environment=environment)
+    changed = [*filter(lambda part: before.get(part.name) != part.content, rows_of(once))]
+    moved = {
+        f"{INPUTS}/{part.name}": f"{night_folder.COMPARED}/{part.name}"
+        for part in changed
+        if part.schema.folder == INPUTS
+    }
     return [*changed], moved
+
+
+def _answers_once(
+    run: Run, *, tables: Iterable[tuple[str, pa.Table]], environment: Environment
+) -> Iterator[tuple[str, pa.Table]]:
+    """The tables, of the answers only what no sealed file of them says in the same words."""
+    with environment.store.reading() as connection:
+        night = sealed_night(connection, run, environment=environment)
+    files = night.answer_files(night.steps)
+    for name, table in tables:
+        if name != ANSWERS or not files:
+            yield name, table
+            continue
+        compared = sorted_rows(table, schema=SCHEMAS[ANSWERS])
+        passed_over, rest = compared_once(compared, replies=night.replies(files[::-1]))
+        del table, compared
+        yield ANSWERS, rest
+        yield PASSED_OVER, passed_over
 
 
 def _same(sources: Sources, *, books: Sealed | None) -> set[str]:

@@ -15,6 +15,7 @@ from recon.steps.ground.night_folder import (
     COMPARED,
     RESULTS,
     Terms,
+    answer_steps,
     before,
     links,
     newest,
@@ -68,7 +69,7 @@ def write_compared(
         COMPARED,
         parts=[*parts, *rows_of(small.items())],
         terms=terms,
-        after=before(COMPARED, bound=bound),
+        after={**before(COMPARED, bound=bound), **{s: bound[s] for s in answer_steps(bound)}},
         environment=environment,
     )
     return WrittenInputs(compared, terms, bound)

@@ -47,12 +47,14 @@ def with_sql(
     with environment.store.reading() as connection:
         night = sealed_night(connection, run, environment=environment)
     steps = {**night.steps, **{each.manifest.about.step: each for each in sealed}}
+    whole = replace(night, steps=steps)
     with storage.local(folder_of(run)) as folder:
         totals = proven_in_sql(
             folder,
             totals=result.control_totals,
             account=(run.merchant_id, run.account_id),
-            moved=replace(night, steps=steps).moved,
+            moved=whole.moved,
+            answered=whole.answered,
         )
     return with_totals(result, totals=totals)
 
@@ -118,6 +120,12 @@ def night_files(run: Run, *, environment: Environment) -> dict[str, str]:
     """Where the files of a night lie: path as SQL names it -> path from the night's folder."""
     with environment.store.reading() as connection:
         return sealed_night(connection, run, environment=environment).moved
+
+
+def answered(run: Run, *, environment: Environment) -> tuple[str, ...]:
+    """The files of the answers of a night that was compared from them."""
+    with environment.store.reading() as connection:
+        return sealed_night(connection, run, environment=environment).answered
 
 
 def has_banks(run: Run, *, environment: Environment) -> bool:

@@ -32,6 +32,8 @@ INPUTS, COMPARED, RESULTS, PROOF = STEPS = ("inputs", "compared", "results", "pr
 """Steps of a night in their order."""
 SIGNED = "signed-"
 """Before a role: the step of a signature, which comes after all of the night's own."""
+ANSWERS = "answers-"
+"""Before a number: steps with what the gateway answered before money and after it."""
 BOOKS = "books"
 """The step before them: the whole ledger as the night read it."""
 NOT_READ = (
@@ -217,6 +219,12 @@ def is_attempt(path: str) -> bool:
 def newest(bound: Sequence[Link]) -> dict[str, str]:
     """Step -> the hash of its newest manifest."""
     return {link.step: link.sha256 for link in bound}
+
+
+def answer_steps(steps: Iterable[str]) -> list[str]:
+    """Those of some steps that are answers of the gateway, as they came."""
+    numbers = [step.removeprefix(ANSWERS) for step in steps if step.startswith(ANSWERS)]
+    return [f"{ANSWERS}{number}" for number in sorted(numbers, key=int)]
 
 
 def before(step: str, *, bound: Mapping[str, str]) -> dict[str, str]:

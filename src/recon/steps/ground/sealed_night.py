@@ -4,14 +4,16 @@ Every file that is read is held against its manifest, and the manifest against t
 the history that binds its step: what was changed since is refused by name, never shown.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import pandas as pd
 import pyarrow as pa
 
+from recon.archive.answer_schemas import ANSWER_SCHEMAS, REPLIES
+from recon.archive.answers_once import ANSWERS, PASSED_OVER, SHARED, NamedReplies, whole_answers
 from recon.archive.manifest import FileEntry
-from recon.archive.rows_file import read_rows
+from recon.archive.rows_file import read_rows, sorted_rows
 from recon.archive.schemas import SCHEMAS
 from recon.archive.step_folder import Sealed, find_sealed, whole_file
 from recon.archive.storage import Storage, reachable
@@ -19,7 +21,16 @@ from recon.model.errors import ArchiveBrokenError, NightLetGoError
 from recon.proof.night_tables import frame_of_table, plain_table
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.let_go_nights import is_kept
-from recon.steps.ground.night_folder import BOOKS, INPUTS, PROOF, folder_of, links, storage_of
+from recon.steps.ground.night_folder import (
+    BOOKS,
+    COMPARED,
+    INPUTS,
+    PROOF,
+    answer_steps,
+    folder_of,
+    links,
+    storage_of,
+)
 from recon.store import Connection
 from recon.store.nights.let_go_rows import LetGo, let_go_of
 from recon.store.nights.runs import Run
@@ -96,7 +107,50 @@ class SealedNight:
     def table(self, name: str) -> pa.Table:
         """A table by the name of its schema; see `content`."""
         content, path = self.content(name)
-        return plain_table(read_rows(content, name=path), name=name)
+        table = plain_table(read_rows(content, name=path), name=name)
+        if name != ANSWERS or not self.answered:
+            return table
+        passed_over = self.table(PASSED_OVER)
+        whole = whole_answers(table, passed_over=passed_over, replies=self.replies(self.answered))
+        return sorted_rows(whole, schema=SCHEMAS[ANSWERS])
+
+    @property
+    def answered(self) -> tuple[str, ...]:
+        """The files of the answers that were compared; none where these are written once more."""
+        if COMPARED not in self.steps or not self.has(PASSED_OVER):
+            return ()
+        return self.answer_files(self.steps[COMPARED].manifest.about.after)
+
+    def answer_files(self, steps: Iterable[str]) -> tuple[str, ...]:
+        """The sealed files of the gateway's answers by their place in the folder, as they came.
+
+        Raises:
+            ArchiveBrokenError: one of these steps is not in the archive.
+        """
+        label = REPLIES.label.decode()
+        return tuple(
+            f"{step}/{entry.name}"
+            for step in answer_steps(steps)
+            for entry in self._step(step).manifest.files
+            if entry.schema == label
+        )
+
+    def replies(self, files: Iterable[str]) -> Iterator[NamedReplies]:
+        """Some files of the gateway's answers; see `content`.
+
+        Raises:
+            ArchiveError: one cannot be reached, or is not as it was sealed.
+        """
+        for file in files:
+            content = self.as_sealed(file)
+            yield file, read_rows(content, name=file, schemas=ANSWER_SCHEMAS, columns=SHARED)
+
+    def as_sealed(self, file: str) -> bytes:
+        """The bytes of a file by its place in the night's folder; see `content`."""
+        step, _, name = file.partition("/")
+        sealed = self._step(step)
+        with reachable(self.storage, doing=UNREAD):
+            return whole_file(self.storage, sealed, name=name)
 
     def frame(self, name: str) -> pd.DataFrame:
         """A table as the frame that it was made of, its rows by key; see `content`."""
@@ -115,6 +169,9 @@ class SealedNight:
 
     def _place(self, name: str) -> tuple[Sealed, str]:
         step, _, file = self._compared(SCHEMAS[name].path).partition("/")
+        return self._step(step), file
+
+    def _step(self, step: str) -> Sealed:
         if step not in self.steps:
             msg = (
                 f"the step {step} of run {self.run_id} is not in the archive {self.storage.shown}, "
@@ -122,7 +179,7 @@ class SealedNight:
                 "a backup of the archive"
             )
             raise ArchiveBrokenError(msg)
-        return self.steps[step], file
+        return self.steps[step]
 
     def _elsewhere(self, named: Callable[[str], str]) -> dict[str, str]:
         """Path as files are named -> path now, of those that lie elsewhere."""

@@ -11,7 +11,12 @@ from recon.archive.step_folder import Document, Part, Sealed
 from recon.matching.breaks.result import Reconciliation
 from recon.proof.night_tables import totals_table
 from recon.proof.second_engine import sql_files
-from recon.steps.compare.second_proof import has_banks, has_books_of_bank, night_files
+from recon.steps.compare.second_proof import (
+    answered,
+    has_banks,
+    has_books_of_bank,
+    night_files,
+)
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.night_folder import (
     PROOF,
@@ -77,7 +82,9 @@ def _statements(run: Run, *, environment: Environment) -> Iterator[Document]:
     moved = night_files(run, environment=environment)
     banks = has_banks(run, environment=environment)
     books = has_books_of_bank(run, environment=environment)
-    for name, text in sql_files(moved=moved, banks=banks, books=books).items():
+    files = answered(run, environment=environment)
+    texts = sql_files(moved=moved, answered=files, banks=banks, books=books)
+    for name, text in texts.items():
         yield Document(name, text.encode())
 
 
