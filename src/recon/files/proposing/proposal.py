@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from recon.config.file_layouts import FileLayout
 from recon.files.formats.named_bytes import FileBytes
+from recon.files.formats.raw_table import refuse
 from recon.files.proposing.answers import set_answer
 from recon.files.proposing.ranked_columns import (
     OF_STATEMENT,
@@ -82,6 +83,9 @@ def proposal_of(
     known = frozenset().union(*map(names_of_column, schema.names))
     encoding = answers.get("encoding", "")
     samples = [sample_of(file, known=known, encoding=encoding) for file in files]
+    if not any(sample.rows for sample in samples):
+        why = "a column is known by what it holds, too"
+        refuse(samples[0].name, f"has a header and no row; {why}: give a sample with rows")
     return _Proposing(samples, schema=schema, constants=constants, answers=answers).made()
 
 

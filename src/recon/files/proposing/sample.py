@@ -77,6 +77,8 @@ def sample_of(file: FileBytes, *, known: frozenset[str], encoding: str = "") -> 
         SourceUnreadableError: it is no table, or has no line that is a header.
     """
     name = file.path.name
+    if not file.content or file.content.isspace():
+        refuse(name, "is empty: give a sample with rows")
     kind = FORMATS.get(file.path.suffix.lower(), "")
     if not kind:
         sample = _of_text(file, known=known, encoding=encoding)

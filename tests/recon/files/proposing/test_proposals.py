@@ -13,6 +13,7 @@ from recon.files.formats.named_bytes import read_bytes
 from recon.files.proposing.proposal import Proposal, proposal_of
 from recon.files.typing.table_schema import TableSchema
 from recon.files.typing.typed_table import read_table
+from recon.model.errors import SourceUnreadableError
 from recon.steps.files.proposed_layouts import KINDS
 from tests.recon.files.proposing.exports import (
     ACCOUNT,
@@ -156,3 +157,19 @@ def test_nearly_all_columns_are_right_at_once(tmp_path: Path) -> None:
     ]
     right, columns = sum(o.right for o in outcomes), sum(o.columns for o in outcomes)
     assert right >= RIGHT_SHARE_MIN * columns, f"{right} of {columns} of {len(outcomes)} files"
+
+
+def test_a_header_alone_is_no_sample_until_another_one_has_rows(tmp_path: Path) -> None:
+    """A column is known by its cells, too; asking for every one of them would help nobody."""
+    header = "Order ID;Currency;Total;State;Created\n"
+    row = "A-1;EUR;10.00;paid;2026-11-20T10:00:00Z\n"
+    schema = KINDS["orders"].schema
+    paths = [tmp_path / "bare.csv", tmp_path / "full.csv"]
+    for path, text in zip(paths, (header, header + row), strict=True):
+        path.write_text(text)
+    with pytest.raises(SourceUnreadableError, match=r"^bare\.csv has a header and no row; "):
+        proposed(paths[0], schema=schema, answers={})
+    files = [read_bytes(path) for path in paths]
+    both = proposal_of(files, schema=schema, constants=CONSTANTS, answers={})
+
+    assert both.layout["columns"]["order_no"] == "Order ID"

@@ -32,6 +32,13 @@ def test_an_encoding_is_told_by_its_bytes(encoding: str, named: str) -> None:
     assert (keys["encoding"], keys["delimiter"], rows) == (named, ";", 1)
 
 
+@pytest.mark.parametrize("text", ["", "\n", " \n\n"])
+def test_a_file_without_a_word_is_called_empty(text: str) -> None:
+    """Nobody looks for its header."""
+    with pytest.raises(SourceUnreadableError, match=r"^a\.csv is empty: give a sample with rows"):
+        sample(text)
+
+
 @pytest.mark.parametrize(
     "text", ["", "a\x00b,c\n", '"never closed,no,date,amount\n', "1,2,3\n4,5,6\n"]
 )
