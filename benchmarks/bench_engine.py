@@ -25,6 +25,7 @@ from recon.cli.workbooks import workbooks
 from recon.config.rules import Rules
 from recon.matching.engine import digest_alone
 from recon.matching.frames.sources import Sources
+from recon.model.collecting import collect_seldom
 from recon.model.money import format_minor_units, parse_minor_units
 from recon.model.nights import Mode, NightRequest
 from recon.proof.engine import reconcile
@@ -104,6 +105,7 @@ def main() -> None:
     options = argparse.ArgumentParser(description="The fixed cost of the engine and of a night.")
     options.add_argument("--many", type=int, default=MANY)
     given = options.parse_args()
+    collect_seldom()  # as every command does
     rules = Rules.of(RULES, source="planted")
     print(f"{'CPU s':<58}{'median':>8}{'least':>8}{'calls':>12}")
     agreeing = planted(size=FEW, broken=0, settled=True).sources
