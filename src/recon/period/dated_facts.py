@@ -2,7 +2,8 @@
 
 A capture is dated by our instruction, else by the payment's date where it was captured when it was
 first shown, else by the night that first showed it. A refund is dated by our instruction, else by
-the night that first showed it, or by its settled line where that is earlier; a chargeback likewise.
+the night that first showed it, or by its settled line where that is earlier, each of several by its
+own; a chargeback likewise.
 Fees, adjustments and pay-outs are dated by settled_on. The sale's date dates none of them.
 """
 
@@ -15,6 +16,7 @@ from recon.period.business_month import DayTable
 from recon.period.looked_up import amounts_at, words_at
 from recon.period.month_evidence import MonthEvidence
 from recon.period.prior_periods import ClosedPeriod, counted_on, told_dates
+from recon.period.settled_parts import beyond_what_is_known, dated_by_lines
 
 CAPTURE, REFUND, CHARGEBACK, WON_BACK = "capture", "refund", "chargeback", "won_back"
 ADJUSTMENT, PAYEE, PAY_OUT = "adjustment", "payee", "pay_out"
@@ -119,26 +121,30 @@ def _captures(
     rest = _beyond(evidence.changes, "captured", known=_sums(ours))
     paid_on = days.dates_of(rest["transaction_date"])
     at_first = rest["is_first"].astype(bool) & paid_on.ne("")
-    nights = _earlier(rest, settled=_settled_on(evidence.lines, "capture", first=True))
-    rest = rest.assign(
-        event_on=paid_on.where(at_first, nights),
-        dated_by=pd.Series(BY_PAYMENT, rest.index).where(at_first, BY_NIGHT),
-    )
-    return [_named(ours, CAPTURE, sign=1, by=BY_INSTRUCTION), _named(rest, CAPTURE, sign=1)]
+    paid = rest[at_first].assign(event_on=paid_on[at_first], dated_by=BY_PAYMENT)
+    settled = _of_type(evidence.lines, "capture")
+    rest = dated_by_lines(rest[~at_first], lines=settled[settled["gross"] > 0])
+    return [
+        _named(ours, CAPTURE, sign=1, by=BY_INSTRUCTION),
+        _named(paid, CAPTURE, sign=1),
+        _named(rest, CAPTURE, sign=1, by=BY_NIGHT),
+    ]
 
 
 def _refunds(evidence: MonthEvidence, *, instructed: pd.DataFrame) -> list[pd.DataFrame]:
     """Confirmed refunds, what the gateway shows beyond them, and what only lines tell."""
     known, lines = _sums(instructed), _of_type(evidence.lines, "refund")
     rest = _beyond(evidence.changes, "refunded", known=known)
-    rest = rest.assign(event_on=_earlier(rest, settled=_settled_on(evidence.lines, "refund")))
+    rest = dated_by_lines(rest, lines=lines[lines["gross"] < 0])
     known_otherwise = (
         pd.concat([known, _newest_level(evidence.changes, "refunded")]).groupby(level=0).max()
     )
     return [
         _named(instructed, REFUND, sign=-1, by=BY_INSTRUCTION),
         _named(rest, REFUND, sign=-1, by=BY_NIGHT),
-        _named(_only_lines(lines, known=known_otherwise), REFUND, sign=-1, by=BY_LINE),
+        _named(
+            beyond_what_is_known(lines, known=known_otherwise, sign=-1), REFUND, sign=-1, by=BY_LINE
+        ),
     ]
 
 
@@ -147,18 +153,16 @@ def _chargebacks(evidence: MonthEvidence) -> list[pd.DataFrame]:
     moved = _beyond(evidence.changes, "charged", known=pd.Series(dtype="int64"))
     back = moved[moved["amount"] < 0]
     back = back.assign(amount=-back["amount"], event_on=back["business_date"])
-    taken = moved[moved["amount"] > 0]
-    taken = taken.assign(
-        event_on=_earlier(taken, settled=_settled_on(evidence.lines, "chargeback"))
-    )
-    lines = evidence.lines
-    reversals = lines[lines["is_back"]]
-    chargebacks = lines[lines["entry_type"].eq("chargeback") & ~lines["is_back"]]
+    lines = _of_type(evidence.lines, "chargeback")
+    reversals, chargebacks = lines[lines["is_back"]], lines[~lines["is_back"]]
+    taken = dated_by_lines(moved[moved["amount"] > 0], lines=chargebacks)
+    only = beyond_what_is_known(chargebacks, known=_sums(taken), sign=-1)
+    only_back = beyond_what_is_known(reversals, known=_sums(back), sign=1)
     return [
         _named(taken, CHARGEBACK, sign=-1, by=BY_NIGHT),
         _named(back, WON_BACK, sign=1, by=BY_NIGHT),
-        _named(_only_lines(chargebacks, known=_sums(taken)), CHARGEBACK, sign=-1, by=BY_LINE),
-        _named(_only_lines(reversals, known=_sums(back), sign=1), WON_BACK, sign=1, by=BY_LINE),
+        _named(only, CHARGEBACK, sign=-1, by=BY_LINE),
+        _named(only_back, WON_BACK, sign=1, by=BY_LINE),
     ]
 
 
@@ -183,39 +187,17 @@ def _of_lines(lines: pd.DataFrame) -> list[pd.DataFrame]:
 
 
 def _beyond(changes: pd.DataFrame, level: str, *, known: "pd.Series[int]") -> pd.DataFrame:
-    """By how much a level changed from night to night, above what is known otherwise."""
-    above = (changes[level] - amounts_at(changes["payment"], sums=known)).clip(lower=0)
-    before = above.groupby(changes["payment"]).shift(1, fill_value=0)
-    rows = changes.assign(amount=above - before, told=changes["number"], batch_id="")
+    """By how much a level changed from night to night, above what is known otherwise.
+
+    `above`: what is known, with all by which the level rose before.
+    """
+    otherwise = amounts_at(changes["payment"], sums=known)
+    above = (changes[level] - otherwise).clip(lower=0)
+    moved = above - above.groupby(changes["payment"]).shift(1, fill_value=0)
+    rose = moved.clip(lower=0)
+    before = otherwise + rose.groupby(changes["payment"]).cumsum() - rose
+    rows = changes.assign(amount=moved, above=before, told=changes["number"], batch_id="")
     return rows[rows["amount"].ne(0)]
-
-
-def _only_lines(lines: pd.DataFrame, *, known: "pd.Series[int]", sign: int = -1) -> pd.DataFrame:
-    """What the lines of a payment come to beyond what is known of it, on the last one's day."""
-    named = lines[lines["payment"].ne("")]
-    rows = named.groupby(["payment", "currency"], as_index=False).agg(
-        amount=("gross", "sum"),
-        event_on=("settled_on", "max"),
-        order_no=("order_no", "max"),
-        told=("told", "max"),
-    )
-    settled = rows["amount"] * sign
-    beyond = (settled - amounts_at(rows["payment"], sums=known)).clip(lower=0)
-    rows = rows.assign(amount=beyond, batch_id="")
-    return rows[rows["amount"].ne(0)]
-
-
-def _earlier(rows: pd.DataFrame, *, settled: "pd.Series[str]") -> "pd.Series[str]":
-    """The night's business date, or the day of the payment's lines where that is earlier."""
-    night, day = rows["business_date"].astype("str"), words_at(rows["payment"], words=settled)
-    return night.where(~(day.ne("") & (day < night) & (rows["amount"] > 0)), day)
-
-
-def _settled_on(lines: pd.DataFrame, base: str, *, first: bool = False) -> "pd.Series[str]":
-    """Payment -> the last day, or the first, on which a movement of it was settled."""
-    rows = lines[lines["entry_type"].eq(base) & lines["payment"].ne("") & ~lines["is_back"]]
-    days = rows.groupby("payment")["settled_on"]
-    return days.min() if first else days.max()
 
 
 def _of_type(lines: pd.DataFrame, base: str) -> pd.DataFrame:

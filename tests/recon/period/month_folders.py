@@ -116,7 +116,7 @@ class NightFolders:
         for sale in self.truth.sales:
             if sale.sold > night:
                 continue
-            touched = [sale.refunded, sale.charged, sale.won]
+            touched = [*(day for _, day, _ in sale.refunds), sale.charged, sale.won]
             recent = any(day and since <= day <= night + timedelta(days=1) for day in touched)
             is_open = sale.settled is None or sale.settled >= since
             days = self.truth.booked_on.get(sale.order, [])
@@ -169,7 +169,8 @@ class NightFolders:
             code = "refunded" if sale.refund == sale.amount else "partly"
         if charged and not won:
             code = "chargeback"
-        given = sale.refund if refunded and sale.refund_way == "shown" else None
+        total = sum(amount for amount, day, _ in sale.refunds if day <= night)
+        given = total if refunded and sale.refund_way == "shown" else None
         at = self._order(sale)["ordered_at"]
         return {
             **_KEY,

@@ -52,6 +52,8 @@ class Sale:
     """instructed, shown (with its amount), hidden (lines tell), partly (state without amount)."""
     refunded: date | None = None
     refund_settled: date | None = None
+    again: tuple[int, date, date] | None = None
+    """A second refund, of the same way: amount, the day it took place, the day it was settled."""
     charged: date | None = None
     charge_way: str = ""
     charge_settled: date | None = None
@@ -66,6 +68,12 @@ class Sale:
     @property
     def payment(self) -> str:
         return f"T{self.number:05}"
+
+    @property
+    def refunds(self) -> list[tuple[int, date, date | None]]:
+        """Amount, the day it took place, the day it was settled, of each."""
+        first = [] if self.refunded is None else [(self.refund, self.refunded, self.refund_settled)]
+        return [*first, *([] if self.again is None else [self.again])]
 
 
 @dataclass
@@ -212,6 +220,7 @@ class MonthTruth:
         late = self._sale(self.last - timedelta(days=3), self.last - timedelta(days=3), way="auto")
         late.currency, late.settled = "JPY", self.last - timedelta(days=1)
         self._told_by_late_lines()
+        self._refunded_twice()
         self._won_before_the_last_window()
         if not self.is_first:
             self._won_before()
@@ -229,6 +238,16 @@ class MonthTruth:
             sale.currency, sale.settled, sale.fee = currency, sold + timedelta(days=1), 25
             sale.charge_way, sale.charged, sale.charge_settled = "hidden", sold, sold
             sale.won = sale.won_settled = day
+
+    def _refunded_twice(self) -> None:
+        """One refund in the month, settled at its end, and one after it, of a payment."""
+        sold, after = self.last - timedelta(days=8), self.last + timedelta(days=3)
+        for way, is_settled in (("hidden", True), ("shown", True), ("shown", False)):
+            sale = self._sale(sold, sold, way="auto")
+            sale.settled, sale.fee = sold + timedelta(days=1), 25
+            sale.refund, sale.refund_way = 500, way
+            sale.refunded = sale.refund_settled = self.last - timedelta(days=1)
+            sale.again = (300, after, after if is_settled else self.end + timedelta(days=1))
 
     def _won_before(self) -> None:
         """Charged back and won back before the month, and the reversal is settled in it."""
@@ -253,7 +272,7 @@ class MonthTruth:
         for sale in self.sales:
             for day, kind, gross, fee in (
                 (sale.settled, "capture", sale.amount, sale.fee),
-                (sale.refund_settled, "refund", -sale.refund, -(sale.fee // 2)),
+                *((day, "refund", -amount, -(sale.fee // 2)) for amount, _, day in sale.refunds),
                 (sale.charge_settled, "chargeback", -sale.amount, 1_500),
                 (sale.won_settled, "chargeback", sale.amount, 0),
             ):
@@ -328,7 +347,7 @@ class MonthTruth:
             names = {"order": sale.order, "payment": sale.payment, "key": sale.order}
             for day, kind, amount in (
                 (sale.captured, "capture", sale.amount),
-                (sale.refunded, "refund", sale.refund),
+                *((day, "refund", amount) for amount, day, _ in sale.refunds),
                 (sale.charged, "chargeback", sale.amount),
                 (sale.won, "chargeback_reversal", sale.amount),
             ):
@@ -404,7 +423,7 @@ class MonthTruth:
         for sale in self.sales:
             for kind, amount, day, way in (
                 ("capture", sale.amount, sale.captured, sale.way),
-                ("refund", -sale.refund, sale.refunded, sale.refund_way),
+                *(("refund", -amount, day, sale.refund_way) for amount, day, _ in sale.refunds),
                 ("chargeback", -sale.amount, sale.charged, sale.charge_way),
                 ("won_back", sale.amount, sale.won, sale.charge_way),
             ):
@@ -458,7 +477,7 @@ class MonthTruth:
         for sale in self.sales:
             for amount, day in (
                 (sale.amount, sale.captured),
-                (-sale.refund, sale.refunded),
+                *((-amount, day) for amount, day, _ in sale.refunds),
                 (-sale.amount, sale.charged),
                 (sale.amount, sale.won),
             ):

@@ -209,8 +209,8 @@ WITH our_captures AS (
 ),
 known AS (
     SELECT s.number, s.business_date, s.payment, s.order_no, s.currency, s.transaction_date,
-        greatest(s.captured - coalesce(c.amount, 0), 0) AS captured,
-        greatest(s.refunded - coalesce(r.amount, 0), 0) AS refunded, s.charged
+        coalesce(c.amount, 0) AS our_captures, coalesce(r.amount, 0) AS our_refunds,
+        greatest(s.captured - our_captures, 0) AS captured, greatest(s.refunded - our_refunds, 0) AS refunded, s.charged
     FROM shown s
     LEFT JOIN (SELECT payment, sum(counted) AS amount FROM our_captures GROUP BY payment) c USING (payment)
     LEFT JOIN (SELECT payment, sum(amount) AS amount FROM instructed WHERE kind = 'refund' GROUP BY payment) r USING (payment)
@@ -223,31 +223,54 @@ moved AS (
         row_number() OVER w = 1 AS is_first
     FROM known WINDOW w AS (PARTITION BY payment ORDER BY number)
 ),
-settled_on AS (
-    SELECT payment,
-        min(settled_on) FILTER (entry_type = 'capture') AS of_captures,
-        max(settled_on) FILTER (entry_type = 'refund') AS of_refunds,
-        max(settled_on) FILTER (entry_type = 'chargeback' AND gross <= 0) AS of_chargebacks
-    FROM lines WHERE payment <> '' GROUP BY payment
+-- By how much each level rose or fell, and above what: what is ours, and all by which it rose before.
+raised AS (
+    SELECT * REPLACE (above + sum(greatest(amount, 0)) OVER w - greatest(amount, 0) AS above)
+    FROM (
+        SELECT 'capture' AS level, payment, order_no, currency, number, business_date, of_captures AS amount,
+            our_captures AS above, CASE WHEN is_first THEN transaction_date END AS paid_at
+        FROM moved WHERE of_captures <> 0
+        UNION ALL
+        SELECT 'refund', payment, order_no, currency, number, business_date, of_refunds, our_refunds, NULL FROM moved WHERE of_refunds <> 0
+        UNION ALL
+        SELECT 'chargeback', payment, order_no, currency, number, business_date, of_chargebacks, 0, NULL
+        FROM moved WHERE of_chargebacks <> 0)
+    WINDOW w AS (PARTITION BY payment, level ORDER BY number)
+),
+-- What was settled of a payment before a day and by it: each of several refunds has a line of its own.
+steps AS (
+    SELECT *, sum(amount) OVER (PARTITION BY payment, level ORDER BY day) AS reached
+    FROM (
+        SELECT payment, entry_type AS level, settled_on AS day, sum(abs(gross)) AS amount FROM lines
+        WHERE payment <> '' AND (entry_type = 'capture' AND gross > 0 OR entry_type IN ('refund', 'chargeback') AND gross < 0)
+        GROUP BY ALL)
 ),
 dated AS (
-    SELECT m.*, d.business_date AS paid_on,
-        least(m.business_date, s.of_captures) AS captured_by,
-        least(m.business_date, s.of_refunds) AS refunded_by,
-        least(m.business_date, s.of_chargebacks) AS charged_by
-    FROM (FROM moved WHERE of_captures <> 0 OR of_refunds <> 0 OR of_chargebacks <> 0) m
-    ASOF LEFT JOIN days d ON m.transaction_date >= d.opens_at
-    LEFT JOIN settled_on s ON s.payment = m.payment
+    SELECT r.*, d.business_date AS paid_on FROM (FROM raised) r ASOF LEFT JOIN days d ON r.paid_at >= d.opens_at
+),
+parts AS (
+    SELECT r.* EXCLUDE (amount), s.day,
+        greatest(least(s.reached, r.above + r.amount) - greatest(s.reached - s.amount, r.above), 0) AS amount
+    FROM dated r JOIN steps s ON s.payment = r.payment AND s.level = r.level AND s.day < r.business_date
+    WHERE r.paid_on IS NULL AND r.amount > 0
+),
+by_day AS (
+    SELECT level, payment, order_no, currency, number, day, amount FROM parts
+    UNION ALL
+    SELECT r.level, r.payment, r.order_no, r.currency, r.number, coalesce(r.paid_on, r.business_date), r.amount - coalesce(p.amount, 0)
+    FROM dated r
+    LEFT JOIN (SELECT payment, level, number, sum(amount) AS amount FROM parts GROUP BY ALL) p
+        ON p.payment = r.payment AND p.level = r.level AND p.number = r.number
 ),
 by_lines AS (
-    SELECT payment, currency, base, gross > 0 AS is_back, max(order_no) AS order_no, max(told) AS told,
-        max(settled_on) AS event_on, sum(gross) AS gross
-    FROM lines WHERE payment <> '' AND base IN ('refund', 'chargeback')
-    GROUP BY payment, currency, base, is_back
-),
-refund_lines AS (
-    SELECT payment, currency, max(order_no) AS order_no, max(told) AS told, max(event_on) AS event_on, -sum(gross) AS amount
-    FROM by_lines WHERE base = 'refund' GROUP BY payment, currency
+    SELECT payment, currency, base, is_back, day, order_no, told, reached, reached - gross AS below
+    FROM (
+        SELECT *, sum(gross) OVER (PARTITION BY payment, currency, base, is_back ORDER BY day) AS reached
+        FROM (
+            SELECT payment, currency, base, base = 'chargeback' AND gross > 0 AS is_back, settled_on AS day,
+                max(order_no) AS order_no, max(told) AS told, sum(CASE WHEN base = 'chargeback' THEN abs(gross) ELSE -gross END) AS gross
+            FROM lines WHERE payment <> '' AND base IN ('refund', 'chargeback')
+            GROUP BY ALL))
 ),
 refunds_told AS (
     SELECT payment, max(amount) AS amount FROM (
@@ -262,29 +285,19 @@ chargebacks_told AS (
 )
 SELECT 'capture' AS kind, currency, counted AS amount, event_on, order_no, payment, '' AS batch_id, told FROM our_captures
 UNION ALL
-SELECT 'capture', currency, of_captures,
-    CASE WHEN is_first AND paid_on IS NOT NULL THEN paid_on
-         WHEN of_captures < 0 THEN business_date ELSE captured_by END,
-    order_no, payment, '', number
-FROM dated
+SELECT CASE WHEN level = 'chargeback' AND amount < 0 THEN 'won_back' ELSE level END, currency,
+    CASE WHEN level = 'capture' THEN amount ELSE -amount END, day, order_no, payment, '', number
+FROM by_day
 UNION ALL
 SELECT 'refund', currency, -amount, event_on, order_no, payment, '', told FROM instructed WHERE kind = 'refund'
 UNION ALL
-SELECT 'refund', currency, -of_refunds, CASE WHEN of_refunds < 0 THEN business_date ELSE refunded_by END,
-    order_no, payment, '', number FROM dated
-UNION ALL
-SELECT 'refund', r.currency, -greatest(r.amount - coalesce(t.amount, 0), 0), r.event_on, r.order_no, r.payment, '', r.told
-FROM refund_lines r LEFT JOIN refunds_told t USING (payment)
-UNION ALL
-SELECT 'chargeback', currency, -of_chargebacks, charged_by, order_no, payment, '', number FROM dated WHERE of_chargebacks > 0
-UNION ALL
-SELECT 'won_back', currency, -of_chargebacks, business_date, order_no, payment, '', number FROM dated WHERE of_chargebacks < 0
-UNION ALL
-SELECT 'chargeback', b.currency, -greatest(-b.gross - coalesce(t.taken, 0), 0), b.event_on, b.order_no, b.payment, '', b.told
-FROM by_lines b LEFT JOIN chargebacks_told t USING (payment) WHERE b.base = 'chargeback' AND NOT b.is_back
-UNION ALL
-SELECT 'won_back', b.currency, greatest(b.gross - coalesce(t.back, 0), 0), b.event_on, b.order_no, b.payment, '', b.told
-FROM by_lines b LEFT JOIN chargebacks_told t USING (payment) WHERE b.base = 'chargeback' AND b.is_back
+-- The first lines settle what is known otherwise.
+SELECT CASE WHEN b.is_back THEN 'won_back' ELSE b.base END, b.currency,
+    (greatest(b.reached, b.known) - greatest(b.below, b.known)) * CASE WHEN b.is_back THEN 1 ELSE -1 END,
+    b.day, b.order_no, b.payment, '', b.told
+FROM (
+    SELECT b.*, coalesce(CASE WHEN base = 'refund' THEN r.amount WHEN is_back THEN c.back ELSE c.taken END, 0) AS known
+    FROM by_lines b LEFT JOIN refunds_told r USING (payment) LEFT JOIN chargebacks_told c USING (payment)) b
 UNION ALL
 SELECT CASE base WHEN 'capture' THEN 'fee_on_captures' WHEN 'refund' THEN 'fee_on_refunds'
                  WHEN 'chargeback' THEN 'fee_on_chargebacks' WHEN 'fee' THEN 'fee_of_account' ELSE 'fee_on_others' END,
