@@ -15,7 +15,12 @@ from recon.archive.schemas import SCHEMAS
 from recon.model.words import InstructionState
 from recon.period.looked_up import amounts_at, words_at
 from recon.period.month_nights import MonthNight, frame_of, newest_rows, table_of
-from recon.period.shown_payments import ShownPayments, shown_payments
+from recon.period.shown_payments import (
+    NOTHING_ASKED,
+    AskedEarlier,
+    ShownPayments,
+    shown_payments,
+)
 from recon.period.told_settlement import told_settlement
 
 CONFIRMED = (InstructionState.CONFIRMED.value, InstructionState.RESOLVED_APPLIED.value)
@@ -91,6 +96,7 @@ def evidence_of(
     *,
     account: tuple[str, str],
     earlier: Sequence[MonthNight] = (),
+    asked: AskedEarlier = NOTHING_ASKED,
 ) -> MonthEvidence:
     """Read the nights, the oldest first; there is at least one.
 
@@ -98,8 +104,9 @@ def evidence_of(
         nights: those that are read whole.
         account: merchant and account.
         earlier: nights before them, which have EARLIER_READ.
+        asked: what those are asked about.
     """
-    shown = shown_payments(nights, account=account, earlier=earlier)
+    shown = shown_payments(nights, account=account, earlier=earlier, asked=asked)
     settlement = told_settlement(nights, account=account)
     lines, orders_of = settlement.lines, shown.orders_of
     ordered = ("order_no", "ordered_at")
@@ -110,7 +117,7 @@ def evidence_of(
         changes=shown.changes,
         orders_of=orders_of,
         unknown=shown.unknown,
-        instructions=_instructions(nights, account=account, orders_of=orders_of),
+        instructions=_instructions(nights, account=account, earlier=earlier, orders_of=orders_of),
         lines=lines.assign(
             payment=payment_of(lines, orders_of=orders_of),
             is_pay_out=lines["entry_type"].eq("payout") & lines["own_reference"].eq(""),
@@ -134,7 +141,11 @@ def payment_of(rows: pd.DataFrame, *, orders_of: Mapping[str, str]) -> "pd.Serie
 
 
 def _instructions(
-    nights: Sequence[MonthNight], *, account: tuple[str, str], orders_of: Mapping[str, str]
+    nights: Sequence[MonthNight],
+    *,
+    account: tuple[str, str],
+    earlier: Sequence[MonthNight],
+    orders_of: Mapping[str, str],
 ) -> pd.DataFrame:
     """Captures and refunds that are confirmed by the newest night that knows of them."""
     key = "instruction_id"
@@ -147,7 +158,7 @@ def _instructions(
     return newest.assign(
         payment=payment_of(newest, orders_of=orders_of),
         moved_at=moved_at,
-        told=amounts_at(newest[key], sums=_first_confirmed(nights, account=account)),
+        told=amounts_at(newest[key], sums=_first_confirmed((*earlier, *nights), account=account)),
     ).reset_index(drop=True)
 
 

@@ -24,8 +24,8 @@ READ = (
     *("unverified", "movements", "journals"),
 )
 """Files of a night that a month reads; of NEWEST_ONLY those of the newest night alone."""
-EARLIER_READ = ("answers", "ledger", "terms")
-"""Files of the nights before those of a month: of payments that were won back."""
+EARLIER_READ = ("answers", "instructions", "ledger", "terms")
+"""Files of the nights before those of a month: of payments that they are asked about."""
 BANKS = frozenset({"paid", "received", "explained"})
 """Files of a night that knows a bank."""
 NEWEST_ONLY = BANKS | {"held", "journals"}

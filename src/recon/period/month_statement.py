@@ -7,6 +7,7 @@ figure is computed in pandas; `statement_in_sql` says it again over the same sea
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from datetime import date
 from typing import NamedTuple
 
 import pandas as pd
@@ -31,6 +32,7 @@ from recon.period.month_nights import MonthNight, frame_of
 from recon.period.nights_chain import chain_equations, open_breaks
 from recon.period.open_items import open_items
 from recon.period.prior_periods import ClosedPeriod
+from recon.period.shown_payments import NOTHING_ASKED, AskedEarlier, asked_earlier
 from recon.period.straddling_items import LATE, straddling_items
 from recon.period.told_by_nights import lost_batches, told_by_nights, told_equations
 
@@ -70,7 +72,9 @@ class MonthFrame:
     closed: Sequence[ClosedPeriod] = ()
     """Months before it that two people closed: their figures stay."""
     earlier: Sequence[MonthNight] = ()
-    """Nights before those of the statement, numbered below 0: asked what was won back by then."""
+    """Nights before those of the statement, numbered below 0."""
+    asked: AskedEarlier = NOTHING_ASKED
+    """What those are asked about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +146,13 @@ class MonthStatement:
         )
 
 
+def asked_of(frame: MonthFrame, *, nights: Sequence[MonthNight]) -> AskedEarlier:
+    """What the nights before these are asked about, for a month of this frame."""
+    first = date.fromisoformat(nights[0].business_date)
+    close = frame.calendar.closes_at(first) if frame.closed else None
+    return asked_earlier(nights, account=frame.account, first_close=close)
+
+
 def statement_of(frame: MonthFrame, *, nights: Sequence[MonthNight]) -> MonthStatement:
     """The statement as pandas computes it; SQL has not been asked yet.
 
@@ -151,7 +162,7 @@ def statement_of(frame: MonthFrame, *, nights: Sequence[MonthNight]) -> MonthSta
     """
     month, account = frame.month, frame.account
     days = DayTable.around(month, calendar=frame.calendar)
-    evidence = evidence_of(nights, account=account, earlier=frame.earlier)
+    evidence = evidence_of(nights, account=account, earlier=frame.earlier, asked=frame.asked)
     give_back(frames=True)
     facts = dated_facts(evidence, days=days, closed=frame.closed)
     before, last = month.before.isoformat(), month.last.isoformat()

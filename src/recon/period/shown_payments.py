@@ -1,14 +1,16 @@
 """What the nights of a month show of payments: what each came to, night by night.
 
 Rows stay in Arrow; a payment has a number, and what it came to is compared by numbers, so that only
-what changed since the night before is made into a frame. Earlier nights are asked about what was
-won back alone: whoever was charged back and won before the first night that is read is shown as
-charged back by none of those that are, and the line of the reversal may be settled weeks later.
-Where no night that is read shows such a payment, its books are those of earlier nights, too.
+what changed since the night before is made into a frame. Earlier nights are asked (`asked_earlier`)
+about what was won back: whoever was charged back and won before the first night that is read is
+shown as charged back by none of those that are, and the line of the reversal may be settled weeks
+later. Where no night that is read shows such a payment, its books are those of earlier nights, too.
+After a close they are asked about payments that come back: what they told was told before it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -25,9 +27,10 @@ MONEY_STATES = ("paid", "partially_refunded", "refunded", "chargeback")
 LEVELS = ("captured", "refunded", "charged")
 """What a payment came to so far, minor units, each 0 or more."""
 _OF_ANSWER = (
-    *("order_no", "transaction_id", "currency", "amount", "payment_status", "answer"),
+    *("order_no", "transaction_id", "currency", "amount", "payment_status"),
     *("transaction_date", "captured_amount", "refunded_amount", "queried_at"),
 )
+_NAMES = ("transaction_id", "order_no")
 _OF_CHANGE = ("order_no", "currency", "transaction_date")
 _BETWEEN = "\x1f"
 _Numbers = np.ndarray[Any, np.dtype[np.int64]]
@@ -35,17 +38,22 @@ _Flags = np.ndarray[Any, np.dtype[np.bool_]]
 
 
 @dataclass(frozen=True, slots=True)
-class WonBack:
-    """What a reversal of a chargeback was settled for."""
+class AskedEarlier:
+    """The payments that earlier nights are asked about."""
 
-    payments: frozenset[str]
-    orders: frozenset[str]
-    """Orders of lines that name no payment."""
+    payments: frozenset[str] = frozenset()
+    orders: frozenset[str] = frozenset()
+    """Orders of rows that name no payment."""
+    since: datetime | None = None
+    """When the oldest of those that come back was paid."""
 
     @property
     def is_any(self) -> bool:
         """Whether earlier nights are asked."""
         return bool(self.payments or self.orders)
+
+
+NOTHING_ASKED = AskedEarlier()
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,28 +71,76 @@ class ShownPayments:
     """Payments that earlier nights alone show."""
 
 
-def won_back(nights: Sequence[MonthNight], *, account: tuple[str, str]) -> WonBack:
-    """What the nights' lines say was won back."""
-    columns = ("entry_type", "gross", "transaction_id", "order_no")
-    payments, orders = set[str](), set[str]()
-    for night in nights:
-        rows = table_of(night, "settlement", account=account, columns=columns)
-        charged = pc.equal(rows["entry_type"], "chargeback")
-        rows = rows.filter(pc.and_(charged, pc.greater(rows["gross"], 0)))
-        for payment, order in zip(*(rows[name].to_pylist() for name in columns[2:]), strict=True):
-            (payments if payment else orders).add(payment or order)
-    return WonBack(frozenset(payments), frozenset(orders - {""}))
+def asked_earlier(
+    nights: Sequence[MonthNight], *, account: tuple[str, str], first_close: datetime | None
+) -> AskedEarlier:
+    """What was won back by the nights' lines, and after a close the payments that come back.
+
+    Those were paid before the first night's business date closed, and a later night shows them and
+    the first one does not.
+
+    Args:
+        nights: those that are read, the oldest first.
+        account: merchant and account.
+        first_close: when the business date of the first night closed; None: no month is closed.
+    """
+    won = [_names(_won_back(night, account=account)) for night in nights]
+    back = [] if first_close is None else [*_came_back(nights, of=account, close=first_close)]
+    named = [*won, *(_names(rows) for rows in back)]
+    paid_at = (pc.min(rows["transaction_date"]).as_py() for rows in back)
+    return AskedEarlier(
+        frozenset().union(*(payments for payments, _ in named)),
+        frozenset().union(*(orders for _, orders in named)),
+        min((moment for moment in paid_at if moment is not None), default=None),
+    )
+
+
+def _won_back(night: MonthNight, *, account: tuple[str, str]) -> pa.Table:
+    columns = ("entry_type", "gross", *_NAMES)
+    rows = table_of(night, "settlement", account=account, columns=columns)
+    charged = pc.equal(rows["entry_type"], "chargeback")
+    return rows.filter(pc.and_(charged, pc.greater(rows["gross"], 0)))
+
+
+def _came_back(
+    nights: Sequence[MonthNight], *, of: tuple[str, str], close: datetime
+) -> Iterator[pa.Table]:
+    """Of each night after the first the answers about what the first one does not show."""
+    first, *later = nights
+    payments, orders = _names(_found(first, account=of, columns=_NAMES))
+    for night in later:
+        rows = _found(night, account=of, columns=(*_NAMES, "transaction_date"))
+        paid_at = rows["transaction_date"]
+        rows = rows.filter(pc.fill_null(pc.less(paid_at, pa.scalar(close, paid_at.type)), True))
+        named = pc.not_equal(rows["transaction_id"], "")
+        known = pc.if_else(
+            named,
+            pc.is_in(rows["transaction_id"], value_set=pa.array(payments, pa.string())),
+            pc.is_in(rows["order_no"], value_set=pa.array(orders, pa.string())),
+        )
+        yield rows.filter(pc.invert(known))
+
+
+def _names(rows: pa.Table) -> tuple[set[str], set[str]]:
+    """Payments, and the orders of rows that name none."""
+    named = pc.not_equal(rows["transaction_id"], "")
+    payments = {*pc.unique(rows["transaction_id"].filter(named)).to_pylist()}
+    orders = {*pc.unique(rows["order_no"].filter(pc.invert(named))).to_pylist()}
+    return payments, orders - {""}
 
 
 def shown_payments(
-    nights: Sequence[MonthNight], *, account: tuple[str, str], earlier: Sequence[MonthNight]
+    nights: Sequence[MonthNight],
+    *,
+    account: tuple[str, str],
+    earlier: Sequence[MonthNight],
+    asked: AskedEarlier,
 ) -> ShownPayments:
-    """Read the nights, the oldest first, and of earlier ones what was won back."""
+    """Read the nights, the oldest first, and of earlier ones what they are asked about."""
     seen, parts = _Seen(), []
-    won = won_back(nights, account=account) if earlier else None
     by_earlier: pa.Array = pa.array([], pa.string())
     for night in (*earlier, *nights):
-        rows = _shown(night, account=account, only=won if night in earlier else None)
+        rows = _shown(night, account=account, only=asked if night in earlier else None)
         changed = seen.changed(rows)
         if night in earlier:
             by_earlier = seen.payments
@@ -162,10 +218,14 @@ class _Seen:
         return numbers
 
 
-def _shown(night: MonthNight, *, account: tuple[str, str], only: WonBack | None) -> pa.Table:
+def _found(night: MonthNight, *, account: tuple[str, str], columns: Sequence[str]) -> pa.Table:
+    rows = table_of(night, "answers", account=account, columns=(*columns, "answer"))
+    return rows.filter(pc.equal(rows["answer"], "found"))
+
+
+def _shown(night: MonthNight, *, account: tuple[str, str], only: AskedEarlier | None) -> pa.Table:
     """The newest answer of each payment of a night, and what it came to by then."""
-    rows = table_of(night, "answers", account=account, columns=_OF_ANSWER)
-    rows = rows.filter(pc.equal(rows["answer"], "found"))
+    rows = _found(night, account=account, columns=_OF_ANSWER)
     if only is not None:
         words = {"transaction_id": only.payments, "order_no": only.orders}
         rows = rows_among(rows, words=words)

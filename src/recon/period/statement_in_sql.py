@@ -131,7 +131,7 @@ def _views(
             every = (*frame.earlier, *nights)
         view = _view(name, nights=every, account=statement.account)
         yield f"CREATE OR REPLACE TEMP VIEW {name} AS\n{view}"
-    for name in ("answers", "ledger"):
+    for name in ("answers", "instructions", "ledger"):
         view = _view(name, nights=frame.earlier, account=statement.account)
         yield f"CREATE OR REPLACE TEMP VIEW earlier_{name} AS\n{view}"
     unknown = ", ".join(f"({quoted(payment)})" for payment in (*statement.unmeasured_refunds, ""))

@@ -224,6 +224,8 @@ class MonthTruth:
         self._won_before_the_last_window()
         if not self.is_first:
             self._won_before()
+        if self.after > AFTER_DAYS:
+            self._moved_after_the_last_window()
 
     def _told_by_late_lines(self) -> None:
         """Of each batch that comes late: what no night knows but by its lines."""
@@ -266,6 +268,15 @@ class MonthTruth:
         sale.charge_way, sale.charged = "shown", won - timedelta(days=3)
         sale.charge_settled = sale.charged + timedelta(days=1)
         sale.won, sale.won_settled = won, won + timedelta(days=1)
+
+    def _moved_after_the_last_window(self) -> None:
+        """The month's last night shows nothing of them any more; they are refunded after it."""
+        sold, refunded = self.last - timedelta(days=self.window + 2), self.last + timedelta(days=3)
+        for way, refund_way in (("auto", "shown"), ("instructed", "instructed")):
+            sale = self._sale(sold, sold, way=way)
+            sale.settled, sale.fee, sale.is_booked_at_once = sold + timedelta(days=1), 25, True
+            sale.refund, sale.refund_way, sale.refunded = 400, refund_way, refunded
+            sale.refund_settled = refunded + timedelta(days=1)
 
     def _settle(self) -> None:  # noqa: C901, PLR0912 - a story
         nets: dict[tuple[str, date], int] = defaultdict(int)

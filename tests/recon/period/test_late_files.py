@@ -3,6 +3,7 @@
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import date, timedelta
 from itertools import permutations
 from pathlib import Path
@@ -16,7 +17,7 @@ from recon.model.business_date import BusinessCalendar
 from recon.period.business_month import BusinessMonth
 from recon.period.month_journals import JournalNames
 from recon.period.month_nights import MonthNight
-from recon.period.month_statement import MonthFrame, MonthStatement, statement_of
+from recon.period.month_statement import MonthFrame, MonthStatement, asked_of, statement_of
 from recon.period.open_items import NEVER_SHOWN, NOT_SETTLED
 from recon.period.prior_periods import ClosedPeriod, prior_items
 from recon.period.statement_in_sql import proven_by_sql
@@ -52,16 +53,25 @@ def asked(
     before = [night for night in nights if night.business_date < month.first.isoformat()]
     own = nights[max(len(before) - 1, 0) :]
     first, last = month.first.isoformat(), month.last.isoformat()
-    frame = MonthFrame(
+    frame = framed(month, closed_by=closed_by)
+    frame = replace(
+        frame,
+        due=[night.business_date for night in own if first <= night.business_date <= last],
+        earlier=as_earlier(before[:-1]),
+        asked=asked_of(frame, nights=own),
+    )
+    return proven_by_sql(statement_of(frame, nights=own), nights=own, frame=frame)
+
+
+def framed(month: BusinessMonth, *, closed_by: str) -> MonthFrame:
+    """A month with its names, and November as closed by a night."""
+    return MonthFrame(
         month=month,
         account=PLACE,
         calendar=BusinessCalendar.of(),
-        due=[night.business_date for night in own if first <= night.business_date <= last],
         names=JournalNames(CLEARING, FEES),
         closed=[ClosedPeriod(NOVEMBER, closed_by)] if closed_by else [],
-        earlier=as_earlier(before[:-1]),
     )
-    return proven_by_sql(statement_of(frame, nights=own), nights=own, frame=frame)
 
 
 def moved(statement: MonthStatement) -> Moved:
@@ -245,6 +255,29 @@ def test_the_second_month_opens_as_the_closed_one_was_closed(
     ]
 
     assert sides[0] == sides[1]
+
+
+@pytest.mark.parametrize("closed_by", [KNOWN_BY, ""])
+def test_earlier_nights_are_asked_about_what_comes_back_once_a_month_is_closed(
+    played: tuple[MonthTruth, list[MonthNight]], closed_by: str
+) -> None:
+    """Payments that November's last night shows no more, and a later one does again."""
+    truth, nights = played
+    own = [night for night in nights if night.business_date >= LAST.isoformat()]
+    back = [
+        sale
+        for sale in truth.sales
+        if sale.refunded == LAST + timedelta(days=3) and sale.is_booked_at_once
+    ]
+    frame = framed(DECEMBER, closed_by=closed_by)
+
+    asked = asked_of(frame, nights=own)
+
+    named = {sale.payment for sale in back}
+    assert len(named) == 2
+    assert asked.payments >= named if closed_by else not asked.payments & named
+    oldest = None if asked.since is None else frame.calendar.business_date_of(asked.since)
+    assert oldest == (back[0].sold if closed_by else None)
 
 
 def test_an_adjustment_of_a_batch_that_comes_late_waits_for_it(

@@ -13,7 +13,7 @@ from recon.model.business_date import BusinessCalendar
 from recon.period.business_month import BusinessMonth
 from recon.period.month_journals import JournalNames
 from recon.period.month_nights import MonthNight
-from recon.period.month_statement import MonthFrame, MonthStatement, statement_of
+from recon.period.month_statement import MonthFrame, MonthStatement, asked_of, statement_of
 from recon.period.statement_in_sql import proven_by_sql
 from tests.recon.period.month_folders import CLEARING, FEES, due_of, earlier_of, nights_of
 from tests.recon.period.month_truth import PLACE, Calendar, MonthTruth
@@ -46,6 +46,7 @@ def stated(
         names=JournalNames(CLEARING, FEES),
         earlier=earlier,
     )
+    frame = replace(frame, asked=asked_of(frame, nights=nights))
     return proven_by_sql(statement_of(frame, nights=nights), nights=nights, frame=frame)
 
 

@@ -2,21 +2,36 @@
 -- sealed folders of the nights. Run first; each equation is then one SELECT.
 --
 -- `answers`, `instructions`, `settlement`, `ledger`, `orders`, `terms` are the files of all nights,
--- each row with the `number` of its night; `days` says when each business date opens. `earlier_answers` and
--- `earlier_ledger` are those of nights before them, numbered below 0: they are asked what was charged back of payments
--- that were won back, and of those that no later night shows what was booked.
+-- each row with the `number` of its night; `days` says when each business date opens. `earlier_answers`,
+-- `earlier_instructions` and `earlier_ledger` are those of nights before them, numbered below 0: they are asked what was
+-- charged back of payments that were won back, and of those that no later night shows what was booked; and, after a
+-- close, what they told of payments that come back.
 
 CREATE OR REPLACE TEMP TABLE newest_night AS SELECT max(number) AS number FROM nights;
 
 -- Payments: what each came to by each night that shows it otherwise than the one before --------------
 CREATE OR REPLACE TEMP TABLE won AS SELECT DISTINCT order_no, transaction_id FROM settlement WHERE entry_type = 'chargeback' AND gross > 0;
 
+-- Paid before the first night's date closed, and shown by a later night and not by the first one.
+CREATE OR REPLACE TEMP TABLE came_back AS
+WITH found AS (
+    SELECT number, transaction_id, CASE WHEN transaction_id = '' THEN order_no ELSE '' END AS order_no, transaction_date
+    FROM answers WHERE answer = 'found'
+),
+first_night AS (SELECT number, business_date FROM nights WHERE number >= 0 ORDER BY number LIMIT 1),
+first_close AS (SELECT min(d.opens_at) AS closed_at FROM days d, first_night n WHERE d.business_date > n.business_date)
+SELECT DISTINCT order_no, transaction_id
+FROM found JOIN first_close ON transaction_date IS NULL OR transaction_date < closed_at
+ANTI JOIN (FROM found SEMI JOIN first_night USING (number)) shown USING (order_no, transaction_id)
+WHERE EXISTS (FROM closed WHERE known_by <> '');
+
 CREATE OR REPLACE TEMP VIEW asked AS
+WITH wanted AS (FROM won UNION ALL BY NAME FROM came_back)
 FROM answers WHERE answer = 'found'
 UNION ALL BY NAME
 FROM earlier_answers
-WHERE answer = 'found' AND (transaction_id IN (SELECT transaction_id FROM won WHERE transaction_id <> '')
-    OR order_no IN (SELECT order_no FROM won WHERE transaction_id = '' AND order_no <> ''));
+WHERE answer = 'found' AND (transaction_id IN (SELECT transaction_id FROM wanted WHERE transaction_id <> '')
+    OR order_no IN (SELECT order_no FROM wanted WHERE transaction_id = '' AND order_no <> ''));
 
 -- Every night says its whole window once more: rows bear numbers, and texts stand here once.
 CREATE OR REPLACE TEMP TABLE pairs AS
@@ -186,7 +201,8 @@ WITH confirmed AS (
     SELECT i.* EXCLUDE (number), i.number,
         i.state IN ('confirmed', 'resolved_applied') AS is_confirmed,
         min(i.number) FILTER (i.state IN ('confirmed', 'resolved_applied')) OVER (PARTITION BY i.instruction_id) AS told
-    FROM instructions i WHERE i.kind IN ('capture', 'refund')
+    FROM (FROM instructions UNION ALL BY NAME FROM earlier_instructions SEMI JOIN instructions USING (instruction_id)) i
+    WHERE i.kind IN ('capture', 'refund')
     QUALIFY row_number() OVER (PARTITION BY i.instruction_id ORDER BY i.number DESC) = 1
 ),
 dated AS (

@@ -25,9 +25,8 @@ from recon.model.words import Verdict
 from recon.period.business_month import BusinessMonth
 from recon.period.month_journals import JournalNames
 from recon.period.month_nights import EARLIER_READ, NEWEST_ONLY, READ, MonthNight
-from recon.period.month_statement import MonthFrame, MonthStatement, statement_of
+from recon.period.month_statement import MonthFrame, MonthStatement, asked_of, statement_of
 from recon.period.prior_periods import ClosedPeriod
-from recon.period.shown_payments import won_back
 from recon.period.statement_in_sql import proven_by_sql, sql_texts
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.night_folder import PROOF, RESULTS, STEPS, folder_of, links
@@ -44,8 +43,9 @@ CLOSED_MONTHS_MAX = 24
 NIGHTS_MAX = 400
 """Nights of one statement: those of a month, and all that ran since."""
 EARLIER_DAYS = 62
-"""Days before the first night of a statement whose nights are asked what was won back: a reversal
-is settled within two months."""
+"""Days before the first night of a statement whose nights are asked, where anything is: a reversal
+is settled within two months. A payment that comes back after a close is asked about since it was
+paid."""
 BEFORE_FIRST = "before the first night"
 NOT_WHOLE = "its folder is not whole"
 
@@ -148,11 +148,11 @@ def stated_month(
             _night(number, run, night=night, kept=kept, names=_names(is_newest=night is sealed[-1]))
             for number, (run, night) in enumerate(zip(read, sealed, strict=True))
         ]
-        frame = replace(
-            _frame(month, account=account, newest=sealed[-1], days=days),
-            closed=[*_periods(before)],
-            earlier=_earlier(whole, nights=nights, kept=kept, environment=environment, of=account),
-        )
+        frame = _frame(month, account=account, newest=sealed[-1], days=days)
+        frame = replace(frame, closed=[*_periods(before)])
+        frame = replace(frame, asked=asked_of(frame, nights=nights))
+        earlier = _earlier(whole, frame=frame, nights=nights, kept=kept, environment=environment)
+        frame = replace(frame, earlier=earlier)
         statement = statement_of(frame, nights=nights)
         proven = proven_by_sql(statement, nights=nights, frame=frame)
         sql = sql_texts(statement, nights=nights, frame=frame)
@@ -245,20 +245,24 @@ def _days(
 def _earlier(
     whole: Mapping[date, Run],
     *,
+    frame: MonthFrame,
     nights: Sequence[MonthNight],
     kept: ExitStack,
     environment: Environment,
-    of: tuple[str, str],
 ) -> list[MonthNight]:
-    """The nights of EARLIER_DAYS before those that are read, where anything was won back.
+    """The nights before those that are read, where anything is asked of them; NIGHTS_MAX in all.
 
-    A night whose folder was let go is not among them; the others are numbered up to -1.
+    They begin EARLIER_DAYS before, or where the oldest payment that comes back was paid. A night
+    whose folder was let go is not among them; the others are numbered up to -1.
     """
+    if not frame.asked.is_any:
+        return []
     first = date.fromisoformat(nights[0].business_date)
     since = first - timedelta(days=EARLIER_DAYS)
+    if frame.asked.since is not None:
+        since = min(since, frame.calendar.business_date_of(frame.asked.since))
     before = [whole[day] for day in sorted(whole) if since <= day < first]
-    if not before or not won_back(nights, account=of).is_any:
-        return []
+    before = before[max(len(before) + len(nights) - NIGHTS_MAX, 0) :]
     with environment.store.reading() as connection:
         sealed = [(run, sealed_night(connection, run, environment=environment)) for run in before]
     there = [(run, night) for run, night in sealed if night.let_go is None]
