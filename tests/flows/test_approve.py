@@ -13,7 +13,8 @@ from recon.settlement.approval import list_of
 from tests.flows.flow_in_process import prefect_of
 from tests.recon.settlement.instructions import INSTRUCTION
 
-CODE = "918273"
+CODE = "918273645546372819"
+"""Longer than a phone's: in megabytes of ids and instants six digits stand by chance."""
 
 
 def test_the_form_starts_by_only_looking() -> None:

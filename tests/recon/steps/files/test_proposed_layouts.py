@@ -66,7 +66,8 @@ def test_samples_of_two_layouts_are_refused(tmp_path: Path) -> None:
 
 def test_the_sample_that_differs_is_named(tmp_path: Path) -> None:
     """Not the last one, and not the one that it differs from."""
-    good, other = "order_no,ordered_at,amount\n", "order_no;ordered_at;amount\n"
+    good = "order_no,ordered_at,amount\nA1,2026-11-20T10:00:00Z,1.00\n"
+    other = good.replace(",", ";")
     with pytest.raises(SourceUnreadableError, match=r"^b\.csv has .* than a\.csv"):
         of_texts(tmp_path, good, other, good)
 
