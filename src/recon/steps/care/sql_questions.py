@@ -11,10 +11,10 @@ import pyarrow as pa
 from recon.archive.answers_once import PASSED_OVER
 from recon.archive.schemas import SCHEMAS
 from recon.proof.night_views import DECISION_COLUMNS, VIEWS, Answered, NightFolder, ask
-from recon.steps.compare.second_proof import answered, night_files
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.let_go_nights import is_kept
 from recon.steps.ground.night_folder import PROOF, STEPS, folder_of, links, storage_of
+from recon.steps.ground.sealed_night import sealed_night
 from recon.steps.night.sealed_proof import DECISIONS
 from recon.store.nights import runs
 from recon.store.nights.let_go_rows import all_let_go
@@ -59,10 +59,10 @@ def answer(statement: str, *, environment: Environment) -> Answered:
 def _night(
     run: Run, *, is_newest: bool, is_whole: bool, held: ExitStack, environment: Environment
 ) -> NightFolder:
-    storage = storage_of(run, environment=environment)
-    folder = held.enter_context(storage.local(folder_of(run)))
-    moved = night_files(run, environment=environment)
-    answers = answered(run, environment=environment) if is_whole else ()
+    with environment.store.reading() as connection:
+        night = sealed_night(connection, run, environment=environment)
+    folder = held.enter_context(night.storage.local(folder_of(run)))
+    moved, answers = night.moved, night.answered if is_whole else ()
     every = {name: SCHEMAS[name].path for name in (*VIEWS, *([PASSED_OVER] if answers else []))}
     paths = {name: path for name, path in every.items() if is_whole or is_kept(path)}
     about = {**_about(run), "mode": run.mode.value, "verdict": str(run.verdict or "")}

@@ -10,8 +10,6 @@ import pyarrow as pa
 from recon.archive.rows_file import write_rows
 from recon.archive.schemas import SCHEMAS
 from recon.archive.step_folder import Sealed
-from recon.matching.bank.bank_frames import COUNTED
-from recon.matching.bank.bookings import BANKED
 from recon.matching.breaks.result import Reconciliation
 from recon.model.words import ControlTotal
 from recon.privacy.own_files import for_owner
@@ -114,27 +112,3 @@ def proven_again(run: Run, *, environment: Environment) -> tuple[ControlTotal, .
             moved=night.set_aside,
             own=night.statements(),
         )
-
-
-def night_files(run: Run, *, environment: Environment) -> dict[str, str]:
-    """Where the files of a night lie: path as SQL names it -> path from the night's folder."""
-    with environment.store.reading() as connection:
-        return sealed_night(connection, run, environment=environment).moved
-
-
-def answered(run: Run, *, environment: Environment) -> tuple[str, ...]:
-    """The files of the answers of a night that was compared from them."""
-    with environment.store.reading() as connection:
-        return sealed_night(connection, run, environment=environment).answered
-
-
-def has_banks(run: Run, *, environment: Environment) -> bool:
-    """Whether statements of a bank were compared."""
-    with environment.store.reading() as connection:
-        return sealed_night(connection, run, environment=environment).has(COUNTED)
-
-
-def has_books_of_bank(run: Run, *, environment: Environment) -> bool:
-    """Whether the books were held against them."""
-    with environment.store.reading() as connection:
-        return sealed_night(connection, run, environment=environment).has(BANKED)

@@ -8,15 +8,11 @@ from pathlib import Path
 import pyarrow as pa
 
 from recon.archive.step_folder import Document, Part, Sealed
+from recon.matching.bank.bank_frames import COUNTED
+from recon.matching.bank.bookings import BANKED
 from recon.matching.breaks.result import Reconciliation
 from recon.proof.night_tables import totals_table
 from recon.proof.second_engine import sql_files
-from recon.steps.compare.second_proof import (
-    answered,
-    has_banks,
-    has_books_of_bank,
-    night_files,
-)
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.night_folder import (
     PROOF,
@@ -27,6 +23,7 @@ from recon.steps.ground.night_folder import (
     rows_of,
     write,
 )
+from recon.steps.ground.sealed_night import sealed_night
 from recon.store import Connection
 from recon.store.money import instruction_sheet
 from recon.store.nights import input_rows
@@ -79,11 +76,14 @@ def write_proof(
 
 def _statements(run: Run, *, environment: Environment) -> Iterator[Document]:
     """The statements that prove the night, naming the files where they lie in its folder."""
-    moved = night_files(run, environment=environment)
-    banks = has_banks(run, environment=environment)
-    books = has_books_of_bank(run, environment=environment)
-    files = answered(run, environment=environment)
-    texts = sql_files(moved=moved, answered=files, banks=banks, books=books)
+    with environment.store.reading() as connection:
+        night = sealed_night(connection, run, environment=environment)
+    texts = sql_files(
+        moved=night.moved,
+        answered=night.answered,
+        banks=night.has(COUNTED),
+        books=night.has(BANKED),
+    )
     for name, text in texts.items():
         yield Document(name, text.encode())
 
