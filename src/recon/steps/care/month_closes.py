@@ -12,6 +12,8 @@ from datetime import date, datetime
 from enum import StrEnum
 from pathlib import Path
 
+import pandas as pd
+
 from recon.matching.judging.severity import risk_of_break
 from recon.model.money import format_minor_units
 from recon.model.resolutions import KeptAnswer, with_answers
@@ -338,28 +340,22 @@ def _open_items(stated: StatedMonth) -> Iterator[OpenItem]:
     for (code, currency), rows in statement.breaks.groupby(["code", "currency"]):
         amount = sum(risk_of_break(row) for row in rows.to_dict("records"))
         yield OpenItem(f"Break {code}", len(rows), str(currency), amount, "Open breaks", str(code))
-    items = statement.closing_items
     for what in ("never_shown", "debt", "beyond"):
-        for currency, rows in items[items["what"].eq(what)].groupby("currency"):
-            amount = int(rows["amount"].sum())
-            yield OpenItem(ITEMS[what], len(rows), str(currency), amount, "Open items")
-    yield from _waiting_adjustments(stated)
-    straddling = statement.straddling
+        yield from _listed(statement.closing_items, what, words=ITEMS, sheet="Open items")
+    if (books := statement.books) is not None:
+        for what in WAITS:
+            yield from _listed(books, what, words=DIFFERENCES, sheet="Books")
     for what, sheet in (("late", "Straddling"), ("prior", "Prior periods")):
-        for currency, rows in straddling[straddling["what"].eq(what)].groupby("currency"):
-            amount = int(rows["amount"].sum())
-            yield OpenItem(STRADDLES[what], len(rows), str(currency), amount, sheet)
+        yield from _listed(statement.straddling, what, words=STRADDLES, sheet=sheet)
     if statement.unknown_refunds:
         payments = len(statement.unknown_refunds)
         yield OpenItem("Refunded in part by an amount that nothing tells", payments, "", 0, "")
 
 
-def _waiting_adjustments(stated: StatedMonth) -> Iterator[OpenItem]:
-    """Adjustments of no order that are booked and in no batch, or settled and not booked."""
-    books = stated.statement.books
-    if books is None:
-        return
-    for what in WAITS:
-        for currency, rows in books[books["what"].eq(what)].groupby("currency"):
-            amount = int(rows["amount"].sum())
-            yield OpenItem(DIFFERENCES[what], len(rows), str(currency), amount, "Books")
+def _listed(
+    rows: pd.DataFrame, what: str, *, words: Mapping[str, str], sheet: str
+) -> Iterator[OpenItem]:
+    """One class of listed rows, by currency."""
+    for currency, own in rows[rows["what"].eq(what)].groupby("currency"):
+        amount = int(own["amount"].sum())
+        yield OpenItem(words[what], len(own), str(currency), amount, sheet)
