@@ -6,7 +6,7 @@ nights that are there.
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
@@ -150,9 +150,7 @@ def stated_month(
         ]
         frame = _frame(month, account=account, newest=sealed[-1], days=days)
         frame = replace(frame, closed=[*_periods(before)])
-        frame = replace(frame, asked=asked_of(frame, nights=nights))
-        earlier = _earlier(whole, frame=frame, nights=nights, kept=kept, environment=environment)
-        frame = replace(frame, earlier=earlier)
+        frame = _with_earlier(frame, whole=whole, nights=nights, kept=kept, environment=environment)
         statement = statement_of(frame, nights=nights)
         proven = proven_by_sql(statement, nights=nights, frame=frame)
         sql = sql_texts(statement, nights=nights, frame=frame)
@@ -242,34 +240,49 @@ def _days(
         yield NightOfMonth(day, run.run_id, run.verdict, trouble)
 
 
-def _earlier(
-    whole: Mapping[date, Run],
-    *,
+def _with_earlier(
     frame: MonthFrame,
+    *,
+    whole: Mapping[date, Run],
     nights: Sequence[MonthNight],
     kept: ExitStack,
     environment: Environment,
-) -> list[MonthNight]:
-    """The nights before those that are read, where anything is asked of them; NIGHTS_MAX in all.
+) -> MonthFrame:
+    """The frame with the nights before, where anything is asked of them.
 
-    They begin EARLIER_DAYS before, or where the oldest payment that comes back was paid. A night
-    whose folder was let go is not among them; the others are numbered up to -1.
+    A night whose folder was let go is not among them; the others are numbered up to -1.
     """
-    if not frame.asked.is_any:
-        return []
     first = date.fromisoformat(nights[0].business_date)
-    since = first - timedelta(days=EARLIER_DAYS)
-    if frame.asked.since is not None:
-        since = min(since, frame.calendar.business_date_of(frame.asked.since))
-    before = [whole[day] for day in sorted(whole) if since <= day < first]
-    before = before[max(len(before) + len(nights) - NIGHTS_MAX, 0) :]
+    if min(whole) >= first or not (asked := asked_of(frame, nights=nights)).is_any:
+        return frame
+    paid_on = None if asked.since is None else frame.calendar.business_date_of(asked.since)
+    days = earlier_days(whole, first=first, paid_on=paid_on, nights_max=NIGHTS_MAX - len(nights))
+    before = [whole[day] for day in days]
     with environment.store.reading() as connection:
         sealed = [(run, sealed_night(connection, run, environment=environment)) for run in before]
     there = [(run, night) for run, night in sealed if night.let_go is None]
-    return [
+    earlier = [
         _night(number, run, night=night, kept=kept, names=EARLIER_READ)
         for number, (run, night) in enumerate(there, start=-len(there))
     ]
+    return replace(frame, asked=asked, earlier=earlier)
+
+
+def earlier_days(
+    days: Iterable[date], *, first: date, paid_on: date | None, nights_max: int
+) -> list[date]:
+    """Which nights before the first one that is read are asked, the newest of too many.
+
+    Args:
+        days: of all nights.
+        first: of the first night that is read.
+        paid_on: when the oldest payment that comes back was paid; None: none does.
+        nights_max: how many may be asked, 0 or more.
+    """
+    since = first - timedelta(days=EARLIER_DAYS)
+    since = since if paid_on is None else min(since, paid_on)
+    asked = sorted(day for day in days if since <= day < first)
+    return asked[max(len(asked) - nights_max, 0) :]
 
 
 def _names(*, is_newest: bool) -> list[str]:

@@ -1,3 +1,4 @@
+from datetime import date, timedelta
 from pathlib import Path
 
 import pytest
@@ -6,7 +7,7 @@ from recon.model.errors import ArchiveError, UsageError
 from recon.model.nights import Mode
 from recon.period.business_month import BusinessMonth
 from recon.steps.care.month_files import document_of, month_files, name_of, write_month_files
-from recon.steps.care.month_statements import StatedMonth, stated_month
+from recon.steps.care.month_statements import StatedMonth, earlier_days, stated_month
 from tests.recon.steps.care import test_month_closes as closes
 from tests.recon.steps.care.test_verify_folder import run_folder
 from tests.recon.steps.conftest import ACCOUNT, MERCHANT, Merchant
@@ -119,6 +120,29 @@ def test_nights_before_a_month_are_asked_once_a_chargeback_was_won_back(
     assert month.statement.holds, month.troubles
     won = month.statement.facts
     assert [*won.loc[won["kind"].eq("won_back"), "payment"]] == [payment.transaction_id]
+
+
+@pytest.mark.parametrize(
+    ("paid_on", "nights_max", "oldest"),
+    [
+        (None, 400, date(2026, 9, 30)),
+        (date(2026, 11, 20), 400, date(2026, 9, 30)),
+        (date(2026, 8, 7), 400, date(2026, 8, 7)),
+        (date(2026, 8, 7), 10, date(2026, 11, 21)),
+        (None, 0, None),
+    ],
+)
+def test_nights_before_a_month_are_asked_since_the_oldest_payment_that_comes_back_was_paid(
+    paid_on: date | None, nights_max: int, oldest: date | None
+) -> None:
+    """Two months at least, and never more nights than a statement may read."""
+    first = date(2026, 12, 1)
+    every = [first - timedelta(days=before) for before in range(-31, 300)]
+
+    days = earlier_days(every, first=first, paid_on=paid_on, nights_max=nights_max)
+
+    assert days == sorted(days)
+    assert (min(days, default=None), len(days)) == (oldest, (first - oldest).days if oldest else 0)
 
 
 def test_a_month_of_no_live_night_is_refused(merchant: Merchant) -> None:
