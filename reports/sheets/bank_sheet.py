@@ -121,7 +121,7 @@ def payout_rows(figures: NightFigures) -> list[dict[str, Any]]:
         whole = None if row["gross"] is None else row["gross"] - row["fees"] - row["amount"]
         came = row["bank_amount"]
         # The first pay-out of a result bears what came of all of them.
-        came_in, amount = arrived.pop(row["result_id"], ("", None))
+        came_in, amount = arrived.pop(row["result_id"], ("", 0))
         exchanged = came_in not in {"", row["currency"]}
         rows.append(
             {
@@ -146,13 +146,13 @@ def _booked(figures: NightFigures) -> dict[tuple[str, ...], int]:
     return {tuple(row[name] for name in names): row["booked"] for row in rows}
 
 
-def _arrived(figures: NightFigures) -> dict[str, tuple[str, int | None]]:
+def _arrived(figures: NightFigures) -> dict[str, tuple[str, int]]:
     """Result -> currency and sum of its entries: a bank has one currency."""
-    sums: dict[str, tuple[str, int | None]] = {}
+    sums: dict[str, tuple[str, int]] = {}
     for row in rows_of(figures.bank["received"]):
         if row["result_id"]:
-            _, before = sums.get(row["result_id"], ("", None))
-            sums[row["result_id"]] = row["currency"], (before or 0) + row["amount"]
+            _, before = sums.get(row["result_id"], ("", 0))
+            sums[row["result_id"]] = row["currency"], before + row["amount"]
     return sums
 
 

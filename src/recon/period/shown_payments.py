@@ -107,16 +107,17 @@ def _came_back(
 ) -> Iterator[pa.Table]:
     """Of each night after the first the answers about what the first one does not show."""
     first, *later = nights
-    payments, orders = _names(_found(first, account=of, columns=_NAMES))
+    shown = _found(first, account=of, columns=_NAMES)
+    payments = pc.unique(shown["transaction_id"])
+    orders = pc.unique(shown["order_no"].filter(pc.equal(shown["transaction_id"], "")))
     for night in later:
         rows = _found(night, account=of, columns=(*_NAMES, "transaction_date"))
         paid_at = rows["transaction_date"]
         rows = rows.filter(pc.fill_null(pc.less(paid_at, pa.scalar(close, paid_at.type)), True))
-        named = pc.not_equal(rows["transaction_id"], "")
         known = pc.if_else(
-            named,
-            pc.is_in(rows["transaction_id"], value_set=pa.array(payments, pa.string())),
-            pc.is_in(rows["order_no"], value_set=pa.array(orders, pa.string())),
+            pc.not_equal(rows["transaction_id"], ""),
+            pc.is_in(rows["transaction_id"], value_set=payments),
+            pc.is_in(rows["order_no"], value_set=orders),
         )
         yield rows.filter(pc.invert(known))
 
