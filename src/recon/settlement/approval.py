@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from itertools import groupby
 
 from recon.config.approvers import Approver, has_left, person_key
 from recon.model.money import exponent
@@ -39,9 +40,19 @@ class ApprovalList:
 
     @property
     def largest(self) -> tuple[Instruction, ...]:
-        """The ten largest, by major units."""
-        ranked = sorted(self.items, key=lambda item: (-_major(item), item.instruction_id))
-        return tuple(ranked[:LARGEST_SHOWN])
+        """Ten of them, the largest of each currency before the second ones of any.
+
+        Amounts of two currencies are never compared: they stand by currency, largest first.
+        """
+        ranks = ((rank, item) for items in self._by_currency() for rank, item in enumerate(items))
+        foremost = sorted(ranks, key=lambda ranked: (ranked[0], ranked[1].currency))
+        shown = (item for _, item in foremost[:LARGEST_SHOWN])
+        return tuple(sorted(shown, key=_by_size))
+
+    def _by_currency(self) -> list[list[Instruction]]:
+        """The instructions of each currency, largest first."""
+        ordered = sorted(self.items, key=_by_size)
+        return [list(items) for _, items in groupby(ordered, key=lambda item: item.currency)]
 
     @property
     def repeats(self) -> tuple[Instruction, ...]:
@@ -60,6 +71,11 @@ def list_of(instructions: Iterable[Instruction]) -> ApprovalList:
     lines = ["\x1f".join(_decides(item)) for item in items]
     digest = hashlib.sha256("\x1e".join(lines).encode()).hexdigest()
     return ApprovalList(digest[:DIGEST_CHARACTERS], items)
+
+
+def _by_size(item: Instruction) -> tuple[str, int, str]:
+    """Its place by currency, the largest first."""
+    return (item.currency, -item.amount, item.instruction_id)
 
 
 def _decides(item: Instruction) -> Sequence[str]:
@@ -197,7 +213,3 @@ def told_beside(first: Instruction) -> str:
     payment = f", transaction {first.transaction_id}" if first.transaction_id else ""
     named = f", request_id {first.request_id}" if first.request_id else ""
     return f"{told_of(first)}{payment}{named}: {first.state}"
-
-
-def _major(item: Instruction) -> Decimal:
-    return Decimal(item.amount).scaleb(-exponent(item.currency))

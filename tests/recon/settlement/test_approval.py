@@ -84,12 +84,29 @@ def test_the_list_tells_sums_largest_and_repeats() -> None:
 
     assert wanted.sums == {"EUR": 10000, "JPY": 500}
     assert sums_in_words(wanted.sums) == "100.00 EUR, 500 JPY"
-    assert [one.instruction_id for one in wanted.largest] == ["i2", "i1"]
+    assert [one.instruction_id for one in wanted.largest] == ["i1", "i2"]
     assert [one.instruction_id for one in wanted.repeats] == ["i1"]
     assert list_of([named]).repeats == (named,)
     assert told_beside(replace(named, request_id="R-1", transaction_id="T9")) == (
         "i3 capture 100.00 EUR, order A1, transaction T9, request_id R-1: planned"
     )
+
+
+def test_no_currency_hides_the_largest_of_another() -> None:
+    """Ten stand at the head: each currency's largest, whatever a unit of another is worth."""
+    yen = [
+        replace(ONE, instruction_id=f"y{number}", currency="JPY", amount=10_000 + number)
+        for number in range(15)
+    ]
+    euros = [replace(ONE, instruction_id=f"e{number}", amount=100 + number) for number in range(2)]
+
+    shown = list_of([*yen, *euros]).largest
+
+    assert [item.instruction_id for item in shown] == [
+        "e1",
+        "e0",
+        *(f"y{14 - n}" for n in range(8)),
+    ]
 
 
 def test_the_list_names_payees_who_were_never_paid_before() -> None:
