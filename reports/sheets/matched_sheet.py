@@ -9,9 +9,10 @@ from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import Any
 
+import pandas as pd
 from openpyxl.utils import get_column_letter
 
-from recon.model.figures import MATCHES, NightFigures
+from recon.model.figures import MATCHES, MatchedRows, NightFigures
 from recon.model.headway import on_the_way
 from reports.drawing import look as looks
 from reports.drawing.draft import Draft
@@ -133,7 +134,7 @@ def _parts(draft: Draft, *, figures: NightFigures) -> Iterator[bytes]:
     ]
     row = HEADER_ROW + 1
     matches = figures.matches
-    for batch in on_the_way(matches.batches(), "matches drawn", of=matches.count):
+    for batch in on_the_way(_orders_first(matches), "matches drawn", of=matches.count):
         currencies = values_of(batch["currency"], blank="")
         cells = [
             make(values_of(batch[column.name]), currencies)
@@ -141,6 +142,25 @@ def _parts(draft: Draft, *, figures: NightFigures) -> Iterator[bytes]:
         ]
         yield rows_as_xml(cells, first_row=row)
         row += len(batch)
+
+
+def _orders_first(matches: MatchedRows) -> Iterator[pd.DataFrame]:
+    """All rows: those of orders and payments, then those of bank and books without one.
+
+    The file begins with the latter, of which paper would show neither a number nor an amount.
+    """
+    left = 0
+    for batch in matches.batches():
+        named = _names_a_payment(batch)
+        left += len(batch) - int(named.sum())
+        yield batch if named.all() else batch[named]
+    if left:
+        for batch in matches.batches():
+            yield batch[~_names_a_payment(batch)]
+
+
+def _names_a_payment(batch: pd.DataFrame) -> "pd.Series[bool]":
+    return (batch["order_no"] != "") | (batch["transaction_id"] != "")
 
 
 def _put_sums(draft: Draft, sheet: Any, *, figures: NightFigures, rows: Rows) -> int:
@@ -158,7 +178,7 @@ def _put_sums(draft: Draft, sheet: Any, *, figures: NightFigures, rows: Rows) ->
         ledger_covered=covered,
     )
     first = _first(figures)
-    title = f"The first {len(first):,}, in the order of the file"
+    title = f"The first {len(first):,}, orders first, in the order of the file"
     draft.text(sheet, (last + 2, 1), title, looks.HEADING)
     extent = put_list(
         draft, sheet, columns=ROW_COLUMNS, rows=first, top=last + 3, ledger_covered=covered
@@ -170,7 +190,7 @@ def _put_sums(draft: Draft, sheet: Any, *, figures: NightFigures, rows: Rows) ->
 def _first(figures: NightFigures) -> list[dict[str, Any]]:
     """The first rows, as many as the sheet shows where it does not list all."""
     rows: list[dict[str, Any]] = []
-    for batch in figures.matches.batches():
+    for batch in _orders_first(figures.matches):
         rows += rows_of(batch.iloc[: figures.matched_rows_shown - len(rows)])
         if len(rows) >= figures.matched_rows_shown:
             break

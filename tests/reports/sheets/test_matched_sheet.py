@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import openpyxl
+import pandas as pd
 import pytest
 
-from recon.model.figures import ListFile, NightFigures
+from recon.model.figures import ListFile, NightFigures, matched_of
 from recon.proof.held_against import in_file
 from reports.reading.workbook_check import beside_problems, sheet_totals
 from reports.sheets.matched_sheet import AMOUNTS, COLUMNS, PIVOT_COLUMNS
@@ -113,3 +114,25 @@ def test_who_wants_every_row_on_the_sheet_gets_it(long: NightFigures, tmp_path: 
 
     assert len(_below(book["Matched"], HEADER_ROW)) == 48
     assert FILE.name not in {cell.value for row in book["Sources"].iter_rows() for cell in row}
+
+
+@pytest.mark.parametrize("rows_max", [49, 47], ids=["all", "first"])
+def test_rows_without_an_order_stand_behind_those_with_one(
+    figures: NightFigures, tmp_path: Path, rows_max: int
+) -> None:
+    """What bank and books alone speak of comes last; no row is lost."""
+    rows = pd.concat(list(figures.matches.batches()), ignore_index=True)
+    bank = rows.head(1).assign(order_no="", transaction_id="", match_id="bank")
+    shown = replace(
+        figures,
+        matches=matched_of(pd.concat([bank, rows], ignore_index=True)),
+        matched_rows_max=rows_max,
+        matched_rows_shown=48,
+        list_files={"match": FILE},
+    )
+
+    sheet = openpyxl.load_workbook(write_workbook(shown, tmp_path / "bank.xlsx"))["Matched"]
+    listed = _below(sheet, HEADER_ROW if rows_max == 49 else HEADER_ROW + 5 + 3)
+
+    keys = [row["Match key"] for row in listed]
+    assert keys == [*rows["match_id"], "bank"][: 49 if rows_max == 49 else 48]
