@@ -3,7 +3,7 @@
 What does not tie and what is gravest comes first; words and amounts are those of the workbook.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from recon.model.money import format_minor_units
@@ -12,11 +12,16 @@ from recon.steps.compare.shown_breaks import BREAKS_SHOWN_MAX, rows_of_breaks
 from recon.steps.ground import kept_results
 from recon.store.nights import results
 from reports.sheets.proof_words import QUESTIONS, proof_words
+from reports.sheets.words import words_of
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from recon.steps.ground.environment import Environment
 
 COUNT = "count"
+BEYOND_THE_EDGE = (*("effect on orders", "effect on ledger", "owed to", "code", "reason", "break"),)
+"""Columns of a break that a page shows to whoever scrolls, or searches."""
 
 
 def breaks_of(run_id: str, *, environment: "Environment") -> tuple[list[dict[str, str]], int]:
@@ -25,7 +30,27 @@ def breaks_of(run_id: str, *, environment: "Environment") -> tuple[list[dict[str
         breaks = kept_results.open_breaks(connection, run_id, environment=environment)
     if breaks is None:
         return [], 0
-    return rows_of_breaks(breaks, at_most=BREAKS_SHOWN_MAX), len(breaks)
+    return rows_on_the_page(breaks), len(breaks)
+
+
+def rows_on_the_page(breaks: "pd.DataFrame") -> list[dict[str, str]]:
+    """A row a break, the gravest first: the columns that no page cuts say what is wrong.
+
+    Args:
+        breaks: as `rows_of_breaks` takes it; a hundred of them are shown.
+    """
+    return [_on_the_page(row) for row in rows_of_breaks(breaks, at_most=BREAKS_SHOWN_MAX)]
+
+
+def _on_the_page(row: Mapping[str, str]) -> dict[str, str]:
+    return {
+        "order": row["order"],
+        "what is wrong": words_of(row["code"]).title,
+        "severity": row["severity"],
+        "money at risk": f"{row['exposure']} {row['currency']}".strip(),
+        "age in days": row["age in days"],
+        **{name: row[name] for name in BEYOND_THE_EDGE},
+    }
 
 
 def totals_of(run_id: str, *, environment: "Environment") -> tuple[ControlTotal, ...]:

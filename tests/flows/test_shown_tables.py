@@ -1,6 +1,9 @@
-"""The control totals as people see them in the UI."""
+"""Control totals and open breaks as people see them in the UI."""
 
-from flows.shown_tables import rows_of_totals
+import pandas as pd
+
+from flows.shown_tables import rows_of_totals, rows_on_the_page
+from recon.matching.breaks.result import BREAK_COLUMNS
 from recon.model.words import ControlTotal
 
 PLACE = ("100042", "100042001")
@@ -29,3 +32,21 @@ def test_a_control_total_is_said_in_the_words_of_the_workbook() -> None:
 def test_a_night_without_totals_has_an_empty_table() -> None:
     """A part, or a night that stopped, shows none."""
     assert rows_of_totals([]) == []
+
+
+def test_what_a_page_never_cuts_says_what_is_wrong_and_with_what_money() -> None:
+    """The first five columns fit beside Prefect's own; amounts stand with their currency."""
+    cells = {"order_no": "A1", "code": "REFUND_DUE", "severity": "HIGH", "currency": "KWD"}
+    row = dict.fromkeys(BREAK_COLUMNS, "") | cells | {"exposure": 1_234, "age_days": 3}
+    sides = {name: pd.array([pd.NA], "Int64") for name in ("effect_orders", "effect_ledger")}
+
+    (shown,) = rows_on_the_page(pd.DataFrame([row]).assign(**sides))
+
+    assert list(shown.items())[:5] == [
+        ("order", "A1"),
+        ("what is wrong", "Refund still to do"),
+        ("severity", "HIGH"),
+        ("money at risk", "1.234 KWD"),
+        ("age in days", "3"),
+    ]
+    assert shown["code"] == "REFUND_DUE"
