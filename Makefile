@@ -35,17 +35,26 @@ $(READY): pyproject.toml requirements-dev.lock
 demo: $(READY) ## one whole night against the sandbox gateway; prints where the workbook is
 	@$(BIN)/recon demo
 
-# What looks at the code itself, and what plays nights by the hundred, crashes, schedules, Prefect's
-# server and a browser: both take minutes of their own, and neither is left out of .ci/run.
+# What looks at the code itself; and what plays nights by the hundred, two months whose files come late,
+# two desks as processes, crashes, schedules, Prefect's server and a browser: both take minutes of
+# their own, and neither is left out of .ci/run.
 CODE = tests/architecture tests/golden
-NIGHTS = tests/recon/steps tests/model tests/chaos tests/flows tests/browser tests/upgrade
+LONG = tests/recon/period/test_late_files.py tests/recon/cli/test_two_desks.py
+NIGHTS = tests/recon/steps tests/model tests/chaos tests/flows tests/browser tests/upgrade $(LONG)
+
+# Of these `make test` plays few, and .ci/run as many as `make test-truths` says.
+TRUTHS = tests/recon/period/test_truth_of_months.py tests/recon/matching/bank/test_truth.py tests/recon/files/test_bank_fuzz.py tests/recon/files/proposing/test_proposals.py
 
 test: $(READY) ## the test suite (what looks at the code itself is in make check, hundreds of nights in make test-nights)
 	@$(BIN)/pytest -n 2 --dist loadgroup $(patsubst %,--ignore=%,$(CODE) $(NIGHTS))
 
 .PHONY: test-nights
-test-nights: $(READY) ## hundreds of nights, their crashes, the model of money, Prefect's flows and pages
+test-nights: $(READY) ## hundreds of nights, their crashes, late months, the model of money, Prefect's flows and pages
 	@$(BIN)/pytest -n 2 --dist loadgroup $(NIGHTS)
+
+.PHONY: test-truths
+test-truths: $(READY) ## months, banks and files made from the truth, of which `make test` plays few (MONTHS_PLAYED, BANK_SEEDS, BOOKS_SEEDS, BANK_FUZZ, PROPOSED_SEEDS)
+	@MONTHS_PLAYED=$${MONTHS_PLAYED:-4} BANK_SEEDS=$${BANK_SEEDS:-12} BOOKS_SEEDS=$${BOOKS_SEEDS:-20} BANK_FUZZ=$${BANK_FUZZ:-150} PROPOSED_SEEDS=$${PROPOSED_SEEDS:-5} $(BIN)/pytest -n 2 --dist loadgroup $(TRUTHS)
 
 check: $(READY) ## format, lint, types, floors, tidiness
 	@$(BIN)/ruff format --check .

@@ -220,27 +220,40 @@ def test_every_make_target_is_documented_and_real() -> None:
 
 
 def test_the_proof_runs_what_the_readme_promises() -> None:
-    """`.ci/run` does what a reader does: the checks, the README's test command, the nights."""
+    """`.ci/run` does what a reader does: the checks, the README's test command, truths, nights."""
     script = ROOT / ".ci/run"
     lines = script.read_text(encoding="utf-8").splitlines()
     (promised,) = re.findall(r"^(make test)\b", text_of("README.md"), re.MULTILINE)
 
     assert script.stat().st_mode & 0o111 == 0o111
     assert "set -eu" in lines
-    assert lines[-4:] == [
+    assert lines[-5:] == [
         *("export RECON_REQUIRE_ALL=1", "make check", promised),
-        "make test-nights",
+        *("make test-truths", "make test-nights"),
     ]
 
 
 def test_what_a_target_leaves_out_another_plays() -> None:
-    """Each folder that `make test` ignores is played whole by one of the two others."""
+    """Each place that `make test` ignores is played whole by one of the two others."""
     recipes = {name: recipe_of(name) for name in ("check", "test", "test-nights")}
     left_out = re.findall(r"--ignore=(\S+)", recipes["test"])
     played = [re.findall(r" (tests/\S+)", recipes[name]) for name in ("check", "test-nights")]
 
     assert left_out == [folder for folders in played for folder in folders]
     assert "--ignore" not in recipes["check"] + recipes["test-nights"]
+
+
+def test_what_is_played_in_small_is_played_in_its_size() -> None:
+    """`make test-truths` names files that read the sizes it gives, and gives none in vain."""
+    recipe = recipe_of("test-truths")
+    files = [ROOT / name for name in re.findall(r" (tests/\S+)", recipe)]
+    sizes = re.findall(r"\b([A-Z_]+)=\$", recipe)
+
+    assert sizes
+    for name in sizes:
+        assert [file.name for file in files if f'"{name}"' in file.read_text()], name
+    for file in files:
+        assert [name for name in sizes if f'"{name}"' in file.read_text()], file.name
 
 
 def recipe_of(target: str) -> str:

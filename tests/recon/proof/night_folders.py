@@ -1,6 +1,6 @@
 """Nights as folders, written as anybody would write Parquet, for the second engine to read."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from recon.proof.compared_tables import compared_tables
 from recon.proof.control_totals import Proof
 from recon.proof.engine import concluded
 from recon.proof.night_tables import input_tables, result_tables, totals_table
+from recon.proof.second_engine import sql_files
 
 PLACE = ("M", "1")
 
@@ -68,3 +69,9 @@ def written(folder: Path, *, tables: Mapping[str, pa.Table]) -> Path:
         place.parent.mkdir(parents=True, exist_ok=True)
         pq.write_table(tables.get(name, schema.columns.empty_table()), place)
     return folder
+
+
+def statements_of(numbers: Iterable[str]) -> dict[str, str]:
+    """Name -> text of the statements of some totals, which SQL is asked in the place of all."""
+    own = {f"T{int(number[1:].rstrip('ABC')):02}" for number in numbers}
+    return {name: text for name, text in sql_files().items() if name.partition("_")[0] in own}

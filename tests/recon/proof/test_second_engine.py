@@ -20,7 +20,7 @@ from recon.proof.held_against import key_of, second_proof
 from recon.proof.second_engine import OF_SHEETS, proven_in_sql, reading, sql_files, sql_totals
 from tests.planted.planted_files import planted
 from tests.recon.matching.conftest import AS_OF
-from tests.recon.proof.night_folders import PLACE, Night, night_of, written
+from tests.recon.proof.night_folders import PLACE, Night, night_of, statements_of, written
 from tests.recon.proof.test_control_totals import file_with, many, settled
 
 pytestmark = pytest.mark.xdist_group("second engine")
@@ -137,21 +137,11 @@ def test_each_total_that_the_night_forgot_is_found_by_sql(
 
 
 @pytest.mark.parametrize("name", TOTALS)
-def test_each_statement_that_is_wrong_is_found(
-    night: Night, folder: Path, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
+def test_each_statement_that_is_wrong_is_found(night: Night, folder: Path, name: str) -> None:
     """Where a statement gives one side more than there is, the night's figures say so."""
-    read = second_engine._text  # the one place where statements come from
-
-    def text(each: str) -> str:
-        if each == "rows.sql":
-            return read(each)
-        kept = "" if each == name else " WHERE false"
-        more = '* REPLACE ("left" + 1 AS "left")' if each == name else "*"
-        return f"SELECT {more} FROM (\n{read(each)[:-2]}\n){kept}"  # noqa: S608  # our own
-
-    monkeypatch.setattr(second_engine, "_text", text)
-    wrong = sql_totals(folder)
+    more = '* REPLACE ("left" + 1 AS "left")'
+    bent = f"SELECT {more} FROM (\n{sql_files()[name][:-2]}\n)"  # noqa: S608  # our own
+    wrong = sql_totals(folder, own={name: bent})
     assert wrong, "the statement says nothing of this night"
     own = {(one.id, one.name) for one in wrong}
     named = unlike([one for one in night.totals if (one.id, one.name) in own], wrong)
@@ -274,7 +264,8 @@ def test_a_file_that_was_changed_is_found(
     """A row more, a row less or another cent in a file disagrees with the night's figures."""
     assert night.tables[name].num_rows or name == "rejects"
     tables = {**night.tables, name: change(night.tables[name])}
-    found = unlike(night.totals, sql_totals(written(tmp_path, tables=tables)))
+    by_sql = sql_totals(written(tmp_path, tables=tables), own=statements_of(numbers))
+    found = unlike([total for total in night.totals if total.id in numbers], by_sql)
     assert numbers <= {number for number, _ in found}, found
 
 
