@@ -146,10 +146,10 @@ def _of_account(
         ]
     prepared = prepared_close(month, account=which, environment=environment)
     folder = environment.settings.account(which[0], account_id=which[1]).reports
-    write_close_files(prepared, folder=folder)
+    seen = seen_close(prepared)
+    write_close_files(prepared, files=seen.files, folder=folder)
     workbook = write_close_workbook(prepared, folder / f"{close_name(prepared)}.xlsx")
-    digest = seen_close(prepared).digest
-    lines = [f"{prepared.verdict.value}; workbook {workbook}; digest {digest}"]
+    lines = [f"{prepared.verdict.value}; workbook {workbook}; digest {seen.digest}"]
     signed = prepared.state.signed
     lines += [f"Signed by {signed.by} (reviewer)"] if signed else []
     lines += [

@@ -122,9 +122,10 @@ def _prepared(
     from reports.month_workbook import write_close_workbook
 
     prepared = prepared_close(wanted, account=which, environment=environment)
-    files = write_close_files(prepared, folder=folder)
+    seen = seen_close(prepared)
+    digest = seen.digest
+    files = write_close_files(prepared, files=seen.files, folder=folder)
     workbook = write_close_workbook(prepared, folder / f"{close_name(prepared)}.xlsx")
-    digest = seen_close(prepared).digest
     if is_told:
         for line in _lines(prepared, digest=digest):
             say(line)

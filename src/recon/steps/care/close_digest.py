@@ -7,7 +7,7 @@ moved nothing of the month leaves the digest as it was.
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from recon.model.money import format_minor_units
@@ -43,6 +43,8 @@ class SeenClose:
     """currency, of, at, name, count, amount in minor units."""
     lists: Mapping[str, str]
     """File -> SHA-256."""
+    files: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Name -> content of all files of the close: they are made once."""
 
     @property
     def document(self) -> dict[str, Any]:
@@ -64,7 +66,7 @@ def seen_close(close: PreparedClose) -> SeenClose:
     which = (statement.account, statement.month.name, len(close.state.closes) + 1)
     whole = (which, close.prepared_verdict.value, figures, lists)
     digest = hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()
-    return SeenClose(digest, figures, lists)
+    return SeenClose(digest, figures, lists, files)
 
 
 def moved_since(seen: Mapping[str, Any], *, now: SeenClose) -> list[str]:

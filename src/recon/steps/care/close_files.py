@@ -9,7 +9,7 @@ import pandas as pd
 from recon.model.money import format_minor_units
 from recon.model.resolutions import with_answers
 from recon.steps.care.month_closes import PreparedClose
-from recon.steps.care.month_files import csv_text, document_of, month_files, write_month_files
+from recon.steps.care.month_files import csv_text, document_of, month_files, write_files
 
 BLOCKER_COLUMNS = ("what", "owner", "where")
 OPEN_COLUMNS = ("what", "count", "currency", "amount")
@@ -27,25 +27,21 @@ def close_name(close: PreparedClose) -> str:
 
 def close_files(close: PreparedClose) -> dict[str, str]:
     """Name -> content of every file: those of the statement, and beside them the close's own."""
-    return {**month_files(close.stated), **_own_files(close)}
-
-
-def write_close_files(close: PreparedClose, *, folder: Path) -> Path:
-    """Write the tables and the script below a folder of the close's name; gives that folder.
-
-    Raises:
-        OSError: the folder cannot be written.
-    """
-    more = _own_files(close)
-    return write_month_files(close.stated, folder=folder, name=close_name(close), more=more)
-
-
-def _own_files(close: PreparedClose) -> dict[str, str]:
     return {
+        **month_files(close.stated),
         "blockers.csv": csv_text(BLOCKER_COLUMNS, _blockers(close)),
         "open-at-close.csv": csv_text(OPEN_COLUMNS, _open_items(close)),
         "open-breaks.csv": csv_text(BREAK_COLUMNS, _open_breaks(close)),
     }
+
+
+def write_close_files(close: PreparedClose, *, files: Mapping[str, str], folder: Path) -> Path:
+    """Write its files (`close_files`) below a folder of the close's name; gives that folder.
+
+    Raises:
+        OSError: the folder cannot be written.
+    """
+    return write_files(files, folder=folder / close_name(close))
 
 
 def close_document(close: PreparedClose) -> dict[str, Any]:

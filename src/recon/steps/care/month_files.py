@@ -12,10 +12,13 @@ from recon.model.money import format_minor_units
 from recon.period.month_statement import CLOSING, MOVED, OPENING, MonthFigure
 from recon.privacy.own_files import make_folder, replace_result
 from recon.steps.care.month_statements import StatedMonth
+from recon.steps.ground.csv_columns import csv_parts
 
 ORDER = {OPENING: 0, MOVED: 1, CLOSING: 2}
 FIGURE_COLUMNS = ("currency", "of", "at", "name", "count", "amount")
 SCRIPT = "statement.sql"
+_AMOUNTS = frozenset({"amount", "shown", "debit", "credit"})
+"""Columns of minor units."""
 
 
 def name_of(stated: StatedMonth) -> str:
@@ -24,25 +27,25 @@ def name_of(stated: StatedMonth) -> str:
     return "-".join(("statement", *statement.account, statement.month.name))
 
 
-def write_month_files(
-    stated: StatedMonth, *, folder: Path, name: str = "", more: Mapping[str, str] | None = None
-) -> Path:
+def write_month_files(stated: StatedMonth, *, folder: Path) -> Path:
     """Write the tables and the script below a folder of the statement's name; gives that folder.
-
-    Args:
-        stated: the statement.
-        folder: where the folder goes.
-        name: of the folder, where it is not the statement's.
-        more: name -> content of files beside those of the statement.
 
     Raises:
         OSError: the folder cannot be written.
     """
-    target = folder / (name or name_of(stated))
-    make_folder(target)
-    for file, text in {**month_files(stated), **(more or {})}.items():
-        replace_result(target / file, text)
-    return target
+    return write_files(month_files(stated), folder=folder / name_of(stated))
+
+
+def write_files(files: Mapping[str, str], *, folder: Path) -> Path:
+    """Write files by name into a folder, which is made; gives it back.
+
+    Raises:
+        OSError: the folder cannot be written.
+    """
+    make_folder(folder)
+    for name, text in files.items():
+        replace_result(folder / name, text)
+    return folder
 
 
 def month_files(stated: StatedMonth) -> dict[str, str]:
@@ -58,11 +61,7 @@ def month_files(stated: StatedMonth) -> dict[str, str]:
         "told-by-nights": statement.told,
         "journals": statement.journals.lines,
     }
-    tables = {
-        f"{name}.csv": csv_text([*frame.columns], _rows(frame))
-        for name, frame in frames.items()
-        if frame is not None
-    }
+    tables = {f"{name}.csv": _table(frame) for name, frame in frames.items() if frame is not None}
     nights = [
         {
             "night": each.business_date.isoformat(),
@@ -131,13 +130,10 @@ def _cells(figure: MonthFigure) -> dict[str, Any]:
     return {**cells, "amount": format_minor_units(figure.amount, currency=figure.currency)}
 
 
-def _rows(frame: pd.DataFrame) -> Iterator[Mapping[str, Any]]:
-    for row in frame.to_dict("records"):
-        cells = {str(name): cell for name, cell in row.items()}
-        for name in ("amount", "shown", "debit", "credit"):
-            if name in cells:
-                cells[name] = format_minor_units(int(cells[name]), currency=str(cells["currency"]))
-        yield cells
+def _table(frame: pd.DataFrame) -> str:
+    columns = [*map(str, frame.columns)]
+    parts = csv_parts(frame, columns=columns, amounts=_AMOUNTS.intersection(columns))
+    return b"".join(parts).decode()
 
 
 def csv_text(

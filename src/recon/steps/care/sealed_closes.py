@@ -21,7 +21,7 @@ from recon.desk.endorsement import Kind
 from recon.model.errors import ArchiveError, ConfigurationError
 from recon.model.nights import Mode
 from recon.steps.care.close_digest import SeenClose
-from recon.steps.care.close_files import close_document, close_files, close_name
+from recon.steps.care.close_files import close_document, close_name
 from recon.steps.care.close_folders import (
     DOCUMENT,
     FOLDER,
@@ -64,7 +64,7 @@ def write_close_folder(
         for each in close.signatures
     ]
     texts = {
-        **close_files(close),
+        **seen.files,
         DOCUMENT: _json({**close_document(close), "signed": seen.document}),
         SIGNATURES: _json(names),
     }

@@ -9,7 +9,7 @@ from recon.period.business_month import BusinessMonth
 from recon.period.month_words import DIFFERENCES
 from recon.period.told_by_nights import ALONE
 from recon.steps.care import month_closes
-from recon.steps.care.close_files import close_document, close_name, write_close_files
+from recon.steps.care.close_files import close_document, close_files, close_name, write_close_files
 from recon.steps.care.month_closes import CloseVerdict, PreparedClose, prepared_close
 from recon.steps.care.month_statements import StatedMonth
 from recon.steps.ground.predecessor import STILL_OPEN
@@ -265,7 +265,7 @@ def test_files_and_document_say_the_same(ended: Merchant, tmp_path: Any) -> None
     """The folder has what the statement has and what blocks and stays open; the document both."""
     close = closed(ended)
 
-    folder = write_close_files(close, folder=tmp_path)
+    folder = write_close_files(close, files=close_files(close), folder=tmp_path)
 
     assert folder.name == close_name(close) == f"close-{MERCHANT}-{ACCOUNT}-2026-11"
     names = {path.name for path in folder.iterdir()}
