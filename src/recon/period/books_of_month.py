@@ -26,7 +26,7 @@ from recon.period.dated_facts import (
     WON_BACK,
     DatedFacts,
 )
-from recon.period.looked_up import amounts_at, words_at
+from recon.period.looked_up import amounts_at, is_among, words_at
 from recon.period.month_evidence import MonthEvidence
 from recon.period.month_nights import MonthNight, numbered, table_of
 from recon.period.waiting_adjustments import ADJUSTMENTS_KEY, class_of, with_waiting_keys
@@ -117,7 +117,7 @@ def _differences(books: Books, *, at: str) -> pd.DataFrame:
     open_now = sums["booked"] - sums["moved"]
     timing = sums["moved_later"] - sums["booked_later"]
     as_shown = -sums["effect"] - sums["unseen"]
-    as_shown = as_shown.where(~sums["key"].isin(books.unjudged), open_now)
+    as_shown = as_shown.where(~is_among(sums["key"], books.unjudged), open_now)
     parts = [
         sums.assign(what=class_of(sums["key"], otherwise=OPEN), amount=open_now, shown=as_shown),
         sums.assign(what=LATER, amount=timing.where(timing < 0, 0), shown=0),
@@ -153,8 +153,10 @@ def _key_of_facts(moved: pd.DataFrame) -> "pd.Series[str]":
     return key.where(~of_payment, named.astype("str"))
 
 
-def _orders_of_payments(evidence: MonthEvidence) -> dict[str, str]:
-    return {payment: order for order, payment in evidence.orders_of.items()}
+def _orders_of_payments(evidence: MonthEvidence) -> "pd.Series[str]":
+    orders, payments = evidence.orders_of.index, evidence.orders_of
+    named = pd.Series(orders, index=pd.Index(payments), dtype="str")
+    return named[~named.index.duplicated(keep="last")]
 
 
 def _entries(evidence: MonthEvidence, *, days: DayTable) -> pd.DataFrame:
@@ -192,7 +194,9 @@ def _entries(evidence: MonthEvidence, *, days: DayTable) -> pd.DataFrame:
 def _with_write_offs(entries: pd.DataFrame, *, facts: pd.DataFrame) -> pd.DataFrame:
     """A write-off moves the accounts towards what the gateway has: it bears no sign of its own."""
     by = ["currency", "key"]
-    gap = facts.groupby(by)["amount"].sum().sub(entries.groupby(by)["amount"].sum(), fill_value=0)
+    written = entries.loc[entries["written"].ne(0), "key"]
+    facts, booked = (rows[is_among(rows["key"], written)] for rows in (facts, entries))
+    gap = facts.groupby(by)["amount"].sum().sub(booked.groupby(by)["amount"].sum(), fill_value=0)
     places = pd.MultiIndex.from_frame(entries[by])
     sign = gap.reindex(places, fill_value=0).to_numpy()
     towards = pd.Series(sign, entries.index).clip(-1, 1).astype("int64")
@@ -205,7 +209,7 @@ def _unseen(evidence: MonthEvidence, *, facts: pd.DataFrame) -> pd.DataFrame:
     levels = evidence.changes.groupby("payment", as_index=False).last()
     lines = evidence.lines[evidence.lines["entry_type"].eq("refund")]
     settled = amounts_at(levels["payment"], sums=-lines.groupby("payment")["gross"].sum())
-    unknown = levels["payment"].isin(evidence.unknown)
+    unknown = is_among(levels["payment"], evidence.unknown)
     refunded = levels["refunded"].where(~unknown, settled.clip(lower=0)).astype("int64")
     shown = levels.assign(
         amount=-(levels["captured"] - refunded - levels["charged"]),
@@ -225,10 +229,11 @@ def _effects(
     """Key -> gateway less books, by the newest night that has the key; what it could not judge."""
     orders = _orders_of_payments(evidence)
     shown, doubted = _every_effect(evidence.nights, account=account, orders=orders)
-    differing = {*shown.loc[shown["effect"].ne(0), "key"]}
-    last_seen = _last_seen({*differing, *doubted["key"]}, nights=evidence.nights, account=account)
+    differing = shown.loc[shown["effect"].ne(0), "key"]
+    asked = {*differing.unique(), *doubted["key"].unique()}
+    last_seen = _last_seen(asked, nights=evidence.nights, account=account)
     # Of a key that a later night has and says nothing of, nothing is open any more.
-    shown = shown[shown["key"].isin(differing)]
+    shown = shown[is_among(shown["key"], differing)]
     newest = shown.groupby("key")["number"].transform("max")
     shown = shown[shown["number"].eq(newest) & (newest >= _at(shown["key"], last_seen))]
     effects = shown.groupby(["currency", "key"], as_index=False).agg(effect=("effect", "sum"))
@@ -257,7 +262,7 @@ def _last_seen(
 
 
 def _every_effect(
-    nights: Sequence[MonthNight], *, account: tuple[str, str], orders: Mapping[str, str]
+    nights: Sequence[MonthNight], *, account: tuple[str, str], orders: "pd.Series[str]"
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """key, currency, effect, number of what the results of the nights show, and cannot judge."""
     of = partial(_of_nights, nights, account=account)
@@ -296,7 +301,7 @@ def _of_nights(
     return frame_of_table(pa.concat_tables(tables))
 
 
-def _keys_of(rows: pd.DataFrame, *, orders: Mapping[str, str]) -> "pd.Series[str]":
+def _keys_of(rows: pd.DataFrame, *, orders: "pd.Series[str]") -> "pd.Series[str]":
     """The key of a row of a result: its order, its payment's, else its group by code or entry."""
     of_payment = words_at(rows["transaction_id"], words=orders)
     of_payment = of_payment.where(of_payment.ne(""), rows["transaction_id"])

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from recon.period.business_month import DayTable
-from recon.period.looked_up import amounts_at, words_at
+from recon.period.looked_up import amounts_at, is_among, words_at
 from recon.period.month_evidence import MonthEvidence
 from recon.period.prior_periods import ClosedPeriod, counted_on, told_dates
 from recon.period.settled_parts import beyond_what_is_known, dated_by_lines
@@ -95,12 +95,12 @@ def _counted(
 
 def _is_outside(movements: pd.DataFrame, *, evidence: MonthEvidence) -> "pd.Series[bool]":
     """Facts of payments that were settled before the first file: no line tells of them."""
-    lined = {*evidence.lines["payment"]} - {""}
+    lined = evidence.lines["payment"]
     of_payment = movements["kind"].isin((CAPTURE, REFUND, CHARGEBACK, WON_BACK))
     return (
         of_payment
         & (movements["event_on"] < evidence.settled_since)
-        & ~movements["payment"].isin(lined)
+        & ~is_among(movements["payment"], lined[lined.ne("")])
     )
 
 

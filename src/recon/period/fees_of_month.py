@@ -11,6 +11,7 @@ import pandas as pd
 from recon.period.books_of_month import FEES_KEY, Books
 from recon.period.business_month import BusinessMonth
 from recon.period.dated_facts import FEES, OTHER_FEE, DatedFacts
+from recon.period.looked_up import currencies_of
 from recon.period.month_equation import AMOUNT, COUNT, MonthEquation
 from recon.period.month_journals import to_accrue
 from recon.period.open_items import NOT_SETTLED
@@ -29,7 +30,7 @@ def fee_equations(
     lines = facts.settled
     lines = lines[lines["entry_type"].ne("payout") & lines["fee"].ne(0)]
     lines = lines[month.has(lines["counts_on"])]
-    for currency in sorted({*fees["currency"], *lines["currency"]}):
+    for currency in sorted(currencies_of(fees, lines)):
         charged, taken = (part[part["currency"].eq(currency)] for part in (own, lines))
         yield MonthEquation("P8", OF_LINES, currency, COUNT, len(taken), len(charged))
         amount = -int(charged["amount"].sum())
@@ -46,7 +47,7 @@ def _booked(
     before, closing = (
         to_accrue(books.differing[day.isoformat()]) for day in (month.before, month.last)
     )
-    for currency in sorted({*charged["currency"], *entries["currency"], *before, *closing}):
+    for currency in sorted({*currencies_of(charged, entries), *before, *closing}):
         left, booked = (
             -int(rows.loc[rows["currency"].eq(currency), "amount"].sum())
             for rows in (charged, entries)

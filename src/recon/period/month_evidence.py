@@ -4,7 +4,7 @@ Rows are compared where they lie, in Arrow: only what a night says first, last o
 night before is made into a frame, so that a month takes no more memory than its payments.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pandas as pd
@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from recon.archive.schemas import SCHEMAS
 from recon.model.words import InstructionState
-from recon.period.looked_up import amounts_at, words_at
+from recon.period.looked_up import amounts_at, is_among, words_at
 from recon.period.month_nights import MonthNight, frame_of, newest_rows, table_of
 from recon.period.shown_payments import (
     NOTHING_ASKED,
@@ -41,7 +41,7 @@ class MonthEvidence:
     changes: pd.DataFrame
     """payment, order_no, currency, transaction_date, LEVELS, is_first, number, business_date
     (grain: payment and night in which it changed)."""
-    orders_of: Mapping[str, str]
+    orders_of: "pd.Series[str]"
     """Order -> its payment, where it has exactly one."""
     unknown: frozenset[str]
     """Payments that were refunded in part, and nothing at the gateway says how much."""
@@ -131,10 +131,10 @@ def evidence_of(
     )
 
 
-def payment_of(rows: pd.DataFrame, *, orders_of: Mapping[str, str]) -> "pd.Series[str]":
+def payment_of(rows: pd.DataFrame, *, orders_of: "pd.Series[str]") -> "pd.Series[str]":
     """What names the payment of a row: its transaction, else its order's only payment."""
     by_order = words_at(rows["order_no"], words=orders_of)
-    known = rows["order_no"].isin(orders_of.keys())
+    known = is_among(rows["order_no"], orders_of.index)
     otherwise = by_order.where(known, "order " + rows["order_no"].astype("str"))
     otherwise = otherwise.where(rows["order_no"].ne(""), "")
     return rows["transaction_id"].astype("str").where(rows["transaction_id"].ne(""), otherwise)
@@ -145,7 +145,7 @@ def _instructions(
     *,
     account: tuple[str, str],
     earlier: Sequence[MonthNight],
-    orders_of: Mapping[str, str],
+    orders_of: "pd.Series[str]",
 ) -> pd.DataFrame:
     """Captures and refunds that are confirmed by the newest night that knows of them."""
     key = "instruction_id"
@@ -190,10 +190,10 @@ def _newest_entries(
     key = "entry_id"
     rows = newest_rows(nights, "ledger", account=account, key=key, columns=_OF_ENTRY)
     if shown.by_earlier:
-        orders = {order for order, of in shown.orders_of.items() if of in shown.by_earlier}
-        words = {"order_no": orders, "transaction_id": shown.by_earlier}
+        own = is_among(shown.orders_of, shown.by_earlier)
+        words = {"order_no": {*shown.orders_of.index[own]}, "transaction_id": shown.by_earlier}
         before = newest_rows(
             earlier, "ledger", account=account, key=key, columns=_OF_ENTRY, among=words
         )
-        rows = pd.concat([before[~before[key].isin(rows[key])], rows], ignore_index=True)
+        rows = pd.concat([before[~is_among(before[key], rows[key])], rows], ignore_index=True)
     return rows.drop_duplicates().drop_duplicates(key, keep=False, ignore_index=True)

@@ -14,6 +14,7 @@ import pandas as pd
 
 from recon.period.books_of_month import FEES_KEY, OPEN, Books
 from recon.period.business_month import BusinessMonth
+from recon.period.looked_up import currencies_of
 from recon.period.month_equation import AMOUNT, COUNT, MonthEquation
 from recon.period.month_evidence import MonthEvidence
 from recon.period.month_nights import frame_of
@@ -158,8 +159,7 @@ def _after(
     journals: MonthJournals, *, last: str, books: Books, differing: pd.DataFrame
 ) -> Iterator[MonthEquation]:
     booked = journals.booked
-    currencies = {*books.entries["currency"], *books.facts["currency"], *booked["currency"]}
-    for currency in sorted(currencies):
+    for currency in sorted(currencies_of(books.entries, books.facts, booked)):
         sides = books.moved_by(last, currency=currency)
         own, rows = (part[part["currency"].eq(currency)] for part in (booked, differing))
         left_open = int(rows["shown"].sum()) + int(own["effect"].fillna(0).sum())
@@ -174,7 +174,7 @@ def _balanced(lines: pd.DataFrame, *, clearing: str) -> Iterator[MonthEquation]:
     sums = lines.groupby(["journal_id", "currency"])[["debit", "credit"]].sum()
     unlike = sums[sums["debit"].ne(sums["credit"])]
     yield MonthEquation("P7", UNBALANCED, "", COUNT, len(unlike), 0)
-    for currency in sorted({*lines["currency"]}):
+    for currency in sorted(currencies_of(lines)):
         own = lines[lines["currency"].eq(currency)]
         both = int(own["debit"].sum()), int(own["credit"].sum())
         yield MonthEquation("P7", BALANCED, currency, AMOUNT, *both)

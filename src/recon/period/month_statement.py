@@ -369,7 +369,7 @@ def _told(own: pd.DataFrame, *, evidence: MonthEvidence, last: str) -> pd.DataFr
 def _unknown(evidence: MonthEvidence, *, facts: DatedFacts) -> set[str]:
     """Payments whose refund nobody measured: no instruction of ours, no line."""
     refunds = facts.movements[facts.movements["kind"].eq("refund")]
-    return {*evidence.unknown} - {*refunds["payment"]}
+    return {*evidence.unknown} - {*refunds["payment"].unique()} if evidence.unknown else set()
 
 
 __all__ = [

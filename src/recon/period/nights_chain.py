@@ -8,10 +8,12 @@ open, code by code.
 from collections.abc import Iterator, Sequence
 
 import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from recon.period.business_month import BusinessMonth
 from recon.period.month_equation import AMOUNT, COUNT, MonthEquation
-from recon.period.month_nights import MonthNight, frame_of
+from recon.period.month_nights import MonthNight, frame_of, table_of
 
 DAYS = "business days = those with a night"
 CHAIN = "nights that carry on from another than the one before"
@@ -70,36 +72,39 @@ def _rolled(
     before = [night for night in nights if night.business_date < month.first.isoformat()]
     parts = [_shown(night, account=account) for night in before[-1:]]
     for night in own:
-        rows = frame_of(night, "movements", account=account, columns=(*_NOW, *_BEFORE))
-        was = _named(rows, _BEFORE)
-        parts += [_named(rows, _NOW), was.assign(count=-was["count"], amount=-was["amount"])]
-    left = _sums(parts)
+        rows = table_of(night, "movements", account=account, columns=(*_NOW, *_BEFORE))
+        parts += [_named(rows, _NOW, sign=1), _named(rows, _BEFORE, sign=-1)]
     closing = (own or before)[-1:]
-    right = _sums([_shown(night, account=account) for night in closing])
-    places = {*left.index, *right.index}
-    for code, currency in sorted(places):
-        for measure in (COUNT, AMOUNT):
-            sides = [int(sums[measure].get((code, currency), 0)) for sums in (left, right)]
-            yield MonthEquation("P1", f"{ROLLED}{code}", currency, measure, *sides)
+    left, right = _sums(parts), _sums([_shown(night, account=account) for night in closing])
+    for code, currency in sorted({*left, *right}):
+        sides = [sums.get((code, currency), (0, 0)) for sums in (left, right)]
+        for at, measure in enumerate((COUNT, AMOUNT)):
+            both = sides[0][at], sides[1][at]
+            yield MonthEquation("P1", f"{ROLLED}{code}", currency, measure, *both)
 
 
-def _shown(night: MonthNight, *, account: tuple[str, str]) -> pd.DataFrame:
-    return _named(frame_of(night, "breaks", account=account, columns=_NOW), _NOW)
+def _shown(night: MonthNight, *, account: tuple[str, str]) -> pa.Table:
+    return _named(table_of(night, "breaks", account=account, columns=_NOW), _NOW, sign=1)
 
 
-def _named(rows: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
-    """Code, currency, count 1 and exposure of the rows that have a code."""
+def _named(rows: pa.Table, names: Sequence[str], *, sign: int) -> pa.Table:
+    """Code, currency, count and exposure of the rows that have a code, as they count."""
     code, currency, exposure = (rows[name] for name in names)
     cells = {
-        "code": code.astype("str"),
-        "currency": currency.astype("str"),
-        COUNT: pd.Series(1, rows.index, dtype="int64"),
-        AMOUNT: exposure.fillna(0).astype("int64"),
+        "code": code.cast(pa.string()),
+        "currency": currency.cast(pa.string()),
+        COUNT: pa.array([sign] * len(rows), pa.int64()),
+        AMOUNT: pc.multiply(pc.fill_null(exposure, 0), sign),
     }
-    return pd.DataFrame(cells)[code.ne("").to_numpy()]
+    return pa.table(cells).filter(pc.not_equal(cells["code"], ""))
 
 
-def _sums(parts: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    none = pd.DataFrame({"code": [], "currency": [], COUNT: [], AMOUNT: []})
-    none = none.astype({"code": "str", "currency": "str", COUNT: "int64", AMOUNT: "int64"})
-    return pd.concat([none, *parts]).groupby(["code", "currency"])[[COUNT, AMOUNT]].sum()
+def _sums(parts: Sequence[pa.Table]) -> dict[tuple[str, str], tuple[int, int]]:
+    """Code and currency -> count and exposure."""
+    if not parts:
+        return {}
+    sums = pa.concat_tables(parts).group_by(["code", "currency"])
+    rows = sums.aggregate([(COUNT, "sum"), (AMOUNT, "sum")]).to_pylist()
+    return {
+        (row["code"], row["currency"]): (row[f"{COUNT}_sum"], row[f"{AMOUNT}_sum"]) for row in rows
+    }

@@ -21,6 +21,7 @@ from recon.matching.cash.batches import (
     left_of_reserves,
 )
 from recon.period.dated_facts import CAPTURE, CHARGEBACK, OF_PAYMENTS, REFUND, WON_BACK, DatedFacts
+from recon.period.looked_up import currencies_of, is_among, words_at
 
 NOT_SETTLED, NEVER_SHOWN = "not_settled", "never_shown"
 CLASSES = (NOT_SETTLED, NEVER_SHOWN, OPENING, NO_PAYOUT, ITEM, DEBT, BEYOND, RESERVE)
@@ -101,7 +102,7 @@ def _held(
     opening: tuple[Mapping[str, int], Mapping[str, int]],
 ) -> Iterator[Listed]:
     """What batches left, and reserves, by currency."""
-    for currency in sorted({*lines["currency"], *opening[0], *opening[1]}):
+    for currency in sorted({*currencies_of(lines), *opening[0], *opening[1]}):
         own = lines[lines["currency"].eq(currency)]
         holder = (*account, currency)
         first = opening[0].get(currency, 0)
@@ -116,19 +117,23 @@ def _held(
 
 def _batches(lines: pd.DataFrame) -> list[Batch]:
     """The batches of one currency, by day and name; one without a pay-out so far is open."""
-    batches = []
-    for name, rows in lines.groupby("batch_id"):
-        paid = rows["is_pay_out"]
-        days = rows.loc[paid if paid.any() else ~paid, "settled_on"]
-        batches.append(
-            Batch(
-                str(days.max()),
-                str(name),
-                int(rows.loc[~paid, "net"].sum()),
-                int(rows.loc[paid, "net"].sum()),
-                is_closed=bool(paid.any()),
-                is_foreign=False,
-                is_unsure=False,
-            )
-        )
-    return sorted(batches)
+    paid = lines["is_pay_out"].astype(bool)
+    rows = pd.DataFrame(
+        {
+            "batch_id": lines["batch_id"],
+            "settled": lines["net"].where(~paid, 0),
+            "paid": lines["net"].where(paid, 0),
+            "is_closed": paid,
+        }
+    )
+    sums = rows.groupby("batch_id").agg(
+        settled=("settled", "sum"), paid=("paid", "sum"), is_closed=("is_closed", "any")
+    )
+    is_closed = is_among(lines["batch_id"], sums.index[sums["is_closed"]])
+    days = lines[is_closed.eq(paid)].groupby("batch_id")["settled_on"].max()
+    settled_on = words_at(sums.index.to_series(), words=days)
+    cells = [settled_on, sums.index, *(sums[name] for name in ("settled", "paid", "is_closed"))]
+    return sorted(
+        Batch(day, name, settled, paid, is_closed=closed, is_foreign=False, is_unsure=False)
+        for day, name, settled, paid, closed in zip(*(own.tolist() for own in cells), strict=True)
+    )

@@ -6,7 +6,7 @@ first. So what a night shows of a level is dated by the lines that reach it, par
 
 import pandas as pd
 
-from recon.period.looked_up import amounts_at
+from recon.period.looked_up import amounts_at, is_among
 
 _BY = ["payment", "settled_on"]
 
@@ -18,7 +18,7 @@ def dated_by_lines(rows: pd.DataFrame, *, lines: pd.DataFrame) -> pd.DataFrame:
         rows: payment, business_date, amount, `above` (what a level had reached before it).
         lines: of the kind that settles them, none of its reversals.
     """
-    steps = _steps(lines[lines["payment"].isin(rows["payment"])])
+    steps = _steps(lines[is_among(lines["payment"], rows["payment"])])
     raised = rows[rows["amount"].gt(0)]
     both = raised.assign(row=raised.index).merge(steps, on="payment")
     both = both[both["settled_on"] < both["business_date"]]

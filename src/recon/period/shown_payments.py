@@ -8,7 +8,7 @@ later. Where no night that is read shows such a payment, its books are those of 
 After a close they are asked about payments that come back: what they told was told before it.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -18,6 +18,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from recon.matching.frames.arrays import text_column
 from recon.period.looked_up import words_at
 from recon.period.month_nights import MonthNight, frame_of, rows_among, table_of
 from recon.proof.night_tables import frame_of_table
@@ -63,7 +64,7 @@ class ShownPayments:
     changes: pd.DataFrame
     """payment, order_no, currency, transaction_date, LEVELS, is_first, number, business_date
     (grain: payment and night in which it changed)."""
-    orders_of: Mapping[str, str]
+    orders_of: "pd.Series[str]"
     """Order -> its payment, where it has exactly one."""
     unknown: frozenset[str]
     """Payments that were refunded in part, and nothing at the gateway says how much."""
@@ -161,6 +162,8 @@ class _Seen:
 
     payments: pa.Array = field(default_factory=lambda: pa.array([], pa.string()))
     """Those that were shown; its place is a payment's number."""
+    orders: pa.Array = field(default_factory=lambda: pa.array([], pa.string()))
+    """The order of each in the row that showed it first."""
     pairs: pa.Array = field(default_factory=lambda: pa.array([], pa.string()))
     """Order and payment of every row, each pair once."""
     levels: _Numbers = field(default_factory=lambda: np.zeros((0, len(LEVELS)), dtype=np.int64))
@@ -191,13 +194,12 @@ class _Seen:
         )
         return changed
 
-    def orders_of(self) -> dict[str, str]:
+    def orders_of(self) -> "pd.Series[str]":
         """Order -> its payment, where it has exactly one."""
         split: pa.Array = pc.split_pattern(self.pairs, _BETWEEN)
-        orders, payments = (pc.list_element(split, side) for side in (0, 1))
-        pairs = pd.DataFrame({"order_no": orders.to_pylist(), "payment": payments.to_pylist()})
-        pairs = pairs.astype("str").drop_duplicates("order_no", keep=False)
-        return {o: p for o, p in zip(pairs["order_no"], pairs["payment"], strict=True) if o}
+        orders, payments = (text_column(pc.list_element(split, side)) for side in (0, 1))
+        alone = ~orders.duplicated(keep=False) & orders.ne("")
+        return payments[alone].set_axis(orders[alone])
 
     def unknown(self) -> frozenset[str]:
         """Payments whose refund nothing measured when they were shown last."""
@@ -205,18 +207,38 @@ class _Seen:
 
     def _numbers(self, rows: pa.Table) -> _Numbers:
         """The number of each row's payment, which is known from now on."""
-        payment = rows["payment"]
-        fresh = pc.unique(payment.filter(pc.invert(pc.is_in(payment, value_set=self.payments))))
+        payment, before = rows["payment"].combine_chunks(), len(self.payments)
+        numbers = _places(payment, of=self.payments)
+        unknown = np.flatnonzero(numbers < 0)
+        first = rows.take(pa.array(unknown)).select(["payment", "order_no"]).combine_chunks()
+        fresh = pc.unique(first["payment"])
+        at = _places(first["payment"], of=fresh)
+        numbers[unknown] = before + at
         self.payments = pa.concat_arrays([self.payments, fresh])
-        pair = pc.binary_join_element_wise(rows["order_no"], payment, _BETWEEN)
-        new = pc.unique(pair.filter(pc.invert(pc.is_in(pair, value_set=self.pairs))))
-        self.pairs = pa.concat_arrays([self.pairs, new])
+        _, shown_at = np.unique(at, return_index=True)
+        orders = first["order_no"].take(pa.array(shown_at)).combine_chunks()
+        self.orders = pa.concat_arrays([self.orders, orders])
+        self._note_pairs(rows, numbers=numbers, unknown=unknown)
         blank = np.zeros((len(fresh), len(LEVELS)), dtype=np.int64)
         self.levels = np.vstack([self.levels, blank])
         self.is_unknown = np.concatenate([self.is_unknown, np.zeros(len(fresh), dtype=np.bool_)])
-        numbers: _Numbers
-        numbers = pc.index_in(payment, value_set=self.payments).to_numpy().astype(np.int64)
         return numbers
+
+    def _note_pairs(self, rows: pa.Table, *, numbers: _Numbers, unknown: _Numbers) -> None:
+        """Nearly every row has the order that its payment had before: its pair is known."""
+        others = pc.not_equal(rows["order_no"], self.orders.take(pa.array(numbers)))
+        is_asked = others.to_numpy().copy()
+        is_asked[unknown] = True
+        asked = rows.filter(pa.array(is_asked))
+        pair = pc.binary_join_element_wise(asked["order_no"], asked["payment"], _BETWEEN)
+        new = pc.unique(pair.filter(pc.invert(pc.is_in(pair, value_set=self.pairs))))
+        self.pairs = pa.concat_arrays([self.pairs, new])
+
+
+def _places(words: pa.Array, *, of: pa.Array) -> _Numbers:
+    """Where each word stands among others, -1 where it does not."""
+    at: _Numbers = pc.index_in(words, value_set=of).fill_null(-1).to_numpy().astype(np.int64)
+    return at
 
 
 def _found(night: MonthNight, *, account: tuple[str, str], columns: Sequence[str]) -> pa.Table:

@@ -33,7 +33,7 @@ def straddling_items(
     movements = facts.movements
     captures = movements[movements["kind"].eq(CAPTURE) & (movements["amount"] > 0)]
     ordered = evidence.ordered
-    sold_on = dict(zip(ordered["order_no"], days.dates_of(ordered["ordered_at"]), strict=True))
+    sold_on = days.dates_of(ordered["ordered_at"]).set_axis(ordered["order_no"])
     lines = facts.settled[facts.settled["entry_type"].eq(CAPTURE)]
     settled_on = lines.groupby("payment")["settled_on"].min()
     by_payment = words_at(captures["payment"], words=settled_on)

@@ -11,7 +11,7 @@ import pandas as pd
 
 from recon.period.business_month import BusinessMonth
 from recon.period.dated_facts import CAPTURE, DatedFacts
-from recon.period.looked_up import words_at
+from recon.period.looked_up import currencies_of, words_at
 from recon.period.month_equation import AMOUNT, COUNT, MonthEquation
 from recon.period.month_evidence import MonthEvidence
 
@@ -45,9 +45,7 @@ def told_equations(
 ) -> Iterator[MonthEquation]:
     """P2 of a month; `by_nights` as told_by_nights has it, `late` the straddling rows told late."""
     own = facts.movements[month.has(facts.movements["event_on"])]
-    for currency in sorted(
-        {*facts.movements["currency"], *by_nights["currency"], *late["currency"]}
-    ):
+    for currency in sorted(currencies_of(facts.movements, by_nights, late)):
         by_night = by_nights[by_nights["currency"].eq(currency)]
         after, rows = (part[part["currency"].eq(currency)] for part in (late, own))
         left = int(by_night["count"].sum()) + len(after)
@@ -79,7 +77,7 @@ def _alone(evidence: MonthEvidence) -> Iterator[MonthEquation]:
     One that is not would be open at both closes, and what moved between them would still tie.
     """
     lacking = _lacking(evidence)["currency"].value_counts()
-    for currency in sorted({*evidence.told_alone["currency"]}):
+    for currency in sorted(currencies_of(evidence.told_alone)):
         yield MonthEquation("P2", ALONE, currency, COUNT, int(lacking.get(currency, 0)), 0)
 
 

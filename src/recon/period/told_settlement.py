@@ -9,6 +9,7 @@ that the night before had otherwise, or not at all.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -50,16 +51,18 @@ class ToldSettlement:
 def told_settlement(nights: Sequence[MonthNight], *, account: tuple[str, str]) -> ToldSettlement:
     """Read the nights, the oldest first."""
     heard, batches = [], []
-    before: pa.Table | None = None
+    before = pa.array([], pa.string())
     for night in nights:
         rows = _rows(night, account=account)
         by_batch = rows.group_by(_GROUP).aggregate(
             [("is_summed", "any"), *((name, "sum") for name in _SUMS)]
         )
         batches.append(numbered(by_batch, night=night))
-        now = _distinct(rows, by_batch=by_batch)
-        heard.append(numbered(_new(now, before=before), night=night))
-        before = now
+        now, lines = _distinct(rows, by_batch=by_batch)
+        # From one night to the next nearly all lines stay as they were.
+        news = pc.invert(pc.is_in(lines, value_set=before))
+        heard.append(numbered(now.filter(news), night=night))
+        before = lines
     newest, news = nights[-1].number, pa.concat_tables(heard)
     every = frame_without_blanks(news.drop_columns(_OF_BATCH[len(_GROUP) :]))
     beside_a_sum = pc.and_not(news["is_summed_any"], news["is_summed"])
@@ -130,18 +133,27 @@ def _rows(night: MonthNight, *, account: tuple[str, str]) -> pa.Table:
     return rows.drop_columns(["source"]).append_column("is_summed", is_summed)
 
 
-def _distinct(rows: pa.Table, *, by_batch: pa.Table) -> pa.Table:
-    """Each line of a night once, how often it is there, and the sums of its batch."""
-    counted = rows.group_by(_OF_LINE).aggregate([([], "count_all")])
-    counted = counted.rename_columns([*_OF_LINE, "times"])
-    return counted.join(by_batch.select([*_OF_BATCH, "is_summed_any"]), keys=_GROUP)
+def _distinct(rows: pa.Table, *, by_batch: pa.Table) -> tuple[pa.Table, pa.Array]:
+    """Each line of a night once, how often it is there, and the sums of its batch.
+
+    And all of that as one text, by which lines of two nights are held against each other.
+    """
+    lines = _as_text(rows, _OF_LINE).dictionary_encode()
+    _, first, times = np.unique(lines.indices.to_numpy(), return_index=True, return_counts=True)
+    once = rows.take(pa.array(first)).append_column("times", pa.array(times, pa.int64()))
+    batches = _as_text(by_batch, _GROUP)
+    of_batch = pc.index_in(_as_text(once, _GROUP), value_set=batches)
+    for name in (*_OF_BATCH[len(_GROUP) :], "is_summed_any"):
+        once = once.append_column(name, by_batch[name].take(of_batch))
+    whole = _as_text(by_batch, [*_OF_BATCH[len(_GROUP) :], "is_summed_any"]).take(of_batch)
+    parts = (lines.dictionary, pc.cast(pa.array(times), pa.string()), whole)
+    return once, pc.binary_join_element_wise(*parts, _BETWEEN)
 
 
-def _new(now: pa.Table, *, before: pa.Table | None) -> pa.Table:
-    """The lines that the night before had not, or otherwise."""
-    if before is None:
-        return now
-    return now.join(before, keys=now.column_names, join_type="left anti")
+def _as_text(rows: pa.Table, names: Sequence[str]) -> pa.Array:
+    """Some columns of each row as one text."""
+    words = (rows[name].cast(pa.string()) for name in names)
+    return pc.binary_join_element_wise(*words, _BETWEEN).combine_chunks()
 
 
 def _alike(groups: pd.DataFrame, *, newest: int) -> pd.DataFrame:
@@ -171,6 +183,5 @@ def _lines(
         if night.number not in chosen and night is not nights[-1]:
             continue
         rows = _rows(night, account=account)
-        batch = pc.binary_join_element_wise(*(rows[name] for name in _GROUP), _BETWEEN)
         names = pa.array(chosen.get(night.number, []), pa.string())
-        yield rows.filter(pc.is_in(batch, value_set=names)).select(_OF_LINE)
+        yield rows.filter(pc.is_in(_as_text(rows, _GROUP), value_set=names)).select(_OF_LINE)
