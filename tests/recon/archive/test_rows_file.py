@@ -1,6 +1,8 @@
 import io
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from random import Random
 
 import duckdb
 import pyarrow as pa
@@ -8,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from recon.archive.fields import INSTANT, FileSchema
-from recon.archive.rows_file import read_rows, row_batches, sorted_rows, write_rows
+from recon.archive.rows_file import MANY_ROWS, read_rows, row_batches, sorted_rows, write_rows
 from recon.archive.schemas import SCHEMAS
 from recon.archive.step_folder import Rows
 from recon.model.errors import ArchiveBrokenError, Defect
@@ -77,8 +79,11 @@ def microseconds_of(at: datetime) -> int:
 
 def test_what_changes_little_from_row_to_row_costs_little() -> None:
     """Sorted order numbers and amounts are written by their changes, repeated ids once."""
-    table = orders(*range(5_000, 10_000))
-    ids = pa.array([f"{number // 4:016x}" for number in range(5_000)])
+    table = sorted_rows(orders(*[0] * MANY_ROWS), schema=SCHEMAS["orders"])
+    amounts = pa.array(range(MANY_ROWS), pa.int64())
+    place = table.schema.get_field_index("amount")
+    table = table.set_column(place, table.schema.field(place), amounts)
+    ids = pa.array([f"{number // 4:016x}" for number in range(MANY_ROWS)])
     place = table.schema.get_field_index("transaction_id")
     rows = table.set_column(place, table.schema.field(place), ids)
     content = file_of(rows, schema=SCHEMAS["orders"])
@@ -93,6 +98,30 @@ def test_what_changes_little_from_row_to_row_costs_little() -> None:
     assert "RLE_DICTIONARY" in encodings["transaction_id"]
     assert len(content) < BYTES_A_ROW_MAX * len(rows)
     assert read_rows(content, name="orders.parquet").num_rows == len(rows)
+
+
+def test_amounts_of_which_many_are_none_stand_as_they_are(tmp_path: Path) -> None:
+    """Then they take less than by their changes, and DuckDB reads the very amounts."""
+    draw = Random(7)
+    amounts = [draw.choice((0, draw.randrange(1, 40_000))) for _ in range(MANY_ROWS)]
+    encoded = {}
+    for rows in (amounts[: MANY_ROWS - 1], amounts):
+        table = sorted_rows(orders(*rows), schema=SCHEMAS["orders"])
+        content = file_of(table, schema=SCHEMAS["orders"])
+        (tmp_path / "orders.parquet").write_bytes(content)
+        chunks = pq.ParquetFile(io.BytesIO(content)).metadata.row_group(0)
+        place = table.schema.get_field_index("amount")
+        encoded[len(rows)] = chunks.column(place)
+        with duckdb.connect(":memory:") as stranger:
+            seen = stranger.read_parquet(str(tmp_path / "orders.parquet"))
+            assert seen.order("order_no").select("amount").fetchall() == [
+                (each,) for each in table["amount"].to_pylist()
+            ]
+
+    few, many = encoded[MANY_ROWS - 1], encoded[MANY_ROWS]
+    assert "DELTA_BINARY_PACKED" in few.encodings
+    assert "DELTA_BINARY_PACKED" not in many.encodings
+    assert many.total_compressed_size < few.total_compressed_size
 
 
 def test_a_schema_of_a_later_version_is_refused_by_name() -> None:
