@@ -1,6 +1,7 @@
 """That a night through a real Prefect server leaves nothing private where it could be read."""
 
 import csv
+import gzip
 import json
 import logging
 import re
@@ -278,7 +279,8 @@ def test_nothing_private_rests_anywhere_after_a_night_in_prefect(
 
 
 def test_a_secret_is_found_wherever_it_rests(tmp_path: Path) -> None:
-    """The search itself: in plain files, in the parts of a workbook and in the cells of Parquet."""
+    """The search itself: in plain files, in packed ones, in the cells of Parquet."""
+    (tmp_path / "lines.jsonl.gz").write_bytes(gzip.compress(f'"{IBAN}"\n'.encode() * 9))
     (tmp_path / "log").write_text(f"security_code: {CODE}")
     with ZipFile(tmp_path / "book.xlsx", "w", ZIP_DEFLATED) as archive:
         archive.writestr("sheet1.xml", f"<v>{IBAN}</v>" * 9)
@@ -288,6 +290,7 @@ def test_a_secret_is_found_wherever_it_rests(tmp_path: Path) -> None:
     found.pop(packed.name)  # as it is packed, a cell may show or not
     assert {place: what for place, what in found.items() if what} == {
         "book.xlsx:sheet1.xml": [IBAN],
+        "lines.jsonl.gz:lines": [IBAN],
         "log": ["card code"],
         "orders.parquet:cells": [IBAN],
     }

@@ -1,5 +1,6 @@
 """All that rests below folders, as somebody reads it who looks for what should not be there."""
 
+import gzip
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,7 +10,7 @@ import pyarrow.parquet as pq
 
 
 def resting(*folders: Path) -> Iterator[tuple[str, bytes]]:
-    """Every file with its name, every part of those that are archives, the cells of Parquet."""
+    """Every file with its name, every part of those that are packed, the cells of Parquet."""
     for path in sorted(found for folder in folders for found in folder.rglob("*")):
         if not path.is_file():
             yield str(path), os.fsencode(path)
@@ -19,6 +20,8 @@ def resting(*folders: Path) -> Iterator[tuple[str, bytes]]:
             with ZipFile(path) as archive:
                 for name in archive.namelist():
                     yield f"{path}:{name}", archive.read(name)
+        elif path.suffix == ".gz":
+            yield f"{path}:lines", gzip.decompress(path.read_bytes())
         elif path.suffix == ".parquet":
             # Packed: what a cell says stands nowhere in the bytes.
             table = pq.read_table(path)

@@ -18,6 +18,7 @@ from recon.steps.care.close_folders import sealed_close
 from recon.steps.care.evidence_copies import CopiedFolder, copied_close, copied_night
 from recon.steps.care.evidence_folder import EvidenceFolder
 from recon.steps.ground.environment import Environment, account_of
+from recon.steps.ground.kept_decisions import kept_decisions
 from recon.steps.ground.night_folder import storage_at
 from recon.store import Connection
 from recon.store.database import history
@@ -253,15 +254,18 @@ def _people(
 def _decisions(nights: Iterable[NightOfEvidence], *, folder: Path) -> Iterator[dict[str, Any]]:
     """What people decided that the nights show, from the files that were copied."""
     for night in nights:
-        path = folder / night.copy.folder / "proof" / "decisions.jsonl"
-        if night.is_newest and path.is_file():
-            for line in path.read_text(encoding="utf-8").splitlines():
-                run = night.run
-                yield {
-                    "run_id": run.run_id,
-                    "business_date": run.business_date.isoformat(),
-                    "what": line,
-                }
+        if night.is_newest:
+            day = night.run.business_date.isoformat()
+            for line in _decided(folder / night.copy.folder / "proof"):
+                yield {"run_id": night.run.run_id, "business_date": day, "what": line}
+
+
+def _decided(proof: Path) -> list[str]:
+    """The decisions of one night, one a line; none of one that was not copied."""
+    try:
+        return kept_decisions(lambda name: (proof / name).read_bytes())
+    except FileNotFoundError:
+        return []
 
 
 def _write_rules(

@@ -12,10 +12,10 @@ from recon.archive.answers_once import PASSED_OVER
 from recon.archive.schemas import SCHEMAS
 from recon.proof.night_views import DECISION_COLUMNS, VIEWS, Answered, NightFolder, ask
 from recon.steps.ground.environment import Environment
+from recon.steps.ground.kept_decisions import kept_decisions
 from recon.steps.ground.let_go_nights import is_kept
 from recon.steps.ground.night_folder import PROOF, STEPS, folder_of, links, storage_of
 from recon.steps.ground.sealed_night import sealed_night
-from recon.steps.night.sealed_proof import DECISIONS
 from recon.store.nights import runs
 from recon.store.nights.let_go_rows import all_let_go
 from recon.store.nights.runs import Run
@@ -82,7 +82,7 @@ def _about(run: Run) -> dict[str, str]:
 
 def _decisions(run: Run, *, environment: Environment) -> Iterator[dict[str, Any]]:
     """What people decided that a night shows, each as its kind and the whole of it as JSON."""
-    content = storage_of(run, environment=environment).read(f"{folder_of(run)}/{PROOF}/{DECISIONS}")
-    for line in content.decode().splitlines():
+    storage, proof = storage_of(run, environment=environment), f"{folder_of(run)}/{PROOF}"
+    for line in kept_decisions(lambda name: storage.read(f"{proof}/{name}")):
         kind = str(json.loads(line)["decision"])
         yield {**_about(run), "decision": kind, "what": line}

@@ -14,6 +14,7 @@ from recon.matching.breaks.result import Reconciliation
 from recon.proof.night_tables import totals_table
 from recon.proof.second_engine import sql_files
 from recon.steps.ground.environment import Environment
+from recon.steps.ground.kept_decisions import DECISIONS, packed_lines
 from recon.steps.ground.night_folder import (
     PROOF,
     Terms,
@@ -34,8 +35,6 @@ WORKBOOK = "workbook.xlsx"
 """The workbook, as it was written that night."""
 RULES = "rules.json"
 """The rules that judged, with every default."""
-DECISIONS = "decisions.jsonl"
-"""Who approved, answered, or said why a night is missing; one decision a line."""
 APPROVED = ("instruction_id", "kind", "order_no", "currency", "amount", "state", "approved_by")
 
 
@@ -60,7 +59,7 @@ def write_proof(
     parts: list[Part] = [
         *rows_of([("totals", totals_table(result.control_totals)), ("sheets", sheets)]),
         Document(RULES, json.dumps(rules.document, indent=2).encode()),
-        Document(DECISIONS, decisions.encode()),
+        Document(DECISIONS, packed_lines(decisions)),
         Document(WORKBOOK, workbook.read_bytes()),
         *_statements(run, environment=environment),
     ]

@@ -1,4 +1,4 @@
-import io
+import gzip
 import json
 import os
 import signal
@@ -6,7 +6,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pyarrow.parquet as pq
 import pytest
 
 from recon.archive.bank_schemas import OF_BANKS, OF_BOOKS_OF_BANK
@@ -18,8 +17,10 @@ from recon.config.rules import Rules
 from recon.model.errors import ArchiveError
 from recon.model.nights import Mode, StepSummary
 from recon.model.words import Verdict
+from recon.steps.ground.kept_decisions import DECISIONS
 from recon.steps.night import whole_night as night
 from recon.steps.night.finish import finish
+from tests.recon.resting import resting
 from tests.recon.steps.care.test_verify_folder import checked, run_folder
 from tests.recon.steps.conftest import Merchant, plain_workbooks
 from tests.recon.steps.night.test_sealed_settle import archive_of, capture
@@ -57,7 +58,8 @@ def test_a_night_is_all_its_files_with_workbook_rules_and_decisions(merchant: Me
     assert wanted - elsewhere <= set(found)
     assert {"compared/answers.parquet", "books/ledger.parquet"} <= set(found)
     decisions = [
-        json.loads(line) for line in (folder / "proof" / "decisions.jsonl").read_text().splitlines()
+        json.loads(line)
+        for line in gzip.decompress((folder / "proof" / DECISIONS).read_bytes()).splitlines()
     ]
     assert [(each["decision"], each["approved_by"]) for each in decisions[-1:]] == [
         ("approval", "rule: order file")
@@ -161,12 +163,7 @@ def test_no_card_number_and_no_secret_is_in_any_file_of_a_night(merchant: Mercha
     assert merchant.night(mode=Mode.DRY_RUN) is not Verdict.RECONCILED
 
     folder = run_folder(merchant)
-    for path in folder.rglob("*.*"):
-        content = path.read_bytes()
-        if path.suffix == ".parquet":
-            content = json.dumps(
-                pq.read_table(io.BytesIO(content)).to_pylist(), default=str
-            ).encode()
+    for path, content in resting(folder):
         assert CARD.encode() not in content, path
         for name in ("RECON_SIGN_KEY", "RECON_DATABASE_URL"):
             assert f'"{merchant.variables[name]}"'.encode() not in content, path
