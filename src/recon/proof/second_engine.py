@@ -197,6 +197,8 @@ def reading(
             allowed = ", ".join(quoted(f"{folder.resolve()}/") for folder in folders)
             connection.execute(f"SET allowed_directories = [{allowed}]")
             connection.execute("SET enable_external_access = false")
+            # Of what takes longer than two seconds it would draw one among our sentences.
+            connection.execute("SET enable_progress_bar = false")
             connection.execute("SET parquet_metadata_cache = true")  # no sealed file changes
             if not optimized:
                 connection.execute("PRAGMA disable_optimizer")
