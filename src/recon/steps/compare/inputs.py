@@ -130,7 +130,7 @@ def _settlement(
     connection: Connection,
     run: Run,
     *,
-    asked: Collection[str],
+    asked: "pd.Series[str]",
     gateway: pd.DataFrame,
     inputs: Inputs,
     rules: Rules,
@@ -155,7 +155,7 @@ def sources_of(run: Run, *, inputs: Inputs, rules: Rules, environment: Environme
         extract, entries, money = _books(connection, run, refused=rejected, environment=environment)
         universe = shown_answers.universe(connection, run, environment=environment)
         gateway = shown_answers.gateway_frame(connection, run, environment=environment)
-        asked = {*universe["order_no"].tolist()}
+        asked = universe["order_no"]
         lines, days, volumes = _settlement(
             connection, run, asked=asked, gateway=gateway, inputs=inputs, rules=rules
         )
@@ -238,7 +238,7 @@ def _in_window(
     entries: pd.DataFrame | None,
     *,
     begins: tuple[datetime, datetime | None],
-    asked: set[str],
+    asked: "pd.Series[str]",
     lines: pd.DataFrame | None,
     moves: pd.DataFrame,
     rules: Rules,
@@ -272,7 +272,7 @@ def _orders(
     run: Run,
     *,
     since: datetime,
-    asked: set[str],
+    asked: "pd.Series[str]",
     until: int,
     environment: Environment,
 ) -> tuple[pd.DataFrame, list[str]]:
@@ -291,7 +291,7 @@ def _orders(
     recent = stored_orders.current_orders(
         connection, run, since=since, until=until, storages=storages
     )
-    older = sorted(asked - {*recent["order_no"].tolist()})
+    older = asked[~is_among(asked, recent["order_no"])].tolist()
     if not older:
         return recent, older
     asked_for = stored_orders.orders_of_keys(

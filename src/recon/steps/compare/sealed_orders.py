@@ -12,6 +12,7 @@ import pyarrow as pa
 from recon.archive.rows_file import read_rows
 from recon.archive.step_folder import Sealed, whole_file
 from recon.archive.storage import reachable
+from recon.matching.frames.names import is_among
 from recon.matching.frames.sources import ORDER_COLUMNS
 from recon.model.errors import ArchiveBrokenError
 from recon.proof.night_tables import frame_of_table
@@ -28,7 +29,7 @@ def sealed_orders(
     *,
     since: datetime,
     until: int,
-    asked: set[str],
+    asked: "pd.Series[str]",
     environment: Environment,
 ) -> tuple[pd.DataFrame, list[str]] | None:
     """ORDER_COLUMNS by key, and the numbers of the older ones; None where not these lie there.
@@ -38,7 +39,7 @@ def sealed_orders(
         run: whose orders they are.
         since: when the window begins.
         until: the last file that counts.
-        asked: what the run asked for.
+        asked: what the run asked for, sorted.
         environment: where the archive is.
 
     Raises:
@@ -55,10 +56,10 @@ def sealed_orders(
     except ArchiveBrokenError:
         # What is not as it was sealed is nobody's: the database is asked, and the proof says so.
         return None
-    if asked != {*universe["order_no"].tolist()}:
+    if not asked.reset_index(drop=True).equals(universe["order_no"]):
         return None
     recent = orders.loc[orders["ordered_at"] >= since, "order_no"]
-    return orders[[*ORDER_COLUMNS]], sorted(asked - {*recent.tolist()})
+    return orders[[*ORDER_COLUMNS]], asked[~is_among(asked, recent)].tolist()
 
 
 def _own(table: pa.Table, *, run: Run) -> pd.DataFrame:

@@ -12,6 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from recon.archive.schemas import SCHEMAS
+from recon.matching.frames.arrays import text_column
+from recon.matching.frames.same_words import same_word
 from recon.matching.frames.sources import GATEWAY_COLUMNS, KEY_COLUMNS
 from recon.model.words import KeyAnswer
 from recon.proof.night_tables import frame_of_table
@@ -58,13 +60,14 @@ def failed_keys(connection: Connection, run: Run, *, environment: Environment) -
 
 
 def universe(connection: Connection, run: Run, *, environment: Environment) -> pd.DataFrame:
-    """KEY_COLUMNS of everything this run asked for."""
-    keys = sorted(asked_keys(connection, run, phases=OWN_PHASES, environment=environment))
+    """KEY_COLUMNS of everything this run asked for, sorted."""
+    keys = asked_keys(connection, run, phases=OWN_PHASES, environment=environment)
+    order_nos = text_column(keys.take(pc.sort_indices(keys)).cast(pa.large_string()))
     return pd.DataFrame(
         {
-            "merchant_id": pd.Series([run.merchant_id] * len(keys), dtype="str"),
-            "account_id": pd.Series([run.account_id] * len(keys), dtype="str"),
-            "order_no": pd.Series(keys, dtype="str"),
+            "merchant_id": same_word(run.merchant_id, size=len(keys)),
+            "account_id": same_word(run.account_id, size=len(keys)),
+            "order_no": order_nos,
         }
     )[list(KEY_COLUMNS)]
 
@@ -90,10 +93,14 @@ def sibling_frame(connection: Connection, run: Run, *, environment: Environment)
 
 
 def baseline_answers(
-    connection: Connection, run: Run, *, environment: Environment
+    connection: Connection,
+    run: Run,
+    *,
+    environment: Environment,
+    order_nos: Collection[str] | None = None,
 ) -> dict[str, str]:
-    """Key -> final answer before money moved."""
-    return answers_of(connection, run, phase=BASELINE, environment=environment)
+    """Key -> final answer before money moved; of all that were asked, or of some of them."""
+    return answers_of(connection, run, phase=BASELINE, environment=environment, order_nos=order_nos)
 
 
 def baseline_payments(
@@ -126,11 +133,14 @@ def only_payments(
 
 
 def statuses_shown(
-    connection: Connection, run: Run, *, environment: Environment
+    connection: Connection, run: Run, *, transactions: Collection[str], environment: Environment
 ) -> dict[str, list[str]]:
-    """Transaction -> the statuses that the baseline shows of it."""
+    """Transaction -> the statuses that the baseline shows of it, of those that it shows."""
+    if not transactions:
+        return {}
     asked = ["transaction_id", "payment_status"]
     table = _baseline(connection, run, columns=asked, environment=environment)
+    table = table.filter(_is_in(table["transaction_id"], transactions))
     columns = (table["transaction_id"], table["payment_status"].cast(pa.string()))
     statuses: dict[str, list[str]] = {}
     for payment, status in zip(*(column.to_pylist() for column in columns), strict=True):

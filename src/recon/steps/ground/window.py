@@ -4,7 +4,7 @@ What is older than the window and asked about by nobody is opening balance: it i
 break. Orders that are asked about for another reason are compared however old they are.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -68,7 +68,11 @@ def looked_back(run: Run, *, before: Run | None) -> Iterator[tuple[datetime, dat
 
 
 def in_window(
-    ledger: pd.DataFrame, *, since: datetime, asked: set[str], settled_from: datetime | None = None
+    ledger: pd.DataFrame,
+    *,
+    since: datetime,
+    asked: "Iterable[str] | pd.Series[str]",
+    settled_from: datetime | None = None,
 ) -> pd.DataFrame:
     """The entries booked since an instant, and older ones of keys that are asked about.
 
@@ -77,7 +81,8 @@ def in_window(
     What arrived at the bank is compared with every statement since the opening, and never leaves;
     nor does what closes a group of these by its name, and is of no payment.
     """
-    kept = (ledger["booked_at"] >= since) | is_among(ledger["order_no"], asked - {""})
+    is_asked = is_among(ledger["order_no"], asked) & (ledger["order_no"] != "")
+    kept = (ledger["booked_at"] >= since) | is_asked
     if settled_from is not None:
         of_gateway = is_base_type(ledger["entry_type"], *_OF_GATEWAY)
         kept = (kept & ~of_gateway) | (of_gateway & (ledger["booked_at"] >= settled_from))
@@ -87,7 +92,9 @@ def in_window(
     return ledger[kept].reset_index(drop=True)
 
 
-def in_question(instructions: pd.DataFrame, *, asked: set[str]) -> pd.DataFrame:
+def in_question(
+    instructions: pd.DataFrame, *, asked: "Iterable[str] | pd.Series[str]"
+) -> pd.DataFrame:
     """Those of orders that are asked about, those that have not ended, and all payouts.
 
     Of the others no answer of tonight could confirm or deny what they did; payouts are judged by

@@ -26,7 +26,12 @@ def note_contradictions(run: Run, *, environment: Environment) -> int:
     if run.mode is Mode.DRY_RUN:
         return 0
     with environment.store.writing() as connection:
-        shown = shown_answers.statuses_shown(connection, run, environment=environment)
+        shown = shown_answers.statuses_shown(
+            connection,
+            run,
+            transactions=case_rows.ended_payments(connection, run),
+            environment=environment,
+        )
         ended = case_rows.shown_ended(connection, run, shown=shown)
         payments = {instruction.instruction.transaction_id for instruction, _ in ended}
         others = instruction_rows.of_payments(connection, run, transaction_ids=payments)

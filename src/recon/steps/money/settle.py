@@ -347,9 +347,8 @@ def _baselines(
     return {
         key: Baseline(KeyAnswer(answer), payments.get(key, ()))
         for key, answer in shown_answers.baseline_answers(
-            connection, run, environment=environment
+            connection, run, order_nos=order_nos, environment=environment
         ).items()
-        if key in order_nos
     }
 
 

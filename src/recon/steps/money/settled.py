@@ -5,7 +5,6 @@ was expected and is not there, or could not be read, ends that proof at the day 
 due later waits, however long, and is never a break.
 """
 
-from collections.abc import Collection
 from datetime import date, timedelta
 
 import pandas as pd
@@ -31,7 +30,7 @@ def settled(
     connection: Connection,
     run: Run,
     *,
-    asked: Collection[str],
+    asked: "pd.Series[str]",
     gateway: pd.DataFrame,
     until: int,
     rules: Rules,
@@ -48,7 +47,7 @@ def settled(
         connection,
         run,
         since=since,
-        asked=settlement_rows.AskedFor(asked, {*gateway["transaction_id"]}),
+        asked=settlement_rows.AskedFor({*asked}, {*gateway["transaction_id"]}),
         by_payment=rules.ledger.fees_per == "payment",
         until=until,
     )

@@ -83,6 +83,11 @@ PAYMENTS_PER_QUERY_MAX = 500
 """Databases bound how many values a query may have."""
 
 
+def ended_payments(connection: Connection, owner: OfAccount) -> list[str]:
+    """The payments of final instructions without a case."""
+    return [*connection.execute(_ENDED_PAYMENTS, account_values(owner)).scalars()]
+
+
 def shown_ended(
     connection: Connection, owner: OfAccount, *, shown: Mapping[str, Sequence[str]]
 ) -> list[tuple[Ended, str]]:
@@ -91,8 +96,7 @@ def shown_ended(
     `shown` is what a run's answers showed: transaction -> statuses.
     """
     of_account = account_values(owner)
-    ended = connection.execute(_ENDED_PAYMENTS, of_account).scalars()
-    wanted = sorted(payment for payment in ended if payment in shown)
+    wanted = sorted(payment for payment in ended_payments(connection, owner) if payment in shown)
     rows: list[Any] = []
     for start in range(0, len(wanted), PAYMENTS_PER_QUERY_MAX):
         part = wanted[start : start + PAYMENTS_PER_QUERY_MAX]

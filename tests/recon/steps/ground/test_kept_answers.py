@@ -214,14 +214,16 @@ def test_payments_are_shown_by_order_transaction_and_status(asking: Asking) -> N
     )
     of_a = asking.told(shown_answers.baseline_payments, order_nos={"A"})
     only = asking.told(shown_answers.only_payments, order_nos={"A", "C", "Z"})
-    statuses = asking.told(shown_answers.statuses_shown)
+    payments = ["T-A", "T-C", "T-Z"]
+    statuses = asking.told(shown_answers.statuses_shown, transactions=payments)
     risks = asking.told(shown_answers.risks_shown)
     dates = asking.told(shown_answers.authorised_at, order_nos={"A", "Z"})
     orders = asking.told(shown_answers.orders_of_transactions, transactions={"T-A", "T9"})
 
     assert [(row["order_no"], row["amount"]) for row in of_a] == [("A", 1_000), ("B", 1_000)]
     assert only == {"A": "T-A"}
-    assert statuses == {"T-A": ["2000", "4100"], "T-C": ["2000"], "T-C2": ["2000"]}
+    assert statuses == {"T-A": ["2000", "4100"], "T-C": ["2000"]}
+    assert asking.told(shown_answers.statuses_shown, transactions=[]) == {}
     assert risk_told(risks) == {"T-C2": "score 82"}
     assert dates == {"A": AT}
     assert orders == {"A", "B"}
