@@ -119,13 +119,12 @@ def day_of(day: date, *, payments: Sequence[dict[str, str]], effects: Mapping[st
     refunded: Counter[str] = Counter()
     booked: Rows = []
     for payment in payments:
-        for number, effect in enumerate(effects[payment["transaction_id"]]):
+        for effect in effects[payment["transaction_id"]]:
             units = units_of(effect)
             if effect["operation"] == "refund":
                 refunded[payment["transaction_id"]] += units
             if effect["operation"] in BOOKED:
                 cells = {
-                    "entry_id": f"{payment['transaction_id']}-{number}",
                     "entry_type": effect["operation"],
                     "amount": format_minor_units(units, currency=effect["currency"]),
                     "booked_at": datetime.combine(day, BOOKED_AT).isoformat(),
@@ -216,8 +215,8 @@ def year(folder: Path, base_url: str, *, nights: int, orders: int) -> Iterator[P
 def arriving(base_url: str, days: Sequence[date], *, orders: int) -> dict[date, Day]:
     """What each of these dates brings."""
     effects: defaultdict[str, Rows] = defaultdict(list)
-    for effect in lines_of(base_url, "effects"):
-        effects[effect["transaction_id"]].append(effect)
+    for number, effect in enumerate(lines_of(base_url, "effects")):
+        effects[effect["transaction_id"]].append(effect | {"entry_id": f"E{number}"})
     payments = [
         payment
         for payment in lines_of(base_url, "payments")

@@ -365,3 +365,10 @@ def test_the_script_reads_what_stands_elsewhere_there() -> None:
     told = sql_files(moved={"inputs/answers.parquet": "compared/answers.parquet"})
     assert all("inputs/answers.parquet" not in text for text in told.values())
     assert "'compared/answers.parquet'" in told["verify.sql"]
+
+
+def test_no_bar_is_drawn_among_the_sentences_of_a_night(tmp_path: Path) -> None:
+    """DuckDB draws its progress on whatever the night says, after two seconds, if it may."""
+    with reading(tmp_path) as connection:
+        (is_drawn,) = connection.execute("SELECT current_setting('enable_progress_bar')").fetchall()
+    assert is_drawn == (False,)

@@ -18,7 +18,7 @@ from recon.archive.fields import FileSchema
 from recon.archive.manifest import FileEntry
 from recon.archive.rows_file import read_rows
 from recon.archive.step_folder import Rows, seal_parts, write_part
-from recon.archive.storage import Storage, reachable
+from recon.archive.storage import reachable
 from recon.model.errors import ArchiveBrokenError
 from recon.model.nights import Mode
 from recon.steps.ground.answer_rows import (
@@ -70,8 +70,7 @@ def note_asked(run: Run, *, phase: str, keys: Iterable[str], environment: Enviro
         ArchiveError: the archive cannot be written or read.
     """
     with environment.store.reading() as connection:
-        asked = asked_keys(connection, run, phases=[phase], environment=environment)
-        known = {*asked.to_pylist()}
+        known = {*asked_keys(connection, run, phases=[phase], environment=environment).to_pylist()}
         answered = set(answers_of(connection, run, phase=phase, environment=environment))
     if new := sorted(set(keys) - known):
         table = asked_table(run, new, phase=phase)
@@ -152,32 +151,26 @@ def unbound(connection: Connection, run: Run, *, environment: Environment) -> st
 def asked_keys(
     connection: Connection, run: Run, *, phases: Collection[str], environment: Environment
 ) -> pa.Array:
-    """All keys of some phases, answered or not, each once.
-
-    They are a column and no set: a million texts of Python take eight times the room.
-    """
+    """All keys of some phases, answered or not, each once: a column takes an eighth of a set."""
     parts = answer_parts.of_run(connection, run.run_id)
     files = [p for p in parts if p.phase in phases and p.schema_label == ASKED.label.decode()]
-    tables = (_read(part, environment=environment) for part in files)
-    chunks = [chunk for table in tables for chunk in table["order_no"].chunks]
+    tables = (_read(part, environment=environment)["order_no"] for part in files)
+    chunks = [chunk for column in tables for chunk in column.chunks]
     return pc.unique(pa.chunked_array(chunks, pa.string()))
 
 
 def answers_of(
-    connection: Connection,
-    run: Run,
-    *,
-    phase: str,
-    environment: Environment,
-    order_nos: Collection[str] | None = None,
+    connection: Connection, run: Run, *, phase: str, environment: Environment
 ) -> dict[str, str]:
-    """Key -> final answer of a phase; `order_nos`: of these keys alone."""
-    table = table_of_run(
-        connection, run, phases=[phase], environment=environment, columns=["answer"]
+    """Key -> final answer of a phase."""
+    of_phase, asked = [phase], ["answer"]
+    return answers_in(
+        table_of_run(connection, run, phases=of_phase, environment=environment, columns=asked)
     )
-    if order_nos is not None:
-        wanted = pa.array([*order_nos], pa.string())
-        table = table.filter(pc.is_in(table["order_no"], value_set=wanted))
+
+
+def answers_in(table: pa.Table) -> dict[str, str]:
+    """Key -> answer of some rows."""
     columns = (table[name].cast(pa.string()).to_pylist() for name in ("order_no", "answer"))
     return dict(zip(*columns, strict=True))
 
@@ -348,16 +341,12 @@ def _writer_of(part: AnswerPart, *, like: Run) -> Run:
     )
 
 
-def _storage_of(part: AnswerPart, *, environment: Environment) -> Storage:
-    _, merchant_id, account_id, *_ = part.path.split("/")
-    return storage_at((merchant_id, account_id), environment=environment)
-
-
 def _read(
     part: AnswerPart, *, environment: Environment, columns: Collection[str] = _ALL
 ) -> pa.Table:
     """The rows of a file, exactly as its hash has them, and of its own phase."""
-    storage = _storage_of(part, environment=environment)
+    _, merchant_id, account_id, *_ = part.path.split("/")
+    storage = storage_at((merchant_id, account_id), environment=environment)
     with reachable(storage, doing=UNREAD):
         try:
             content = storage.read(part.path)

@@ -19,7 +19,7 @@ from recon.model.words import KeyAnswer
 from recon.proof.night_tables import frame_of_table
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.kept_answers import (
-    answers_of,
+    answers_in,
     asked_keys,
     newest_of_run,
     parts_table,
@@ -44,8 +44,7 @@ def failures(
     """How many keys have which answer, and why some have none, the most frequent first."""
     asked = ["answer", "reason"]
     table = table_of_run(connection, run, phases=[phase], environment=environment, columns=asked)
-    columns = (table[name].cast(pa.string()).to_pylist() for name in ("order_no", "answer"))
-    counts = Counter(dict(zip(*columns, strict=True)).values())
+    counts = Counter(answers_in(table).values())
     failed = _where(table, answer=KeyAnswer.FAILED.value)
     reasons = Counter(failed["reason"].cast(pa.string()).to_pylist())
     return dict(counts), [why for why, _ in sorted(reasons.items(), key=lambda it: (-it[1], it[0]))]
@@ -100,7 +99,11 @@ def baseline_answers(
     order_nos: Collection[str] | None = None,
 ) -> dict[str, str]:
     """Key -> final answer before money moved; of all that were asked, or of some of them."""
-    return answers_of(connection, run, phase=BASELINE, environment=environment, order_nos=order_nos)
+    asked = ["answer"]
+    table = table_of_run(connection, run, phases=[BASELINE], environment=environment, columns=asked)
+    if order_nos is not None:
+        table = table.filter(_is_in(table["order_no"], order_nos))
+    return answers_in(table)
 
 
 def baseline_payments(
