@@ -2,12 +2,17 @@
 
 import ctypes
 import gc
+import resource
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
+from pathlib import Path
 
 LARGE_BYTES = 64 * 2**20
 """Of tables, above which it is worth a twentieth of a second to look for those nobody has."""
+
+LOOKED_FROM_BYTES = 512 * 2**20
+"""Of the whole process, from which on it is worth that time for frames; a small month has half."""
 
 POOL_VARIABLE, POOL = "ARROW_DEFAULT_MEMORY_POOL", "jemalloc"
 """Of Arrow's pools the one that keeps least for itself: a tenth less at the peak of a night."""
@@ -28,11 +33,11 @@ def give_back(*, frames: bool = False, generation: int = OLD) -> None:
     """Give back what Arrow and the C library keep for themselves after large tables are gone.
 
     Frames that hold each other go only when Python looks for them: until then the sources of a
-    large night stood there twice. It looks where Arrow has much, or where `frames` says so: of
-    numbers, and of what was grouped, Arrow knows nothing. It looks among the objects of one
-    generation and of younger ones.
+    large night stood there twice. It looks where Arrow has much, or, where `frames` says so, where
+    the process has: of numbers, and of what was grouped, Arrow knows nothing. It looks among the
+    objects of one generation and of younger ones.
     """
-    if frames:
+    if frames and _held_bytes() >= LOOKED_FROM_BYTES:
         gc.collect(generation)
     if "pyarrow" in sys.modules:
         import pyarrow as pa
@@ -43,3 +48,12 @@ def give_back(*, frames: bool = False, generation: int = OLD) -> None:
     # Only the C library of GNU has it; where there is none, nothing is lost.
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).malloc_trim(0)
+
+
+def _held_bytes() -> int:
+    """Memory that the process has; where no kernel says it, as much as makes it worth a look."""
+    try:
+        pages = Path("/proc/self/statm").read_text(encoding="ascii").split()[1]
+    except OSError:
+        return LOOKED_FROM_BYTES
+    return int(pages) * resource.getpagesize()

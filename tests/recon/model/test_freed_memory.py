@@ -1,11 +1,13 @@
 import os
 import subprocess
 import sys
+import weakref
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
+from recon.model import freed_memory
 from recon.model.freed_memory import LARGE_BYTES, POOL, POOL_VARIABLE, give_back
 
 PAGE_BYTES = 4096
@@ -37,6 +39,25 @@ def test_large_tables_that_only_hold_themselves_go() -> None:
     del circle
     give_back()
     assert pa.total_allocated_bytes() - before < LARGE_BYTES
+
+
+class Circle:
+    """Something that holds itself, as frames do that were grouped; Arrow has nothing of it."""
+
+    def __init__(self) -> None:
+        self.own = self
+
+
+@pytest.mark.parametrize("is_large", [True, False])
+def test_frames_that_only_hold_themselves_go_where_the_process_is_large(
+    monkeypatch: pytest.MonkeyPatch, *, is_large: bool
+) -> None:
+    """A small month is not looked through for them: that took longer than much of its work."""
+    bound = held() // 2 if is_large else held() * 2
+    monkeypatch.setattr(freed_memory, "LOOKED_FROM_BYTES", bound)
+    circle = weakref.ref(Circle())
+    give_back(frames=True)
+    assert (circle() is None) is is_large
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other machines have other pools")
