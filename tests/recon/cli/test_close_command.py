@@ -5,11 +5,18 @@ import openpyxl
 import pytest
 
 from recon import cli
-from tests.recon.cli.test_statement_command import database_url, merchant, played, profile
+from tests.recon.cli.test_statement_command import (
+    begun,
+    begun_once,
+    database_url,
+    merchant,
+    played,
+    profile,
+)
 from tests.recon.steps.conftest import ACCOUNT, MERCHANT, Merchant
 from tests.recon.steps.people.test_sign_off import PEOPLE
 
-__all__ = ["database_url", "merchant", "played", "profile"]
+__all__ = ["begun", "begun_once", "database_url", "merchant", "played", "profile"]
 """A live night, and its settings in the environment."""
 
 

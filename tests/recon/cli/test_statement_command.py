@@ -1,4 +1,5 @@
 import json
+from collections.abc import Callable
 from datetime import UTC, date, datetime
 from pathlib import Path
 
@@ -14,6 +15,9 @@ from tests.recon.steps.conftest import (
     BUSINESS_DATE,
     MERCHANT,
     Merchant,
+    Play,
+    begun,
+    begun_once,
     database_url,
     merchant,
     plain_workbooks,
@@ -21,22 +25,27 @@ from tests.recon.steps.conftest import (
 )
 from tests.recon.steps.night.test_sealed_settle import capture
 
-__all__ = ["database_url", "merchant", "profile"]
+__all__ = ["begun", "begun_once", "database_url", "merchant", "profile"]
 """A merchant on loopback, as the steps' tests have it."""
 
 
 THE_DAY_AFTER = datetime(2026, 11, 21, 6, tzinfo=UTC)
 
 
+def one_capture(merchant: Merchant) -> None:
+    """A live night, which every test here begins with."""
+    capture(merchant)
+    merchant.night()
+
+
 @pytest.fixture
-def played(merchant: Merchant, monkeypatch: pytest.MonkeyPatch) -> Merchant:
+def played(begun: Callable[[Play], Merchant], monkeypatch: pytest.MonkeyPatch) -> Merchant:
     """A live night, its settings in the environment, and commands that are given the day after.
 
     By the clock of the machine, nights would be missing as soon as a business day has gone by.
     """
-    capture(merchant)
+    merchant = begun(one_capture)
     monkeypatch.setattr(environment, "system_clock", lambda: THE_DAY_AFTER)
-    merchant.night()
     for name, value in merchant.variables.items():
         monkeypatch.setenv(name, value)
     return merchant
