@@ -1,12 +1,14 @@
 import csv
 import http.client
 import json
-import os
 import re
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import redirect_stderr, redirect_stdout
 from datetime import UTC, datetime
+from io import StringIO
 from pathlib import Path
+from typing import NamedTuple
 from zipfile import ZipFile
 
 import pandas as pd
@@ -28,12 +30,21 @@ THE_DAY_AFTER = datetime(2026, 11, 21, 6, tzinfo=UTC)
 @pytest.fixture
 def prepared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DemoFolder:
     """A demo that stopped before its night, its variables in the environment."""
-    folder = tmp_path / "d"
+    return prepared_in(tmp_path / "d", variables=monkeypatch)
+
+
+def prepared_in(folder: Path, *, variables: pytest.MonkeyPatch) -> DemoFolder:
+    """The same in this folder."""
     cli.main(["demo", "--dir", str(folder), "--orders", str(ORDERS), "--prepare-only"])
+    set_from(folder, variables=variables)
+    return folder_at(folder)
+
+
+def set_from(folder: Path, *, variables: pytest.MonkeyPatch) -> None:
+    """The variables of the demo's `env`."""
     for line in (folder / "env").read_text().splitlines():
         name, value = line.split("=", 1)
-        monkeypatch.setenv(name, value)
-    return folder_at(folder)
+        variables.setenv(name, value)
 
 
 @pytest.fixture
@@ -43,6 +54,44 @@ def gateway(prepared: DemoFolder) -> Iterator[int]:
     assert memory is not None
     with demo_gateway(prepared, memory) as port:
         yield port
+
+
+class Played(NamedTuple):
+    """A night from the command line, whose address for notices is not set."""
+
+    folder: DemoFolder
+    port: int
+    """Of the gateway, which still listens."""
+    code: int
+    out: str
+    err: str
+    sent: list[str]
+    """Operations that it sent."""
+
+
+@pytest.fixture(scope="module")
+def played_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Played]:
+    """`recon nightly` in a prepared folder, for whoever looks at what it did."""
+    with pytest.MonkeyPatch.context() as variables:
+        folder = prepared_in(tmp_path_factory.mktemp("played") / "d", variables=variables)
+        notices = folder.config / "notices.toml"
+        notices.write_text('[notices.finance]\naddress_env = "FINANCE"\n')
+        memory = recall(folder)
+        assert memory is not None
+        with demo_gateway(folder, memory) as port:
+            out, err = StringIO(), StringIO()
+            with redirect_stdout(out), redirect_stderr(err):
+                code = cli.main(["nightly"])
+            variables.undo()
+            night = Played(folder, port, code, out.getvalue(), err.getvalue(), done_by_us(port))
+            yield night
+
+
+@pytest.fixture
+def played(played_once: Played, monkeypatch: pytest.MonkeyPatch) -> Played:
+    """It, its variables in the environment."""
+    set_from(played_once.folder.root, variables=monkeypatch)
+    return played_once
 
 
 def done_by_us(port: int) -> list[str]:
@@ -67,31 +116,24 @@ def invariants(port: int) -> dict[str, int]:
     return answer
 
 
-def test_a_night_from_the_command_line(
-    prepared: DemoFolder, gateway: int, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Options come from the environment; the verdict is the exit code; again, nothing is sent.
+@pytest.mark.xdist_group("a night from the command line")
+def test_a_night_from_the_command_line(played: Played) -> None:
+    """Options come from the environment; the verdict is the exit code.
 
     What is planted at the banks is found, too.
     """
-    key = json.loads(prepared.answer_key.read_text())
+    out, err, first = played.out, played.err, played.sent
+    key = json.loads(played.folder.answer_key.read_text())
     instructions = key["instructions"]
-    capsys.readouterr()
+    banks_are_compared(played.folder, said=out + err)
 
-    code = cli.main(["nightly"])
-    first = done_by_us(gateway)
-    out, err = capsys.readouterr()
-    banks_are_compared(prepared, said=out + err)
-    again = cli.main(["nightly"])
-
-    assert (code, again) == (3, 3)
+    assert played.code == 3
     assert out.splitlines()[-1] == "BREAKS OPEN: 100042/100042001, 2026-11-20"
     assert Path(out.splitlines()[-2].removeprefix("Workbook: ")).is_file()
     assert "new order files" in err.splitlines()[0]
-    assert done_by_us(gateway) == first
     assert first.count("capture") == instructions["capture"]
     assert len(first) == sum(instructions.values()) - 2 * instructions["of_these_waiting"]
-    assert set(invariants(gateway).values()) == {0}
+    assert set(invariants(played.port).values()) == {0}
 
 
 def banks_are_compared(prepared: DemoFolder, *, said: str) -> None:
@@ -131,14 +173,14 @@ def the_day_after(*words: str) -> int:
         return cli.main([*words])
 
 
-def test_what_stands_after_a_night(
-    prepared: DemoFolder, gateway: int, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """`status` lists what waits, `verify` agrees, `workbook` writes the workbook again."""
-    notices = Path(os.environ["RECON_CONFIG_DIR"]) / "notices.toml"
-    notices.write_text('[notices.finance]\naddress_env = "FINANCE"\n')
-    cli.main(["nightly"])
-    assert "notice finance did not arrive" in capsys.readouterr().err
+@pytest.mark.xdist_group("a night from the command line")
+def test_what_stands_after_a_night(played: Played, capsys: pytest.CaptureFixture[str]) -> None:
+    """`status` lists what waits, `verify` agrees, `workbook` writes the workbook again.
+
+    The same night again ends alike, and nothing is sent.
+    """
+    prepared = played.folder
+    assert "notice finance did not arrive" in played.err
 
     assert the_day_after("status") == 3
     shown = capsys.readouterr().out
@@ -161,11 +203,20 @@ def test_what_stands_after_a_night(
     assert cli.main(["workbook", "--run", "2026-11-20"]) == 0
     path = Path(capsys.readouterr().out.strip().removeprefix("Workbook: "))
     assert cli.main(["verify", str(path)]) == 0
+    written = path.read_bytes()
     path.write_bytes(b"edited")
     assert cli.main(["verify"]) == 1
     assert "is not the workbook that was written" in capsys.readouterr().err
-    assert gateway
     assert prepared.reports in path.parents
+    path.write_bytes(written)
+    nothing_is_sent_again(played)
+
+
+def nothing_is_sent_again(played: Played) -> None:
+    """The same night once more ends alike; the gateway has what it had, and nothing against us."""
+    assert cli.main(["nightly"]) == 3
+    assert done_by_us(played.port) == played.sent
+    assert set(invariants(played.port).values()) == {0}
 
 
 def test_a_dry_run_sends_nothing(gateway: int, capsys: pytest.CaptureFixture[str]) -> None:
