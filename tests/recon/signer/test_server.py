@@ -313,14 +313,18 @@ def refused_start(folder: Path) -> str:
     return ran.stderr.decode()
 
 
-def test_a_file_that_others_can_change_starts_nothing(short_folder: Path) -> None:
+def test_a_file_that_others_can_change_starts_nothing(
+    short_folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Neither the rules nor the key; a second signer on the socket is refused, too."""
     rules = write_rules(short_folder, desk=Desk())
     rules.chmod(0o666)
-    assert "others can change it: chmod go-w" in refused_start(short_folder)
+    assert cli.main(["signer", "--rules", str(rules)]) == 2
+    assert "others can change it: chmod go-w" in capsys.readouterr().err
     rules.chmod(0o600)
     (short_folder / "key").chmod(0o644)
-    assert "others can read it" in refused_start(short_folder)
+    assert cli.main(["signer", "--rules", str(rules)]) == 2
+    assert "others can read it" in capsys.readouterr().err
     with signing(short_folder) as running:
         assert "a signer listens at" in refused_start(short_folder)
         assert running.socket.health()["uid"] == os.geteuid()
