@@ -35,6 +35,7 @@ from recon.sandbox.pages.planted_settlement import SettlementLine
 from recon.sandbox.pages.planted_statements import DATED_RATES, bank_month
 from tests.recon.matching.bank.cases import booked
 
+pytestmark = pytest.mark.xdist_group("statements of banks")
 DAY = DEMO_BUSINESS_DATE
 AS_OF = datetime(2026, 11, 21, tzinfo=UTC)
 ACCOUNT = "100042001"
@@ -103,6 +104,12 @@ def statements(files: Mapping[str, str], form: str) -> BankSource:
     return together(parts)
 
 
+@pytest.fixture(scope="module")
+def results(files: Mapping[str, str]) -> Mapping[str, Reconciliation]:
+    """Format -> what the engine makes of the statements in it."""
+    return {form: judged(files, statements(files, form)) for form in ("xml", "csv", "sta")}
+
+
 def planted(files: Mapping[str, str]) -> Mapping[str, Any]:
     """What the answer key says of banks."""
     key: dict[str, Any] = json.loads(files[f"answer-key-{DAY}.json"])
@@ -124,17 +131,19 @@ def expected(files: Mapping[str, str]) -> Counter[tuple[str, int]]:
     )
 
 
-def test_what_is_planted_is_found_whatever_the_format(files: Mapping[str, str]) -> None:
+def test_what_is_planted_is_found_whatever_the_format(
+    files: Mapping[str, str], results: Mapping[str, Reconciliation]
+) -> None:
     """Every code with its effect, none too much, T15 to T17 hold, one digest of all formats."""
     digests = set()
-    for form in ("xml", "csv", "sta"):
-        result = judged(files, statements(files, form))
+    for form, result in results.items():
         assert of_bank(result) == expected(files), form
         totals = [one for one in result.control_totals if one.id in {"T15", "T16", "T17"}]
         assert {one.id for one in totals} == {"T15", "T16", "T17"}
         assert [one for one in totals if not one.passed] == []
         digests.add(result.digest)
     assert len(digests) == 1
+    assert {*results} == {"xml", "csv", "sta"}
 
 
 @pytest.mark.parametrize("currency", ["CHF", "ISK", "BHD", "XAF"])
@@ -157,10 +166,11 @@ def test_a_currency_without_a_bank_is_exchanged(currency: str) -> None:
     }
 
 
-def test_flags_of_what_matches_are_in_the_key(files: Mapping[str, str]) -> None:
+def test_flags_of_what_matches_are_in_the_key(
+    files: Mapping[str, str], results: Mapping[str, Reconciliation]
+) -> None:
     """Joined credits, charges, exchanges and what came again match with the flag that is told."""
-    result = judged(files, statements(files, "xml"))
-    flags = result.matches["flags"].tolist()
+    flags = results["xml"].matches["flags"].tolist()
     told = Counter(one["flag"] for one in planted(files)["matched_with_flag"])
     told["joined"] //= 2  # one result of two batches
     shown = Counter(flag for each in flags for flag in str(each).split(";") if flag in told)
@@ -185,10 +195,12 @@ def test_a_lost_statement_leaves_the_bank_covered_to_the_gap(files: Mapping[str,
     assert "PAYOUT_NOT_AT_BANK" not in {code for code, _ in of_bank(result)}
 
 
-def test_nothing_of_other_people_is_in_a_result(files: Mapping[str, str]) -> None:
+def test_nothing_of_other_people_is_in_a_result(
+    files: Mapping[str, str], results: Mapping[str, Reconciliation]
+) -> None:
     """Names and texts of entries that are not ours stand in no frame, whatever is asked."""
     whole = "".join(files[name] for name in files if name.startswith("statements-"))
-    result = judged(files, statements(files, "csv"))
+    result = results["csv"]
     shown = "".join(
         frame.to_csv() for frame in (result.breaks, result.matches, result.pending, result.effects)
     )
