@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv as arrow_csv
 
 AMOUNT_TYPE = pa.decimal128(24, 4)
@@ -38,15 +39,13 @@ def totals_in(path: Path) -> tuple[int, Mapping[str, Decimal]]:
     sums: defaultdict[str, Decimal] = defaultdict(Decimal)
     for batch in _batches(path):
         rows += batch.num_rows
-        by_currency = pa.table(batch).group_by("currency").aggregate([(SUMMED, "sum")])
-        for currency, amount in zip(
-            *(by_currency[name].to_pylist() for name in _SUMS), strict=True
-        ):
-            sums[currency] += amount or Decimal(0)
+        currencies, amounts = batch.column("currency"), batch.column(SUMMED)
+        for currency in pc.unique(currencies).to_pylist():
+            mine = amounts.filter(pc.equal(currencies, currency))
+            sums[currency] += pc.sum(mine).as_py() or Decimal(0)
     return rows, dict(sums)
 
 
-_SUMS = ("currency", f"{SUMMED}_sum")
 _CONVERT = arrow_csv.ConvertOptions(
     column_types={"currency": pa.string(), SUMMED: AMOUNT_TYPE},
     include_columns=["currency", SUMMED],
@@ -60,7 +59,7 @@ def _batches(path: Path) -> Iterator[Any]:
         path.open("rb") as file,
         arrow_csv.open_csv(
             file,
-            read_options=arrow_csv.ReadOptions(block_size=READ_BYTES),
+            read_options=arrow_csv.ReadOptions(block_size=READ_BYTES, use_threads=False),
             parse_options=arrow_csv.ParseOptions(newlines_in_values=True),
             convert_options=_CONVERT,
         ) as reader,

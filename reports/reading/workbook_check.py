@@ -37,6 +37,9 @@ RULE = "How it was matched"
 TOTALS_TITLE = "Control totals"
 SOURCES = "Sources"
 PIVOT_ROWS = "Matched rows"
+CURRENCY = "Ccy"
+COUNTED = (CURRENCY, EFFECT, "Amount", "Result", SETS, PIVOT_ROWS)
+"""Columns that anything is made of, where a list has them; a break has thirty others."""
 RESULTS = {WAITING: "pending", NOT_VERIFIED: "unverified"}
 """Result of a row of the sheet Pending -> its section."""
 
@@ -74,18 +77,17 @@ def _failing_checks(workbook: Any) -> int:
 
 
 def list_rows(workbook: Any, *, title: str, key: str) -> Iterator[dict[str, Any]]:
-    """The rows of a list: from its header to the first row without a key."""
-    header: list[str] | None = None
+    """What is counted of the rows of a list: from its header to the first row without a key."""
+    places: dict[str, int] = {}
     for cells in workbook.get_sheet_by_name(title).iter_rows():
-        if header is None:
-            if key in cells and "Ccy" in cells:
-                header = [str(cell) for cell in cells]
+        if not places:
+            if key in cells and CURRENCY in cells:
+                places = {name: cells.index(name) for name in (key, *COUNTED) if name in cells}
             continue
-        row = dict(zip(header, cells, strict=False))
-        if row[key] == "":
+        if cells[places[key]] == "":
             return
-        yield row
-    if header is None:
+        yield {name: cells[column] for name, column in places.items()}
+    if not places:
         msg = f"the sheet {title} has no list with a column {key!r}; write the report again"
         raise OutputError(msg)
 
@@ -116,7 +118,7 @@ def _summed(rows: Iterable[Mapping[str, Any]], *, summed: str) -> tuple[int, Map
     count, sums = 0, Counter[str]()
     for row in rows:
         count += int(row.get(SETS, 1))
-        sums[str(row["Ccy"])] += minor_units_of(row[summed], currency=str(row["Ccy"]))
+        sums[str(row[CURRENCY])] += minor_units_of(row[summed], currency=str(row[CURRENCY]))
     return count, dict(sums)
 
 
@@ -125,7 +127,7 @@ def _match_totals(rows: Iterable[Mapping[str, Any]]) -> dict[str, tuple[int, Map
     counts: Counter[str] = Counter({MATCHES: 0})
     sums: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for row in rows:
-        currency = str(row["Ccy"])
+        currency = str(row[CURRENCY])
         effect = minor_units_of(row[EFFECT], currency=currency)
         for section in (MATCHES, f"{BY_RULE}{rule_of(str(row[RULE]))}"):
             counts[section] += int(row.get(PIVOT_ROWS, 1))
