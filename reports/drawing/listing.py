@@ -6,6 +6,7 @@ totals elsewhere in the workbook compute with.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 import pandas as pd
@@ -52,11 +53,7 @@ class Column:
 
 def field(name: str) -> Callable[[Row], Any]:
     """A column's value straight from the row."""
-
-    def value(row: Row) -> Any:
-        return row[name]
-
-    return value
+    return itemgetter(name)
 
 
 def rows_of(frame: Any) -> list[dict[str, Any]]:
@@ -116,7 +113,7 @@ def put_rows(
     if not rows:
         return
     covered = [ledger_covered or not column.of_ledger for column in columns]
-    values = [[column.value(row) for row in rows] for column in columns]
+    values = [[*map(column.value, rows)] for column in columns]
     for column, column_cells, is_told in zip(columns, values, covered, strict=True):
         if column.kind in _TEXTS and is_told:
             draft.replaced_characters += replaced_in(

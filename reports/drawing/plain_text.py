@@ -23,12 +23,15 @@ _BREAKS = re.compile(r"\r\n|[\r\n\t\u2028\u2029]")
 _UNWANTED = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
 )
+_ESCAPE_BEGINS = "_x"
 _ESCAPE_LIKE = re.compile(r"_(?=x[0-9A-Fa-f]{4}_)")
 _FORMULA_STARTS = ("=", "+", "-", "@")
 
 
 def cell_text(text: str) -> tuple[str, int]:
     """The text as it may stand in a cell, and how many characters had to be replaced."""
+    if len(text) <= TEXT_CHARACTERS_MAX and text.isprintable() and _ESCAPE_BEGINS not in text:
+        return text, 0
     one_line = _BREAKS.sub(" ", text)
     clean, replaced = _UNWANTED.subn(REPLACEMENT, one_line)
     if len(clean) > TEXT_CHARACTERS_MAX:

@@ -25,7 +25,6 @@ Cells = Callable[[Sequence[Any], Sequence[str]], list[str]]
 
 CACHED_TEXTS_MAX = 4_096
 """Texts of a column whose cell is made once; beyond them every row has its own."""
-_SPECIAL = "&<>"
 _ALIGNED = {"align": "left", "indent": 1}
 _LOOKS: Mapping[Kind, Look] = {
     "count": looks.NUMBER,
@@ -180,7 +179,7 @@ def _text_tail(text: str, style: int) -> str:
     if not text:
         return f' s="{style}"/>'
     kept = ' xml:space="preserve"' if text != text.strip() else ""
-    if any(special in text for special in _SPECIAL):
+    if "&" in text or "<" in text or ">" in text:
         text = escape(text, quote=False)
     return f' s="{style}" t="inlineStr"><is><t{kept}>{text}</t></is></c>'
 

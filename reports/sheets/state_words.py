@@ -1,11 +1,14 @@
 """States, flags and rules of a row in plain words: what the engine calls them stays in the data."""
 
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any
 
 from recon.model.words import BreakCode, Flag
 from reports.sheets.words import words_of
 
+WORDS_KEPT_MAX = 1_024
+"""Texts of a column whose words are found once."""
 FLAG_WORDS: Mapping[Flag, str] = {
     Flag.ROUNDING: "rounding within the tolerance",
     Flag.CUT_OFF_DIFFERENCE: "other side of the cut-off",
@@ -70,8 +73,9 @@ def _flag(flag: str) -> str:
 
 def in_words(name: str, words: Callable[[str], str]) -> Callable[[Mapping[str, Any]], str]:
     """A column's value in words."""
+    known = lru_cache(WORDS_KEPT_MAX)(words)
 
     def value(row: Mapping[str, Any]) -> str:
-        return words(str(row[name] or ""))
+        return known(str(row[name] or ""))
 
     return value

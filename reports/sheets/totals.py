@@ -5,7 +5,7 @@ recalculation test. Two legs: `orders` (gateway minus orders) and `ledger` (gate
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -219,18 +219,23 @@ def _text_currencies(rows: Rows, *, legs: Iterable[LegTotal]) -> frozenset[str]:
         for leg in legs
         if any(abs(amount) > NUMBER_MINOR_UNITS_MAX for amount in leg.amounts)
     }
-    before = [{**row, "currency": row["currency_before"]} for row in rows.movements]
     lists = (rows.breaks, rows.open.groups, rows.matched.groups, rows.instructions, rows.sides)
-    for part in (*lists, rows.journals, rows.movements, before):
-        too_large |= {row["currency"] for row in part if _has_large(row)}
+    for part in (*lists, rows.journals, rows.movements):
+        large = [row for name in _amounts_among(part) for row in part if _is_large(row[name])]
+        too_large |= {row["currency"] for row in large}
+        too_large |= {row["currency_before"] for row in large if "currency_before" in row}
     for currency, amount in (*rows.matched.largest.items(), *rows.open.largest.items()):
         too_large |= {currency} if amount > NUMBER_MINOR_UNITS_MAX else set()
     return frozenset(too_large)
 
 
-def _has_large(row: Mapping[str, Any]) -> bool:
-    names = (*AMOUNT_FIELDS, *_OTHER_AMOUNTS)
-    return any(abs(row.get(name) or 0) > NUMBER_MINOR_UNITS_MAX for name in names)
+def _amounts_among(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The columns of amounts that rows of one list have."""
+    return [name for name in (*AMOUNT_FIELDS, *_OTHER_AMOUNTS) if rows and name in rows[0]]
+
+
+def _is_large(amount: int | None) -> bool:
+    return amount is not None and abs(amount) > NUMBER_MINOR_UNITS_MAX
 
 
 def _effects_elsewhere(
