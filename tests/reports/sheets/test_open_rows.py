@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import openpyxl
+import pandas as pd
 import pytest
 
 from recon.model.figures import ListFile, NightFigures
@@ -48,6 +49,14 @@ def test_the_sums_are_those_of_every_row(
 
     assert len(figures.pending) + len(figures.unverified) > 1
     assert sheet_totals(workbook) == {**whole, **named}
+
+
+def test_a_row_of_several_sets_counts_as_many(figures: NightFigures, tmp_path: Path) -> None:
+    """Sets that are alike stand in one row of the sums, and are read back as so many."""
+    twice = pd.concat([figures.pending, figures.pending], ignore_index=True)
+    alike = replace(figures, pending=twice, open_rows_max=1, open_rows_shown=1, list_files=FILES)
+
+    assert sheet_totals(write_workbook(alike, tmp_path / "alike.xlsx"))["pending"][0] == len(twice)
 
 
 def test_the_other_sheets_say_the_same(
