@@ -73,7 +73,8 @@ def _datev(ordered: Sequence[BookLine], *, wanted: WantedBooks) -> dict[str, byt
             "account_digits, as your accountant has them"
         )
         raise UsageError(msg)
-    write = partial(datev_text, books=wanted.codes.datev, written_at=wanted.written_at)
+    keys = wanted.codes.tax_codes
+    write = partial(datev_text, books=wanted.codes.datev, keys=keys, written_at=wanted.written_at)
 
     def batch_of(line: BookLine) -> tuple[str, str]:
         return f"{line.day:%Y-%m}", line.currency

@@ -5,7 +5,7 @@ until both are used up; the sums by account stay what they are.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, datetime, timedelta
 
 from recon.model.errors import UsageError
@@ -23,6 +23,7 @@ from recon.period.book_files.datev_columns import (
     NOTES_MAX,
     REFERENCE,
     SIDE,
+    TAX_KEY,
     note,
 )
 from recon.privacy.defused_cells import defused
@@ -37,19 +38,27 @@ ENCODING = "cp1252"
 """What it does not have is refused: a text that was changed on the way names nothing any more."""
 OPEN = "0"
 """Not locked (Festschreibung): a row that leaves it open is locked by the import."""
+_KEY = re.compile(r"[0-9]{1,4}", re.ASCII)
+KEY_DIGITS = 4
 _ACCOUNT = re.compile(r"(?!0+$)[0-9]+", re.ASCII)
 _NO_REFERENCE = re.compile(r"[^A-Za-z0-9$%&*+/-]")
 
 
-def datev_text(lines: Sequence[BookLine], *, books: DatevBooks, written_at: datetime) -> str:
-    """One batch; its lines are of one month and one currency.
+def datev_text(
+    lines: Sequence[BookLine],
+    *,
+    books: DatevBooks,
+    keys: Mapping[str, str],
+    written_at: datetime,
+) -> str:
+    """One batch; its lines are of one month and one currency. `keys`: account -> its tax key.
 
     Raises:
-        UsageError: an account is none of these books, or an amount or a text does not fit.
+        UsageError: an account or its tax key is none of these books, or a cell does not fit.
     """
     for line in lines:
         _refuse_strange(line.account, books=books)
-    rows = [row for _, own in journals_of(lines) for row in _rows(own)]
+    rows = [row for _, own in journals_of(lines) for row in _rows(own, keys=keys)]
     head = _head(lines, books=books, written_at=written_at)
     return "".join(f"{';'.join(row)}\r\n" for row in (head, EMPTY, *rows))
 
@@ -96,7 +105,7 @@ def _head(lines: Sequence[BookLine], *, books: DatevBooks, written_at: datetime)
     )
 
 
-def _rows(own: Sequence[BookLine]) -> Iterator[tuple[str, ...]]:
+def _rows(own: Sequence[BookLine], *, keys: Mapping[str, str]) -> Iterator[tuple[str, ...]]:
     for debit, credit, amount in _pairs(own):
         reference = _NO_REFERENCE.sub("", debit.journal_id)[-REFERENCE_CHARACTERS_MAX:]
         row = {
@@ -106,6 +115,7 @@ def _rows(own: Sequence[BookLine]) -> Iterator[tuple[str, ...]]:
             CURRENCY: _quoted(debit.currency),
             ACCOUNT: debit.account,
             CONTRA_ACCOUNT: credit.account,
+            TAX_KEY: _quoted(_tax_key(debit, credit, keys=keys)),
             DAY: f"{debit.day:%d%m}",
             REFERENCE: _quoted(reference),
             LABEL: _quoted(defused(one_line(debit.text))[:TEXT_CHARACTERS_MAX]),
@@ -113,6 +123,32 @@ def _rows(own: Sequence[BookLine]) -> Iterator[tuple[str, ...]]:
             LOCKED: OPEN,
         }
         yield tuple(row.values())
+
+
+def _tax_key(debit: BookLine, credit: BookLine, *, keys: Mapping[str, str]) -> str:
+    """The one key of a row: that of either account.
+
+    Raises:
+        UsageError: it is none of DATEV's, or the two accounts have different ones.
+    """
+    declared = {
+        line.account: keys[line.account] for line in (debit, credit) if line.account in keys
+    }
+    for account, key in declared.items():
+        if not _KEY.fullmatch(key):
+            msg = (
+                f"the tax code {key!r} of account {account} is no tax key of DATEV's (one to "
+                f"{KEY_DIGITS} digits); nothing is written: [journal.export] tax_codes declares it"
+            )
+            raise UsageError(msg)
+    if len({key.zfill(KEY_DIGITS) for key in declared.values()}) > 1:
+        msg = (
+            f"journal {debit.journal_id}: {' and '.join(declared)} have the tax keys "
+            f"{' and '.join(declared.values())}, and a row of DATEV's has one; nothing is written: "
+            "[journal.export] tax_codes declares a key for one of the two"
+        )
+        raise UsageError(msg)
+    return next(iter(declared.values()), "").zfill(KEY_DIGITS) if declared else ""
 
 
 def _notes(line: BookLine, *, reference: str) -> dict[str, str]:

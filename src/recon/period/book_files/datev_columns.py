@@ -10,6 +10,7 @@ TEXT, OTHER = '""', ""
 AMOUNT, SIDE, CURRENCY = "Umsatz (ohne Soll/Haben-Kz)", "Soll/Haben-Kennzeichen", "WKZ Umsatz"
 ACCOUNT, CONTRA_ACCOUNT = "Konto", "Gegenkonto (ohne BU-Schlüssel)"
 DAY, REFERENCE, LABEL = "Belegdatum", "Belegfeld 1", "Buchungstext"
+TAX_KEY = "BU-Schlüssel"
 LOCKED = "Festschreibung"
 NOTES_MAX = 20
 
@@ -25,7 +26,7 @@ _GROUPS = (
     (OTHER, ("Kurs", "Basis-Umsatz")),
     (TEXT, ("WKZ Basis-Umsatz",)),
     (OTHER, (ACCOUNT, CONTRA_ACCOUNT)),
-    (TEXT, ("BU-Schlüssel",)),
+    (TEXT, (TAX_KEY,)),
     (OTHER, (DAY,)),
     (TEXT, (REFERENCE, "Belegfeld 2")),
     (OTHER, ("Skonto",)),

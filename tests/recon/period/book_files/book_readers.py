@@ -291,6 +291,14 @@ def _from_datev_row(
     yield Entry(journal, day, cell[8], cell[3], -signed, text)
 
 
+def datev_keys(content: bytes, name: str) -> list[tuple[str, str, str]]:
+    """Account, contra account and tax key of each row of a Buchungsstapel that is read whole."""
+    ensure([*from_datev(content, name)], "no row")
+    rows = lines_of(content, encoding="cp1252")[2:]
+    cells = [match_of(_DATEV_ROW, f"{row};").groups() for row in rows]
+    return [(each[6], each[7], _unquoted(each[8])) for each in cells]
+
+
 def _unquoted(cell: str) -> str:
     return cell[1:-1].replace('""', '"') if cell.startswith('"') else cell
 

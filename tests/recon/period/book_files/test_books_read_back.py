@@ -16,6 +16,7 @@ from tests.recon.period.book_files.book_readers import (
     SAP_CHARACTERS_MAX,
     Entry,
     RefusedError,
+    datev_keys,
     sums_of,
 )
 
@@ -224,3 +225,46 @@ def test_datev_gets_no_more_rows_than_it_takes(monkeypatch: pytest.MonkeyPatch) 
         "EXTF_journals-EUR-2026-11-3.csv",
     ]
     assert sums_of(read(files, kind="datev")) == {("8400", "EUR"): 50, ("1360", "EUR"): -50}
+
+
+def keyed(keys: dict[str, str], *journals: list[BookLine]) -> tuple[str, bytes]:
+    """DATEV's one file of some journals, with tax keys by account."""
+    codes = BookCodes("V0", keys, datev=DATEV)
+    lines = [line for own in journals for line in own]
+    ((name, content),) = book_files(lines, wanted=WantedBooks("x", "datev", AT, codes)).items()
+    return name, content
+
+
+def test_a_row_of_datev_has_the_tax_key_that_is_declared_for_one_of_its_accounts() -> None:
+    """Four digits, whichever side it stands on; the code of all accounts is no key of DATEV's."""
+    journals = (
+        journal("b01-EUR-1", ("1360", 500), ("8400", -500)),
+        journal("fees-EUR", ("4970", 10), ("4971", 5), ("1360", -15)),
+    )
+    name, content = keyed({"8400": "3", "4971": "0401"}, *journals)
+
+    assert datev_keys(content, name) == [
+        ("1360", "8400", "0003"),
+        ("4970", "1360", ""),
+        ("4971", "1360", "0401"),
+    ]
+    expected = Counter({("1360", "EUR"): 4850, ("8400", "EUR"): -5000})
+    expected += Counter({("4970", "EUR"): 100, ("4971", "EUR"): 50})
+    read = sums_of([*READERS["datev"](content, name)])
+    assert read == {**expected, ("8400", "EUR"): -5000}
+
+
+@pytest.mark.parametrize(
+    ("keys", "sentence"),
+    [
+        ({"8400": "A0"}, "the tax code 'A0' of account 8400 is no tax key of DATEV's"),
+        ({"8400": "12345"}, "the tax code '12345' of account 8400 is no tax key"),
+        ({"8400": "3", "1360": "9"}, "b01-EUR-1: 1360 and 8400 have the tax keys 9 and 3"),
+    ],
+)
+def test_a_tax_key_that_datev_cannot_hold_is_refused_by_name(
+    keys: dict[str, str], sentence: str
+) -> None:
+    """A row has one key of at most four digits; nothing is written."""
+    with pytest.raises(UsageError, match=sentence):
+        keyed(keys, journal("b01-EUR-1", ("1360", 500), ("8400", -500)))
