@@ -29,7 +29,7 @@ from recon.period.dated_facts import (
 from recon.period.looked_up import amounts_at, is_among, words_at
 from recon.period.month_evidence import MonthEvidence
 from recon.period.month_nights import MonthNight, numbered, table_of
-from recon.period.waiting_adjustments import ADJUSTMENTS_KEY, class_of, with_waiting_keys
+from recon.period.waiting_adjustments import ADJUSTMENTS_KEY, BATCH, class_of, with_waiting_keys
 from recon.proof.night_tables import frame_of_table
 
 FEES_KEY, PAYOUTS_KEY = "fees", "pay-outs"
@@ -82,6 +82,14 @@ class Books:
         )
         return booked, moved
 
+    def waiting(self, key: str, *, currency: str) -> int:
+        """What entries come to less facts, of one key; minor units."""
+        booked, moved = (
+            int(rows.loc[rows["key"].eq(key) & rows["currency"].eq(currency), "amount"].sum())
+            for rows in (self.entries, self.facts)
+        )
+        return booked - moved
+
 
 def books_of(
     evidence: MonthEvidence,
@@ -101,11 +109,12 @@ def books_of(
             "key": _key_of_facts(moved),
             "day": moved["event_on"],
             "amount": moved["amount"],
+            BATCH: moved["batch_id"],
         }
     ).reset_index(drop=True)
     entries = _entries(evidence, days=days)
     entries = _with_write_offs(entries, facts=by_fact)
-    entries, by_fact = with_waiting_keys(entries, facts=by_fact)
+    entries, by_fact = with_waiting_keys(entries, facts=by_fact, lines=evidence.lines)
     effects, unjudged = _effects(evidence, account=account)
     books = Books(entries, by_fact, effects, _unseen(evidence, facts=moved), unjudged)
     return replace(books, differing={day: _differences(books, at=day) for day in closes})
@@ -186,7 +195,7 @@ def _entries(evidence: MonthEvidence, *, days: DayTable) -> pd.DataFrame:
             "day": days.dates_of(rows["booked_at"]),
             "amount": amount * sign,
             "written": amount.where(base.eq(WRITE_OFF), 0),
-            "reference_no": rows["reference_no"].astype("str"),
+            BATCH: rows["reference_no"].astype("str"),
         }
     )
 
@@ -201,7 +210,7 @@ def _with_write_offs(entries: pd.DataFrame, *, facts: pd.DataFrame) -> pd.DataFr
     sign = gap.reindex(places, fill_value=0).to_numpy()
     towards = pd.Series(sign, entries.index).clip(-1, 1).astype("int64")
     amount = entries["amount"] + entries["written"] * towards
-    return entries.assign(amount=amount)[["entry_type", "currency", "key", "day", "amount"]]
+    return entries.assign(amount=amount).drop(columns="written")
 
 
 def _unseen(evidence: MonthEvidence, *, facts: pd.DataFrame) -> pd.DataFrame:

@@ -35,6 +35,7 @@ from recon.period.prior_periods import ClosedPeriod
 from recon.period.shown_payments import NOTHING_ASKED, AskedEarlier, asked_earlier
 from recon.period.straddling_items import LATE, straddling_items
 from recon.period.told_by_nights import lost_batches, told_by_nights, told_equations
+from recon.period.waiting_adjustments import WAITS
 
 OPENING, MOVED, CLOSING = "opening", "moved", "closing"
 """When a figure is of: the close of the day before the month, the month, its last close."""
@@ -355,6 +356,10 @@ def _p5(statement: MonthStatement, *, books: Books | None) -> Iterator[MonthEqua
         unlike = int(still["amount"].ne(still["shown"]).sum())
         name = "open in the books and shown by no night"
         yield MonthEquation("P5", name, currency, "count", unlike, 0)
+        for row in rows[rows["what"].isin(WAITS)].itertuples():
+            name, key = f"listed = waits: {row.key}", str(row.key)
+            listed, waits = int(str(row.amount)), books.waiting(key, currency=currency)
+            yield MonthEquation("P5", name, currency, "amount", listed, waits)
 
 
 def _of_currency(rows: pd.DataFrame, currency: str) -> pd.DataFrame:

@@ -392,6 +392,8 @@ class MonthTruth:
                         line.currency,
                         line.gross,
                         line.day + late(),
+                        # Books in yen name no batch.
+                        reference="" if line.currency == "JPY" else line.batch,
                         key="adjustments",
                     )
                 )

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from recon.period import books_of_month, statement_in_sql
+from recon.period import books_of_month, statement_in_sql, waiting_adjustments
 from recon.period.month_statement import MonthStatement
 from recon.period.waiting_adjustments import NOT_BOOKED, NOT_IN_BATCH, WAITS
 from tests.recon.period.month_folders import days_of, nights_of
@@ -125,7 +125,62 @@ def test_an_engine_that_forgets_them_is_found(
         bent.setattr(statement_in_sql, "_text", forgetting)
         by_sql = {each.id for each in asked(NOVEMBER, nights).equations if not each.holds}
     with monkeypatch.context() as bent:
-        bent.setattr(books_of_month, "with_waiting_keys", lambda rows, *, facts: (rows, facts))
+        bent.setattr(books_of_month, "with_waiting_keys", lambda rows, *, facts, **_: (rows, facts))
         by_pandas = {each.id for each in asked(NOVEMBER, nights).equations if not each.holds}
 
     assert by_sql == by_pandas == {"P5", "P6"}
+
+
+EARLIER_DAY = date(2026, 11, 9)
+
+
+@pytest.mark.parametrize("way", ["both", "pandas", "SQL"])
+def test_of_two_alike_the_one_whose_batch_is_late_waits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    """The name of the batch comes before the amount; an engine that forgets it is found."""
+    truth = MonthTruth(FIRST, 12, per_day=1, late={("EUR", EARLIER_DAY): AFTER + timedelta(days=3)})
+    for entry in truth.entries:
+        if entry.key == "adjustments" and entry.reference:
+            entry.day = date.fromisoformat(entry.reference[-len("2026-11-09") :])
+    if way == "pandas":
+        monkeypatch.setattr(waiting_adjustments, "BY_NAME", [*waiting_adjustments.BY_NAME, "row"])
+    if way == "SQL":
+        bend(monkeypatch, "l.batch_id <> ''", "false")
+
+    statement = stated(truth, tmp_path)
+
+    row = (NOT_IN_BATCH, f"adjustments, not in batch, {EARLIER_DAY}", -777)
+    assert (waiting(statement) == [row]) is (way != "pandas")
+    assert (broken(statement) == []) is (way == "both")
+
+
+@pytest.mark.parametrize("way", ["both", "pandas", "SQL"])
+@pytest.mark.parametrize("booked", [date(2026, 10, 28), FIRST])
+def test_an_adjustment_of_a_batch_from_before_the_first_window_is_settled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, booked: date, way: str
+) -> None:
+    """Its line lies in the sum of the batch that it names: it waits for nothing."""
+    truth = MonthTruth(FIRST, 12, per_day=1, window=3)
+    (entry,) = (
+        each
+        for each in truth.entries
+        if each.reference == "B-EUR-2026-10-27" and each.key[0] == "a"
+    )
+    entry.day = booked
+    if way == "pandas":
+        monkeypatch.setattr(waiting_adjustments, "EARLIER", "no such type")
+    if way == "SQL":
+        bend(monkeypatch, "base = 'earlier'", "base = 'no such type'")
+
+    statement = asked(NOVEMBER, nights_of(truth, tmp_path))
+
+    assert (waiting(statement) == []) is (way != "pandas")
+    assert (broken(statement) == []) is (way == "both")
+
+
+def bend(monkeypatch: pytest.MonkeyPatch, text: str, other: str) -> None:
+    """SQL that has another text in the place of one that it has."""
+    read = statement_in_sql._text
+    assert text in "".join(map(read, statement_in_sql.TABLES))
+    monkeypatch.setattr(statement_in_sql, "_text", lambda name: read(name).replace(text, other))

@@ -14,18 +14,39 @@ by_night AS (
 SELECT e.* EXCLUDE (numbers, line, batch, is_sum), b.times
 FROM (SELECT line, max(n) AS times FROM by_night GROUP BY line) b JOIN every_line e USING (line);
 
--- Adjustments of no order: no night compares them. Each is answered by one of the opposite amount, the oldest first;
--- what is left waits, each under a key of its own.
-CREATE OR REPLACE TEMP TABLE waiting AS
-WITH loose AS (
-    SELECT true AS is_entry, rowid AS place, currency, day, amount FROM entries WHERE key = 'adjustments'
-    UNION ALL SELECT false, rowid, currency, day, -amount FROM fact_keys WHERE key = 'adjustments'
+-- Adjustments of no order: no night compares them. Each is answered by one of the opposite amount of the batch that it
+-- names, then by the oldest; what is left waits, each under a key of its own.
+CREATE OR REPLACE TEMP TABLE loose AS
+WITH l AS (
+    SELECT true AS is_entry, rowid AS place, currency, batch_id, day, amount FROM entries WHERE key = 'adjustments'
+    UNION ALL SELECT false, rowid, currency, batch_id, day, -amount FROM fact_keys WHERE key = 'adjustments'
 ),
-ranked AS (SELECT *, row_number() OVER (PARTITION BY currency, amount ORDER BY day, is_entry, place) AS nth FROM loose)
+named AS (
+    SELECT *, row_number() OVER (PARTITION BY currency, batch_id, amount ORDER BY day, is_entry, place) AS nth
+    FROM l WHERE l.batch_id <> ''
+)
+SELECT n.* EXCLUDE (nth)
+FROM named n ANTI JOIN (SELECT currency, batch_id, -amount AS amount, nth FROM named) o USING (currency, batch_id, amount, nth)
+UNION ALL
+SELECT l.* FROM l ANTI JOIN named USING (is_entry, place);
+
+-- Of a batch from before the first night's window the nights have the sum alone: an entry that names it is settled with it.
+CREATE OR REPLACE TEMP TABLE settled_before AS
+SELECT e.place, e.currency, s.settled_on AS day, e.amount, e.batch_id
+FROM (FROM loose WHERE is_entry) e
+JOIN (SELECT currency, batch_id, min(settled_on) AS settled_on FROM lines WHERE base = 'earlier' GROUP BY currency, batch_id) s
+    USING (currency, batch_id);
+
+CREATE OR REPLACE TEMP TABLE waiting AS
+WITH ranked AS (
+    SELECT *, row_number() OVER (PARTITION BY currency, amount ORDER BY day, is_entry, place) AS nth
+    FROM loose WHERE NOT is_entry OR place NOT IN (SELECT place FROM settled_before)
+)
 SELECT r.*, 'waits ' || row_number() OVER () AS key
 FROM ranked r ANTI JOIN (SELECT currency, -amount AS amount, nth FROM ranked) o USING (currency, amount, nth);
 UPDATE entries SET key = w.key FROM waiting w WHERE w.is_entry AND entries.rowid = w.place;
 UPDATE fact_keys SET key = w.key FROM waiting w WHERE NOT w.is_entry AND fact_keys.rowid = w.place;
+INSERT INTO fact_keys BY NAME SELECT currency, day, amount, batch_id, 'adjustments' AS key FROM settled_before;
 
 CREATE OR REPLACE TEMP TABLE differing AS
 WITH

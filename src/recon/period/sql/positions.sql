@@ -57,7 +57,7 @@ DELETE FROM transit_moves WHERE amount = 0;
 CREATE OR REPLACE TEMP TABLE payments_of AS SELECT payment, max(order_no) AS order_no FROM orders_of GROUP BY payment;
 
 CREATE OR REPLACE TEMP TABLE fact_keys AS
-SELECT currency, event_on AS day, amount,
+SELECT currency, event_on AS day, amount, batch_id,
     CASE WHEN kind IN ('capture', 'refund', 'chargeback', 'won_back') THEN CASE WHEN order_no <> '' THEN order_no ELSE payment END
          WHEN kind IN ('pay_out', 'payee') THEN 'pay-outs' WHEN kind = 'adjustment' THEN 'adjustments' ELSE 'fees' END AS key
 FROM facts WHERE kind <> 'reserve';
@@ -78,7 +78,7 @@ newest AS (
     FROM contents WHERE entry_id NOT IN (SELECT entry_id FROM contents GROUP BY entry_id HAVING count(*) > 1)
 ),
 named AS (
-    SELECT n.entry_type, n.booked_at, replace(n.entry_type, '_reversal', '') AS base,
+    SELECT n.entry_type, n.booked_at, n.reference_no AS batch_id, replace(n.entry_type, '_reversal', '') AS base,
         CASE WHEN ends_with(n.entry_type, '_reversal') THEN -1 ELSE 1 END AS way,
         CASE WHEN n.transaction_amount IS NOT NULL AND n.transaction_currency <> ''
              THEN n.transaction_currency ELSE n.currency END AS currency,
@@ -100,7 +100,7 @@ gaps AS (
     GROUP BY ALL
 )
 SELECT m.entry_type, m.currency, m.key, coalesce(d.business_date, '') AS day,
-    m.moves + CASE WHEN m.base = 'write_off' THEN sign(coalesce(g.gap, 0)) * m.amount ELSE 0 END AS amount
+    m.moves + CASE WHEN m.base = 'write_off' THEN sign(coalesce(g.gap, 0)) * m.amount ELSE 0 END AS amount, m.batch_id
 FROM moved m
 LEFT JOIN gaps g ON g.currency = m.currency AND g.key = m.key
 ASOF LEFT JOIN days d ON m.booked_at >= d.opens_at;
