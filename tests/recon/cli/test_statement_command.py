@@ -1,3 +1,4 @@
+import csv
 import json
 from collections.abc import Callable
 from datetime import UTC, date, datetime
@@ -128,6 +129,53 @@ def test_a_night_that_is_not_proven_ends_with_four(
 
     assert code == 4
     assert "2026-11-20: the night is NOT PROVEN" in capsys.readouterr().err
+
+
+AFTER_MONDAY = datetime(2026, 11, 24, 6, tzinfo=UTC)
+MONDAY = "2026-11-23"
+
+
+def test_a_night_that_is_run_again_asks_for_those_after_it_and_counts_all_once(
+    played: Merchant,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Until then the chain does not hold and nothing is closed."""
+    monkeypatch.setattr(environment, "system_clock", lambda: AFTER_MONDAY)
+    played.wait(hours=72)
+    played.night(date=MONDAY)
+    assert cli.main(["statement", "2026-11", "--out", str(tmp_path)]) == 0
+    before = facts_in(tmp_path)
+    late = played.payments("captured")[0]
+    played.drop("late.csv", played.order(late))
+    assert late.order_no not in {row["order_no"] for row in before}
+
+    played.night(date=BUSINESS_DATE)
+    capsys.readouterr()
+    codes = [cli.main([name, "2026-11", "--out", str(tmp_path)]) for name in ("statement", "close")]
+
+    broken = capsys.readouterr().err
+    chain = "P1 nights that carry on from another than the one before"
+    assert codes == [4, 4]
+    assert f"Blocked: {chain}, by count: pandas 1 and 0, SQL 1 and 0" in broken
+
+    played.night(date=MONDAY)
+    codes = [cli.main([name, "2026-11", "--out", str(tmp_path)]) for name in ("statement", "close")]
+
+    mended, after = capsys.readouterr().err, facts_in(tmp_path)
+    assert codes[0] == 0, mended
+    assert chain not in mended
+    (row,) = (row for row in after if row["order_no"] == late.order_no)
+    assert (row["kind"], row["told_on"]) == ("capture", BUSINESS_DATE)
+    assert [row for row in after if row["order_no"] != late.order_no] == before
+
+
+def facts_in(folder: Path) -> list[dict[str, str]]:
+    """The movements that a statement wrote."""
+    path = folder / f"statement-{MERCHANT}-{ACCOUNT}-2026-11" / "facts.csv"
+    with path.open(newline="") as file:
+        return [*csv.DictReader(file)]
 
 
 @pytest.mark.usefixtures("played")
