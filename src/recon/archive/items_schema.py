@@ -36,7 +36,7 @@ ITEMS = FileSchema(
             word("set_kind", "what makes the set: order, transaction, entry, payout or group"),
             CURRENCY,
             text("set_id", "the set's id; blank: the first id of its account and set_key"),
-            word("set_currency", "the currency in which the set is judged"),
+            word("set_currency", "the currency in which the set is judged; blank: that of the row"),
             word("state", "MATCHED, PENDING, BREAK or UNVERIFIED"),
             text("result_id", "the id under which it is shown; blank: the set's own"),
             text("set_key", "what names the set; blank: its order number"),
@@ -45,6 +45,6 @@ ITEMS = FileSchema(
     ),
     # Rows of one set are neighbours: what they have in common is written once.
     key=(*BY_KEY, "transaction_id", "reference_no", "entry_id", "source", "currency"),
-    version=2,
-    older=(1,),
+    version=3,
+    older=(1, 2),
 )

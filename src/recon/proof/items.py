@@ -49,6 +49,8 @@ _IDENTITY = (
 )
 _OF_SETS = ("merchant_id", "account_id", "key", "kind", "currency")
 NO_COLUMNS = Arrays({}, size=0)
+_SAID_BY = {"set_key": "order_no", "set_currency": "currency"}
+"""Columns that are blank where another one says the same."""
 _PLACED = ("set_kind", "set_id", "set_currency", "state", "result_id", "set_key")
 Words: TypeAlias = Column | pa.Array | pa.ChunkedArray
 """A column of texts, as numpy or as Arrow holds them."""
@@ -60,8 +62,9 @@ def items_of(
     """One row for all rows of a source that name the same things, as the file `items` has them.
 
     It is blank where a column says what others say already; `proof/sql/rows.sql` has the way back:
-    the set's key is its order number, its id the first of account and key, and it is shown under
-    its own id. Rows that a newer one replaced are there, too, and count as no item.
+    the set's key is its order number, its currency the row's, its id the first of account and key,
+    and it is shown under its own id. Rows that a newer one replaced are there, too, and count as
+    no item.
 
     Args:
         exact: what was left for judgement.
@@ -237,7 +240,8 @@ def _part(
         for name in _IDENTITY
     }
     columns |= {name: sets[name].take(pa.array(numbers)) for name in _PLACED}
-    columns["set_key"] = _blank_where(columns["set_key"], same=columns["order_no"])
+    for name, other in _SAID_BY.items():
+        columns[name] = _blank_where(columns[name], same=columns[other])
     columns |= {"source": filled(source, size=size), "items": in_scope[rows].astype(np.int64)}
     table = _table(columns)
     # Rows can only say the same where a set has several of one source, under one id.
@@ -275,6 +279,7 @@ def _without_derived(columns: Mapping[str, Words]) -> dict[str, Words]:
         "result_id": _blank_where(columns["result_id"], same=ids),
         "set_id": _blank_where(ids, same=first),
         "set_key": _blank_where(keys, same=columns["order_no"]),
+        "set_currency": _blank_where(columns["set_currency"], same=columns["currency"]),
     }
 
 

@@ -36,6 +36,18 @@ def test_rows_of_a_break_are_told_by_their_names(case: Any) -> None:
     assert shown_under(broken.items) == {*broken.breaks["break_id"]}
 
 
+def test_the_currency_of_a_set_is_said_where_a_row_has_another(case: Any) -> None:
+    """In nearly every set all rows have one; then it is blank, and the row's own counts."""
+    case.order().payment(amount=12000).entry(amount=12000)
+    assert {*case.run().items["set_currency"].to_pylist()} == {""}
+
+    case.order(order_no="W").payment(order_no="W", transaction_id="TW", currency="USD")
+    rows = [row for row in case.run().items.to_pylist() if row["order_no"] == "W"]
+    assert [row["currency"] for row in rows] == ["EUR", "USD"]
+    assert len({row["set_currency"] or row["currency"] for row in rows}) == 1
+    assert sorted(row["set_currency"] == "" for row in rows) == [False, True]
+
+
 def test_a_replaced_row_is_told_and_counts_nothing(case: Any) -> None:
     """An older answer of a payment belongs to its set and is no item of it."""
     case.order().payment(amount=12000, queried_at="2026-11-02T00:00:00Z")

@@ -18,7 +18,9 @@ FROM 'results/matches.parquet';
 
 CREATE OR REPLACE TEMP TABLE judged AS
 WITH keyed AS (
-    SELECT * REPLACE (CASE WHEN set_key = '' THEN order_no ELSE set_key END AS set_key)
+    SELECT * REPLACE (
+        CASE WHEN set_key = '' THEN order_no ELSE set_key END AS set_key,
+        CASE WHEN set_currency = '' THEN currency ELSE set_currency END AS set_currency)
     FROM 'results/items.parquet'
 ),
 -- The first id of an account and a key: the same digest that the night made, made once more here.
