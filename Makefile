@@ -142,8 +142,8 @@ bench-night: $(READY) ## CPU of every stage of a night of NIGHT_ORDERS payments,
 	@nice -n 5 $(BIN)/python benchmarks/bench_night.py --orders $${NIGHT_ORDERS:-1000000}
 
 .PHONY: bench-year
-bench-year: $(READY) ## bytes of YEAR_NIGHTS nights of YEAR_ORDERS orders a day over a full window (15 and 300), each rebuilt
-	@nice -n 5 $(BIN)/python benchmarks/bench_year.py --nights $${YEAR_NIGHTS:-15} --orders $${YEAR_ORDERS:-300}
+bench-year: $(READY) ## bytes of YEAR_NIGHTS nights of YEAR_ORDERS orders a day over a full window (9 and 300), each rebuilt
+	@nice -n 5 $(BIN)/python benchmarks/bench_year.py --nights $${YEAR_NIGHTS:-9} --orders $${YEAR_ORDERS:-300}
 
 .PHONY: bench-recovery
 bench-recovery: $(READY) ## a night killed after half of its 1,000 captures and started again, beside half a night

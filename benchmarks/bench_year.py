@@ -1,10 +1,10 @@
 """What a year of nights takes on the disk, and whether each of them can be rebuilt.
 
 Run by `make bench-year` (YEAR_NIGHTS, YEAR_ORDERS a day; small without them, a tenth of a large
-merchant is 2000). The first night brings the order files of a whole window, 30 business dates, and
-of the dates that come of age behind it; each later night one more file. So every night has the
-window of any night of a year, the books are those of its window, and what it takes is what each
-night of a year takes: nothing has to be played until a window is full.
+merchant is 2000). The payments are of the thirty days before the first night, as the gateway dates
+them. The first night brings the orders of a window but for those that the later ones bring, each
+the orders of one day; the last has a whole window, 30 days. So nothing has to be played until a
+window is full, and what a night takes for each order that it asks about is that of any night.
 """
 
 import argparse
@@ -15,13 +15,12 @@ import sqlite3
 import statistics
 import sys
 import tempfile
-from collections import Counter, defaultdict, deque
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, redirect_stdout
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import date, timedelta
 from io import StringIO
-from itertools import chain, islice, takewhile
 from pathlib import Path
 from time import process_time
 from unittest.mock import patch
@@ -42,17 +41,19 @@ from recon import cli
 from recon.config.night_archive import BESIDE
 from recon.model.business_date import BusinessCalendar
 from recon.model.money import format_minor_units
+from recon.sandbox.ground.options import DEMO_BUSINESS_DATE
 from recon.steps.compare.rebuild import rebuild_night
 from recon.steps.ground.environment import CLOCK_VARIABLE, environment_of, system_clock
-from recon.steps.ground.window import LOOK_BACK_DAYS
 
-NIGHTS, ORDERS_A_DAY = 15, 300
-WINDOW_NIGHTS, WINDOW_DAYS = 30, 42
-FIRST = date(2026, 3, 2)
+NIGHTS, ORDERS_A_DAY = 9, 300
+NIGHTS_MAX = 11
+"""Later ones no longer have all payments in their window."""
+WINDOW_NIGHTS, WINDOW_DAYS, AGED_DATES = 30, 42, 2
+"""Orders of so many dates are asked about, and of two more that come of age (90 and 180 days)."""
 NIGHT_AFTER = timedelta(hours=2)
-ORDERED_AT, BOOKED_AT = time(10, tzinfo=UTC), time(12, tzinfo=UTC)
-ALLOWANCE = 1.5
-"""Payments of the sandbox for each order: others failed, or are another account's."""
+ALLOWANCE = 1.05
+"""Payments of the sandbox for each order: the others failed. Nearly all of them are taken, for the
+first are of other states than the last."""
 FULL_ORDERS, FULL_NIGHTS = 20_000, 365
 GB = 10**9
 Rows = list[dict[str, str]]
@@ -60,7 +61,7 @@ Rows = list[dict[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class Day:
-    """What a business date brings."""
+    """What a night brings."""
 
     orders: Rows
     booked: Rows
@@ -94,50 +95,35 @@ def business_days(since: date) -> Iterator[date]:
         day += timedelta(days=1)
 
 
-def looked_at(nights: Sequence[date]) -> dict[date, list[date]]:
-    """Night -> the business dates whose orders it asks about: its window, and those of an age."""
-    calendar = BusinessCalendar.of()
-    oldest = nights[0] - timedelta(days=LOOK_BACK_DAYS[-1] + 7)
-    known = [*takewhile(lambda day: day <= nights[-1], business_days(oldest))]
-    asked: dict[date, list[date]] = {}
-    before = calendar.closes_at(nights[0]) - timedelta(days=1)
-    for night in nights:
-        as_of = calendar.closes_at(night)
-        spans = [(as_of - timedelta(days=WINDOW_DAYS), as_of)]
-        spans += [(before - timedelta(age), as_of - timedelta(age)) for age in LOOK_BACK_DAYS]
-        asked[night] = [
-            day
-            for day in known
-            if any(since < datetime.combine(day, ORDERED_AT) <= until for since, until in spans)
-        ]
-        before = as_of
-    return asked
-
-
-def day_of(day: date, *, payments: Sequence[dict[str, str]], effects: Mapping[str, Rows]) -> Day:
-    """The rows of the order file of a date, and what the books have of its orders."""
+def brought(payments: Sequence[dict[str, str]], *, effects: Mapping[str, Rows]) -> Day:
+    """Rows of an order file, and what the books have of its orders."""
     refunded: Counter[str] = Counter()
+    dated: dict[str, str] = {}
     booked: Rows = []
     for payment in payments:
         for effect in effects[payment["transaction_id"]]:
             units = units_of(effect)
+            if effect["operation"].startswith("authorise"):
+                dated[payment["transaction_id"]] = effect["committed_at"]
             if effect["operation"] == "refund":
                 refunded[payment["transaction_id"]] += units
             if effect["operation"] in BOOKED:
                 cells = {
                     "entry_type": effect["operation"],
                     "amount": format_minor_units(units, currency=effect["currency"]),
-                    "booked_at": datetime.combine(day, BOOKED_AT).isoformat(),
+                    "booked_at": effect["committed_at"],
                 }
                 booked.append(effect | cells)
-    return Day([_order(each, day=day, refunded=refunded) for each in payments], booked)
+    return Day([_order(each, dated=dated, refunded=refunded) for each in payments], booked)
 
 
-def _order(payment: dict[str, str], *, day: date, refunded: Mapping[str, int]) -> dict[str, str]:
+def _order(
+    payment: dict[str, str], *, dated: Mapping[str, str], refunded: Mapping[str, int]
+) -> dict[str, str]:
     cells = {
         "amount": format_minor_units(units_of(payment), currency=payment["currency"]),
         "status": STATUS.get(payment["state"], payment["state"]),
-        "ordered_at": datetime.combine(day, ORDERED_AT).isoformat(),
+        "ordered_at": dated[payment["transaction_id"]],
     }
     if payment["state"] == "partially_refunded":
         part = refunded[payment["transaction_id"]]
@@ -185,9 +171,7 @@ def lasting(folder: Path) -> int:
 
 def year(folder: Path, base_url: str, *, nights: int, orders: int) -> Iterator[Played]:
     """Play the nights, each with the orders of its day, and rebuild each."""
-    asked = looked_at([*islice(business_days(FIRST), nights)])
-    days = sorted({day for of_night in asked.values() for day in of_night})
-    by_day = arriving(base_url, days, orders=orders)
+    arriving = arrivals(base_url, nights=nights, orders=orders)
     merchants, rules = folder / "merchants.toml", folder / "rules.toml"
     merchants.write_text(
         f'{merchants.read_text()}ledger = {{ path = "{folder / "ledger.csv"}" }}\n'
@@ -195,25 +179,24 @@ def year(folder: Path, base_url: str, *, nights: int, orders: int) -> Iterator[P
     rules.write_text(
         f"{rules.read_text()}\n[window]\norders_days = {WINDOW_DAYS}\nledger_days = {WINDOW_DAYS}\n"
     )
-    waiting = deque(days)
-    for number, (night, of_night) in enumerate(asked.items()):
-        while waiting and waiting[0] <= night:
-            day = waiting.popleft()
-            path = folder / INBOX / f"orders-{day}.csv"
-            write_rows(path, by_day[day].orders, header=HEADER)
-        booked = chain.from_iterable(by_day[day].booked for day in of_night)
+    booked: Rows = []
+    asked = 0
+    for night, day in zip(business_days(DEMO_BUSINESS_DATE), arriving, strict=False):
+        write_rows(folder / INBOX / f"orders-{night}.csv", day.orders, header=HEADER)
+        booked += day.booked
         write_rows(folder / "ledger.csv", booked, header=LEDGER_HEADER)
         began = process_time()
-        play(night, is_first=number == 0)
+        play(night, is_first=not asked)
         cpu = process_time() - began
+        asked += len(day.orders)
         sizes = bytes_of(folder, night)
         rows, workbook = sizes.pop(".parquet"), sizes.pop(".xlsx")
-        size = (orders * len(of_night), rows, sizes.total(), workbook, lasting(folder))
+        size = (asked, rows, sizes.total(), workbook, lasting(folder))
         yield Played(night, *size, cpu, is_rebuilt(night))
 
 
-def arriving(base_url: str, days: Sequence[date], *, orders: int) -> dict[date, Day]:
-    """What each of these dates brings."""
+def arrivals(base_url: str, *, nights: int, orders: int) -> list[Day]:
+    """What each night brings: the payments of each day are dealt to all of them."""
     effects: defaultdict[str, Rows] = defaultdict(list)
     for number, effect in enumerate(lines_of(base_url, "effects")):
         effects[effect["transaction_id"]].append(effect | {"entry_id": f"E{number}"})
@@ -221,13 +204,12 @@ def arriving(base_url: str, days: Sequence[date], *, orders: int) -> dict[date, 
         payment
         for payment in lines_of(base_url, "payments")
         if any(each["operation"][:9] == "authorise" for each in effects[payment["transaction_id"]])
-    ]
-    if len(payments) < len(days) * orders:
-        sys.exit(f"the sandbox has {len(payments)} payments for {len(days)} days of {orders}")
-    return {
-        day: day_of(day, payments=payments[at * orders : (at + 1) * orders], effects=effects)
-        for at, day in enumerate(days)
-    }
+    ][: WINDOW_NIGHTS * orders]
+    if len(payments) < WINDOW_NIGHTS * orders:
+        sys.exit(f"the sandbox has {len(payments)} payments for {WINDOW_NIGHTS} days of {orders}")
+    later = [payments[night::WINDOW_NIGHTS] for night in range(1, nights)]
+    first = [each for at, each in enumerate(payments) if not 0 < at % WINDOW_NIGHTS < nights]
+    return [brought(some, effects=effects) for some in (first, *later)]
 
 
 def is_rebuilt(day: date) -> bool:
@@ -238,25 +220,24 @@ def is_rebuilt(day: date) -> bool:
 
 def tell(played: Sequence[Played], *, orders: int) -> None:
     """What the nights took, and what a merchant of the full size takes by that."""
-    steady = played[1:]
-    rows, documents, workbook, asked, cpu = (
-        statistics.mean(getattr(each, name) for each in steady)
-        for name in ("rows", "documents", "workbook", "asked", "cpu")
+    steady, last = played[1:], played[-1]
+    by_asked = [night.asked for night in played]
+    an_order, fixed = statistics.linear_regression(
+        by_asked, [night.rows + night.documents for night in played]
     )
-    new_order = (played[-1].lasting - played[0].lasting) / (orders * len(steady))
-    print(f"\n{len(steady)} nights of {orders} new orders, {asked:,.0f} orders asked about")
-    print(f"- CPU of a night: {cpu:.1f} s")
-    print(f"- bytes a night: {rows / asked:.1f} for each order asked about, {documents:,.0f} more")
-    print(f"- its workbook: {workbook / asked:.1f} for each order asked about")
+    new_order = (last.lasting - played[0].lasting) / (orders * len(steady))
+    print(f"\n{len(steady)} nights of {orders} new orders, {last.asked:,} asked about in the last")
+    print(f"- CPU of the last night: {last.cpu:.1f} s")
+    print(f"- its bytes for each of these orders: {(last.rows + last.documents) / last.asked:.1f}")
+    print(f"- bytes a night: {an_order:.1f} for each order asked about, {fixed:,.0f} more")
+    print(f"- workbook of the last night: {last.workbook:,.0f}")
     print(f"- rows of order files and tables: {new_order:.1f} bytes a new order")
-    times = FULL_ORDERS / orders
-    whole = FULL_NIGHTS * (times * rows + documents + FULL_ORDERS * new_order)
-    books = FULL_NIGHTS * times * workbook
-    print(
-        f"computed for {FULL_NIGHTS} nights of {FULL_ORDERS:,} new orders, "
-        f"{times * asked:,.0f} asked about: {whole / GB:.1f} GB "
-        f"(with workbooks {(whole + books) / GB:.1f})"
-    )
+    for dates in (WINDOW_NIGHTS, WINDOW_NIGHTS + AGED_DATES):
+        a_night = an_order * dates * FULL_ORDERS + fixed + FULL_ORDERS * new_order
+        print(
+            f"computed for {FULL_NIGHTS} nights of {FULL_ORDERS:,} new orders that ask about "
+            f"{dates} dates: {FULL_NIGHTS * a_night / GB:.1f} GB without workbooks"
+        )
 
 
 def main() -> None:
@@ -265,11 +246,11 @@ def main() -> None:
     options.add_argument("--nights", type=int, default=NIGHTS)
     options.add_argument("--orders", type=int, default=ORDERS_A_DAY)
     given = options.parse_args()
-    asked = looked_at([*islice(business_days(FIRST), given.nights)])
-    days = len({day for of_night in asked.values() for day in of_night})
+    if not 1 < given.nights <= NIGHTS_MAX:
+        options.error(f"play 2 to {NIGHTS_MAX} nights")
     played = []
     with (
-        sandbox(math.ceil(days * given.orders * ALLOWANCE)) as base_url,
+        sandbox(math.ceil(WINDOW_NIGHTS * given.orders * ALLOWANCE)) as base_url,
         tempfile.TemporaryDirectory() as name,
         patch.dict(os.environ, variables(Path(name), base_url)),
     ):
