@@ -12,7 +12,6 @@ import csv
 import math
 import os
 import sqlite3
-import statistics
 import sys
 import tempfile
 from collections import Counter, defaultdict
@@ -220,20 +219,17 @@ def is_rebuilt(day: date) -> bool:
 
 def tell(played: Sequence[Played], *, orders: int) -> None:
     """What the nights took, and what a merchant of the full size takes by that."""
-    steady, last = played[1:], played[-1]
-    by_asked = [night.asked for night in played]
-    an_order, fixed = statistics.linear_regression(
-        by_asked, [night.rows + night.documents for night in played]
-    )
-    new_order = (last.lasting - played[0].lasting) / (orders * len(steady))
-    print(f"\n{len(steady)} nights of {orders} new orders, {last.asked:,} asked about in the last")
+    later, last = played[1:], played[-1]
+    size = last.rows + last.documents
+    new_order = (last.lasting - played[0].lasting) / (orders * len(later))
+    print(f"\n{len(later)} nights of {orders} new orders, {last.asked:,} asked about in the last")
     print(f"- CPU of the last night: {last.cpu:.1f} s")
-    print(f"- its bytes for each of these orders: {(last.rows + last.documents) / last.asked:.1f}")
-    print(f"- bytes a night: {an_order:.1f} for each order asked about, {fixed:,.0f} more")
-    print(f"- workbook of the last night: {last.workbook:,.0f}")
+    print(f"- its bytes: {size:,}, {size / last.asked:.1f} for each of these orders")
+    print(f"- its workbook: {last.workbook:,}")
     print(f"- rows of order files and tables: {new_order:.1f} bytes a new order")
     for dates in (WINDOW_NIGHTS, WINDOW_NIGHTS + AGED_DATES):
-        a_night = an_order * dates * FULL_ORDERS + fixed + FULL_ORDERS * new_order
+        # As many times as much: what is the same at any size counts as often, too.
+        a_night = size / last.asked * dates * FULL_ORDERS + FULL_ORDERS * new_order
         print(
             f"computed for {FULL_NIGHTS} nights of {FULL_ORDERS:,} new orders that ask about "
             f"{dates} dates: {FULL_NIGHTS * a_night / GB:.1f} GB without workbooks"
