@@ -36,7 +36,7 @@ LINES = (
     f"{HEADER}B1,{OWN},2026-11-16,capture,A1,T1,,EUR,100.00,1.65,98.35,Visa\n"
     f"B1,{OWN},2026-11-16,capture,A2,T2,,EUR,100.00,1.90,98.10,visa\n"
     f"B1,{OWN},2026-11-16,capture,A3,T3,,EUR,100.00,9.00,91.00,\n"
-    f"B1,{OWN},2026-11-16,payout,,,,EUR,287.45,0.00,287.45,\n"
+    f"B1,{OWN},2026-11-16,payout,,,,EUR,300.00,12.55,287.45,\n"
 )
 CREDIT = f"{HEADER}B2,{OWN},2026-11-18,fee,A2,T2,,EUR,0.00,-0.25,0.25,\n"
 ORDERS = "merchant_id,account_id,order_no,currency,amount,status,ordered_at\n" + "".join(

@@ -39,6 +39,23 @@ def _charged(payment: Any, *, more: str = "0.00") -> dict[str, str]:
     return line(payment, fee=str(fee), net=str(gross - fee), brand="VISA")
 
 
+def _pay_out(*lines: dict[str, str]) -> dict[str, str]:
+    """The row that pays a batch out, with the sums of its lines."""
+    sums = {
+        name: str(sum(Decimal(each[name]) for each in lines)) for name in ("gross", "fee", "net")
+    }
+    kept = {"entry_type": "payout", "order_no": "", "transaction_id": "", "brand": ""}
+    return {**lines[0], **kept, **sums}
+
+
+def _adds_up(merchant: Any, day: str) -> list[tuple[Any, ...]]:
+    """Outside of the contract, and whether the sums of the sheet add up, by currency."""
+    (path,) = merchant.folder.joinpath("reports").glob(f"reconciliation-*{day}*.xlsx")
+    sheet = load_workbook(path, data_only=True)["Fees"]
+    rows = [[cell.value for cell in row] for row in sheet.iter_rows()]
+    return [(row[0], float(row[2]), row[4]) for row in rows if row[4] in {"OK", "CHECK"}]
+
+
 def _variances(merchant: Any) -> list[str]:
     breaks = merchant.result().breaks
     return breaks[breaks["code"].eq("FEE_VARIANCE")]["order_no"].tolist()
@@ -53,7 +70,8 @@ def _claims(merchant: Any, day: str) -> list[tuple[str, str]]:
 def test_a_night_claims_what_was_charged_too_much_until_it_is_given_back(settling: Any) -> None:
     """FEE_VARIANCE, the sheet and the claim on the first night; none of it after the credit."""
     right, dear = booked(settling, 2)
-    send(settling, "S1.csv", _charged(right), _charged(dear, more="0.30"))
+    lines = [_charged(right), _charged(dear, more="0.30")]
+    send(settling, "S1.csv", *lines, _pay_out(*lines))
     settling.night(workbooks=workbooks())
 
     assert _variances(settling) == [dear.order_no]
@@ -62,6 +80,7 @@ def test_a_night_claims_what_was_charged_too_much_until_it_is_given_back(settlin
     rows = [[cell.value for cell in row] for row in load_workbook(path)["Fees"].iter_rows()]
     (visa,) = [row for row in rows if row[0] == "visa" and row[2] == "brand visa"]
     assert [float(visa[6]), float(visa[10])] == [2, 0.30]
+    assert _adds_up(settling, "2026-11-20") == [(right.currency, 0.0, "OK")]
 
     credit = {"entry_type": "fee", "gross": "0.00", "fee": "-0.30", "net": "0.30"}
     send(settling, "S2.csv", line(dear, **credit, batch_id="S2", settled_on="2026-11-21"))
@@ -106,8 +125,9 @@ def test_a_late_line_prices_later_days_anew_and_leaves_earlier_nights_as_they_we
     """One line of the 18th came late: the 20th is in the next tier, and the sheet says by what."""
     (settling.folder / "config" / "fees.toml").write_text(MONTHLY)
     first, second, late = booked(settling, 3)
-    send(settling, "S1.csv", _at(first, day=19, basis_points=100))
-    send(settling, "S2.csv", _at(second, day=20, basis_points=50))
+    lines = [_at(first, day=19, basis_points=100), _at(second, day=20, basis_points=50)]
+    for name, each in zip(("S1.csv", "S2.csv"), lines, strict=True):
+        send(settling, name, each, _pay_out(each))
     settling.night(workbooks=workbooks())
     assert _variances(settling) == [second.order_no]
 
@@ -123,5 +143,6 @@ def test_a_late_line_prices_later_days_anew_and_leaves_earlier_nights_as_they_we
     (month,) = [row for row in rows if row[:2] == ["all", "2026-11"]]
     assert month[4] == "50.00 bp"
     assert [month[6], month[8], month[10]] == [3, 1, 1]
+    assert _adds_up(settling, "2026-11-21") == [("EUR", 0.0, "OK")]
     for day in ("2026-11-20", "2026-11-21"):
         assert _expected(settling, day).same

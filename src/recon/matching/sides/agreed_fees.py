@@ -36,11 +36,12 @@ from recon.matching.sides.fee_volumes import (
     held_volumes,
     volumes_of,
 )
-from recon.matching.sides.settlement_side import EARLIER, of_payments
+from recon.matching.sides.settlement_side import EARLIER, of_payments, pay_outs
 from recon.model.words import EntryType
 
 NOT_ASKED = -2
-"""Nothing is charged for such a line, and no line of the contract could hold: a reserve, say."""
+"""Nothing is charged for such a line, and no line of the contract could hold: a reserve, say, or a
+pay-out, which tells the sums of its batch."""
 CREDIT = -3
 """A fee that is given back to a payment: it closes what was charged too much."""
 
@@ -122,6 +123,7 @@ def agreed_fees(
         line[aside] = NOT_COVERED
         why[aside] = np.where(earlier, len(reasons) - 1, len(reasons) - 2)[aside]
     free = ~is_word(lines["entry_type"], *PRICED) & (fee == 0)
+    free |= pay_outs(lines)  # tells the fee of its batch once more
     line[free & (line == NOT_COVERED)] = NOT_ASKED
     expected, tolerance = _expected(lines, held=line, tiers=tiers, contract=contract)
     gap = np.where(line >= 0, fee - expected, 0)

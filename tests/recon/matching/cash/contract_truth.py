@@ -6,7 +6,7 @@ contract's engine is used.
 
 import random
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 from fractions import Fraction
@@ -147,6 +147,7 @@ def truth_of(name: str, *, seed: int, size: int = 60) -> Truth:
     truth = Truth({"rounding": rounding, "lines": lines})
     for number in range(size):
         _add(truth, number, tariff=tariff, rounding=rounding, draw=draw)
+    truth.rows["settlement"] += pay_outs_of(truth.rows["settlement"])
     draw.shuffle(truth.rows["settlement"])
     return truth
 
@@ -215,3 +216,17 @@ def add_line(
     amounts = {"gross": gross, "fee": fee, "net": gross - fee}
     place = {"source": "settlement.csv", "line": len(truth.rows["settlement"]) + 2}
     truth.rows["settlement"].append({**ACCOUNT, **row, **amounts, **told, **place})
+
+
+def pay_outs_of(lines: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Of each batch the row that pays it out, with its gross, fee and net as the gateway tells."""
+    batches: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    for row in lines:
+        batches.setdefault((row["account_id"], row["batch_id"]), []).append(row)
+    paid = []
+    for number, rows in enumerate(batches.values(), start=len(lines) + 2):
+        sums = {name: sum(row[name] for row in rows) for name in ("gross", "fee", "net")}
+        kept = {name: rows[0][name] for name in (*ACCOUNT, "batch_id", "settled_on", "currency")}
+        blank = {"order_no": "", "transaction_id": "", "entry_type": "payout"}
+        paid.append({**kept, **blank, **sums, "source": rows[0]["source"], "line": number})
+    return paid

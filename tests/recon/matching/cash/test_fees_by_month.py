@@ -26,6 +26,7 @@ from recon.matching.frames.sources import (
 from recon.matching.sides.fee_volumes import volumes_of_lines
 from recon.model.charged_fees import ChargedFees
 from recon.proof.engine import reconcile
+from tests.recon.matching.cash.contract_truth import pay_outs_of
 
 SEEDS = int(os.environ.get("CONTRACT_SEEDS", "3"))
 AS_OF = datetime(2026, 12, 20, tzinfo=UTC)
@@ -122,9 +123,10 @@ def contract_for(shape: str, **more: Any) -> FeeContract:
 
 
 def sources_of(rows: list[dict[str, Any]], *, late: set[str] = frozenset()) -> Sources:  # type: ignore[assignment]
-    """Orders and payments of the lines; `late` are order numbers told after later days."""
+    """Orders and payments of the lines, each batch paid out; `late` are told after later days."""
     columns = {**SETTLEMENT_COLUMNS, **dict.fromkeys(FACTS, TEXT)}
-    frame = frame_of(rows, columns=columns)
+    every = [*rows, *pay_outs_of(rows)]
+    frame = frame_of(every, columns=columns)
     at = {"ordered_at": "2026-09-30T12:00:00Z", "status": "paid", "source": "o.csv", "line": 2}
     orders = [{**row, "amount": row["gross"], **at, "transaction_id": ""} for row in rows]
     answer = {"query_result": "1", "answer": "found", "payment_status": "3000"}
@@ -137,7 +139,7 @@ def sources_of(rows: list[dict[str, Any]], *, late: set[str] = frozenset()) -> S
         ledger=None,
         instructions=None,
         settlement=frame,
-        volumes=volumes_of_lines(frame, late=np.array([r["order_no"] in late for r in rows])),
+        volumes=volumes_of_lines(frame, late=np.array([r["order_no"] in late for r in every])),
     )
 
 
@@ -175,6 +177,8 @@ def test_what_duckdb_sums_up_is_what_the_contract_expects(shape: str) -> None:
         claims = dict(zip(charged.claims["order_no"], charged.claims["claimed"], strict=True))
         assert claims == {name: off for name, off in planted.items() if off > 0}, seed
         assert [*reasons(charged)] == UNPRICED.get(shape, [])
+        parts = int(charged.by_line["charged"].sum() + charged.outside["charged"].sum())
+        assert charged.totals == (("EUR", parts),) == (("EUR", sum(right) + sum(wrong)),)
 
 
 @pytest.mark.parametrize("shape", ["amount", "brands together"])

@@ -131,10 +131,16 @@ class Month:
         row = {"batch_id": batch.name, "settled_on": batch.day.isoformat()}
         self.add("settlement", **{**row, **cells})
 
+    def pay_out(self, batch: Batch, amount: int, *, currency: str) -> None:
+        """The row that pays a batch out, which tells the fees of its lines once more."""
+        fee = sum(batch.fees.values()) if currency == self.currency else 0
+        sums = {"gross": amount + fee, "fee": fee, "net": amount}
+        self.settled(batch, entry_type="payout", **sums, currency=currency)
+
     def paid(self, batch: Batch, amount: int, *, booked: int | None = None, ours: str = "") -> None:
         """The pay-out of a batch, and what the books have of it (None: the same)."""
         currency = ours or self.currency
-        self.settled(batch, entry_type="payout", gross=amount, fee=0, net=amount, currency=currency)
+        self.pay_out(batch, amount, currency=currency)
         self.book(
             "payout",
             amount if booked is None else booked,
@@ -243,7 +249,7 @@ def _young(m: Month) -> None:
     _even(m)
     batch = m.batch(day=YOUNG)
     m.line(batch, "reserve", -m.amount())
-    m.settled(batch, entry_type="payout", gross=batch.net - 5, fee=0, net=batch.net - 5)
+    m.pay_out(batch, batch.net - 5, currency=m.currency)
 
 
 def _open_and_young(m: Month) -> None:
