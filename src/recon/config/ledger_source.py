@@ -8,7 +8,7 @@ from recon.config.declared import DeclaredTable
 from recon.config.file_layouts import FileLayout
 from recon.config.rules import ZoneText
 
-_OF_AN_INBOX = frozenset({"files", "whole_file", "trailer", "control_file", "done_file"})
+_OF_AN_INBOX = frozenset({"files", "whole_file", "control_file", "done_file"})
 
 
 class LedgerSource(DeclaredTable):

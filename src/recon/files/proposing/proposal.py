@@ -186,9 +186,10 @@ class _Proposing:
                 self._questions[key] = f"{ask}{each if name in OF_STATEMENT else ''}{none}"
 
     def _candidates(self, column: TableColumn) -> str:
-        """Columns of which nothing is read yet, and whose cells could be this one."""
+        """Columns of which no required one is read yet, and whose cells could be this one."""
         ranked = self._ranked
-        taken = {*ranked.columns.values(), *ranked.debit.values(), *ranked.clock.values()}
+        needed = {ranked.columns.get(name, "") for name in self._schema.required}
+        taken = {*needed, *ranked.debit.values(), *ranked.clock.values()}
         free = [
             their
             for their in self._theirs.values()

@@ -16,6 +16,7 @@ from recon.files.proposing.vocabulary import (
     CREDITS,
     DATES,
     DEBITS,
+    STAND_INS,
     names_of_column,
     plain_words,
 )
@@ -167,7 +168,10 @@ def _best(free: Iterable[TheirColumn], column: TableColumn) -> list[TheirColumn]
     whole = [their for their in known if their.words in names]
     if any(fits(their, column) for their in whole):
         return whole
-    return [their for their in known if _bare(their.words) in names]
+    others = STAND_INS.get(column.name, frozenset())
+    return [their for their in known if _bare(their.words) in names] or [
+        their for their in known if _bare(their.words) in others and their.full and their.all_differ
+    ]
 
 
 def _bare(words: str) -> str:

@@ -76,6 +76,8 @@ _COMPACT = {8: ("%Y%m%d", "%d%m%Y"), 12: ("%Y%m%d%H%M",), 14: ("%Y%m%d%H%M%S", "
 """Digits alone -> what they may be."""
 _UNIX = range(1_000_000_000, 4_000_000_000)
 _SERIAL = range(25_569, 80_000)
+_MARKS_SHOWN_MAX = 3
+"""Currencies beside amounts of which a question shows a line."""
 _SAMPLED_MAX = 2_000
 """Different cells that are tried in every way."""
 
@@ -87,9 +89,13 @@ def looks_like_amount(text: str) -> bool:
 
 def currency_mark(texts: Iterable[str]) -> str:
     """The one sign of a currency that stands beside amounts; "" where there is none or several."""
-    matches = filter(None, map(_AMOUNT.fullmatch, texts))
-    marks = {match["before"] or match["behind"] or "" for match in matches} - {""}
+    marks = {_mark_of(text) for text in texts} - {""}
     return marks.pop() if len(marks) == 1 else ""
+
+
+def _mark_of(text: str) -> str:
+    match = _AMOUNT.fullmatch(text)
+    return (match["before"] or match["behind"] or "") if match is not None else ""
 
 
 def currency_of_mark(sign: str) -> str:
@@ -116,6 +122,14 @@ def decided_amounts(cells: Iterable[SeenCell], *, in_cents: bool, answers: Answe
     examples = list(shapes.values())[:_SAMPLED_MAX]
     if not examples:
         return Decided({}, {})
+    marked = {_mark_of(cell.text): cell for cell in reversed(examples)}
+    marked.pop("", None)
+    if len(marked) > 1 and "currency_sign" not in answers:
+        seen = sorted(marked.values())[:_MARKS_SHOWN_MAX]
+        shown = ", ".join(f"{cell.text!r} on line {cell.line}" for cell in seen)
+        ask = f"more than one currency stands beside amounts ({shown}), and a layout takes one"
+        without = "export amounts without it, or each currency into a file of its own"
+        return Decided({}, {"currency_sign": f"{ask}: {without}"})
     readings = _amount_readings(examples, in_cents=in_cents, answers=answers)
     if not readings:
         line = examples[0].line

@@ -43,6 +43,11 @@ COLUMN_NAMES: Mapping[str, frozenset[str]] = {
 }
 """Our column -> plain names that mean it; which of ours a table has, its schema says."""
 
+STAND_INS: Mapping[str, frozenset[str]] = {
+    ours: _named(names) for ours, names in _WRITTEN["stand_ins"].items()
+}
+"""Our column -> plain names of what numbers its rows where no column is named as it is."""
+
 MEANINGS: Mapping[str, Mapping[str, str]] = {
     "status": _meanings(_WRITTEN["status"]),
     "entry_type": _meanings(_WRITTEN["entry_type"]),

@@ -30,6 +30,10 @@ class Grammar(Enum):
     TRANSACTION = (r"[A-Za-z0-9._-]{1,50}", "a transaction id of letters, digits and . _ -")
     REFERENCE = (r"[!-~](?:[ -~]{0,62}[!-~])?", "a reference of at most 64 ASCII characters")
     CODE = (r"-?[A-Za-z0-9_]{1,20}", "a code of letters and digits")
+    STATE = (
+        r"[A-Za-z0-9_-](?:[A-Za-z0-9_ -]{0,18}[A-Za-z0-9_])?",
+        "a state of letters, digits and blanks, at most 20",
+    )
     DATE = (r"[0-9]{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])", "a date such as 2026-11-19")
     NAME = (r"[^\x00-\x1f\x7f]{1,255}", "a name of at most 255 characters")
     IBAN = (r"[A-Z]{2}[0-9]{2}[A-Z0-9]{11,30}", "an IBAN without blanks")
@@ -146,7 +150,7 @@ GATEWAY = TableSchema(
         TableColumn("transaction_id", Grammar.TRANSACTION),
         TableColumn("currency", Cell.CURRENCY),
         TableColumn("amount", Cell.AMOUNT),
-        TableColumn("payment_status", Grammar.CODE),
+        TableColumn("payment_status", Grammar.STATE),
         TableColumn("query_result", Grammar.CODE),
         # The gateway's own reference joins sets; a payment that has none can still be judged.
         TableColumn("reference_no", Grammar.REFERENCE, blank=True),

@@ -23,7 +23,7 @@ from recon.files.formats.raw_table import RawTable, filled, refuse, refuse_too_m
 from recon.files.typing.amounts import AmountColumn, exact_sum, known_currencies, read_amounts
 from recon.files.typing.card_columns import CardTally
 from recon.files.typing.cell_bytes import laid_out
-from recon.files.typing.control_figures import Counted
+from recon.files.typing.control_figures import Counted, refuse_other_figures
 from recon.files.typing.instants import InstantColumn, read_instants
 from recon.files.typing.mapped_columns import mapped_columns, needed_of, read_of
 from recon.files.typing.reading import KEY_NAMES, WHOLE_ROW, TableReading, rejects_of
@@ -83,12 +83,16 @@ def read_table(
 
     Raises:
         SourceMissingError: there is no such file.
-        SourceUnreadableError: it is not what its name says, or columns are missing.
+        SourceUnreadableError: it is not what its name says, columns are missing, or its trailer
+            declares other figures.
     """
     wanted = schema or schema_of(kind)
     theirs = read_of(wanted, layout=layout)
     raw = read_raw(path, wanted=theirs, layout=layout)
-    return type_table(raw, schema=wanted, rules=rules, layout=layout, zone=zone)
+    table = type_table(raw, schema=wanted, rules=rules, layout=layout, zone=zone)
+    if raw.declared is not None:
+        refuse_other_figures(raw.declared, counted=table.counted, layout=layout, name=raw.name)
+    return table
 
 
 def type_table(

@@ -25,14 +25,14 @@ def proposed(folder: Path, name: str, *seeds: int) -> Proposed:
     return propose_layout(paths, kind=kind, rules=Rules(), account=account, answers={})
 
 
-def of_texts(folder: Path, *texts: str | bytes, **answers: str) -> Proposed:
-    """What is proposed for files of orders as they are written here; `__` in a key is a point."""
+def of_texts(folder: Path, *texts: str | bytes, kind: str = "orders", **answers: str) -> Proposed:
+    """What is proposed for files as they are written here; `__` in a key is a point."""
     paths = [folder / f"{name}.csv" for name in "abc"[: len(texts)]]
     for path, text in zip(paths, texts, strict=True):
         path.write_bytes(text.encode() if isinstance(text, str) else text)
     decided = {key.replace("__", "."): text for key, text in answers.items()}
     account = (MERCHANT, ACCOUNT)
-    return propose_layout(paths, kind="orders", rules=Rules(), account=account, answers=decided)
+    return propose_layout(paths, kind=kind, rules=Rules(), account=account, answers=decided)
 
 
 @pytest.mark.parametrize(
@@ -153,3 +153,83 @@ def test_a_proposal_for_a_large_sample_takes_seconds(tmp_path: Path) -> None:
     began = time.process_time()
     proposal_of([read_bytes(path)], schema=schema, constants={}, answers={})
     assert time.process_time() - began < PROPOSED_SECONDS_MAX
+
+
+LEDGER = "entry_id,order_no,entry_type,currency,amount,booked_at\n"
+BOOKED = "E{0},A{0},capture,EUR,{0}.00,2026-11-20T10:00:00Z\n"
+PORTAL = "order_no,transaction_id,currency,amount,payment_status,query_result,transaction_date,"
+PAID = "A{0},t{0},EUR,{0}.00,0,0,2026-11-20T10:00:00Z,r{0}\n"
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        ("ledger", LEDGER + "".join(map(BOOKED.format, range(1, 5))) + "Total,4,,,10.00,\n"),
+        (
+            "gateway",
+            f"{PORTAL}reference_no\n"
+            + "".join(map(PAID.format, range(1, 5)))
+            + "Total,4,,10.00,,,,\n",
+        ),
+    ],
+    ids=["ledger", "gateway"],
+)
+def test_a_last_line_of_totals_is_held_against_the_rows(
+    kind: str, text: str, tmp_path: Path
+) -> None:
+    """Books and lists of a gateway may end with one, and with other figures are refused."""
+    proposal = of_texts(tmp_path, text, kind=kind)
+    assert proposal.usable, proposal
+    assert proposal.layout is not None
+    path = tmp_path / "a.csv"
+    path.write_text(text.replace("Total,4", "Total,5"))
+    with pytest.raises(SourceUnreadableError, match="declares 5 rows and has 4"):
+        KINDS[kind].check(path, proposal.layout, Rules())
+
+
+def test_what_was_captured_and_refunded_is_read_of_a_portal(tmp_path: Path) -> None:
+    """A column of refunds that is dropped makes a part refund one of no amount."""
+    header = "order_no,transaction_id,currency,amount_cents,payment_status,query_result,"
+    header += "transaction_date,reference_no,amount_refunded_cents,Captured\n"
+    rows = "".join(
+        f"A{n},t{n},EUR,{n}990,0,0,2026-11-20T10:00:00Z,r{n},{n * 100},{n}990\n" for n in (1, 2)
+    )
+    proposal = of_texts(tmp_path, header + rows, kind="gateway", columns__amount="amount_cents")
+    assert proposal.usable, proposal
+    columns = proposal.proposal.layout["columns"]
+    assert columns["refunded_amount"] == "amount_refunded_cents"
+    assert columns["captured_amount"] == "Captured"
+    assert proposal.proposal.layout["units"] == "minor"
+    assert proposal.proposal.not_read == ()
+
+
+def test_a_state_of_a_portal_may_be_of_two_words(tmp_path: Path) -> None:
+    """Rules name it as the portal writes it."""
+    text = f"{PORTAL}reference_no\n" + "".join(map(PAID.format, (1, 2)))
+    text = text.replace("payment_status", "State").replace(",0,0,", ",Partially refunded,0,")
+    proposal = of_texts(tmp_path, text, kind="gateway")
+    assert proposal.usable, proposal
+    assert proposal.proposal.layout["columns"]["payment_status"] == "State"
+
+
+def test_a_number_of_a_document_is_the_entry_where_nothing_else_is(tmp_path: Path) -> None:
+    """A required column is filled before an optional one; where numbers repeat it is asked."""
+    text = LEDGER.replace("entry_id", "Belegnr.") + BOOKED.format(1) + BOOKED.format(2)
+    proposal = of_texts(tmp_path, text, kind="ledger")
+    assert proposal.usable, proposal
+    assert proposal.proposal.layout["columns"] == {"entry_id": "Belegnr."}
+
+    repeated = of_texts(tmp_path, text.replace("E2", "E1"), kind="ledger")
+    assert "'Belegnr.'" in repeated.proposal.questions["columns.entry_id"]
+
+
+def test_amounts_of_several_currencies_beside_them_are_asked_by_their_lines(
+    tmp_path: Path,
+) -> None:
+    """The question names the cause and a line of each."""
+    text = "order_no;ordered_at;amount;currency;status\n"
+    text += "A1;2026-11-20T10:00:00Z;164,16 EUR;EUR;paid\n"
+    text += "A2;2026-11-20T10:00:00Z;113,16 USD;USD;paid\n"
+    asked = of_texts(tmp_path, text).proposal.questions["currency_sign"]
+    assert "more than one currency" in asked
+    assert "'164,16 EUR' on line 2, '113,16 USD' on line 3" in asked
