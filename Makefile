@@ -73,8 +73,8 @@ fix: $(READY) ## let ruff put right what it can
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 
-serve: $(READY) ## Prefect's server, worker and schedules and the sandbox on this machine; prints the UI's address
-	@$(BIN)/python -m flows.serve start
+serve: $(READY) ## Prefect's server, worker and schedules and the sandbox on this machine; prints the UI's address (PORT)
+	@$(BIN)/python -m flows.serve start --port $${PORT:-4200}
 
 stop: $(READY) ## end what `make serve` started
 	@$(BIN)/python -m flows.serve stop

@@ -22,12 +22,13 @@ def print_on(
     about: str = "",
     pages: tuple[int, int] = (1, 0),
     title_rows: str = "",
+    upright: bool = False,
 ) -> None:
-    """A4 landscape, fitted to (width, height) in pages; 0: as many as it takes.
+    """A4, landscape or upright, fitted to (width, height) in pages; 0: as many as it takes.
 
     The footer names the run, or what the sheet is `about` where it belongs to no one run.
     """
-    sheet.page_setup.orientation = "landscape"
+    sheet.page_setup.orientation = "portrait" if upright else "landscape"
     sheet.page_setup.paperSize = PAPER_A4
     sheet.sheet_properties.pageSetUpPr = PageSetupProperties(fitToPage=True)
     sheet.page_setup.pageOrder = "overThenDown"

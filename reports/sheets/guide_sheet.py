@@ -47,7 +47,7 @@ def _rules(figures: NightFigures) -> list[tuple[str, str]]:
         (
             "Severity",
             (
-                "By whole amount against the currency's thresholds; one step up after three "
+                "By money at risk against the currency's thresholds; one step up after three "
                 "business days; money in doubt is never below HIGH."
             ),
         ),

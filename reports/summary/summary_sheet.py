@@ -51,7 +51,7 @@ def draw_summary(page: Page) -> None:
     row = put_foot(page, row + 1)
     sheet.print_area = f"A1:N{row}"
     sheet.sheet_view.zoomScale = 90
-    print_on(sheet, run_id=page.figures.run_id, pages=(1, 1))
+    print_on(sheet, run_id=page.figures.run_id, pages=(1, 1), upright=True)
     sheet.print_options.horizontalCentered = True
     protect(sheet)
 

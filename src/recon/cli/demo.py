@@ -1,5 +1,7 @@
 """`recon demo`: a sandbox gateway, a sample night's files and one whole night, under one folder."""
 
+import shutil
+import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -94,6 +96,13 @@ def _nights(folder: "DemoFolder", memory: "DemoMemory", *, to: str) -> "Mapping[
         return whole_night(folder, memory, tell=tell, day=newest)
 
 
+def _program() -> str:
+    """What to type for this program: its name, or its path where the shell does not find it."""
+    started = Path(sys.argv[0])
+    found = shutil.which(started.name)
+    return "recon" if started.name != "recon" or found else str(started)
+
+
 def _look_first(folder: "DemoFolder", *, workbook: str) -> tuple[str, ...]:
     """What to open, in this order."""
     return (
@@ -101,7 +110,7 @@ def _look_first(folder: "DemoFolder", *, workbook: str) -> tuple[str, ...]:
         f"  1. {workbook}: its sheet Summary says how the night ended and what needs a person,",
         "     and the sheet Breaks has every difference with its next step",
         f"  2. {folder.answer_key}: what was planted, to hold the breaks against",
-        f"  3. `set -a; . {folder.env}; set +a; recon status`: the same from the command line",
+        f"  3. `set -a; . {folder.env}; set +a; {_program()} status`: the same by command",
         "`make serve` shows a night in Prefect. The same command again continues and sends nothing",
         "twice; --fresh starts over.",
     )

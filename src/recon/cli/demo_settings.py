@@ -81,9 +81,10 @@ def gateway_toml() -> str:
 
 def approvers_toml() -> str:
     """Two people, who need no one-time codes towards the sandbox."""
+    limits = ", ".join(f"{name} = {medium * 100}" for name, (_, medium) in SEVERITIES.items())
     return (
         "# Who may speak: real people have codes (`recon approver enrol`), the sandbox asks none.\n"
-        '[approvers.anna]\nname = "Anna Berg"\n\n'
+        f'[approvers.anna]\nname = "Anna Berg"\nlimit = {{ {limits} }}\n\n'
         '[approvers.dan]\nname = "Dan Orr"\nrole = "reviewer"\n'
     )
 

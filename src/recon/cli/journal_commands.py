@@ -12,6 +12,7 @@ from recon.cli.speaking import say
 from recon.cli.statement_command import one_account
 
 OWN_FORMAT = "csv"
+AGAIN = " `--again ID` writes a lost one once more (`recon journals list`)."
 
 journals = typer.Typer(help="Journals that would put the books right.", no_args_is_help=True)
 
@@ -74,7 +75,7 @@ def _export_night(named: str, *, out: Path, again: Sequence[str]) -> None:
     for line in handed.kept_back:
         say(f"Kept back: {line}; its break is written off, or waits for a second person to agree.")
     if handed.path is None:
-        say(f"Nothing to hand out: {handed.handed_before} proposed journals left before.")
+        say(f"Nothing to hand out: {handed.handed_before} proposed journals left before.{AGAIN}")
         return
     say(f"{handed.journals} journals: {handed.path}")
 
@@ -99,7 +100,8 @@ def _export_month(
     for name, why in handed.kept_back.items():
         say(f"Kept back: {name}; {why}.")
     if not handed.paths:
-        say(f"Nothing to hand out: {handed.handed_before} journals of {period} left before.")
+        left = f"{handed.handed_before} journals of {period} left before"
+        say(f"Nothing to hand out: {left}, in whatever format.{AGAIN}")
         return
     say(f"{handed.journals} journals of {period}, close {handed.closed.number}:")
     for path in handed.paths:

@@ -207,7 +207,8 @@ def _say_attention(attention: Sequence["Attention"], *, now: datetime) -> None:
     if not attention:
         say("  No instruction needs a person.")
     if len(attention) > ATTENTION_SHOWN_MAX:
-        say(f"  and {len(attention) - ATTENTION_SHOWN_MAX} more, all on the Instructions sheet")
+        more = len(attention) - ATTENTION_SHOWN_MAX
+        say(f"  and {more} more; `recon status --json` has all of them")
 
 
 def tell(

@@ -10,6 +10,7 @@ import pytest
 from recon.config.rules import Rules
 from recon.matching.frames.tolerance import tolerance_of
 from recon.matching.judging.judgement import PRECEDENCE
+from recon.matching.judging.severity import risk_of_break
 from recon.model.words import BreakCode, Verdict
 
 JUST_NOW = datetime(2026, 11, 20, 20, tzinfo=UTC)
@@ -109,6 +110,22 @@ def test_severity_goes_by_the_money_at_risk(case: Any, back: int, severity: str)
     assert row["code"] == "REFUND_DUE"
     assert row["exposure"] == whole
     assert abs(row["effect_orders"]) == back
+    assert row["severity"] == severity
+
+
+@pytest.mark.parametrize(("booked", "severity"), [(9_999_000, "LOW"), (9_000_000, "HIGH")])
+def test_what_we_captured_ourselves_is_not_at_risk_where_the_books_alone_are_wrong(
+    case: Any, booked: int, severity: str
+) -> None:
+    """An order that is still open and our capture of it are explained; the booking is not."""
+    whole, at = 10_000_000, datetime(2026, 11, 20, 1, tzinfo=UTC)
+    result = case.order("authorised", amount=whole, ordered_at=at)
+    result = result.payment(amount=whole, transaction_date=at).entry(amount=booked)
+    (row,) = result.move("capture", "confirmed", amount=whole).run().breaks.to_dict("records")
+
+    assert (row["code"], row["flags"]) == ("LEDGER_AMOUNT_MISMATCH", "instructed")
+    assert (row["effect_orders"], row["exposure"]) == (whole, whole)
+    assert risk_of_break(row) == whole - booked
     assert row["severity"] == severity
 
 

@@ -16,6 +16,7 @@ from recon.matching.frames.sources import Previous
 from recon.matching.judging.grace import business_days
 from recon.matching.judging.outcomes import Outcomes
 from recon.matching.judging.severity import (
+    effects_in_question,
     exposure_of,
     exposures,
     money_at_risk,
@@ -54,10 +55,10 @@ def breaks_of(
     known = [
         np.where(effect == NO_AMOUNT, 0, effect) for effect in (broken[name] for name in EFFECTS)
     ]
-    legs = zip(*(is_one.tolist() for is_one in known), strict=True)
+    legs = zip(*(is_one.tolist() for is_one in known), broken["flags"].tolist(), strict=True)
     risks = [
-        money_at_risk(whole, effects=both)
-        for whole, both in zip(exposure.tolist(), legs, strict=True)
+        money_at_risk(whole, effects=effects_in_question(orders, [ledger], flags=flags))
+        for whole, (orders, ledger, flags) in zip(exposure.tolist(), legs, strict=True)
     ]
     facts = zip(findings, risks, broken["currency"].tolist(), age.tolist(), strict=True)
     severities = [

@@ -10,7 +10,7 @@ from recon.config.rules import Rules, SeverityRules
 from recon.matching.frames.arrays import Arrays
 from recon.matching.frames.grouping import Ints
 from recon.model.money import exponent
-from recon.model.words import BreakCode, Severity
+from recon.model.words import BreakCode, Flag, Severity
 
 AGE_RAISES_AFTER_DAYS = 3
 """More business days than this raise the severity by one step."""
@@ -103,8 +103,24 @@ _EFFECTS = ("effect_orders", "effect_ledger", "effect_bank")
 
 def risk_of_break(row: Mapping[Any, Any]) -> int:
     """Money at risk of a break as it stands in a result (BREAK_COLUMNS), minor units."""
-    known = [int(row[name]) for name in _EFFECTS if not pd.isna(row[name])]
-    return money_at_risk(int(row["exposure"]), effects=known)
+    known = [0 if pd.isna(row[name]) else int(row[name]) for name in _EFFECTS]
+    effects = effects_in_question(known[0], known[1:], flags=str(row["flags"]))
+    return money_at_risk(int(row["exposure"]), effects=effects)
+
+
+def effects_in_question(on_orders: int, others: Sequence[int], *, flags: str) -> Sequence[int]:
+    """The effects of a break without one that our own instruction explains to the cent.
+
+    Where the books alone are wrong of a payment that we captured, what we captured is not at risk.
+
+    Args:
+        on_orders: 0 where none is known, as of the others.
+        others: On ledger and bank, signed minor units.
+        flags: Of the break, as its row has them.
+    """
+    if any(others) and Flag.INSTRUCTED in flags.split(";"):
+        return others
+    return (on_orders, *others)
 
 
 def money_at_risk(exposure: int, *, effects: Iterable[int]) -> int:

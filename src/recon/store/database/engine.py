@@ -165,7 +165,10 @@ def parse_url(database_url: str) -> URL:
         return url
     if backend == "postgresql":
         return url.set(drivername="postgresql+psycopg")
-    msg = f"the database must be a SQLite file or PostgreSQL, not {backend!r}"
+    msg = (
+        f"RECON_DATABASE_URL must begin with sqlite:/// and a file, or with postgresql://, "
+        f"not with {backend}://"
+    )
     raise ConfigurationError(msg)
 
 
@@ -187,7 +190,8 @@ def open_store(database_url: str, *, outside: OutsideHeads | None = None) -> Sto
 def check_settings(store: Store) -> None:
     """Refuse a database whose acknowledged commits can be lost."""
     if store.path is not None and not store.path.parent.is_dir():
-        msg = f"the folder of the database {store.path} does not exist"
+        whole = "" if store.path.is_absolute() else "; a whole path has four slashes: sqlite:////…"
+        msg = f"the folder of the database {store.path} does not exist{whole}"
         raise ConfigurationError(msg)
     if store.path is not None and not store.path.is_file():
         msg = f"the database {store.path} does not exist: `recon db upgrade` makes it"
