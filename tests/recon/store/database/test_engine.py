@@ -145,8 +145,9 @@ def test_a_locked_database_is_one_sentence(
     [
         ("not a url", "not a URL"),
         ("postgresql://h:abc/db", "not a URL"),
-        ("sqlite://", "SQLite file or PostgreSQL"),
-        ("mysql://h/d", "SQLite file or PostgreSQL"),
+        ("sqlite://", "must begin with sqlite:/// and a file"),
+        ("mysql://h/d", "must begin with sqlite:/// and a file"),
+        ("postgres://h/d", "or with postgresql://, not with postgres://"),
     ],
 )
 def test_other_databases_are_refused(url: str, words: str) -> None:
