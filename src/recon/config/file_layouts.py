@@ -105,6 +105,8 @@ class FileLayout(DeclaredTable):
     """The column with the sign of `amount`, which has none itself."""
     turned: tuple[str, ...] = ()
     """Our amount columns whose sign is the opposite of ours."""
+    captures: Literal["", "plus", "minus"] = ""
+    """Of books whose amounts have a sign or two sides: that of captures; empty: none has one."""
     units: Literal["major", "minor"] = "major"
     """Minor: amounts are whole numbers of the smallest unit."""
     times: str = Field(default="", max_length=60)
@@ -176,6 +178,9 @@ class FileLayout(DeclaredTable):
             raise ValueError(msg)
         if self.trailer is not None and self.format not in {"", "csv", "xlsx"}:
             msg = f"trailer: only CSV and XLSX have one, not {self.format}"
+            raise ValueError(msg)
+        if self.captures and self.trailer is not None and self.trailer.amount:
+            msg = "trailer.amount: amounts of books with `captures` lose their sign; count its rows"
             raise ValueError(msg)
         if self.preamble and self.format not in {"", "csv", "xlsx"}:
             msg = f"preamble: only CSV and XLSX have one, not {self.format}"

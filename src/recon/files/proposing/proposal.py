@@ -8,6 +8,7 @@ from recon.config.file_layouts import FileLayout
 from recon.files.formats.named_bytes import FileBytes
 from recon.files.formats.raw_table import refuse
 from recon.files.proposing.answers import set_answer
+from recon.files.proposing.captures import decided_captures, entry_types_of
 from recon.files.proposing.ranked_columns import (
     OF_STATEMENT,
     fits,
@@ -22,7 +23,7 @@ from recon.files.proposing.readings_of_cells import (
     decided_times,
     units_of,
 )
-from recon.files.proposing.sample import Sample, joined_keys, sample_of
+from recon.files.proposing.sample import Sample, joined_keys, sample_of, trailer_of
 from recon.files.proposing.vocabulary import (
     BANK_STATUS,
     CENTS,
@@ -39,7 +40,7 @@ from recon.model.words import SourceKind
 from recon.privacy.shown_text import scrubbed
 
 _OF_ACCOUNT = ("merchant_id", "account_id")
-_SIGNED = frozenset({SourceKind.SETTLEMENT, SourceKind.BANK})
+_SIGNED = frozenset({SourceKind.SETTLEMENT, SourceKind.BANK, SourceKind.LEDGER})
 _TURNED = {SourceKind.SETTLEMENT: ("gross", "fee", "net")}
 _SPARED = frozenset({"transaction_id", "reference_no", "opening", "closing"})
 """Columns that many programs do not have: blank where no column is them, and said so."""
@@ -120,8 +121,9 @@ class _Proposing:
         self._decide_words()
         self._decide_amounts()
         self._decide_sign()
+        self._decide_captures()
         self._decide_times()
-        self._name_trailer()
+        self._keys |= trailer_of(self._samples[0])
         ranked = self._ranked
         columns = {ours: their for ours, their in ranked.columns.items() if ours != their}
         layout = self._keys | {
@@ -315,19 +317,30 @@ class _Proposing:
         ask = f"column {name!r} says which way money goes; what is of it in amounts?"
         self._questions[key] = "; ".join([*filter(None, [self._questions.get(key)]), ask])
 
+    def _decide_captures(self) -> None:
+        """Of books with signs or two sides: which is that of captures, by their entry types."""
+        ranked = self._ranked
+        amount, debit = (of.get("amount", "") for of in (ranked.columns, ranked.debit))
+        if self._schema.kind is not SourceKind.LEDGER or amount not in self._theirs:
+            return
+        meant = self._keys.get("words", {}).get("entry_type", {})
+        decided = decided_captures(
+            self._samples,
+            columns=(amount, debit, ranked.columns.get("entry_type", "")),
+            words=meant | entry_types_of(self._answers),
+        )
+        self._keys |= decided.keys
+        self._questions |= decided.questions
+
     def _turn_fees(self) -> None:
         """Whether the gateway writes what it takes with a minus, where ours has none."""
         names = _TURNED.get(self._schema.kind, ())
         columns = [self._ranked.columns.get(name, "") for name in names]
         if not columns or self._ranked.debit or any(name not in self._theirs for name in columns):
             return
-        layout = FileLayout.model_validate(
-            {
-                k: v
-                for k, v in self._keys.items()
-                if k in {"decimal_sign", "thousands_sign", "minus", "currency_sign"}
-            }
-        )
+        written = {"decimal_sign", "thousands_sign", "minus", "currency_sign"}
+        keys = {key: text for key, text in self._keys.items() if key in written}
+        layout = FileLayout.model_validate(keys)
         less = more = rows = 0
         for sample in self._samples:
             places = [sample.header.index(name) for name in columns]
@@ -385,15 +398,3 @@ class _Proposing:
             )
             return not decided.keys
         return typed or all(standard_time(cell.text, times=times) for cell in cells)
-
-    def _name_trailer(self) -> None:
-        """The last record that says what stood before it: its word, its count of rows."""
-        cells = self._samples[0].trailer
-        if not cells:
-            return
-        trailer: dict[str, Any] = {"word": cells[0]}
-        count = str(len(self._samples[0].rows))
-        at_rows = [at for at, cell in enumerate(cells[1:], start=2) if cell == count]
-        if len(at_rows) == 1:
-            trailer["rows"] = at_rows[0]
-        self._keys["trailer"] = trailer

@@ -209,7 +209,13 @@ def _pair(column: TableColumn, theirs: Mapping[str, TheirColumn]) -> tuple[str, 
         if len(names) != 1:
             return None
         sides += names
+    if all(theirs[name].full and all(map(_is_some, theirs[name].cells)) for name in sides):
+        return None  # numbers of two accounts
     return sides[0], sides[1]
+
+
+def _is_some(cell: SeenCell) -> bool:
+    return any(digit in cell.text for digit in "123456789")
 
 
 def _beside_days(ranked: Ranked, theirs: Mapping[str, TheirColumn], *, schema: TableSchema) -> None:

@@ -42,6 +42,9 @@ def _refuse_wrong_cells(layout: FileLayout, *, columns: dict[str, TableColumn], 
             if columns[name].cell is not cell:
                 msg = f"{where}{key}.{name} is no column of {cell.value}s"
                 raise ConfigurationError(msg)
+    if layout.captures and not {"entry_type", "booked_at"} <= set(columns):
+        msg = f"{where}captures: only entries of books have such a sign, and these files have none"
+        raise ConfigurationError(msg)
     if layout.sign is not None and "amount" not in columns:
         msg = f"{where}sign: only a column `amount` has one, and these files have none"
         raise ConfigurationError(msg)

@@ -21,6 +21,7 @@ from recon.files.typing.written_amounts import (
     less_debits,
     signed_by,
     with_turned_sign,
+    without_direction,
 )
 from recon.files.typing.written_times import days_of, times_in_standard_form, with_clock
 
@@ -163,6 +164,13 @@ def _reckoned(
         amounts = signed_by(amounts, signs=signs, sign=layout.sign, problems=problems)
     if name in layout.turned:
         amounts = with_turned_sign(amounts)
+    if layout.captures and name == AMOUNT:
+        amounts = without_direction(
+            amounts,
+            entry_types=cells["entry_type"],
+            captures=layout.captures,
+            problems=problems,
+        )
     if layout.units == "minor":
         currencies = cells[column.currency]
         amounts = in_major_units(amounts, currencies=currencies, problems=problems)

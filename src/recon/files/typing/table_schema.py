@@ -99,6 +99,21 @@ ENTRY_TYPES = frozenset(
 SIGNED_ENTRY_TYPES = frozenset({EntryType.ADJUSTMENT, EntryType.ADJUSTMENT + REVERSAL_SUFFIX})
 """Only these may carry a minus."""
 
+_LOWERING = {
+    EntryType.REFUND,
+    EntryType.CHARGEBACK,
+    EntryType.FEE,
+    EntryType.RESERVE,
+    EntryType.PAYOUT,
+}
+DIRECTIONS: Mapping[str, int] = {
+    f"{kind}{suffix}": way * (-1 if kind in _LOWERING else 1)
+    for kind in (EntryType.CAPTURE, *_LOWERING)
+    for suffix, way in (("", 1), (REVERSAL_SUFFIX, -1))
+}
+"""Entry type -> 1 where it raises what the gateway owes, -1 where it lowers it; of those not here
+the books may have either side."""
+
 ACTIONS = frozenset(
     {
         str(InstructionKind.CAPTURE),

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from recon.config.file_layouts import FileLayout, SignColumn
 from recon.files.typing.cell_problems import CellProblems, note_cells
+from recon.files.typing.table_schema import DIRECTIONS, SIGNED_ENTRY_TYPES
 from recon.model.errors import AmountError
 from recon.model.money import exponent
 
@@ -114,6 +115,30 @@ def with_turned_sign(cells: pa.Array) -> pa.Array:
     turned = pc.replace_substring_regex(cells, r"\A", "-")
     plain = pc.or_(pc.starts_with(cells, "-"), pc.match_substring_regex(cells, _NOTHING))
     return pc.if_else(plain, bare, turned)
+
+
+def without_direction(
+    amounts: pa.Array, *, entry_types: pa.Array, captures: str, problems: CellProblems
+) -> pa.Array:
+    """Amounts of books without the sign that their entry type says; adjustments keep theirs."""
+    minus = pc.starts_with(amounts, "-")
+    nothing = pc.match_substring_regex(amounts, r"\A-?(?:0+(?:\.0+)?)?\z")
+    refused = pc.and_(minus, pc.invert(minus))
+    for entry_type in pc.unique(entry_types).to_pylist():
+        way = DIRECTIONS.get(entry_type, 0) * (-1 if captures == "minus" else 1)
+        if not way:
+            continue
+        other = pc.and_(pc.invert(nothing), minus if way > 0 else pc.invert(minus))
+        wrong = pc.and_(pc.equal(entry_types, entry_type), other)
+        seen, due = ("minus", "plus") if way > 0 else ("plus", "minus")
+        why = f"is {seen}, but {entry_type} must be {due} in books with captures in {captures}"
+        note_cells(problems, wrong, why=why)
+        refused = pc.or_(refused, wrong)
+    turned = with_turned_sign(amounts) if captures == "minus" else amounts
+    signed = pa.array(sorted(SIGNED_ENTRY_TYPES), pa.large_string())
+    bare = pc.replace_substring_regex(amounts, r"\A-", "")
+    kept = pc.if_else(pc.is_in(entry_types, value_set=signed), turned, bare)
+    return pc.if_else(refused, "", kept)
 
 
 def in_major_units(cells: pa.Array, *, currencies: pa.Array, problems: CellProblems) -> pa.Array:

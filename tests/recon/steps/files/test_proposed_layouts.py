@@ -3,8 +3,10 @@ from pathlib import Path
 
 import pytest
 
+from recon.config.ledger_source import LedgerSource
 from recon.config.rules import Rules
 from recon.files.formats.named_bytes import read_bytes
+from recon.files.kinds.ledger_file import read_ledger
 from recon.files.proposing.proposal import proposal_of
 from recon.model.errors import SourceUnreadableError, UsageError
 from recon.steps.files.proposed_layouts import KINDS, Proposed, propose_layout
@@ -233,3 +235,81 @@ def test_amounts_of_several_currencies_beside_them_are_asked_by_their_lines(
     asked = of_texts(tmp_path, text).proposal.questions["currency_sign"]
     assert "more than one currency" in asked
     assert "'164,16 EUR' on line 2, '113,16 USD' on line 3" in asked
+
+
+SIDED = "Buchungsnummer;Auftragsnummer;Art;WKZ;Buchungsdatum;Soll;Haben\n"
+SIDED_ROWS = (
+    "E1;A1;capture;EUR;2026-11-20T10:00:00Z;129,99;\n",
+    "E2;A1;refund;EUR;2026-11-20T10:00:00Z;;29,99\n",
+    "E3;A2;refund_reversal;EUR;2026-11-20T10:00:00Z;5,01;\n",
+    "E4;A2;adjustment;EUR;2026-11-20T10:00:00Z;;2,50\n",
+)
+AMOUNTS = [12999, 2999, 501, -250]
+
+
+def amounts_of(folder: Path, proposal: Proposed) -> list[int]:
+    """What a night reads of the first sample."""
+    assert proposal.layout is not None
+    source = LedgerSource(path=folder / "a.csv", layout=proposal.layout)
+    entries = read_ledger(source, environment={}, rules=Rules()).entries
+    return entries["amount"].tolist()
+
+
+@pytest.mark.parametrize(
+    ("turned", "names", "captures"),
+    [
+        (False, "Soll;Haben", "minus"),
+        (True, "Soll;Haben", "plus"),
+        (False, "D\u00e9bit;Cr\u00e9dit", "minus"),
+        (False, "Winien;Ma", "minus"),
+    ],
+)
+def test_the_side_of_an_entry_says_what_its_type_says(
+    names: str, captures: str, tmp_path: Path, *, turned: bool
+) -> None:
+    """Books have debit and credit, seen from either account; the amount is taken without it."""
+    header = SIDED.replace("Soll;Haben", names)
+    if turned:
+        first, second = names.split(";")
+        header = SIDED.replace("Soll;Haben", f"{second};{first}")
+    proposal = of_texts(tmp_path, header + "".join(SIDED_ROWS), kind="ledger")
+    assert proposal.usable, proposal
+    assert proposal.proposal.layout["captures"] == captures
+    assert amounts_of(tmp_path, proposal) == AMOUNTS
+
+
+def test_the_sign_of_an_entry_says_what_its_type_says(tmp_path: Path) -> None:
+    """One column of signed amounts is read; a sign against the type refuses its row with both."""
+    text = LEDGER + BOOKED.format(1) + BOOKED.format(2).replace("capture,EUR,", "refund,EUR,-")
+    text += BOOKED.format(3).replace("capture,EUR,", "payout_reversal,EUR,")
+    proposal = of_texts(tmp_path, text, kind="ledger")
+    assert proposal.usable, proposal
+    assert proposal.proposal.layout["captures"] == "plus"
+    assert amounts_of(tmp_path, proposal) == [100, 200, 300]
+
+    (tmp_path / "a.csv").write_text(text + BOOKED.format(4).replace("capture", "fee"))
+    assert proposal.layout is not None
+    (reject,) = KINDS["ledger"].check(tmp_path / "a.csv", proposal.layout, Rules()).rejects
+    assert (reject.line, reject.column) == (5, "amount")
+    assert reject.reason == "is plus, but fee must be minus in books with captures in plus"
+
+
+def test_sides_that_contradict_each_other_are_asked(tmp_path: Path) -> None:
+    """A refund on the side of captures is somebody's to explain, with a line of each."""
+    rows = "".join(SIDED_ROWS) + "E5;A3;refund;EUR;2026-11-20T10:00:00Z;7,00;\n"
+    asked = of_texts(tmp_path, SIDED + rows, kind="ledger").proposal.questions
+    assert asked == {
+        "captures": "are captures plus or minus: line 2 says minus and line 6 says plus"
+    }
+    decided = of_texts(tmp_path, SIDED + rows, kind="ledger", captures="minus")
+    (checked,) = decided.checked
+    assert [reject.line for reject in checked.rejects] == [6]
+
+
+def test_numbers_of_two_accounts_are_no_sides(tmp_path: Path) -> None:
+    """Each row of books that names both accounts has them filled; its amount is another column."""
+    text = LEDGER.replace("booked_at", "booked_at,Soll,Haben")
+    text += BOOKED.format(1).replace("\n", ",1200,8400\n")
+    proposal = of_texts(tmp_path, text, kind="ledger")
+    assert proposal.usable, proposal
+    assert proposal.proposal.not_read == ("Soll", "Haben")
