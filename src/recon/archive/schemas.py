@@ -192,7 +192,8 @@ _COMPARED = (
         word(
             "name",
             "what is said: given (a source that was covered), payment_status (a code's state), "
-            "amount_means, tolerance, clearing, fees_per, opening_payable, opening_reserve, "
+            "amount_means, tolerance, clearing, fees_per, fee_contract (one is declared), "
+            "opening_payable, opening_reserve, "
             "settled_batch, settled_days, previous, arrived (a source whose rows came in steps), "
             "books_of and carried_of (merchant as key, account as word: whose books and open "
             "breaks are proven), bank_... (bank_of: where pay-outs arrive; what is known), rate "

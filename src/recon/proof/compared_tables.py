@@ -243,8 +243,10 @@ def _terms_of_rates(rules: Rules) -> Iterator[Cells]:
 
 
 def _terms_of_settlement(rules: Rules) -> Iterator[Cells]:
-    """How fees are booked, and what the gateway owed and kept before the first line."""
+    """How fees are booked and priced, and what the gateway owed and kept before the first line."""
     yield _term("fees_per", "", word=rules.ledger.fees_per)
+    if rules.fee_contract is not None:
+        yield _term("fee_contract", "")
     for currency, opening in rules.settlement.items():
         for name, number in opening.model_dump().items():
             if number:

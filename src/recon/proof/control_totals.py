@@ -45,7 +45,11 @@ from recon.proof.totals_of_items import (
     shown_rows,
     tolerance_totals,
 )
-from recon.proof.totals_of_settlement import GroupSides, settlement_totals
+from recon.proof.totals_of_settlement import (
+    GroupSides,
+    contract_totals,
+    settlement_totals,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +84,8 @@ class Proof:
     """What banks say; None where no statements were given."""
     cash: CashResult | None = None
     """What the gateway keeps and holds; None where no settlement was given."""
+    fees: Mapping[str, int] | None = None
+    """What the fee contract lists, by currency (see shown_fees); None without one."""
     bookings: Bookings | None = None
     """What the books have of what arrived at the bank; None where it is not compared."""
 
@@ -108,11 +114,7 @@ def control_totals(proof: Proof) -> tuple[ControlTotal, ...]:
             covered=joined.covered,
         ),
         *leg_totals(
-            scope,
-            shown=shown,
-            left_over=left_over,
-            covered=joined.covered,
-            apart=groups.together(),
+            scope, shown=shown, left_over=left_over, covered=joined.covered, apart=groups.together()
         ),
         *exclusivity_totals(scoped, exact=exact, places=places, stands=stands),
         *roll_forward(frames.breaks, moved=proof.moved, previous=proof.previous),
@@ -120,6 +122,7 @@ def control_totals(proof: Proof) -> tuple[ControlTotal, ...]:
             sources.instructions, sets=joined.keys.of["instructions"], states=proof.states
         ),
         *settlement_totals(sources, cash=proof.cash, groups=groups, rules=proof.rules),
+        *contract_totals(sources.settlement, shown=proof.fees),
         *booking_totals(sources, bank=proof.bank, bookings=proof.bookings, frames=frames),
         *bank_totals(sources, result=proof.bank, frames=frames, rules=proof.rules),
         *journal_totals(proof.journals, effects=frames.effects, rules=proof.rules),

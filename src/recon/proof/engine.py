@@ -15,6 +15,7 @@ from recon.matching.breaks.movements import Fate, fates_of, movements
 from recon.matching.breaks.places import PLACE_NAMES, place_items, sides_of, stands_of, with_exact
 from recon.matching.breaks.result import Deferred, Reconciliation
 from recon.matching.breaks.sum_bounds import refuse_beyond_sums
+from recon.matching.cash.fees_charged import shown_fees
 from recon.matching.cash.holdings import gateway_holds
 from recon.matching.cash.result import (
     cash_parts,
@@ -186,6 +187,7 @@ def classified(
         outcomes.host,
         judged.bank,
         judged.cash,
+        shown_fees(sources, contract=rules.fee_contract),
         judged.bookings,
     )
 

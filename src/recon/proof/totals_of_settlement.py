@@ -81,6 +81,7 @@ def paid_items(sources: Sources) -> tuple[list[Column], Ints]:
 
 T11_NAME = "opening + lines - pay-outs of closed batches = items - debts - beyond"
 PAYABLE_NAME = "payable: opening + lines - pay-outs = listed"
+FEES_NAME = "fees: all of the lines = by contract + outside"
 RESERVE_NAME = "reserve: opening + kept - released = listed"
 _CLOSED = frozenset({OPENING, ITEM, DEBT, BEYOND, OTHER_CURRENCY, UNSURE})
 """What is listed of batches that are paid out."""
@@ -145,6 +146,28 @@ def settlement_totals(
     for kind, gaps in groups.gaps.items():
         name = f"{KIND_WORDS[kind]}: settled - booked = effects"
         yield from paired("T19", name, left=gaps, right=groups.effects[kind], measure="amount")
+
+
+def contract_totals(
+    lines: pd.DataFrame | None, *, shown: Mapping[str, int] | None
+) -> Iterator[ControlTotal]:
+    """T18 of the fees under a contract, by currency: the check of the sheet *Fees*.
+
+    Args:
+        lines: the settlement.
+        shown: what the sheet lists by contract and outside of it; None without a contract.
+    """
+    if lines is None or shown is None:
+        return
+    where = placed(lines, by=("currency",))
+    charged = sums_of(
+        np.where(pay_outs(lines), 0, amounts_of(lines["fee"])),
+        groups=where[0],
+        size=len(where[1]),
+    )
+    left = {("", "", word): fee for (word,), fee in zip(where[1], charged.tolist(), strict=True)}
+    right = {("", "", word): fee for word, fee in shown.items()}
+    yield from paired("T18", FEES_NAME, left=left, right=right, measure="amount")
 
 
 def _closed(lines: pd.DataFrame, *, paid: Bools) -> Bools:

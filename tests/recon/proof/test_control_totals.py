@@ -46,13 +46,21 @@ def settled(case: Any) -> Any:
     case.line(order_no="S", transaction_id="TS", batch_id="B2")
     case.order().payment().entry().line(fee=300)
     keyless = {"order_no": "", "transaction_id": ""}
-    case.line("reserve", gross=-500, **keyless).line("payout", gross=9000, **keyless)
+    case.line("reserve", gross=-500, **keyless).line("payout", gross=9300, fee=300, **keyless)
     case.entry("payout", order_no="", reference_no="B1", amount=8900)
     case.entry("fee", amount=250).entry("reserve", order_no="", amount=100)
     case.order(order_no="B").payment(order_no="B", transaction_id="TB", transaction_date=EARLIER)
-    return case.ruled(journal={"accounts": ACCOUNTS})
+    return case.ruled(journal={"accounts": ACCOUNTS}, fee_contract=CONTRACT)
 
 
+CONTRACT = {
+    "rounding": "down",
+    "lines": [
+        {"name": "all", "from": "2026-01-01", "type": "capture", "currency": "EUR"}
+        | {"fixed_minor_units": 300, "tolerance_minor_units": 300}
+    ],
+}
+"""What any capture of these lines costs is tolerated by it."""
 EARLIER = "2026-09-01T00:00:00Z"
 ACCOUNTS = {
     "clearing": "1360",
@@ -300,6 +308,12 @@ def other_fee(proof: Proof) -> Proof:
     return lines_with(proof, "fee", of="capture")
 
 
+def fees_shown_twice(proof: Proof) -> Proof:
+    """The sheet lists the fees of the contract once more outside of it."""
+    assert proof.fees
+    return replace(proof, fees={word: 2 * fee for word, fee in proof.fees.items()})
+
+
 def other_reserve(proof: Proof) -> Proof:
     """More was released than is listed as kept."""
     return lines_with(proof, "gross", of="reserve")
@@ -384,6 +398,7 @@ BROKEN: list[tuple[str, Break]] = [
     ("T18", short_pay_out),
     ("T18", other_reserve),
     ("T18", unlisted),
+    ("T18", fees_shown_twice),
     ("T19", other_fee),
     ("T19", other_reserve),
     ("T19", short_pay_out),

@@ -49,6 +49,19 @@ def charged_fees(sources: Sources, *, contract: FeeContract | None) -> ChargedFe
     )
 
 
+def shown_fees(sources: Sources, *, contract: FeeContract | None) -> dict[str, int] | None:
+    """What the sheet lists by contract and outside of it, by currency; None as `charged_fees`."""
+    lines = sources.settlement
+    if lines is None or contract is None:
+        return None
+    agreed = agreed_fees(lines, contract=contract, volumes=volumes_of(sources))
+    shown: Counter[str] = Counter()
+    for rows in (_by_line(lines, agreed=agreed, contract=contract), _outside(lines, agreed=agreed)):
+        for currency, charged in zip(rows["currency"], rows["charged"].tolist(), strict=True):
+            shown[currency] += charged
+    return dict(shown)
+
+
 def fees_not_covered(
     lines: pd.DataFrame, *, contract: FeeContract, volumes: Volumes | None
 ) -> Iterator[str]:
