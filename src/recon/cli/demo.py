@@ -99,8 +99,8 @@ def _nights(folder: "DemoFolder", memory: "DemoMemory", *, to: str) -> "Mapping[
 def _program() -> str:
     """What to type for this program: its name, or its path where the shell does not find it."""
     started = Path(sys.argv[0])
-    found = shutil.which(started.name)
-    return "recon" if started.name != "recon" or found else str(started)
+    by_its_name = started.name != "recon" or shutil.which(started.name)
+    return "recon" if by_its_name else str(started)
 
 
 def _look_first(folder: "DemoFolder", *, workbook: str) -> tuple[str, ...]:
