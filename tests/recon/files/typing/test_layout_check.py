@@ -33,6 +33,7 @@ def problem(**layout: Any) -> str:
             "constants.currency: 'euro' is no currency of ISO 42",
         ),
         ({"constants": {"merchant_id": "1 2"}}, "constants.merchant_id: '1 2' is not an id of"),
+        ({"captures": "plus"}, "layout: captures: only entries of books have such a sign"),
         ({"constants": {"status": "Paid"}}, "constants.status: 'Paid' is none of authorised,"),
     ],
 )
