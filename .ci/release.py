@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
 from collections.abc import Iterable, Iterator
 from datetime import UTC, date, datetime
@@ -77,7 +78,9 @@ def wheel_of_sdist(out: Path) -> Path:
     """The wheel that the sdist there builds, in a folder of its own."""
     source = Path(tempfile.mkdtemp(prefix="recon-sdist-"))
     (sdist,) = out.glob("*.tar.gz")
-    shutil.unpack_archive(sdist, source, filter="data")
+    # Python before 3.11.4 (Debian 12 has 3.11.2) knows no filter; the archive is our own.
+    kept = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
+    shutil.unpack_archive(sdist, source, **kept)
     return build(next(source.iterdir()), "-t", "wheel")
 
 
