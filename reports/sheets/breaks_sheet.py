@@ -27,7 +27,7 @@ ANSWERS = ("Resolution", "Owner", "Comment", "Resolved on", "Applies to")
 """Titles of the cream columns."""
 KEY = "Break key"
 VERSION = "Answers so far"
-LAST_ON_PAPER = "What to do"
+LAST_ON_PAPER = "Why"
 """The columns up to this one stand on paper, one page wide, then the answers; the others need a
 screen."""
 FIRST_ANSWERED, LAST_ANSWERED = "Answered by", "Applies to"
@@ -107,8 +107,8 @@ COLUMNS = (
     Column("Money at risk", 15, "amount", risk_of_break, "brkAtRisk"),
     Column("Owed to", 10, "text", _owed_to),
     Column("Order no", 18, "text", field("order_no"), wrap=True),
-    Column(LAST_ON_PAPER, 36, "text", _to_do, wrap=True),
-    Column("Why", 40, "text", _why, wrap=True),
+    Column("What to do", 36, "text", _to_do, wrap=True),
+    Column(LAST_ON_PAPER, 40, "text", _why, wrap=True),
     Column("Payment", 24, "text", field("transaction_id")),
     Column("Order says", 16, "text", in_words("state_orders", state_words)),
     Column("Gateway says", 16, "text", in_words("state_gateway", state_words)),

@@ -74,6 +74,8 @@ def put_attention(page: Page, top: int) -> int:
     shown = calm[: max(CALM_SHOWN, CALM_SHOWN + room - len(urgent))]
     row = _put_lines(page, row, shown)
     left = sum(line.count for line in [*urgent[room:], *calm[len(shown) :]])
+    if not left and page.figures.instructions.empty:
+        return row
     text = f"and {left:,} more: see Instructions and Breaks" if left else "All instructions"
     page.draft.link(page.sheet, (row, LEFT), (text, "'Instructions'!A4"))
     return row + 1

@@ -12,7 +12,7 @@ from recon.cli.speaking import say
 from recon.cli.statement_command import one_account
 
 OWN_FORMAT = "csv"
-AGAIN = " `--again ID` writes a lost one once more (`recon journals list`)."
+AGAIN = " Whatever the format: `--again ID` writes a lost one once more (`recon journals list`)."
 
 journals = typer.Typer(help="Journals that would put the books right.", no_args_is_help=True)
 
@@ -75,9 +75,14 @@ def _export_night(named: str, *, out: Path, again: Sequence[str]) -> None:
     for line in handed.kept_back:
         say(f"Kept back: {line}; its break is written off, or waits for a second person to agree.")
     if handed.path is None:
-        say(f"Nothing to hand out: {handed.handed_before} proposed journals left before.{AGAIN}")
+        say(_nothing_left(f"{handed.handed_before} proposed journals", before=handed.handed_before))
         return
     say(f"{handed.journals} journals: {handed.path}")
+
+
+def _nothing_left(what: str, *, before: int) -> str:
+    """That no journal leaves, and how one is written again where some left before."""
+    return f"Nothing to hand out: {what} left before.{AGAIN if before else ''}"
 
 
 def _export_month(
@@ -100,8 +105,8 @@ def _export_month(
     for name, why in handed.kept_back.items():
         say(f"Kept back: {name}; {why}.")
     if not handed.paths:
-        left = f"{handed.handed_before} journals of {period} left before"
-        say(f"Nothing to hand out: {left}, in whatever format.{AGAIN}")
+        what = f"{handed.handed_before} journals of {period}"
+        say(_nothing_left(what, before=handed.handed_before))
         return
     say(f"{handed.journals} journals of {period}, close {handed.closed.number}:")
     for path in handed.paths:

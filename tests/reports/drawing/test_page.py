@@ -12,14 +12,14 @@ from tests.reports.pictures import picture_the_documents
 
 
 def test_the_breaks_are_printed_one_page_wide_and_none_is_left_out(figures: NightFigures) -> None:
-    """Paper shows every break from its key to what to do, fitted to the width of one page."""
+    """Paper shows every break from its key to why it is one, fitted to the width of one page."""
     sheet: Any = drawn(figures).workbook["Breaks"]
 
     assert sheet.page_setup.fitToWidth == 1
     last = 6 + len(figures.breaks)
     answers = f"'Breaks'!$Y$6:$AE${last}"  # on pages of their own behind them
-    assert sheet.print_area == f"'Breaks'!$A$1:$N${last},{answers}"
-    assert (sheet["A6"].value, sheet["N6"].value) == ("Break key", "What to do")
+    assert sheet.print_area == f"'Breaks'!$A$1:$O${last},{answers}"
+    assert (sheet["A6"].value, sheet["O6"].value) == ("Break key", "Why")
 
 
 def test_every_batch_stands_on_paper(figures: NightFigures) -> None:

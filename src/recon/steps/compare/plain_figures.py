@@ -20,6 +20,7 @@ from recon.model.figures import (
 )
 from recon.model.words import DOUBTFUL_STATES, Clock
 from recon.proof.bridge import bridge_of
+from recon.steps.compare.grave_breaks import grave_breaks
 
 MODE = "plain files"
 SEVERAL = "several"
@@ -34,6 +35,8 @@ def plain_figures(
 ) -> NightFigures:
     """Everything the workbook shows of plain files; no database knows this run."""
     matches = result.matches  # before the digest, which is of the same rows
+    doubtful = _attention(sources.instructions, as_of=result.as_of)
+    grave = grave_breaks(result.breaks, answers={}, calendar=rules.business_calendar)
     return NightFigures(
         merchant_id=_only(sources, "merchant_id"),
         account_id=_only(sources, "account_id"),
@@ -63,7 +66,7 @@ def plain_figures(
         files=sources.files,
         rejects=sources.rejects,
         bridge=bridge_of(sources),
-        attention=_attention(sources.instructions, as_of=result.as_of),
+        attention=(*doubtful, *grave),
         not_covered=result.not_covered,
         unmapped_codes=result.unmapped_codes,
         scope_of_assurance=result.scope_of_assurance,

@@ -6,9 +6,8 @@ differ the night is NOT PROVEN and the workbook is written again saying so.
 """
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +20,6 @@ from recon.matching.breaks.result import Reconciliation
 from recon.matching.cash.fees_charged import charged_fees
 from recon.matching.cash.holdings import gateway_holds
 from recon.matching.frames.sources import Sources
-from recon.matching.judging.severity import risk_of_break, urgency
-from recon.model.business_date import BusinessCalendar, Grace
 from recon.model.errors import Defect, OutputError
 from recon.model.figures import (
     BANK_DAYS_AHEAD,
@@ -36,13 +33,13 @@ from recon.model.figures import (
 )
 from recon.model.freed_memory import give_back
 from recon.model.nights import StepSummary
-from recon.model.resolutions import KeptAnswer
-from recon.model.words import GRAVE, ControlTotal
+from recon.model.words import ControlTotal
 from recon.privacy.own_files import make_folder
 from recon.proof.books_bridge import books_of
 from recon.proof.bridge import bridge_of
 from recon.proof.held_against import SHEETS_IN_SQL, second_proof
 from recon.steps.compare.fee_claims import write_claims
+from recon.steps.compare.grave_breaks import grave_breaks
 from recon.steps.compare.inputs import frozen_inputs, sources_of
 from recon.steps.compare.journals import handed_out
 from recon.steps.compare.kept_sources import kept_sources
@@ -74,8 +71,6 @@ from recon.store.people import resolution_rows
 
 STEP = "report"
 TREND_NIGHTS = 14
-ANSWERED_WITHIN = Grace.parse("1bd")
-"""A grave break has an owner and a comment by the next business day: nobody signs before."""
 DOUBTFUL_WORDS = ("in flight", "in doubt", "undecided")
 
 
@@ -306,37 +301,12 @@ def _needs_a_person(
     listed = attention(run, environment=environment)
     first = {entry for entry in listed if entry.lapses or entry.what.endswith(DOUBTFUL_WORDS)}
     doubtful = tuple(replace(entry, is_urgent=True) for entry in listed if entry in first)
-    grave = result.breaks[result.breaks["severity"].isin(GRAVE)]
     account = (run.merchant_id, run.account_id)
     with environment.store.reading() as connection:
         answers = resolution_rows.kept_answers(connection, account)
     calendar = environment.settings.rules.business_calendar
-    breaks = tuple(
-        _of_break(row, answers=answers, calendar=calendar)
-        for row in sorted(grave.to_dict("records"), key=urgency)
-    )
+    breaks = grave_breaks(result.breaks, answers=answers, calendar=calendar)
     return (*doubtful, *breaks, *(entry for entry in listed if entry not in first))
-
-
-def _of_break(
-    row: Mapping[Any, Any], *, answers: Mapping[str, KeptAnswer], calendar: BusinessCalendar
-) -> Attention:
-    """A grave break: what it is, whose it is, and by when somebody answers it."""
-    since = datetime.fromisoformat(row["first_seen"]).replace(tzinfo=UTC)
-    kept = answers.get(row["break_id"])
-    return Attention(
-        what=f"{row['severity'].lower()} break",
-        code=row["code"],
-        order_no=row["order_no"],
-        transaction_id=row["transaction_id"],
-        currency=row["currency"],
-        amount=risk_of_break(row),
-        since=since,
-        next_step=row["reason"],
-        is_urgent=True,
-        owner=kept.answer.owner if kept else "",
-        due=calendar.local_date(calendar.due_at(since, grace=ANSWERED_WITHIN)),
-    )
 
 
 def rebuild(run_id: str, *, environment: Environment, workbooks: Workbooks) -> Path:

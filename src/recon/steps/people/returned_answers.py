@@ -345,7 +345,8 @@ def sentence_of(done: Import) -> str:
     if covered:
         parts.append(f"{covered} of them with the answer to another break of their cause")
     if waiting:
-        parts.append(f"{waiting} of them write-offs that wait for a second person")
+        wait = "write-offs that wait for a second person (`recon status` has their numbers)"
+        parts.append(f"{waiting} of them {wait}")
     parts += [f"{done.unchanged} unchanged", f"{done.blank} without an answer"]
     if done.refusals:
         parts.append(f"{len(done.refusals)} cells refused")

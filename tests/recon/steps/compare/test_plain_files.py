@@ -20,6 +20,7 @@ from recon.matching.breaks.result import (
     Reconciliation,
 )
 from recon.matching.frames.sources import frame_of
+from recon.matching.judging.severity import risk_of_break
 from recon.model.errors import (
     ConfigurationError,
     Defect,
@@ -29,7 +30,7 @@ from recon.model.errors import (
     UsageError,
 )
 from recon.model.figures import BATCH_COLUMNS, INSTRUCTION_SHEET_COLUMNS, NightFigures
-from recon.model.words import Verdict
+from recon.model.words import GRAVE, Verdict
 from recon.proof.engine import reconcile
 from recon.steps.compare import plain_files, result_files
 from recon.steps.compare.earlier_run import read_earlier_run
@@ -449,13 +450,35 @@ def test_the_figures_show_the_instructions_in_doubt(tmp_path: Path) -> None:
 
     reconcile_files(request(tmp_path, instructions=(path,)), clock=lambda: NOW, write_workbook=look)
     (figures,) = shown
-    (doubt,) = figures.attention
+    doubt = figures.attention[0]
     assert (doubt.what, doubt.order_no, doubt.amount) == ("refund in doubt", "A1", 500)
     assert doubt.since == datetime(2026, 11, 19, 10, tzinfo=UTC)
     assert tuple(figures.instructions.columns) == INSTRUCTION_SHEET_COLUMNS
     assert tuple(figures.batches.columns) == BATCH_COLUMNS
     assert (figures.merchant_id, figures.account_id) == ("100042", "100042001")
     assert (figures.generated_at, figures.opening_breaks) == (NOW, None)
+
+
+def test_the_figures_name_each_grave_break_as_those_of_a_night_do(tmp_path: Path) -> None:
+    """What is high or critical needs a person, with its money at risk and a day to answer by."""
+    rules = tmp_path / "rules.toml"
+    rules.write_text("".join(f"[severity.{name}]\nhigh = 1\n" for name in ("EUR", "JPY", "KWD")))
+    shown: list[NightFigures] = []
+
+    def look(figures: NightFigures, place: Path) -> Path:
+        shown.append(figures)
+        return place
+
+    asked = request(tmp_path, rules_file=rules)
+    result = reconcile_files(asked, clock=lambda: NOW, write_workbook=look)
+
+    grave = result.breaks[result.breaks["severity"].isin(GRAVE)]
+    assert len(grave) > 0
+    (figures,) = shown
+    assert {(entry.code, entry.order_no, entry.amount) for entry in figures.attention} == {
+        (row["code"], row["order_no"], risk_of_break(row)) for row in grave.to_dict("records")
+    }
+    assert all(entry.due is not None and entry.is_urgent for entry in figures.attention)
 
 
 def test_an_instruction_of_a_key_that_no_record_has_is_a_break_with_its_money(
@@ -488,7 +511,8 @@ def test_an_instruction_in_two_files_is_one(tmp_path: Path) -> None:
 
     reconcile_files(request(tmp_path, instructions=paths), clock=lambda: NOW, write_workbook=look)
 
-    assert [doubt.amount for doubt in shown[0].attention] == [500]
+    doubts = [entry for entry in shown[0].attention if not entry.code]
+    assert [doubt.amount for doubt in doubts] == [500]
     assert len(shown[0].instructions) == 1
 
 
