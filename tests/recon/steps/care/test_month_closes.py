@@ -246,6 +246,7 @@ def test_a_grave_break_that_nobody_looks_after_blocks(
         "effect_orders": -200,
         "effect_ledger": None,
         "effect_bank": None,
+        "flags": "",
         "severity": "HIGH",
         "first_seen": first_seen,
     }
