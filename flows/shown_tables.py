@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from recon.steps.ground.environment import Environment
 
 COUNT = "count"
-BEYOND_THE_EDGE = (*("effect on orders", "effect on ledger", "owed to", "code", "reason", "break"),)
+BEYOND_THE_EDGE = ("effect on orders", "effect on ledger", "owed to", "code", "reason", "break")
 """Columns of a break that a page shows to whoever scrolls, or searches."""
 
 
@@ -47,7 +47,7 @@ def _on_the_page(row: Mapping[str, str]) -> dict[str, str]:
         "order": row["order"],
         "what is wrong": words_of(row["code"]).title,
         "severity": row["severity"],
-        "money at risk": f"{row['exposure']} {row['currency']}".strip(),
+        "money at risk": f"{row['money at risk']} {row['currency']}".strip(),
         "age in days": row["age in days"],
         **{name: row[name] for name in BEYOND_THE_EDGE},
     }

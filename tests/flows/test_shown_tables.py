@@ -35,12 +35,12 @@ def test_a_night_without_totals_has_an_empty_table() -> None:
 
 
 def test_what_a_page_never_cuts_says_what_is_wrong_and_with_what_money() -> None:
-    """The first five columns fit beside Prefect's own; amounts stand with their currency."""
+    """The first five columns fit beside Prefect's own; money is what is at risk of a payment."""
     cells = {"order_no": "A1", "code": "REFUND_DUE", "severity": "HIGH", "currency": "KWD"}
-    row = dict.fromkeys(BREAK_COLUMNS, "") | cells | {"exposure": 1_234, "age_days": 3}
-    sides = {name: pd.array([pd.NA], "Int64") for name in ("effect_orders", "effect_ledger")}
+    row = dict.fromkeys(BREAK_COLUMNS, "") | cells | {"exposure": 9_000, "age_days": 3}
+    sides = {"effect_orders": -1_234, "effect_ledger": None, "effect_bank": None}
 
-    (shown,) = rows_on_the_page(pd.DataFrame([row]).assign(**sides))
+    (shown,) = rows_on_the_page(pd.DataFrame([row | sides]))
 
     assert list(shown.items())[:5] == [
         ("order", "A1"),

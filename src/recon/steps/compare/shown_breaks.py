@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from recon.matching.judging.severity import urgency
+from recon.matching.judging.severity import risk_of_break, urgency
 from recon.model.money import format_minor_units
 
 BREAKS_SHOWN_MAX = 100
@@ -32,6 +32,7 @@ def _row_of(row: Mapping[Any, Any]) -> dict[str, str]:
         "code": str(row["code"]),
         "severity": str(row["severity"]),
         "currency": currency,
+        "money at risk": _amount(risk_of_break(row), currency=currency),
         "exposure": _amount(row["exposure"], currency=currency),
         "effect on orders": _amount(row["effect_orders"], currency=currency),
         "effect on ledger": _amount(row["effect_ledger"], currency=currency),

@@ -10,7 +10,7 @@ def breaks(*rows: dict[str, object]) -> pd.DataFrame:
     """A frame as the store gives it; cells a test does not name are blank."""
     cells = [{"age_days": 0, **row} for row in rows]
     frame = pd.DataFrame([{name: row.get(name, "") for name in BREAK_COLUMNS} for row in cells])
-    for name in ("exposure", "effect_orders", "effect_ledger"):
+    for name in ("exposure", "effect_orders", "effect_ledger", "effect_bank"):
         frame[name] = frame[name].replace("", pd.NA).astype("Int64")
     return frame
 
