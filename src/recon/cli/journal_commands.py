@@ -75,12 +75,12 @@ def _export_night(named: str, *, out: Path, again: Sequence[str]) -> None:
     for line in handed.kept_back:
         say(f"Kept back: {line}; its break is written off, or waits for a second person to agree.")
     if handed.path is None:
-        say(_nothing_left(f"{handed.handed_before} proposed journals", before=handed.handed_before))
+        say(nothing_left(f"{handed.handed_before} proposed journals", before=handed.handed_before))
         return
     say(f"{handed.journals} journals: {handed.path}")
 
 
-def _nothing_left(what: str, *, before: int) -> str:
+def nothing_left(what: str, *, before: int) -> str:
     """That no journal leaves, and how one is written again where some left before."""
     return f"Nothing to hand out: {what} left before.{AGAIN if before else ''}"
 
@@ -106,7 +106,7 @@ def _export_month(
         say(f"Kept back: {name}; {why}.")
     if not handed.paths:
         what = f"{handed.handed_before} journals of {period}"
-        say(_nothing_left(what, before=handed.handed_before))
+        say(nothing_left(what, before=handed.handed_before))
         return
     say(f"{handed.journals} journals of {period}, close {handed.closed.number}:")
     for path in handed.paths:

@@ -22,6 +22,15 @@ def test_the_breaks_are_printed_one_page_wide_and_none_is_left_out(figures: Nigh
     assert (sheet["A6"].value, sheet["O6"].value) == ("Break key", "Why")
 
 
+def test_page_one_stands_upright_and_every_list_lies(figures: NightFigures) -> None:
+    """Page one is taller than wide: landscape, its letters came to four points."""
+    sheets = drawn(figures).workbook
+
+    assert {sheet.title for sheet in sheets if sheet.page_setup.orientation == "portrait"} == {
+        "Summary"
+    }
+
+
 def test_every_batch_stands_on_paper(figures: NightFigures) -> None:
     """The list of batches is printed to its last row, not to its titles."""
     assert len(figures.batches) > 0
