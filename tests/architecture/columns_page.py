@@ -2,6 +2,7 @@
 
 import tomllib
 from collections.abc import Iterator, Mapping
+from itertools import groupby
 from pathlib import Path
 
 from recon.files.kinds.instruction_file import (
@@ -67,8 +68,10 @@ def _legend() -> str:
 
 def _kind(title: str, schema: TableSchema) -> Iterator[str]:
     yield f"## {title}\n\n{_PROSE['kinds'][title]}\n\n| column | needed | holds |\n|---|---|---|"
-    for column in schema.columns:
-        yield f"| `{column.name}` | {_needed(column)} | {_cell(column, schema=schema)} |"
+    described = ((_needed(each), _cell(each, schema=schema), each.name) for each in schema.columns)
+    for (needed, cell), alike in groupby(described, key=lambda column: column[:2]):
+        names = ", ".join(f"`{name}`" for _, _, name in alike)
+        yield f"| {names} | {needed} | {cell} |"
     yield ""
     rules = [
         rule
