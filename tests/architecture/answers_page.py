@@ -13,7 +13,7 @@ from recon import cli
 PAGE = Path(__file__).parents[2] / "docs" / "SQL.md"
 PLAYED = (["demo", "--orders", "60"], ["demo", "--to", "2026-11-23"])
 """The nights that are asked, as the page says."""
-ROWS_SHOWN_MAX = 10
+ROWS_SHOWN_MAX = 5
 _ASKED = re.compile(r"([^\n]+):\n\n```sql\n(.*?)```\n(?:\n```\n(.*?)```\n)?", re.DOTALL)
 
 
