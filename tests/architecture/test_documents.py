@@ -114,10 +114,20 @@ def missing_words(words: Iterable[str], text: str) -> list[str]:
 
 
 def broken_links(document: Path) -> Iterator[str]:
-    """Relative links that lead nowhere."""
-    for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", document.read_text(encoding="utf-8")):
-        if "://" not in target and not (document.parent / target).exists():
+    """Relative links that lead to no file, or to no heading of it."""
+    for target in re.findall(r"\]\(([^)\s]+)\)", document.read_text(encoding="utf-8")):
+        name, _, heading = target.partition("#")
+        file = document.parent / name if name else document
+        if "://" in target:
+            continue
+        if not file.exists() or (heading and heading not in headings_of(file)):
             yield f"{document.name}: {target}"
+
+
+def headings_of(document: Path) -> set[str]:
+    """The headings of a page as links name them."""
+    lines = re.findall(r"^#+ (.*)$", document.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", line.lower()).replace(" ", "-") for line in lines}
 
 
 def missing_modules(text: str) -> list[str]:
@@ -276,7 +286,7 @@ def test_every_exit_code_is_documented() -> None:
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=from_root)
 def test_links_lead_somewhere(document: Path) -> None:
-    """A link inside the repository has its target."""
+    """A link inside the repository has its target, to the heading."""
     assert list(broken_links(document)) == []
 
 
@@ -321,14 +331,15 @@ def test_the_changelog_has_one_sentence_a_line() -> None:
 
 def test_a_missing_word_and_a_broken_link_are_found(tmp_path: Path) -> None:
     """The rules above can fail: part of a word is not the word, and a dead link is named."""
-    (tmp_path / "a.md").write_text("[dead](nowhere.md) [alive](a.md#part)")
+    links = "[dead](nowhere.md) [alive](a.md#a-part) [gone](a.md#part) [here](#a-part)"
+    (tmp_path / "a.md").write_text(f"## A part!\n{links}")
 
     assert missing_words(["CAPTURE_DUE", "recon db upgrade"], "CAPTURE_DUE_X `recon db`") == [
         "CAPTURE_DUE",
         "recon db upgrade",
     ]
     assert missing_words(["fee"], "`fee`, in full") == []
-    assert list(broken_links(tmp_path / "a.md")) == ["a.md: nowhere.md"]
+    assert list(broken_links(tmp_path / "a.md")) == ["a.md: nowhere.md", "a.md: a.md#part"]
     assert missing_modules("`gateway/money.py`, `recon/errors.py`, `model/errors.py`") == [
         "gateway/money.py",
         "recon/errors.py",
