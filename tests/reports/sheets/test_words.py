@@ -22,7 +22,7 @@ def test_words_in_the_document_are_those_on_the_sheet() -> None:
     missing = [
         code.value
         for code, words in BREAK_WORDS.items()
-        if f"| {code.value} | {words.title} |\n" not in page
+        if f"- {code.value}: {words.title}\n" not in page
     ]
 
     assert missing == []
