@@ -202,7 +202,7 @@ def test_every_term_has_its_line_in_the_glossary() -> None:
     """The terms people must share stand as entries of their own."""
     entries = {
         found.lower()
-        for found in re.findall(r"^\| \*\*([^*]+)\*\*", text_of("docs/GLOSSARY.md"), re.MULTILINE)
+        for found in re.findall(r"^- \*\*([^*]+)\*\*", text_of("docs/GLOSSARY.md"), re.MULTILINE)
     }
 
     assert [term for term in GLOSSARY_TERMS if term not in entries] == []

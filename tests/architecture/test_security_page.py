@@ -11,10 +11,10 @@ PROMISES_MIN = 20
 
 
 def promises(text: str) -> list[tuple[str, str]]:
-    """Rows of the table of promises: the promise, and what stands beside it."""
-    (table,) = re.findall(r"^## Promises\n(.*?)^## ", text, re.MULTILINE | re.DOTALL)
-    rows = [line.strip("| ").split(" | ") for line in table.splitlines() if line.startswith("|")]
-    return [(row[0], row[-1]) for row in rows[2:]]
+    """The list of promises: the promise, and what stands behind it."""
+    (section,) = re.findall(r"^## Promises\n(.*?)^## ", text, re.MULTILINE | re.DOTALL)
+    lines = [line.removeprefix("- ") for line in section.splitlines() if line.startswith("- ")]
+    return [(promise, named) for promise, _, named in (line.rpartition(": ") for line in lines)]
 
 
 def unheld(text: str, *, root: Path) -> Iterator[str]:
@@ -43,15 +43,17 @@ def test_a_promise_without_a_test_is_found(tmp_path: Path) -> None:
     (tmp_path / "tests").mkdir()
     (tmp_path / "tests/test_a.py").write_text("def test_b(): ...\n")
     rows = (
-        "| kept | `tests/test_a.py::test_b` |",
-        "| gone | `tests/test_a.py::test_c` |",
-        "| lost | `tests/test_x.py::test_b` |",
-        "| bare | nothing |",
+        "- kept: `tests/test_a.py::test_b`",
+        "- gone: so: `tests/test_a.py::test_c`",
+        "- lost: `tests/test_x.py::test_b`",
+        "- bare: nothing",
+        "- none",
     )
-    text = "## Promises\n\n| promise | test |\n|---|---|\n" + "\n".join(rows) + "\n\n## Rest\n"
+    text = "## Promises\n\n" + "\n".join(rows) + "\n\n## Rest\n"
 
     assert [found.split(":")[0] for found in unheld(text, root=tmp_path)] == [
         "gone",
         "lost",
         "bare",
+        "",
     ]
