@@ -5,7 +5,7 @@ balance, fees by what `[ledger] fees_per` says, a pay-out with the entries that 
 with one of its amount, else as a running balance.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -282,10 +282,3 @@ def _closed(ledger: pd.DataFrame | None, *, groups: Arrays, per: str) -> dict[in
         if own:
             closed[number] = np.array(own, dtype=np.intp)
     return closed
-
-
-def in_groups(ledger: pd.DataFrame, *, rows: Sequence[int] | Rows) -> Bools:
-    """Marks of the entries that stand in groups."""
-    marks = np.zeros(len(ledger), dtype=np.bool_)
-    marks[rows] = True
-    return marks

@@ -51,11 +51,6 @@ class Planned:
     """The newest order file with facts that it was held against."""
 
 
-def no_parts() -> Iterable[tuple[pd.DataFrame, pd.DataFrame]]:
-    """Of a file without a row."""
-    return ()
-
-
 def plan(
     connection: Connection, run: Run, *, source: SourceFile, parts: Parts, storages: StorageOf
 ) -> Planned:
