@@ -10,7 +10,7 @@ from recon.sandbox.faults.fault_plan import rules_in
 from recon.sandbox.operations.operations import OPERATIONS
 
 DOCUMENT = (Path(__file__).parents[3] / "docs" / "SANDBOX.md").read_text(encoding="utf-8")
-_KIND = re.compile(r'^\| `(\{"kind": "([a-z_]+)".*?\})` \| (.+) \|$', re.MULTILINE)
+_KIND = re.compile(r'^- `(\{"kind": "([a-z_]+)".*?\})`: (.+)$', re.MULTILINE)
 
 
 def test_the_document_lists_every_kind_and_no_other() -> None:
