@@ -4,8 +4,6 @@ Each is named by its own SHA-256. Rows stay in the order in which they were stor
 that order a later file says which row of an earlier one it takes the place of.
 """
 
-from collections.abc import Mapping
-
 import pyarrow as pa
 
 from recon.archive.fields import (
@@ -13,7 +11,6 @@ from recon.archive.fields import (
     LINE,
     ORDER,
     ROWS,
-    FileSchema,
     field,
     file,
 )
@@ -50,6 +47,3 @@ ORDER_GONE = file(
     folder=FOLDER,
 )
 """The rows that rows of a file take the place of."""
-FACTS_SCHEMAS: Mapping[str, FileSchema] = {
-    each.name: each for each in (ORDER_FACTS, ORDER_KEYS, MERGED_KEYS, ORDER_GONE)
-}

@@ -44,8 +44,6 @@ DOCUMENT_CHARACTERS_MAX = 64 * 1024 * 1024
 FILLED_IN = ("transaction_id", "payment_amount")
 """Terms that a claim fills in from the gateway's answer: the payment, where nobody named it, and
 its own amount, which stands beside the amount that moves."""
-PEOPLE_MIN = 2
-"""Different people whose words let money go."""
 _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
