@@ -1,6 +1,7 @@
 """A SHA-256 over what a table says: the same rows, the same digest, whoever wrote the file."""
 
 import hashlib
+from functools import cache
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +18,15 @@ def content_digest(table: pa.Table) -> str:
         table: Columns of text, whole numbers, true or false, days or instants; text may be a
             dictionary.
     """
+    return _digest(table) if table.num_rows else _digest_of_none(table.schema)
+
+
+@cache
+def _digest_of_none(columns: pa.Schema) -> str:
+    return _digest(columns.empty_table())
+
+
+def _digest(table: pa.Table) -> str:
     digest = hashlib.sha256(f"{table.num_rows}".encode())
     for name in table.column_names:
         values = _plain(table[name])

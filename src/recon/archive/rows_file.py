@@ -6,6 +6,8 @@ know is refused by name, never read as if it were another.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import cache
+from io import BytesIO
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -46,6 +48,8 @@ def sorted_rows(table: pa.Table, *, schema: FileSchema) -> pa.Table:
     if not table.schema.equals(schema.columns):
         msg = f"rows of {schema.name} have columns {table.schema}, not {schema.columns}"
         raise Defect(msg)
+    if table.num_rows <= 1:
+        return table.combine_chunks()
     others = [name for name in schema.columns.names if name not in schema.key]
     order = sorted_keys(table, names=(*schema.key, *others))
     # A result comes in the order of its key, and taking its rows would copy all of them.
@@ -71,6 +75,21 @@ def _sortable(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 def write_rows(file: BinaryIO, table: pa.Table, *, schema: FileSchema) -> None:
     """Write sorted rows; any reader takes instants in milliseconds for the same."""
+    if table.num_rows:
+        _write_whole(file, table, schema=schema)
+    else:
+        file.write(_without_rows(schema))
+
+
+@cache
+def _without_rows(schema: FileSchema) -> bytes:
+    """A file without a row, as most of a small night are: always the same bytes."""
+    file = BytesIO()
+    _write_whole(file, schema.columns.empty_table(), schema=schema)
+    return file.getvalue()
+
+
+def _write_whole(file: BinaryIO, table: pa.Table, *, schema: FileSchema) -> None:
     whole = _with_whole_instants(table)
     _write(file, [whole], schema=schema, columns=whole.schema)
 

@@ -6,6 +6,7 @@ who writes a table sorts it by its key.
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, fields
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -54,6 +55,9 @@ RESULTS = (
     *("movements", "journals", ITEMS, "held", "sides"),
 )
 """Files of a result; each is a frame of the same name."""
+_TEXTS: Any = TEXT_TYPE
+_NUMBERS: Any = pd.Int64Dtype()
+"""Kinds of columns that may be blank; how they come from Arrow, the stubs of pandas do not say."""
 _REJECT = SCHEMAS["rejects"].columns.names
 
 
@@ -146,6 +150,8 @@ def table_of(frame: pd.DataFrame, *, name: str) -> pa.Table:
 
 def table_of_schema(frame: pd.DataFrame, *, schema: pa.Schema) -> pa.Table:
     """As `table_of`, of any columns."""
+    if not len(frame) and {*schema.names} <= {*frame.columns}:
+        return schema.empty_table()
     return pa.table([_column(frame[field.name], field=field) for field in schema], schema=schema)
 
 
@@ -167,10 +173,20 @@ def plain_table(table: pa.Table, *, name: str) -> pa.Table:
 
 def frame_of_table(table: pa.Table) -> pd.DataFrame:
     """The way back: a frame with the types that the engine wants."""
-    columns = {
-        field.name: _series(table.column(field.name), field=field).array for field in table.schema
-    }
+    if not table.num_rows:
+        # Of a file without a row, as most of a small night are, the frame is always the same one.
+        return _no_rows(table.schema).copy(deep=False)
+    return _frame(table)
+
+
+def _frame(table: pa.Table) -> pd.DataFrame:
+    columns = {field.name: _array(table.column(field.name), field=field) for field in table.schema}
     return pd.DataFrame(columns, index=pd.RangeIndex(table.num_rows))
+
+
+@cache
+def _no_rows(schema: pa.Schema) -> pd.DataFrame:
+    return _frame(schema.empty_table())
 
 
 def frames_of_inputs(tables: Mapping[str, pa.Table]) -> dict[str, pd.DataFrame]:
@@ -231,22 +247,16 @@ def _column(column: "pd.Series[Any]", *, field: pa.Field) -> pa.ChunkedArray:
     return words.cast(kind)
 
 
-def _series(column: pa.ChunkedArray, *, field: pa.Field) -> "pd.Series[Any]":
+def _array(column: pa.ChunkedArray, *, field: pa.Field) -> Any:
+    """One column of a frame, without the frame's names and numbers of rows."""
     kind: Any = field.type
-    pandas: Any
     if pa.types.is_dictionary(kind) or pa.types.is_string(kind):
         words = column.cast(pa.string())
-        if (once := said_once(words.chunks, size=len(words))) is not None:
-            return once
-        pandas = words.to_pandas(types_mapper=lambda _: TEXT_TYPE)
-    elif pa.types.is_timestamp(kind):
-        pandas = column.to_pandas().astype(INSTANT)
-    elif field.nullable:
-        pandas = column.to_pandas(types_mapper=lambda _: pd.Int64Dtype())
-    else:
-        pandas = column.to_pandas()
-    series: pd.Series[Any] = pandas.reset_index(drop=True)
-    return series
+        once = said_once(words.chunks, size=len(words))
+        return _TEXTS.__from_arrow__(words) if once is None else once.array
+    if pa.types.is_timestamp(kind):
+        return column.to_pandas().astype(INSTANT).array
+    return _NUMBERS.__from_arrow__(column) if field.nullable else column.to_numpy()
 
 
 def _plain(kind: pa.DataType) -> pa.DataType:

@@ -6,9 +6,9 @@ reads the folder it is given and nothing beside it, within bounds of memory and 
 
 import re
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from threading import Timer
 from typing import TYPE_CHECKING
@@ -49,6 +49,9 @@ ROWS, HELD_AGAINST, VERIFY = "rows.sql", "held_against.sql", "verify.sql"
 _SQL = Path(__file__).parent / "sql"
 _FILE = re.compile(r"'([a-z]+(?:-[0-9]+)?(?:\.aside-[0-9]+)?/[a-z_]+(?:-[0-9]+)?\.parquet)'")
 """A file of a night, from its folder: its step, which may have been written anew, and its name."""
+_READ = re.compile(rf"\b(?:FROM|JOIN) {_FILE.pattern}")
+"""One that a statement reads as if it were a table."""
+NAMED = '"'
 
 
 def sql_files(
@@ -115,7 +118,8 @@ def sheets_in_sql(
     lies[SHEETS_READ] = str(sheets.resolve())
     try:
         with reading(results, sheets.parent, optimized=not is_small) as connection:
-            text = _located(_ordered(_text(OF_SHEETS)), folder=results, moved=lies)
+            place = partial(_place, folder=results, moved=lies)
+            text = _located(_ordered(_text(OF_SHEETS)), place=place)
             by_sql = [ControlTotal(*row) for row in connection.execute(text).fetchall()]
     except duckdb.Error as error:
         why = str(error).partition("\n")[0][:REASON_MAX]
@@ -141,22 +145,24 @@ def sql_totals(
     Raises:
         duckdb.Error: a file is missing or is not what it should be, or a bound was reached.
     """
-
-    def placed(text: str) -> str:
-        return _located(text, folder=folder, moved=moved or {})
-
+    place = partial(_place, folder=folder, moved=moved or {})
+    placed = partial(_located, place=place)
     sealed = {name: text for name, text in (own or {}).items() if name[0] == "T"}
     is_small = _size(folder) <= SMALL_BYTES
     with reading(folder, optimized=not is_small) as connection:
-        connection.execute(placed((own or {}).get(ROWS) or _rows(answered)))
         given = {row[0] for row in connection.execute(placed(f"SELECT key {_GIVEN}")).fetchall()}
         names = _names(banks="bank" in given, books="bank_books" in given)
+        rows = (own or {}).get(ROWS) or _rows(answered)
         texts = list(sealed.values()) or [_text(name) for name in names]
         statements = [_ordered(placed(text)) for text in texts]
         if is_small:
-            # What is prepared once takes half as long; many rows go one total at a time, so that
-            # none waits in memory for another.
+            # What is read and prepared once takes half as long; many rows go one total at a time,
+            # so that none waits in memory for another.
+            files = {name for text in (rows, *texts) for name in _READ.findall(text)}
+            connection.execute(_held(map(place, files)))
+            rows = rows.replace("TEMP VIEW", "TEMP TABLE")
             statements = [_ALL_OF.join(statements)]
+        connection.execute(placed(rows))
         return tuple(
             ControlTotal(*row)
             for statement in statements
@@ -210,9 +216,9 @@ def reading(
             connection.close()
 
 
-def quoted(text: str) -> str:
-    """A text as SQL writes it."""
-    return "'" + text.replace("'", "''") + "'"
+def quoted(text: str, *, mark: str = "'") -> str:
+    """A text as SQL writes it; between the marks of NAMED it is a name."""
+    return mark + text.replace(mark, mark + mark) + mark
 
 
 def _size(folder: Path) -> int:
@@ -244,10 +250,22 @@ def _moved(text: str, *, moved: Mapping[str, str]) -> str:
     return _FILE.sub(lambda hit: quoted(moved.get(hit[1], hit[1])), text)
 
 
-def _located(text: str, *, folder: Path, moved: Mapping[str, str]) -> str:
-    """The files by their place on this machine: a process has one working folder for all."""
-    root = folder.resolve()
-    return _FILE.sub(lambda hit: quoted(str(root / moved.get(hit[1], hit[1]))), text)
+def _place(name: str, *, folder: Path, moved: Mapping[str, str]) -> str:
+    """Where a file lies on this machine: a process has one working folder for all."""
+    return str(folder.resolve() / moved.get(name, name))
+
+
+def _located(text: str, *, place: Callable[[str], str]) -> str:
+    """A statement with the places of its files."""
+    return _FILE.sub(lambda hit: quoted(place(hit[1])), text)
+
+
+def _held(places: Iterable[str]) -> str:
+    """Files as tables of the same names, which statements then find before they look for files."""
+    return "".join(
+        f"CREATE TEMP TABLE {quoted(place, mark=NAMED)} AS FROM {quoted(place)};\n"
+        for place in sorted({*places})
+    )
 
 
 def _ordered(text: str) -> str:

@@ -9,6 +9,7 @@ from recon.archive.schemas import SCHEMAS
 from recon.matching.breaks.result import Reconciliation
 from recon.matching.frames.digest import digest_of
 from recon.matching.frames.sources import (
+    INSTANT,
     AgreedWriteOffs,
     Exported,
     LeftOut,
@@ -159,3 +160,16 @@ def test_the_totals_come_back(night: Planted) -> None:
     """Each control total is the same after the way."""
     totals = compared(night, night.sources).control_totals
     assert totals_of(totals_table(totals)) == totals
+
+
+def test_a_file_without_a_row_is_a_frame_of_its_own() -> None:
+    """Its columns have their types, and what is done to the frame stays with it."""
+    table = SCHEMAS["orders"].columns.empty_table()
+    first, second = frame_of_table(table), frame_of_table(table)
+    first["more"] = first["order_no"]
+    first["amount"] = first["amount"].astype("str")
+
+    assert [*second.columns] == table.column_names
+    assert second["expected_captured_amount"].dtype == "Int64"
+    assert second["ordered_at"].dtype == INSTANT
+    assert [*frame_of_table(table).columns] == table.column_names

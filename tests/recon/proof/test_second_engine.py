@@ -97,6 +97,13 @@ def test_few_rows_and_many_are_told_the_same_by_either_plan(
     assert sorted(map(str, sql_totals(folder))) == sorted(map(str, by_sql))
 
 
+def test_few_rows_are_read_wherever_their_folder_lies(night: Night, tmp_path: Path) -> None:
+    """Each file is held by the name of its place, whatever marks of SQL stand in it."""
+    folder = written(tmp_path / """the "third" night's""", tables=night.tables)
+
+    assert unlike(night.totals, sql_totals(folder)) == set()
+
+
 def test_sql_comes_to_the_figures_of_a_night_that_asked(whole: Proof, tmp_path: Path) -> None:
     """With the list of keys that were asked, each has its answer by SQL, too."""
     keys = whole.sources.gateway[["merchant_id", "account_id", "order_no"]]
