@@ -2,6 +2,7 @@ import csv
 import http.client
 import json
 import re
+import shutil
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import redirect_stderr, redirect_stdout
@@ -27,10 +28,25 @@ ORDERS = 80
 THE_DAY_AFTER = datetime(2026, 11, 21, 6, tzinfo=UTC)
 
 
+@pytest.fixture(scope="module")
+def prepared_once(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A demo that stopped before its night, and a copy of its folder."""
+    place = tmp_path_factory.mktemp("prepared")
+    root, kept = place / "d", place / "kept"
+    with pytest.MonkeyPatch.context() as variables:
+        prepared_in(root, variables=variables)
+    shutil.copytree(root, kept)
+    return root, kept
+
+
 @pytest.fixture
-def prepared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DemoFolder:
-    """A demo that stopped before its night, its variables in the environment."""
-    return prepared_in(tmp_path / "d", variables=monkeypatch)
+def prepared(prepared_once: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> DemoFolder:
+    """It, as it was when it stopped, its variables in the environment."""
+    root, kept = prepared_once
+    shutil.rmtree(root)
+    shutil.copytree(kept, root)
+    set_from(root, variables=monkeypatch)
+    return folder_at(root)
 
 
 def prepared_in(folder: Path, *, variables: pytest.MonkeyPatch) -> DemoFolder:
