@@ -28,6 +28,10 @@ ROOT = Path(__file__).parents[2]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 ADR_LINES_MAX = 80
 ARCHITECTURE_LINES_MAX = 150
+WORDS_MAX = {"docs/MORNING.md": 900, "docs/MONTH.md": 1_500, "README.md": 600}
+"""Pages that one person reads whole, over a coffee."""
+ALL_WORDS_MAX = 37_000
+"""Of all pages but the decisions; a new thing is said once, and something else goes."""
 SETTINGS_MODELS: tuple[type[BaseModel], ...] = (
     FeeContract,
     FeeTier,
@@ -319,6 +323,19 @@ def test_a_decision_is_short_and_whole(document: Path) -> None:
 def test_the_architecture_is_short() -> None:
     """The map of the whole fits into one reading."""
     assert len(text_of("docs/ARCHITECTURE.md").splitlines()) <= ARCHITECTURE_LINES_MAX
+
+
+@pytest.mark.parametrize(("name", "words_max"), WORDS_MAX.items())
+def test_a_page_that_is_read_whole_is_short(name: str, words_max: int) -> None:
+    """A controller reads the morning or the month-end, a newcomer the start, in one sitting."""
+    assert len(text_of(name).split()) <= words_max
+
+
+def test_all_pages_together_are_short() -> None:
+    """Whoever adds to the documents takes something away."""
+    pages = [path for path in DOCUMENTS if path.parent.name != "adr"]
+
+    assert sum(len(path.read_text("utf-8").split()) for path in pages) <= ALL_WORDS_MAX
 
 
 def test_the_changelog_has_one_sentence_a_line() -> None:
