@@ -51,7 +51,7 @@ _FILE = re.compile(r"'([a-z]+(?:-[0-9]+)?(?:\.aside-[0-9]+)?/[a-z_]+(?:-[0-9]+)?
 """A file of a night, from its folder: its step, which may have been written anew, and its name."""
 _READ = re.compile(rf"\b(?:FROM|JOIN) {_FILE.pattern}")
 """One that a statement reads as if it were a table."""
-NAMED = '"'
+_OF_NAMES = '"'
 
 
 def sql_files(
@@ -118,8 +118,8 @@ def sheets_in_sql(
     lies[SHEETS_READ] = str(sheets.resolve())
     try:
         with reading(results, sheets.parent, optimized=not is_small) as connection:
-            place = partial(_place, folder=results, moved=lies)
-            text = _located(_ordered(_text(OF_SHEETS)), place=place)
+            path_of = partial(_path, folder=results, moved=lies)
+            text = _located(_ordered(_text(OF_SHEETS)), path_of=path_of)
             by_sql = [ControlTotal(*row) for row in connection.execute(text).fetchall()]
     except duckdb.Error as error:
         why = str(error).partition("\n")[0][:REASON_MAX]
@@ -145,8 +145,8 @@ def sql_totals(
     Raises:
         duckdb.Error: a file is missing or is not what it should be, or a bound was reached.
     """
-    place = partial(_place, folder=folder, moved=moved or {})
-    placed = partial(_located, place=place)
+    path_of = partial(_path, folder=folder, moved=moved or {})
+    placed = partial(_located, path_of=path_of)
     sealed = {name: text for name, text in (own or {}).items() if name[0] == "T"}
     is_small = _size(folder) <= SMALL_BYTES
     with reading(folder, optimized=not is_small) as connection:
@@ -159,7 +159,7 @@ def sql_totals(
             # What is read and prepared once takes half as long; many rows go one total at a time,
             # so that none waits in memory for another.
             files = {name for text in (rows, *texts) for name in _READ.findall(text)}
-            connection.execute(_held(map(place, files)))
+            connection.execute(_held(map(path_of, files)))
             rows = rows.replace("TEMP VIEW", "TEMP TABLE")
             statements = [_ALL_OF.join(statements)]
         connection.execute(placed(rows))
@@ -216,9 +216,9 @@ def reading(
             connection.close()
 
 
-def quoted(text: str, *, mark: str = "'") -> str:
-    """A text as SQL writes it; between the marks of NAMED it is a name."""
-    return mark + text.replace(mark, mark + mark) + mark
+def quoted(text: str, *, quote: str = "'") -> str:
+    """A text as SQL writes it; in double quotes it is a name."""
+    return quote + text.replace(quote, quote + quote) + quote
 
 
 def _size(folder: Path) -> int:
@@ -250,21 +250,21 @@ def _moved(text: str, *, moved: Mapping[str, str]) -> str:
     return _FILE.sub(lambda hit: quoted(moved.get(hit[1], hit[1])), text)
 
 
-def _place(name: str, *, folder: Path, moved: Mapping[str, str]) -> str:
+def _path(name: str, *, folder: Path, moved: Mapping[str, str]) -> str:
     """Where a file lies on this machine: a process has one working folder for all."""
     return str(folder.resolve() / moved.get(name, name))
 
 
-def _located(text: str, *, place: Callable[[str], str]) -> str:
-    """A statement with the places of its files."""
-    return _FILE.sub(lambda hit: quoted(place(hit[1])), text)
+def _located(text: str, *, path_of: Callable[[str], str]) -> str:
+    """A statement with the paths of its files."""
+    return _FILE.sub(lambda hit: quoted(path_of(hit[1])), text)
 
 
-def _held(places: Iterable[str]) -> str:
+def _held(paths: Iterable[str]) -> str:
     """Files as tables of the same names, which statements then find before they look for files."""
     return "".join(
-        f"CREATE TEMP TABLE {quoted(place, mark=NAMED)} AS FROM {quoted(place)};\n"
-        for place in sorted({*places})
+        f"CREATE TEMP TABLE {quoted(path, quote=_OF_NAMES)} AS FROM {quoted(path)};\n"
+        for path in sorted({*paths})
     )
 
 
