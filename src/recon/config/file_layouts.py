@@ -102,7 +102,7 @@ class FileLayout(DeclaredTable):
     debit: dict[str, str] = Field(default_factory=dict)
     """Our column of a signed amount -> their second column for it, of what is subtracted."""
     sign: SignColumn | None = None
-    """The column with the sign of `amount`, which has none itself."""
+    """The column with the sign of `amount`, which has none itself; of books S and H."""
     turned: tuple[str, ...] = ()
     """Our amount columns whose sign is the opposite of ours."""
     captures: Literal["", "plus", "minus"] = ""
@@ -178,9 +178,6 @@ class FileLayout(DeclaredTable):
             raise ValueError(msg)
         if self.trailer is not None and self.format not in {"", "csv", "xlsx"}:
             msg = f"trailer: only CSV and XLSX have one, not {self.format}"
-            raise ValueError(msg)
-        if self.captures and self.trailer is not None and self.trailer.amount:
-            msg = "trailer.amount: amounts of books with `captures` lose their sign; count its rows"
             raise ValueError(msg)
         if self.preamble and self.format not in {"", "csv", "xlsx"}:
             msg = f"preamble: only CSV and XLSX have one, not {self.format}"

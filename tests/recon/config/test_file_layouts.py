@@ -38,11 +38,10 @@ def test_a_layout_that_cannot_hold_is_refused_by_its_key(
     [
         {"columns": {"status": "state"}, "constants": {"status": "paid"}},
         {"format": "xml", "trailer": {"word": "END"}},
-        {"captures": "plus", "trailer": {"word": "END", "amount": 2}},
     ],
 )
 def test_settings_that_contradict_each_other_are_refused(tables: dict[str, object]) -> None:
-    """A column is named once; only rows have a trailer, and only unsigned amounts its sum."""
+    """A column is named once; only rows have a trailer."""
     with pytest.raises(ValidationError):
         FileLayout.model_validate(tables)
 

@@ -296,15 +296,3 @@ def joined_keys(samples: Sequence[Sample]) -> dict[str, object]:
         if sample.header != first.header or not alike:
             refuse(sample.name, f"has another header or other separators than {first.name}")
     return keys
-
-
-def trailer_of(sample: Sample) -> dict[str, object]:
-    """The key of a last record that says what stood before it: its word, its count of rows."""
-    if not sample.trailer:
-        return {}
-    trailer: dict[str, object] = {"word": sample.trailer[0]}
-    count = str(len(sample.rows))
-    at_rows = [at for at, cell in enumerate(sample.trailer[1:], start=2) if cell == count]
-    if len(at_rows) == 1:
-        trailer["rows"] = at_rows[0]
-    return {"trailer": trailer}

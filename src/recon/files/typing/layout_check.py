@@ -45,6 +45,9 @@ def _refuse_wrong_cells(layout: FileLayout, *, columns: dict[str, TableColumn], 
     if layout.captures and not {"entry_type", "booked_at"} <= set(columns):
         msg = f"{where}captures: only entries of books have such a sign, and these files have none"
         raise ConfigurationError(msg)
+    if layout.trailer is not None and layout.trailer.amount and "amount" not in columns:
+        msg = f"{where}trailer.amount: only a column `amount` has a sum, and these files have none"
+        raise ConfigurationError(msg)
     if layout.sign is not None and "amount" not in columns:
         msg = f"{where}sign: only a column `amount` has one, and these files have none"
         raise ConfigurationError(msg)

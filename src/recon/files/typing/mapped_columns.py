@@ -20,6 +20,7 @@ from recon.files.typing.written_amounts import (
     in_major_units,
     less_debits,
     signed_by,
+    with_sign_of,
     with_turned_sign,
     without_direction,
 )
@@ -29,6 +30,8 @@ _WORDS_SHOWN_MAX = 20
 
 AMOUNT = "amount"
 """The column whose sign may stand in another one."""
+STATED = "transaction_amount"
+"""Of books: the same movement in the currency of its payment."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +48,8 @@ class MappedColumns:
     """The names in the file of all columns that are read."""
     problems: dict[str, CellProblems] = field(default_factory=dict)
     """Our name -> row number -> what the layout does not explain."""
+    signed: pa.Array | None = None
+    """Of books with `captures` the amounts as they are written, where the file says their sum."""
 
 
 def names_of(schema: TableSchema, *, layout: FileLayout) -> dict[str, str]:
@@ -104,7 +109,33 @@ def mapped_columns(raw: RawTable, *, schema: TableSchema, layout: FileLayout) ->
             cells[column.name] = _reckoned(
                 raw, column, cells=cells, layout=layout, problems=problems
             )
-    return MappedColumns(cells, shown, theirs, mapped.read, mapped.problems)
+    signed = None
+    if layout.captures and AMOUNT in theirs:
+        signed = cells[AMOUNT] if _has_sums(layout) else None
+        _take_directions(mapped, cells, layout=layout)
+    return MappedColumns(cells, shown, theirs, mapped.read, mapped.problems, signed)
+
+
+def _has_sums(layout: FileLayout) -> bool:
+    """Whether files of the layout say what their amounts come to."""
+    return bool(layout.control_file or (layout.trailer and layout.trailer.amount))
+
+
+def _take_directions(
+    mapped: MappedColumns, cells: dict[str, pa.Array], *, layout: FileLayout
+) -> None:
+    """Amounts of books without the sign that their entry type says, and that of the payment."""
+    signed = cells[AMOUNT]
+    cells[AMOUNT] = without_direction(
+        signed,
+        entry_types=cells["entry_type"],
+        captures=layout.captures,
+        problems=_of(mapped, AMOUNT),
+    )
+    if STATED in mapped.theirs:
+        cells[STATED] = with_sign_of(
+            cells[STATED], amounts=signed, kept=cells[AMOUNT], problems=_of(mapped, STATED)
+        )
 
 
 def _of(mapped: MappedColumns, name: str) -> CellProblems:
@@ -164,13 +195,6 @@ def _reckoned(
         amounts = signed_by(amounts, signs=signs, sign=layout.sign, problems=problems)
     if name in layout.turned:
         amounts = with_turned_sign(amounts)
-    if layout.captures and name == AMOUNT:
-        amounts = without_direction(
-            amounts,
-            entry_types=cells["entry_type"],
-            captures=layout.captures,
-            problems=problems,
-        )
     if layout.units == "minor":
         currencies = cells[column.currency]
         amounts = in_major_units(amounts, currencies=currencies, problems=problems)

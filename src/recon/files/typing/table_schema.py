@@ -18,6 +18,9 @@ from recon.model.words import (
     SourceKind,
 )
 
+_LETTERS = "A-Za-z0-9_\u00c0-\u024f"
+"""Of the words that portals have for a state, in the languages of Europe; also digits."""
+
 
 class Grammar(Enum):
     """What a text cell may be: a pattern (RE2 and Python read it alike), and how to say so."""
@@ -31,8 +34,8 @@ class Grammar(Enum):
     REFERENCE = (r"[!-~](?:[ -~]{0,62}[!-~])?", "a reference of at most 64 ASCII characters")
     CODE = (r"-?[A-Za-z0-9_]{1,20}", "a code of letters and digits")
     STATE = (
-        r"[A-Za-z0-9_-](?:[A-Za-z0-9_ -]{0,18}[A-Za-z0-9_])?",
-        "a state of letters, digits and blanks, at most 20",
+        f"[{_LETTERS}-](?:[{_LETTERS} ()/.,:+&'-]{{0,62}}[{_LETTERS})])?",
+        "a state of letters, digits, blanks and ( ) / . , : + & ' -, at most 64",
     )
     DATE = (r"[0-9]{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])", "a date such as 2026-11-19")
     NAME = (r"[^\x00-\x1f\x7f]{1,255}", "a name of at most 255 characters")

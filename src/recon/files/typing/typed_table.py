@@ -300,7 +300,7 @@ def _table(reading: TableReading, schema: TableSchema) -> Table:
 def _counted(reading: TableReading) -> Counted:
     """Rows and sums of amounts, of all rows that were read: a reject counts too."""
     raw = reading.raw
-    amounts = reading.typed.get("amount")
+    amounts = _as_written(reading)
     if not isinstance(amounts, AmountColumn):
         return Counted(raw.rows_read, {}, raw.rows_read, raw.sha256)
     sums = {}
@@ -311,6 +311,19 @@ def _counted(reading: TableReading) -> Counted:
             rows = codes.numbers == number
             sums[code] = exact_sum(amounts.minor_units[rows & amounts.given])
     return Counted(raw.rows_read, sums, unread, raw.sha256)
+
+
+def _as_written(reading: TableReading) -> Any:
+    """The amounts, of books with the signs that they have there; None where there are none."""
+    signed = reading.mapped.signed
+    if signed is None:
+        return reading.typed.get("amount")
+    return read_amounts(
+        signed,
+        currencies=reading.numbered("currency"),
+        signed=np.ones(len(signed), dtype=np.bool_),
+        numbers=reading.raw.numbers.get(reading.mapped.theirs["amount"]),
+    )
 
 
 def _source_file(

@@ -141,6 +141,25 @@ def without_direction(
     return pc.if_else(refused, "", kept)
 
 
+def with_sign_of(
+    stated: pa.Array, *, amounts: pa.Array, kept: pa.Array, problems: CellProblems
+) -> pa.Array:
+    """What books state of a movement in another currency: the sign is that of its amount.
+
+    Args:
+        stated: In standard form; with the sign of its amount, or with none.
+        amounts: Those of the same rows as they are written.
+        kept: The same without the sign that an entry type says.
+        problems: Where a row says both plus and minus.
+    """
+    minus, plus = pc.starts_with(stated, "-"), pc.invert(pc.starts_with(amounts, "-"))
+    other = pc.and_(pc.and_(minus, plus), pc.not_equal(amounts, ""))
+    note_cells(problems, other, why="is minus, but the amount of its entry is plus")
+    bare = pc.replace_substring_regex(stated, r"\A-", "")
+    signed = pc.if_else(pc.starts_with(kept, "-"), with_turned_sign(bare), bare)
+    return pc.if_else(other, "", signed)
+
+
 def in_major_units(cells: pa.Array, *, currencies: pa.Array, problems: CellProblems) -> pa.Array:
     """Whole numbers of the smallest unit of their currency with its decimals."""
     wrong = pc.invert(pc.match_substring_regex(cells, _WHOLE))

@@ -1,4 +1,4 @@
-"""Files as other programs export them, made from what is true of them: 41 shapes, by a seed.
+"""Files as other programs export them, made from what is true of them: 42 shapes, by a seed.
 
 Nothing of the product is used: amounts, dates and encodings are written by plain Python, and what
 is true of every row (minor units, moments in UTC, ids, words) stands beside the bytes.
@@ -207,8 +207,11 @@ def _cell_of_theirs(row: Row, mark: str, *, shape: Shape, chance: Random) -> Any
         value = row[mark.removeprefix("-debit ")]
         return _amount(-value, row, shape=shape) if value < 0 else ""
     if mark == "-sign":
-        signs = ("H", "S") if shape.name == "datev" else ("Bij", "Af")
-        return signs[row["amount"] < 0]
+        if shape.kind == "ledger":
+            # Seen from the account of the gateway, or from the account of what was sold.
+            is_debit = (row["word"] == "capture") == (shape.name == "datev-konto")
+            return "S" if is_debit else "H"
+        return ("Bij", "Af")[row["amount"] < 0]
     if mark == "-amount":
         return _amount(row["amount"] + 100, row, shape=shape)
     others = {

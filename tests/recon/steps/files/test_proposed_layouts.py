@@ -313,3 +313,114 @@ def test_numbers_of_two_accounts_are_no_sides(tmp_path: Path) -> None:
     proposal = of_texts(tmp_path, text, kind="ledger")
     assert proposal.usable, proposal
     assert proposal.proposal.not_read == ("Soll", "Haben")
+
+
+LETTERED = "Belegnr.;Auftragsnummer;Art;WKZ;Buchungsdatum;Umsatz;S/H\n"
+
+
+@pytest.mark.parametrize(("debit", "captures"), [("S", "minus"), ("H", "plus")])
+def test_a_letter_says_the_side_of_an_entry(debit: str, captures: str, tmp_path: Path) -> None:
+    """S and H, seen from either account, come to what Soll and Haben do; another is refused."""
+    credit, other = ("H", "plus") if debit == "S" else ("S", "minus")
+    rows = "".join(
+        f"{row.split(';;')[0]};{row.split(';;')[1].strip()};{credit}\n"
+        if ";;" in row
+        else row.replace(";\n", f";{debit}\n")
+        for row in SIDED_ROWS
+    )
+    proposal = of_texts(tmp_path, LETTERED + rows, kind="ledger")
+    assert proposal.usable, proposal
+    assert proposal.proposal.layout["captures"] == captures
+    assert proposal.proposal.layout["sign"] == {"column": "S/H", "plus": "H", "minus": "S"}
+    assert amounts_of(tmp_path, proposal) == AMOUNTS
+
+    wrong = "E9;A1;refund;EUR;2026-11-20T10:00:00Z;1,00;"
+    (tmp_path / "a.csv").write_text(f"{LETTERED}{rows}{wrong}{debit}\n{wrong}X\n")
+    assert proposal.layout is not None
+    checked = KINDS["ledger"].check(tmp_path / "a.csv", proposal.layout, Rules())
+    assert [(reject.line, reject.reason) for reject in checked.rejects] == [
+        (6, f"is {captures}, but refund must be {other} in books with captures in {captures}"),
+        (7, "has neither 'H' nor 'S' as its sign"),
+    ]
+
+
+def test_a_letter_that_no_row_has_is_asked(tmp_path: Path) -> None:
+    """Books of captures alone show one side; the word of the other one is somebody's to say."""
+    text = LETTERED + "E1;A1;capture;EUR;2026-11-20T10:00:00Z;129,99;S\n"
+    asked = of_texts(tmp_path, text, kind="ledger").proposal.questions
+    assert asked == {
+        "sign.plus": "column 'S/H' says 'S' in every row; what does it say of the other side?"
+    }
+    decided = of_texts(tmp_path, text, kind="ledger", **{"sign.plus": "H"})
+    assert decided.usable, decided
+    assert decided.proposal.layout["captures"] == "minus"
+
+
+@pytest.mark.parametrize("shown", ["-5,50", "5,50"])
+def test_what_books_state_of_a_payment_has_the_sign_of_its_entry(
+    shown: str, tmp_path: Path
+) -> None:
+    """Of an adjustment it stays, of others the type says it; a minus beside a plus is refused."""
+    header = LETTERED.replace("Umsatz;S/H", "Umsatz;transaction_amount;transaction_currency")
+    entry = "{};A1;{};EUR;2026-11-20T10:00:00Z;{};{};USD\n"
+    rows = entry.format("E1", "capture", "5,00", "5,50")
+    rows += entry.format("E2", "refund", "-5,00", shown)
+    rows += entry.format("E3", "adjustment", "-5,00", shown)
+    proposal = of_texts(tmp_path, header + rows, kind="ledger")
+    assert proposal.usable, proposal
+    assert proposal.layout is not None
+    source = LedgerSource(path=tmp_path / "a.csv", layout=proposal.layout)
+    entries = read_ledger(source, environment={}, rules=Rules()).entries
+    assert entries["transaction_amount"].tolist() == [550, 550, -550]
+
+    (tmp_path / "a.csv").write_text(header + rows + entry.format("E4", "capture", "5,00", "-5,50"))
+    (reject,) = KINDS["ledger"].check(tmp_path / "a.csv", proposal.layout, Rules()).rejects
+    assert (reject.line, reject.column) == (5, "transaction_amount")
+    assert reject.reason == "is minus, but the amount of its entry is plus"
+
+
+TOTALLED = "Buchungsnummer;Auftragsnummer;Art;WKZ;Buchungsdatum;Betrag\n"
+
+
+def test_a_sum_in_a_last_line_is_held_as_its_count_is(tmp_path: Path) -> None:
+    """The cell that is what all rows come to, with their signs: another one refuses the file."""
+    entry = "{};A1;{};EUR;2026-11-20T10:00:00Z;{}\n"
+    rows = entry.format("E1", "capture", "129,99") + entry.format("E2", "refund", "-29,99")
+    rows += entry.format("E3", "adjustment", "-2,00")
+    text = f"{TOTALLED}{rows}Summe;3;;;;98,00\n"
+    proposal = of_texts(tmp_path, text, kind="ledger")
+    assert proposal.usable, proposal
+    assert proposal.proposal.layout["trailer"] == {"word": "Summe", "rows": 2, "amount": 6}
+    assert amounts_of(tmp_path, proposal) == [12999, 2999, -200]
+
+    (tmp_path / "a.csv").write_text(text.replace("98,00", "98,01"))
+    assert proposal.layout is not None
+    with pytest.raises(SourceUnreadableError, match=r"declares 98,01 EUR and its rows have 98\.00"):
+        KINDS["ledger"].check(tmp_path / "a.csv", proposal.layout, Rules())
+
+
+@pytest.mark.parametrize(
+    ("rows", "last"),
+    [
+        ("A1;EUR;10,00\nA2;USD;5,00\n", "15,00"),  # nobody adds up two currencies
+        ("A1;EUR;10,00\nA2;EUR;5,00\n", "15,01"),
+        ("A1;EUR;10,00\nA2;EUR;5,00\n", ""),
+    ],
+)
+def test_a_last_line_that_is_no_sum_is_held_to_nothing(
+    rows: str, last: str, tmp_path: Path
+) -> None:
+    """What is not what the rows of one currency come to may be something else."""
+    text = "order_no;currency;amount;status;ordered_at\n"
+    text += rows.replace("\n", ";paid;2026-11-20T10:00:00Z\n") + f"Summe;;{last};;\n"
+    assert of_texts(tmp_path, text).proposal.layout["trailer"] == {"word": "Summe"}
+
+
+@pytest.mark.parametrize(
+    "state", ["Partially refunded after a dispute", "R\u00fcckerstattet", "Settled (T+2)"]
+)
+def test_a_state_of_a_portal_may_be_long_and_not_of_ascii(state: str, tmp_path: Path) -> None:
+    """Rules name it as the portal writes it."""
+    text = f"{PORTAL}reference_no\n" + "".join(map(PAID.format, (1, 2)))
+    text = text.replace(",0,0,", f",{state},0,")
+    assert of_texts(tmp_path, text, kind="gateway").usable
