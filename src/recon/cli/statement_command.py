@@ -219,8 +219,9 @@ def _lines(stated: "StatedMonth") -> Iterator[str]:
     yield ""
     yield f"Proof: {held} of {len(statement.equations)} equations hold, in pandas and in SQL."
     if statement.unknown_refunds:
-        payments = len(statement.unknown_refunds)
-        yield f"Refunded in part by an amount that nothing tells: {payments} payments."
+        from recon.period.unknown_refunds import untold_refunds
+
+        yield from (f"{untold.sentence}." for untold in untold_refunds(statement.unknown_refunds))
 
 
 def _of_currency(stated: "StatedMonth", currency: str) -> Iterator[str]:

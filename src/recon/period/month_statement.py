@@ -35,6 +35,7 @@ from recon.period.prior_periods import ClosedPeriod
 from recon.period.shown_payments import NOTHING_ASKED, AskedEarlier, asked_earlier
 from recon.period.straddling_items import LATE, straddling_items
 from recon.period.told_by_nights import lost_batches, told_by_nights, told_equations
+from recon.period.unknown_refunds import UnknownRefund, unknown_refunds
 from recon.period.waiting_adjustments import WAITS
 
 OPENING, MOVED, CLOSING = "opening", "moved", "closing"
@@ -99,7 +100,7 @@ class MonthStatement:
     straddling: pd.DataFrame
     facts: pd.DataFrame
     """FACT_COLUMNS of the month, `told_on` and `is_late` beside them."""
-    unknown_refunds: Sequence[str]
+    unknown_refunds: Sequence[UnknownRefund]
     """Payments refunded in part by an amount that nothing tells."""
     unmeasured_refunds: Sequence[str]
     """Those and the ones that only lines measure."""
@@ -190,7 +191,7 @@ def statement_of(frame: MonthFrame, *, nights: Sequence[MonthNight]) -> MonthSta
         books=differing,
         straddling=straddling_items(evidence, facts=facts, transit=transit, month=month, days=days),
         facts=_told(own, evidence=evidence, last=last),
-        unknown_refunds=sorted(_unknown(evidence, facts=facts)),
+        unknown_refunds=unknown_refunds(evidence, facts=facts),
         unmeasured_refunds=sorted(evidence.unknown),
         is_settled=evidence.is_covered("settlement"),
         known_by=evidence.newest.business_date,
@@ -369,12 +370,6 @@ def _of_currency(rows: pd.DataFrame, currency: str) -> pd.DataFrame:
 def _told(own: pd.DataFrame, *, evidence: MonthEvidence, last: str) -> pd.DataFrame:
     told_on = words_at(own["told"], words=evidence.dates)
     return own.assign(told_on=told_on, is_late=told_on > last).reset_index(drop=True)
-
-
-def _unknown(evidence: MonthEvidence, *, facts: DatedFacts) -> set[str]:
-    """Payments whose refund nobody measured: no instruction of ours, no line."""
-    refunds = facts.movements[facts.movements["kind"].eq("refund")]
-    return {*evidence.unknown} - {*refunds["payment"].unique()} if evidence.unknown else set()
 
 
 __all__ = [

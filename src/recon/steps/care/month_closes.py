@@ -21,6 +21,7 @@ from recon.period.business_month import BusinessMonth
 from recon.period.month_statement import CLOSING, OPENING, MonthFigure
 from recon.period.month_words import DIFFERENCES, ITEMS, STRADDLES
 from recon.period.told_by_nights import ALONE
+from recon.period.unknown_refunds import untold_refunds
 from recon.period.waiting_adjustments import WAITS
 from recon.steps.care.close_folders import sealed_document, sealed_figures
 from recon.steps.care.month_statements import CLOSED_MONTHS_MAX, StatedMonth, stated_month
@@ -347,9 +348,8 @@ def _open_items(stated: StatedMonth) -> Iterator[OpenItem]:
             yield from _listed(books, what, words=DIFFERENCES, sheet="Books")
     for what, sheet in (("late", "Straddling"), ("prior", "Prior periods")):
         yield from _listed(statement.straddling, what, words=STRADDLES, sheet=sheet)
-    if statement.unknown_refunds:
-        payments = len(statement.unknown_refunds)
-        yield OpenItem("Refunded in part by an amount that nothing tells", payments, "", 0, "")
+    for untold in untold_refunds(statement.unknown_refunds):
+        yield OpenItem(untold.sentence, untold.payments, "", 0, "")
 
 
 def _listed(

@@ -116,7 +116,7 @@ def document_of(stated: StatedMonth) -> dict[str, Any]:
         "rules": dict(stated.rules),
         "figures": [_cells(figure) for figure in in_order(statement.figures)],
         "proof": proof_rows(stated),
-        "refunds_not_measured": [*statement.unknown_refunds],
+        "refunds_not_measured": [refund.payment for refund in statement.unknown_refunds],
     }
 
 
