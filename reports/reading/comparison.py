@@ -3,6 +3,9 @@
 What it should say is the file that the run wrote, as long as it is there with the SHA-256 that the
 database has; else the night drawn again from the tables. Both are read by another library than the
 one that wrote them. Left out are the cells that people fill in and the lines of the sign-off.
+
+A program that saves formulas without computing them (openpyxl) leaves no value in their cells:
+those are counted, not named one by one, where the formula itself is that of the night.
 """
 
 import re
@@ -11,9 +14,11 @@ import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from decimal import Decimal, InvalidOperation
+from itertools import islice
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
+from openpyxl import load_workbook
 from openpyxl.utils import get_column_letter
 from python_calamine import CalamineError, CalamineWorkbook
 
@@ -34,10 +39,26 @@ NEWER_LATER = frozenset({"history_head", "History"})
 """Facts of the hidden sheet and the Guide that go on after the night."""
 LEFT_OUT = frozenset({*ANSWERS, VERSION, "Answered by"})
 """Columns of Breaks that people fill in, or that an import fills in later."""
+DIFFERENCES_MAX = 100_000
+"""Cells of one workbook that are told; more say no more."""
+NO_VALUES = (
+    "{:,} formulas hold no value: whoever saved it last computed none (openpyxl does not). Open it "
+    "in Excel or LibreOffice, save it there, and verify that file"
+)
 _EQUAL = Decimal("1e-15")
 """Another program may write the last digit of a quotient otherwise."""
 
 Rows = list[list[Any]]
+Address = tuple[str, str]
+"""Sheet and cell."""
+
+
+class Differing(NamedTuple):
+    """Something that a workbook does not say as the night does."""
+
+    sentence: str
+    blank: Address | None = None
+    """The cell, where nothing stands in it."""
 
 
 def run_of(path: Path) -> str:
@@ -58,20 +79,48 @@ def differences(night: NightFigures | Path, path: Path) -> Iterator[str]:
         OutputError: the workbook cannot be read.
     """
     try:
-        workbook = CalamineWorkbook.from_path(str(path))
         with _true_file(night) as file:
-            signed = _sign_off_rows(file)
-            file.seek(0)
-            true = CalamineWorkbook.from_filelike(file)
-            for title in true.sheet_names:
-                if title not in workbook.sheet_names:
-                    yield f"the sheet {title} is missing"
-                    continue
-                rows = (_rows(workbook, title), _rows(true, title))
-                yield from _sheet(title, rows=rows, signed=signed)
+            every = [*islice(_differing(file, path), DIFFERENCES_MAX)]
+            blank = {each.blank for each in every if each.blank is not None}
+            unvalued = _formulas_alike(file, path, cells=blank) if blank else frozenset()
+        if unvalued:
+            yield NO_VALUES.format(len(unvalued))
+        yield from (each.sentence for each in every if each.blank not in unvalued)
     except (CalamineError, OSError) as error:
         msg = f"{path} cannot be read ({error}): it is not a workbook of ours"
         raise OutputError(msg) from error
+
+
+def _differing(file: IO[bytes], path: Path) -> Iterator[Differing]:
+    workbook = CalamineWorkbook.from_path(str(path))
+    signed = _sign_off_rows(file)
+    file.seek(0)
+    true = CalamineWorkbook.from_filelike(file)
+    for title in true.sheet_names:
+        if title not in workbook.sheet_names:
+            yield Differing(f"the sheet {title} is missing")
+            continue
+        rows = (_rows(workbook, title), _rows(true, title))
+        yield from _sheet(title, rows=rows, signed=signed)
+
+
+def _formulas_alike(file: IO[bytes], path: Path, *, cells: set[Address]) -> frozenset[Address]:
+    """Those of the cells that hold the night's formula, and so can be computed from the others."""
+    file.seek(0)
+    true, shown = (_formulas(of, cells=cells) for of in (file, path))
+    return frozenset(address for address in shown if shown[address] == true.get(address))
+
+
+def _formulas(of: IO[bytes] | Path, *, cells: set[Address]) -> dict[Address, str]:
+    book = load_workbook(of, read_only=True)
+    return {
+        address: cell.value
+        for title in {title for title, _ in cells} & {*book.sheetnames}
+        for row in book[title].iter_rows()
+        for cell in row
+        if isinstance(cell.value, str) and cell.value.startswith("=")
+        if (address := (title, cell.coordinate)) in cells
+    }
 
 
 def _rows(workbook: Any, title: str) -> Rows:
@@ -103,7 +152,7 @@ def _sign_off_rows(file: IO[bytes]) -> frozenset[int]:
     return frozenset(int(match[1]) for match in places if match)
 
 
-def _sheet(title: str, *, rows: tuple[Rows, Rows], signed: frozenset[int]) -> Iterator[str]:
+def _sheet(title: str, *, rows: tuple[Rows, Rows], signed: frozenset[int]) -> Iterator[Differing]:
     shown, true = rows
     if title == BREAKS:
         yield from _breaks(shown, true=true)
@@ -121,7 +170,7 @@ def _facts_left_out(true: Rows) -> frozenset[int]:
     return frozenset(number for number, row in enumerate(true, 1) if row[0] in NEWER_LATER)
 
 
-def _breaks(shown: Rows, *, true: Rows) -> Iterator[str]:
+def _breaks(shown: Rows, *, true: Rows) -> Iterator[Differing]:
     """Breaks by their key: people may sort them."""
     for number, sides in enumerate(zip(shown[:HEADER_ROW], true[:HEADER_ROW], strict=False), 1):
         # "Shown" counts what a filter leaves.
@@ -132,11 +181,12 @@ def _breaks(shown: Rows, *, true: Rows) -> Iterator[str]:
             continue
         expected = stored.pop(row[0], None)
         if expected is None:
-            yield f"{BREAKS}!A{number} says {_shown(row[0])}: no such break, or a second time"
+            sentence = f"{BREAKS}!A{number} says {_shown(row[0])}: no such break, or a second time"
+            yield Differing(sentence)
         else:
             yield from _row(BREAKS, number=number, sides=(row, expected), left_out=_ANSWERED)
     for key in stored:
-        yield f"{BREAKS} lacks the row of the break {key}"
+        yield Differing(f"{BREAKS} lacks the row of the break {key}")
 
 
 _ANSWERED = frozenset(
@@ -150,13 +200,14 @@ def _row(
     number: int,
     sides: tuple[list[Any], list[Any]],
     left_out: frozenset[int] = frozenset(),
-) -> Iterator[str]:
+) -> Iterator[Differing]:
     shown, true = sides
     for column in range(1, max(len(shown), len(true)) + 1):
         shown_cell, stored = (side[column - 1] if column <= len(side) else "" for side in sides)
         if column not in left_out and not _is_same(shown_cell, stored):
-            cell = f"{title}!{get_column_letter(column)}{number}"
-            yield f"{cell} says {_shown(shown_cell)}, the database says {_shown(stored)}"
+            cell = f"{get_column_letter(column)}{number}"
+            says = f"{title}!{cell} says {_shown(shown_cell)}, the night says {_shown(stored)}"
+            yield Differing(says, (title, cell) if shown_cell == "" else None)
 
 
 def _is_same(shown: object, stored: object) -> bool:

@@ -171,8 +171,8 @@ def verify(
             checked = check(environment, reading=reading(), workbook=workbook)
     for unfinished in checked.unfinished:
         say(f"Not finished: {unfinished}")
-    if checked.replaced:
-        say(f"{checked.replaced}.")
+    for sentence in filter(None, (checked.compared, checked.replaced)):
+        say(f"{sentence}.")
     for sentence in checked.let_go[:LET_GO_SHOWN_MAX]:
         say(f"Let go: {sentence}.")
     if len(checked.let_go) > LET_GO_SHOWN_MAX:

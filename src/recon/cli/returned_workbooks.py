@@ -2,7 +2,6 @@
 
 import tempfile
 from collections.abc import Iterator
-from itertools import islice
 from pathlib import Path
 from typing import IO
 
@@ -10,9 +9,6 @@ from recon.files.reader import file_reader
 from recon.model.errors import ReaderBrokenError
 from recon.model.figures import NightFigures
 from recon.model.resolutions import Returned
-
-DIFFERENCES_MAX = 100_000
-"""Cells of one workbook that are told; more say no more."""
 
 
 def returned_answers(path: Path) -> Returned:
@@ -82,4 +78,4 @@ def differences(
     """In the fork: the cells that differ."""
     from reports.reading import comparison
 
-    return list(islice(comparison.differences(night, path), DIFFERENCES_MAX))
+    return [*comparison.differences(night, path)]

@@ -1,5 +1,6 @@
 """A workbook held against the night's tables: every cell that says something else is named."""
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -72,7 +73,7 @@ def test_every_changed_cell_is_named_and_no_other(workbook: Path, figures: Night
     found = list(differences(figures, changed(workbook, cells=PLANTED)))
 
     assert [one.partition(" says ")[0] for one in found] == list(PLANTED)
-    assert all(", the database says " in one for one in found)
+    assert all(", the night says " in one for one in found)
 
 
 def test_the_file_that_was_written_is_the_measure(workbook: Path, figures: NightFigures) -> None:
@@ -81,6 +82,25 @@ def test_the_file_that_was_written_is_the_measure(workbook: Path, figures: Night
 
     assert list(differences(workbook, copy)) == list(differences(figures, copy))
     assert list(differences(workbook, workbook)) == []
+
+
+def test_formulas_that_nobody_computed_are_counted(workbook: Path) -> None:
+    """What a program saved without results is one sentence; another formula is named as it was."""
+    book = openpyxl.load_workbook(workbook)
+    first = next(
+        cell
+        for row in book["Control totals"].iter_rows()
+        for cell in row
+        if str(cell.value).startswith("=")
+    )
+    first.value = "=1+1"
+    book.save(workbook.with_name("bare.xlsx"))
+    counted, *others = differences(workbook, workbook.with_name("bare.xlsx"))
+
+    assert re.match("[0-9]{2,} formulas hold no value", counted)
+    assert [text.partition(" says ")[0] for text in others] == [
+        f"Control totals!{first.coordinate}"
+    ]
 
 
 def test_answers_sorting_and_signatures_are_no_differences(

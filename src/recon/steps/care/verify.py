@@ -5,7 +5,7 @@ The verdicts themselves are not judged; a night with breaks verifies as well as 
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from recon.model.errors import ArchiveError, ConfigurationError, SourceMissingError
@@ -47,6 +47,8 @@ class Verification:
     problems: tuple[str, ...]
     unfinished: tuple[str, ...]
     """Runs that stopped or still run: listed, not failures."""
+    compared: str = ""
+    """What the one workbook was held against, and where the sealed file lies."""
     replaced: str = ""
     """That the one workbook is of a run which another one replaced: told, no failure."""
     let_go: tuple[str, ...] = ()
@@ -109,14 +111,13 @@ def verify(
             f"{run.run_id} ({run.business_date}, {run.status} after {run.step or 'its start'})"
             for run in runs.unfinished(connection)
         )
-    replaced = ""
-    if workbook is not None:
-        problems += _one_workbook(environment, finished, workbook=workbook, reading=reading)
-        replaced = _replaced(environment, workbook, reading=reading)
-    sentence = f"{head.sequence}:{head.hash}"
-    return Verification(
-        len(finished), sentence, tuple(problems), unfinished, replaced, let_go=let_go
-    )
+    head_shown = f"{head.sequence}:{head.hash}"
+    whole = Verification(len(finished), head_shown, tuple(problems), unfinished, let_go=let_go)
+    if workbook is None:
+        return whole
+    compared, wrong = _one_workbook(environment, finished, workbook=workbook, reading=reading)
+    later = _replaced(environment, workbook, reading=reading)
+    return replace(whole, problems=(*problems, *wrong), compared=compared, replaced=later)
 
 
 def verify_night(environment: Environment, *, name: str) -> Verification:
@@ -228,26 +229,41 @@ def _stored_totals(
 
 def _one_workbook(
     environment: Environment, finished: list[FinishedRun], *, workbook: Path, reading: Reading
-) -> list[str]:
-    """What is the matter with one workbook: as it was written, or else cell by cell."""
+) -> tuple[str, list[str]]:
+    """What one workbook was held against, and what is the matter: by its bytes, else by cells."""
     digest = _sha256(workbook)
-    if any(run.workbook_sha256 == digest for run in finished):
-        return [*reading.beside(workbook)]
+    for run in finished:
+        if run.workbook_sha256 == digest:
+            sealed = f"{workbook} is the file that run {run.run_id} wrote (SHA-256 {digest})"
+            return sealed, [*reading.beside(workbook)]
     run_id = reading.run_of(workbook)
-    if run_id not in {run.run_id for run in finished}:
-        return [
+    of_run = next((run for run in finished if run.run_id == run_id), None)
+    if of_run is None:
+        return "", [
             f"{workbook} is not a workbook that any finished run wrote (or it was edited since)"
         ]
-    night = _night_of(environment, next(run for run in finished if run.run_id == run_id))
+    night = _night_of(environment, of_run)
     if night is None:
-        return [f"run {run_id}, of which {workbook} says it is, has no result to compare with"]
+        return "", [f"run {run_id}, of which {workbook} says it is, has no result to compare with"]
+    compared = (
+        f"{workbook} is not the file that run {run_id} wrote, so its cells were compared, but for "
+        f"answers and names, with {_shown_measure(of_run, night)}"
+    )
     cells = [*reading.differences(night, workbook)]
     if not cells:
-        return [*reading.beside(workbook)]
-    sentence = f"{workbook} was edited since run {run_id} wrote it: {len(cells)} cells differ"
+        return f"{compared}: they say the same", [*reading.beside(workbook)]
+    differ = f"{workbook} does not say what run {run_id} wrote: {len(cells):,} differences"
     more = len(cells) - CELLS_SHOWN_MAX
     rest = [f"… and {more} more"] if more > 0 else []
-    return [sentence, *cells[:CELLS_SHOWN_MAX], *rest, *reading.beside(workbook)]
+    return compared, [differ, *cells[:CELLS_SHOWN_MAX], *rest, *reading.beside(workbook)]
+
+
+def _shown_measure(run: FinishedRun, night: NightFigures | Path) -> str:
+    """What a workbook is held against; only a file that the run wrote can be signed."""
+    if isinstance(night, Path):
+        return f"the sealed file {night}, which is the one to keep and sign"
+    again = f"`recon workbook {run.run_id}` writes it again"
+    return f"what the night's folder has ({run.workbook} is gone or was changed: {again})"
 
 
 def _night_of(environment: Environment, finished: FinishedRun) -> NightFigures | Path | None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import openpyxl
 import pytest
 
 from recon.cli.workbooks import reading, workbooks
@@ -100,11 +101,36 @@ def test_a_planted_value_and_a_planted_row_are_named(merchant: Any) -> None:
         workbook.write_bytes(planted)
         told[name] = _verified(merchant, workbook=workbook, look=reading()).problems
 
-    assert "edited" in told["value"][0]
-    assert "1 cells differ" in told["value"][0]
-    assert re.fullmatch(r"Breaks!I7 says 99.0, the database says -?[0-9.]+", told["value"][1])
+    assert told["value"][0].endswith("wrote: 1 differences")
+    assert re.fullmatch(r"Breaks!I7 says 99.0, the night says -?[0-9.]+", told["value"][1])
     assert re.fullmatch(r"Breaks lacks the row of the break [0-9a-f]{16}", told["row"][1])
     assert told["saved"] == told["own"] == ()
+
+
+def test_a_copy_says_what_it_was_held_against_and_where_the_sealed_file_lies(merchant: Any) -> None:
+    """The file itself, a copy of the same cells, one without results, a file that is gone."""
+    merchant.drop("orders.csv", *(merchant.order(p) for p in merchant.payments("captured")[:3]))
+    merchant.night(workbooks=workbooks())
+    (sealed,) = (merchant.folder / "reports").glob("*.xlsx")
+    copy, bare = (merchant.folder / name for name in ("copy.xlsx", "bare.xlsx"))
+    copy.write_bytes(_without(sealed.read_bytes(), pattern=r'<row r="7"', new=' <row r="7"'))
+    openpyxl.load_workbook(sealed).save(bare)
+    own, alike, without = (
+        _verified(merchant, workbook=path, look=reading()) for path in (sealed, copy, bare)
+    )
+    with sealed.open("ab") as file:
+        file.write(b" ")
+    gone = _verified(merchant, workbook=copy, look=reading())
+
+    assert own.compared.startswith(f"{sealed} is the file that run ")
+    assert f"with the sealed file {sealed}, which is the one to keep and sign" in alike.compared
+    assert alike.compared.endswith(": they say the same")
+    assert own.problems == alike.problems == gone.problems == ()
+    assert f"({sealed} is gone or was changed: `recon workbook " in gone.compared
+    assert f"with the sealed file {sealed}" in without.compared
+    assert without.problems[0].endswith("wrote: 1 differences")
+    assert re.match(r"[0-9,]+ formulas hold no value: whoever saved it last", without.problems[1])
+    assert len(without.problems) == 2
 
 
 def test_a_workbook_that_is_gone_is_found_with_the_way_back(settled: Any) -> None:
