@@ -3,7 +3,7 @@
 Movements, closings and gaps are formulas; a statement that does not count says so in words.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import date
 from typing import Any
 
@@ -162,9 +162,18 @@ def _group_of(row: Row) -> tuple[str, ...]:
 
 def in_transit(figures: NightFigures) -> dict[str, tuple[int, str]]:
     """Currency -> what was paid out and is not at the bank yet, and since when."""
+    return _waiting(figures, of=lambda amount: amount > 0)
+
+
+def to_be_taken(figures: NightFigures) -> dict[str, tuple[int, str]]:
+    """The same of pay-outs below 0, which the gateway takes from the bank account; below 0."""
+    return _waiting(figures, of=lambda amount: amount < 0)
+
+
+def _waiting(figures: NightFigures, *, of: Callable[[int], bool]) -> dict[str, tuple[int, str]]:
     waiting: dict[str, tuple[int, str]] = {}
     for row in payout_rows(figures):
-        if row["state"] == "PENDING":
+        if row["state"] == "PENDING" and of(row["amount"]):
             amount, since = waiting.get(row["currency"], (0, row["settled_on"]))
             total = amount + row["amount"]
             waiting[row["currency"]] = (total, min(since, row["settled_on"]))

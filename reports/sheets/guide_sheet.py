@@ -9,6 +9,8 @@ from reports.drawing.page import print_on, protect, put_header, put_heading, set
 from reports.sheets.words import BREAK_WORDS, UNVERIFIED_WORDS, VERDICT_WORDS
 
 WIDTHS = (36, 30, 78, 78)
+_OF_A_NIGHT = "Signing is a command of its own."
+_OF_PLAIN_FILES = "They are for yourself: only of nights are answers taken in and signed."
 
 
 def draw_guide(draft: Draft, sheet: Any, *, figures: NightFigures) -> None:
@@ -61,7 +63,8 @@ def _rules(figures: NightFigures) -> list[tuple[str, str]]:
         ("Grey cells", "The engine's figures. White totals are formulas over the rows here."),
         (
             "Cream cells",
-            "The only cells to write in: the answers on Breaks. Signing is a command of its own.",
+            "The only cells to write in: the answers on Breaks. "
+            + (_OF_PLAIN_FILES if figures.of_plain_files else _OF_A_NIGHT),
         ),
         ("Very large amounts", "Beyond 15 digits an amount is written as text, exactly."),
         ("Rules", f"Digest of the rules: {figures.rules_digest or 'not given'}"),

@@ -20,6 +20,7 @@ from reports.sheets.words import words_of
 
 TITLES = ("Currency", "", "", "", ">Debit", ">Credit", ">Difference", "Check")
 FIRST_ROW = 4
+_HANDED_OUT = ": `recon journals export` hands each one out once"
 
 
 def _became(row: Row) -> str:
@@ -100,7 +101,7 @@ def draw_journals(
         sheet,
         title="Journals",
         sentence="Proposed journals: what would put the books right, two lines for each kind of "
-        "entry. Nothing is booked from here: `recon journals export` hands each one out once.",
+        f"entry. Nothing is booked from here{'' if figures.of_plain_files else _HANDED_OUT}.",
     )
     row = _put_totals(draft, sheet, rows=rows, totals=totals)
     draft.text(sheet, (row, 1), f"Lines of the proposals ({len(rows.journals)})", looks.HEADING)

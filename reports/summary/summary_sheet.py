@@ -6,6 +6,7 @@ the other sheets is a formula.
 """
 
 import textwrap
+from collections.abc import Mapping
 
 from recon.model.words import Verdict
 from reports.drawing import look as looks
@@ -14,7 +15,7 @@ from reports.drawing.highlight import when
 from reports.drawing.look import Look
 from reports.drawing.page import print_on, protect, set_widths
 from reports.drawing.plain_text import local_instant, text_width
-from reports.sheets.bank_sheet import in_transit
+from reports.sheets.bank_sheet import in_transit, to_be_taken
 from reports.sheets.books_block import books_sentence
 from reports.sheets.totals_sheet import LEG_NAMES
 from reports.sheets.words import VERDICT_WORDS
@@ -32,6 +33,10 @@ LAST_LEFT = 9
 NOTE_CHARACTERS = 190
 """Of a note that stand on one line of the page."""
 NOTE_POINTS = 15
+TO_BE_TAKEN = (
+    "Batches that came to less than nothing, which the gateway will take from the bank account "
+    "(see that it holds as much)"
+)
 UNJUDGED = "No break is open; what was not verified or rejected needs a person."
 """The verdict BREAKS OPEN, where that is all that keeps the night from being reconciled."""
 
@@ -92,15 +97,22 @@ def _put_notes(page: Page, row: int) -> int:
 
 
 def _put_in_transit(page: Page, row: int) -> int:
-    """What was paid out and is not at the bank yet, and since when; the row that it stands in."""
+    """What was paid out and is not at the bank yet, and what will be taken; the last row of it."""
     if not page.figures.bank:
         return row
-    waiting = [
-        f"{grouped_amount(amount, currency)} {currency}, the oldest settled on {since}"
-        for currency, (amount, since) in sorted(in_transit(page.figures).items())
-    ]
-    sentence = f"Cash in transit: {' · '.join(waiting) or 'nothing'}"
-    return _put_link(page, row + 1, (sentence, "'Bank'!A4"), last=LAST) - 1
+    sentences = [f"Cash in transit: {_since(in_transit(page.figures)) or 'nothing'}"]
+    if taken := _since(to_be_taken(page.figures)):
+        sentences.append(f"{TO_BE_TAKEN}: {taken}")
+    for sentence in sentences:
+        row = _put_link(page, row + 1, (sentence, "'Bank'!A4"), last=LAST) - 1
+    return row
+
+
+def _since(waiting: Mapping[str, tuple[int, str]]) -> str:
+    return " · ".join(
+        f"{grouped_amount(abs(amount), currency)} {currency}, the oldest settled on {since}"
+        for currency, (amount, since) in sorted(waiting.items())
+    )
 
 
 def _put_link(page: Page, row: int, to: tuple[str, str], *, last: int) -> int:

@@ -1,6 +1,6 @@
 """The foot of page one: tonight's moves, the scope of assurance and the sign-off."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from recon.model.figures import NightFigures
 from reports.drawing import look as looks
@@ -22,6 +22,11 @@ SIGNED_FILE = {
     "signDigest": "a copy beside it then says who signed. Nothing is signed here.",
 }
 """Two lines under the names, which the signed copy replaces."""
+OF_PLAIN_FILES = (
+    "Of plain files: no history keeps this workbook, and no command signs it.",
+    "Sign it on paper, or file it with its SHA-256.",
+)
+"""The same two where no night stands behind the file."""
 MOVES = ("instructed", "confirmed", "rejected", "in doubt", "waiting", "withdrawn")
 
 
@@ -49,7 +54,9 @@ def _put_sign_off(page: Page, top: int) -> None:
         page.text(row, RIGHT + 1, NOT_SIGNED, looks.BODY_TEXT)
         page.text(row, RIGHT + 2, "", looks.BODY_TEXT)
         _name_cell(page, name, row)
-    for row, (name, sentence) in enumerate(SIGNED_FILE.items(), top + 3 + len(SIGNED_NAMES)):
+    sentences = OF_PLAIN_FILES if page.figures.of_plain_files else tuple(SIGNED_FILE.values())
+    named = zip(SIGNED_FILE, sentences, strict=True)
+    for row, (name, sentence) in enumerate(named, top + 3 + len(SIGNED_NAMES)):
         page.merged(row, (RIGHT, LAST), sentence, looks.NOTE)
         _name_cell(page, name, row)
 
@@ -97,14 +104,10 @@ def _sources_sentence(figures: NightFigures) -> str:
 
 def _put_assurance(page: Page, top: int) -> int:
     """What was proven and what cannot be seen: one line per statement, then what had no source."""
-    by_statement: dict[str, list[str]] = {}
+    by_statement: dict[str, list[Mapping[str, str | int]]] = {}
     for line in page.figures.scope_of_assurance:
-        figures_told = by_statement.setdefault(str(line.get("statement", "")), [])
-        figures_told += _figures_of(line)
-    sentences = [
-        f"{statement[:1].upper()}{statement[1:]}{': ' if figures else ''}{' · '.join(figures)}"
-        for statement, figures in by_statement.items()
-    ]
+        by_statement.setdefault(str(line.get("statement", "")), []).append(line)
+    sentences = [_assured(statement, lines=lines) for statement, lines in by_statement.items()]
     sentences += [f"Not covered: {sentence}" for sentence in page.figures.not_covered]
     if not sentences:
         return top
@@ -120,12 +123,20 @@ def _put_assurance(page: Page, top: int) -> int:
     return row
 
 
-def _figures_of(line: Mapping[str, str | int]) -> list[str]:
+def _assured(statement: str, *, lines: Sequence[Mapping[str, str | int]]) -> str:
+    """A statement with its figures; beside currencies a count without one says that it has none."""
+    alone = not any(line.get("currency") for line in lines)
+    figures = [text for line in lines if (text := _figure_of(line, alone=alone))]
+    sentence = f"{statement[:1].upper()}{statement[1:]}"
+    return f"{sentence}: {' · '.join(figures)}" if figures else sentence
+
+
+def _figure_of(line: Mapping[str, str | int], *, alone: bool) -> str:
     """Count and amount of a line; nothing where it counts nothing."""
-    count, amount = whole(line.get("count")), whole(line.get("amount"))
+    count, amount = whole(line.get("count")), whole(line.get("amount")) or 0
     currency = str(line.get("currency", "") or "")
     if not count:
-        return []
-    if not amount or not currency:
-        return [f"{count:,}"]
-    return [f"{count:,} ({major_units(amount, currency):,f} {currency})"]
+        return ""
+    if currency:
+        return f"{count:,} ({major_units(amount, currency):,f} {currency})"
+    return f"{count:,}" if alone else f"{count:,} whose currency nothing tells"

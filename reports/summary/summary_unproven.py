@@ -31,24 +31,33 @@ TITLES = (
 )
 AMOUNTS = ("order_amount", "gateway_amount", "ledger_amount", "effect_orders", "effect_ledger")
 NAMES = ("order_no", "transaction_id", "entry_id")
-FROM_THE_START = "Start the night of this date again."
+AGAIN, STORED, STOPPED, WRITTEN = "{again}", "{stored}", "{stopped}", "{written}"
+OF_A_NIGHT: Mapping[str, str] = {
+    AGAIN: "Start the night of this date again.",
+    STORED: "`recon compare-again` compares what is stored.",
+    STOPPED: " (`recon stop-sending`)",
+    WRITTEN: "This file is not what the database holds: `recon workbook` writes it again.",
+}
+"""Where TO_DO names a command -> that of a night."""
+_FILES_AGAIN = "Run `recon reconcile` over the same files again; where it says the same, tell IT."
+OF_PLAIN_FILES: Mapping[str, str] = {**dict.fromkeys(OF_A_NIGHT, _FILES_AGAIN), STOPPED: ""}
 TO_DO: Mapping[str, str] = {
     "T0": "Compare the file on Sources with what its sender says, and the ways on Control totals.",
-    "T1": f"See Sources, Difference: rows of a file were lost. {FROM_THE_START}",
-    "T2": f"Rows were lost on their way to the database. {FROM_THE_START}",
-    "T3": f"Not every order has one answer of the gateway. {FROM_THE_START}",
-    "T4": "A record is lost or counted twice: `recon compare-again` compares what is stored.",
-    "T5A": "No row explains this money: `recon compare-again` compares what is stored.",
-    "T5B": "No row explains this money: `recon compare-again` compares what is stored.",
-    "T5C": "No row explains this money: `recon compare-again` compares what is stored.",
-    "T6": "A record stands twice: `recon compare-again` compares what is stored.",
+    "T1": f"See Sources, Difference: rows of a file were lost. {AGAIN}",
+    "T2": f"Rows were lost on their way to the database. {AGAIN}",
+    "T3": f"Not every order has one answer of the gateway. {AGAIN}",
+    "T4": f"A record is lost or counted twice. {STORED}",
+    "T5A": f"No row explains this money. {STORED}",
+    "T5B": f"No row explains this money. {STORED}",
+    "T5C": f"No row explains this money. {STORED}",
+    "T6": f"A record stands twice. {STORED}",
     "T7": "A break got lost between two nights: compare Breaks with the night before.",
     "T8": "See Instructions: one has no result, or two.",
-    "T9": "Stop refunds of these orders (`recon stop-sending`), and look them up in the portal.",
+    "T9": f"Stop refunds of these orders{STOPPED}, and look them up in the portal.",
     "T10": "Hold the write-offs of the books against those that two people agreed to, on Breaks.",
     "T11": "Hold the settlement file against what was paid out; ask the gateway.",
     "T12": "Import no journal of this night; tell IT.",
-    "T13": "This file is not what the database holds: `recon workbook` writes it again.",
+    "T13": WRITTEN,
     "T14": "The same files gave two results: tell IT, and keep the files as they are.",
     "T15": "An entry of a statement is lost: `recon bank check` reads the file by itself.",
     "T16": "An entry of a statement is lost: `recon bank check` reads the file by itself.",
@@ -89,19 +98,29 @@ def put_unproven(page: Page, top: int) -> int:
         page.draft.link(page.sheet, (row, LEFT), (text, "'Control totals'!A5"))
         row += 1
     look = Look(fill=looks.BAD[0], colour=looks.BAD[1], bold=True)
-    page.merged(row, (LEFT, LAST), _ending(page.figures.run_id), look)
+    page.merged(row, (LEFT, LAST), _ending(page), look)
     return row + 1
 
 
-def _ending(run_id: str) -> str:
+def _ending(page: Page) -> str:
+    if page.figures.of_plain_files:
+        return "Sign nothing of this: no figure of it is known to be whole."
     return (
         "Nobody can sign this night, and it holds refunds and payouts of later ones: start it "
-        f"again, or two people release it (`recon release {run_id}`). Captures go on."
+        f"again, or two people release it (`recon release {page.figures.run_id}`). Captures go on."
     )
 
 
-def _put_proof(page: Page, row: int, proof: ControlTotal) -> int:
+def _to_do(proof: ControlTotal, *, page: Page) -> str:
     to_do = TO_DO.get(proof.id, "See Control totals, and tell IT.")
+    commands = OF_PLAIN_FILES if page.figures.of_plain_files else OF_A_NIGHT
+    for name, command in commands.items():
+        to_do = to_do.replace(name, command)
+    return to_do
+
+
+def _put_proof(page: Page, row: int, proof: ControlTotal) -> int:
+    to_do = _to_do(proof, page=page)
     records = list(_records_of(page, proof))
     if records:
         to_do = f"{to_do} Records of exactly this money: {', '.join(records)}."

@@ -171,6 +171,10 @@ def files_named(
     return {section: file for section, file in files.items() if is_long[section == MATCHES]}
 
 
+PLAIN_FILES = "plain files"
+"""Mode of what `recon reconcile` made."""
+
+
 @dataclass(frozen=True, slots=True)
 class NightFigures:
     """One night (or one `recon reconcile`) as a report shows it. Frames as in matching.result."""
@@ -238,6 +242,11 @@ class NightFigures:
     matched_rows_shown: int = MATCHED_ROWS_SHOWN
     open_rows_max: int = OPEN_ROWS_MAX
     open_rows_shown: int = OPEN_ROWS_SHOWN
+
+    @property
+    def of_plain_files(self) -> bool:
+        """No night and no history stand behind it: no command signs, answers or releases it."""
+        return self.mode == PLAIN_FILES
 
     def files_named(self) -> dict[str, ListFile]:
         """Section -> the file that its sheet names instead of listing each row."""

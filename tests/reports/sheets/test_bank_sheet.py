@@ -11,7 +11,7 @@ from openpyxl import load_workbook
 from recon.model.figures import NightFigures
 from recon.proof.engine import concluded
 from recon.steps.compare.plain_figures import plain_figures
-from reports.sheets.bank_sheet import in_transit, payout_rows
+from reports.sheets.bank_sheet import in_transit, payout_rows, to_be_taken
 from reports.workbook import SHEETS, write_workbook
 from tests.recon.matching.bank.cases import AS_OF, Case
 
@@ -70,6 +70,21 @@ def test_the_sheet_says_it_and_page_one_leads_there(figures: NightFigures, tmp_p
     summary = load_workbook(path)["Summary"]
     shown = [cell.value for row in summary.iter_rows() for cell in row if cell.value]
     assert "Cash in transit: 12.00 EUR, the oldest settled on 2026-11-27" in shown
+
+
+def test_what_the_gateway_will_take_is_no_cash_in_transit(tmp_path: Path) -> None:
+    """A pay-out below 0 goes the other way: it has its own sentence, and is in no other sum."""
+    case = Case().paid("BATCH-01", 500, on="2026-11-30").paid("BATCH-02", -300, on="2026-11-27")
+    case.paid("BATCH-03", -42, on="2026-11-30")
+    figures = figures_of(case)
+    summary = load_workbook(write_workbook(figures, tmp_path / "w.xlsx"))["Summary"]
+    shown = [cell.value for row in summary.iter_rows() for cell in row if cell.value]
+
+    assert in_transit(figures) == {"EUR": (500, "2026-11-30")}
+    assert to_be_taken(figures) == {"EUR": (-342, "2026-11-27")}
+    assert "Cash in transit: 5.00 EUR, the oldest settled on 2026-11-30" in shown
+    (taken,) = [text for text in shown if str(text).startswith("Batches that came to less")]
+    assert taken.endswith("(see that it holds as much): 3.42 EUR, the oldest settled on 2026-11-27")
 
 
 def test_what_is_expected_looks_ahead_by_the_days_of_the_bank(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from recon.model.figures import (
     BANK_DAYS_AHEAD,
     BATCH_COLUMNS,
     INSTRUCTION_SHEET_COLUMNS,
+    PLAIN_FILES,
     Attention,
     NightFigures,
     matched_of,
@@ -22,7 +23,6 @@ from recon.model.words import DOUBTFUL_STATES, Clock
 from recon.proof.bridge import bridge_of
 from recon.steps.compare.grave_breaks import grave_breaks
 
-MODE = "plain files"
 SEVERAL = "several"
 """Stands for the merchant or account where the files hold more than one."""
 
@@ -43,7 +43,7 @@ def plain_figures(
         merchant_name="",
         business_date=business_date,
         run_id=result.digest[:12],
-        mode=MODE,
+        mode=PLAIN_FILES,
         as_of=result.as_of,
         generated_at=clock(),
         timezone=rules.calendar.timezone,

@@ -2,6 +2,7 @@
 
 A file cut between two lines reads as a whole one. It is told with its figures and not refused: a
 quiet day looks the same. A trailer, a control file or a done file settles it, and nothing is told.
+As long as too few nights had files of a sender, that is told.
 """
 
 import re
@@ -19,6 +20,8 @@ USUAL_FILES_MAX = 10
 """Nights whose files say what is usual."""
 USUAL_FILES_MIN = 3
 """With fewer nobody knows what is usual."""
+UNJUDGED_SHOWN_MAX = 3
+"""Senders that a sentence names."""
 SHORT_SHARE = 0.5
 """Fewer rows than this share of the usual number are told."""
 _DIGITS = re.compile(r"[0-9]+")
@@ -43,16 +46,38 @@ class Short:
 
 def short_files_told(run: Run, *, until: int | None, environment: Environment) -> list[str]:
     """A sentence for each order file of the night that looks cut."""
+    files, earlier = _without_an_end(run, until=until, environment=environment)
+    shorts = (short_of(file, earlier=earlier) for file in files)
+    return [f"{short}." for short in shorts if short is not None]
+
+
+def unjudged_files_told(run: Run, *, until: int | None, environment: Environment) -> list[str]:
+    """A sentence where too few nights had files of a sender to know what is usual."""
+    files, earlier = _without_an_end(run, until=until, environment=environment)
+    known = {_sender(file.name): len(_usual(file.name, earlier=earlier)) for file in files}
+    few = {sender: nights for sender, nights in sorted(known.items()) if nights < USUAL_FILES_MIN}
+    if not few:
+        return []
+    named = [f"{sender} has {nights}" for sender, nights in [*few.items()][:UNJUDGED_SHOWN_MAX]]
+    more = [f"{len(few) - len(named)} more"] if len(few) > len(named) else []
+    sentence = (
+        f"Whether an order file was cut is not judged yet: that needs {USUAL_FILES_MIN} earlier "
+        f"nights with files of its sender ({', '.join([*named, *more])}), or a trailer, a control "
+        "or a done file."
+    )
+    return [sentence]
+
+
+def _without_an_end(
+    run: Run, *, until: int | None, environment: Environment
+) -> tuple[list[SourceFile], list[tuple[str, int]]]:
+    """The order files of the night that do not say that they are whole; rows of earlier files."""
     account = environment.settings.account(run.merchant_id, account_id=run.account_id)
     with environment.store.reading() as connection:
         files = [file for file, _ in order_rows.files_of_night(connection, run, until=until)]
         earlier = file_words.rows_before(connection, run)
-    return [
-        f"{short}."
-        for file in files
-        if file.kind is SourceKind.ORDERS and not _says_its_end(file.name, account.layouts)
-        if (short := short_of(file, earlier=earlier)) is not None
-    ]
+    orders = [file for file in files if file.kind is SourceKind.ORDERS]
+    return [file for file in orders if not _says_its_end(file.name, account.layouts)], earlier
 
 
 def short_of(file: SourceFile, *, earlier: Sequence[tuple[str, int]]) -> Short | None:
@@ -62,12 +87,21 @@ def short_of(file: SourceFile, *, earlier: Sequence[tuple[str, int]]) -> Short |
         file: The file.
         earlier: Name and rows read of files of earlier nights, one a night and name, newest first.
     """
-    sender = _DIGITS.sub("#", file.name)
-    usual = [rows for name, rows in earlier if _DIGITS.sub("#", name) == sender and rows]
-    usual = usual[:USUAL_FILES_MAX]
+    usual = _usual(file.name, earlier=earlier)
     if len(usual) < USUAL_FILES_MIN or file.rows_read >= SHORT_SHARE * median(usual):
         return None
-    return Short(file.name, file.rows_read, tuple(usual))
+    return Short(file.name, file.rows_read, usual)
+
+
+def _usual(name: str, *, earlier: Sequence[tuple[str, int]]) -> tuple[int, ...]:
+    """Rows of the last files of the same sender."""
+    rows = [rows for other, rows in earlier if _sender(other) == _sender(name) and rows]
+    return tuple(rows[:USUAL_FILES_MAX])
+
+
+def _sender(name: str) -> str:
+    """Who sends files of such a name: what is a number in it may be another one."""
+    return _DIGITS.sub("#", name)
 
 
 def _says_its_end(name: str, layouts: tuple[FileLayout, ...]) -> bool:

@@ -1,11 +1,14 @@
 """A file cut in half that reads as a whole one is told with its figures."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from recon.model.figures import NightFigures
 from recon.model.words import SourceFile, SourceKind
 from recon.steps.files.short_files import short_of
+from recon.steps.night.report import Workbooks
 
 USUAL = [
     ("orders-2026-11-19.csv", 40),
@@ -36,7 +39,7 @@ def test_half_of_the_usual_rows_is_told(
     assert (short_of(_file(rows), earlier=earlier) is not None) is told
 
 
-def _nights(merchant: Any, *, last: int) -> str:
+def _nights(merchant: Any, *, last: int, workbooks: Workbooks | None = None) -> str:
     """Three nights with eight orders, and one with fewer; what its ingest said."""
     paid = merchant.payments("captured")
     days = ("2026-11-20", "2026-11-23", "2026-11-24", "2026-11-25")
@@ -46,7 +49,7 @@ def _nights(merchant: Any, *, last: int) -> str:
             *(merchant.order(one, updated_at=f"{day}T12:00:00Z") for one in paid[:rows]),
         )
         merchant.wait(hours=72 if day == days[0] else 24)
-        merchant.night(date=day)
+        merchant.night(date=day, workbooks=workbooks)
     return str(merchant.told[0].sentence)
 
 
@@ -70,3 +73,27 @@ def test_a_done_file_settles_it(merchant: Any) -> None:
     (merchant.inbox / "orders-2026-11-25.csv.done").touch()
 
     assert "says that it is whole" not in _nights(merchant, last=3)
+
+
+def test_as_long_as_nobody_knows_what_is_usual_page_one_says_so(merchant: Any) -> None:
+    """It names who sends, how many nights there are and how many it takes; then it is silent."""
+    plain, drawn = merchant.workbooks(), []
+
+    def write(figures: NightFigures, path: Path) -> Path:
+        drawn.append(figures)
+        written: Path = plain.write(figures, path)
+        return written
+
+    _nights(merchant, last=3, workbooks=Workbooks(write=write, totals=plain.totals))
+    about = [[note for note in figures.notes if "cut is not judged" in note] for figures in drawn]
+
+    assert about == [
+        [
+            (
+                "Whether an order file was cut is not judged yet: that needs 3 earlier nights "
+                f"with files of its sender (orders-#-#-#.csv has {nights}), or a trailer, a "
+                "control or a done file."
+            )
+        ]
+        for nights in range(3)
+    ] + [[]]
