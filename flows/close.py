@@ -148,7 +148,8 @@ def _of_account(
     folder = environment.settings.account(which[0], account_id=which[1]).reports
     seen = seen_close(prepared)
     write_close_files(prepared, files=seen.files, folder=folder)
-    workbook = write_close_workbook(prepared, folder / f"{close_name(prepared)}.xlsx")
+    path = folder / f"{close_name(prepared)}.xlsx"
+    workbook = write_close_workbook(prepared, path, files=seen.files)
     lines = [f"{prepared.verdict.value}; workbook {workbook}; digest {seen.digest}"]
     signed = prepared.state.signed
     lines += [f"Signed by {signed.by} (reviewer)"] if signed else []

@@ -18,7 +18,7 @@ from reports.drawing.in_place import written_in_place
 from reports.drawing.page import print_on, protect, put_heading, set_widths
 from reports.sheets.close_sheet import draw_close, draw_journals, draw_open_breaks
 from reports.sheets.month_lists import (
-    FACTS_ROWS_MAX,
+    Files,
     draw_books,
     draw_facts,
     draw_items,
@@ -28,7 +28,7 @@ from reports.sheets.month_lists import (
     draw_straddling,
     draw_transit,
 )
-from reports.sheets.statement_sheet import Ranges, draw_statement
+from reports.sheets.statement_sheet import draw_statement
 
 GUIDE = (
     (
@@ -101,32 +101,36 @@ GUIDE = (
 WIDTHS = (28, 130)
 
 
-def write_month_workbook(stated: StatedMonth, path: Path) -> Path:
+def write_month_workbook(stated: StatedMonth, path: Path, *, files: Files) -> Path:
     """Write the workbook of a statement; the path that was really written.
 
+    `files` (`month_files`) lie beside it: a list that is too long for its sheet names them.
+
     Raises:
         OutputError: too many versions stand there already.
         OSError: the folder cannot be written.
     """
-    return written_in_place(drawn_month(stated).write, path=path)
+    return written_in_place(drawn_month(stated, files=files).write, path=path)
 
 
-def write_close_workbook(close: PreparedClose, path: Path) -> Path:
+def write_close_workbook(close: PreparedClose, path: Path, *, files: Files) -> Path:
     """Write the workbook of a prepared close: the statement's, and before and in it the close's.
 
+    `files` (`close_files`) lie beside it.
+
     Raises:
         OutputError: too many versions stand there already.
         OSError: the folder cannot be written.
     """
-    return written_in_place(drawn_month(close.stated, close=close).write, path=path)
+    return written_in_place(drawn_month(close.stated, files=files, close=close).write, path=path)
 
 
-def close_workbook(close: PreparedClose) -> bytes:
+def close_workbook(close: PreparedClose, files: Files) -> bytes:
     """The workbook of a close as bytes: the same close gives the same."""
-    return drawn_month(close.stated, close=close).content()
+    return drawn_month(close.stated, files=files, close=close).content()
 
 
-def drawn_month(stated: StatedMonth, *, close: PreparedClose | None = None) -> Draft:
+def drawn_month(stated: StatedMonth, *, files: Files, close: PreparedClose | None = None) -> Draft:
     """All sheets of a statement, and those of a close where it is one."""
     statement = stated.statement
     draft = Draft(timezone="UTC")
@@ -134,26 +138,24 @@ def drawn_month(stated: StatedMonth, *, close: PreparedClose | None = None) -> D
         sheet = draft.sheet("Close")
         sheet.sheet_properties.tabColor = looks.NAVY
         draw_close(draft, sheet, close=close)
-    has_facts = len(statement.facts) <= FACTS_ROWS_MAX
     first, items = draft.sheet("Statement"), draft.sheet("Open items")
     first.sheet_properties.tabColor = looks.NAVY
     if statement.transit is not None:
-        draw_transit(draft, draft.sheet("In transit"), stated=stated)
+        draw_transit(draft, draft.sheet("In transit"), stated=stated, files=files)
     if statement.books is not None:
-        draw_books(draft, draft.sheet("Books"), stated=stated)
-    draw_items(draft, items, stated=stated)
-    draw_straddling(draft, draft.sheet("Straddling"), stated=stated)
+        draw_books(draft, draft.sheet("Books"), stated=stated, files=files)
+    draw_items(draft, items, stated=stated, files=files)
+    draw_straddling(draft, draft.sheet("Straddling"), stated=stated, files=files)
     if close is not None:
         draw_journals(draft, draft.sheet("Journals"), close=close)
         draw_open_breaks(draft, draft.sheet("Open breaks"), close=close)
     if close is not None or len(prior_items(statement.facts)):
-        draw_prior(draft, draft.sheet("Prior periods"), stated=stated)
+        draw_prior(draft, draft.sheet("Prior periods"), stated=stated, files=files)
     draw_nights(draft, draft.sheet("Nights"), stated=stated)
     draw_proof(draft, draft.sheet("Proof"), stated=stated)
-    if has_facts:
-        draw_facts(draft, draft.sheet("Facts"), stated=stated)
+    draw_facts(draft, draft.sheet("Facts"), stated=stated, files=files)
     _draw_guide(draft, draft.sheet("Guide"), stated=stated)
-    draw_statement(draft, first, stated=stated, ranges=Ranges(facts=has_facts))
+    draw_statement(draft, first, stated=stated)
     _describe(draft.workbook, stated=stated)
     return draft
 

@@ -1,29 +1,23 @@
 """The lists behind a statement: open items, transit, books, straddling, nights, proof, facts."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
 
+from recon.period.looked_up import words_at
 from recon.period.month_words import DIFFERENCES, ITEMS, MOVEMENTS, RESERVE_MOVED, STRADDLES
 from recon.period.prior_periods import prior_items
 from recon.steps.care.month_statements import StatedMonth
 from reports.drawing import look as looks
 from reports.drawing.draft import Draft
 from reports.drawing.highlight import CHECK, OK, colour_checks
-from reports.drawing.listing import Column, Row, field, put_list, rows_of
-from reports.drawing.page import (
-    print_first_rows,
-    print_on,
-    protect,
-    put_header,
-    put_heading,
-    set_widths,
-)
+from reports.drawing.listing import Column, field
+from reports.drawing.page import put_header, put_heading, set_widths
+from reports.sheets.month_list import TOP, MonthList, finish, put_month_list
 
-FACTS_ROWS_MAX = 100_000
-"""More facts stand in the files beside the workbook only, and movements as the engine has them."""
-TOP = 4
+Files = Mapping[str, str]
+"""Name -> content of the files beside the workbook."""
 ITEM_COLUMNS = (
     Column("Close", 10, "text", field("at"), "itmAt"),
     Column("What", 40, "text", field("label"), "itmWhat"),
@@ -108,74 +102,120 @@ SENTENCES = {
 }
 
 
-def draw_items(draft: Draft, sheet: Any, *, stated: StatedMonth) -> None:
+def draw_items(draft: Draft, sheet: Any, *, stated: StatedMonth, files: Files) -> None:
     """What was open at both closes."""
-    statement = stated.statement
-    rows = [
-        {**row, "at": at, "label": ITEMS[row["what"]]}
-        for at, frame in (
-            ("closing", statement.closing_items),
-            ("opening", statement.opening_items),
-        )
-        for row in rows_of(frame)
-    ]
-    _put(draft, sheet, "Open items", columns=ITEM_COLUMNS, rows=rows, stated=stated)
+    sides = {"closing": stated.statement.closing_items, "opening": stated.statement.opening_items}
+    frame = pd.concat([rows.assign(at=at) for at, rows in sides.items()], ignore_index=True)
+    listed = MonthList(
+        "Open items",
+        SENTENCES["Open items"],
+        ITEM_COLUMNS,
+        by={"at": "Close", "label": "What", "currency": "Ccy"},
+        counted="Since",
+        files={f"{at}-items.csv": len(rows) for at, rows in sides.items()},
+    )
+    frame = frame.assign(label=_labels(frame["what"], ITEMS))
+    put_month_list(draft, sheet, listed=listed, frame=frame, files=files, stated=stated)
 
 
-def draw_transit(draft: Draft, sheet: Any, *, stated: StatedMonth) -> None:
+def draw_transit(draft: Draft, sheet: Any, *, stated: StatedMonth, files: Files) -> None:
     """What is on the way to the bank."""
     frame = stated.statement.transit
-    rows = [] if frame is None else rows_of(frame)
-    _put(draft, sheet, "In transit", columns=TRANSIT_COLUMNS, rows=rows, stated=stated)
+    if frame is None:
+        return
+    listed = MonthList(
+        "In transit",
+        SENTENCES["In transit"],
+        TRANSIT_COLUMNS,
+        by={"currency": "Ccy", "state": "State", "code": "Break"},
+        counted="Since",
+        files={"in-transit.csv": len(frame)},
+    )
+    put_month_list(draft, sheet, listed=listed, frame=frame, files=files, stated=stated)
 
 
-def draw_books(draft: Draft, sheet: Any, *, stated: StatedMonth) -> None:
-    """Where books and gateway differ."""
-    rows = [
-        {
-            **row,
-            "label": DIFFERENCES[row["what"]],
-            "told": row["shown"] if row["what"] == "open" else None,
-            "is_shown": ""
-            if row["what"] != "open"
-            else "yes"
-            if row["amount"] == row["shown"]
-            else "NO",
-        }
-        for row in ([] if stated.statement.books is None else rows_of(stated.statement.books))
-    ]
-    _put(draft, sheet, "Books", columns=BOOK_COLUMNS, rows=rows, stated=stated)
+def draw_books(draft: Draft, sheet: Any, *, stated: StatedMonth, files: Files) -> None:
+    """Where books and gateway differ; of too many rows those that no night shows stand first."""
+    frame = stated.statement.books
+    if frame is None:
+        return
+    listed = MonthList(
+        "Books",
+        SENTENCES["Books"],
+        BOOK_COLUMNS,
+        by={"label": "What", "currency": "Ccy", "is_shown": "Shown"},
+        counted="Order or group",
+        files={"books.csv": len(frame)},
+        amounts=("amount", "told"),
+        first=("is_shown", "NO"),
+    )
+    is_open, is_alike = frame["what"].eq("open"), frame["amount"].eq(frame["shown"])
+    is_shown = pd.Series("yes", frame.index, dtype="str").where(is_alike, "NO").where(is_open, "")
+    frame = frame.assign(
+        label=_labels(frame["what"], DIFFERENCES),
+        told=frame["shown"].astype("Int64").where(is_open),
+        is_shown=is_shown,
+    )
+    put_month_list(draft, sheet, listed=listed, frame=frame, files=files, stated=stated)
 
 
-def draw_straddling(draft: Draft, sheet: Any, *, stated: StatedMonth) -> None:
+def draw_straddling(draft: Draft, sheet: Any, *, stated: StatedMonth, files: Files) -> None:
     """What lies across a close."""
-    rows = [
-        {**row, "label": STRADDLES[row["what"]]} for row in rows_of(stated.statement.straddling)
-    ]
-    _put(draft, sheet, "Straddling", columns=STRADDLING_COLUMNS, rows=rows, stated=stated)
+    frame = stated.statement.straddling
+    listed = MonthList(
+        "Straddling",
+        SENTENCES["Straddling"],
+        STRADDLING_COLUMNS,
+        by={"label": "What", "currency": "Ccy"},
+        counted="Then",
+        files={"straddling.csv": len(frame)},
+    )
+    frame = frame.assign(label=_labels(frame["what"], STRADDLES))
+    put_month_list(draft, sheet, listed=listed, frame=frame, files=files, stated=stated)
 
 
-def draw_prior(draft: Draft, sheet: Any, *, stated: StatedMonth) -> None:
+def draw_prior(draft: Draft, sheet: Any, *, stated: StatedMonth, files: Files) -> None:
     """What is dated in a closed month and was told after its close: it counts in this one."""
-    labels = {**MOVEMENTS, "reserve": RESERVE_MOVED}
-    items = prior_items(stated.statement.facts)
-    rows = [{**row, "label": labels[row["kind"]]} for row in rows_of(_as_text(items))]
-    _put(draft, sheet, "Prior periods", columns=PRIOR_COLUMNS, rows=rows, stated=stated)
+    frame = _movements(prior_items(stated.statement.facts))
+    listed = MonthList(
+        "Prior periods",
+        SENTENCES["Prior periods"],
+        PRIOR_COLUMNS,
+        by={"label": "What", "currency": "Ccy"},
+        counted="Its own date",
+        files={"facts.csv": len(stated.statement.facts)},
+    )
+    put_month_list(draft, sheet, listed=listed, frame=frame, files=files, stated=stated)
 
 
-def draw_facts(draft: Draft, sheet: Any, *, stated: StatedMonth) -> None:
+def draw_facts(draft: Draft, sheet: Any, *, stated: StatedMonth, files: Files) -> None:
     """Every movement of the month."""
-    labels = {**MOVEMENTS, "reserve": RESERVE_MOVED}
-    rows = [
-        {
-            **row,
-            "label": labels[row["kind"]],
-            "counts": "no" if row["is_outside"] or row["kind"] == "reserve" else "yes",
-            "late": "late" if row["is_late"] else "",
-        }
-        for row in rows_of(_as_text(stated.statement.facts))
-    ]
-    _put(draft, sheet, "Facts", columns=FACT_COLUMNS, rows=rows, stated=stated)
+    facts = stated.statement.facts
+    outside = facts["is_outside"].astype(bool) | facts["kind"].eq("reserve")
+    yes, blank = (pd.Series(word, facts.index, dtype="str") for word in ("yes", ""))
+    listed = MonthList(
+        "Facts",
+        SENTENCES["Facts"],
+        FACT_COLUMNS,
+        by={"label": "What", "currency": "Ccy", "counts": "Counts", "late": "Late"},
+        counted="Business date",
+        files={"facts.csv": len(facts)},
+    )
+    frame = _movements(facts).assign(
+        counts=yes.where(~outside, "no"), late=blank.where(~facts["is_late"].astype(bool), "late")
+    )
+    put_month_list(draft, sheet, listed=listed, frame=frame, files=files, stated=stated)
+
+
+def _movements(facts: pd.DataFrame) -> pd.DataFrame:
+    """Facts with what they are; a list has no truth values."""
+    labels = _labels(facts["kind"], {**MOVEMENTS, "reserve": RESERVE_MOVED})
+    return facts.drop(columns=["is_outside", "is_late", "told"]).assign(label=labels)
+
+
+def _labels(names: "pd.Series[str]", words: Mapping[str, str]) -> "pd.Series[str]":
+    """The words of each; a name without any is a defect."""
+    return words_at(names, words={str(name): words[str(name)] for name in names.unique()})
 
 
 def draw_nights(draft: Draft, sheet: Any, *, stated: StatedMonth) -> None:
@@ -192,7 +232,8 @@ def draw_nights(draft: Draft, sheet: Any, *, stated: StatedMonth) -> None:
     for digest, day in stated.rules.items():
         draft.text(sheet, (row + 1, 1), f"Rules from the night of {day}: {digest}", looks.NOTE)
         row += 1
-    _finish(sheet, stated=stated)
+    sheet.freeze_panes = f"A{TOP + 1}"
+    finish(sheet, stated=stated, title_row=TOP)
 
 
 def draw_proof(draft: Draft, sheet: Any, *, stated: StatedMonth) -> None:
@@ -217,34 +258,5 @@ def draw_proof(draft: Draft, sheet: Any, *, stated: StatedMonth) -> None:
     for sentence in stated.statement.unproven_figures:
         row += 1
         draft.text(sheet, (row + 1, 1), sentence, looks.NOTE)
-    _finish(sheet, stated=stated)
-
-
-def _put(
-    draft: Draft,
-    sheet: Any,
-    title: str,
-    *,
-    columns: Sequence[Column],
-    rows: Sequence[Row],
-    stated: StatedMonth,
-) -> None:
-    put_heading(draft, sheet, title=title, sentence=SENTENCES[title])
-    extent = put_list(draft, sheet, columns=columns, rows=rows, top=TOP)
-    if not rows:
-        draft.text(sheet, (extent[0], 1), "None.", looks.NOTE)
-    sheet.auto_filter.ref = f"A{TOP}:{chr(64 + len(columns))}{extent[1]}"
-    print_first_rows(draft, sheet, columns=len(columns), rows=extent)
-    _finish(sheet, stated=stated)
-
-
-def _finish(sheet: Any, *, stated: StatedMonth) -> None:
     sheet.freeze_panes = f"A{TOP + 1}"
-    about = f"Statement {'/'.join(stated.statement.account)} {stated.statement.month.name}"
-    print_on(sheet, about=about, title_rows=f"{TOP}:{TOP}")
-    protect(sheet)
-
-
-def _as_text(facts: pd.DataFrame) -> pd.DataFrame:
-    """Truth values as numbers: a list has no other."""
-    return facts.astype({"is_outside": "int64", "is_late": "int64"})
+    finish(sheet, stated=stated, title_row=TOP)

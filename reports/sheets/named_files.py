@@ -22,10 +22,10 @@ TITLES = ("Kind", "Name", ">Bytes", ">Rows", "", "", "", "", "", "SHA-256")
 NAME_COLUMN, BYTES_COLUMN, ROWS_COLUMN, HASH_COLUMN = 2, 3, 4, 10
 
 
-def added_up(sets: str, *, named: Iterable[ListFile]) -> str:
-    """The sentence of a sheet that has sums in place of `sets`."""
+def added_up(sets: str, *, named: Iterable[ListFile], where: str = "on Sources") -> str:
+    """The sentence of a sheet that has sums in place of `sets`; `where` their files are told."""
     files = " and ".join(file.name for file in named) or "the files of the run"
-    return f"{sets}, added up; each row stands in {files} (rows and SHA-256 on Sources)."
+    return f"{sets}, added up; each row stands in {files} (rows and SHA-256 {where})."
 
 
 def put_named(draft: Draft, sheet: Any, *, files: Mapping[str, ListFile], top: int) -> int:

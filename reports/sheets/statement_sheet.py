@@ -24,15 +24,7 @@ GATEWAY, BANK, BOOKS = BLOCKS = ("The gateway", "On the way to the bank", "The b
 _INDENT = 2
 
 
-@dataclass(frozen=True, slots=True)
-class Ranges:
-    """Which lists of the workbook formulas can sum."""
-
-    facts: bool
-    """Not where there are so many that they stand in files only."""
-
-
-def draw_statement(draft: Draft, sheet: Any, *, stated: StatedMonth, ranges: Ranges) -> None:
+def draw_statement(draft: Draft, sheet: Any, *, stated: StatedMonth) -> None:
     """The page that is read first."""
     statement = stated.statement
     set_widths(sheet, WIDTHS)
@@ -55,7 +47,7 @@ def draw_statement(draft: Draft, sheet: Any, *, stated: StatedMonth, ranges: Ran
     for number, currency in enumerate(statement.currencies):
         if number:
             sheet.row_breaks.append(Break(id=row - 1))
-        row = _put_currency(StatementPage(draft, sheet, currency, ranges), row, stated=stated)
+        row = _put_currency(StatementPage(draft, sheet, currency), row, stated=stated)
     sheet.freeze_panes = "A2"
     print_on(sheet, about=f"Statement {which} {statement.month.name}")
     # Upright: a currency stands on one page.
@@ -94,7 +86,6 @@ class StatementPage:
     draft: Draft
     sheet: Any
     currency: str
-    ranges: Ranges
 
 
 def _put_currency(page: StatementPage, row: int, *, stated: StatedMonth) -> int:
@@ -164,6 +155,6 @@ def _expression(row: StatementRow, *, page: StatementPage, owed: int, about: str
         return f'SUMIFS(itmAmount,itmCcy,{of_currency},itmAt,"opening")'
     if about == GATEWAY and listed:
         return f'SUMIFS(itmAmount,itmCcy,{of_currency},itmAt,"closing",itmWhat,"{row.label}")'
-    if about == GATEWAY and row.kind == "move" and page.ranges.facts:
+    if about == GATEWAY and row.kind == "move":
         return f'SUMIFS(facAmount,facCcy,{of_currency},facWhat,"{row.label}",facCounts,"yes")'
     return ""

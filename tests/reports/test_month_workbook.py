@@ -1,5 +1,9 @@
+from dataclasses import replace
 from datetime import date
+from decimal import Decimal
+from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import openpyxl
 import pytest
@@ -9,10 +13,12 @@ from recon.period.business_month import BusinessMonth
 from recon.period.month_journals import JournalNames
 from recon.period.month_statement import MonthFrame, statement_of
 from recon.period.statement_in_sql import proven_by_sql, sql_texts
+from recon.steps.care.close_files import close_files
 from recon.steps.care.month_closes import Blocker, OpenItem, PreparedClose
+from recon.steps.care.month_files import month_files, write_month_files
 from recon.steps.care.month_statements import NightOfMonth, StatedMonth
 from reports.month_workbook import write_close_workbook, write_month_workbook
-from reports.sheets import month_lists
+from reports.sheets import month_list
 from reports.sheets.words import words_of
 from tests.recon.period.month_folders import CLEARING, FEES, due_of, nights_of
 from tests.recon.period.month_truth import PLACE, MonthTruth
@@ -53,14 +59,24 @@ def month(tmp_path_factory: pytest.TempPathFactory) -> StatedMonth:
     )
 
 
+def written(month: StatedMonth, path: Path) -> Path:
+    """The workbook of a statement beside its files."""
+    return write_month_workbook(month, path, files=month_files(month))
+
+
+def written_close(close: PreparedClose, path: Path) -> Path:
+    """The workbook of a close beside its files."""
+    return write_close_workbook(close, path, files=close_files(close))
+
+
 @pytest.mark.skipif(bool(missing_programs()), reason="needs LibreOffice")
-@pytest.mark.parametrize("facts_max", [100_000, 5], ids=["facts on a sheet", "facts in files"])
+@pytest.mark.parametrize("rows_max", [10_000, 3], ids=["lists on sheets", "lists in files"])
 def test_every_formula_has_the_value_that_another_program_computes(
-    month: StatedMonth, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, facts_max: int
+    month: StatedMonth, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows_max: int
 ) -> None:
     """Sums, closings and checks are live, and LibreOffice finds what the engine found."""
-    monkeypatch.setattr("reports.month_workbook.FACTS_ROWS_MAX", facts_max)
-    workbook = write_month_workbook(month, tmp_path / "statement.xlsx")
+    monkeypatch.setattr(month_list, "LIST_ROWS_MAX", rows_max)
+    workbook = written(month, tmp_path / "statement.xlsx")
 
     count, differing = formulas_that_differ(workbook, again=recalculated(workbook, folder=tmp_path))
 
@@ -78,7 +94,7 @@ def close_of(month: StatedMonth) -> PreparedClose:
 @pytest.mark.skipif(bool(missing_programs()), reason="needs LibreOffice")
 def test_the_formulas_of_a_close_are_live(month: StatedMonth, tmp_path: Path) -> None:
     """Sums of journals, too, are what LibreOffice computes."""
-    workbook = write_close_workbook(close_of(month), tmp_path / "close.xlsx")
+    workbook = written_close(close_of(month), tmp_path / "close.xlsx")
 
     count, differing = formulas_that_differ(workbook, again=recalculated(workbook, folder=tmp_path))
 
@@ -90,7 +106,7 @@ def test_a_close_is_the_statement_with_verdict_journals_and_breaks(
     month: StatedMonth, tmp_path: Path
 ) -> None:
     """What blocks it stands on page one with owner and way; every journal and break has a row."""
-    path = write_close_workbook(close_of(month), tmp_path / "close.xlsx")
+    path = written_close(close_of(month), tmp_path / "close.xlsx")
     book = openpyxl.load_workbook(path, data_only=True)
     first = [[cell.value for cell in row] for row in book["Close"].iter_rows()]
 
@@ -100,17 +116,17 @@ def test_a_close_is_the_statement_with_verdict_journals_and_breaks(
     assert ["2026-11-03: no night ran", "Anna Berg", None, None, "recon nights"] in first
     assert [f"{words_of(CODE).title} ({CODE})", 2, 5, "EUR", "Open breaks"] in first
     assert any(str(row[0]).startswith("ESTIMATE") for row in first)
-    journals = [row[0].value for row in book["Journals"].iter_rows(min_row=month_lists.TOP + 1)]
+    journals = [row[0].value for row in book["Journals"].iter_rows(min_row=month_list.TOP + 1)]
     lines = month.statement.journals.lines
     assert [kind for kind in journals if kind in {*lines["kind"]}] == [*lines["kind"]]
     checks = [row[5].value for row in book["Journals"].iter_rows() if row[0].value in SUMS]
     assert checks == ["OK"] * len({*lines["currency"]})
-    assert book["Open breaks"].max_row == month_lists.TOP + len(month.statement.breaks)
+    assert book["Open breaks"].max_row == month_list.TOP + len(month.statement.breaks)
 
 
 def test_the_sheets_say_what_the_statement_says(month: StatedMonth, tmp_path: Path) -> None:
     """All lists are whole; page one has the verdict and what is wrong; no check is red."""
-    path = write_month_workbook(month, tmp_path / "statement.xlsx")
+    path = written(month, tmp_path / "statement.xlsx")
     book = openpyxl.load_workbook(path, data_only=True)
     first = [[cell.value for cell in row] for row in book["Statement"].iter_rows()]
 
@@ -118,15 +134,94 @@ def test_the_sheets_say_what_the_statement_says(month: StatedMonth, tmp_path: Pa
     assert "NOT PROVEN" in [row[0] for row in first]
     assert "2026-11-03: no night ran" in [row[0] for row in first]
     assert {row[3] for row in first} == {None, "Check", "OK"}
-    assert book["Facts"].max_row == month_lists.TOP + len(month.statement.facts)
-    assert book["Proof"].max_row == month_lists.TOP + len(month.statement.equations)
+    assert book["Facts"].max_row == month_list.TOP + len(month.statement.facts)
+    assert book["Proof"].max_row == month_list.TOP + len(month.statement.equations)
+
+
+def rows_of_sheet(path: Path, title: str) -> list[list[Any]]:
+    """What stands on a sheet, row by row."""
+    sheet = openpyxl.load_workbook(path, data_only=True)[title]
+    return [[cell.value for cell in row] for row in sheet.iter_rows()]
+
+
+LISTS = {
+    "Open items": (["What", "Ccy", "Close"], "Amount", ["closing-items.csv", "opening-items.csv"]),
+    "Books": (["What", "Ccy", "Shown"], "Books less gateway", ["books.csv"]),
+    "Facts": (["What", "Ccy", "Counts", "Late"], "Amount", ["facts.csv"]),
+    "Straddling": (["What", "Ccy"], "Amount", ["straddling.csv"]),
+}
+
+
+@pytest.mark.parametrize("title", LISTS)
+def test_of_too_many_rows_a_sheet_has_sums_the_first_ones_and_the_file(
+    month: StatedMonth, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, title: str
+) -> None:
+    """The sums are those of every row of the whole sheet, and its files lie there as it says."""
+    by, amount, names = LISTS[title]
+    header, *every = rows_of_sheet(written(month, tmp_path / "whole.xlsx"), title)[
+        month_list.TOP - 1 :
+    ]
+    sums: dict[tuple[Any, ...], tuple[int, Decimal]] = {}
+    for row in every:
+        cells = dict(zip(header, row, strict=True))
+        key = tuple(cells[each] for each in by)
+        count, money = sums.get(key, (0, Decimal(0)))
+        sums[key] = (count + 1, money + Decimal(str(cells[amount])))
+    monkeypatch.setattr(month_list, "LIST_ROWS_MAX", len(every) - 1)
+    monkeypatch.setattr(month_list, "LIST_ROWS_SHOWN", 2)
+
+    shown = rows_of_sheet(written(month, tmp_path / "cut.xlsx"), title)
+
+    titles = shown[month_list.TOP - 1]
+    end = next(at for at, row in enumerate(shown) if at >= month_list.TOP and not any(row))
+    groups = [dict(zip(titles, row, strict=True)) for row in shown[month_list.TOP : end]]
+    assert {
+        tuple(group[each] for each in by): (group["Rows"], Decimal(str(group[amount])))
+        for group in groups
+    } == sums
+    folder = write_month_files(month, files=month_files(month), folder=tmp_path)
+    for name in names:
+        content = (folder / name).read_bytes()
+        size = f"{len(content.splitlines()) - 1:,} rows, {len(content):,} bytes"
+        assert f"{name}: {size}, SHA-256 {sha256(content).hexdigest()}" in [row[0] for row in shown]
+    assert shown[-3] == header
+    assert shown[-2:] == (every[:2] if title != "Books" else shown[-2:])
+
+
+def test_a_list_of_as_many_rows_as_a_sheet_takes_is_whole(
+    month: StatedMonth, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One more would be too many."""
+    monkeypatch.setattr(month_list, "LIST_ROWS_MAX", len(month.statement.facts))
+
+    rows = rows_of_sheet(written(month, tmp_path / "statement.xlsx"), "Facts")
+
+    assert len(rows) == month_list.TOP + len(month.statement.facts)
+
+
+def test_of_too_many_differences_those_that_no_night_shows_stand_first(
+    month: StatedMonth, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What makes the month NOT PROVEN is not left to the file alone."""
+    books = month.statement.books
+    assert books is not None
+    strayed = books["what"].eq("open").to_numpy().nonzero()[0][-1]
+    books = books.assign(shown=books["shown"].where(books.index != strayed, 1))
+    unproven = replace(month, statement=replace(month.statement, books=books))
+    monkeypatch.setattr(month_list, "LIST_ROWS_MAX", len(books) - 1)
+    monkeypatch.setattr(month_list, "LIST_ROWS_SHOWN", 1)
+
+    rows = rows_of_sheet(written(unproven, tmp_path / "statement.xlsx"), "Books")
+
+    assert rows[-1][2] == books["key"].iloc[strayed]
+    assert rows[-1][-1] == "NO"
 
 
 def test_the_same_statement_is_the_same_file(month: StatedMonth, tmp_path: Path) -> None:
     """Asked again without anything new it makes no second version."""
     path = tmp_path / "statement.xlsx"
 
-    assert write_month_workbook(month, path) == write_month_workbook(month, path)
+    assert written(month, path) == written(month, path)
 
 
 def test_the_script_runs_by_itself(month: StatedMonth) -> None:

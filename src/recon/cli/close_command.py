@@ -125,7 +125,8 @@ def _prepared(
     seen = seen_close(prepared)
     digest = seen.digest
     files = write_close_files(prepared, files=seen.files, folder=folder)
-    workbook = write_close_workbook(prepared, folder / f"{close_name(prepared)}.xlsx")
+    path = folder / f"{close_name(prepared)}.xlsx"
+    workbook = write_close_workbook(prepared, path, files=seen.files)
     if is_told:
         for line in _lines(prepared, digest=digest):
             say(line)

@@ -119,10 +119,13 @@ def index_of_months(
 
 def _of_open(stated: "StatedMonth", *, folder: Path, is_shown: bool) -> tuple[dict[str, Any], Path]:
     """A month as it is known now, written and said; the document for programs, the workbook."""
-    from recon.steps.care.month_files import document_of, name_of, write_month_files
+    from recon.steps.care.month_files import document_of, month_files, name_of, write_month_files
+    from reports.month_workbook import write_month_workbook
 
-    files = write_month_files(stated, folder=folder)
-    workbook = _write_workbook(stated, folder / f"{name_of(stated)}.xlsx")
+    content = month_files(stated)
+    files = write_month_files(stated, files=content, folder=folder)
+    path = folder / f"{name_of(stated)}.xlsx"
+    workbook = write_month_workbook(stated, path, files=content)
     if is_shown:
         for line in _lines(stated):
             say(line)
@@ -188,12 +191,6 @@ def one_account(settings: "Settings", *, merchant: str, account: str) -> tuple[s
         msg = f"say which account it is (--merchant, --account): {named}"
         raise UsageError(msg)
     return every[0]
-
-
-def _write_workbook(stated: "StatedMonth", path: Path) -> Path:
-    from reports.month_workbook import write_month_workbook
-
-    return write_month_workbook(stated, path)
 
 
 def _lines(stated: "StatedMonth") -> Iterator[str]:

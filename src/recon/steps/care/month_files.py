@@ -27,13 +27,13 @@ def name_of(stated: StatedMonth) -> str:
     return "-".join(("statement", *statement.account, statement.month.name))
 
 
-def write_month_files(stated: StatedMonth, *, folder: Path) -> Path:
-    """Write the tables and the script below a folder of the statement's name; gives that folder.
+def write_month_files(stated: StatedMonth, *, files: Mapping[str, str], folder: Path) -> Path:
+    """Write its files (`month_files`) below a folder of the statement's name; gives that folder.
 
     Raises:
         OSError: the folder cannot be written.
     """
-    return write_files(month_files(stated), folder=folder / name_of(stated))
+    return write_files(files, folder=folder / name_of(stated))
 
 
 def write_files(files: Mapping[str, str], *, folder: Path) -> Path:

@@ -5,7 +5,7 @@ import os
 import shutil
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import date, timedelta
@@ -74,9 +74,10 @@ def ended(begun: Callable[[Any], Merchant], monkeypatch: pytest.MonkeyPatch) -> 
     return begun(play_people)
 
 
-def drawn(close: Any) -> bytes:
+def drawn(close: Any, files: Mapping[str, str]) -> bytes:
     """A workbook that is quickly drawn; the real one has tests of its own."""
-    return f"workbook of {close.stated.statement.month.name}".encode()
+    named = " ".join(sorted(files))
+    return f"workbook of {close.stated.statement.month.name} beside {named}".encode()
 
 
 def digest_of(merchant: Merchant, month: BusinessMonth = NOVEMBER) -> str:
@@ -169,7 +170,9 @@ def test_two_people_close_a_month_and_seal_its_folder(ended: Merchant) -> None:
     with ended.environment() as environment:
         view = closed_view(NOVEMBER, account=OWN, environment=environment)
     assert view is not None
-    assert view.workbook == b"workbook of 2026-11"
+    beside = names - {"close.json", "signatures.json", "manifest.json"}
+    named = " ".join(sorted(name for name in beside if not name.endswith(".xlsx")))
+    assert view.workbook == f"workbook of 2026-11 beside {named}".encode()
     assert view.differs == ()
 
 
@@ -434,7 +437,7 @@ def test_the_workbook_of_a_close_has_both_names(ended: Merchant) -> None:
         signed_closes.CloseSignature("approver", "Anna Berg", ended.clock()),
     )
 
-    content = close_workbook(replace(prepared, signatures=names))
+    content = close_workbook(replace(prepared, signatures=names), {})
 
     sheet = openpyxl.load_workbook(BytesIO(content), data_only=True)["Close"]
     words = [str(cell.value) for row in sheet.iter_rows() for cell in row if cell.value]
