@@ -118,7 +118,7 @@ class _Amounts:
     def cells(self, values: Sequence[Any], currencies: Sequence[str]) -> list[str]:
         """One cell text per row."""
         facts = self._facts
-        for currency in set(currencies) - facts.keys():
+        for currency in sorted(set(currencies) - facts.keys()):
             look = looks.NUMBER.but(number_format=looks.money_format(currency))
             style, quoted = map(self._draft.style_number, (look, look.but(quoted=True)))
             facts[currency] = (style, quoted, looks.decimals_of(currency))

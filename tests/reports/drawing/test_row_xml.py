@@ -11,7 +11,7 @@ import pytest
 
 from recon.model.errors import Defect
 from recon.model.figures import NightFigures
-from reports.drawing import listing
+from reports.drawing import listing, row_xml
 from reports.drawing import look as looks
 from reports.drawing.draft import NOT_COVERED, Draft
 from reports.drawing.listing import (
@@ -188,6 +188,19 @@ def test_more_texts_than_are_kept_are_all_written() -> None:
     put_list(draft, draft.sheet("One"), columns=KINDS[:1], rows=rows, top=TOP)
 
     assert [cell[1] for cell in cells_of(draft)] == texts
+
+
+def test_styles_of_currencies_stand_in_their_order_whichever_process_draws() -> None:
+    """The order of a set differs from process to process, the bytes of a workbook do not."""
+    draft = Draft(timezone="UTC")
+    draft.sheet("Amounts")
+    amounts = row_xml.cells_of(draft, "amount")
+    amounts([1] * 4, ["JPY", "KWD", "EUR", "CLF"])
+
+    cells = amounts([1] * 4, ["CLF", "EUR", "JPY", "KWD"])
+
+    styles = [int(cell.split('"')[1]) for cell in cells]
+    assert styles == sorted(styles)
 
 
 def test_rows_are_as_high_as_their_longest_sentence() -> None:
