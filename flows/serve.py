@@ -87,6 +87,8 @@ def _start_all(folder: Path, *, port: int) -> None:
     recon = key_set_apart(folder / "signer", env=env, variables=read_env(env))
     recon = {**recon, ADDRESS_VARIABLE: f"http://{LOOPBACK}:{free_port(wanted=port + 1)}"}
     _start_sandbox(folder, recon=recon)
+    shop = [*RECON, "demo", "--dir", str(folder / "demo"), "--deliver"]
+    _start(folder, name="shop", command=shop, variables={})
     _start_signer(folder, recon=recon)
     of_prefect = prefect_variables(home, api_url=server.api_url)
     variables = {**recon, **of_prefect}

@@ -71,6 +71,7 @@ PROGRAMS = {
     "desk": "desk serve",
     "signer": "recon signer",
     "sandbox": "recon sandbox",
+    "shop": "--deliver",
     "workbooks": "prefect workbooks",
     "worker": "worker start",
     "starter": "_workspace_supervisor",

@@ -4,7 +4,7 @@ import shutil
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
@@ -22,6 +22,15 @@ FOUND_ON_PURPOSE = frozenset({0, 3})
 """Exit codes of the sample night's verdict with which the demo has done what it should."""
 
 
+Deliver = Annotated[
+    bool,
+    typer.Option(
+        "--deliver",
+        help="Write the files of each next day once it has closed there, until stopped.",
+    ),
+]
+
+
 def demo(
     *,
     folder: Annotated[
@@ -37,6 +46,7 @@ def demo(
     prepare_only: Annotated[
         bool, typer.Option("--prepare-only", help="Stop before the night.")
     ] = False,
+    deliver: Deliver = False,
     to: Annotated[
         str,
         typer.Option(help="Nights of the business days after the newest one, up to this date."),
@@ -57,6 +67,8 @@ def demo(
     if fresh:
         refuse_if_running(demo_folder)
         empty(demo_folder)
+    if deliver:
+        _deliver(demo_folder)
     memory = agree(recall(demo_folder), orders=orders, seed=seed)
     if prepare_only:
         _prepare(demo_folder, memory)
@@ -67,6 +79,17 @@ def demo(
         say(sentence)
     if figures["exit_code"] not in FOUND_ON_PURPOSE:
         raise typer.Exit(int(figures["exit_code"]))
+
+
+def _deliver(folder: "DemoFolder") -> NoReturn:
+    """As `make serve` has it beside the sandbox: its scheduled nights find files of their day."""
+    from recon.cli.demo_delivery import LOOK_SECONDS, deliver_due
+    from recon.steps.ground.environment import system_clock
+
+    while True:
+        for day in deliver_due(folder, now=system_clock()):
+            say(f"Delivered: the files of {day}")
+        time.sleep(LOOK_SECONDS)
 
 
 def _prepare(folder: "DemoFolder", memory: "DemoMemory") -> None:

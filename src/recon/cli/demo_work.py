@@ -76,7 +76,7 @@ def prepared(demo: DemoFolder, memory: DemoMemory, *, day: date | None = None) -
         upgrade(demo.database_url)
         if not memory.prepared:
             _write_configuration(demo)
-            _write_files(demo, memory)
+            write_files(demo, memory)
             memory = replace(memory, prepared=True)
             remember(demo, memory)
         yield Ready(port, day, variables)
@@ -147,7 +147,7 @@ def _write_configuration(demo: DemoFolder) -> None:
             write_whole(path, text)
 
 
-def _write_files(demo: DemoFolder, memory: DemoMemory) -> None:
+def write_files(demo: DemoFolder, memory: DemoMemory) -> None:
     """What the merchant's systems, the gateway and the banks have of a business date."""
     day = date.fromisoformat(memory.day)
     move_clock(memory.port, to=datetime.combine(day, GATEWAY_AT))
@@ -159,16 +159,17 @@ def _write_files(demo: DemoFolder, memory: DemoMemory) -> None:
         write_whole(demo.ledger_csv, ledger)
     else:
         write_whole(demo.ledger_csv, add_to_ledger_table(ledger, path=demo.ledger))
-    for bank, form in BANK_FORMS.items():
-        name = f"statements-{bank}-{day}.{form}"
-        make_folder(demo.bank(bank))
-        write_whole(demo.bank(bank) / name, texts[name])
-    for name in (f"settlement-before-{day}.csv", f"settlement-{day}.csv"):
-        if name in texts:
-            write_whole(demo.settlement / name, texts[name])
-    for name, text in texts.items():
-        if name.startswith("orders-"):
-            write_whole(demo.inbox / name, text)
+    settled = (f"settlement-before-{day}.csv", f"settlement-{day}.csv")
+    banks = {f"statements-{bank}-{day}.{form}": bank for bank, form in BANK_FORMS.items()}
+    folders = {
+        **{name: demo.bank(bank) for name, bank in banks.items()},
+        **dict.fromkeys(settled, demo.settlement),
+        **{name: demo.inbox for name in texts if name.startswith("orders-")},
+    }
+    for name, folder in folders.items():
+        make_folder(folder)
+        if name in texts:  # no bank has a statement of a Saturday
+            write_whole(folder / name, texts[name])
     # The sandbox's key is that of this night, with what is planted into the settlement file.
     if key := texts.get(f"answer-key-{day}.json"):
         write_whole(demo.answer_key, key)

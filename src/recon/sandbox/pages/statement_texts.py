@@ -186,7 +186,9 @@ FAULTS: Mapping[str, Callable[[Statements], Statements]] = {
 
 
 def statement_files(bank: SandboxBank, statements: Statements, *, day: str) -> Mapping[str, str]:
-    """Name -> text of everything that a bank can send of these statements."""
+    """Name -> text of everything that a bank can send of these statements; of none nothing."""
+    if not statements:
+        return {}
     files = {
         f"statements-{bank.name}-{day}.{form}": FORMS[form](bank, statements)
         for form in forms_of(statements)
