@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import os
 import re
 from collections import Counter
 from collections.abc import Mapping
@@ -50,9 +51,11 @@ BANK_RULES = {
 }
 RATES = {f"{currency}.EUR": {"on": days} for currency, days in DATED_RATES.items()}
 RULES = Rules.of({"bank": BANK_RULES, "rate": RATES}, source="test")
+POPULATIONS = [(7, 300), (8, 900), (42, 2_000)][: int(os.environ.get("POPULATIONS_PLAYED", "1"))]
+"""Seed and orders of the sandboxes that send them; `make test-truths` plays all."""
 
 
-@pytest.fixture(scope="module", params=[(42, 2_000), (7, 300), (8, 900)])
+@pytest.fixture(scope="module", params=POPULATIONS)
 def files(request: pytest.FixtureRequest) -> Mapping[str, str]:
     """Every file of the demo's business date."""
     seed, orders = request.param
