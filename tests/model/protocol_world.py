@@ -13,9 +13,10 @@ import sqlite3
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -485,8 +486,9 @@ class World:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(settle_step, "GatewayOfMoney", _Always(self.gateway))
             patch.setattr(settle_step, "send", self._sending(settle_step.send))
-            patch.setattr(query_shards, "ask", self.gateway.ask)
+            patch.setattr(query_shards, "asking", self.gateway.asking)
             patch.setattr(asyncio, "run", self.runner.run)
+            patch.setattr(asyncio, "Runner", partial(nullcontext, self.runner))
             patch.setattr(files_of_a_door, "file_reader", _ReadHere)
             patch.setattr(runs, "this_process", lambda: "a played process")
             yield

@@ -5,13 +5,14 @@ It takes any row at any time, also a second time: what protects the money must b
 """
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
 from recon.gateway.money_requests import GatewayOfMoney
-from recon.gateway.queries import KeyAnswers
+from recon.gateway.queries import AnswersTo, KeyAnswers
 from recon.model.words import InstructionKind, KeyAnswer
 from recon.settlement.eligibility import Cleared
 from recon.settlement.sender import BatchResult, NoReply, Prepared, Reply, SurelyNotSent
@@ -164,8 +165,12 @@ class PlayedGateway:
         """What truly happened by now."""
         return [one for one in self.happened if one.at <= self.elapsed()]
 
-    async def ask(self, keys: Sequence[str], **_: object) -> KeyAnswers:
+    @asynccontextmanager
+    async def asking(self, **_: object) -> AsyncIterator[AnswersTo]:
         """The query, as far behind as `lag` says."""
+        yield self._answers_to
+
+    async def _answers_to(self, keys: Sequence[str]) -> KeyAnswers:
         if self.deaf:
             return KeyAnswers(dict.fromkeys(keys, (KeyAnswer.FAILED, "no answer")), ())
         shown = [row for key in keys for row in self._rows(key)]

@@ -1,10 +1,11 @@
 """Our order keys to the gateway's query, and its answers to rows of our tables."""
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from functools import lru_cache
+from functools import cache, lru_cache, partial
 from random import Random
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -25,6 +26,7 @@ from recon.gateway_client import (
 from recon.gateway_client.interface.wire_amounts import WireAmounts
 from recon.gateway_client.query.lanes import Lane
 from recon.gateway_client.query.pace import AccountPace, HoldNotice
+from recon.gateway_client.query.query_reading import parsed_date
 from recon.model.errors import AmountError, ConfigurationError, SignerError
 from recon.model.money import parse_minor_units
 from recon.model.words import Clock, KeyAnswer
@@ -37,7 +39,7 @@ ANSWERS_BEST_FIRST = (KeyAnswer.FOUND, KeyAnswer.UNMAPPED, KeyAnswer.FAILED, Key
 
 PERSONS_PATIENCE_SECONDS = 5
 """So long a silent gateway is asked again for somebody who waits at a command line."""
-_DATE_DIGITS = 14
+_WITHOUT_PAYMENT = (KeyAnswer.FAILED, KeyAnswer.NOT_FOUND)
 DETAILS_KEPT = 1_024
 """Different details whose text is remembered, each of at most DETAIL_CHARACTERS_MAX."""
 Fields = tuple[tuple[str, str], ...]
@@ -54,11 +56,15 @@ class KeyAnswers:
     """One row per payment shown, as the files of answers have it (archive/answer_schemas.py)."""
 
 
+AnswersTo = Callable[[Sequence[str]], Awaitable[KeyAnswers]]
+"""Order numbers -> their final answers."""
+
+
 def _nobody(_: int) -> None:
     """Nobody counts."""
 
 
-async def ask(  # noqa: PLR0913 - what asking depends on is passed in, by name
+async def ask(
     keys: Sequence[str],
     *,
     account: tuple[str, str],
@@ -66,12 +72,29 @@ async def ask(  # noqa: PLR0913 - what asking depends on is passed in, by name
     clock: Clock,
     randomness: Random,
     pace: AccountPace | None = None,
-    answered: Callable[[int], None] = _nobody,
 ) -> KeyAnswers:
-    """Ask the gateway about orders of one (merchant, account); every key gets a final answer.
+    """Ask once about orders of one (merchant, account); see `asking`."""
+    async with asking(
+        account=account, settings=settings, clock=clock, randomness=randomness, pace=pace
+    ) as answers_to:
+        return await answers_to(keys)
+
+
+@asynccontextmanager
+async def asking(
+    *,
+    account: tuple[str, str],
+    settings: Settings,
+    clock: Clock,
+    randomness: Random,
+    pace: AccountPace | None = None,
+    answered: Callable[[int], None] = _nobody,
+) -> AsyncIterator[AnswersTo]:
+    """What answers questions about orders of one (merchant, account), over kept connections.
+
+    Every key gets a final answer.
 
     Args:
-        keys: Order numbers.
         account: Whose.
         settings: How the gateway is reached.
         clock: The time.
@@ -84,19 +107,24 @@ async def ask(  # noqa: PLR0913 - what asking depends on is passed in, by name
         ConfigurationError: the gateway refuses us for a cause that only a person can cure.
     """
     declared = gateway_account(settings, merchant_id=account[0], account_id=account[1])
-    asking = client_of(declared, clock=clock, randomness=randomness, pace=pace, answered=answered)
-    try:
-        async with asking as client:
-            reply = await client.query(order_nos=keys)
-    except (QueryRefusedError, CertificateError) as error:
-        msg = f"{error}; nothing was sent"
-        raise ConfigurationError(msg) from error
-    except UnsignedError as error:
-        if error.final:
-            raise ConfigurationError(str(error)) from error
-        # As of a gateway that does not answer: nobody was asked, and nothing is known.
-        return KeyAnswers(dict.fromkeys(keys, (KeyAnswer.FAILED, str(error))), ())
-    return answers_of(reply, rules=settings.rules, amounts=declared.interface.profile.amounts)
+    amounts = declared.interface.profile.amounts
+    opened = client_of(declared, clock=clock, randomness=randomness, pace=pace, answered=answered)
+    async with opened as client:
+
+        async def answers_to(keys: Sequence[str]) -> KeyAnswers:
+            try:
+                reply = await client.query(order_nos=keys)
+            except (QueryRefusedError, CertificateError) as error:
+                msg = f"{error}; nothing was sent"
+                raise ConfigurationError(msg) from error
+            except UnsignedError as error:
+                if error.final:
+                    raise ConfigurationError(str(error)) from error
+                # As of a gateway that does not answer: nobody was asked, and nothing is known.
+                return KeyAnswers(dict.fromkeys(keys, (KeyAnswer.FAILED, str(error))), ())
+            return answers_of(reply, rules=settings.rules, amounts=amounts)
+
+        yield answers_to
 
 
 async def look_up(
@@ -177,69 +205,93 @@ def answers_of(replies: QueryAnswers, *, rules: Rules, amounts: WireAmounts) -> 
     answers |= {failed.key: (KeyAnswer.FAILED, failed.reason) for failed in replies.failed}
     observations: list[Mapping[str, Any]] = []
     by_key: dict[str, list[tuple[KeyAnswer, str]]] = {}
+    shared = _Shared.of(rules, amounts=amounts)
     for record in replies.found:
-        answer, reason = _answer_of(record, rules=rules)
-        is_usable = answer not in {KeyAnswer.FAILED, KeyAnswer.NOT_FOUND}
-        row = _row(record, rules=rules, amounts=amounts) if is_usable else None
-        if isinstance(row, str):
-            answer, reason = KeyAnswer.FAILED, row
-        elif row is not None:
-            observations.append(row)
-        by_key.setdefault(record.key, []).append((answer, reason))
+        judged = shared.answer_of(record.query_result)
+        if judged[0] not in _WITHOUT_PAYMENT:
+            row = _row(record, shared=shared)
+            if isinstance(row, str):
+                judged = KeyAnswer.FAILED, row
+            else:
+                observations.append(row)
+        by_key.setdefault(record.key, []).append(judged)
     answers |= {key: _best(judged) for key, judged in by_key.items()}
-    broken = {key for key, judged in by_key.items() if _has_failed(judged)}
     # One unreadable payment makes the order unknown: what is shown of it would be a part only.
-    answers |= {key: (KeyAnswer.FAILED, _failure(by_key[key])) for key in broken}
+    broken = {key: why for key, judged in by_key.items() if (why := _failure(judged)) is not None}
+    answers |= {key: (KeyAnswer.FAILED, why) for key, why in broken.items()}
     kept = tuple(row for row in observations if row["order_no"] not in broken)
     return KeyAnswers(answers, kept)
 
 
-def _answer_of(record: OrderRecord, *, rules: Rules) -> tuple[KeyAnswer, str]:
-    answer = rules.answer_of(record.query_result)
-    return answer, "" if answer is KeyAnswer.FOUND else f"query_result {record.query_result}"
+@dataclass(frozen=True, slots=True)
+class _Shared:
+    """What many records of one reply have in common, worked out once for all of them."""
+
+    answer_of: Callable[[str], tuple[KeyAnswer, str]]
+    """Code of the gateway -> answer, and the reason where it is no good one."""
+    decimals_of: Callable[[str], int | None]
+    """Currency -> decimals on the wire."""
+    zone: ZoneInfo
+    details: dict[tuple[int, int, int], str]
+    """Which objects a record's detail is made of -> its text."""
+
+    @classmethod
+    def of(cls, rules: Rules, *, amounts: WireAmounts) -> "_Shared":
+        """Of one reply: what was worked out is let go with it."""
+        answer_of = cache(partial(_answer_of, rules=rules))
+        return cls(answer_of, cache(amounts.decimals_of), ZoneInfo(rules.gateway.timezone), {})
 
 
-def _best(judged: Iterable[tuple[KeyAnswer, str]]) -> tuple[KeyAnswer, str]:
+def _answer_of(query_result: str, *, rules: Rules) -> tuple[KeyAnswer, str]:
+    answer = rules.answer_of(query_result)
+    return answer, "" if answer is KeyAnswer.FOUND else f"query_result {query_result}"
+
+
+def _best(judged: Sequence[tuple[KeyAnswer, str]]) -> tuple[KeyAnswer, str]:
+    if len(judged) == 1:
+        return judged[0]
     return min(judged, key=lambda item: ANSWERS_BEST_FIRST.index(item[0]))
 
 
-def _has_failed(judged: Iterable[tuple[KeyAnswer, str]]) -> bool:
-    return any(answer is KeyAnswer.FAILED for answer, _ in judged)
+def _failure(judged: Iterable[tuple[KeyAnswer, str]]) -> str | None:
+    """Why a payment of a key cannot be used; None when all can."""
+    for answer, reason in judged:
+        if answer is KeyAnswer.FAILED:
+            return reason
+    return None
 
 
-def _failure(judged: Iterable[tuple[KeyAnswer, str]]) -> str:
-    return next(reason for answer, reason in judged if answer is KeyAnswer.FAILED)
-
-
-def _row(record: OrderRecord, *, rules: Rules, amounts: WireAmounts) -> Mapping[str, Any] | str:
+def _row(record: OrderRecord, *, shared: _Shared) -> Mapping[str, Any] | str:
     """The row of one payment, or why it cannot be one."""
+    currency = record.currency
     try:
         amount = parse_minor_units(
-            f"{record.amount:f}",
-            currency=record.currency,
-            wire_decimals=amounts.decimals_of(record.currency),
+            f"{record.amount:f}", currency=currency, wire_decimals=shared.decimals_of(currency)
         )
     except AmountError as error:
         return f"the gateway's amount cannot be read: {error}"
     return {
         "order_no": record.order_no,
         "transaction_id": record.transaction_id,
-        "currency": record.currency,
+        "currency": currency,
         "amount": amount,
         "payment_status": record.payment_status,
         "query_result": record.query_result,
         "reference_no": record.reference_no,
-        "transaction_date": _instant(record.transaction_date, zone=rules.gateway.timezone),
+        "transaction_date": _instant(record, zone=shared.zone),
         "queried_at": record.queried_at,
-        "detail": _detail(record),
+        "detail": _detail(record, known=shared.details),
     }
 
 
-def _detail(record: OrderRecord) -> str:
-    """What is kept beside the columns; of most payments of a reply it is the same."""
-    return _detail_of(
-        record.risk, row=tuple(record.extra.items()), reply=tuple(record.reply_extra.items())
-    )
+def _detail(record: OrderRecord, *, known: dict[tuple[int, int, int], str]) -> str:
+    """What is kept beside the columns; rows of a reply that say the same share the objects."""
+    same = (id(record.risk), id(record.extra), id(record.reply_extra))
+    text = known.get(same)
+    if text is None:
+        row, reply = tuple(record.extra.items()), tuple(record.reply_extra.items())
+        text = known[same] = _detail_of(record.risk, row=row, reply=reply)
+    return text
 
 
 @lru_cache(maxsize=DETAILS_KEPT)
@@ -254,17 +306,12 @@ def _detail_of(risk: RiskFacts, *, row: Fields, reply: Fields) -> str:
     return "{}"
 
 
-def _instant(digits: str, *, zone: str) -> datetime | None:
-    if len(digits) != _DATE_DIGITS or not (digits.isascii() and digits.isdigit()):
-        return None
-    # By hand: `strptime` takes ten times as long, once for every payment of a night.
-    month, day, hour, minute, second = (int(digits[at : at + 2]) for at in range(4, 14, 2))
-    own_zone = ZoneInfo(zone)
-    try:
-        local = datetime(int(digits[:4]), month, day, hour, minute, second, tzinfo=own_zone)
-    except ValueError:
-        return None
-    return local.astimezone(UTC)
+def _instant(record: OrderRecord, *, zone: ZoneInfo) -> datetime | None:
+    """When the payment was made by the rules' zone, which the client's nearly always is."""
+    at = record.transaction_at
+    if at is None or at.tzinfo is not zone:
+        at = parsed_date(record.transaction_date, zone=zone)
+    return at and at.astimezone(UTC)
 
 
 def _limits(gateway: GatewaySettings) -> QueryLimits:

@@ -5,7 +5,6 @@ currency code. Exponents come from ISO 4217 (the `iso4217` package). Used by eve
 gateway adapter and the reports.
 """
 
-import re
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache
@@ -22,8 +21,6 @@ AMOUNT_DIGITS_MAX = 15
 
 MINOR_UNITS_MAX = 10**17 - 1
 """Largest amount in minor units; sums of 90 of them still fit int64."""
-
-_AMOUNT = re.compile(r"(?P<whole>[0-9]+)(?:\.(?P<fraction>[0-9]+))?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,13 +101,14 @@ def parse_minor_units(text: str, *, currency: str, wire_decimals: int | None = N
     Raises:
         AmountError: any other text.
     """
-    match = _AMOUNT.fullmatch(text)
-    if match is None:
+    # By hand: an expression takes twice as long, for every amount of every source.
+    whole, point, fraction = text.partition(".")
+    if not (whole.isdigit() and text.isascii() and (fraction.isdigit() or not point)):
         msg = f"{text!r} is not an amount such as {_example(currency)}"
         raise AmountError(msg)
-    whole, fraction = match["whole"], match["fraction"] or ""
     decimals = exponent(currency)
-    if not (_fraction_fits(fraction, decimals=decimals) or len(fraction) == wire_decimals):
+    is_usual = len(fraction) in (decimals, wire_decimals)
+    if not (is_usual or _fraction_fits(fraction, decimals=decimals)):
         msg = f"{text!r} does not have the decimals of {currency}, such as {_example(currency)}"
         raise AmountError(msg)
     if len(whole) > AMOUNT_DIGITS_MAX:

@@ -35,21 +35,26 @@ class Replies:
 def asked_table(run: Run, keys: Sequence[str], *, phase: str) -> pa.Table:
     """Columns of ASKED."""
     cells = {"phase": phase, "merchant_id": run.merchant_id, "account_id": run.account_id}
-    columns = {name: [cell] * len(keys) for name, cell in cells.items()} | {"order_no": [*keys]}
-    schema = ASKED.columns
-    return pa.table([_array(columns[each.name], each) for each in schema], schema=schema)
+    arrays = [
+        _repeated(cells[field.name], field, times=len(keys))
+        if field.name in cells
+        else _array(keys, field)
+        for field in ASKED.columns
+    ]
+    return pa.table(arrays, schema=ASKED.columns)
 
 
 def replies_table(run: Run, replies: Replies) -> pa.Table:
     """Columns of REPLIES: a row per payment, and one per key that showed none."""
     answers, shown = replies.answers, replies.payments
-    silent = [*answers.keys() - {row["order_no"] for row in shown}]
-    order_nos = [*(row["order_no"] for row in shown), *silent]
+    order_nos = [row["order_no"] for row in shown]
+    silent = [*answers.keys() - set(order_nos)]
+    order_nos += silent
     judged = [answers.get(order_no, _SHOWN) for order_no in order_nos]
-    columns: dict[str, pa.Array] = {
-        "order_no": _array(order_nos, _field("order_no")),
-        "answer": _array([answer.value for answer, _ in judged], _field("answer")),
-        "reason": _array([why[:REASON_CHARACTERS] for _, why in judged], _field("reason")),
+    columns: dict[str, Sequence[Any]] = {
+        "order_no": order_nos,
+        "answer": [answer for answer, _ in judged],
+        "reason": [why[:REASON_CHARACTERS] for _, why in judged],
     }
     beside = {
         "phase": replies.phase,
@@ -57,19 +62,17 @@ def replies_table(run: Run, replies: Replies) -> pa.Table:
         "account_id": replies.account_id,
         "answered_at": replies.at,
     }
-    for field in (field for field in REPLIES.columns if field.name not in columns):
-        if field.name in beside:
-            columns[field.name] = _array([beside[field.name]] * len(order_nos), field)
-            continue
-        blank = "" if _is_text(field) else None
-        cells = [row.get(field.name, blank) for row in shown]
-        columns[field.name] = _array([*cells, *[blank] * len(silent)], field)
     schema = REPLIES.columns
-    return pa.table([columns[name] for name in schema.names], schema=schema)
-
-
-def _field(name: str) -> pa.Field:
-    return REPLIES.columns.field(name)
+    for field in (field for field in schema if field.name not in {*columns, *beside}):
+        blank = "" if _is_text(field) else None
+        columns[field.name] = [row.get(field.name, blank) for row in shown] + [blank] * len(silent)
+    arrays = [
+        _repeated(beside[field.name], field, times=len(order_nos))
+        if field.name in beside
+        else _array(columns[field.name], field)
+        for field in schema
+    ]
+    return pa.table(arrays, schema=schema)
 
 
 def chargeback_codes(rules: Rules) -> list[str]:
@@ -107,5 +110,12 @@ def _is_text(field: pa.Field) -> bool:
 
 
 def _array(values: Sequence[Any], field: pa.Field) -> pa.Array:
-    kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
-    return pa.array(values, kind).cast(field.type)
+    return pa.array(values, _plain(field)).cast(field.type)
+
+
+def _repeated(value: Any, field: pa.Field, *, times: int) -> pa.Array:
+    return pa.repeat(pa.scalar(value, _plain(field)), times).cast(field.type)
+
+
+def _plain(field: pa.Field) -> pa.DataType:
+    return field.type.value_type if pa.types.is_dictionary(field.type) else field.type

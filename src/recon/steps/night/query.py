@@ -9,6 +9,7 @@ Afterwards every order whose money was touched is asked again. A key without a u
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
 from datetime import datetime, timedelta
 from functools import partial
 
@@ -173,14 +174,15 @@ def _ask_all(keys: Sequence[str], *, run: Run, phase: str, environment: Environm
     account = (run.merchant_id, run.account_id)
     held: list[Asked] = []
     try:
-        for asked in asked_in_shards(keys, account=account, environment=environment):
-            held.append(asked)
-            done += len(asked.keys)
-            if _is_enough(held, now=environment.clock()):
-                save(held)
-                held = []
-            if all(answer is KeyAnswer.FAILED for answer, _ in asked.answers.answers.values()):
-                break
+        with closing(asked_in_shards(keys, account=account, environment=environment)) as shards:
+            for asked in shards:
+                held.append(asked)
+                done += len(asked.keys)
+                if _is_enough(held, now=environment.clock()):
+                    save(held)
+                    held = []
+                if all(answer is KeyAnswer.FAILED for answer, _ in asked.answers.answers.values()):
+                    break
     finally:
         # Whatever ended the asking: what was answered is not asked again.
         save(held)

@@ -12,16 +12,17 @@ import asyncio
 import hashlib
 import os
 import time
-from collections.abc import Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Generator, Mapping, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from random import Random
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from recon.config.settings import GatewaySettings, Settings, load_settings
-from recon.gateway.queries import KeyAnswers, ask, pace_of
+from recon.gateway.queries import KeyAnswers, ask, asking, pace_of
 from recon.gateway_client.query.lanes import Lane
-from recon.gateway_client.query.pace import AccountPace, HoldNotice
+from recon.gateway_client.query.pace import HoldNotice
 from recon.model.errors import ConfigurationError
 from recon.model.headway import Way
 from recon.steps.ground.environment import Environment, system_clock
@@ -67,7 +68,7 @@ class Asked(NamedTuple):
 
 def asked_in_shards(
     keys: Sequence[str], *, account: tuple[str, str], environment: Environment
-) -> Iterator[Asked]:
+) -> Generator[Asked, None, None]:
     """Ask about the keys, KEYS_PER_SHARD_MAX at a time, no further than is wanted.
 
     Raises:
@@ -81,9 +82,8 @@ def asked_in_shards(
     ]
     way = Way("orders asked", of=len(keys))
     if not environment.workers.elsewhere:
-        pace = pace_of(environment.settings.gateway)
-        for part in parts:
-            yield _asked_here(part, account=account, environment=environment, pace=pace, way=way)
+        if parts:
+            yield from _asked_here(parts, account=account, environment=environment, way=way)
         return
     workers = environment.workers
     configuration = configuration_of(environment.settings)
@@ -113,28 +113,30 @@ def asked_in_shards(
 
 
 def _asked_here(
-    keys: Sequence[str],
-    *,
-    account: tuple[str, str],
-    environment: Environment,
-    pace: AccountPace,
-    way: Way,
-) -> Asked:
-    at = environment.clock()
-    asking = ask(
-        keys,
+    parts: Sequence[Sequence[str]], *, account: tuple[str, str], environment: Environment, way: Way
+) -> Generator[Asked, None, None]:
+    """One part after another over the same connections, which are closed with the iterator."""
+    opening = asking(
         account=account,
         settings=environment.settings,
         clock=environment.clock,
         randomness=environment.randomness,
-        pace=pace,
+        pace=pace_of(environment.settings.gateway),
         answered=way.more,
     )
-    return Asked(keys, at, _played(asking))
+    with asyncio.Runner() as runner:
+        stack = AsyncExitStack()
+        answers_to = runner.run(stack.enter_async_context(opening))
+        try:
+            for part in parts:
+                at = environment.clock()
+                yield Asked(part, at, _played(answers_to(part), runner=runner))
+        finally:
+            runner.run(stack.aclose())
 
 
-def _played(asking: Coroutine[Any, Any, KeyAnswers]) -> KeyAnswers:
-    """As `asyncio.run`, which at its end writes what a coroutine returned as a text for nobody.
+def _played(asked: Awaitable[KeyAnswers], *, runner: asyncio.Runner) -> KeyAnswers:
+    """As `runner.run`, which at its end writes what a coroutine returned as a text for nobody.
 
     It puts the handler of Ctrl-C back by a call whose reply names the one before, and with it the
     whole result: a tenth of the time of asking about ten thousand orders.
@@ -142,9 +144,9 @@ def _played(asking: Coroutine[Any, Any, KeyAnswers]) -> KeyAnswers:
     answers: list[KeyAnswers] = []
 
     async def keep() -> None:
-        answers.append(await asking)
+        answers.append(await asked)
 
-    asyncio.run(keep())
+    runner.run(keep())
     return answers[0]
 
 
@@ -171,7 +173,7 @@ def ask_with(shard: Shard, *, variables: Mapping[str, str]) -> KeyAnswers:
     lane = Lane.taken_over(
         shard.number, of=shard.sharers, calls_per_second=gateway.calls_per_second
     )
-    asking = ask(
+    asked = ask(
         shard.keys,
         account=shard.account,
         settings=settings.model_copy(update={"gateway": gateway}),
@@ -179,7 +181,8 @@ def ask_with(shard: Shard, *, variables: Mapping[str, str]) -> KeyAnswers:
         clock=lambda: shard.at + timedelta(seconds=time.monotonic() - began),
         randomness=Random(shard.seed),
     )
-    return _played(asking)
+    with asyncio.Runner() as runner:
+        return _played(asked, runner=runner)
 
 
 def shared(gateway: GatewaySettings, sharers: int, /) -> GatewaySettings:

@@ -220,6 +220,7 @@ class Watch:
     """When each call came."""
     refused_at: float = 0.0
     lock: threading.Lock = field(default_factory=threading.Lock)
+    connections: int = 0
 
     def answer(self, path: str, body: bytes, kind: str) -> tuple[int, dict[str, str], bytes]:
         """What the sandbox says, or 429."""
@@ -246,7 +247,14 @@ def watched(port: int, *, refused: int = THIRD) -> Iterator[tuple[str, Watch]]:
     watch = Watch(port, refused)
 
     class Front(BaseHTTPRequestHandler):
-        """One call."""
+        """The calls of one connection."""
+
+        protocol_version = "HTTP/1.1"
+
+        def setup(self) -> None:
+            with watch.lock:
+                watch.connections += 1
+            super().setup()
 
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
@@ -269,6 +277,27 @@ def watched(port: int, *, refused: int = THIRD) -> Iterator[tuple[str, Watch]]:
         server.shutdown()
         thread.join()
         server.server_close()
+
+
+def test_all_shards_of_this_process_go_over_the_same_connections(
+    merchant: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nine keys, two a shard, one call in flight: one connection, and every key is answered."""
+    monkeypatch.setattr(query_shards, "KEYS_PER_SHARD_MAX", 2)
+    gateway = Path(merchant.variables["RECON_CONFIG_DIR"]) / "gateway.toml"
+    gateway.write_text("queries_in_flight = 1\ncalls_per_second = 1000\n")
+    keys = [payment.order_no for payment in merchant.payments("captured")[:9]]
+    port = urlsplit(merchant.variables["RECON_GATEWAY_BASE_URL"]).port
+    assert port is not None
+
+    with watched(port, refused=0) as (url, watch):
+        merchant.variables["RECON_GATEWAY_BASE_URL"] = url
+        with merchant.environment() as environment:
+            asked = [*asked_in_shards(keys, account=ACCOUNT, environment=environment)]
+
+    found = {key for each in asked for key in each.answers.answers}
+    assert (len(asked), found) == (5, set(keys))
+    assert (len(watch.began), watch.connections) == (5, 1)
 
 
 def is_paced(began: list[float]) -> bool:
