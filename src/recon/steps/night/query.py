@@ -139,7 +139,8 @@ def _booked(
     since = ledger_start(run, rules=environment.settings.rules)
     entries = in_window(books.extract()[0], since=since, asked=ordered)
     ours = entries["merchant_id"].eq(run.merchant_id) & entries["account_id"].eq(run.account_id)
-    return set(entries.loc[ours, "order_no"])
+    # An array of objects: a column of text gives one cell after another in four times as long.
+    return set(entries.loc[ours, "order_no"].to_numpy())
 
 
 def _left_open(connection: Connection, run: Run, *, environment: Environment) -> Iterator[str]:

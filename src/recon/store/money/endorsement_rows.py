@@ -34,8 +34,15 @@ from recon.store.schema import history, instruction, sending_switch
 
 BY_HAND = "by hand: "
 """How the approval of a movement begins that one person makes at the sandbox by hand."""
-_WAS_PLANNED = select(history.c.entity_id).where(
-    history.c.entity == "instruction", history.c.event == InstructionState.PLANNED.value
+# Looked up for each row by the index: a list of all would be read anew with every batch.
+_WAS_PLANNED = (
+    select(history.c.sequence)
+    .where(
+        history.c.entity_id == instruction.c.instruction_id,
+        history.c.entity == "instruction",
+        history.c.event == InstructionState.PLANNED.value,
+    )
+    .exists()
 )
 _BY_PEOPLE = (
     select(instruction.c.instruction_id, instruction.c.approved_by)
@@ -44,10 +51,7 @@ _BY_PEOPLE = (
 )
 _BY_RULE_PAST_PEOPLE = (
     select(instruction.c.instruction_id)
-    .where(
-        instruction.c.approved_by == RULE_APPROVER,
-        instruction.c.instruction_id.in_(_WAS_PLANNED),
-    )
+    .where(instruction.c.approved_by == RULE_APPROVER, _WAS_PLANNED)
     .order_by(instruction.c.instruction_id)
     .limit(PROBLEMS_MAX)
 )

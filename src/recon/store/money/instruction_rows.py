@@ -111,6 +111,14 @@ _REPLACED = (
 )
 
 
+_LINK = (
+    update(order_action)
+    .where(order_action.c.action_id == bindparam("wanted"))
+    # What was sealed moved to the instruction; one copy is one to erase.
+    .values(instruction_id=bindparam("given"), sealed="")
+)
+
+
 def save_plan(connection: Connection, run: Run, *, plan: Plan, at: datetime) -> None:
     """Store new instructions and link every action to its instruction."""
     if not plan.new and not plan.links:
@@ -128,13 +136,9 @@ def save_plan(connection: Connection, run: Run, *, plan: Plan, at: datetime) -> 
     ]
     if rows:
         connection.execute(_INSERT, rows)
-    for action_id, instruction_id in plan.links:
-        connection.execute(
-            update(order_action)
-            .where(order_action.c.action_id == action_id)
-            # What was sealed moved to the instruction; one copy is one to erase.
-            .values(instruction_id=instruction_id, sealed="")
-        )
+    links = [{"wanted": action, "given": instruction} for action, instruction in plan.links]
+    if links:
+        connection.execute(_LINK, links)
     events = [
         Event(
             "instruction",

@@ -2,9 +2,10 @@ import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import count
+from typing import Any
 
 import pytest
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, Engine, event, select
 
 from recon.model.errors import NightHeldError
 from recon.model.nights import Mode, NightRequest
@@ -82,6 +83,28 @@ def test_batches_have_fifty_rows_at_most(store: Store, run: Run) -> None:
 
     assert [len(rows) for rows in gateway.reached] == [50, 50, 1]
     assert (sent.batches, sent.rows, sent.stop_reason) == (3, 101, "")
+
+
+@pytest.mark.parametrize("store", ["sqlite"], indirect=True)
+def test_no_batch_reads_the_whole_history(store: Store, run: Run) -> None:
+    """What a batch asks the database costs the same, however many nights the history has."""
+    cleared, asked = cleared_captures(store, run, orders=2), dict[str, Any]()
+
+    def note(_: Any, _cursor: Any, text: str, values: Any, *more: Any) -> None:
+        asked[text] = values[0] if more[-1] else values
+
+    event.listen(Engine, "before_cursor_execute", note)
+    _send(store, run, cleared=cleared, gateway=ScriptedGateway())
+    event.remove(Engine, "before_cursor_execute", note)
+    with store.reading() as connection:
+        steps = {
+            text: [row[3] for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {text}", it)]
+            for text, it in asked.items()
+            if text.startswith("SELECT")
+        }
+
+    assert any("instruction.approved_by" in text and "history" in text for text in steps)
+    assert [text for text, how in steps.items() if "SCAN history" in how] == []
 
 
 def test_what_surely_did_not_leave_is_tried_three_times(store: Store, run: Run) -> None:
