@@ -1,6 +1,7 @@
 import json
 from datetime import UTC, datetime
 from decimal import Decimal
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -124,3 +125,39 @@ def test_dates_are_read_in_the_gateways_zone() -> None:
         datetime(2026, 11, 20, 1, 10, 10, tzinfo=UTC),
         None,
     ]
+
+
+def test_a_date_that_the_client_read_in_another_zone_is_read_anew() -> None:
+    """Where the client's zone is not that of the rules, the rules' zone decides."""
+    rules = Rules(gateway=GatewayRules(timezone="Asia/Tokyo"))
+    read = datetime(2026, 11, 20, 10, 10, 10, tzinfo=ZoneInfo("UTC"))
+    same = read.replace(tzinfo=ZoneInfo("Asia/Tokyo"))
+    records = [
+        RECORD._replace(transaction_id=str(at), transaction_at=at) for at in (None, read, same)
+    ]
+    found = answers_of(_told(*records), rules=rules, amounts=SHIPPED)
+
+    dates = {row["transaction_date"] for row in found.observations}
+    assert dates == {datetime(2026, 11, 20, 1, 10, 10, tzinfo=UTC)}
+
+
+def test_each_payment_keeps_its_own_detail() -> None:
+    """What rows of a reply share is written once; rows that say something else say it."""
+    shared, other = {"website": "a.example"}, {"website": "b.example"}
+    risky = RECORD._replace(extra=shared, risk=RiskFacts(risk_score="82"))
+    records = [RECORD._replace(extra=extra) for extra in (shared, shared, other)]
+    found = answers_of(_told(*records, risky), rules=Rules(), amounts=SHIPPED)
+
+    details = [json.loads(row["detail"]) for row in found.observations]
+    assert [detail["row"]["website"][0] for detail in details] == ["a", "a", "b", "a"]
+    assert [detail["risk"] for detail in details] == [{}, {}, {}, {"risk_score": "82"}]
+
+
+def test_one_unreadable_payment_makes_its_order_unknown() -> None:
+    """Two payments of one order: the one that can be read is no whole answer either."""
+    odd = RECORD._replace(transaction_id="T2", amount=Decimal("10.001"))
+    found = answers_of(_told(RECORD, odd), rules=Rules(), amounts=SHIPPED)
+
+    answer, reason = found.answers["A-1"]
+    assert (answer, found.observations) == (KeyAnswer.FAILED, ())
+    assert "amount cannot be read" in reason

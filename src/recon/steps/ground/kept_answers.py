@@ -23,11 +23,12 @@ from recon.model.errors import ArchiveBrokenError
 from recon.model.nights import Mode
 from recon.steps.ground.answer_rows import (
     Replies,
+    ReplyRows,
     asked_table,
     chargeback_codes,
     charged_back_in,
     codes_in,
-    replies_table,
+    reply_rows,
 )
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.night_folder import (
@@ -78,17 +79,26 @@ def note_asked(run: Run, *, phase: str, keys: Iterable[str], environment: Enviro
     return sorted({*known, *new} - answered)
 
 
-def keep(run: Run, *replies: Replies, environment: Environment) -> None:
+def keep(run: Run, replies: Replies, *, environment: Environment) -> None:
     """Write some final answers of one phase and account to a file, and commit its hash.
 
     Raises:
         ArchiveError: the archive cannot be written.
     """
-    given = [some for some in replies if some.answers]
+    keep_rows(run, [reply_rows(run, replies)], environment=environment)
+
+
+def keep_rows(run: Run, rows: Sequence[ReplyRows], *, environment: Environment) -> None:
+    """As `keep`, several answers to one file.
+
+    Raises:
+        ArchiveError: the archive cannot be written.
+    """
+    given = [some for some in rows if some.answered]
     if not given:
         return
     rules = environment.settings.rules
-    table = pa.concat_tables([replies_table(run, some) for some in given]).unify_dictionaries()
+    table = pa.concat_tables([some.table for some in given]).unify_dictionaries()
     codes = chargeback_codes(rules)
     _keep(
         run,
@@ -97,7 +107,7 @@ def keep(run: Run, *replies: Replies, environment: Environment) -> None:
         environment=environment,
         phase=given[0].phase,
         account_id=given[0].account_id,
-        answered=sum(len(some.answers) for some in given),
+        answered=sum(some.answered for some in given),
         last_at=pc.max(pc.coalesce(table["queried_at"], table["answered_at"])).as_py(),
         codes=json.dumps(codes_in(table), sort_keys=True),
         chargeback_codes=answer_parts.joined_codes(codes),

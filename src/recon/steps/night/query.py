@@ -19,7 +19,7 @@ from recon.model.words import KeyAnswer
 from recon.steps.compare.siblings import ask_siblings
 from recon.steps.files.keep_ledger import keep_ledger
 from recon.steps.ground import kept_answers, kept_results, shown_answers
-from recon.steps.ground.answer_rows import Replies
+from recon.steps.ground.answer_rows import Replies, ReplyRows, reply_rows
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.kept_books import books_of_run
 from recon.steps.ground.night_folder import storages_of
@@ -170,14 +170,15 @@ def _came_late(
 
 def _ask_all(keys: Sequence[str], *, run: Run, phase: str, environment: Environment) -> None:
     """Ask about the keys and store the answers; a silent gateway is asked no further."""
-    save = partial(_save, run=run, phase=phase, environment=environment)
+    rows_of = partial(_rows, run=run, phase=phase)
+    save = partial(kept_answers.keep_rows, run, environment=environment)
     done = 0
     account = (run.merchant_id, run.account_id)
-    held: list[Asked] = []
+    held: list[ReplyRows] = []
     try:
         with closing(asked_in_shards(keys, account=account, environment=environment)) as shards:
             for asked in shards:
-                held.append(asked)
+                held.append(rows_of(asked))
                 done += len(asked.keys)
                 if _is_enough(held, now=environment.clock()):
                     save(held)
@@ -189,22 +190,19 @@ def _ask_all(keys: Sequence[str], *, run: Run, phase: str, environment: Environm
         save(held)
     for start in range(done, len(keys), KEYS_PER_FILE):
         some = keys[start : start + KEYS_PER_FILE]
-        save([Asked(some, environment.clock(), _not_asked(some, asked=done))])
+        save([rows_of(Asked(some, environment.clock(), _not_asked(some, asked=done)))])
 
 
-def _is_enough(held: Sequence[Asked], *, now: datetime) -> bool:
+def _is_enough(held: Sequence[ReplyRows], *, now: datetime) -> bool:
     """Whether answers wait long enough, or are enough, to be written."""
-    if sum(len(asked.keys) for asked in held) >= KEYS_PER_FILE:
+    if sum(rows.answered for rows in held) >= KEYS_PER_FILE:
         return True
     return now - held[0].at >= HELD_MAX
 
 
-def _save(asked: Sequence[Asked], *, run: Run, phase: str, environment: Environment) -> None:
-    replies = (
-        Replies(phase, run.account_id, some.answers.answers, some.answers.observations, some.at)
-        for some in asked
-    )
-    kept_answers.keep(run, *replies, environment=environment)
+def _rows(asked: Asked, *, run: Run, phase: str) -> ReplyRows:
+    answers, payments = asked.answers.answers, asked.answers.observations
+    return reply_rows(run, Replies(phase, run.account_id, answers, payments, asked.at))
 
 
 def _not_asked(keys: Sequence[str], *, asked: int) -> KeyAnswers:
