@@ -7,7 +7,7 @@ from recon.model.errors import ArchiveBrokenError
 from recon.model.nights import Mode
 from recon.model.words import KeyAnswer
 from recon.steps.ground import kept_answers
-from recon.steps.ground.answer_rows import Replies
+from recon.steps.ground.answer_rows import Replies, reply_rows
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.night_folder import links
 from recon.store import Connection
@@ -68,7 +68,7 @@ def _write(run: Run, phase: CarriedPhase, *, environment: Environment) -> None:
     answers = {key: (KeyAnswer(word), reason) for key, (word, reason) in phase.answers.items()}
     at = phase.at or run.started_at
     replies = Replies(phase.phase, phase.account_id, answers, phase.payments, at)
-    kept_answers.keep(run, replies, environment=environment)
+    kept_answers.keep(run, reply_rows(run, replies), environment=environment)
 
 
 def _compare(

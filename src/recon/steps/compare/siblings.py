@@ -16,7 +16,7 @@ from recon.matching.frames.sources import Sources
 from recon.model.errors import ConfigurationError
 from recon.model.words import KeyAnswer
 from recon.steps.ground import shown_answers
-from recon.steps.ground.answer_rows import Replies
+from recon.steps.ground.answer_rows import Replies, reply_rows
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.kept_answers import keep
 from recon.steps.ground.night_folder import storages_of
@@ -78,7 +78,7 @@ def ask_siblings(run: Run, *, environment: Environment) -> int:
             replies.observations,
             environment.clock(),
         )
-        keep(run, of_sibling, environment=environment)
+        keep(run, reply_rows(run, of_sibling), environment=environment)
         count += len(replies.observations)
     return count
 

@@ -22,13 +22,11 @@ from recon.archive.storage import reachable
 from recon.model.errors import ArchiveBrokenError
 from recon.model.nights import Mode
 from recon.steps.ground.answer_rows import (
-    Replies,
     ReplyRows,
     asked_table,
     chargeback_codes,
     charged_back_in,
     codes_in,
-    reply_rows,
 )
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.night_folder import (
@@ -79,17 +77,8 @@ def note_asked(run: Run, *, phase: str, keys: Iterable[str], environment: Enviro
     return sorted({*known, *new} - answered)
 
 
-def keep(run: Run, replies: Replies, *, environment: Environment) -> None:
+def keep(run: Run, *rows: ReplyRows, environment: Environment) -> None:
     """Write some final answers of one phase and account to a file, and commit its hash.
-
-    Raises:
-        ArchiveError: the archive cannot be written.
-    """
-    keep_rows(run, [reply_rows(run, replies)], environment=environment)
-
-
-def keep_rows(run: Run, rows: Sequence[ReplyRows], *, environment: Environment) -> None:
-    """As `keep`, several answers to one file.
 
     Raises:
         ArchiveError: the archive cannot be written.

@@ -23,7 +23,7 @@ from recon.privacy.own_files import make_folder
 from recon.settlement.eligibility import Baseline, Cleared, Refused, ShownPayment, clear
 from recon.settlement.instruction import Instruction
 from recon.settlement.planning import HOLD_CHARACTERS, Action, Plan, plan
-from recon.steps.ground.answer_rows import Replies
+from recon.steps.ground.answer_rows import Replies, reply_rows
 from recon.steps.ground.environment import Environment, is_on_this_machine
 from recon.steps.ground.identity import key_of
 from recon.steps.ground.kept_answers import keep, note_asked, seal
@@ -265,7 +265,7 @@ def _ask(request: HandRequest, *, run: Run, environment: Environment) -> Baselin
     now = environment.clock()
     kept = Replies(BASELINE, run.account_id, replies.answers, replies.observations, now)
     note_asked(run, phase=BASELINE, keys=[request.order_no], environment=environment)
-    keep(run, kept, environment=environment)
+    keep(run, reply_rows(run, kept), environment=environment)
     seal(run, environment=environment)
     with environment.store.reading() as connection:
         payment_of = payment_reader(connection, run, environment=environment)

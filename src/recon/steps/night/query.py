@@ -171,7 +171,7 @@ def _came_late(
 def _ask_all(keys: Sequence[str], *, run: Run, phase: str, environment: Environment) -> None:
     """Ask about the keys and store the answers; a silent gateway is asked no further."""
     rows_of = partial(_rows, run=run, phase=phase)
-    save = partial(kept_answers.keep_rows, run, environment=environment)
+    save = partial(kept_answers.keep, run, environment=environment)
     done = 0
     account = (run.merchant_id, run.account_id)
     held: list[ReplyRows] = []
@@ -181,16 +181,16 @@ def _ask_all(keys: Sequence[str], *, run: Run, phase: str, environment: Environm
                 held.append(rows_of(asked))
                 done += len(asked.keys)
                 if _is_enough(held, now=environment.clock()):
-                    save(held)
+                    save(*held)
                     held = []
                 if all(answer is KeyAnswer.FAILED for answer, _ in asked.answers.answers.values()):
                     break
     finally:
         # Whatever ended the asking: what was answered is not asked again.
-        save(held)
+        save(*held)
     for start in range(done, len(keys), KEYS_PER_FILE):
         some = keys[start : start + KEYS_PER_FILE]
-        save([rows_of(Asked(some, environment.clock(), _not_asked(some, asked=done)))])
+        save(rows_of(Asked(some, environment.clock(), _not_asked(some, asked=done))))
 
 
 def _is_enough(held: Sequence[ReplyRows], *, now: datetime) -> bool:

@@ -12,7 +12,7 @@ import pytest
 from recon.model.errors import ArchiveBrokenError
 from recon.model.words import KeyAnswer
 from recon.steps.ground import kept_answers, shown_answers
-from recon.steps.ground.answer_rows import Replies
+from recon.steps.ground.answer_rows import Replies, reply_rows
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.night_folder import links
 from recon.steps.ground.risk_told import risk_told
@@ -68,7 +68,8 @@ class Asking:
         """Keep answers."""
         whose = account or self.run.account_id
         replies = Replies(phase, whose, said, payments, AT)
-        kept_answers.keep(self.run, replies, environment=self.environment)
+        rows = reply_rows(self.run, replies)
+        kept_answers.keep(self.run, rows, environment=self.environment)
 
     def seal(self) -> None:
         """End the query."""
