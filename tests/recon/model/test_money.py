@@ -49,9 +49,16 @@ def test_an_amount_is_read_exactly(text: str, currency: str, minor_units: int) -
         *((text, "EUR") for text in ("1e2", "0x10", "NaN", "inf", " 1.00", "1.00 ", "1.00\n")),
         *(
             (text, "EUR")
-            for text in ("\u0661\u0660.\u0660\u0660", "\uff11.00", "€1.00", "1.00EUR", "1.2.3")
+            for text in (
+                "\u0661\u0660.\u0660\u0660",
+                "\uff11.00",
+                "€1.00",
+                "1.00EUR",
+                "1.2.3",
+                "1.0x",
+            )
         ),
-        *((text, "JPY") for text in ("1.5", "1.05", "1.000")),
+        *((text, "JPY") for text in ("1.5", "1.05", "1.000", "12.", "12.x")),
         *((text, "KWD") for text in ("1.23", "1", "1.2345", "1.2340")),
     ],
 )

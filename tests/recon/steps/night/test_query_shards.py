@@ -5,7 +5,7 @@ import pickle
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -221,6 +221,7 @@ class Watch:
     refused_at: float = 0.0
     lock: threading.Lock = field(default_factory=threading.Lock)
     connections: int = 0
+    closed: int = 0
 
     def answer(self, path: str, body: bytes, kind: str) -> tuple[int, dict[str, str], bytes]:
         """What the sandbox says, or 429."""
@@ -256,6 +257,11 @@ def watched(port: int, *, refused: int = THIRD) -> Iterator[tuple[str, Watch]]:
                 watch.connections += 1
             super().setup()
 
+        def finish(self) -> None:
+            with watch.lock:
+                watch.closed += 1
+            super().finish()
+
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
             status, headers, content = watch.answer(self.path, body, self.headers["Content-Type"])
@@ -282,7 +288,7 @@ def watched(port: int, *, refused: int = THIRD) -> Iterator[tuple[str, Watch]]:
 def test_all_shards_of_this_process_go_over_the_same_connections(
     merchant: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nine keys, two a shard, one call in flight: one connection, and every key is answered."""
+    """Nine keys, two a shard, one call in flight: one connection, closed with the iterator."""
     monkeypatch.setattr(query_shards, "KEYS_PER_SHARD_MAX", 2)
     gateway = Path(merchant.variables["RECON_CONFIG_DIR"]) / "gateway.toml"
     gateway.write_text("queries_in_flight = 1\ncalls_per_second = 1000\n")
@@ -294,10 +300,15 @@ def test_all_shards_of_this_process_go_over_the_same_connections(
         merchant.variables["RECON_GATEWAY_BASE_URL"] = url
         with merchant.environment() as environment:
             asked = [*asked_in_shards(keys, account=ACCOUNT, environment=environment)]
+        with closing(asked_in_shards(keys, account=ACCOUNT, environment=environment)) as some:
+            next(some)
+        waited_until = time.monotonic() + CLOSED_WITHIN_SECONDS
+        while watch.closed < watch.connections and time.monotonic() < waited_until:
+            time.sleep(0.01)
 
     found = {key for each in asked for key in each.answers.answers}
     assert (len(asked), found) == (5, set(keys))
-    assert (len(watch.began), watch.connections) == (5, 1)
+    assert (len(watch.began), watch.connections, watch.closed) == (6, 2, 2)
 
 
 def is_paced(began: list[float]) -> bool:
@@ -383,6 +394,7 @@ def test_a_retry_after_that_one_worker_is_given_holds_all_of_them(
     assert watch.began[-1] - watch.began[0] >= watch.wait_seconds + 12 / 40
 
 
+CLOSED_WITHIN_SECONDS = 5
 ARRIVAL_SECONDS = 0.2
 """By how much calls may arrive more unevenly than they were made."""
 IN_FLIGHT_MAX = 0.3

@@ -84,8 +84,14 @@ def test_rows_without_an_instruction_are_to_be_planned(store: Store, run: Run, k
         connection.execute(insert(order_action), [row, row | {"line": 3, "instruction_id": "i1"}])
         found = planning_rows.unplanned_actions(connection, run)
         unnamed = planning_rows.unnamed_orders(connection, run)
+        connection.execute(insert(order_action), [row | {"line": line} for line in (4, 5)])
+        new = [one.action_id for one in planning_rows.unplanned_actions(connection, run)]
+        links = ((new[0], "i2"), (new[2], "i3"))
+        instruction_rows.save_plan(connection, run, plan=Plan((), links), at=AT)
+        left = [one.line for one in planning_rows.unplanned_actions(connection, run)]
 
     assert [(one.line, one.amount, one.strict) for one in found] == [
         (2, 10_000, kind == "instructions")
     ]
     assert unnamed == {"A-5"}
+    assert left == [4]
