@@ -64,7 +64,7 @@ def main() -> None:
         answers = ask(keys)
         figures = {
             "keys": len(keys),
-            "answered": sum(len(answer.found.observations) for answer in answers),
+            "answered": sum(len(answer.answers.observations) for answer in answers),
             "cpu": time.process_time() - cpu,
             "cpu_of_workers": seconds_of(others) - theirs,
             "wall": time.perf_counter() - wall,
