@@ -11,9 +11,11 @@ CREATE OR REPLACE TEMP TABLE given AS
 SELECT key AS source FROM 'compared/terms.parquet' WHERE name = 'given';
 
 -- Every match with its id: blank in the file where it is the first of its account and order number.
+-- Such an id is the digest of these words. Of a set of an order nothing but its break spells it out: else the
+-- words stand for it on both sides, and a million digests are not made.
 CREATE OR REPLACE TEMP VIEW matched AS
 SELECT * REPLACE (CASE WHEN match_id <> '' THEN match_id ELSE
-    substr(sha256(concat_ws(chr(31), merchant_id, account_id, order_no, '1')), 1, 16) END AS match_id)
+    concat_ws(chr(31), merchant_id, account_id, order_no, '1') END AS match_id)
 FROM 'results/matches.parquet';
 
 CREATE OR REPLACE TEMP TABLE judged AS
@@ -23,10 +25,12 @@ WITH keyed AS (
         CASE WHEN set_currency = '' THEN currency ELSE set_currency END AS set_currency)
     FROM 'results/items.parquet'
 ),
--- The first id of an account and a key: the same digest that the night made, made once more here.
+-- The first id of an account and a key: where it is spelled out, the same digest that the night made, made
+-- once more here.
 named AS (
-    SELECT * REPLACE (CASE WHEN set_id <> '' THEN set_id ELSE
-        substr(sha256(concat_ws(chr(31), merchant_id, account_id, set_key, '1')), 1, 16) END AS set_id)
+    SELECT * REPLACE (CASE WHEN set_id <> '' THEN set_id
+        WHEN state = 'BREAK' OR set_kind <> 'order' THEN substr(sha256(concat_ws(chr(31), merchant_id, account_id, set_key, '1')), 1, 16)
+        ELSE concat_ws(chr(31), merchant_id, account_id, set_key, '1') END AS set_id)
     FROM keyed
 ),
 told AS (
