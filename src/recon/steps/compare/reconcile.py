@@ -209,6 +209,7 @@ def turned_round(
     del sources
     give_back()
     again = digest(other)
+    give_back()
     given = turned(other)
     del other
     give_back()
