@@ -19,6 +19,7 @@ from recon.matching.frames.sources import Sources
 from recon.matching.frames.tolerance import tolerance_of
 from recon.matching.frames.versions import NEW
 from recon.matching.sets.joined_sets import Joined
+from recon.matching.sets.sets import NO_SET
 from recon.matching.sides.gateway_side import NUMBER
 from recon.matching.sides.ledger_side import booked
 from recon.model.words import CONFIRMED_STATES, REVERSAL_SUFFIX, EntryType, Flag, OrderStatus
@@ -31,6 +32,8 @@ EXPLAINS_EFFECT = (
     Flag.WRITTEN_OFF,
 )
 """Only under one of these may a match carry an effect."""
+OF_NO_SET = ("not_compared", "group", "bank")
+"""Rules of matches that are of no set of orders: other totals hold their effects."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,29 +56,29 @@ def remainders(
     """What each flag explains, taken off the effects of its match.
 
     Args:
-        matches: the matches that were classified.
-        ids: the set of each match_id.
+        matches: the matches that were classified, and those that were judged by themselves.
+        ids: the set of each match_id of the first.
         joined: the sets.
         sources: what they were made of.
         rules: the tolerances.
     """
     effects = [amounts_of(matches[f"effect_{leg}"]) for leg in ("orders", "ledger")]
     carries = (effects[0] != 0) | (effects[1] != 0) | (texts(matches["flags"]) != "")
-    carries[carries] = [
-        match_id in ids for match_id in texts(matches["match_id"])[carries].tolist()
-    ]
+    carries &= ~is_word(matches["rule"], *OF_NO_SET)
     rows = matches[carries].reset_index(drop=True) if carries.any() else matches.iloc[:0]
     if rows.empty:
         nothing = np.zeros(0, dtype=np.int64)
         return Remainders(rows, nothing, nothing, nothing != 0, nothing != 0)
-    sets = np.array([ids[match_id] for match_id in rows["match_id"].tolist()], dtype=np.intp)
+    # Of a set that was judged by itself no row explains anything: the facts of no set are 0.
+    numbers = [ids.get(match_id, NO_SET) for match_id in rows["match_id"].tolist()]
+    sets = np.array(numbers, dtype=np.intp)
     orders, ledger = (effect[carries] for effect in effects)
     flagged = {
         flag: by_word(rows["flags"], of=partial(_holds, flag.value)).astype(np.bool_)
         for flag in EXPLAINS_EFFECT
     }
     facts = _facts(joined, sources=sources)
-    at = {name: column[sets] for name, column in facts.items()}
+    at = {name: np.append(column, 0)[sets] for name, column in facts.items()}
     hidden = flagged[Flag.REPLY_ONLY] * np.maximum(at["refunds"] - at["refunded"], 0)
     instructed = flagged[Flag.INSTRUCTED] & _as_instructed(at)
     uncaptured = np.where(

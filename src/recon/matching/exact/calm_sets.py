@@ -3,7 +3,7 @@
 One order, one payment, and entries and settled lines that nothing else names: whatever the rest of
 a night holds, such a set comes to the same. So it is judged with others like it, and only what it
 shows is kept. Whatever is broken, explained by a flag, rounded or spoken of from elsewhere is left
-for the one place where all sets stand beside each other.
+for the one place where all sets stand beside each other; a flag that says when explains nothing.
 """
 
 from collections.abc import Iterator, Mapping
@@ -35,7 +35,7 @@ from recon.matching.exact.exact_search import (
     Question,
     belonging,
 )
-from recon.matching.frames.arrays import Arrays, stacked, text_column
+from recon.matching.frames.arrays import Arrays, among, stacked, text_column
 from recon.matching.frames.coding import NO_KEY, Codes, by_word, coded, combined, is_word, sums_of
 from recon.matching.frames.grouping import Bools, Rows, amounts_of, amounts_or, given
 from recon.matching.frames.numbering import Keys
@@ -50,9 +50,9 @@ from recon.matching.sets.sets import NO_SET
 from recon.matching.sides.gateway_side import authorised_amounts
 from recon.matching.sides.settlement_side import first_days_told
 from recon.model.freed_memory import YOUNG, give_back
-from recon.model.words import EntryType, GatewayState, KeyAnswer, SetState
+from recon.model.words import EntryType, Flag, GatewayState, KeyAnswer, SetState
 
-SETS_PER_PART = 20_000
+SETS_PER_PART = 50_000
 """Some 2.5 kB each while they are judged."""
 SETS_MIN = 20_000
 """Fewer are judged with everything else: parts cost more than they save."""
@@ -64,6 +64,9 @@ _OF_EVIDENCE = (
 )
 _OPEN_FRAMES = ("matches", "pending", "unverified")
 _NO_ENTRIES = Arrays({}, size=0)
+_OF_DATES = (Flag.CUT_OFF_DIFFERENCE, Flag.EXPIRING)
+"""Flags that two instants of a set give it: they move nothing, and no other row asks for them."""
+_FLAGS_OF_CALM = frozenset({"", *_OF_DATES, ";".join(_OF_DATES)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,7 +311,7 @@ def _is_calm(joined: Joined, *, outcomes: Outcomes, flags: np.ndarray, rules: Ru
     agrees = (sets["gateway_net"] == sets["order_net"]) & (
         (sets["gateway_net"] == sets["ledger_net"]) | (not joined.covered)
     )
-    calm = (states == SetState.MATCHED.value) & (shown == "") & agrees
+    calm = (states == SetState.MATCHED.value) & among(shown, _FLAGS_OF_CALM) & agrees
     calm |= (states == SetState.PENDING.value) | (states == SetState.UNVERIFIED.value)
     calm &= ~_touched_by_rounding(outcomes, rules=rules, covered=joined.covered)
     calm &= (sets["currencies"] <= 1) & (outcomes.host < 0)

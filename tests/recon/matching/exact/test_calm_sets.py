@@ -3,22 +3,28 @@
 import os
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
+from recon.config.rules import Rules
 from recon.matching.exact import calm_sets
 from recon.matching.exact.aside import set_aside
 from recon.matching.frames.sources import Sources
-from recon.proof.control_totals import Proof
+from recon.model.words import Flag
+from recon.proof.control_totals import Proof, control_totals
 from recon.proof.engine import concluded, prove
 from tests.planted import planted
 from tests.planted.all_classified import prove_all_classified
 from tests.planted.planted_files import AS_OF
+from tests.recon.matching.conftest import LONG_AGO
 from tests.recon.matching.exact.test_aside import RULES_OF_NIGHTS, assert_same, random_night
 
 SEEDS = int(os.environ.get("CALM_SEEDS", "2"))
 """Nights whose rows are spoilt at random; `make test-truths` plays more."""
+SOON = {"valid_days": 365, "warn_days": 365}
+"""Every authorisation ends soon."""
 
 
 @pytest.fixture(autouse=True)
@@ -86,6 +92,9 @@ LEFT: dict[str, Callable[[Any], Any]] = {
     "break": lambda c: c.order().payment("cancelled"),
     "exact": lambda c: c.order().payment().entry(),
     "other-reference": lambda c: c.order("authorised", transaction_id="T9").payment("authorised"),
+    "other-reference-ends-soon": lambda c: (
+        c.order("authorised", transaction_id="T9").payment("authorised").ruled(authorisation=SOON)
+    ),
 }
 
 
@@ -99,6 +108,8 @@ CALM: dict[str, Callable[[Any], Any]] = {
     "authorised": open_set,
     "cancelled": lambda c: c.order("cancelled").payment("cancelled"),
     "asked": lambda c: open_set(c).asked("A1"),
+    "ends-soon": lambda c: open_set(c).ruled(authorisation=SOON),
+    "other-date": lambda c: c.order(ordered_at=LONG_AGO - timedelta(days=1)).payment().entry(),
     "beside-a-keyless-entry": lambda c: open_set(c).entry(
         "refund", order_no="", transaction_id="T2"
     ),
@@ -129,6 +140,45 @@ def test_planted_nights_in_parts_come_to_the_same(
 
     assert how_many(parts) > 10
     assert_same(concluded(parts, as_of=AS_OF), concluded(whole, as_of=AS_OF))
+
+
+def ending_soon() -> tuple[Proof, Proof]:
+    """A night with authorisations that end soon and orders of another day: in parts and whole."""
+    plan = planted(size=120, broken=60)
+    night = with_open_sets(plan.sources)
+    other = LONG_AGO - timedelta(days=1)
+    days = night.orders["ordered_at"].where(night.orders.index % 5 != 1, other)
+    night = replace(night, orders=night.orders.assign(ordered_at=days))
+    rules = Rules.of(
+        {**plan.rules.model_dump(exclude_unset=True), "authorisation": SOON}, source="nights"
+    )
+    options = {"rules": rules, "as_of": AS_OF, "previous": None}
+    return prove(night, **options), prove_all_classified(night, **options)
+
+
+def test_flags_of_dates_come_to_the_same() -> None:
+    """Sets that end soon, or have another date on either side, are calm and change nothing."""
+    parts, whole = ending_soon()
+
+    assert_same(concluded(parts, as_of=AS_OF), concluded(whole, as_of=AS_OF))
+    matches = parts.frames.matches
+    calm = matches[~matches["match_id"].isin([*parts.ids])]
+    assert {Flag.EXPIRING.value, Flag.CUT_OFF_DIFFERENCE.value} <= {*calm["flags"]}
+
+
+def test_an_effect_of_a_calm_match_is_explained_by_nothing() -> None:
+    """T5 asks of every match that carries something, also of one that was judged by itself."""
+    proof, _ = ending_soon()
+    matches = proof.frames.matches
+    soon = matches["flags"].eq(Flag.EXPIRING.value) & ~matches["match_id"].isin([*proof.ids])
+    bent = matches.assign(effect_orders=matches["effect_orders"].mask(soon, 7))
+    totals = control_totals(replace(proof, frames=replace(proof.frames, matches=bent)))
+
+    assert soon.any()
+    (explains,) = {
+        (one.id, one.passed) for one in totals if one.name.startswith("matches with an effect")
+    }
+    assert explains == ("T5A", False)
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))
