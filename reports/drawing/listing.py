@@ -58,6 +58,8 @@ def field(name: str) -> Callable[[Row], Any]:
 
 def rows_of(frame: Any) -> list[dict[str, Any]]:
     """The rows of a frame as plain values."""
+    if not len(frame):
+        return []
     names = list(frame.columns)
     columns = [_plain_values(frame[name]) for name in names]
     return [dict(zip(names, cells, strict=True)) for cells in zip(*columns, strict=True)]

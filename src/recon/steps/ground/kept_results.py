@@ -172,6 +172,8 @@ def _night(connection: Connection, run_id: str, *, environment: Environment) -> 
 
 def _in_pairs(journals: pd.DataFrame) -> pd.DataFrame:
     """Lines of journals by break, each debit with its credit, as they are proposed."""
+    if journals.empty:
+        return journals
     amount = journals["debit"] + journals["credit"]
     by = ["merchant_id", "account_id", "break_id", "currency", "_amount", "credit"]
     ordered = journals.assign(_amount=amount).sort_values(by, kind="stable", ignore_index=True)
