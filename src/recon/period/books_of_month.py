@@ -45,7 +45,6 @@ LATER, EARLIER, OPEN = "booked_later", "booked_earlier", "open"
 newest night. What of adjustments is open has a class of WAITS."""
 DIFFERENCE_COLUMNS = ("what", "currency", "key", "amount", "shown")
 _BY_PAYMENTS = (CAPTURE, REFUND, CHARGEBACK, WON_BACK)
-_OF_KEY = ["moved", "booked", "moved_later", "booked_later", "effect", "unseen"]
 _WITH_EFFECT = ("matches", "pending", "unverified")
 _NAMED = ("order_no", "transaction_id")
 _OF_RESULT = (*_NAMED, "entry_id", "currency", "flags", "effect_ledger")
@@ -117,14 +116,14 @@ def books_of(
     entries, by_fact = with_waiting_keys(entries, facts=by_fact, lines=evidence.lines)
     effects, unjudged = _effects(evidence, account=account)
     books = Books(entries, by_fact, effects, _unseen(evidence, facts=moved), unjudged)
-    return replace(books, differing={day: _differences(books, at=day) for day in closes})
+    sums = _sums(books, closes=closes)
+    return replace(books, differing={day: _differences(books, sums=sums, at=day) for day in closes})
 
 
-def _differences(books: Books, *, at: str) -> pd.DataFrame:
+def _differences(books: Books, *, sums: pd.DataFrame, at: str) -> pd.DataFrame:
     """Books less gateway at the close of a business date, DIFFERENCE_COLUMNS (grain: key, what)."""
-    sums = _sums(books, at=at)
     open_now = sums["booked"] - sums["moved"]
-    timing = sums["moved_later"] - sums["booked_later"]
+    timing = sums[_after("moved", at)] - sums[_after("booked", at)]
     as_shown = -sums["effect"] - sums["unseen"]
     as_shown = as_shown.where(~is_among(sums["key"], books.unjudged), open_now)
     parts = [
@@ -138,19 +137,27 @@ def _differences(books: Books, *, at: str) -> pd.DataFrame:
     return rows.astype({"amount": "int64", "shown": "int64"})
 
 
-def _sums(books: Books, *, at: str) -> pd.DataFrame:
-    """By key: what took where, is booked, is dated later, and what the nights show."""
-    facts, entries = books.facts, books.entries
+def _sums(books: Books, *, closes: Sequence[str]) -> pd.DataFrame:
+    """By key: what took where, is booked, is dated after each close, and what the nights show."""
     parts = [
-        facts.rename(columns={"amount": "moved"}),
-        entries.rename(columns={"amount": "booked"}),
-        facts[facts["day"] > at].rename(columns={"amount": "moved_later"}),
-        entries[entries["day"] > at].rename(columns={"amount": "booked_later"}),
+        _dated(books.facts, "moved", closes=closes),
+        _dated(books.entries, "booked", closes=closes),
         books.effects,
         books.unseen,
     ]
-    whole = [part.reindex(columns=["currency", "key", *_OF_KEY], fill_value=0) for part in parts]
-    return pd.concat(whole).groupby(["currency", "key"], as_index=False)[_OF_KEY].sum()
+    names = [*dict.fromkeys(name for part in parts for name in part.columns[2:])]
+    whole = [part.reindex(columns=["currency", "key", *names], fill_value=0) for part in parts]
+    return pd.concat(whole).groupby(["currency", "key"], as_index=False)[names].sum()
+
+
+def _dated(rows: pd.DataFrame, name: str, *, closes: Sequence[str]) -> pd.DataFrame:
+    """Amounts of rows under a name, and those of them that are dated after each close."""
+    later = {_after(name, day): rows["amount"].where(rows["day"] > day, 0) for day in closes}
+    return rows[["currency", "key"]].assign(**{name: rows["amount"]}, **later)
+
+
+def _after(name: str, day: str) -> str:
+    return f"{name} after {day}"
 
 
 def _key_of_facts(moved: pd.DataFrame) -> "pd.Series[str]":
@@ -215,7 +222,7 @@ def _with_write_offs(entries: pd.DataFrame, *, facts: pd.DataFrame) -> pd.DataFr
 
 def _unseen(evidence: MonthEvidence, *, facts: pd.DataFrame) -> pd.DataFrame:
     """What we and the settlement know of payments beyond what an answer shows."""
-    levels = evidence.changes.groupby("payment", as_index=False).last()
+    levels = evidence.levels
     lines = evidence.lines[evidence.lines["entry_type"].eq("refund")]
     settled = amounts_at(levels["payment"], sums=-lines.groupby("payment")["gross"].sum())
     unknown = is_among(levels["payment"], evidence.unknown)
@@ -315,8 +322,9 @@ def _keys_of(rows: pd.DataFrame, *, orders: "pd.Series[str]") -> "pd.Series[str]
     of_payment = words_at(rows["transaction_id"], words=orders)
     of_payment = of_payment.where(of_payment.ne(""), rows["transaction_id"])
     key = rows["order_no"].where(rows["order_no"].ne(""), of_payment)
-    groups = {name: _group_of(str(name)) for name in rows["named"].unique()}
-    return key.where(key.ne(""), words_at(rows["named"], words=groups))
+    unnamed = key.eq("")
+    groups = {name: _group_of(str(name)) for name in rows.loc[unnamed, "named"].unique()}
+    return key.where(~unnamed, words_at(rows["named"], words=groups))
 
 
 def _group_of(name: str) -> str:

@@ -10,10 +10,11 @@ Fees, adjustments and pay-outs are dated by settled_on. The sale's date dates no
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import pandas as pd
 
 from recon.period.business_month import DayTable
-from recon.period.looked_up import amounts_at, is_among, words_at
+from recon.period.looked_up import amounts_at, is_among, run_starts, words_at
 from recon.period.month_evidence import MonthEvidence
 from recon.period.prior_periods import ClosedPeriod, counted_on, told_dates
 from recon.period.settled_parts import beyond_what_is_known, dated_by_lines
@@ -113,7 +114,7 @@ def _captures(
     evidence: MonthEvidence, *, instructed: pd.DataFrame, days: DayTable
 ) -> list[pd.DataFrame]:
     """Confirmed captures as far as the gateway shows them, and what it shows beyond."""
-    shown = _newest_level(evidence.changes, "captured")
+    shown = _newest_level(evidence, "captured")
     ours = instructed.sort_values(["payment", "event_on", "instruction_id"])
     before = ours.groupby("payment")["amount"].cumsum() - ours["amount"]
     room = (amounts_at(ours["payment"], sums=shown) - before).clip(lower=0)
@@ -136,9 +137,7 @@ def _refunds(evidence: MonthEvidence, *, instructed: pd.DataFrame) -> list[pd.Da
     known, lines = _sums(instructed), _of_type(evidence.lines, "refund")
     rest = _beyond(evidence.changes, "refunded", known=known)
     rest = dated_by_lines(rest, lines=lines[lines["gross"] < 0])
-    known_otherwise = (
-        pd.concat([known, _newest_level(evidence.changes, "refunded")]).groupby(level=0).max()
-    )
+    known_otherwise = pd.concat([known, _newest_level(evidence, "refunded")]).groupby(level=0).max()
     return [
         _named(instructed, REFUND, sign=-1, by=BY_INSTRUCTION),
         _named(rest, REFUND, sign=-1, by=BY_NIGHT),
@@ -191,11 +190,15 @@ def _beyond(changes: pd.DataFrame, level: str, *, known: "pd.Series[int]") -> pd
 
     `above`: what is known, with all by which the level rose before.
     """
-    otherwise = amounts_at(changes["payment"], sums=known)
-    above = (changes[level] - otherwise).clip(lower=0)
-    moved = above - above.groupby(changes["payment"]).shift(1, fill_value=0)
-    rose = moved.clip(lower=0)
-    before = otherwise + rose.groupby(changes["payment"]).cumsum() - rose
+    otherwise = amounts_at(changes["payment"], sums=known).to_numpy()
+    above = (changes[level].to_numpy() - otherwise).clip(min=0)
+    starts = run_starts(changes["payment"])
+    moved = above - np.where(starts, 0, np.roll(above, 1))
+    rose = moved.clip(min=0)
+    # Sums run over all payments: less what they had come to where each begins.
+    reached = rose.cumsum() - rose
+    first = np.maximum.accumulate(np.where(starts, np.arange(len(rose)), 0))
+    before = otherwise + reached - reached[first]
     rows = changes.assign(amount=moved, above=before, told=changes["number"], batch_id="")
     return rows[rows["amount"].ne(0)]
 
@@ -204,8 +207,9 @@ def _of_type(lines: pd.DataFrame, base: str) -> pd.DataFrame:
     return lines[lines["entry_type"].eq(base)]
 
 
-def _newest_level(changes: pd.DataFrame, level: str) -> "pd.Series[int]":
-    return changes.groupby("payment")[level].last()
+def _newest_level(evidence: MonthEvidence, level: str) -> "pd.Series[int]":
+    levels = evidence.levels
+    return levels[level].set_axis(levels["payment"])
 
 
 def _sums(rows: pd.DataFrame) -> "pd.Series[int]":

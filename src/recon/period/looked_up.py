@@ -50,6 +50,16 @@ def is_among(
     return pd.Series(among.to_numpy(zero_copy_only=False), index=keys.index, dtype="bool")
 
 
+def run_starts(keys: "pd.Series[str]") -> npt.NDArray[np.bool_]:
+    """Which rows begin a run of equal keys."""
+    cells = _arrow(keys)
+    starts = np.ones(len(cells), dtype=np.bool_)
+    if len(cells) > 1:
+        differs = pc.not_equal(cells.slice(1), cells.slice(0, len(cells) - 1))
+        starts[1:] = differs.to_numpy(zero_copy_only=False)
+    return starts
+
+
 def currencies_of(*frames: pd.DataFrame) -> set[str]:
     """The currencies that any of these frames has."""
     return {str(word) for frame in frames for word in frame["currency"].unique()}

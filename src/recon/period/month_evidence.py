@@ -7,13 +7,14 @@ night before is made into a frame, so that a month takes no more memory than its
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from recon.archive.schemas import SCHEMAS
 from recon.model.words import InstructionState
-from recon.period.looked_up import amounts_at, is_among, words_at
+from recon.period.looked_up import amounts_at, is_among, run_starts, words_at
 from recon.period.month_nights import MonthNight, frame_of, newest_rows, table_of
 from recon.period.shown_payments import (
     NOTHING_ASKED,
@@ -40,7 +41,7 @@ class MonthEvidence:
     nights: Sequence[MonthNight]
     changes: pd.DataFrame
     """payment, order_no, currency, transaction_date, LEVELS, is_first, number, business_date
-    (grain: payment and night in which it changed)."""
+    (grain: payment and night in which it changed), those of a payment behind one another."""
     orders_of: "pd.Series[str]"
     """Order -> its payment, where it has exactly one."""
     unknown: frozenset[str]
@@ -67,6 +68,12 @@ class MonthEvidence:
     def newest(self) -> MonthNight:
         """The night by which all of it is known."""
         return self.nights[-1]
+
+    @property
+    def levels(self) -> pd.DataFrame:
+        """The last of the changes of each payment: what it came to by now."""
+        ends = np.roll(run_starts(self.changes["payment"]), -1)
+        return self.changes[ends].reset_index(drop=True)
 
     @property
     def dates(self) -> dict[int, str]:

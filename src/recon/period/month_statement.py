@@ -5,7 +5,7 @@ Per currency P3 holds what moved against what is listed, P4 the cash in transit,
 figure is computed in pandas; `statement_in_sql` says it again over the same sealed files.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from typing import NamedTuple
@@ -172,6 +172,7 @@ def statement_of(frame: MonthFrame, *, nights: Sequence[MonthNight]) -> MonthSta
     sides = [open_items(facts, at=at, account=account, opening=opening) for at in (before, last)]
     own = facts.movements[month.has(facts.movements["event_on"])]
     transit = transit_of(evidence.newest, account=account)
+    open_transit = {} if transit is None else _open_transit(transit, closes=(before, last))
     books = books_of(evidence, facts=facts, days=days, account=account, closes=(before, last))
     differing = None if books is None else books.differing[last]
     give_back(frames=True)
@@ -180,13 +181,13 @@ def statement_of(frame: MonthFrame, *, nights: Sequence[MonthNight]) -> MonthSta
         account=account,
         figures=[
             *_figures_of_gateway(sides, moves=own),
-            *_figures_of_transit(transit, month=month),
+            *_figures_of_transit(transit, still=open_transit, month=month),
             *_figures_of_books(books, month=month),
         ],
         equations=(),
         opening_items=sides[0],
         closing_items=sides[1],
-        transit=None if transit is None else in_transit(transit, at=last),
+        transit=None if transit is None else open_transit[last],
         before_bank={} if transit is None else transit.before,
         books=differing,
         straddling=straddling_items(evidence, facts=facts, transit=transit, month=month, days=days),
@@ -267,11 +268,17 @@ def _figures_of_moves(moves: pd.DataFrame) -> Iterator[MonthFigure]:
         yield MonthFigure(str(currency), of, MOVED, str(kind), len(rows), int(rows["amount"].sum()))
 
 
-def _figures_of_transit(transit: Transit | None, *, month: BusinessMonth) -> Iterator[MonthFigure]:
+def _open_transit(transit: Transit, *, closes: Sequence[str]) -> dict[str, pd.DataFrame]:
+    return {day: in_transit(transit, at=day) for day in closes}
+
+
+def _figures_of_transit(
+    transit: Transit | None, *, still: Mapping[str, pd.DataFrame], month: BusinessMonth
+) -> Iterator[MonthFigure]:
     if transit is None:
         return
     for at, day in ((OPENING, month.before), (CLOSING, month.last)):
-        for name, rows in in_transit(transit, at=day.isoformat()).groupby("currency"):
+        for name, rows in still[day.isoformat()].groupby("currency"):
             amount = int(rows["amount"].sum())
             yield MonthFigure(str(name), "transit", at, "in_transit", len(rows), amount)
     moves = transit.moves[month.has(transit.moves["moved_on"])]

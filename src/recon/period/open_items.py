@@ -78,6 +78,8 @@ def _not_settled(movements: pd.DataFrame, *, lines: pd.DataFrame) -> pd.DataFram
         ]
     )
     both = both.assign(fact_on=both["event_on"].where(both["facts"].eq(1), ""))
+    # What was settled whole is open no more, and most of a month.
+    both = both[both.groupby(["payment", "currency"])["amount"].transform("sum").ne(0)]
     rows = both.groupby(["payment", "currency"], as_index=False).agg(
         amount=("amount", "sum"),
         order_no=("order_no", "max"),
@@ -85,7 +87,6 @@ def _not_settled(movements: pd.DataFrame, *, lines: pd.DataFrame) -> pd.DataFram
         fact_on=("fact_on", "max"),
         event_on=("event_on", "min"),
     )
-    rows = rows[rows["amount"].ne(0)]
     has_facts = rows["facts"].gt(0)
     rows = rows.assign(
         what=pd.Series(NOT_SETTLED, rows.index, dtype="str").where(has_facts, NEVER_SHOWN),

@@ -89,6 +89,8 @@ def lost_batches(evidence: MonthEvidence) -> list[tuple[str, str]]:
 
 def _lacking(evidence: MonthEvidence) -> pd.DataFrame:
     """The lines that stood alone in a night, of which none that counts settles the payment."""
+    if not len(evidence.told_alone):
+        return evidence.told_alone
     names = ["batch_id", "settled_on", "currency", "entry_type", "order_no", "transaction_id"]
     counted = evidence.lines[names].drop_duplicates()
     beside = evidence.told_alone.merge(counted, on=names, how="left", indicator=True)
@@ -104,7 +106,7 @@ def _counted(rows: pd.DataFrame, *, times: str) -> dict[str, tuple[int, int]]:
 
 
 def _captured(evidence: MonthEvidence, *, facts: DatedFacts) -> Iterator[MonthEquation]:
-    levels = evidence.changes.groupby("payment", as_index=False).last()
+    levels = evidence.levels
     levels = levels[levels["captured"].ne(0)]
     shown = levels.groupby("currency")["captured"].agg(["size", "sum"])
     captures = facts.movements[facts.movements["kind"].eq(CAPTURE)]

@@ -93,6 +93,8 @@ def _times(rows: pd.DataFrame) -> pd.DataFrame:
 
 def _with_alone(rows: pd.DataFrame, *, alone: pd.DataFrame) -> pd.DataFrame:
     """The lines that stood alone in any night beside those that count, and sums less by them."""
+    if not len(alone):
+        return rows[_SAME_LINE]
     own = rows.merge(alone[_GROUP].drop_duplicates(), on=_GROUP)
     counted = own.groupby(_SAME_LINE, as_index=False).agg(there=("net", "size"))
     lacking = alone.merge(counted, on=_SAME_LINE, how="left")

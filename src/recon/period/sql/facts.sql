@@ -33,38 +33,54 @@ FROM earlier_answers
 WHERE answer = 'found' AND (transaction_id IN (SELECT transaction_id FROM wanted WHERE transaction_id <> '')
     OR order_no IN (SELECT order_no FROM wanted WHERE transaction_id = '' AND order_no <> ''));
 
--- Every night says its whole window once more: rows bear numbers, and texts stand here once.
-CREATE OR REPLACE TEMP TABLE pairs AS
-SELECT *, row_number() OVER (ORDER BY order_no, transaction_id) AS pair, dense_rank() OVER (ORDER BY payment) AS payment_no
-FROM (
-    SELECT order_no, transaction_id,
-        CASE WHEN transaction_id <> '' THEN transaction_id WHEN order_no <> '' THEN 'order ' || order_no ELSE '' END AS payment
-    FROM asked GROUP BY order_no, transaction_id);
-
-CREATE OR REPLACE TEMP TABLE shown_rows AS
+-- What each answer says that its payment came to by then.
+CREATE OR REPLACE TEMP VIEW came_to AS
 SELECT
-    number, pair, payment_no, currency, transaction_date, queried_at,
+    number, order_no, transaction_id, currency, transaction_date, queried_at,
     CASE WHEN state IN ('paid', 'partially_refunded', 'refunded', 'chargeback') THEN gross ELSE 0 END AS captured,
     CASE WHEN state = 'refunded' THEN coalesce(refunded_amount, gross)
          WHEN state IN ('paid', 'partially_refunded', 'chargeback') THEN coalesce(refunded_amount, 0)
          ELSE 0 END AS refunded,
     CASE WHEN state = 'chargeback' THEN gross - coalesce(refunded_amount, 0) ELSE 0 END AS charged
 FROM (
-    SELECT a.number, p.pair, p.payment_no, a.currency, a.transaction_date, a.queried_at, coalesce(t.word, 'unmapped') AS state,
-        coalesce(a.captured_amount, a.amount, 0) AS gross, a.refunded_amount
-    FROM asked a JOIN pairs p USING (order_no, transaction_id)
-    LEFT JOIN terms t ON t.number = a.number AND t.name = 'payment_status' AND t.key = a.payment_status);
+    SELECT a.* EXCLUDE (amount), coalesce(t.word, 'unmapped') AS state, coalesce(a.captured_amount, a.amount, 0) AS gross
+    FROM asked a LEFT JOIN terms t ON t.number = a.number AND t.name = 'payment_status' AND t.key = a.payment_status);
+
+-- Every night says its whole window once more: each content stands here once, with the first and the last night of it.
+CREATE OR REPLACE TEMP TABLE contents AS
+SELECT order_no, transaction_id, currency, transaction_date, captured, refunded, charged,
+    min(number) AS since, max(number) AS until
+FROM came_to GROUP BY ALL;
+
+CREATE OR REPLACE TEMP TABLE pairs AS
+SELECT *, row_number() OVER (ORDER BY order_no, transaction_id) AS pair, dense_rank() OVER (ORDER BY payment) AS payment_no
+FROM (
+    SELECT order_no, transaction_id,
+        CASE WHEN transaction_id <> '' THEN transaction_id WHEN order_no <> '' THEN 'order ' || order_no ELSE '' END AS payment
+    FROM contents GROUP BY order_no, transaction_id);
 
 CREATE OR REPLACE TEMP TABLE orders_of AS
 SELECT order_no, min(payment) AS payment FROM pairs WHERE order_no <> ''
 GROUP BY order_no HAVING count(DISTINCT payment) = 1;
 
+CREATE OR REPLACE TEMP TABLE numbered AS
+SELECT c.* EXCLUDE (order_no, transaction_id), p.pair, p.payment_no FROM contents c JOIN pairs p USING (order_no, transaction_id);
+DROP TABLE contents;
+
+-- Payments of several rows a night, or of contents that do not follow one another, are looked at night by night.
+CREATE OR REPLACE TEMP TABLE mixed AS
+SELECT DISTINCT payment_no
+FROM (SELECT payment_no, pair, since, lag(until) OVER w AS until_before, lag(pair) OVER w AS pair_before
+      FROM numbered WINDOW w AS (PARTITION BY payment_no ORDER BY since, until))
+WHERE pair <> pair_before OR since <= until_before;
+
 CREATE OR REPLACE TEMP TABLE shown AS
-WITH twice AS (SELECT number, pair FROM shown_rows GROUP BY number, pair HAVING count(*) > 1),
+WITH night_by_night AS (
+    SELECT c.* EXCLUDE (order_no, transaction_id), p.pair, p.payment_no
+    FROM came_to c JOIN (FROM pairs SEMI JOIN mixed USING (payment_no)) p USING (order_no, transaction_id)
+),
 newest AS (
-    FROM shown_rows ANTI JOIN twice USING (number, pair)
-    UNION ALL
-    FROM (FROM shown_rows SEMI JOIN twice USING (number, pair))
+    FROM night_by_night
     QUALIFY row_number() OVER (
         PARTITION BY number, pair
         ORDER BY queried_at DESC NULLS LAST, captured DESC, refunded DESC, charged DESC) = 1
@@ -73,6 +89,8 @@ by_payment AS (
     SELECT number, payment_no, min(pair) AS pair, max(currency) AS currency, min(transaction_date) AS transaction_date,
         sum(captured)::BIGINT AS captured, sum(refunded)::BIGINT AS refunded, sum(charged)::BIGINT AS charged
     FROM newest GROUP BY number, payment_no
+    UNION ALL
+    SELECT since, payment_no, pair, currency, transaction_date, captured, refunded, charged FROM numbered ANTI JOIN mixed USING (payment_no)
 ),
 beside AS (
     SELECT *, lag(captured) OVER w AS captured_before, lag(refunded) OVER w AS refunded_before, lag(charged) OVER w AS charged_before
@@ -86,10 +104,10 @@ WHERE b.captured IS DISTINCT FROM captured_before OR b.refunded IS DISTINCT FROM
 -- Earlier nights alone show these: their books are those of earlier nights, too.
 CREATE OR REPLACE TEMP TABLE by_earlier AS
 SELECT DISTINCT payment FROM pairs
-SEMI JOIN (SELECT payment_no FROM shown_rows GROUP BY payment_no HAVING max(number) < 0) USING (payment_no)
+SEMI JOIN (SELECT payment_no FROM numbered GROUP BY payment_no HAVING max(until) < 0) USING (payment_no)
 WHERE payment <> '';
 
-DROP TABLE shown_rows;
+DROP TABLE numbered;
 
 CREATE OR REPLACE TEMP TABLE levels AS
 SELECT payment, arg_max(captured, number) AS captured, arg_max(refunded, number) AS refunded
