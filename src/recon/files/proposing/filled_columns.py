@@ -12,6 +12,10 @@ from recon.model.money import is_currency
 _OF_ACCOUNT = ("merchant_id", "account_id")
 _SPARED = frozenset({"transaction_id", "reference_no", "opening", "closing"})
 """Columns that many programs do not have: blank where no column is them, and said so."""
+_WHERE_NONE_IS = {
+    "query_result": "constants.query_result=1 where each row is a payment that the gateway has"
+}
+"""Columns that no portal has -> what a person may decide instead."""
 _CANDIDATES_MAX = 6
 """Columns that a question names."""
 
@@ -33,7 +37,9 @@ def place_account(draft: LayoutDraft, *, known: Mapping[str, str]) -> None:
         if given:
             draft.constants[name] = given
         else:
-            draft.questions[f"constants.{name}"] = "whose files are they? No column says it"
+            draft.questions[f"constants.{name}"] = (
+                "whose files are they? No column says it (--merchant, --account)"
+            )
 
 
 def fill_required(draft: LayoutDraft) -> None:
@@ -58,7 +64,7 @@ def fill_required(draft: LayoutDraft) -> None:
             day = draft.ranked.columns.get("booked_on")
             each = f"; {day!r} makes a statement of each day" if day else ""
             ask = f"which column is it{_candidates(draft, column)}?"
-            none = f" (constants.{name} where none is)"
+            none = f" ({_WHERE_NONE_IS.get(name, f'constants.{name} where none is')})"
             draft.questions[key] = f"{ask}{each if name in OF_STATEMENT else ''}{none}"
 
 
@@ -67,6 +73,8 @@ def _candidates(draft: LayoutDraft, column: TableColumn) -> str:
     ranked = draft.ranked
     needed = {ranked.columns.get(name, "") for name in draft.schema.required}
     taken = {*needed, *ranked.debit.values(), *ranked.clock.values()}
+    if column.cell is not Cell.AMOUNT:  # what is read as money names and states nothing
+        taken |= {ranked.columns[each.name] for each in draft.amount_columns()}
     free = [
         their
         for their in draft.theirs.values()

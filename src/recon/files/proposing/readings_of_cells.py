@@ -242,7 +242,10 @@ def decided_times(
         zone_matters: Whether moments are read, not days alone.
         answers: What a person decided.
     """
-    examples = list({cell.text: cell for cell in cells}.values())[:_SAMPLED_MAX]
+    first: dict[str, SeenCell] = {}
+    for cell in cells:
+        first.setdefault(cell.text, cell)
+    examples = list(first.values())[:_SAMPLED_MAX]
     if not examples:
         return Decided({}, {})
     keys: dict[str, Any] = {}

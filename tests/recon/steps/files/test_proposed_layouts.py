@@ -424,3 +424,17 @@ def test_a_state_of_a_portal_may_be_long_and_not_of_ascii(state: str, tmp_path: 
     text = f"{PORTAL}reference_no\n" + "".join(map(PAID.format, (1, 2)))
     text = text.replace(",0,0,", f",{state},0,")
     assert of_texts(tmp_path, text, kind="gateway").usable
+
+
+def test_what_a_portal_does_not_have_is_asked_with_what_to_say_instead(tmp_path: Path) -> None:
+    """Money is offered for no code; a time is asked by the first line that has it."""
+    text = "Transaktions-ID;H\u00e4ndlerreferenz;Zeitpunkt;Bruttobetrag (Cent);W\u00e4hrung;Status;"
+    text += "Erstattet (Cent);Referenz\n"
+    text += "t1;A1;20.11.2026 10:00:00;1000;EUR;Bezahlt;0;r1\n" * 2
+    asked = of_texts(tmp_path, text, kind="gateway").proposal
+    assert asked.layout["columns"]["order_no"] == "H\u00e4ndlerreferenz"
+    assert asked.questions["columns.query_result"] == (
+        "which column is it? (constants.query_result=1 where each row is a payment that the "
+        "gateway has)"
+    )
+    assert "such as that on line 2 have no offset" in asked.questions["zone"]
