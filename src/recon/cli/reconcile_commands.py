@@ -13,6 +13,7 @@ from recon.cli.night_choices import Night, RunOption, last_closed, named_night, 
 from recon.cli.speaking import complain, say, telling
 
 if TYPE_CHECKING:
+    from recon.cli.workbooks import Drawn
     from recon.matching.breaks.result import Reconciliation
 
 Paths = list[Path]
@@ -71,7 +72,7 @@ def reconcile(
     from recon.files.reader import file_reader
 
     file_reader().start()  # it loads its readers while this process loads the engine
-    from recon.cli.workbooks import totals, write
+    from recon.cli.workbooks import Drawn, totals
     from recon.model.collecting import look_past_loaded
     from recon.steps.compare.plain_files import PlainFilesRequest, reconcile_files
 
@@ -90,9 +91,12 @@ def reconcile(
         as_of=day,
         out=out,
     )
+    drawn = Drawn()
     with telling(["reconcile"]):
-        result = reconcile_files(request, clock=_now, write_workbook=write, sheet_totals=totals)
-    _say_result(result, out=out)
+        result = reconcile_files(
+            request, clock=_now, write_workbook=drawn.write, sheet_totals=totals
+        )
+    _say_result(result, out=out, drawn=drawn)
     raise typer.Exit(result.verdict.exit_code)
 
 
@@ -108,11 +112,14 @@ def _judged_day(as_of: str, *, rules: Path | None) -> date:
     return day
 
 
-def _say_result(result: "Reconciliation", *, out: Path) -> None:
+def _say_result(result: "Reconciliation", *, out: Path, drawn: "Drawn") -> None:
     say(_in_words(result))
+    for sentence in drawn.notes:
+        say(sentence)
     for sentence in () if result.gateway_holds is None else result.gateway_holds.sentences():
         say(sentence)
     say(f"Result: {out}")
+    say(f"Workbook: {drawn.path}")
 
 
 def _in_words(result: "Reconciliation") -> str:

@@ -36,6 +36,18 @@ def write(figures: "NightFigures", path: Path) -> Path:
     return write_workbook(figures, path)
 
 
+class Drawn:
+    """The writer of a workbook, which remembers its file: an earlier run's stays under its name."""
+
+    path: Path
+    notes: tuple[str, ...] = ()
+
+    def write(self, figures: "NightFigures", path: Path) -> Path:
+        """As `write`."""
+        self.path, self.notes = write(figures, path), figures.notes
+        return self.path
+
+
 def totals(path: Path, *, beside: Mapping[str, Path] | None = None) -> "SheetTotals":
     """What a workbook's sheets come to, as read back; `beside`: files that have no name yet."""
     from reports.reading.workbook_check import sheet_totals

@@ -36,7 +36,7 @@ from recon.model.words import SetState
 from recon.proof.control_totals import Proof, control_totals
 from recon.proof.items import calm_items, calm_rows, group_items, items_of, named_alone
 from recon.proof.scope import books_not_covered, not_covered, scope_of_assurance, unmapped_codes
-from recon.proof.totals_of_bank import bank_not_covered, bank_scope, with_bank_verdict
+from recon.proof.totals_of_bank import bank_lacks, bank_not_covered, bank_scope, with_bank_verdict
 from recon.proof.verdict import verdict_of
 
 PASSES = 2
@@ -88,6 +88,7 @@ def concluded(proof: Proof, *, as_of: datetime) -> Reconciliation:
     rows = Deferred(lambda: as_frame(columns.get()))
     verdict = verdict_of(totals, frames=frames, stands=stands, sources=sources, rules=rules)
     held = listed_frame(() if proof.cash is None else proof.cash.listed)
+    lacks = bank_lacks(proof.bank)
     return Reconciliation(
         as_of=as_of,
         verdict=with_bank_verdict(verdict, result=proof.bank),
@@ -100,6 +101,7 @@ def concluded(proof: Proof, *, as_of: datetime) -> Reconciliation:
         sides=sides_of(stands),
         unmapped_codes=unmapped_codes(proof.exact.sources, rules=rules),
         not_covered=(
+            *lacks,
             *not_covered(sources, rules=rules),
             *books_not_covered(sources, cash=proof.cash),
             *bank_not_covered(proof.bank),
@@ -122,6 +124,7 @@ def concluded(proof: Proof, *, as_of: datetime) -> Reconciliation:
         every_item=_every_item(proof),
         held=held,
         gateway_holds=gateway_holds(held, sources=sources, cash=proof.cash),
+        bank_lacks=lacks,
     )
 
 

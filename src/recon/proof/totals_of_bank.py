@@ -93,9 +93,15 @@ def _at_rate(payouts: Sequence[Payout], *, into: str, on: str, rules: Rules) -> 
     return due
 
 
-def unfinished(result: BankResult | None) -> bool:
-    """Whether something of a bank does not count, so that the night is incomplete."""
-    return result is not None and bool(result.judged.problems or result.unserved)
+def bank_lacks(result: BankResult | None) -> tuple[str, ...]:
+    """What of a bank does not count, in words: each makes the night incomplete."""
+    if result is None:
+        return ()
+    unserved = (
+        f"pay-outs of {account}: no [bank] of the rules names this account"
+        for account in result.unserved
+    )
+    return (*result.judged.problems, *unserved)
 
 
 def bank_not_covered(result: BankResult | None) -> Iterator[str]:
@@ -107,9 +113,6 @@ def bank_not_covered(result: BankResult | None) -> Iterator[str]:
         if not cover.to_day:
             yield f"the bank {name}: no statement of it counts"
         yield from _not_known(name, result=result)
-    yield from result.judged.problems
-    for account in result.unserved:
-        yield f"pay-outs of {account}: no [bank] of the rules names this account"
 
 
 def _not_known(name: str, *, result: BankResult) -> Iterator[str]:
@@ -145,7 +148,7 @@ def bank_scope(source: BankSource | None, *, result: BankResult | None) -> Itera
 
 def with_bank_verdict(verdict: Verdict, *, result: BankResult | None) -> Verdict:
     """INCOMPLETE where a statement does not count; worse stays."""
-    if not unfinished(result) or verdict is Verdict.NOT_PROVEN:
+    if not bank_lacks(result) or verdict is Verdict.NOT_PROVEN:
         return verdict
     return Verdict.INCOMPLETE
 

@@ -3,6 +3,7 @@ import json
 from pathlib import Path
 
 import pytest
+from openpyxl import load_workbook
 
 from recon.cli import main
 from tests.recon.files.bank_documents import IBAN, balance, camt, entry, head, payment
@@ -132,3 +133,37 @@ def test_a_day_that_is_centuries_away_is_a_refused_row(day: str, tmp_path: Path)
     (refused,) = rows("rejects.csv")
     assert (refused["line"], refused["column"]) == ("4", "settled_on")
     assert "not between the years 1970 and 2199" in refused["reason"]
+
+
+def test_what_makes_it_incomplete_is_said_first_with_the_workbook_that_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """On the terminal and on page one of the workbook that is named; an earlier one stays."""
+    (tmp_path / "b.xml").write_text(statement("10.00", "115.00"))
+    assert reconciled("b.xml") == 0
+    whole = capsys.readouterr().out
+    (tmp_path / "rules.toml").write_text('[calendar]\nbank = "XECB"\n')
+    assert reconciled("b.xml") == 4
+    lacking = capsys.readouterr().out.splitlines()
+
+    assert whole.splitlines()[-1] == "Workbook: out/reconciliation.xlsx"
+    assert "Incomplete" not in whole
+    assert lacking[1].startswith("Incomplete: statement 7 (b.xml) is of the account ")
+    served = "pay-outs of 100042/100042001: no [bank] of the rules names this account"
+    assert lacking[2] == f"Incomplete: {served}."
+    assert lacking[-1] == "Workbook: out/reconciliation-v2.xlsx"
+    page_one = load_workbook("out/reconciliation-v2.xlsx")["Summary"]
+    assert {*lacking[1:3]} <= {cell.value for row in page_one.iter_rows() for cell in row}
+    summary = json.loads((tmp_path / "out/summary.json").read_text())
+    assert summary["not_covered"][1] == served
+
+
+def test_without_books_a_run_says_which_option_gives_them(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Plain files have no merchants.toml in which a ledger could be declared."""
+    words = [*WORDS[: WORDS.index("--ledger")], *WORDS[WORDS.index("--settlement") :]]
+    assert main(["reconcile", *words, "--as-of", "2026-11-20", "--out", "out"]) == 4
+    shown = capsys.readouterr().out
+    assert "Incomplete: no ledger was given (--ledger)." in shown
+    assert "merchants.toml" not in shown

@@ -242,10 +242,7 @@ def decided_times(
         zone_matters: Whether moments are read, not days alone.
         answers: What a person decided.
     """
-    first: dict[str, SeenCell] = {}
-    for cell in cells:
-        first.setdefault(cell.text, cell)
-    examples = list(first.values())[:_SAMPLED_MAX]
+    examples = _different(cells)
     if not examples:
         return Decided({}, {})
     keys: dict[str, Any] = {}
@@ -278,6 +275,14 @@ def decided_times(
             ask = f"times such as that on line {line} have no offset: in which zone are they?"
             questions["zone"] = f"{ask} (such as Europe/Lisbon)"
     return Decided(keys, questions)
+
+
+def _different(cells: Iterable[SeenCell]) -> list[SeenCell]:
+    """The first cell of each text."""
+    by_text: dict[str, SeenCell] = {}
+    for cell in cells:
+        by_text.setdefault(cell.text, cell)
+    return list(by_text.values())[:_SAMPLED_MAX]
 
 
 def _has_offset(text: str, *, times: str) -> bool:

@@ -177,6 +177,8 @@ class Reconciliation:
 
     bank: Mapping[str, pd.DataFrame] = field(default_factory=dict)
     """bank.bank_frames.BANK_TABLES by name; none where no statement of a bank was given."""
+    bank_lacks: tuple[str, ...] = ()
+    """What of a bank does not count, in words; none in what is read from a night's folder."""
     every_item: Deferred[pa.Table] = field(default_factory=lambda: Deferred(lambda: pa.table({})))
     """See `items`."""
     matched_rows: int | None = None

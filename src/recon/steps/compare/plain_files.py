@@ -30,7 +30,6 @@ from recon.matching.sides.instruction_versions import with_each_instruction_once
 from recon.model.errors import OutputError, UsageError
 from recon.model.figures import NightFigures
 from recon.model.words import Clock, ControlTotal, SourceKind
-from recon.privacy.shown_text import scrubbed
 from recon.proof.books_bridge import Books, books_of, books_totals
 from recon.steps.compare.carried import (
     CARRIED_FILES,
@@ -55,6 +54,7 @@ from recon.steps.compare.earlier_run import read_earlier_run
 from recon.steps.compare.fee_claims import FEE_CLAIMS, claims_csv
 from recon.steps.compare.more_totals import with_totals
 from recon.steps.compare.plain_figures import plain_figures
+from recon.steps.compare.plain_notes import ignored_columns, incomplete_told
 from recon.steps.compare.result_files import (
     WORKBOOK,
     Content,
@@ -146,7 +146,7 @@ def reconcile_files(
             compared, totals=books_totals(books, sides=compared.sides, account=("", ""))
         )
         earlier = frozenset(request.out.iterdir())
-        notes = _notes(request, handed_on=handed_on, result=compared, rules=rules)
+        notes = _notes(request, handed_on=handed_on, result=compared, sources=sources, rules=rules)
         run = _Run(request, clock, rules, sources, books, previous, notes, handed_on)
         staged, expected, workbook = _write(result, run=run, write_workbook=write_workbook)
         unlike = _unlike(expected, workbook=workbook, staged=staged, sheet_totals=sheet_totals)
@@ -356,22 +356,21 @@ def _frame_if_any(
     return _frame(tables, columns=columns) if tables else None
 
 
-def _ignored_columns(tables: Tables) -> tuple[str, ...]:
-    return tuple(
-        f"{scrubbed(table.facts.source_file.name)}: nothing was read from the unknown columns "
-        f"{', '.join(map(scrubbed, table.facts.ignored_columns))}."
-        for several in tables.values()
-        for table in several
-        if table.facts.ignored_columns
-    )
-
-
 def _notes(
-    request: PlainFilesRequest, *, handed_on: _HandedOn, result: Reconciliation, rules: Rules
+    request: PlainFilesRequest,
+    *,
+    handed_on: _HandedOn,
+    result: Reconciliation,
+    sources: Sources,
+    rules: Rules,
 ) -> tuple[str, ...]:
-    """Columns that nobody read, and what is judged by files that earlier runs read alone."""
-    ignored = _ignored_columns(handed_on.tables)
-    lines = (*ignored, *_old_lines(request, handed_on=handed_on))
+    """What is lacking, what nobody read, and what is judged by files of earlier runs alone."""
+    lacking = incomplete_told(result, sources=sources, rules=rules)
+    lines = (
+        *lacking,
+        *ignored_columns(handed_on.tables),
+        *_old_lines(request, handed_on=handed_on),
+    )
     if handed_on.carried_bank is None or request.bank:
         return lines
     return (*lines, *by_carried_statements(result, rules=rules))

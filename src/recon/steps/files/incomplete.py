@@ -39,7 +39,12 @@ def why_incomplete(result: Reconciliation, *, sources: Sources, rules: Rules) ->
     """What an INCOMPLETE result lacks, the gravest first; nothing for any other verdict."""
     if result.verdict is not Verdict.INCOMPLETE:
         return ()
-    return (*missing_sources(sources), *_empty_sides(sources), *_uncertain(result, sources, rules))
+    return (
+        *missing_sources(sources),
+        *result.bank_lacks,
+        *_empty_sides(sources),
+        *_uncertain(result, sources, rules),
+    )
 
 
 def _empty_sides(sources: Sources) -> Iterator[str]:
