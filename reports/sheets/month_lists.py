@@ -5,6 +5,7 @@ from typing import Any
 
 import pandas as pd
 
+from recon.period.listed_differences import SHOWN_BY_NIGHTS
 from recon.period.looked_up import words_at
 from recon.period.month_words import DIFFERENCES, ITEMS, MOVEMENTS, RESERVE_MOVED, STRADDLES
 from recon.period.prior_periods import prior_items
@@ -149,7 +150,8 @@ def draw_books(draft: Draft, sheet: Any, *, stated: StatedMonth, files: Files) -
         amounts=("amount", "told"),
         first=("is_shown", "NO"),
     )
-    is_open, is_alike = frame["what"].eq("open"), frame["amount"].eq(frame["shown"])
+    is_open = frame["what"].isin(SHOWN_BY_NIGHTS)
+    is_alike = frame["amount"].eq(frame["shown"])
     is_shown = pd.Series("yes", frame.index, dtype="str").where(is_alike, "NO").where(is_open, "")
     frame = frame.assign(
         label=_labels(frame["what"], DIFFERENCES),

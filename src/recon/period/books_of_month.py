@@ -41,7 +41,7 @@ What is kept as a reserve goes from one to the other."""
 _REVERSAL = "_reversal"
 WRITE_OFF = "write_off"
 LATER, EARLIER, OPEN = "booked_later", "booked_earlier", "open"
-"""Took where by then and is booked later; is booked by then and took where later; is open as of the
+"""Took place by then and is booked later; is booked by then and took place later; is open as of the
 newest night. What of adjustments is open has a class of WAITS."""
 DIFFERENCE_COLUMNS = ("what", "currency", "key", "amount", "shown")
 _BY_PAYMENTS = (CAPTURE, REFUND, CHARGEBACK, WON_BACK)
@@ -70,8 +70,11 @@ class Books:
     """currency, key, unseen: facts of payments less what the gateway shows of them."""
     unjudged: frozenset[str]
     """Keys that the newest night could not judge."""
+    sums: pd.DataFrame = field(default_factory=pd.DataFrame)
+    """By currency and key (`_sums`), for the month's two closes."""
     differing: Mapping[str, pd.DataFrame] = field(default_factory=dict)
-    """ISO date of each of the month's two closes -> DIFFERENCE_COLUMNS at it."""
+    """ISO date of each of the month's two closes -> DIFFERENCE_COLUMNS at it, as it is proven: by
+    what is open as of the newest night, and what is dated after the close."""
 
     def moved_by(self, day: str, *, currency: str) -> tuple[int, int]:
         """What entries, and what facts, come to by the close of a day; minor units."""
@@ -116,18 +119,16 @@ def books_of(
     entries, by_fact = with_waiting_keys(entries, facts=by_fact, lines=evidence.lines)
     effects, unjudged = _effects(evidence, account=account)
     books = Books(entries, by_fact, effects, _unseen(evidence, facts=moved), unjudged)
-    sums = _sums(books, closes=closes)
-    return replace(books, differing={day: _differences(books, sums=sums, at=day) for day in closes})
+    books = replace(books, sums=_sums(books, closes=closes))
+    return replace(books, differing={day: _differences(books, at=day) for day in closes})
 
 
-def _differences(books: Books, *, sums: pd.DataFrame, at: str) -> pd.DataFrame:
+def _differences(books: Books, *, at: str) -> pd.DataFrame:
     """Books less gateway at the close of a business date, DIFFERENCE_COLUMNS (grain: key, what)."""
-    open_now = sums["booked"] - sums["moved"]
-    timing = sums[_after("moved", at)] - sums[_after("booked", at)]
-    as_shown = -sums["effect"] - sums["unseen"]
-    as_shown = as_shown.where(~is_among(sums["key"], books.unjudged), open_now)
+    sums = sums_by_key(books, at=at)
+    still, timing = sums["still"], sums["timing"]
     parts = [
-        sums.assign(what=class_of(sums["key"], otherwise=OPEN), amount=open_now, shown=as_shown),
+        sums.assign(what=class_of(sums["key"], otherwise=OPEN), amount=still),
         sums.assign(what=LATER, amount=timing.where(timing < 0, 0), shown=0),
         sums.assign(what=EARLIER, amount=timing.where(timing > 0, 0), shown=0),
     ]
@@ -158,6 +159,19 @@ def _dated(rows: pd.DataFrame, name: str, *, closes: Sequence[str]) -> pd.DataFr
 
 def _after(name: str, day: str) -> str:
     return f"{name} after {day}"
+
+
+def sums_by_key(books: Books, *, at: str) -> pd.DataFrame:
+    """By key what is dated after a close, and what differs: by now, by then, and as nights show it.
+
+    `still` and `timing` together are what books and gateway differ by at the close of the day.
+    """
+    sums = books.sums
+    moved, booked = sums[_after("moved", at)], sums[_after("booked", at)]
+    still = sums["booked"] - sums["moved"]
+    shown = (-sums["effect"] - sums["unseen"]).where(~is_among(sums["key"], books.unjudged), still)
+    own = sums[["currency", "key"]].assign(moved_later=moved, booked_later=booked, still=still)
+    return own.assign(timing=moved - booked, shown=shown)
 
 
 def _key_of_facts(moved: pd.DataFrame) -> "pd.Series[str]":

@@ -17,7 +17,8 @@ MOVES = (PAID, RECEIVED, RETURNED, KEPT)
 BEFORE = "OPENING"
 """State of a pay-out from before the first statement: the bank is not asked for it."""
 _KEPT = ("charges", "exchanged", "exchanged at a rate", "allowed by the rate")
-TRANSIT_COLUMNS = ("move", "finding", "currency", "batch_id", "moved_on", "amount")
+TRANSIT_COLUMNS = ("move", "finding", "currency", "batch_id", "moved_on", "counts_on", "amount")
+_OF_PAY_OUT = ["batch_id", "currency", "settled_on"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +26,8 @@ class Transit:
     """What the bank was covered for."""
 
     moves: pd.DataFrame
-    """TRANSIT_COLUMNS: amount as it moves what is in transit."""
+    """TRANSIT_COLUMNS: amount as it moves what is in transit; counts_on is moved_on, but of a
+    pay-out that was told after the close of its month (see `prior_periods`)."""
     states: pd.DataFrame
     """finding, state, code of each finding with a pay-out of the account."""
     before: dict[str, int]
@@ -34,8 +36,13 @@ class Transit:
     """batch_id, currency, settled_on, amount, came_on of each pay-out at the bank."""
 
 
-def transit_of(night: MonthNight, *, account: tuple[str, str]) -> Transit | None:
-    """What the newest night knows of banks; None where it knows none."""
+def transit_of(
+    night: MonthNight, *, account: tuple[str, str], settled: pd.DataFrame
+) -> Transit | None:
+    """What the newest night knows of banks; None where it knows none.
+
+    `settled`: the lines of the settlement with the day by which each counts.
+    """
     if not BANKS.issubset(night.files):
         return None
     every = frame_of(night, "paid")
@@ -63,7 +70,7 @@ def transit_of(night: MonthNight, *, account: tuple[str, str]) -> Transit | None
         ),
         _kept(night, findings=alone, last=last),
     ]
-    moves = pd.concat(parts, ignore_index=True)
+    moves = _counted(pd.concat(parts, ignore_index=True), settled=settled)
     moves["amount"] = moves["amount"].astype("int64")
     blank = moves["move"].eq("")
     back = blank & moves["amount"].gt(0)
@@ -91,7 +98,7 @@ def in_transit(transit: Transit, *, at: str) -> pd.DataFrame:
 
     Columns: finding, currency, batch_id, since, state, code, amount.
     """
-    moves = transit.moves[transit.moves["moved_on"] <= at]
+    moves = transit.moves[transit.moves["counts_on"] <= at]
     rows = moves.groupby(["finding", "currency"], as_index=False).agg(
         amount=("amount", "sum"), batch_id=("batch_id", "max"), since=("moved_on", "min")
     )
@@ -100,6 +107,15 @@ def in_transit(transit: Transit, *, at: str) -> pd.DataFrame:
     rows["state"] = rows["state"].where(~alone, "BREAK").astype("str")
     rows["code"] = rows["code"].where(~alone, "BANK_RECEIPT_UNKNOWN").astype("str")
     return rows.sort_values(["currency", "since", "batch_id", "finding"], ignore_index=True)
+
+
+def _counted(moves: pd.DataFrame, *, settled: pd.DataFrame) -> pd.DataFrame:
+    """The moves with the day by which each counts: of a pay-out that of its line."""
+    lines = settled[settled["is_pay_out"] & settled["counts_on"].ne(settled["settled_on"])]
+    lines = lines[[*_OF_PAY_OUT, "counts_on"]].drop_duplicates(_OF_PAY_OUT)
+    rows = moves.merge(lines.rename(columns={"settled_on": "moved_on"}), how="left")
+    is_late = moves["move"].eq(PAID) & rows["counts_on"].notna()
+    return rows.assign(counts_on=rows["counts_on"].where(is_late, rows["moved_on"]).astype("str"))
 
 
 def _unknown(night: MonthNight, *, account: tuple[str, str], paid: pd.DataFrame) -> set[str]:

@@ -1,9 +1,9 @@
 """P6 and P7: the books once the proposed journals are booked, and that each journal balances.
 
 Permanent ones are those that the newest night proposes for its breaks. What was charged by the
-close and is booked later, or by no journal yet, is accrued: booked on the last day, and taken back
-on the first of the next month, so that the books of the month have its fees and later entries count
-once.
+close and is booked later, or by no journal of the month, is accrued: booked on the last day, and
+taken back on the first of the next month, so that the books of the month have its fees and later
+entries count once.
 """
 
 from collections.abc import Iterator
@@ -50,7 +50,7 @@ class MonthJournals:
     """JOURNAL_COLUMNS (grain: line of a journal)."""
     booked: pd.DataFrame
     """break_id, currency, amount (how its journals move the clearing account), effect (of the break
-    on the books; null: the night shows none), of_fees."""
+    on the books; null: the night shows none), of_fees: it books fees in the month."""
 
 
 def month_journals(
@@ -71,7 +71,9 @@ def month_journals(
     clearing = {*terms.loc[terms["name"].eq("clearing"), "word"]}
     moved = rows.assign(
         amount=rows["debit"].fillna(0).astype("int64") - rows["credit"].fillna(0).astype("int64"),
-        of_fees=code.str.startswith("FEE_"),
+        # One that is dated after the month leaves its fee to the accrual, which it follows.
+        of_fees=code.str.startswith("FEE_")
+        & (rows["date"].astype("str") <= month.last.isoformat()),
     )
     moved = moved[moved["account"].isin(clearing) & ~code.str.startswith(_RESERVES)]
     booked = moved.groupby(["break_id", "currency"], as_index=False).agg(

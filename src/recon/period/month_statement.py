@@ -19,6 +19,7 @@ from recon.period.business_month import BusinessMonth, DayTable
 from recon.period.cash_in_transit import MOVES, Transit, in_transit, transit_of
 from recon.period.dated_facts import KINDS, RESERVE, DatedFacts, dated_facts
 from recon.period.fees_of_month import estimated_fees, fee_equations
+from recon.period.listed_differences import listed_differences
 from recon.period.looked_up import words_at
 from recon.period.month_equation import MonthEquation
 from recon.period.month_evidence import MonthEvidence, evidence_of
@@ -96,7 +97,7 @@ class MonthStatement:
     before_bank: dict[str, int]
     """Currency -> pay-outs from before the bank's first statement: it is not asked for them."""
     books: pd.DataFrame | None
-    """Why books and gateway differ at the last close; None without a ledger."""
+    """Why books and gateway differ at the last close, as it is listed; None without a ledger."""
     straddling: pd.DataFrame
     facts: pd.DataFrame
     """FACT_COLUMNS of the month, `told_on` and `is_late` beside them."""
@@ -171,7 +172,7 @@ def statement_of(frame: MonthFrame, *, nights: Sequence[MonthNight]) -> MonthSta
     opening = evidence.opening_of("opening_payable"), evidence.opening_of("opening_reserve")
     sides = [open_items(facts, at=at, account=account, opening=opening) for at in (before, last)]
     own = facts.movements[month.has(facts.movements["event_on"])]
-    transit = transit_of(evidence.newest, account=account)
+    transit = transit_of(evidence.newest, account=account, settled=facts.settled)
     open_transit = {} if transit is None else _open_transit(transit, closes=(before, last))
     books = books_of(evidence, facts=facts, days=days, account=account, closes=(before, last))
     differing = None if books is None else books.differing[last]
@@ -189,7 +190,7 @@ def statement_of(frame: MonthFrame, *, nights: Sequence[MonthNight]) -> MonthSta
         closing_items=sides[1],
         transit=None if transit is None else open_transit[last],
         before_bank={} if transit is None else transit.before,
-        books=differing,
+        books=None if books is None else listed_differences(books, at=last),
         straddling=straddling_items(evidence, facts=facts, transit=transit, month=month, days=days),
         facts=_told(own, evidence=evidence, last=last),
         unknown_refunds=unknown_refunds(evidence, facts=facts),
@@ -237,7 +238,7 @@ def _equations(
         statement.journals,
         month=month,
         books=books,
-        differing=statement.books,
+        differing=None if books is None else books.differing[month.last.isoformat()],
         names=frame.names,
     )
     yield from fee_equations(facts, month=month, books=books)
@@ -281,7 +282,7 @@ def _figures_of_transit(
         for name, rows in still[day.isoformat()].groupby("currency"):
             amount = int(rows["amount"].sum())
             yield MonthFigure(str(name), "transit", at, "in_transit", len(rows), amount)
-    moves = transit.moves[month.has(transit.moves["moved_on"])]
+    moves = transit.moves[month.has(transit.moves["counts_on"])]
     for (currency, move), rows in moves.groupby(["currency", "move"]):
         amount = int(rows["amount"].sum())
         yield MonthFigure(str(currency), "transit", MOVED, str(move), len(rows), amount)
@@ -291,7 +292,7 @@ def _figures_of_books(books: Books | None, *, month: BusinessMonth) -> Iterator[
     if books is None:
         return
     for at, day in ((OPENING, month.before), (CLOSING, month.last)):
-        differing = books.differing[day.isoformat()]
+        differing = listed_differences(books, at=day.isoformat())
         for (currency, what), rows in differing.groupby(["currency", "what"]):
             amount, count = int(rows["amount"].sum()), int(rows["amount"].ne(0).sum())
             yield MonthFigure(str(currency), "books", at, str(what), count, amount)
@@ -354,8 +355,9 @@ def _p5(statement: MonthStatement, *, books: Books | None) -> Iterator[MonthEqua
     last = statement.month.last.isoformat()
     for currency in statement.currencies:
         sides = books.moved_by(last, currency=currency)
-        rows = _of_currency(statement.books, currency)
-        listed, shown = int(rows["amount"].sum()), int(rows["shown"].sum())
+        listed = int(_of_currency(statement.books, currency)["amount"].sum())
+        rows = _of_currency(books.differing[last], currency)
+        shown = int(rows["shown"].sum())
         name = "books - gateway = booked in another month + open"
         yield MonthEquation("P5", name, currency, "amount", sides[0] - sides[1], listed)
         still = rows[rows["what"].eq("open")]

@@ -38,6 +38,8 @@ DIFFERENCES: Mapping[str, str] = {
     "booked_later": "Took place by then, booked later",
     "booked_earlier": "Booked by then, took place later",
     "open": "Open: see the breaks and what waits",
+    "fees": "Fees charged by then, less those booked",
+    "pay-outs": "Paid out by then, less what is booked of it",
     "not_in_batch": "Adjustments booked, in no batch of the gateway yet",
     "not_booked": "Adjustments of the gateway, not booked yet",
 }

@@ -173,6 +173,46 @@ def test_the_second_month_is_true_after_a_close(
     }
 
 
+def test_cash_in_transit_opens_with_what_the_month_before_was_closed_with(
+    played: tuple[MonthTruth, list[MonthNight]], closed: MonthStatement, after_close: MonthStatement
+) -> None:
+    """A pay-out that is told after the close is paid out in the open month, as the gateway has it.
+
+    What came of it to the bank before keeps its day: the bank told of it by then.
+    """
+    truth, _ = played
+    late = {
+        line.batch
+        for line in truth.lines
+        if line.kind == "payout" and line.day <= LAST and f"{line.known}" > KNOWN_BY
+    }
+    opens = Counter(in_transit(closed, at="closing"))
+    for batch, currency, day, amount, _ in truth.at_bank:
+        if batch in late and day <= LAST:
+            opens[currency] -= amount
+
+    assert late
+    assert in_transit(after_close, at="opening") == {
+        currency: amount for currency, amount in opens.items() if amount
+    }
+    paid = {
+        (figure.currency, figure.name): (figure.count, abs(figure.amount))
+        for figure in after_close.figures
+        if (figure.of, figure.name) in {("transit", "paid"), ("gateway", "pay_out")}
+    }
+    for currency in after_close.currencies:
+        assert paid[currency, "paid"] == paid[currency, "pay_out"]
+
+
+def in_transit(statement: MonthStatement, *, at: str) -> dict[str, int]:
+    """Currency -> what is in transit at a close."""
+    return {
+        figure.currency: figure.amount
+        for figure in statement.figures
+        if (figure.of, figure.at) == ("transit", at) and figure.amount
+    }
+
+
 @pytest.mark.parametrize("is_shown", [True, False])
 def test_books_of_what_was_won_back_before_a_month_are_held_against_it(
     tmp_path: Path, *, is_shown: bool

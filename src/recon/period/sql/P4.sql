@@ -2,12 +2,12 @@
 -- finding by finding.
 WITH listed AS (
     SELECT m.finding, m.currency, sum(m.amount) AS amount
-    FROM transit_moves m, month WHERE m.moved_on <= last GROUP BY ALL
+    FROM transit_moves m, month WHERE m.counts_on <= last GROUP BY ALL
 ),
 sides AS (
-    SELECT m.currency, m.amount AS "left", 0 AS "right" FROM transit_moves m, month WHERE m.moved_on <= before
+    SELECT m.currency, m.amount AS "left", 0 AS "right" FROM transit_moves m, month WHERE m.counts_on <= before
     UNION ALL
-    SELECT m.currency, m.amount, 0 FROM transit_moves m, month WHERE m.moved_on BETWEEN first AND last
+    SELECT m.currency, m.amount, 0 FROM transit_moves m, month WHERE m.counts_on BETWEEN first AND last
     UNION ALL
     SELECT currency, 0, amount FROM listed
 )

@@ -4,8 +4,8 @@ WITH accrued AS (
         SELECT currency, booked_by - moved_by AS amount FROM differing WHERE side = 'closing' AND key = 'fees'
         UNION ALL
         SELECT j.currency, coalesce(j.debit, 0) - coalesce(j.credit, 0)
-        FROM journals j JOIN newest_breaks b USING (break_id)
-        WHERE j.account IN (FROM clearing) AND b.code LIKE 'FEE_%')
+        FROM journals j JOIN newest_breaks b USING (break_id), month
+        WHERE j.account IN (FROM clearing) AND b.code LIKE 'FEE_%' AND j.date <= month.last)
     WHERE EXISTS (FROM booking WHERE fees <> '') AND EXISTS (FROM books_given)
     GROUP BY currency HAVING sum(amount) <> 0
       AND currency IN (SELECT currency FROM differing WHERE side = 'closing' AND key = 'fees')

@@ -7,7 +7,7 @@ FROM facts, month WHERE event_on BETWEEN first AND last
 GROUP BY ALL
 UNION ALL
 SELECT currency, 'transit', 'moved', move, count(*), sum(amount)::BIGINT
-FROM transit_moves, month WHERE moved_on BETWEEN first AND last
+FROM transit_moves, month WHERE counts_on BETWEEN first AND last
 GROUP BY ALL
 UNION ALL
 SELECT currency, 'books', 'moved', entry_type, count(*), sum(amount)::BIGINT

@@ -31,7 +31,16 @@ GROUP BY ALL;
 
 -- What was paid out and is not at the bank, by the newest night; pay-outs of one entry are one finding.
 CREATE OR REPLACE TEMP TABLE transit_moves AS
-WITH own AS (FROM paid WHERE is_own AND state <> 'OPENING'),
+-- A pay-out counts by the day of its line: told after the close of its month it is no move of that month.
+WITH late AS (
+    SELECT batch_id, currency, settled_on, min(counts_on) AS counts_on FROM lines
+    WHERE is_pay_out AND counts_on <> settled_on GROUP BY ALL
+),
+own AS (
+    SELECT p.*, coalesce(l.counts_on, p.settled_on) AS counts_on
+    FROM paid p LEFT JOIN late l USING (batch_id, currency, settled_on)
+    WHERE p.is_own AND p.state <> 'OPENING'
+),
 shared AS (SELECT DISTINCT result_id FROM paid WHERE NOT is_own),
 alone AS (SELECT DISTINCT result_id FROM own WHERE result_id NOT IN (FROM shared)),
 unknown AS (
@@ -39,15 +48,15 @@ unknown AS (
     WHERE break_id NOT IN (SELECT result_id FROM paid)
 ),
 last AS (SELECT result_id, max(booked_on) AS booked_on FROM received GROUP BY result_id)
-SELECT 'paid' AS move, result_id AS finding, currency, settled_on AS moved_on, amount FROM own
+SELECT 'paid' AS move, result_id AS finding, currency, settled_on AS moved_on, counts_on, amount FROM own
 UNION ALL
-SELECT CASE WHEN amount < 0 THEN 'returned' ELSE 'received' END, result_id, currency, booked_on, -amount
+SELECT CASE WHEN amount < 0 THEN 'returned' ELSE 'received' END, result_id, currency, booked_on, booked_on, -amount
 FROM received WHERE result_id IN (FROM alone) OR result_id IN (FROM unknown)
 UNION ALL
-SELECT CASE WHEN o.bank_amount < 0 THEN 'returned' ELSE 'received' END, o.result_id, o.currency, l.booked_on, -o.bank_amount
+SELECT CASE WHEN o.bank_amount < 0 THEN 'returned' ELSE 'received' END, o.result_id, o.currency, l.booked_on, l.booked_on, -o.bank_amount
 FROM own o JOIN last l USING (result_id) WHERE o.result_id IN (FROM shared) AND o.bank_amount IS NOT NULL
 UNION ALL
-SELECT 'kept', e.result_id, e.currency, l.booked_on, -e.amount
+SELECT 'kept', e.result_id, e.currency, l.booked_on, l.booked_on, -e.amount
 FROM explained e JOIN last l USING (result_id)
 WHERE e.what IN ('charges', 'exchanged', 'exchanged at a rate', 'allowed by the rate') AND e.result_id IN (FROM alone);
 
