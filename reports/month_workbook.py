@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from recon.period.prior_periods import prior_items
+from recon.steps.care.close_digest import seen_with
 from recon.steps.care.month_closes import PreparedClose
 from recon.steps.care.month_statements import StatedMonth
 from reports.drawing import look as looks
@@ -137,7 +138,7 @@ def drawn_month(stated: StatedMonth, *, files: Files, close: PreparedClose | Non
     if close is not None:
         sheet = draft.sheet("Close")
         sheet.sheet_properties.tabColor = looks.NAVY
-        draw_close(draft, sheet, close=close)
+        draw_close(draft, sheet, close=close, digest=seen_with(close, files=files).digest)
     first, items = draft.sheet("Statement"), draft.sheet("Open items")
     first.sheet_properties.tabColor = looks.NAVY
     if statement.transit is not None:

@@ -1,11 +1,12 @@
 """The sheets of a close: Close (verdict, what blocks it), Journals, Open breaks."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from textwrap import wrap
 from typing import Any
 
 from recon.matching.judging.severity import risk_of_break
 from recon.model.resolutions import with_answers
+from recon.period.month_layout import blocks_of
 from recon.steps.care.month_closes import Blocker, CloseVerdict, OpenItem, PreparedClose
 from reports.drawing import look as looks
 from reports.drawing.draft import Draft
@@ -58,8 +59,11 @@ COLOURS = {
 }
 
 
-def draw_close(draft: Draft, sheet: Any, *, close: PreparedClose) -> None:
-    """The page that is read first: the verdict, what blocks it, and what is open."""
+def draw_close(draft: Draft, sheet: Any, *, close: PreparedClose, digest: str) -> None:
+    """The page that is read first: the verdict, what to do, what is owed, blocks it, and is open.
+
+    `digest`: of all that its two people sign.
+    """
     statement = close.stated.statement
     which = "/".join(statement.account)
     set_widths(sheet, WIDTHS)
@@ -73,7 +77,10 @@ def draw_close(draft: Draft, sheet: Any, *, close: PreparedClose) -> None:
     draft.text(sheet, (3, 1), close.verdict.value, look)
     for verdict, colours in COLOURS.items():
         sheet.conditional_formatting.add("A3", when_equal(verdict.value, colours=colours))
-    row = _blockers(draft, sheet, _names(draft, sheet, 5, close=close), close=close)
+    for row, sentence in enumerate(_next_steps(close, digest=digest), start=4):
+        draft.text(sheet, (row, WHAT), sentence, looks.NOTE)
+    row = _closings(draft, sheet, _names(draft, sheet, 7, close=close), close=close)
+    row = _blockers(draft, sheet, row + 1, close=close)
     row = _open_items(draft, sheet, row + 1, close=close)
     _estimates(draft, sheet, row + 1, close=close)
     sheet.freeze_panes = "A2"
@@ -117,6 +124,34 @@ def draw_open_breaks(draft: Draft, sheet: Any, *, close: PreparedClose) -> None:
     if not rows:
         draft.text(sheet, (TOP + 1, 1), "None.", looks.NOTE)
     _finish(sheet, close=close)
+
+
+def _next_steps(close: PreparedClose, *, digest: str) -> Iterator[str]:
+    """What the reader does next, and what is signed."""
+    statement = close.stated.statement
+    merchant_id, account_id = statement.account
+    account = f"{statement.month.name} --merchant {merchant_id} --account {account_id}"
+    if close.blockers and not close.signatures:
+        yield f"Nothing can be signed yet: clear what blocks it, then recon close {account}"
+    elif not close.signatures:
+        yield f"To sign: recon close {account} --sign reviewer --as NAME --digest {digest[:16]}"
+        yield "then an approver, who is another person, by the same with --sign approver"
+    yield f"Digest {digest}"
+
+
+def _closings(draft: Draft, sheet: Any, row: int, *, close: PreparedClose) -> int:
+    """What the statement comes to, by currency; the first free row."""
+    statement = close.stated.statement
+    put_header(draft, sheet, row=row, titles=("What it comes to", "", ">Amount", "Ccy", "Sheet"))
+    for currency in statement.currencies:
+        for block in blocks_of(statement, currency=currency):
+            row += 1
+            last = next(each for each in block if each.kind == "close")
+            draft.text(sheet, (row, WHAT), last.label, WRAPPED)
+            draft.amount_as(sheet, (row, AMOUNT), (last.amount, currency), looks.NUMBER)
+            draft.text(sheet, (row, CURRENCY), currency, looks.BODY_TEXT)
+            draft.link(sheet, (row, WHERE), ("Statement", "'Statement'!A1"))
+    return row + 1
 
 
 def _names(draft: Draft, sheet: Any, row: int, *, close: PreparedClose) -> int:

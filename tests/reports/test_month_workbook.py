@@ -13,6 +13,7 @@ from recon.period.business_month import BusinessMonth
 from recon.period.month_journals import JournalNames
 from recon.period.month_statement import MonthFrame, statement_of
 from recon.period.statement_in_sql import proven_by_sql, sql_texts
+from recon.steps.care.close_digest import seen_close
 from recon.steps.care.close_files import close_files
 from recon.steps.care.month_closes import Blocker, OpenItem, PreparedClose
 from recon.steps.care.month_files import month_files, write_month_files
@@ -122,6 +123,41 @@ def test_a_close_is_the_statement_with_verdict_journals_and_breaks(
     checks = [row[5].value for row in book["Journals"].iter_rows() if row[0].value in SUMS]
     assert checks == ["OK"] * len({*lines["currency"]})
     assert book["Open breaks"].max_row == month_list.TOP + len(month.statement.breaks)
+
+
+@pytest.mark.parametrize("is_blocked", [True, False], ids=["blocked", "ready"])
+def test_page_one_says_what_to_do_and_what_is_signed(
+    month: StatedMonth, tmp_path: Path, *, is_blocked: bool
+) -> None:
+    """The command that signs names the digest of exactly this close; what blocks it comes first.
+
+    Below stand the closings of the statement, so that one page shows what is signed.
+    """
+    close = close_of(month)
+    close = close if is_blocked else replace(close, blockers=())
+    rows = rows_of_sheet(written_close(close, tmp_path / "close.xlsx"), "Close")
+    texts = [str(row[0]) for row in rows if row[0]]
+    digest = seen_close(close).digest
+
+    assert any(f"--sign reviewer --as NAME --digest {digest[:16]}" in text for text in texts) is (
+        not is_blocked
+    )
+    assert any("clear what blocks it" in text for text in texts) is is_blocked
+    assert f"Digest {digest}" in texts
+    owed = {
+        row[3]: row[2] for row in rows if str(row[0]).startswith("The gateway owes at the close of")
+    }
+    assert owed == {
+        currency: float(
+            Decimal(month.statement.sum_of(currency, of="gateway", at="closing")).scaleb(
+                -DECIMALS[currency]
+            )
+        )
+        for currency in month.statement.currencies
+    }
+
+
+DECIMALS = {"EUR": 2, "JPY": 0, "KWD": 3}
 
 
 def test_the_sheets_say_what_the_statement_says(month: StatedMonth, tmp_path: Path) -> None:
