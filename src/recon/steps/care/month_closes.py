@@ -17,6 +17,7 @@ import pandas as pd
 from recon.matching.judging.severity import risk_of_break
 from recon.model.money import format_minor_units
 from recon.model.resolutions import KeptAnswer, with_answers
+from recon.period.books_of_month import OPEN, PAYOUTS_KEY
 from recon.period.business_month import BusinessMonth
 from recon.period.month_statement import CLOSING, OPENING, MonthFigure
 from recon.period.month_words import DIFFERENCES, ITEMS, STRADDLES
@@ -36,6 +37,7 @@ from recon.store.nights import runs
 from recon.store.people import closed_months, resolution_rows
 from recon.store.people.closed_months import MonthState
 
+NO_BREAK = "Not even in the books, and no break yet"
 PROOF_SHEET = "sheet Proof; statement.sql says each of them once more"
 BATCHES_NAMED_MAX = 3
 WINDOW_MARGIN_DAYS = 5
@@ -344,8 +346,10 @@ def _open_items(stated: StatedMonth) -> Iterator[OpenItem]:
     for what in ("never_shown", "debt", "beyond"):
         yield from _listed(statement.closing_items, what, words=ITEMS, sheet="Open items")
     if (books := statement.books) is not None:
-        for what in WAITS:
+        for what in (*WAITS, PAYOUTS_KEY):
             yield from _listed(books, what, words=DIFFERENCES, sheet="Books")
+        own = books[~books["key"].isin(statement.breaks["order_no"])]
+        yield from _listed(own, OPEN, words={OPEN: NO_BREAK}, sheet="Books")
     for what, sheet in (("late", "Straddling"), ("prior", "Prior periods")):
         yield from _listed(statement.straddling, what, words=STRADDLES, sheet=sheet)
     for untold in untold_refunds(statement.unknown_refunds):

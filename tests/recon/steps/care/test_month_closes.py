@@ -3,8 +3,10 @@ from dataclasses import replace
 from datetime import date
 from typing import Any
 
+import pandas as pd
 import pytest
 
+from recon.period.books_of_month import DIFFERENCE_COLUMNS
 from recon.period.business_month import BusinessMonth
 from recon.period.month_words import DIFFERENCES
 from recon.period.told_by_nights import ALONE
@@ -147,6 +149,34 @@ def test_an_adjustment_that_no_batch_has_blocks_nothing_and_is_an_open_item(
     assert [(each.what, each.count, each.currency, each.amount) for each in items] == [
         (DIFFERENCES["not_in_batch"], 1, "EUR", -777)
     ]
+
+
+def test_what_waits_in_the_books_keeps_a_month_from_ready(
+    ended: Merchant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An order that is not booked and no break yet is an open item; one of a break is one once.
+
+    So are pay-outs that are not booked; fees that are not are accrued.
+    """
+    statement = closed(ended).stated.statement
+    rows = [
+        ("open", "EUR", "WEB-1", -2_246, -2_246),
+        ("open", "EUR", "WEB-2", -100, -100),
+        ("fees", "EUR", "fees", 2_561, 2_561),
+        ("pay-outs", "JPY", "pay-outs", 8_869, 8_869),
+        ("booked_later", "EUR", "WEB-3", -5, 0),
+    ]
+    books = pd.DataFrame(rows, columns=[*DIFFERENCE_COLUMNS])
+    breaks = statement.breaks.head(1).assign(order_no="WEB-2")
+
+    close = given(ended, monkeypatch, books=books, breaks=breaks)
+
+    items = {(each.what, each.currency): each for each in close.open_items if each.sheet == "Books"}
+    assert {place: (each.count, each.amount) for place, each in items.items()} == {
+        ("Not even in the books, and no break yet", "EUR"): (1, -2_246),
+        (DIFFERENCES["pay-outs"], "JPY"): (1, 8_869),
+    }
+    assert close.prepared_verdict is CloseVerdict.WITH_OPEN_ITEMS
 
 
 def test_money_in_doubt_of_the_month_blocks(ended: Merchant) -> None:
