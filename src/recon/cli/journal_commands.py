@@ -43,6 +43,10 @@ def export(
     account: Annotated[
         str, typer.Option(envvar="RECON_ACCOUNT", help="Of a month: the account's number.")
     ] = "",
+    currency: Annotated[
+        list[str] | None,
+        typer.Option(help="Of a month: journals in this currency alone; may repeat."),
+    ] = None,
     again: Annotated[
         list[str] | None,
         typer.Option(help="A journal whose file was lost, by its id; may repeat."),
@@ -57,11 +61,16 @@ def export(
         if night or run:
             msg = "name a night or a month (--period), not both"
             raise typer.BadParameter(msg)
-        which = (merchant, account)
-        _export_month(period, which, out=out, written_as=written_as, again=again or ())
+        which, only = (merchant, account), currency or ()
+        _export_month(
+            period, which, out=out, written_as=written_as, again=again or (), currencies=only
+        )
         return
-    if written_as != OWN_FORMAT:
-        msg = "the journals of a night are CSV; other formats are of a closed month (--period)"
+    if written_as != OWN_FORMAT or currency:
+        msg = (
+            "the journals of a night are CSV of all currencies; --format and --currency are of a "
+            "closed month (--period)"
+        )
         raise typer.BadParameter(msg)
     _export_night(run_of(night, run), out=out, again=again or ())
 
@@ -92,6 +101,7 @@ def _export_month(
     out: Path,
     written_as: str,
     again: Sequence[str],
+    currencies: Sequence[str],
 ) -> None:
     from recon.period.business_month import BusinessMonth
     from recon.steps.care.month_books import MonthBooks, export_month
@@ -100,7 +110,7 @@ def _export_month(
     month = BusinessMonth.named(period)
     with environment_of(os.environ, clock=system_clock) as environment:
         own = one_account(environment.settings, merchant=which[0], account=which[1])
-        wanted = MonthBooks(month, own, written_as, out, again)
+        wanted = MonthBooks(month, own, written_as, out, again, currencies)
         handed = export_month(wanted, environment=environment)
     for name, why in handed.kept_back.items():
         say(f"Kept back: {name}; {why}.")

@@ -210,7 +210,7 @@ def _amount(minor_units: int, *, currency: str) -> str:
         msg = (
             f"{text} {currency} does not fit DATEV's amounts ({DIGITS_MAX} digits, {DECIMALS} "
             f"decimals; {currency} has {exponent(currency)}); nothing is written: take another "
-            "format for this currency"
+            "format for this currency, and --currency for the others"
         )
         raise UsageError(msg)
     return f"{whole},{fraction[:DECIMALS].ljust(DECIMALS, '0')}"

@@ -49,6 +49,8 @@ class MonthBooks:
     out: Path
     again: Sequence[str] = ()
     """Journals whose file was lost, by their ids."""
+    currencies: Sequence[str] = ()
+    """Journals in these alone; none named: in all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +100,8 @@ def export_month(wanted: MonthBooks, *, environment: Environment) -> HandedBooks
         closed = _closed(connection, wanted)
         newest = newest_run(connection, wanted.account)
     run, result = proposing(newest, environment=environment)
-    sealed = _Sealed(closed, sealed_lines(closed, environment=environment), run, result)
+    lines = _in_currencies(sealed_lines(closed, environment=environment), wanted=wanted)
+    sealed = _Sealed(closed, lines, run, result)
     with output_folder(wanted.out):
         with environment.store.writing() as connection:
             if _closed(connection, wanted) != closed:
@@ -125,6 +128,18 @@ def sealed_lines(closed: ClosedMonth, *, environment: Environment) -> list[BookL
     sealed = sealed_close(closed, environment=environment)
     text = sealed_file(closed, sealed, name=JOURNALS, environment=environment).decode()
     return [_line(row) for row in csv.DictReader(io.StringIO(text, newline=""))]
+
+
+def _in_currencies(lines: list[BookLine], *, wanted: MonthBooks) -> list[BookLine]:
+    """The lines in the wanted currencies; all where none is named."""
+    chosen = {*wanted.currencies} or {line.currency for line in lines}
+    if strange := chosen - {line.currency for line in lines}:
+        msg = (
+            f"no journal of {wanted.month.name} is in {', '.join(sorted(strange))}; nothing was "
+            "handed out: name currencies of its journals, or none for all"
+        )
+        raise UsageError(msg)
+    return [line for line in lines if line.currency in chosen]
 
 
 def _line(row: Mapping[str, str]) -> BookLine:
@@ -218,6 +233,7 @@ def _files(
     lines: Sequence[BookLine], *, closed: ClosedMonth, wanted: MonthBooks, codes: BookCodes
 ) -> dict[str, bytes]:
     parts = ("journals", *closed.account, closed.month, f"close-{closed.number}")
+    parts = (*parts, *sorted({*wanted.currencies}))
     name = "-".join((*parts, "again") if wanted.again else parts)
     books = WantedBooks(name, wanted.format, closed.at, codes)
     return book_files(lines, wanted=books)

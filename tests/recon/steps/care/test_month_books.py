@@ -212,6 +212,27 @@ def _names(content: bytes) -> set[str]:
     return {row["journal_id"] for row in csv.DictReader(content.decode().splitlines())}
 
 
+def test_journals_leave_by_currency(over: Merchant, tmp_path: Path) -> None:
+    """A format that cannot hold one currency does not keep the others back; each leaves once."""
+    out = tmp_path / "out"
+
+    def of(*currencies: str) -> HandedBooks:
+        wanted = MonthBooks(NOVEMBER, OWN, "csv", out, currencies=currencies)
+        with over.environment() as environment:
+            return export_month(wanted, environment=environment)
+
+    with pytest.raises(UsageError, match="no journal of 2026-11 is in KWD"):
+        of("EUR", "KWD")
+    euros, again, rest = of("EUR"), of("EUR"), exported(over, out)
+
+    (path,) = euros.paths
+    assert path.name == f"journals-{MERCHANT}-{ACCOUNT}-2026-11-close-1-EUR.csv"
+    assert {currency for _, currency in sums(path)} == {"EUR"}
+    assert (euros.journals, again.journals, again.handed_before) == (2, 0, 2)
+    assert {currency for _, currency in sums(rest.paths[0])} == {"USD"}
+    assert (rest.journals, rest.handed_before) == (1, 2)
+
+
 def test_a_format_that_cannot_hold_a_line_hands_nothing_out(over: Merchant, tmp_path: Path) -> None:
     """Nothing is noted either: the next format has all of them."""
     rules = over.folder / "config" / "rules.toml"
