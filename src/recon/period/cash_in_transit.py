@@ -58,16 +58,11 @@ def transit_of(
     alone = {*rows["result_id"]} - shared
     came = received[received["result_id"].isin(alone | unknown)]
     ours = rows[rows["result_id"].isin(shared) & rows["bank_amount"].notna()]
+    ours_on = words_at(ours["result_id"], words=last)
     parts = [
         _moves(rows, PAID, finding="result_id", on=rows["settled_on"], amount=rows["amount"]),
         _moves(came, "", finding="result_id", on=came["booked_on"], amount=-came["amount"]),
-        _moves(
-            ours,
-            "",
-            finding="result_id",
-            on=words_at(ours["result_id"], words=last),
-            amount=-ours["bank_amount"],
-        ),
+        _moves(ours, "", finding="result_id", on=ours_on, amount=-ours["bank_amount"]),
         _kept(night, findings=alone, last=last),
     ]
     moves = _counted(pd.concat(parts, ignore_index=True), settled=settled)
@@ -76,8 +71,6 @@ def transit_of(
     back = blank & moves["amount"].gt(0)
     moves["move"] = moves["move"].where(~blank, RECEIVED).where(~back, RETURNED)
     opening = every[own & every["state"].eq(BEFORE)]
-    at_bank = rows.assign(came_on=words_at(rows["result_id"], words=last))
-    at_bank = at_bank[at_bank["came_on"].ne("")]
     return Transit(
         moves=moves[moves["amount"].ne(0)].reset_index(drop=True),
         states=rows.rename(columns={"result_id": "finding"})[
@@ -87,9 +80,7 @@ def transit_of(
             str(key): int(value)
             for key, value in opening.groupby("currency")["amount"].sum().items()
         },
-        closed=at_bank[["batch_id", "currency", "settled_on", "amount", "came_on"]].reset_index(
-            drop=True
-        ),
+        closed=_closed(rows, last=last),
     )
 
 
@@ -107,6 +98,14 @@ def in_transit(transit: Transit, *, at: str) -> pd.DataFrame:
     rows["state"] = rows["state"].where(~alone, "BREAK").astype("str")
     rows["code"] = rows["code"].where(~alone, "BANK_RECEIPT_UNKNOWN").astype("str")
     return rows.sort_values(["currency", "since", "batch_id", "finding"], ignore_index=True)
+
+
+def _closed(rows: pd.DataFrame, *, last: "pd.Series[str]") -> pd.DataFrame:
+    """The pay-outs that are at the bank, with the day on which the last of each came."""
+    at_bank = rows.assign(came_on=words_at(rows["result_id"], words=last))
+    at_bank = at_bank[at_bank["came_on"].ne("")]
+    columns = ["batch_id", "currency", "settled_on", "amount", "came_on"]
+    return at_bank[columns].reset_index(drop=True)
 
 
 def _counted(moves: pd.DataFrame, *, settled: pd.DataFrame) -> pd.DataFrame:

@@ -205,8 +205,7 @@ def statement_of(frame: MonthFrame, *, nights: Sequence[MonthNight]) -> MonthSta
         estimates=estimated_fees(sides[1], facts=facts, month=month),
         lost_batches=lost_batches(evidence),
     )
-    known = _Known(evidence, facts, books, opening)
-    return replace(statement, equations=[*_equations(statement, known=known, frame=frame)])
+    return _held(statement, known=_Known(evidence, facts, books, opening), frame=frame)
 
 
 class _Known(NamedTuple):
@@ -217,6 +216,11 @@ class _Known(NamedTuple):
     books: Books | None
     opening: tuple[dict[str, int], dict[str, int]]
     """Payable and reserve from before the first line."""
+
+
+def _held(statement: MonthStatement, *, known: _Known, frame: MonthFrame) -> MonthStatement:
+    """The statement with its equations."""
+    return replace(statement, equations=[*_equations(statement, known=known, frame=frame)])
 
 
 def _equations(

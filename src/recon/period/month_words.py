@@ -10,7 +10,7 @@ MOVEMENTS: Mapping[str, str] = {
     "fee_on_captures": "Fees on captures",
     "fee_on_refunds": "Fees on refunds, given back",
     "fee_on_chargebacks": "Fees on chargebacks",
-    "fee_of_account": "Fees of the account",
+    "fee_of_account": "Fees in lines of their own",
     "fee_on_others": "Other fees",
     "adjustment": "Adjustments",
     "payee": "Paid to payees for us",

@@ -232,8 +232,8 @@ def _codes(declared: JournalExport | None) -> BookCodes:
 def _files(
     lines: Sequence[BookLine], *, closed: ClosedMonth, wanted: MonthBooks, codes: BookCodes
 ) -> dict[str, bytes]:
-    parts = ("journals", *closed.account, closed.month, f"close-{closed.number}")
-    parts = (*parts, *sorted({*wanted.currencies}))
+    own = ("journals", *closed.account, closed.month, f"close-{closed.number}")
+    parts = (*own, *sorted({*wanted.currencies}))
     name = "-".join((*parts, "again") if wanted.again else parts)
     books = WantedBooks(name, wanted.format, closed.at, codes)
     return book_files(lines, wanted=books)
