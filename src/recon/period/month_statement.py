@@ -159,9 +159,7 @@ def asked_of(frame: MonthFrame, *, nights: Sequence[MonthNight]) -> AskedEarlier
 def statement_of(frame: MonthFrame, *, nights: Sequence[MonthNight]) -> MonthStatement:
     """The statement as pandas computes it; SQL has not been asked yet.
 
-    Args:
-        frame: the month and whose it is.
-        nights: the night before the month, where there is one, and all from its first day on.
+    `nights`: the night before the month, where there is one, and all from its first day on.
     """
     month, account = frame.month, frame.account
     days = DayTable.around(month, calendar=frame.calendar)
