@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date, timedelta
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
@@ -11,12 +12,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from recon.model.business_date import BusinessCalendar
+from recon.period import statement_in_sql
 from recon.period.business_month import BusinessMonth
 from recon.period.month_journals import JournalNames
 from recon.period.month_nights import MonthNight
 from recon.period.month_statement import MonthFrame, MonthStatement, asked_of, statement_of
 from recon.period.statement_in_sql import proven_by_sql
 from recon.period.waiting_adjustments import WAITS
+from recon.proof.second_engine import reading
 from tests.recon.period.month_folders import CLEARING, FEES, due_of, earlier_of, nights_of
 from tests.recon.period.month_truth import PLACE, Calendar, MonthTruth, moves
 
@@ -95,6 +98,20 @@ def by_currency(items: pd.DataFrame, *, what: str = "") -> dict[str, int]:
         str(key): int(value) for key, value in chosen.groupby("currency")["amount"].sum().items()
     }
     return {currency: amount for currency, amount in sums.items() if amount}
+
+
+def test_passes_that_few_rows_go_without_are_needed_by_no_month(
+    small: list[MonthNight], by_pandas: MonthStatement, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What DuckDB leaves out over few rows changes no equation of a month and ends no process."""
+    frame = framed(SMALL, small)
+    whole = proven_by_sql(by_pandas, nights=small, frame=frame)
+    monkeypatch.setattr(statement_in_sql, "reading", partial(reading, optimized=False))
+
+    without = proven_by_sql(by_pandas, nights=small, frame=frame)
+
+    assert without.unproven_figures == whole.unproven_figures == []
+    assert without.equations == whole.equations
 
 
 def test_movements_are_true_to_the_unit(played: tuple[MonthTruth, MonthStatement]) -> None:
