@@ -97,6 +97,19 @@ def test_few_rows_and_many_are_told_the_same_by_either_plan(
     assert sorted(map(str, sql_totals(folder))) == sorted(map(str, by_sql))
 
 
+def test_a_pass_that_this_duckdb_does_not_know_is_not_asked_for(
+    folder: Path, by_sql: tuple[ControlTotal, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another version of DuckDB has other passes, and proves a small night all the same."""
+    passes = ("of_another_version", *second_engine.DEAR_FOR_FEW_ROWS)
+    monkeypatch.setattr(second_engine, "SMALL_BYTES", 1 << 40)
+    monkeypatch.setattr(second_engine, "DEAR_FOR_FEW_ROWS", passes)
+    second_engine._left_out.cache_clear()
+
+    assert sorted(map(str, sql_totals(folder))) == sorted(map(str, by_sql))
+    second_engine._left_out.cache_clear()
+
+
 def test_few_rows_are_read_wherever_their_folder_lies(night: Night, tmp_path: Path) -> None:
     """Each file is held by the name of its place, whatever marks of SQL stand in it."""
     folder = written(tmp_path / """the "third" night's""", tables=night.tables)
