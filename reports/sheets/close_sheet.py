@@ -140,18 +140,27 @@ def _next_steps(close: PreparedClose, *, digest: str) -> Iterator[str]:
 
 
 def _closings(draft: Draft, sheet: Any, row: int, *, close: PreparedClose) -> int:
-    """What the statement comes to, by currency; the first free row."""
+    """What the statement comes to, by what and currency; the first free row."""
     statement = close.stated.statement
     put_header(draft, sheet, row=row, titles=("What it comes to", "", ">Amount", "Ccy", "Sheet"))
+    closings: dict[str, list[tuple[int, str]]] = {}
     for currency in statement.currencies:
         for block in blocks_of(statement, currency=currency):
-            row += 1
             last = next(each for each in block if each.kind == "close")
-            draft.text(sheet, (row, WHAT), last.label, WRAPPED)
-            draft.amount_as(sheet, (row, AMOUNT), (last.amount, currency), looks.NUMBER)
-            draft.text(sheet, (row, CURRENCY), currency, looks.BODY_TEXT)
+            closings.setdefault(last.label, []).append((last.amount, currency))
+    for label, amounts in closings.items():
+        for number, (amount, currency) in enumerate(amounts):
+            row += 1
+            _underline(draft, sheet, row, texts={WHAT: "" if number else label, CURRENCY: currency})
+            draft.amount_as(sheet, (row, AMOUNT), (amount, currency), looks.NUMBER)
             draft.link(sheet, (row, WHERE), ("Statement", "'Statement'!A1"))
     return row + 1
+
+
+def _underline(draft: Draft, sheet: Any, row: int, *, texts: Mapping[int, str]) -> None:
+    """The texts of a row, with a line under all of it."""
+    for column in range(1, len(WIDTHS) + 1):
+        draft.text(sheet, (row, column), texts.get(column, ""), WRAPPED)
 
 
 def _names(draft: Draft, sheet: Any, row: int, *, close: PreparedClose) -> int:
@@ -181,8 +190,7 @@ def _blockers(draft: Draft, sheet: Any, row: int, *, close: PreparedClose) -> in
     shown = close.blockers[:BLOCKERS_MAX] or (Blocker("Nothing.", "", ""),)
     for row, each in enumerate(shown, start=row + 1):  # noqa: B020, PLR1704 - counts on
         texts = {WHAT: in_words(each.what, code=each.code), OWNER: each.owner, WHERE: each.where}
-        for column in range(1, len(WIDTHS) + 1):  # a line under all of the row
-            draft.text(sheet, (row, column), texts.get(column, ""), WRAPPED)
+        _underline(draft, sheet, row, texts=texts)
         _make_room(sheet, row, texts)
     return row + 1
 

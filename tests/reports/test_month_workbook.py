@@ -144,9 +144,10 @@ def test_page_one_says_what_to_do_and_what_is_signed(
     )
     assert any("clear what blocks it" in text for text in texts) is is_blocked
     assert f"Digest {digest}" in texts
-    owed = {
-        row[3]: row[2] for row in rows if str(row[0]).startswith("The gateway owes at the close of")
-    }
+    heads = [at for at, row in enumerate(rows) if row[0]]
+    first = next(at for at in heads if str(rows[at][0]).startswith("The gateway owes at the close"))
+    # Said once, beside the first currency of all that follow.
+    owed = {row[3]: row[2] for row in rows[first : next(at for at in heads if at > first)]}
     assert owed == {
         currency: float(
             Decimal(month.statement.sum_of(currency, of="gateway", at="closing")).scaleb(

@@ -37,7 +37,7 @@ from recon.store.nights import runs
 from recon.store.people import closed_months, resolution_rows
 from recon.store.people.closed_months import MonthState
 
-NO_BREAK = "Not even in the books, and no break yet"
+NO_BREAK = "Differs in the books, and no break shows it yet"
 PROOF_SHEET = "sheet Proof; statement.sql says each of them once more"
 BATCHES_NAMED_MAX = 3
 WINDOW_MARGIN_DAYS = 5

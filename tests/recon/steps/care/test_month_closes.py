@@ -173,7 +173,7 @@ def test_what_waits_in_the_books_keeps_a_month_from_ready(
 
     items = {(each.what, each.currency): each for each in close.open_items if each.sheet == "Books"}
     assert {place: (each.count, each.amount) for place, each in items.items()} == {
-        ("Not even in the books, and no break yet", "EUR"): (1, -2_246),
+        ("Differs in the books, and no break shows it yet", "EUR"): (1, -2_246),
         (DIFFERENCES["pay-outs"], "JPY"): (1, 8_869),
     }
     assert close.prepared_verdict is CloseVerdict.WITH_OPEN_ITEMS
