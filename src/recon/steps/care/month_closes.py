@@ -279,15 +279,22 @@ def _of_breaks(
 ) -> Iterator[Blocker]:
     """Grave breaks of the newest night without an owner or a comment.
 
-    Of those that it saw first after the close only the ones about the month's own facts.
+    Of those that it saw first after the close only the ones about the month's own facts: of an
+    order by its facts, of pay-outs, fees and entries of a bank by the age of what differs.
     """
     with environment.store.reading() as connection:
         breaks = kept_results.open_breaks(connection, stated.newest_run, environment=environment)
     if breaks is None:
         return
-    last, orders = stated.statement.month.last.isoformat(), {*stated.statement.facts["order_no"]}
+    month, known_by = stated.statement.month, date.fromisoformat(stated.known_by)
+    calendar = environment.settings.rules.business_calendar
+    # What began on days off right after the month has the same age: it is asked for as well.
+    age = calendar.business_days_between(month.last, end=known_by)
+    orders = {*stated.statement.facts["order_no"]}
     for row in with_answers(not_looked_after(breaks, kept=answers), answers):
-        if str(row["first_seen"]) > last and row["order_no"] not in orders - {""}:
+        is_seen = str(row["first_seen"]) <= month.last.isoformat()
+        is_old = not row["order_no"] and pd.notna(row["age_days"]) and row["age_days"] >= age
+        if not is_seen and not is_old and row["order_no"] not in orders - {""}:
             continue
         currency, owner = str(row["currency"]), row["owner"]
         money = f"{format_minor_units(risk_of_break(row), currency=currency)} {currency}"

@@ -252,24 +252,35 @@ def test_a_bank_that_is_covered_for_a_part_of_the_month_blocks(
 
 
 @pytest.mark.parametrize(
-    ("first_seen", "order", "is_blocked"),
-    [("2026-11-03", "", True), ("2026-12-02", "", False), ("2026-12-02", "own", True)],
+    ("first_seen", "order", "age", "is_blocked"),
+    [
+        ("2026-11-03", "other", 3, True),
+        ("2026-12-02", "other", 3, False),
+        ("2026-12-02", "own", 0, True),
+        ("2026-12-02", "", 3, True),
+        ("2026-12-02", "", 2, False),
+        ("2026-12-02", "", None, False),
+    ],
 )
 def test_a_grave_break_that_nobody_looks_after_blocks(
     ended: Merchant,
     monkeypatch: pytest.MonkeyPatch,
     first_seen: str,
     order: str,
+    age: int | None,
     *,
     is_blocked: bool,
 ) -> None:
-    """Of the month or of an order of its facts, with the money at risk that its night shows."""
-    close = closed(ended)
+    """Of the month, of an order of its facts, or of a pay-out, batch or entry that is so old.
+
+    With the money at risk that its night shows.
+    """
+    close = given(ended, monkeypatch, known_by="2026-12-03")
     known = str(close.stated.statement.facts["order_no"].iloc[0])
     row = {
         "break_id": "b" * 16,
         "code": "REFUND_DUE",
-        "order_no": known if order else "other",
+        "order_no": {"own": known}.get(order, order),
         "transaction_id": "T1",
         "currency": "EUR",
         "exposure": 500,
@@ -279,6 +290,7 @@ def test_a_grave_break_that_nobody_looks_after_blocks(
         "flags": "",
         "severity": "HIGH",
         "first_seen": first_seen,
+        "age_days": age,
     }
     import pandas as pd
 
