@@ -183,7 +183,8 @@ def _key_of_facts(moved: pd.DataFrame) -> "pd.Series[str]":
     return key.where(~of_payment, named.astype("str"))
 
 
-def _orders_of_payments(evidence: MonthEvidence) -> "pd.Series[str]":
+def orders_of_payments(evidence: MonthEvidence) -> "pd.Series[str]":
+    """Payment -> the order that it alone is of."""
     orders, payments = evidence.orders_of.index, evidence.orders_of
     named = pd.Series(orders, index=pd.Index(payments), dtype="str")
     return named[~named.index.duplicated(keep="last")]
@@ -199,7 +200,7 @@ def _entries(evidence: MonthEvidence, *, days: DayTable) -> pd.DataFrame:
     currency = rows["currency"].where(~named, rows["transaction_currency"])
     sign = amounts_at(base, sums=pd.Series(SIGN))
     sign = sign.where(~rows["entry_type"].str.endswith(_REVERSAL), -sign)
-    orders = words_at(rows["transaction_id"], words=_orders_of_payments(evidence))
+    orders = words_at(rows["transaction_id"], words=orders_of_payments(evidence))
     otherwise = rows["transaction_id"].where(
         rows["transaction_id"].ne(""), "entry " + rows["entry_id"]
     )
@@ -257,7 +258,7 @@ def _effects(
     evidence: MonthEvidence, *, account: tuple[str, str]
 ) -> tuple[pd.DataFrame, frozenset[str]]:
     """Key -> gateway less books, by the newest night that has the key; what it could not judge."""
-    orders = _orders_of_payments(evidence)
+    orders = orders_of_payments(evidence)
     shown, doubted = _every_effect(evidence.nights, account=account, orders=orders)
     differing = shown.loc[shown["effect"].ne(0), "key"]
     asked = {*differing.unique(), *doubted["key"].unique()}
@@ -309,7 +310,7 @@ def _every_effect(
         parts.append(counted.rename(columns={"entry_id": "named", "effect_ledger": "effect"}))
     shown = pd.concat([part[[*_OF_SHOWN]].astype({"effect": "int64"}) for part in parts])
     doubted = doubted.rename(columns={"entry_id": "named"})
-    shown, doubted = (rows.assign(key=_keys_of(rows, orders=orders)) for rows in (shown, doubted))
+    shown, doubted = (rows.assign(key=keys_of(rows, orders=orders)) for rows in (shown, doubted))
     return shown[shown["key"].ne("")], doubted
 
 
@@ -331,7 +332,7 @@ def _of_nights(
     return frame_of_table(pa.concat_tables(tables))
 
 
-def _keys_of(rows: pd.DataFrame, *, orders: "pd.Series[str]") -> "pd.Series[str]":
+def keys_of(rows: pd.DataFrame, *, orders: "pd.Series[str]") -> "pd.Series[str]":
     """The key of a row of a result: its order, its payment's, else its group by code or entry."""
     of_payment = words_at(rows["transaction_id"], words=orders)
     of_payment = of_payment.where(of_payment.ne(""), rows["transaction_id"])

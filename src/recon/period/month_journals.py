@@ -1,6 +1,7 @@
 """P6 and P7: the books once the proposed journals are booked, and that each journal balances.
 
-Permanent ones are those that the newest night proposes for its breaks. What was charged by the
+Permanent ones are those that the newest night proposes for its breaks, those of the month dated on
+its last day (`journal_dates`), and the books at the close have these. What was charged by the
 close and is booked later, or by no journal of the month, is accrued: booked on the last day, and
 taken back on the first of the next month, so that the books of the month have its fees and later
 entries count once.
@@ -14,6 +15,7 @@ import pandas as pd
 
 from recon.period.books_of_month import FEES_KEY, OPEN, Books
 from recon.period.business_month import BusinessMonth
+from recon.period.journal_dates import dated_journals
 from recon.period.looked_up import currencies_of
 from recon.period.month_equation import AMOUNT, COUNT, MonthEquation
 from recon.period.month_evidence import MonthEvidence
@@ -50,7 +52,8 @@ class MonthJournals:
     """JOURNAL_COLUMNS (grain: line of a journal)."""
     booked: pd.DataFrame
     """break_id, currency, amount (how its journals move the clearing account), effect (of the break
-    on the books; null: the night shows none), of_fees: it books fees in the month."""
+    on the books; null: the night shows none), by_close: they are dated by it, of_fees: and book
+    fees."""
 
 
 def month_journals(
@@ -58,10 +61,11 @@ def month_journals(
     *,
     account: tuple[str, str],
     month: BusinessMonth,
+    age: int,
     differing: pd.DataFrame | None,
     names: JournalNames | None,
 ) -> MonthJournals:
-    """The journals of a close; `differing` as `Books` has it at the close."""
+    """The journals of a close; `age`, `differing`, account: see `dated_journals`."""
     night = evidence.newest
     rows = frame_of(night, "journals", account=account)
     breaks = frame_of(night, "breaks", account=account, columns=("break_id", "code"))
@@ -69,15 +73,19 @@ def month_journals(
     code = pd.Series([str(codes.get(key, "")) for key in rows["break_id"]], rows.index, dtype="str")
     terms = evidence.terms
     clearing = {*terms.loc[terms["name"].eq("clearing"), "word"]}
-    moved = rows.assign(
-        amount=rows["debit"].fillna(0).astype("int64") - rows["credit"].fillna(0).astype("int64"),
-        # One that is dated after the month leaves its fee to the accrual, which it follows.
-        of_fees=code.str.startswith("FEE_")
-        & (rows["date"].astype("str") <= month.last.isoformat()),
+    sides = rows.fillna({"debit": 0, "credit": 0}).astype({"debit": "int64", "credit": "int64"})
+    is_moved = rows["account"].isin(clearing) & ~code.str.startswith(_RESERVES)
+    rows = sides.assign(amount=(sides["debit"] - sides["credit"]).where(is_moved, 0))
+    rows = dated_journals(
+        rows, evidence=evidence, account=account, month=month, age=age, differing=differing
     )
-    moved = moved[moved["account"].isin(clearing) & ~code.str.startswith(_RESERVES)]
-    booked = moved.groupby(["break_id", "currency"], as_index=False).agg(
-        amount=("amount", "sum"), of_fees=("of_fees", "any")
+    by_close = rows["date"].astype("str") <= month.last.isoformat()
+    # One that is dated after the month leaves its fee to the accrual, which it follows.
+    moved = rows.assign(by_close=by_close, of_fees=by_close & code.str.startswith("FEE_"))
+    booked = (
+        moved[is_moved]
+        .groupby(["break_id", "currency"], as_index=False)
+        .agg(amount=("amount", "sum"), by_close=("by_close", "any"), of_fees=("of_fees", "any"))
     )
     effects = frame_of(night, "effects", account=account)
     effects = effects[effects["leg"].eq("ledger")].rename(columns={"amount": "effect"})
@@ -85,7 +93,6 @@ def month_journals(
         effects[["break_id", "currency", "effect"]], on=["break_id", "currency"], how="left"
     )
     permanent = rows.assign(kind=PERMANENT)[[*JOURNAL_COLUMNS]]
-    permanent = permanent.fillna({"debit": 0, "credit": 0})
     accrued = _accruals(booked, month=month, differing=differing, names=names)
     lines = pd.concat([permanent, accrued], ignore_index=True)
     return MonthJournals(lines.astype({"debit": "int64", "credit": "int64"}), booked)
@@ -164,9 +171,11 @@ def _after(
     for currency in sorted(currencies_of(books.entries, books.facts, booked)):
         sides = books.moved_by(last, currency=currency)
         own, rows = (part[part["currency"].eq(currency)] for part in (booked, differing))
-        left_open = int(rows["shown"].sum()) + int(own["effect"].fillna(0).sum())
+        by_close = own[own["by_close"].astype(bool)]
+        left_open = int(rows["shown"].sum()) + int(by_close["effect"].fillna(0).sum())
         timing = int(rows.loc[rows["what"].ne(OPEN), "amount"].sum())
-        left, right = sides[0] + int(own["amount"].sum()), sides[1] + timing + left_open
+        left = sides[0] + int(by_close["amount"].sum())
+        right = sides[1] + timing + left_open
         yield MonthEquation("P6", AFTER, currency, AMOUNT, left, right)
         known = int(own["effect"].notna().sum())
         yield MonthEquation("P6", BREAKS, currency, COUNT, len(own), known)

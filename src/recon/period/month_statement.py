@@ -19,6 +19,7 @@ from recon.period.business_month import BusinessMonth, DayTable
 from recon.period.cash_in_transit import MOVES, Transit, in_transit, transit_of
 from recon.period.dated_facts import KINDS, RESERVE, DatedFacts, dated_facts
 from recon.period.fees_of_month import estimated_fees, fee_equations
+from recon.period.journal_dates import age_of_month
 from recon.period.listed_differences import listed_differences
 from recon.period.looked_up import words_at
 from recon.period.month_equation import MonthEquation
@@ -174,6 +175,7 @@ def statement_of(frame: MonthFrame, *, nights: Sequence[MonthNight]) -> MonthSta
     open_transit = {} if transit is None else _open_transit(transit, closes=(before, last))
     books = books_of(evidence, facts=facts, days=days, account=account, closes=(before, last))
     differing = None if books is None else books.differing[last]
+    age = age_of_month(month, calendar=frame.calendar, newest=evidence.newest.business_date)
     give_back(frames=True)
     statement = MonthStatement(
         month=month,
@@ -198,7 +200,7 @@ def statement_of(frame: MonthFrame, *, nights: Sequence[MonthNight]) -> MonthSta
         told=told_by_nights(evidence, facts=facts, month=month),
         breaks=open_breaks(nights, account=account, month=month),
         journals=month_journals(
-            evidence, account=account, month=month, differing=differing, names=frame.names
+            evidence, account=account, month=month, age=age, differing=differing, names=frame.names
         ),
         estimates=estimated_fees(sides[1], facts=facts, month=month),
         lost_batches=lost_batches(evidence),

@@ -12,6 +12,7 @@ from recon.archive.answers_once import ANSWERS, PASSED_OVER
 from recon.archive.schemas import SCHEMAS
 from recon.model.freed_memory import give_back
 from recon.period.business_month import DayTable
+from recon.period.journal_dates import age_of_month
 from recon.period.month_equation import MonthEquation
 from recon.period.month_journals import JournalNames
 from recon.period.month_nights import NEWEST_ONLY, READ, MonthNight
@@ -26,7 +27,7 @@ SECONDS_MAX = 600
 """After so long the second engine is given up, and nothing is proven."""
 REASON_MAX = 200
 """Characters of what DuckDB says that are shown."""
-TABLES = ("facts.sql", "positions.sql", "differing.sql")
+TABLES = ("facts.sql", "positions.sql", "differing.sql", "dated_journals.sql")
 """Statements that make what the others read, in their order."""
 EQUATIONS = {f"P{number}": f"P{number}.sql" for number in range(1, 9)}
 FIGURES = "figures.sql"
@@ -123,7 +124,8 @@ def _views(
     yield f"CREATE OR REPLACE TEMP TABLE closed AS FROM (VALUES {values}) {named}"
     names = frame.names or JournalNames("", "")
     accounts = f"{quoted(names.clearing)} AS clearing, {quoted(names.fees)} AS fees"
-    yield f"CREATE OR REPLACE TEMP TABLE booking AS SELECT {accounts}"
+    age = age_of_month(month, calendar=frame.calendar, newest=nights[-1].business_date)
+    yield f"CREATE OR REPLACE TEMP TABLE booking AS SELECT {accounts}, {age} AS age_of_month"
     yield _night_files((*frame.earlier, *nights))
     for name in READ:
         every = nights[-1:] if name in NEWEST_ONLY else nights

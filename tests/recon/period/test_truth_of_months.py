@@ -423,6 +423,70 @@ def test_a_fee_that_a_journal_books_after_the_month_is_accrued(
     assert [*statement.unproven_figures] == []
 
 
+def proposed_by_order(statement: MonthStatement) -> dict[tuple[str, str], dict[str, int]]:
+    """Currency and order -> the day of its journals, and how they move the clearing account."""
+    sums: dict[tuple[str, str], dict[str, int]] = defaultdict(lambda: defaultdict(int))
+    lines = statement.journals.lines
+    own = lines[lines["kind"].eq("permanent") & lines["account"].eq(CLEARING)]
+    for row in own.itertuples():
+        place = str(row.currency), str(row.order_no)
+        sums[place][str(row.date)] += int(str(row.debit)) - int(str(row.credit))
+    return sums
+
+
+def test_what_moved_in_the_month_is_booked_on_its_last_day(
+    played: tuple[MonthTruth, MonthStatement],
+) -> None:
+    """A journal whose order differed at the close makes it even there; others keep their day."""
+    truth, statement = played
+    booked, moved = booked_by_key(truth), moved_by_key(truth)
+    dated = defaultdict(int)
+    for place, days in proposed_by_order(statement).items():
+        gap = sum(amount for day, amount in booked[place] if day <= truth.last)
+        gap -= sum(amount for day, amount in moved[place] if day <= truth.last)
+        ((day, amount),) = days.items()
+        is_of_month = gap < 0 < amount <= -gap
+        assert day == f"{truth.last if is_of_month else truth.end}"
+        dated[is_of_month] += 1
+
+    assert {*dated} == {True, False}
+
+
+@pytest.mark.parametrize(
+    ("first", "age", "is_of_month"),
+    [
+        (SMALL.first, 4, True),
+        (SMALL.first, 3, False),
+        (date(2026, 7, 1), 3, False),
+        (date(2026, 7, 1), 4, True),
+    ],
+)
+def test_a_pay_out_that_is_old_enough_is_booked_in_the_month(
+    tmp_path: Path, first: date, age: int, *, is_of_month: bool
+) -> None:
+    """By its break's age; what is as old as a day off right after the month keeps its day."""
+    truth = MonthTruth(first, 5, per_day=2)
+    nights = nights_of(truth, tmp_path / "nights", every=7)
+    currency, gap = not_booked(statement_of(framed(truth, nights), nights=nights))
+    nights = with_pay_out_journal(nights, tmp_path, currency=currency, effect=-gap, age=age)
+
+    statement = stated(truth, nights)
+
+    lines = statement.journals.lines
+    assert {*lines.loc[lines["break_id"].eq("paid"), "date"]} == {
+        f"{truth.last if is_of_month else truth.end}"
+    }
+    assert broken_ids(statement) == set()
+    assert [*statement.unproven_figures] == []
+
+
+def not_booked(statement: MonthStatement) -> tuple[str, int]:
+    """A currency whose pay-outs are not all booked at the close, and by how much."""
+    assert statement.books is not None
+    rows = statement.books[statement.books["key"].eq("pay-outs")]
+    return str(rows["currency"].iloc[0]), int(rows["amount"].iloc[0])
+
+
 def accrued_fees(statement: MonthStatement) -> dict[str, int]:
     """Currency -> fees that are accrued on the last day."""
     lines = statement.journals.lines
@@ -435,30 +499,49 @@ def with_fee_journal(
     nights: Sequence[MonthNight], folder: Path, *, day: str
 ) -> tuple[list[MonthNight], str, int]:
     """The nights whose newest has fees that waited as a break with a journal; currency, amount."""
+    pending = pq.read_table(nights[-1].files["pending"]).to_pylist()
+    waits = next(row for row in pending if row["entry_id"].startswith("fees:"))
+    effect, currency = waits["effect_ledger"], waits["currency"]
+    own = {"break_id": "fee", "code": "FEE_NOT_BOOKED", "currency": currency, "date": day}
+    return with_journal(nights, folder, account=FEES, effect=effect, **own), currency, -effect
+
+
+def with_pay_out_journal(
+    nights: Sequence[MonthNight], folder: Path, *, currency: str, effect: int, age: int
+) -> list[MonthNight]:
+    """The nights whose newest has what is not booked of pay-outs as a break with a journal."""
+    own = {"break_id": "paid", "code": "PAYOUT_NOT_BOOKED", "currency": currency, "age_days": age}
+    own["date"] = nights[-1].business_date
+    return with_journal(nights, folder, account="payouts", effect=effect, **own)
+
+
+def with_journal(
+    nights: Sequence[MonthNight], folder: Path, *, account: str, effect: int, **cells: object
+) -> list[MonthNight]:
+    """The nights whose newest has a part of what waits of a group as a break with a journal."""
     newest = nights[-1]
     names = ("pending", "breaks", "effects", "journals")
     tables = {name: pq.read_table(newest.files[name]) for name in names}
     rows = {name: table.to_pylist() for name, table in tables.items()}
-    waits = next(row for row in rows["pending"] if row["entry_id"].startswith("fees:"))
-    rows["pending"].remove(waits)
-    effect, currency = waits["effect_ledger"], waits["currency"]
-    own = {"break_id": "fee", "code": "FEE_NOT_BOOKED", "order_no": "", "transaction_id": ""}
-    own |= {"journal_id": "fee-1", "date": day, "currency": currency, "effect_ledger": effect}
-    own |= {"exposure": abs(effect), "leg": "ledger", "amount": effect}
+    own = {"order_no": "", "transaction_id": "", "journal_id": f"{cells['break_id']}-1", **cells}
+    own |= {"exposure": abs(effect), "leg": "ledger", "amount": effect, "effect_ledger": effect}
+    group = "fees" if account == FEES else "payout"
+    waits = {**own, "entry_id": f"{group}:{cells['currency']}", "effect_ledger": -effect}
     sides = (max(effect, 0), max(-effect, 0))
-    for name, account, sums in (
+    for name, booked_on, sums in (
+        ("pending", "", sides),
         ("breaks", "", sides),
         ("effects", "", sides),
         ("journals", CLEARING, sides),
-        ("journals", FEES, sides[::-1]),
+        ("journals", account, sides[::-1]),
     ):
-        cells = {"account": account, "debit": sums[0], "credit": sums[1]}
-        rows[name].append({**rows[name][0], **own, **cells})
+        line = {"account": booked_on, "debit": sums[0], "credit": sums[1]}
+        rows[name].append({**rows[name][0], **(waits if name == "pending" else own), **line})
     files = dict(newest.files)
     for name, table in tables.items():
         files[name] = folder / f"{name}.parquet"
         pq.write_table(table.from_pylist(rows[name], schema=table.schema), files[name])
-    return [*nights[:-1], replace(newest, files=files)], currency, -effect
+    return [*nights[:-1], replace(newest, files=files)]
 
 
 def test_a_receipt_that_pandas_loses_is_found(

@@ -4,14 +4,14 @@ WITH accrued AS (
         SELECT currency, booked_by - moved_by AS amount FROM differing WHERE side = 'closing' AND key = 'fees'
         UNION ALL
         SELECT j.currency, coalesce(j.debit, 0) - coalesce(j.credit, 0)
-        FROM journals j JOIN newest_breaks b USING (break_id), month
+        FROM dated_journals j JOIN newest_breaks b USING (break_id), month
         WHERE j.account IN (FROM clearing) AND b.code LIKE 'FEE_%' AND j.date <= month.last)
     WHERE EXISTS (FROM booking WHERE fees <> '') AND EXISTS (FROM books_given)
     GROUP BY currency HAVING sum(amount) <> 0
       AND currency IN (SELECT currency FROM differing WHERE side = 'closing' AND key = 'fees')
 ),
 lines AS (
-    SELECT 'permanent' AS kind, journal_id, currency, account, coalesce(debit, 0) AS debit, coalesce(credit, 0) AS credit FROM journals
+    SELECT 'permanent' AS kind, journal_id, currency, account, coalesce(debit, 0) AS debit, coalesce(credit, 0) AS credit FROM dated_journals
     UNION ALL SELECT 'accrual', 'accrual', currency, fees, greatest(amount, 0), greatest(-amount, 0) FROM accrued, booking
     UNION ALL SELECT 'accrual', 'accrual', currency, clearing, greatest(-amount, 0), greatest(amount, 0) FROM accrued, booking
     UNION ALL SELECT 'reversal', 'reversal', currency, clearing, greatest(amount, 0), greatest(-amount, 0) FROM accrued, booking
