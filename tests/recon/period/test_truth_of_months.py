@@ -480,6 +480,21 @@ def test_a_pay_out_that_is_old_enough_is_booked_in_the_month(
     assert [*statement.unproven_figures] == []
 
 
+def test_a_journal_that_takes_more_than_differed_keeps_its_day(
+    small: list[MonthNight], by_pandas: MonthStatement, tmp_path: Path
+) -> None:
+    """What it takes beyond the difference at the close moved later: it is not of the month."""
+    currency, gap = not_booked(by_pandas)
+    nights = with_pay_out_journal(small, tmp_path, currency=currency, effect=-gap - 1, age=9)
+    assert gap > 0
+
+    statement = stated(SMALL, nights)
+
+    lines = statement.journals.lines
+    assert {*lines.loc[lines["break_id"].eq("paid"), "date"]} == {f"{SMALL.end}"}
+    assert broken_ids(statement) == set()
+
+
 def not_booked(statement: MonthStatement) -> tuple[str, int]:
     """A currency whose pay-outs are not all booked at the close, and by how much."""
     assert statement.books is not None
