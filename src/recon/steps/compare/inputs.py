@@ -30,9 +30,9 @@ from recon.proof.books_bridge import FileMoney, rejected_sums
 from recon.steps.compare.bank_inputs import bank_source
 from recon.steps.compare.sealed_orders import sealed_orders
 from recon.steps.compare.siblings import siblings_of, with_siblings
-from recon.steps.files.arrivals import WHOLE_FILE
 from recon.steps.files.arrived_rows import Extract, order_steps, with_arrived
 from recon.steps.files.keep_ledger import unread_files
+from recon.steps.files.never_read import WHOLE_FILE
 from recon.steps.ground import kept_results, shown_answers
 from recon.steps.ground.answer_rows import chargeback_codes
 from recon.steps.ground.booked_payouts import with_payouts

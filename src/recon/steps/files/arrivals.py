@@ -24,6 +24,7 @@ from recon.files.kinds.bank_file import ENDINGS
 from recon.model.errors import SourceUnreadableError
 from recon.model.words import Reject, SourceFile, SourceKind
 from recon.steps.files.file_endorsements import counting
+from recon.steps.files.never_read import ABSENT, WHOLE_FILE, absent_sha256
 from recon.steps.ground.environment import Environment
 from recon.store import Connection
 from recon.store.database.engine import Turn
@@ -33,9 +34,6 @@ from recon.store.nights.runs import Run
 LOOK_AGAIN_SECONDS = 60
 WAIT_HOURS_MAX = 12
 """A night waits no longer than this, whatever the clock says."""
-
-WHOLE_FILE = "(whole file)"
-"""Column of a reject that stands for something which could not be read at all."""
 
 Sleep = Callable[[float], None]
 
@@ -236,15 +234,6 @@ def _missed(connection: Connection, run: Run, *, kind: SourceKind) -> set[str]:
     if kind is not SourceKind.SETTLEMENT:
         return set()
     return {name for _, name in settlement_rows.missing(connection, run, whole_file=WHOLE_FILE)}
-
-
-ABSENT = "00000000"
-"""How the hash of something that was never read begins."""
-
-
-def absent_sha256(*identity: str) -> str:
-    """What stands as the hash of something that was never read."""
-    return ABSENT + hashlib.sha256("\x1f".join(identity).encode()).hexdigest()[len(ABSENT) :]
 
 
 def note_absent(

@@ -8,7 +8,7 @@ from recon.matching.breaks.result import Reconciliation
 from recon.matching.frames.sources import Sources
 from recon.model.words import KeyAnswer, SetState, SourceKind, Verdict
 from recon.proof.verdict import allowance
-from recon.steps.files.arrivals import ABSENT, WHOLE_FILE
+from recon.steps.files.never_read import ABSENT, WHOLE_FILE
 
 NO_ORDER_FILE = "no order file has arrived for this business date"
 NO_LEDGER = "no ledger was read: the account declares none (merchants.toml, `ledger`)"

@@ -12,8 +12,8 @@ from recon.files.kinds.ledger_file import Ledger, read_ledger
 from recon.files.reader import ledger_file
 from recon.model.errors import ReconError, SourceMissingError, SourceUnreadableError
 from recon.model.words import Reject, SourceFile, SourceKind
-from recon.steps.files.arrivals import WHOLE_FILE, absent_sha256
 from recon.steps.files.breaking_files import guarded
+from recon.steps.files.never_read import WHOLE_FILE, absent_sha256
 from recon.steps.files.settling import still_written
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.kept_books import write_books

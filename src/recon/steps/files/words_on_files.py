@@ -6,8 +6,8 @@ that cannot be read would make its night INCOMPLETE for ever. Name and reason st
 
 from recon.model.errors import UsageError
 from recon.model.words import SourceFile, SourceKind
-from recon.steps.files.arrivals import WHOLE_FILE, absent_sha256
 from recon.steps.files.file_endorsements import note_file_word
+from recon.steps.files.never_read import WHOLE_FILE, absent_sha256
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.identity import Person
 from recon.store.database.engine import Turn

@@ -2,7 +2,7 @@
 
 from recon.settlement import gate_rules as gates
 from recon.settlement.gate_rules import Gate
-from recon.steps.files.arrivals import WHOLE_FILE
+from recon.steps.files.never_read import WHOLE_FILE
 from recon.steps.ground.desk_memory import lost_word
 from recon.steps.ground.endorsed import endorsed
 from recon.steps.ground.environment import Environment

@@ -14,7 +14,7 @@ from recon.config.rules import Rules
 from recon.matching.frames.coding import is_word
 from recon.matching.frames.sources import SettledDays
 from recon.matching.sides.contract_lines import PRICED
-from recon.steps.files.arrivals import WHOLE_FILE
+from recon.steps.files.never_read import WHOLE_FILE
 from recon.steps.ground.window import ledger_start
 from recon.store import Connection
 from recon.store.nights import settlement_rows, settlement_volumes
