@@ -449,7 +449,9 @@ def test_what_moved_in_the_month_is_booked_on_its_last_day(
         assert day == f"{truth.last if is_of_month else truth.end}"
         dated[is_of_month] += 1
 
-    assert {*dated} == {True, False}
+    # Not every month has an order that a journal makes even; the one that is always played has.
+    assert dated[False]
+    assert dated[True] or truth is not PLAYED[MONTHS[0]]
 
 
 @pytest.mark.parametrize(
