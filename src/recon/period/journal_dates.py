@@ -2,8 +2,8 @@
 
 A night dates all that it proposes with its own day. What moved by a close is the closing month's: a
 journal whose order differed there, or whose pay-out is that old, is booked on the month's last day,
-as long as it takes no more than differed. Others keep their day: what moved later, and fees, which
-are accrued.
+as long as it takes no more than is open: what was booked or took place since made that even.
+Others keep their day: what moved later, and fees, which are accrued.
 """
 
 from datetime import date
@@ -12,7 +12,14 @@ import numpy as np
 import pandas as pd
 
 from recon.model.business_date import BusinessCalendar
-from recon.period.books_of_month import FEES_KEY, PAYOUTS_KEY, keys_of, orders_of_payments
+from recon.period.books_of_month import (
+    EARLIER,
+    FEES_KEY,
+    LATER,
+    PAYOUTS_KEY,
+    keys_of,
+    orders_of_payments,
+)
 from recon.period.business_month import BusinessMonth
 from recon.period.month_evidence import MonthEvidence
 from recon.period.month_nights import frame_of
@@ -46,7 +53,7 @@ def dated_journals(
         account: merchant and account.
         month: that is closed.
         age: see `age_of_month`.
-        differing: as `Books` has it at the close; None without books.
+        differing: as it is listed at the close; None without books.
     """
     last = month.last.isoformat()
     later = rows["date"].astype("str") > last
@@ -61,7 +68,8 @@ def dated_journals(
     asked &= ~breaks["key"].isin((FEES_KEY, ""))
     by_key = rows[later].merge(breaks.loc[asked, ["break_id", "key"]], on="break_id")
     amounts = by_key.groupby(_PLACE, as_index=False)["amount"].sum()
-    gaps = differing.groupby(_PLACE, as_index=False).agg(gap=("amount", "sum"))
+    still_open = differing[~differing["what"].isin((LATER, EARLIER))]
+    gaps = still_open.groupby(_PLACE, as_index=False).agg(gap=("amount", "sum"))
     both = amounts.merge(gaps, on=_PLACE)
     is_opposite = np.sign(both["amount"]).eq(-np.sign(both["gap"]))
     of_month = is_opposite & both["amount"].ne(0) & (both["amount"].abs() <= both["gap"].abs())

@@ -174,7 +174,7 @@ def statement_of(frame: MonthFrame, *, nights: Sequence[MonthNight]) -> MonthSta
     transit = transit_of(evidence.newest, account=account, settled=facts.settled)
     open_transit = {} if transit is None else _open_transit(transit, closes=(before, last))
     books = books_of(evidence, facts=facts, days=days, account=account, closes=(before, last))
-    differing = None if books is None else books.differing[last]
+    differing = None if books is None else listed_differences(books, at=last)
     age = age_of_month(month, calendar=frame.calendar, newest=evidence.newest.business_date)
     give_back(frames=True)
     statement = MonthStatement(
@@ -190,7 +190,7 @@ def statement_of(frame: MonthFrame, *, nights: Sequence[MonthNight]) -> MonthSta
         closing_items=sides[1],
         transit=None if transit is None else open_transit[last],
         before_bank={} if transit is None else transit.before,
-        books=None if books is None else listed_differences(books, at=last),
+        books=differing,
         straddling=straddling_items(evidence, facts=facts, transit=transit, month=month, days=days),
         facts=_told(own, evidence=evidence, last=last),
         unknown_refunds=unknown_refunds(evidence, facts=facts),

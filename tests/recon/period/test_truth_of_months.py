@@ -497,6 +497,23 @@ def test_a_journal_that_takes_more_than_differed_keeps_its_day(
     assert broken_ids(statement) == set()
 
 
+def test_what_the_books_made_even_later_is_no_reason_to_date_a_journal_into_the_month(
+    small: list[MonthNight], by_pandas: MonthStatement, tmp_path: Path
+) -> None:
+    """What differed at the close and was booked later needs no journal there."""
+    assert by_pandas.books is not None
+    late = by_pandas.books[by_pandas.books["what"].eq("booked_later")].iloc[0]
+    own = {"break_id": "own", "code": "LEDGER_MISSING", "currency": late["currency"], "age_days": 9}
+    own |= {"order_no": late["key"], "date": small[-1].business_date}
+    nights = with_journal(small, tmp_path, account="sales", effect=-int(late["amount"]), **own)
+
+    statement = stated(SMALL, nights)
+
+    lines = statement.journals.lines
+    assert {*lines.loc[lines["break_id"].eq("own"), "date"]} == {f"{SMALL.end}"}
+    assert broken_ids(statement) == set()
+
+
 def not_booked(statement: MonthStatement) -> tuple[str, int]:
     """A currency whose pay-outs are not all booked at the close, and by how much."""
     assert statement.books is not None

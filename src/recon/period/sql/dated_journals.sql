@@ -1,5 +1,5 @@
 -- What the newest night proposes, by the day on which it is booked: of what moved by the close, and takes no more than
--- differed there, the month's last day. Fees are accrued, and what is booked beside the clearing account keeps its day.
+-- is open of it (not made even by what was booked or took place since), the month's last day. Fees are accrued, and what is booked beside the clearing account keeps its day.
 CREATE OR REPLACE TEMP TABLE dated_journals AS
 WITH keyed AS (
     SELECT b.break_id, b.code, b.age_days,
@@ -15,10 +15,15 @@ later AS (
     FROM journals j JOIN keyed k USING (break_id), month, booking
     WHERE j.date > month.last AND k.key <> '' AND (k.key <> 'pay-outs' OR k.age_days >= booking.age_of_month)
 ),
+still_open AS (
+    SELECT currency, key, CASE WHEN key = 'pay-outs' THEN gap
+        ELSE sign(gap) * greatest(0, abs(gap) - greatest(0, -sign(gap) * booked_later) - greatest(0, sign(gap) * moved_later)) END AS gap
+    FROM differing WHERE side = 'closing'
+),
 of_month AS (
     SELECT l.currency, l.key
     FROM (SELECT currency, key, sum(amount) AS amount FROM later GROUP BY ALL) l
-    JOIN (FROM differing WHERE side = 'closing') d USING (currency, key)
+    JOIN still_open d USING (currency, key)
     WHERE l.amount BETWEEN least(0, -d.gap) AND greatest(0, -d.gap) AND l.amount <> 0
       AND EXISTS (FROM books_given)
 )

@@ -122,6 +122,7 @@ at_closes AS (
     SELECT 'opening', * EXCLUDE (moved_before, booked_before) REPLACE (moved_before AS moved_by, booked_before AS booked_by) FROM sums
 )
 SELECT side, currency, key, moved_by, booked_by, booked_by - moved_by AS gap,
+    moved - moved_by AS moved_later, booked - booked_by AS booked_later,
     CASE WHEN key IN (SELECT key FROM waiting) THEN 0 ELSE booked - moved END AS still,
     CASE WHEN key IN (SELECT key FROM waiting) THEN booked - moved ELSE 0 END AS waits,
     (moved - moved_by) - (booked - booked_by) AS timing,
