@@ -70,6 +70,10 @@ CASE_NIGHTS = 3
 HANDED_OVER = (InstructionState.NEEDS_HUMAN,)
 
 
+_OWN_RUNNER = asyncio.Runner
+"""For a night in a thread: a night beside it puts its own loop in the place of new ones."""
+
+
 class Crash(BaseException):
     """The process is gone."""
 
@@ -359,7 +363,7 @@ class World:
         self.store.forget()
 
     def _night_on_a_loop(self) -> None:
-        with asyncio.Runner() as self.runner, suppress(ReconError):
+        with _OWN_RUNNER() as self.runner, suppress(ReconError):
             self.night()
 
     def fall_behind(self, much: timedelta) -> None:
