@@ -149,7 +149,7 @@ def _of_account(
     seen = seen_close(prepared)
     write_close_files(prepared, files=seen.files, folder=folder)
     path = folder / f"{close_name(prepared)}.xlsx"
-    workbook = write_close_workbook(prepared, path, files=seen.files)
+    workbook = write_close_workbook(prepared, path, seen=seen)
     lines = [f"{prepared.verdict.value}; workbook {workbook}; digest {seen.digest}"]
     signed = prepared.state.signed
     lines += [f"Signed by {signed.by} (reviewer)"] if signed else []

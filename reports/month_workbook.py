@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from recon.period.prior_periods import prior_items
-from recon.steps.care.close_digest import seen_with
+from recon.steps.care.close_digest import SeenClose
 from recon.steps.care.month_closes import PreparedClose
 from recon.steps.care.month_statements import StatedMonth
 from reports.drawing import look as looks
@@ -114,31 +114,37 @@ def write_month_workbook(stated: StatedMonth, path: Path, *, files: Files) -> Pa
     return written_in_place(drawn_month(stated, files=files).write, path=path)
 
 
-def write_close_workbook(close: PreparedClose, path: Path, *, files: Files) -> Path:
+def write_close_workbook(close: PreparedClose, path: Path, *, seen: SeenClose) -> Path:
     """Write the workbook of a prepared close: the statement's, and before and in it the close's.
 
-    `files` (`close_files`) lie beside it.
+    `seen` (`seen_close`): its digest, and the files that lie beside it.
 
     Raises:
         OutputError: too many versions stand there already.
         OSError: the folder cannot be written.
     """
-    return written_in_place(drawn_month(close.stated, files=files, close=close).write, path=path)
+    return written_in_place(_drawn_close(close, seen=seen).write, path=path)
 
 
-def close_workbook(close: PreparedClose, files: Files) -> bytes:
+def close_workbook(close: PreparedClose, seen: SeenClose) -> bytes:
     """The workbook of a close as bytes: the same close gives the same."""
-    return drawn_month(close.stated, files=files, close=close).content()
+    return _drawn_close(close, seen=seen).content()
 
 
-def drawn_month(stated: StatedMonth, *, files: Files, close: PreparedClose | None = None) -> Draft:
-    """All sheets of a statement, and those of a close where it is one."""
+def _drawn_close(close: PreparedClose, *, seen: SeenClose) -> Draft:
+    return drawn_month(close.stated, files=seen.files, close=close, digest=seen.digest)
+
+
+def drawn_month(
+    stated: StatedMonth, *, files: Files, close: PreparedClose | None = None, digest: str = ""
+) -> Draft:
+    """All sheets of a statement, and those of a close, with its digest, where it is one."""
     statement = stated.statement
     draft = Draft(timezone="UTC")
     if close is not None:
         sheet = draft.sheet("Close")
         sheet.sheet_properties.tabColor = looks.NAVY
-        draw_close(draft, sheet, close=close, digest=seen_with(close, files=files).digest)
+        draw_close(draft, sheet, close=close, digest=digest)
     first, items = draft.sheet("Statement"), draft.sheet("Open items")
     first.sheet_properties.tabColor = looks.NAVY
     if statement.transit is not None:

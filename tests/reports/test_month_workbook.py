@@ -14,7 +14,6 @@ from recon.period.month_journals import JournalNames
 from recon.period.month_statement import MonthFrame, statement_of
 from recon.period.statement_in_sql import proven_by_sql, sql_texts
 from recon.steps.care.close_digest import seen_close
-from recon.steps.care.close_files import close_files
 from recon.steps.care.month_closes import Blocker, OpenItem, PreparedClose
 from recon.steps.care.month_files import month_files, write_month_files
 from recon.steps.care.month_statements import NightOfMonth, StatedMonth
@@ -67,7 +66,7 @@ def written(month: StatedMonth, path: Path) -> Path:
 
 def written_close(close: PreparedClose, path: Path) -> Path:
     """The workbook of a close beside its files."""
-    return write_close_workbook(close, path, files=close_files(close))
+    return write_close_workbook(close, path, seen=seen_close(close))
 
 
 @pytest.mark.skipif(bool(missing_programs()), reason="needs LibreOffice")

@@ -126,7 +126,7 @@ def _prepared(
     digest = seen.digest
     files = write_close_files(prepared, files=seen.files, folder=folder)
     path = folder / f"{close_name(prepared)}.xlsx"
-    workbook = write_close_workbook(prepared, path, files=seen.files)
+    workbook = write_close_workbook(prepared, path, seen=seen)
     if is_told:
         for line in _lines(prepared, digest=digest):
             say(line)

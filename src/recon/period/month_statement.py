@@ -158,10 +158,7 @@ def asked_of(frame: MonthFrame, *, nights: Sequence[MonthNight]) -> AskedEarlier
 
 
 def statement_of(frame: MonthFrame, *, nights: Sequence[MonthNight]) -> MonthStatement:
-    """The statement as pandas computes it; SQL has not been asked yet.
-
-    `nights`: the night before the month, where there is one, and all from its first day on.
-    """
+    """The statement by pandas alone; `nights` begin before the month, where there is one."""
     month, account = frame.month, frame.account
     days = DayTable.around(month, calendar=frame.calendar)
     evidence = evidence_of(nights, account=account, earlier=frame.earlier, asked=frame.asked)
@@ -174,7 +171,8 @@ def statement_of(frame: MonthFrame, *, nights: Sequence[MonthNight]) -> MonthSta
     transit = transit_of(evidence.newest, account=account, settled=facts.settled)
     open_transit = {} if transit is None else _open_transit(transit, closes=(before, last))
     books = books_of(evidence, facts=facts, days=days, account=account, closes=(before, last))
-    differing = None if books is None else listed_differences(books, at=last)
+    listed = {} if books is None else _listed(books, closes=(before, last))
+    differing = listed.get(last)
     age = age_of_month(month, calendar=frame.calendar, newest=evidence.newest.business_date)
     give_back(frames=True)
     statement = MonthStatement(
@@ -183,7 +181,7 @@ def statement_of(frame: MonthFrame, *, nights: Sequence[MonthNight]) -> MonthSta
         figures=[
             *_figures_of_gateway(sides, moves=own),
             *_figures_of_transit(transit, still=open_transit, month=month),
-            *_figures_of_books(books, month=month),
+            *_figures_of_books(books, listed=listed, month=month),
         ],
         equations=(),
         opening_items=sides[0],
@@ -292,11 +290,17 @@ def _figures_of_transit(
         yield MonthFigure(str(currency), "transit", MOVED, str(move), len(rows), amount)
 
 
-def _figures_of_books(books: Books | None, *, month: BusinessMonth) -> Iterator[MonthFigure]:
+def _listed(books: Books, *, closes: Sequence[str]) -> dict[str, pd.DataFrame]:
+    return {day: listed_differences(books, at=day) for day in closes}
+
+
+def _figures_of_books(
+    books: Books | None, *, listed: Mapping[str, pd.DataFrame], month: BusinessMonth
+) -> Iterator[MonthFigure]:
     if books is None:
         return
     for at, day in ((OPENING, month.before), (CLOSING, month.last)):
-        differing = listed_differences(books, at=day.isoformat())
+        differing = listed[day.isoformat()]
         for (currency, what), rows in differing.groupby(["currency", "what"]):
             amount, count = int(rows["amount"].sum()), int(rows["amount"].ne(0).sum())
             yield MonthFigure(str(currency), "books", at, str(what), count, amount)

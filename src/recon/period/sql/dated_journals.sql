@@ -1,5 +1,6 @@
 -- What the newest night proposes, by the day on which it is booked: of what moved by the close, and takes no more than
--- is open of it (not made even by what was booked or took place since), the month's last day. Fees are accrued, and what is booked beside the clearing account keeps its day.
+-- is open of it (not made even by what was booked or took place since), the month's last day. Fees are accrued, and what
+-- is booked beside the clearing account keeps its day.
 CREATE OR REPLACE TEMP TABLE dated_journals AS
 WITH keyed AS (
     SELECT b.break_id, b.code, b.age_days,

@@ -54,16 +54,12 @@ class SeenClose:
 
 def seen_close(close: PreparedClose) -> SeenClose:
     """The digest of a close, with what it is made of."""
-    return seen_with(close, files=close_files(close))
-
-
-def seen_with(close: PreparedClose, *, files: Mapping[str, str]) -> SeenClose:
-    """The same where its files (`close_files`) were made."""
     statement = close.stated.statement
     figures = [
         (each.currency, each.of, each.at, each.name, each.count, each.amount)
         for each in in_order(statement.figures)
     ]
+    files = close_files(close)
     lists = {
         name: hashlib.sha256(files[name].encode()).hexdigest() for name in LISTS if name in files
     }

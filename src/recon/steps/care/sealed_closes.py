@@ -5,7 +5,7 @@ folder that no such event binds is nobody's: the next signature under its month 
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from recon import __version__
@@ -44,8 +44,8 @@ UNWRITTEN = (
     "nobody's name was put under the month, and it is not closed: make the archive writable, then "
     "sign again"
 )
-DrawnClose = Callable[[PreparedClose, Mapping[str, str]], bytes]
-"""Draws the workbook of a close, with the files beside it; `reports` provides it."""
+DrawnClose = Callable[[PreparedClose, SeenClose], bytes]
+"""Draws the workbook of a close as somebody sees it who signs; `reports` provides it."""
 
 
 def write_close_folder(
@@ -69,7 +69,7 @@ def write_close_folder(
         SIGNATURES: _json(names),
     }
     parts = [Document(name, text.encode()) for name, text in sorted(texts.items())]
-    parts.append(Document(f"{close_name(close)}.xlsx", drawn(close, seen.files)))
+    parts.append(Document(f"{close_name(close)}.xlsx", drawn(close, seen)))
     with environment.store.reading() as connection:
         head = history.head(connection)
     closes = close.state.closes

@@ -10,7 +10,7 @@ from recon.matching.frames.sources import Sources
 from recon.model.words import SourceFile, SourceKind
 from recon.proof.books_bridge import Books, FileMoney, arrived_books
 from recon.proof.bridge import BEFORE_WINDOW, FROM_OTHERS, OTHER_ACCOUNTS
-from recon.steps.files.short_files import short_files_told, unjudged_files_told
+from recon.steps.files.short_files import cut_files_told
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.night_folder import storages_of
 from recon.store import Connection
@@ -89,8 +89,7 @@ def with_arrived(
 def files_told(run: Run, *, until: int, environment: Environment) -> list[str]:
     """What page one says of the files: accounts that nobody declared, and files that look cut."""
     undeclared = undeclared_told(run, until=until, environment=environment)
-    short = short_files_told(run, until=until, environment=environment)
-    return [*undeclared, *short, *unjudged_files_told(run, until=until, environment=environment)]
+    return [*undeclared, *cut_files_told(run, until=until, environment=environment)]
 
 
 def undeclared_told(run: Run, *, until: int, environment: Environment) -> list[str]:

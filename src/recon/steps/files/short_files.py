@@ -47,13 +47,22 @@ class Short:
 def short_files_told(run: Run, *, until: int | None, environment: Environment) -> list[str]:
     """A sentence for each order file of the night that looks cut."""
     files, earlier = _without_an_end(run, until=until, environment=environment)
+    return _short(files, earlier=earlier)
+
+
+def cut_files_told(run: Run, *, until: int | None, environment: Environment) -> list[str]:
+    """The same, and which senders nobody can judge yet."""
+    files, earlier = _without_an_end(run, until=until, environment=environment)
+    return [*_short(files, earlier=earlier), *_unjudged(files, earlier=earlier)]
+
+
+def _short(files: Sequence[SourceFile], *, earlier: Sequence[tuple[str, int]]) -> list[str]:
     shorts = (short_of(file, earlier=earlier) for file in files)
     return [f"{short}." for short in shorts if short is not None]
 
 
-def unjudged_files_told(run: Run, *, until: int | None, environment: Environment) -> list[str]:
+def _unjudged(files: Sequence[SourceFile], *, earlier: Sequence[tuple[str, int]]) -> list[str]:
     """A sentence where too few nights had files of a sender to know what is usual."""
-    files, earlier = _without_an_end(run, until=until, environment=environment)
     known = {_sender(file.name): len(_usual(file.name, earlier=earlier)) for file in files}
     few = {sender: nights for sender, nights in sorted(known.items()) if nights < USUAL_FILES_MIN}
     if not few:

@@ -13,6 +13,7 @@ from recon.period.business_month import BusinessMonth
 from recon.period.month_statement import CLOSING, OPENING
 from recon.period.prior_periods import prior_items
 from recon.steps.care import month_closes
+from recon.steps.care.close_digest import seen_close
 from recon.steps.care.closed_view import ClosedView, closed_view
 from recon.steps.care.month_closes import prepared_close
 from recon.steps.care.month_statements import StatedMonth, stated_month
@@ -90,7 +91,7 @@ def test_a_close_of_the_open_month_lists_them_and_has_their_sheet(late: Merchant
     named = {each.what: each for each in close.open_items if each.sheet == "Prior periods"}
     assert "Of a closed month, told after its close" in named
     assert not [what for what in named if what.startswith("Gateway: opens otherwise")]
-    book = openpyxl.load_workbook(BytesIO(close_workbook(close, {})), data_only=True)
+    book = openpyxl.load_workbook(BytesIO(close_workbook(close, seen_close(close))), data_only=True)
     rows = [[cell.value for cell in row] for row in book["Prior periods"].iter_rows(min_row=5)]
     assert [str(row[0])[:7] for row in rows if row[0]] == ["2026-11"]
 

@@ -5,7 +5,7 @@ import os
 import shutil
 import signal
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import date, timedelta
@@ -19,7 +19,7 @@ from recon.model.errors import NightHeldError, ReconError, UsageError
 from recon.period.business_month import BusinessMonth
 from recon.steps.care import closed_view as closed_view_module
 from recon.steps.care import signed_closes
-from recon.steps.care.close_digest import seen_close
+from recon.steps.care.close_digest import SeenClose, seen_close
 from recon.steps.care.close_folders import period_folder
 from recon.steps.care.closed_view import closed_view
 from recon.steps.care.doctor import Check, checks
@@ -74,9 +74,9 @@ def ended(begun: Callable[[Any], Merchant], monkeypatch: pytest.MonkeyPatch) -> 
     return begun(play_people)
 
 
-def drawn(close: Any, files: Mapping[str, str]) -> bytes:
+def drawn(close: Any, seen: SeenClose) -> bytes:
     """A workbook that is quickly drawn; the real one has tests of its own."""
-    named = " ".join(sorted(files))
+    named = " ".join(sorted(seen.files))
     return f"workbook of {close.stated.statement.month.name} beside {named}".encode()
 
 
@@ -437,7 +437,8 @@ def test_the_workbook_of_a_close_has_both_names(ended: Merchant) -> None:
         signed_closes.CloseSignature("approver", "Anna Berg", ended.clock()),
     )
 
-    content = close_workbook(replace(prepared, signatures=names), {})
+    signed_close = replace(prepared, signatures=names)
+    content = close_workbook(signed_close, seen_close(signed_close))
 
     sheet = openpyxl.load_workbook(BytesIO(content), data_only=True)["Close"]
     words = [str(cell.value) for row in sheet.iter_rows() for cell in row if cell.value]
