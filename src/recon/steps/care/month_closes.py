@@ -355,7 +355,8 @@ def _open_items(stated: StatedMonth) -> Iterator[OpenItem]:
     if (books := statement.books) is not None:
         for what in (*WAITS, PAYOUTS_KEY):
             yield from _listed(books, what, words=DIFFERENCES, sheet="Books")
-        own = books[~books["key"].isin(statement.breaks["order_no"])]
+        named = {*statement.breaks["order_no"], *statement.breaks["transaction_id"]}
+        own = books[~books["key"].isin(named)]
         yield from _listed(own, OPEN, words={OPEN: NO_BREAK}, sheet="Books")
     for what, sheet in (("late", "Straddling"), ("prior", "Prior periods")):
         yield from _listed(statement.straddling, what, words=STRADDLES, sheet=sheet)

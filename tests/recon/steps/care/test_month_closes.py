@@ -162,12 +162,15 @@ def test_what_waits_in_the_books_keeps_a_month_from_ready(
     rows = [
         ("open", "EUR", "WEB-1", -2_246, -2_246),
         ("open", "EUR", "WEB-2", -100, -100),
+        ("open", "EUR", "TX-9", -300, -300),
         ("fees", "EUR", "fees", 2_561, 2_561),
         ("pay-outs", "JPY", "pay-outs", 8_869, 8_869),
         ("booked_later", "EUR", "WEB-3", -5, 0),
     ]
     books = pd.DataFrame(rows, columns=[*DIFFERENCE_COLUMNS])
-    breaks = statement.breaks.head(1).assign(order_no="WEB-2")
+    of_order = statement.breaks.head(1).assign(order_no="WEB-2")
+    of_payment = of_order.assign(order_no="", transaction_id="TX-9")
+    breaks = pd.concat([of_order, of_payment])
 
     close = given(ended, monkeypatch, books=books, breaks=breaks)
 
