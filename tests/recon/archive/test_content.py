@@ -60,3 +60,12 @@ def test_a_digest_is_what_it_was_when_the_night_was_sealed() -> None:
     assert content_digest(pa.table(columns)) == (
         "a5bc4072cef79e2748e2d111fe7bbb3b044fb58fdeb19c5b345bba923d60158e"
     )
+
+
+def test_a_digest_of_no_row_is_what_it_was_and_of_its_columns() -> None:
+    """A file without a row says which columns it has, and nights were sealed with such files."""
+    none = pa.table({"currency": pa.array([], pa.string()), "amount": pa.array([], pa.int64())})
+    sealed = "93d1baeb81f2f618b09ea1ccaa4fd2ecb704347edbdcd00a7dde7858351fae81"
+
+    assert content_digest(none) == content_digest(none.slice(0, 0)) == sealed
+    assert content_digest(none.rename_columns(["currency", "units"])) != sealed
