@@ -83,13 +83,10 @@ def demo(
 
 def _deliver(folder: "DemoFolder") -> NoReturn:
     """As `make serve` has it beside the sandbox: its scheduled nights find files of their day."""
-    from recon.cli.demo_delivery import LOOK_SECONDS, deliver_due
+    from recon.cli.demo_delivery import deliver_until_stopped
     from recon.steps.ground.environment import system_clock
 
-    while True:
-        for day in deliver_due(folder, now=system_clock()):
-            say(f"Delivered: the files of {day}")
-        time.sleep(LOOK_SECONDS)
+    deliver_until_stopped(folder, clock=system_clock, sleep=time.sleep, tell=say)
 
 
 def _prepare(folder: "DemoFolder", memory: "DemoMemory") -> None:

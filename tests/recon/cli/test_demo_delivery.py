@@ -1,6 +1,7 @@
 """A demo that goes on by itself finds the files of each next day, once it has closed there."""
 
 import math
+from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, date, datetime, time, timedelta
 from pathlib import Path
@@ -8,7 +9,12 @@ from pathlib import Path
 import pytest
 
 from recon import cli
-from recon.cli.demo_delivery import deliver_due
+from recon.cli.demo_delivery import (
+    LOOK_SECONDS,
+    UNANSWERED_MAX,
+    deliver_due,
+    deliver_until_stopped,
+)
 from recon.cli.demo_folder import DemoFolder, recall
 from recon.cli.demo_gateway import demo_gateway
 from recon.cli.demo_work import whole_night
@@ -74,3 +80,42 @@ def test_without_a_prepared_folder_and_its_sandbox_nothing_is_delivered(tmp_path
     for demo in (DemoFolder(tmp_path / "d"), prepared_demo(tmp_path / "e")):
         with pytest.raises(ConfigurationError, match="`make serve` starts both"):
             next(deliver_due(demo, now=system_clock()))
+
+
+def test_a_sandbox_that_once_does_not_answer_ends_no_delivery(tmp_path: Path) -> None:
+    """It is said at each look; after UNANSWERED_MAX in a row the delivery ends by name."""
+    demo = prepared_demo(tmp_path / "d")
+    memory = recall(demo)
+    assert memory is not None
+    spoken: list[str] = []
+    with ExitStack() as until_it_stops:
+        until_it_stops.enter_context(demo_gateway(demo, memory))
+
+        def without_it(_: float) -> None:
+            until_it_stops.close()
+
+        with pytest.raises(ConfigurationError, match="`make serve` starts both"):
+            deliver_until_stopped(demo, clock=system_clock, sleep=without_it, tell=spoken.append)
+    unanswered = [sentence for sentence in spoken if "nothing was delivered" in sentence]
+    assert len(unanswered) == UNANSWERED_MAX
+
+
+def test_a_sandbox_that_answers_again_is_delivered_for(tmp_path: Path) -> None:
+    """The files of the day that closed in between come with the next look that is answered."""
+    demo = prepared_demo(tmp_path / "d")
+    memory = recall(demo)
+    assert memory is not None
+    times = [datetime.fromisoformat(f"2026-11-2{day}T00:16:00+00:00") for day in (2, 2, 3)]
+    clock = iter([its_time(demo, at=at) for at in times])
+    spoken: list[str] = []
+    with ExitStack() as night, ExitStack() as morning:
+        night.enter_context(demo_gateway(demo, memory))
+        looks = iter((night.close, lambda: morning.enter_context(demo_gateway(demo, memory))))
+        with pytest.raises(StopIteration):
+            deliver_until_stopped(
+                demo, clock=lambda: next(clock), sleep=lambda _: next(looks)(), tell=spoken.append
+            )
+    first, unanswered, second = spoken
+    assert first == "Delivered: the files of 2026-11-21"
+    assert unanswered.endswith(f"nothing was delivered, the next look is in {LOOK_SECONDS} s")
+    assert second == "Delivered: the files of 2026-11-22"
