@@ -50,6 +50,8 @@ class LocalStorage:
 
     def _make(self, folder: Path) -> None:
         """Make a folder; the names of it and of those above it are on the disk afterwards."""
+        if folder.is_dir():
+            return  # as for all files of a step but the first
         missing = [each for each in (folder, *folder.parents) if not each.exists()]
         make_folder(folder)
         for each in missing:
