@@ -25,10 +25,10 @@ serve_until_ended(Path(sys.argv[1]), hear=hear, ready=lambda at: print(at, flush
 """
 
 
-@pytest.fixture
-def echo(tmp_path: Path) -> Iterator[Path]:
-    """Its socket."""
-    path = tmp_path / "desk.sock"
+@pytest.fixture(scope="module")
+def echo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Its socket; one desk hears a whole module, and each request must leave it as it was."""
+    path = tmp_path_factory.mktemp("desk") / "desk.sock"
     with subprocess.Popen(
         [sys.executable, "-c", ECHO, str(path)], stdout=subprocess.PIPE, text=True
     ) as process:
