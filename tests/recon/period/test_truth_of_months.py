@@ -1,10 +1,9 @@
-import dataclasses
 import os
 from collections import defaultdict
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from datetime import date, timedelta
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 import pandas as pd
@@ -79,16 +78,49 @@ def played(
     return truth, stated(truth, nights_of(truth, folder), earlier=earlier)
 
 
+@dataclass(frozen=True)
+class SmallMonth:
+    """A small month as it was played, for whoever changes something of it."""
+
+    truth: MonthTruth
+    nights: list[MonthNight]
+    """Some of them."""
+    by_pandas: MonthStatement
+
+
+Months = Callable[[date], SmallMonth]
+"""The small month that begins on a day."""
+
+
 @pytest.fixture(scope="module")
-def small(tmp_path_factory: pytest.TempPathFactory) -> list[MonthNight]:
+def months(tmp_path_factory: pytest.TempPathFactory) -> Months:
+    """Small months, each played and stated once, whoever asks."""
+
+    @cache
+    def played_once(first: date) -> SmallMonth:
+        truth = MonthTruth(first, SMALL.seed, per_day=SMALL.per_day)
+        nights = nights_of(truth, tmp_path_factory.mktemp("small"), every=7)
+        return SmallMonth(truth, nights, statement_of(framed(truth, nights), nights=nights))
+
+    return played_once
+
+
+@pytest.fixture(scope="module")
+def small(months: Months) -> list[MonthNight]:
     """Some nights of a small month, for whoever changes them."""
-    return nights_of(SMALL, tmp_path_factory.mktemp("small"), every=7)
+    return months(SMALL.first).nights
 
 
 @pytest.fixture(scope="module")
-def by_pandas(small: list[MonthNight]) -> MonthStatement:
+def by_pandas(months: Months) -> MonthStatement:
     """What pandas says of the small month, for whoever changes what SQL says of it."""
-    return statement_of(framed(SMALL, small), nights=small)
+    return months(SMALL.first).by_pandas
+
+
+@pytest.fixture(scope="module")
+def by_both(small: list[MonthNight], by_pandas: MonthStatement) -> MonthStatement:
+    """What both engines say of the small month."""
+    return proven_by_sql(by_pandas, nights=small, frame=framed(SMALL, small))
 
 
 def by_currency(items: pd.DataFrame, *, what: str = "") -> dict[str, int]:
@@ -101,17 +133,18 @@ def by_currency(items: pd.DataFrame, *, what: str = "") -> dict[str, int]:
 
 
 def test_passes_that_few_rows_go_without_are_needed_by_no_month(
-    small: list[MonthNight], by_pandas: MonthStatement, monkeypatch: pytest.MonkeyPatch
+    small: list[MonthNight],
+    by_pandas: MonthStatement,
+    by_both: MonthStatement,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """What DuckDB leaves out over few rows changes no equation of a month and ends no process."""
-    frame = framed(SMALL, small)
-    whole = proven_by_sql(by_pandas, nights=small, frame=frame)
     monkeypatch.setattr(statement_in_sql, "reading", partial(reading, optimized=False))
 
-    without = proven_by_sql(by_pandas, nights=small, frame=frame)
+    without = proven_by_sql(by_pandas, nights=small, frame=framed(SMALL, small))
 
-    assert without.unproven_figures == whole.unproven_figures == []
-    assert without.equations == whole.equations
+    assert without.unproven_figures == by_both.unproven_figures == []
+    assert without.equations == by_both.equations
 
 
 def test_movements_are_true_to_the_unit(played: tuple[MonthTruth, MonthStatement]) -> None:
@@ -219,9 +252,9 @@ def broken_ids(statement: MonthStatement) -> set[str]:
     return {each.id for each in statement.equations if not each.holds}
 
 
-def test_a_small_month_holds(small: list[MonthNight]) -> None:
+def test_a_small_month_holds(by_both: MonthStatement) -> None:
     """What the tests below change held before."""
-    assert stated(SMALL, small).holds
+    assert by_both.holds
 
 
 @pytest.mark.parametrize(
@@ -408,10 +441,10 @@ def test_fees_to_accrue_are_true(played: tuple[MonthTruth, MonthStatement]) -> N
 
 @pytest.mark.parametrize("day", [f"{SMALL.last}", f"{SMALL.end}"])
 def test_a_fee_that_a_journal_books_after_the_month_is_accrued(
-    small: list[MonthNight], tmp_path: Path, day: str
+    small: list[MonthNight], by_pandas: MonthStatement, tmp_path: Path, day: str
 ) -> None:
     """What a break's journal books in the month is not accrued; one dated after it changes none."""
-    accrued = accrued_fees(statement_of(framed(SMALL, small), nights=small))
+    accrued = accrued_fees(by_pandas)
     nights, currency, amount = with_fee_journal(small, tmp_path, day=day)
 
     statement = stated(SMALL, nights)
@@ -464,13 +497,13 @@ def test_what_moved_in_the_month_is_booked_on_its_last_day(
     ],
 )
 def test_a_pay_out_that_is_old_enough_is_booked_in_the_month(
-    tmp_path: Path, first: date, age: int, *, is_of_month: bool
+    months: Months, tmp_path: Path, first: date, age: int, *, is_of_month: bool
 ) -> None:
     """By its break's age; what is as old as a day off right after the month keeps its day."""
-    truth = MonthTruth(first, 5, per_day=2)
-    nights = nights_of(truth, tmp_path / "nights", every=7)
-    currency, gap = not_booked(statement_of(framed(truth, nights), nights=nights))
-    nights = with_pay_out_journal(nights, tmp_path, currency=currency, effect=-gap, age=age)
+    month = months(first)
+    truth = month.truth
+    currency, gap = not_booked(month.by_pandas)
+    nights = with_pay_out_journal(month.nights, tmp_path, currency=currency, effect=-gap, age=age)
 
     statement = stated(truth, nights)
 
@@ -665,14 +698,14 @@ def test_a_month_is_proven_a_hundred_nights_later(small: list[MonthNight], tmp_p
     assert stated(SMALL, nights).unproven_figures == []
 
 
-def test_sql_that_cannot_be_run_proves_nothing(small: list[MonthNight]) -> None:
+def test_sql_that_cannot_be_run_proves_nothing(
+    small: list[MonthNight], by_pandas: MonthStatement
+) -> None:
     """A file that is gone when SQL wants it leaves every equation without its second side."""
-    frame = MonthFrame(BusinessMonth.named("2026-11"), PLACE, BusinessCalendar.of())
-    statement = statement_of(frame, nights=small)
     gone = {**small[-1].files, "ledger": small[-1].files["ledger"].with_name("gone.parquet")}
-    nights = [*small[:-1], dataclasses.replace(small[-1], files=gone)]
+    nights = [*small[:-1], replace(small[-1], files=gone)]
 
-    proven = proven_by_sql(statement, nights=nights, frame=frame)
+    proven = proven_by_sql(by_pandas, nights=nights, frame=framed(SMALL, small))
 
     assert not proven.holds
     assert "SQL could not be run" in proven.unproven_figures[0]
