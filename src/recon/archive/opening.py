@@ -6,17 +6,14 @@ from pathlib import Path
 from recon.archive.local_storage import LocalStorage
 from recon.archive.remote_storage import s3_storage
 from recon.archive.storage import Storage
-from recon.config.night_archive import BESIDE, ArchiveSettings
+from recon.config.night_archive import ArchiveSettings
 
 
-def open_storage(
-    settings: ArchiveSettings, *, beside: Path, variables: Mapping[str, str]
-) -> Storage:
+def open_storage(settings: ArchiveSettings, *, variables: Mapping[str, str]) -> Storage:
     """The archive of an account's nights.
 
     Args:
-        settings: What archive.toml says.
-        beside: Where the folder `archive` lies when nothing is named.
+        settings: What archive.toml says, with a path.
         variables: The environment's, for keys.
 
     Raises:
@@ -24,4 +21,4 @@ def open_storage(
     """
     if settings.is_remote:
         return s3_storage(settings, keys=variables)
-    return LocalStorage(Path(settings.path) if settings.path else beside / BESIDE)
+    return LocalStorage(Path(settings.path))

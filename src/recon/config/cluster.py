@@ -1,11 +1,13 @@
-"""Where work that comes in parts is done: this process, or a Dask cluster (cluster.toml).
+"""Where work that others can do is done: this process, a second one, a Dask cluster (cluster.toml).
 
 A part is always a pure function of what it is handed: it may be done again, anywhere, with the same
 result. Money is never moved in parts, and parts never write the database.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Protocol, Self, TypeVar
 
@@ -32,7 +34,7 @@ SchedulerAddress = Annotated[
 
 
 class ClusterSettings(DeclaredTable):
-    """How many parts of the query are asked at once, and by which machines (`cluster.toml`)."""
+    """What other processes do of a night, and of which machines (`cluster.toml`)."""
 
     partitions: int = Field(default=1, ge=1, le=PARTITIONS_MAX)
     address: SchedulerAddress = ""
@@ -46,6 +48,9 @@ class ClusterSettings(DeclaredTable):
     connect_seconds: float = Field(default=10, gt=0, le=600)
     result_seconds: float = Field(default=900, gt=0, le=86_400)
     """How long one part may take, waiting for a worker included."""
+    compare_beside: bool = False
+    """Whether the other side of T14 is made by another process: a worker, or without an address a
+    second process of this machine."""
 
     @model_validator(mode="after")
     def _certificates_of_a_scheduler(self) -> Self:
@@ -93,6 +98,19 @@ class Workers(Protocol):
         `clock` is that of whoever looks, a function of a module.
         """
 
+    @property
+    def helps(self) -> bool:
+        """Whether a piece of work is done while this process does another."""
+
+    def meanwhile(
+        self, work: Callable[[Item], Done], item: Item, *, needs: Collection[str] = ()
+    ) -> AbstractContextManager[Callable[[], Done]]:
+        """Begin one piece of work; whoever wants what came of it calls what the block is given.
+
+        At the end of the block work that nobody waited for is let go. `needs` names the variables
+        that the work needs in its environment, where that is made for it.
+        """
+
 
 @dataclass(frozen=True, slots=True)
 class InProcess:
@@ -100,6 +118,7 @@ class InProcess:
 
     partitions: int = 1
     elsewhere: bool = False
+    helps: bool = False
 
     def each(self, work: Callable[[Item], Done], items: Iterable[Item]) -> Iterator[Done]:
         """See Workers."""
@@ -107,6 +126,13 @@ class InProcess:
 
     def notice(self, name: str, *, clock: Clock) -> None:
         """See Workers."""
+
+    def meanwhile(
+        self, work: Callable[[Item], Done], item: Item, *, needs: Collection[str] = ()
+    ) -> AbstractContextManager[Callable[[], Done]]:
+        """See Workers; it is done when it is wanted."""
+        _ = needs
+        return nullcontext(partial(work, item))
 
 
 IN_PROCESS: Workers = InProcess()

@@ -8,7 +8,7 @@ for whoever may hand a worker a part may do anything that the worker may.
 
 import logging
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import CancelledError
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass
@@ -20,6 +20,7 @@ from recon.config.cluster import LOCAL, ClusterSettings, Done, InProcess, Item, 
 from recon.config.keys import key_of_file
 from recon.model.errors import ClusterError, ConfigurationError, ReconError
 from recon.model.words import Clock
+from recon.workers.second_process import WithSecondProcess
 
 RETRIES = 3
 """So often a part is done again whose worker died, or which met an error of a worker."""
@@ -53,10 +54,18 @@ def workers_of(cluster: ClusterSettings, *, variables: Mapping[str, str]) -> Ite
         variables: the environment of the night, for workers that are started here.
     """
     if not cluster.address:
-        yield InProcess(cluster.partitions)
+        yield _of_this_machine(cluster, variables=variables)
         return
     with DaskWorkers(cluster, connect=partial(connected, cluster, variables=variables)) as workers:
         yield workers
+
+
+def _of_this_machine(cluster: ClusterSettings, *, variables: Mapping[str, str]) -> Workers:
+    if not cluster.compare_beside:
+        return InProcess(cluster.partitions)
+    return WithSecondProcess(
+        cluster.partitions, variables=variables, seconds_max=cluster.result_seconds
+    )
 
 
 class DaskWorkers:
@@ -105,6 +114,29 @@ class DaskWorkers:
         finally:
             if in_hand and client.status == "running":
                 client.cancel([*in_hand], force=True)
+
+    @property
+    def helps(self) -> bool:
+        """See Workers."""
+        return self._cluster.compare_beside
+
+    @contextmanager
+    def meanwhile(
+        self, work: Callable[[Item], Done], item: Item, *, needs: Collection[str] = ()
+    ) -> Iterator[Callable[[], Done]]:
+        """See Workers; a worker has its own environment.
+
+        Raises:
+            ClusterError: as `each`, also when the result is waited for.
+        """
+        _ = needs
+        client = self._connected()
+        future = self._handed_out(work, item)
+        try:
+            yield partial(self._result, future)
+        finally:
+            if client.status == "running" and not future.done():
+                client.cancel([future], force=True)
 
     def notice(self, name: str, *, clock: Clock) -> "DaskNotice":
         """See Workers; nothing is told yet.

@@ -2,6 +2,7 @@
 
 import os
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -58,6 +59,31 @@ def test_a_killed_worker_changes_nothing(
 
     assert int(mortal.mark.read_text()) != os.getpid()
     assert done == [*range(12, 0, -1)]
+
+
+def killed_until_marked(mark: str) -> int:
+    """Kills the first worker that it meets; who did it."""
+    path = Path(mark)
+    if not path.exists():
+        path.write_text(str(os.getpid()))
+        os.kill(os.getpid(), signal.SIGKILL)
+    return os.getpid()
+
+
+def test_a_worker_does_a_piece_beside_the_night_and_one_that_dies_changes_nothing(
+    dask_cluster: ClusterSettings, tmp_path: Path
+) -> None:
+    """It is done again by another worker, never by us; as shipped none is asked for it."""
+    mark = tmp_path / "killed"
+    beside = dask_cluster.model_copy(update={"compare_beside": True})
+    with workers_of(dask_cluster, variables={}) as others:
+        assert not others.helps
+    with workers_of(beside, variables={}) as opened:
+        assert opened.helps
+        with opened.meanwhile(killed_until_marked, str(mark)) as wait:
+            who = wait()
+
+    assert who not in {os.getpid(), int(mark.read_text())}
 
 
 def test_a_scheduler_that_goes_away_ends_the_step(dask_cluster: ClusterSettings) -> None:

@@ -211,10 +211,12 @@ def _reached(settings: Settings, *, variables: Mapping[str, str]) -> Iterator[Ch
 
 def _cluster(settings: Settings, *, variables: Mapping[str, str]) -> str:
     cluster = settings.cluster
+    beside = "; a comparison's other side is made beside it" if cluster.compare_beside else ""
+    parts = f"{cluster.partitions} part(s){beside}"
     if not cluster.address:
-        return f"none: this process does everything, in {cluster.partitions} part(s)"
+        return f"none: this {'machine' if beside else 'process'} does everything, in {parts}"
     with DaskWorkers(cluster, connect=partial(connected, cluster, variables=variables)) as workers:
-        return f"{cluster.address}: {workers.in_words()}; {cluster.partitions} part(s)"
+        return f"{cluster.address}: {workers.in_words()}; {parts}"
 
 
 def _history(store: Store, reports: Path, key: str) -> str:

@@ -5,7 +5,7 @@ from recon.matching.frames.sources import Previous, Sources
 from recon.proof.compared_tables import previous_of_tables, sources_of_tables
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.night_folder import COMPARED, INPUTS, links
-from recon.steps.ground.sealed_night import sealed_night
+from recon.steps.ground.sealed_night import SealedNight, sealed_night
 from recon.store import Connection
 from recon.store.nights.runs import Run
 
@@ -22,7 +22,15 @@ def kept_sources(
     """
     if COMPARED not in {link.step for link in links(connection, run.run_id)}:
         return None
-    night = sealed_night(connection, run, environment=environment)
+    return sources_of_night(sealed_night(connection, run, environment=environment))
+
+
+def sources_of_night(night: SealedNight) -> tuple[Sources, Previous | None]:
+    """The same of a night that sealed what it compared.
+
+    Raises:
+        ArchiveError: the night's folder cannot be reached, or is not as it was sealed.
+    """
     names = (name for name, schema in SCHEMAS.items() if schema.folder in {INPUTS, COMPARED})
     tables = {name: night.table(name) for name in names if night.has(name)}
     return sources_of_tables(tables), previous_of_tables(tables)

@@ -1,24 +1,29 @@
 """Step 5: compare orders, gateway and ledger as the tables have them, and keep the result."""
 
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 from recon.archive.step_folder import Sealed
 from recon.matching.breaks.reopened import BreakEnd, ends_of
 from recon.matching.breaks.result import Reconciliation
 from recon.matching.causes.proposed_journals import shown_in_the_books
 from recon.matching.engine import digest_alone
-from recon.matching.frames.same_words import held_once, upside_down
 from recon.matching.frames.sources import Previous, Sources
 from recon.model.freed_memory import give_back
 from recon.model.headway import Way
 from recon.model.nights import StepSummary
-from recon.model.words import ControlTotal, Verdict
+from recon.model.words import Verdict
 from recon.proof.engine import reconcile as compare
 from recon.steps.compare.inputs import frozen_inputs, previous_of, sources_of
 from recon.steps.compare.more_totals import carried_forward, with_books, with_totals
+from recon.steps.compare.other_side import (
+    is_made_beside,
+    made_beside,
+    turned_round,
+    with_same_digest,
+)
 from recon.steps.compare.rules_change import moved_since_signed
 from recon.steps.compare.sealed_results import write_compared, write_results
 from recon.steps.compare.second_proof import with_sql
@@ -79,11 +84,14 @@ def _compared(run: Run, *, way: Way, environment: Environment) -> _Compared:
     """Compare what the run's tables hold, and write it with what it came to."""
     rules, inputs = environment.settings.rules, frozen_inputs(run, environment=environment)
     previous = previous_of(run, inputs=inputs, rules=rules, environment=environment)
-    # The other side of T14 is of one piece and of this process, whoever did the parts of the first.
-    digest = partial(digest_alone, rules=rules, as_of=run.as_of, previous=previous)
-    sources, again = turned_round(
-        sources_of(run, inputs=inputs, rules=rules, environment=environment), digest=digest, way=way
-    )
+    read = partial(sources_of, run, inputs=inputs, rules=rules, environment=environment)
+    is_beside = is_made_beside(run, environment=environment)
+    if is_beside:
+        sources, again = read(), ""
+        way.more()
+    else:
+        digest = partial(digest_alone, rules=rules, as_of=run.as_of, previous=previous)
+        sources, again = turned_round(read(), digest=digest, way=way)
     written = write_compared(
         run,
         sources=sources,
@@ -92,14 +100,16 @@ def _compared(run: Run, *, way: Way, environment: Environment) -> _Compared:
         environment=environment,
     )
     give_back()
-    proven = _proven(
-        run,
-        sources=sources,
-        again=again,
-        previous=previous,
-        predecessor=inputs.previous_run_id,
-        environment=environment,
-    )
+    beside = partial(made_beside, run, compared=written.compared, way=way, environment=environment)
+    with beside() if is_beside else nullcontext(lambda: again) as other:
+        proven = _proven(
+            run,
+            sources=sources,
+            again=other,
+            previous=previous,
+            predecessor=inputs.previous_run_id,
+            environment=environment,
+        )
     way.more()
     moved = moved_since_signed(
         run, result=proven, sources=sources, previous=previous, environment=environment
@@ -126,14 +136,14 @@ def _proven(
     run: Run,
     *,
     sources: Sources,
-    again: str,
+    again: Callable[[], str],
     previous: Previous | None,
     predecessor: str,
     environment: Environment,
 ) -> Reconciliation:
     """The sources compared, with T14, the totals of books and of what is carried forward.
 
-    `again` is the digest of the sources turned round.
+    `again` gives the digest of the sources turned round.
     """
     rules = environment.settings.rules
     compared = compare(sources, rules=rules, as_of=run.as_of, previous=previous)
@@ -194,53 +204,6 @@ def with_known_rules(result: Reconciliation, *, moved: tuple[str, ...]) -> Recon
     if not moved:
         return result
     return replace(result, verdict=worse(result.verdict, than=Verdict.BREAKS_OPEN))
-
-
-def turned_round(
-    sources: Sources, *, digest: Callable[[Sources], str], way: Way
-) -> tuple[Sources, str]:
-    """The sources as they were given, and the digest of their rows the other way round.
-
-    They are in one order at a time: of what is given here, whoever gives it should keep nothing.
-    """
-    give_back()
-    way.more()
-    other = turned(sources)
-    del sources
-    give_back()
-    again = digest(other)
-    give_back()
-    given = turned(other)
-    del other
-    give_back()
-    way.more()
-    return given, again
-
-
-def turned(sources: Sources) -> Sources:
-    """The same sources with the rows of every frame and the rejects the other way round."""
-    names = ("orders", "gateway", "ledger", "instructions", "settlement", "universe")
-    frames = {name: getattr(sources, name) for name in names}
-    given = {name: upside_down(frame) for name, frame in frames.items() if frame is not None}
-    turned_frames: dict[str, Any] = {**held_once(given)}
-    bank = sources.bank
-    if bank is not None:
-        bank = replace(bank, entries=upside_down(bank.entries))
-    return replace(
-        sources,
-        bank=bank,
-        rejects=sources.rejects[::-1],
-        **turned_frames,
-    )
-
-
-def with_same_digest(result: Reconciliation, *, again: str, run: Run) -> Reconciliation:
-    """T14: the same inputs, read in the other order, give the same digest; else NOT PROVEN."""
-    name = "the same inputs again, in another order = the same result"
-    total_key = (run.merchant_id, run.account_id, "", "count")
-    total = ControlTotal("T14", name, *total_key, 1, int(result.digest == again))
-    verdict = result.verdict if total.passed else Verdict.NOT_PROVEN
-    return replace(result, control_totals=(*result.control_totals, total), verdict=verdict)
 
 
 def with_missing_sources(result: Reconciliation, *, sources: Sources) -> Reconciliation:

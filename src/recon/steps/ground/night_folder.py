@@ -8,7 +8,6 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 
 import pyarrow as pa
 
@@ -18,6 +17,7 @@ from recon.archive.opening import open_storage
 from recon.archive.schemas import SCHEMAS
 from recon.archive.step_folder import ASIDE, Part, Rows, Sealed, find_sealed, write_step
 from recon.archive.storage import Storage, reachable
+from recon.config.night_archive import BESIDE, ArchiveSettings
 from recon.model.errors import ArchiveBrokenError
 from recon.model.nights import Mode
 from recon.steps.ground.environment import Environment
@@ -80,16 +80,25 @@ def storage_at(account: tuple[str, str], *, environment: Environment) -> Storage
     Raises:
         ConfigurationError: the account is not declared, or a key of the storage is missing.
     """
+    archive = archive_of_account(account, environment=environment)
+    return open_storage(archive, variables=environment.variables)
+
+
+def archive_of_account(account: tuple[str, str], *, environment: Environment) -> ArchiveSettings:
+    """Where an account's nights lie, with a path also where archive.toml names none.
+
+    Raises:
+        ConfigurationError: the account is not declared.
+    """
     settings, database = environment.settings, environment.store.path
-    named = settings.archive.path != ""
-    beside = Path()
-    if not named:
-        beside = (
-            settings.account(account[0], account_id=account[1]).reports
-            if database is None
-            else database.parent
-        )
-    return open_storage(settings.archive, beside=beside, variables=environment.variables)
+    if settings.archive.path:
+        return settings.archive
+    beside = (
+        settings.account(account[0], account_id=account[1]).reports
+        if database is None
+        else database.parent
+    )
+    return settings.archive.model_copy(update={"path": str(beside / BESIDE)})
 
 
 def storages_of(environment: Environment) -> StorageOf:

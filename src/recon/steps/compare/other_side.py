@@ -1,0 +1,189 @@
+"""T14: the same rows compared once more, in another order, give the same digest.
+
+The other side is made here, before anything else is held, or by another process beside the first
+comparison: that one reads the rows from the files of the night's folder, so that it is proven, too,
+that they say what was compared.
+"""
+
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from recon.archive.opening import open_storage
+from recon.archive.step_folder import Sealed, sealed_step
+from recon.archive.storage import reachable
+from recon.config.night_archive import ArchiveSettings
+from recon.config.rules import Rules
+from recon.matching.breaks.result import Reconciliation
+from recon.matching.engine import digest_alone
+from recon.matching.frames.same_words import held_once, upside_down
+from recon.matching.frames.sources import Sources
+from recon.model.errors import ArchiveBrokenError
+from recon.model.freed_memory import give_back
+from recon.model.headway import Way
+from recon.model.words import ControlTotal, Verdict
+from recon.steps.compare.kept_sources import sources_of_night
+from recon.steps.ground.environment import Environment
+from recon.steps.ground.night_folder import COMPARED, INPUTS, archive_of_account
+from recon.steps.ground.sealed_night import UNREAD, SealedNight, sealed_night
+from recon.store.nights.runs import Run
+
+BESIDE_FROM_ORDERS = 100_000
+"""Of fewer orders a second process costs more than it gives: it takes a second to begin."""
+
+
+@dataclass(frozen=True, slots=True)
+class OtherSide:
+    """Where another process finds what it is to compare; no row and no secret travels with it."""
+
+    run_id: str
+    as_of: datetime
+    rules: str
+    """Their document as JSON."""
+    archive: ArchiveSettings
+    """Of its keys only the names of their variables."""
+    steps: tuple[tuple[str, str], ...]
+    """Folder and hash of each manifest, in the order of the night."""
+
+
+def is_made_beside(run: Run, *, environment: Environment) -> bool:
+    """Whether another process is to make the other side of a run, and it is worth it."""
+    if not environment.workers.helps:
+        return False
+    with environment.store.reading() as connection:
+        inputs = sealed_night(connection, run, environment=environment).steps.get(INPUTS)
+    files = inputs.manifest.files if inputs else ()
+    orders = sum(entry.rows for entry in files if entry.name == "orders.parquet")
+    return orders >= BESIDE_FROM_ORDERS
+
+
+@contextmanager
+def made_beside(
+    run: Run, *, compared: Sealed, way: Way, environment: Environment
+) -> Iterator[Callable[[], str]]:
+    """Let another process make the digest of the other side; given is what waits for it.
+
+    Args:
+        run: whose it is.
+        compared: the step as it lies on the disk.
+        way: told when it is made.
+        environment: who makes it, and where the archive is.
+
+    Raises:
+        ClusterError: those who should have made it are gone.
+        ArchiveError: the archive cannot be reached.
+    """
+    rules, archive = environment.settings.rules, environment.settings.archive
+    named = {archive.access_key_env, archive.secret_key_env} - {""}
+    part = _part(run, compared=compared, rules=rules, environment=environment)
+    with environment.workers.meanwhile(other_digest, part, needs=named) as wait:
+
+        def waited() -> str:
+            digest = wait()
+            way.more()
+            return digest
+
+        yield waited
+
+
+def _part(run: Run, *, compared: Sealed, rules: Rules, environment: Environment) -> OtherSide:
+    account = (run.merchant_id, run.account_id)
+    archive = archive_of_account(account, environment=environment)
+    if not archive.is_remote:
+        archive = archive.model_copy(update={"path": str(Path(archive.path).absolute())})
+    with environment.store.reading() as connection:
+        night = sealed_night(connection, run, environment=environment)
+    steps = {**night.steps, COMPARED: compared}
+    return OtherSide(
+        run_id=run.run_id,
+        as_of=run.as_of,
+        rules=json.dumps(rules.document, sort_keys=True),
+        archive=archive,
+        steps=tuple((sealed.folder, sealed.sha256) for sealed in steps.values()),
+    )
+
+
+def other_digest(part: OtherSide) -> str:
+    """What another process does: read the files, turn their rows round, and make the digest.
+
+    Raises:
+        ArchiveError: the archive cannot be reached, or a file is not as the night wrote it.
+    """
+    rules = Rules.of(json.loads(part.rules), source=f"the rules of run {part.run_id}")
+    sources, previous = sources_of_night(_night(part, variables=os.environ))
+    other = turned(sources)
+    del sources
+    give_back()
+    return digest_alone(other, rules=rules, as_of=part.as_of, previous=previous)
+
+
+def _night(part: OtherSide, *, variables: Mapping[str, str]) -> SealedNight:
+    """The night's folder as it was when the part was handed out.
+
+    Raises:
+        ArchiveBrokenError: a step of it is another one.
+    """
+    storage = open_storage(part.archive, variables=variables)
+    steps: dict[str, Sealed] = {}
+    with reachable(storage, doing=UNREAD):
+        for folder, sha256 in part.steps:
+            sealed = sealed_step(storage, folder=folder)
+            if sealed is None or sealed.sha256 != sha256:
+                msg = f"{folder} of the archive {storage.shown} is not what the night wrote"
+                raise ArchiveBrokenError(msg)
+            steps[sealed.manifest.about.step] = sealed
+    return SealedNight(part.run_id, storage, steps)
+
+
+def turned_round(
+    sources: Sources, *, digest: Callable[[Sources], str], way: Way
+) -> tuple[Sources, str]:
+    """The sources as they were given, and the digest of their rows the other way round.
+
+    They are in one order at a time: of what is given here, whoever gives it should keep nothing.
+    """
+    give_back()
+    way.more()
+    other = turned(sources)
+    del sources
+    give_back()
+    again = digest(other)
+    give_back()
+    given = turned(other)
+    del other
+    give_back()
+    way.more()
+    return given, again
+
+
+def turned(sources: Sources) -> Sources:
+    """The same sources with the rows of every frame and the rejects the other way round."""
+    names = ("orders", "gateway", "ledger", "instructions", "settlement", "universe")
+    frames = {name: getattr(sources, name) for name in names}
+    given = {name: upside_down(frame) for name, frame in frames.items() if frame is not None}
+    turned_frames: dict[str, Any] = {**held_once(given)}
+    bank = sources.bank
+    if bank is not None:
+        bank = replace(bank, entries=upside_down(bank.entries))
+    return replace(
+        sources,
+        bank=bank,
+        rejects=sources.rejects[::-1],
+        **turned_frames,
+    )
+
+
+def with_same_digest(
+    result: Reconciliation, *, again: Callable[[], str], run: Run
+) -> Reconciliation:
+    """T14: the same inputs, read in the other order, give the same digest; else NOT PROVEN."""
+    name = "the same inputs again, in another order = the same result"
+    total_key = (run.merchant_id, run.account_id, "", "count")
+    total = ControlTotal("T14", name, *total_key, 1, int(result.digest == again()))
+    verdict = result.verdict if total.passed else Verdict.NOT_PROVEN
+    return replace(result, control_totals=(*result.control_totals, total), verdict=verdict)
