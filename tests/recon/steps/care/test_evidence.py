@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
@@ -115,7 +116,7 @@ def test_the_folder_proves_itself_without_anything_of_ours(aged: Merchant, tmp_p
     problems, (head,) = asked(out, "history.sql")
     with aged.environment() as environment, environment.store.reading() as connection:
         newest = history.head(connection)
-    assert (problems, head[2:]) == ([], (newest.sequence, newest.hash))
+    assert (problems, head[2:4]) == ([], (newest.sequence, newest.hash))
     for day in (BROKEN, "2026-11-30"):
         (night,) = out.glob(f"nights/{MERCHANT}/{ACCOUNT}/{day}/*")
         assert files_of(night) == files_of(night_folder(aged, day))
@@ -221,6 +222,71 @@ def test_a_link_or_a_manifest_that_was_changed_in_the_copy_is_found_by_sql(
 
     assert not is_summed(tmp_path / "out")
     assert asked(tmp_path / "out", "history.sql")[0] != []
+
+
+def _line_out(path: Path) -> None:
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join(lines[:2] + lines[3:]))
+
+
+def _swapped(path: Path) -> None:
+    path.write_bytes(path.read_bytes() + b" ")
+
+
+def _added(path: Path) -> None:
+    path.with_name("more.parquet").write_bytes(b"x")
+
+
+def summed_anew(folder: Path) -> None:
+    """The list of sums as somebody makes it who would hide what was changed."""
+    names = sorted(files_of(folder) - {"files.sha256", "manifest.json"})
+    sums = ((hashlib.sha256((folder / name).read_bytes()).hexdigest(), name) for name in names)
+    (folder / "files.sha256").write_text("".join(f"{sha256}  {name}\n" for sha256, name in sums))
+
+
+NIGHT = f"nights/*/*/{BROKEN}/*"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "change", "problem"),
+    [
+        ("history.jsonl", _line_out, "the link before it is not in this folder"),
+        (f"nights/*/*/{BROKEN}", shutil.rmtree, "proof: its manifest is not in this folder"),
+        ("periods/*/*/*", shutil.rmtree, "close-1: its manifest is not in this folder"),
+        (f"{NIGHT}/proof/workbook.xlsx", _swapped, "it is not the file that its manifest names"),
+        (f"{NIGHT}/proof/rules.json", _swapped, "it is not the file that its manifest names"),
+        ("periods/*/*/*/*/close.json", _swapped, "it is not the file that its manifest names"),
+        ("periods/*/*/*/*/manifest.json", _swapped, "no link binds its manifest"),
+        (f"{NIGHT}/results/journals.parquet", Path.unlink, "and it is not in this folder"),
+        (f"{NIGHT}/results/journals.parquet", _added, "more.parquet: nobody sealed it"),
+        ("facts/*/*/*/*.parquet", _swapped, "it is not the file that its name says"),
+    ],
+)
+def test_what_was_changed_under_sums_made_anew_is_found_by_the_links(
+    pattern: str,
+    change: Callable[[Path], None],
+    problem: str,
+    aged: Merchant,
+    tmp_path: Path,
+) -> None:
+    """Who hands the folder over can make its list of sums anew, and not what the history binds."""
+    copied(aged, tmp_path / "out")
+    change(next((tmp_path / "out").glob(pattern)))
+    summed_anew(tmp_path / "out")
+
+    assert is_summed(tmp_path / "out")
+    problems = [str(row[1]) for row in asked(tmp_path / "out", "history.sql")[0]]
+    assert any(problem in each for each in problems), problems
+
+
+def test_a_file_that_the_sums_do_not_name_is_found(aged: Merchant, tmp_path: Path) -> None:
+    """`sha256sum -c` looks at what is listed only."""
+    copied(aged, tmp_path / "out")
+    _added(next((tmp_path / "out").glob(f"{NIGHT}/results/journals.parquet")))
+
+    assert is_summed(tmp_path / "out")
+    ((_, problem),) = asked(tmp_path / "out", "history.sql")[0]
+    assert problem.endswith("more.parquet: files.sha256 does not name it")
 
 
 @pytest.mark.parametrize("change", ["flipped", "gone", "added", "folder"])
