@@ -88,7 +88,7 @@ def verify(
         finished = runs.finished(connection)
         strayed = history.strayed_instruction(connection)
         changed = bound_rows.changed_instructions(connection, states=InstructionState)
-        words = bound_words.changed_words(connection)
+        words = (*bound_words.changed_words(connection), *bound_words.changed_names(connection))
         nights = bound_runs.changed_runs(connection)
         asked = bound_actions.all_changed_actions(connection)
         facts = changed_facts(connection)

@@ -1,12 +1,13 @@
 """What people said, as the history binds it, against what their tables say now.
 
-A word lets money move or holds it: a release, a case, a turn of the switch, an agreement, a
-verdict, an approval. Each was written with its event; whoever changes, adds or takes away its row
-past the code leaves the event as it was.
+A word that lets money move or holds it: a release, a case, a turn of the switch, an agreement, a
+verdict, an approval; and one that stands under figures: a signature, an answer to a break. Each was
+written with its event; whoever changes, adds or takes away its row past the code leaves the event
+as it was.
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import zip_longest
@@ -15,15 +16,18 @@ from typing import Any
 from sqlalchemy import Connection, Table, select
 
 from recon.store.money import case_rows, sending_rows
-from recon.store.people import agreement_rows
+from recon.store.nights import sign_off_rows
+from recon.store.people import agreement_rows, resolution_rows
 from recon.store.people.approval_rows import COMPLETE, FIRST, OPEN, VOID, PersonsWord, list_digest
 from recon.store.schema import (
     agreement,
     approval,
+    break_answer,
     contradiction,
     history,
     release,
     sending_switch,
+    sign_off,
     verdict,
 )
 from recon.store.schema.columns import REASON_CHARACTERS
@@ -59,8 +63,17 @@ class Bound:
 
 
 def changed_words(connection: Connection) -> Iterator[str]:
-    """Every word whose row is not what the history bound, in words."""
-    for bound in _BOUND:
+    """Every word about money whose row is not what the history bound, in words."""
+    return _changed(connection, _BOUND)
+
+
+def changed_names(connection: Connection) -> Iterator[str]:
+    """Every signature and answer whose row is not what the history bound: they move no money."""
+    return _changed(connection, _BOUND_NAMES)
+
+
+def _changed(connection: Connection, of: Iterable[Bound]) -> Iterator[str]:
+    for bound in of:
         rows: dict[str, list[Row]] = {}
         table_rows = connection.execute(select(bound.table).order_by(bound.table.c[bound.order]))
         for row in table_rows.mappings():
@@ -103,9 +116,12 @@ def _spoken(row: Row) -> dict[str, Any]:
                 row[f"{who}_by"], authenticated=row[f"{who}_authenticated"], at=row["first_at"]
             )
             words[f"{who}_by"] = word.in_words if word.by else "?" * word.authenticated
-    if "given_by" in row:
-        word = PersonsWord(row["given_by"], authenticated=row["authenticated"], at=row["given_at"])
-        words["given_by"] = word.in_words
+    for who in ("given", "signed"):
+        if f"{who}_by" in row and "authenticated" in row:
+            word = PersonsWord(
+                row[f"{who}_by"], authenticated=row["authenticated"], at=row[f"{who}_at"]
+            )
+            words[f"{who}_by"] = word.in_words
     if "instruction_ids" in row:
         ids = json.loads(row["instruction_ids"])
         words["instructions"], words["list"] = len(ids), list_digest(ids)
@@ -209,6 +225,27 @@ def _verdicts(events: list[EntityEvent]) -> list[Row]:
     return list(rows)
 
 
+def _signatures(events: list[EntityEvent]) -> list[Row]:
+    return [
+        {
+            "role": event.data["role"],
+            "signed_by": event.data["by"],
+            "signed_at": event.at,
+            "workbook_sha256": event.data["workbook_sha256"],
+        }
+        for event in events
+    ]
+
+
+def _answers(events: list[EntityEvent]) -> list[Row]:
+    fields = ("version", "resolution", "owner", "comment")
+    return [
+        {**{name: event.data[name] for name in fields}, "given_by": event.data["by"]}
+        for event in events
+        if event.event == resolution_rows.ANSWERED
+    ]
+
+
 _BOUND = (
     Bound(sending_switch, sending_rows.SWITCH, "turn", "turn"),
     Bound(release, "release", "run_id", "run_id"),
@@ -217,6 +254,10 @@ _BOUND = (
     Bound(verdict, "verdict", "instruction_id", "verdict_id"),
     Bound(approval, "approval", "digest", "approval_id"),
 )
+_BOUND_NAMES = (
+    Bound(sign_off, sign_off_rows.ENTITY, "run_id", "signed_at"),
+    Bound(break_answer, resolution_rows.ENTITY, "break_id", "version"),
+)
 _EXPECTED = {
     "sending_switch": _turns,
     "release": _releases,
@@ -224,4 +265,6 @@ _EXPECTED = {
     "agreement": _pairs,
     "verdict": _verdicts,
     "approval": _pairs,
+    "sign_off": _signatures,
+    "break_answer": _answers,
 }

@@ -10,6 +10,8 @@ from recon.store.nights.runs import Run
 from recon.store.people.approval_rows import PersonsWord
 from recon.store.schema import run, sign_off
 
+ENTITY = "sign-off"
+
 
 @dataclass(frozen=True, slots=True)
 class Signature:
@@ -52,7 +54,7 @@ def save(
         )
     )
     details = {"role": role, "by": word.in_words, "workbook_sha256": workbook_sha256}
-    append(connection, [Event("sign-off", run_id, "signed", details)], at=word.at)
+    append(connection, [Event(ENTITY, run_id, "signed", details)], at=word.at)
 
 
 def signatures(connection: Connection, run_id: str) -> dict[str, Signature]:

@@ -13,6 +13,7 @@ from recon.store.schema import answer_file, break_answer
 
 AccountKey = tuple[str, str]
 """Merchant and account."""
+ENTITY, ANSWERED = "break", "answered"
 
 
 _WRITTEN_OFF = select(
@@ -89,8 +90,7 @@ def save(
         )
     )
     events = [
-        Event("break", answer.break_id, "answered", _told(answer, by=brought.by))
-        for answer in answers
+        Event(ENTITY, answer.break_id, ANSWERED, _told(answer, by=brought.by)) for answer in answers
     ]
     imported = {"name": brought.name, "by": brought.by, "taken": len(answers)}
     append(connection, [*events, Event("workbook", brought.sha256, "imported", imported)], at=at)
@@ -179,7 +179,7 @@ def agree(connection: Connection, answer_id: int, *, by: str, at: datetime) -> b
     if changed is None:
         return False
     details = {"by": by, "answer": answer_id}
-    append(connection, [Event("break", changed.break_id, "write-off agreed", details)], at=at)
+    append(connection, [Event(ENTITY, changed.break_id, "write-off agreed", details)], at=at)
     return True
 
 

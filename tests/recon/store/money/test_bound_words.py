@@ -6,9 +6,11 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
+from recon.model.resolutions import BreakAnswer, Import
 from recon.store.money import sending_rows
-from recon.store.money.bound_words import changed_words
-from recon.store.people import approval_rows
+from recon.store.money.bound_words import changed_names, changed_words
+from recon.store.nights import sign_off_rows
+from recon.store.people import approval_rows, resolution_rows
 from recon.store.people.approval_rows import PersonsWord
 
 COPY = """
@@ -61,3 +63,46 @@ def test_a_word_that_nobody_said_is_named(store: Any, forged: str, told: str) ->
         (found,) = changed_words(connection)
     assert found.startswith(told)
     assert found.endswith("it was changed past the journal")
+
+
+def named(store: Any) -> None:
+    """Two people signed a night, and somebody answered a break of it twice."""
+    with store.writing() as connection:
+        for role, by in (("reviewer", "Jo Ahn"), ("approver", "Kim Bell")):
+            word = PersonsWord(by, authenticated=role == "approver", at=AT)
+            sign_off_rows.save(connection, "run-1", role=role, word=word, workbook_sha256="ab")
+        for version in (1, 2):
+            answer = BreakAnswer(resolution="", owner="Kim Bell", comment=f"asked {version}")
+            brought = Import("answers.xlsx", f"{version}", "run-1", "Jo Ahn")
+            new = resolution_rows.NewAnswer(
+                ("1", "2"), "b-1", version, answer, False, 7, False, "EUR", 100
+            )
+            resolution_rows.save(connection, [new], brought=brought, at=AT)
+
+
+def test_names_that_nobody_touched_are_no_problem(store: Any) -> None:
+    """Signatures with and without a code, and a second answer to one break."""
+    named(store)
+    with store.reading() as connection:
+        assert list(changed_names(connection)) == []
+
+
+@pytest.mark.parametrize(
+    ("forged", "sentence"),
+    [
+        ("UPDATE sign_off SET signed_by = 'Eve' WHERE role = 'approver'", "run-1: its signed by"),
+        ("UPDATE sign_off SET workbook_sha256 = 'cd' WHERE role = 'approver'", "its workbook sha"),
+        ("DELETE FROM sign_off WHERE role = 'approver'", "run-1: the history knows it, its table"),
+        ("UPDATE break_answer SET owner = 'Eve' WHERE version = 1", "break b-1: its owner is not"),
+        ("DELETE FROM break_answer WHERE version = 2", "break b-1: the history knows it"),
+    ],
+)
+def test_a_signature_or_answer_that_was_changed_is_named(
+    store: Any, forged: str, sentence: str
+) -> None:
+    """Whoever can write the tables takes nobody's name away and puts nobody else's there."""
+    named(store)
+    with store.writing() as connection:
+        connection.execute(text(forged))
+        (problem,) = changed_names(connection)
+    assert sentence in problem
