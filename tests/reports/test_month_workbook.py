@@ -10,7 +10,7 @@ import pytest
 
 from recon.model.business_date import BusinessCalendar
 from recon.period.business_month import BusinessMonth
-from recon.period.month_journals import JournalNames
+from recon.period.journal_names import JournalNames
 from recon.period.month_statement import MonthFrame, statement_of
 from recon.period.statement_in_sql import proven_by_sql, sql_texts
 from recon.steps.care.close_digest import seen_close

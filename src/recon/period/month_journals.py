@@ -15,7 +15,8 @@ import pandas as pd
 
 from recon.period.books_of_month import FEES_KEY, OPEN, Books
 from recon.period.business_month import BusinessMonth
-from recon.period.journal_dates import dated_journals
+from recon.period.journal_dates import OF_RESERVES, Dating, dated_journals
+from recon.period.journal_names import JournalNames
 from recon.period.looked_up import currencies_of
 from recon.period.month_equation import AMOUNT, COUNT, MonthEquation
 from recon.period.month_evidence import MonthEvidence
@@ -31,17 +32,6 @@ BREAKS = "breaks that journals book = breaks of the night with an effect on the 
 BALANCED = "debits = credits of all journals"
 UNBALANCED = "journals whose debits are not their credits"
 TAKEN_BACK = "accruals + reversals = 0"
-_RESERVES = "RESERVE_"
-"""Breaks between clearing and reserve account, which the books of a month count together."""
-
-
-@dataclass(frozen=True, slots=True)
-class JournalNames:
-    """The accounts of the books that accruals name."""
-
-    clearing: str
-    fees: str
-    """"" where the rules name none: then nothing is accrued."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,51 +41,61 @@ class MonthJournals:
     lines: pd.DataFrame
     """JOURNAL_COLUMNS (grain: line of a journal)."""
     booked: pd.DataFrame
-    """break_id, currency, amount (how its journals move the clearing account), effect (of the break
-    on the books; null: the night shows none), by_close: they are dated by it, of_fees: and book
-    fees."""
+    """break_id, currency, amount (how its journals move the clearing account by the close), later
+    (and after it), effect (of the break on the books; null: the night shows none), by_close: some
+    are dated by it, of_fees: and book fees."""
 
 
 def month_journals(
-    evidence: MonthEvidence,
-    *,
-    account: tuple[str, str],
-    month: BusinessMonth,
-    age: int,
-    differing: pd.DataFrame | None,
-    names: JournalNames | None,
+    evidence: MonthEvidence, *, dating: Dating, differing: pd.DataFrame | None
 ) -> MonthJournals:
-    """The journals of a close; `age`, `differing`, account: see `dated_journals`."""
-    night = evidence.newest
-    rows = frame_of(night, "journals", account=account)
-    breaks = frame_of(night, "breaks", account=account, columns=("break_id", "code"))
-    codes = dict(zip(breaks["break_id"], breaks["code"], strict=True))
-    code = pd.Series([str(codes.get(key, "")) for key in rows["break_id"]], rows.index, dtype="str")
-    terms = evidence.terms
-    clearing = {*terms.loc[terms["name"].eq("clearing"), "word"]}
-    sides = rows.fillna({"debit": 0, "credit": 0}).astype({"debit": "int64", "credit": "int64"})
-    is_moved = rows["account"].isin(clearing) & ~code.str.startswith(_RESERVES)
-    rows = sides.assign(amount=(sides["debit"] - sides["credit"]).where(is_moved, 0))
-    rows = dated_journals(
-        rows, evidence=evidence, account=account, month=month, age=age, differing=differing
-    )
-    by_close = rows["date"].astype("str") <= month.last.isoformat()
-    # One that is dated after the month leaves its fee to the accrual, which it follows.
-    moved = rows.assign(by_close=by_close, of_fees=by_close & code.str.startswith("FEE_"))
-    booked = (
-        moved[is_moved]
-        .groupby(["break_id", "currency"], as_index=False)
-        .agg(amount=("amount", "sum"), by_close=("by_close", "any"), of_fees=("of_fees", "any"))
-    )
-    effects = frame_of(night, "effects", account=account)
-    effects = effects[effects["leg"].eq("ledger")].rename(columns={"amount": "effect"})
-    booked = booked.merge(
-        effects[["break_id", "currency", "effect"]], on=["break_id", "currency"], how="left"
-    )
+    """The journals of a close; `differing` as it is listed there."""
+    account, month, names = dating.account, dating.month, dating.names
+    rows = frame_of(evidence.newest, "journals", account=account)
+    rows = rows.fillna({"debit": 0, "credit": 0}).astype({"debit": "int64", "credit": "int64"})
+    rows = dated_journals(rows, evidence=evidence, dating=dating)
+    booked = _booked(rows, evidence=evidence, account=account, last=month.last.isoformat())
     permanent = rows.assign(kind=PERMANENT)[[*JOURNAL_COLUMNS]]
     accrued = _accruals(booked, month=month, differing=differing, names=names)
     lines = pd.concat([permanent, accrued], ignore_index=True)
     return MonthJournals(lines.astype({"debit": "int64", "credit": "int64"}), booked)
+
+
+def _booked(
+    rows: pd.DataFrame, *, evidence: MonthEvidence, account: tuple[str, str], last: str
+) -> pd.DataFrame:
+    """What journals move of the clearing account, by break and currency, with its effect.
+
+    Of breaks between clearing and reserve account nothing: a month counts both together.
+    """
+    night = evidence.newest
+    breaks = frame_of(night, "breaks", account=account, columns=("break_id", "code"))
+    codes = dict(zip(breaks["break_id"], breaks["code"], strict=True))
+    code = pd.Series([str(codes.get(key, "")) for key in rows["break_id"]], rows.index, dtype="str")
+    clearing = {*evidence.terms.loc[evidence.terms["name"].eq("clearing"), "word"]}
+    by_close, amount = rows["date"].astype("str") <= last, rows["debit"] - rows["credit"]
+    # One that is dated after the month leaves its fee to the accrual, which it follows.
+    moved = rows.assign(
+        amount=amount.where(by_close, 0),
+        later=amount.where(~by_close, 0),
+        by_close=by_close,
+        of_fees=by_close & code.str.startswith("FEE_"),
+    )
+    booked = (
+        moved[rows["account"].isin(clearing) & ~code.str.startswith(OF_RESERVES)]
+        .groupby(["break_id", "currency"], as_index=False)
+        .agg(
+            amount=("amount", "sum"),
+            later=("later", "sum"),
+            by_close=("by_close", "any"),
+            of_fees=("of_fees", "any"),
+        )
+    )
+    effects = frame_of(night, "effects", account=account)
+    effects = effects[effects["leg"].eq("ledger")].rename(columns={"amount": "effect"})
+    return booked.merge(
+        effects[["break_id", "currency", "effect"]], on=["break_id", "currency"], how="left"
+    )
 
 
 def to_accrue(differing: pd.DataFrame) -> dict[str, int]:
@@ -172,7 +172,8 @@ def _after(
         sides = books.moved_by(last, currency=currency)
         own, rows = (part[part["currency"].eq(currency)] for part in (booked, differing))
         by_close = own[own["by_close"].astype(bool)]
-        left_open = int(rows["shown"].sum()) + int(by_close["effect"].fillna(0).sum())
+        answered = int((by_close["effect"].fillna(0) - by_close["later"]).sum())
+        left_open = int(rows["shown"].sum()) + answered
         timing = int(rows.loc[rows["what"].ne(OPEN), "amount"].sum())
         left = sides[0] + int(by_close["amount"].sum())
         right = sides[1] + timing + left_open
@@ -182,7 +183,7 @@ def _after(
 
 
 def _balanced(lines: pd.DataFrame, *, clearing: str) -> Iterator[MonthEquation]:
-    sums = lines.groupby(["journal_id", "currency"])[["debit", "credit"]].sum()
+    sums = lines.groupby(["journal_id", "date", "currency"])[["debit", "credit"]].sum()
     unlike = sums[sums["debit"].ne(sums["credit"])]
     yield MonthEquation("P7", UNBALANCED, "", COUNT, len(unlike), 0)
     for currency in sorted(currencies_of(lines)):

@@ -19,17 +19,13 @@ from recon.period.business_month import BusinessMonth, DayTable
 from recon.period.cash_in_transit import MOVES, Transit, in_transit, transit_of
 from recon.period.dated_facts import KINDS, RESERVE, DatedFacts, dated_facts
 from recon.period.fees_of_month import estimated_fees, fee_equations
-from recon.period.journal_dates import age_of_month
+from recon.period.journal_dates import Dating, age_of_month
+from recon.period.journal_names import JournalNames
 from recon.period.listed_differences import listed_differences
 from recon.period.looked_up import words_at
 from recon.period.month_equation import MonthEquation
 from recon.period.month_evidence import MonthEvidence, evidence_of
-from recon.period.month_journals import (
-    JournalNames,
-    MonthJournals,
-    journal_equations,
-    month_journals,
-)
+from recon.period.month_journals import MonthJournals, journal_equations, month_journals
 from recon.period.month_nights import MonthNight, frame_of
 from recon.period.nights_chain import chain_equations, open_breaks
 from recon.period.open_items import open_items
@@ -198,7 +194,9 @@ def statement_of(frame: MonthFrame, *, nights: Sequence[MonthNight]) -> MonthSta
         told=told_by_nights(evidence, facts=facts, month=month),
         breaks=open_breaks(nights, account=account, month=month),
         journals=month_journals(
-            evidence, account=account, month=month, age=age, differing=differing, names=frame.names
+            evidence,
+            dating=Dating(account, month, age, facts, books, frame.names),
+            differing=differing,
         ),
         estimates=estimated_fees(sides[1], facts=facts, month=month),
         lost_batches=lost_batches(evidence),

@@ -13,8 +13,8 @@ from recon.archive.schemas import SCHEMAS
 from recon.model.freed_memory import give_back
 from recon.period.business_month import DayTable
 from recon.period.journal_dates import age_of_month
+from recon.period.journal_names import JournalNames
 from recon.period.month_equation import MonthEquation
-from recon.period.month_journals import JournalNames
 from recon.period.month_nights import NEWEST_ONLY, READ, MonthNight
 from recon.period.month_statement import MOVED, MonthFigure, MonthFrame, MonthStatement
 from recon.proof.answers_in_sql import answers_once, files_read
@@ -124,6 +124,7 @@ def _views(
     yield f"CREATE OR REPLACE TEMP TABLE closed AS FROM (VALUES {values}) {named}"
     names = frame.names or JournalNames("", "")
     accounts = f"{quoted(names.clearing)} AS clearing, {quoted(names.fees)} AS fees"
+    yield _booked_on(names)
     age = age_of_month(month, calendar=frame.calendar, newest=nights[-1].business_date)
     yield f"CREATE OR REPLACE TEMP TABLE booking AS SELECT {accounts}, {age} AS age_of_month"
     yield _night_files((*frame.earlier, *nights))
@@ -139,6 +140,13 @@ def _views(
     unknown = ", ".join(f"({quoted(payment)})" for payment in (*statement.unmeasured_refunds, ""))
     yield f"CREATE OR REPLACE TEMP TABLE unknown_refunds AS FROM (VALUES {unknown}) t(payment)"
     yield _OPENINGS
+
+
+def _booked_on(names: JournalNames) -> str:
+    """Which kind of fact or entry is booked on which account."""
+    kinds = [*names.by_kind.items()] or [("", "")]
+    values = ", ".join(f"({', '.join(map(quoted, each))})" for each in kinds)
+    return f"CREATE OR REPLACE TEMP TABLE booked_on AS FROM (VALUES {values}) t(kind, account)"
 
 
 def _night_files(nights: Iterable[MonthNight]) -> str:

@@ -15,6 +15,7 @@ from recon.period.month_nights import EARLIER_READ, MonthNight
 from tests.recon.period.month_truth import ACCOUNT, MERCHANT, MonthTruth, Sale, moves
 
 CLEARING, FEES = "clearing", "fees"
+ACCOUNTS = ("sales", "refunds", "chargebacks")
 OTHER = "2"
 """An account whose rows lie in the same files."""
 Row = dict[str, Any]
@@ -314,7 +315,7 @@ class NightFolders:
         first = min(line.day for line in self.truth.lines)
         yield {"name": "settled_days", "key": "first", "word": first.isoformat()}
 
-    def _results(  # noqa: C901, PLR0912 - a story
+    def _results(  # noqa: C901, PLR0912, PLR0915 - a story
         self, night: date, asked: list[Sale]
     ) -> dict[str, list[Row]]:
         """What a night shows of its differences: of orders as breaks, of groups as waiting."""
@@ -322,9 +323,11 @@ class NightFolders:
             name: [] for name in ("matches", "unverified", "breaks", "effects", "pending")
         }
         booked: dict[tuple[str, str], int] = defaultdict(int)
+        by_account: dict[tuple[str, str], int] = defaultdict(int)
         for entry in self.truth.entries:
             if entry.day <= night:
                 booked[entry.key, entry.currency] += moves(entry)
+                by_account[entry.key, account_of(entry.kind)] += moves(entry)
         refunds: dict[str, int] = defaultdict(int)
         groups: dict[tuple[str, str], int] = defaultdict(int)
         for line in self.truth.known_lines(night):
@@ -334,7 +337,7 @@ class NightFolders:
                 refunds[line.payment] -= line.gross
         for sale in (*asked, *self._booked_early(night)):
             answer = self._answer(sale, night)
-            shown = answer["captured_amount"] or 0
+            captured = shown = answer["captured_amount"] or 0
             if answer["payment_status"] == "chargeback":
                 shown = 0
             elif answer["payment_status"] == "partly":
@@ -345,15 +348,21 @@ class NightFolders:
             effect = shown - booked[sale.order, sale.currency]
             if effect:
                 own = f"{sale.number:016}"
+                charged = captured if answer["payment_status"] == "chargeback" else 0
+                came_to = (captured, shown - captured + charged, -charged)
                 row = {
                     **_KEY,
                     "break_id": own,
                     "order_no": sale.order,
                     "transaction_id": sale.payment,
                     "currency": sale.currency,
-                    "code": "MISSING_IN_LEDGER" if effect > 0 else "LEDGER_AMOUNT_MISMATCH",
+                    "code": _code(sale, effect),
                     "effect_ledger": effect,
                     "exposure": abs(effect),
+                    "parts": {
+                        account: amount - by_account[sale.order, account]
+                        for account, amount in zip(ACCOUNTS, came_to, strict=True)
+                    },
                 }
                 tables["breaks"].append(row)
                 tables["effects"].append({**row, "leg": "ledger", "amount": effect})
@@ -380,17 +389,21 @@ class NightFolders:
             yield {**_KEY, "break_id": break_id, "movement": movement, **cells}
 
     def _journals(self, breaks: list[Row], night: date) -> Iterator[Row]:
-        """What the night proposes: its missing captures, and nothing of what differs."""
+        """What the night proposes: what is not booked, by account, and nothing of what differs."""
         for row in breaks:
-            if row["code"] == "MISSING_IN_LEDGER":
-                shared = {
-                    **{name: row[name] for name in ("order_no", "currency", "break_id")},
-                    **_KEY,
-                    "journal_id": f"{row['break_id']}-1",
-                    "date": night.isoformat(),
-                }
-                yield {**shared, "account": CLEARING, "debit": row["effect_ledger"], "credit": 0}
-                yield {**shared, "account": "sales", "debit": 0, "credit": row["effect_ledger"]}
+            if row["code"] == "LEDGER_AMOUNT_MISMATCH":
+                continue
+            shared = {
+                **{name: row[name] for name in ("order_no", "currency", "break_id")},
+                **_KEY,
+                "journal_id": f"{row['break_id']}-1",
+                "date": night.isoformat(),
+            }
+            for account, amount in row["parts"].items():
+                for booked_on, side in ((CLEARING, amount), (account, -amount)):
+                    if side:
+                        sums = {"debit": max(side, 0), "credit": max(-side, 0)}
+                        yield {**shared, "account": booked_on, **sums}
 
     def _held(self, night: date) -> Iterator[Row]:
         """What the night listed as held, in one sum: payable and reserve."""
@@ -437,6 +450,17 @@ class NightFolders:
                     }
                 )
         return tables
+
+
+def account_of(kind: str) -> str:
+    """Where a kind of entry is booked beside the clearing account."""
+    return {"capture": "sales", "refund": "refunds"}.get(kind, "chargebacks")
+
+
+def _code(sale: Sale, effect: int) -> str:
+    if effect > 0:
+        return "MISSING_IN_LEDGER"
+    return "REFUND_NOT_BOOKED" if sale.is_booked_by_hand else "LEDGER_AMOUNT_MISMATCH"
 
 
 def _table(rows: list[Row], *, schema: pa.Schema) -> pa.Table:

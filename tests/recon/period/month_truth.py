@@ -52,7 +52,7 @@ class Sale:
     """instructed, shown (with its amount), hidden (lines tell), partly (state without amount)."""
     refunded: date | None = None
     refund_settled: date | None = None
-    again: tuple[int, date, date] | None = None
+    again: tuple[int, date, date | None] | None = None
     """A second refund, of the same way: amount, the day it took place, the day it was settled."""
     charged: date | None = None
     charge_way: str = ""
@@ -60,6 +60,8 @@ class Sale:
     won: date | None = None
     won_settled: date | None = None
     is_booked_at_once: bool = False
+    is_booked_by_hand: bool = False
+    """Its entries are written where it is planted, or not at all."""
 
     @property
     def order(self) -> str:
@@ -222,6 +224,7 @@ class MonthTruth:
         self._told_by_late_lines()
         self._refunded_twice()
         self._won_before_the_last_window()
+        self._booked_in_part()
         if not self.is_first:
             self._won_before()
         if self.after > AFTER_DAYS:
@@ -250,6 +253,20 @@ class MonthTruth:
             sale.refund, sale.refund_way = 500, way
             sale.refunded = sale.refund_settled = self.last - timedelta(days=1)
             sale.again = (300, after, after if is_settled else self.end + timedelta(days=1))
+
+    def _booked_in_part(self) -> None:
+        """What one journal of two months puts right: sold and refunded, and refunded twice."""
+        day, after = self.last - timedelta(days=2), self.last + timedelta(days=2)
+        for refund, refunded, again in (
+            (2_000, after, None),
+            (500, day + timedelta(days=1), (300, after, None)),
+        ):
+            sale = Sale(len(self.sales), "EUR", 9_000, day, day, "auto", is_booked_by_hand=True)
+            sale.refund, sale.refund_way = refund, "shown"
+            sale.refunded, sale.again = refunded, again
+            self.sales.append(sale)
+        names = {"order": sale.order, "payment": sale.payment, "key": sale.order}
+        self.entries.append(Entry("capture", "EUR", sale.amount, day, **names))
 
     def _won_before(self) -> None:
         """Charged back and won back before the month, and the reversal is settled in it."""
@@ -355,6 +372,8 @@ class MonthTruth:
             return timedelta(days=self.chance.choice((0, 0, 0, 1, 2)))
 
         for sale in self.sales:
+            if sale.is_booked_by_hand:
+                continue
             names = {"order": sale.order, "payment": sale.payment, "key": sale.order}
             for day, kind, amount in (
                 (sale.captured, "capture", sale.amount),

@@ -15,7 +15,7 @@ import pytest
 
 from recon.model.business_date import BusinessCalendar
 from recon.period.business_month import BusinessMonth
-from recon.period.month_journals import JournalNames
+from recon.period.journal_names import JournalNames
 from recon.period.month_nights import MonthNight
 from recon.period.month_statement import MonthFrame, MonthStatement, asked_of, statement_of
 from recon.period.open_items import NEVER_SHOWN, NOT_SETTLED

@@ -13,13 +13,20 @@ import pytest
 from recon.model.business_date import BusinessCalendar
 from recon.period import statement_in_sql
 from recon.period.business_month import BusinessMonth
-from recon.period.month_journals import JournalNames
+from recon.period.journal_names import JournalNames
 from recon.period.month_nights import MonthNight
 from recon.period.month_statement import MonthFrame, MonthStatement, asked_of, statement_of
 from recon.period.statement_in_sql import proven_by_sql
 from recon.period.waiting_adjustments import WAITS
 from recon.proof.second_engine import reading
-from tests.recon.period.month_folders import CLEARING, FEES, due_of, earlier_of, nights_of
+from tests.recon.period.month_folders import (
+    CLEARING,
+    FEES,
+    account_of,
+    due_of,
+    earlier_of,
+    nights_of,
+)
 from tests.recon.period.month_truth import PLACE, Calendar, MonthTruth, moves
 
 pytestmark = pytest.mark.xdist_group("truth of months")
@@ -31,6 +38,7 @@ PLAYED = {
 }
 MONTHS = [*PLAYED][: int(os.environ.get("MONTHS_PLAYED", "1"))]
 """Of these; `make test-truths` plays all."""
+NAMES = JournalNames(CLEARING, FEES, "sales", "refunds", "chargebacks", "payouts", "reserves")
 SMALL = MonthTruth(date(2026, 11, 1), 5, per_day=2)
 
 
@@ -61,7 +69,7 @@ def framed(
         account=PLACE,
         calendar=calendar,
         due=due_of(truth, nights) if due is None else due,
-        names=JournalNames(CLEARING, FEES),
+        names=NAMES,
         earlier=earlier,
     )
     return replace(frame, asked=asked_of(frame, nights=nights))
@@ -263,7 +271,7 @@ def test_a_small_month_holds(by_both: MonthStatement) -> None:
         ("held", {"amount": 7}, {"P3"}),
         ("effects", {"amount": 7}, {"P5"}),
         ("ledger", {"amount": 7}, {"P5", "P6"}),
-        ("journals", {"debit": 7}, {"P6", "P7"}),
+        ("journals", {"debit": 7}, {"P7"}),
         ("journals", {"credit": 7}, {"P7"}),
         ("movements", {"night": -3, "exposure": 7}, {"P1"}),
         ("breaks", {"night": -2, "exposure": 7}, {"P1"}),
@@ -275,6 +283,19 @@ def test_what_does_not_tie_is_found(
 ) -> None:
     """One cell of one night that says something else breaks its own equation."""
     assert broken_ids(stated(SMALL, changed(small, name, tmp_path, **cells))) == broken
+
+
+def test_a_journal_of_another_amount_than_its_break_is_found(
+    small: list[MonthNight], tmp_path: Path
+) -> None:
+    """P6 fails where both lines of a journal of the month say something else."""
+    nights = [*small]
+    for side in ("debit", "credit"):
+        folder = tmp_path / side
+        folder.mkdir()
+        nights = changed(nights, "journals", folder, **{side: 7})
+
+    assert broken_ids(stated(SMALL, nights)) == {"P6"}
 
 
 @pytest.mark.parametrize("figure", ["capture", "pay_out", "fee_on_captures"])
@@ -456,35 +477,73 @@ def test_a_fee_that_a_journal_books_after_the_month_is_accrued(
     assert [*statement.unproven_figures] == []
 
 
-def proposed_by_order(statement: MonthStatement) -> dict[tuple[str, str], dict[str, int]]:
-    """Currency and order -> the day of its journals, and how they move the clearing account."""
-    sums: dict[tuple[str, str], dict[str, int]] = defaultdict(lambda: defaultdict(int))
+def proposed_by_account(
+    statement: MonthStatement,
+) -> dict[tuple[str, str, str], dict[date, int]]:
+    """Currency, order and account -> the days of its journals, and how they move clearing."""
+    sums: dict[tuple[str, str, str], dict[date, int]] = defaultdict(lambda: defaultdict(int))
     lines = statement.journals.lines
-    own = lines[lines["kind"].eq("permanent") & lines["account"].eq(CLEARING)]
+    own = lines[lines["kind"].eq("permanent") & lines["account"].ne(CLEARING)]
     for row in own.itertuples():
-        place = str(row.currency), str(row.order_no)
-        sums[place][str(row.date)] += int(str(row.debit)) - int(str(row.credit))
+        place = str(row.currency), str(row.order_no), str(row.account)
+        day = date.fromisoformat(str(row.date))
+        sums[place][day] += int(str(row.credit)) - int(str(row.debit))
+    return sums
+
+
+def moved_by_account(truth: MonthTruth) -> dict[tuple[str, str, str], list[tuple[date, int]]]:
+    """Currency, order and account -> days and amounts of what nights show by itself."""
+    sums = defaultdict(list)
+    for sale in truth.sales:
+        if {"hidden", "instructed"} & {sale.refund_way, sale.charge_way}:
+            continue
+        for account, amount, day in (
+            ("sales", sale.amount, sale.captured),
+            *(("refunds", -amount, day) for amount, day, _ in sale.refunds),
+            ("chargebacks", -sale.amount, sale.charged),
+            ("chargebacks", sale.amount, sale.won),
+        ):
+            if day is not None and day <= truth.end:
+                sums[sale.currency, sale.order, account].append((day, amount))
+    return sums
+
+
+def booked_by_account(truth: MonthTruth) -> dict[tuple[str, str, str], list[tuple[date, int]]]:
+    """Currency, order and account -> days and amounts of its entries."""
+    sums = defaultdict(list)
+    for entry in truth.entries:
+        if entry.order and entry.day <= truth.end:
+            place = entry.currency, entry.order, account_of(entry.kind)
+            sums[place].append((entry.day, moves(entry)))
     return sums
 
 
 def test_what_moved_in_the_month_is_booked_on_its_last_day(
     played: tuple[MonthTruth, MonthStatement],
 ) -> None:
-    """A journal whose order differed at the close makes it even there; others keep their day."""
-    truth, statement = played
-    booked, moved = booked_by_key(truth), moved_by_key(truth)
-    dated = defaultdict(int)
-    for place, days in proposed_by_order(statement).items():
-        gap = sum(amount for day, amount in booked[place] if day <= truth.last)
-        gap -= sum(amount for day, amount in moved[place] if day <= truth.last)
-        ((day, amount),) = days.items()
-        is_of_month = gap < 0 < amount <= -gap
-        assert day == f"{truth.last if is_of_month else truth.end}"
-        dated[is_of_month] += 1
+    """Journals make each order and account even at the close, and by the newest night.
 
-    # Not every month has an order that a journal makes even; the one that is always played has.
-    assert dated[False]
-    assert dated[True] or truth is not PLAYED[MONTHS[0]]
+    Of one with parts of both months each part has its own day.
+    """
+    truth, statement = played
+    moved, booked = moved_by_account(truth), booked_by_account(truth)
+    days_of_order, days_of_account = defaultdict(set), defaultdict(set)
+    for place, days in proposed_by_account(statement).items():
+        assert {*days} <= {truth.last, truth.end}
+        days_of_order[place[1]] |= {*days}
+        if place not in moved or any(day > truth.last for day, _ in booked[place]):
+            continue
+        days_of_account[place] |= {*days}
+        for close in (truth.last, truth.end):
+            sides = moved[place], booked[place], days.items()
+            came, known, proposed = (
+                sum(amount for day, amount in side if day <= close) for side in sides
+            )
+            assert known + proposed == came
+
+    both = {truth.last, truth.end}
+    assert "refunds" in {place[2] for place, days in days_of_account.items() if days == both}
+    assert sum(days == both for days in days_of_order.values()) >= len(("sold", "twice"))
 
 
 @pytest.mark.parametrize(
@@ -547,6 +606,47 @@ def test_what_the_books_made_even_later_is_no_reason_to_date_a_journal_into_the_
     assert broken_ids(statement) == set()
 
 
+@pytest.mark.parametrize(("is_due", "beyond"), [(True, 0), (False, 0), (True, 5)])
+def test_a_reserve_that_was_kept_in_the_month_is_booked_on_its_last_day(
+    tmp_path: Path, beyond: int, *, is_due: bool
+) -> None:
+    """Where the journal is all that differs of the reserves: else nobody knows of which day."""
+    truth = MonthTruth(date(2026, 11, 1), 5, per_day=2)
+    kept = max(
+        (entry for entry in truth.entries if entry.kind == "reserve"),
+        key=lambda entry: (entry.day <= truth.last) is is_due and entry.day <= truth.end,
+    )
+    truth.entries.remove(kept)
+    own = {"break_id": "kept", "code": "RESERVE_NOT_BOOKED", "currency": "EUR", "age_days": 9}
+    own["date"] = f"{truth.end}"
+    nights = nights_of(truth, tmp_path / "nights", every=7)
+    effect = -kept.amount - beyond
+    nights = with_journal(nights, tmp_path, account="reserves", effect=effect, **own)
+
+    statement = stated(truth, nights)
+
+    lines = statement.journals.lines
+    day = truth.last if is_due and not beyond else truth.end
+    assert {*lines.loc[lines["break_id"].eq("kept"), "date"]} == {f"{day}"}
+    assert broken_ids(statement) == set()
+
+
+@pytest.mark.parametrize(("age", "day"), [(4, SMALL.last), (3, SMALL.end)])
+def test_what_arrived_at_the_bank_in_the_month_is_booked_on_its_last_day(
+    small: list[MonthNight], tmp_path: Path, age: int, day: date
+) -> None:
+    """By the age of its break: it is of the month, or older."""
+    own = {"break_id": "bank", "code": "BANK_NOT_BOOKED", "currency": "EUR", "age_days": age}
+    own |= {"date": f"{SMALL.end}", "leg": "bank_books"}
+    nights = with_journal(small, tmp_path, account="payouts", effect=900, against="bank", **own)
+
+    statement = stated(SMALL, nights)
+
+    lines = statement.journals.lines
+    assert {*lines.loc[lines["break_id"].eq("bank"), "date"]} == {f"{day}"}
+    assert broken_ids(statement) == set()
+
+
 def not_booked(statement: MonthStatement) -> tuple[str, int]:
     """A currency whose pay-outs are not all booked at the close, and by how much."""
     assert statement.books is not None
@@ -583,25 +683,34 @@ def with_pay_out_journal(
 
 
 def with_journal(
-    nights: Sequence[MonthNight], folder: Path, *, account: str, effect: int, **cells: object
+    nights: Sequence[MonthNight],
+    folder: Path,
+    *,
+    account: str,
+    effect: int,
+    against: str = CLEARING,
+    **cells: object,
 ) -> list[MonthNight]:
     """The nights whose newest has a part of what waits of a group as a break with a journal."""
     newest = nights[-1]
     names = ("pending", "breaks", "effects", "journals")
     tables = {name: pq.read_table(newest.files[name]) for name in names}
     rows = {name: table.to_pylist() for name, table in tables.items()}
-    own = {"order_no": "", "transaction_id": "", "journal_id": f"{cells['break_id']}-1", **cells}
-    own |= {"exposure": abs(effect), "leg": "ledger", "amount": effect, "effect_ledger": effect}
-    group = "fees" if account == FEES else "payout"
+    own = {"order_no": "", "transaction_id": "", "journal_id": f"{cells['break_id']}-1"}
+    own |= {"leg": "ledger", **cells}
+    own |= {"exposure": abs(effect), "amount": effect, "effect_ledger": effect}
+    group = {FEES: "fees", "reserves": "reserves"}.get(account, "payout")
     waits = {**own, "entry_id": f"{group}:{cells['currency']}", "effect_ledger": -effect}
     sides = (max(effect, 0), max(-effect, 0))
     for name, booked_on, sums in (
         ("pending", "", sides),
         ("breaks", "", sides),
         ("effects", "", sides),
-        ("journals", CLEARING, sides),
+        ("journals", against, sides),
         ("journals", account, sides[::-1]),
     ):
+        if name == "pending" and against != CLEARING:
+            continue
         line = {"account": booked_on, "debit": sums[0], "credit": sums[1]}
         rows[name].append({**rows[name][0], **(waits if name == "pending" else own), **line})
     files = dict(newest.files)

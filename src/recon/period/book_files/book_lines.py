@@ -1,7 +1,7 @@
 """Lines of journals as every format writes them: in order, balanced, their texts harmless."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 from itertools import groupby
 
@@ -65,12 +65,12 @@ class BookLine:
 
 
 def in_books_order(lines: Iterable[BookLine]) -> list[BookLine]:
-    """By day, journal and currency; the lines of a journal as they were.
+    """By day, journal and currency; the lines of a journal as they were, each journal of one day.
 
     Raises:
         UsageError: a journal does not balance, or a line is on both sides.
     """
-    ordered = sorted(lines, key=lambda line: line.journal)
+    ordered = _each_of_one_day(sorted(lines, key=lambda line: line.journal))
     for (_, name, currency), own in journals_of(ordered):
         if any(min(line.debit, line.credit) < 0 or line.debit * line.credit for line in own):
             msg = f"journal {name} has a line that is on both sides, or below 0: nothing is written"
@@ -83,6 +83,19 @@ def in_books_order(lines: Iterable[BookLine]) -> list[BookLine]:
             )
             raise UsageError(msg)
     return ordered
+
+
+def _each_of_one_day(ordered: Sequence[BookLine]) -> list[BookLine]:
+    """A journal of several days as one of each: of the later ones the number has the day."""
+    first: dict[tuple[str, str], date] = {}
+    for line in ordered:
+        first.setdefault((line.journal_id, line.currency), line.day)
+    return [
+        line
+        if line.day == first[line.journal_id, line.currency]
+        else replace(line, journal_id=f"{line.journal_id}-{line.day}")
+        for line in ordered
+    ]
 
 
 def journals_of(

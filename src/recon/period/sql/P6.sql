@@ -1,9 +1,9 @@
--- The books at the close, with the proposed journals that are dated by it, differ from the gateway by what is booked in
+-- The books at the close, with what of the proposed journals is dated by it, differ from the gateway by what is booked in
 -- another month and by what is left to decide. Journals between clearing and reserve account move neither: both are
 -- counted together.
 WITH proposed AS (
-    SELECT j.break_id, j.currency, sum(coalesce(j.debit, 0) - coalesce(j.credit, 0)) AS amount,
-        bool_or(j.date <= month.last) AS by_close
+    SELECT j.break_id, j.currency, coalesce(sum(j.debit - j.credit) FILTER (j.date <= month.last), 0) AS amount,
+        coalesce(sum(j.debit - j.credit) FILTER (j.date > month.last), 0) AS later, bool_or(j.date <= month.last) AS by_close
     FROM dated_journals j LEFT JOIN newest_breaks b USING (break_id), month
     WHERE j.account IN (FROM clearing) AND coalesce(b.code, '') NOT LIKE 'RESERVE_%'
     GROUP BY ALL
@@ -16,7 +16,7 @@ booked AS (
 ),
 sides AS (
     SELECT currency, booked_by AS "left", moved_by + timing + waits + shown AS "right" FROM differing WHERE side = 'closing'
-    UNION ALL SELECT currency, amount, coalesce(effect, 0) FROM booked WHERE by_close
+    UNION ALL SELECT currency, amount, coalesce(effect, 0) - later FROM booked WHERE by_close
 )
 SELECT 'P6' AS id, 'books with the journals = gateway + booked in another month + left to decide' AS name, currency,
     'amount' AS measure, sum("left")::BIGINT AS "left", sum("right")::BIGINT AS "right"

@@ -11,13 +11,13 @@ WITH accrued AS (
       AND currency IN (SELECT currency FROM differing WHERE side = 'closing' AND key = 'fees')
 ),
 lines AS (
-    SELECT 'permanent' AS kind, journal_id, currency, account, coalesce(debit, 0) AS debit, coalesce(credit, 0) AS credit FROM dated_journals
-    UNION ALL SELECT 'accrual', 'accrual', currency, fees, greatest(amount, 0), greatest(-amount, 0) FROM accrued, booking
-    UNION ALL SELECT 'accrual', 'accrual', currency, clearing, greatest(-amount, 0), greatest(amount, 0) FROM accrued, booking
-    UNION ALL SELECT 'reversal', 'reversal', currency, clearing, greatest(amount, 0), greatest(-amount, 0) FROM accrued, booking
-    UNION ALL SELECT 'reversal', 'reversal', currency, fees, greatest(-amount, 0), greatest(amount, 0) FROM accrued, booking
+    SELECT 'permanent' AS kind, journal_id, date, currency, account, coalesce(debit, 0) AS debit, coalesce(credit, 0) AS credit FROM dated_journals
+    UNION ALL SELECT 'accrual', 'accrual', '', currency, fees, greatest(amount, 0), greatest(-amount, 0) FROM accrued, booking
+    UNION ALL SELECT 'accrual', 'accrual', '', currency, clearing, greatest(-amount, 0), greatest(amount, 0) FROM accrued, booking
+    UNION ALL SELECT 'reversal', 'reversal', '', currency, clearing, greatest(amount, 0), greatest(-amount, 0) FROM accrued, booking
+    UNION ALL SELECT 'reversal', 'reversal', '', currency, fees, greatest(-amount, 0), greatest(amount, 0) FROM accrued, booking
 ),
-unlike AS (SELECT journal_id, currency FROM lines GROUP BY ALL HAVING sum(debit) <> sum(credit))
+unlike AS (SELECT journal_id, date, currency FROM lines GROUP BY ALL HAVING sum(debit) <> sum(credit))
 SELECT 'P7' AS id, 'journals whose debits are not their credits' AS name, '' AS currency, 'count' AS measure,
     (SELECT count(*) FROM unlike) AS "left", 0 AS "right"
 UNION ALL

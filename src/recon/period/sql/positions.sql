@@ -109,7 +109,8 @@ gaps AS (
     GROUP BY ALL
 )
 SELECT m.entry_type, m.currency, m.key, coalesce(d.business_date, '') AS day,
-    m.moves + CASE WHEN m.base = 'write_off' THEN sign(coalesce(g.gap, 0)) * m.amount ELSE 0 END AS amount, m.batch_id
+    m.moves + CASE WHEN m.base = 'write_off' THEN sign(coalesce(g.gap, 0)) * m.amount ELSE 0 END AS amount, m.batch_id,
+    m.way * m.amount AS whole
 FROM moved m
 LEFT JOIN gaps g ON g.currency = m.currency AND g.key = m.key
 ASOF LEFT JOIN days d ON m.booked_at >= d.opens_at;

@@ -204,12 +204,14 @@ def _kept_back(
             yield name, MOVED_ON
 
 
-def _by_journal(rows: Iterable[Sequence[Any]]) -> dict[str, list[list[Any]]]:
-    """Journal -> its lines: account, currency, debit, credit."""
-    lines: dict[str, list[list[Any]]] = {}
-    for name, *cells in rows:
-        lines.setdefault(name, []).append(cells)
-    return {name: sorted(own) for name, own in lines.items()}
+def _by_journal(rows: Iterable[Sequence[Any]]) -> dict[str, dict[tuple[str, str], list[int]]]:
+    """Journal -> what it debits and credits by account and currency, on whatever days."""
+    sums: dict[str, dict[tuple[str, str], list[int]]] = {}
+    for name, account, currency, debit, credit in rows:
+        both = sums.setdefault(name, {}).setdefault((account, currency), [0, 0])
+        both[0] += debit
+        both[1] += credit
+    return sums
 
 
 def _refuse_strange(again: Sequence[str], *, known: set[str]) -> None:
@@ -265,14 +267,22 @@ def _note(
         for line in choice.lines
         if line.kind == PERMANENT
     }
+    days: dict[str, list[str]] = {}
+    for day, name in sorted({(line.day, line.journal_id) for line in choice.lines}):
+        days.setdefault(name, []).append(f"{day}")
+    days = {name: days[name] for name, _, _ in proposed}
     if proposed and again:
-        names = [name for name, _, _ in proposed]
         journal_rows.note_again(
-            connection, sealed.newest, journal_ids=names, written_as=wanted.format, at=at
+            connection, sealed.newest, days=days, written_as=wanted.format, at=at
         )
     elif proposed:
         journal_rows.note_exported(
-            connection, sealed.newest, journals=[*proposed], written_as=wanted.format, at=at
+            connection,
+            sealed.newest,
+            journals=[*proposed],
+            days=days,
+            written_as=wanted.format,
+            at=at,
         )
     month_journal_rows.note_handed_out(
         connection,

@@ -23,7 +23,7 @@ from recon.model.errors import ArchiveBrokenError, UsageError
 from recon.model.nights import Mode
 from recon.model.words import Verdict
 from recon.period.business_month import BusinessMonth
-from recon.period.month_journals import JournalNames
+from recon.period.journal_names import JournalNames
 from recon.period.month_nights import EARLIER_READ, NEWEST_ONLY, READ, MonthNight
 from recon.period.month_statement import MonthFrame, MonthStatement, asked_of, statement_of
 from recon.period.prior_periods import ClosedPeriod
@@ -336,7 +336,7 @@ def _frame(
             timezone=calendar["timezone"], cut_off=calendar["cut_off"], holidays=holidays
         ),
         due=[day.business_date.isoformat() for day in days if day.run_id or day.trouble],
-        names=accounts and JournalNames(accounts["clearing"], accounts.get("fees") or ""),
+        names=accounts and JournalNames.of(accounts),
     )
 
 

@@ -23,6 +23,7 @@ from recon.steps.ground.environment import Environment
 from recon.store import Connection
 from recon.store.nights import journal_rows, runs
 from recon.store.nights.input_rows import Inputs
+from recon.store.nights.journal_rows import LeftAs
 from recon.store.nights.runs import Run
 from recon.store.people import closed_months, month_journal_rows, resolution_rows
 
@@ -56,7 +57,7 @@ class OutJournal:
     handed_out_at: datetime
     kind: str = PERMANENT
     day: str = ""
-    """On which it is booked; "" where its night's result is not kept."""
+    """On which its file books it, "and" between two; "" where nothing tells any more."""
     format: str = journal_rows.OWN_FORMAT
 
 
@@ -87,9 +88,9 @@ def export_journals(
                 kept = tuple(sorted({*fresh["journal_id"]} - {*chosen["journal_id"]}))
             path = out / _file_name(run_id, again=again)
             staged = stage(out, files={path.name: journals_csv(chosen)}) if len(chosen) else {}
-            rows = chosen[["journal_id", "break_id", "currency"]].drop_duplicates()
+            rows = chosen[["journal_id", "break_id", "currency", "date"]].drop_duplicates()
             if len(chosen):
-                _note(connection, run, rows=rows, again=again, at=environment.clock())
+                _note(connection, run, rows=rows, is_again=bool(again), at=environment.clock())
         publish(staged)
     before = 0 if again else len(known)
     return Handed(path if len(chosen) else None, len(rows), before, kept)
@@ -147,13 +148,16 @@ def set_aside(connection: Connection, run: Run) -> set[str]:
 
 
 def _note(
-    connection: Connection, run: Run, *, rows: pd.DataFrame, again: Sequence[str], at: datetime
+    connection: Connection, run: Run, *, rows: pd.DataFrame, is_again: bool, at: datetime
 ) -> None:
-    if again:
-        journal_rows.note_again(connection, run, journal_ids=again, at=at)
+    days = {
+        str(name): [str(day)] for name, day in zip(rows["journal_id"], rows["date"], strict=True)
+    }
+    if is_again:
+        journal_rows.note_again(connection, run, days=days, at=at)
         return
-    journals = list(rows.itertuples(index=False, name=None))
-    journal_rows.note_exported(connection, run, journals=journals, at=at)
+    journals = [*rows.drop(columns="date").itertuples(index=False, name=None)]
+    journal_rows.note_exported(connection, run, journals=journals, days=days, at=at)
 
 
 def _file_name(run_id: str, *, again: Sequence[str]) -> str:
@@ -168,13 +172,13 @@ def journals_out(environment: Environment) -> list[OutJournal]:
     """
     with environment.store.reading() as connection:
         exports = journal_rows.not_seen_in_the_books(connection)
-        formats = journal_rows.formats(connection, [export.journal_id for export in exports])
+        left_as = journal_rows.left_as(connection, [export.journal_id for export in exports])
         of_closes = [*_of_closes(connection)]
         proposals = {
             run_id: kept_results.load(connection, run_id, environment=environment)
             for run_id in {export.run_id for export in exports}
         }
-    proposed = _with_amounts(exports, proposals=proposals, formats=formats)
+    proposed = _with_amounts(exports, proposals=proposals, left_as=left_as)
     return sorted([*proposed, *of_closes], key=lambda out: (out.handed_out_at, out.journal_id))
 
 
@@ -202,10 +206,10 @@ def _with_amounts(
     exports: Iterable[journal_rows.Out],
     *,
     proposals: Mapping[str, Reconciliation | None],
-    formats: Mapping[str, str],
+    left_as: Mapping[str, LeftAs],
 ) -> Iterator[OutJournal]:
     for export in exports:
-        result = proposals[export.run_id]
+        result, out = proposals[export.run_id], left_as[export.journal_id]
         lines: list[dict[Any, Any]] = []
         if result is not None:
             mine = result.journals["journal_id"].eq(export.journal_id)
@@ -219,8 +223,8 @@ def _with_amounts(
             amount=sum(int(line["debit"]) for line in lines),
             handed_out_of=export.run_id,
             handed_out_at=export.exported_at,
-            day=str(lines[0]["date"]) if lines else "",
-            format=formats[export.journal_id],
+            day=" and ".join(out.days) or (str(lines[0]["date"]) if lines else ""),
+            format=out.format,
         )
 
 

@@ -1,7 +1,7 @@
 """Journals in the database: which were handed out, and which the books show."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -102,29 +102,45 @@ def _out(row: RowMapping) -> Out:
     return Out(**{name: row[name] for name in Out.__dataclass_fields__})
 
 
-def formats(connection: Connection, journal_ids: Iterable[str]) -> dict[str, str]:
-    """Id -> as what it was handed out last; an earlier release told of none, it wrote CSV."""
+@dataclass(frozen=True, slots=True)
+class LeftAs:
+    """As what a journal was handed out last."""
+
+    format: str = OWN_FORMAT
+    days: tuple[str, ...] = ()
+    """On which its file books it; earlier releases told of none, nor of a format: it was CSV."""
+
+
+def left_as(connection: Connection, journal_ids: Iterable[str]) -> dict[str, LeftAs]:
+    """Id -> as what it was handed out last."""
     rows = connection.execute(
         select(history.c.entity_id, history.c.data)
         .where(history.c.entity == "journal", history.c.entity_id.in_([*journal_ids]))
         .order_by(history.c.sequence)
     ).tuples()
-    return {name: json.loads(data).get("format", OWN_FORMAT) for name, data in rows}
+    known = ((name, json.loads(data)) for name, data in rows)
+    return {
+        name: LeftAs(data.get("format", OWN_FORMAT), tuple(data.get("days", ())))
+        for name, data in known
+    }
 
 
 def note_again(
     connection: Connection,
     run: Run,
     *,
-    journal_ids: Iterable[str],
+    days: Mapping[str, Sequence[str]],
     at: datetime,
     written_as: str = OWN_FORMAT,
 ) -> None:
-    """These were handed out once more, by name; the history keeps it."""
+    """These were handed out once more, by name; `days`: id -> days on which its file books it."""
     details = {"run": run.run_id, "format": written_as}
     append(
         connection,
-        [Event("journal", journal_id, "exported again", details) for journal_id in journal_ids],
+        [
+            Event("journal", journal_id, "exported again", {**details, "days": [*own]})
+            for journal_id, own in days.items()
+        ],
         at=at,
     )
 
@@ -134,10 +150,13 @@ def note_exported(
     run: Run,
     *,
     journals: Iterable[tuple[str, str, str]],
+    days: Mapping[str, Sequence[str]],
     at: datetime,
     written_as: str = OWN_FORMAT,
 ) -> None:
     """Keep that these (journal_id, break_id, currency) were handed out, with their event.
+
+    `days`: id -> days on which its file books it.
 
     The caller has looked in the same transaction that none of them was.
     """
@@ -156,5 +175,8 @@ def note_exported(
     ]
     connection.execute(insert(exported_journal), rows)
     details = {"run": run.run_id, "format": written_as}
-    events = [Event("journal", row["journal_id"], "exported", details) for row in rows]
+    events = [
+        Event("journal", name, "exported", {**details, "days": [*days[name]]})
+        for name in (row["journal_id"] for row in rows)
+    ]
     append(connection, events, at=at)

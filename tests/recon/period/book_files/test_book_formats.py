@@ -5,6 +5,7 @@ import io
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
 
@@ -165,6 +166,17 @@ def test_a_journal_that_does_not_balance_is_written_in_no_format(kind: str) -> N
 
     with pytest.raises(UsageError, match=r"journal off does not balance: .* 0\.01 EUR"):
         written(lines, kind=kind)
+
+
+@pytest.mark.parametrize("kind", ["csv", "xero", "netsuite", "datev"])
+def test_a_journal_of_two_days_is_two_in_a_file(kind: str) -> None:
+    """The later part has its day behind its number: no import takes both for one."""
+    parts = [*pair("b1-EUR-1", 900)]
+    parts += [replace(line, day=NEXT) for line in pair("b1-EUR-1", 300)]
+
+    text = b"".join(written(parts, kind=kind).values()).decode("cp1252")
+
+    assert text.count("b1-EUR-1-2026-12-01") == text.count("b1-EUR-1") / 2 > 0
 
 
 def test_a_line_on_both_sides_is_refused() -> None:

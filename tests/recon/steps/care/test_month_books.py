@@ -4,6 +4,7 @@ import csv
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +12,15 @@ import pandas as pd
 import pytest
 
 from recon.model.errors import UsageError
+from recon.period.book_files.book_lines import BookLine
 from recon.period.month_journals import ACCRUAL, REVERSAL
 from recon.steps.care import month_books, signed_closes
 from recon.steps.care.month_books import HandedBooks, MonthBooks, export_month
 from recon.steps.care.month_closes import PreparedClose, prepared_close
 from recon.steps.compare.journals import journals_out
+from recon.steps.ground.environment import Environment
 from recon.store.people import closed_months
+from recon.store.people.closed_months import ClosedMonth
 from tests.recon.steps.care.test_month_closes import LAST, NOVEMBER, play
 from tests.recon.steps.care.test_reopened_months import reopened
 from tests.recon.steps.care.test_signed_closes import close, problems
@@ -305,6 +309,31 @@ def test_what_a_close_accrued_is_listed_until_the_next_month_is_closed(
     assert {(out.amount, out.currency, out.format) for out in accruals} == {(1234, "EUR", "xero")}
     assert {(out.kind, out.format) for out in listed.values()} == {("permanent", "xero")}
     assert later == {*listed}
+
+
+def test_a_journal_is_listed_with_the_days_of_its_file(
+    over: Merchant, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that is booked in two months leaves whole, and is not held for another than proposed."""
+    read, early = month_books.sealed_lines, date(2026, 11, 28)
+
+    def of_two_days(closed: ClosedMonth, *, environment: Environment) -> list[BookLine]:
+        lines = read(closed, environment=environment)
+        part = {"debit": 1, "credit": 1}
+        for line in [line for line in lines if line.kind == "permanent"]:
+            sides = {side: n for side, n in part.items() if getattr(line, side)}
+            rest = {side: getattr(line, side) - n for side, n in sides.items()}
+            lines.remove(line)
+            lines += [replace(line, day=early, **sides), replace(line, **rest)]
+        return lines
+
+    monkeypatch.setattr(month_books, "sealed_lines", of_two_days)
+    handed = exported(over, tmp_path / "out")
+    with over.environment() as environment:
+        (listed,) = [out for out in journals_out(environment) if out.kind == "permanent"]
+
+    assert handed.kept_back == {}
+    assert listed.day == f"{early} and {LAST}"
 
 
 @pytest.mark.parametrize(("kind", "lacks"), [("xero", "tax rate"), ("sap-csv", "company code")])
