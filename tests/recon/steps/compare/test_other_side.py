@@ -295,6 +295,21 @@ def test_files_that_say_something_else_than_was_compared_are_not_proven(
     assert not same_digest(merchant)[1]
 
 
+def test_another_process_compares_the_rows_in_another_order(
+    tmp_path: Path, files: Planted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They lie there by their key: read as they lie, they would prove nothing of their order."""
+    part = written(tmp_path, sources=files.sources, rules=files.rules)
+    monkeypatch.setattr(
+        other_side, "digest_alone", lambda given, **_: ",".join(given.orders["order_no"])
+    )
+
+    numbers = other_digest(part).split(",")
+
+    assert numbers == sorted(numbers, reverse=True)
+    assert {*numbers} == {*files.sources.orders["order_no"]}
+
+
 def test_a_file_that_is_not_as_it_was_written_is_named(tmp_path: Path, files: Planted) -> None:
     """Nothing is compared of it."""
     part = written(tmp_path, sources=files.sources, rules=files.rules)
