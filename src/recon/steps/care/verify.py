@@ -190,7 +190,7 @@ def _run_problems(
     yield from _stored_totals(connection, run, environment=environment)
     if run.replaced or not run.workbook:
         return
-    path = Path(run.workbook)
+    path = _written(run, environment=environment)
     if not path.is_file():
         yield f"run {run.run_id}: its workbook {path} is gone (`recon workbook {run.run_id}`)"
     elif _sha256(path) != run.workbook_sha256:
@@ -268,13 +268,20 @@ def _shown_measure(run: FinishedRun, night: NightFigures | Path) -> str:
 
 def _night_of(environment: Environment, finished: FinishedRun) -> NightFigures | Path | None:
     """The file that the run wrote, if it is still that one; else its figures as of now."""
-    written = Path(finished.workbook)
+    written = _written(finished, environment=environment)
     if finished.workbook and written.is_file() and _sha256(written) == finished.workbook_sha256:
         return written
     with environment.store.reading() as connection:
         run = runs.get(connection, finished.run_id)
         result = kept_results.load(connection, finished.run_id, environment=environment)
     return None if result is None else figures_of(run, result=result, environment=environment)
+
+
+def _written(run: FinishedRun, *, environment: Environment) -> Path:
+    """Where a run's workbook lies: as written, or in a reports folder that was moved since."""
+    path = Path(run.workbook)
+    folders = (account.reports for account in environment.settings.accounts.values())
+    return next((p for p in (path, *(each / path.name for each in folders)) if p.is_file()), path)
 
 
 def _sha256(path: Path) -> str:

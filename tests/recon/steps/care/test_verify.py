@@ -55,6 +55,18 @@ def _edit(merchant: Any, *statements: str) -> None:
             connection.execute(statement)
 
 
+def test_a_workbook_lies_where_the_reports_folder_is_now(settled: Any) -> None:
+    """Whoever moves an installation has every workbook still; another file of its name is none."""
+    workbook = _workbook(settled)
+    _edit(settled, "UPDATE run SET workbook = replace(workbook, '/reports/', '/before/')")
+    assert _verified(settled).problems == ()
+
+    workbook.write_bytes(workbook.read_bytes() + b"x")
+    (problem,) = _verified(settled).problems
+    assert problem.endswith("is not the workbook that was written that night")
+    assert str(workbook) in problem
+
+
 def test_an_untouched_night_verifies(settled: Any) -> None:
     """A night whose chain, rows and workbook are as written has no problem."""
     workbook = _workbook(settled)
