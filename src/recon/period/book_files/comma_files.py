@@ -4,6 +4,7 @@ Dates are written so that no import reads day and month the other way round.
 """
 
 import csv
+import hashlib
 import io
 from collections.abc import Iterable, Sequence
 
@@ -30,6 +31,8 @@ SAP_GENERAL_LEDGER = "SA"
 SAP_DEBIT, SAP_CREDIT = "40", "50"
 SAP_ASSIGNMENT_CHARACTERS_MAX = 18
 SAP_REFERENCE_CHARACTERS_MAX = 16
+SAP_HASH_DIGITS = 8
+"""Of a reference whose journal's number is too long for it."""
 SAP_TEXT_CHARACTERS_MAX = 50
 _MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 
@@ -124,9 +127,21 @@ def _of_sap(line: BookLine, *, codes: BookCodes) -> tuple[str, ...]:
         format_minor_units(abs(line.amount), currency=line.currency),
         _cell(codes.tax_code_of(line.account)),
         _cell(line.order_no, characters_max=SAP_ASSIGNMENT_CHARACTERS_MAX),
-        _cell(line.journal_id, characters_max=SAP_REFERENCE_CHARACTERS_MAX),
+        sap_reference(line.journal_id),
         _cell(line.text, characters_max=SAP_TEXT_CHARACTERS_MAX),
     )
+
+
+def sap_reference(journal_id: str) -> str:
+    """A journal's number, whole or as its beginning with digits of its hash.
+
+    Cut, the journals of a break in two currencies or of two days would be one.
+    """
+    name = _cell(journal_id)
+    if len(name) <= SAP_REFERENCE_CHARACTERS_MAX:
+        return name
+    digits = hashlib.sha256(journal_id.encode()).hexdigest()[:SAP_HASH_DIGITS]
+    return f"{name[: SAP_REFERENCE_CHARACTERS_MAX - SAP_HASH_DIGITS - 1]}~{digits}"
 
 
 def _sides(line: BookLine) -> tuple[str, str]:

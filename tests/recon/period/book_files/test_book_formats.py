@@ -179,6 +179,18 @@ def test_a_journal_of_two_days_is_two_in_a_file(kind: str) -> None:
     assert text.count("b1-EUR-1-2026-12-01") == text.count("b1-EUR-1") / 2 > 0
 
 
+def test_two_journals_of_a_break_have_two_references_in_sap() -> None:
+    """Their numbers begin alike for as long as a reference may be; each is as long at the most."""
+    names = [f"0123456789abcdef-{currency}-{n}" for currency in ("EUR", "USD") for n in (1, 2)]
+    lines = [line for name in names for line in pair(name, 500)]
+
+    (content,) = written(lines, kind="sap-csv").values()
+
+    references = {row["Reference"] for row in rows_of(content)}
+    assert len(references) == len(names)
+    assert {len(reference) for reference in references} == {16}
+
+
 def test_a_line_on_both_sides_is_refused() -> None:
     """It would balance by itself, and stand in no format that has one amount a line."""
     with pytest.raises(UsageError, match="on both sides"):

@@ -1,5 +1,6 @@
 """What DATEV, Xero, NetSuite and SAP are handed says what the journals say, to the last letter."""
 
+import hashlib
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -83,7 +84,9 @@ def expected(line: BookLine, *, kind: str) -> Entry:
     thousandths = line.amount * 10 ** (3 - DECIMALS[line.currency])
     name, text = line.journal_id, shown(line.text)
     if kind == "sap-csv":
-        name = name[: SAP_CHARACTERS_MAX["Reference"]]
+        room = SAP_CHARACTERS_MAX["Reference"]
+        digits = hashlib.sha256(name.encode()).hexdigest()[:8]
+        name = name if len(name) <= room else f"{name[: room - 9]}~{digits}"
         text = text[: SAP_CHARACTERS_MAX["Item Text"]]
     return Entry(name, line.day, line.account, line.currency, thousandths, text)
 
