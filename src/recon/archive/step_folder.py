@@ -6,7 +6,7 @@ under another name.
 """
 
 import hashlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import BinaryIO
@@ -207,12 +207,12 @@ def whole_file(storage: Storage, sealed: Sealed, *, name: str) -> bytes:
     raise ArchiveBrokenError(msg)
 
 
-def _attempts(storage: Storage, *, night: str, step: str) -> list[str]:
-    return [
-        folder
-        for folder in storage.folders(night)
-        if folder == f"{night}/{step}" or folder.startswith(f"{night}/{step}{ASIDE}")
-    ]
+def _attempts(storage: Storage, *, night: str, step: str) -> Iterator[str]:
+    """The folder of a step, then those set aside: whoever finds it in the first lists nothing."""
+    yield f"{night}/{step}"
+    for folder in storage.folders(night):
+        if folder.startswith(f"{night}/{step}{ASIDE}"):
+            yield folder
 
 
 def _kept(storage: Storage, *, folder: str, wanted: Manifest) -> Sealed | None:

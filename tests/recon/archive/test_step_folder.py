@@ -270,3 +270,27 @@ def test_a_folder_of_another_run_does_not_stand_for_this_one(tmp_path: Path) -> 
     shutil.copytree(tmp_path / "other" / FOLDER, tmp_path / FOLDER)
 
     assert find_sealed(storage, night=NIGHT, step="inputs", sha256=sealed.sha256) is None
+
+
+def test_a_step_in_its_own_folder_is_found_without_a_list(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A night looks at its steps often, and a list of a remote storage is a request."""
+    storage = LocalStorage(tmp_path)
+    first = written(storage)
+    listed: list[str] = []
+    listing = LocalStorage.folders
+
+    def counted(storage: LocalStorage, folder: str) -> object:
+        listed.append(folder)
+        return listing(storage, folder)
+
+    monkeypatch.setattr(LocalStorage, "folders", counted)
+
+    assert find_sealed(storage, night=NIGHT, step="inputs", sha256=first.sha256) == first
+    assert listed == []
+
+    storage.move(FOLDER, to=f"{FOLDER}.aside-1")
+    kept = find_sealed(storage, night=NIGHT, step="inputs", sha256=first.sha256)
+    assert kept is not None
+    assert (kept.folder, listed) == (f"{FOLDER}.aside-1", [NIGHT])
