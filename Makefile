@@ -130,8 +130,8 @@ bench-fees: $(READY) ## CPU of pricing a million settlement lines under each of 
 	@nice -n 5 $(BIN)/python benchmarks/bench_fees.py
 
 .PHONY: bench-month
-bench-month: $(READY) ## CPU and memory of stating and proving a month of MONTH_ORDERS orders a day (1,500), in pandas and in SQL
-	@nice -n 5 $(BIN)/python benchmarks/bench_month.py --orders $${MONTH_ORDERS:-1500}
+bench-month: $(READY) ## CPU and memory of stating and proving a month of MONTH_ORDERS orders a day (1,500), in pandas and in SQL; MONTH_KEPT: a folder in which it stays
+	@nice -n 5 $(BIN)/python benchmarks/bench_month.py --orders $${MONTH_ORDERS:-1500} $${MONTH_KEPT:+--keep $$MONTH_KEPT}
 
 .PHONY: bench-what-if
 bench-what-if: $(READY) ## CPU of judging WHAT_IF_NIGHTS (30) nights of WHAT_IF_ORDERS (20,000) payments again under other rules

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import ExitStack
 from datetime import date
 from pathlib import Path
 
@@ -54,23 +55,33 @@ def state(path: Path) -> None:
     )
 
 
+def write(folder: Path, *, orders: int) -> Path:
+    """The nights of a month in a folder, and the file that says which they are."""
+    month = folder / "month.pickle"
+    if month.exists():
+        return month
+    truth = MonthTruth(FIRST, SEED, per_day=orders)
+    nights, played = nights_of(truth, folder), truth.calendar
+    # Without the truth: what happened is no part of what a statement holds.
+    known = (nights, due_of(truth, nights), played.zone, played.hour)
+    month.write_bytes(pickle.dumps(known))
+    return month
+
+
 def main() -> None:
     """Write a month, then state it."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--orders", type=int, default=ORDERS_A_DAY)
     parser.add_argument("--month", type=Path)
+    parser.add_argument("--keep", type=Path, help="a folder in which the month stays")
     asked = parser.parse_args()
     if asked.month:
         state(asked.month)
         return
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        truth = MonthTruth(FIRST, SEED, per_day=asked.orders)
-        month = folder / "month.pickle"
-        nights, played = nights_of(truth, folder), truth.calendar
-        # Without the truth: what happened is no part of what a statement holds.
-        known = (nights, due_of(truth, nights), played.zone, played.hour)
-        month.write_bytes(pickle.dumps(known))
+    with ExitStack() as stack:
+        folder = asked.keep or Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        folder.mkdir(parents=True, exist_ok=True)
+        month = write(folder, orders=asked.orders)
         command = [sys.executable, __file__, "--month", str(month)]
         subprocess.run(command, check=True)  # noqa: S603 - our own
 

@@ -116,12 +116,19 @@ def newest_rows(
     `among`: of these columns one has one of its words; without it all rows are read.
     """
     parts, known = [], pa.array([], pa.string())
+    later = known
     for night in reversed(nights):
         rows = table_of(night, name, account=account, columns=columns)
         if among is not None:
             rows = rows_among(rows, words=among)
-        rows = rows.filter(pc.invert(pc.is_in(rows[key], value_set=known)))
+        keys = rows[key].combine_chunks()
+        # Nearly all are keys of the night after it; few are looked for among all that are known.
+        rows = rows.filter(pc.invert(pc.is_in(keys, value_set=later)))
+        own = rows[key].combine_chunks()
+        there = known.filter(pc.is_in(known, value_set=own))
+        rows = rows.filter(pc.invert(pc.is_in(rows[key], value_set=there)))
         known = pa.concat_arrays([known, *rows[key].chunks])
+        later = keys
         parts.append(numbered(rows, night=night))
     return frame_of_table(pa.concat_tables(reversed(parts)))
 

@@ -166,13 +166,22 @@ class _Seen:
     """The order of each in the row that showed it first."""
     pairs: pa.Array = field(default_factory=lambda: pa.array([], pa.string()))
     """Order and payment of every row, each pair once."""
+    shown_last: pa.Array = field(default_factory=lambda: pa.array([], pa.string()))
+    """The payments of the rows of the night before."""
+    last_numbers: _Numbers = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    """Their numbers."""
     levels: _Numbers = field(default_factory=lambda: np.zeros((0, len(LEVELS)), dtype=np.int64))
     is_unknown: _Flags = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
 
     def changed(self, rows: pa.Table) -> pd.DataFrame:
         """The payments that come to something else than before, each once, with `is_first`."""
         before = len(self.payments)
-        of_row = self._numbers(rows)
+        places = self._known_places(rows)
+        if _are_several(rows, places=places):
+            rows = _newest(rows)
+            places = self._known_places(rows)
+        of_row = self._numbers(rows, places=places)
+        self.shown_last, self.last_numbers = rows["payment"].combine_chunks(), of_row
         numbers, at = np.unique(of_row, return_inverse=True)
         now = np.zeros((len(numbers), len(LEVELS)), dtype=np.int64)
         np.add.at(now, at, np.column_stack([rows[name].to_numpy() for name in LEVELS]))
@@ -205,10 +214,25 @@ class _Seen:
         """Payments whose refund nothing measured when they were shown last."""
         return frozenset(self.payments.filter(pa.array(self.is_unknown)).to_pylist())
 
-    def _numbers(self, rows: pa.Table) -> _Numbers:
+    def _known_places(self, rows: pa.Table) -> _Numbers:
+        """The number of each row's payment, -1 where none showed it before.
+
+        Nearly all were shown by the night before: few are looked for among all others.
+        """
+        payment = rows["payment"].combine_chunks()
+        at = _places(payment, of=self.shown_last)
+        numbers = np.append(self.last_numbers, -1)[at]
+        left = np.flatnonzero(numbers < 0)
+        if len(left):
+            wanted = payment.take(pa.array(left))
+            known = np.flatnonzero(pc.is_in(self.payments, value_set=wanted).to_numpy(False))
+            at = _places(wanted, of=self.payments.take(pa.array(known)))
+            numbers[left] = np.append(known, -1)[at]
+        return numbers
+
+    def _numbers(self, rows: pa.Table, *, places: _Numbers) -> _Numbers:
         """The number of each row's payment, which is known from now on."""
-        payment, before = rows["payment"].combine_chunks(), len(self.payments)
-        numbers = _places(payment, of=self.payments)
+        numbers, before = places, len(self.payments)
         unknown = np.flatnonzero(numbers < 0)
         first = rows.take(pa.array(unknown)).select(["payment", "order_no"]).combine_chunks()
         fresh = pc.unique(first["payment"])
@@ -231,8 +255,19 @@ class _Seen:
         is_asked[unknown] = True
         asked = rows.filter(pa.array(is_asked))
         pair = pc.binary_join_element_wise(asked["order_no"], asked["payment"], _BETWEEN)
-        new = pc.unique(pair.filter(pc.invert(pc.is_in(pair, value_set=self.pairs))))
+        pair = pair.combine_chunks()
+        # Few are asked about, and all pairs are many: what is looked for is found among those.
+        known = self.pairs.filter(pc.is_in(self.pairs, value_set=pair))
+        new = pc.unique(pair.filter(pc.invert(pc.is_in(pair, value_set=known))))
         self.pairs = pa.concat_arrays([self.pairs, new])
+
+
+def _are_several(rows: pa.Table, *, places: _Numbers) -> bool:
+    """Whether any payment has more than one row."""
+    known = places[places >= 0]
+    fresh = rows["payment"].take(pa.array(np.flatnonzero(places < 0)))
+    most = int(np.bincount(known).max()) if len(known) else 0
+    return most > 1 or int(pc.count_distinct(fresh).as_py()) < len(fresh)
 
 
 def _places(words: pa.Array, *, of: pa.Array) -> _Numbers:
@@ -247,7 +282,7 @@ def _found(night: MonthNight, *, account: tuple[str, str], columns: Sequence[str
 
 
 def _shown(night: MonthNight, *, account: tuple[str, str], only: AskedEarlier | None) -> pa.Table:
-    """The newest answer of each payment of a night, and what it came to by then."""
+    """The answers of a night about payments, and what each came to by then."""
     rows = _found(night, account=account, columns=_OF_ANSWER)
     if only is not None:
         words = {"transaction_id": only.payments, "order_no": only.orders}
@@ -271,7 +306,7 @@ def _shown(night: MonthNight, *, account: tuple[str, str], only: AskedEarlier | 
     rows = rows.append_column("payment", pc.if_else(named, rows["transaction_id"], by_order))
     for name, cells in levels.items():
         rows = rows.append_column(pa.field(name, pa.int64(), nullable=False), pa.array(cells))
-    return _newest(rows.append_column("is_unknown", pa.array(unknown)))
+    return rows.append_column("is_unknown", pa.array(unknown))
 
 
 def _states(rows: pa.Table, *, night: MonthNight) -> tuple[Any, Any]:

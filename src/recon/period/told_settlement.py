@@ -141,7 +141,10 @@ def _distinct(rows: pa.Table, *, by_batch: pa.Table) -> tuple[pa.Table, pa.Array
     And all of that as one text, by which lines of two nights are held against each other.
     """
     lines = _as_text(rows, _OF_LINE).dictionary_encode()
-    _, first, times = np.unique(lines.indices.to_numpy(), return_index=True, return_counts=True)
+    codes = lines.indices.to_numpy()
+    times = np.bincount(codes, minlength=len(lines.dictionary))
+    first = np.empty(len(times), dtype=np.int64)
+    first[codes[::-1]] = np.arange(len(codes))[::-1]
     once = rows.take(pa.array(first)).append_column("times", pa.array(times, pa.int64()))
     batches = _as_text(by_batch, _GROUP)
     of_batch = pc.index_in(_as_text(once, _GROUP), value_set=batches)
