@@ -22,6 +22,7 @@ from recon.steps.ground.night_folder import (
     storage_at,
     storage_of,
 )
+from recon.steps.money.accepted_restores import given_up
 from recon.store import Connection
 from recon.store.database import history
 from recon.store.nights import runs, sign_off_rows
@@ -83,7 +84,8 @@ def missing_steps(connection: Connection, run: Run, *, environment: Environment)
 def forgotten_nights(connection: Connection, *, environment: Environment) -> Iterator[str]:
     """Folders of runs that only a later state of the database can have known.
 
-    What nights on another copy of it left, before this one was put back, is no business of its.
+    What nights on another copy of it left, before this one was put back, is no business of its, nor
+    what began on links that two people accepted as lost.
 
     Raises:
         ArchiveError: the archive cannot be reached.
@@ -92,12 +94,13 @@ def forgotten_nights(connection: Connection, *, environment: Environment) -> Ite
     for name in sorted(environment.settings.accounts):
         account_name = account_of(name)
         storage = storage_at(account_name, environment=environment)
+        known = max(newest, given_up(connection, account=name))
         with reachable(storage, doing=UNREAD):
             for day in storage.folders(f"nights/{account_name[0]}/{account_name[1]}"):
                 for folder in storage.folders(day):
                     if runs.is_known(connection, folder.rpartition("/")[2]):
                         continue
-                    if _began_after(storage, folder) > newest:
+                    if _began_after(storage, folder) > known:
                         yield (
                             f"the archive {storage.shown} has {folder}, which was written after "
                             f"link {newest} of the history, the newest that this database has: it "

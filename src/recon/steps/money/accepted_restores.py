@@ -64,6 +64,12 @@ def what_is_lost(connection: Connection, *, environment: Environment) -> Accepts
     return Accepts(lost, max((link for link, _ in _events(connection)), default=0))
 
 
+def given_up(connection: Connection, *, account: str) -> int:
+    """The newest link of an account that was accepted as lost; 0 where none was."""
+    lost = (str(data.get("lost", {}).get(account, "0:")) for _, data in _events(connection))
+    return max((int(link.partition(":")[0]) for link in lost), default=0)
+
+
 def unagreed(file: HeadFile, *, account: tuple[str, str], environment: Environment) -> str:
     """Why the acceptance that a head file rests on is nobody's word, in words; "" when it is."""
     accepted = file.accepted()
