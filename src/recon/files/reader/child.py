@@ -161,4 +161,14 @@ def _bind(bounds: Bounds) -> None:
         (resource.RLIMIT_FSIZE, bounds.out_bytes),
         (resource.RLIMIT_CORE, 0),
     ):
-        resource.setrlimit(what, (most, most + (what == resource.RLIMIT_CPU)))
+        # Where the process is held to less already, nobody may raise that again.
+        least, last = (
+            within(wanted, what=what) for wanted in (most, most + (what == resource.RLIMIT_CPU))
+        )
+        resource.setrlimit(what, (least, last))
+
+
+def within(most: int, *, what: int) -> int:
+    """So much of a resource of the system, or the less that this process is held to."""
+    _, held_to = resource.getrlimit(what)
+    return most if held_to == resource.RLIM_INFINITY else min(most, held_to)

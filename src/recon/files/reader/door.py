@@ -8,6 +8,7 @@ import atexit
 import json
 import os
 import pickle
+import resource
 import signal
 import socket
 import subprocess
@@ -204,11 +205,28 @@ def _refuse_broken(name: str, ended: Ending | None, *, facts: IO[bytes], bounds:
             "nothing of it was stored: make room there, or set TMPDIR"
         )
         raise OutputError(msg)
+    if ended.exit and (limits := _lower_limits(bounds)):
+        msg = (
+            f"{name} was not read: its reader ended, and this process is held to less than a "
+            f"reader may take ({limits}); raise that, then run again"
+        )
+        raise SourceUnreadableError(msg)
     if ended.exit:
         facts.seek(0)
         where = scrubbed(facts.read(child.SORRY_BYTES).decode(errors="replace"))
         msg = f"{name} {_broken(ended.exit, where=where, bounds=bounds)}"
         raise ReaderBrokenError(msg)
+
+
+def _lower_limits(bounds: Bounds) -> str:
+    """The limits of this process, inherited by a reader, that are below its bounds, if any."""
+    limits = (
+        (resource.RLIMIT_FSIZE, bounds.out_bytes, "ulimit -f: files of {} bytes, not {}"),
+        (resource.RLIMIT_DATA, bounds.data_bytes, "ulimit -d: memory of {} bytes, not {}"),
+        (resource.RLIMIT_CPU, bounds.seconds, "ulimit -t: {} s of the processor, not {}"),
+    )
+    held_to = ((child.within(most, what=what), most, words) for what, most, words in limits)
+    return "; ".join(words.format(least, most) for least, most, words in held_to if least < most)
 
 
 def _broken(code: int, *, where: str, bounds: Bounds) -> str:

@@ -124,6 +124,44 @@ def test_a_full_disk_is_no_fault_of_the_file(reader: FileReader, path: Path) -> 
         asked(reader, breaking.full_disk, path)
 
 
+LIMITED = """
+import resource
+from pathlib import Path
+resource.setrlimit(resource.RLIMIT_FSIZE, (2**20, 2**20))
+from recon.files.reader.door import FileReader
+from recon.model.errors import SourceUnreadableError
+from tests.recon.files.reader import breaking
+reader, path = FileReader(), Path("orders-7.csv")
+with reader.read(path, breaking.counted, path=path) as read:
+    print(read.facts)
+try:
+    with reader.read(path, breaking.everything_written, path=path):
+        pass
+except SourceUnreadableError as error:
+    print(type(error).__name__, error)
+"""
+
+
+def test_a_limit_of_the_process_is_no_fault_of_the_file(path: Path) -> None:
+    """A file that fits is read within it; one that ends at it is not set aside."""
+    ran = subprocess.run(
+        [sys.executable, "-c", LIMITED],
+        cwd=path.parent,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(Path.cwd()), *sys.path])},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=QUICK_SECONDS,
+    )
+    counted, refused, *more = ran.stdout.splitlines() or [ran.stderr]
+    assert (counted, more) == (str(len(SECRET)), [])
+    assert refused == (
+        "SourceUnreadableError orders-7.csv was not read: its reader ended, and this process is "
+        "held to less than a reader may take (ulimit -f: files of 1048576 bytes, not 536870912); "
+        "raise that, then run again"
+    )
+
+
 def test_a_parquet_file_that_needs_more_memory_is_not_called_damaged(tmp_path: Path) -> None:
     """Arrow says itself that memory ended, while it reads: the file is large, not broken."""
     word = pa.DictionaryArray.from_arrays(
