@@ -34,7 +34,7 @@ from recon.store.money.journal import move
 from recon.store.nights.runs import Run
 from recon.store.schema import attempt, batch, instruction, order_action, order_file
 from recon.store.schema.account_filter import OfAccount, account_values, in_account
-from recon.store.schema.columns import REASON_CHARACTERS
+from recon.store.schema.columns import REASON_CHARACTERS, reason_that_fits
 
 origin = order_file.alias("origin")
 """The file that an instruction came with."""
@@ -256,7 +256,7 @@ def second_keys(connection: Connection, run: Run) -> set[str]:
 
 def note_hold(connection: Connection, instruction_id: str, *, hold: str) -> None:
     """Keep in words why an approved instruction was not sent tonight."""
-    connection.execute(_HOLD, {"wanted": instruction_id, "because": hold[:400]})
+    connection.execute(_HOLD, {"wanted": instruction_id, "because": reason_that_fits(hold)})
 
 
 def give_to_people(connection: Connection, refused: Refused, *, at: datetime) -> None:

@@ -1,5 +1,6 @@
 """What columns are made of: instants in UTC, dates as their ISO text, ids, texts and amounts."""
 
+import textwrap
 from datetime import UTC, date, datetime
 from typing import Any
 
@@ -19,6 +20,7 @@ from recon.model.errors import StoreError
 ID_CHARACTERS = 64
 NAME_CHARACTERS = 255
 REASON_CHARACTERS = 400
+LEFT_OUT = " […]"
 
 
 class Instant(TypeDecorator[datetime]):
@@ -110,3 +112,13 @@ def business_date_column() -> Column[date]:
 def account_columns() -> tuple[Column[str], Column[str]]:
     """Merchant and account, the first columns of almost every table."""
     return id_column("merchant_id"), id_column("account_id")
+
+
+def reason_that_fits(sentence: str) -> str:
+    """A reason of at most REASON_CHARACTERS: whole words, and no command of it cut in two."""
+    if len(sentence) <= REASON_CHARACTERS:
+        return sentence
+    words = textwrap.shorten(sentence, REASON_CHARACTERS, placeholder=LEFT_OUT)
+    if words.count("`") % 2:
+        words = words[: words.rindex("`")].rstrip() + LEFT_OUT
+    return words
