@@ -104,7 +104,7 @@ class NightFolders:
             schema = SCHEMAS[name]
             files[name] = folder / night.isoformat() / schema.path
             files[name].parent.mkdir(parents=True, exist_ok=True)
-            pq.write_table(_table(rows, schema=schema.columns), files[name])
+            pq.write_table(table_of_rows(rows, schema=schema.columns), files[name])
         return files
 
     def _asked(self, night: date) -> list[Sale]:
@@ -463,7 +463,8 @@ def _code(sale: Sale, effect: int) -> str:
     return "REFUND_NOT_BOOKED" if sale.is_booked_by_hand else "LEDGER_AMOUNT_MISMATCH"
 
 
-def _table(rows: list[Row], *, schema: pa.Schema) -> pa.Table:
+def table_of_rows(rows: list[Row], *, schema: pa.Schema) -> pa.Table:
+    """The rows of a file; what a row does not say is blank."""
     columns = []
     for column in schema:
         plain = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
