@@ -160,7 +160,7 @@ def _of_closed(view: "ClosedView", *, is_shown: bool) -> dict[str, Any]:
 def declared_accounts(
     settings: "Settings", *, merchant: str, account: str
 ) -> list[tuple[str, str]]:
-    """The accounts that are named, or all.
+    """The accounts that are named, or all; `account` may be `merchant/account`, too.
 
     Raises:
         UsageError: none fits.
@@ -169,10 +169,15 @@ def declared_accounts(
     from recon.steps.ground.environment import account_of
 
     every = [account_of(name) for name in sorted(settings.accounts)]
-    chosen = [which for which in every if merchant in {"", which[0]} and account in {"", which[1]}]
+    chosen = [
+        which
+        for which in every
+        if merchant in {"", which[0]} and account in {"", which[1], "/".join(which)}
+    ]
     if not chosen:
         named = ", ".join("/".join(which) for which in every) or "none"
-        msg = f"no declared account is {merchant or '*'}/{account or '*'}; declared: {named}"
+        wanted = account if "/" in account else f"{merchant or '*'}/{account or '*'}"
+        msg = f"no declared account is {wanted}; declared: {named}"
         raise UsageError(msg)
     return chosen
 

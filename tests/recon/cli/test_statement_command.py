@@ -74,8 +74,9 @@ def test_a_month_is_told_and_written(tmp_path: Path, capsys: pytest.CaptureFixtu
 
 @pytest.mark.usefixtures("played")
 def test_programs_get_one_document(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """--json prints every account's figures and proof, and nothing else."""
-    code = cli.main(["statement", "2026-11", "--json", "--out", str(tmp_path)])
+    """--json prints every account's figures and proof, and nothing else; by its whole name, too."""
+    named = ["--account", f"{MERCHANT}/{ACCOUNT}"]
+    code = cli.main(["statement", "2026-11", "--json", *named, "--out", str(tmp_path)])
 
     (document,) = json.loads(capsys.readouterr().out)
     assert code == 0
@@ -184,6 +185,7 @@ def facts_in(folder: Path) -> list[dict[str, str]]:
     [
         (["november"], "is not a month such as 2026-11"),
         (["2026-11", "--account", "9"], "no declared account is"),
+        (["2026-11", "--account", "9/9"], "no declared account is 9/9; declared"),
         (["2027-02"], "no live night of"),
     ],
 )
