@@ -46,13 +46,14 @@ def grants(
     """Print the SQL that gives four PostgreSQL roles exactly the rights they need.
 
     The owner of the database reads it, then runs it (`recon db grants | psql ...`), after the first
-    `recon db upgrade` and after each later one.
+    `recon db upgrade` and after each later one. psql ends with 3 and changes nothing where one
+    statement is refused.
     """
-    from recon.store.database.roles import Roles, statements
+    from recon.store.database.roles import Roles, script
 
     named = {"app": app, "people": people, "read": read, "migrate": migrate}
     roles = Roles(**{role: name for role, name in named.items() if name})
-    say("\n".join(statements(roles)))
+    say("\n".join(script(roles)))
 
 
 def doctor(*, as_json: AsJson = False) -> None:

