@@ -243,6 +243,12 @@ class JournalRules(DeclaredTable):
     """Rules without one have the digest that they always had."""
 
 
+def digest_of(document: object) -> str:
+    """SHA-256 over canonical rules, also of those that this version cannot read."""
+    canonical = json.dumps(document, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(canonical.encode()).hexdigest()
+
+
 class Rules(DeclaredTable):
     """All rules of one reconciliation."""
 
@@ -301,8 +307,7 @@ class Rules(DeclaredTable):
     @property
     def digest(self) -> str:
         """SHA-256 over the canonical rules: the same rules, the same digest."""
-        canonical = json.dumps(self.document, sort_keys=True, separators=(",", ":"))
-        return hashlib.sha256(canonical.encode()).hexdigest()
+        return digest_of(self.document)
 
     def state_of(self, payment_status: str) -> GatewayState:
         """The gateway state of a code; unmapped codes are a finding, never a guess."""

@@ -6,7 +6,7 @@ Nothing of the database or the archive is changed. Whoever has the folder needs 
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -17,12 +17,13 @@ from recon.model.words import ControlTotal
 from recon.steps.care.close_folders import sealed_close
 from recon.steps.care.evidence_copies import CopiedFolder, copied_close, copied_night
 from recon.steps.care.evidence_folder import EvidenceFolder
+from recon.steps.care.evidence_proof import proven_by
 from recon.steps.ground.environment import Environment, account_of
 from recon.steps.ground.kept_decisions import kept_decisions
 from recon.steps.ground.night_folder import storage_at
 from recon.store import Connection
 from recon.store.database import history
-from recon.store.nights import results, rules_rows, runs, sign_off_rows
+from recon.store.nights import runs, sign_off_rows
 from recon.store.nights.let_go_rows import LetGo, all_let_go
 from recon.store.nights.runs import Run
 from recon.store.people import closed_months
@@ -64,8 +65,11 @@ class NightOfEvidence:
     run: Run
     is_newest: bool
     rules_digest: str
+    rules: object
+    """The document that has this digest; None where nobody has it any more."""
     signed: str
     totals: Sequence[ControlTotal]
+    """As its folder has them, whatever the database says."""
     copy: CopiedFolder
     workbook: str
     """Below the folder; "" where it is not in it."""
@@ -134,7 +138,7 @@ def write_evidence(
         closes = [*_closes(connection, span, into=into, environment=environment)]
         links = [*_links(connection, [night.run for night in nights], closes=closes)]
         head = history.head(connection)
-        _write_rules(connection, nights, into=into)
+        _write_rules(nights, into=into)
         of_span = {night.run.run_id for night in nights}
         gone = [each for each in all_let_go(connection) if each.run_id in of_span]
     words = [*_words(links)]
@@ -168,14 +172,17 @@ def _night(
     environment: Environment,
 ) -> NightOfEvidence:
     copy = copied_night(connection, run, into=into, environment=environment)
+    proven = proven_by(connection, run, environment=environment)
+    copy = replace(copy, faults=(*copy.faults, *proven.faults))
     workbook = f"{copy.folder}/{WORKBOOK}"
     signatures = sign_off_rows.signatures(connection, run.run_id).values()
     return NightOfEvidence(
         run,
         is_newest,
-        runs.digests_of(connection, run.run_id)["rules_digest"],
+        proven.rules_digest,
+        proven.rules,
         ", ".join(f"{each.by} ({each.role}, {each.at:%Y-%m-%d %H:%M} UTC)" for each in signatures),
-        results.load_totals(connection, run.run_id),
+        proven.totals,
         copy,
         workbook if into.has(workbook) else "",
     )
@@ -268,20 +275,15 @@ def _decided(proof: Path) -> list[str]:
         return []
 
 
-def _write_rules(
-    connection: Connection, nights: Iterable[NightOfEvidence], *, into: EvidenceFolder
-) -> None:
+def _write_rules(nights: Iterable[NightOfEvidence], *, into: EvidenceFolder) -> None:
     """The rules that judged, one file a digest, and since when each did."""
     since: dict[str, str] = {}
+    written: set[str] = set()
     for night in nights:
         since.setdefault(night.rules_digest, night.run.business_date.isoformat())
-    for digest in since:
-        try:
-            rules = rules_rows.load(connection, digest)
-        except ConfigurationError:
-            continue  # of a version that this program cannot read: each night has them as a file
-        if rules is not None:
-            into.write(f"{RULES}/{digest}.json", _json(rules.document))
+        if night.rules is not None and night.rules_digest not in written:
+            into.write(f"{RULES}/{night.rules_digest}.json", _json(night.rules))
+            written.add(night.rules_digest)
     into.write(f"{RULES}/changes.json", _json([*since.items()]))
 
 

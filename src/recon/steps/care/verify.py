@@ -8,7 +8,12 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from recon.model.errors import ArchiveError, ConfigurationError, SourceMissingError
+from recon.model.errors import (
+    ArchiveBrokenError,
+    ArchiveError,
+    ConfigurationError,
+    SourceMissingError,
+)
 from recon.model.figures import NightFigures
 from recon.model.words import InstructionState
 from recon.proof.held_against import SHEETS
@@ -25,13 +30,14 @@ from recon.steps.compare.sheets_proven import section_of
 from recon.steps.ground import kept_results
 from recon.steps.ground.environment import Environment, account_of
 from recon.steps.ground.night_folder import storages_of
+from recon.steps.ground.sealed_totals import changed_totals
 from recon.steps.money.restore import link_missing
 from recon.steps.night.report import figures_of
 from recon.steps.people.sign_off import later_run
 from recon.store import Connection
 from recon.store.database import history
 from recon.store.money import bound_rows, bound_words
-from recon.store.nights import bound_actions, bound_runs, facts_rows, results, runs
+from recon.store.nights import bound_actions, bound_runs, facts_rows, results, rules_rows, runs
 from recon.store.nights.let_go_rows import all_let_go, let_go_of
 from recon.store.nights.merged_order_keys import changed_facts, key_problems
 from recon.store.nights.order_facts import facts_problems
@@ -91,7 +97,7 @@ def verify(
         words = (*bound_words.changed_words(connection), *bound_words.changed_names(connection))
         nights = bound_runs.changed_runs(connection)
         asked = bound_actions.all_changed_actions(connection)
-        facts = changed_facts(connection)
+        facts = (*changed_facts(connection), *rules_rows.changed_rules(connection))
         problems = [
             problem
             for problem in (broken, strayed, *cut, *changed, *words, *asked, *nights, *facts)
@@ -131,6 +137,8 @@ def verify_night(environment: Environment, *, name: str) -> Verification:
         run = run_named(connection, name)
         problems = folder_problems(connection, run, environment=environment)
         going = let_go_of(connection, run.run_id)
+        if not problems:
+            problems += changed_totals(connection, run, environment=environment)
         if not problems and going is None:
             problems += sql_problems(run, environment=environment)
         head, broken = history.verify(connection)
@@ -138,6 +146,7 @@ def verify_night(environment: Environment, *, name: str) -> Verification:
         problems += _stored_totals(connection, finished, environment=environment)
         problems += bound_runs.changed_runs(connection)
         problems += changed_facts(connection)
+        problems += rules_rows.changed_rules(connection)
         problems += facts_problems(
             facts_rows.of_night(connection, run), storages=storages_of(environment)
         )
@@ -188,6 +197,13 @@ def _run_problems(
     connection: Connection, run: FinishedRun, *, reading: Reading, environment: Environment
 ) -> Iterator[str]:
     yield from _stored_totals(connection, run, environment=environment)
+    try:
+        of_run = runs.get(connection, run.run_id)
+        yield from changed_totals(connection, of_run, environment=environment)
+    except ArchiveBrokenError as error:
+        yield f"run {run.run_id}: {error}"
+    except (ArchiveError, ConfigurationError):
+        pass  # an archive that cannot be reached is named once
     if run.replaced or not run.workbook:
         return
     path = _written(run, environment=environment)

@@ -58,6 +58,7 @@ from recon.steps.ground.environment import Environment
 from recon.steps.ground.night_end import end_of
 from recon.steps.ground.night_folder import bind
 from recon.steps.ground.risk_told import risk_told
+from recon.steps.ground.sealed_totals import refuse_changed_totals
 from recon.steps.ground.shown_answers import risks_shown
 from recon.steps.night.sealed_proof import write_proof
 from recon.steps.people.people import attention
@@ -310,7 +311,16 @@ def _needs_a_person(
 
 
 def rebuild(run_id: str, *, environment: Environment, workbooks: Workbooks) -> Path:
-    """Write the workbook of a finished run again, from the tables alone."""
+    """Write the workbook of a finished run again, from its folder and the tables.
+
+    Raises:
+        ArchiveError: the database has other control totals than the run sealed, or its folder is
+            not as it was sealed: they would be sealed again as if they were its own.
+        OutputError: see `report`.
+    """
+    with environment.store.reading() as connection:
+        run = runs.get(connection, run_id)
+        refuse_changed_totals(connection, run, environment=environment)
     summary = report(run_id, environment=environment, workbooks=workbooks)
     return Path(str(summary.figures["workbook"]))
 

@@ -1,12 +1,13 @@
 """Every set of rules that a run ever used, by its digest."""
 
 import json
+from collections.abc import Iterator
 from datetime import datetime
 
 from sqlalchemy import Connection, insert, select
 
-from recon.config.rules import Rules, with_names_of_today
-from recon.store.schema import rules_version
+from recon.config.rules import Rules, digest_of, with_names_of_today
+from recon.store.schema import rules_version, run
 
 
 def keep(connection: Connection, rules: Rules, *, at: datetime) -> None:
@@ -25,9 +26,39 @@ def load(connection: Connection, digest: str) -> Rules | None:
     Raises:
         ConfigurationError: this version of the product no longer understands them.
     """
-    document = connection.execute(
-        select(rules_version.c.document).where(rules_version.c.digest == digest)
-    ).scalar_one_or_none()
-    if document is None:
+    document = text_of(connection, digest)
+    if not document:
         return None
     return Rules.of(with_names_of_today(json.loads(document)), source=f"the rules {digest[:12]}")
+
+
+def text_of(connection: Connection, digest: str) -> str:
+    """The document that is kept under this digest, as it stands there; "" for none."""
+    return str(
+        connection.execute(
+            select(rules_version.c.document).where(rules_version.c.digest == digest)
+        ).scalar_one_or_none()
+        or ""
+    )
+
+
+def changed_rules(connection: Connection) -> Iterator[str]:
+    """Every set of rules that is not the one whose digest the runs bind, in words."""
+    kept = {each.digest: each.document for each in connection.execute(select(rules_version))}
+    for digest, document in sorted(kept.items()):
+        if digest_of_text(document) != digest:
+            yield f"the rules {digest} say something else than then; {_PAST}"
+    judged = connection.execute(select(run.c.rules_digest).distinct()).scalars()
+    for digest in sorted({*judged} - {*kept, ""}):
+        yield f"the rules {digest}, by which runs were judged, were taken away; {_PAST}"
+
+
+_PAST = "they were changed past the code, each night has its own in proof/rules.json of its folder"
+
+
+def digest_of_text(text: str) -> str:
+    """The digest of rules as they were written, whatever version reads them; "" of none."""
+    try:
+        return digest_of(json.loads(text))
+    except (ValueError, RecursionError):
+        return ""

@@ -34,6 +34,7 @@ from tests.recon.steps.care.test_old_nights import (
     play_year,
 )
 from tests.recon.steps.conftest import ACCOUNT, BUSINESS_DATE, MERCHANT, Merchant
+from tests.recon.steps.ground.test_sealed_totals import edit
 from tests.recon.steps.night.test_sealed_settle import archive_of
 
 pytestmark = pytest.mark.xdist_group("closes")
@@ -321,6 +322,56 @@ def test_a_night_that_does_not_verify_is_copied_with_its_fault_named(
     copy = out / path.relative_to(Path(archive_of(aged).shown))
     assert copy.is_file() == path.is_file()
     assert is_summed(out)
+
+
+def rules_shown(folder: Path) -> dict[str, bytes]:
+    """File below rules/ -> its bytes."""
+    return {path.name: path.read_bytes() for path in (folder / "rules").iterdir()}
+
+
+@pytest.mark.parametrize(
+    "rules", ["UPDATE rules_version SET document = '1'", "DELETE FROM rules_version"]
+)
+def test_what_was_changed_in_the_database_is_shown_as_the_nights_sealed_it(
+    rules: str, aged: Merchant, tmp_path: Path
+) -> None:
+    """Totals and rules are those of the folders, each under the digest that the history binds."""
+    copied(aged, tmp_path / "before")
+    edit(aged, 'UPDATE control_total SET "left" = 77, "right" = 77', rules)
+
+    written = copied(aged, tmp_path / "after")
+
+    assert written.index.faults == []
+    before, after = (sheets(tmp_path / name)["Totals"] for name in ("before", "after"))
+    assert after == before
+    assert len(after) > 30
+    shown = rules_shown(tmp_path / "after")
+    assert shown == rules_shown(tmp_path / "before")
+    for name, content in shown.items():
+        if name != "changes.json":
+            text = json.dumps(json.loads(content), sort_keys=True, separators=(",", ":"))
+            assert f"{hashlib.sha256(text.encode()).hexdigest()}.json" == name
+    assert len(shown) > 1
+
+
+def test_totals_and_rules_that_no_folder_has_as_sealed_are_refused_by_name(
+    aged: Merchant, tmp_path: Path
+) -> None:
+    """Never those of the database in their place."""
+    edit(aged, "DELETE FROM rules_version")
+    for night in Path(archive_of(aged).shown).glob("nights/*/*/2026-11-*/*"):
+        for name in ("totals.parquet", "rules.json"):
+            _swapped(night / "proof" / name)
+
+    written = copied(aged, tmp_path / "out")
+
+    assert sheets(tmp_path / "out")["Totals"] == []
+    assert [*rules_shown(tmp_path / "out")] == ["changes.json"]
+    for night in written.index.nights:
+        totals, rules = night.copy.faults[-2:]
+        assert totals.startswith(f"run {night.run.run_id}: none of its control totals is shown: ")
+        assert "proof/totals.parquet" in totals
+        assert rules.endswith(f"has its rules {night.rules_digest}")
 
 
 def test_a_close_that_does_not_verify_is_named(aged: Merchant, tmp_path: Path) -> None:
