@@ -27,7 +27,7 @@ from recon.steps.ground.night_folder import (
 from recon.steps.ground.sealed_night import sealed_night
 from recon.store import Connection
 from recon.store.money import instruction_sheet
-from recon.store.nights import input_rows
+from recon.store.nights import input_rows, rules_rows
 from recon.store.nights.runs import Run
 from recon.store.people import resolution_rows
 
@@ -55,10 +55,10 @@ def write_proof(
         bound = newest(links(connection, run.run_id))
         inputs = input_rows.load(connection, run.run_id)
         decisions = "".join(_lines(decisions_of(connection, run)))
-    rules = environment.settings.rules
+        rules = [*_judged_by(connection, result.rules_digest, environment=environment)]
     parts: list[Part] = [
         *rows_of([("totals", totals_table(result.control_totals)), ("sheets", sheets)]),
-        Document(RULES, json.dumps(rules.document, indent=2).encode()),
+        *rules,
         Document(DECISIONS, packed_lines(decisions)),
         Document(WORKBOOK, workbook.read_bytes()),
         *_statements(run, environment=environment),
@@ -71,6 +71,17 @@ def write_proof(
         after=before(PROOF, bound=bound),
         environment=environment,
     )
+
+
+def _judged_by(
+    connection: Connection, digest: str, *, environment: Environment
+) -> Iterator[Document]:
+    """The rules that judged, whatever is declared now; none where nobody has them any more."""
+    declared, kept = environment.settings.rules, rules_rows.text_of(connection, digest)
+    if declared.digest == digest:
+        yield Document(RULES, json.dumps(declared.document, indent=2).encode())
+    elif rules_rows.digest_of_text(kept) == digest:
+        yield Document(RULES, json.dumps(json.loads(kept), indent=2).encode())
 
 
 def _statements(run: Run, *, environment: Environment) -> Iterator[Document]:

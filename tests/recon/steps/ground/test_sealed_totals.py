@@ -1,5 +1,6 @@
 """Totals and rules of a night that were changed in the database are named, and shown nowhere."""
 
+import json
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
@@ -118,3 +119,19 @@ def test_no_workbook_is_made_of_totals_that_were_changed(begun: Callable[..., Me
             kept = results.load_totals(connection, run.run_id)
     assert sealed is not None
     assert {*kept} - {*sealed} != set()
+
+
+def test_a_workbook_written_again_seals_the_rules_that_judged(
+    begun: Callable[..., Merchant],
+) -> None:
+    """Whatever rules.toml says by then, they have the digest that the manifest names."""
+    merchant = begun(played)
+    folder = run_folder(merchant)
+    judged = json.loads((folder / "proof" / "rules.json").read_bytes())
+    path = merchant.folder / "config" / "rules.toml"
+    path.write_text(path.read_text() + "\n[tolerance.JPY]\nbasis_points = 9\n")
+    with merchant.environment() as environment:
+        rebuild(folder.name, environment=environment, workbooks=plain_workbooks())
+
+    assert json.loads((folder / "proof" / "rules.json").read_bytes()) == judged
+    assert problems_of(merchant) == ((), ())
