@@ -18,7 +18,7 @@ from recon.period.month_statement import MonthFrame, MonthStatement, statement_o
 from recon.period.statement_in_sql import proven_by_sql
 from recon.period.told_by_nights import ALONE
 from recon.period.told_settlement import told_settlement
-from tests.recon.period.month_folders import _table, nights_of
+from tests.recon.period.month_folders import nights_of, table_of_rows
 from tests.recon.period.month_truth import PLACE, MonthTruth
 
 Line = tuple[str, str, int, int]
@@ -64,7 +64,7 @@ def nights_that(
         batch = last if night is nights[-1] else BATCH
         rows = rows_of(batch, asked=asked[number], by_payment=by_payment)
         pq.write_table(
-            _table(rows, schema=SCHEMAS["settlement"].columns), night.files["settlement"]
+            table_of_rows(rows, schema=SCHEMAS["settlement"].columns), night.files["settlement"]
         )
     return nights
 
@@ -141,7 +141,9 @@ def test_a_night_that_has_such_a_batch_line_by_line_again_gives_them_back(tmp_pa
     asked = ("T1", "T2", "", "T1 T2 T3 T4", "")
     later = nights_that(tmp_path / "later", asked=asked, by_payment=False, last=more)
     wide = [row_of(*line, source="settlement/1.csv") for line in more]
-    pq.write_table(_table(wide, schema=SCHEMAS["settlement"].columns), later[3].files["settlement"])
+    pq.write_table(
+        table_of_rows(wide, schema=SCHEMAS["settlement"].columns), later[3].files["settlement"]
+    )
     late = [*nights, *later[3:]]
 
     after = proven_by_sql(statement_of(FRAME, nights=late), nights=late, frame=FRAME)
