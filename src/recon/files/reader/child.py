@@ -155,17 +155,21 @@ def _bind(bounds: Bounds) -> None:
     """Take no more than this from here on; the limits below were those of the whole process."""
     with suppress(OSError):
         tell_kernel(ADJUSTMENT, FIRST_TO_GO)  # where memory ends all the same, this process ends
-    for what, most in (
-        (resource.RLIMIT_DATA, bounds.data_bytes),
-        (resource.RLIMIT_CPU, bounds.seconds),
-        (resource.RLIMIT_FSIZE, bounds.out_bytes),
-        (resource.RLIMIT_CORE, 0),
-    ):
+    for what, most in (*limits_of(bounds), (resource.RLIMIT_CORE, 0)):
         # Where the process is held to less already, nobody may raise that again.
         least, last = (
             within(wanted, what=what) for wanted in (most, most + (what == resource.RLIMIT_CPU))
         )
         resource.setrlimit(what, (least, last))
+
+
+def limits_of(bounds: Bounds) -> tuple[tuple[int, int], ...]:
+    """The resources of the system that are bounded, and how much of each may be taken."""
+    return (
+        (resource.RLIMIT_DATA, bounds.data_bytes),
+        (resource.RLIMIT_CPU, bounds.seconds),
+        (resource.RLIMIT_FSIZE, bounds.out_bytes),
+    )
 
 
 def within(most: int, *, what: int) -> int:

@@ -41,6 +41,12 @@ START = (
     f"import sys; from {child.__name__} import serve; serve(int(sys.argv[1]))"
 )
 """Collecting seldom begins before the first import; a module of the reader would come after it."""
+LIMITS = {
+    resource.RLIMIT_DATA: "ulimit -d: memory of {} bytes, not {}",
+    resource.RLIMIT_CPU: "ulimit -t: {} s of the processor, not {}",
+    resource.RLIMIT_FSIZE: "ulimit -f: files of {} bytes, not {}",
+}
+"""How a limit of this process is named that is below a bound."""
 END_SECONDS = 5
 LOOK_SECONDS = 1.0
 """How often it is told how far a file is that takes longer."""
@@ -220,12 +226,10 @@ def _refuse_broken(name: str, ended: Ending | None, *, facts: IO[bytes], bounds:
 
 def _lower_limits(bounds: Bounds) -> str:
     """The limits of this process, inherited by a reader, that are below its bounds, if any."""
-    limits = (
-        (resource.RLIMIT_FSIZE, bounds.out_bytes, "ulimit -f: files of {} bytes, not {}"),
-        (resource.RLIMIT_DATA, bounds.data_bytes, "ulimit -d: memory of {} bytes, not {}"),
-        (resource.RLIMIT_CPU, bounds.seconds, "ulimit -t: {} s of the processor, not {}"),
+    held_to = (
+        (child.within(most, what=what), most, LIMITS[what])
+        for what, most in child.limits_of(bounds)
     )
-    held_to = ((child.within(most, what=what), most, words) for what, most, words in limits)
     return "; ".join(words.format(least, most) for least, most, words in held_to if least < most)
 
 

@@ -125,27 +125,38 @@ def test_a_full_disk_is_no_fault_of_the_file(reader: FileReader, path: Path) -> 
 
 
 LIMITED = """
-import resource
+import resource, sys
 from pathlib import Path
-resource.setrlimit(resource.RLIMIT_FSIZE, (2**20, 2**20))
 from recon.files.reader.door import FileReader
 from recon.model.errors import SourceUnreadableError
 from tests.recon.files.reader import breaking
+limit, most, work = sys.argv[1:]
+resource.setrlimit(getattr(resource, limit), (int(most), int(most)))
 reader, path = FileReader(), Path("orders-7.csv")
 with reader.read(path, breaking.counted, path=path) as read:
     print(read.facts)
 try:
-    with reader.read(path, breaking.everything_written, path=path):
+    with reader.read(path, getattr(breaking, work), path=path):
         pass
 except SourceUnreadableError as error:
     print(type(error).__name__, error)
 """
 
 
-def test_a_limit_of_the_process_is_no_fault_of_the_file(path: Path) -> None:
-    """A file that fits is read within it; one that ends at it is not set aside."""
+@pytest.mark.parametrize(
+    ("limit", "most", "work", "named"),
+    [
+        ("FSIZE", MIB, breaking.everything_written, "-f: files of {} bytes, not 536870912"),
+        ("DATA", 400 * MIB, breaking.no_memory, "-d: memory of {} bytes, not 452984832"),
+        ("CPU", 15, breaking.killed, "-t: {} s of the processor, not 20"),
+    ],
+)
+def test_a_limit_of_the_process_is_no_fault_of_the_file(
+    limit: str, most: int, work: Callable[..., Any], named: str, path: Path
+) -> None:
+    """A file that fits is read within it; one whose reader ends under it is not set aside."""
     ran = subprocess.run(
-        [sys.executable, "-c", LIMITED],
+        [sys.executable, "-c", LIMITED, f"RLIMIT_{limit}", str(most), work.__name__],
         cwd=path.parent,
         env={**os.environ, "PYTHONPATH": os.pathsep.join([str(Path.cwd()), *sys.path])},
         capture_output=True,
@@ -157,7 +168,7 @@ def test_a_limit_of_the_process_is_no_fault_of_the_file(path: Path) -> None:
     assert (counted, more) == (str(len(SECRET)), [])
     assert refused == (
         "SourceUnreadableError orders-7.csv was not read: its reader ended, and this process is "
-        "held to less than a reader may take (ulimit -f: files of 1048576 bytes, not 536870912); "
+        f"held to less than a reader may take (ulimit {named.format(most)}); "
         "raise that, then run again"
     )
 
