@@ -38,6 +38,7 @@ from recon.store import Connection
 from recon.store.database import history
 from recon.store.money import bound_rows, bound_words
 from recon.store.nights import bound_actions, bound_runs, facts_rows, results, rules_rows, runs
+from recon.store.nights.bound_results import changed_summaries
 from recon.store.nights.let_go_rows import all_let_go, let_go_of
 from recon.store.nights.merged_order_keys import changed_facts, key_problems
 from recon.store.nights.order_facts import facts_problems
@@ -95,7 +96,7 @@ def verify(
         strayed = history.strayed_instruction(connection)
         changed = bound_rows.changed_instructions(connection, states=InstructionState)
         words = (*bound_words.changed_words(connection), *bound_words.changed_names(connection))
-        nights = bound_runs.changed_runs(connection)
+        nights = (*bound_runs.changed_runs(connection), *changed_summaries(connection))
         asked = bound_actions.all_changed_actions(connection)
         facts = (*changed_facts(connection), *rules_rows.changed_rules(connection))
         problems = [
@@ -145,6 +146,7 @@ def verify_night(environment: Environment, *, name: str) -> Verification:
         finished = next(night for night in runs.finished(connection) if night.run_id == run.run_id)
         problems += _stored_totals(connection, finished, environment=environment)
         problems += bound_runs.changed_runs(connection)
+        problems += changed_summaries(connection, run_id=run.run_id)
         problems += changed_facts(connection)
         problems += rules_rows.changed_rules(connection)
         problems += facts_problems(

@@ -114,6 +114,7 @@ def kept_inputs(run: Run, *, environment: Environment) -> tuple[Inputs, Rules, s
 
     Raises:
         InputsGoneError: the run did not keep it, or this version cannot read it.
+        StoreError: the rules that judged were changed past the code.
     """
     with environment.store.reading() as connection:
         inputs = input_rows.load(connection, run.run_id)

@@ -33,6 +33,7 @@ from recon.steps.ground.night_folder import bind
 from recon.store import Connection
 from recon.store.database import history
 from recon.store.nights import break_rows, input_rows, journal_rows, results, runs
+from recon.store.nights.bound_results import BOUND_BY
 from recon.store.nights.bound_runs import RECONCILED
 from recon.store.nights.input_rows import Inputs
 from recon.store.nights.runs import Run
@@ -69,8 +70,9 @@ def reconcile(run_id: str, *, environment: Environment) -> StepSummary:
     result = with_sql(compared.result, run=run, sealed=compared.sealed, environment=environment)
     way.more()
     with environment.store.writing() as connection:
-        _keep(connection, run, replace(compared, result=result))
-        chained = _chained(result, previous_run=compared.inputs.previous_run_id)
+        summary = _keep(connection, run, replace(compared, result=result))
+        before = compared.inputs.previous_run_id
+        chained = _chained(result, previous_run=before, summary_sha256=summary)
         history.append(
             connection, [history.Event("run", run_id, RECONCILED, chained)], at=environment.clock()
         )
@@ -167,10 +169,10 @@ def _figures(result: Reconciliation) -> dict[str, int | str]:
     }
 
 
-def _keep(connection: Connection, run: Run, compared: _Compared) -> None:
-    """The result, what it was computed from, and what an INCOMPLETE one lacks."""
+def _keep(connection: Connection, run: Run, compared: _Compared) -> str:
+    """The result, what it was computed from, what an INCOMPLETE one lacks; its summary's hash."""
     result = compared.result
-    results.save(connection, run.run_id, result=result)
+    summary_sha256 = results.save(connection, run.run_id, result=result)
     input_rows.save(connection, run.run_id, inputs=compared.inputs)
     break_rows.save_ends(connection, run.run_id, ends=compared.ends)
     shown = shown_in_the_books(result.effects, exported=compared.inputs.exported)
@@ -187,15 +189,19 @@ def _keep(connection: Connection, run: Run, compared: _Compared) -> None:
         },
     )
     runs.note_step(connection, run.run_id, step=STEP)
+    return summary_sha256
 
 
-def _chained(result: Reconciliation, *, previous_run: str) -> Mapping[str, object]:
-    """What the history binds of a run: rules, result, verdict and the night it carries forward."""
+def _chained(
+    result: Reconciliation, *, previous_run: str, summary_sha256: str
+) -> Mapping[str, object]:
+    """What the history binds of a run: rules, result, its words and the night before it."""
     return {
         "verdict": result.verdict.value,
         "rules_digest": result.rules_digest,
         "result_digest": result.digest,
         "previous_run": previous_run,
+        BOUND_BY: summary_sha256,
     }
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from recon.config.rules import Rules
 from recon.matching.breaks.result import Reconciliation
 from recon.matching.frames.sources import Previous, Sources
-from recon.model.errors import ConfigurationError
+from recon.model.errors import ConfigurationError, StoreError
 from recon.model.money import Money
 from recon.proof.engine import reconcile as compare
 from recon.steps.compare.changed_sets import Change, compared
@@ -25,6 +25,7 @@ RULES_SHOWN = 4
 """Rules named on page one; `recon diff` names them all."""
 KINDS_SHOWN = 3
 NOTHING = "not set"
+NOT_KNOWN = "What changed in the rules since the last signed night is not known: {}."
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,15 +80,15 @@ def moved_since_signed(
     with environment.store.reading() as connection:
         signed = sign_off_rows.last_signed(connection, run)
         inputs = None if signed is None else input_rows.load(connection, signed.run_id)
+        if signed is None or inputs is None or inputs.rules_digest == rules.digest:
+            return ()
         try:
-            then = None if inputs is None else rules_rows.load(connection, inputs.rules_digest)
+            then = rules_rows.load(connection, inputs.rules_digest)
             answers = tried(connection, rules, account=(run.merchant_id, run.account_id))
-        except ConfigurationError as error:
-            return (
-                f"What changed in the rules since the last signed night is not known: {error}.",
-            )
-    if signed is None or then is None:
-        return ()
+        except (ConfigurationError, StoreError) as error:
+            return (NOT_KNOWN.format(error),)
+    if then is None:
+        return (NOT_KNOWN.format(f"those of run {signed.run_id} are not stored any more"),)
     changes = changed_rules(then, rules)
     if not changes:
         return ()

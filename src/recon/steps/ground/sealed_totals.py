@@ -12,6 +12,7 @@ from recon.steps.ground.night_folder import PROOF
 from recon.steps.ground.sealed_night import sealed_night
 from recon.store import Connection
 from recon.store.nights import results
+from recon.store.nights.bound_results import changed_summaries
 from recon.store.nights.runs import Run
 
 
@@ -45,8 +46,8 @@ def changed_totals(connection: Connection, run: Run, *, environment: Environment
         )
 
 
-def refuse_changed_totals(connection: Connection, run: Run, *, environment: Environment) -> None:
-    """Refuse to go on from control totals that the run did not seal.
+def refuse_changed_result(connection: Connection, run: Run, *, environment: Environment) -> None:
+    """Refuse to go on from totals that the run did not seal, or from a summary it did not bind.
 
     Raises:
         ArchiveError: see `sealed_totals`; or the database has others, and which.
@@ -54,6 +55,9 @@ def refuse_changed_totals(connection: Connection, run: Run, *, environment: Envi
     changed = next(changed_totals(connection, run, environment=environment), "")
     if changed:
         msg = f"a control total was changed past the code, so no workbook is made of it: {changed}"
+        raise ArchiveBrokenError(msg)
+    if changed := next(changed_summaries(connection, run_id=run.run_id), ""):
+        msg = f"a result was changed past the code, so no workbook is made of it: {changed}"
         raise ArchiveBrokenError(msg)
 
 

@@ -58,7 +58,7 @@ from recon.steps.ground.environment import Environment
 from recon.steps.ground.night_end import end_of
 from recon.steps.ground.night_folder import bind
 from recon.steps.ground.risk_told import risk_told
-from recon.steps.ground.sealed_totals import refuse_changed_totals
+from recon.steps.ground.sealed_totals import refuse_changed_result
 from recon.steps.ground.shown_answers import risks_shown
 from recon.steps.night.sealed_proof import write_proof
 from recon.steps.people.people import attention
@@ -226,10 +226,17 @@ def _named(run: Run, *, environment: Environment) -> dict[str, ListFile]:
 
 
 def _contract_of(result: Reconciliation, *, environment: Environment) -> FeeContract | None:
-    """The fee contract that the result was judged by, whatever is declared now."""
+    """The fee contract that the result was judged by, whatever is declared now.
+
+    Raises:
+        StoreError: the rules that judged were changed past the code.
+    """
+    declared = environment.settings.rules
+    if declared.digest == result.rules_digest:
+        return declared.fee_contract
     with environment.store.reading() as connection:
         rules = rules_rows.load(connection, result.rules_digest)
-    return (rules or environment.settings.rules).fee_contract
+    return (rules or declared).fee_contract
 
 
 def _of_tables(run: Run, *, before: str, environment: Environment) -> dict[str, Any]:
@@ -314,13 +321,13 @@ def rebuild(run_id: str, *, environment: Environment, workbooks: Workbooks) -> P
     """Write the workbook of a finished run again, from its folder and the tables.
 
     Raises:
-        ArchiveError: the database has other control totals than the run sealed, or its folder is
-            not as it was sealed: they would be sealed again as if they were its own.
+        ArchiveError: the database has other control totals or words of the result than the run
+            bound, or its folder is not as it was sealed: they would be sealed again as its own.
         OutputError: see `report`.
     """
     with environment.store.reading() as connection:
         run = runs.get(connection, run_id)
-        refuse_changed_totals(connection, run, environment=environment)
+        refuse_changed_result(connection, run, environment=environment)
     summary = report(run_id, environment=environment, workbooks=workbooks)
     return Path(str(summary.figures["workbook"]))
 

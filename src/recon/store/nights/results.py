@@ -13,6 +13,7 @@ from sqlalchemy import Connection, delete, insert, select
 from recon.matching.breaks.result import Reconciliation
 from recon.model.words import ControlTotal, Verdict
 from recon.store.nights import runs
+from recon.store.nights.bound_results import hash_of
 from recon.store.schema import control_total, result_summary
 
 SECTIONS: Mapping[str, str] = {
@@ -44,10 +45,11 @@ class Summary:
     """Currency -> minor units at risk in open breaks."""
 
 
-def save(connection: Connection, run_id: str, *, result: Reconciliation) -> None:
-    """Keep one result in place of an earlier one of the same run."""
-    save_summary(connection, run_id, summary=summary_of(result))
+def save(connection: Connection, run_id: str, *, result: Reconciliation) -> str:
+    """Keep one result in place of an earlier one of the same run; the hash of its summary."""
+    document = save_summary(connection, run_id, summary=summary_of(result))
     save_totals(connection, run_id, totals=result.control_totals)
+    return hash_of(document)
 
 
 def summary_of(result: Reconciliation) -> Summary:
@@ -69,11 +71,12 @@ def summary_of(result: Reconciliation) -> Summary:
     )
 
 
-def save_summary(connection: Connection, run_id: str, *, summary: Summary) -> None:
-    """Replace the summary of a run."""
+def save_summary(connection: Connection, run_id: str, *, summary: Summary) -> str:
+    """Replace the summary of a run; the text that is stored."""
     connection.execute(delete(result_summary).where(result_summary.c.run_id == run_id))
     document = json.dumps(asdict(summary), sort_keys=True, default=_as_text)
     connection.execute(insert(result_summary).values(run_id=run_id, document=document))
+    return document
 
 
 def _as_text(value: object) -> object:

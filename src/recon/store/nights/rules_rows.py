@@ -7,6 +7,7 @@ from datetime import datetime
 from sqlalchemy import Connection, insert, select
 
 from recon.config.rules import Rules, digest_of, with_names_of_today
+from recon.model.errors import StoreError
 from recon.store.schema import rules_version, run
 
 
@@ -25,10 +26,13 @@ def load(connection: Connection, digest: str) -> Rules | None:
 
     Raises:
         ConfigurationError: this version of the product no longer understands them.
+        StoreError: what is kept under this digest does not have it.
     """
     document = text_of(connection, digest)
     if not document:
         return None
+    if digest_of_text(document) != digest:
+        raise StoreError(_changed(digest))
     return Rules.of(with_names_of_today(json.loads(document)), source=f"the rules {digest[:12]}")
 
 
@@ -47,10 +51,14 @@ def changed_rules(connection: Connection) -> Iterator[str]:
     kept = {each.digest: each.document for each in connection.execute(select(rules_version))}
     for digest, document in sorted(kept.items()):
         if digest_of_text(document) != digest:
-            yield f"the rules {digest} say something else than then; {_PAST}"
+            yield _changed(digest)
     judged = connection.execute(select(run.c.rules_digest).distinct()).scalars()
     for digest in sorted({*judged} - {*kept, ""}):
         yield f"the rules {digest}, by which runs were judged, were taken away; {_PAST}"
+
+
+def _changed(digest: str) -> str:
+    return f"the rules {digest} say something else than then; {_PAST}"
 
 
 _PAST = "they were changed past the code, each night has its own in proof/rules.json of its folder"

@@ -19,6 +19,7 @@ from recon.steps.compare.what_if import note_answer, what_if
 from recon.steps.ground.identity import identify
 from recon.store.nights import input_rows, runs
 from tests.planted import planted
+from tests.recon.steps.ground.test_sealed_totals import edit
 from tests.recon.steps.signing import sign_seen
 
 pytestmark = pytest.mark.xdist_group("changed rules")
@@ -128,6 +129,28 @@ def test_what_was_tried_before_is_quoted_when_the_rules_change(tied: Any) -> Non
             f"digest {digests[0]}."
         ),
     )
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ("UPDATE rules_version SET document = replace(document, 'UTC', 'CET')", "else than then"),
+        ("DELETE FROM rules_version", "are not stored any more"),
+    ],
+)
+def test_rules_of_the_signed_night_that_were_changed_or_taken_away_hide_no_change(
+    change: str, why: str, tied: Any
+) -> None:
+    """Page one says that the change is not known, and the night is not RECONCILED for it."""
+    signed_by(tied, approver="anna")
+    edit(tied, change)
+    path = tied.folder / "config" / "rules.toml"
+    path.write_text(path.read_text() + TOLERANT)
+    next_night(tied)
+
+    (told,) = told_on_page_one(tied)
+    assert told.startswith("What changed in the rules since the last signed night is not known")
+    assert why in told
 
 
 def test_without_an_approver_there_is_nothing_to_hold_a_change_against(tied: Any) -> None:

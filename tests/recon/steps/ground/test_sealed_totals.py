@@ -92,6 +92,28 @@ def test_rules_that_are_not_those_of_their_digest_are_named(
         assert named in problem
 
 
+SUMMARY = "UPDATE result_summary SET document = "
+VERDICT = f"{SUMMARY}json_set(document, '$.verdict', 'RECONCILED')"
+AT_RISK = f"{SUMMARY}json_set(document, '$.exposure.EUR', 1)"
+
+
+@pytest.mark.parametrize("change", [VERDICT, AT_RISK, "DELETE FROM result_summary"])
+def test_words_of_a_result_that_were_changed_are_named_and_make_no_workbook(
+    change: str, begun: Callable[..., Merchant]
+) -> None:
+    """The history binds verdict, rows, money at risk and scope, which stand in no sealed file."""
+    merchant = begun(played)
+    edit(merchant, change)
+
+    for problems in problems_of(merchant):
+        assert any("what the database keeps of its result (verdict" in told for told in problems)
+    with merchant.environment() as environment:
+        with environment.store.reading() as connection:
+            (run,) = runs.newest_of_accounts(connection)
+        with pytest.raises(ArchiveBrokenError, match="a result was changed past the code"):
+            rebuild(run.run_id, environment=environment, workbooks=plain_workbooks())
+
+
 def test_totals_whose_file_was_changed_are_named_of_the_folder(
     begun: Callable[..., Merchant],
 ) -> None:
