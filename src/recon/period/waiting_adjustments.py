@@ -1,14 +1,16 @@
 """Adjustments of no order that wait: booked and in no batch yet, or settled and not booked yet.
 
 No night compares them, so nothing but this says why the books differ by them. One is answered by
-another of its amount: an entry by a line, or by what takes it back; first by those of the batch
-that it names, then by the oldest. An entry that names a batch from before the first night's window
-is settled with it: the nights have the sum of that batch, and its lines with no names.
+another of its amount: an entry by a line, or by what takes it back; first by one of the same name,
+then, of two of which one at least names no batch that a night told, by the oldest. Rows of two
+batches never answer each other. An entry that names a batch from before the first night's window is
+settled with it: the nights have the sum of that batch, and its lines with no names.
 """
 
 import pandas as pd
 
 from recon.matching.sides.settlement_side import EARLIER
+from recon.period.looked_up import is_among
 
 NOT_IN_BATCH, NOT_BOOKED = "not_in_batch", "not_booked"
 WAITS = (NOT_IN_BATCH, NOT_BOOKED)
@@ -16,7 +18,9 @@ WAITS = (NOT_IN_BATCH, NOT_BOOKED)
 ADJUSTMENTS_KEY = "adjustments"
 BATCH = "batch_id"
 """Column of the batch that an entry names, or that a fact is of; "" for none."""
-BY_NAME, BY_AMOUNT = ["currency", BATCH, "amount"], ["currency", "amount"]
+IS_TOLD = "is_told"
+"""Column of rows whose BATCH is one that a night told: those are of it, and of no other."""
+BY_NAME, BY_AMOUNT = ["currency", BATCH, "amount"], ["currency", "amount", IS_TOLD]
 _KEYS = {name: f"{ADJUSTMENTS_KEY}, {name.replace('_', ' ')}, " for name in WAITS}
 _OF_BATCH = ["currency", BATCH]
 
@@ -34,7 +38,8 @@ def with_waiting_keys(
         sums.agg(settled_on=("settled_on", "min")), on=_OF_BATCH
     )
     is_before = loose["name"].eq(NOT_IN_BATCH) & loose["row"].isin(before["row"])
-    left = _unanswered(loose[~is_before], by=BY_AMOUNT)
+    is_told = is_among(loose[BATCH], lines[BATCH])
+    left = _unanswered_by_amount(loose.assign(**{IS_TOLD: is_told})[~is_before])
     keyed = [
         _keyed(rows, waits=pd.Index(left.loc[left["name"].eq(name), "row"]), name=name)
         for rows, name in zip((entries, facts), WAITS, strict=True)
@@ -69,12 +74,25 @@ def _unanswered_by_name(loose: pd.DataFrame) -> pd.DataFrame:
     return loose[~named | loose.index.isin(left.index)]
 
 
-def _unanswered(rows: pd.DataFrame, *, by: list[str]) -> pd.DataFrame:
-    """The rows that no other of the opposite amount answers, the oldest first."""
+def _unanswered_by_amount(loose: pd.DataFrame) -> pd.DataFrame:
+    """What nothing answers: what is of a batch by what is of none, then these by each other."""
+    left = _unanswered(loose, by=BY_AMOUNT, across=True)
+    is_told = left[IS_TOLD]
+    return pd.concat([left[is_told], _unanswered(left[~is_told], by=BY_AMOUNT)])
+
+
+def _unanswered(rows: pd.DataFrame, *, by: list[str], across: bool = False) -> pd.DataFrame:
+    """The rows that no other of the opposite amount answers, the oldest first.
+
+    `across`: of two that answer each other one is of a batch, and the other of none.
+    """
     ranked = rows.assign(nth=rows.groupby(by).cumcount())
+    others = ranked.assign(amount=-ranked["amount"])
+    if across:
+        others = others.assign(**{IS_TOLD: ~others[IS_TOLD]})
     places = [*by, "nth"]
-    others = pd.MultiIndex.from_frame(ranked.assign(amount=-ranked["amount"])[places])
-    return rows[~pd.MultiIndex.from_frame(ranked[places]).isin(others)]
+    answers = pd.MultiIndex.from_frame(others[places])
+    return rows[~pd.MultiIndex.from_frame(ranked[places]).isin(answers)]
 
 
 def _keyed(rows: pd.DataFrame, *, waits: pd.Index, name: str) -> pd.DataFrame:

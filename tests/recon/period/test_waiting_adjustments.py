@@ -1,6 +1,6 @@
 """Adjustments of no order: each waits for its other half, and is listed until it is there."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import date, timedelta
 from pathlib import Path
@@ -132,6 +132,64 @@ def test_an_engine_that_forgets_them_is_found(
 
 
 EARLIER_DAY = date(2026, 11, 9)
+BATCH_OF_DAY = f"B-EUR-{DAY}"
+LINE_OF_EARLIER = (NOT_BOOKED, f"adjustments, not booked, {EARLIER_DAY}", 777)
+
+
+def booked_for(truth: MonthTruth, *, references: Sequence[str]) -> None:
+    """The line of the earlier batch is not booked; entries of its amount name something else."""
+    own = f"B-EUR-{EARLIER_DAY}"
+    (entry,) = (each for each in truth.entries if own == each.reference and "adj" in each.kind)
+    truth.entries.remove(entry)
+    for reference in references:
+        truth.entries.append(replace(entry, day=DAY, reference=reference))
+
+
+@pytest.mark.parametrize(
+    ("references", "rows"),
+    [
+        ([BATCH_OF_DAY], [LINE_OF_EARLIER, (*IN_NO_BATCH, -777)]),
+        ([""], []),
+        (["ADJ-7 of nobody"], []),
+        ([BATCH_OF_DAY, ""], [(*IN_NO_BATCH, -777)]),
+    ],
+    ids=["of another batch", "of none", "of none that a night told", "of another, and of none"],
+)
+def test_by_amount_no_batch_answers_another(
+    tmp_path: Path, *, references: list[str], rows: list[Row]
+) -> None:
+    """Rows of different batches wait, both; a reference to no batch of a night names none."""
+    truth = played()
+    in_time(truth)
+    booked_for(truth, references=references)
+
+    statement = stated(truth, tmp_path)
+
+    assert sorted(waiting(statement)) == sorted(rows)
+    assert broken(statement) == []
+
+
+@pytest.mark.parametrize("way", ["pandas", "SQL"])
+def test_an_engine_that_pairs_two_batches_by_amount_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    """P5 fails where one of the two takes a row of another batch for an answer."""
+    truth = played()
+    in_time(truth)
+    booked_for(truth, references=[BATCH_OF_DAY])
+    if way == "pandas":
+        monkeypatch.setattr(waiting_adjustments, "is_among", lambda keys, _: keys.eq("no batch"))
+    if way == "SQL":
+        bend(monkeypatch, "l.batch_id IN (SELECT batch_id FROM lines)", "false")
+
+    assert {each.id for each in broken(stated(truth, tmp_path))} == {"P5"}
+
+
+def in_time(truth: MonthTruth) -> None:
+    """Each adjustment is booked on the day of its batch."""
+    for entry in truth.entries:
+        if entry.key == "adjustments" and entry.reference:
+            entry.day = date.fromisoformat(entry.reference[-len("2026-11-09") :])
 
 
 @pytest.mark.parametrize("way", ["both", "pandas", "SQL"])
@@ -140,9 +198,7 @@ def test_of_two_alike_the_one_whose_batch_is_late_waits(
 ) -> None:
     """The name of the batch comes before the amount; an engine that forgets it is found."""
     truth = MonthTruth(FIRST, 12, per_day=1, late={("EUR", EARLIER_DAY): AFTER + timedelta(days=3)})
-    for entry in truth.entries:
-        if entry.key == "adjustments" and entry.reference:
-            entry.day = date.fromisoformat(entry.reference[-len("2026-11-09") :])
+    in_time(truth)
     if way == "pandas":
         monkeypatch.setattr(waiting_adjustments, "BY_NAME", [*waiting_adjustments.BY_NAME, "row"])
     if way == "SQL":

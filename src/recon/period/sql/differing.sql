@@ -14,8 +14,8 @@ by_night AS (
 SELECT e.* EXCLUDE (numbers, line, batch, is_sum), b.times
 FROM (SELECT line, max(n) AS times FROM by_night GROUP BY line) b JOIN every_line e USING (line);
 
--- Adjustments of no order: no night compares them. Each is answered by one of the opposite amount of the batch that it
--- names, then by the oldest; what is left waits, each under a key of its own.
+-- Adjustments of no order: no night compares them. Each is answered by one of the opposite amount and the same name; then,
+-- of two of which one at least names no batch that a night told, by the oldest. What is left waits, under a key of its own.
 CREATE OR REPLACE TEMP TABLE loose AS
 WITH l AS (
     SELECT true AS is_entry, rowid AS place, currency, batch_id, day, amount FROM entries WHERE key = 'adjustments'
@@ -38,12 +38,21 @@ JOIN (SELECT currency, batch_id, min(settled_on) AS settled_on FROM lines WHERE 
     USING (currency, batch_id);
 
 CREATE OR REPLACE TEMP TABLE waiting AS
-WITH ranked AS (
-    SELECT *, row_number() OVER (PARTITION BY currency, amount ORDER BY day, is_entry, place) AS nth
-    FROM loose WHERE NOT is_entry OR place NOT IN (SELECT place FROM settled_before)
+WITH unpaired AS (
+    SELECT *, coalesce(l.batch_id IN (SELECT batch_id FROM lines), false) AS is_told FROM loose l
+    WHERE NOT is_entry OR place NOT IN (SELECT place FROM settled_before)
+),
+ranked AS (
+    SELECT *, row_number() OVER (PARTITION BY currency, amount, is_told ORDER BY day, is_entry, place) AS nth FROM unpaired
+),
+-- First a row of a batch and one of none; then two of none. Rows of two batches never answer each other.
+still_unpaired AS (
+    SELECT r.* REPLACE (row_number() OVER (PARTITION BY currency, amount, is_told ORDER BY day, is_entry, place) AS nth)
+    FROM ranked r ANTI JOIN (SELECT currency, -amount AS amount, NOT is_told AS is_told, nth FROM ranked) o USING (currency, amount, is_told, nth)
 )
 SELECT r.*, 'waits ' || row_number() OVER () AS key
-FROM ranked r ANTI JOIN (SELECT currency, -amount AS amount, nth FROM ranked) o USING (currency, amount, nth);
+FROM still_unpaired r
+ANTI JOIN (SELECT currency, -amount AS amount, is_told, nth FROM still_unpaired WHERE NOT is_told) o USING (currency, amount, is_told, nth);
 UPDATE entries SET key = w.key FROM waiting w WHERE w.is_entry AND entries.rowid = w.place;
 UPDATE fact_keys SET key = w.key FROM waiting w WHERE NOT w.is_entry AND fact_keys.rowid = w.place;
 INSERT INTO fact_keys BY NAME SELECT currency, day, amount, batch_id, 'adjustments' AS key FROM settled_before;
