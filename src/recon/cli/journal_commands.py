@@ -1,7 +1,7 @@
 """`recon journals`: proposed journals, handed out once for import into the books."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -12,7 +12,19 @@ from recon.cli.speaking import say
 from recon.cli.statement_command import one_account
 
 OWN_FORMAT = "csv"
+KEPT_A_LINE = 20
+"""Ids of journals that are kept back for one reason, on a line."""
 AGAIN = " Whatever the format: `--again ID` writes a lost one once more (`recon journals list`)."
+
+Again = Annotated[
+    list[str] | None, typer.Option(help="A journal whose file was lost, by its id; may repeat.")
+]
+DayOfNight = Annotated[
+    bool,
+    typer.Option(
+        "--day-of-night", help="Of a night: book what may be of the month before on its day, too."
+    ),
+]
 
 journals = typer.Typer(help="Journals that would put the books right.", no_args_is_help=True)
 
@@ -47,19 +59,18 @@ def export(
         list[str] | None,
         typer.Option(help="Of a month: journals in this currency alone; may repeat."),
     ] = None,
-    again: Annotated[
-        list[str] | None,
-        typer.Option(help="A journal whose file was lost, by its id; may repeat."),
-    ] = None,
+    again: Again = None,
+    day_of_night: DayOfNight = False,
 ) -> None:
     """Write journals for the books; each is handed out once and never again.
 
-    Of a night those that it proposes, as CSV. With --period those of a closed month: the proposed
-    ones, and what is accrued and taken back, as its two people signed them.
+    Of a night those that it proposes, as CSV, but for what may be of the month before. With
+    --period those of a closed month: the proposed ones, and what is accrued and taken back, as its
+    two people signed them.
     """
     if period:
-        if night or run:
-            msg = "name a night or a month (--period), not both"
+        if night or run or day_of_night:
+            msg = "name a night (--day-of-night is of one) or a month (--period), not both"
             raise typer.BadParameter(msg)
         which, only = (merchant, account), currency or ()
         _export_month(
@@ -72,21 +83,32 @@ def export(
             "closed month (--period)"
         )
         raise typer.BadParameter(msg)
-    _export_night(run_of(night, run), out=out, again=again or ())
+    _export_night(run_of(night, run), out=out, again=again or (), is_of_night=day_of_night)
 
 
-def _export_night(named: str, *, out: Path, again: Sequence[str]) -> None:
-    from recon.steps.compare.journals import export_journals
+def _export_night(named: str, *, out: Path, again: Sequence[str], is_of_night: bool) -> None:
+    from recon.steps.care.night_books import export_of_night
     from recon.steps.ground.environment import environment_of, system_clock
 
     with environment_of(os.environ, clock=system_clock) as environment:
-        handed = export_journals(named, out=out, environment=environment, again=again)
-    for line in handed.kept_back:
-        say(f"Kept back: {line}; its break is written off, or waits for a second person to agree.")
+        handed = export_of_night(
+            named, out=out, environment=environment, again=again, is_of_night=is_of_night
+        )
+    _say_kept_back(handed.kept_back)
     if handed.path is None:
         say(nothing_left(f"{handed.handed_before} proposed journals", before=handed.handed_before))
         return
     say(f"{handed.journals} journals: {handed.path}")
+
+
+def _say_kept_back(kept_back: Mapping[str, str]) -> None:
+    """Each with its reason; one that many share is said once a line of them."""
+    by_reason: dict[str, list[str]] = {}
+    for name, why in kept_back.items():
+        by_reason.setdefault(why, []).append(name)
+    for why, names in by_reason.items():
+        for first in range(0, len(names), KEPT_A_LINE):
+            say(f"Kept back: {', '.join(names[first : first + KEPT_A_LINE])}; {why}.")
 
 
 def nothing_left(what: str, *, before: int) -> str:
@@ -112,8 +134,7 @@ def _export_month(
         own = one_account(environment.settings, merchant=which[0], account=which[1])
         wanted = MonthBooks(month, own, written_as, out, again, currencies)
         handed = export_month(wanted, environment=environment)
-    for name, why in handed.kept_back.items():
-        say(f"Kept back: {name}; {why}.")
+    _say_kept_back(handed.kept_back)
     if not handed.paths:
         what = f"{handed.handed_before} journals of {period}"
         say(nothing_left(what, before=handed.handed_before))

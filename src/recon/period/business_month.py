@@ -50,6 +50,11 @@ class BusinessMonth:
         return self.first - timedelta(days=1)
 
     @property
+    def month_before(self) -> "BusinessMonth":
+        """The month that precedes it."""
+        return BusinessMonth.named(f"{self.before:%Y-%m}")
+
+    @property
     def after(self) -> "BusinessMonth":
         """The month that follows."""
         return BusinessMonth.named(f"{self.last + timedelta(days=1):%Y-%m}")

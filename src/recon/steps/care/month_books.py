@@ -13,6 +13,8 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from recon.config.rules import JournalExport
 from recon.matching.breaks.result import Reconciliation
 from recon.model.errors import UsageError
@@ -22,7 +24,7 @@ from recon.period.book_files.book_lines import BookCodes, BookLine, DatevBooks, 
 from recon.period.business_month import BusinessMonth
 from recon.period.month_journals import PERMANENT
 from recon.steps.care.close_folders import sealed_close, sealed_file
-from recon.steps.compare.journals import newest_run, proposing, set_aside
+from recon.steps.compare.journals import WRITTEN_OFF, newest_run, proposing, set_aside
 from recon.steps.compare.result_files import output_folder, publish, stage
 from recon.steps.ground.environment import Environment
 from recon.store import Connection
@@ -33,7 +35,8 @@ from recon.store.people.closed_months import ClosedMonth
 from recon.store.people.month_journal_rows import MonthJournal
 
 JOURNALS = "journals.csv"
-WRITTEN_OFF = "its break is written off, or waits for a second person to agree"
+JournalSums = dict[str, dict[tuple[str, str], list[int]]]
+"""Journal -> account and currency -> debits and credits, minor units."""
 MOVED_ON = (
     "the newest night does not propose it as it was closed: its entry came, or its amount moved"
 )
@@ -189,11 +192,7 @@ def _kept_back(
 ) -> Iterator[tuple[str, str]]:
     """Proposed journals that were not handed out, and why they are not to be."""
     aside = set_aside(connection, sealed.newest)
-    tonight = sealed.result.journals
-    columns = ("journal_id", "account", "currency", "debit", "credit")
-    whole = tonight.fillna({"debit": 0, "credit": 0}).astype({"debit": "int64", "credit": "int64"})
-    now = _by_journal(whole[[*columns]].itertuples(index=False, name=None))
-    then = _by_journal(tuple(getattr(line, name) for name in columns) for line in sealed.lines)
+    now, then = sums_by_journal(sealed.result.journals), sums_by_journal(sealed.lines)
     breaks = {line.journal_id: line.break_id for line in sealed.lines if line.kind == PERMANENT}
     for name, break_id in breaks.items():
         if name in known:
@@ -204,9 +203,20 @@ def _kept_back(
             yield name, MOVED_ON
 
 
-def _by_journal(rows: Iterable[Sequence[Any]]) -> dict[str, dict[tuple[str, str], list[int]]]:
-    """Journal -> what it debits and credits by account and currency, on whatever days."""
-    sums: dict[str, dict[tuple[str, str], list[int]]] = {}
+def sums_by_journal(lines: pd.DataFrame | Sequence[BookLine]) -> JournalSums:
+    """Journal -> what it debits and credits by account and currency, on whatever days.
+
+    `lines`: proposed by a night, or of a close; minor units.
+    """
+    columns = ("journal_id", "account", "currency", "debit", "credit")
+    rows: Iterable[Sequence[Any]]
+    if isinstance(lines, pd.DataFrame):
+        whole = lines.fillna({"debit": 0, "credit": 0})
+        whole = whole.astype({"debit": "int64", "credit": "int64"})
+        rows = whole[[*columns]].itertuples(index=False, name=None)
+    else:
+        rows = (tuple(getattr(line, name) for name in columns) for line in lines)
+    sums: JournalSums = {}
     for name, account, currency, debit, credit in rows:
         both = sums.setdefault(name, {}).setdefault((account, currency), [0, 0])
         both[0] += debit

@@ -27,6 +27,8 @@ from recon.store.nights.journal_rows import LeftAs
 from recon.store.nights.runs import Run
 from recon.store.people import closed_months, month_journal_rows, resolution_rows
 
+WRITTEN_OFF = "its break is written off, or waits for a second person to agree"
+
 
 @dataclass(frozen=True, slots=True)
 class Handed:
@@ -37,8 +39,8 @@ class Handed:
     journals: int
     handed_before: int
     """Of the run's proposals, those that were handed out earlier; they are not in the file."""
-    kept_back: tuple[str, ...] = ()
-    """Ids of proposals whose break is written off, or waits for a second person to agree to it."""
+    kept_back: Mapping[str, str]
+    """Proposal -> why it is in no file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,13 +64,19 @@ class OutJournal:
 
 
 def export_journals(
-    run_id: str, *, out: Path, environment: Environment, again: Sequence[str] = ()
+    run_id: str,
+    *,
+    out: Path,
+    environment: Environment,
+    again: Sequence[str] = (),
+    waits: Mapping[str, str] | None = None,
 ) -> Handed:
     """Write the journals that the newest run of a night proposes, and remember that they left.
 
     A journal is noted as handed out before its file takes its place: after a crash between the two
     it is missing from a file rather than in two. `again` names journals whose file was lost: they
-    are written once more under their ids, and the history says so.
+    are written once more under their ids, and the history says so. `waits`: journal -> why it is
+    not to leave yet.
 
     Raises:
         UsageError: the run has no result, was a dry run, is NOT PROVEN, or a later one of its
@@ -80,12 +88,11 @@ def export_journals(
         with environment.store.writing() as connection:
             known = journal_rows.states(connection, result.journals["journal_id"])
             if again:
-                chosen, kept = _named(result.journals, again=again, known=known), ()
+                chosen, kept = _named(result.journals, again=again, known=known), {}
             else:
                 fresh = result.journals[~result.journals["journal_id"].isin(known)]
-                aside = set_aside(connection, run)
-                chosen = fresh[~fresh["break_id"].isin(aside)]
-                kept = tuple(sorted({*fresh["journal_id"]} - {*chosen["journal_id"]}))
+                kept = _kept_back(fresh, aside=set_aside(connection, run), waits=waits or {})
+                chosen = fresh[~fresh["journal_id"].isin(kept)]
             path = out / _file_name(run_id, again=again)
             staged = stage(out, files={path.name: journals_csv(chosen)}) if len(chosen) else {}
             rows = chosen[["journal_id", "break_id", "currency", "date"]].drop_duplicates()
@@ -94,6 +101,13 @@ def export_journals(
         publish(staged)
     before = 0 if again else len(known)
     return Handed(path if len(chosen) else None, len(rows), before, kept)
+
+
+def _kept_back(fresh: pd.DataFrame, *, aside: set[str], waits: Mapping[str, str]) -> dict[str, str]:
+    """Which do not leave, and why: a break that is written off is never booked."""
+    off = {*fresh.loc[fresh["break_id"].isin(aside), "journal_id"]}
+    reasons = {**waits, **dict.fromkeys(off, WRITTEN_OFF)}
+    return {name: reasons[name] for name in sorted({*fresh["journal_id"]} & {*reasons})}
 
 
 def proposing(run_id: str, *, environment: Environment) -> tuple[Run, Reconciliation]:

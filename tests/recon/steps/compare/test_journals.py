@@ -13,7 +13,7 @@ from recon.model.figures import NightFigures
 from recon.model.money import Money
 from recon.model.resolutions import WRITE_OFF
 from recon.steps.compare.difference import difference
-from recon.steps.compare.journals import export_journals, journals_out
+from recon.steps.compare.journals import WRITTEN_OFF, export_journals, journals_out
 from recon.steps.ground import kept_results
 from recon.steps.night.report import figures_of
 from recon.store.nights import journal_rows, runs
@@ -227,7 +227,7 @@ def test_a_break_that_is_written_off_keeps_its_journal_back(
         handed = export_journals(run_id, out=tmp_path / "out", environment=environment)
 
     assert handed.path is None
-    assert handed.kept_back == (result.journals["journal_id"].iloc[0],)
+    assert handed.kept_back == {result.journals["journal_id"].iloc[0]: WRITTEN_OFF}
 
 
 def test_only_the_newest_night_hands_journals_out(
