@@ -4,6 +4,8 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
+from itertools import groupby
+from operator import attrgetter
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
@@ -202,8 +204,14 @@ def _document_of(standings: _Standings) -> dict[str, object]:
 
 
 def _say_attention(attention: Sequence["Attention"], *, now: datetime) -> None:
-    for entry in attention[:ATTENTION_SHOWN_MAX]:
-        say(f"  {_line_of(entry, now=now)}")
+    for next_step, alike in groupby(attention[:ATTENTION_SHOWN_MAX], key=attrgetter("next_step")):
+        entries = [*alike]
+        if len(entries) == 1:
+            say(f"  {_what_of(entries[0], now=now)}. {next_step}{_id_of(entries[0])}")
+            continue
+        for entry in entries:
+            say(f"  {_what_of(entry, now=now)}{_id_of(entry)}")
+        say(f"  Each of these {len(entries)}: {next_step}")
     if not attention:
         say("  No instruction needs a person.")
     if len(attention) > ATTENTION_SHOWN_MAX:
@@ -226,8 +234,8 @@ def tell(
     say(f"Told: {', '.join(again)}." if again else f"Nobody is still to be told of run {named}.")
 
 
-def _line_of(entry: "Attention", *, now: datetime) -> str:
-    """What it is, the money at risk, its age, and what to do."""
+def _what_of(entry: "Attention", *, now: datetime) -> str:
+    """What it is, the money at risk and its age."""
     from recon.model.money import Money
 
     days = max(0, (now - entry.since).days)
@@ -235,10 +243,11 @@ def _line_of(entry: "Attention", *, now: datetime) -> str:
         f", {Money.of_minor_units(entry.amount, currency=entry.currency)}" if entry.currency else ""
     )
     order = f" order {entry.order_no}" if entry.order_no else ""
-    sentence = f"{entry.what}:{order}{money}, since {entry.since:%Y-%m-%d %H:%M} ({days} days)"
-    return f"{sentence}. {entry.next_step}" + (
-        f" [{entry.instruction_id}]" if entry.instruction_id else ""
-    )
+    return f"{entry.what}:{order}{money}, since {entry.since:%Y-%m-%d %H:%M} ({days} days)"
+
+
+def _id_of(entry: "Attention") -> str:
+    return f" [{entry.instruction_id}]" if entry.instruction_id else ""
 
 
 def withdraw(

@@ -374,7 +374,10 @@ def test_the_demo_stands_on_the_business_date_of_the_sandbox(prepared: DemoFolde
 def test_a_night_that_left_money_in_doubt_ends_with_5_and_says_so_last(
     prepared: DemoFolder, gateway: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """One wrong signature: code 5, the last lines have counts, sums and cause; status likewise."""
+    """One wrong signature: code 5, the last lines have counts, sums and cause; status likewise.
+
+    What is to be done with several things in a row is said once, after the last of them.
+    """
     fault = {"rules": [{"operation": "capture", "kind": "wrong_signature", "nth": 1}]}
     posted(gateway, "/_sandbox/faults", fault)
     capsys.readouterr()
@@ -393,4 +396,7 @@ def test_a_night_that_left_money_in_doubt_ends_with_5_and_says_so_last(
     assert "\n  MONEY IN DOUBT (BREAKS OPEN): In doubt: " in shown
     assert "The reply's signature is wrong. Do not send it again." in shown
     assert " OK. " not in shown
+    steps = re.findall(r"^  Each of these \d+: (.+)$", shown, re.MULTILINE)
+    assert steps
+    assert [step for step in steps if shown.count(step) > 1] == []
     assert prepared.reports.is_dir()
