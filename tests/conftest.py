@@ -129,6 +129,22 @@ def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest
     return report
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests that share what their module made stay on one worker: else each worker made its own."""
+    for item in items:
+        if item.get_closest_marker("xdist_group") is None and _shares_a_fixture(item):
+            item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
+
+
+def _shares_a_fixture(item: pytest.Item) -> bool:
+    """Whether a fixture that it takes is made once for its module."""
+    if not isinstance(item, pytest.Function):
+        return False
+    known = item._fixtureinfo.name2fixturedefs
+    return any(each[-1].scope == "module" for each in known.values() if each)
+
+
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Groups of tests that share a server stay on one worker, or the run ends before it begins.
 
