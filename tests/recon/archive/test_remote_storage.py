@@ -81,8 +81,11 @@ def test_an_object_that_was_not_written_whole_is_not_there(server: S3Server, buc
     assert storage.names("nights") == []
 
 
-def test_a_storage_that_is_gone_says_so(server: S3Server, bucket: str) -> None:
+def test_a_storage_that_is_gone_says_so(
+    server: S3Server, bucket: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The sentence names the address and what was not done."""
+    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")  # five take seconds
     storage = storage_of(server, bucket)
     server.process.stop()
 

@@ -74,10 +74,12 @@ def test_query_by_transaction_as_json(port: int, capsys: pytest.CaptureFixture[s
 
 
 def test_query_without_a_usable_answer_ends_with_4(
-    port: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    port: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A gateway that does not answer is no "not found"."""
     assert port
+    with (tmp_path / "d/config/gateway.toml").open("a") as pace:
+        pace.write("read_patience_seconds = 0.5\n")
     monkeypatch.setenv("RECON_GATEWAY_BASE_URL", "http://127.0.0.1:9")
 
     code = cli.main(["gateway", "query", "A1"])
