@@ -1,7 +1,9 @@
 """A statement once more in SQL: the same sealed files, read by DuckDB, by statements of its own."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Set as AbstractSet
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -38,32 +40,69 @@ WHERE number = (SELECT max(number) FROM nights) AND name IN ('opening_payable', 
 _SQL = Path(__file__).parent / "sql"
 
 
+Sides = Mapping[tuple[str, str, str, str], tuple[int, int]]
+"""Equation, name, currency and measure -> left and right, in minor units or rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class SqlMonth:
+    """What SQL says of a month: both sides of every equation, and every movement."""
+
+    sides: Sides
+    figures: frozenset[MonthFigure]
+
+
 def proven_by_sql(
     statement: MonthStatement, *, nights: Sequence[MonthNight], frame: MonthFrame
 ) -> MonthStatement:
     """The statement with what SQL says of each equation; figures that differ are named."""
     import duckdb
 
-    give_back(frames=True)
-    every = (*frame.earlier, *nights)
-    folders = sorted({file.parent for night in every for file in night.all_files})
     try:
-        with reading(*folders, seconds_max=SECONDS_MAX) as connection:
-            _set_up(connection, statement=statement, nights=nights, frame=frame)
-            asked = sorted({each.id for each in statement.equations})
-            sides = {key: pair for id_ in asked for key, pair in _sides(connection, EQUATIONS[id_])}
-            figures = {*_figures(connection)}
+        with month_in_sql(statement, nights=nights, frame=frame) as connection:
+            by_sql = asked_of_sql(connection, statement=statement)
     except duckdb.Error as error:
         why = str(error).partition("\n")[0][:REASON_MAX]
         return replace(statement, unproven_figures=[f"SQL could not be run: {why}"])
-    equations = [_with_sql(each, sides=sides) for each in statement.equations]
+    return held_against_sql(statement, by_sql=by_sql)
+
+
+@contextmanager
+def month_in_sql(
+    statement: MonthStatement, *, nights: Sequence[MonthNight], frame: MonthFrame
+) -> Iterator["duckdb.DuckDBPyConnection"]:
+    """DuckDB with the tables of a month, which the equations read.
+
+    Of the statement it takes month, account and the refunds of which no amount is known.
+
+    Raises:
+        duckdb.Error: a file is missing or is not what it should be, or a bound was reached.
+    """
+    give_back(frames=True)
+    every = (*frame.earlier, *nights)
+    folders = sorted({file.parent for night in every for file in night.all_files})
+    with reading(*folders, seconds_max=SECONDS_MAX) as connection:
+        _set_up(connection, statement=statement, nights=nights, frame=frame)
+        yield connection
+
+
+def asked_of_sql(connection: "duckdb.DuckDBPyConnection", *, statement: MonthStatement) -> SqlMonth:
+    """Those equations that the statement has, and all figures, over the tables of its month."""
+    asked = sorted({each.id for each in statement.equations})
+    sides = {key: pair for id_ in asked for key, pair in _sides(connection, EQUATIONS[id_])}
+    return SqlMonth(sides, frozenset(_figures(connection)))
+
+
+def held_against_sql(statement: MonthStatement, *, by_sql: SqlMonth) -> MonthStatement:
+    """The statement with both sides of SQL beside its own."""
+    equations = [_with_sql(each, sides=by_sql.sides) for each in statement.equations]
     known = {(each.id, each.name, each.currency, each.measure) for each in equations}
     equations += [
         MonthEquation(*key, 0, 0, *pair)
-        for key, pair in sides.items()
+        for key, pair in by_sql.sides.items()
         if key not in known and any(pair)
     ]
-    unlike = [*_unlike(_told_figures(statement), figures=figures)]
+    unlike = [*_unlike(_told_figures(statement), figures=by_sql.figures)]
     return replace(statement, equations=equations, unproven_figures=unlike)
 
 
@@ -208,9 +247,7 @@ def _sides(
         yield (row[0], row[1], row[2], row[3]), (int(row[4]), int(row[5]))
 
 
-def _with_sql(
-    equation: MonthEquation, *, sides: Mapping[tuple[str, str, str, str], tuple[int, int]]
-) -> MonthEquation:
+def _with_sql(equation: MonthEquation, *, sides: Sides) -> MonthEquation:
     """An equation that SQL finds no row for is one of nothing."""
     key = (equation.id, equation.name, equation.currency, equation.measure)
     left, right = sides.get(key, (0, 0))
@@ -227,7 +264,9 @@ def _told_figures(statement: MonthStatement) -> set[MonthFigure]:
     return {figure for figure in statement.figures if figure.at == MOVED}
 
 
-def _unlike(of_pandas: set[MonthFigure], *, figures: set[MonthFigure]) -> Iterator[str]:
+def _unlike(
+    of_pandas: AbstractSet[MonthFigure], *, figures: AbstractSet[MonthFigure]
+) -> Iterator[str]:
     """Figures that only one engine says."""
     for whose, rows in (("only pandas", of_pandas - figures), ("only SQL", figures - of_pandas)):
         for row in sorted(rows, key=lambda each: (each.currency, each.of, each.name)):

@@ -1,11 +1,12 @@
 import os
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from functools import cache, partial
 from pathlib import Path
 
+import duckdb
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
@@ -16,7 +17,13 @@ from recon.period.business_month import BusinessMonth
 from recon.period.journal_names import JournalNames
 from recon.period.month_nights import MonthNight
 from recon.period.month_statement import MonthFrame, MonthStatement, asked_of, statement_of
-from recon.period.statement_in_sql import proven_by_sql
+from recon.period.statement_in_sql import (
+    SqlMonth,
+    asked_of_sql,
+    held_against_sql,
+    month_in_sql,
+    proven_by_sql,
+)
 from recon.period.waiting_adjustments import WAITS
 from recon.proof.second_engine import reading
 from tests.recon.period.month_folders import (
@@ -129,6 +136,26 @@ def by_pandas(months: Months) -> MonthStatement:
 def by_both(small: list[MonthNight], by_pandas: MonthStatement) -> MonthStatement:
     """What both engines say of the small month."""
     return proven_by_sql(by_pandas, nights=small, frame=framed(SMALL, small))
+
+
+@pytest.fixture(scope="module")
+def in_sql(
+    small: list[MonthNight], by_pandas: MonthStatement
+) -> Iterator[duckdb.DuckDBPyConnection]:
+    """The small month's tables in SQL, for whoever bends what is asked of them."""
+    with month_in_sql(by_pandas, nights=small, frame=framed(SMALL, small)) as connection:
+        yield connection
+
+
+@pytest.fixture(scope="module")
+def by_sql(in_sql: duckdb.DuckDBPyConnection, by_pandas: MonthStatement) -> SqlMonth:
+    """What SQL says of the small month, for whoever changes what pandas says of it."""
+    return asked_of_sql(in_sql, statement=by_pandas)
+
+
+def stated_otherwise(small: list[MonthNight], *, by_sql: SqlMonth) -> MonthStatement:
+    """The small month as a pandas that a test has bent states it, held against SQL."""
+    return held_against_sql(statement_of(framed(SMALL, small), nights=small), by_sql=by_sql)
 
 
 def by_currency(items: pd.DataFrame, *, what: str = "") -> dict[str, int]:
@@ -300,7 +327,7 @@ def test_a_journal_of_another_amount_than_its_break_is_found(
 
 @pytest.mark.parametrize("figure", ["capture", "pay_out", "fee_on_captures"])
 def test_a_movement_that_pandas_loses_is_found(
-    small: list[MonthNight], monkeypatch: pytest.MonkeyPatch, figure: str
+    small: list[MonthNight], by_sql: SqlMonth, monkeypatch: pytest.MonkeyPatch, figure: str
 ) -> None:
     """P3 fails, and SQL still says the truth of the figure."""
     monkeypatch.setattr(
@@ -310,7 +337,7 @@ def test_a_movement_that_pandas_loses_is_found(
         ),
     )
 
-    assert "P3" in broken_ids(stated(SMALL, small))
+    assert "P3" in broken_ids(stated_otherwise(small, by_sql=by_sql))
 
 
 @pytest.mark.parametrize(
@@ -327,6 +354,7 @@ def test_a_movement_that_pandas_loses_is_found(
 )
 def test_a_side_that_pandas_takes_for_another_is_found(
     small: list[MonthNight],
+    by_sql: SqlMonth,
     monkeypatch: pytest.MonkeyPatch,
     bent: str,
     value: object,
@@ -335,7 +363,7 @@ def test_a_side_that_pandas_takes_for_another_is_found(
     """A side of P1, P2, P6, P7 and P8 that is computed of other rows does not tie."""
     monkeypatch.setattr(f"recon.period.{bent}", value)
 
-    assert broken_ids(stated(SMALL, small)) == broken
+    assert broken_ids(stated_otherwise(small, by_sql=by_sql)) == broken
 
 
 def test_a_day_without_a_night_and_a_night_out_of_the_chain_are_found(
@@ -721,12 +749,12 @@ def with_journal(
 
 
 def test_a_receipt_that_pandas_loses_is_found(
-    small: list[MonthNight], monkeypatch: pytest.MonkeyPatch
+    small: list[MonthNight], by_sql: SqlMonth, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """P4 fails where what came to the bank is in no movement."""
     monkeypatch.setattr("recon.period.month_statement.MOVES", ("paid", "returned", "kept"))
 
-    assert "P4" in broken_ids(stated(SMALL, small))
+    assert "P4" in broken_ids(stated_otherwise(small, by_sql=by_sql))
 
 
 @pytest.mark.parametrize(
@@ -758,14 +786,13 @@ def test_a_receipt_that_pandas_loses_is_found(
 def test_an_equation_that_sql_says_otherwise_fails(
     small: list[MonthNight],
     by_pandas: MonthStatement,
+    in_sql: duckdb.DuckDBPyConnection,
     monkeypatch: pytest.MonkeyPatch,
     name: str,
     before: str,
     after: str,
 ) -> None:
     """Each statement of SQL is its own: one that says something else is seen."""
-    from recon.period import statement_in_sql
-
     read = statement_in_sql._text
     text = read(name)
     assert before in text
@@ -775,9 +802,13 @@ def test_an_equation_that_sql_says_otherwise_fails(
 
     monkeypatch.setattr(statement_in_sql, "_text", bent)
 
-    broken = {"P5", "P6"} if name == "differing.sql" else {name.removesuffix(".sql")}
-    frame = framed(SMALL, small)
-    assert broken_ids(proven_by_sql(by_pandas, nights=small, frame=frame)) == broken
+    if name in statement_in_sql.TABLES:
+        frame = framed(SMALL, small)
+        assert broken_ids(proven_by_sql(by_pandas, nights=small, frame=frame)) == {"P5", "P6"}
+        return
+    by_sql = asked_of_sql(in_sql, statement=by_pandas)
+    broken = {name.removesuffix(".sql")}
+    assert broken_ids(held_against_sql(by_pandas, by_sql=by_sql)) == broken
 
 
 def test_a_month_without_movement_is_a_statement(small: list[MonthNight]) -> None:
