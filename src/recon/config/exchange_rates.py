@@ -45,7 +45,8 @@ def _is_default(value: object) -> bool:
     return value == VALID_DAYS
 
 
-def _is_nothing(value: object) -> bool:
+def is_nothing(value: object) -> bool:
+    """Whether a key says nothing: rules without it have the digest that they always had."""
     return not value
 
 
@@ -53,14 +54,14 @@ class RateRules(DeclaredTable):
     """What a unit of a foreign currency is worth, keyed `FOREIGN.BOOKED` such as `USD.EUR`."""
 
     on: dict[RateDay, Rate] = Field(
-        default_factory=dict, max_length=RATES_MAX, exclude_if=_is_nothing
+        default_factory=dict, max_length=RATES_MAX, exclude_if=is_nothing
     )
     """Day -> units of the booked currency for one unit of the foreign one, from that day on."""
     valid_days: int = Field(default=VALID_DAYS, ge=0, le=366, exclude_if=_is_default)
     """After its day a rate holds on so many more, unless a newer one takes its place."""
     basis_points: int = Field(default=0, ge=0, le=10_000)
     """Of the booked amount: so much difference is no break."""
-    rate: Rate | None = Field(default=None, exclude_if=_is_nothing)
+    rate: Rate | None = Field(default=None, exclude_if=is_nothing)
     """Of every day, as rules before SINCE had it: only what such nights were judged by has one."""
 
     @model_validator(mode="after")

@@ -8,6 +8,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from datetime import date
+from decimal import Decimal
 from functools import cached_property
 from typing import Annotated, Any, Literal, Self
 
@@ -15,7 +16,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from recon.config.banks import BankRules, bank_holidays, known_calendar
 from recon.config.declared import CurrencyCode, DeclaredTable, checked_by, declared
-from recon.config.exchange_rates import AppliedRate, RateRules
+from recon.config.exchange_rates import AppliedRate, RateRules, is_nothing
 from recon.config.fee_contract import FeeContract
 from recon.model.business_date import BusinessCalendar, Grace, zone_of
 from recon.model.money import exponent
@@ -212,6 +213,13 @@ TaxCode = Annotated[str, Field(pattern=r"^[\w%][\w%&().,/+ -]{0,49}$")]
 CompanyCode = Annotated[str, Field(pattern=r"^\w[\w&().,/: -]{0,99}$")]
 
 
+DATEV_MONTHS_MAX = 600
+"""Months that rates are declared for."""
+MonthName = Annotated[str, Field(pattern=r"^20[0-9]{2}-(?:0[1-9]|1[0-2])$")]
+DatevRate = Annotated[Decimal, Field(ge=1, lt=10_000, decimal_places=6)]
+"""What DATEV's field holds: one to four digits, none of them a leading 0, and six decimals."""
+
+
 class DatevExport(DeclaredTable):
     """Whose books DATEV's files are for; all of it or none, as the accountant has it."""
 
@@ -221,6 +229,22 @@ class DatevExport(DeclaredTable):
     """In which the fiscal year begins."""
     account_digits: int = Field(ge=4, le=8)
     """Of an account of the general ledger."""
+    base_currency: CurrencyCode | None = Field(default=None, exclude_if=_is_none)
+    """In which the books are kept; without it a batch in another currency has no rates."""
+    rates: dict[MonthName, dict[CurrencyCode, DatevRate]] = Field(
+        default_factory=dict, max_length=DATEV_MONTHS_MAX, exclude_if=is_nothing
+    )
+    """Month -> currency -> how much of it is one of the base currency, as is published."""
+
+    @model_validator(mode="after")
+    def _rates_are_of_a_base_currency(self) -> Self:
+        if self.rates and self.base_currency is None:
+            msg = "rates are units of a currency for one of base_currency: name that, too"
+            raise ValueError(msg)
+        if own := [name for name, rates in self.rates.items() if self.base_currency in rates]:
+            msg = f"rates of {own[0]}: base_currency has none"
+            raise ValueError(msg)
+        return self
 
 
 class JournalExport(DeclaredTable):

@@ -11,6 +11,11 @@ from recon.model.errors import ConfigurationError
 from recon.model.words import GatewayState, KeyAnswer
 
 CONFIG = Path(__file__).parents[3] / "config"
+DATEV = (
+    "[journal.export.datev]\nconsultant = 29098\nclient = 5\n"
+    "fiscal_year_month = 1\naccount_digits = 4\n"
+)
+DATEV_IN_EUROS = f"{DATEV}base_currency = 'EUR'\n"
 
 
 def rules(text: str = "") -> Rules:
@@ -140,6 +145,10 @@ def test_unmapped_codes_are_findings() -> None:
         ("[journal.export.datev]\nconsultant = 29098", "journal.export.datev.client: .*missing"),
         ("[journal.export.datev]\nconsultant = 7", "datev.consultant: must be at least 1001"),
         ("[journal.export.datev]\naccount_digits = 9", "account_digits: must be at most 8"),
+        (f"{DATEV}rates = {{ 2026-11 = {{ USD = 1.1 }} }}", "name that, too"),
+        (f"{DATEV_IN_EUROS}rates = {{ 2026-11 = {{ EUR = 1.1 }} }}", "base_currency has none"),
+        (f"{DATEV_IN_EUROS}rates = {{ 2026-11 = {{ GBP = 0.85 }} }}", "GBP: must be at least 1"),
+        (f"{DATEV_IN_EUROS}rates = {{ 2026-13 = {{ USD = 1.1 }} }}", "2026-13"),
     ],
 )
 def test_a_mistake_is_named_with_its_file_and_key(text: str, message: str) -> None:

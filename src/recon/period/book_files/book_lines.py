@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
+from decimal import Decimal
 from itertools import groupby
 
 from recon.model.errors import UsageError
@@ -20,6 +21,10 @@ class DatevBooks:
     """In which it begins."""
     account_digits: int
     """Of an account; a person's has one more."""
+    base_currency: str | None = None
+    """In which they are kept; None: not declared, and no batch has rates."""
+    rates: Mapping[str, Mapping[str, Decimal]] = field(default_factory=dict)
+    """Month such as 2026-11 -> currency -> how much of it is one of the base currency."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,9 @@ until both are used up; the sums by account stay what they are.
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date, datetime, timedelta
+from decimal import ROUND_HALF_UP, Decimal
 
 from recon.model.errors import UsageError
 from recon.model.money import exponent, format_minor_units
@@ -14,6 +16,8 @@ from recon.period.book_files.book_lines import BookLine, DatevBooks, journals_of
 from recon.period.book_files.datev_columns import (
     ACCOUNT,
     AMOUNT,
+    BASE_AMOUNT,
+    BASE_CURRENCY,
     CONTRA_ACCOUNT,
     CURRENCY,
     DAY,
@@ -21,6 +25,7 @@ from recon.period.book_files.datev_columns import (
     LABEL,
     LOCKED,
     NOTES_MAX,
+    RATE,
     REFERENCE,
     SIDE,
     TAX_KEY,
@@ -44,6 +49,14 @@ _ACCOUNT = re.compile(r"(?!0+$)[0-9]+", re.ASCII)
 _NO_REFERENCE = re.compile(r"[^A-Za-z0-9$%&*+/-]")
 
 
+@dataclass(frozen=True, slots=True)
+class _Rate:
+    """How much of a batch's currency is one of the base currency."""
+
+    base: str
+    rate: Decimal
+
+
 def datev_text(
     lines: Sequence[BookLine],
     *,
@@ -54,11 +67,13 @@ def datev_text(
     """One batch; its lines are of one month and one currency. `keys`: account -> its tax key.
 
     Raises:
-        UsageError: an account or its tax key is none of these books, or a cell does not fit.
+        UsageError: an account or its tax key is none of these books, a rate is missing, or a cell
+            does not fit.
     """
     for line in lines:
         _refuse_strange(line.account, books=books)
-    rows = [row for _, own in journals_of(lines) for row in _rows(own, keys=keys)]
+    rate = _rate(lines[0], books=books)
+    rows = [row for _, own in journals_of(lines) for row in _rows(own, keys=keys, rate=rate)]
     head = _head(lines, books=books, written_at=written_at)
     return "".join(f"{';'.join(row)}\r\n" for row in (head, EMPTY, *rows))
 
@@ -94,6 +109,7 @@ def _reference(before: str) -> str:
 def _head(lines: Sequence[BookLine], *, books: DatevBooks, written_at: datetime) -> tuple[str, ...]:
     first = lines[0].day.replace(day=1)
     last = (first + timedelta(days=31)).replace(day=1) - timedelta(days=1)
+    currency = books.base_currency or lines[0].currency
     began = first.year - (first.month < books.fiscal_year_month)
     return (
         *('"EXTF"', "700", "21", '"Buchungsstapel"', "13"),
@@ -101,11 +117,33 @@ def _head(lines: Sequence[BookLine], *, books: DatevBooks, written_at: datetime)
         *(str(books.consultant), str(books.client)),
         *(_day(date(began, books.fiscal_year_month, 1)), str(books.account_digits)),
         *(_day(first), _day(last), _quoted(f"recon {first:%Y-%m}"), '""', "1", "0", OPEN),
-        *(_quoted(lines[0].currency), "", '""', "", "", '""', "", "", '""', '""'),
+        *(_quoted(currency), "", '""', "", "", '""', "", "", '""', '""'),
     )
 
 
-def _rows(own: Sequence[BookLine], *, keys: Mapping[str, str]) -> Iterator[tuple[str, ...]]:
+def _rate(line: BookLine, *, books: DatevBooks) -> _Rate | None:
+    """What the month's amounts in a currency are converted at; None in the base currency.
+
+    Raises:
+        UsageError: the books have a base currency, and no rate of this one for the month.
+    """
+    base, month = books.base_currency, f"{line.day:%Y-%m}"
+    if base is None or line.currency == base:
+        return None
+    rate = books.rates.get(month, {}).get(line.currency)
+    if rate is None:
+        msg = (
+            f"[journal.export.datev] rates names none of {line.currency} for {month}, and the "
+            f"books are kept in {base}; nothing is written: declare how much {line.currency} is "
+            f"one {base}, or take --currency for the others"
+        )
+        raise UsageError(msg)
+    return _Rate(base, rate)
+
+
+def _rows(
+    own: Sequence[BookLine], *, keys: Mapping[str, str], rate: _Rate | None
+) -> Iterator[tuple[str, ...]]:
     for debit, credit, amount in _pairs(own):
         reference = _NO_REFERENCE.sub("", debit.journal_id)[-REFERENCE_CHARACTERS_MAX:]
         row = {
@@ -113,6 +151,7 @@ def _rows(own: Sequence[BookLine], *, keys: Mapping[str, str]) -> Iterator[tuple
             AMOUNT: _amount(amount, currency=debit.currency),
             SIDE: _quoted("S"),
             CURRENCY: _quoted(debit.currency),
+            **({} if rate is None else _in_base(amount, of=debit, rate=rate)),
             ACCOUNT: debit.account,
             CONTRA_ACCOUNT: credit.account,
             TAX_KEY: _quoted(_tax_key(debit, credit, keys=keys)),
@@ -123,6 +162,29 @@ def _rows(own: Sequence[BookLine], *, keys: Mapping[str, str]) -> Iterator[tuple
             LOCKED: OPEN,
         }
         yield tuple(row.values())
+
+
+def _in_base(minor_units: int, *, of: BookLine, rate: _Rate) -> dict[str, str]:
+    """The rate, and the amount in the base currency, rounded half up to its minor units.
+
+    Raises:
+        UsageError: that is nothing, or does not fit.
+    """
+    units = Decimal(minor_units).scaleb(exponent(rate.base) - exponent(of.currency))
+    based = int((units / rate.rate).to_integral_value(ROUND_HALF_UP))
+    if not based:
+        msg = (
+            f"journal {of.journal_id}: {format_minor_units(minor_units, currency=of.currency)} "
+            f"{of.currency} is nothing in {rate.base}, and DATEV takes no amount of 0; nothing is "
+            "written: take another format for this currency, and --currency for the others"
+        )
+        raise UsageError(msg)
+    whole, _, fraction = f"{rate.rate:f}".partition(".")
+    return {
+        RATE: f"{whole},{fraction.rstrip('0').ljust(DECIMALS, '0')}",
+        BASE_AMOUNT: _amount(based, currency=rate.base),
+        BASE_CURRENCY: _quoted(rate.base),
+    }
 
 
 def _tax_key(debit: BookLine, credit: BookLine, *, keys: Mapping[str, str]) -> str:

@@ -9,6 +9,7 @@ TEXT, OTHER = '""', ""
 
 AMOUNT, SIDE, CURRENCY = "Umsatz (ohne Soll/Haben-Kz)", "Soll/Haben-Kennzeichen", "WKZ Umsatz"
 ACCOUNT, CONTRA_ACCOUNT = "Konto", "Gegenkonto (ohne BU-Schlüssel)"
+RATE, BASE_AMOUNT, BASE_CURRENCY = "Kurs", "Basis-Umsatz", "WKZ Basis-Umsatz"
 DAY, REFERENCE, LABEL = "Belegdatum", "Belegfeld 1", "Buchungstext"
 TAX_KEY = "BU-Schlüssel"
 LOCKED = "Festschreibung"
@@ -23,8 +24,8 @@ def note(number: int) -> tuple[str, str]:
 _GROUPS = (
     (OTHER, (AMOUNT,)),
     (TEXT, (SIDE, CURRENCY)),
-    (OTHER, ("Kurs", "Basis-Umsatz")),
-    (TEXT, ("WKZ Basis-Umsatz",)),
+    (OTHER, (RATE, BASE_AMOUNT)),
+    (TEXT, (BASE_CURRENCY,)),
     (OTHER, (ACCOUNT, CONTRA_ACCOUNT)),
     (TEXT, (TAX_KEY,)),
     (OTHER, (DAY,)),

@@ -8,6 +8,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date
+from fractions import Fraction
 from typing import NamedTuple
 
 DECIMALS = {"EUR": 2, "USD": 2, "JPY": 0, "KWD": 3}
@@ -271,7 +272,7 @@ def _from_datev_row(
 ) -> Iterator[Entry]:
     year, first, last = days
     cell = dict(enumerate((_unquoted(each) for each in cells), start=1))
-    ensure(cell[3] == head["currency"], f"currency {cell[3]}")
+    _ensure_base(cell, base=head["currency"])
     ensure(cell[114] == head["locked"], "the row is locked otherwise than its batch")
     for account in (cell[7], cell[8]):
         ensure(len(account) <= int(head["digits"]) + 1, f"account {account} is too long")
@@ -289,6 +290,17 @@ def _from_datev_row(
     signed = thousandths if cell[2] == "S" else -thousandths
     yield Entry(journal, day, cell[7], cell[3], signed, text)
     yield Entry(journal, day, cell[8], cell[3], -signed, text)
+
+
+def _ensure_base(cell: Mapping[int, str], *, base: str) -> None:
+    """Rate, amount and currency of the books: all three, or none, of the batch's own currency."""
+    given = [bool(cell[number]) for number in (4, 5, 6)]
+    ensure(all(given) or not any(given), f"a rate without its amount: {cell[4]} {cell[5]}")
+    ensure((cell[6] or cell[3]) == base, f"currency {cell[3]}, {cell[6]}")
+    if all(given):
+        ensure(cell[3] != base, f"a rate of {base} in {base}")
+        amount, rate, based = (Fraction(cell[number].replace(",", ".")) for number in (1, 4, 5))
+        ensure(abs(amount / rate - based) <= Fraction(1, 200), f"{amount} at {rate} is not {based}")
 
 
 def datev_keys(content: bytes, name: str) -> list[tuple[str, str, str]]:

@@ -1,10 +1,12 @@
 """What DATEV, Xero, NetSuite and SAP are handed says what the journals say, to the last letter."""
 
 import hashlib
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime
+from decimal import Decimal
 
 import pytest
 
@@ -164,6 +166,77 @@ def test_a_spoilt_file_is_refused_by_its_reader(kind: str, good: bytes, bad: byt
 
     with pytest.raises(RefusedError):
         read({name: files[name].replace(good, bad, 1)}, kind=kind)
+
+
+BASED = replace(
+    DATEV,
+    base_currency="EUR",
+    rates={"2026-11": {"USD": Decimal("1.085"), "JPY": Decimal("162.345678"), "KWD": Decimal(4)}},
+)
+
+
+def based(lines: Sequence[BookLine]) -> dict[str, bytes]:
+    """Of books in euros, with November's rates."""
+    return written(lines, kind="datev", codes=replace(CODES, datev=BASED))
+
+
+def test_books_in_one_currency_are_told_each_amount_in_it_at_the_rate_of_the_month() -> None:
+    """Rate, amount and currency of the books in every row of another currency, and in no other."""
+    files = based(BOOKS)
+
+    read_back = read(files, kind="datev")
+
+    assert sums_of(read_back) == sums_of([expected(line, kind="datev") for line in BOOKS])
+    rows = {
+        currency: files[f"EXTF_journals-{currency}-2026-11.csv"].decode("cp1252").split("\r\n")[2]
+        for currency in ("EUR", "JPY", "KWD", "USD")
+    }
+    cells = {currency: row.split(";")[:6] for currency, row in rows.items()}
+    assert cells["USD"] == ["500,01", '"S"', '"USD"', "1,085", "460,84", '"EUR"']
+    assert cells["JPY"] == ["1200,00", '"S"', '"JPY"', "162,345678", "7,39", '"EUR"']
+    assert cells["KWD"] == ["12,34", '"S"', '"KWD"', "4,00", "3,09", '"EUR"']
+    assert cells["EUR"][3:] == ["", "", '""']
+
+
+@pytest.mark.parametrize(
+    ("good", "bad"),
+    [
+        (b";1,085;460,84;", b";1,085;460,85;"),
+        (b";1,085;460,84;", b";0,922;460,84;"),
+        (b";1,085;460,84;", b";1,085;;"),
+        (b';460,84;"EUR"', b';460,84;"USD"'),
+        (b';460,84;"EUR"', b';460,84;""'),
+    ],
+)
+def test_a_spoilt_rate_is_refused_by_the_reader(good: bytes, bad: bytes) -> None:
+    """It reckons the amount of the books for itself."""
+    ((name, content),) = based([line for line in BOOKS if line.currency == "USD"]).items()
+    assert good in content
+
+    with pytest.raises(RefusedError):
+        read({name: content.replace(good, bad, 1)}, kind="datev")
+
+
+@pytest.mark.parametrize(
+    ("lines", "sentence"),
+    [
+        (journal("x-GBP-1", ("1360", 5), ("8400", -5), currency="GBP"), "names none of GBP for"),
+        (
+            journal("x-USD-1", ("1360", 5), ("8400", -5), currency="USD", day=NEXT),
+            "none of USD for 2026-12, and the books are kept in EUR; nothing is written: declare",
+        ),
+        (
+            journal("y-KWD-1", ("1360", 10), ("8400", -10), currency="KWD"),
+            "journal y-KWD-1: 0.010 KWD is nothing in EUR",
+        ),
+    ],
+)
+def test_an_amount_that_has_none_in_the_books_currency_is_refused_by_name(
+    lines: list[BookLine], sentence: str
+) -> None:
+    """No rate is guessed, and none of another month taken."""
+    with pytest.raises(UsageError, match=re.escape(sentence)):
+        based(lines)
 
 
 def test_datev_asks_whose_books_they_are() -> None:
