@@ -50,6 +50,14 @@ def asked(
     month: BusinessMonth, nights: Sequence[MonthNight], *, closed_by: str = ""
 ) -> MonthStatement:
     """The statement of a month as these nights know it, by both engines."""
+    frame, own = as_asked(month, nights, closed_by=closed_by)
+    return proven_by_sql(statement_of(frame, nights=own), nights=own, frame=frame)
+
+
+def as_asked(
+    month: BusinessMonth, nights: Sequence[MonthNight], *, closed_by: str = ""
+) -> tuple[MonthFrame, Sequence[MonthNight]]:
+    """With what it is asked, and those of the nights that are its own."""
     before = [night for night in nights if night.business_date < month.first.isoformat()]
     own = nights[max(len(before) - 1, 0) :]
     first, last = month.first.isoformat(), month.last.isoformat()
@@ -60,7 +68,7 @@ def asked(
         earlier=as_earlier(before[:-1]),
         asked=asked_of(frame, nights=own),
     )
-    return proven_by_sql(statement_of(frame, nights=own), nights=own, frame=frame)
+    return frame, own
 
 
 def framed(month: BusinessMonth, *, closed_by: str) -> MonthFrame:

@@ -76,10 +76,17 @@ def by_pandas(nights: Sequence[MonthNight]) -> list[tuple[object, ...]]:
     return sorted(lines.itertuples(index=False, name=None))
 
 
-def by_sql(nights: Sequence[MonthNight]) -> list[tuple[object, ...]]:
+@pytest.fixture(scope="module")
+def november(tmp_path_factory: pytest.TempPathFactory) -> MonthStatement:
+    """A statement of the month, of which SQL takes what it is called."""
+    nights = nights_that(tmp_path_factory.mktemp("month"), asked=("T1", ""), by_payment=False)
+    return statement_of(FRAME, nights=nights)
+
+
+def by_sql(nights: Sequence[MonthNight], *, statement: MonthStatement) -> list[tuple[object, ...]]:
     """The same as DuckDB has them."""
-    statement = statement_of(FRAME, nights=nights)
-    with duckdb.connect() as connection:
+    with duckdb.connect() as connection, pytest.MonkeyPatch.context() as few:
+        few.setattr(statement_in_sql, "TABLES", ["facts.sql"])
         connection.execute("SET TimeZone = 'UTC'")
         statement_in_sql._set_up(connection, statement=statement, nights=nights, frame=FRAME)
         asked = "SELECT entry_type, transaction_id, gross, fee, net, told FROM lines"
@@ -91,7 +98,7 @@ def by_sql(nights: Sequence[MonthNight]) -> list[tuple[object, ...]]:
     "asked", [("T1", "T2", ""), ("T1 T2", "", ""), ("T2", "T1", "T2")], ids=str
 )
 def test_what_stood_alone_in_any_night_counts_and_the_rest_is_a_sum(
-    tmp_path: Path, *, asked: Sequence[str], by_payment: bool
+    november: MonthStatement, tmp_path: Path, *, asked: Sequence[str], by_payment: bool
 ) -> None:
     """Each line as often as it is settled, equal ones too, and what is left of the batch."""
     nights = nights_that(tmp_path, asked=asked, by_payment=by_payment)
@@ -102,11 +109,13 @@ def test_what_stood_alone_in_any_night_counts_and_the_rest_is_a_sum(
     )
 
     assert by_pandas(nights) == counted
-    assert by_sql(nights) == counted
+    assert by_sql(nights, statement=november) == counted
 
 
 @pytest.mark.parametrize("by_payment", [False, True])
-def test_nothing_stands_for_a_sum_that_is_used_up(tmp_path: Path, *, by_payment: bool) -> None:
+def test_nothing_stands_for_a_sum_that_is_used_up(
+    november: MonthStatement, tmp_path: Path, *, by_payment: bool
+) -> None:
     """Where every line stood alone once, the batch has its lines and no sum of nothing."""
     nights = nights_that(tmp_path, asked=("T1", "T2 T3", ""), by_payment=by_payment)
     counted = sorted(
@@ -114,11 +123,11 @@ def test_nothing_stands_for_a_sum_that_is_used_up(tmp_path: Path, *, by_payment:
     )
 
     assert by_pandas(nights) == counted
-    assert by_sql(nights) == counted
+    assert by_sql(nights, statement=november) == counted
 
 
 def test_a_batch_of_other_sums_is_the_newest_nights_and_what_stood_alone_is_missed(
-    tmp_path: Path,
+    november: MonthStatement, tmp_path: Path
 ) -> None:
     """Nobody knows whether a line still stands in it: the sum counts, and P2 counts the lines."""
     more = (*BATCH, ("capture", "T4", 70, 0))
@@ -127,13 +136,15 @@ def test_a_batch_of_other_sums_is_the_newest_nights_and_what_stood_alone_is_miss
     counted = sorted([*counted, ("reserve", "", -50, 0, -50, 0)])
 
     assert [row[:-1] for row in by_pandas(nights)] == [row[:-1] for row in counted]
-    assert [row[:-1] for row in by_sql(nights)] == [row[:-1] for row in counted]
+    assert [row[:-1] for row in by_sql(nights, statement=november)] == [row[:-1] for row in counted]
     assert missed(
         proven_by_sql(statement_of(FRAME, nights=nights), nights=nights, frame=FRAME)
     ) == [("EUR", 3, 0, 3, 0)]
 
 
-def test_a_night_that_has_such_a_batch_line_by_line_again_gives_them_back(tmp_path: Path) -> None:
+def test_a_night_that_has_such_a_batch_line_by_line_again_gives_them_back(
+    november: MonthStatement, tmp_path: Path
+) -> None:
     """What P2 missed is named by batch; after one wider window the lines count, and stay."""
     more = (*BATCH, ("capture", "T4", 70, 0))
     nights = nights_that(tmp_path, asked=("T1", "T2", ""), by_payment=False, last=more)
@@ -153,7 +164,9 @@ def test_a_night_that_has_such_a_batch_line_by_line_again_gives_them_back(tmp_pa
     assert missed(after) == []
     lines = sorted((kind, payment, gross, fee) for kind, payment, gross, fee, *_ in by_pandas(late))
     assert lines == sorted(more)
-    assert [row[:-1] for row in by_sql(late)] == [row[:-1] for row in by_pandas(late)]
+    assert [row[:-1] for row in by_sql(late, statement=november)] == [
+        row[:-1] for row in by_pandas(late)
+    ]
 
 
 def missed(statement: MonthStatement) -> list[tuple[object, ...]]:

@@ -1,18 +1,27 @@
 """Adjustments of no order: each waits for its other half, and is listed until it is there."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import date, timedelta
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 from recon.period import books_of_month, statement_in_sql, waiting_adjustments
-from recon.period.month_statement import MonthStatement
+from recon.period.month_nights import MonthNight
+from recon.period.month_statement import MonthFrame, MonthStatement, statement_of
+from recon.period.statement_in_sql import (
+    SqlMonth,
+    asked_of_sql,
+    held_against_sql,
+    month_in_sql,
+    proven_by_sql,
+)
 from recon.period.waiting_adjustments import NOT_BOOKED, NOT_IN_BATCH, WAITS
 from tests.recon.period.month_folders import days_of, nights_of
 from tests.recon.period.month_truth import Entry, MonthTruth
-from tests.recon.period.test_late_files import FIRST, LAST, NOVEMBER, asked, broken
+from tests.recon.period.test_late_files import FIRST, LAST, NOVEMBER, as_asked, asked, broken
 
 DAY = date(2026, 11, 27)
 AFTER = LAST + timedelta(days=1)
@@ -42,6 +51,33 @@ def days_known(truth: MonthTruth) -> list[date]:
 def stated(truth: MonthTruth, folder: Path) -> MonthStatement:
     """The month by some of its nights, by both engines."""
     return asked(NOVEMBER, nights_of(truth, folder, days=days_known(truth)))
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A month that each engine stated once, for tests that bend one of the two."""
+
+    frame: MonthFrame
+    nights: Sequence[MonthNight]
+    by_pandas: MonthStatement
+    by_sql: SqlMonth
+
+    @classmethod
+    def of(cls, nights: Sequence[MonthNight]) -> "Asked":
+        """By these nights."""
+        frame, own = as_asked(NOVEMBER, nights)
+        statement = statement_of(frame, nights=own)
+        with month_in_sql(statement, nights=own, frame=frame) as connection:
+            return cls(frame, own, statement, asked_of_sql(connection, statement=statement))
+
+    def by_both(self, *, bent: str = "") -> MonthStatement:
+        """What both say, stated anew by the one that is bent."""
+        if bent == "SQL":
+            return proven_by_sql(self.by_pandas, nights=self.nights, frame=self.frame)
+        by_pandas = self.by_pandas
+        if bent == "pandas":
+            by_pandas = statement_of(self.frame, nights=self.nights)
+        return held_against_sql(by_pandas, by_sql=self.by_sql)
 
 
 def waiting(statement: MonthStatement) -> list[Row]:
@@ -115,7 +151,7 @@ def test_an_engine_that_forgets_them_is_found(
 ) -> None:
     """P5 and P6 fail where either of the two takes what waits for a difference that is shown."""
     truth = played(is_late=True)
-    nights = nights_of(truth, tmp_path, days=days_known(truth))
+    month = Asked.of(nights_of(truth, tmp_path, days=days_known(truth)))
     read = statement_in_sql._text
 
     def forgetting(name: str) -> str:
@@ -123,10 +159,10 @@ def test_an_engine_that_forgets_them_is_found(
 
     with monkeypatch.context() as bent:
         bent.setattr(statement_in_sql, "_text", forgetting)
-        by_sql = {each.id for each in asked(NOVEMBER, nights).equations if not each.holds}
+        by_sql = {each.id for each in month.by_both(bent="SQL").equations if not each.holds}
     with monkeypatch.context() as bent:
         bent.setattr(books_of_month, "with_waiting_keys", lambda rows, *, facts, **_: (rows, facts))
-        by_pandas = {each.id for each in asked(NOVEMBER, nights).equations if not each.holds}
+        by_pandas = {each.id for each in month.by_both(bent="pandas").equations if not each.holds}
 
     assert by_sql == by_pandas == {"P5", "P6"}
 
@@ -192,23 +228,49 @@ def in_time(truth: MonthTruth) -> None:
             entry.day = date.fromisoformat(entry.reference[-len("2026-11-09") :])
 
 
-@pytest.mark.parametrize("way", ["both", "pandas", "SQL"])
-def test_of_two_alike_the_one_whose_batch_is_late_waits(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
-) -> None:
-    """The name of the batch comes before the amount; an engine that forgets it is found."""
+@pytest.fixture(scope="module")
+def two_alike(tmp_path_factory: pytest.TempPathFactory) -> Asked:
+    """A month with two adjustments alike, of which the batch of the earlier one is late."""
     truth = MonthTruth(FIRST, 12, per_day=1, late={("EUR", EARLIER_DAY): AFTER + timedelta(days=3)})
     in_time(truth)
+    folder = tmp_path_factory.mktemp("alike")
+    return Asked.of(nights_of(truth, folder, days=days_known(truth)))
+
+
+@pytest.mark.parametrize("way", ["both", "pandas", "SQL"])
+def test_of_two_alike_the_one_whose_batch_is_late_waits(
+    two_alike: Asked, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    """The name of the batch comes before the amount; an engine that forgets it is found."""
     if way == "pandas":
         monkeypatch.setattr(waiting_adjustments, "BY_NAME", [*waiting_adjustments.BY_NAME, "row"])
     if way == "SQL":
         bend(monkeypatch, "l.batch_id <> ''", "false")
 
-    statement = stated(truth, tmp_path)
+    statement = two_alike.by_both(bent=way)
 
     row = (NOT_IN_BATCH, f"adjustments, not in batch, {EARLIER_DAY}", -777)
     assert (waiting(statement) == [row]) is (way != "pandas")
     assert (broken(statement) == []) is (way == "both")
+
+
+@pytest.fixture(scope="module")
+def booked_on(tmp_path_factory: pytest.TempPathFactory) -> Callable[[date], Asked]:
+    """A month by the day of an entry for a batch from before its first window."""
+
+    @cache
+    def asked_once(booked: date) -> Asked:
+        truth = MonthTruth(FIRST, 12, per_day=1, window=3)
+        (entry,) = (
+            each
+            for each in truth.entries
+            if each.reference == "B-EUR-2026-10-27" and each.key[0] == "a"
+        )
+        entry.day = booked
+        days = [*days_of(truth.first_close, LAST)[::3], AFTER]
+        return Asked.of(nights_of(truth, tmp_path_factory.mktemp("booked"), days=days))
+
+    return asked_once
 
 
 @pytest.mark.parametrize(
@@ -216,24 +278,16 @@ def test_of_two_alike_the_one_whose_batch_is_late_waits(
     [(date(2026, 10, 28), "both"), (FIRST, "both"), (FIRST, "pandas"), (FIRST, "SQL")],
 )
 def test_an_adjustment_of_a_batch_from_before_the_first_window_is_settled(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, booked: date, way: str
+    booked_on: Callable[[date], Asked], monkeypatch: pytest.MonkeyPatch, booked: date, way: str
 ) -> None:
     """Its line lies in the sum of the batch that it names: it waits for nothing."""
-    truth = MonthTruth(FIRST, 12, per_day=1, window=3)
-    (entry,) = (
-        each
-        for each in truth.entries
-        if each.reference == "B-EUR-2026-10-27" and each.key[0] == "a"
-    )
-    entry.day = booked
+    month = booked_on(booked)
     if way == "pandas":
         monkeypatch.setattr(waiting_adjustments, "EARLIER", "no such type")
     if way == "SQL":
         bend(monkeypatch, "base = 'earlier'", "base = 'no such type'")
 
-    days = [*days_of(truth.first_close, LAST)[::3], AFTER]
-
-    statement = asked(NOVEMBER, nights_of(truth, tmp_path, days=days))
+    statement = month.by_both(bent=way)
 
     assert (waiting(statement) == []) is (way != "pandas")
     assert (broken(statement) == []) is (way == "both")
