@@ -27,6 +27,7 @@ from recon.model.figures import (
     matched_of,
 )
 from recon.model.words import ControlTotal, Reject, SourceFile, SourceKind, Verdict
+from tests.reports.drawn_sheets import content_of
 
 MERCHANT, ACCOUNT = "100042", "100042001"
 LONG_ID = "00123456789012345678"
@@ -260,6 +261,12 @@ def build() -> Build:
 def figures(build: Build) -> NightFigures:
     """The night as it stands."""
     return build()
+
+
+@pytest.fixture(scope="session")
+def night_workbook() -> bytes:
+    """The example night as a file, for whoever reads it or changes a copy."""
+    return content_of(example_night())
 
 
 def example_night() -> NightFigures:

@@ -4,6 +4,7 @@ import re
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from recon.model.errors import ConfigurationError, OutputError
@@ -28,16 +29,18 @@ def draw_pictures(workbook: Path, *, folder: Path) -> dict[str, list[Path]]:
         OutputError: the workbook cannot be converted.
     """
     with tempfile.TemporaryDirectory() as scratch:
-        pdf = convert(workbook, kind="pdf", folder=Path(scratch))
+        (pdf,) = convert([workbook], kind="pdf", folder=Path(scratch))
         return pictures_of(pdf, folder=folder)
 
 
-def pictures_of(pdf: Path, *, folder: Path) -> dict[str, list[Path]]:
+def pictures_of(
+    pdf: Path, *, folder: Path, dots_per_inch: int = DOTS_PER_INCH
+) -> dict[str, list[Path]]:
     """PNG pictures of a printed workbook's pages, named after their sheets."""
     by_sheet: dict[str, list[Path]] = {}
     with tempfile.TemporaryDirectory() as scratch:
         prefix = Path(scratch) / "page"
-        _run("pdftoppm", "-r", str(DOTS_PER_INCH), str(pdf), str(prefix))
+        _run("pdftoppm", "-r", str(dots_per_inch), str(pdf), str(prefix))
         pictures = sorted(Path(scratch).glob("page-*.ppm"))
         for text, picture in zip(page_texts(pdf), pictures, strict=True):
             sheet = sheet_of(text)
@@ -49,8 +52,10 @@ def pictures_of(pdf: Path, *, folder: Path) -> dict[str, list[Path]]:
     return by_sheet
 
 
-def convert(workbook: Path, *, kind: str, folder: Path, profile: Path | None = None) -> Path:
-    """The workbook converted by LibreOffice in a profile of its own; the file written.
+def convert(
+    workbooks: Sequence[Path], *, kind: str, folder: Path, profile: Path | None = None
+) -> list[Path]:
+    """The workbooks converted by one LibreOffice in a profile of its own; the files written.
 
     Raises:
         ConfigurationError: LibreOffice is not installed.
@@ -69,12 +74,13 @@ def convert(workbook: Path, *, kind: str, folder: Path, profile: Path | None = N
             kind,
             "--outdir",
             str(folder),
-            str(workbook),
+            *map(str, workbooks),
         )
-    written = folder / f"{workbook.stem}.{kind.partition(':')[0]}"
-    if not written.exists():
-        msg = f"LibreOffice made no {kind} of {workbook}; the workbook itself is unchanged"
-        raise OutputError(msg)
+    written = [folder / f"{each.stem}.{kind.partition(':')[0]}" for each in workbooks]
+    for workbook, path in zip(workbooks, written, strict=True):
+        if not path.exists():
+            msg = f"LibreOffice made no {kind} of {workbook}; the workbook itself is unchanged"
+            raise OutputError(msg)
     return written
 
 

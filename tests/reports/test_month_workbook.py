@@ -37,7 +37,7 @@ SUMS = {"Sum EUR", "Sum JPY", "Sum KWD"}
 def month(tmp_path_factory: pytest.TempPathFactory) -> StatedMonth:
     """A month made from the truth, with a night that did not run."""
     truth = MonthTruth(date(2026, 11, 1), 9, per_day=2)
-    nights = nights_of(truth, tmp_path_factory.mktemp("month"))
+    nights = nights_of(truth, tmp_path_factory.mktemp("month"), every=7)
     frame = MonthFrame(
         BusinessMonth.named("2026-11"),
         PLACE,
@@ -69,21 +69,6 @@ def written_close(close: PreparedClose, path: Path) -> Path:
     return write_close_workbook(close, path, seen=seen_close(close))
 
 
-@pytest.mark.skipif(bool(missing_programs()), reason="needs LibreOffice")
-@pytest.mark.parametrize("rows_max", [10_000, 3], ids=["lists on sheets", "lists in files"])
-def test_every_formula_has_the_value_that_another_program_computes(
-    month: StatedMonth, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows_max: int
-) -> None:
-    """Sums, closings and checks are live, and LibreOffice finds what the engine found."""
-    monkeypatch.setattr(month_list, "LIST_ROWS_MAX", rows_max)
-    workbook = written(month, tmp_path / "statement.xlsx")
-
-    count, differing = formulas_that_differ(workbook, again=recalculated(workbook, folder=tmp_path))
-
-    assert count > 50
-    assert differing == set()
-
-
 def close_of(month: StatedMonth) -> PreparedClose:
     """A close of the month that something blocks."""
     blocker = Blocker("2026-11-03: no night ran", "Anna Berg", "recon nights")
@@ -91,12 +76,32 @@ def close_of(month: StatedMonth) -> PreparedClose:
     return PreparedClose(month, (blocker,), (item,), {}, "workbook.xlsx")
 
 
-@pytest.mark.skipif(bool(missing_programs()), reason="needs LibreOffice")
-def test_the_formulas_of_a_close_are_live(month: StatedMonth, tmp_path: Path) -> None:
-    """Sums of journals, too, are what LibreOffice computes."""
-    workbook = written_close(close_of(month), tmp_path / "close.xlsx")
+@pytest.fixture(scope="module")
+def books(
+    month: StatedMonth, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, tuple[Path, Path]]:
+    """Workbooks of the month, each with what LibreOffice, which starts once, makes of it."""
+    folder = tmp_path_factory.mktemp("books")
+    paths = [
+        written(month, folder / "lists on sheets.xlsx"),
+        written_close(close_of(month), folder / "close.xlsx"),
+    ]
+    with pytest.MonkeyPatch.context() as few:
+        few.setattr(month_list, "LIST_ROWS_MAX", 3)
+        paths.append(written(month, folder / "lists in files.xlsx"))
+    again = recalculated(paths, folder=folder)
+    return {path.stem: (path, other) for path, other in zip(paths, again, strict=True)}
 
-    count, differing = formulas_that_differ(workbook, again=recalculated(workbook, folder=tmp_path))
+
+@pytest.mark.skipif(bool(missing_programs()), reason="needs LibreOffice")
+@pytest.mark.parametrize("name", ["lists on sheets", "lists in files", "close"])
+def test_every_formula_has_the_value_that_another_program_computes(
+    books: dict[str, tuple[Path, Path]], name: str
+) -> None:
+    """Sums, closings, checks and sums of journals are live: LibreOffice finds what we found."""
+    workbook, again = books[name]
+
+    count, differing = formulas_that_differ(workbook, again=again)
 
     assert count > 50
     assert differing == set()

@@ -3,6 +3,7 @@
 import math
 import re
 import zipfile
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
@@ -17,11 +18,14 @@ from reports.drawing.listing import rows_of
 from reports.reading.read_back import altered_cells, read_back
 from reports.sheets.breaks_sheet import HEADER_ROW
 from reports.workbook import SHEETS, write_workbook
+from tests.reports.conftest import example_night
 from tests.reports.pictures import convert, missing_programs, page_texts, pictures_of, sheet_of
 
 pytestmark = pytest.mark.skipif(
     bool(missing_programs()), reason=f"not installed: {', '.join(missing_programs())}"
 )
+FEW_DOTS_PER_INCH = 50
+"""That there is a picture of each page needs no more."""
 ALWAYS_RECALCULATE = """<?xml version="1.0" encoding="UTF-8"?>
 <oor:items xmlns:oor="http://openoffice.org/2001/registry">
 <item oor:path="/org.openoffice.Office.Calc/Formula/Load">
@@ -30,13 +34,13 @@ ALWAYS_RECALCULATE = """<?xml version="1.0" encoding="UTF-8"?>
 """
 
 
-def recalculated(workbook: Path, *, folder: Path) -> Path:
-    """The workbook with every formula computed anew; cached values are not trusted."""
+def recalculated(workbooks: Sequence[Path], *, folder: Path) -> list[Path]:
+    """The workbooks with every formula computed anew; cached values are not trusted."""
     profile = folder / "profile"
     (profile / "user").mkdir(parents=True, exist_ok=True)
     (profile / "user" / "registrymodifications.xcu").write_text(ALWAYS_RECALCULATE)
     (folder / "again").mkdir(exist_ok=True)
-    return convert(workbook, kind="xlsx", folder=folder / "again", profile=profile)
+    return convert(workbooks, kind="xlsx", folder=folder / "again", profile=profile)
 
 
 def formulas_that_differ(workbook: Path, *, again: Path) -> tuple[int, set[str]]:
@@ -81,30 +85,55 @@ def falsified(workbook: Path) -> Path:
     return wrong
 
 
-@pytest.mark.parametrize(
-    ("rows_max", "open_max"), [(200_000, 10_000), (47, 1)], ids=["rows", "sums"]
-)
+def answered(workbook: Path) -> Path:
+    """With what people would write into the first row of Breaks."""
+    book: Any = openpyxl.load_workbook(workbook)
+    sheet = book["Breaks"]
+    columns = {cell.value: cell.column for cell in sheet[HEADER_ROW]}
+    sheet.cell(HEADER_ROW + 1, columns["Owner"]).value = "Jo Hill"
+    sheet.cell(HEADER_ROW + 1, columns["Resolved on"]).value = date(2026, 11, 21)
+    path = workbook.with_name("answered.xlsx")
+    book.save(path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def books(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, Path]]:
+    """Workbooks of the night, each with what LibreOffice, which starts once, makes of it."""
+    folder, night = tmp_path_factory.mktemp("books"), example_night()
+    rows = replace(night, matched_rows_max=200_000, matched_rows_shown=5, open_rows_max=10_000)
+    sums = replace(rows, matched_rows_max=47, open_rows_max=1)
+    whole = write_workbook(night, folder / "night.xlsx")
+    written = [
+        write_workbook(replace(rows, open_rows_shown=1), folder / "rows.xlsx"),
+        write_workbook(replace(sums, open_rows_shown=1), folder / "sums.xlsx"),
+        falsified(whole),
+        answered(whole),
+    ]
+    again = recalculated(written, folder=folder)
+    return {path.stem: (path, other) for path, other in zip(written, again, strict=True)}
+
+
+@pytest.mark.parametrize("name", ["rows", "sums"])
 def test_every_formula_has_the_value_that_another_program_computes(
-    figures: NightFigures, tmp_path: Path, rows_max: int, open_max: int
+    books: dict[str, tuple[Path, Path]], name: str
 ) -> None:
     """The engine's values and the formulas agree, all of them, over rows and over their sums."""
-    shown = replace(figures, matched_rows_max=rows_max, matched_rows_shown=5)
-    cut = replace(shown, open_rows_max=open_max, open_rows_shown=1)
-    workbook = write_workbook(cut, tmp_path / "night.xlsx")
+    workbook, again = books[name]
 
-    count, differing = formulas_that_differ(workbook, again=recalculated(workbook, folder=tmp_path))
+    count, differing = formulas_that_differ(workbook, again=again)
 
     assert count > 150
     assert differing == set()
 
 
 def test_a_wrong_value_and_a_wrong_row_are_both_caught(
-    figures: NightFigures, tmp_path: Path
+    books: dict[str, tuple[Path, Path]],
 ) -> None:
     """The check above can fail: a stale value and a changed amount both show."""
-    wrong = falsified(write_workbook(figures, tmp_path / "night.xlsx"))
+    wrong, again = books["wrong"]
 
-    _, differing = formulas_that_differ(wrong, again=recalculated(wrong, folder=tmp_path))
+    _, differing = formulas_that_differ(wrong, again=again)
 
     places = {place.partition(":")[0] for place in differing}
     assert "Control totals!D6" in places
@@ -115,8 +144,9 @@ def test_a_wrong_value_and_a_wrong_row_are_both_caught(
 def test_pages_are_whole(figures: NightFigures, tmp_path: Path) -> None:
     """Page one is one page; no cell is too narrow, no reference broken; each sheet has pictures."""
     workbook = write_workbook(figures, tmp_path / "night.xlsx")
-    pdf = convert(workbook, kind="pdf", folder=tmp_path)
-    pictures, texts = pictures_of(pdf, folder=tmp_path), page_texts(pdf)
+    (pdf,) = convert([workbook], kind="pdf", folder=tmp_path)
+    pictures = pictures_of(pdf, folder=tmp_path, dots_per_inch=FEW_DOTS_PER_INCH)
+    texts = page_texts(pdf)
 
     assert list(pictures) == list(SHEETS[:-1])
     assert len(pictures["Summary"]) == 1
@@ -126,21 +156,13 @@ def test_pages_are_whole(figures: NightFigures, tmp_path: Path) -> None:
 
 
 def test_a_workbook_that_another_program_saved_is_still_read(
-    figures: NightFigures, tmp_path: Path
+    figures: NightFigures, books: dict[str, tuple[Path, Path]]
 ) -> None:
     """Answers survive a save by LibreOffice, and nothing looks altered by it."""
-    written = write_workbook(figures, tmp_path / "night.xlsx")
-    book: Any = openpyxl.load_workbook(written)
-    sheet = book["Breaks"]
-    columns = {cell.value: cell.column for cell in sheet[HEADER_ROW]}
-    sheet.cell(HEADER_ROW + 1, columns["Owner"]).value = "Jo Hill"
-    sheet.cell(HEADER_ROW + 1, columns["Resolved on"]).value = date(2026, 11, 21)
-    book.save(written)
-
-    back = read_back(recalculated(written, folder=tmp_path))
+    back = read_back(books["answered"][1])
     stored = {str(row["break_id"]): row for row in rows_of(figures.breaks)}
-    answered = [row.answer for row in back.rows if not row.answer.is_blank]
+    answers = [row.answer for row in back.rows if not row.answer.is_blank]
 
-    assert answered == [BreakAnswer(owner="Jo Hill", resolved_on=date(2026, 11, 21))]
+    assert answers == [BreakAnswer(owner="Jo Hill", resolved_on=date(2026, 11, 21))]
     assert sorted(back.keys) == sorted(stored)
     assert altered_cells(back.rows, breaks=stored) == []

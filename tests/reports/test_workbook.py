@@ -47,9 +47,9 @@ def column_of(sheet: Any, title: str, *, header: int) -> int:
 
 
 @pytest.fixture
-def content(figures: NightFigures) -> bytes:
+def content(night_workbook: bytes) -> bytes:
     """The example night as a file."""
-    return content_of(figures)
+    return night_workbook
 
 
 def test_sheets_stand_in_their_order_and_the_run_sheet_is_hidden(content: bytes) -> None:

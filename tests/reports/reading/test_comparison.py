@@ -18,9 +18,11 @@ Build = Callable[..., NightFigures]
 
 
 @pytest.fixture
-def workbook(figures: NightFigures, tmp_path: Path) -> Path:
+def workbook(night_workbook: bytes, tmp_path: Path) -> Path:
     """The example night as a file."""
-    return write_workbook(figures, tmp_path / "night.xlsx")
+    path = tmp_path / "night.xlsx"
+    path.write_bytes(night_workbook)
+    return path
 
 
 def column(title: str) -> int:

@@ -15,16 +15,15 @@ from recon.model.figures import NightFigures
 from recon.model.resolutions import BreakAnswer, KeptAnswer
 from recon.store.nights.sign_off_rows import Signature
 from reports.reading.signed_copy import PAGE_ONE, write_signed_copy
-from reports.workbook import drawn
 
 ZONE = "Europe/Copenhagen"
 
 
 @pytest.fixture
-def workbook(build: Callable[..., NightFigures], tmp_path: Path) -> Path:
+def workbook(night_workbook: bytes, tmp_path: Path) -> Path:
     """A night's workbook in its place."""
     path = tmp_path / "night.xlsx"
-    path.write_bytes(drawn(build()).content())
+    path.write_bytes(night_workbook)
     return path
 
 
