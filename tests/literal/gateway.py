@@ -86,6 +86,8 @@ class Gateway:
     """Operation, transaction (request, recurring) id and amount."""
     subscriptions: dict[str, str] = field(default_factory=dict)
     """recurring_id -> contract_name, while active."""
+    lost: set[str] = field(default_factory=set)
+    """Operations that take effect and whose connection then ends without a reply."""
     asked: list[tuple[str, bytes]] = field(default_factory=list)
     """Path and body of every request."""
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -494,6 +496,9 @@ def literal_gateway() -> Iterator[tuple[str, Gateway]]:
             path = urllib.parse.urlsplit(self.path).path
             content_type = self.headers.get("Content-Type", "")
             status, kind, text = gateway.answer(path, body, content_type=content_type)
+            if path.removeprefix("/v1/") in gateway.lost:
+                self.close_connection = True
+                return
             content = text.encode()
             self.send_response(status)
             self.send_header("Content-Type", f"{kind};charset=UTF-8")

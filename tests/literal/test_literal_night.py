@@ -14,6 +14,7 @@ from recon.model.words import Verdict
 from recon.steps.ground.environment import environment_of
 from recon.steps.night import whole_night as night
 from tests.literal.gateway import ACCOUNT, KEY, MERCHANT, STATUS, Gateway, Payment, literal_gateway
+from tests.reports.drawn_sheets import values_of
 
 HEADER = (
     "merchant_id,account_id,order_no,currency,amount,status,ordered_at,transaction_id,"
@@ -70,6 +71,15 @@ class Shop:
                 workbooks=workbooks(),
                 progress=self.told.append,
             )
+
+    def breaks(self) -> dict[str, tuple[str, str, str]]:
+        """Code, severity and reason by order number, as the newest workbook has them."""
+        newest = max((self.folder / "reports").glob("reconciliation-*.xlsx"))
+        rows = values_of(newest.read_bytes(), "Breaks")
+        header = next(row for row in rows if "Break key" in row)
+        places = [header.index(title) for title in ("Order no", "Code", "Severity", "Why")]
+        listed = (row for row in rows[rows.index(header) + 1 :] if row[header.index("Code")])
+        return {row[places[0]]: tuple(row[at] for at in places[1:]) for row in listed}
 
 
 @pytest.fixture
@@ -141,3 +151,30 @@ def test_a_key_that_nobody_knows_is_not_found(shop: Shop) -> None:
     assert shop.night("2026-11-20") is Verdict.BREAKS_OPEN
     asked = next(one for one in shop.told if one.step == "query")
     assert asked.figures == {"found": 0, "not_found": 2, "failed": 0, "unmapped": 0}
+
+
+def test_a_lost_reply_stays_our_doubt_while_the_gateway_shows_the_effect(shop: Shop) -> None:
+    """What a doubt of ours may have moved is no status conflict, and never below HIGH."""
+    shop.gateway.lost = {"capture", "cancel"}
+    shop.drop(
+        "orders-2026-11-20.csv",
+        shop.order(1, state="authorised", status="authorised", action="capture", amount="10.00"),
+        shop.order(2, state="authorised", status="authorised", action="cancel", amount="10.00"),
+    )
+    shop.night("2026-11-20")
+    assert sorted(shop.gateway.effects) == [
+        ("cancel", "T2", "10.00"),
+        ("capture", "T1", "10.00"),
+    ]
+    assert shop.breaks() == {
+        "W-1": (
+            "CAPTURE_UNCONFIRMED",
+            "HIGH",
+            "Our capture of 10.00 EUR is in doubt: the gateway says paid with 10.00 EUR captured.",
+        ),
+        "W-2": (
+            "CANCEL_UNCONFIRMED",
+            "HIGH",
+            "Our cancellation is in doubt: the gateway says cancelled with 10.00 EUR.",
+        ),
+    }

@@ -276,14 +276,31 @@ class Judge:
         spoken = one.covered and self.ledger and not self._books_closed()
         if (one.state == "none" and spoken) or self._explained():
             return
-        yield from self._of_table(told)
-        yield from self._of_amounts()
+        differing = [*self._of_table(told), *self._of_amounts()]
+        doubted = dict(self._shown_doubts()) if any(c and not w for c, w in differing) else {}
+        yield from ((c, w) for c, w in differing if c not in doubted.values())
+        yield from ((code, False) for code in doubted)
         if (self.tells and self.reply) or self.running:
             sent = self.refunded + self.hidden + self.running
             if self.tells and sent > one.ordered[1]:
                 yield "REFUND_UNEXPECTED", False
             elif self.tells and sent < one.ordered[1] and self.reply:
                 yield "REFUND_DUE", False
+
+    def _shown_doubts(self) -> Iterator[tuple[str, str]]:
+        """Doubts whose effect may be what the gateway shows, each with what it would explain."""
+        one = self.one
+        if one.any_of("capture", "doubt") and self.money:
+            same = (one.status, one.state) == ("authorised", "paid")
+            yield "CAPTURE_UNCONFIRMED", "STATUS_CONFLICT" if same else "nothing"
+        if one.any_of("cancel", "doubt") and one.state == "cancelled":
+            yield (
+                "CANCEL_UNCONFIRMED",
+                "STATUS_CONFLICT" if one.status == "authorised" else "nothing",
+            )
+        ours = one.ours("refund", "sure") + one.ours("refund", "doubt")
+        if one.any_of("refund", "doubt") and ours <= self.refunded:
+            yield "REFUND_UNCONFIRMED", "REFUND_UNEXPECTED" if ours == self.refunded else "nothing"
 
     def _of_table(  # noqa: C901 - a page of rules
         self, told: set[str]

@@ -57,6 +57,7 @@ class Facts(NamedTuple):
     capture_doubtful_any: bool
     capture_waiting: int
     capture_waiting_any: bool
+    cancel_rejected_any: bool
     cancel_doubtful_any: bool
     cancel_waiting_any: bool
     refund_confirmed: int

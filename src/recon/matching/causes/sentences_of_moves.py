@@ -10,12 +10,6 @@ from recon.model.words import BreakCode
 _C = BreakCode
 
 
-def _refund_in_doubt(facts: Facts) -> bool:
-    """Confirmed refunds are seen first; what the gateway shows beyond them is in doubt no more."""
-    seen = facts.refund_confirmed + facts.refund_doubtful <= facts.gateway_refunded
-    return facts.refund_doubtful_any and not seen
-
-
 def _refund_is_owed(facts: Facts) -> bool:
     shows = words_of(facts.state_gateway) in MONEY and not facts.refund_unknown
     return shows and facts.order_refunded > facts.gateway_refunded
@@ -54,7 +48,10 @@ OF_MOVES: Mapping[BreakCode, tuple[Sentence, ...]] = {
         Sentence("{Order_says}, {gateway_says}: it is to be captured."),
     ),
     _C.REFUND_UNCONFIRMED: (
-        Sentence("Our refund of {refund_doubtful} is in doubt: {refund_seen}.", _refund_in_doubt),
+        Sentence(
+            "Our refund of {refund_doubtful} is in doubt: {refund_seen}.",
+            lambda facts: facts.refund_doubtful_any,
+        ),
         Sentence("Our refund of {refund_confirmed} was confirmed, but {refund_seen}."),
     ),
     _C.REFUND_REJECTED: (

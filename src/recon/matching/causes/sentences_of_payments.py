@@ -76,8 +76,27 @@ OF_PAYMENTS: Mapping[BreakCode, tuple[Sentence, ...]] = {
         ),
         Sentence("Our refunds come to {our_refunds} against {gateway_captured} captured."),
     ),
-    _C.STATUS_CONFLICT: (_BOTH,),
+    _C.STATUS_CONFLICT: (
+        Sentence(
+            "Our capture of {capture_rejected} counts as refused, yet {gateway_says}; "
+            "{order_says}.",
+            lambda facts: facts.capture_rejected > 0 and facts.gateway_captured > 0,
+        ),
+        Sentence(
+            "Our capture of {capture_confirmed} was confirmed, but {gateway_says}; {order_says}.",
+            lambda facts: facts.capture_confirmed > 0,
+        ),
+        Sentence(
+            "Our cancellation counts as refused, yet {gateway_says}; {order_says}.",
+            lambda facts: facts.cancel_rejected_any and facts.state_gateway == "cancelled",
+        ),
+        _BOTH,
+    ),
     _C.REFUND_UNEXPECTED: (
+        Sentence(
+            "Our refund of {refund_rejected} counts as refused, yet {refund_seen}; {order_says}.",
+            lambda facts: 0 < facts.refund_rejected <= facts.gateway_refunded,
+        ),
         Sentence(
             "Our refund of {refund_confirmed} was confirmed, the order expects {order_refunded} "
             "refunded; {refund_seen}.",

@@ -60,11 +60,19 @@ def our_moves(sets: Arrays, *, refund_late: Bools, rules: Rules) -> tuple[dict[s
         explained=explained,
     )
     moves = {name: bits(mask) for name, mask in unseen.items()}
+    moves["refund_doubt_shown"] = _doubt_shown(sets, shown=~unseen["refund_doubtful"])
     moves["reply_only"] = bits(reply_only)
     moves["refund_running"] = bits(ours.running > 0)
     moves["tells_refund"] = bits(np.isin(sets["order_state"], STATES_REFUND))
     moves["explained"] = bits(explained)
     return moves, ours
+
+
+def _doubt_shown(sets: Arrays, *, shown: Bools) -> Ints:
+    """Doubtful refunds that the gateway seems to show, and whether it shows more than is ours."""
+    ours = ints(sets["refund_confirmed"]) + ints(sets["refund_doubtful"])
+    doubt = sets["refund_doubtful_any"] & shown
+    return bits(doubt) + bits(doubt & (ours < ints(sets["gateway_refunded"])))
 
 
 def _can_show(in_full: Bools, *, rules: Rules) -> Bools:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from recon.matching.judging.finding import Finding, Leg
-from recon.matching.judging.pattern import Pattern
+from recon.matching.judging.pattern import SHOWN_EXACTLY, Pattern
 from recon.matching.judging.state_table import Due, StateCell, cell_of
 from recon.model.words import BreakCode
 
@@ -26,9 +26,12 @@ def order_findings(pattern: Pattern) -> Iterator[Finding]:
     if pattern.gateway == "none" and booked:
         return
     if not pattern.explained:
-        yield from _table_findings(pattern)
-        yield from _amount_findings(pattern)
-        yield from _other_refund(pattern)
+        differing = [
+            *_table_findings(pattern),
+            *_amount_findings(pattern),
+            *_other_refund(pattern),
+        ]
+        yield from _with_shown_doubts(differing, pattern=pattern)
 
 
 def _table_findings(pattern: Pattern) -> Iterator[Finding]:
@@ -105,6 +108,39 @@ def _other_refund(pattern: Pattern) -> Iterator[Finding]:
         yield Finding(BreakCode.REFUND_UNEXPECTED, Leg.ORDERS)
     elif pattern.refunded_sign < 0 and pattern.reply_only:
         yield Finding(BreakCode.REFUND_DUE, Leg.ORDERS)
+
+
+def _with_shown_doubts(differing: list[Finding], *, pattern: Pattern) -> Iterator[Finding]:
+    """What differs, and our doubts of which the gateway shows what may be their effect.
+
+    Whose the effect is, nobody knows before the doubt is decided: it is no movement of somebody
+    else's meanwhile, and no less urgent than a doubt without one.
+    """
+    doubts = _shown_doubts(pattern) if any(_differs(finding) for finding in differing) else {}
+    replaced = frozenset().union(*doubts.values())
+    yield from (finding for finding in differing if finding.code not in replaced)
+    yield from (Finding(code, Leg.OURS) for code in doubts)
+
+
+def _differs(finding: Finding) -> bool:
+    return finding.code is not None and finding.due is Due.NOW
+
+
+def _shown_doubts(pattern: Pattern) -> dict[BreakCode, frozenset[BreakCode]]:
+    """By the code of the doubt the codes that it would explain, were it decided as applied."""
+    doubts: dict[BreakCode, frozenset[BreakCode]] = {}
+    conflict = frozenset({BreakCode.STATUS_CONFLICT})
+    waits = pattern.order == "authorised"
+    if pattern.capture_doubtful and pattern.gateway in MONEY:
+        explains = waits and pattern.gateway == "paid"
+        doubts[BreakCode.CAPTURE_UNCONFIRMED] = conflict if explains else frozenset()
+    if pattern.cancel_doubtful and pattern.gateway == "cancelled":
+        doubts[BreakCode.CANCEL_UNCONFIRMED] = conflict if waits else frozenset()
+    if pattern.refund_doubt_shown:
+        ours = pattern.refund_doubt_shown == SHOWN_EXACTLY
+        unexpected = frozenset({BreakCode.REFUND_UNEXPECTED})
+        doubts[BreakCode.REFUND_UNCONFIRMED] = unexpected if ours else frozenset()
+    return doubts
 
 
 def instruction_findings(pattern: Pattern) -> Iterator[Finding]:

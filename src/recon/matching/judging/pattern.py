@@ -25,6 +25,9 @@ UNVERIFIED_REASONS = (
 )
 """In this order the first that applies is shown; number n+1 stands for the n-th, 0 for none."""
 
+SHOWN_EXACTLY = 1
+"""Refunds of ours, the doubtful with them, come to what the gateway shows refunded."""
+
 CLOCKS = tuple(clock for clock in Due if clock is not Due.NOW)
 
 
@@ -94,6 +97,8 @@ class Pattern:
     refund_doubtful: int
     refund_waiting: int
     refund_failed_later: int
+    refund_doubt_shown: int
+    """SHOWN_EXACTLY, or above it where the gateway shows more refunded than is ours; else 0."""
     reply_only: int
     """A confirmed refund that the query cannot show."""
     refund_running: int
