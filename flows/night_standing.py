@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from recon.settlement.approval import sums_in_words
-from recon.steps.people.people import attention
+from recon.steps.people.people import attention, in_groups
 from recon.store.money import instruction_sheet
 from recon.store.nights import runs
 from reports.sheets.totals import GROUPS
@@ -56,13 +56,19 @@ def money_rows(outcome: str, kind: str, *, count: int, sums: Mapping[str, int]) 
 
 
 def _needs(waiting: "tuple[Attention, ...]") -> list[str]:
-    lines = [f"- {_line(entry)}" for entry in waiting[:ATTENTION_SHOWN_MAX]]
+    lines: list[str] = []
+    for next_step, entries in in_groups(waiting[:ATTENTION_SHOWN_MAX]):
+        if len(entries) == 1:
+            lines.append(f"- {_what(entries[0])}: {next_step}")
+        else:
+            lines.append(f"- {len(entries)} of these: {next_step}")
+            lines += [f"    - {_what(entry)}" for entry in entries]
     if len(waiting) > ATTENTION_SHOWN_MAX:
         lines.append(f"- and {len(waiting) - ATTENTION_SHOWN_MAX} more: `recon status`")
     return lines or ["No instruction does."]
 
 
-def _line(entry: "Attention") -> str:
+def _what(entry: "Attention") -> str:
     order = f", order {entry.order_no}" if entry.order_no else ""
     money = f", {sums_in_words({entry.currency: entry.amount})}" if entry.currency else ""
-    return f"{entry.what}{order}{money}: {entry.next_step}"
+    return f"{entry.what}{order}{money}"

@@ -56,6 +56,32 @@ def test_money_in_doubt_stands_first_with_what_to_do(
     assert f"capture in doubt, order {doubtful.order_no}, {doubtful.amount} EUR: " in needs
 
 
+def test_what_several_need_is_said_once_above_them(
+    merchant: Any,  # noqa: F811 - the fixture
+) -> None:
+    """Three captures whose reply was lost need the same, and each has a line of its own."""
+    lost = [one for one in merchant.payments("authorised") if one.currency == "EUR"][:3]
+    merchant.drop("a.csv", *(merchant.order(one, status="paid", action="capture") for one in lost))
+    merchant.fault(
+        {"operation": "capture", "kind": "fin", "when": "after"},
+        {
+            "operation": "retrievalTrans",
+            "kind": "status",
+            "status": 500,
+            "when": "before",
+            "nth": 2,
+        },
+    )
+    merchant.move_money()
+    lines = shown(merchant)
+    said = lines[lines.index("## What needs a person") + 2 : -1]
+
+    assert said[0].startswith("- 3 of these: The connection failed")
+    assert sorted(said[1:]) == sorted(
+        f"    - capture in doubt, order {one.order_no}, {one.amount} EUR" for one in lost
+    )
+
+
 def test_no_sum_of_a_line_is_cut_where_the_page_does_not_wrap_it() -> None:
     """More than three currencies go on below, under the same outcome, whole to the last one."""
     sums = dict.fromkeys(("EUR", "GBP", "JPY", "KWD", "USD", "CHF", "SEK"), 12_345_678_901)

@@ -4,8 +4,6 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from itertools import groupby
-from operator import attrgetter
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
@@ -204,8 +202,9 @@ def _document_of(standings: _Standings) -> dict[str, object]:
 
 
 def _say_attention(attention: Sequence["Attention"], *, now: datetime) -> None:
-    for next_step, alike in groupby(attention[:ATTENTION_SHOWN_MAX], key=attrgetter("next_step")):
-        entries = [*alike]
+    from recon.steps.people.people import in_groups
+
+    for next_step, entries in in_groups(attention[:ATTENTION_SHOWN_MAX]):
         if len(entries) == 1:
             say(f"  {_what_of(entries[0], now=now)}. {next_step}{_id_of(entries[0])}")
             continue

@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import groupby
+from operator import attrgetter
 from typing import Any
 
 from recon.model.errors import NightHeldError, UsageError
@@ -103,6 +105,12 @@ def attention(run: Run, *, environment: Environment) -> tuple[Attention, ...]:
     lines = [_attention_of(row, beside=beside, lapses_before=now + warned) for row in _sorted(rows)]
     lines.sort(key=lambda entry: not entry.lapses)
     return (*cases, *lines, *others)[:ATTENTION_MAX]
+
+
+def in_groups(waiting: Iterable[Attention]) -> Iterator[tuple[str, list[Attention]]]:
+    """What stands in a row and needs the same, by what it needs: that is then said once."""
+    for next_step, alike in groupby(waiting, key=attrgetter("next_step")):
+        yield next_step, [*alike]
 
 
 def _beside(
