@@ -17,11 +17,11 @@ from pathlib import Path
 
 from recon.model.business_date import BusinessCalendar
 from recon.period.business_month import BusinessMonth
-from recon.period.month_journals import JournalNames
 from recon.period.month_statement import MOVED, MonthFrame, statement_of
 from recon.period.statement_in_sql import proven_by_sql
-from tests.recon.period.month_folders import CLEARING, FEES, due_of, nights_of
+from tests.recon.period.month_folders import due_of, nights_of
 from tests.recon.period.month_truth import PLACE, MonthTruth
+from tests.recon.period.test_truth_of_months import NAMES
 
 ORDERS_A_DAY = 1_500
 SEED = 7
@@ -38,7 +38,7 @@ def state(path: Path) -> None:
         account=PLACE,
         calendar=calendar,
         due=due,
-        names=JournalNames(CLEARING, FEES),
+        names=NAMES,
     )
     start = time.process_time()
     statement = statement_of(frame, nights=nights)

@@ -4,8 +4,11 @@ from collections.abc import Iterator, Mapping
 from textwrap import wrap
 from typing import Any
 
+import pandas as pd
+
 from recon.matching.judging.severity import risk_of_break
 from recon.model.resolutions import with_answers
+from recon.period.business_month import BusinessMonth
 from recon.period.month_layout import blocks_of
 from recon.steps.care.month_closes import Blocker, CloseVerdict, OpenItem, PreparedClose
 from reports.drawing import look as looks
@@ -27,7 +30,7 @@ BLOCKERS_MAX = 1_000
 """Rows on the page; all of them are in blockers.csv."""
 JOURNAL_COLUMNS = (
     Column("Kind", 12, "text", field("kind"), "jrnKind"),
-    Column("Date", 12, "day", field("date")),
+    Column("Date", 12, "day", field("date"), "jrnDate"),
     Column("Account", 26, "text", field("account")),
     Column("Debit", 18, "amount", field("debit"), "jrnDebit"),
     Column("Credit", 18, "amount", field("credit"), "jrnCredit"),
@@ -89,30 +92,38 @@ def draw_close(draft: Draft, sheet: Any, *, close: PreparedClose, digest: str) -
 
 
 def draw_journals(draft: Draft, sheet: Any, *, close: PreparedClose) -> None:
-    """What the books are to be told, and by currency that debits are credits."""
+    """What the books are to be told, and by month and currency that debits are credits."""
     lines = close.stated.statement.journals.lines
-    currencies = sorted({*lines["currency"]})
     rows = rows_of(lines)
     sentence = "What the books are to be told: permanent, or accrued and taken back next day."
     put_heading(draft, sheet, title="Journals", sentence=sentence)
     _, last = put_list(draft, sheet, columns=JOURNAL_COLUMNS, rows=rows, top=TOP)
     if not rows:
         draft.text(sheet, (TOP + 1, 1), "None.", looks.NOTE)
-    row = last + 2
-    for currency in currencies:
-        own = lines[lines["currency"].eq(currency)]
-        draft.text(sheet, (row, 1), f"Sum {currency}", looks.LABEL)
-        for column, name in ((4, "debit"), (5, "credit")):
-            expression = f'SUMIFS(jrn{name.capitalize()},jrnCcy,"{currency}")'
-            money = (expression, int(own[name].sum()), currency)
-            draft.money_formula(sheet, (row, column), money, looks.NUMBER.but(bold=True))
-        word = OK if int(own["debit"].sum()) == int(own["credit"].sum()) else CHECK
-        decimals = looks.decimals_of(currency)
-        formula = f'=IF(ROUND(D{row}-E{row},{decimals})=0,"{OK}","{CHECK}")'
-        draft.formula(sheet, (row, 6), (formula, word), looks.CHECK)
-        colour_checks(sheet, f"F{row}")
-        row += 1
+    months = lines["date"].astype("str").str.slice(0, len("2026-11")).rename("month")
+    for row, ((currency, month), own) in enumerate(
+        lines.groupby(["currency", months]), start=last + 2
+    ):
+        _put_sums(draft, sheet, row, of=(str(currency), BusinessMonth.named(str(month)), own))
     _finish(sheet, close=close)
+
+
+def _put_sums(
+    draft: Draft, sheet: Any, row: int, *, of: tuple[str, BusinessMonth, pd.DataFrame]
+) -> None:
+    """What is booked in one month and currency, as a file for it has it, and its check."""
+    currency, month, own = of
+    first, after = (f"DATE({day:%Y,%-m,%-d})" for day in (month.first, month.after.first))
+    draft.text(sheet, (row, 1), f"Sum {currency} {month.name}", looks.LABEL)
+    for column, name in ((4, "debit"), (5, "credit")):
+        within = f'jrnCcy,"{currency}",jrnDate,">="&{first},jrnDate,"<"&{after}'
+        money = (f"SUMIFS(jrn{name.capitalize()},{within})", int(own[name].sum()), currency)
+        draft.money_formula(sheet, (row, column), money, looks.NUMBER.but(bold=True))
+    word = OK if int(own["debit"].sum()) == int(own["credit"].sum()) else CHECK
+    decimals = looks.decimals_of(currency)
+    formula = f'=IF(ROUND(D{row}-E{row},{decimals})=0,"{OK}","{CHECK}")'
+    draft.formula(sheet, (row, 6), (formula, word), looks.CHECK)
+    colour_checks(sheet, f"F{row}")
 
 
 def draw_open_breaks(draft: Draft, sheet: Any, *, close: PreparedClose) -> None:

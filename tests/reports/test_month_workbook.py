@@ -10,7 +10,6 @@ import pytest
 
 from recon.model.business_date import BusinessCalendar
 from recon.period.business_month import BusinessMonth
-from recon.period.journal_names import JournalNames
 from recon.period.month_statement import MonthFrame, statement_of
 from recon.period.statement_in_sql import proven_by_sql, sql_texts
 from recon.steps.care.close_digest import seen_close
@@ -20,8 +19,9 @@ from recon.steps.care.month_statements import NightOfMonth, StatedMonth
 from reports.month_workbook import write_close_workbook, write_month_workbook
 from reports.sheets import month_list
 from reports.sheets.words import words_of
-from tests.recon.period.month_folders import CLEARING, FEES, due_of, nights_of
+from tests.recon.period.month_folders import due_of, nights_of
 from tests.recon.period.month_truth import PLACE, MonthTruth
+from tests.recon.period.test_truth_of_months import NAMES
 from tests.reports.pictures import missing_programs
 from tests.reports.test_recalculation import formulas_that_differ, recalculated
 
@@ -30,7 +30,7 @@ SHEETS = (
     "Guide",
 )
 CODE = "MISSING_IN_LEDGER"
-SUMS = {"Sum EUR", "Sum JPY", "Sum KWD"}
+SUM = "Sum EUR 2026-11"
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +43,7 @@ def month(tmp_path_factory: pytest.TempPathFactory) -> StatedMonth:
         PLACE,
         BusinessCalendar.of(),
         due_of(truth, nights),
-        JournalNames(CLEARING, FEES),
+        NAMES,
     )
     statement = statement_of(frame, nights=nights)
     return StatedMonth(
@@ -124,9 +124,25 @@ def test_a_close_is_the_statement_with_verdict_journals_and_breaks(
     journals = [row[0].value for row in book["Journals"].iter_rows(min_row=month_list.TOP + 1)]
     lines = month.statement.journals.lines
     assert [kind for kind in journals if kind in {*lines["kind"]}] == [*lines["kind"]]
-    checks = [row[5].value for row in book["Journals"].iter_rows() if row[0].value in SUMS]
-    assert checks == ["OK"] * len({*lines["currency"]})
+    sums = {
+        str(row[0].value): [Decimal(str(cell.value)) for cell in row[3:5]] + [row[5].value]
+        for row in book["Journals"].iter_rows()
+        if str(row[0].value).startswith("Sum ")
+    }
+    expected = lines.groupby([lines["currency"], lines["date"].str.slice(0, 7)])["debit"].sum()
+    assert len(sums) == len(expected) > len({*lines["currency"]})
+    assert sums[SUM] == [Decimal(int(expected["EUR", "2026-11"])) / 100] * 2 + ["OK"]
+    assert {row[-1] for row in sums.values()} == {"OK"}
     assert book["Open breaks"].max_row == month_list.TOP + len(month.statement.breaks)
+
+
+def test_the_parts_of_a_journal_stand_together_day_by_day(month: StatedMonth) -> None:
+    """Whoever reads a journal of two months sees each of its days balance by itself."""
+    lines = month.statement.journals.lines
+    runs = lines[["journal_id", "date"]].ne(lines[["journal_id", "date"]].shift()).any(axis=1)
+
+    assert lines.groupby("journal_id")["date"].nunique().max() > 1
+    assert runs.sum() == len(lines[["journal_id", "date"]].drop_duplicates())
 
 
 @pytest.mark.parametrize("is_blocked", [True, False], ids=["blocked", "ready"])

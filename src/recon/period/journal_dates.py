@@ -214,7 +214,10 @@ def _of_clearing(
 
 
 def _split(rows: pd.DataFrame, *, shares: "pd.Series[int]", last: str) -> pd.DataFrame:
-    """Each line as its part of the month, on the last day, and the rest on its own."""
+    """Each line as its part of the month, on the last day, and the rest on its own.
+
+    The lines of a journal stand together, those of each day behind one another.
+    """
     day, is_debit = rows["date"].astype("str"), rows["debit"].ne(0)
     size = rows["debit"] + rows["credit"]
     parts = [
@@ -223,4 +226,7 @@ def _split(rows: pd.DataFrame, *, shares: "pd.Series[int]", last: str) -> pd.Dat
         ]
         for on, own in ((last, shares), (day, size - shares))
     ]
-    return pd.concat(parts).sort_index(kind="stable").reset_index(drop=True)
+    lines = pd.concat(parts).sort_index(kind="stable")
+    journals, _ = pd.factorize(lines["journal_id"])
+    lines = lines.assign(journal=journals).sort_values(["journal", "date"], kind="stable")
+    return lines.drop(columns="journal").reset_index(drop=True)
