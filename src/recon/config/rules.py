@@ -17,7 +17,7 @@ from pydantic import AfterValidator, Field, model_validator
 from recon.config.banks import BankRules, bank_holidays, known_calendar
 from recon.config.declared import CurrencyCode, DeclaredTable, checked_by, declared
 from recon.config.exchange_rates import AppliedRate, RateRules, is_nothing
-from recon.config.fee_contract import FeeContract
+from recon.config.fee_contract import FeeContract, Rounding
 from recon.model.business_date import BusinessCalendar, Grace, zone_of
 from recon.model.money import exponent
 from recon.model.words import GatewayState, KeyAnswer
@@ -116,12 +116,18 @@ class SeverityRules(DeclaredTable):
     ignore: int = Field(default=0, ge=0)
 
 
+def _is_down(value: object) -> bool:
+    return value == "down"
+
+
 class FeeRules(DeclaredTable):
     """The fee agreed for a captured amount, per currency; without one no fee is judged."""
 
     basis_points: int = Field(default=0, ge=0, le=10_000)
     fixed_minor_units: int = Field(default=0, ge=0, le=MINOR_UNITS_BOUND)
     tolerance_minor_units: int = Field(default=0, ge=0, le=MINOR_UNITS_BOUND)
+    rounding: Rounding = Field(default="down", exclude_if=_is_down)
+    """Of the percentage, as a fee contract has it; always away from or towards 0."""
 
 
 def _is_false(value: object) -> bool:

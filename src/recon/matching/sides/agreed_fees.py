@@ -93,8 +93,10 @@ def _fee_gaps(lines: pd.DataFrame, *, volumes: Volumes | None, rules: Rules) -> 
     for currency, agreed in rules.fees.items():
         mine = is_word(lines["currency"], currency)
         mine &= is_word(lines["entry_type"], EntryType.CAPTURE.value)
-        whole, rest = np.divmod(gross[mine], BASIS)
-        expected = whole * agreed.basis_points + rest * agreed.basis_points // BASIS
+        amount, rate = np.abs(gross[mine]), agreed.basis_points * RATE_UNITS_PER_BASIS_POINT
+        parts = [(amount, np.int64(rate))]
+        share = _share(amount, parts=parts, rounding=agreed.rounding)
+        expected = np.where(gross[mine] < 0, -share, share)
         gaps = lines["fee"].to_numpy(dtype=np.int64)[mine] - expected - agreed.fixed_minor_units
         gap[mine] = np.where(np.abs(gaps) <= agreed.tolerance_minor_units, 0, gaps)
     return gap

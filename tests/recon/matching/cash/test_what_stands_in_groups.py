@@ -106,6 +106,26 @@ def test_a_fee_that_is_too_dear_counts_as_settled_all_the_same(
     assert effects.get("FEE_BOOKED_DIFFERS", booked - 400) == booked - 400
 
 
+@pytest.mark.parametrize(
+    ("rounding", "fee"),
+    [("", 157), ("down", 157), ("half_up", 158), ("up", 158), ("half_even", 158)],
+)
+@pytest.mark.parametrize("sign", [1, -1], ids=["taken", "taken back"])
+def test_the_percentage_of_fees_is_rounded_as_the_rules_say(
+    case: Any, rounding: str, fee: int, sign: int
+) -> None:
+    """Down, where they say nothing; what is taken back as what was taken: 1.5 % of 105.00."""
+    said = {"rounding": rounding} if rounding else {}
+    case.ruled(fees={"EUR": {"basis_points": 150, "fixed_minor_units": 0, **said}})
+    case.order().payment().entry()
+    for off in (0, 1):
+        case.line(order_no=f"A{off}", gross=sign * 10_500, fee=sign * fee + off)
+
+    breaks = case.run().breaks
+    wrong = breaks[breaks["flags"].str.contains("FEE_VARIANCE") | breaks["code"].eq("FEE_VARIANCE")]
+    assert wrong["order_no"].tolist() == ["A1"]
+
+
 def test_fees_and_reserves_stand_in_their_group_whatever_order_they_name(case: Any) -> None:
     """With a settlement they leave the sets of their payments; the books agree by the balance."""
     case.order().payment().entry().line(fee=100)
