@@ -1,29 +1,21 @@
 import json
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from recon import cli
-from recon.cli.demo_folder import folder_at, recall
-from recon.cli.demo_gateway import demo_gateway, effects
+from recon.cli.demo_folder import DemoFolder
+from recon.cli.demo_gateway import effects
+from tests.recon.cli.test_night_commands import gateway, prepared, prepared_once
+
+__all__ = ["gateway", "prepared", "prepared_once"]
+"""A demo that stopped before its night, as the tests of a night's commands have it."""
 
 
 @pytest.fixture
-def port(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Iterator[int]:
+def port(gateway: int, capsys: pytest.CaptureFixture[str]) -> int:
     """A prepared demo with its sandbox running and its variables set; gives the port."""
-    folder = tmp_path / "d"
-    cli.main(["demo", "--dir", str(folder), "--orders", "80", "--prepare-only"])
-    for line in (folder / "env").read_text().splitlines():
-        name, value = line.split("=", 1)
-        monkeypatch.setenv(name, value)
-    memory = recall(folder_at(folder))
-    assert memory is not None
-    with demo_gateway(folder_at(folder), memory) as found:
-        capsys.readouterr()
-        yield found
+    capsys.readouterr()
+    return gateway
 
 
 def seeded(port: int, *operations: str) -> dict[str, str]:
@@ -74,11 +66,14 @@ def test_query_by_transaction_as_json(port: int, capsys: pytest.CaptureFixture[s
 
 
 def test_query_without_a_usable_answer_ends_with_4(
-    port: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    port: int,
+    prepared: DemoFolder,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """A gateway that does not answer is no "not found"."""
     assert port
-    with (tmp_path / "d/config/gateway.toml").open("a") as pace:
+    with (prepared.config / "gateway.toml").open("a") as pace:
         pace.write("read_patience_seconds = 0.5\n")
     monkeypatch.setenv("RECON_GATEWAY_BASE_URL", "http://127.0.0.1:9")
 

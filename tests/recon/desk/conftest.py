@@ -26,7 +26,7 @@ def hear(act, body, origin):
 
 serve_until_ended(Path(sys.argv[1]), hear=hear, ready=lambda at: print(at, flush=True))
 """
-HEAD_SECONDS_MAX, BODY_SECONDS_MAX = 1.0, 4.0
+HEAD_SECONDS_MAX, BODY_SECONDS_MAX = 2.0, 4.0
 """Of this desk: what it does with who is slow, without the wait."""
 
 

@@ -1,5 +1,6 @@
 import http.client
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -18,23 +19,31 @@ from tests.recon.notifications.told import ACCOUNT, MERCHANT, PAYMENT, form
 
 ADDRESS = f"/notifications/{MERCHANT}/{ACCOUNT}"
 IDLE_SECONDS_MAX = 15
+RECEIVER = """
+from recon.cli import main
+from recon.privacy import own_servers
+
+own_servers.HEAD_SECONDS_MAX = own_servers.KEEP_ALIVE_SECONDS = 2
+main()
+"""
+"""With less patience than operators get: tests wait for its end."""
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 
 
-@pytest.fixture
-def port(tmp_path: Path, sqlite_url: str) -> Iterator[int]:
-    """`recon notifications` as a process of its own."""
-    (tmp_path / "merchants.toml").write_text(
+@pytest.fixture(scope="module")
+def port(tmp_path_factory: pytest.TempPathFactory, migrated: Path) -> Iterator[int]:
+    """`recon notifications` as a process of its own, which hears a whole module."""
+    folder = tmp_path_factory.mktemp("receiver")
+    (folder / "merchants.toml").write_text(
         f'[accounts."{MERCHANT}/{ACCOUNT}"]\ninbox = "in"\nreports = "out"\n'
     )
     variables = {
         "RECON_GATEWAY_BASE_URL": "http://127.0.0.1:9",
         "RECON_SIGN_KEY": "sandbox",
-        "RECON_DATABASE_URL": sqlite_url,
-        "RECON_CONFIG_DIR": str(tmp_path),
+        "RECON_DATABASE_URL": f"sqlite:///{shutil.copy(migrated, folder / 'recon.sqlite')}",
+        "RECON_CONFIG_DIR": str(folder),
     }
-    words = [sys.executable, "-m", "recon.cli", "notifications", "--port", "0"]
-    words = [sys.executable, "-c", "from recon.cli import main; main()", *words[3:]]
+    words = [sys.executable, "-c", RECEIVER, "notifications", "--port", "0"]
     with subprocess.Popen(
         words, env={**os.environ, **variables}, stdout=subprocess.PIPE, text=True
     ) as process:

@@ -23,7 +23,7 @@ def seeded_effects(orders: int, seed: int) -> Effects:
     return tuple(json.loads(effect_line(effect)) for effect in effects)
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def effects() -> Effects:
     """The truth of the demo's sandbox."""
     return seeded_effects(ORDERS, 42)

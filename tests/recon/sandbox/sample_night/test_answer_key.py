@@ -179,11 +179,13 @@ def rows_in(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-@pytest.fixture
-def found(effects: Effects, tmp_path: Path) -> tuple[dict[str, Any], Path, Verdict]:
+@pytest.fixture(scope="module")
+def found(
+    effects: Effects, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[dict[str, Any], Path, Verdict]:
     """The answer key, the folder of the result, and the verdict."""
     night = sample_night(effects, account=ACCOUNT, business_date=BUSINESS_DATE, seed=42)
-    request = played(night, effects, tmp_path)
+    request = played(night, effects, tmp_path_factory.mktemp("played"))
     result = reconcile_files(request, clock=lambda: NIGHT, write_workbook=no_workbook)
     return answer_key_table(night), request.out, result.verdict
 
