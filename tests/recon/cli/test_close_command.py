@@ -6,6 +6,7 @@ import pytest
 
 from recon import cli
 from tests.recon.cli.test_statement_command import (
+    A_LIVE_NIGHT,
     begun,
     begun_once,
     database_url,
@@ -18,6 +19,7 @@ from tests.recon.steps.people.test_sign_off import PEOPLE
 
 __all__ = ["begun", "begun_once", "database_url", "merchant", "played", "profile"]
 """A live night, and its settings in the environment."""
+pytestmark = pytest.mark.xdist_group(A_LIVE_NIGHT)
 
 
 @pytest.fixture

@@ -1,7 +1,4 @@
 import json
-import os
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -28,6 +25,7 @@ from recon.model.words import GatewayState, KeyAnswer
 from recon.sandbox import DEMO_BUSINESS_DATE, SandboxOptions, serving
 from recon.sandbox.sample_night import Account
 from recon.steps.night.whole_night import STEP_NAMES
+from tests.recon.cli.conftest import DEMO_OF_60, PlayedDemo
 
 ROOT = Path(__file__).parents[3]
 FEW = DemoMemory(orders=40, seed=7)
@@ -81,31 +79,15 @@ def test_prepare_leaves_everything_a_night_needs(
     assert {"sandbox.sqlite", "recon.sqlite", "ledger.sqlite", "reports"} <= names
 
 
+@pytest.mark.xdist_group(DEMO_OF_60)
 def test_the_demo_is_a_whole_night_without_prefect_and_says_what_to_look_at(
-    tmp_path: Path,
+    demo_of_60: PlayedDemo,
 ) -> None:
     """Every step of a night in its order, the planted breaks found, no Prefect imported.
 
     Settings of another installation in the shell (a signer, a database) are not used.
     """
-    folder = tmp_path / "d"
-    code = (
-        "import sys; from recon.cli import main; "
-        f"code = main(['demo', '--dir', {str(folder)!r}, '--orders', '60']); "
-        "print(code, 'prefect' in sys.modules)"
-    )
-    foreign = {"RECON_SIGNER": "/nowhere/socket", "RECON_DATABASE_URL": "sqlite:////nowhere/x"}
-
-    ended = subprocess.run(
-        [sys.executable, "-c", code],
-        env={**os.environ, **foreign},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=True,
-    )
-
-    out = ended.stdout.splitlines()
+    folder, out = demo_of_60.folder, demo_of_60.out.splitlines()
     (metrics,) = (folder / "reports/metrics").glob("*.json")
     (workbook,) = (folder / "reports").glob("reconciliation-*.xlsx")
     stages = [stage["stage"] for stage in json.loads(metrics.read_text())["stages"]]

@@ -12,7 +12,9 @@ import pytest
 from recon import cli
 from recon.cli.demo_work import ACCOUNT
 from recon.model.money import parse_minor_units
+from tests.recon.cli.conftest import DEMO_OF_60, PlayedDemo
 
+pytestmark = pytest.mark.xdist_group(DEMO_OF_60)
 NO_LEG = {"effect_ledger", "effect_bank"}
 """Columns that are blank where a break has no such leg."""
 Legs = frozenset[tuple[str, str, int]]
@@ -41,13 +43,19 @@ class Night:
         return {own: frozenset(each) for own, each in legs.items()}
 
 
-@pytest.fixture(scope="module", params=[(2_000, 42), (60, 42)], ids=str)
-def night(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Night:
+@pytest.fixture(scope="module", params=[2_000, 60])
+def night(
+    request: pytest.FixtureRequest,
+    demo_of_60: PlayedDemo,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Night:
     """`recon demo`, as anybody starts it."""
-    orders, seed = request.param
-    folder = tmp_path_factory.mktemp("demo") / "d"
-    words = ["--dir", str(folder), "--orders", str(orders), "--seed", str(seed)]
-    assert cli.main(["demo", *words]) == 0
+    folder = demo_of_60.folder
+    if request.param == 2_000:
+        folder = tmp_path_factory.mktemp("demo") / "d"
+        assert cli.main(["demo", "--dir", str(folder)]) == 0
+    memory = json.loads((folder / "demo.json").read_text())
+    assert (memory["orders"], memory["seed"]) == (request.param, 42)
     (results,) = (folder / "archive/nights").glob("*/*/*/*/results")
     return Night(json.loads((folder / "answer-key.json").read_text()), results)
 

@@ -28,6 +28,8 @@ from tests.recon.steps.night.test_sealed_settle import capture
 
 __all__ = ["begun", "begun_once", "database_url", "merchant", "profile"]
 """A merchant on loopback, as the steps' tests have it."""
+A_LIVE_NIGHT = "a live night of the command line"
+pytestmark = pytest.mark.xdist_group(A_LIVE_NIGHT)
 
 
 THE_DAY_AFTER = datetime(2026, 11, 21, 6, tzinfo=UTC)
