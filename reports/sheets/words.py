@@ -336,7 +336,7 @@ BREAK_WORDS: Mapping[BreakCode, Words] = {
 }
 
 UNVERIFIED_WORDS: Mapping[str, str] = {
-    UnverifiedReason.QUERY_FAILED: "The gateway gave no answer; it is asked again next night.",
+    UnverifiedReason.QUERY_FAILED: "No usable answer came; it is asked again next night.",
     UnverifiedReason.QUERY_RESULT_UNMAPPED: "The gateway's answer code is in no rule; add it.",
     UnverifiedReason.ROW_QUARANTINED: "A row of this order could not be read; see Sources.",
     UnverifiedReason.ENTRY_ID_CONFLICT: "One ledger entry number has two contents; correct it.",

@@ -51,6 +51,8 @@ BODY_BYTES_MAX = 2 * 1024 * 1024
 STATUS = {"authorised": "2100", "in_review": "1510", "paid": "3000", "cancelled": "5100"}
 """Only 3000 stands in the document."""
 FEE = Decimal("5.00")
+Reply = tuple[int, str, str]
+"""Status, content type and text."""
 
 
 class RefusedError(Exception):
@@ -86,8 +88,8 @@ class Gateway:
     """Operation, transaction (request, recurring) id and amount."""
     subscriptions: dict[str, str] = field(default_factory=dict)
     """recurring_id -> contract_name, while active."""
-    lost: set[str] = field(default_factory=set)
-    """Operations that take effect and whose connection then ends without a reply."""
+    instead: dict[str, Reply | None] = field(default_factory=dict)
+    """Operations that take effect, and what they get as a reply; None: the connection ends."""
     asked: list[tuple[str, bytes]] = field(default_factory=list)
     """Path and body of every request."""
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -495,10 +497,13 @@ def literal_gateway() -> Iterator[tuple[str, Gateway]]:
             body = self.rfile.read(min(size, BODY_BYTES_MAX))
             path = urllib.parse.urlsplit(self.path).path
             content_type = self.headers.get("Content-Type", "")
-            status, kind, text = gateway.answer(path, body, content_type=content_type)
-            if path.removeprefix("/v1/") in gateway.lost:
+            reply = gateway.instead.get(
+                path.removeprefix("/v1/"), gateway.answer(path, body, content_type=content_type)
+            )
+            if reply is None:
                 self.close_connection = True
                 return
+            status, kind, text = reply
             content = text.encode()
             self.send_response(status)
             self.send_header("Content-Type", f"{kind};charset=UTF-8")

@@ -155,7 +155,7 @@ def test_a_key_that_nobody_knows_is_not_found(shop: Shop) -> None:
 
 def test_a_lost_reply_stays_our_doubt_while_the_gateway_shows_the_effect(shop: Shop) -> None:
     """What a doubt of ours may have moved is no status conflict, and never below HIGH."""
-    shop.gateway.lost = {"capture", "cancel"}
+    shop.gateway.instead = {"capture": None, "cancel": None}
     shop.drop(
         "orders-2026-11-20.csv",
         shop.order(1, state="authorised", status="authorised", action="capture", amount="10.00"),
@@ -178,3 +178,19 @@ def test_a_lost_reply_stays_our_doubt_while_the_gateway_shows_the_effect(shop: S
             "Our cancellation is in doubt: the gateway says cancelled with 10.00 EUR.",
         ),
     }
+
+
+def test_a_page_in_place_of_a_reply_is_named_once(shop: Shop) -> None:
+    """The reason of a stop is one sentence, and whatever took effect stays in doubt."""
+    page = (400, "text/html", "<html>Invalid input</html>")
+    shop.gateway.instead = {"capture": page, "cancel": page}
+    shop.drop(
+        "orders-2026-11-20.csv",
+        shop.order(1, state="authorised", status="paid", action="capture", amount="10.00"),
+        shop.order(2, state="authorised", status="cancelled", action="cancel", amount="10.00"),
+    )
+    shop.night("2026-11-20")
+    assert len(shop.gateway.effects) == 2
+    reason = "the reply (HTTP 400) is not JSON (JSONDecodeError)"
+    stop = f"sending stopped: 2 batches in a row ended in doubt ({reason})."
+    assert any(stop in one.sentence for one in shop.told)

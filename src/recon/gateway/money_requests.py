@@ -164,7 +164,7 @@ class GatewayOfMoney:
             policy=self._policy,
             credentials=self._account.credentials,
         )
-        findings = "; ".join(finding.message for finding in read.findings)
+        said = (read.return_message, *(finding.message for finding in read.findings))
         return BatchResult(
             rows=tuple(
                 RowResult(
@@ -177,7 +177,7 @@ class GatewayOfMoney:
                 for row in read.rows
             ),
             return_status=read.return_status,
-            message="; ".join(part for part in (read.return_message, findings) if part),
+            message="; ".join(filter(None, dict.fromkeys(said))),
             stop_reason=read.stop_reason if read.stop_sending else "",
         )
 

@@ -114,8 +114,11 @@ async def asking(
         async def answers_to(keys: Sequence[str]) -> KeyAnswers:
             try:
                 reply = await client.query(order_nos=keys)
-            except (QueryRefusedError, CertificateError) as error:
+            except QueryRefusedError as error:
                 msg = f"{error}; nothing was sent"
+                raise ConfigurationError(msg) from error
+            except CertificateError as error:
+                msg = f"{error}: check the address and `ca_file` (gateway.toml)"
                 raise ConfigurationError(msg) from error
             except UnsignedError as error:
                 if error.final:

@@ -234,7 +234,10 @@ def _by_state(
         return Resolution(InstructionState.NEEDS_HUMAN, sentence)
     if instruction.kind is InstructionKind.REFUND:
         return _refund(agreed, until=refund_visible_until)
-    return Resolution(_state_shown(instruction, agreed), _evidence(seen, agreed))
+    sentence = _evidence(seen, agreed)
+    if _is_part(instruction) and agreed.state in _APPLIED.get(instruction.kind, frozenset()):
+        sentence = f"{sentence}; a state does not say whether the part that we asked for moved"
+    return Resolution(_state_shown(instruction, agreed), sentence)
 
 
 def _state_shown(instruction: Instruction, agreed: Seen) -> InstructionState:

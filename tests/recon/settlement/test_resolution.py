@@ -120,6 +120,15 @@ def test_a_part_capture_is_a_persons_to_decide() -> None:
 
     assert _state(part, (16, S.PAID), (30, S.PAID)) == "needs_human"
     assert _state(part, (16, S.AUTHORISED), (30, S.AUTHORISED)) == "resolved_not_applied"
+    ended = resolve(
+        part,
+        evidence=DoubtEvidence(seen=_seen((16, S.PAID), (30, S.PAID))),
+        now=_last([(30, S.PAID)]),
+        quarantined_for=QUARANTINE,
+        refund_visible_until=VISIBLE,
+    )
+    assert ended is not None
+    assert ended.evidence.endswith("does not say whether the part that we asked for moved")
 
 
 @pytest.mark.parametrize("kind", [InstructionKind.PAYOUT, InstructionKind.CANCEL_SUBSCRIPTION])

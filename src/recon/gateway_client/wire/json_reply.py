@@ -104,7 +104,7 @@ def _refuse_depth(value: Any) -> None:
 def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members = dict(pairs)
     if len(members) != len(pairs):
-        msg = "the same key twice in one object"
+        msg = "JSON with the same key twice in one object"
         raise UnreadableReplyError(msg)
     return members
 

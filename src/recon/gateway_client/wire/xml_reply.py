@@ -21,10 +21,10 @@ def xml_root(body: bytes, *, root: str) -> etree._Element:
     element = _parsed(body)
     docinfo: Any = element.getroottree().docinfo  # its stubs know no doctype
     if docinfo.doctype:
-        msg = "it has a DOCTYPE"
+        msg = "XML with a DOCTYPE"
         raise UnreadableReplyError(msg)
     if element.tag != root:
-        msg = f"its root element is not {root}"
+        msg = f"XML without the root element {root}"
         raise UnreadableReplyError(msg)
     if sum(1 for _ in element.iter()) > ELEMENTS_MAX:
         msg = f"more than {ELEMENTS_MAX} elements"
@@ -49,7 +49,7 @@ def element_texts(element: etree._Element, *, repeated: str = "") -> dict[str, s
         if name == repeated:
             continue
         if name in seen:
-            msg = "the same element twice"
+            msg = "XML with the same element twice"
             raise UnreadableReplyError(msg)
         seen.add(name)
         if len(child) == 0:

@@ -17,8 +17,8 @@ from recon.store.nights import runs
 from recon.store.nights.runs import Run
 
 DOUBT_NEXT = (
-    "Do not send them again by hand: `recon status` lists them, with what each needs. The next "
-    "night asks the gateway about captures, cancels and refunds; of payouts it shows nothing."
+    "Do not send them again by hand: `recon status` lists them, with what each needs. Where the "
+    "gateway can be asked, the next night asks it; what that does not decide, two people do."
 )
 STOP_NEXT = "Find the cause, then start the same night again: nothing is sent twice."
 INCOMPLETE_NEXT = "Get what is missing, then start the same night again."
