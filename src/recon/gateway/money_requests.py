@@ -164,7 +164,7 @@ class GatewayOfMoney:
             policy=self._policy,
             credentials=self._account.credentials,
         )
-        said = (read.return_message, *(finding.message for finding in read.findings))
+        sentences = (read.return_message, *(finding.message for finding in read.findings))
         return BatchResult(
             rows=tuple(
                 RowResult(
@@ -177,7 +177,7 @@ class GatewayOfMoney:
                 for row in read.rows
             ),
             return_status=read.return_status,
-            message="; ".join(filter(None, dict.fromkeys(said))),
+            message="; ".join(filter(None, dict.fromkeys(sentences))),
             stop_reason=read.stop_reason if read.stop_sending else "",
         )
 
