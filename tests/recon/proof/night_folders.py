@@ -71,6 +71,17 @@ def written(folder: Path, *, tables: Mapping[str, pa.Table]) -> Path:
     return folder
 
 
+def changed(folder: Path, *, to: Path, name: str, table: pa.Table) -> Path:
+    """The folder with other rows in one file; the others, which nobody writes, are its own."""
+    for schema in SCHEMAS.values():
+        place = to / schema.path
+        place.parent.mkdir(parents=True, exist_ok=True)
+        if schema is not SCHEMAS[name]:
+            place.hardlink_to(folder / schema.path)
+    pq.write_table(table, to / SCHEMAS[name].path)
+    return to
+
+
 def statements_of(numbers: Iterable[str]) -> dict[str, str]:
     """Name -> text of the statements of some totals, which SQL is asked in the place of all."""
     own = {f"T{int(number[1:].rstrip('ABC')):02}" for number in numbers}

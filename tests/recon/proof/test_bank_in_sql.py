@@ -10,7 +10,7 @@ from recon.model.words import ControlTotal
 from recon.proof.control_totals import Proof
 from recon.proof.second_engine import OF_BANKS, sql_totals
 from tests.recon.matching.bank.cases import AS_OF, Case
-from tests.recon.proof.night_folders import Night, night_of, statements_of, written
+from tests.recon.proof.night_folders import Night, changed, night_of, statements_of, written
 from tests.recon.proof.test_second_engine import first_off, unlike, without, without_first
 
 pytestmark = pytest.mark.xdist_group("second engine")
@@ -115,14 +115,15 @@ CHANGED: list[tuple[str, Callable[[pa.Table], pa.Table], set[str]]] = [
 @pytest.mark.parametrize(("name", "change", "expected"), CHANGED)
 def test_a_file_that_is_changed_fails_its_totals(
     night: Night,
+    folder: Path,
     tmp_path: Path,
     name: str,
     change: Callable[[pa.Table], pa.Table],
     expected: set[str],
 ) -> None:
     """A balance, an entry, a pay-out, a part of the difference: the totals of it tie no more."""
-    tables = {**night.tables, name: change(night.tables[name])}
-    by_sql = sql_totals(written(tmp_path, tables=tables), own=statements_of(NUMBERS))
+    here = changed(folder, to=tmp_path, name=name, table=change(night.tables[name]))
+    by_sql = sql_totals(here, own=statements_of(NUMBERS))
     assert {one[0] for one in unlike(of_banks(night), by_sql)} == expected
 
 
@@ -160,9 +161,15 @@ def booked() -> Night:
     return night_of(case.proven(), as_of=AS_OF)
 
 
-def test_sql_says_the_same_of_the_books_of_the_bank(booked: Night, tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def of_books(booked: Night, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Their folder."""
+    return written(tmp_path_factory.mktemp("booked"), tables=booked.tables)
+
+
+def test_sql_says_the_same_of_the_books_of_the_bank(booked: Night, of_books: Path) -> None:
     """T19 of the bank and T12 of its journals stand in both, and no figure differs."""
-    by_sql = sql_totals(written(tmp_path, tables=booked.tables))
+    by_sql = sql_totals(of_books)
     assert {("T19", "bank: arrived - booked = effects")} <= {(one.id, one.name) for one in by_sql}
     assert unlike(booked.totals, by_sql) == set()
     assert all(one.passed for one in by_sql)
@@ -182,23 +189,24 @@ def test_sql_says_the_same_of_the_books_of_the_bank(booked: Night, tmp_path: Pat
 )
 def test_books_of_the_bank_that_are_changed_fail_their_totals(
     booked: Night,
+    of_books: Path,
     tmp_path: Path,
     name: str,
     change: Callable[[pa.Table], pa.Table],
     expected: set[str],
 ) -> None:
     """An arrival, an entry nobody expects, an effect, what waits, a journal."""
-    tables = {**booked.tables, name: change(booked.tables[name])}
-    by_sql = sql_totals(written(tmp_path, tables=tables))
+    here = changed(of_books, to=tmp_path, name=name, table=change(booked.tables[name]))
+    by_sql = sql_totals(here)
     failed = {one.id for one in by_sql if not one.passed}
     assert failed == expected
 
 
 @pytest.mark.parametrize("entry", ["K1", "W1", "W2"])
 def test_an_entry_of_the_books_that_is_lost_fails(
-    booked: Night, tmp_path: Path, entry: str
+    booked: Night, of_books: Path, tmp_path: Path, entry: str
 ) -> None:
     """The left side counts each entry of type bank, the right one what wrote a group off."""
-    tables = {**booked.tables, "ledger": without("entry_id", entry)(booked.tables["ledger"])}
-    by_sql = sql_totals(written(tmp_path, tables=tables))
+    entries = without("entry_id", entry)(booked.tables["ledger"])
+    by_sql = sql_totals(changed(of_books, to=tmp_path, name="ledger", table=entries))
     assert "T19" in {one.id for one in by_sql if not one.passed}

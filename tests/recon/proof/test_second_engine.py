@@ -20,7 +20,7 @@ from recon.proof.held_against import key_of, second_proof
 from recon.proof.second_engine import OF_SHEETS, proven_in_sql, reading, sql_files, sql_totals
 from tests.planted.planted_files import planted
 from tests.recon.matching.conftest import AS_OF
-from tests.recon.proof.night_folders import PLACE, Night, night_of, statements_of, written
+from tests.recon.proof.night_folders import PLACE, Night, changed, night_of, statements_of, written
 from tests.recon.proof.test_control_totals import file_with, many, settled
 
 pytestmark = pytest.mark.xdist_group("second engine")
@@ -277,6 +277,7 @@ def a_reject(table: pa.Table) -> pa.Table:
 )
 def test_a_file_that_was_changed_is_found(
     night: Night,
+    folder: Path,
     tmp_path: Path,
     name: str,
     change: Callable[[pa.Table], pa.Table],
@@ -284,15 +285,15 @@ def test_a_file_that_was_changed_is_found(
 ) -> None:
     """A row more, a row less or another cent in a file disagrees with the night's figures."""
     assert night.tables[name].num_rows or name == "rejects"
-    tables = {**night.tables, name: change(night.tables[name])}
-    by_sql = sql_totals(written(tmp_path, tables=tables), own=statements_of(numbers))
+    here = changed(folder, to=tmp_path, name=name, table=change(night.tables[name]))
+    by_sql = sql_totals(here, own=statements_of(numbers))
     found = unlike([total for total in night.totals if total.id in numbers], by_sql)
     assert numbers <= {number for number, _ in found}, found
 
 
-def test_every_statement_was_seen_to_change(night: Night, tmp_path: Path) -> None:
+def test_every_statement_was_seen_to_change(by_sql: tuple[ControlTotal, ...]) -> None:
     """What the changed files must be noticed by is every number that SQL tells."""
-    numbers = {one.id for one in sql_totals(written(tmp_path, tables=night.tables))}
+    numbers = {one.id for one in by_sql}
     assert numbers == set().union(*(each[2] for each in CHANGED))
 
 
@@ -301,8 +302,9 @@ def test_an_auditor_needs_the_folder_and_duckdb_alone(
 ) -> None:
     """verify.sql, run inside the folder by DuckDB itself, says PROVEN of the sound night alone."""
     assert verdict_of_script(folder, monkeypatch=monkeypatch) == ([], "PROVEN")
-    changed = {**night.tables, "orders": first_off("amount")(night.tables["orders"])}
-    lines, verdict = verdict_of_script(written(tmp_path, tables=changed), monkeypatch=monkeypatch)
+    orders = first_off("amount")(night.tables["orders"])
+    here = changed(folder, to=tmp_path, name="orders", table=orders)
+    lines, verdict = verdict_of_script(here, monkeypatch=monkeypatch)
     assert verdict == "NOT PROVEN"
     assert {"T4", "T5A", "T14"} <= {line[0] for line in lines}
 
@@ -350,7 +352,7 @@ def test_a_file_that_stands_elsewhere_is_read_there(
     night: Night, folder: Path, tmp_path: Path
 ) -> None:
     """A file that was compared in another version is read where the mapping says."""
-    here = written(tmp_path, tables={**night.tables, "orders": night.tables["orders"].slice(1)})
+    here = changed(folder, to=tmp_path, name="orders", table=night.tables["orders"].slice(1))
     elsewhere = "compared/orders.parquet"
     (here / elsewhere).write_bytes((folder / "inputs/orders.parquet").read_bytes())
     by_sql = sql_totals(here, moved={"inputs/orders.parquet": elsewhere})
@@ -362,7 +364,7 @@ def test_the_statements_of_a_folder_read_what_stands_elsewhere_there(
     night: Night, folder: Path, tmp_path: Path, elsewhere: str
 ) -> None:
     """Sealed statements name each file where it lies: books before money, steps set aside."""
-    here = written(tmp_path, tables={**night.tables, "orders": night.tables["orders"].slice(1)})
+    here = changed(folder, to=tmp_path, name="orders", table=night.tables["orders"].slice(1))
     place = here / elsewhere
     place.parent.mkdir()
     place.write_bytes((folder / "inputs/orders.parquet").read_bytes())
