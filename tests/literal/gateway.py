@@ -90,6 +90,8 @@ class Gateway:
     """recurring_id -> contract_name, while active."""
     instead: dict[str, Reply | None] = field(default_factory=dict)
     """Operations that take effect, and what they get as a reply; None: the connection ends."""
+    beside: list[dict[str, str]] = field(default_factory=list)
+    """Rows that every query answers beside what was asked."""
     asked: list[tuple[str, bytes]] = field(default_factory=list)
     """Path and body of every request."""
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -224,7 +226,7 @@ class Gateway:
             status, message, keys = "3", str(refusal), []
         else:
             status, message = "1", "OK"
-        rows = [row for key in keys for row in self._shown(key, by=by)]
+        rows = [row for key in keys for row in self._shown(key, by=by)] + self.beside
         return _json(
             {
                 "merchant_id": fields.get("merchant_id", ""),

@@ -14,6 +14,7 @@ from recon.model.words import Verdict
 from recon.steps.ground.environment import environment_of
 from recon.steps.night import whole_night as night
 from tests.literal.gateway import ACCOUNT, KEY, MERCHANT, STATUS, Gateway, Payment, literal_gateway
+from tests.literal.tables import QUERY_ROW
 from tests.reports.drawn_sheets import values_of
 
 HEADER = (
@@ -194,3 +195,17 @@ def test_a_page_in_place_of_a_reply_is_named_once(shop: Shop) -> None:
     reason = "the reply (HTTP 400) is not JSON (JSONDecodeError)"
     stop = f"sending stopped: 2 batches in a row ended in doubt ({reason})."
     assert any(stop in one.sentence for one in shop.told)
+
+
+def test_what_a_query_shows_and_nobody_can_use_is_told(shop: Shop) -> None:
+    """A payment that was not asked for, and a date that is none, stand in the step's sentence."""
+    shop.drop("orders-2026-11-20.csv", shop.order(1, state="paid", status="paid"))
+    shop.gateway.payments["T1"].at = "20261320100000"
+    stranger = dict.fromkeys(QUERY_ROW, "") | {"order_no": "X-99", "transaction_id": "T99"}
+    shop.gateway.beside = [stranger | {"amount": "999.00", "currency": "EUR"}]
+    shop.night("2026-11-20")
+    sentence = next(one.sentence for one in shop.told if one.step == "query")
+    assert sentence.endswith(
+        "Not used of its answers: W-1: transaction_date is not a date; a row that was not asked "
+        "for: order X-99, transaction T99."
+    )

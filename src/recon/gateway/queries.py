@@ -1,7 +1,15 @@
 """Our order keys to the gateway's query, and its answers to rows of our tables."""
 
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -15,6 +23,7 @@ from recon.config.settings import GatewaySettings, Settings
 from recon.gateway.account import GatewayAccount, gateway_account
 from recon.gateway_client import (
     CertificateError,
+    FindingKind,
     OrderRecord,
     QueryAnswers,
     QueryClient,
@@ -31,6 +40,8 @@ from recon.model.errors import AmountError, ConfigurationError, SignerError
 from recon.model.money import parse_minor_units
 from recon.model.words import Clock, KeyAnswer
 
+UNUSED_KEPT_MAX = 100
+"""So many oddities of the answers about some keys are kept in words."""
 DETAIL_CHARACTERS_MAX = 4_000
 """Beside the columns an answer's risk, and fields that the document does not list, are kept."""
 
@@ -54,6 +65,8 @@ class KeyAnswers:
     """Order number -> answer and the reason of a failure."""
     observations: tuple[Mapping[str, Any], ...]
     """One row per payment shown, as the files of answers have it (archive/answer_schemas.py)."""
+    unused: tuple[str, ...] = ()
+    """What else the replies had and no answer holds, each in words, sorted."""
 
 
 AnswersTo = Callable[[Sequence[str]], Awaitable[KeyAnswers]]
@@ -223,7 +236,18 @@ def answers_of(replies: QueryAnswers, *, rules: Rules, amounts: WireAmounts) -> 
     broken = {key: why for key, judged in by_key.items() if (why := _failure(judged)) is not None}
     answers |= {key: (KeyAnswer.FAILED, why) for key, why in broken.items()}
     kept = tuple(row for row in observations if row["order_no"] not in broken)
-    return KeyAnswers(answers, kept)
+    return KeyAnswers(answers, kept, tuple(sorted(set(_unused(replies)))[:UNUSED_KEPT_MAX]))
+
+
+def _unused(replies: QueryAnswers) -> Iterator[str]:
+    """Rows that nobody asked for, and cells that cannot be read of rows that count all the same."""
+    refused = {f"{failed.key}: {failed.reason}" for failed in replies.failed}
+    for finding in replies.findings:
+        if finding.kind is FindingKind.FOREIGN_ROW:
+            order, transaction = finding.order_no or "none", finding.transaction_id or "none"
+            yield f"{finding.message}: order {order}, transaction {transaction}"
+        elif finding.kind is FindingKind.MALFORMED and finding.message not in refused:
+            yield finding.message
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,6 +49,8 @@ from recon.store.nights.runs import Run
 
 KEYS_PER_FILE = 10_000
 """Orders whose answers make a file: each costs a hash in the database and two flushes."""
+UNUSED_SHOWN_MAX = 3
+"""So many oddities of answers are named one by one."""
 HELD_MAX = timedelta(seconds=15)
 """So long at most answers wait for others; what waits is asked again by a night that was killed."""
 
@@ -65,7 +67,7 @@ def query(run_id: str, *, phase: str, environment: Environment) -> StepSummary:
     # Read before the turn of a writer begins: others write meanwhile.
     keys = _keys_of(run, phase=phase, environment=environment)
     waiting = kept_answers.note_asked(run, phase=phase, keys=keys, environment=environment)
-    _ask_all(waiting, run=run, phase=phase, environment=environment)
+    unused = _ask_all(waiting, run=run, phase=phase, environment=environment)
     if phase == BASELINE:
         ask_siblings(run, environment=environment)
     # Before anything is claimed: who changes an answer from here on is refused.
@@ -78,7 +80,8 @@ def query(run_id: str, *, phase: str, environment: Environment) -> StepSummary:
             connection, run, phase=phase, environment=environment
         )
     figures = {name.value: counts.get(name.value, 0) for name in KeyAnswer}
-    return StepSummary(step, _sentence(figures, failures=failures) + unkept, figures)
+    sentence = _sentence(figures, failures=failures) + _of_unused(unused)
+    return StepSummary(step, sentence + unkept, figures)
 
 
 def _keys_of(run: Run, *, phase: str, environment: Environment) -> Iterable[str]:
@@ -168,17 +171,25 @@ def _came_late(
     )
 
 
-def _ask_all(keys: Sequence[str], *, run: Run, phase: str, environment: Environment) -> None:
-    """Ask about the keys and store the answers; a silent gateway is asked no further."""
+def _ask_all(
+    keys: Sequence[str], *, run: Run, phase: str, environment: Environment
+) -> Sequence[str]:
+    """Ask about the keys and store the answers; a silent gateway is asked no further.
+
+    Returns:
+        What the gateway told beside answers, in words, each once.
+    """
     rows_of = partial(_rows, run=run, phase=phase)
     save = partial(kept_answers.keep, run, environment=environment)
     done = 0
     account = (run.merchant_id, run.account_id)
     held: list[ReplyRows] = []
+    unused: dict[str, None] = {}
     try:
         with closing(asked_in_shards(keys, account=account, environment=environment)) as shards:
             for asked in shards:
                 held.append(rows_of(asked))
+                unused |= dict.fromkeys(asked.answers.unused)
                 done += len(asked.keys)
                 if _is_enough(held, now=environment.clock()):
                     save(*held)
@@ -191,6 +202,7 @@ def _ask_all(keys: Sequence[str], *, run: Run, phase: str, environment: Environm
     for start in range(done, len(keys), KEYS_PER_FILE):
         some = keys[start : start + KEYS_PER_FILE]
         save(rows_of(Asked(some, environment.clock(), _not_asked(some, asked=done))))
+    return sorted(unused)
 
 
 def _is_enough(held: Sequence[ReplyRows], *, now: datetime) -> bool:
@@ -221,3 +233,10 @@ def _sentence(figures: dict[str, int], *, failures: Sequence[str]) -> str:
         sentence += f" ({failures[0]})"
     unmapped = figures[KeyAnswer.UNMAPPED]
     return f"{sentence}, {unmapped} with an unmapped code." if unmapped else f"{sentence}."
+
+
+def _of_unused(unused: Sequence[str]) -> str:
+    if not unused:
+        return ""
+    more = ["and more"] * (len(unused) > UNUSED_SHOWN_MAX)
+    return f" Not used of its answers: {'; '.join([*unused[:UNUSED_SHOWN_MAX], *more])}."
