@@ -49,6 +49,12 @@ def compared(night: Planted, sources: Sources, **terms: Any) -> Reconciliation:
     return reconcile(sources, rules=night.rules, as_of=night.as_of, **terms)
 
 
+@pytest.fixture(scope="module")
+def result(night: Planted) -> Reconciliation:
+    """What it comes to."""
+    return compared(night, night.sources)
+
+
 def tables_of(night: Planted, sources: Sources, *, previous: Any = None) -> Tables:
     """All tables of which a comparison can be made again."""
     books = books_of(sources, rules=night.rules)
@@ -56,28 +62,27 @@ def tables_of(night: Planted, sources: Sources, *, previous: Any = None) -> Tabl
     return {**dict(input_tables(sources)), **small}
 
 
-def test_the_same_result_comes_of_the_tables(night: Planted) -> None:
+def test_the_same_result_comes_of_the_tables(night: Planted, result: Reconciliation) -> None:
     """Sources that went into tables and back give the same digest and the same totals."""
-    first = compared(night, night.sources)
     again = compared(night, sources_of_tables(tables_of(night, night.sources)))
-    assert again.digest == first.digest
-    assert again.control_totals == first.control_totals
-    assert len(first.breaks) == 200
+    assert again.digest == result.digest
+    assert again.control_totals == result.control_totals
+    assert len(result.breaks) == 200
 
 
 @pytest.mark.parametrize("name", [name for name in RESULTS if name != "items"])
-def test_a_frame_of_a_result_comes_back(night: Planted, name: str) -> None:
+def test_a_frame_of_a_result_comes_back(result: Reconciliation, name: str) -> None:
     """Each frame of a result is the same after the way into its table and back."""
-    result = compared(night, night.sources)
     table = dict(result_tables(result))[name]
     assert table.schema.equals(SCHEMAS[name].columns)
     frame, back = getattr(result, name), frame_of_table(plain_table(table, name=name))
     assert digest_of([back]) == digest_of([frame[[*back.columns]]])
 
 
-def test_the_id_of_a_match_is_blank_where_it_follows_and_read_as_it_was(night: Planted) -> None:
+def test_the_id_of_a_match_is_blank_where_it_follows_and_read_as_it_was(
+    result: Reconciliation,
+) -> None:
     """Nights of before name every id, and other ids than the first of an order number stay."""
-    result = compared(night, night.sources)
     table = dict(result_tables(result))["matches"]
     whole = plain_table(table, name="matches")
     named = whole["match_id"].to_pylist()
@@ -89,9 +94,10 @@ def test_the_id_of_a_match_is_blank_where_it_follows_and_read_as_it_was(night: P
         assert hashlib.sha256(words.encode()).hexdigest()[:16] in named
 
 
-def test_what_is_blank_in_the_items_follows_from_what_stands_beside_it(night: Planted) -> None:
+def test_what_is_blank_in_the_items_follows_from_what_stands_beside_it(
+    result: Reconciliation,
+) -> None:
     """A set's key is its order number, its id the first of the key, and it is shown under it."""
-    result = compared(night, night.sources)
     rows = dict(result_tables(result))["items"].to_pylist()
     for row in rows:
         row["set_key"] = row["set_key"] or row["order_no"]
@@ -156,9 +162,9 @@ def test_the_night_before_comes_back(case: Any, new_case: Any) -> None:
     assert (back.as_of, back.closed, dict(back.away)) == (previous.as_of, frozenset(), {})
 
 
-def test_the_totals_come_back(night: Planted) -> None:
+def test_the_totals_come_back(result: Reconciliation) -> None:
     """Each control total is the same after the way."""
-    totals = compared(night, night.sources).control_totals
+    totals = result.control_totals
     assert totals_of(totals_table(totals)) == totals
 
 
