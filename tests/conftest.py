@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from recon.model import freed_memory
 from recon.store.database.migrate import upgrade
 
 REQUIRE_ALL_VARIABLE = "RECON_REQUIRE_ALL"
@@ -54,6 +55,9 @@ YOUNG_OBJECTS = (50_000, 20, 50)
 """Allocations between two collections of each generation: thousands of tests keep a million
 objects alive, and to walk them as often as Python does by itself took an eighth of a run."""
 gc.set_threshold(*YOUNG_OBJECTS)
+freed_memory.LOOKED_FROM_BYTES = 8 << 30
+"""A process of thousands of tests is large by itself, however small the month that one of them
+states: to look through all of it three times for each month took an eighth of their time."""
 
 for _name in [name for name in os.environ if name.startswith("RECON_")]:
     if _name != REQUIRE_ALL_VARIABLE:
