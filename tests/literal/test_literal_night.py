@@ -209,3 +209,13 @@ def test_what_a_query_shows_and_nobody_can_use_is_told(shop: Shop) -> None:
         "Not used of its answers: W-1: transaction_date is not a date; a row that was not asked "
         "for: order X-99, transaction T99."
     )
+
+
+def test_why_nobody_answered_stands_in_what_is_missing(shop: Shop) -> None:
+    """A redirect is never followed, and whoever is called reads of it in the last sentence."""
+    shop.gateway.instead = {"retrievalTrans": (301, "text/plain", "")}
+    shop.drop("orders-2026-11-20.csv", shop.order(1, state="paid", status="paid"))
+    assert shop.night("2026-11-20") is Verdict.INCOMPLETE
+    assert str(shop.told[-1].figures["missing"]).startswith(
+        "the gateway gave no usable answer for any order (the gateway answered HTTP 301)"
+    )

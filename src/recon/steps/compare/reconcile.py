@@ -27,12 +27,14 @@ from recon.steps.compare.other_side import (
 from recon.steps.compare.rules_change import moved_since_signed
 from recon.steps.compare.sealed_results import write_compared, write_results
 from recon.steps.compare.second_proof import with_sql
-from recon.steps.files.incomplete import missing_sources, why_incomplete
+from recon.steps.files.incomplete import NO_ANSWER, missing_sources, why_incomplete
+from recon.steps.ground import shown_answers
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.night_folder import bind
 from recon.store import Connection
 from recon.store.database import history
 from recon.store.nights import break_rows, input_rows, journal_rows, results, runs
+from recon.store.nights.answer_parts import BASELINE
 from recon.store.nights.bound_results import BOUND_BY
 from recon.store.nights.bound_runs import RECONCILED
 from recon.store.nights.input_rows import Inputs
@@ -118,7 +120,7 @@ def _compared(run: Run, *, way: Way, environment: Environment) -> _Compared:
     )
     way.more()
     result = with_known_rules(with_missing_sources(proven, sources=sources), moved=moved)
-    lacking = why_incomplete(result, sources=sources, rules=rules)
+    lacking = _lacking(result, sources=sources, run=run, environment=environment)
     # Of the sources only what still is asked of them stays, and goes as it is made into rows.
     del sources, proven
     give_back()
@@ -132,6 +134,19 @@ def _compared(run: Run, *, way: Way, environment: Environment) -> _Compared:
         lacking,
         ends_of(result, previous=previous),
     )
+
+
+def _lacking(
+    result: Reconciliation, *, sources: Sources, run: Run, environment: Environment
+) -> tuple[str, ...]:
+    """Why it is incomplete; where no order got an answer, with the most frequent reason."""
+    lacking = why_incomplete(result, sources=sources, rules=environment.settings.rules)
+    if NO_ANSWER not in lacking:
+        return lacking
+    with environment.store.reading() as connection:
+        _, causes = shown_answers.failures(connection, run, phase=BASELINE, environment=environment)
+    caused = " ".join([NO_ANSWER, *(f"({cause})" for cause in causes[:1])])
+    return tuple(caused if sentence == NO_ANSWER else sentence for sentence in lacking)
 
 
 def _proven(

@@ -11,6 +11,7 @@ from recon.proof.verdict import allowance
 from recon.steps.files.never_read import ABSENT, WHOLE_FILE
 
 NO_ORDER_FILE = "no order file has arrived for this business date"
+NO_ANSWER = "the gateway gave no usable answer for any order"
 NO_LEDGER = "no ledger was read: the account declares none (merchants.toml, `ledger`)"
 _FILE_OF = {
     SourceKind.ORDERS: "order file",
@@ -31,7 +32,7 @@ def missing_sources(sources: Sources) -> tuple[str, ...]:
         missing.append(NO_ORDER_FILE)
     answers_given = sources.gateway["answer"]
     if len(answers_given) and (answers_given == KeyAnswer.FAILED.value).all():
-        missing.append("the gateway gave no usable answer for any order")
+        missing.append(NO_ANSWER)
     return tuple(missing)
 
 
