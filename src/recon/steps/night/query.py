@@ -177,19 +177,20 @@ def _ask_all(
     """Ask about the keys and store the answers; a silent gateway is asked no further.
 
     Returns:
-        What the gateway told beside answers, in words, each once.
+        What the gateway told beside answers, in words, each once, the first by the alphabet.
     """
     rows_of = partial(_rows, run=run, phase=phase)
     save = partial(kept_answers.keep, run, environment=environment)
     done = 0
     account = (run.merchant_id, run.account_id)
     held: list[ReplyRows] = []
-    unused: dict[str, None] = {}
+    unused: list[str] = []
     try:
         with closing(asked_in_shards(keys, account=account, environment=environment)) as shards:
             for asked in shards:
                 held.append(rows_of(asked))
-                unused |= dict.fromkeys(asked.answers.unused)
+                # So many as are shown, and one that says that there are more.
+                unused = sorted({*unused, *asked.answers.unused})[: UNUSED_SHOWN_MAX + 1]
                 done += len(asked.keys)
                 if _is_enough(held, now=environment.clock()):
                     save(*held)
@@ -202,7 +203,7 @@ def _ask_all(
     for start in range(done, len(keys), KEYS_PER_FILE):
         some = keys[start : start + KEYS_PER_FILE]
         save(rows_of(Asked(some, environment.clock(), _not_asked(some, asked=done))))
-    return sorted(unused)
+    return unused
 
 
 def _is_enough(held: Sequence[ReplyRows], *, now: datetime) -> bool:
