@@ -19,6 +19,7 @@ from recon.matching.frames.sources import Sources
 from recon.matching.frames.tolerance import tolerance_of
 from recon.matching.frames.versions import NEW
 from recon.matching.sets.joined_sets import Joined
+from recon.matching.sets.residuals import MONEY_STATES
 from recon.matching.sets.sets import NO_SET
 from recon.matching.sides.gateway_side import NUMBER
 from recon.matching.sides.ledger_side import booked
@@ -84,9 +85,10 @@ def remainders(
     uncaptured = np.where(
         instructed & (at["captures"] > 0) & (at["guessed"] > 0), at["captured"] - at["captures"], 0
     )
+    at["lines_charged"] = at["lines_charged"] * flagged[Flag.CHARGEBACK_BOOKED]
     orders = np.where(instructed, 0, orders - hidden * (at["tells"] > 0))
     orders = orders + (flagged[Flag.CHARGEBACK_BOOKED] & (orders < 0)) * at["charged"]
-    ledger = (ledger - hidden - uncaptured) * joined.covered
+    ledger = (ledger - hidden - uncaptured - _by_lines(at, hidden=hidden)) * joined.covered
     written = np.where(flagged[Flag.WRITTEN_OFF], at["written"], 0)
     orders, ledger = (
         np.where((np.abs(left) == written) & (written > 0), 0, left) for left in (orders, ledger)
@@ -98,6 +100,13 @@ def remainders(
     ]
     rounded = flagged[Flag.ROUNDING]
     return Remainders(rows, orders, ledger, rounded, rounded & small[0] & small[1])
+
+
+def _by_lines(at: Mapping[str, Ints], *, hidden: Ints) -> Ints:
+    """What lines took back beyond what the query shows of a payment that it shows with money."""
+    charged = at["lines_charged"] - at["charged"]
+    beyond = charged + at["lines_refunded"] - at["refunded"] - hidden
+    return np.where(at["money"] > 0, np.minimum(charged, beyond).clip(min=0), 0)
 
 
 def _holds(flag: str, flags: str) -> bool:
@@ -132,6 +141,11 @@ def _facts(joined: Joined, *, sources: Sources) -> dict[str, Ints]:
     charged = payments["state"] == NUMBER["chargeback"]
     left = payments["captured"] - payments["refunded"]
     guessed = ~payments["captured_known"]
+    money = np.isin(payments["state"], MONEY_STATES).astype(np.int64)
+    lines, of_lines = joined.settled, joined.settled["set"]
+    base, back = lines["kind"].astype("str"), -lines["amount"]
+    is_charge = base == EntryType.CHARGEBACK.value
+    is_refund = np.isin(base, (EntryType.REFUND.value, EntryType.REFUND.value + REVERSAL_SUFFIX))
     return {
         **_moved(sources.instructions, sets=joined.keys.of["instructions"], size=size),
         "written": _written(sources.ledger, joined=joined, size=size),
@@ -140,6 +154,9 @@ def _facts(joined: Joined, *, sources: Sources) -> dict[str, Ints]:
         "refunded": total(payments["refunded"], groups=paid, size=size),
         "charged": total(np.where(charged, left, 0), groups=paid, size=size),
         "guessed": total(guessed.astype(np.int64), groups=paid, size=size),
+        "money": total(money, groups=paid, size=size),
+        "lines_charged": total(back * is_charge, groups=of_lines, size=size),
+        "lines_refunded": total(back * is_refund, groups=of_lines, size=size),
     }
 
 

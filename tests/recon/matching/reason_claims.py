@@ -83,7 +83,8 @@ def _truth(rows: Rows) -> dict[str, list[tuple[int, str]]]:
     for row in rows.get("instructions", []):
         found.setdefault(f"ours {row['kind']}", []).append((row["amount"], row["currency"]))
     for row in rows.get("settlement", []):
-        kind = "other" if row["entry_type"] not in {"capture", "refund"} else row["entry_type"]
+        known = row["entry_type"] in {"capture", "refund", "chargeback"}
+        kind = row["entry_type"] if known else "other"
         found.setdefault(f"settled {kind}", []).append((abs(row["gross"]), row["currency"]))
     return found
 

@@ -694,6 +694,64 @@ CASES: list[tuple[str, str, Build]] = [
         ),
     ),
     (
+        "charged back by a line alone, and not booked",
+        "CHARGEBACK_NOT_BOOKED",
+        lambda c: c.order().payment().entry().line().line("chargeback", gross=-10000),
+    ),
+    (
+        "charged back in part by a line alone, and not booked",
+        "CHARGEBACK_NOT_BOOKED",
+        lambda c: c.order().payment().entry().line().line("chargeback", gross=-4000),
+    ),
+    (
+        "charged back by a line alone, and booked",
+        "MATCHED chargeback_booked",
+        lambda c: (
+            c.order()
+            .payment()
+            .entry()
+            .entry("chargeback", amount=4000)
+            .line()
+            .line("chargeback", gross=-4000)
+        ),
+    ),
+    (
+        "charged back by a line alone, and booked with another amount",
+        "LEDGER_AMOUNT_MISMATCH",
+        lambda c: (
+            c.order()
+            .payment()
+            .entry()
+            .entry("chargeback", amount=3000)
+            .line()
+            .line("chargeback", gross=-4000)
+        ),
+    ),
+    (
+        "charged back by a line and won back",
+        "MATCHED",
+        lambda c: (
+            c.order()
+            .payment()
+            .entry()
+            .line()
+            .line("chargeback", gross=-10000)
+            .line("chargeback", gross=10000, settled_on="2026-10-02")
+        ),
+    ),
+    (
+        "a refund that the settlement calls a chargeback",
+        "MATCHED",
+        lambda c: (
+            c.order("refunded")
+            .payment("refunded")
+            .entry()
+            .entry("refund")
+            .line()
+            .line("chargeback", gross=-10000)
+        ),
+    ),
+    (
         "fee differs",
         "FEE_VARIANCE",
         lambda c: c.order().payment().entry().line(fee=166).ruled(fees={"EUR": AGREED}),

@@ -309,10 +309,12 @@ def _unsigned(amounts: Iterable[SideRow]) -> list[SideRow]:
 
 def _settled(facts: Facts) -> str:
     """What the settlement files say of the payment, in their own currency."""
-    rest = facts.settled_gross - facts.settled_captured + facts.settled_refunded
+    taken_back = facts.settled_refunded + facts.settled_charged
+    rest = facts.settled_gross - facts.settled_captured + taken_back
     kinds = {
         "captures": facts.settled_captured,
         "refunds": facts.settled_refunded,
+        "chargebacks": facts.settled_charged,
         "other lines": rest,
     }
     named = [

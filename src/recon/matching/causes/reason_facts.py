@@ -71,6 +71,7 @@ class Facts(NamedTuple):
     review_rejected_any: bool
     settled_captured: int
     settled_refunded: int
+    settled_charged: int
     settled_gross: int
     settled_currency: str
     fee_gap: int

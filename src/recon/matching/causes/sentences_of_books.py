@@ -24,6 +24,11 @@ def _captured_less(facts: Facts) -> bool:
     return 0 < facts.capture_confirmed < facts.gateway_captured
 
 
+def _only_settled(facts: Facts) -> bool:
+    """The settlement has a chargeback; the gateway shows the payment with its money."""
+    return facts.covered and facts.settled_charged > 0 and facts.state_gateway != "chargeback"
+
+
 def _is_higher(facts: Facts) -> bool:
     return facts.fee_gap > 0
 
@@ -39,6 +44,10 @@ OF_BOOKS: Mapping[BreakCode, tuple[Sentence, ...]] = {
         Sentence("{Gateway_says}, which was refunded: {evidence_of_refund}."),
     ),
     _C.CHARGEBACK_NOT_BOOKED: (
+        Sentence(
+            "Settled were {settled}; the ledger has no chargeback of it, and {gateway_says}.",
+            _only_settled,
+        ),
         Sentence("{Gateway_says}; the ledger has no chargeback of it.", _covered),
         Sentence("{Gateway_says}; no ledger was given to look for it in."),
     ),

@@ -14,6 +14,7 @@ from recon.matching.judging.orders_leg import SHOWN_MONEY, instruction_findings,
 from recon.matching.judging.pattern import UNVERIFIED_REASONS, Pattern
 from recon.matching.judging.settlement_leg import payout_findings, settlement_findings
 from recon.matching.judging.state_table import Due
+from recon.matching.sets.residuals import BOOKED_EXACTLY
 from recon.model.words import BreakCode, Flag, SetState
 
 PRECEDENCE = tuple(BreakCode)
@@ -173,7 +174,8 @@ def _flags(pattern: Pattern) -> Iterator[Flag]:
         Flag.REPLY_ONLY: pattern.reply_only,
         Flag.ROUNDING: pattern.rounded or (pattern.ledger_rounded and pattern.covered),
         Flag.WRITTEN_OFF: pattern.closed_orders or pattern.closed_ledger,
-        Flag.CHARGEBACK_BOOKED: pattern.gateway == "chargeback" and pattern.ledger_chargeback > 0,
+        Flag.CHARGEBACK_BOOKED: pattern.charged_by_lines == BOOKED_EXACTLY
+        or (pattern.gateway == "chargeback" and pattern.ledger_chargeback > 0),
     }
     for flag, marked in marks.items():
         if marked:

@@ -6,6 +6,7 @@ from recon.matching.judging.finding import Finding, Leg
 from recon.matching.judging.orders_leg import DEAD, MONEY
 from recon.matching.judging.pattern import Pattern
 from recon.matching.judging.state_table import Due
+from recon.matching.sets.residuals import BOOKED_EXACTLY
 from recon.model.words import BreakCode
 
 
@@ -49,8 +50,15 @@ def _chargeback(pattern: Pattern) -> Iterator[Finding]:
 
 
 def _booked_chargeback(pattern: Pattern) -> Iterator[Finding]:
-    """The gateway shows the payment otherwise; below 0 a reversal has no chargeback."""
-    if pattern.ledger_chargeback > 0:
+    """The gateway shows the payment otherwise; below 0 a reversal has no chargeback.
+
+    A line of the settlement is evidence: the query of some gateways shows no chargeback at all.
+    """
+    if pattern.charged_by_lines and not pattern.ledger_chargeback:
+        yield Finding(BreakCode.CHARGEBACK_NOT_BOOKED, Leg.LEDGER, Due.LEDGER, "ledger")
+    elif pattern.charged_by_lines and pattern.ledger_chargeback > 0:
+        yield from _mismatch(pattern.charged_by_lines != BOOKED_EXACTLY, pattern=pattern)
+    elif pattern.ledger_chargeback > 0:
         yield Finding(_unproven(pattern), Leg.LEDGER)
     elif pattern.ledger_chargeback < 0 and pattern.gateway in MONEY:
         yield Finding(BreakCode.LEDGER_AMOUNT_MISMATCH, Leg.LEDGER)

@@ -114,6 +114,9 @@ class Pattern:
     """Any line of a settlement file."""
     settled_capture: int
     settled_differs: int
+    charged_by_lines: int
+    """The settlement took a chargeback of it, and the gateway shows the payment with its money; 2:
+    and the books have exactly that."""
     settlement_owed: int
     """A settlement file of its days exists."""
     fee_differs: int

@@ -9,6 +9,7 @@ import pandas as pd
 from recon.config.rules import Rules, SeverityRules
 from recon.matching.frames.arrays import Arrays
 from recon.matching.frames.grouping import Ints
+from recon.matching.sets.residuals import charged_by_lines, ints
 from recon.model.money import exponent
 from recon.model.words import BreakCode, Flag, Severity
 
@@ -189,7 +190,8 @@ def exposures(sets: Arrays, *, effects: Ints) -> dict[str, Ints]:
         sets["instruction_amount"],
         sets["payout_amount"],
     )
-    return {**sizes, "amount": amounts, "effect": effects}
+    charged = np.where(ints(sets["ledger_chargeback"]) == 0, charged_by_lines(sets), 0)
+    return {**sizes, "amount": amounts, "effect": np.maximum(effects, charged)}
 
 
 def largest(*columns: Ints) -> Ints:

@@ -22,6 +22,10 @@ STATES_REFUND = [ORDER_STATES.index(word) for word in ("partially_refunded", "re
 """Orders that say what they expect refunded; a paid order may not have heard of it yet."""
 
 
+BOOKED_EXACTLY = 2
+"""Charged back by lines, and the books have exactly that."""
+
+
 class Ours(NamedTuple):
     """What our confirmed moves did beyond what the query shows (grain: set), minor units.
 
@@ -118,7 +122,9 @@ def _ledger(
         "ledger_capture_differs": np.abs(sign(capture_gap, within=bound)),
         "ledger_refund_differs": np.abs(sign(refund_gap, within=bound)),
     }
-    left = effect_on_ledger(sets, ours=ours)
+    charged = charged_by_lines(sets, hidden=ours.hidden)
+    proven = (charged > 0) & (charged == ints(sets["ledger_chargeback"]))
+    left = effect_on_ledger(sets, ours=ours) - np.where(proven, charged, 0)
     closed = _written_off(sets, left=left, covered=covered)
     left = np.where(closed, 0, left) * covered
     booked_any = (ints(sets["ledger_capture"]) != 0) | (ints(sets["ledger_adjustment"]) != 0)
@@ -128,6 +134,7 @@ def _ledger(
     facts = {
         **differs,
         "refunded": bits(back > 0),
+        "charged_by_lines": np.where(proven, BOOKED_EXACTLY, bits(charged > 0)),
         "closed_ledger": bits(closed),
         "ledger_rounded": bits(small),
         "residual_ledger": np.where(small, 0, np.sign(left)),
@@ -154,6 +161,25 @@ def refunded_for_books(sets: Arrays, *, ours: Ours) -> Ints:
     shown = ints(sets["gateway_refunded"])
     early = (ours.running > 0) & (shown + ours.running == ints(sets["ledger_refund"]))
     return np.asarray(shown + ours.hidden + np.where(early, ours.running, 0), dtype=np.int64)
+
+
+def charged_by_lines(sets: Arrays, *, hidden: Ints | int = 0) -> Ints:
+    """Charged back by lines of the settlement, of payments that the gateway shows with money.
+
+    Minor units, 0 or more: no more than what the lines took back beyond what it shows.
+
+    Args:
+        sets: the joined sides (grain: set).
+        hidden: refunds that the query cannot show (see Ours).
+    """
+    money = np.isin(sets["gateway_state"], MONEY_STATES)
+    charged = ints(sets["settled_charged"]) - ints(sets["gateway_charged"])
+    refunded = ints(sets["settled_refunded"])
+    beyond = charged + refunded - ints(sets["gateway_refunded"]) - hidden
+    money &= np.asarray(sets["settled_currency"] == sets["currency"], dtype=np.bool_)
+    # Of one that the query took back the reversal's line may be still to come.
+    money &= ~np.asarray(sets["chargeback_before"], dtype=np.bool_)
+    return np.where(money, np.minimum(charged, beyond).clip(min=0), 0)
 
 
 def _written_off(sets: Arrays, *, left: Ints, covered: bool) -> Bools:

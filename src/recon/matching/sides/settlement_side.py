@@ -118,6 +118,7 @@ def settlement_side(
     size, sets, gross = len(accounts), lines["set"], lines["amount"]
     capture = lines["kind"] == EntryType.CAPTURE.value
     refund = np.isin(lines["kind"].astype("str"), _REFUNDS)
+    charge = lines["kind"] == EntryType.CHARGEBACK.value
     first = _first_of_sets(sets, size=size)
     return {
         "settled_any": present(np.ones(len(lines), np.bool_), groups=sets, size=size),
@@ -125,6 +126,7 @@ def settlement_side(
         "settled_refund_any": present(refund, groups=sets, size=size),
         "settled_captured": total(np.where(capture, gross, 0), groups=sets, size=size),
         "settled_refunded": total(np.where(refund, -gross, 0), groups=sets, size=size),
+        "settled_charged": total(np.where(charge, -gross, 0), groups=sets, size=size),
         "settled_gross": total(gross, groups=sets, size=size),
         "settled_currency": taken(lines["currency"], rows=first),
         "settled_transaction": taken(lines["transaction_id"], rows=first),

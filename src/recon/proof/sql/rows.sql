@@ -327,7 +327,7 @@ WHERE 'ledger' IN (FROM given)
 GROUP BY ALL;
 
 CREATE OR REPLACE TEMP TABLE counted_lines AS
-SELECT merchant_id, account_id, order_no, transaction_id, reference_no, '' AS entry_id, currency, gross AS net
+SELECT merchant_id, account_id, order_no, transaction_id, reference_no, '' AS entry_id, currency, gross AS net, entry_type
 FROM 'inputs/settlement.parquet'
 WHERE entry_type NOT IN ('payout', 'earlier')
   AND (replace(entry_type, '_reversal', '') NOT IN ('fee', 'reserve', 'adjustment')
@@ -413,6 +413,14 @@ facts AS (
         ON j.source = 'instructions'
         AND j.merchant_id = i.merchant_id AND j.account_id = i.account_id AND j.entry_id = i.instruction_id
     UNION ALL BY NAME
+    SELECT j.set_id,
+        CASE WHEN l.entry_type = 'chargeback' THEN -l.net END AS lines_charged,
+        CASE WHEN l.entry_type <> 'chargeback' THEN -l.net END AS lines_refunded
+    FROM counted_lines l JOIN judged j
+        ON j.source = 'settlement'
+        AND j.merchant_id = l.merchant_id AND j.account_id = l.account_id AND j.order_no = l.order_no AND j.transaction_id = l.transaction_id AND j.reference_no = l.reference_no AND j.entry_id = l.entry_id AND j.currency = l.currency
+    WHERE l.entry_type IN ('chargeback', 'refund', 'refund_reversal')
+    UNION ALL BY NAME
     SELECT j.set_id, CASE WHEN c.is_back THEN -c.moved ELSE c.moved END AS written
     FROM counted_entries c JOIN judged j
         ON j.source = 'ledger'
@@ -424,7 +432,8 @@ SELECT set_id,
     coalesce(sum(charged), 0) AS charged, coalesce(sum(guessed), 0) AS guessed, coalesce(sum(charges), 0) AS charges,
     coalesce(sum(money), 0) AS money, coalesce(sum(unmapped), 0) AS unmapped, coalesce(sum(authorised), 0) AS authorised,
     coalesce(sum(beyond), 0) AS beyond, coalesce(sum(captures), 0) AS captures, coalesce(sum(refunds), 0) AS refunds,
-    coalesce(sum(cancels), 0) AS cancels, coalesce(sum(refunds_maybe), 0) AS refunds_maybe, coalesce(sum(written), 0) AS written
+    coalesce(sum(cancels), 0) AS cancels, coalesce(sum(refunds_maybe), 0) AS refunds_maybe, coalesce(sum(written), 0) AS written,
+    coalesce(sum(lines_charged), 0) AS lines_charged, coalesce(sum(lines_refunded), 0) AS lines_refunded
 FROM facts SEMI JOIN asked USING (set_id)
 GROUP BY set_id;
 
@@ -444,7 +453,8 @@ carrying AS (
         coalesce(f.tells, 0) AS tells, coalesce(f.captured, 0) AS captured, coalesce(f.refunded, 0) AS refunded,
         coalesce(f.charged, 0) AS charged, coalesce(f.guessed, 0) AS guessed,
         coalesce(f.captures, 0) AS captures, coalesce(f.refunds, 0) AS refunds,
-        coalesce(f.cancels, 0) AS cancels, coalesce(f.written, 0) AS written
+        coalesce(f.cancels, 0) AS cancels, coalesce(f.written, 0) AS written,
+        CASE WHEN f.money > 0 THEN f.lines_charged ELSE 0 END AS lines_charged, coalesce(f.lines_refunded, 0) AS lines_refunded
     FROM matched m LEFT JOIN set_facts f ON f.set_id = m.match_id
     WHERE m.rule NOT IN ('not_compared', 'group', 'bank') AND m.match_id NOT IN (SELECT match_id FROM exact)
       AND (coalesce(m.effect_orders, 0) <> 0 OR coalesce(m.effect_ledger, 0) <> 0 OR m.flags <> '')
@@ -457,6 +467,9 @@ explained AS (
             OR cancels > 0 AND captured = 0) AS as_instructed,
         CASE WHEN contains(flags, 'reply_only') THEN greatest(refunds - refunded, 0) ELSE 0 END AS hidden,
         CASE WHEN as_instructed AND captures > 0 AND guessed > 0 THEN captured - captures ELSE 0 END AS uncaptured,
+        -- Lines take it, and the query shows the payment with its money: so much of the books is proven.
+        CASE WHEN contains(flags, 'chargeback_booked')
+             THEN greatest(0, least(lines_charged - charged, lines_charged - charged + lines_refunded - refunded - hidden)) ELSE 0 END AS by_lines,
         CASE WHEN contains(flags, 'written_off') THEN written ELSE 0 END AS off
     FROM carrying
 ),
@@ -464,7 +477,7 @@ first_orders AS (
     SELECT *,
         CASE WHEN as_instructed THEN 0 ELSE effect_orders - CASE WHEN tells > 0 THEN hidden ELSE 0 END END AS without_hidden,
         without_hidden + CASE WHEN contains(flags, 'chargeback_booked') AND without_hidden < 0 THEN charged ELSE 0 END AS of_orders,
-        CASE WHEN covered THEN effect_ledger - hidden - uncaptured ELSE 0 END AS of_ledger
+        CASE WHEN covered THEN effect_ledger - hidden - uncaptured - by_lines ELSE 0 END AS of_ledger
     FROM explained
 ),
 after_write_off AS (
