@@ -20,8 +20,8 @@ from recon.proof.held_against import SHEETS, SHEETS_IN_SQL, not_run, second_proo
 if TYPE_CHECKING:
     import duckdb
 
-MEMORY_MB = 512
-"""What DuckDB may hold; beyond it, it writes beside the folder of temporary files."""
+MEMORY_MB, NIGHT_MEMORY_MB = 512, 384
+"""What DuckDB may hold, and of it for the proof of a night; the rest goes to temporary files."""
 SPILL_GB = 8
 """What it may write there."""
 THREADS = 1
@@ -161,7 +161,7 @@ def sql_totals(
     placed = partial(_located, path_of=path_of)
     sealed = {name: text for name, text in (own or {}).items() if name[0] == "T"}
     is_small = _size(folder) <= SMALL_BYTES
-    with reading(folder, optimized=not is_small) as connection:
+    with reading(folder, memory_mb=NIGHT_MEMORY_MB, optimized=not is_small) as connection:
         given = {row[0] for row in connection.execute(placed(f"SELECT key {_GIVEN}")).fetchall()}
         names = _names(banks="bank" in given, books="bank_books" in given)
         rows = (own or {}).get(ROWS) or _rows(answered)
@@ -184,13 +184,17 @@ def sql_totals(
 
 @contextmanager
 def reading(
-    *folders: Path, seconds_max: int = SECONDS_MAX, optimized: bool = True
+    *folders: Path,
+    seconds_max: int = SECONDS_MAX,
+    memory_mb: int = MEMORY_MB,
+    optimized: bool = True,
 ) -> Iterator["duckdb.DuckDBPyConnection"]:
     """DuckDB that reads these folders and nothing else: no network, no extension, no setting.
 
     Args:
         folders: What it may read.
         seconds_max: After so long it is interrupted.
+        memory_mb: What it may hold; beyond it, it writes to its folder of temporary files.
         optimized: Whether it looks for a better plan of each statement, which says the same.
     """
     # It takes a tenth of a second to load, which most commands need not pay.
@@ -201,7 +205,7 @@ def reading(
             ":memory:",
             config={
                 "threads": THREADS,
-                "memory_limit": f"{MEMORY_MB}MB",
+                "memory_limit": f"{memory_mb}MB",
                 "temp_directory": spill,
                 "max_temp_directory_size": f"{SPILL_GB}GB",
                 "autoinstall_known_extensions": False,

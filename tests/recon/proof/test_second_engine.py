@@ -389,6 +389,16 @@ def test_a_statement_that_takes_too_long_ends(folder: Path) -> None:
         connection.execute(endless)
 
 
+def test_the_proof_of_a_night_holds_no_more_than_its_bound(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is bound by memory of its own: with too little of it nothing is proven."""
+    monkeypatch.setattr(second_engine, "NIGHT_MEMORY_MB", 1)
+
+    with pytest.raises(duckdb.OutOfMemoryException):
+        sql_totals(folder)
+
+
 def test_a_file_that_stands_elsewhere_is_read_there(
     night: Night, folder: Path, tmp_path: Path
 ) -> None:

@@ -42,7 +42,7 @@ HEXADECIMAL = np.array([f"{byte:02x}" for byte in range(256)], dtype="S2")
 TEXT, BYTES = pa.large_string(), pa.large_binary()
 ROWS_AT_ONCE = 8_192
 """Texts that become bytes of Python together: those of a million would each take a new place."""
-_NO_TEXT = pa.array([], TEXT)
+_FIRST, _BETWEEN = pa.scalar("1", TEXT), pa.scalar("\x1f", TEXT)
 
 SORTED_BY = ["merchant_id", "account_id", "order_no", "transaction_id"]
 
@@ -215,11 +215,13 @@ def identity_of(
     merchant: "pd.Series[str]", account: "pd.Series[str]", key: "pd.Series[str]"
 ) -> "pd.Series[str]":
     """The id of each set from its columns, the first of its key: `id_of_text` of a million."""
-    parts = [pa.concat_arrays(pieces(column) or [_NO_TEXT]) for column in (merchant, account, key)]
-    joined = pc.binary_join_element_wise(*parts, pa.scalar("1", TEXT), pa.scalar("\x1f", TEXT))
-    first = np.empty((len(joined), ID_DIGITS // 2), np.uint8)
-    for start in range(0, len(joined), ROWS_AT_ONCE):
-        first[start : start + ROWS_AT_ONCE] = _first_bytes(joined.slice(start, ROWS_AT_ONCE))
+    columns = (merchant, account, key)
+    first = np.empty((len(key), ID_DIGITS // 2), np.uint8)
+    for start in range(0, len(key), ROWS_AT_ONCE):
+        at = slice(start, start + ROWS_AT_ONCE)
+        parts = [pa.concat_arrays(pieces(column.iloc[at])) for column in columns]
+        joined = pc.binary_join_element_wise(*parts, _FIRST, _BETWEEN)
+        first[at] = _first_bytes(joined)
     starts = np.arange(0, ID_DIGITS * len(first) + 1, ID_DIGITS)
     ids = pa.LargeStringArray.from_buffers(
         len(first), pa.py_buffer(starts), pa.py_buffer(HEXADECIMAL[first])

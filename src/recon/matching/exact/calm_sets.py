@@ -52,7 +52,7 @@ from recon.matching.sides.settlement_side import first_days_told
 from recon.model.freed_memory import YOUNG, give_back
 from recon.model.words import EntryType, Flag, GatewayState, KeyAnswer, SetState
 
-SETS_PER_PART = 50_000
+SETS_PER_PART = 32_000
 """Some 2.5 kB each while they are judged."""
 SETS_MIN = 20_000
 """Fewer are judged with everything else: parts cost more than they save."""
@@ -289,7 +289,7 @@ def _judge(whole: _Whole, *, rows: Mapping[str, Rows], first: int) -> Calm:
 def _part_of(sources: Sources, *, rows: Mapping[str, Rows]) -> Sources:
     """All rows of some keys, and nothing else."""
     frames: dict[str, Any] = {
-        name: taken(getattr(sources, name), rows=numbers) for name, numbers in rows.items()
+        name: _taken_near(getattr(sources, name), rows=numbers) for name, numbers in rows.items()
     }
     moves = sources.instructions
     return replace(
@@ -302,6 +302,12 @@ def _part_of(sources: Sources, *, rows: Mapping[str, Rows]) -> Sources:
         quarantined=(),
         bank=None,
     )
+
+
+def _taken_near(frame: pd.DataFrame, *, rows: Rows) -> pd.DataFrame:
+    """Some rows, in order, looked for where they stand: a part is a stretch of the orders."""
+    first, last = (int(rows[0]), int(rows[-1])) if len(rows) else (0, -1)
+    return taken(frame.iloc[first : last + 1], rows=rows - first)
 
 
 def _is_calm(joined: Joined, *, outcomes: Outcomes, flags: np.ndarray, rules: Rules) -> Bools:

@@ -37,6 +37,11 @@ class _Words(NamedTuple):
     rows: Rows
     """For each set, the row of its word."""
 
+    def all(self) -> "pd.Series[str]":
+        """The word of each set."""
+        once = said_once(pieces(self.words), size=len(self.rows))
+        return self.words.iloc[self.rows] if once is None else once
+
     def behind(self, judged: "pd.Series[str]", *, order: Rows) -> "pd.Series[str]":
         """The words of the judged matches and of the sets, together in this order."""
         once = said_once([*pieces(judged), *pieces(self.words)], size=len(order))
@@ -129,7 +134,7 @@ def _texts(exact: Exact, *, sources: Sources) -> dict[str, _Words]:
     paid = OrderStatus.PAID.value
     everywhere = {"flags": "", "rule": RULE, "state_orders": paid, "state_gateway": paid}
     columns |= {name: _same(word, size=exact.size) for name, word in everywhere.items()}
-    ids = identity_of(*(columns[name].words.iloc[columns[name].rows] for name in LEADING))
+    ids = identity_of(*(columns[name].all() for name in LEADING))
     columns["match_id"] = _Words(ids, np.arange(exact.size))
     return columns
 

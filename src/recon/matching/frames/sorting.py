@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from recon.matching.frames.coding import pieces, placed
 from recon.matching.frames.grouping import Rows
-from recon.matching.frames.same_words import permuted
+from recon.matching.frames.same_words import PIECE_ROWS, permuted, taken
 from recon.matching.frames.text_order import in_text_order
 
 LEADING = ["merchant_id", "account_id", "order_no"]
@@ -25,6 +25,15 @@ def in_order(frame: pd.DataFrame, *, by: list[str]) -> pd.DataFrame:
     if len(frame) < MANY_ROWS or by[: len(LEADING)] != LEADING:
         return frame.sort_values(by, kind="stable").reset_index(drop=True)
     return frame.iloc[_order(frame, by=by)].reset_index(drop=True)
+
+
+def many_in_order(frame: pd.DataFrame, *, by: list[str]) -> pd.DataFrame:
+    """The same, of rows so many that columns are held once, and as they hold it; others stay."""
+    if len(frame) <= PIECE_ROWS:
+        return frame
+    order = _order(frame, by=by)
+    is_in_order = bool(np.all(order[1:] > order[:-1]))
+    return frame if is_in_order else taken(frame, rows=order)
 
 
 def columns_in_order(columns: "dict[str, pd.Series[Any]]", *, by: list[str]) -> pd.DataFrame:

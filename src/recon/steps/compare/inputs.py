@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from datetime import date, datetime
+from typing import Any
 
 import pandas as pd
 
@@ -16,6 +17,7 @@ from recon.config.rules import Rules
 from recon.matching.breaks.reopened import split_ends
 from recon.matching.breaks.write_offs import booked_write_offs
 from recon.matching.frames.names import is_among
+from recon.matching.frames.same_words import held_once
 from recon.matching.frames.sources import (
     AgreedWriteOffs,
     LeftOut,
@@ -191,10 +193,19 @@ def sources_of(run: Run, *, inputs: Inputs, rules: Rules, environment: Environme
             quarantined=_quarantined(connection, run, inputs=inputs),
         )
     whole = with_siblings(own, run=run, siblings=siblings, last_file=until, environment=environment)
-    counted = without_opening_balance(whole, rules=rules)
+    counted = _with_ids_once(without_opening_balance(whole, rules=rules))
     return with_arrived(
         counted, own=own, orders=steps, extract=extract, entries=entries, money=money
     )
+
+
+def _with_ids_once(sources: Sources) -> Sources:
+    """The same, with ids that orders, answers and questions have alike held once."""
+    names = ("orders", "gateway", "universe")
+    frames = {name: getattr(sources, name) for name in names}
+    given = {name: frame for name, frame in frames.items() if frame is not None}
+    once: dict[str, Any] = {**held_once(given)}
+    return replace(sources, **once)
 
 
 def _unread_batches(

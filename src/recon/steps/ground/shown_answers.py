@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from recon.archive.schemas import SCHEMAS
 from recon.matching.frames.arrays import text_column
 from recon.matching.frames.same_words import same_word
+from recon.matching.frames.sorting import LEADING, many_in_order
 from recon.matching.frames.sources import GATEWAY_COLUMNS, KEY_COLUMNS
 from recon.model.words import KeyAnswer
 from recon.proof.night_tables import frame_of_table
@@ -72,10 +73,15 @@ def universe(connection: Connection, run: Run, *, environment: Environment) -> p
 
 
 def gateway_frame(connection: Connection, run: Run, *, environment: Environment) -> pd.DataFrame:
-    """GATEWAY_COLUMNS of the newest answers; keys without a payment stand as a row of their own."""
-    return _frame(
+    """GATEWAY_COLUMNS of the newest answers; keys without a payment stand as a row of their own.
+
+    Many are in the order of their numbers, in which orders are, too: where each order has its one
+    answer, what both name is then held once.
+    """
+    frame = _frame(
         newest_of_run(connection, run, environment=environment, columns=[*GATEWAY_COLUMNS])
     )
+    return many_in_order(frame, by=[*LEADING, "transaction_id", "reference_no"])
 
 
 def sibling_frame(connection: Connection, run: Run, *, environment: Environment) -> pd.DataFrame:

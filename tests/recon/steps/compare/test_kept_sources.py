@@ -1,5 +1,10 @@
-import pandas as pd
+from typing import Any
 
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from recon.matching.frames import same_words, sorting
 from recon.steps.compare.inputs import previous_of, sources_of
 from recon.steps.compare.kept_sources import kept_sources
 from recon.steps.night import whole_night as night
@@ -48,3 +53,35 @@ def test_of_a_run_that_sealed_nothing_there_is_nothing(merchant: Merchant) -> No
     ):
         run = runs.get(connection, run_id)
         assert kept_sources(connection, run, environment=environment) is None
+
+
+def test_ids_that_orders_answers_and_questions_share_are_held_once(
+    merchant: Merchant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where an order that was captured was asked about again, after all the others."""
+    for module in (same_words, sorting):
+        monkeypatch.setattr(module, "PIECE_ROWS", 2)
+    first, *others = merchant.payments("authorised")[:3]
+    rows = [merchant.order(first, action="capture", request_id="C1"), *map(merchant.order, others)]
+    merchant.drop("orders.csv", *rows)
+    merchant.night()
+    with merchant.environment() as environment, environment.store.reading() as connection:
+        run = runs.get(connection, runs.finished(connection)[-1].run_id)
+        inputs = input_rows.load(connection, run.run_id)
+        assert inputs is not None
+        read = sources_of(
+            run, inputs=inputs, rules=environment.settings.rules, environment=environment
+        )
+
+    assert read.universe is not None
+    numbers = [frame["order_no"] for frame in (read.orders, read.gateway, read.universe)]
+    assert len(read.gateway) == len(rows)
+    assert numbers[1].tolist() == sorted(numbers[1])
+    assert len({places_of(column) for column in numbers}) == 1
+
+
+def places_of(column: "pd.Series[Any]") -> tuple[int, ...]:
+    """Where the texts of a column lie."""
+    text: Any = pa.array(column)
+    chunks = text.chunks if isinstance(text, pa.ChunkedArray) else [text]
+    return tuple(chunk.buffers()[2].address for chunk in chunks)
