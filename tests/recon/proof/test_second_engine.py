@@ -332,6 +332,34 @@ def test_a_file_that_was_changed_is_found(
     assert numbers <= {number for number, _ in found}, found
 
 
+@pytest.mark.parametrize("way", ["waits", "cannot be verified"])
+def test_an_open_row_without_money_that_is_lost_is_found_by_count(
+    case: Any, tmp_path: Path, way: str
+) -> None:
+    """Each order that waits, or that nobody can verify, stands in its list, whatever it nets."""
+    for order_no in ("A", "B", "C"):
+        case.order(order_no=order_no)
+        if way == "waits":
+            case.payment("authorised", order_no=order_no, transaction_id=f"T{order_no}")
+            told = {"instruction_id": f"I{order_no}", "approved_at": AS_OF}
+            case.move("capture", "approved", order_no=order_no, **told)
+        else:
+            case.answer("failed", order_no=order_no)
+    proof = prove(case.sources(), rules=case.rules, as_of=case.as_of, previous=case.previous)
+    night = night_of(proof, as_of=AS_OF)
+    name = "pending" if way == "waits" else "unverified"
+    table, own = night.tables[name], {"T04_items.sql": sql_files()["T04_items.sql"]}
+    counts = [total for total in night.totals if (total.id, total.measure) == ("T4", "count")]
+    assert table.num_rows == 3
+
+    whole = written(tmp_path / "whole", tables=night.tables)
+    assert unlike(counts, sql_totals(whole, own=own)) == set()
+    for row in range(3):
+        others = pa.concat_tables([table.slice(0, row), table.slice(row + 1)])
+        here = changed(whole, to=tmp_path / f"{row}", name=name, table=others)
+        assert unlike(counts, sql_totals(here, own=own)), row
+
+
 def test_every_statement_was_seen_to_change(by_sql: tuple[ControlTotal, ...]) -> None:
     """What the changed files must be noticed by is every number that SQL tells."""
     numbers = {one.id for one in by_sql}

@@ -35,13 +35,21 @@ named AS (
 ),
 told AS (
     SELECT * REPLACE (CASE WHEN result_id = '' THEN set_id ELSE result_id END AS result_id) FROM named
+),
+-- What waits and what nobody can verify has no id in its list: an order stands there by its number, a group by its key.
+listed AS (
+    SELECT DISTINCT state, merchant_id, account_id, CASE WHEN order_no = '' THEN entry_id ELSE order_no END AS set_key, true AS is_listed
+    FROM (
+        SELECT 'PENDING' AS state, merchant_id, account_id, order_no, entry_id FROM 'results/pending.parquet'
+        UNION ALL SELECT 'UNVERIFIED', merchant_id, account_id, order_no, entry_id FROM 'results/unverified.parquet'
+    )
 )
 -- Is the verdict in the result, under the id that the row names?
-SELECT *,
-    state IN ('PENDING', 'UNVERIFIED')
+SELECT told.*,
+    state IN ('PENDING', 'UNVERIFIED') AND (set_kind NOT IN ('order', 'group') OR coalesce(is_listed, false))
     OR state = 'BREAK' AND result_id IN (SELECT break_id FROM 'results/breaks.parquet')
     OR state = 'MATCHED' AND result_id IN (SELECT match_id FROM matched) AS is_shown
-FROM told;
+FROM told LEFT JOIN listed USING (state, merchant_id, account_id, set_key);
 
 -- `is_alone`: no row of its order was judged, so that all of them are of the exact set.
 CREATE OR REPLACE TEMP TABLE exact AS
