@@ -35,11 +35,11 @@ $(READY): pyproject.toml requirements-dev.lock
 demo: $(READY) ## one whole night against the sandbox gateway; prints where the workbook is
 	@$(BIN)/recon demo
 
-# What looks at the code itself; and what plays nights by the hundred, two months whose files come late,
-# two desks as processes, crashes, schedules, Prefect (two seconds to import) and a browser: both take
+# What looks at the code itself; and what plays nights by the hundred, months whose files and adjustments
+# come late, two desks as processes, crashes, schedules, Prefect (two seconds to import) and a browser: both take
 # minutes of their own, and neither is left out of .ci/run.
 CODE = tests/architecture tests/golden
-LONG = tests/recon/period/test_late_files.py tests/recon/cli/test_two_desks.py
+LONG = tests/recon/period/test_late_files.py tests/recon/period/test_waiting_adjustments.py tests/recon/cli/test_two_desks.py
 NIGHTS = tests/recon/steps tests/model tests/chaos tests/tasks tests/flows tests/browser tests/upgrade $(LONG)
 
 # Of these `make test` plays few, and .ci/run as many as `make test-truths` says.
