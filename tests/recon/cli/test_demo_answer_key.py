@@ -1,6 +1,7 @@
 """A whole live night of the demo, held against its whole answer key: no more, and no less."""
 
 import json
+import os
 from collections import Counter, defaultdict
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,8 @@ from recon.model.money import parse_minor_units
 from tests.recon.cli.conftest import DEMO_OF_60, PlayedDemo
 
 pytestmark = pytest.mark.xdist_group(DEMO_OF_60)
+DEMOS = [60, 2_000][: int(os.environ.get("DEMOS_PLAYED", "1"))]
+"""Orders of the demos that are played; `make test-truths` plays both."""
 NO_LEG = {"effect_ledger", "effect_bank"}
 """Columns that are blank where a break has no such leg."""
 Legs = frozenset[tuple[str, str, int]]
@@ -43,7 +46,7 @@ class Night:
         return {own: frozenset(each) for own, each in legs.items()}
 
 
-@pytest.fixture(scope="module", params=[2_000, 60])
+@pytest.fixture(scope="module", params=DEMOS)
 def night(
     request: pytest.FixtureRequest,
     demo_of_60: PlayedDemo,

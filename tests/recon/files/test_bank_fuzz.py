@@ -24,7 +24,7 @@ from recon.model.errors import SourceUnreadableError
 from tests.recon.matching.bank.truth import Truth, truth_of
 from tests.recon.matching.bank.writing import as_camt, as_csv, as_mt940
 
-CASES = int(os.environ.get("BANK_FUZZ", "60"))
+CASES = int(os.environ.get("BANK_FUZZ", "30"))
 """Changed statements; `make test-truths` plays more, BANK_FUZZ=20000 many."""
 FIRST = int(os.environ.get("BANK_FUZZ_FROM", "0"))
 """Where a play that was ended goes on."""

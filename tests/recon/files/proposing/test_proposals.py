@@ -26,7 +26,7 @@ from tests.recon.files.proposing.exports import (
 )
 
 pytestmark = pytest.mark.xdist_group("proposals")
-SEEDS = int(os.environ.get("PROPOSED_SEEDS", "2"))
+SEEDS = int(os.environ.get("PROPOSED_SEEDS", "1"))
 """Files of each shape; `make test-truths` plays more."""
 RIGHT_SHARE_MIN = 0.95
 CONSTANTS = {"merchant_id": MERCHANT, "account_id": ACCOUNT}
