@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from recon.model.headway import Headway, heard_by
-from recon.privacy.shown_text import for_people
+from recon.privacy.shown_text import for_people, printable
 from recon.telling.paced_lines import PacedLines, since_start
 
 if TYPE_CHECKING:
@@ -35,8 +35,8 @@ def speak_any_name() -> None:
 
 
 def say(sentence: str) -> None:
-    """A result."""
-    typer.echo(sentence)
+    """A result, on its lines; what a terminal would obey is written by its number, digits stay."""
+    typer.echo("\n".join(map(printable, sentence.split("\n"))))
 
 
 def complain(sentence: str) -> None:

@@ -23,6 +23,17 @@ def test_results_and_complaints_go_their_own_ways(capsys: pytest.CaptureFixture[
     assert capsys.readouterr() == ("RECONCILED\n", "The inbox is not there\n")
 
 
+def test_a_result_sends_no_control_character_to_a_terminal(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """What somebody typed as a reason stays text when it is shown; lines and digits stay whole."""
+    say("by \x1b[31mevil (\x1b]0;pwn\x07 \u202e)\n4111111111111111")
+
+    assert capsys.readouterr().out == (
+        "by \\u001b[31mevil (\\u001b]0;pwn\\u0007 \\u202e)\n4111111111111111\n"
+    )
+
+
 def test_without_a_terminal_each_step_is_a_plain_line(capsys: pytest.CaptureFixture[str]) -> None:
     """A scheduler's log reads like a diary, without control characters."""
     with telling(["ingest", "query"]) as tell:
