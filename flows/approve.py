@@ -14,6 +14,7 @@ from prefect.client.schemas.objects import State
 from prefect.states import Completed
 from pydantic import Field, SecretStr
 
+from flows.page_text import on_a_page
 from tasks.running import opened_environment, say, sentences_only
 
 if TYPE_CHECKING:
@@ -96,7 +97,9 @@ def _ended(wanted: "ApprovalList", *, ending: str, name: str) -> State[Any]:
     sentence = f"{ending}: {count} instructions"
     sentence += f", {sums_in_words(wanted.sums)}, list {wanted.digest}." if count else "."
     say(sentence)
-    create_markdown_artifact(markdown_of(wanted, sentence), key="approvals", description=sentence)
+    create_markdown_artifact(
+        markdown_of(wanted, sentence), key="approvals", description=on_a_page(sentence)
+    )
     return Completed(name=name, message=sentence)
 
 
@@ -104,7 +107,7 @@ def markdown_of(wanted: "ApprovalList", sentence: str) -> str:
     """All that waits, as people read it: what deserves a second look first, then the largest."""
     from recon.model.money import Money
 
-    lines = ["# Approvals", "", sentence, ""]
+    lines = ["# Approvals", "", on_a_page(sentence), ""]
     if wanted.items:
         lines += ["| instruction | kind | order | amount | why it waits |", "|---|---|---|---|---|"]
     looked_at = (*wanted.repeats, *wanted.first_payees, *wanted.largest)
@@ -112,7 +115,7 @@ def markdown_of(wanted: "ApprovalList", sentence: str) -> str:
     for item in islice(shown.values(), ROWS_SHOWN_MAX):
         money = Money.of_minor_units(item.amount, currency=item.currency)
         cells = (item.instruction_id, item.kind, item.order_no, str(money), item.hold)
-        lines.append("| " + " | ".join(cell.replace("|", "/") for cell in cells) + " |")
+        lines.append("| " + " | ".join(map(on_a_page, cells)) + " |")
     if (more := len(shown) - ROWS_SHOWN_MAX) > 0:
         lines += ["", f"{more} more wait; the workbooks' sheets Instructions have all of them."]
     return "\n".join(lines)

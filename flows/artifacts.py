@@ -24,6 +24,7 @@ from prefect.exceptions import PrefectHTTPStatusError
 
 from flows.automations import WAITING
 from flows.night_bar import night_bar
+from flows.page_text import on_a_page
 from flows.workbook_server import ADDRESS_VARIABLE, link_of
 from recon.model.nights import NightRequest, StepSummary
 from tasks.running import say
@@ -83,7 +84,10 @@ class Artifacts:
             "",
             "| step | what it did |",
             "|---|---|",
-            *(f"| {_cell(summary.step)} | {_cell(summary.sentence)} |" for summary in summaries),
+            *(
+                f"| {on_a_page(summary.step)} | {on_a_page(summary.sentence)} |"
+                for summary in summaries
+            ),
         ]
         self._published(
             lambda: create_markdown_artifact(
@@ -176,8 +180,3 @@ def artifact_key(kind: str, *, request: NightRequest) -> str:
 def _night_in_words(request: NightRequest) -> str:
     account = f"Merchant {request.merchant_id}, account {request.account_id}"
     return f"{account}, business date {request.business_date}, {request.mode}."
-
-
-def _cell(text: str) -> str:
-    """Text that stays inside its cell of a markdown table."""
-    return text.replace("|", r"\|").replace("\n", " ")

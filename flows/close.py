@@ -15,6 +15,7 @@ from prefect.states import Completed
 from pydantic import Field, SecretStr
 
 from flows.approve import Reason, ShortName
+from flows.page_text import on_a_page
 from tasks.running import opened_environment, say, sentences_only
 
 if TYPE_CHECKING:
@@ -116,7 +117,7 @@ def _prepared(
         lines += shown
     verdicts = [each.standing for each in indexed]
     pages = index_of_months(indexed, month=month, out=None, settings=settings)
-    lines += [f"- {_cell(page)}" for page in pages]
+    lines += [f"- {on_a_page(page)}" for page in pages]
     sentence = f"{month.name}: {', '.join(verdicts)}."
     return _ended(lines, sentence=sentence, name=verdicts[0] if len(verdicts) == 1 else "Prepared")
 
@@ -141,7 +142,7 @@ def _of_account(
         return of_closed(view, workbook=None), [
             title,
             "",
-            *(f"- {_cell(line)}" for line in lines),
+            *(f"- {on_a_page(line)}" for line in lines),
             "",
         ]
     prepared = prepared_close(month, account=which, environment=environment)
@@ -158,7 +159,7 @@ def _of_account(
         for each in prepared.blockers[:BLOCKERS_SHOWN_MAX]
     ]
     own = of_prepared(prepared, workbook=workbook)
-    return own, [title, "", *(f"- {_cell(line)}" for line in lines), ""]
+    return own, [title, "", *(f"- {on_a_page(line)}" for line in lines), ""]
 
 
 def _acts() -> "Acts":
@@ -188,7 +189,7 @@ def _signed(
 
 def _became(word: "CloseWord", *, month: str, role: str) -> State[Any]:
     """What became of a name under a month."""
-    lines = [f"- Moved: {_cell(each)}" for each in word.moved]
+    lines = [f"- Moved: {on_a_page(each)}" for each in word.moved]
     lapsed = f" The signature of {word.lapsed} lapsed: figures moved." if word.lapsed else ""
     if word.closed is not None:
         closed = word.closed
@@ -221,12 +222,8 @@ def _reopened(
     return _ended([], sentence=sentence, name="Noted")
 
 
-def _cell(text: str) -> str:
-    return text.replace("|", "/").replace("\n", " ")
-
-
 def _ended(lines: Sequence[str], *, sentence: str, name: str) -> State[Any]:
     say(sentence)
-    markdown = "\n".join(["# Close", "", sentence, "", *lines])
-    create_markdown_artifact(markdown=markdown, key="close", description=sentence)
+    markdown = "\n".join(["# Close", "", on_a_page(sentence), "", *lines])
+    create_markdown_artifact(markdown=markdown, key="close", description=on_a_page(sentence))
     return Completed(name=name, message=sentence)

@@ -4,6 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from flows.page_text import on_a_page
 from recon.settlement.approval import sums_in_words
 from recon.steps.people.people import attention, in_groups
 from recon.store.money import instruction_sheet
@@ -59,9 +60,9 @@ def _needs(waiting: "tuple[Attention, ...]") -> list[str]:
     lines: list[str] = []
     for next_step, entries in in_groups(waiting[:ATTENTION_SHOWN_MAX]):
         if len(entries) == 1:
-            lines.append(f"- {_what(entries[0])}: {next_step}")
+            lines.append(f"- {_what(entries[0])}: {on_a_page(next_step)}")
         else:
-            lines.append(f"- {len(entries)} of these: {next_step}")
+            lines.append(f"- {len(entries)} of these: {on_a_page(next_step)}")
             lines += [f"    - {_what(entry)}" for entry in entries]
     if len(waiting) > ATTENTION_SHOWN_MAX:
         lines.append(f"- and {len(waiting) - ATTENTION_SHOWN_MAX} more: `recon status`")
@@ -71,4 +72,4 @@ def _needs(waiting: "tuple[Attention, ...]") -> list[str]:
 def _what(entry: "Attention") -> str:
     order = f", order {entry.order_no}" if entry.order_no else ""
     money = f", {sums_in_words({entry.currency: entry.amount})}" if entry.currency else ""
-    return f"{entry.what}{order}{money}"
+    return on_a_page(f"{entry.what}{order}{money}")

@@ -21,6 +21,7 @@ from flows.night_date import business_date_of_run, run_name
 from flows.night_standing import standing_lines
 from flows.night_workers import night_workers
 from flows.outcome import MEANS, end_of, state_of, state_of_held
+from flows.page_text import on_a_page
 from flows.scheduled import refuse_forgotten
 from flows.shown_tables import breaks_of, rows_of_totals, totals_of
 from recon.model.errors import NightHeldError
@@ -131,7 +132,7 @@ def ended(run_id: str, *, summaries: list[StepSummary], artifacts: Artifacts) ->
         totals = rows_of_totals(totals_of(run_id, environment=environment))
         waiting = waiting_for_people(environment)
         standing = standing_lines(run_id, environment=environment)
-    to_do = f"To do: {MEANS[end]}. {last.figures.get('told', '')}".strip()
+    to_do = f"To do: {MEANS[end]}. {on_a_page(str(last.figures.get('told', '')))}".strip()
     artifacts.summary(verdict=end.value, summaries=summaries, standing=[to_do, "", *standing])
     if waiting:
         artifacts.waiting(waiting)

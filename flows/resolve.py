@@ -15,6 +15,7 @@ from prefect.states import Completed
 from pydantic import Field, SecretStr
 
 from flows.approve import ShortName
+from flows.page_text import on_a_page
 from tasks.running import opened_environment, say, sentences_only
 
 if TYPE_CHECKING:
@@ -88,7 +89,9 @@ def resolve(  # noqa: PLR0917 - the fields of a form
 
 def _ended(shown: "Sequence[tuple[Run, Attention]]", *, sentence: str, name: str) -> State[Any]:
     say(sentence)
-    create_markdown_artifact(markdown_of(shown, sentence), key="doubts", description=sentence)
+    create_markdown_artifact(
+        markdown_of(shown, sentence), key="doubts", description=on_a_page(sentence)
+    )
     return Completed(name=name, message=sentence)
 
 
@@ -96,14 +99,14 @@ def markdown_of(shown: "Sequence[tuple[Run, Attention]]", sentence: str) -> str:
     """The doubts as people read them: the money, since when, and all that is known of it."""
     from recon.model.money import Money
 
-    lines = ["# Money in doubt", "", sentence, ""]
+    lines = ["# Money in doubt", "", on_a_page(sentence), ""]
     with_message = [instruction for _, instruction in shown if instruction.message]
     if with_message:
         # Above the table: its last columns are beyond the edge of a page.
         lines += ["## What the gateway told by itself", ""]
         lines += [
             f"- {instruction.what}, instruction {instruction.instruction_id}: "
-            f"{instruction.message}."
+            f"{on_a_page(instruction.message)}."
             for instruction in with_message
         ]
         lines += [""]
@@ -127,7 +130,7 @@ def markdown_of(shown: "Sequence[tuple[Run, Attention]]", sentence: str) -> str:
             f"{run.merchant_id}/{run.account_id}",
             instruction.next_step,
         )
-        lines.append("| " + " | ".join(cell.replace("|", "/") for cell in cells) + " |")
+        lines.append("| " + " | ".join(map(on_a_page, cells)) + " |")
     if len(shown) > DOUBTS_SHOWN_MAX:
         more = len(shown) - DOUBTS_SHOWN_MAX
         lines += ["", f"{more} more stand in `recon status`."]

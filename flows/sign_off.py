@@ -17,6 +17,7 @@ from prefect.states import Completed
 from pydantic import Field, SecretStr
 
 from flows.approve import ShortName
+from flows.page_text import on_a_page
 from tasks.running import opened_environment, say, sentences_only
 
 if TYPE_CHECKING:
@@ -108,7 +109,9 @@ def _listed(environment: "Environment") -> State[Any]:
 
 def _ended(shown: "list[Night]", *, sentence: str, name: str) -> State[Any]:
     say(sentence)
-    create_markdown_artifact(markdown_of(shown, sentence), key="sign-off", description=sentence)
+    create_markdown_artifact(
+        markdown_of(shown, sentence), key="sign-off", description=on_a_page(sentence)
+    )
     return Completed(name=name, message=sentence)
 
 
@@ -116,7 +119,7 @@ def markdown_of(shown: "list[Night]", sentence: str) -> str:
     """The nights as people read them: what came out, and whose names stand under it."""
     from recon.model.words import DIGITS_READ
 
-    lines = ["# Sign-off", "", sentence, ""]
+    lines = ["# Sign-off", "", on_a_page(sentence), ""]
     if shown:
         lines += [
             "| account | night | verdict | run | workbook | signed | void |",
@@ -132,6 +135,5 @@ def markdown_of(shown: "list[Night]", sentence: str) -> str:
             *(account, str(night.business_date), night.standing, night.run_id),
             *(night.workbook_sha256[:DIGITS_READ], names),
         )
-        cells_shown = [cell.replace("|", "/") for cell in (*cells, night.void_because)]
-        lines.append("| " + " | ".join(cells_shown) + " |")
+        lines.append("| " + " | ".join(map(on_a_page, (*cells, night.void_because))) + " |")
     return "\n".join(lines)

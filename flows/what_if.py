@@ -14,6 +14,7 @@ from prefect.states import Completed
 
 from flows.import_resolutions import returned_path
 from flows.nightly import GatewayId
+from flows.page_text import on_a_page
 from tasks.running import opened_environment, say, sentences_only
 
 if TYPE_CHECKING:
@@ -69,7 +70,9 @@ def what_if(
         workbook = write_what_if(answer, path=reports / name, at=at)
         sentence = answer.sentence()
         page = page_of(answer, workbook=workbook)
-        create_markdown_artifact(page, key=f"what-if-{account_id}".lower(), description=sentence)
+        create_markdown_artifact(
+            page, key=f"what-if-{account_id}".lower(), description=on_a_page(sentence)
+        )
         return Completed(name="Judged again", message=sentence)
 
 
@@ -78,8 +81,8 @@ def page_of(answer: "WhatIf", *, workbook: Path) -> str:
     from recon.steps.compare.what_if import moved
 
     kinds = [*moved(answer.nights)]
-    lines = ["# What if", "", answer.sentence(), "", f"Workbook: {workbook}", ""]
-    lines += [f"- {rule}" for rule in answer.rules]
+    lines = ["# What if", "", on_a_page(answer.sentence()), "", f"Workbook: {workbook}", ""]
+    lines += [f"- {on_a_page(str(rule))}" for rule in answer.rules]
     lines += [f"- {rule.key} decides what a night reads: not played" for rule in answer.not_played]
     lines += ["", "| night | was | would be | sets | money |", "|---|---|---|---|---|"]
     for kind in kinds[:KINDS_SHOWN_MAX]:

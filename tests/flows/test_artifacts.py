@@ -80,6 +80,21 @@ def test_text_of_a_step_stays_in_its_cell(monkeypatch: pytest.MonkeyPatch) -> No
     assert shown[0].splitlines()[-1] == r"| ingest | a \| b c |"
 
 
+def test_foreign_text_is_no_link_image_or_tag_on_a_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The name of a file loads nothing from elsewhere and sends nobody there; words stay."""
+    shown: list[str] = []
+    monkeypatch.setattr(
+        "flows.artifacts.create_markdown_artifact", lambda markdown, **_: shown.append(markdown)
+    )
+    sentence = r"![i](http:evil)[x](http:evil)<b>\[y](z) `recon status`.csv"
+
+    Artifacts(REQUEST).summary(verdict="RECONCILED", summaries=[StepSummary("ingest", sentence)])
+
+    assert shown[0].splitlines()[-1] == (
+        r"| ingest | !\[i\](http:evil)\[x\](http:evil)\<b>\\\[y\](z) `recon status`.csv |"
+    )
+
+
 def test_a_prefect_that_is_gone_is_tried_once(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

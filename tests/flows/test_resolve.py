@@ -58,11 +58,13 @@ def test_what_the_gateway_told_stands_beside_each_doubt() -> None:
 
 
 def test_foreign_words_stay_in_their_cell_and_a_long_list_says_so() -> None:
-    """A bar would begin another column; rows that are not shown are counted."""
-    shown = [(run_of("1"), doubt("a|b"))] * (DOUBTS_SHOWN_MAX + 2)
-    page = markdown_of(shown, "102 in doubt.").splitlines()
+    """No bar begins another column, no link leads away; rows that are not shown are counted."""
+    shown = [(run_of("1"), doubt("a|b ![i](http:x)"))] * (DOUBTS_SHOWN_MAX + 2)
+    page = markdown_of(shown, "102 in doubt ![i](http:x).").splitlines()
 
-    assert {line.count("|") for line in page if line.startswith("| i-1")} == {8}
+    cells = [line.replace(r"\|", "") for line in page if line.startswith("| i-1")]
+    assert {line.count("|") for line in cells} == {8}
+    assert "![i" not in "".join(page)
     assert page[-1] == "2 more stand in `recon status`."
 
 

@@ -23,4 +23,4 @@ def test_an_unsigned_night_is_called_not_signed(void: str) -> None:
     last = markdown_of([night], "One night.").splitlines()[-1]
 
     assert "| not signed |" in last
-    assert last.count("|") == 8
+    assert last.replace(r"\|", "").count("|") == 8
