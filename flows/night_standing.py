@@ -70,6 +70,6 @@ def _needs(waiting: "tuple[Attention, ...]") -> list[str]:
 
 
 def _what(entry: "Attention") -> str:
-    order = f", order {entry.order_no}" if entry.order_no else ""
+    of_what = f", {entry.subject}" if entry.subject else ""
     money = f", {sums_in_words({entry.currency: entry.amount})}" if entry.currency else ""
-    return on_a_page(f"{entry.what}{order}{money}")
+    return on_a_page(f"{entry.what}{of_what}{money}")

@@ -144,7 +144,7 @@ def _put_line(page: Page, row: int, line: _Line) -> None:
     page.merged(row, COLUMNS[0], _what(line), red.but(wrap=True))
     about = ""
     if line.count == 1:
-        page.merged(row, COLUMNS[1], entry.order_no or entry.transaction_id, body)
+        page.merged(row, COLUMNS[1], _named(entry), body)
         page.merged(row, COLUMNS[2], entry.currency, body)
         if entry.currency:
             page.draft.amount(page.sheet, (row, COLUMNS[3][0]), entry.amount, entry.currency)
@@ -157,6 +157,10 @@ def _put_line(page: Page, row: int, line: _Line) -> None:
     to_do = f"{_whose(entry)}{words_of(entry.code).to_do}" if entry.code else entry.next_step
     page.merged(row, COLUMNS[5], to_do, body.but(wrap=True))
     _fit(page, row, about=about, to_do=to_do)
+
+
+def _named(entry: Attention) -> str:
+    return entry.order_no or entry.transaction_id or entry.subject
 
 
 def _whose(entry: Attention) -> str:

@@ -1,7 +1,10 @@
 """Whole nights against a gateway that is the API document, literally."""
 
+import base64
+import csv
 import random
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -11,8 +14,11 @@ import pytest
 from recon.cli.workbooks import workbooks
 from recon.model.nights import Mode, NightRequest, StepSummary
 from recon.model.words import Verdict
-from recon.steps.ground.environment import environment_of
+from recon.steps.ground.environment import Environment, environment_of
+from recon.steps.ground.identity import identify
+from recon.steps.money.approve import approve, waiting
 from recon.steps.night import whole_night as night
+from recon.steps.people import people
 from tests.literal.gateway import ACCOUNT, KEY, MERCHANT, STATUS, Gateway, Payment, literal_gateway
 from tests.literal.tables import QUERY_ROW
 from tests.reports.drawn_sheets import values_of
@@ -56,22 +62,38 @@ class Shop:
         """An order file in the inbox."""
         (self.folder / "inbox" / name).write_text("\n".join((HEADER, *lines, "")))
 
-    def night(self, day: str) -> Verdict:
-        """A live night by the real steps, with a real workbook."""
+    @contextmanager
+    def opened(self, day: str) -> Iterator[Environment]:
+        """What the commands of a day work with."""
         variables = {
             "RECON_GATEWAY_BASE_URL": self.url,
             "RECON_SIGN_KEY": KEY,
             "RECON_DATABASE_URL": self.database,
             "RECON_CONFIG_DIR": str(self.folder / "config"),
+            "RECON_SEAL_KEY": base64.b64encode(bytes(32)).decode(),
         }
-        self.told = []
         with environment_of(variables, clock=self.clock, randomness=random.Random(day)) as opened:
+            yield opened
+
+    def night(self, day: str) -> Verdict:
+        """A live night by the real steps, with a real workbook."""
+        self.told = []
+        with self.opened(day) as opened:
             return night.run(
                 NightRequest(MERCHANT, ACCOUNT, date.fromisoformat(day), Mode.LIVE),
                 environment=opened,
                 workbooks=workbooks(),
                 progress=self.told.append,
             )
+
+    def instruct(self, name: str, *rows: dict[str, str]) -> None:
+        """An instruction file in the inbox."""
+        common = {"merchant_id": MERCHANT, "account_id": ACCOUNT, "currency": "EUR"}
+        with (self.folder / "inbox" / name).open("w", newline="") as file:
+            columns = dict.fromkeys([*common, *(column for row in rows for column in row)])
+            writer = csv.DictWriter(file, fieldnames=[*columns], restval="")
+            writer.writeheader()
+            writer.writerows([common | row for row in rows])
 
     def breaks(self) -> dict[str, tuple[str, str, str]]:
         """Code, severity and reason by order number, as the newest workbook has them."""
@@ -219,3 +241,51 @@ def test_why_nobody_answered_stands_in_what_is_missing(shop: Shop) -> None:
     assert str(shop.told[-1].figures["missing"]).startswith(
         "the gateway gave no usable answer for any order (the gateway answered HTTP 301)"
     )
+
+
+PAYEE = {
+    "beneficiary.entity_type": "PERSONAL",
+    "beneficiary.first_name": "Ana",
+    "beneficiary.last_name": "Example",
+    "beneficiary.bank_details.account_name": "Ana Example",
+    "beneficiary.bank_details.account_currency": "EUR",
+    "beneficiary.bank_details.iban": "DE89370400440532013000",
+    "payment_date": "2026-11-23",
+    "payment_method": "SWIFT",
+}
+
+
+def test_a_doubt_that_only_the_portal_ends_names_what_to_look_up_there(shop: Shop) -> None:
+    """A payout by its payee and both ids, the end of a subscription by the gateway's id of it."""
+    (shop.folder / "config" / "approvers.toml").write_text(
+        "".join(f'[approvers.{who}]\nname = "{who} X"\nlimit.EUR = 999\n' for who in ("ann", "jo"))
+    )
+    shop.gateway.instead = {"payout": None, "cancelsubscription": None}
+    shop.gateway.subscriptions = {"S77": "Gold plan"}
+    shop.instruct(
+        "instructions-1.csv",
+        {"kind": "payout", "request_id": "PO-1", "amount": "250.00", **PAYEE},
+        {
+            "kind": "cancel_subscription",
+            "request_id": "E-1",
+            "recurring_id": "S77",
+            "contract_name": "Gold plan",
+        },
+    )
+    shop.night("2026-11-20")
+    with shop.opened("2026-11-20") as opened:
+        for who in ("ann", "jo"):
+            person = identify(who, code=None, environment=opened)
+            approve(waiting(opened).wanted.digest, person=person, environment=opened)
+    shop.now += timedelta(days=1)
+    shop.night("2026-11-21")
+    sent = {operation: known for operation, known, _ in shop.gateway.effects}
+    with shop.opened("2026-11-21") as opened:
+        ((_, doubts),) = people.status(opened)
+    assert {one.what: one.subject for one in doubts} == {
+        "cancel_subscription undecided": "subscription S77",
+        "payout in doubt": "payee DE…3000, request_id PO-1",
+    }
+    (payout,) = [one for one in doubts if one.what == "payout in doubt"]
+    assert f"The gateway knows it as request {sent['payout']}." in payout.next_step
+    assert set(sent) == {"payout", "cancelsubscription"}

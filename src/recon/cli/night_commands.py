@@ -241,8 +241,8 @@ def _what_of(entry: "Attention", *, now: datetime) -> str:
     money = (
         f", {Money.of_minor_units(entry.amount, currency=entry.currency)}" if entry.currency else ""
     )
-    order = f" order {entry.order_no}" if entry.order_no else ""
-    return f"{entry.what}:{order}{money}, since {entry.since:%Y-%m-%d %H:%M} ({days} days)"
+    of_what = f": {entry.subject}" if entry.subject else ""
+    return f"{entry.what}{of_what}{money}, since {entry.since:%Y-%m-%d %H:%M} ({days} days)"
 
 
 def _id_of(entry: "Attention") -> str:
@@ -261,4 +261,4 @@ def withdraw(
 
     with environment_of(os.environ, clock=system_clock) as environment:
         taken = people.withdraw(instruction, by=name, reason=reason, environment=environment)
-    say(f"Withdrawn: {taken.kind} of order {taken.order_no}. It will not be sent.")
+    say(f"Withdrawn: {taken.kind} of {taken.subject}. It will not be sent.")

@@ -90,6 +90,8 @@ class Attention:
     """Two people may say what became of it (`recon resolve`)."""
     message: str = ""
     """What the gateway told of it by itself, which stands in `next_step` too."""
+    subject: str = ""
+    """What it is about, in words: an order, a subscription, a payee; "" when nothing is named."""
 
 
 @dataclass(frozen=True, slots=True)

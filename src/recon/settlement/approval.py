@@ -13,6 +13,7 @@ from itertools import groupby
 
 from recon.config.approvers import Approver, has_left, person_key
 from recon.model.money import exponent
+from recon.model.words import InstructionKind
 from recon.settlement.allowance import FIRST_PAYEE
 from recon.settlement.instruction import Instruction
 from recon.settlement.intention import REPEAT
@@ -205,11 +206,13 @@ def sums_in_words(sums: Mapping[str, int]) -> str:
 def told_of(item: Instruction) -> str:
     """One instruction in words: its id, what it does, and to what."""
     what = f"{item.instruction_id} {item.kind} {sums_in_words({item.currency: item.amount})}"
-    return f"{what}, order {item.order_no}"
+    return f"{what}, {item.subject}"
 
 
 def told_beside(first: Instruction) -> str:
     """An earlier instruction of the same intention, in words, with what became of it."""
     payment = f", transaction {first.transaction_id}" if first.transaction_id else ""
     named = f", request_id {first.request_id}" if first.request_id else ""
+    if first.kind is InstructionKind.PAYOUT:
+        named = ""  # its subject has it
     return f"{told_of(first)}{payment}{named}: {first.state}"

@@ -78,6 +78,15 @@ class Instruction:
     """A payout's details, encrypted; "" once it is final."""
 
     @property
+    def subject(self) -> str:
+        """What it is done to, in words: `order A-1`, `subscription S1`, `payee DE…3000, …`."""
+        if self.kind is InstructionKind.CANCEL_SUBSCRIPTION:
+            return f"subscription {self.recurring_id}"
+        if self.kind is InstructionKind.PAYOUT:
+            return f"payee {self.payee or 'not shown'}, request_id {self.request_id}"
+        return f"order {self.order_no}"
+
+    @property
     def is_open(self) -> bool:
         """The effect may still happen or may have happened."""
         return self.state in {_S.IN_FLIGHT, _S.IN_DOUBT, _S.NEEDS_HUMAN}

@@ -33,6 +33,7 @@ from recon.steps.people.people import DOUBTFUL
 from recon.steps.people.sign_off import not_looked_after
 from recon.store import Connection
 from recon.store.money import instruction_rows
+from recon.store.money.instruction_reading import instruction_of
 from recon.store.nights import runs
 from recon.store.people import closed_months, resolution_rows
 from recon.store.people.closed_months import MonthState
@@ -263,7 +264,7 @@ def _of_money(stated: StatedMonth, *, environment: Environment) -> Iterator[Bloc
         if row["state"] in DOUBTFUL and left_at is not None and left_at < closes:
             money = format_minor_units(row["amount"], currency=row["currency"])
             yield Blocker(
-                f"{row['kind']} of order {row['order_no']}, {money} {row['currency']}: sent "
+                f"{row['kind']} of {instruction_of(row).subject}, {money} {row['currency']}: sent "
                 f"{left_at:%Y-%m-%d %H:%M} UTC, and nobody knows whether it took effect",
                 "",
                 f"recon resolve {row['instruction_id']} (two people), or a later night finds out",

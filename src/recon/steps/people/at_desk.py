@@ -141,7 +141,7 @@ def _resolve(body: Body, person: Person, environment: Environment) -> Reply:
         person=person,
         environment=environment,
     )
-    return {"what": f"{instruction.kind} of order {instruction.order_no}", "decided": decided}
+    return {"what": f"{instruction.kind} of {instruction.subject}", "decided": decided}
 
 
 def _release(body: Body, person: Person, environment: Environment) -> Reply:

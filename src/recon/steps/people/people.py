@@ -157,6 +157,7 @@ def _cases(connection: Connection, run: Run, *, beside: _Beside) -> Iterator[Att
             instruction_id=wanted,
             is_undecided=True,
             message=beside.messages.get(wanted, ""),
+            subject=instruction_of(row).subject,
         )
 
 
@@ -316,13 +317,20 @@ def _next(state: InstructionState, *, kind: InstructionKind) -> str:
     return _LOOK_UP if state is InstructionState.IN_DOUBT and kind in _NOT_SHOWN else _NEXT[state]
 
 
+def _known_as(item: Instruction) -> str:
+    """By which id the gateway's portal finds a payout, which has none of ours."""
+    of_payout = item.kind is InstructionKind.PAYOUT
+    return f"The gateway knows it as request {item.gateway_request_id}." if of_payout else ""
+
+
 def _since(row: Any) -> datetime:
     since: datetime = row["in_doubt_since"] or row["sent_at"] or row["planned_at"]
     return since
 
 
 def _attention_of(row: Any, *, beside: _Beside, lapses_before: datetime) -> Attention:
-    state, wanted = InstructionState(row["state"]), row["instruction_id"]
+    item = instruction_of(row)
+    state, wanted = item.state, item.instruction_id
     reason = row["hold"] or row["message"]
     if reason and reason == beside.stopped:
         reason = STOPPED
@@ -334,6 +342,7 @@ def _attention_of(row: Any, *, beside: _Beside, lapses_before: datetime) -> Atte
         f"{beside.verdicts[wanted]}: a second must." if wanted in beside.verdicts else "",
         f"{beside.approvals[wanted]} approved it." if wanted in beside.approvals else "",
         f"{beside.messages[wanted]}." if wanted in beside.messages else "",
+        _known_as(item) if state in DOUBTFUL else "",
         _next(state, kind=InstructionKind(row["kind"])),
     ]
     return Attention(
@@ -348,4 +357,5 @@ def _attention_of(row: Any, *, beside: _Beside, lapses_before: datetime) -> Atte
         lapses=lapses,
         is_undecided=state in DOUBTFUL - {InstructionState.IN_FLIGHT},
         message=beside.messages.get(wanted, ""),
+        subject=item.subject,
     )
