@@ -289,3 +289,15 @@ def test_a_doubt_that_only_the_portal_ends_names_what_to_look_up_there(shop: Sho
     (payout,) = [one for one in doubts if one.what == "payout in doubt"]
     assert f"The gateway knows it as request {sent['payout']}." in payout.next_step
     assert set(sent) == {"payout", "cancelsubscription"}
+
+
+def test_a_review_in_doubt_is_not_said_to_be_asked_about(shop: Shop) -> None:
+    """No query shows a decision of a review: only the portal does, and two people record it."""
+    shop.gateway.instead = {"review": None}
+    line = shop.order(3, state="in_review", status="authorised", action="review", amount="10.00")
+    shop.drop("orders-2026-11-20.csv", line)
+    shop.night("2026-11-20")
+    with shop.opened("2026-11-20") as opened:
+        ((_, (doubt,)),) = people.status(opened)
+    assert shop.gateway.effects == [("review", "T3", "10.00")]
+    assert "No question to the gateway shows it: look it up in the portal" in doubt.next_step

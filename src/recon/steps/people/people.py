@@ -12,6 +12,7 @@ from recon.model.figures import Attention
 from recon.model.nights import Mode
 from recon.model.words import InstructionKind, InstructionState
 from recon.settlement.instruction import Instruction
+from recon.settlement.resolution import NO_QUERY_SHOWS
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.night_end import NightEnd, end_of
 from recon.steps.ground.releases import held_nights, release_ended
@@ -50,8 +51,6 @@ _NEXT = {
     InstructionState.PLANNED: "Two people approve it (`recon approve`), or it is rejected.",
     InstructionState.APPROVED: "It waits for the next night; withdraw it if it is not meant.",
 }
-_NOT_SHOWN = frozenset({InstructionKind.PAYOUT, InstructionKind.CANCEL_SUBSCRIPTION})
-"""Kinds that no answer of the gateway's query ever shows."""
 _LOOK_UP = (
     "Do not send it again. No question to the gateway shows it: look it up in the portal; two "
     "people record what they find (`recon resolve`)."
@@ -314,7 +313,9 @@ def _sorted(rows: Iterable[Any]) -> list[Any]:
 
 def _next(state: InstructionState, *, kind: InstructionKind) -> str:
     """What to do, which never promises an answer that cannot come."""
-    return _LOOK_UP if state is InstructionState.IN_DOUBT and kind in _NOT_SHOWN else _NEXT[state]
+    return (
+        _LOOK_UP if state is InstructionState.IN_DOUBT and kind in NO_QUERY_SHOWS else _NEXT[state]
+    )
 
 
 def _known_as(item: Instruction) -> str:
