@@ -15,6 +15,10 @@ FILES_MAX = 1_000
 
 WAITS_FOR = "not complete yet: waits for"
 """How the reason begins of a file that is left for later."""
+HIDDEN = "hidden or temporary"
+BESIDE = "stands beside an order file"
+NOT_TOLD = (HIDDEN, BESIDE)
+"""What everybody leaves in an inbox; of the rest a night says that it read nothing."""
 
 TEMPORARY_PREFIXES = (".", "~")
 TEMPORARY_SUFFIXES = (".tmp", ".part", ".partial", ".filepart", ".crdownload", ".swp", ".bak")
@@ -76,12 +80,12 @@ def _unfit(
     layout = layout_of(entry.name, layouts=layouts)
     name = entry.name.lower()
     if name.startswith(TEMPORARY_PREFIXES) or name.endswith(TEMPORARY_SUFFIXES):
-        return "hidden or temporary"
+        return HIDDEN
     partners = tuple(
         ending for each in layouts for ending in (each.control_file, each.done_file) if ending
     )
     if partners and entry.name.endswith(partners):
-        return "stands beside an order file"
+        return BESIDE
     if not name.endswith(endings) and not layout.format:
         return f"does not end in {', '.join(endings)}"
     try:

@@ -17,7 +17,7 @@ from typing import Protocol
 from recon.config.file_layouts import FileLayout
 from recon.config.file_sources import S3, ExpectedFile, RemoteSource, moment_after
 from recon.files.formats.raw_reader import SUFFIXES
-from recon.files.inbox.arrived_files import WAITS_FOR, inbox
+from recon.files.inbox.arrived_files import NOT_TOLD, WAITS_FOR, inbox
 from recon.files.inbox.arrived_files import Inbox as Waiting
 from recon.files.inbox.fetching import Fetched, RemoteFolder, fetch
 from recon.files.kinds.bank_file import ENDINGS
@@ -32,6 +32,8 @@ from recon.store.nights import bank_rows, file_words, order_rows, settlement_row
 from recon.store.nights.runs import Run
 
 LOOK_AGAIN_SECONDS = 60
+UNREAD_TOLD_MAX = 10
+"""Names of entries that no night reads; of more it says how many."""
 WAIT_HOURS_MAX = 12
 """A night waits no longer than this, whatever the clock says."""
 
@@ -295,6 +297,16 @@ def unreadable(
 
 
 def left(waiting: Waiting) -> str:
-    """Which files wait for a partner, in a sentence."""
-    names = [f"{name} is {why}" for name, why in waiting.skipped if why.startswith(WAITS_FOR)]
-    return f" Left for later: {'; '.join(names)}." if names else ""
+    """Which files wait for a partner, and what is none that a night reads, in two sentences."""
+    later = [f"{name} is {why}" for name, why in waiting.skipped if why.startswith(WAITS_FOR)]
+    sentence = f" Left for later: {'; '.join(later)}." if later else ""
+    unread = [
+        f"{name} ({why})"
+        for name, why in waiting.skipped
+        if why not in NOT_TOLD and not why.startswith(WAITS_FOR)
+    ]
+    if not unread:
+        return sentence
+    more = len(unread) - UNREAD_TOLD_MAX
+    told = [*unread[:UNREAD_TOLD_MAX], *([f"and {more} more"] if more > 0 else [])]
+    return f"{sentence} Nothing was read of: {'; '.join(told)}."

@@ -30,6 +30,20 @@ def test_order_files_are_listed_by_name_and_the_rest_is_named(tmp_path: Path) ->
     }
 
 
+def test_what_no_night_reads_is_named_in_the_nights_sentence(tmp_path: Path) -> None:
+    """A packed file, a link or a folder may be a day's orders: somebody must hear of it."""
+    for name in (".hidden.csv", "a.csv", "b.csv.gz"):
+        (tmp_path / name).write_text("x")
+    (tmp_path / "c.csv").symlink_to(tmp_path / "a.csv")
+    assert left(inbox(tmp_path)) == (
+        " Nothing was read of: b.csv.gz (does not end in .csv, .xlsx, .parquet, .jsonl, .xml); "
+        "c.csv (not a regular file)."
+    )
+    for number in range(10):
+        (tmp_path / f"d{number}.csv").mkdir()
+    assert left(inbox(tmp_path)).endswith("; d7.csv (not a regular file); and 2 more.")
+
+
 def test_a_file_waits_for_its_done_file(tmp_path: Path) -> None:
     """Only where its layout asks for one; what stands beside a file is none itself."""
     layouts = (FileLayout(files="a*", done_file=".done", control_file=".control"),)
