@@ -308,5 +308,5 @@ def left(waiting: Waiting) -> str:
     if not unread:
         return sentence
     more = len(unread) - UNREAD_TOLD_MAX
-    told = [*unread[:UNREAD_TOLD_MAX], *([f"and {more} more"] if more > 0 else [])]
-    return f"{sentence} Nothing was read of: {'; '.join(told)}."
+    names = [*unread[:UNREAD_TOLD_MAX], *([f"and {more} more"] if more > 0 else [])]
+    return f"{sentence} Nothing was read of: {'; '.join(names)}."
