@@ -352,8 +352,11 @@ def finished(connection: Connection) -> list[FinishedRun]:
 
 
 def newest_of_accounts(connection: Connection) -> list[Run]:
-    """The newest night of every account; its newest part where no night has run."""
-    nights_last = (run.c.part == "", run.c.started_at)
+    """The newest run of each account's last night; its newest part where no night has run.
+
+    A night that is played again later does not hide the one after it.
+    """
+    nights_last = (run.c.part == "", run.c.business_date, run.c.started_at)
     rows = connection.execute(select(run).order_by(*nights_last)).mappings()
     newest = {(row["merchant_id"], row["account_id"]): row for row in rows}
     return [_run_of(row) for _, row in sorted(newest.items())]
