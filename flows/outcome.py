@@ -29,7 +29,7 @@ NOT_A_NIGHT = "The night itself is not run by this."
 MEANS = {
     End.MONEY_IN_DOUBT: "nobody can say yet whether it moved; a person looks now",
     End.SENDING_STOPPED: "what was to be sent was not; a person finds the cause now",
-    End.RECONCILED: "nothing is open; sign the workbook",
+    End.RECONCILED: "no break is open; sign the workbook",
     End.BREAKS_OPEN: "the run did its work, and breaks wait for people in the workbook",
     End.INCOMPLETE: "a source or a group of answers is missing; get it and run the night again",
     End.NOT_PROVEN: "a control total does not tie; refunds and payouts are held",

@@ -37,7 +37,7 @@ def test_a_night_leaves_progress_summary_breaks_totals_and_a_link(
     assert found["progress-100042001"]["data"] == 100.0
     summary = found["summary-100042001"]["data"]
     assert "| settle | settle did its work. |" in summary
-    assert "To do: nothing is open; sign the workbook." in summary
+    assert "To do: no break is open; sign the workbook." in summary
     assert summary.index("To do:") < summary.index("## Money") < summary.index("## Steps")
     assert found["breaks-100042001"]["data"].count("CAPTURE_DUE") == 100
     assert "100 of 250 open breaks" in found["breaks-100042001"]["description"]
