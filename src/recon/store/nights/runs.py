@@ -352,10 +352,7 @@ def finished(connection: Connection) -> list[FinishedRun]:
 
 
 def newest_of_accounts(connection: Connection) -> list[Run]:
-    """The newest run of each account's last night; its newest part where no night has run.
-
-    A night that is played again later does not hide the one after it.
-    """
+    """The newest run of each account's last business date; a part where no night has run."""
     nights_last = (run.c.part == "", run.c.business_date, run.c.started_at)
     rows = connection.execute(select(run).order_by(*nights_last)).mappings()
     newest = {(row["merchant_id"], row["account_id"]): row for row in rows}
