@@ -19,6 +19,14 @@ def shown(night: Any) -> list[str]:
         return standing_lines(run_id, environment=environment)
 
 
+def shown_in_doubt(night: Any) -> list[str]:
+    """The lines once replies to captures were lost, and the gateway answered no question of it."""
+    silent = {"operation": "retrievalTrans", "kind": "status", "status": 500, "when": "before"}
+    night.fault({"operation": "capture", "kind": "fin", "when": "after"}, {**silent, "nth": 2})
+    night.move_money()
+    return shown(night)
+
+
 def test_a_night_without_instructions_says_so(merchant: Any) -> None:  # noqa: F811 - the fixture
     """Nothing was to move, and nobody is needed."""
     merchant.night()
@@ -37,18 +45,7 @@ def test_money_in_doubt_stands_first_with_what_to_do(
     """By outcome and currency; the doubt again below, with its order and the next step."""
     doubtful = next(one for one in merchant.payments("authorised") if one.currency == "EUR")
     merchant.drop("a.csv", merchant.order(doubtful, status="paid", action="capture"))
-    merchant.fault(
-        {"operation": "capture", "kind": "fin", "when": "after"},
-        {
-            "operation": "retrievalTrans",
-            "kind": "status",
-            "status": 500,
-            "when": "before",
-            "nth": 2,
-        },
-    )
-    merchant.move_money()
-    lines = shown(merchant)
+    lines = shown_in_doubt(merchant)
 
     (money,) = [line for line in lines if line.startswith("| in doubt")]
     assert money == f"| in doubt | capture | 1 | {doubtful.amount} EUR |"
@@ -62,18 +59,7 @@ def test_what_several_need_is_said_once_above_them(
     """Three captures whose reply was lost need the same, and each has a line of its own."""
     lost = [one for one in merchant.payments("authorised") if one.currency == "EUR"][:3]
     merchant.drop("a.csv", *(merchant.order(one, status="paid", action="capture") for one in lost))
-    merchant.fault(
-        {"operation": "capture", "kind": "fin", "when": "after"},
-        {
-            "operation": "retrievalTrans",
-            "kind": "status",
-            "status": 500,
-            "when": "before",
-            "nth": 2,
-        },
-    )
-    merchant.move_money()
-    lines = shown(merchant)
+    lines = shown_in_doubt(merchant)
     said = lines[lines.index("## What needs a person") + 2 : -1]
 
     assert said[0].startswith("- 3 of these: The connection failed")
