@@ -62,7 +62,7 @@ def test_what_several_need_is_said_once_above_them(
     lines = shown_in_doubt(merchant)
     said = lines[lines.index("## What needs a person") + 2 : -1]
 
-    assert said[0].startswith("- 3 of these: The connection failed")
+    assert said[0].startswith("- Each of these 3: The connection failed")
     assert sorted(said[1:]) == sorted(
         f"    - capture in doubt, order {one.order_no}, {one.amount} EUR" for one in lost
     )
