@@ -62,7 +62,7 @@ def _needs(waiting: "tuple[Attention, ...]") -> list[str]:
         if len(entries) == 1:
             lines.append(f"- {_what(entries[0])}: {on_a_page(next_step)}")
         else:
-            lines.append(f"- {len(entries)} of these: {on_a_page(next_step)}")
+            lines.append(f"- Each of these {len(entries)}: {on_a_page(next_step)}")
             lines += [f"    - {_what(entry)}" for entry in entries]
     if len(waiting) > ATTENTION_SHOWN_MAX:
         lines.append(f"- and {len(waiting) - ATTENTION_SHOWN_MAX} more: `recon status`")
