@@ -14,7 +14,7 @@ from prefect.client.schemas.objects import State
 from prefect.states import Completed
 from pydantic import Field, SecretStr
 
-from flows.page_text import on_a_page
+from flows.page_text import on_a_page, table_row
 from tasks.running import opened_environment, say, sentences_only
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ def markdown_of(wanted: "ApprovalList", sentence: str) -> str:
     for item in islice(shown.values(), ROWS_SHOWN_MAX):
         money = Money.of_minor_units(item.amount, currency=item.currency)
         cells = (item.instruction_id, item.kind, item.order_no, str(money), item.hold)
-        lines.append("| " + " | ".join(map(on_a_page, cells)) + " |")
+        lines.append(table_row(*cells))
     if (more := len(shown) - ROWS_SHOWN_MAX) > 0:
         lines += ["", f"{more} more wait; the workbooks' sheets Instructions have all of them."]
     return "\n".join(lines)

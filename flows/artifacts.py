@@ -24,7 +24,7 @@ from prefect.exceptions import PrefectHTTPStatusError
 
 from flows.automations import WAITING
 from flows.night_bar import night_bar
-from flows.page_text import on_a_page
+from flows.page_text import table_row
 from flows.workbook_server import ADDRESS_VARIABLE, link_of
 from recon.model.nights import NightRequest, StepSummary
 from tasks.running import say
@@ -84,10 +84,7 @@ class Artifacts:
             "",
             "| step | what it did |",
             "|---|---|",
-            *(
-                f"| {on_a_page(summary.step)} | {on_a_page(summary.sentence)} |"
-                for summary in summaries
-            ),
+            *(table_row(summary.step, summary.sentence) for summary in summaries),
         ]
         self._published(
             lambda: create_markdown_artifact(

@@ -14,6 +14,7 @@ from prefect.states import Completed
 from pydantic import SecretStr
 
 from flows.approve import ShortName
+from flows.page_text import on_a_page, table_row
 from recon.model.errors import UsageError
 from tasks.running import opened_environment, say, sentences_only
 
@@ -77,11 +78,11 @@ def returned_path(workbook: Path, *, settings: "Settings") -> Path:
 
 def _publish(done: "Import", *, sentence: str) -> None:
     """What was refused, where people look for it."""
-    lines = [f"# {done.name}", "", sentence, ""]
+    lines = [f"# {on_a_page(done.name)}", "", on_a_page(sentence), ""]
     if done.refusals:
         lines += ["| cell | why it was not taken |", "|---|---|"]
         lines += [
-            f"| {refusal.cell} | {refusal.reason} |"
+            table_row(refusal.cell, refusal.reason)
             for refusal in done.refusals[:REFUSALS_SHOWN_MAX]
         ]
-    create_markdown_artifact("\n".join(lines), key="answers-taken", description=sentence)
+    create_markdown_artifact("\n".join(lines), key="answers-taken", description=on_a_page(sentence))

@@ -10,3 +10,8 @@ def on_a_page(text: str) -> str:
     Backticks stay: sentences of ours name commands in them, and nothing in them is a link.
     """
     return text.translate(SPEAKS_MARKDOWN)
+
+
+def table_row(*cells: str) -> str:
+    """One row of a table, each text in its cell."""
+    return f"| {' | '.join(map(on_a_page, cells))} |"

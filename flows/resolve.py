@@ -15,7 +15,7 @@ from prefect.states import Completed
 from pydantic import Field, SecretStr
 
 from flows.approve import ShortName
-from flows.page_text import on_a_page
+from flows.page_text import on_a_page, table_row
 from tasks.running import opened_environment, say, sentences_only
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ def markdown_of(shown: "Sequence[tuple[Run, Attention]]", sentence: str) -> str:
             f"{run.merchant_id}/{run.account_id}",
             instruction.next_step,
         )
-        lines.append("| " + " | ".join(map(on_a_page, cells)) + " |")
+        lines.append(table_row(*cells))
     if len(shown) > DOUBTS_SHOWN_MAX:
         more = len(shown) - DOUBTS_SHOWN_MAX
         lines += ["", f"{more} more stand in `recon status`."]

@@ -17,7 +17,7 @@ from prefect.states import Completed
 from pydantic import Field, SecretStr
 
 from flows.approve import ShortName
-from flows.page_text import on_a_page
+from flows.page_text import on_a_page, table_row
 from tasks.running import opened_environment, say, sentences_only
 
 if TYPE_CHECKING:
@@ -135,5 +135,5 @@ def markdown_of(shown: "list[Night]", sentence: str) -> str:
             *(account, str(night.business_date), night.standing, night.run_id),
             *(night.workbook_sha256[:DIGITS_READ], names),
         )
-        lines.append("| " + " | ".join(map(on_a_page, (*cells, night.void_because))) + " |")
+        lines.append(table_row(*cells, night.void_because))
     return "\n".join(lines)

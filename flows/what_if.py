@@ -14,7 +14,7 @@ from prefect.states import Completed
 
 from flows.import_resolutions import returned_path
 from flows.nightly import GatewayId
-from flows.page_text import on_a_page
+from flows.page_text import on_a_page, table_row
 from tasks.running import opened_environment, say, sentences_only
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def page_of(answer: "WhatIf", *, workbook: Path) -> str:
     lines += ["", "| night | was | would be | sets | money |", "|---|---|---|---|---|"]
     for kind in kinds[:KINDS_SHOWN_MAX]:
         cells = (str(kind.business_date), kind.before, kind.after, str(kind.count), kind.money)
-        lines.append(f"| {' | '.join(cells)} |")
+        lines.append(table_row(*cells))
     if len(kinds) > KINDS_SHOWN_MAX:
         lines += ["", f"and {len(kinds) - KINDS_SHOWN_MAX} more lines in the workbook"]
     return "\n".join(lines)
