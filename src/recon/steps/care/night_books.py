@@ -7,7 +7,7 @@ the last month that ended, until its close hands it out with its day; or a perso
 be booked on the night's.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pandas as pd
@@ -17,7 +17,7 @@ from recon.model.nights import Mode
 from recon.period.business_month import BusinessMonth
 from recon.period.month_journals import PERMANENT
 from recon.steps.care.month_books import sealed_lines, sums_by_journal
-from recon.steps.compare.journals import Handed, export_journals, proposing
+from recon.steps.compare.journals import Handed, export_journals
 from recon.steps.ground.environment import Environment
 from recon.store.nights import runs
 from recon.store.nights.runs import Run
@@ -50,8 +50,10 @@ def export_of_night(
         OutputError: the file cannot be written; nothing was handed out.
         ArchiveError: a sealed folder is gone, changed, or cannot be reached.
     """
-    run, result = proposing(run_id, environment=environment)
-    waits = {} if again or is_of_night else dict(_of_month(run, result, environment=environment))
+
+    def waits(run: Run, result: Reconciliation) -> Mapping[str, str]:
+        return {} if is_of_night else dict(_of_month(run, result, environment=environment))
+
     return export_journals(run_id, out=out, environment=environment, again=again, waits=waits)
 
 

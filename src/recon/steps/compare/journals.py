@@ -1,6 +1,6 @@
 """Handing proposed journals out: once each, as a file that a ledger can import."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -63,20 +63,28 @@ class OutJournal:
     format: str = journal_rows.OWN_FORMAT
 
 
+Waits = Callable[[Run, Reconciliation], Mapping[str, str]]
+"""Journal -> why it is not to leave yet, of what a run proposes."""
+
+
+def _none_waits(_run: Run, _result: Reconciliation) -> Mapping[str, str]:
+    return {}
+
+
 def export_journals(
     run_id: str,
     *,
     out: Path,
     environment: Environment,
     again: Sequence[str] = (),
-    waits: Mapping[str, str] | None = None,
+    waits: Waits = _none_waits,
 ) -> Handed:
     """Write the journals that the newest run of a night proposes, and remember that they left.
 
     A journal is noted as handed out before its file takes its place: after a crash between the two
     it is missing from a file rather than in two. `again` names journals whose file was lost: they
-    are written once more under their ids, and the history says so. `waits`: journal -> why it is
-    not to leave yet.
+    are written once more under their ids, and the history says so. `waits` tells which of the
+    others are not to leave yet, and why.
 
     Raises:
         UsageError: the run has no result, was a dry run, is NOT PROVEN, or a later one of its
@@ -84,6 +92,7 @@ def export_journals(
         OutputError: the file cannot be written; nothing was handed out.
     """
     run, result = proposing(run_id, environment=environment)
+    later = {} if again else waits(run, result)
     with output_folder(out):
         with environment.store.writing() as connection:
             known = journal_rows.states(connection, result.journals["journal_id"])
@@ -91,7 +100,7 @@ def export_journals(
                 chosen, kept = _named(result.journals, again=again, known=known), {}
             else:
                 fresh = result.journals[~result.journals["journal_id"].isin(known)]
-                kept = _kept_back(fresh, aside=set_aside(connection, run), waits=waits or {})
+                kept = _kept_back(fresh, aside=set_aside(connection, run), waits=later)
                 chosen = fresh[~fresh["journal_id"].isin(kept)]
             path = out / _file_name(run_id, again=again)
             staged = stage(out, files={path.name: journals_csv(chosen)}) if len(chosen) else {}
