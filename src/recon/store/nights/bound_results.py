@@ -4,12 +4,11 @@ Its verdict, exposure and scope of assurance stand in no file of the night's fol
 """
 
 import hashlib
-import json
 from collections.abc import Iterator
 
 from sqlalchemy import Connection, select
 
-from recon.store.nights.bound_runs import ENTITY, RECONCILED
+from recon.store.nights.bound_runs import ENTITY, RECONCILED, data_of
 from recon.store.schema import history, result_summary
 
 BOUND_BY = "summary_sha256"
@@ -30,7 +29,7 @@ def changed_summaries(connection: Connection, *, run_id: str = "") -> Iterator[s
         events = events.where(history.c.entity_id == run_id)
         kept = kept.where(result_summary.c.run_id == run_id)
     bound = {
-        str(event.entity_id): _hash_in(event.data)
+        str(event.entity_id): data_of(event.data).get(BOUND_BY, "")
         for event in connection.execute(events.order_by(history.c.sequence))
     }
     stored = {str(row.run_id): str(row.document) for row in connection.execute(kept)}
@@ -42,11 +41,3 @@ def changed_summaries(connection: Connection, *, run_id: str = "") -> Iterator[s
                 f"run {name}: what the database keeps of its result (verdict, rows, money at risk, "
                 f"scope) {now}; it was changed past the code"
             )
-
-
-def _hash_in(data: str) -> str:
-    """The hash that a link tells; of a link that was spoilt nothing, the chain itself says so."""
-    try:
-        return str(json.loads(data)[BOUND_BY])
-    except (ValueError, KeyError, TypeError):
-        return ""

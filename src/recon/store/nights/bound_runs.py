@@ -45,7 +45,7 @@ def changed_runs(connection: Connection) -> Iterator[str]:
     """Every run whose row is not what the history bound, in words."""
     events: dict[str, list[_Told]] = {}
     for row in connection.execute(_EVENTS).mappings():
-        event = _Told(row["event"], row["at"], _data_of(row["data"]))
+        event = _Told(row["event"], row["at"], data_of(row["data"]))
         events.setdefault(str(row["entity_id"]), []).append(event)
     # What a person sends by hand has events and no run.
     wanted = {
@@ -61,7 +61,7 @@ def changed_runs(connection: Connection) -> Iterator[str]:
         yield f"run {name}: the history knows it, its table does not; it was taken away"
 
 
-def _data_of(text: str) -> Mapping[str, Any]:
+def data_of(text: str) -> Mapping[str, Any]:
     """What an event tells; of a link that was spoilt nothing, for the chain itself says so."""
     try:
         document = json.loads(text)
