@@ -1,6 +1,6 @@
 """What needs a person: the list of page one and of `recon status`."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import groupby
@@ -22,6 +22,7 @@ from recon.store import Connection
 from recon.store.database.history import append
 from recon.store.database.night_lock import account_lock
 from recon.store.money import case_rows, instruction_rows, sending_rows
+from recon.store.money.case_rows import Case
 from recon.store.money.instruction_reading import instruction_of
 from recon.store.money.journal import move
 from recon.store.nights import runs
@@ -93,8 +94,11 @@ def attention(run: Run, *, environment: Environment) -> tuple[Attention, ...]:
     """What needs a person: cases, what lapses, money in doubt, then what waits, oldest first."""
     with environment.store.reading() as connection:
         rows = instruction_rows.unfinished_rows(connection, run)
-        beside = _beside(connection, run, rows=rows, environment=environment)
-        cases = tuple(_cases(connection, run, beside=beside))
+        open_cases = case_rows.open_cases(connection, run)
+        to_decide = [instruction_of(row) for row in rows if row["state"] in DOUBTFUL]
+        to_decide += [case.item for case in open_cases]
+        beside = _beside(connection, run, rows=rows, to_decide=to_decide, environment=environment)
+        cases = tuple(_case_of(case, beside=beside) for case in open_cases)
         others = (
             *_held_nights(connection, run, environment=environment),
             *_write_offs(connection, run),
@@ -113,13 +117,16 @@ def in_groups(waiting: Iterable[Attention]) -> Iterator[tuple[str, list[Attentio
 
 
 def _beside(
-    connection: Connection, run: Run, *, rows: Iterable[Any], environment: Environment
+    connection: Connection,
+    run: Run,
+    *,
+    rows: Iterable[Any],
+    to_decide: Sequence[Instruction],
+    environment: Environment,
 ) -> _Beside:
     captures = [row["order_no"] for row in rows if row["kind"] == InstructionKind.CAPTURE]
     dated = authorised_at(connection, run, order_nos=captures, environment=environment)
     valid = timedelta(days=environment.settings.rules.authorisation.valid_days)
-    to_decide = [instruction_of(row) for row in rows if row["state"] in DOUBTFUL]
-    to_decide += case_rows.instructions(connection, run)
     return _Beside(
         verdicts=approval_rows.open_verdicts(connection),
         approvals={
@@ -135,29 +142,29 @@ def _beside(
     )
 
 
-def _cases(connection: Connection, run: Run, *, beside: _Beside) -> Iterator[Attention]:
-    """Final instructions whose opposite the gateway shows; their payments are closed meanwhile."""
-    for row in case_rows.open_cases(connection, run):
-        wanted = row["instruction_id"]
-        first = f" {beside.verdicts[wanted]}: a second must." if wanted in beside.verdicts else ""
-        message = f" {beside.messages[wanted]}." if wanted in beside.messages else ""
-        yield Attention(
-            what=f"{row['kind']} contradicted",
-            order_no=row["order_no"],
-            transaction_id=row["transaction_id"],
-            currency=row["currency"],
-            amount=row["amount"],
-            since=row["noted_at"],
-            next_step=(
-                f"{row['told'][:1].upper()}{row['told'][1:]}.{first}{message} Nothing more is sent "
-                "for this payment: look it up in the portal; two people record what is true "
-                "(`recon resolve`)."
-            ),
-            instruction_id=wanted,
-            is_undecided=True,
-            message=beside.messages.get(wanted, ""),
-            subject=instruction_of(row).subject,
-        )
+def _case_of(case: Case, *, beside: _Beside) -> Attention:
+    """A final instruction whose opposite is shown; its payment is closed meanwhile."""
+    item = case.item
+    wanted = item.instruction_id
+    first = f" {beside.verdicts[wanted]}: a second must." if wanted in beside.verdicts else ""
+    message = f" {beside.messages[wanted]}." if wanted in beside.messages else ""
+    return Attention(
+        what=f"{item.kind} contradicted",
+        order_no=item.order_no,
+        transaction_id=item.transaction_id,
+        currency=item.currency,
+        amount=item.amount,
+        since=case.noted_at,
+        next_step=(
+            f"{case.told[:1].upper()}{case.told[1:]}.{first}{message} Nothing more is sent "
+            "for this payment: look it up in the portal; two people record what is true "
+            "(`recon resolve`)."
+        ),
+        instruction_id=wanted,
+        is_undecided=True,
+        message=beside.messages.get(wanted, ""),
+        subject=item.subject,
+    )
 
 
 def _held_nights(

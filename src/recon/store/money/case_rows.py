@@ -1,6 +1,7 @@
 """Cases about final instructions: opened by evidence, closed by two people, never forgotten."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
 from operator import itemgetter
@@ -13,7 +14,7 @@ from recon.settlement.contradiction import Ended
 from recon.settlement.instruction import Instruction
 from recon.settlement.refund_numbers import Numbered
 from recon.store.database.history import Event, append
-from recon.store.money.instruction_reading import instruction_of, instructions_where
+from recon.store.money.instruction_reading import INSTRUCTION_COLUMNS, instruction_of
 from recon.store.nights.runs import Run
 from recon.store.schema import contradiction, instruction
 from recon.store.schema.account_filter import OfAccount, account_values, in_account
@@ -27,6 +28,12 @@ KINDS = (InstructionKind.CAPTURE, InstructionKind.CANCEL, InstructionKind.REFUND
 
 _OF_ACCOUNT = in_account(contradiction)
 _CASES = select(contradiction).where(*_OF_ACCOUNT)
+_OPEN = (
+    select(contradiction.c.told, contradiction.c.noted_at, *INSTRUCTION_COLUMNS)
+    .join(instruction, instruction.c.instruction_id == contradiction.c.instruction_id)
+    .where(*_OF_ACCOUNT, contradiction.c.closed_at.is_(None))
+    .order_by(contradiction.c.noted_at, contradiction.c.instruction_id)
+)
 _REFUND_OF_ACCOUNT = (
     *in_account(instruction),
     instruction.c.kind == InstructionKind.REFUND.value,
@@ -81,6 +88,16 @@ _ENDED_OF = (
 )
 PAYMENTS_PER_QUERY_MAX = 500
 """Databases bound how many values a query may have."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A final instruction that evidence contradicts."""
+
+    item: Instruction
+    told: str
+    """What contradicts it."""
+    noted_at: datetime
 
 
 def ended_payments(connection: Connection, owner: OfAccount) -> list[str]:
@@ -171,28 +188,10 @@ def has_open_case(connection: Connection, instruction_id: str) -> bool:
     return connection.execute(query).first() is not None
 
 
-def open_cases(connection: Connection, run: Run) -> list[dict[str, Any]]:
-    """Open cases of the account with their instructions' order, kind and money, oldest first."""
-    rows = connection.execute(
-        select(
-            contradiction,
-            *(instruction.c[name] for name in ("kind", "order_no", "currency", "amount")),
-        )
-        .join(instruction, instruction.c.instruction_id == contradiction.c.instruction_id)
-        .where(*_OF_ACCOUNT, contradiction.c.closed_at.is_(None))
-        .order_by(contradiction.c.noted_at, contradiction.c.instruction_id),
-        account_values(run),
-    ).mappings()
-    return [dict(row) for row in rows]
-
-
-def instructions(connection: Connection, run: Run) -> list[Instruction]:
-    """The instructions of the account's open cases."""
-    open_now = select(contradiction.c.instruction_id).where(
-        *_OF_ACCOUNT, contradiction.c.closed_at.is_(None)
-    )
-    wanted = connection.execute(open_now, account_values(run)).scalars().all()
-    return instructions_where(connection, instruction.c.instruction_id.in_(wanted))
+def open_cases(connection: Connection, run: Run) -> list[Case]:
+    """Open cases of the account, oldest first."""
+    rows = connection.execute(_OPEN, account_values(run)).mappings()
+    return [Case(instruction_of(row), row["told"], row["noted_at"]) for row in rows]
 
 
 def closed_payments(connection: Connection, run: Run) -> dict[str, str]:

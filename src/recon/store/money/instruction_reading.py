@@ -10,7 +10,9 @@ from recon.settlement.instruction import Instruction
 from recon.store.schema import instruction
 
 _PLAIN = frozenset(Instruction.__dataclass_fields__) - {"kind", "state"}
-INSTRUCTIONS = select(*(instruction.c[name] for name in Instruction.__dataclass_fields__)).order_by(
+INSTRUCTION_COLUMNS = tuple(instruction.c[name] for name in Instruction.__dataclass_fields__)
+"""What `instruction_of` reads."""
+INSTRUCTIONS = select(*INSTRUCTION_COLUMNS).order_by(
     instruction.c.planned_at, instruction.c.file_id, instruction.c.line
 )
 """Every instruction, oldest first, with what the domain knows of it."""

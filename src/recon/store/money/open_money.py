@@ -46,7 +46,8 @@ class OpenMoney:
 def doubtful(connection: Connection, run: Run) -> OpenMoney:
     """What may have moved and nobody can say: in flight, in doubt, undecided, contradicted."""
     cases = (
-        (case["kind"], case["currency"], 1, case["amount"]) for case in open_cases(connection, run)
+        (case.item.kind, case.item.currency, 1, case.item.amount)
+        for case in open_cases(connection, run)
     )
     return _added((*_in_states(connection, run, states=DOUBTFUL_STATES), *cases))
 

@@ -65,7 +65,7 @@ def test_a_case_is_opened_once_and_stands_in_the_history(store: Store, run: Run)
         again = case_rows.shown_ended(connection, run, shown=SHOWN)
         case_rows.close_case(connection, "i1", verdict="applied", reason="by ann and ben", at=AT)
 
-        assert [(one["kind"], one["order_no"], one["amount"]) for one in opened] == [
+        assert [(one.item.kind, one.item.order_no, one.item.amount) for one in opened] == [
             ("capture", "A-1", 10_000)
         ]
         assert again == []
