@@ -278,6 +278,21 @@ def untyped_connections(path: str, tree: ast.Module) -> Iterator[str]:
             yield f"{path}:{annotation.lineno} takes a connection of no type"
 
 
+ROWS_OF_ANYTHING = re.compile(r"dict\[str, Any\]|Mapping\[Any, Any\]|Row\[Any\]|RowMapping")
+
+
+def untyped_rows(path: str, tree: ast.Module) -> Iterator[str]:
+    """What is read of the database leaves the store as a type, so that nobody asks it for more."""
+    if not path.startswith("src/recon/store/") or "/migrations/" in path:
+        return
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.FunctionDef) or node.returns is None:
+            continue
+        reads = "connection" in {argument.arg for argument in node.args.args}
+        if reads and ROWS_OF_ANYTHING.search(ast.unparse(node.returns)):
+            yield f"{path}:{node.lineno} {node.name} hands out rows of no type"
+
+
 NAMES_THAT_NAME_NOTHING = frozenset({"told", "found", "one", "said", "mark", "place"})
 
 
@@ -329,6 +344,7 @@ RULES: tuple[Rule, ...] = (
     machine_calls,
     shadowing_files,
     untyped_connections,
+    untyped_rows,
     vague_names,
 )
 
@@ -370,6 +386,7 @@ BAD_SNIPPETS: tuple[tuple[Rule, str, str], ...] = (
     (shadowing_files, "flows/calendar.py", ""),
     (shadowing_files, "tasks/prefect.py", ""),
     (untyped_connections, "src/recon/steps/a.py", "def f(connection: Any) -> None: ...\n"),
+    (untyped_rows, "src/recon/store/a.py", "def f(connection: C) -> list[dict[str, Any]]: ...\n"),
     (vague_names, "src/recon/told.py", ""),
     (vague_names, "src/recon/a.py", "found = read(path)\n"),
     (vague_names, "src/recon/a.py", "total = sum(one for one in amounts)\n"),
@@ -394,6 +411,7 @@ GOOD_SNIPPETS: tuple[tuple[Rule, str, str], ...] = (
     (machine_calls, "src/recon/cli/a.py", "at = datetime.now(UTC)\n"),
     (shadowing_files, "flows/nightly.py", ""),
     (untyped_connections, "src/recon/steps/a.py", "def f(connection: Connection) -> None: ...\n"),
+    (untyped_rows, "src/recon/store/a.py", "def f(connection: C) -> list[Case]: ...\n"),
     (vague_names, "src/recon/a.py", "class Answers:\n    found: tuple[int, ...]\n"),
 )
 

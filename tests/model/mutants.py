@@ -95,7 +95,7 @@ def _sweep_releases(patch: pytest.MonkeyPatch) -> None:
         with environment.store.reading() as connection:
             found = doubt.instruction_rows.open_batches(connection, run)
         for one in found:
-            journal.release(one["batch_id"], reason="gone", at=environment.clock())
+            journal.release(one.batch_id, reason="gone", at=environment.clock())
         return len(found)
 
     patch.setattr(doubt, "sweep", sweep)

@@ -33,7 +33,6 @@ from recon.steps.people.people import DOUBTFUL
 from recon.steps.people.sign_off import not_looked_after
 from recon.store import Connection
 from recon.store.money import instruction_rows
-from recon.store.money.instruction_reading import instruction_of
 from recon.store.nights import runs
 from recon.store.people import closed_months, resolution_rows
 from recon.store.people.closed_months import MonthState
@@ -176,12 +175,12 @@ def basis_of(connection: Connection, account: tuple[str, str], *, month: Busines
         connection, account, month=month.name, months=CLOSED_MONTHS_MAX
     )
     newest = max(finished.values(), key=lambda run: run.business_date, default=None)
-    money = [] if newest is None else instruction_rows.unfinished_rows(connection, newest)
+    money = [] if newest is None else instruction_rows.unfinished(connection, newest)
     rows = (
         sorted(nights),
         sorted(map(str, held)),
         sorted((name, answer.version, answer.waits) for name, answer in answers.items()),
-        sorted((row["instruction_id"], row["state"]) for row in money),
+        sorted((each.item.instruction_id, each.item.state.value) for each in money),
         [each.manifest for each in closed],
     )
     return hashlib.sha256(json.dumps(rows).encode()).hexdigest()
@@ -257,17 +256,17 @@ def _of_money(stated: StatedMonth, *, environment: Environment) -> Iterator[Bloc
     calendar = environment.settings.rules.business_calendar
     with environment.store.reading() as connection:
         run = runs.get(connection, stated.newest_run)
-        rows = instruction_rows.unfinished_rows(connection, run)
+        money = instruction_rows.unfinished(connection, run)
     closes = calendar.closes_at(last)
-    for row in sorted(rows, key=lambda each: str(each["instruction_id"])):
-        left_at = row["sent_at"] or row["approved_at"]
-        if row["state"] in DOUBTFUL and left_at is not None and left_at < closes:
-            money = format_minor_units(row["amount"], currency=row["currency"])
+    for each in sorted(money, key=lambda each: each.item.instruction_id):
+        item, left_at = each.item, each.sent_at or each.approved_at
+        if item.state in DOUBTFUL and left_at is not None and left_at < closes:
+            amount = format_minor_units(item.amount, currency=item.currency)
             yield Blocker(
-                f"{row['kind']} of {instruction_of(row).subject}, {money} {row['currency']}: sent "
+                f"{item.kind} of {item.subject}, {amount} {item.currency}: sent "
                 f"{left_at:%Y-%m-%d %H:%M} UTC, and nobody knows whether it took effect",
                 "",
-                f"recon resolve {row['instruction_id']} (two people), or a later night finds out",
+                f"recon resolve {item.instruction_id} (two people), or a later night finds out",
             )
 
 

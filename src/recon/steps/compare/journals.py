@@ -162,11 +162,7 @@ def set_aside(connection: Connection, run: Run) -> set[str]:
     """Breaks that were written off since the night, or will be once a second person agrees."""
     account = (run.merchant_id, run.account_id)
     waiting = resolution_rows.waiting_write_offs(connection)
-    asked = {
-        str(row["break_id"])
-        for row in waiting
-        if (row["merchant_id"], row["account_id"]) == account
-    }
+    asked = {each.break_id for each in waiting if (each.merchant_id, each.account_id) == account}
     return {*resolution_rows.agreed_write_offs(connection, account)} | asked
 
 

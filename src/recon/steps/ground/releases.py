@@ -33,9 +33,9 @@ def release_ended(connection: Connection, run_id: str, *, environment: Environme
     if words is None:
         return ""
     declared = environment.settings.approvers
-    if words["second_by"]:
-        both = (words["first_by"], words["second_by"])
+    if words.second_by:
+        both = (words.first_by, words.second_by)
         return problem_of_people(both, did="released", declared=declared)
-    if has_left(words["first_by"], declared=declared):
-        return f"{words['first_by']} released it, whom approvers.toml does not declare any more"
+    if has_left(words.first_by, declared=declared):
+        return f"{words.first_by} released it, whom approvers.toml does not declare any more"
     return ""

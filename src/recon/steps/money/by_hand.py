@@ -377,8 +377,8 @@ def _result(instruction: Instruction, *, environment: Environment) -> HandResult
         transaction_id=instruction.transaction_id,
         currency=instruction.currency,
         amount=instruction.amount,
-        state=InstructionState(outcome["state"]),
+        state=outcome.state,
         instruction_id=instruction.instruction_id,
-        message=outcome["message"] or outcome["hold"],
-        refund_reference_id=outcome["refund_reference_id"],
+        message=outcome.message or outcome.hold,
+        refund_reference_id=outcome.refund_reference_id,
     )

@@ -29,7 +29,7 @@ from recon.settlement.resolution import (
     quarantine,
     resolve,
 )
-from recon.settlement.sender import Reply, Unsigned
+from recon.settlement.sender import Unsigned
 from recon.settlement.settled_evidence import by_settlement, our_references
 from recon.steps.ground import shown_answers
 from recon.steps.ground.environment import Environment
@@ -38,6 +38,7 @@ from recon.store import Connection
 from recon.store.database.history import append
 from recon.store.money import evidence_rows, instruction_rows
 from recon.store.money.evidence_rows import KnownRefund
+from recon.store.money.instruction_rows import OpenBatch
 from recon.store.money.journal import StoredJournal, move
 from recon.store.nights import notification_rows, settlement_rows
 from recon.store.nights.runs import Run
@@ -60,27 +61,25 @@ def sweep(
     if run.mode is Mode.DRY_RUN:
         return len(open_batches)
     for open_batch in open_batches:
-        if open_batch["reply"] is None or not _judge_again(
-            open_batch, journal=journal, gateway=gateway, environment=environment
-        ):
-            journal.doubt(open_batch["batch_id"], reason=SENDER_GONE, at=environment.clock())
+        if not _judge_again(open_batch, journal=journal, gateway=gateway, environment=environment):
+            journal.doubt(open_batch.batch_id, reason=SENDER_GONE, at=environment.clock())
     return len(open_batches)
 
 
 def _judge_again(
-    stored: Mapping[str, Any],
+    stored: OpenBatch,
     *,
     journal: StoredJournal,
     gateway: GatewayOfMoney,
     environment: Environment,
 ) -> bool:
-    """T2b from the kept reply; False when the request cannot be rebuilt to the same bytes."""
+    """T2b from the kept reply; False without one, or where the same bytes cannot be made again."""
+    if stored.reply is None:
+        return False
     with environment.store.reading() as connection:
-        rows = instruction_rows.rows_of_batch(connection, stored["batch_id"])
+        rows = instruction_rows.rows_of_batch(connection, stored.batch_id)
     try:
-        prepared = gateway.prepare(
-            InstructionKind(stored["kind"]), [Cleared(row, _payment_of(row)) for row in rows]
-        )
+        prepared = gateway.prepare(stored.kind, [Cleared(row, _payment_of(row)) for row in rows])
     except Defect:
         # Under today's configuration it could not be sent any more: doubt, not a dead end.
         return False
@@ -89,11 +88,10 @@ def _judge_again(
             return False
         # Nobody is there to sign: the reply is kept, and is judged when somebody is.
         raise SignerError(prepared.reason)
-    if prepared.body_sha256 != stored["body_sha256"]:
+    if prepared.body_sha256 != stored.body_sha256:
         return False
-    reply = Reply(stored["http_status"], {}, stored["reply"], stored["replied_at"])
-    result = gateway.judge(prepared, reply)
-    journal.record(stored["batch_id"], result, at=environment.clock())
+    result = gateway.judge(prepared, stored.reply)
+    journal.record(stored.batch_id, result, at=environment.clock())
     return True
 
 

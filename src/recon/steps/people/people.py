@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import groupby
 from operator import attrgetter
-from typing import Any
 
 from recon.model.errors import NightHeldError, UsageError
 from recon.model.figures import Attention
@@ -23,7 +22,7 @@ from recon.store.database.history import append
 from recon.store.database.night_lock import account_lock
 from recon.store.money import case_rows, instruction_rows, sending_rows
 from recon.store.money.case_rows import Case
-from recon.store.money.instruction_reading import instruction_of
+from recon.store.money.instruction_rows import Unfinished
 from recon.store.money.journal import move
 from recon.store.nights import runs
 from recon.store.nights.runs import Run
@@ -93,11 +92,10 @@ class _Beside:
 def attention(run: Run, *, environment: Environment) -> tuple[Attention, ...]:
     """What needs a person: cases, what lapses, money in doubt, then what waits, oldest first."""
     with environment.store.reading() as connection:
-        rows = instruction_rows.unfinished_rows(connection, run)
+        waiting = instruction_rows.unfinished(connection, run)
         open_cases = case_rows.open_cases(connection, run)
-        to_decide = [instruction_of(row) for row in rows if row["state"] in DOUBTFUL]
-        to_decide += [case.item for case in open_cases]
-        beside = _beside(connection, run, rows=rows, to_decide=to_decide, environment=environment)
+        items = [*(each.item for each in waiting), *(each.item for each in open_cases)]
+        beside = _beside(connection, run, items=items, environment=environment)
         cases = tuple(_case_of(case, beside=beside) for case in open_cases)
         others = (
             *_held_nights(connection, run, environment=environment),
@@ -105,7 +103,10 @@ def attention(run: Run, *, environment: Environment) -> tuple[Attention, ...]:
         )
     now = environment.clock()
     warned = timedelta(days=environment.settings.rules.authorisation.warn_days)
-    lines = [_attention_of(row, beside=beside, lapses_before=now + warned) for row in _sorted(rows)]
+    lines = [
+        _attention_of(each, beside=beside, lapses_before=now + warned)
+        for each in _urgent_first(waiting)
+    ]
     lines.sort(key=lambda entry: not entry.lapses)
     return (*cases, *lines, *others)[:ATTENTION_MAX]
 
@@ -117,14 +118,10 @@ def in_groups(waiting: Iterable[Attention]) -> Iterator[tuple[str, list[Attentio
 
 
 def _beside(
-    connection: Connection,
-    run: Run,
-    *,
-    rows: Iterable[Any],
-    to_decide: Sequence[Instruction],
-    environment: Environment,
+    connection: Connection, run: Run, *, items: Sequence[Instruction], environment: Environment
 ) -> _Beside:
-    captures = [row["order_no"] for row in rows if row["kind"] == InstructionKind.CAPTURE]
+    may_have_moved = [item for item in items if item.state not in WITHDRAWABLE]
+    captures = [item.order_no for item in items if item.kind is InstructionKind.CAPTURE]
     dated = authorised_at(connection, run, order_nos=captures, environment=environment)
     valid = timedelta(days=environment.settings.rules.authorisation.valid_days)
     return _Beside(
@@ -136,7 +133,7 @@ def _beside(
         },
         ends={wanted: since + valid for wanted, since in dated.items()},
         messages=messages_told(
-            connection, account=(run.merchant_id, run.account_id), items=to_decide
+            connection, account=(run.merchant_id, run.account_id), items=may_have_moved
         ),
         stopped=str(sending_rows.stopped(connection) or ""),
     )
@@ -178,7 +175,7 @@ def _held_nights(
             continue  # this run takes its place, and is what the page is about
         release = approval_rows.release_of(connection, nights[day].run_id)
         ended = release_ended(connection, nights[day].run_id, environment=environment)
-        first = f"{release['first_by']} released it; a second person must. " if release else ""
+        first = f"{release.first_by} released it; a second person must. " if release else ""
         first = f"That it was released counts no more: {ended}. " if ended else first
         yield Attention(
             what="night not proven",
@@ -196,8 +193,8 @@ def _held_nights(
 
 def _write_offs(connection: Connection, run: Run) -> Iterator[Attention]:
     """Write-offs of workbooks that no second person has agreed to."""
-    for row in resolution_rows.waiting_write_offs(connection):
-        if (row["merchant_id"], row["account_id"]) != (run.merchant_id, run.account_id):
+    for answer in resolution_rows.waiting_write_offs(connection):
+        if (answer.merchant_id, answer.account_id) != (run.merchant_id, run.account_id):
             continue
         yield Attention(
             what="write-off waits",
@@ -205,10 +202,10 @@ def _write_offs(connection: Connection, run: Run) -> Iterator[Attention]:
             transaction_id="",
             currency="",
             amount=0,
-            since=row["given_at"],
+            since=answer.given_at,
             next_step=(
-                f"{row['given_by']} wrote off break {row['break_id']}: an approver agrees "
-                f"(`recon agree-write-off {row['answer_id']}`)."
+                f"{answer.given_by} wrote off break {answer.break_id}: an approver agrees "
+                f"(`recon agree-write-off {answer.answer_id}`)."
             ),
         )
 
@@ -301,19 +298,21 @@ def withdraw(instruction_id: str, *, by: str, reason: str, environment: Environm
     return instruction
 
 
-def _sorted(rows: Iterable[Any]) -> list[Any]:
+def _urgent_first(waiting: Iterable[Unfinished]) -> list[Unfinished]:
     # What came with no file was asked for by hand: no night knows that it is to come.
     wanted = [
-        row
-        for row in rows
-        if row["hold"] or row["state"] != InstructionState.APPROVED or row["file_id"] is None
+        each
+        for each in waiting
+        if each.item.hold
+        or each.item.state is not InstructionState.APPROVED
+        or each.item.file_id is None
     ]
     return sorted(
         wanted,
-        key=lambda row: (
-            _URGENT_FIRST.index(InstructionState(row["state"])),
-            _since(row),
-            row["natural_key"],
+        key=lambda each: (
+            _URGENT_FIRST.index(each.item.state),
+            _since(each),
+            each.item.natural_key,
         ),
     )
 
@@ -331,18 +330,17 @@ def _known_as(item: Instruction) -> str:
     return f"The gateway knows it as request {item.gateway_request_id}." if of_payout else ""
 
 
-def _since(row: Any) -> datetime:
-    since: datetime = row["in_doubt_since"] or row["sent_at"] or row["planned_at"]
-    return since
+def _since(unfinished: Unfinished) -> datetime:
+    return unfinished.item.in_doubt_since or unfinished.sent_at or unfinished.planned_at
 
 
-def _attention_of(row: Any, *, beside: _Beside, lapses_before: datetime) -> Attention:
-    item = instruction_of(row)
+def _attention_of(unfinished: Unfinished, *, beside: _Beside, lapses_before: datetime) -> Attention:
+    item = unfinished.item
     state, wanted = item.state, item.instruction_id
-    reason = row["hold"] or row["message"]
+    reason = item.hold or unfinished.message
     if reason and reason == beside.stopped:
         reason = STOPPED
-    ends = beside.ends.get(row["order_no"]) if row["kind"] == InstructionKind.CAPTURE else None
+    ends = beside.ends.get(item.order_no) if item.kind is InstructionKind.CAPTURE else None
     lapses = ends is not None and ends <= lapses_before
     words = [
         f"The authorisation ends {ends:%Y-%m-%d %H:%M} UTC." if ends and lapses else "",
@@ -351,15 +349,15 @@ def _attention_of(row: Any, *, beside: _Beside, lapses_before: datetime) -> Atte
         f"{beside.approvals[wanted]} approved it." if wanted in beside.approvals else "",
         f"{beside.messages[wanted]}." if wanted in beside.messages else "",
         _known_as(item) if state in DOUBTFUL else "",
-        _next(state, kind=InstructionKind(row["kind"])),
+        _next(state, kind=item.kind),
     ]
     return Attention(
-        what=f"{row['kind']} {_WORDS[state]}",
-        order_no=row["order_no"],
-        transaction_id=row["transaction_id"],
-        currency=row["currency"],
-        amount=row["amount"],
-        since=_since(row),
+        what=f"{item.kind} {_WORDS[state]}",
+        order_no=item.order_no,
+        transaction_id=item.transaction_id,
+        currency=item.currency,
+        amount=item.amount,
+        since=_since(unfinished),
         next_step=" ".join(filter(None, words)),
         instruction_id=wanted,
         lapses=lapses,

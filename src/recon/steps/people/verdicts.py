@@ -4,9 +4,7 @@ A verdict says what happened, with the evidence in words; it never sends. Whoeve
 word cannot give the second. A release lifts the hold that a NOT PROVEN night puts on refunds.
 """
 
-from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import Any
 
 from recon.config.approvers import has_left
 from recon.desk.endorsement import Kind
@@ -27,6 +25,8 @@ from recon.store.money import case_rows, endorsement_rows, evidence_rows, instru
 from recon.store.money.journal import move
 from recon.store.nights import runs
 from recon.store.people import approval_rows, resolution_rows
+from recon.store.people.approval_rows import FirstVerdict, Release
+from recon.store.people.resolution_rows import WaitingWriteOff
 
 EVIDENCE_CHARACTERS_MIN = 10
 NOT_APPLIED = "not_applied"
@@ -73,20 +73,20 @@ def resolve(
         seen = _seen(connection, instruction, message=message, evidence=evidence)
         word = Said(Kind.DECISION, instruction_id, says={"verdict": verdict, "evidence": seen})
         first = _first_word(connection, word, person=person, environment=environment)
-        if first is None or first["verdict"] != verdict:
+        if first is None or first.verdict != verdict:
             approval_rows.save_verdict(
                 connection, instruction_id, decision=verdict, evidence=seen, word=person.word
             )
             return instruction, False
-        both = f"{first['given_by']} and {person.word.in_words}"
-        reason = f"{verdict} by {both}: {first['evidence']}; {seen}"
+        both = f"{first.given_by} and {person.word.in_words}"
+        reason = f"{verdict} by {both}: {first.evidence}; {seen}"
         if has_case:
             case_rows.close_case(
                 connection, instruction_id, verdict=verdict, reason=reason, at=person.word.at
             )
         else:
             _decide(connection, instruction, verdict=verdict, reason=reason, at=person.word.at)
-        approval_rows.close_verdict(connection, first["verdict_id"])
+        approval_rows.close_verdict(connection, first.verdict_id)
     return instruction, True
 
 
@@ -112,13 +112,13 @@ def _undecided(connection: Connection, instruction_id: str) -> tuple[Instruction
 
 def _first_word(
     connection: Connection, word: Said, *, person: Person, environment: Environment
-) -> dict[str, Any] | None:
+) -> FirstVerdict | None:
     """Who spoke first, if anybody did; this word is endorsed beside it."""
     first = approval_rows.open_verdict(connection, word.subject)
-    if first is not None and has_left(first["given_by"], declared=environment.settings.approvers):
+    if first is not None and has_left(first.given_by, declared=environment.settings.approvers):
         first = None  # this word takes its place
-    if first is not None and first["verdict"] == word.says["verdict"]:
-        _refuse_same(person, first=first["given_by"], environment=environment)
+    if first is not None and first.verdict == word.says["verdict"]:
+        _refuse_same(person, first=first.given_by, environment=environment)
     note_endorsed(connection, word, person=person, environment=environment)
     return first
 
@@ -205,12 +205,12 @@ def release(run_id: str, *, reason: str, person: Person, environment: Environmen
     return first is not None and not ended
 
 
-def _refuse_released(first: Mapping[str, Any], *, person: Person, environment: Environment) -> None:
+def _refuse_released(first: Release, *, person: Person, environment: Environment) -> None:
     """Look at the second person before their word is noted."""
-    if first["second_by"]:
-        msg = f"run {first['run_id']} was released by {first['first_by']} and {first['second_by']}"
+    if first.second_by:
+        msg = f"run {first.run_id} was released by {first.first_by} and {first.second_by}"
         raise UsageError(msg)
-    _refuse_same(person, first=first["first_by"], environment=environment)
+    _refuse_same(person, first=first.first_by, environment=environment)
     _refuse_reviewer(person)
 
 
@@ -224,29 +224,30 @@ def agree_write_off(answer_id: int, *, person: Person, environment: Environment)
     refuse_unproven(person, environment=environment)
     with environment.store.writing() as connection:
         waiting = {
-            answer["answer_id"]: answer for answer in resolution_rows.waiting_write_offs(connection)
+            answer.answer_id: answer for answer in resolution_rows.waiting_write_offs(connection)
         }
         if answer_id not in waiting:
             known = ", ".join(map(str, sorted(waiting))) or "none"
             msg = f"no write-off {answer_id} waits (waiting: {known})"
             raise UsageError(msg)
-        given_by = waiting[answer_id]["given_by"]
+        wanted = waiting[answer_id]
+        given_by = wanted.given_by
         if is_same(person, given_by, environment=environment):
             msg = f"{given_by} gave this write-off; somebody else must agree"
             raise UsageError(msg)
         _refuse_reviewer(person)
-        _refuse_closed_month(connection, waiting[answer_id], environment=environment)
-        _refuse_beyond_limit(connection, waiting[answer_id], person=person)
+        _refuse_closed_month(connection, wanted, environment=environment)
+        _refuse_beyond_limit(connection, wanted, person=person)
         resolution_rows.agree(connection, answer_id, by=person.word.in_words, at=person.word.at)
         money = resolution_rows.write_off_of(connection, answer_id)
         note_write_off(
             connection,
-            str(waiting[answer_id]["break_id"]),
+            wanted.break_id,
             money=money,
             person=person,
             environment=environment,
         )
-    return str(waiting[answer_id]["break_id"])
+    return wanted.break_id
 
 
 def note_write_off(
@@ -271,10 +272,10 @@ def note_write_off(
 
 
 def _refuse_closed_month(
-    connection: Connection, answer: Mapping[str, Any], *, environment: Environment
+    connection: Connection, answer: WaitingWriteOff, *, environment: Environment
 ) -> None:
     """What was open at a close stays so there; a newer night's workbook takes the answer again."""
-    run = runs.get(connection, str(answer["run_id"]))
+    run = runs.get(connection, answer.run_id)
     refuse_closed(
         connection,
         (run.merchant_id, run.account_id),
@@ -285,16 +286,16 @@ def _refuse_closed_month(
 
 
 def _refuse_beyond_limit(
-    connection: Connection, answer: Mapping[str, Any], *, person: Person
+    connection: Connection, answer: WaitingWriteOff, *, person: Person
 ) -> None:
     """Many small write-offs in one workbook are one large one."""
-    if resolution_rows.write_off_of(connection, answer["answer_id"]) is None:
+    if resolution_rows.write_off_of(connection, answer.answer_id) is None:
         msg = (
-            f"what break {answer['break_id']} came to in run {answer['run_id']} is not stored any "
+            f"what break {answer.break_id} came to in run {answer.run_id} is not stored any "
             "more, so nobody can agree to write it off; answer it in a newer workbook"
         )
         raise UsageError(msg)
-    sums = resolution_rows.write_offs_of_file(connection, answer["file_sha256"])
+    sums = resolution_rows.write_offs_of_file(connection, answer.file_sha256)
     for currency, amount in sums.items():
         what = "the write-offs of that workbook: it"
         problem = beyond_limit(person.declared, currency=currency, amount=amount, what=what)

@@ -1,13 +1,15 @@
 """Instructions as steps need them: what to plan, what waits, what is in doubt, what to show."""
 
+import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
 from sqlalchemy import (
     ColumnElement,
     Connection,
+    Row,
     and_,
     bindparam,
     func,
@@ -22,11 +24,13 @@ from recon.settlement.eligibility import Refused
 from recon.settlement.instruction import Instruction
 from recon.settlement.intention import named
 from recon.settlement.planning import Plan
+from recon.settlement.sender import Reply
 from recon.settlement.terms import terms_of
 from recon.store.database.history import Event, append
 from recon.store.money.bound_rows import TERMS
 from recon.store.money.instruction_reading import (
     INSTRUCTIONS,
+    instruction_of,
     instructions_where,
     read_instructions,
 )
@@ -62,8 +66,37 @@ _HOLD = (
     )
     .values(hold=bindparam("because"))
 )
+
+
+@dataclass(frozen=True, slots=True)
+class OpenBatch:
+    """A batch that was claimed and not closed, with the reply where one was kept."""
+
+    batch_id: str
+    kind: InstructionKind
+    body_sha256: str
+    reply: Reply | None
+
+
+@dataclass(frozen=True, slots=True)
+class Unfinished:
+    """An instruction that is not settled, with when it moved and what was said of it."""
+
+    item: Instruction
+    message: str
+    planned_at: datetime
+    approved_at: datetime | None
+    sent_at: datetime | None
+
+
+_UNFINISHED = INSTRUCTIONS.add_columns(
+    *(instruction.c[name] for name in Unfinished.__dataclass_fields__ if name != "item")
+).where(*_OF, instruction.c.state.in_([state.value for state in UNFINISHED]))
 _OPEN_BATCHES = (
-    select(batch)
+    select(
+        *(batch.c[name] for name in ("batch_id", "kind", "body_sha256")),
+        *(batch.c[name] for name in ("http_status", "reply_headers", "reply", "replied_at")),
+    )
     .where(
         *in_account(batch),
         batch.c.state != "closed",
@@ -273,9 +306,20 @@ def give_to_people(connection: Connection, refused: Refused, *, at: datetime) ->
     append(connection, [event], at=at)
 
 
-def open_batches(connection: Connection, run: Run) -> list[dict[str, Any]]:
+def open_batches(connection: Connection, run: Run) -> list[OpenBatch]:
     """Batches of the account that were claimed but not closed: their sender is gone."""
-    return [dict(row) for row in connection.execute(_OPEN_BATCHES, account_values(run)).mappings()]
+    rows = connection.execute(_OPEN_BATCHES, account_values(run))
+    return [
+        OpenBatch(row.batch_id, InstructionKind(row.kind), row.body_sha256, _kept_reply(row))
+        for row in rows
+    ]
+
+
+def _kept_reply(row: Row[Any]) -> Reply | None:
+    """The reply with its head: some of its lines say whether anything was processed."""
+    if row.reply is None:
+        return None
+    return Reply(row.http_status, json.loads(row.reply_headers), row.reply, row.replied_at)
 
 
 def rows_of_batch(connection: Connection, batch_id: str) -> list[Instruction]:
@@ -291,14 +335,19 @@ def rows_of_batch(connection: Connection, batch_id: str) -> list[Instruction]:
     return [by_id[instruction_id] for instruction_id in wanted]
 
 
-def unfinished_rows(connection: Connection, run: Run) -> list[dict[str, Any]]:
-    """Whole journal rows of the account that are not settled."""
-    rows = connection.execute(
-        select(instruction).where(
-            *_of(run), instruction.c.state.in_([state.value for state in UNFINISHED])
+def unfinished(connection: Connection, run: Run) -> list[Unfinished]:
+    """The instructions of the account that are not settled, oldest first."""
+    rows = connection.execute(_UNFINISHED, account_values(run)).mappings()
+    return [
+        Unfinished(
+            instruction_of(row),
+            row["message"],
+            row["planned_at"],
+            row["approved_at"],
+            row["sent_at"],
         )
-    ).mappings()
-    return [dict(row) for row in rows]
+        for row in rows
+    ]
 
 
 def touched(connection: Connection, run: Run) -> list[str]:

@@ -1,19 +1,27 @@
 """What one instruction came to, for the person who asked for it."""
 
-from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass
 
 from sqlalchemy import Connection, select
 
+from recon.model.words import InstructionState
 from recon.store.schema import instruction
 
 
-def outcome_of(connection: Connection, instruction_id: str) -> Mapping[Any, Any]:
+@dataclass(frozen=True, slots=True)
+class CameTo:
+    """What one instruction came to."""
+
+    state: InstructionState
+    hold: str
+    message: str
+    refund_reference_id: str
+
+
+_CAME_TO = select(*(instruction.c[name] for name in CameTo.__dataclass_fields__))
+
+
+def outcome_of(connection: Connection, instruction_id: str) -> CameTo:
     """State, hold, message and refund reference of one instruction."""
-    query = select(
-        instruction.c.state,
-        instruction.c.hold,
-        instruction.c.message,
-        instruction.c.refund_reference_id,
-    ).where(instruction.c.instruction_id == instruction_id)
-    return connection.execute(query).mappings().one()
+    row = connection.execute(_CAME_TO.where(instruction.c.instruction_id == instruction_id)).one()
+    return CameTo(InstructionState(row.state), row.hold, row.message, row.refund_reference_id)

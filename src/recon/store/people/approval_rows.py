@@ -56,6 +56,30 @@ class CompleteApproval:
     valid_until: datetime
 
 
+@dataclass(frozen=True, slots=True)
+class FirstVerdict:
+    """The word of one person about an instruction, while it waits for the second."""
+
+    verdict_id: int
+    verdict: str
+    evidence: str
+    given_by: str
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """What was said about lifting a run's hold."""
+
+    run_id: str
+    first_by: str
+    second_by: str
+    """"" until a second person agrees."""
+
+
+_VERDICT = select(*(verdict.c[name] for name in FirstVerdict.__dataclass_fields__))
+_RELEASE = select(*(release.c[name] for name in Release.__dataclass_fields__))
+
+
 def open_approval(connection: Connection, digest: str) -> FirstApproval | None:
     """The first word for a list, if it stands."""
     row = (
@@ -161,18 +185,11 @@ def complete_approvals(
     return [each for each in every if not wanted.isdisjoint(each.instruction_ids)]
 
 
-def open_verdict(connection: Connection, instruction_id: str) -> dict[str, Any] | None:
+def open_verdict(connection: Connection, instruction_id: str) -> FirstVerdict | None:
     """The word of one person about an instruction, while it waits for the second."""
-    row = (
-        connection.execute(
-            select(verdict).where(
-                verdict.c.instruction_id == instruction_id, verdict.c.state == OPEN
-            )
-        )
-        .mappings()
-        .first()
-    )
-    return None if row is None else dict(row)
+    own = verdict.c.instruction_id == instruction_id, verdict.c.state == OPEN
+    row = connection.execute(_VERDICT.where(*own)).first()
+    return None if row is None else FirstVerdict(*row)
 
 
 def open_verdicts(connection: Connection) -> dict[str, str]:
@@ -226,10 +243,10 @@ def agreed_verdicts(connection: Connection) -> list[tuple[str, str]]:
     return [(row.instruction_id, row.verdict) for row in rows]
 
 
-def release_of(connection: Connection, run_id: str) -> dict[str, Any] | None:
+def release_of(connection: Connection, run_id: str) -> Release | None:
     """What was said about lifting a run's hold."""
-    row = connection.execute(select(release).where(release.c.run_id == run_id)).mappings().first()
-    return None if row is None else dict(row)
+    row = connection.execute(_RELEASE.where(release.c.run_id == run_id)).first()
+    return None if row is None else Release(*row)
 
 
 def released(connection: Connection) -> frozenset[str]:

@@ -160,12 +160,31 @@ def importers(connection: Connection, run_id: str) -> list[str]:
     return sorted(rows.scalars())
 
 
-def waiting_write_offs(connection: Connection) -> list[dict[str, Any]]:
+@dataclass(frozen=True, slots=True)
+class WaitingWriteOff:
+    """A write-off that waits for a second person."""
+
+    answer_id: int
+    break_id: str
+    run_id: str
+    merchant_id: str
+    account_id: str
+    given_by: str
+    given_at: datetime
+    file_sha256: str
+    """Of the workbook that it came with."""
+
+
+_WAITING = (
+    select(*(break_answer.c[name] for name in WaitingWriteOff.__dataclass_fields__))
+    .where(break_answer.c.waits)
+    .order_by(break_answer.c.given_at)
+)
+
+
+def waiting_write_offs(connection: Connection) -> list[WaitingWriteOff]:
     """Write-offs that wait for a second person, oldest first."""
-    rows = connection.execute(
-        select(break_answer).where(break_answer.c.waits).order_by(break_answer.c.given_at)
-    ).mappings()
-    return [dict(row) for row in rows]
+    return [WaitingWriteOff(*row) for row in connection.execute(_WAITING)]
 
 
 def agree(connection: Connection, answer_id: int, *, by: str, at: datetime) -> bool:

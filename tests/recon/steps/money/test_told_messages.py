@@ -44,12 +44,12 @@ def attention(merchant: Any) -> Any:
     return found
 
 
-def rows(merchant: Any, wanted: str) -> Any:
-    """Whole journal rows of the account."""
+def unfinished(merchant: Any, wanted: str) -> Any:
+    """One field of each instruction of the account that is not settled."""
     with merchant.environment() as environment, environment.store.reading() as connection:
         ((run, _),) = people.status(environment)
-        found = instruction_rows.unfinished_rows(connection, runs.get(connection, run.run_id))
-    return [row[wanted] for row in found]
+        found = instruction_rows.unfinished(connection, runs.get(connection, run.run_id))
+    return [getattr(each.item, wanted) for each in found]
 
 
 @pytest.fixture
@@ -65,7 +65,7 @@ def doubtful_payout(paying_merchant: Any) -> Any:
 
 def test_what_the_gateway_told_of_a_payout_stands_beside_its_doubt(doubtful_payout: Any) -> None:
     """Its kind, status, money, time and digest; no sentence promises that a night will ask."""
-    (request_id,) = rows(doubtful_payout, "gateway_request_id")
+    (request_id,) = unfinished(doubtful_payout, "gateway_request_id")
     (before,) = [one for one in attention(doubtful_payout) if one.what.startswith("payout")]
     receive(doubtful_payout, PAYOUT_MESSAGE | {"request_id": "of-another"})
     receive(doubtful_payout, PAYOUT_MESSAGE | {"request_id": request_id})
@@ -114,7 +114,7 @@ def shown_message(merchant: Any) -> str:
 def test_a_decision_names_the_message_it_goes_by(doubtful_payout: Any) -> None:
     """What it says is kept with the verdict of each; one about something else is refused."""
     (request_id,), (wanted,) = (
-        rows(doubtful_payout, name) for name in ("gateway_request_id", "instruction_id")
+        unfinished(doubtful_payout, name) for name in ("gateway_request_id", "instruction_id")
     )
     receive(doubtful_payout, PAYOUT_MESSAGE | {"request_id": request_id})
     digest = shown_message(doubtful_payout)

@@ -348,7 +348,7 @@ def agree(desk: Any, answer: Any, *, by: str) -> str:
     """One person agrees to a write-off that waits."""
     with desk.environment() as environment:
         person = identify(by, code=None, environment=environment)
-        return agree_write_off(answer["answer_id"], person=person, environment=environment)
+        return agree_write_off(answer.answer_id, person=person, environment=environment)
 
 
 def test_a_second_person_agrees_to_a_write_off(desk: Any, workbook: Path) -> None:
@@ -361,7 +361,7 @@ def test_a_second_person_agrees_to_a_write_off(desk: Any, workbook: Path) -> Non
     with desk.environment() as environment, environment.store.reading() as connection:
         known = resolution_rows.agreed_write_offs(connection, ("100042", "100042001"))
 
-    assert agreed == waiting["break_id"]
+    assert agreed == waiting.break_id
     assert [*known] == [agreed]
     assert known[agreed][1] > 0
 
@@ -372,7 +372,7 @@ def test_nobody_agrees_to_more_than_their_limit(desk: Any, workbook: Path) -> No
     with pytest.raises(UsageError, match=r"more .* than the limit of Max Ott"):
         agree(desk, waiting[0], by="max")
     with desk.environment() as environment, environment.store.reading() as connection:
-        (digest,) = {one["file_sha256"] for one in waiting}
+        (digest,) = {one.file_sha256 for one in waiting}
         sums = resolution_rows.write_offs_of_file(connection, digest)
 
     assert sum(sums.values()) > 1000

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, Engine, event, select
 
 from recon.model.errors import NightHeldError
 from recon.model.nights import Mode, NightRequest
-from recon.model.words import Outcome
+from recon.model.words import InstructionKind, Outcome
 from recon.settlement.eligibility import Cleared
 from recon.settlement.sender import (
     BatchResult,
@@ -22,6 +22,8 @@ from recon.settlement.sender import (
 )
 from recon.store.database import history
 from recon.store.database.engine import Store
+from recon.store.money import instruction_rows
+from recon.store.money.instruction_rows import OpenBatch
 from recon.store.money.journal import StoredJournal
 from recon.store.nights import runs
 from recon.store.nights.runs import Run
@@ -266,6 +268,20 @@ def test_a_reply_after_a_takeover_is_kept_and_decides_nothing(store: Store, run:
         kept = connection.execute(select(batch.c.state, batch.c.reply)).one()
     assert states_of(store) == ["in_doubt", "in_doubt"]
     assert tuple(kept) == ("closed", b"DONE")
+
+
+def test_a_kept_reply_comes_back_with_its_head(store: Store, run: Run) -> None:
+    """What is judged after a crash is what came: status, head, body and instant."""
+    journal = _journal(store, run, run_id=run.run_id)
+    ready = cleared_captures(store, run, orders=1)
+    prepared = ScriptedGateway().prepare(ready[0].instruction.kind, ready)
+    reply = Reply(429, {"retry-after": "30"}, b"slow down", AT)
+    journal.claim("b1", prepared, at=AT)
+    journal.keep_reply("b1", reply)
+    with store.reading() as connection:
+        (kept,) = instruction_rows.open_batches(connection, run)
+
+    assert kept == OpenBatch("b1", InstructionKind.CAPTURE, prepared.body_sha256, reply)
 
 
 def test_a_run_that_slept_before_its_sweep_ends_no_batch_of_another(store: Store, run: Run) -> None:

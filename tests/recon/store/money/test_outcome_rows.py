@@ -2,8 +2,9 @@ from datetime import UTC, datetime
 
 from sqlalchemy import insert
 
+from recon.model.words import InstructionState
 from recon.store.database.engine import Store
-from recon.store.money.outcome_rows import outcome_of
+from recon.store.money.outcome_rows import CameTo, outcome_of
 from recon.store.schema import instruction
 
 
@@ -28,9 +29,4 @@ def test_an_instruction_tells_what_it_came_to(store: Store) -> None:
         connection.execute(insert(instruction), [row | one for one in told])
         found = outcome_of(connection, "i1")
 
-    assert dict(found) == {
-        "state": "planned",
-        "hold": "waits",
-        "message": "",
-        "refund_reference_id": "",
-    }
+    assert found == CameTo(InstructionState.PLANNED, "waits", "", "")

@@ -59,7 +59,7 @@ def test_a_write_off_waits_until_it_is_agreed_once(store: Store) -> None:
         resolution_rows.save(connection, [answer(waits=True)], brought=BROUGHT, at=NOW)
         (waiting,) = resolution_rows.waiting_write_offs(connection)
         agreed = [
-            resolution_rows.agree(connection, waiting["answer_id"], by=name, at=NOW)
+            resolution_rows.agree(connection, waiting.answer_id, by=name, at=NOW)
             for name in ("kim", "lee")
         ]
         left = resolution_rows.waiting_write_offs(connection)
