@@ -328,6 +328,11 @@ BREAK_WORDS: Mapping[BreakCode, Words] = {
         "We decided the review, and the gateway still shows the payment under review.",
         "Ask the gateway what became of the decision; do not decide it twice.",
     ),
+    _C.SUBSCRIPTION_NOT_ENDED: Words(
+        "Subscription not ended",
+        "We asked to end a subscription, and the gateway refused or nobody knows.",
+        "Read the gateway's reason on Instructions; end it in the gateway's pages or ask again.",
+    ),
     _C.STALE_PENDING: Words(
         "Pending for too long",
         "The order counts as paid; at the gateway the payment never left pending.",

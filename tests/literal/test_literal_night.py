@@ -29,6 +29,7 @@ HEADER = (
 )
 BOOKS = "entry_id,merchant_id,account_id,order_no,entry_type,currency,amount,booked_at\n"
 AT = "2026-11-20T10:00:00Z"
+PEOPLE = ("ann", "jo")
 
 
 @dataclass
@@ -94,6 +95,16 @@ class Shop:
             writer = csv.DictWriter(file, fieldnames=[*columns], restval="")
             writer.writeheader()
             writer.writerows([common | row for row in rows])
+
+    def agree(self, day: str) -> None:
+        """Two people say yes to all that waits."""
+        (self.folder / "config" / "approvers.toml").write_text(
+            "".join(f'[approvers.{who}]\nname = "{who} X"\nlimit.EUR = 999\n' for who in PEOPLE)
+        )
+        with self.opened(day) as opened:
+            for who in PEOPLE:
+                person = identify(who, code=None, environment=opened)
+                approve(waiting(opened).wanted.digest, person=person, environment=opened)
 
     def breaks(self) -> dict[str, tuple[str, str, str]]:
         """Code, severity and reason by order number, as the newest workbook has them."""
@@ -257,9 +268,6 @@ PAYEE = {
 
 def test_a_doubt_that_only_the_portal_ends_names_what_to_look_up_there(shop: Shop) -> None:
     """A payout by its payee and both ids, the end of a subscription by the gateway's id of it."""
-    (shop.folder / "config" / "approvers.toml").write_text(
-        "".join(f'[approvers.{who}]\nname = "{who} X"\nlimit.EUR = 999\n' for who in ("ann", "jo"))
-    )
     shop.gateway.instead = {"payout": None, "cancelsubscription": None}
     shop.gateway.subscriptions = {"S77": "Gold plan"}
     shop.instruct(
@@ -273,10 +281,7 @@ def test_a_doubt_that_only_the_portal_ends_names_what_to_look_up_there(shop: Sho
         },
     )
     shop.night("2026-11-20")
-    with shop.opened("2026-11-20") as opened:
-        for who in ("ann", "jo"):
-            person = identify(who, code=None, environment=opened)
-            approve(waiting(opened).wanted.digest, person=person, environment=opened)
+    shop.agree("2026-11-20")
     shop.now += timedelta(days=1)
     shop.night("2026-11-21")
     sent = {operation: known for operation, known, _ in shop.gateway.effects}
@@ -289,6 +294,30 @@ def test_a_doubt_that_only_the_portal_ends_names_what_to_look_up_there(shop: Sho
     (payout,) = [one for one in doubts if one.what == "payout in doubt"]
     assert f"The gateway knows it as request {sent['payout']}." in payout.next_step
     assert set(sent) == {"payout", "cancelsubscription"}
+
+
+END = {"kind": "cancel_subscription", "recurring_id": "S77", "contract_name": "Gold plan"}
+
+
+def test_a_refused_end_of_a_subscription_is_open_until_it_ends(shop: Shop) -> None:
+    """The customer is charged again: a break, HIGH, until a later end of it is confirmed."""
+    shop.now += timedelta(days=3)
+    shop.drop("orders-2026-11-23.csv", shop.order(5, state="paid", status="paid"))
+    shop.instruct("instructions-1.csv", END | {"request_id": "E-1"})
+    assert shop.night("2026-11-23") is Verdict.BREAKS_OPEN
+    assert shop.breaks()[""][:2] == ("SUBSCRIPTION_NOT_ENDED", "HIGH")
+
+    shop.gateway.subscriptions = {"S77": "Gold plan"}
+    shop.instruct("instructions-2.csv", END | {"request_id": "E-2"})
+    shop.drop("orders-2026-11-24.csv", shop.order(2, state="cancelled", status="cancelled"))
+    shop.now += timedelta(days=1)
+    assert shop.night("2026-11-24") is Verdict.BREAKS_OPEN
+    shop.now += timedelta(hours=12)
+    shop.agree("2026-11-24")
+    shop.drop("orders-2026-11-25.csv", shop.order(3, state="cancelled", status="cancelled"))
+    shop.now += timedelta(hours=12)
+    assert (shop.night("2026-11-25"), shop.breaks()) == (Verdict.RECONCILED, {})
+    assert shop.gateway.took("cancelsubscription") == [("cancelsubscription", "S77", "")]
 
 
 def test_a_review_in_doubt_is_not_said_to_be_asked_about(shop: Shop) -> None:

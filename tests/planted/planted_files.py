@@ -174,13 +174,13 @@ def _rows_of(scenes: list[tuple[BreakCode, Scene]], *, source: str) -> pd.DataFr
         for row in scene.rows.get(source, ())
     ]
     for row in rows:
-        if "transaction_id" in row:
+        if "transaction_id" in row and row.get("order_no") != "":
             row["transaction_id"] = row["transaction_id"].translate(_PLAIN)
     return frame_of(rows, columns=COLUMNS[source])
 
 
 _PLAIN = str.maketrans("#/:", "---")
-"""A transaction id has fewer characters than an order number may have."""
+"""The id of an order's payment has fewer characters than an order number may have."""
 
 
 def _shuffled(parts: list[pd.DataFrame], *, draw: np.random.Generator) -> pd.DataFrame:

@@ -224,10 +224,17 @@ def _in_sets(sources: Sources, *, exact: Exact, joined: Joined) -> Bools:
     return ours & ~marked_as(sources.ledger, JUDGED)
 
 
+_NO_EFFECT_SHOWN = (InstructionKind.REVIEW, InstructionKind.CANCEL_SUBSCRIPTION)
+"""No source shows what a confirmed one did."""
+
+
 def instruction_totals(
     instructions: pd.DataFrame | None, *, sets: Rows, states: Words
 ) -> Iterator[ControlTotal]:
     """T8: instructed = confirmed + rejected + in doubt + waiting + withdrawn; confirmed = effects.
+
+    What was refused or is in doubt has a verdict, too: nobody was told of it otherwise. A review
+    that is over needs none.
 
     Args:
         instructions: the journal.
@@ -242,10 +249,15 @@ def instruction_totals(
     yield from compared_rows("T8", name, left=instructions, right=counted)
     yield from compared_sums("T8", name, left=instructions, right=counted)
     confirmed = is_word(instructions["state"], *CONFIRMED_STATES)
-    confirmed &= ~is_word(instructions["kind"], InstructionKind.REVIEW)
+    confirmed &= ~is_word(instructions["kind"], *_NO_EFFECT_SHOWN)
     confirmed &= amounts_of(instructions["amount"]) > 0
     judged = np.isin(np.append(states, "")[sets], [state.value for state in SetState])
-    name = "confirmed = those whose effect was looked for"
-    sure, seen = instructions[confirmed], instructions[confirmed & judged]
-    yield from compared_rows("T8", name, left=sure, right=seen)
-    yield from compared_sums("T8", name, left=sure, right=seen)
+    undone = is_word(instructions["state"], *REJECTED_STATES, *DOUBTFUL_STATES)
+    undone &= ~is_word(instructions["kind"], InstructionKind.REVIEW)
+    for name, wanted in {
+        "confirmed = those whose effect was looked for": confirmed,
+        "rejected + in doubt = those that were judged": undone,
+    }.items():
+        sure, seen = instructions[wanted], instructions[wanted & judged]
+        yield from compared_rows("T8", name, left=sure, right=seen)
+        yield from compared_sums("T8", name, left=sure, right=seen)

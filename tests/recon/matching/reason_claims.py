@@ -295,6 +295,8 @@ CLAIMS: Mapping[str, Callable[[re.Match[str], Rows, bool], bool]] = {
     r"Our decision of the review is in doubt": _ours("review", *IN_DOUBT),
     r"Our decision of the review was refused": _ours("review", *REFUSED),
     r"We decided the review": _ours("review", *DONE),
+    r"Our end of the subscription is in doubt": _ours("cancel_subscription", *IN_DOUBT),
+    r"did not end the subscription": _ours("cancel_subscription", *REFUSED),
     rf"chargeback of the payment of {A}": lambda match, rows, _: _is_sum(
         match, [_captured(row) for row in _payments(rows) if _state(row) == "chargeback"]
     ),

@@ -30,6 +30,11 @@ def _abroad(case: Any, *, booked: int) -> Any:
     )
 
 
+def _ended(case: Any, state: str, **cells: str) -> Any:
+    row = {"order_no": "", "transaction_id": "S1", "amount": 0, **cells}
+    return case.move("cancel_subscription", state, **row)
+
+
 def _paid_out(case: Any, state: str = "confirmed", **cells: object) -> Any:
     """A payout of ours and a ledger entry for one."""
     return case.payout(state).entry("payout", **{"order_no": "", **cells})
@@ -510,6 +515,25 @@ CASES: list[tuple[str, str, Build]] = [
         "exchange within its tolerance",
         "MATCHED",
         lambda c: _abroad(c.order(currency="USD").payment(currency="USD"), booked=9205),
+    ),
+    ("end of a subscription refused", "SUBSCRIPTION_NOT_ENDED", lambda c: _ended(c, "rejected")),
+    ("end of a subscription in doubt", "SUBSCRIPTION_NOT_ENDED", lambda c: _ended(c, "in_doubt")),
+    (
+        "end of a subscription refused, asked again and confirmed",
+        "MATCHED",
+        lambda c: _ended(_ended(c, "rejected"), "confirmed"),
+    ),
+    (
+        "two subscriptions, one of them not ended",
+        "SUBSCRIPTION_NOT_ENDED",
+        lambda c: _ended(_ended(c, "rejected"), "confirmed", transaction_id="S2"),
+    ),
+    (
+        "two ends without any name",
+        "SUBSCRIPTION_NOT_ENDED + SUBSCRIPTION_NOT_ENDED",
+        lambda c: _ended(
+            _ended(c, "rejected", transaction_id=""), "needs_human", transaction_id=""
+        ),
     ),
     ("payout booked", "MATCHED", lambda c: _paid_out(c, reference_no="P1")),
     (

@@ -26,7 +26,7 @@ from recon.matching.frames.versions import NEW, Versions
 from recon.matching.judging.marks import set_flags
 from recon.matching.judging.outcomes import Outcomes
 from recon.matching.sets.joined_sets import Joined
-from recon.matching.sets.sets import BY_PAYOUT
+from recon.matching.sets.sets import BY_ENTRY, BY_PAYOUT, BY_TRANSACTION
 from recon.matching.sides.gateway_side import GATEWAY_STATES, NUMBER
 from recon.matching.sides.ledger_side import booked, not_compared
 from recon.matching.sides.orders_side import ORDER_STATES
@@ -109,13 +109,21 @@ def _of_sets(sets: Arrays) -> Arrays:
         "merchant_id": sets["merchant_id"],
         "account_id": sets["account_id"],
         "order_no": sets["order_no"],
-        "transaction_id": np.where(sets["kind"] != BY_PAYOUT, transaction, sets["key"]),
+        "transaction_id": np.where(_is_named_by_us(sets), sets["key"], transaction),
         "entry_id": sets["entry_ids"],
         "state_orders": _words(ORDER_STATES, numbers=sets["order_state"]),
         "state_gateway": _words(GATEWAY_STATES, numbers=sets["gateway_state"]),
         "currency": sets["currency"],
     }
     return Arrays(columns, size=len(sets))
+
+
+def _is_named_by_us(sets: Arrays) -> Bools:
+    """Sets that are called by what we instructed: of a payout, of a subscription."""
+    alone = (sets["kind"] == BY_TRANSACTION) | (sets["kind"] == BY_ENTRY)
+    others = (sets["gateway_transaction"] != "") | sets["ledger_present"] | sets["settled_any"]
+    instructed = (sets["instruction_currency"] != "") & ~others
+    return np.asarray((sets["kind"] == BY_PAYOUT) | (alone & instructed), dtype=np.bool_)
 
 
 def _words(words: tuple[str, ...], *, numbers: Ints) -> Column:

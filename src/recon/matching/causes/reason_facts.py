@@ -69,6 +69,7 @@ class Facts(NamedTuple):
     refund_failed_later_sum: int
     review_doubtful_any: bool
     review_rejected_any: bool
+    cancel_subscription_doubtful_any: bool
     settled_captured: int
     settled_refunded: int
     settled_charged: int

@@ -87,6 +87,15 @@ OF_MOVES: Mapping[BreakCode, tuple[Sentence, ...]] = {
         ),
         Sentence("We decided the review, but {gateway_says}."),
     ),
+    _C.SUBSCRIPTION_NOT_ENDED: (
+        Sentence(
+            "Our end of the subscription is in doubt: the customer may be charged again.",
+            lambda facts: facts.cancel_subscription_doubtful_any,
+        ),
+        Sentence(
+            "The gateway did not end the subscription as we asked: the customer is charged again."
+        ),
+    ),
     _C.PAYOUT_UNCONFIRMED: (
         Sentence("Our payout of {payout_doubtful} is in doubt: nobody knows yet whether it left."),
     ),

@@ -130,7 +130,7 @@ def plain_facts(sets: Arrays, *, ours: Ours, covered: bool) -> dict[str, Ints]:
     """Facts that are read off the sides without comparing their amounts."""
     state = sets["gateway_state"]
     present = (sets["order_state"] != 0) | ~np.isin(state, _ABSENT) | sets["ledger_present"]
-    present |= sets["settled_any"] | (sets["payout"] != 0)
+    present |= sets["settled_any"] | (sets["payout"] != 0) | _end_not_taken(sets)
     foreign = (sets["gateway_currency"] != "") & (sets["gateway_currency"] != sets["currency"])
     mismatch = ((sets["currencies"] > 1) & ~_both_dead(sets)) | sets["moves_foreign"]
     twice = _booked_twice(sets, ours=ours)
@@ -190,6 +190,7 @@ def _beyond_the_legs(sets: Arrays, *, ours: Ours) -> dict[str, Ints]:
             f"review_{standing}": review & sets[f"review_{standing}_any"]
             for standing in ("confirmed", "rejected", "doubtful")
         },
+        "subscription_stands": _end_not_taken(sets) & ~sets["cancel_subscription_confirmed_any"],
         "exchange_differs": sets["exchange_gap"] != 0,
         "settled": sets["settled_any"],
         "settled_capture": sets["settled_capture_any"],
@@ -199,6 +200,12 @@ def _beyond_the_legs(sets: Arrays, *, ours: Ours) -> dict[str, Ints]:
     }
     facts = {name: bits(np.asarray(mask)) for name, mask in masks.items()}
     return {**facts, "payout": paid_out(sets)}
+
+
+def _end_not_taken(sets: Arrays) -> Bools:
+    """We asked to end a subscription, and were refused or heard nothing."""
+    asked = sets["cancel_subscription_rejected_any"] | sets["cancel_subscription_doubtful_any"]
+    return np.asarray(asked, dtype=np.bool_)
 
 
 def _both_dead(sets: Arrays) -> Bools:

@@ -30,6 +30,7 @@ _FIRM = frozenset(
         BreakCode.AMBIGUOUS_MATCH,
         BreakCode.OVER_REFUND,
         BreakCode.REVIEW_STUCK,
+        BreakCode.SUBSCRIPTION_NOT_ENDED,
     }
 )
 """A write-off does not close these: they are doubts, not differences."""

@@ -149,6 +149,8 @@ def instruction_findings(pattern: Pattern) -> Iterator[Finding]:
     yield from _cancel_findings(pattern)
     yield from _refund_findings(pattern)
     yield from _review_findings(pattern)
+    if pattern.subscription_stands:
+        yield Finding(BreakCode.SUBSCRIPTION_NOT_ENDED, Leg.OURS)
 
 
 def _capture_findings(pattern: Pattern) -> Iterator[Finding]:

@@ -109,6 +109,8 @@ class Pattern:
     """These three: and the gateway still has it in review."""
     review_rejected: int
     review_doubtful: int
+    subscription_stands: int
+    """We asked to end one, and nothing says that it ended."""
     exchange_differs: int
     settled: int
     """Any line of a settlement file."""

@@ -41,6 +41,7 @@ BY_LARGEST_AMOUNT = frozenset(
         BreakCode.PAYOUT_UNCONFIRMED,
         BreakCode.PAYOUT_FAILED,
         BreakCode.REVIEW_STUCK,
+        BreakCode.SUBSCRIPTION_NOT_ENDED,
     }
 )
 """Codes whose exposure is the largest order, gateway or instruction amount, not the effect."""
@@ -86,6 +87,8 @@ NEVER_BELOW_HIGH = frozenset(
         BreakCode.PAYOUT_UNCONFIRMED,
         BreakCode.OVER_REFUND,
         BreakCode.DUPLICATE_PAYMENT,
+        # No amount says how often a customer is still charged.
+        BreakCode.SUBSCRIPTION_NOT_ENDED,
     }
 )
 

@@ -230,6 +230,9 @@ def _named(
         ids = [] if frame is None else [name for name in ID_COLUMNS if name in frame.columns]
         keys, accounts = (of.get(name, nothing) for of in (numbers.of, numbers.account_of))
         known = {id_: texts(frame[id_]) for id_ in ids} if frame is not None else {}
+        if frame is not None and name == "instructions":
+            # One that names neither order nor payment stands alone, too, not with its likes.
+            known["entry_id"] = texts(frame["instruction_id"])
         named = SetNames(keys, accounts, order_nos[name], known)
         named_ids[name] = named.take(counted[name]) if name in counted else named
     return named_ids

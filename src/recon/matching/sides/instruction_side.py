@@ -34,6 +34,7 @@ KINDS = (
     InstructionKind.REFUND,
     InstructionKind.CANCEL,
     InstructionKind.REVIEW,
+    InstructionKind.CANCEL_SUBSCRIPTION,
 )
 TOLD_APART = "told_apart"
 """Column that the engine may add: two rows tell of this instruction and exclude each other."""

@@ -1,5 +1,5 @@
 -- Every instruction is confirmed, rejected, in doubt, waiting or withdrawn; and of each confirmed one
--- somebody looked for the effect: its set has a verdict.
+-- somebody looked for the effect: its set has a verdict. So has what was refused or is in doubt.
 WITH judged_moves AS (
     SELECT DISTINCT merchant_id, account_id, entry_id FROM judged
     WHERE source = 'instructions' AND state IN ('MATCHED', 'PENDING', 'BREAK', 'UNVERIFIED')
@@ -19,7 +19,11 @@ sides AS (
         merchant_id, account_id, currency, amount, is_known AS is_told FROM moves
     UNION ALL
     SELECT 'confirmed = those whose effect was looked for', merchant_id, account_id, currency, amount, is_judged
-    FROM moves WHERE is_confirmed AND kind <> 'review' AND amount > 0
+    FROM moves WHERE is_confirmed AND kind NOT IN ('review', 'cancel_subscription') AND amount > 0
+    UNION ALL
+    SELECT 'rejected + in doubt = those that were judged', merchant_id, account_id, currency, amount, is_judged
+    FROM moves WHERE kind <> 'review'
+        AND state IN ('rejected', 'resolved_not_applied', 'in_flight', 'in_doubt', 'needs_human')
 )
 SELECT 'T8' AS id, name, merchant_id, account_id, currency, 'count' AS measure,
     count(*) AS "left", count_if(is_told) AS "right"

@@ -57,6 +57,7 @@ NOT_SHOWN: Mapping[BreakCode, str] = {
     BreakCode.BANK_RECEIPT_UNKNOWN: _NO_BANK,
     BreakCode.BANK_NOT_BOOKED: _NO_BANK,
     BreakCode.REVIEW_STUCK: _NO_SOURCE,
+    BreakCode.SUBSCRIPTION_NOT_ENDED: "the sample night instructs no end of a subscription",
 }
 """Codes that a sample night cannot show, and why."""
 

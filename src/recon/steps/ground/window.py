@@ -95,14 +95,16 @@ def in_window(
 def in_question(
     instructions: pd.DataFrame, *, asked: "Iterable[str] | pd.Series[str]"
 ) -> pd.DataFrame:
-    """Those of orders that are asked about, those that have not ended, and all payouts.
+    """Those of orders that are asked about, those that have not ended, and those of no payment.
 
-    Of the others no answer of tonight could confirm or deny what they did; payouts are judged by
-    what was settled and booked.
+    Of the others no answer of tonight could confirm or deny what they did. Payouts are judged by
+    what was settled and booked, ends of subscriptions by themselves.
     """
     ended = is_word(instructions["state"], *CONFIRMED_STATES, *REJECTED_STATES)
-    is_payout = is_word(instructions["kind"], InstructionKind.PAYOUT)
-    kept = is_among(instructions["order_no"], asked) | ~ended | is_payout
+    of_none = is_word(
+        instructions["kind"], InstructionKind.PAYOUT, InstructionKind.CANCEL_SUBSCRIPTION
+    )
+    kept = is_among(instructions["order_no"], asked) | ~ended | of_none
     return instructions[kept].reset_index(drop=True)
 
 

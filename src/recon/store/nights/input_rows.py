@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import pandas as pd
-from sqlalchemy import Connection, delete, func, insert, select
+from sqlalchemy import Connection, case, delete, func, insert, select
 
 from recon.matching.frames.sources import INSTRUCTION_COLUMNS, AgreedWriteOffs, Exported
 from recon.model.nights import Mode
@@ -23,6 +23,11 @@ from recon.store.schema import instruction, instruction_version, order_file, run
 from recon.store.schema import run as run_table
 
 VERSION_COLUMNS = tuple(name for name in INSTRUCTION_COLUMNS if name != "source")
+_SUBJECT = case(
+    (instruction.c.kind == InstructionKind.CANCEL_SUBSCRIPTION.value, instruction.c.recurring_id),
+    else_=instruction.c.transaction_id,
+).label("transaction_id")
+"""What an instruction is about at the gateway: a later end of the same subscription answers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,14 +63,14 @@ def last_rows(connection: Connection) -> tuple[int, int]:
 
 def keep_instructions(connection: Connection, run: Run) -> int:
     """Keep every instruction of the account that changed; the number of the newest version."""
-    columns = (instruction.c[name] for name in VERSION_COLUMNS)
+    columns = (
+        _SUBJECT if name == "transaction_id" else instruction.c[name] for name in VERSION_COLUMNS
+    )
     instructions = connection.execute(
         select(*columns)
         .where(
             instruction.c.merchant_id == run.merchant_id,
             instruction.c.account_id == run.account_id,
-            # No query, order or ledger speaks of these: no set does.
-            instruction.c.kind != InstructionKind.CANCEL_SUBSCRIPTION.value,
         )
         .order_by(instruction.c.instruction_id)
     ).mappings()

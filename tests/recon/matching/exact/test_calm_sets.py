@@ -172,7 +172,7 @@ def _twice(frames: dict[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
 
 def ending_soon() -> tuple[Proof, Proof]:
     """A night with authorisations that end soon and orders of another day: in parts and whole."""
-    plan = planted(size=120, broken=60)
+    plan = planted(size=120, broken=61)
     night = with_open_sets(plan.sources)
     other = LONG_AGO - timedelta(days=1)
     days = night.orders["ordered_at"].where(night.orders.index % 5 != 1, other)
