@@ -33,6 +33,8 @@ _OF_NUMBERS = ("DELTA_BINARY_PACKED", "PLAIN")
 _OF_TEXTS = ("DELTA_BYTE_ARRAY", "DELTA_LENGTH_BYTE_ARRAY")
 """By what changes from row to row, or as they are."""
 ROWS_PER_GROUP = 250_000
+ROWS_PER_BATCH = 50_000
+"""So many are held at once where rows are only counted, added up or chosen from."""
 SMALL_BYTES = 2_000_000
 """Handing out less to several threads takes longer than reading it."""
 _WHOLE = pa.timestamp("ms", tz="UTC")
@@ -213,7 +215,14 @@ def read_rows(
         raise _no_rows_file(name, error) from error
 
 
-def row_batches(content: bytes, *, name: str, rows_max: int) -> Iterator[pa.Table]:
+def row_batches(
+    content: bytes,
+    *,
+    name: str,
+    rows_max: int = ROWS_PER_BATCH,
+    schemas: Mapping[str, FileSchema] = SCHEMAS,
+    columns: Sequence[str] | None = None,
+) -> Iterator[pa.Table]:
     """The rows of a file in order, so many at a time; see `read_rows`.
 
     Raises:
@@ -221,8 +230,9 @@ def row_batches(content: bytes, *, name: str, rows_max: int) -> Iterator[pa.Tabl
     """
     try:
         file = pq.ParquetFile(pa.BufferReader(content))
-        refuse_unknown((file.schema_arrow.metadata or {}).get(METADATA, b"").decode(), name=name)
-        for batch in file.iter_batches(batch_size=rows_max):
+        which = (file.schema_arrow.metadata or {}).get(METADATA, b"").decode()
+        refuse_unknown(which, name=name, schemas=schemas)
+        for batch in file.iter_batches(batch_size=rows_max, columns=columns and [*columns]):
             yield as_declared(pa.Table.from_batches([batch]))
     except (pa.ArrowException, OSError) as error:
         raise _no_rows_file(name, error) from error

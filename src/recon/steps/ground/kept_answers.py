@@ -4,23 +4,21 @@ Each shard's answers are a file, which counts once the database has its hash. At
 the files are one step of the night: its manifest names them, and the history binds the manifest.
 """
 
-import hashlib
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import date, datetime
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from recon.archive.answer_schemas import ANSWER_SCHEMAS, ASKED, FOLDER, REPLIES
+from recon.archive.answer_schemas import ASKED, FOLDER, REPLIES
 from recon.archive.fields import FileSchema
 from recon.archive.manifest import FileEntry
-from recon.archive.rows_file import read_rows
 from recon.archive.step_folder import Rows, seal_parts, write_part
 from recon.archive.storage import reachable
-from recon.model.errors import ArchiveBrokenError
 from recon.model.nights import Mode
+from recon.steps.ground.answer_files import EVERY_COLUMN, UNREAD, chosen, joined, read_part
 from recon.steps.ground.answer_rows import (
     ReplyRows,
     asked_table,
@@ -30,14 +28,12 @@ from recon.steps.ground.answer_rows import (
 )
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.night_folder import (
-    NOT_READ,
     Terms,
     about_of,
     bind,
     bound_step,
     folder_of,
     links,
-    storage_at,
     storage_of,
 )
 from recon.store import Connection
@@ -46,10 +42,6 @@ from recon.store.nights.answer_parts import AnswerPart
 from recon.store.nights.let_go_rows import let_go_of
 from recon.store.nights.runs import Run
 
-_ALL = tuple(REPLIES.columns.names)
-_ALWAYS = ("phase", *REPLIES.key[1:4])
-"""Columns without which nobody knows whose an answer is."""
-UNREAD = f"what the gateway answered {NOT_READ}"
 UNWRITTEN = (
     "what the gateway answered could not be kept, so nothing was sent: make the archive writable, "
     "or name another in archive.toml, then start the night again"
@@ -153,7 +145,7 @@ def asked_keys(
     """All keys of some phases, answered or not, each once: a column takes an eighth of a set."""
     parts = answer_parts.of_run(connection, run.run_id)
     files = [p for p in parts if p.phase in phases and p.schema_label == ASKED.label.decode()]
-    tables = (_read(part, environment=environment)["order_no"] for part in files)
+    tables = (read_part(part, environment=environment)["order_no"] for part in files)
     chunks = [chunk for column in tables for chunk in column.chunks]
     return pc.unique(pa.chunked_array(chunks, pa.string()))
 
@@ -180,7 +172,7 @@ def table_of_run(
     *,
     phases: Collection[str],
     environment: Environment,
-    columns: Collection[str] = _ALL,
+    columns: Collection[str] = EVERY_COLUMN,
 ) -> pa.Table:
     """Columns of REPLIES of some phases of a run; of a key that was answered twice the newest.
 
@@ -191,7 +183,26 @@ def table_of_run(
     """
     parts = answer_parts.of_run(connection, run.run_id)
     wanted = [part for part in parts if part.phase in phases and part.answered]
-    return _joined(wanted, environment=environment, columns=columns)
+    return joined(wanted, environment=environment, columns=columns)
+
+
+def rows_where(
+    connection: Connection,
+    run: Run,
+    *,
+    phases: Collection[str],
+    wanted: Callable[[pa.Table], pa.ChunkedArray],
+    columns: Collection[str],
+    environment: Environment,
+) -> pa.Table:
+    """Those rows of `table_of_run` that are wanted; see `answer_files.chosen`.
+
+    Raises:
+        ArchiveError: see `table_of_run`.
+    """
+    parts = answer_parts.of_run(connection, run.run_id)
+    files = [part for part in parts if part.phase in phases and part.answered]
+    return chosen(files, wanted=wanted, environment=environment, columns=columns)
 
 
 def newest_of_run(
@@ -199,7 +210,7 @@ def newest_of_run(
     run: Run,
     *,
     environment: Environment,
-    columns: Collection[str] = _ALL,
+    columns: Collection[str] = EVERY_COLUMN,
 ) -> pa.Table:
     """REPLIES of the run's own account, the `after` phase taking the place of the baseline."""
     table = table_of_run(
@@ -231,7 +242,7 @@ def evidence(
             bound[part.run_id] = _bound_entries(connection, writer, environment=environment)
         if bound[part.run_id].get(part.path) != part.entry:
             continue
-        table = _read(part, environment=environment)
+        table = read_part(part, environment=environment)
         shown = table.filter(pc.equal(table["order_no"], order_no)).to_pylist()
         rows += [{**row, "is_of_run": part.is_of_run} for row in shown]
     return rows
@@ -250,7 +261,7 @@ def still_kept(connection: Connection, parts: Iterable[AnswerPart]) -> list[Answ
 
 def parts_table(parts: Iterable[AnswerPart], *, environment: Environment) -> pa.Table:
     """REPLIES of some files, in the order of coming."""
-    return _joined([*parts], environment=environment)
+    return joined([*parts], environment=environment)
 
 
 def _keep(
@@ -338,60 +349,3 @@ def _writer_of(part: AnswerPart, *, like: Run) -> Run:
             )
         },
     )
-
-
-def _read(
-    part: AnswerPart, *, environment: Environment, columns: Collection[str] = _ALL
-) -> pa.Table:
-    """The rows of a file, exactly as its hash has them, and of its own phase."""
-    _, merchant_id, account_id, *_ = part.path.split("/")
-    storage = storage_at((merchant_id, account_id), environment=environment)
-    with reachable(storage, doing=UNREAD):
-        try:
-            content = storage.read(part.path)
-        except FileNotFoundError:
-            content = b""
-    if hashlib.sha256(content).hexdigest() != part.sha256:
-        msg = (
-            f"{part.path} is not in the archive {storage.shown}, or is not the file whose hash the "
-            "database keeps: put the night's folder back from a backup of the archive"
-        )
-        raise ArchiveBrokenError(msg)
-    wanted = None if columns is _ALL else [n for n in _ALL if n in {*columns, *_ALWAYS}]
-    table = read_rows(content, name=part.path, schemas=ANSWER_SCHEMAS, columns=wanted)
-    own = pc.and_(
-        pc.equal(table["phase"].cast(pa.string()), part.phase),
-        pc.equal(table["account_id"].cast(pa.string()), part.account_id),
-    )
-    return table.filter(own)
-
-
-def _joined(
-    parts: Sequence[AnswerPart],
-    *,
-    environment: Environment,
-    columns: Collection[str] = _ALL,
-) -> pa.Table:
-    """The answers of some files; of a key that was answered twice in a phase the newest."""
-    by_phase: dict[tuple[str, str], list[tuple[AnswerPart, pa.Table]]] = {}
-    for part in parts:
-        table = _read(part, environment=environment, columns=columns)
-        by_phase.setdefault((part.run_id, part.phase), []).append((part, table))
-    tables = [table for of_phase in by_phase.values() for table in _once(of_phase)]
-    if not tables:
-        return REPLIES.columns.empty_table()
-    return pa.concat_tables(tables).unify_dictionaries()
-
-
-def _once(of_phase: Sequence[tuple[AnswerPart, pa.Table]]) -> list[pa.Table]:
-    """The files of one phase, each without the keys that a later one answers."""
-    tables = [table for _, table in of_phase]
-    different: int = pc.count_distinct(pa.concat_tables(tables)["order_no"]).as_py()
-    if different == sum(part.answered for part, _ in of_phase):
-        return tables
-    later = pa.array([], pa.string())
-    kept: list[pa.Table] = []
-    for table in reversed(tables):
-        kept.append(table.filter(pc.invert(pc.is_in(table["order_no"], value_set=later))))
-        later = pa.concat_arrays([later, table["order_no"].combine_chunks()])
-    return kept[::-1]

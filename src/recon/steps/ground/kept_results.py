@@ -1,11 +1,13 @@
 """The result of a run, read from the files that its night sealed (see sealed_night)."""
 
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from itertools import chain
+from typing import Any
 
 import pandas as pd
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from recon.archive.rows_file import row_batches
 from recon.matching.bank.bank_frames import BANK_TABLES
@@ -151,19 +153,15 @@ def section_sums(
     night = _night(connection, run_id, environment=environment)
     sums: dict[str, tuple[int, dict[str, int]]] = {}
     for section, name in SECTIONS.items():
-        table = night.table(name)
-        sums[section] = _sums(table)
-        if section == "match":
-            sums |= _by_rule(table.select(["rule", "currency", "effect_orders"]))
+        by_rule = ("rule",) if section == "match" else ()
+        of_batches = [
+            *map(_summed, night.batches(name, columns=["currency", "effect_orders", *by_rule]))
+        ]
+        sums[section] = _added(of_batches)
+        for rule in sorted({row["rule"] for rows in of_batches for row in rows if by_rule}):
+            of_rule = ([row for row in rows if row["rule"] == rule] for rows in of_batches)
+            sums[f"{BY_RULE}{rule}"] = _added(of_rule)
     return sums
-
-
-def _by_rule(matches: pa.Table) -> dict[str, tuple[int, dict[str, int]]]:
-    rules = matches["rule"].cast(pa.string())
-    return {
-        f"{BY_RULE}{rule}": _sums(matches.filter(pc.equal(rules, rule)))
-        for rule in sorted(rules.unique().to_pylist())
-    }
 
 
 def _night(connection: Connection, run_id: str, *, environment: Environment) -> SealedNight:
@@ -180,13 +178,19 @@ def _in_pairs(journals: pd.DataFrame) -> pd.DataFrame:
     return ordered.drop(columns="_amount")
 
 
-def _sums(table: pa.Table) -> tuple[int, dict[str, int]]:
-    currency = table["currency"].cast(pa.string())
-    grouped = pa.table({"currency": currency, "amount": table["effect_orders"]})
-    summed = grouped.group_by("currency").aggregate([("amount", "sum")])
-    pairs = zip(
-        summed["currency"].to_pylist(),
-        pc.fill_null(summed["amount_sum"], 0).to_pylist(),
-        strict=True,
-    )
-    return table.num_rows, dict(pairs)
+def _summed(table: pa.Table) -> list[dict[str, Any]]:
+    """Rows and sum of effect_orders of some rows, by all their other columns."""
+    by = [name for name in table.column_names if name != "effect_orders"]
+    plain = {name: table[name].cast(pa.string()) for name in by}
+    grouped = pa.table({**plain, "effect_orders": table["effect_orders"]})
+    summed = grouped.group_by(by).aggregate([("effect_orders", "sum"), ([], "count_all")])
+    return list(summed.to_pylist())
+
+
+def _added(parts: Iterable[Iterable[Mapping[str, Any]]]) -> tuple[int, dict[str, int]]:
+    """Rows and sums by currency of what was summed part by part; exact, for Python adds."""
+    rows, sums = 0, Counter[str]()
+    for row in chain.from_iterable(parts):
+        rows += row["count_all"]
+        sums[row["currency"]] += row["effect_orders_sum"] or 0
+    return rows, dict(sums)

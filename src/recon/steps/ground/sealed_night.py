@@ -4,7 +4,7 @@ Every file that is read is held against its manifest, and the manifest against t
 the history that binds its step: what was changed since is refused by name, never shown.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pandas as pd
@@ -13,7 +13,7 @@ import pyarrow as pa
 from recon.archive.answer_schemas import ANSWER_SCHEMAS, REPLIES
 from recon.archive.answers_once import ANSWERS, PASSED_OVER, SHARED, NamedReplies, whole_answers
 from recon.archive.manifest import FileEntry
-from recon.archive.rows_file import read_rows, sorted_rows
+from recon.archive.rows_file import read_rows, row_batches, sorted_rows
 from recon.archive.schemas import SCHEMAS
 from recon.archive.step_folder import Sealed, find_sealed, whole_file
 from recon.archive.storage import Storage, reachable
@@ -114,6 +114,11 @@ class SealedNight:
         whole = whole_answers(table, passed_over=passed_over, replies=self.replies(self.answered))
         return sorted_rows(whole, schema=SCHEMAS[ANSWERS])
 
+    def batches(self, name: str, *, columns: Sequence[str]) -> Iterator[pa.Table]:
+        """Some columns of a file as it lies there, some rows at a time; see `content`."""
+        content, path = self.content(name)
+        yield from row_batches(content, name=path, columns=columns)
+
     @property
     def answered(self) -> tuple[str, ...]:
         """The files of the answers that were compared; none where these are written once more."""
@@ -135,7 +140,9 @@ class SealedNight:
             if entry.schema == label
         )
 
-    def replies(self, files: Iterable[str]) -> Iterator[NamedReplies]:
+    def replies(
+        self, files: Iterable[str], *, columns: Sequence[str] = SHARED
+    ) -> Iterator[NamedReplies]:
         """Some files of the gateway's answers; see `content`.
 
         Raises:
@@ -143,7 +150,7 @@ class SealedNight:
         """
         for file in files:
             content = self.as_sealed(file)
-            yield file, read_rows(content, name=file, schemas=ANSWER_SCHEMAS, columns=SHARED)
+            yield file, read_rows(content, name=file, schemas=ANSWER_SCHEMAS, columns=columns)
 
     def as_sealed(self, file: str) -> bytes:
         """The bytes of a file by its place in the night's folder; see `content`."""

@@ -1,7 +1,7 @@
 """What the gateway's answers show, question by question, read from the files that hold them."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from datetime import datetime
 from itertools import groupby
 from operator import attrgetter
@@ -24,6 +24,7 @@ from recon.steps.ground.kept_answers import (
     asked_keys,
     newest_of_run,
     parts_table,
+    rows_where,
     still_kept,
     table_of_run,
 )
@@ -105,11 +106,12 @@ def baseline_answers(
     order_nos: Collection[str] | None = None,
 ) -> dict[str, str]:
     """Key -> final answer before money moved; of all that were asked, or of some of them."""
-    asked = ["answer"]
-    table = table_of_run(connection, run, phases=[BASELINE], environment=environment, columns=asked)
-    if order_nos is not None:
-        table = table.filter(_is_in(table["order_no"], order_nos))
-    return answers_in(table)
+    of_phase: dict[str, Any] = {"phases": [BASELINE], "columns": ["answer"]}
+    of_phase |= {"environment": environment}
+    if order_nos is None:
+        return answers_in(table_of_run(connection, run, **of_phase))
+    wanted = _among("order_no", order_nos)
+    return answers_in(rows_where(connection, run, wanted=wanted, **of_phase))
 
 
 def baseline_payments(
@@ -117,9 +119,11 @@ def baseline_payments(
 ) -> list[Mapping[str, Any]]:
     """Payments of some orders before money moved, also where other orders' answers show them."""
     columns = [*_PAYMENT, "transaction_date"]
-    table = _baseline(connection, run, columns=columns, environment=environment)
-    wanted = table.filter(_is_in(table["order_no"], order_nos))["transaction_id"].to_pylist()
-    return list(table.filter(_is_in(table["transaction_id"], wanted)).select(columns).to_pylist())
+    named = _among("order_no", order_nos)
+    asked: dict[str, Any] = {"columns": columns, "environment": environment}
+    own = _baseline(connection, run, wanted=named, **asked)
+    paid = _among("transaction_id", {*own["transaction_id"].to_pylist()})
+    return list(_baseline(connection, run, wanted=paid, **asked).select(columns).to_pylist())
 
 
 def only_payments(
@@ -129,8 +133,8 @@ def only_payments(
     if not order_nos:
         return {}
     columns = ["transaction_id"]
-    table = _baseline(connection, run, columns=columns, environment=environment)
-    shown = table.filter(_is_in(table["order_no"], order_nos))
+    named = _among("order_no", order_nos)
+    shown = _baseline(connection, run, wanted=named, columns=columns, environment=environment)
     grouped = shown.group_by("order_no").aggregate(
         [("transaction_id", "count_distinct"), ("transaction_id", "min")]
     )
@@ -148,8 +152,8 @@ def statuses_shown(
     if not transactions:
         return {}
     asked = ["transaction_id", "payment_status"]
-    table = _baseline(connection, run, columns=asked, environment=environment)
-    table = table.filter(_is_in(table["transaction_id"], transactions))
+    paid = _among("transaction_id", transactions)
+    table = _baseline(connection, run, wanted=paid, columns=asked, environment=environment)
     columns = (table["transaction_id"], table["payment_status"].cast(pa.string()))
     statuses: dict[str, list[str]] = {}
     for payment, status in zip(*(column.to_pylist() for column in columns), strict=True):
@@ -158,27 +162,42 @@ def statuses_shown(
 
 
 def _baseline(
-    connection: Connection, run: Run, *, columns: Collection[str], environment: Environment
+    connection: Connection,
+    run: Run,
+    *,
+    wanted: Callable[[pa.Table], pa.ChunkedArray],
+    columns: Collection[str],
+    environment: Environment,
 ) -> pa.Table:
-    """Some columns of the payments that were shown before money moved."""
+    """Some columns of the wanted payments among those that were shown before money moved."""
     return _shown(
-        table_of_run(
+        rows_where(
             connection,
             run,
             phases=[BASELINE],
-            environment=environment,
+            wanted=wanted,
             columns=[*columns, "queried_at"],
+            environment=environment,
         )
     )
 
 
 def risks_shown(
-    connection: Connection, run: Run, *, environment: Environment
+    connection: Connection, run: Run, *, transactions: Collection[str], environment: Environment
 ) -> list[Mapping[str, Any]]:
-    """Transaction, time and detail of the payments of whose risk the answers say something."""
+    """Transaction, time and detail of some payments of whose risk the answers say something."""
+    if not transactions:
+        return []
     columns = ["transaction_id", "queried_at", "detail"]
     table = _shown(
-        table_of_run(connection, run, phases=OWN_PHASES, environment=environment, columns=columns)
+        rows_where(
+            connection,
+            run,
+            phases=OWN_PHASES,
+            wanted=_among("transaction_id", transactions),
+            columns=columns,
+            environment=environment,
+        )
     )
     says = pc.match_substring(table["detail"], _RISK)
     return list(table.filter(says).select(columns).to_pylist())
@@ -304,6 +323,12 @@ def _where(table: pa.Table, **words: str) -> pa.Table:
     for name, word in words.items():
         table = table.filter(pc.equal(table[name].cast(pa.string()), word))
     return table
+
+
+def _among(name: str, words: Iterable[str]) -> Callable[[pa.Table], pa.ChunkedArray]:
+    """Says which rows have one of these words in a column."""
+    among = pa.array([*words], pa.string())
+    return lambda table: pc.is_in(table[name], value_set=among)
 
 
 def _is_in(column: pa.ChunkedArray, wanted: Iterable[str]) -> pa.ChunkedArray:

@@ -35,14 +35,13 @@ from recon.model.freed_memory import give_back
 from recon.model.nights import StepSummary
 from recon.model.words import ControlTotal
 from recon.privacy.own_files import make_folder
-from recon.proof.books_bridge import books_of
+from recon.proof.books_bridge import Books, books_of
 from recon.proof.bridge import bridge_of
 from recon.proof.held_against import SHEETS_IN_SQL, second_proof
 from recon.steps.compare.fee_claims import write_claims
 from recon.steps.compare.grave_breaks import grave_breaks
 from recon.steps.compare.inputs import frozen_inputs, sources_of
 from recon.steps.compare.journals import handed_out
-from recon.steps.compare.kept_sources import kept_sources
 from recon.steps.compare.page_notes import page_notes
 from recon.steps.compare.second_proof import sheets_proven
 from recon.steps.compare.sheets_proven import (
@@ -56,11 +55,13 @@ from recon.steps.compare.sheets_proven import (
 from recon.steps.ground import kept_results
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.night_end import end_of
-from recon.steps.ground.night_folder import bind
+from recon.steps.ground.night_folder import COMPARED, bind, links
 from recon.steps.ground.risk_told import risk_told
+from recon.steps.ground.sealed_night import sealed_night
 from recon.steps.ground.sealed_totals import refuse_changed_result
 from recon.steps.ground.shown_answers import risks_shown
 from recon.steps.night.sealed_proof import write_proof
+from recon.steps.night.shown_sources import shown_sources
 from recon.steps.people.people import attention
 from recon.store import Connection
 from recon.store.database import history
@@ -154,7 +155,7 @@ class _Sheets:
 def figures_of(run: Run, *, result: Reconciliation, environment: Environment) -> NightFigures:
     """Everything the workbook shows, from the tables."""
     account = environment.settings.account(run.merchant_id, account_id=run.account_id)
-    inputs, sources = _compared_by(run, environment=environment)
+    inputs, sources, books = _compared_by(run, environment=environment)
     return NightFigures(
         **_of_tables(run, before=inputs.previous_run_id, environment=environment),
         **_lists(run, environment=environment),
@@ -188,7 +189,7 @@ def figures_of(run: Run, *, result: Reconciliation, environment: Environment) ->
         rejects=sources.rejects,
         quarantined=sources.quarantined,
         bridge=bridge_of(sources),
-        books=books_of(sources, rules=environment.settings.rules),
+        books=books,
         attention=_needs_a_person(run, result=result, environment=environment),
         not_covered=result.not_covered,
         unmapped_codes=result.unmapped_codes,
@@ -254,18 +255,21 @@ def _of_tables(run: Run, *, before: str, environment: Environment) -> dict[str, 
         }
 
 
-def _compared_by(run: Run, *, environment: Environment) -> tuple[Inputs, Sources]:
-    """What the run compared; of a run of an earlier version, what the tables hold now."""
+def _compared_by(run: Run, *, environment: Environment) -> tuple[Inputs, Sources, Books]:
+    """What of the compared is shown; of a run that sealed none of it, what the tables hold now."""
     with environment.store.reading() as connection:
         inputs = input_rows.load(connection, run.run_id)
-        kept = kept_sources(connection, run, environment=environment)
+        night = sealed_night(connection, run, environment=environment)
+        is_sealed = COMPARED in {link.step for link in links(connection, run.run_id)}
     inputs = inputs or frozen_inputs(run, environment=environment)
-    if kept is not None:
+    if is_sealed:
+        shown = shown_sources(night)
         # The tables that these frames were made of are gone only now.
         give_back()
-        return inputs, kept[0]
+        return inputs, shown.sources, shown.books
     rules = environment.settings.rules
-    return inputs, sources_of(run, inputs=inputs, rules=rules, environment=environment)
+    sources = sources_of(run, inputs=inputs, rules=rules, environment=environment)
+    return inputs, sources, books_of(sources, rules=rules)
 
 
 def _trend(connection: Connection, run: Run) -> list[TrendPoint]:
@@ -296,7 +300,10 @@ def _matched(run: Run, *, environment: Environment) -> MatchedRows:
 def _with_risk(breaks: pd.DataFrame, *, run: Run, environment: Environment) -> pd.DataFrame:
     """The breaks, each with what the gateway said of its payment's risk."""
     with environment.store.reading() as connection:
-        risk = risk_told(risks_shown(connection, run, environment=environment))
+        payments = set(breaks["transaction_id"]) - {""}
+        risk = risk_told(
+            risks_shown(connection, run, transactions=payments, environment=environment)
+        )
     return breaks.assign(
         risk=[risk.get(transaction_id, "") for transaction_id in breaks["transaction_id"]]
     )

@@ -153,6 +153,21 @@ def test_an_answer_kept_again_takes_the_place_of_the_first(asking: Asking) -> No
     assert asking.rows() == [("A", "found", "3000"), ("B", "found", "2000")]
 
 
+def test_what_a_later_answer_takes_back_is_shown_to_nobody(asking: Asking) -> None:
+    """Whoever looks for a payment finds what the newest answer about its order says, not more."""
+    asking.keep({"A": FOUND, "B": FOUND}, payment("A"), payment("B"))
+    asking.keep({"A": FOUND}, payment("A", transaction_id="T-new"))
+    payments = ["T-A", "T-B", "T-new"]
+
+    assert asking.told(shown_answers.statuses_shown, transactions=payments) == {
+        "T-B": ["2000"],
+        "T-new": ["2000"],
+    }
+    shown = asking.told(shown_answers.baseline_payments, order_nos={"A"})
+    assert [row["transaction_id"] for row in shown] == ["T-new"]
+    assert asking.told(shown_answers.baseline_answers, order_nos={"A", "Z"}) == {"A": "found"}
+
+
 def test_the_answer_after_money_counts(asking: Asking) -> None:
     """The engine sees the newest phase of each key, and keys without a payment as rows."""
     asking.keep({"A": FOUND, "B": ABSENT, "C": SILENT}, payment("A"))
@@ -217,7 +232,8 @@ def test_payments_are_shown_by_order_transaction_and_status(asking: Asking) -> N
     only = asking.told(shown_answers.only_payments, order_nos={"A", "C", "Z"})
     payments = ["T-A", "T-C", "T-Z"]
     statuses = asking.told(shown_answers.statuses_shown, transactions=payments)
-    risks = asking.told(shown_answers.risks_shown)
+    risks = asking.told(shown_answers.risks_shown, transactions=["T-C2", "T-Z"])
+    others = asking.told(shown_answers.risks_shown, transactions=["T-C"])
     dates = asking.told(shown_answers.authorised_at, order_nos={"A", "Z"})
     orders = asking.told(shown_answers.orders_of_transactions, transactions={"T-A", "T9"})
 
@@ -226,6 +242,7 @@ def test_payments_are_shown_by_order_transaction_and_status(asking: Asking) -> N
     assert statuses == {"T-A": ["2000", "4100"], "T-C": ["2000"]}
     assert asking.told(shown_answers.statuses_shown, transactions=[]) == {}
     assert risk_told(risks) == {"T-C2": "score 82"}
+    assert others == []
     assert dates == {"A": AT}
     assert orders == {"A", "B"}
 

@@ -1,0 +1,69 @@
+"""Files of nights as large as a test likes, and what Arrow held at most while they were read."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from recon.archive.local_storage import LocalStorage
+from recon.archive.manifest import About
+from recon.archive.schemas import SCHEMAS
+from recon.archive.step_folder import write_step
+from recon.steps.ground.night_folder import COMPARED, INPUTS, rows_of
+from recon.steps.ground.sealed_night import SealedNight
+
+AT = datetime(2026, 11, 20, 10, tzinfo=UTC)
+NUMBERED = {"order_no", "entry_id", "transaction_id"}
+"""Columns whose text is another one in each row."""
+
+
+def sealed(folder: Path, *, tables: Mapping[str, pa.Table]) -> SealedNight:
+    """A night that sealed these inputs and small tables, and none of anything else."""
+    storage, steps = LocalStorage(folder), {}
+    for step in (INPUTS, COMPARED):
+        about = About("R", "M", "1", "2026-11-20", "live", step, "", "", "", "")
+        given = (
+            (name, tables.get(name, schema.columns.empty_table()))
+            for name, schema in SCHEMAS.items()
+            if schema.folder == step
+        )
+        steps[step] = write_step(storage, night="night", about=about, parts=[*rows_of(given)])
+    return SealedNight("R", storage, steps)
+
+
+def many(name: str, *, rows: int, **cells: str) -> pa.Table:
+    """So many rows of a schema, each with a number of its own."""
+    schema = SCHEMAS[name].columns
+    return pa.table([_column(field, rows=rows, cells=cells) for field in schema], schema=schema)
+
+
+def _column(field: pa.Field, *, rows: int, cells: Mapping[str, str]) -> pa.Array:
+    if field.name in NUMBERED:
+        return pa.array([f"{number:020}" for number in range(rows)], field.type)
+    if pa.types.is_timestamp(field.type):
+        return pa.repeat(pa.scalar(AT, field.type), rows)
+    if pa.types.is_integer(field.type):
+        return pa.array(range(rows), field.type)
+    word = cells.get(field.name, {"merchant_id": "M", "account_id": "1"}.get(field.name, "word"))
+    return pa.repeat(pa.scalar(word, pa.string()), rows).cast(field.type)
+
+
+def peak_bytes(do: Callable[[], Any]) -> int:
+    """What Arrow held at most while it was done; the rest of the process does not count."""
+    with _counted() as pool:
+        do()
+        return int(pool.max_memory())
+
+
+@contextmanager
+def _counted() -> Iterator[pa.MemoryPool]:
+    before = pa.default_memory_pool()
+    pool = pa.proxy_memory_pool(before)
+    pa.set_memory_pool(pool)
+    try:
+        yield pool
+    finally:
+        pa.set_memory_pool(before)

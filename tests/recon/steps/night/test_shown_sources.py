@@ -1,0 +1,117 @@
+"""What a workbook shows of its sources is what the whole of them says, and takes no more room."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from recon.matching.cash.holdings import gateway_holds
+from recon.matching.frames.sources import LoadCounts
+from recon.model.words import SourceKind
+from recon.proof.books_bridge import OTHER_ACCOUNTS, books_of
+from recon.proof.bridge import KNOWN_BEFORE, bridge_of
+from recon.proof.compared_tables import compared_tables
+from recon.proof.night_tables import input_tables
+from recon.steps.compare.kept_sources import sources_of_night
+from recon.steps.files.incomplete import NO_ANSWER, missing_sources
+from recon.steps.ground.sealed_night import SealedNight
+from recon.steps.night.shown_sources import shown_sources
+from tests.recon.matching.conftest import case, make_case, new_case
+from tests.recon.steps.large_nights import many, peak_bytes, sealed
+
+__all__ = ["case", "make_case", "new_case"]
+NO_HELD = pd.DataFrame(columns=["merchant_id", "account_id", "currency"])
+BYTES_A_ROW = 2
+"""Of Arrow, for each row more of orders and books; a column of numbers would be 8."""
+
+
+def night_of(case: Any, *, folder: Path) -> SealedNight:
+    """The sealed night of a case, with what it read of files of which it compares a part."""
+    sources = replace(
+        case.sources(),
+        merged_rows={"orders": LoadCounts(accepted=3, new=1, repeat=1, superseding=1)},
+        arrived={SourceKind.ORDERS: {KNOWN_BEFORE: 2}, SourceKind.LEDGER: {OTHER_ACCOUNTS: -1}},
+    )
+    books = books_of(sources, rules=case.rules)
+    small = compared_tables(sources, rules=case.rules, previous=None, books=books)
+    return sealed(folder, tables={**dict(input_tables(sources)), **small})
+
+
+def crowded(case: Any) -> Any:
+    """Orders and entries that stand twice, in the same words and in others; fees, one reversed."""
+    for order_no in ("A1", "B", "C"):
+        case.order(order_no=order_no).payment(order_no=order_no, transaction_id=f"T{order_no}")
+        case.entry(order_no=order_no, entry_id=f"E{order_no}")
+    case.order(order_no="B").order(order_no="C", amount=7, updated_at="2026-11-19T10:00:00Z")
+    case.order(order_no="").order(order_no="")
+    case.entry(entry_id="EB", order_no="B").entry(entry_id="EC", order_no="C", amount=8)
+    case.entry("fee", entry_id="F1", amount=30).entry("fee", entry_id="F1", amount=30)
+    case.entry("fee", entry_id="F2", amount=9).entry("capture", entry_id="F2", amount=9)
+    case.entry("fee_reversal", entry_id="F3", amount=4).entry(
+        "refund", entry_id="R", currency="USD"
+    )
+    return case
+
+
+@pytest.mark.parametrize("is_settled", [True, False])
+def test_what_is_shown_is_what_the_whole_sources_say(
+    case: Any, tmp_path: Path, *, is_settled: bool
+) -> None:
+    """Rows behind others, steps of the books, fees, and what is missing."""
+    crowded(case)
+    if is_settled:
+        case.line(fee=30).line("fee", gross=0, fee=9, order_no="", transaction_id="")
+    night = night_of(case, folder=tmp_path)
+    whole, _ = sources_of_night(night)
+    shown = shown_sources(night)
+
+    assert bridge_of(shown.sources) == bridge_of(whole)
+    assert bridge_of(whole)[SourceKind.ORDERS]["equal to or older than another row"] < 0
+    assert bridge_of(whole)[SourceKind.LEDGER]["equal to or older than another row"] < 0
+    assert shown.books == books_of(whole, rules=case.rules)
+    assert {*shown.books} == {"EUR", "USD"}
+    holds = [gateway_holds(NO_HELD, sources=one) for one in (shown.sources, whole)]
+    assert holds[0] == holds[1]
+    assert (holds[0] is not None) == is_settled
+    assert missing_sources(shown.sources) == missing_sources(whole)
+    small = {"orders", "gateway", "ledger", "instructions", "universe"}
+    small |= {"settlement", "volumes"}
+    for name in {*whole.__dataclass_fields__} - small:
+        assert getattr(shown.sources, name) == getattr(whole, name), name
+
+
+@pytest.mark.parametrize(("answers", "is_missing"), [((), False), (("failed",), True)])
+def test_a_night_without_a_usable_answer_says_so(
+    case: Any, answers: tuple[str, ...], tmp_path: Path, *, is_missing: bool
+) -> None:
+    """Only where some were asked about; and without books there are none."""
+    for answer in answers:
+        case.answer(answer)
+    shown = shown_sources(night_of(case.order(), folder=tmp_path))
+
+    assert (NO_ANSWER in missing_sources(shown.sources)) == is_missing
+    assert shown.sources.ledger is None
+    assert shown.books == {}
+
+
+def test_what_is_shown_of_four_times_the_orders_takes_the_same_memory(
+    case: Any, tmp_path: Path
+) -> None:
+    """Neither orders nor answers nor books are held whole for their sums."""
+    small = dict(input_tables(case.order().sources()))
+    small |= compared_tables(case.ledger().sources(), rules=case.rules, previous=None, books={})
+    peaks = {}
+    for rows in (100_000, 400_000):
+        tables = {
+            "orders": many("orders", rows=rows),
+            "answers": many("answers", rows=rows, answer="found"),
+            "ledger": many("ledger", rows=rows),
+            "universe": many("universe", rows=rows),
+        }
+        night = sealed(tmp_path / f"{rows}", tables=small | tables)
+        del tables
+        peaks[rows] = peak_bytes(lambda night=night: shown_sources(night))  # type: ignore[misc]
+
+    assert peaks[400_000] - peaks[100_000] < BYTES_A_ROW * 300_000
