@@ -92,6 +92,8 @@ class Gateway:
     """Operations that take effect, and what they get as a reply; None: the connection ends."""
     beside: list[dict[str, str]] = field(default_factory=list)
     """Rows that every query answers beside what was asked."""
+    figures: dict[str, float] = field(default_factory=dict)
+    """Of a payout's record, other ones than are true."""
     asked: list[tuple[str, bytes]] = field(default_factory=list)
     """Path and body of every request."""
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -384,7 +386,7 @@ class Gateway:
             "short_reference_id": f"20261120-{len(self.effects):06}",
             "status": "COMPLETED",
         }
-        return _json(answer | {name: record[name] for name in PAYOUT_RECORD})
+        return _json(answer | {name: record[name] for name in PAYOUT_RECORD} | self.figures)
 
 
 def signature(values: Sequence[str]) -> str:

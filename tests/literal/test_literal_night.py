@@ -296,6 +296,28 @@ def test_a_doubt_that_only_the_portal_ends_names_what_to_look_up_there(shop: Sho
     assert set(sent) == {"payout", "cancelsubscription"}
 
 
+def test_a_payout_of_which_other_money_left_is_in_doubt(shop: Shop) -> None:
+    """A record whose figures are not what was instructed confirms nothing and is named."""
+    shop.gateway.figures = {"amount_payer_pays": 9_999_999.0}
+    shop.instruct(
+        "instructions-1.csv", {"kind": "payout", "request_id": "PO-1", "amount": "250.00", **PAYEE}
+    )
+    shop.drop("orders-2026-11-20.csv", shop.order(5, state="paid", status="paid"))
+    shop.night("2026-11-20")
+    shop.agree("2026-11-20")
+    shop.now += timedelta(days=1)
+    shop.night("2026-11-21")
+    with shop.opened("2026-11-21") as opened:
+        ((_, (doubt,)),) = people.status(opened)
+    assert doubt.what == "payout in doubt"
+    newest = max((shop.folder / "reports").glob("reconciliation-*.xlsx"))
+    shown = " ".join(
+        str(cell) for row in values_of(newest.read_bytes(), "Instructions") for cell in row
+    )
+    assert "the payer pays 9999999.0" in shown
+    assert {code for code, _, _ in shop.breaks().values()} == {"PAYOUT_UNCONFIRMED"}
+
+
 END = {"kind": "cancel_subscription", "recurring_id": "S77", "contract_name": "Gold plan"}
 
 

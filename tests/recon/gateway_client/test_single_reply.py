@@ -58,7 +58,12 @@ def subscription(interface: GatewayInterface, credentials: Credentials) -> Prepa
 
 def test_a_completed_payout_is_done_with_its_record(payout: PreparedRequest, read: Read) -> None:
     """Numbers are Decimals, offsets may lack the colon, unknown fields are kept."""
-    body = json.dumps(record_of(payout, note="new")).replace("255.0", "255.10").encode()
+    body = (
+        json.dumps(record_of(payout, note="new"))
+        .replace("255.0", "255.10")
+        .replace(" 5.0", " 5.10")
+        .encode()
+    )
     row = read(payout, body).rows[0]
 
     assert (row.outcome, row.transaction_id) == (ReplyOutcome.DONE, "PO1")
@@ -114,6 +119,50 @@ def test_a_payouts_record_decides_only_when_it_is_ours_and_whole(
 
     assert [row.outcome for row in reply.rows] == [outcome]
     assert {found.kind for found in reply.findings} >= ({finding} if finding else set())
+
+
+@pytest.mark.parametrize(
+    ("payer", "figures", "outcome"),
+    [
+        ("PAYER", {}, "done"),
+        ("PAYER", {"amount_payer_pays": 9_999_999.00}, "unknown"),
+        ("PAYER", {"amount_beneficiary_receives": 0.01}, "unknown"),
+        ("PAYER", {"amount_payer_pays": 250.00}, "unknown"),
+        ("PAYER", {"fee_amount": 100.00}, "unknown"),
+        ("PAYER", {"amount_payer_pays": -255.00}, "unknown"),
+        ("PAYER", {"amount_payer_pays": "255,00"}, "unknown"),
+        ("PAYER", {"amount_beneficiary_receives": 249.99}, "unknown"),
+        ("PAYER", {"fee_currency": "USD", "amount_payer_pays": 254.60}, "done"),
+        ("PAYER", {"fee_currency": "USD", "amount_payer_pays": 249.99}, "unknown"),
+        ("BENEFICIARY", {}, "unknown"),
+        (
+            "BENEFICIARY",
+            {"amount_payer_pays": 250.00, "amount_beneficiary_receives": 245.00},
+            "done",
+        ),
+        ("", {"amount_payer_pays": 250.00, "amount_beneficiary_receives": 245.00}, "done"),
+        ("", {"amount_beneficiary_receives": 245.00}, "unknown"),
+        ("PAYER", {"amount_payer_pays": "", "amount_beneficiary_receives": ""}, "done"),
+    ],
+)
+def test_a_payout_is_done_only_where_its_figures_are_what_was_asked_for(
+    interface: GatewayInterface,
+    credentials: Credentials,
+    read: Read,
+    payer: str,
+    figures: dict[str, Any],
+    outcome: str,
+) -> None:
+    """Amount, fee, what leaves and what arrives add up to the cent; else it is named and open."""
+    rows = [payout_with(fee_paid_by=payer)]
+    prepared = prepare("payout", rows, credentials=credentials, interface=interface)
+
+    reply = read(prepared, record_of(prepared, **figures))
+
+    assert [row.outcome for row in reply.rows] == [outcome]
+    assert [finding.kind for finding in reply.findings] == (
+        [] if outcome == "done" else [FindingKind.CONTRADICTION]
+    )
 
 
 def test_a_stored_reply_that_was_masked_is_judged_the_same(

@@ -91,6 +91,36 @@ def payout_record(reply: Mapping[str, Any], *, masked_text: Kept, kept_id: Kept)
     )
 
 
+def misfit(sent: PayoutRow, *, record: PayoutRecord) -> str:
+    """What of a completed payout's figures does not fit what was asked for; "" where all fits.
+
+    The fee is the payer's, on top of the amount, or the payee's, off it; where the request does not
+    say whose, either. A fee in another currency can be held against neither side to the cent.
+    """
+    unread = [name for name in _AMOUNT_FIELDS if name in record.malformed]
+    if unread:
+        return f"{unread[0]} is not an amount"
+    pays, receives = record.amount_payer_pays, record.amount_beneficiary_receives
+    if pays is None and receives is None:
+        return ""
+    asked, fee = sent.payment_amount, record.fee_amount or Decimal(0)
+    if record.fee_currency not in {"", sent.payment_currency}:
+        fits = (pays is None or pays >= asked) and (receives is None or receives <= asked)
+        return "" if fits else _figures(sent, record=record)
+    ways = {"PAYER": (asked + fee, asked), "BENEFICIARY": (asked, asked - fee)}
+    possible = [ways[sent.fee_paid_by]] if sent.fee_paid_by in ways else [*ways.values()]
+    fits = any(pays in {None, full} and receives in {None, net} for full, net in possible)
+    return "" if fits else _figures(sent, record=record)
+
+
+def _figures(sent: PayoutRow, *, record: PayoutRecord) -> str:
+    return (
+        f"of {sent.payment_amount} {sent.payment_currency} the payer pays "
+        f"{record.amount_payer_pays}, the payee receives {record.amount_beneficiary_receives}, the "
+        f"fee is {record.fee_amount} {record.fee_currency}"
+    )
+
+
 def amount_of(value: object) -> Decimal | None:
     """An amount, text or number; None when it is not one."""
     text = text_of(value) or ""

@@ -12,7 +12,8 @@ from typing import Any
 
 from recon.gateway_client.interface.described import GatewayInterface
 from recon.gateway_client.interface.operation_formats import OperationFormat, SingleOperation
-from recon.gateway_client.interface.payout_record import PayoutRecord, payout_record
+from recon.gateway_client.interface.payout import PayoutRow
+from recon.gateway_client.interface.payout_record import PayoutRecord, misfit, payout_record
 from recon.gateway_client.interface.prepare import PreparedRequest
 from recon.gateway_client.interface.reply_outcomes import (
     FindingKind,
@@ -156,6 +157,10 @@ def _single(
         )
     if word == "failed" and payout is not None and not code:
         message = f"{description.status_field} {status} came without a reason"
+        return _unknown(sent, kind=FindingKind.CONTRADICTION, message=message, payout=payout)
+    wrong = misfit(sent, record=payout) if payout and isinstance(sent, PayoutRow) else ""
+    if word == "done" and wrong:
+        message = f"the figures of the record do not fit: {wrong}"
         return _unknown(sent, kind=FindingKind.CONTRADICTION, message=message, payout=payout)
     reference, findings, ours = _refund_reference(sent, answer=answer, succeeded=word == "accepted")
     if not ours:
