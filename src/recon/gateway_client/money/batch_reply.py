@@ -203,13 +203,16 @@ def _without_rows(reading: ReplyReading, message: ReplyMessage) -> BatchReply | 
 
 
 def _by_rows(reading: ReplyReading, message: ReplyMessage) -> BatchReply:
+    """Row by row, where the request as a whole was taken.
+
+    Under any other return_status nobody knows what rows mean, and the signature, which is an echo
+    of the request's, covers neither.
+    """
     findings: list[ReplyFinding] = []
     if not message.is_accepted:
         sentence = f"return_status {message.return_status or 'missing'} with rows"
         finding = ReplyFinding(FindingKind.RETURN_STATUS, sentence)
-        if not message.verified:
-            return _same_for_all(reading, ReplyOutcome.UNKNOWN, finding=finding, message=message)
-        findings.append(finding)
+        return _same_for_all(reading, ReplyOutcome.UNKNOWN, finding=finding, message=message)
     if reading.policy == "warn" and not message.signature.is_enough(
         policy="enforce", may_lack=_may_lack(reading)
     ):

@@ -378,16 +378,20 @@ def test_a_reply_that_names_no_account_needs_a_valid_signature(
     assert set(outcomes(read(captures, unsigned, policy="warn"))) == {"unknown"}
 
 
-def test_rows_under_a_return_status_that_is_not_one_count_only_when_verified(
-    read: Reader, captures: PreparedRequest
+@pytest.mark.parametrize("status", ["0", "2", "7", "", "01"])
+@pytest.mark.parametrize("row_status", ["1", "0", "-1"])
+def test_rows_under_a_return_status_that_is_not_one_prove_nothing(
+    read: Reader, captures: PreparedRequest, status: str, row_status: str
 ) -> None:
-    """Items win when the signature is right, else unknown; noted either way."""
-    reply = success_of(captures) | {"return_status": "0"}
+    """The signature covers neither the rows nor the status: in doubt, signed or not."""
+    reply = success_of(captures) | {"return_status": status}
+    for row in reply["capture_orders"]:
+        row["capture_status"] = row_status
 
     verified = read(captures, reply)
     unverified = read(captures, reply | {"encryption_data": ""}, policy="warn")
 
-    assert (set(outcomes(verified)), set(outcomes(unverified))) == ({"done"}, {"unknown"})
+    assert (set(outcomes(verified)), set(outcomes(unverified))) == ({"unknown"}, {"unknown"})
     assert FindingKind.RETURN_STATUS in kinds(verified) & kinds(unverified)
 
 
