@@ -29,6 +29,8 @@ ROWS_MAX = 4
 """Of one table, the newest first."""
 CASES = 0 if os.environ.get("CHAOS") else 12
 """0: all."""
+SECONDS_MAX = 240 if CASES else 1_800
+"""All of them are some 600 worlds of two nights."""
 WISHES = (("C-0", 250), ("C-0", 400), ("C-2", 300))
 
 
@@ -161,6 +163,7 @@ def chosen(world: World) -> list[Forging]:
     return found[: CASES or None]
 
 
+@pytest.mark.timeout(SECONDS_MAX)
 def test_a_row_that_is_not_bound_moves_no_money(world_of: World_of) -> None:
     """Changed in any column, added or taken away: nothing happens twice, nor unasked."""
     bad = [(it, moved) for it in chosen(world_of(1)) if (moved := played(world_of(1), it))]
