@@ -41,6 +41,10 @@ class ShownPayment:
         return f"{amount} {self.currency} with payment_status {self.payment_status}"
 
 
+SHOWN_MAX = 3
+"""Transactions of the gateway that a reason names."""
+
+
 @dataclass(frozen=True, slots=True)
 class Baseline:
     """What the gateway said of one order before money moves."""
@@ -177,10 +181,7 @@ _NO_ANSWER: Mapping[KeyAnswer, str] = {
 def _choose(instruction: Instruction, *, payments: Sequence[ShownPayment]) -> ShownPayment | str:
     if instruction.transaction_id:
         named = [p for p in payments if p.transaction_id == instruction.transaction_id]
-        missing = (
-            f"the gateway does not show transaction {instruction.transaction_id} for this order"
-        )
-        return named[0] if named else missing
+        return named[0] if named else _not_shown(instruction, payments=payments)
     if len({p.transaction_id for p in payments}) == 1:
         return payments[0]
     wanted = _WANTED[instruction.kind]
@@ -188,6 +189,15 @@ def _choose(instruction: Instruction, *, payments: Sequence[ShownPayment]) -> Sh
     if len(fitting) == 1:
         return next(iter(fitting.values()))
     return "several payments could be meant; name the transaction_id in the order file"
+
+
+def _not_shown(instruction: Instruction, *, payments: Sequence[ShownPayment]) -> str:
+    shown = sorted({payment.transaction_id for payment in payments})
+    more = f" and {len(shown) - SHOWN_MAX} more" if len(shown) > SHOWN_MAX else ""
+    return (
+        f"the instruction names transaction {instruction.transaction_id}, the gateway shows "
+        f"{', '.join(shown[:SHOWN_MAX]) or 'none'}{more} for this order"
+    )
 
 
 def _fits_payment(

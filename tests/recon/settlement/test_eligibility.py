@@ -61,7 +61,11 @@ def test_nothing_is_sent_without_an_answer(answer: KeyAnswer) -> None:
         (CAPTURE, replace(AUTHORISED, state=GatewayState.UNMAPPED), "not mapped"),
         (CAPTURE, replace(AUTHORISED, closed_because="there is a case"), "there is a case"),
         (replace(CANCEL, amount=9_000), AUTHORISED, "own amount"),
-        (replace(CAPTURE, transaction_id="T9"), AUTHORISED, "T9"),
+        (
+            replace(CAPTURE, transaction_id="T9"),
+            AUTHORISED,
+            "the instruction names transaction T9, the gateway shows T1 for this order",
+        ),
     ],
 )
 def test_what_does_not_fit_waits_with_a_reason(
