@@ -161,7 +161,8 @@ class Judge:
     def judged(self) -> Judged:
         """State, codes, effects and what is left."""
         one = self.one
-        if one.state == "partially_refunded" and self.unknown and not one.any_of("refund", "sure"):
+        ours = one.any_of("refund", "sure") or one.any_of("refund", "doubt")
+        if one.state == "partially_refunded" and self.unknown and not ours:
             return Judged("UNVERIFIED", frozenset(), self.effects, (0, 0))
         left = [self._left_of_orders(), self._left_of_ledger()]
         written = one.booked("write_off") if one.covered else 0
@@ -299,8 +300,8 @@ class Judge:
                 "STATUS_CONFLICT" if one.status == "authorised" else "nothing",
             )
         ours = one.ours("refund", "sure") + one.ours("refund", "doubt")
-        if one.any_of("refund", "doubt") and ours <= self.refunded:
-            yield "REFUND_UNCONFIRMED", "REFUND_UNEXPECTED" if ours == self.refunded else "nothing"
+        if one.any_of("refund", "doubt") and (ours <= self.refunded or self.unknown):
+            yield "REFUND_UNCONFIRMED", "nothing" if ours < self.refunded else "REFUND_UNEXPECTED"
 
     def _of_table(  # noqa: C901 - a page of rules
         self, told: set[str]
@@ -341,7 +342,8 @@ class Judge:
             over = (net or self.captured - ordered) > 0
             yield "AMOUNT_OVER" if over else "AMOUNT_UNDER", False
         compares = TABLE[one.status, one.state] == "MATCHED"
-        if compares and not self.reply and not self.running and self.refunded != back:
+        told = not self.reply and not self.running and not self.unknown
+        if compares and told and self.refunded != back:
             over = (net or self.captured - ordered or back - self.refunded) > 0
             yield "AMOUNT_OVER" if over else "AMOUNT_UNDER", False
 

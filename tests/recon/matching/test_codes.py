@@ -404,6 +404,20 @@ CASES: list[tuple[str, str, Build]] = [
         lambda c: c.order().payment("partially_refunded"),
     ),
     (
+        "refund in doubt, and one whose amount is unknown",
+        "REFUND_UNCONFIRMED",
+        lambda c: c.order().payment("partially_refunded").move("refund", "in_doubt", amount=3000),
+    ),
+    (
+        "refund in doubt that the order expects, and one whose amount is unknown",
+        "REFUND_UNCONFIRMED",
+        lambda c: (
+            c.order("partially_refunded", refund_amount=3000)
+            .payment("partially_refunded")
+            .move("refund", "needs_human", amount=3000)
+        ),
+    ),
+    (
         "refund amount known from us",
         "MATCHED reply_only",
         lambda c: (

@@ -71,7 +71,7 @@ def our_moves(sets: Arrays, *, refund_late: Bools, rules: Rules) -> tuple[dict[s
 def _doubt_shown(sets: Arrays, *, shown: Bools) -> Ints:
     """Doubtful refunds that the gateway seems to show, and whether it shows more than is ours."""
     ours = ints(sets["refund_confirmed"]) + ints(sets["refund_doubtful"])
-    doubt = sets["refund_doubtful_any"] & shown
+    doubt = sets["refund_doubtful_any"] & (shown | sets["refund_unknown"])
     return bits(doubt) + bits(doubt & (ours < ints(sets["gateway_refunded"])))
 
 
@@ -234,8 +234,12 @@ def _refund_evidence(sets: Arrays) -> Bools:
 
 
 def unverified_reasons(sets: Arrays) -> Ints:
-    """Number of the first reason (pattern.UNVERIFIED_REASONS, from 1) or 0."""
-    unknown = sets["refund_unknown"] & ~sets["refund_confirmed_any"]
+    """Number of the first reason (pattern.UNVERIFIED_REASONS, from 1) or 0.
+
+    A refund of untold amount that may be our own in doubt is that doubt, which people decide.
+    """
+    ours = sets["refund_confirmed_any"] | sets["refund_doubtful_any"]
+    unknown = sets["refund_unknown"] & ~ours
     causes = [
         sets["quarantined"],
         sets["entry_conflict"],

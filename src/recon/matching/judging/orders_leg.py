@@ -95,9 +95,12 @@ def _over_or_under(sign: int) -> Finding:
 
 
 def _same_refund_state(pattern: Pattern) -> bool:
-    """Elsewhere the table already says that a refund is due or unexpected."""
-    ours = pattern.reply_only or pattern.refund_running
-    return cell_of(pattern.order, pattern.gateway).compare and not ours
+    """Elsewhere the table already says that a refund is due or unexpected.
+
+    Where the query tells no amount there is none to compare.
+    """
+    untold = pattern.reply_only or pattern.refund_running or pattern.refund_unknown
+    return cell_of(pattern.order, pattern.gateway).compare and not untold
 
 
 def _other_refund(pattern: Pattern) -> Iterator[Finding]:
