@@ -18,8 +18,9 @@ from recon.steps.ground.night_folder import NOT_READ, storage_at
 from recon.store.nights.answer_parts import AnswerPart
 
 EVERY_COLUMN = tuple(REPLIES.columns.names)
-_ALWAYS = ("phase", *REPLIES.key[1:4])
-"""Columns without which nobody knows whose an answer is."""
+ANSWER = "answer"
+_ALWAYS = ("phase", *REPLIES.key[1:4], ANSWER)
+"""Columns without which nobody knows whose an answer is, and that it is one."""
 UNREAD = f"what the gateway answered {NOT_READ}"
 
 
@@ -51,6 +52,18 @@ def read_part(
     return table.filter(own)
 
 
+def _answers(part: AnswerPart, *, environment: Environment, columns: Collection[str]) -> pa.Table:
+    """The rows of a file that is of answers; of the keys that were asked, too, there are files."""
+    table = read_part(part, environment=environment, columns=columns)
+    if ANSWER not in table.column_names:
+        msg = (
+            f"{part.path} is not what the history binds of the gateway's answers: it holds none, "
+            "and the database counts some of it; put the database back from a backup"
+        )
+        raise ArchiveBrokenError(msg)
+    return table
+
+
 def joined(
     parts: Sequence[AnswerPart],
     *,
@@ -60,7 +73,7 @@ def joined(
     """The answers of some files; of a key that was answered twice in a phase the newest."""
     by_phase: dict[tuple[str, str], list[tuple[AnswerPart, pa.Table]]] = {}
     for part in parts:
-        table = read_part(part, environment=environment, columns=columns)
+        table = _answers(part, environment=environment, columns=columns)
         by_phase.setdefault((part.run_id, part.phase), []).append((part, table))
     tables = [table for of_phase in by_phase.values() for table in _once(of_phase)]
     if not tables:
@@ -95,7 +108,7 @@ def chosen(
     """
     kept = []
     for part in parts:
-        table = read_part(part, environment=environment, columns=columns)
+        table = _answers(part, environment=environment, columns=columns)
         if (rows := table.filter(wanted(table))).num_rows:
             kept.append((part, rows))
     # A later file may say of a key what is not wanted: then the earlier one says nothing.

@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import update
 
 from recon.model.errors import ArchiveBrokenError
 from recon.model.words import KeyAnswer
 from recon.steps.ground import kept_answers, shown_answers
+from recon.steps.ground.answer_files import EVERY_COLUMN
 from recon.steps.ground.answer_rows import Replies, reply_rows
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.night_folder import links
@@ -21,6 +23,7 @@ from recon.steps.night import whole_night as night
 from recon.store.nights import runs
 from recon.store.nights.answer_parts import AFTER, BASELINE, sibling_phase
 from recon.store.nights.runs import Run
+from recon.store.schema import answer_part
 from tests.recon.steps.conftest import Merchant
 
 AT = datetime(2026, 11, 21, 2, 0, tzinfo=UTC)
@@ -93,6 +96,19 @@ class Asking:
     def unbound(self) -> Any:
         """Why money would wait."""
         return self.told(kept_answers.unbound)
+
+
+def test_a_file_of_keys_that_counts_as_answers_is_refused_by_name(asking: Asking) -> None:
+    """Somebody changed past the code which files have answers: a sentence, whatever is asked."""
+    asking.ask("A-1", "A-2")
+    with asking.environment.store.writing() as connection:
+        connection.execute(update(answer_part).values(answered=2))
+
+    for columns in (["answer"], ["transaction_id", "payment_status"], EVERY_COLUMN):
+        with pytest.raises(ArchiveBrokenError, match=r"it holds none, .*backup"):
+            asking.told(kept_answers.table_of_run, phases=[BASELINE], columns=columns)
+    with pytest.raises(ArchiveBrokenError, match="it holds none"):
+        asking.told(shown_answers.statuses_shown, transactions=["T-1"])
 
 
 @pytest.fixture
