@@ -15,7 +15,7 @@ import pandas as pd
 from recon import __version__
 from recon.config.rules import Rules
 from recon.matching.breaks.reopened import split_ends
-from recon.matching.breaks.write_offs import booked_write_offs
+from recon.matching.breaks.write_offs import TYPES, booked_write_offs
 from recon.matching.frames.names import is_among
 from recon.matching.frames.same_words import held_once
 from recon.matching.frames.sources import (
@@ -40,7 +40,7 @@ from recon.steps.ground.answer_rows import chargeback_codes
 from recon.steps.ground.booked_payouts import with_payouts
 from recon.steps.ground.endorsed import endorsed
 from recon.steps.ground.environment import Environment
-from recon.steps.ground.kept_books import books_of_run
+from recon.steps.ground.kept_books import books_of_run, entries_of_types
 from recon.steps.ground.night_folder import storages_of
 from recon.steps.ground.predecessor import previous_night
 from recon.steps.ground.window import (
@@ -103,9 +103,11 @@ def _agreed_write_offs(
 ) -> AgreedWriteOffs:
     """What people agreed to, and what the books had before anybody could agree to it here."""
     entries = input_rows.first_write_offs(connection, run)
-    books = books_of_run(connection, run, environment=environment) if entries is None else None
+    books = None
+    if entries is None:
+        books = entries_of_types(connection, run, types=TYPES, environment=environment)
     if books is not None:
-        write_offs = booked_write_offs(books.extract()[0])
+        write_offs = booked_write_offs(books)
         write_offs = write_offs[
             write_offs["merchant_id"].eq(run.merchant_id)
             & write_offs["account_id"].eq(run.account_id)
@@ -128,7 +130,7 @@ def _has_settlement(run: Run, *, environment: Environment) -> bool:
     return account.settlement is not None
 
 
-def _settlement(
+def settlement_of(
     connection: Connection,
     run: Run,
     *,
@@ -153,17 +155,17 @@ def sources_of(run: Run, *, inputs: Inputs, rules: Rules, environment: Environme
     with environment.store.reading() as connection:
         loaded = order_rows.files_of_night(connection, run, until=until)
         rejected = order_rows.rejects_of_night(connection, run, until=until)
-        files, rejects = _of_this_account(loaded, rejected, run=run, siblings=siblings)
+        files, rejects = of_this_account(loaded, rejected, run=run, siblings=siblings)
         extract, entries, money = _books(connection, run, refused=rejected, environment=environment)
         universe = shown_answers.universe(connection, run, environment=environment)
         gateway = shown_answers.gateway_frame(connection, run, environment=environment)
         asked = universe["order_no"]
-        lines, days, volumes = _settlement(
+        lines, days, volumes = settlement_of(
             connection, run, asked=asked, gateway=gateway, inputs=inputs, rules=rules
         )
         moves = input_rows.instruction_frame(connection, run, until=inputs.last_instruction_version)
         instructions = in_question(moves, asked=asked)
-        begins = ledger_start(run, rules=rules), _settled_from(days, rules=rules)
+        begins = ledger_start(run, rules=rules), settlement_begins(days, rules=rules)
         recent = _in_window(
             entries, begins=begins, asked=asked, lines=lines, moves=instructions, rules=rules
         )
@@ -271,7 +273,7 @@ def _in_window(
     )
 
 
-def _settled_from(days: SettledDays | None, *, rules: Rules) -> datetime | None:
+def settlement_begins(days: SettledDays | None, *, rules: Rules) -> datetime | None:
     """When the first settled day begins by the calendar of the rules, as its groups have it."""
     if days is None:
         return None
@@ -352,7 +354,7 @@ def previous_of(
         )
 
 
-def _of_this_account(
+def of_this_account(
     loaded: Iterable[tuple[SourceFile, object]],
     rejects: Sequence[Reject],
     *,

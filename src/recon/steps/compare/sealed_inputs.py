@@ -12,6 +12,7 @@ from recon.archive.storage import reachable
 from recon.matching.frames.sources import Sources
 from recon.proof.night_tables import FRAMES, input_tables, table_of
 from recon.steps.compare.inputs import frozen_inputs, sources_of
+from recon.steps.compare.parted_inputs import parted_inputs
 from recon.steps.ground import night_folder
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.kept_books import LEDGER
@@ -39,21 +40,26 @@ def seal_inputs(run: Run, *, environment: Environment) -> Sealed:
         ArchiveError: the archive cannot be written; nothing was sent.
     """
     rules, inputs = environment.settings.rules, frozen_inputs(run, environment=environment)
-    sources = sources_of(run, inputs=inputs, rules=rules, environment=environment)
-    # What was answered until now is a step of its own, and is asked anew once money has moved.
     books = _bound(run, BOOKS, environment=environment)
-    same = _same(sources, books=books)
-    tables = (
-        (name, table)
-        for name, table in input_tables(sources)
-        if name != "answers" and f"{name}.parquet" not in same
+    parted = parted_inputs(
+        run, inputs=inputs, books_rows=_ledger_rows(books), environment=environment
     )
+    if parted is not None:
+        same, absent = {f"{LEDGER}.parquet"} if parted.is_ledger_whole else set(), parted.absent
+        every = parted.tables
+    else:
+        sources = sources_of(run, inputs=inputs, rules=rules, environment=environment)
+        same, absent, every = _same(sources, books=books), absent_of(sources), input_tables(sources)
+    # What was answered until now is a step of its own, and is asked anew once money has moved.
+    unwritten = {ANSWERS, *(name.removesuffix(".parquet") for name in same)}
+    # A filter holds no table while the next one is made, as a loop would.
+    tables = filter(lambda named: named[0] not in unwritten, every)
     moved = {f"{INPUTS}/{name}": f"{BOOKS}/{name}" for name in sorted(same)}
     terms = Terms(
         inputs.previous_run_id,
         rules.digest,
         compared=moved,
-        absent=absent_of(sources),
+        absent=absent,
         last_file=inputs.last_file,
     )
     sealed = write(
@@ -124,6 +130,12 @@ def _same(sources: Sources, *, books: Sealed | None) -> set[str]:
         return set()
     (ledger,) = rows_of([(LEDGER, table_of(sources.ledger, name=LEDGER))])
     return {ledger.name} if _contents(books).get(ledger.name) == ledger.content else set()
+
+
+def _ledger_rows(books: Sealed | None) -> int | None:
+    """Rows of the books as they lie in the archive; None where they do not."""
+    named = books.manifest.files if books else ()
+    return next((entry.rows for entry in named if entry.name == f"{LEDGER}.parquet"), None)
 
 
 def _books_of(run: Run, inputs: Sealed | None, *, environment: Environment) -> Sealed | None:

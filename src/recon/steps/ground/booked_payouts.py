@@ -15,7 +15,7 @@ from recon.model.business_date import Grace, midnight
 from recon.model.words import REVERSAL_SUFFIX, EntryType, InstructionKind
 
 _BACK = EntryType.PAYOUT.value + REVERSAL_SUFFIX
-_PAYOUTS = (EntryType.PAYOUT.value, _BACK)
+PAYOUTS = (EntryType.PAYOUT.value, _BACK)
 
 
 def with_payouts(
@@ -43,7 +43,7 @@ def with_payouts(
         rules: calendar, and how long the books may be without an entry.
     """
     names = _payout_names(settlement, instructions=instructions)
-    payouts = entries[entries["entry_type"].isin(_PAYOUTS)]
+    payouts = entries[entries["entry_type"].isin(PAYOUTS)]
     named = payouts[["reference_no", "transaction_id", "order_no"]].isin(names).any(axis=1)
     named |= payouts["reverses_entry_id"].isin(payouts.loc[named, "entry_id"])
     known = payouts[named]

@@ -145,9 +145,11 @@ def asked_keys(
     """All keys of some phases, answered or not, each once: a column takes an eighth of a set."""
     parts = answer_parts.of_run(connection, run.run_id)
     files = [p for p in parts if p.phase in phases and p.schema_label == ASKED.label.decode()]
-    tables = (read_part(part, environment=environment)["order_no"] for part in files)
-    chunks = [chunk for column in tables for chunk in column.chunks]
-    return pc.unique(pa.chunked_array(chunks, pa.string()))
+    of_number: dict[str, Any] = {"columns": ["order_no"], "environment": environment}
+    columns = (read_part(part, **of_number)["order_no"] for part in files)
+    chunks = [chunk for column in columns for chunk in column.chunks]
+    # Each file names a key once: looking for repeats would hold all of them three times.
+    return chunks[0] if len(chunks) == 1 else pc.unique(pa.chunked_array(chunks, pa.string()))
 
 
 def answers_of(

@@ -5,17 +5,19 @@ shoppers' banks took back, is asked of the whole.
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from recon.archive.rows_file import read_rows
+from recon.archive.rows_file import read_rows, row_batches
 from recon.archive.schemas import SCHEMAS
 from recon.archive.step_folder import Sealed, whole_file
 from recon.archive.storage import reachable
+from recon.matching.frames.sources import LEDGER_COLUMNS
 from recon.model.errors import ArchiveBrokenError
 from recon.model.words import REVERSAL_SUFFIX, EntryType, SourceFile
 from recon.proof.night_tables import frame_of_table, table_of
@@ -38,6 +40,11 @@ from recon.store.nights.runs import Run
 LEDGER = "ledger"
 """The one file of the step, of the schema that compared entries have."""
 UNREAD = f"the books of the night {NOT_READ}"
+_TAKEN_BACK = (
+    *("merchant_id", "account_id", "order_no", "transaction_id", "entry_type"),
+    *("currency", "amount", "transaction_currency", "transaction_amount"),
+)
+"""What an entry says of a chargeback."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,22 +117,23 @@ def charged_back(
     reader = _newest_reader(connection, run)
     if reader is None:
         return {}
-    table = entries_of_run(connection, reader, environment=environment)
     kind = EntryType.CHARGEBACK.value
     wanted: Mapping[str, list[str]] = {
         "merchant_id": [run.merchant_id],
         "account_id": [run.account_id],
         "entry_type": [kind, kind + REVERSAL_SUFFIX],
     }
-    for name, words in wanted.items():
-        table = table.filter(pc.is_in(table[name].cast(pa.string()), value_set=pa.array(words)))
     sums: Counter[tuple[str, str, str]] = Counter()
-    for row in table.to_pylist():
-        amount, currency = row["transaction_amount"], row["transaction_currency"]
-        if amount is None:
-            amount, currency = row["amount"], row["currency"]
-        sign = 1 if row["entry_type"] == kind else -1
-        sums[row["order_no"], row["transaction_id"], currency] += sign * amount
+    for table in entry_batches(connection, reader, columns=_TAKEN_BACK, environment=environment):
+        rows = table
+        for name, words in wanted.items():
+            rows = rows.filter(pc.is_in(rows[name].cast(pa.string()), value_set=pa.array(words)))
+        for row in rows.to_pylist():
+            amount, currency = row["transaction_amount"], row["transaction_currency"]
+            if amount is None:
+                amount, currency = row["amount"], row["currency"]
+            sign = 1 if row["entry_type"] == kind else -1
+            sums[row["order_no"], row["transaction_id"], currency] += sign * amount
     return dict(sums)
 
 
@@ -135,6 +143,50 @@ def entries_of_run(connection: Connection, run: Run, *, environment: Environment
     Raises:
         ArchiveError: see `books_of_run`.
     """
+    content, name = _content_of(connection, run, environment=environment)
+    return read_rows(content, name=name, schemas={LEDGER: SCHEMAS[LEDGER]})
+
+
+def entry_batches(
+    connection: Connection, run: Run, *, columns: Sequence[str], environment: Environment
+) -> Iterator[pa.Table]:
+    """Some columns of them in their order, some rows at a time.
+
+    Raises:
+        ArchiveError: see `books_of_run`.
+    """
+    content, name = _content_of(connection, run, environment=environment)
+    yield from row_batches(content, name=name, schemas={LEDGER: SCHEMAS[LEDGER]}, columns=columns)
+
+
+def entries_of_types(
+    connection: Connection, run: Run, *, types: Collection[str], environment: Environment
+) -> pd.DataFrame | None:
+    """LEDGER_COLUMNS of the entries of some types, and of all that bear the id of one of them.
+
+    None where the run read no books.
+
+    Raises:
+        ArchiveError: see `books_of_run`.
+    """
+    if ledger_rows.source_of(connection, run.run_id) is None:
+        return None
+    read = partial(entry_batches, connection, run, environment=environment)
+    words, ids = pa.array([*types], pa.string()), set[str]()
+    for table in read(columns=("entry_id", "entry_type")):
+        of_type = pc.is_in(table["entry_type"].cast(pa.string()), value_set=words)
+        ids.update(table["entry_id"].filter(of_type).to_pylist())
+    columns, named = SCHEMAS[LEDGER].columns, pa.array(sorted(ids), pa.string())
+    rows = (
+        table.filter(pc.is_in(table["entry_id"], value_set=named)).cast(columns)
+        for table in (read(columns=columns.names) if ids else ())
+    )
+    whole = pa.concat_tables([columns.empty_table(), *rows])
+    return frame_of_table(whole)[[*LEDGER_COLUMNS]]
+
+
+def _content_of(connection: Connection, run: Run, *, environment: Environment) -> tuple[bytes, str]:
+    """The bytes of the books that a run read, and the file's name for sentences."""
     bound = [link for link in links(connection, run.run_id) if link.step == BOOKS]
     if not bound:
         msg = (
@@ -147,8 +199,7 @@ def entries_of_run(connection: Connection, run: Run, *, environment: Environment
     sealed = bound_step(storage, bound[-1], doing=UNREAD)
     name = f"{LEDGER}.parquet"
     with reachable(storage, doing=UNREAD):
-        content = whole_file(storage, sealed, name=name)
-    return read_rows(content, name=f"{sealed.folder}/{name}", schemas={LEDGER: SCHEMAS[LEDGER]})
+        return whole_file(storage, sealed, name=name), f"{sealed.folder}/{name}"
 
 
 def _newest_reader(connection: Connection, run: Run) -> Run | None:

@@ -7,6 +7,7 @@ break. Orders that are asked about for another reason are compared however old t
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 import pandas as pd
 
@@ -34,6 +35,11 @@ LOOK_BACK_DAYS = (1, 7, 30, 90, 180)
 BEFORE_ALL = datetime.min.replace(tzinfo=UTC)
 """Where a look goes back as far as there is anything."""
 ENTRIES, PAYMENTS = "ledger entries", "payments"
+OF_WINDOW = (
+    *("merchant_id", "account_id", "order_no"),
+    *("transaction_id", "entry_type", "booked_at"),
+)
+"""What says of an entry of the books whose it is, and whether it is of the window."""
 _OF_GATEWAY = (EntryType.FEE, EntryType.RESERVE, EntryType.PAYOUT)
 
 
@@ -90,6 +96,25 @@ def in_window(
     closes = is_base_type(ledger["entry_type"], *CLOSERS)
     kept |= closes & (ledger["order_no"] == "") & (ledger["transaction_id"] == "")
     return ledger[kept].reset_index(drop=True)
+
+
+def in_window_by_parts(
+    parts: Iterable[pd.DataFrame],
+    *,
+    since: datetime,
+    asked: "Iterable[str] | pd.Series[str]",
+    settled_from: datetime | None = None,
+) -> Iterator[pd.DataFrame]:
+    """As `in_window`, of books that come in parts; what was booked before comes last."""
+    of_window = partial(in_window, since=since, settled_from=settled_from)
+    old: list[pd.DataFrame] = []
+    for part in parts:
+        # Of what was booked since, nobody has to look whether anybody asked for it.
+        is_recent = part["booked_at"] >= since
+        yield of_window(part[is_recent], asked=())
+        old.append(part[~is_recent])
+    if any(map(len, old)):
+        yield of_window(pd.concat(old, ignore_index=True), asked=asked)
 
 
 def in_question(

@@ -16,17 +16,19 @@ from functools import partial
 from recon.gateway.queries import KeyAnswers
 from recon.model.nights import StepSummary
 from recon.model.words import KeyAnswer
+from recon.proof.night_tables import frame_of_table
 from recon.steps.compare.siblings import ask_siblings
 from recon.steps.files.keep_ledger import keep_ledger
 from recon.steps.ground import kept_answers, kept_results, shown_answers
 from recon.steps.ground.answer_rows import Replies, ReplyRows, reply_rows
 from recon.steps.ground.environment import Environment
-from recon.steps.ground.kept_books import books_of_run
+from recon.steps.ground.kept_books import entry_batches
 from recon.steps.ground.night_folder import storages_of
 from recon.steps.ground.predecessor import previous_night
 from recon.steps.ground.window import (
     BEFORE_ALL,
-    in_window,
+    OF_WINDOW,
+    in_window_by_parts,
     ledger_start,
     looked_back,
     opening,
@@ -38,6 +40,7 @@ from recon.store import Connection
 from recon.store.money import instruction_rows, planning_rows
 from recon.store.nights import (
     input_rows,
+    ledger_rows,
     notification_rows,
     quarantine_rows,
     runs,
@@ -134,16 +137,16 @@ def _universe(run: Run, *, environment: Environment) -> Iterable[str]:
 
 def _booked(
     connection: Connection, run: Run, *, ordered: set[str], environment: Environment
-) -> Iterable[str]:
+) -> Iterator[str]:
     """Orders that the account's books name in the window, or of what is ordered in it."""
-    books = books_of_run(connection, run, environment=environment)
-    if books is None:
-        return ()
+    if ledger_rows.source_of(connection, run.run_id) is None:
+        return
+    batches = entry_batches(connection, run, columns=OF_WINDOW, environment=environment)
     since = ledger_start(run, rules=environment.settings.rules)
-    entries = in_window(books.extract()[0], since=since, asked=ordered)
-    ours = entries["merchant_id"].eq(run.merchant_id) & entries["account_id"].eq(run.account_id)
-    # An array of objects: a column of text gives one cell after another in four times as long.
-    return set(entries.loc[ours, "order_no"].to_numpy())
+    for entries in in_window_by_parts(map(frame_of_table, batches), since=since, asked=ordered):
+        ours = entries["merchant_id"].eq(run.merchant_id) & entries["account_id"].eq(run.account_id)
+        # An array of objects: a column of text gives one cell after another in four times as long.
+        yield from entries.loc[ours, "order_no"].to_numpy()
 
 
 def _left_open(connection: Connection, run: Run, *, environment: Environment) -> Iterator[str]:

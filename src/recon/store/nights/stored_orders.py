@@ -45,6 +45,18 @@ def current_orders(
     Raises:
         ArchiveError: a file cannot be read, or is not the one whose hash the database has.
     """
+    return _frame(current_rows(connection, run, since=since, storages=storages, until=until))
+
+
+def current_rows(
+    connection: Connection,
+    run: Run,
+    *,
+    since: datetime,
+    storages: StorageOf,
+    until: int | None = None,
+) -> pa.Table:
+    """As `current_orders`, with the columns of the file `orders` of a night."""
     account = _account(run)
     files = facts_rows.of_account(connection, [account], spans=[(since, None)], until=until)
     whole = [*SCHEMAS["orders"].columns.names]
@@ -53,8 +65,11 @@ def current_orders(
         connection, files, storages=storages, columns=_without_source(whole), until=until
     ):
         rows = stands & order_facts.is_of(table, [account]) & ordered(table, since=since)
-        tables.append(_with_source(table.filter(pa.array(rows)), file=file))
-    return _frame(tables)
+        # Most files are whole in the window: a filter would copy them.
+        some = table if rows.all() else table.filter(pa.array(rows))
+        tables.append(_with_source(some, file=file))
+        del table, some  # before the next one is read
+    return _joined(tables)
 
 
 def orders_of_keys(
@@ -67,6 +82,28 @@ def orders_of_keys(
     until: int | None = None,
 ) -> pd.DataFrame:
     """ORDER_COLUMNS of some orders in some accounts, rows that stand; see `current_orders`."""
+    return _frame(
+        rows_of_keys(
+            connection,
+            merchant_id=merchant_id,
+            accounts=accounts,
+            order_nos=order_nos,
+            storages=storages,
+            until=until,
+        )
+    )
+
+
+def rows_of_keys(
+    connection: Connection,
+    *,
+    merchant_id: str,
+    accounts: Sequence[str],
+    order_nos: Sequence[str],
+    storages: StorageOf,
+    until: int | None = None,
+) -> pa.Table:
+    """As `orders_of_keys`, with the columns of the file `orders` of a night."""
     places = [(merchant_id, account_id) for account_id in accounts]
     names = [*SCHEMAS["orders"].columns.names]
     tables = []
@@ -79,7 +116,7 @@ def orders_of_keys(
         until=until,
     ):
         tables.append(_with_source(table.filter(pa.array(stands)), file=file))
-    return _frame(tables)
+    return _joined(tables)
 
 
 def ordered_since(
@@ -239,7 +276,10 @@ def _with_source(table: pa.Table, *, file: StoredFacts) -> pa.Table:
     return pa.table(columns, schema=schema)
 
 
-def _frame(tables: Sequence[pa.Table]) -> pd.DataFrame:
+def _joined(tables: Sequence[pa.Table]) -> pa.Table:
     empty = SCHEMAS["orders"].columns.empty_table()
-    table = pa.concat_tables([*tables] or [empty]).unify_dictionaries()
+    return pa.concat_tables([*tables] or [empty]).unify_dictionaries()
+
+
+def _frame(table: pa.Table) -> pd.DataFrame:
     return frame_of_table(table)[[*ORDER_COLUMNS]]

@@ -1,0 +1,176 @@
+"""What is sealed table by table is, byte for byte, what all sources at once would give."""
+
+import csv
+from collections.abc import Callable
+from io import BytesIO
+from typing import Any
+
+import pytest
+
+from recon.archive.rows_file import write_rows
+from recon.archive.schemas import SCHEMAS
+from recon.archive.step_folder import Rows
+from recon.model.words import KeyAnswer
+from recon.proof.night_tables import input_tables
+from recon.steps.compare.inputs import frozen_inputs, sources_of
+from recon.steps.compare.parted_inputs import parted_inputs
+from recon.steps.compare.sealed_inputs import absent_of, seal_inputs
+from recon.steps.ground import kept_answers
+from recon.steps.ground.answer_rows import Replies, reply_rows
+from recon.steps.ground.environment import Environment
+from recon.steps.night import whole_night as night
+from recon.store.nights import runs
+from recon.store.nights.answer_parts import BASELINE
+from recon.store.nights.runs import Run
+from tests.recon.steps.conftest import ORDER_HEADER, Merchant
+from tests.recon.steps.files.test_settlement_files import declare, line, place, send
+from tests.recon.steps.large_nights import AT, peak_bytes
+
+OLD, NEW = "2019-01-05T10:00:00Z", "2026-11-20T12:00:00Z"
+BYTES_AN_ORDER = 320
+"""Of Arrow: the rows of the order file, unsorted and sorted, beside what the night asked for. All
+sources at once hold 460."""
+
+
+def written(name: str, table: Any) -> bytes:
+    """The file of a table."""
+    rows, file = Rows.of(table, schema=SCHEMAS[name]), BytesIO()
+    write_rows(file, rows.table, schema=rows.schema)
+    return file.getvalue()
+
+
+def both(run: Run, environment: Environment) -> tuple[dict[str, bytes], dict[str, bytes]]:
+    """The files of the inputs from all sources at once, and table by table."""
+    inputs = frozen_inputs(run, environment=environment)
+    rules = environment.settings.rules
+    sources = sources_of(run, inputs=inputs, rules=rules, environment=environment)
+    parted = parted_inputs(run, inputs=inputs, books_rows=None, environment=environment)
+    assert parted is not None
+    assert parted.absent == absent_of(sources)
+    whole = {name: written(name, each) for name, each in input_tables(sources) if name != "answers"}
+    return whole, {name: written(name, table) for name, table in parted.tables}
+
+
+def plain(merchant: Merchant) -> None:
+    """Orders of two files, one of them sent anew; books of the window."""
+    paid = merchant.payments("captured")
+    merchant.drop("first.csv", *map(merchant.order, paid[5:1:-1]))
+    merchant.drop("second.csv", merchant.order(paid[0]), merchant.order(paid[3], amount="1.00"))
+
+
+def older(merchant: Merchant) -> None:
+    """Orders and entries from before the window, some of which are asked about."""
+    plain(merchant)
+    first, second = merchant.payments("captured")[6:8]
+    merchant.drop("old.csv", merchant.order(first, ordered_at=OLD))
+    books(
+        merchant,
+        ("L1", second.order_no, "capture", second.amount, OLD),
+        ("L2", first.order_no, "capture", first.amount, NEW),
+        ("L3", first.order_no, "fee", "0.10", OLD),
+        ("L4", "nobody", "capture", "3.00", OLD),
+        ("L5", merchant.payments("captured")[0].order_no, "adjustment", "0.01", OLD),
+    )
+
+
+def settled(merchant: Merchant) -> None:
+    """Lines of the gateway, and pay-outs of the books: named, of the window, of a batch before."""
+    place(merchant).mkdir()
+    declare(merchant)
+    older(merchant)
+    one = next(each for each in merchant.payments("captured") if each.currency == "EUR")
+    blank = {"order_no": "", "transaction_id": "", "currency": "EUR", "gross": "0.00"}
+    paid = line(one, entry_type="payout", **blank) | {"net": one.amount}
+    send(merchant, "S1.csv", line(one), paid)
+    books(
+        merchant,
+        ("P1", "S1", "payout", one.amount, OLD),
+        ("P2", "", "payout", "77.00", NEW),
+        ("P2", "", "capture", "77.00", NEW),
+        ("P3", "", "payout", "12.00", "2026-11-19T12:00:00Z"),
+    )
+
+
+def books(merchant: Merchant, *entries: tuple[str, str, str, str, str]) -> None:
+    """Add entries (number, order, type, amount, instant) and one of another account."""
+    path = merchant.folder / "ledger.csv"
+    names = path.read_text().splitlines()[0].split(",")
+    with path.open("a", newline="") as file:
+        writer = csv.DictWriter(file, fieldnames=names, restval="", extrasaction="ignore")
+        for number, order_no, kind, amount, at in (*entries, ("X", "other", "fee", "1.00", NEW)):
+            cells = {"entry_id": number, "order_no": order_no, "entry_type": kind}
+            cells |= {"amount": amount, "booked_at": at, "currency": "EUR"}
+            account = "100042001" if number != "X" else "100042002"
+            writer.writerow({**cells, "merchant_id": "100042", "account_id": account})
+
+
+@pytest.mark.parametrize("arrived", [plain, older, settled])
+def test_files_are_those_of_all_sources_at_once(
+    merchant: Merchant, arrived: Callable[[Merchant], None]
+) -> None:
+    """Every file, whatever is older than the window, of another account or a pay-out."""
+    arrived(merchant)
+    merchant.move_money()
+    with merchant.environment() as environment, environment.store.reading() as connection:
+        (run,) = runs.newest_of_accounts(connection)
+    with merchant.environment() as environment:
+        whole, parted = both(run, environment)
+
+    assert {*parted} == {*whole}
+    for name, content in whole.items():
+        assert parted[name] == content, name
+    assert len(whole["orders"]) > len(written("orders", SCHEMAS["orders"].columns.empty_table()))
+
+
+def test_orders_are_sealed_in_the_room_of_their_file_and_of_nothing_beside(
+    merchant: Merchant,
+) -> None:
+    """What four times the orders take more is a part of what all sources at once would take."""
+    few, many = (sealed_bytes(merchant, orders=orders) for orders in (20_000, 80_000))
+    assert many - few < BYTES_AN_ORDER * 60_000
+
+
+def sealed_bytes(merchant: Merchant, *, orders: int) -> int:
+    """What Arrow holds at most while a night of so many orders seals what it read."""
+    numbers = [f"B{orders}-{number:015}" for number in range(orders, 0, -1)]
+    drop_many(merchant, numbers)
+    with (
+        merchant.environment() as environment,
+        night.hold(merchant.request, environment=environment) as run_id,
+    ):
+        steps: Any = {"workbooks": merchant.workbooks(), "progress": merchant.told.append}
+        night.walk(["ingest"], run_id, environment=environment, **steps)
+        with environment.store.reading() as connection:
+            run = runs.get(connection, run_id)
+        answered(run, numbers, environment=environment)
+        return peak_bytes(lambda: seal_inputs(run, environment=environment))
+
+
+def drop_many(merchant: Merchant, numbers: list[str]) -> None:
+    """An order file of so many orders, in place of the one before."""
+    payment = merchant.payments("captured")[0]
+    row = merchant.order(payment)
+    with (merchant.inbox / "orders.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, fieldnames=ORDER_HEADER, restval="")
+        writer.writeheader()
+        writer.writerows({**row, "order_no": number} for number in numbers)
+
+
+def answered(run: Run, numbers: list[str], *, environment: Environment) -> None:
+    """Answers about all of them, as the gateway would give them."""
+    kept_answers.note_asked(run, phase=BASELINE, keys=numbers, environment=environment)
+    payments = [
+        {
+            "order_no": number,
+            "transaction_id": f"T{number}",
+            "currency": "EUR",
+            "amount": 100,
+            "payment_status": "2000",
+            "queried_at": AT,
+            "detail": "{}",
+        }
+        for number in numbers
+    ]
+    said = dict.fromkeys(numbers, (KeyAnswer.FOUND, ""))
+    replies = Replies(BASELINE, run.account_id, said, payments, AT)
+    kept_answers.keep(run, reply_rows(run, replies), environment=environment)
