@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
+from recon.matching.frames.arrays import texts_for
 from recon.model.business_date import BusinessCalendar
 from recon.model.freed_memory import give_back
 from recon.period.books_of_month import Books, books_of
@@ -26,7 +27,7 @@ from recon.period.looked_up import words_at
 from recon.period.month_equation import MonthEquation
 from recon.period.month_evidence import MonthEvidence, evidence_of
 from recon.period.month_journals import MonthJournals, journal_equations, month_journals
-from recon.period.month_nights import MonthNight, frame_of
+from recon.period.month_nights import MonthNight, are_small, frame_of
 from recon.period.nights_chain import chain_equations, open_breaks
 from recon.period.open_items import open_items
 from recon.period.prior_periods import ClosedPeriod
@@ -155,6 +156,11 @@ def asked_of(frame: MonthFrame, *, nights: Sequence[MonthNight]) -> AskedEarlier
 
 def statement_of(frame: MonthFrame, *, nights: Sequence[MonthNight]) -> MonthStatement:
     """The statement by pandas alone; `nights` begin before the month, where there is one."""
+    with texts_for(few=are_small((*frame.earlier, *nights))):
+        return _stated(frame, nights=nights)
+
+
+def _stated(frame: MonthFrame, *, nights: Sequence[MonthNight]) -> MonthStatement:
     month, account = frame.month, frame.account
     days = DayTable.around(month, calendar=frame.calendar)
     evidence = evidence_of(nights, account=account, earlier=frame.earlier, asked=frame.asked)
@@ -201,7 +207,8 @@ def statement_of(frame: MonthFrame, *, nights: Sequence[MonthNight]) -> MonthSta
         estimates=estimated_fees(sides[1], facts=facts, month=month),
         lost_batches=lost_batches(evidence),
     )
-    return _held(statement, known=_Known(evidence, facts, books, opening), frame=frame)
+    known = _Known(evidence, facts, books, opening)
+    return replace(statement, equations=[*_equations(statement, known=known, frame=frame)])
 
 
 class _Known(NamedTuple):
@@ -212,11 +219,6 @@ class _Known(NamedTuple):
     books: Books | None
     opening: tuple[dict[str, int], dict[str, int]]
     """Payable and reserve from before the first line."""
-
-
-def _held(statement: MonthStatement, *, known: _Known, frame: MonthFrame) -> MonthStatement:
-    """The statement with its equations."""
-    return replace(statement, equations=[*_equations(statement, known=known, frame=frame)])
 
 
 def _equations(

@@ -17,7 +17,7 @@ from recon.period.business_month import DayTable
 from recon.period.journal_dates import age_of_month
 from recon.period.journal_names import JournalNames
 from recon.period.month_equation import MonthEquation
-from recon.period.month_nights import NEWEST_ONLY, READ, MonthNight
+from recon.period.month_nights import NEWEST_ONLY, READ, MonthNight, are_small
 from recon.period.month_statement import MOVED, MonthFigure, MonthFrame, MonthStatement
 from recon.proof.answers_in_sql import answers_once, files_read
 from recon.proof.second_engine import quoted, reading
@@ -131,8 +131,10 @@ def _set_up(
     opens = pa.array(days.opens_at, pa.timestamp("us", tz="UTC"))
     connection.register("day_table", pa.table({"business_date": [*days.dates], "opens_at": opens}))
     connection.execute("CREATE OR REPLACE TEMP TABLE days AS FROM day_table")
+    is_small = are_small((*frame.earlier, *nights))
     for view in _views(statement, nights=nights, frame=frame):
-        connection.execute(view)
+        # Few rows are read once and held; many are read by each statement that asks for them.
+        connection.execute(view.replace("TEMP VIEW", "TEMP TABLE", 1) if is_small else view)
     for name in TABLES:
         connection.execute(_text(name))
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 from recon.archive.schemas import SCHEMAS
 from recon.config.fee_contract import FACTS
 from recon.matching.breaks.result import Reconciliation
-from recon.matching.frames.arrays import TEXT_TYPE, text_column
+from recon.matching.frames.arrays import text_column, text_type
 from recon.matching.frames.bank_sources import BANK_ENTRY_COLUMNS, BankSource, BankStatement
 from recon.matching.frames.same_words import said_once
 from recon.matching.frames.sources import (
@@ -55,7 +55,6 @@ RESULTS = (
     *("movements", "journals", ITEMS, "held", "sides"),
 )
 """Files of a result; each is a frame of the same name."""
-_TEXTS: Any = TEXT_TYPE
 _NUMBERS: Any = pd.Int64Dtype()
 """Kinds of columns that may be blank; how they come from Arrow, the stubs of pandas do not say."""
 _REJECT = SCHEMAS["rejects"].columns.names
@@ -175,18 +174,21 @@ def frame_of_table(table: pa.Table) -> pd.DataFrame:
     """The way back: a frame with the types that the engine wants."""
     if not table.num_rows:
         # Of a file without a row, as most of a small night are, the frame is always the same one.
-        return _no_rows(table.schema).copy(deep=False)
-    return _frame(table)
+        return _no_rows(table.schema, texts=text_type()).copy(deep=False)
+    return _frame(table, texts=text_type())
 
 
-def _frame(table: pa.Table) -> pd.DataFrame:
-    columns = {field.name: _array(table.column(field.name), field=field) for field in table.schema}
+def _frame(table: pa.Table, *, texts: Any) -> pd.DataFrame:
+    columns = {
+        field.name: _array(table.column(field.name), field=field, texts=texts)
+        for field in table.schema
+    }
     return pd.DataFrame(columns, index=pd.RangeIndex(table.num_rows))
 
 
 @cache
-def _no_rows(schema: pa.Schema) -> pd.DataFrame:
-    return _frame(schema.empty_table())
+def _no_rows(schema: pa.Schema, *, texts: Any) -> pd.DataFrame:
+    return _frame(schema.empty_table(), texts=texts)
 
 
 def frames_of_inputs(tables: Mapping[str, pa.Table]) -> dict[str, pd.DataFrame]:
@@ -247,13 +249,13 @@ def _column(column: "pd.Series[Any]", *, field: pa.Field) -> pa.ChunkedArray:
     return words.cast(kind)
 
 
-def _array(column: pa.ChunkedArray, *, field: pa.Field) -> Any:
+def _array(column: pa.ChunkedArray, *, field: pa.Field, texts: Any) -> Any:
     """One column of a frame, without the frame's names and numbers of rows."""
     kind: Any = field.type
     if pa.types.is_dictionary(kind) or pa.types.is_string(kind):
         words = column.cast(pa.string())
         once = said_once(words.chunks, size=len(words))
-        return _TEXTS.__from_arrow__(words) if once is None else once.array
+        return texts.__from_arrow__(words) if once is None else once.array
     if pa.types.is_timestamp(kind):
         return column.to_pandas().astype(INSTANT).array
     return _NUMBERS.__from_arrow__(column) if field.nullable else column.to_numpy()

@@ -1,7 +1,7 @@
 import os
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from datetime import date, timedelta
 from functools import cache, partial
 from pathlib import Path
@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from recon.model.business_date import BusinessCalendar
-from recon.period import statement_in_sql
+from recon.period import month_nights, statement_in_sql
 from recon.period.business_month import BusinessMonth
 from recon.period.journal_names import JournalNames
 from recon.period.month_nights import MonthNight
@@ -26,6 +26,8 @@ from recon.period.statement_in_sql import (
 )
 from recon.period.waiting_adjustments import WAITS
 from recon.proof.second_engine import reading
+from recon.steps.care.month_files import month_files
+from recon.steps.care.month_statements import StatedMonth
 from tests.recon.period.month_folders import (
     CLEARING,
     FEES,
@@ -184,6 +186,50 @@ def test_passes_that_few_rows_go_without_are_needed_by_no_month(
 
     assert without.unproven_figures == by_both.unproven_figures == []
     assert without.equations == by_both.equations
+
+
+def test_a_month_of_few_rows_comes_to_what_it_does_as_one_of_many(
+    small: list[MonthNight],
+    by_pandas: MonthStatement,
+    by_both: MonthStatement,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """However texts and files are held, all figures and lists and what people sign are the same."""
+    monkeypatch.setattr(month_nights, "SMALL_BYTES", -1)
+
+    as_of_many = stated(SMALL, small)
+
+    assert [ways_of(each) for each in (by_pandas, as_of_many)] == [{"python"}, {"pyarrow"}]
+    for few, many in zip(lists_of(by_pandas), lists_of(as_of_many), strict=True):
+        assert [*map(str, few.dtypes)] == [*map(str, many.dtypes)]
+        pd.testing.assert_frame_equal(
+            few.astype(object), many.astype(object), check_column_type=False
+        )
+    files = [
+        month_files(StatedMonth(each, (), "", is_first=False, rules={}, sql=""))
+        for each in (by_both, as_of_many)
+    ]
+    assert files[0] == files[1]
+    assert as_of_many.figures == by_both.figures
+    assert as_of_many.equations == by_both.equations
+    assert as_of_many.unproven_figures == by_both.unproven_figures == []
+    assert as_of_many.unknown_refunds == by_both.unknown_refunds
+
+
+def ways_of(statement: MonthStatement) -> set[str]:
+    """How the texts of its lists are held."""
+    return {str(frame["currency"].dtype.storage) for frame in lists_of(statement)}
+
+
+def lists_of(statement: MonthStatement) -> list[pd.DataFrame]:
+    """Every list of a statement that has a transit and books, those of its journals among them."""
+    kept = (statement, statement.journals)
+    return [
+        value
+        for holder in kept
+        for name in (field.name for field in fields(holder))
+        if isinstance(value := getattr(holder, name), pd.DataFrame)
+    ]
 
 
 def test_movements_are_true_to_the_unit(played: tuple[MonthTruth, MonthStatement]) -> None:

@@ -5,6 +5,7 @@ columns, and a frame asks a hundred times more than an array for each look.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,22 @@ import pyarrow as pa
 from recon.matching.frames.grouping import Bools, Rows
 
 Column = npt.NDArray[Any]
-TEXT_TYPE = pd.StringDtype(na_value=np.nan)
+
+
+def text_type() -> Any:
+    """How pandas holds a column of texts here: both ways say the same, also put together."""
+    return pd.StringDtype(na_value=np.nan)
+
+
+@contextmanager
+def texts_for(*, few: bool) -> Iterator[None]:
+    """Within it pandas holds texts as Python does for few rows: Arrow takes longer to begin.
+
+    It is a setting of the process: of two at once each sets its own, and where one undoes the
+    other's, its columns take longer and say the same.
+    """
+    with pd.option_context("mode.string_storage", "python" if few else "pyarrow"):
+        yield
 
 
 class Arrays:
@@ -69,7 +85,7 @@ def text_column(words: Sequence[str] | Column | pa.Array | pa.ChunkedArray) -> "
 
 def text_array(words: Sequence[str] | Column | pa.Array | pa.ChunkedArray) -> Any:
     """The same as a frame takes it in least time, which is a third of that of a column."""
-    return pd.array(words, dtype=TEXT_TYPE)
+    return pd.array(words, dtype=text_type())
 
 
 def filled(word: str, *, size: int) -> Column:
