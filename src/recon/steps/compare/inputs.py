@@ -202,8 +202,8 @@ def sources_of(run: Run, *, inputs: Inputs, rules: Rules, environment: Environme
 
 
 def _with_ids_once(sources: Sources) -> Sources:
-    """The same, with ids that orders, answers and questions have alike held once."""
-    names = ("orders", "gateway", "universe")
+    """The same, with what its columns have in common held once."""
+    names = ("orders", "gateway", "ledger", "settlement", "universe")
     frames = {name: getattr(sources, name) for name in names}
     given = {name: frame for name, frame in frames.items() if frame is not None}
     once: dict[str, Any] = {**held_once(given)}

@@ -9,7 +9,13 @@ import pytest
 
 from recon.matching.frames import same_words
 from recon.matching.frames.digest import digest_of
-from recon.matching.frames.same_words import held_once, said_once, upside_down, without_copies
+from recon.matching.frames.same_words import (
+    held_once,
+    said_once,
+    taken,
+    upside_down,
+    without_copies,
+)
 
 TEXT = pd.StringDtype(na_value=np.nan)
 ROWS = 11
@@ -111,3 +117,60 @@ def test_ids_that_two_sources_have_alike_are_held_once() -> None:
     of_orders = addresses(shared["orders"]["order_no"])
     assert addresses(shared["gateway"]["order_no"]) == of_orders
     assert addresses(shared["ledger"]["order_no"]) != of_orders
+
+
+def begins(column: "pd.Series[Any]") -> set[int]:
+    """Where it is held at which byte each text of a column begins."""
+    array: Any = pa.array(column)
+    return {chunk.buffers()[1].address for chunk in array.chunks}
+
+
+def of_one_length() -> pd.DataFrame:
+    """Currencies, of which the first piece says only one, and ids with and without a long one."""
+    numbers = range(ROWS)
+    return pd.DataFrame(
+        {
+            "currency": pd.array(["EUR"] * 5 + ["USD"] + ["JPY"] * 5, TEXT),
+            "reference_no": pd.array([f"é{number:02}" for number in numbers], TEXT),
+            "transaction_id": pd.array([f"T{number}" for number in numbers], TEXT),
+            "amount": pd.array(numbers, "Int64"),
+            "captured_amount": pd.array([None, *numbers][:ROWS], "Int64"),
+        }
+    )
+
+
+def test_texts_of_one_length_hold_once_where_they_begin() -> None:
+    """Three pieces share it and say what they said; texts of several lengths stay as they are."""
+    given = of_one_length()
+    once = held_once({"orders": given})["orders"]
+
+    pd.testing.assert_frame_equal(once, given)
+    assert digest_of([once]) == digest_of([given])
+    for name in ("currency", "reference_no"):
+        column: Any = pa.array(once[name])
+        assert (len(column.chunks), len(begins(once[name]))) == (3, 1)
+    assert addresses(once["transaction_id"]) == addresses(given["transaction_id"])
+    amounts, some = (once[name].array for name in ("amount", "captured_amount"))
+    assert amounts._mask.strides == (0,)
+    assert some._mask.strides == (1,)
+
+
+@pytest.mark.parametrize("rows", [[9, 2, 2, 5], [], [*range(ROWS)], [0, 1]])
+def test_rows_of_texts_of_one_length_are_those_of_the_column(rows: list[int]) -> None:
+    """A first piece of one word is not taken for the word of all of them."""
+    once = held_once({"orders": of_one_length()})["orders"]
+    expected = of_one_length().iloc[rows].reset_index(drop=True)
+    numbers = np.array(rows, dtype=np.intp)
+
+    pd.testing.assert_frame_equal(taken(once, rows=numbers), expected)
+    again = held_once({"orders": once})["orders"]
+    assert addresses(again["currency"]) == addresses(once["currency"])
+    pd.testing.assert_frame_equal(upside_down(upside_down(again)), of_one_length())
+
+
+def test_cut_texts_of_one_length_are_held_once_from_where_they_were_cut() -> None:
+    """The bytes before and after them are not theirs, and a blank column has no length."""
+    cut = of_one_length().iloc[2:9].reset_index(drop=True)
+    cut["source"] = pd.array([""] * len(cut), TEXT)
+
+    pd.testing.assert_frame_equal(held_once({"orders": cut})["orders"], cut)
