@@ -25,5 +25,5 @@ def prove_all_classified(
     nothing = np.zeros(0, dtype=np.intp)
     left = {name: np.arange(len(leg.frame)) for name, leg in legs.items()}
     rows = dict.fromkeys(legs, nothing)
-    exact = Exact(rows, nothing.astype(np.int64), left, keys, sources, keys)
+    exact = Exact(rows, nothing.astype(np.int64), left, keys, sources, keys.take({}))
     return classified(sources, exact=exact, rules=rules, as_of=as_of, previous=previous)

@@ -20,6 +20,7 @@ from recon.matching.causes.cause_evidence import (
     CauseEvidence,
     Found,
 )
+from recon.matching.frames.coding import Codes
 from recon.matching.frames.grouping import NO_INSTANT, Bools, Ints, Rows, instants_of
 from recon.matching.frames.total_rows import ACCOUNT
 from recon.matching.judging.grace import HOUR_MICROSECONDS, business_days
@@ -60,7 +61,7 @@ ALONE: Mapping[str, Mapping[BreakCode, str]] = {
 class _Pairs:
     """The sets that have a time of one source and one of the gateway (grain: set)."""
 
-    account: Rows
+    account: Rows | Codes
     """By number, as Keys.accounts counts."""
     times: Mapping[str, Ints]
     """The source's time and the gateway's, by the name of their column."""
@@ -126,7 +127,7 @@ def _pairs(source: str, *, evidence: CauseEvidence) -> Iterator[_Pairs]:
         )
 
 
-def _known(account: Rows, *, times: Mapping[str, Ints]) -> _Pairs:
+def _known(account: Rows | Codes, *, times: Mapping[str, Ints]) -> _Pairs:
     known: Bools = account >= 0
     for at in times.values():
         known &= at != NO_INSTANT

@@ -22,7 +22,7 @@ from recon.matching.exact.exact_search import ASKED, Question, belonging, find_e
 from recon.matching.frames.arrays import Arrays, filled, stacked
 from recon.matching.frames.coding import placed, sums_of
 from recon.matching.frames.grouping import Bools, Ints, Rows, amounts_or
-from recon.matching.frames.numbering import Keys
+from recon.matching.frames.numbering import Keys, WholeKeys
 from recon.matching.frames.same_words import taken
 from recon.matching.frames.sources import KEY_COLUMNS, Previous, Sources
 from recon.matching.frames.total_rows import ACCOUNT_CURRENCY
@@ -47,7 +47,7 @@ class Exact:
     """What each set moves in every leg, minor units."""
     left: Mapping[str, Rows]
     """For each leg, the source rows that are left for classification."""
-    keys: Keys
+    keys: WholeKeys
     sources: Sources
     """What is left for classification."""
     left_keys: Keys
@@ -137,11 +137,11 @@ def _others(rows: Rows, *, size: int) -> Rows:
 
 
 def _left_of(
-    sources: Sources, *, rows: Mapping[str, Rows], left: Mapping[str, Rows], keys: Keys
+    sources: Sources, *, rows: Mapping[str, Rows], left: Mapping[str, Rows], keys: WholeKeys
 ) -> tuple[Sources, Keys]:
     """The sources without the rows of the exact sets, and without their keys in the universe."""
     if not len(rows["orders"]):
-        return sources, keys
+        return sources, keys.take({})
     frames: dict[str, Any] = {
         name: taken(getattr(sources, name), rows=numbers) for name, numbers in left.items()
     }

@@ -38,7 +38,7 @@ from recon.matching.exact.exact_search import (
 from recon.matching.frames.arrays import Arrays, among, stacked, text_column
 from recon.matching.frames.coding import NO_KEY, Codes, by_word, coded, combined, is_word, sums_of
 from recon.matching.frames.grouping import Bools, Rows, amounts_of, amounts_or, given
-from recon.matching.frames.numbering import Keys
+from recon.matching.frames.numbering import WholeKeys
 from recon.matching.frames.same_words import taken, without_copies
 from recon.matching.frames.sorting import columns_in_order
 from recon.matching.frames.sources import Previous, Sources
@@ -92,7 +92,7 @@ def find_calm(
     *,
     sources: Sources,
     exact: Mapping[str, Rows],
-    keys: Keys,
+    keys: WholeKeys,
     as_of: datetime,
     previous: Previous | None,
 ) -> Calm | None:
@@ -112,7 +112,7 @@ def find_calm(
     alone = np.flatnonzero(paired & ~_spoken_of(question, keys=keys))
     if len(alone) < SETS_MIN:
         return None
-    accounts = keys.account_of.get("settlement", np.zeros(0, dtype=np.intp))
+    accounts = keys.account_of.get("settlement", np.zeros(0, dtype=np.int32))
     whole = _Whole(
         sources=sources,
         keys=keys,
@@ -129,7 +129,7 @@ class _Whole:
     """What all parts have in common."""
 
     sources: Sources
-    keys: Keys
+    keys: WholeKeys
     first_days: Mapping[int, str]
     rules: Rules
     as_of: datetime
@@ -169,7 +169,7 @@ def _rows_of_parts(parts: Mapping[str, Codes], *, size: int) -> Iterator[dict[st
         yield {name: np.flatnonzero(part == number) for name, part in parts.items()}
 
 
-def _pairs(question: Question, *, exact: Mapping[str, Rows], keys: Keys) -> Bools:
+def _pairs(question: Question, *, exact: Mapping[str, Rows], keys: WholeKeys) -> Bools:
     """The keys with one order and one payment that are not exact (grain: key)."""
     calm = np.ones(keys.size, dtype=np.bool_)
     done = keys.of["orders"][exact["orders"]]
@@ -182,7 +182,7 @@ def _pairs(question: Question, *, exact: Mapping[str, Rows], keys: Keys) -> Bool
     return calm
 
 
-def _spoken_of(question: Question, *, keys: Keys) -> Bools:
+def _spoken_of(question: Question, *, keys: WholeKeys) -> Bools:
     """The keys of which a row of another set may speak (grain: key)."""
     whole, rules = question.sources, question.rules
     spoken = np.zeros(keys.size, dtype=np.bool_)
@@ -194,8 +194,8 @@ def _spoken_of(question: Question, *, keys: Keys) -> Bools:
     return spoken
 
 
-def _named(numbers: Rows) -> Rows:
-    named: Rows = numbers[numbers != NO_KEY]
+def _named(numbers: Codes) -> Codes:
+    named: Codes = numbers[numbers != NO_KEY]
     return named
 
 
@@ -237,7 +237,7 @@ def _by_loose(frame: pd.DataFrame, *, words: frozenset[str]) -> Bools:
     return meant
 
 
-def _in_several_accounts(whole: Sources, *, keys: Keys) -> Rows:
+def _in_several_accounts(whole: Sources, *, keys: WholeKeys) -> Rows:
     """The keys whose order number another account has as well."""
     frames = {name: getattr(whole, name) for name in belonging(whole)}
     codes, words = coded([frame["order_no"] for frame in frames.values()])

@@ -17,7 +17,7 @@ from recon.matching.breaks.result_frames import OPEN_SORTED_BY
 from recon.matching.breaks.result_rows import identity_of, nullable
 from recon.matching.exact.aside import Exact
 from recon.matching.frames.arrays import text_column
-from recon.matching.frames.coding import coded, pieces
+from recon.matching.frames.coding import Codes, coded, pieces
 from recon.matching.frames.grouping import Bools, Ints, Rows, amounts_of, given
 from recon.matching.frames.same_words import said_once
 from recon.matching.frames.sorting import LEADING, order_of
@@ -34,7 +34,7 @@ class _Words(NamedTuple):
     """A column of texts of the exact sets, where it stands."""
 
     words: "pd.Series[str]"
-    rows: Rows
+    rows: Rows | Codes
     """For each set, the row of its word."""
 
     def all(self) -> "pd.Series[str]":
@@ -125,9 +125,7 @@ def _texts(exact: Exact, *, sources: Sources) -> dict[str, _Words]:
         "order_no": _Words(sources.orders["order_no"], orders),
         "transaction_id": _transactions(exact, sources=sources),
         "entry_id": _of_leg(exact, sources, name="entry_id", leg="ledger"),
-        "currency": _Words(
-            text_column(currencies.words), currencies.codes[0][orders].astype(np.intp)
-        ),
+        "currency": _Words(text_column(currencies.words), currencies.codes[0][orders]),
     }
     for name, words in zip(ACCOUNT, zip(*keys.accounts, strict=True), strict=True):
         columns[name] = _Words(text_column(words), keys.account_of["orders"][orders])
@@ -140,7 +138,7 @@ def _texts(exact: Exact, *, sources: Sources) -> dict[str, _Words]:
 
 
 def _same(word: str, *, size: int) -> _Words:
-    return _Words(text_column([word]), np.zeros(size, dtype=np.intp))
+    return _Words(text_column([word]), np.broadcast_to(np.int32(0), (size,)))
 
 
 def _of_leg(exact: Exact, sources: Sources, *, name: str, leg: str) -> _Words:
@@ -165,9 +163,10 @@ def _transactions(exact: Exact, *, sources: Sources) -> _Words:
 
 def _amounts(exact: Exact) -> dict[str, _Amounts]:
     """What every leg moves, and no effect; blank where a leg is not covered."""
-    nothing = np.zeros(exact.size, dtype=np.int64)
-    always = np.ones(exact.size, dtype=np.bool_)
-    covered = always & ("ledger" in exact.rows)
+    # One number stands for all rows.
+    nothing: Ints = np.broadcast_to(np.int64(0), (exact.size,))
+    always: Bools = np.broadcast_to(np.True_, (exact.size,))
+    covered: Bools = np.broadcast_to(np.bool_("ledger" in exact.rows), (exact.size,))
     return {
         "order_amount": _Amounts(exact.amount, always),
         "gateway_amount": _Amounts(exact.amount, always),

@@ -4,7 +4,7 @@ So it may be asked about all rows of some keys as well as about all rows there a
 a row of its source must be like to agree with others without any further question.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -13,7 +13,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from recon.config.rules import Rules
-from recon.matching.frames.coding import NO_KEY, by_word, coded, is_word, placed, placed_together
+from recon.matching.frames.coding import (
+    NO_KEY,
+    Codes,
+    by_word,
+    coded,
+    is_word,
+    placed,
+    placed_together,
+)
 from recon.matching.frames.fingerprints import are_distinct, maybe_repeated
 from recon.matching.frames.grouping import (
     NO_INSTANT,
@@ -24,7 +32,7 @@ from recon.matching.frames.grouping import (
     amounts_or,
     instants_of,
 )
-from recon.matching.frames.numbering import Keys
+from recon.matching.frames.numbering import WholeKeys
 from recon.matching.frames.sources import Sources
 from recon.matching.frames.total_rows import ACCOUNT
 from recon.matching.judging.grace import business_days, microseconds
@@ -68,7 +76,7 @@ class Found:
 
     rows: Mapping[str, Rows]
     """For each leg, the source row of each set."""
-    keys: Keys
+    keys: WholeKeys
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,20 +109,17 @@ def find_exact(question: Question) -> Found:
     return Found(rows, keys)
 
 
-def keys_of(legs: Mapping[str, Leg], *, others: Mapping[str, pd.DataFrame]) -> Keys:
+def keys_of(legs: Mapping[str, Leg], *, others: Mapping[str, pd.DataFrame]) -> WholeKeys:
     """Number the keys that rows of the legs and of the other frames name."""
     frames = {name: leg.frame for name, leg in legs.items()} | dict(others)
-    accounts, places = placed_together([*frames.values()], by=ACCOUNT)
+    accounts, places = _accounts([*frames.values()])
     orders, words = coded([frame["order_no"] for frame in frames.values()])
-    size, ends = len(words) * len(places), np.cumsum([len(codes) for codes in orders])[:-1]
-    wide = [account * len(words) + order for account, order in zip(accounts, orders, strict=True)]
-    numbers: list[Rows] = wide
-    if size > SPARE_MAX * sum(len(codes) for codes in orders):
-        every, known = pd.factorize(np.concatenate(wide))
-        numbers, size = np.split(every, ends), len(known)
-    account = np.zeros(size, dtype=np.intp)
-    for number, account_code in zip(numbers, accounts, strict=True):
-        account[number] = account_code
+    numbers, size = _numbers(orders, words=len(words), accounts=accounts, places=len(places))
+    account = _same(0, size=size)
+    if len(places) > 1:
+        account = np.zeros(size, dtype=np.int32)
+        for number, account_code in zip(numbers, accounts, strict=True):
+            account[number] = account_code
     blank = pc.index(words, "").as_py()
     if blank != NO_KEY:
         numbers = [np.where(o == blank, NO_KEY, n) for o, n in zip(orders, numbers, strict=True)]
@@ -122,10 +127,38 @@ def keys_of(legs: Mapping[str, Leg], *, others: Mapping[str, pd.DataFrame]) -> K
     for name, leg in legs.items():
         if not leg.belongs.all():
             of[name] = np.where(leg.belongs, of[name], NO_KEY)
-    return Keys(of, dict(zip(frames, accounts, strict=True)), account, places)
+    return WholeKeys(of, dict(zip(frames, accounts, strict=True)), account, places)
 
 
-def _alone(legs: Mapping[str, Leg], *, keys: Keys, single: Bools) -> dict[str, Rows]:
+def _accounts(frames: list[pd.DataFrame]) -> tuple[list[Codes], list[tuple[str, ...]]]:
+    """The place of each row's merchant and account; of one account nothing is held."""
+    rows, places = placed_together(frames, by=ACCOUNT)
+    if len(places) == 1:
+        return [_same(0, size=len(each)) for each in rows], places
+    return [each.astype(np.int32) for each in rows], places
+
+
+def _same(number: int, *, size: int) -> Codes:
+    return np.broadcast_to(np.int32(number), (size,))
+
+
+def _numbers(
+    orders: Sequence[Codes], *, words: int, accounts: list[Codes], places: int
+) -> tuple[list[Codes], int]:
+    """The number of each row's account and order, and how many there are."""
+    if places <= 1:
+        return [*orders], words
+    size = words * places
+    wide = [
+        account * np.int64(words) + order for account, order in zip(accounts, orders, strict=True)
+    ]
+    if size > SPARE_MAX * sum(map(len, orders)):
+        every, known = pd.factorize(np.concatenate(wide))
+        wide, size = np.split(every, np.cumsum([*map(len, orders)])[:-1]), len(known)
+    return [each.astype(np.int32) for each in wide], size
+
+
+def _alone(legs: Mapping[str, Leg], *, keys: WholeKeys, single: Bools) -> dict[str, Rows]:
     """The rows of the keys that have exactly one row in every leg (row n of each: one key)."""
     row_of = {}
     for name in legs:

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from recon.matching.frames.arrays import Arrays, Column, texts
-from recon.matching.frames.coding import by_word, is_word
+from recon.matching.frames.coding import Codes, by_word, is_word
 from recon.matching.frames.grouping import NO_INSTANT, Bools, Ints, Rows, present, taken, total
 from recon.matching.frames.sources import SETTLEMENT_COLUMNS, SettledDays, frame_of
 from recon.model.words import REVERSAL_SUFFIX, EntryType
@@ -162,7 +162,9 @@ def in_time(sets: Arrays) -> Bools:
     return in_days
 
 
-def first_days_told(settlement: pd.DataFrame | None, *, accounts: Rows) -> Mapping[int, str]:
+def first_days_told(
+    settlement: pd.DataFrame | None, *, accounts: Rows | Codes
+) -> Mapping[int, str]:
     """The first day that a line of a payment, earlier ones too, tells of each account.
 
     Args:

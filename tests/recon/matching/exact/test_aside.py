@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -13,10 +14,15 @@ from recon.config.rules import Rules
 from recon.matching.breaks.result import Reconciliation
 from recon.matching.engine import prepared
 from recon.matching.exact.aside import set_aside
+from recon.matching.exact.exact_search import Leg, keys_of
+from recon.matching.frames import same_words
+from recon.matching.frames.coding import NO_KEY
+from recon.matching.frames.numbering import WholeKeys
 from recon.matching.frames.sources import Previous, Sources
 from recon.model.words import Reject
 from recon.proof.control_totals import Proof
 from recon.proof.engine import concluded, prove
+from recon.steps.compare.other_side import turned
 from tests.planted import RULES, planted
 from tests.planted.all_classified import prove_all_classified
 from tests.planted.planted_files import AS_OF
@@ -239,3 +245,52 @@ def test_random_nights_come_to_the_same(seed: int) -> None:
 
     assert 0 < fast.exact.size < 60
     assert_same(concluded(fast, as_of=AS_OF), concluded(slow, as_of=AS_OF))
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_nights_held_once_come_to_the_same(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Columns in pieces that share what they have in common say nothing else, in either order."""
+    night, previous = random_night(seed)
+    told = {"rules": RULES_OF_NIGHTS, "as_of": AS_OF, "previous": previous}
+    plain = concluded(prove(night, **told), as_of=AS_OF)
+    monkeypatch.setattr(same_words, "PIECE_ROWS", 7)
+
+    for pieces in (turned(night), turned(turned(night))):
+        assert_same(concluded(prove(pieces, **told), as_of=AS_OF), plain)
+
+
+def numbers(*sources: str) -> WholeKeys:
+    """The keys of orders and payments of these accounts, one row of each."""
+    rows = {name: ["M" for _ in sources] for name in ("merchant_id",)}
+    frame = pd.DataFrame({**rows, "account_id": [*sources], "order_no": ["A", "", "B"]})
+    every = np.ones(len(frame), dtype=np.bool_)
+    legs = {
+        name: Leg(frame, every, every, np.ones(len(frame), dtype=np.int64))
+        for name in ("orders", "gateway")
+    }
+    return keys_of(legs, others={"universe": frame.iloc[:1]})
+
+
+def test_of_one_account_nothing_is_held_beside_the_numbers_of_the_orders() -> None:
+    """One number stands for the account of all rows; what is judged has whole numbers again."""
+    keys = numbers("1", "1", "1")
+
+    assert {column.dtype for column in keys.of.values()} == {np.dtype(np.int32)}
+    held = [keys.account, *keys.account_of.values()]
+    assert {column.strides for column in held} == {(0,)}
+    assert keys.of["orders"].tolist() == [0, NO_KEY, 2]
+    rest = keys.take({"orders": np.array([2, 0])})
+    assert rest.of["orders"].tolist() == [2, 0]
+    assert rest.of["gateway"].tolist() == [0, NO_KEY, 2]
+    assert {column.dtype for column in rest.of.values()} == {np.dtype(np.intp)}
+
+
+def test_keys_of_several_accounts_are_told_apart() -> None:
+    """The same order number of another account has another number, and its own account."""
+    keys = numbers("1", "1", "2")
+
+    a, blank, b = keys.of["orders"].tolist()
+    assert blank == NO_KEY
+    assert keys.accounts == [("M", "1"), ("M", "2")]
+    assert keys.account[[a, b]].tolist() == [0, 1]
+    assert keys.account_of["gateway"].tolist() == [0, 0, 1]
