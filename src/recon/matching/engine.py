@@ -50,6 +50,7 @@ from recon.matching.sides.instruction_versions import with_each_instruction_once
 from recon.matching.sides.ledger_side import JUDGED
 from recon.matching.sides.payouts import judged_entries
 from recon.matching.sides.settled_refunds import with_refunds_settled
+from recon.model.freed_memory import give_back
 from recon.model.words import SetState
 
 
@@ -65,10 +66,12 @@ def digest_alone(
     refuse_beyond_sums(sources)
     sources = prepared(sources, rules=rules)
     exact = set_aside(sources, rules=rules, previous=previous, as_of=as_of)
+    give_back()
     # Of what was judged nothing but its frames is wanted: the sets go before the matches are made.
     frames = judge_the_rest(
         sources, exact=exact, rules=rules, as_of=as_of, previous=previous
     ).frames
+    give_back()
     matches = every_match(frames.matches, exact=exact, sources=sources)
     return digest_of_result(frames, matches=matches)
 

@@ -25,7 +25,7 @@ from recon.matching.frames.sources import Previous, Sources
 from recon.matching.sets.joined_sets import Joined
 from recon.model.words import ControlTotal
 from recon.proof.explained_effects import remainders
-from recon.proof.scope_items import scoped_sources
+from recon.proof.scope_items import scoped_items
 from recon.proof.totals_of_bank import bank_totals
 from recon.proof.totals_of_bookings import booking_totals
 from recon.proof.totals_of_inputs import (
@@ -95,8 +95,9 @@ def control_totals(proof: Proof) -> tuple[ControlTotal, ...]:
     sources, joined, frames = proof.sources, proof.joined, proof.frames
     exact, tallies, places = proof.exact, proof.exact_tallies, proof.places
     aside = tallies_aside(exact, tallies=tallies)
-    scoped = scoped_sources(sources, exact=exact, joined=joined, rules=proof.rules)
-    scope = {source: scope.tally(rows=scope.kept) for source, scope in scoped.items()}
+    scope, claimed = scoped_items(
+        sources, exact=exact, joined=joined, places=places, rules=proof.rules
+    )
     shown, stands = ResultSums.of(frames), stands_of(places)
     groups = GroupSides.of(sources, cash=proof.cash, frames=frames)
     left_over = remainders(
@@ -116,7 +117,7 @@ def control_totals(proof: Proof) -> tuple[ControlTotal, ...]:
         *leg_totals(
             scope, shown=shown, left_over=left_over, covered=joined.covered, apart=groups.together()
         ),
-        *exclusivity_totals(scoped, exact=exact, places=places, stands=stands),
+        *exclusivity_totals(claimed, stands=stands),
         *roll_forward(frames.breaks, moved=proof.moved, previous=proof.previous),
         *instruction_totals(
             sources.instructions, sets=joined.keys.of["instructions"], states=proof.states

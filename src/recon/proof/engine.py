@@ -76,6 +76,7 @@ def prove(
     give_back()
     way.more()
     proof = classified(sources, exact=exact, rules=rules, as_of=as_of, previous=previous)
+    give_back()
     way.more()
     return proof
 
@@ -95,6 +96,7 @@ def concluded(proof: Proof, *, as_of: datetime) -> Reconciliation:
         breaks=frames.breaks,
         effects=frames.effects,
         every_match=rows,
+        match_columns=columns,
         pending=frames.pending,
         unverified=frames.unverified,
         control_totals=totals,

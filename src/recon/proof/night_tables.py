@@ -18,6 +18,7 @@ from recon.config.fee_contract import FACTS
 from recon.matching.breaks.result import Reconciliation
 from recon.matching.frames.arrays import text_column, text_type
 from recon.matching.frames.bank_sources import BANK_ENTRY_COLUMNS, BankSource, BankStatement
+from recon.matching.frames.digest import Columns
 from recon.matching.frames.same_words import said_once
 from recon.matching.frames.sources import (
     GATEWAY_COLUMNS,
@@ -128,7 +129,7 @@ def result_tables(result: Reconciliation) -> Iterator[tuple[str, pa.Table]]:
         if name == ITEMS:
             yield name, result.every_item.passing()
         elif name == MATCHES:
-            yield name, without_first_ids(table_of(result.matches, name=name))
+            yield name, without_first_ids(table_of(result.matches_by_column, name=name))
         else:
             yield name, table_of(getattr(result, name), name=name)
     for name, frame in result.bank.items():
@@ -142,12 +143,12 @@ def totals_table(totals: Iterable[ControlTotal]) -> pa.Table:
     return table_of_rows(rows, name="totals")
 
 
-def table_of(frame: pd.DataFrame, *, name: str) -> pa.Table:
+def table_of(frame: Columns | pd.DataFrame, *, name: str) -> pa.Table:
     """A frame as the table of a file; what else the frame holds is left out."""
     return table_of_schema(frame, schema=SCHEMAS[name].columns)
 
 
-def table_of_schema(frame: pd.DataFrame, *, schema: pa.Schema) -> pa.Table:
+def table_of_schema(frame: Columns | pd.DataFrame, *, schema: pa.Schema) -> pa.Table:
     """As `table_of`, of any columns."""
     if not len(frame) and {*schema.names} <= {*frame.columns}:
         return schema.empty_table()

@@ -11,6 +11,7 @@ import pandas as pd
 
 from recon.config.rules import Rules
 from recon.matching.exact.aside import Exact
+from recon.matching.frames.arrays import Arrays
 from recon.matching.frames.coding import Columns, combined, is_word, placed, sums_of
 from recon.matching.frames.grouping import Bools, Ints, Rows
 from recon.matching.frames.sources import Sources
@@ -51,12 +52,35 @@ class Scoped:
         )
 
 
-def scoped_sources(
-    sources: Sources, *, exact: Exact, joined: Joined, rules: Rules
-) -> dict[str, Scoped]:
-    """The sources that have rows of their own, by name; what was set aside is among them."""
-    given = _given(sources, exact=exact, joined=joined, rules=rules)
-    return {scoped.source: scoped for scoped in given}
+def scoped_items(
+    sources: Sources, *, exact: Exact, joined: Joined, places: Arrays, rules: Rules
+) -> tuple[dict[str, Tally], dict[str, Tally]]:
+    """By source, the items in scope, and those that have a place or were set aside.
+
+    What every row nets is held of one source at a time.
+
+    Args:
+        sources: the whole sources.
+        exact: what was set aside of them.
+        joined: what was left, in sets.
+        places: where every item went.
+        rules: how they were judged.
+    """
+    scope, claimed = {}, {}
+    for scoped in _given(sources, exact=exact, joined=joined, rules=rules):
+        name = scoped.source
+        scope[name] = scoped.tally(rows=scoped.kept)
+        claimed[name] = scoped.tally(rows=_claimed(scoped, exact=exact, places=places))
+    return scope, claimed
+
+
+def _claimed(scoped: Scoped, *, exact: Exact, places: Arrays) -> Bools:
+    claimed = np.zeros(len(scoped.kept), dtype=np.bool_)
+    placed_rows = places["row"][places["source"] == scoped.source]
+    claimed[placed_rows[placed_rows >= 0]] = True
+    if scoped.source in exact.rows:
+        claimed[exact.rows_aside(scoped.source)] = True
+    return claimed
 
 
 def _given(sources: Sources, *, exact: Exact, joined: Joined, rules: Rules) -> Iterator[Scoped]:

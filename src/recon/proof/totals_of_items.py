@@ -40,7 +40,6 @@ from recon.model.words import (
     SetState,
 )
 from recon.proof.explained_effects import Remainders, explained
-from recon.proof.scope_items import Scoped
 
 KEPT = ("payouts", "fees", "reserves")
 """Sources of the gateway that no order has; the books do."""
@@ -170,26 +169,18 @@ def leg_totals(
 
 
 def exclusivity_totals(
-    scoped: Mapping[str, Scoped], *, exact: Exact, places: Arrays, stands: list[Stand]
+    claimed: Mapping[str, Tally], *, stands: list[Stand]
 ) -> Iterator[ControlTotal]:
     """T6: no item in two places, and none both classified and set aside.
 
     Args:
-        scoped: the sources.
-        exact: what was set aside.
-        places: where every item went.
-        stands: the same, added up.
+        claimed: the items that have a place, each counted once (see scope_items), by source.
+        stands: the same, place by place.
     """
-    for source, whole in scoped.items():
-        placed_rows = places["row"][places["source"] == source]
-        claimed = np.zeros(len(whole.kept), dtype=np.bool_)
-        claimed[placed_rows[placed_rows >= 0]] = True
-        if source in exact.rows:
-            claimed[exact.rows_aside(source)] = True
+    for source, tally in claimed.items():
         left = added(*({stand.group: stand.items} for stand in stands if stand.source == source))
-        right = whole.tally(rows=claimed).counts
         name = f"{source}: places = items"
-        yield from paired("T6", name, left=left, right=right, measure="count")
+        yield from paired("T6", name, left=left, right=tally.counts, measure="count")
 
 
 def bounds_totals(

@@ -12,11 +12,12 @@ from typing import Any, Generic, TypeVar
 import pandas as pd
 import pyarrow as pa
 
+from recon.matching.frames.digest import Columns
 from recon.model.errors import Defect
 from recon.model.gateway_holds import GatewayHolds
 from recon.model.words import ControlTotal, Verdict
 
-Value = TypeVar("Value")
+Value_co = TypeVar("Value_co", covariant=True)
 
 BREAK_COLUMNS = (
     "break_id",
@@ -117,26 +118,26 @@ AMOUNT_COLUMNS = (
 )
 
 
-class Deferred(Generic[Value]):
+class Deferred(Generic[Value_co]):
     """A value that costs much and that not everybody wants: made when first asked for, once."""
 
-    def __init__(self, make: Callable[[], Value]) -> None:
-        self._make: Callable[[], Value] | None = make
-        self._made: list[Value] = []
+    def __init__(self, make: Callable[[], Value_co]) -> None:
+        self._make: Callable[[], Value_co] | None = make
+        self._made: list[Value_co] = []
 
     @property
     def is_made(self) -> bool:
         """Whether somebody has asked for it."""
         return self._make is None
 
-    def get(self) -> Value:
+    def get(self) -> Value_co:
         """The value."""
         if self._make is not None:
             self._made.append(self._make())
             self._make = None  # what it was made of may go
         return self._made[0]
 
-    def passing(self) -> Value:
+    def passing(self) -> Value_co:
         """The value for who needs it once: it is not kept when nobody has asked for it before."""
         return self._made[0] if self._make is None else self._make()
 
@@ -179,6 +180,8 @@ class Reconciliation:
     """bank.bank_frames.BANK_TABLES by name; none where no statement of a bank was given."""
     bank_lacks: tuple[str, ...] = ()
     """What of a bank does not count, in words; none in what is read from a night's folder."""
+    match_columns: Deferred[Columns] | None = None
+    """See `matches_by_column`; None where the matches are a frame anyway."""
     every_item: Deferred[pa.Table] = field(default_factory=lambda: Deferred(lambda: pa.table({})))
     """See `items`."""
     matched_rows: int | None = None
@@ -195,9 +198,16 @@ class Reconciliation:
         return self.every_match.get()
 
     @property
+    def matches_by_column(self) -> Columns:
+        """The same for who looks at one column after the other: no frame of all of them is made."""
+        if self.match_columns is None or self.every_match.is_made:
+            return self.matches
+        return self.match_columns.get()
+
+    @property
     def matched(self) -> int:
         """How many sets matched."""
-        return len(self.matches) if self.matched_rows is None else self.matched_rows
+        return len(self.matches_by_column) if self.matched_rows is None else self.matched_rows
 
     def make_rows(self) -> None:
         """Make digest and items now: of what they are made of only that of the matches stays."""
@@ -213,6 +223,7 @@ class Reconciliation:
         return replace(
             self,
             every_match=Deferred[pd.DataFrame](_gone),
+            match_columns=None,
             every_item=Deferred[pa.Table](_gone),
             digest_of_all=Deferred(lambda: digest),
             matched_rows=self.matched,

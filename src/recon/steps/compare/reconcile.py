@@ -164,6 +164,7 @@ def _proven(
     """
     rules = environment.settings.rules
     compared = compare(sources, rules=rules, as_of=run.as_of, previous=previous)
+    give_back()
     twice = with_same_digest(compared, again=again, run=run)
     give_back()
     account = (run.merchant_id, run.account_id)
