@@ -63,10 +63,12 @@ def note_asked(run: Run, *, phase: str, keys: Iterable[str], environment: Enviro
     with environment.store.reading() as connection:
         known = {*asked_keys(connection, run, phases=[phase], environment=environment).to_pylist()}
         answered = set(answers_of(connection, run, phase=phase, environment=environment))
-    if new := sorted(set(keys) - known):
+    new = sorted(keys if not known and isinstance(keys, set) else set(keys) - known)
+    if new:
         table = asked_table(run, new, phase=phase)
         _keep(run, ASKED, table, environment=environment, phase=phase, asked=len(new))
-    return sorted({*known, *new} - answered)
+    # Of a night that begins there is nothing but these: sets of them would take twice their room.
+    return sorted({*known, *new} - answered) if known or answered else new
 
 
 def keep(run: Run, *rows: ReplyRows, environment: Environment) -> None:

@@ -46,10 +46,21 @@ def failures(
     """How many keys have which answer, and why some have none, the most frequent first."""
     asked = ["answer", "reason"]
     table = table_of_run(connection, run, phases=[phase], environment=environment, columns=asked)
-    counts = Counter(answers_in(table).values())
+    counts = _counted(table)
     failed = _where(table, answer=KeyAnswer.FAILED.value)
     reasons = Counter(failed["reason"].cast(pa.string()).to_pylist())
     return dict(counts), [why for why, _ in sorted(reasons.items(), key=lambda it: (-it[1], it[0]))]
+
+
+def _counted(table: pa.Table) -> Counter[str]:
+    """Answer -> keys; those that were found, as nearly all are, without an object for each."""
+    is_found = pc.equal(table["answer"].cast(pa.string()), KeyAnswer.FOUND.value)
+    others = pc.unique(table["order_no"].filter(pc.invert(is_found)))
+    other_answers = answers_in(table.filter(pc.is_in(table["order_no"], value_set=others)))
+    counts = Counter(other_answers.values())
+    if rest := pc.count_distinct(table["order_no"]).as_py() - len(other_answers):
+        counts[KeyAnswer.FOUND.value] += rest
+    return counts
 
 
 def failed_keys(connection: Connection, run: Run, *, environment: Environment) -> set[str]:

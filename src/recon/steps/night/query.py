@@ -67,9 +67,14 @@ def query(run_id: str, *, phase: str, environment: Environment) -> StepSummary:
     with environment.store.reading() as connection:
         run = runs.get(connection, run_id)
     unkept = keep_ledger(run, environment=environment) if phase == BASELINE else ""
-    # Read before the turn of a writer begins: others write meanwhile.
-    keys = _keys_of(run, phase=phase, environment=environment)
-    waiting = kept_answers.note_asked(run, phase=phase, keys=keys, environment=environment)
+    # Read before the turn of a writer begins: others write meanwhile. Nobody holds them while the
+    # gateway is asked.
+    waiting = kept_answers.note_asked(
+        run,
+        phase=phase,
+        keys=_keys_of(run, phase=phase, environment=environment),
+        environment=environment,
+    )
     unused = _ask_all(waiting, run=run, phase=phase, environment=environment)
     if phase == BASELINE:
         ask_siblings(run, environment=environment)
@@ -102,7 +107,7 @@ def _universe(run: Run, *, environment: Environment) -> Iterable[str]:
     storages = storages_of(environment)
     with environment.store.reading() as connection:
         keys.update(stored_orders.ordered_since(connection, run, since=since, storages=storages))
-        keys.update(_booked(connection, run, ordered=set(keys), environment=environment))
+        keys.update(_booked(connection, run, environment=environment))
         unfinished = instruction_rows.of_account(
             connection, run, states=instruction_rows.UNFINISHED
         )
@@ -132,18 +137,18 @@ def _universe(run: Run, *, environment: Environment) -> Iterable[str]:
         keys.update(_came_late(connection, run, before=before, environment=environment))
         if before is not None:
             keys.update(_left_open(connection, before, environment=environment))
-    return keys - {""}
+    # A copy would hold every key twice.
+    keys.discard("")
+    return keys
 
 
-def _booked(
-    connection: Connection, run: Run, *, ordered: set[str], environment: Environment
-) -> Iterator[str]:
-    """Orders that the account's books name in the window, or of what is ordered in it."""
+def _booked(connection: Connection, run: Run, *, environment: Environment) -> Iterator[str]:
+    """Orders that the account's books name in the window; older entries name none that is new."""
     if ledger_rows.source_of(connection, run.run_id) is None:
         return
     batches = entry_batches(connection, run, columns=OF_WINDOW, environment=environment)
     since = ledger_start(run, rules=environment.settings.rules)
-    for entries in in_window_by_parts(map(frame_of_table, batches), since=since, asked=ordered):
+    for entries in in_window_by_parts(map(frame_of_table, batches), since=since, asked=()):
         ours = entries["merchant_id"].eq(run.merchant_id) & entries["account_id"].eq(run.account_id)
         # An array of objects: a column of text gives one cell after another in four times as long.
         yield from entries.loc[ours, "order_no"].to_numpy()
