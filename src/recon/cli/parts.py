@@ -11,6 +11,7 @@ from recon.cli.night_choices import closed_day
 from recon.cli.night_commands import end_with
 from recon.cli.speaking import complain, say, telling
 from recon.model.nights import Mode, NightRequest, Part
+from recon.model.words import Verdict
 
 if TYPE_CHECKING:
     from recon.model.nights import StepSummary
@@ -31,7 +32,8 @@ FilesDate = Annotated[
 def ingest(merchant: Merchant, account: Account, business_date: FilesDate = "") -> None:
     """Take in what lies in the inbox now, so that what is wrong with it is known before the night.
 
-    Nothing is asked or sent. The next night, or the night of the date, compares it.
+    Nothing is asked or sent. The next night, or the night of the date, compares it. Ends with 4
+    where a file was refused as a whole: that night would be INCOMPLETE.
     """
     from recon.steps.ground.environment import environment_of, system_clock
     from recon.steps.night.part import next_night
@@ -44,7 +46,11 @@ def ingest(merchant: Merchant, account: Account, business_date: FilesDate = "") 
             if business_date
             else next_night((merchant, account), last_closed=closed, environment=environment)
         )
-    _do(Part.INGEST, merchant, account, day.isoformat(), mode=Mode.DRY_RUN)
+    figures: dict[str, int | str] = {}
+    _do(Part.INGEST, merchant, account, day.isoformat(), mode=Mode.DRY_RUN, figures=figures)
+    if figures["refused"]:
+        say(f"{Verdict.INCOMPLETE}: {figures['refused']} files of inboxes were refused whole.")
+        raise typer.Exit(Verdict.INCOMPLETE.exit_code)
 
 
 def query(merchant: Merchant, account: Account, business_date: BusinessDate = "") -> None:
@@ -145,23 +151,37 @@ def _mode(dry_run: bool) -> Mode:
     return Mode.DRY_RUN if dry_run else Mode.LIVE
 
 
-def _do(part: Part, merchant: str, account: str, business_date: str, *, mode: Mode) -> str:
-    """Do the part and say what it did; the run's id."""
+def _do(
+    part: Part,
+    merchant: str,
+    account: str,
+    business_date: str,
+    *,
+    mode: Mode,
+    figures: dict[str, int | str] | None = None,
+) -> str:
+    """Do the part and say what it did; the run's id. `figures` gets those of its steps."""
     from recon.cli.workbooks import workbooks
     from recon.steps.ground.environment import environment_of, system_clock
     from recon.steps.night.part import STEPS, run_part
 
     day = closed_day(business_date)
+    counted = {} if figures is None else figures
     with (
         environment_of(os.environ, clock=system_clock) as environment,
         telling(STEPS[part]) as tell,
     ):
+
+        def progress(done: "StepSummary") -> None:
+            counted.update(done.figures)
+            tell(done.sentence)
+
         run_id = run_part(
             NightRequest(merchant, account, day, mode),
             part=part,
             environment=environment,
             workbooks=workbooks(),
-            progress=lambda done: tell(done.sentence),
+            progress=progress,
         )
     say(
         f"Done: {part} of {merchant}/{account} for {day}, run {run_id}. The night is not run by it."

@@ -40,6 +40,20 @@ def _ingest() -> str:
         return ingest(run_id, environment=environment).sentence
 
 
+def test_a_part_that_refused_a_file_ends_as_its_night_would(
+    inbox: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A script sees by the code that a file lies there unread, and 0 once it is gone."""
+    capsys.readouterr()
+    codes = [main(["ingest", *PLACE, "--business-date", "2026-11-20"])]
+    last = capsys.readouterr().out.splitlines()[-1]
+    (inbox / "notes.csv").unlink()
+    codes.append(main(["ingest", *PLACE, "--business-date", "2026-11-20"]))
+
+    assert codes == [4, 0]
+    assert last == "INCOMPLETE: 1 files of inboxes were refused whole."
+
+
 @pytest.mark.usefixtures("inbox")
 def test_files_are_listed_and_let_go(capsys: pytest.CaptureFixture[str]) -> None:
     """A refused file is listed with its reason; let go, with who said so, and no night reads it."""

@@ -87,7 +87,9 @@ def _ingest_bank(bank: _Bank, *, figures: dict[str, int], sleep: Callable[[float
     )
     new, sentences = 0, ""
     for path in waiting.files:
-        is_new, words = _ingest_file(path, problem=growing.get(path, ""), bank=bank)
+        is_new, words = _ingest_file(
+            path, problem=growing.get(path, ""), bank=bank, figures=figures
+        )
         new += is_new
         sentences += words
     _take_back_gone(bank, here={shown_name(path.name) for path in waiting.files})
@@ -99,7 +101,9 @@ def _ingest_bank(bank: _Bank, *, figures: dict[str, int], sleep: Callable[[float
     return words + sentences + left(waiting) + came.sentence()
 
 
-def _ingest_file(path: Path, *, problem: str, bank: _Bank) -> tuple[bool, str]:
+def _ingest_file(
+    path: Path, *, problem: str, bank: _Bank, figures: dict[str, int]
+) -> tuple[bool, str]:
     """Store one file; whether it was new, and what is to be told of it."""
     shown = shown_name(path.name)
     name = bank_rows.name_of(bank.name, shown)
@@ -127,6 +131,7 @@ def _ingest_file(path: Path, *, problem: str, bank: _Bank) -> tuple[bool, str]:
             if noted is None or noted.sha256 != source.sha256:
                 at = environment.clock()
                 order_rows.save_unread(connection, run, rejects=(reject,), source=source, at=at)
+        figures["refused"] += 1
         return False, f" {shown} was refused as a whole and left where it is: {error}."
     return True, "".join(f" {note}" for note in notes)
 

@@ -61,7 +61,7 @@ def ingest(
     if not account.inbox.is_dir():
         msg = f"the inbox {account.inbox} does not exist; create it or correct merchants.toml"
         raise SourceMissingError(msg)
-    figures = {"files": 0, "known_files": 0, "rows": 0, "rejected": 0}
+    figures = dict.fromkeys(("files", "known_files", "rows", "rejected", "refused"), 0)
     later: dict[str, str] = {}
     refused: list[str] = []
     private: list[str] = []
@@ -81,14 +81,18 @@ def ingest(
             continue
         counted = {"files": 1, "rows": source.rows_accepted, "rejected": source.rows_rejected}
         figures |= {name: figures[name] + more for name, more in counted.items()}
+    figures["refused"] = len(refused)
     sentence = _sentence(figures, refused=refused, later=later) + left(waiting) + came.sentence()
-    sentence += f" Not archived: {'; '.join(private)}." if private else ""
-    sentence += _short_told(run, figures=figures, environment=environment)
+    sentence += _not_archived(private) + _short_told(run, figures=figures, environment=environment)
     for others in (ingest_settlement, ingest_banks):
         sentence += others(run, figures=figures, environment=environment, sleep=sleep)
     with environment.store.writing() as connection:
         runs.note_step(connection, run_id, step=STEP)
     return StepSummary(STEP, sentence, figures)
+
+
+def _not_archived(private: Sequence[str]) -> str:
+    return f" Not archived: {'; '.join(private)}." if private else ""
 
 
 def _short_told(run: Run, *, figures: dict[str, int], environment: Environment) -> str:

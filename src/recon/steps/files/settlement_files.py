@@ -58,7 +58,7 @@ def ingest_settlement(
     growing = still_written(
         waiting.files, account=account, layouts=folder.layouts, environment=environment
     )
-    read = partial(_ingest_file, folder=folder, run=run, environment=environment)
+    read = partial(_ingest_file, folder=folder, run=run, environment=environment, figures=figures)
     new, rows, sentence = 0, 0, ""
     for path in waiting.files:
         source, words = read(path, problem=growing.get(path, ""))
@@ -74,7 +74,13 @@ def ingest_settlement(
 
 
 def _ingest_file(
-    path: Path, *, problem: str, folder: SettlementFolder, run: Run, environment: Environment
+    path: Path,
+    *,
+    problem: str,
+    folder: SettlementFolder,
+    run: Run,
+    environment: Environment,
+    figures: dict[str, int],
 ) -> tuple[SourceFile | None, str]:
     """Store one file; nothing when its content was read before, and what is to be told of it."""
     account = environment.settings.account(run.merchant_id, account_id=run.account_id)
@@ -93,6 +99,7 @@ def _ingest_file(
         source, reject = unreadable(path, problem=str(error), kind=SourceKind.SETTLEMENT, name=name)
         nothing = SettlementFile(frame_of([], columns=SETTLEMENT_COLUMNS), (reject,), source)
         _save(nothing, name=name, run=run, environment=environment)
+        figures["refused"] += 1
         return None, f" {shown} was refused as a whole and left where it is: {error}."
     sha256, private = facts.source_file.sha256, facts.private
     if account.archive is not None and (
