@@ -216,7 +216,7 @@ BREAK_WORDS: Mapping[BreakCode, Words] = {
     _C.PAYOUT_UNCONFIRMED: Words(
         "Payout in doubt",
         "A payout was sent and nobody knows yet whether it took effect.",
-        "Do not send it again. Ask the gateway; resolve the instruction with its answer.",
+        "Do not send it again. Look it up in the portal; two people say what it shows.",
     ),
     _C.PAYOUT_FAILED: Words(
         "Payout failed",
@@ -326,7 +326,7 @@ BREAK_WORDS: Mapping[BreakCode, Words] = {
     _C.REVIEW_STUCK: Words(
         "Review not finished",
         "We decided the review, and the gateway still shows the payment under review.",
-        "Ask the gateway what became of the decision; do not decide it twice.",
+        "Look up in the portal what became of the decision; do not decide it twice.",
     ),
     _C.SUBSCRIPTION_NOT_ENDED: Words(
         "Subscription not ended",

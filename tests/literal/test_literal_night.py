@@ -106,6 +106,12 @@ class Shop:
                 person = identify(who, code=None, environment=opened)
                 approve(waiting(opened).wanted.digest, person=person, environment=opened)
 
+    def instructions(self) -> str:
+        """All that the sheet Instructions of the newest workbook says."""
+        newest = max((self.folder / "reports").glob("reconciliation-*.xlsx"))
+        rows = values_of(newest.read_bytes(), "Instructions")
+        return " ".join(str(cell) for row in rows for cell in row)
+
     def breaks(self) -> dict[str, tuple[str, str, str]]:
         """Code, severity and reason by order number, as the newest workbook has them."""
         newest = max((self.folder / "reports").glob("reconciliation-*.xlsx"))
@@ -310,11 +316,8 @@ def test_a_payout_of_which_other_money_left_is_in_doubt(shop: Shop) -> None:
     with shop.opened("2026-11-21") as opened:
         ((_, (doubt,)),) = people.status(opened)
     assert doubt.what == "payout in doubt"
-    newest = max((shop.folder / "reports").glob("reconciliation-*.xlsx"))
-    shown = " ".join(
-        str(cell) for row in values_of(newest.read_bytes(), "Instructions") for cell in row
-    )
-    assert "the payer pays 9999999.0" in shown
+    assert "the payer pays 9999999.0" in shop.instructions()
+    assert "payee DE…3000" in shop.instructions()
     assert {code for code, _, _ in shop.breaks().values()} == {"PAYOUT_UNCONFIRMED"}
 
 
@@ -328,6 +331,7 @@ def test_a_refused_end_of_a_subscription_is_open_until_it_ends(shop: Shop) -> No
     shop.instruct("instructions-1.csv", END | {"request_id": "E-1"})
     assert shop.night("2026-11-23") is Verdict.BREAKS_OPEN
     assert shop.breaks()[""][:2] == ("SUBSCRIPTION_NOT_ENDED", "HIGH")
+    assert "subscription S77" in shop.instructions()
 
     shop.gateway.subscriptions = {"S77": "Gold plan"}
     shop.instruct("instructions-2.csv", END | {"request_id": "E-2"})

@@ -83,6 +83,10 @@ OF_PAYMENTS: Mapping[BreakCode, tuple[Sentence, ...]] = {
             lambda facts: facts.capture_rejected > 0 and facts.gateway_captured > 0,
         ),
         Sentence(
+            "Our capture of {capture_confirmed} was confirmed, {gateway_says}, but {order_says}.",
+            lambda facts: facts.capture_confirmed == facts.gateway_captured > 0,
+        ),
+        Sentence(
             "Our capture of {capture_confirmed} was confirmed, but {gateway_says}; {order_says}.",
             lambda facts: facts.capture_confirmed > 0,
         ),

@@ -247,7 +247,7 @@ def _of_tables(run: Run, *, before: str, environment: Environment) -> dict[str, 
         opening = results.open_breaks(connection, before) if before else None
         return {
             "history_head": f"{head.sequence}:{head.hash}",
-            "instructions": instruction_sheet.sheet_frame(connection, run),
+            "instructions": instruction_sheet.shown_frame(connection, run),
             "batches": instruction_sheet.batch_frame(connection, run),
             "answers": resolution_rows.kept_answers(connection, (run.merchant_id, run.account_id)),
             "trend": tuple(_trend(connection, run)[-TREND_NIGHTS:]),

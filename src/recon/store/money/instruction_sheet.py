@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
-from sqlalchemy import ColumnElement, Connection, and_, case, func, or_, select
+from sqlalchemy import ColumnElement, Connection, and_, case, func, literal, or_, select
 
 from recon.matching.frames.sources import INSTANT, MINOR_UNITS, MINOR_UNITS_OR_BLANK, TEXT, frame_of
 from recon.model.figures import BATCH_COLUMNS, INSTRUCTION_SHEET_COLUMNS
@@ -16,8 +16,23 @@ from recon.store.nights.runs import BY_HAND, Run
 from recon.store.schema import attempt, batch, instruction, order_file
 from recon.store.schema import run as runs
 
+_SUBJECT = case(
+    (instruction.c.order_no != "", instruction.c.order_no),
+    (instruction.c.recurring_id != "", literal("subscription ") + instruction.c.recurring_id),
+    (instruction.c.payee != "", literal("payee ") + instruction.c.payee),
+    else_="",
+).label("order_no")
+"""What it is done to, where no order names it, in the column in which people look for it."""
 
-def sheet_frame(connection: Connection, run: Run) -> pd.DataFrame:
+
+def shown_frame(connection: Connection, run: Run) -> pd.DataFrame:
+    """The same for the sheet, where what no order names stands by its payee or subscription."""
+    return sheet_frame(connection, run, order_no=_SUBJECT)
+
+
+def sheet_frame(
+    connection: Connection, run: Run, *, order_no: ColumnElement[str] = instruction.c.order_no
+) -> pd.DataFrame:
     """INSTRUCTION_SHEET_COLUMNS of what this run planned, sent or left unfinished."""
     in_run = (
         select(attempt.c.instruction_id)
@@ -25,6 +40,7 @@ def sheet_frame(connection: Connection, run: Run) -> pd.DataFrame:
         .where(batch.c.run_id == run.run_id)
     )
     renamed: dict[str, Any] = {
+        "order_no": order_no,
         "attempt": instruction.c.attempts.label("attempt"),
         "source": order_file.c.name.label("source"),
     }
