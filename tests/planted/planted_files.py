@@ -174,13 +174,13 @@ def _rows_of(scenes: list[tuple[BreakCode, Scene]], *, source: str) -> pd.DataFr
         for row in scene.rows.get(source, ())
     ]
     for row in rows:
-        if "transaction_id" in row and row.get("order_no") != "":
+        if "transaction_id" in row:
             row["transaction_id"] = row["transaction_id"].translate(_PLAIN)
     return frame_of(rows, columns=COLUMNS[source])
 
 
 _PLAIN = str.maketrans("#/:", "---")
-"""The id of an order's payment has fewer characters than an order number may have."""
+"""A transaction id has fewer characters than an order number may have."""
 
 
 def _shuffled(parts: list[pd.DataFrame], *, draw: np.random.Generator) -> pd.DataFrame:
@@ -228,12 +228,19 @@ def _joined(*parts: pd.DataFrame) -> pd.DataFrame:
     return pd.concat([*parts], ignore_index=True)
 
 
+def _name_of(code: BreakCode, scene: Scene) -> str:
+    """What a break is called by: its order, the payout's id, or the subscription's."""
+    if code is BreakCode.SUBSCRIPTION_NOT_ENDED:
+        return scene.transaction.translate(_PLAIN)
+    return f"P-{scene.order_no}" if RECIPES[code].keyless else scene.order_no
+
+
 def _key(scenes: list[tuple[BreakCode, Scene]]) -> pd.DataFrame:
     return pd.DataFrame(
         [
             {
                 "code": code.value,
-                "name": f"P-{scene.order_no}" if RECIPES[code].keyless else scene.order_no,
+                "name": _name_of(code, scene),
                 "effect_orders": RECIPES[code].orders,
                 "effect_ledger": RECIPES[code].ledger,
             }

@@ -301,14 +301,7 @@ RECIPES: Mapping[BreakCode, Recipe] = {
         orders=-_A,
     ),
     _C.SUBSCRIPTION_NOT_ENDED: Recipe(
-        lambda s: s.move(
-            "cancel_subscription",
-            "rejected",
-            amount=0,
-            order_no="",
-            transaction_id=f"P-{s.order_no}",
-        ),
-        keyless=True,
+        lambda s: s.move("cancel_subscription", "rejected", amount=0, order_no=""), keyless=True
     ),
     _C.STALE_PENDING: Recipe(lambda s: _lapsed(s, "paid", "pending"), orders=-_A),
 }

@@ -5,6 +5,7 @@ written, read back and compared with sums over the files that the night sealed (
 differ the night is NOT PROVEN and the workbook is written again saying so.
 """
 
+import errno
 import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -360,9 +361,11 @@ def _write(figures: NightFigures, *, environment: Environment, workbooks: Workbo
         if run.status == "active":
             options = f"--merchant {run.merchant_id} --account {run.account_id}"
             again = f"recon finish {options} --business-date {run.business_date}"
+        is_full = error.errno in {errno.ENOSPC, errno.EDQUOT}
+        cure = "make room on its disk" if is_full else "make the folder writable"
         msg = (
             f"the workbook cannot be written to {wanted.parent} ({error.strerror}); money and "
-            f"result of the night are kept: make the folder writable, then run `{again}`"
+            f"result of the night are kept: {cure}, then run `{again}`"
         )
         raise OutputError(msg) from error
 

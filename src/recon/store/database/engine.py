@@ -102,7 +102,7 @@ class Store:
             OutputError: it is committed, but could not be noted outside.
         """
         engine = self._writer if flushed else self._hasty_writer
-        with _translated(), engine.begin() as connection:
+        with _translated(self.path), engine.begin() as connection:
             if not self.is_sqlite:
                 # Given back with the transaction, however it ends.
                 connection.exec_driver_sql(
@@ -117,7 +117,7 @@ class Store:
     @contextmanager
     def reading(self) -> Iterator[Connection]:
         """One consistent snapshot."""
-        with _translated(), self._reader.begin() as connection:
+        with _translated(self.path), self._reader.begin() as connection:
             yield connection
 
     def flush(self) -> None:
@@ -257,8 +257,8 @@ def _postgresql_engine(url: URL, *, isolation_level: str) -> Engine:
 
 
 @contextmanager
-def _translated() -> Iterator[None]:
-    """Errors of the driver as ours, with what a person can do."""
+def _translated(path: Path | None) -> Iterator[None]:
+    """Errors of the driver as ours, with what a person can do; `path` is the file, if it is one."""
     try:
         yield
     except OperationalError as error:
@@ -270,6 +270,12 @@ def _translated() -> Iterator[None]:
                 "nothing of this step was written: end the other process and start again"
             )
             raise StoreLockedError(msg) from error
+        if path is not None and "readonly" in cause:
+            msg = (
+                f"the database {path} can only be read ({cause}); nothing of this step was "
+                "written: let this login write the file and its folder, and start again"
+            )
+            raise StoreError(msg) from error
         msg = f"the database cannot be used: {cause}"
         raise StoreError(msg) from error
     except DatabaseError as error:

@@ -19,7 +19,7 @@ from recon.store.database.owner import Owner
 from recon.store.people.approval_rows import released
 from recon.store.schema import run
 from recon.store.schema.account_filter import in_account, values_of
-from recon.store.schema.columns import REASON_CHARACTERS
+from recon.store.schema.columns import reason_that_fits
 
 BY_HAND = "by-hand-"
 """How the run id of what a person sends begins; no night has such a run."""
@@ -225,7 +225,7 @@ def finish(
     Raises:
         NightHeldError: another run took its account over and closed it; it stays as that one said.
     """
-    details = {"problem": problem[:REASON_CHARACTERS]} if problem else {}
+    details = {"problem": reason_that_fits(problem)} if problem else {}
     closed = connection.execute(
         update(run)
         .where(run.c.run_id == run_id, run.c.status == "active")

@@ -7,7 +7,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import Connection, text
 
 from recon.model.errors import ConfigurationError, StoreError, StoreLockedError
 from recon.store.database import engine
@@ -138,6 +138,22 @@ def test_a_locked_database_is_one_sentence(
             pytest.fail("the lock was not there")
         store.close()
         holder.kill()
+
+
+def test_a_file_that_can_only_be_read_is_named(sqlite_url: str) -> None:
+    """Which file, what was kept, and what to do."""
+    store = open_store(sqlite_url)
+    with (
+        pytest.raises(StoreError, match=r"database /.*\.sqlite can only be read .* start again"),
+        store.writing() as connection,
+    ):
+        _write_what_may_not_be(connection)
+    store.close()
+
+
+def _write_what_may_not_be(connection: Connection) -> None:
+    connection.exec_driver_sql("PRAGMA query_only = 1")
+    connection.exec_driver_sql("CREATE TABLE more (name TEXT)")
 
 
 @pytest.mark.parametrize(

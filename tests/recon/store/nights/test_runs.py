@@ -3,6 +3,7 @@ from datetime import date, timedelta
 from recon.model.nights import Mode, NightRequest
 from recon.store.database.engine import Store
 from recon.store.nights import runs
+from recon.store.schema.columns import LEFT_OUT
 from tests.recon.store.conftest import AS_OF, NOW
 
 
@@ -18,3 +19,17 @@ def test_a_night_that_is_played_again_later_does_not_hide_the_one_after_it(store
         (last,) = runs.newest_of_accounts(connection)
 
     assert (last.run_id, last.business_date) == ("r2", date(2026, 11, 21))
+
+
+def test_what_stopped_a_night_is_kept_in_whole_words(store: Store) -> None:
+    """A long reason ends between two words, and says that something was left out."""
+    request = NightRequest("100042", "100042001", date(2026, 11, 20), Mode.LIVE)
+    problem = "statement_of_a_bank.xml could not be read; " * 60
+    with store.writing() as connection:
+        runs.start(connection, request, run_id="r", as_of=AS_OF, now=NOW)
+        runs.finish(connection, "r", status="stopped", problem=problem, now=NOW)
+        kept = runs.get(connection, "r").problem
+
+    words = kept.removesuffix(LEFT_OUT).split()
+    assert kept.endswith(LEFT_OUT)
+    assert words == problem.split()[: len(words)]
