@@ -174,13 +174,14 @@ def _rows_of(scenes: list[tuple[BreakCode, Scene]], *, source: str) -> pd.DataFr
         for row in scene.rows.get(source, ())
     ]
     for row in rows:
-        if "transaction_id" in row:
-            row["transaction_id"] = row["transaction_id"].translate(_PLAIN)
+        for name in _PLAIN_IDS & row.keys():
+            row[name] = row[name].translate(_PLAIN)
     return frame_of(rows, columns=COLUMNS[source])
 
 
 _PLAIN = str.maketrans("#/:", "---")
-"""A transaction id has fewer characters than an order number may have."""
+_PLAIN_IDS = {"transaction_id", "request_id", "reference_no"}
+"""These have fewer characters than an order number may have."""
 
 
 def _shuffled(parts: list[pd.DataFrame], *, draw: np.random.Generator) -> pd.DataFrame:
@@ -232,7 +233,8 @@ def _name_of(code: BreakCode, scene: Scene) -> str:
     """What a break is called by: its order, the payout's id, or the subscription's."""
     if code is BreakCode.SUBSCRIPTION_NOT_ENDED:
         return scene.transaction.translate(_PLAIN)
-    return f"P-{scene.order_no}" if RECIPES[code].keyless else scene.order_no
+    name = f"P-{scene.order_no}"
+    return name.translate(_PLAIN) if RECIPES[code].keyless else scene.order_no
 
 
 def _key(scenes: list[tuple[BreakCode, Scene]]) -> pd.DataFrame:
