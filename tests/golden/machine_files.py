@@ -17,6 +17,7 @@ from tests.planted import RECIPES, RULES, planted
 
 SIZE, EACH = 1_200, 6
 """Orders, and how often each code is planted among them."""
+SPOILED_ROW = 40
 AS_OF = "2026-11-20"
 SOURCES = ("orders", "gateway", "ledger", "instructions", "settlement")
 
@@ -48,8 +49,17 @@ def reconciled(*sources: str) -> Iterator[tuple[Path, int]]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         write_files(files.sources, rules=RULES, folder=folder)
+        for source in ("orders", "ledger"):
+            _spoil(folder / f"{source}.csv")
         code = cli.main(_words(folder, sources=sources or SOURCES))
         yield folder / "out", code
+
+
+def _spoil(path: Path) -> None:
+    """A row whose amount is no number is refused, and its set unverified."""
+    table = pd.read_csv(path, dtype=str, keep_default_na=False)
+    table.loc[SPOILED_ROW, "amount"] = "ten"
+    table.to_csv(path, index=False)
 
 
 def agreeing_end() -> int:

@@ -30,6 +30,12 @@ def test_every_break_code_is_among_the_machine_files() -> None:
     assert [code for code in RECIPES if int(str(counts[code.value]).split()[0]) == 0] == []
 
 
+@pytest.mark.parametrize("name", ["breaks", "effects", "matches", "rejects", "unverified"])
+def test_every_list_of_the_machine_files_has_rows(name: str) -> None:
+    """A list that is frozen empty could change unseen."""
+    assert int(str(frozen()[f"machine files, {name}.csv"]["rows"])) > 0
+
+
 def test_every_exit_code_is_frozen() -> None:
     """Each code that a command or a night can end with stands among the frozen ones."""
     tables = frozen()
