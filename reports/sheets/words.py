@@ -331,8 +331,8 @@ BREAK_WORDS: Mapping[BreakCode, Words] = {
     _C.SUBSCRIPTION_NOT_ENDED: Words(
         "Subscription not ended",
         "We asked to end a subscription, and the gateway refused or nobody knows.",
-        "Read the gateway's reason on Instructions, mend it and ask again: only an end that the "
-        "gateway confirms closes this.",
+        "Read the gateway's reason on Instructions, mend it and ask again; of one that ended in "
+        "the gateway's pages two people record that.",
     ),
     _C.STALE_PENDING: Words(
         "Pending for too long",

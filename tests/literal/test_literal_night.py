@@ -10,8 +10,10 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from sqlalchemy import select
 
 from recon.cli.workbooks import workbooks
+from recon.model.errors import UsageError
 from recon.model.nights import Mode, NightRequest, StepSummary
 from recon.model.words import Verdict
 from recon.steps.ground.environment import Environment, environment_of
@@ -19,6 +21,8 @@ from recon.steps.ground.identity import identify
 from recon.steps.money.approve import approve, waiting
 from recon.steps.night import whole_night as night
 from recon.steps.people import people
+from recon.steps.people.verdicts import resolve
+from recon.store.schema import instruction
 from tests.literal.gateway import ACCOUNT, KEY, MERCHANT, STATUS, Gateway, Payment, literal_gateway
 from tests.literal.tables import QUERY_ROW
 from tests.reports.drawn_sheets import values_of
@@ -98,13 +102,29 @@ class Shop:
 
     def agree(self, day: str) -> None:
         """Two people say yes to all that waits."""
-        (self.folder / "config" / "approvers.toml").write_text(
-            "".join(f'[approvers.{who}]\nname = "{who} X"\nlimit.EUR = 999\n' for who in PEOPLE)
-        )
+        self.declare_people()
         with self.opened(day) as opened:
             for who in PEOPLE:
                 person = identify(who, code=None, environment=opened)
                 approve(waiting(opened).wanted.digest, person=person, environment=opened)
+
+    def declare_people(self) -> None:
+        """Two who approve and decide."""
+        (self.folder / "config" / "approvers.toml").write_text(
+            "".join(f'[approvers.{who}]\nname = "{who} X"\nlimit.EUR = 999\n' for who in PEOPLE)
+        )
+
+    def ended_elsewhere(self, wanted: str, *, by: str) -> None:
+        """One of them saw in the gateway's pages that a subscription ended."""
+        self.declare_people()
+        with self.opened(f"{self.now:%Y-%m-%d}") as opened:
+            resolve(
+                wanted,
+                verdict="applied",
+                evidence="Inactived in the portal, screenshot 7",
+                person=identify(by, code=None, environment=opened),
+                environment=opened,
+            )
 
     def instructions(self) -> str:
         """All that the sheet Instructions of the newest workbook says."""
@@ -344,6 +364,33 @@ def test_a_refused_end_of_a_subscription_is_open_until_it_ends(shop: Shop) -> No
     shop.now += timedelta(hours=12)
     assert (shop.night("2026-11-25"), shop.breaks()) == (Verdict.RECONCILED, {})
     assert shop.gateway.took("cancelsubscription") == [("cancelsubscription", "S77", "")]
+
+
+def test_a_refused_end_is_over_when_two_people_saw_it_ended_elsewhere(shop: Shop) -> None:
+    """One says so: it is a case. The second agrees: no break is left, nothing is sent again."""
+    shop.now += timedelta(days=3)
+    shop.drop("orders-2026-11-23.csv", shop.order(5, state="paid", status="paid"))
+    shop.instruct("instructions-1.csv", END | {"request_id": "E-1"})
+    assert shop.night("2026-11-23") is Verdict.BREAKS_OPEN
+    with shop.opened("2026-11-23") as opened, opened.store.reading() as connection:
+        wanted = connection.execute(select(instruction.c.instruction_id)).scalar_one()
+
+    shop.ended_elsewhere(wanted, by=PEOPLE[0])
+    shop.drop("orders-2026-11-24.csv", shop.order(2, state="cancelled", status="cancelled"))
+    shop.now += timedelta(days=1)
+    assert shop.night("2026-11-24") is Verdict.BREAKS_OPEN
+    with shop.opened("2026-11-24") as opened:
+        ((_, (case,)),) = people.status(opened)
+    assert case.what == "cancel_subscription contradicted"
+    assert case.next_step.startswith("Said to be done elsewhere. ann X says applied: a second must")
+
+    shop.ended_elsewhere(wanted, by=PEOPLE[1])
+    shop.drop("orders-2026-11-25.csv", shop.order(3, state="cancelled", status="cancelled"))
+    shop.now += timedelta(days=1)
+    assert (shop.night("2026-11-25"), shop.breaks()) == (Verdict.RECONCILED, {})
+    with pytest.raises(UsageError, match="there is nothing to decide"):
+        shop.ended_elsewhere(wanted, by=PEOPLE[0])
+    assert shop.gateway.took("cancelsubscription") == []
 
 
 def test_a_review_in_doubt_is_not_said_to_be_asked_about(shop: Shop) -> None:

@@ -145,6 +145,7 @@ def _case_of(case: Case, *, beside: _Beside) -> Attention:
     wanted = item.instruction_id
     first = f" {beside.verdicts[wanted]}: a second must." if wanted in beside.verdicts else ""
     message = f" {beside.messages[wanted]}." if wanted in beside.messages else ""
+    closed = "Nothing more is sent for this payment: l" if item.transaction_id else "L"
     return Attention(
         what=f"{item.kind} contradicted",
         order_no=item.order_no,
@@ -153,9 +154,8 @@ def _case_of(case: Case, *, beside: _Beside) -> Attention:
         amount=item.amount,
         since=case.noted_at,
         next_step=(
-            f"{case.told[:1].upper()}{case.told[1:]}.{first}{message} Nothing more is sent "
-            "for this payment: look it up in the portal; two people record what is true "
-            "(`recon resolve`)."
+            f"{case.told[:1].upper()}{case.told[1:]}.{first}{message} {closed}ook it up in the "
+            "portal; two people record what is true (`recon resolve`)."
         ),
         instruction_id=wanted,
         is_undecided=True,

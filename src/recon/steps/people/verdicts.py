@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from recon.config.approvers import has_left
 from recon.desk.endorsement import Kind
 from recon.model.errors import UsageError
-from recon.model.words import InstructionState, Verdict
+from recon.model.words import REJECTED_STATES, InstructionKind, InstructionState, Verdict
 from recon.settlement.approval import beyond_limit
 from recon.settlement.instruction import Instruction
 from recon.settlement.resolution import quarantine, ripe_at
@@ -29,13 +29,16 @@ from recon.store.people.approval_rows import FirstVerdict, Release
 from recon.store.people.resolution_rows import WaitingWriteOff
 
 EVIDENCE_CHARACTERS_MIN = 10
-NOT_APPLIED = "not_applied"
+APPLIED, NOT_APPLIED = case_rows.APPLIED, "not_applied"
 STATES = {
-    "applied": InstructionState.RESOLVED_APPLIED,
+    APPLIED: InstructionState.RESOLVED_APPLIED,
     NOT_APPLIED: InstructionState.RESOLVED_NOT_APPLIED,
 }
 """What people may say -> what it makes of the instruction."""
 UNDECIDED = frozenset({InstructionState.NEEDS_HUMAN, InstructionState.IN_DOUBT})
+ELSEWHERE = "said to be done elsewhere"
+DONE_ELSEWHERE = frozenset({InstructionKind.CANCEL_SUBSCRIPTION})
+"""Kinds of which a refused one may be done in the gateway's pages, and no source shows it."""
 
 
 def resolve(
@@ -49,7 +52,8 @@ def resolve(
 ) -> tuple[Instruction, bool]:
     """One person's verdict; the instruction, and whether it is decided now.
 
-    A final instruction that the gateway contradicts keeps its state: its case is closed.
+    A final instruction that the gateway contradicts keeps its state: its case is closed. That a
+    refused end of a subscription was done in the gateway's pages opens one.
 
     Args:
         instruction_id: Of the doubt or the case.
@@ -67,7 +71,8 @@ def resolve(
     refuse_unproven(person, environment=environment)
     _start_clock(instruction_id, environment=environment)
     with environment.store.writing() as connection:
-        instruction, has_case = _undecided(connection, instruction_id)
+        at = person.word.at
+        instruction, has_case = _undecided(connection, instruction_id, verdict=verdict, at=at)
         if not has_case and verdict == NOT_APPLIED:
             _refuse_early(connection, instruction, environment=environment)
         seen = _seen(connection, instruction, message=message, evidence=evidence)
@@ -81,11 +86,9 @@ def resolve(
         both = f"{first.given_by} and {person.word.in_words}"
         reason = f"{verdict} by {both}: {first.evidence}; {seen}"
         if has_case:
-            case_rows.close_case(
-                connection, instruction_id, verdict=verdict, reason=reason, at=person.word.at
-            )
+            case_rows.close_case(connection, instruction_id, verdict=verdict, reason=reason, at=at)
         else:
-            _decide(connection, instruction, verdict=verdict, reason=reason, at=person.word.at)
+            _decide(connection, instruction, verdict=verdict, reason=reason, at=at)
         approval_rows.close_verdict(connection, first.verdict_id)
     return instruction, True
 
@@ -99,15 +102,28 @@ def _decide(
     append(connection, [decided], at=at)
 
 
-def _undecided(connection: Connection, instruction_id: str) -> tuple[Instruction, bool]:
+def _undecided(
+    connection: Connection, instruction_id: str, *, verdict: str, at: datetime
+) -> tuple[Instruction, bool]:
     """The instruction that somebody has to decide, and whether it is final and has a case."""
     instruction = instruction_rows.of_id(connection, instruction_id)
     has_case = instruction is not None and case_rows.has_open_case(connection, instruction_id)
+    if instruction is not None and not has_case and verdict == APPLIED:
+        has_case = _opened_case(connection, instruction, at=at)
     if instruction is None or (instruction.state not in UNDECIDED and not has_case):
         is_now = f"is {instruction.state}" if instruction else "does not exist"
         msg = f"instruction {instruction_id} {is_now}: there is nothing to decide"
         raise UsageError(msg)
     return instruction, has_case
+
+
+def _opened_case(connection: Connection, instruction: Instruction, *, at: datetime) -> bool:
+    """Whether it is one that was refused and may be done elsewhere; it has a case then."""
+    refused = instruction.kind in DONE_ELSEWHERE and instruction.state in REJECTED_STATES
+    if not refused or case_rows.had_case(connection, instruction.instruction_id):
+        return False
+    case_rows.open_case(connection, instruction, reason=ELSEWHERE, at=at)
+    return True
 
 
 def _first_word(

@@ -180,6 +180,14 @@ def close_case(
     append(connection, [Event(ENTITY, instruction_id, "closed", {"told": reason})], at=at)
 
 
+def had_case(connection: Connection, instruction_id: str) -> bool:
+    """Whether it has a case, open or closed."""
+    query = select(contradiction.c.instruction_id).where(
+        contradiction.c.instruction_id == instruction_id
+    )
+    return connection.execute(query).first() is not None
+
+
 def has_open_case(connection: Connection, instruction_id: str) -> bool:
     """Whether people still have to look at it."""
     query = select(contradiction.c.instruction_id).where(
@@ -202,6 +210,8 @@ def closed_payments(connection: Connection, run: Run) -> dict[str, str]:
 def _reasons(rows: Iterable[Any]) -> Iterable[tuple[str, str]]:
     for row in rows:
         wanted = row["instruction_id"]
+        if not row["transaction_id"]:
+            continue  # an end of a subscription: of no payment
         if row["closed_at"] is None:
             reason = f"instruction {wanted} of the same payment has an open case: {row['told']}"
             yield row["transaction_id"], reason

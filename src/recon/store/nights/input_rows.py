@@ -19,7 +19,13 @@ from recon.model.words import InstructionKind, InstructionState
 from recon.store.database.frames import frame_of_select
 from recon.store.nights import answer_parts
 from recon.store.nights.runs import Run
-from recon.store.schema import instruction, instruction_version, order_file, run_input
+from recon.store.schema import (
+    contradiction,
+    instruction,
+    instruction_version,
+    order_file,
+    run_input,
+)
 from recon.store.schema import run as run_table
 
 VERSION_COLUMNS = tuple(name for name in INSTRUCTION_COLUMNS if name != "source")
@@ -28,6 +34,21 @@ _SUBJECT = case(
     else_=instruction.c.transaction_id,
 ).label("transaction_id")
 """What an instruction is about at the gateway: a later end of the same subscription answers."""
+_STATE = case(
+    (
+        (instruction.c.kind == InstructionKind.CANCEL_SUBSCRIPTION.value)
+        & select(contradiction.c.instruction_id)
+        .where(
+            contradiction.c.instruction_id == instruction.c.instruction_id,
+            contradiction.c.verdict == "applied",
+        )
+        .exists(),
+        InstructionState.RESOLVED_APPLIED.value,
+    ),
+    else_=instruction.c.state,
+).label("state")
+"""The state, but for a refused end of a subscription that two people saw ended elsewhere."""
+_AS_COMPARED = {"transaction_id": _SUBJECT, "state": _STATE}
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +84,7 @@ def last_rows(connection: Connection) -> tuple[int, int]:
 
 def keep_instructions(connection: Connection, run: Run) -> int:
     """Keep every instruction of the account that changed; the number of the newest version."""
-    columns = (
-        _SUBJECT if name == "transaction_id" else instruction.c[name] for name in VERSION_COLUMNS
-    )
+    columns = (_AS_COMPARED.get(name, instruction.c[name]) for name in VERSION_COLUMNS)
     instructions = connection.execute(
         select(*columns)
         .where(
