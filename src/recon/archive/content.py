@@ -1,6 +1,7 @@
 """A SHA-256 over what a table says: the same rows, the same digest, whoever wrote the file."""
 
 import hashlib
+from collections.abc import Iterable
 from functools import cache
 
 import numpy as np
@@ -18,18 +19,23 @@ def content_digest(table: pa.Table) -> str:
         table: Columns of text, whole numbers, true or false, days or instants; text may be a
             dictionary.
     """
-    return _digest(table) if table.num_rows else _digest_of_none(table.schema)
+    return content_digest_of(zip(table.column_names, table.columns, strict=True), like=table)
+
+
+def content_digest_of(columns: Iterable[tuple[str, pa.ChunkedArray]], *, like: pa.Table) -> str:
+    """As `content_digest`, of columns that are made one after another; `like` is their table."""
+    return _digest(columns, rows=len(like)) if len(like) else _digest_of_none(like.schema)
 
 
 @cache
 def _digest_of_none(columns: pa.Schema) -> str:
-    return _digest(columns.empty_table())
+    return _digest(zip(columns.names, columns.empty_table().columns, strict=True), rows=0)
 
 
-def _digest(table: pa.Table) -> str:
-    digest = hashlib.sha256(f"{table.num_rows}".encode())
-    for name in table.column_names:
-        values = _plain(table[name])
+def _digest(columns: Iterable[tuple[str, pa.ChunkedArray]], *, rows: int) -> str:
+    digest = hashlib.sha256(f"{rows}".encode())
+    for name, column in columns:
+        values = _plain(column)
         digest.update(f"\x1e{name}\x1f{values.type}\x1f".encode())
         digest.update(_given(values))
         _add(digest, values)

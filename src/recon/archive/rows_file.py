@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from io import BytesIO
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +22,7 @@ from recon.model.errors import ArchiveBrokenError, Defect
 COMPRESSION = "zstd"
 COMPRESSION_LEVEL, LEVEL_OF_NUMBERS = 9, 3
 """Numbers take the same room by more, and up to ten times as long."""
+FEW_WORDS_MAX = 2**16 - 1
 REPEATED_SHARE = 0.6
 """Texts of which fewer than this share are different cost less by a dictionary."""
 MANY_ROWS, SAMPLE_ROWS = 20_000, 5_000
@@ -33,6 +34,8 @@ _OF_NUMBERS = ("DELTA_BINARY_PACKED", "PLAIN")
 _OF_TEXTS = ("DELTA_BYTE_ARRAY", "DELTA_LENGTH_BYTE_ARRAY")
 """By what changes from row to row, or as they are."""
 ROWS_PER_GROUP = 250_000
+TEXT_PARTS = 8
+"""By the last byte of each."""
 ROWS_PER_BATCH = 50_000
 """So many are held at once where rows are only counted, added up or chosen from."""
 SMALL_BYTES = 2_000_000
@@ -41,22 +44,64 @@ _WHOLE = pa.timestamp("ms", tz="UTC")
 """How instants stand in a file none of which has a part of a millisecond: a fifth is spared."""
 
 
+class Ordered(NamedTuple):
+    """Rows of a file and their order: what is more than a row group is never copied as a whole."""
+
+    table: pa.Table
+    order: pa.Array | None = None
+    """Which row comes where; None: they lie so."""
+
+    def columns(self) -> Iterator[tuple[str, pa.ChunkedArray]]:
+        """One column after another by its name, in order."""
+        for name in self.table.column_names:
+            yield name, _taken(self.table[name], order=self.order)
+
+    def groups(self) -> Iterator[pa.Table]:
+        """One row group after another, each of one chunk; at least one."""
+        for start in range(0, self.table.num_rows or 1, ROWS_PER_GROUP):
+            if self.order is None:
+                yield self.table.slice(start, ROWS_PER_GROUP).combine_chunks()
+            else:
+                yield self.table.take(self.order.slice(start, ROWS_PER_GROUP))
+
+
+def _taken(column: pa.ChunkedArray, *, order: pa.Array | None) -> pa.ChunkedArray:
+    return column if order is None else column.take(order)
+
+
+def ordered_rows(table: pa.Table, *, schema: FileSchema) -> Ordered:
+    """As `sorted_rows`, without a second copy of rows that are more than a row group.
+
+    Raises:
+        Defect: the table does not have exactly the schema's columns.
+    """
+    if table.num_rows <= ROWS_PER_GROUP:
+        return Ordered(sorted_rows(table, schema=schema))
+    return Ordered(table, _order(table, schema=schema))
+
+
 def sorted_rows(table: pa.Table, *, schema: FileSchema) -> pa.Table:
     """The rows in the order of the schema's key, equal keys by all other columns.
 
     Raises:
         Defect: the table does not have exactly the schema's columns.
     """
+    order = _order(table, schema=schema)
+    return table.combine_chunks() if order is None else table.take(order)
+
+
+def _order(table: pa.Table, *, schema: FileSchema) -> pa.Array | None:
+    """Which row comes where; None where they lie so."""
     if not table.schema.equals(schema.columns):
         msg = f"rows of {schema.name} have columns {table.schema}, not {schema.columns}"
         raise Defect(msg)
     if table.num_rows <= 1:
-        return table.combine_chunks()
+        return None
     others = [name for name in schema.columns.names if name not in schema.key]
     order = sorted_keys(table, names=(*schema.key, *others))
     # A result comes in the order of its key, and taking its rows would copy all of them.
     in_order = pc.all(pc.equal(order, pa.array(np.arange(len(order), dtype=np.uint64)))).as_py()
-    return table.combine_chunks() if in_order else table.take(order)
+    return None if in_order else order
 
 
 def sorted_keys(table: pa.Table, *, names: Sequence[str]) -> pa.Array:
@@ -72,13 +117,20 @@ def _sortable(column: pa.ChunkedArray) -> pa.ChunkedArray:
     whole = column.unify_dictionaries().combine_chunks()
     words = whole.chunk(0) if isinstance(whole, pa.ChunkedArray) else whole
     ranks = pc.rank(words.dictionary, tiebreaker="dense")
-    return ranks.take(words.indices)
+    # Of a million rows each column of words would take 8 MB more.
+    kind = pa.uint16() if len(ranks) <= FEW_WORDS_MAX else pa.uint32()
+    return ranks.cast(kind).take(words.indices)
 
 
-def write_rows(file: BinaryIO, table: pa.Table, *, schema: FileSchema) -> None:
-    """Write sorted rows; any reader takes instants in milliseconds for the same."""
+def write_rows(
+    file: BinaryIO, table: pa.Table, *, schema: FileSchema, order: pa.Array | None = None
+) -> None:
+    """Write rows that are sorted, or have this order.
+
+    Any reader takes instants in milliseconds for the same.
+    """
     if table.num_rows:
-        _write_whole(file, table, schema=schema)
+        _write_whole(file, Ordered(table, order), schema=schema)
     else:
         file.write(_without_rows(schema))
 
@@ -87,13 +139,13 @@ def write_rows(file: BinaryIO, table: pa.Table, *, schema: FileSchema) -> None:
 def _without_rows(schema: FileSchema) -> bytes:
     """A file without a row, as most of a small night are: always the same bytes."""
     file = BytesIO()
-    _write_whole(file, schema.columns.empty_table(), schema=schema)
+    _write_whole(file, Ordered(schema.columns.empty_table()), schema=schema)
     return file.getvalue()
 
 
-def _write_whole(file: BinaryIO, table: pa.Table, *, schema: FileSchema) -> None:
-    whole = _with_whole_instants(table)
-    _write(file, [whole], schema=schema, columns=whole.schema)
+def _write_whole(file: BinaryIO, rows: Ordered, *, schema: FileSchema) -> None:
+    whole = Ordered(_with_whole_instants(rows.table), rows.order)
+    _write(file, whole.groups(), schema=schema, columns=whole.table.schema, like=whole)
 
 
 def write_parts(file: BinaryIO, parts: Iterable[pa.Table], *, schema: FileSchema) -> None:
@@ -102,8 +154,14 @@ def write_parts(file: BinaryIO, parts: Iterable[pa.Table], *, schema: FileSchema
 
 
 def _write(
-    file: BinaryIO, parts: Iterable[pa.Table], *, schema: FileSchema, columns: pa.Schema
+    file: BinaryIO,
+    parts: Iterable[pa.Table],
+    *,
+    schema: FileSchema,
+    columns: pa.Schema,
+    like: Ordered | None = None,
 ) -> None:
+    """`like`: the rows that say how each column costs least; None: those of the first part."""
     metadata = {**(schema.columns.metadata or {}), METADATA: schema.label}
     writer: pq.ParquetWriter | None = None
     try:
@@ -113,7 +171,7 @@ def _write(
                 columns.with_metadata(metadata),
                 compression=COMPRESSION,
                 store_schema=True,
-                **_encodings(table, schema=schema),
+                **_encodings(like or Ordered(table), schema=schema),
             )
             named = table.replace_schema_metadata(metadata)
             writer.write_table(named, row_group_size=ROWS_PER_GROUP)
@@ -143,18 +201,21 @@ def as_declared(table: pa.Table) -> pa.Table:
     return table
 
 
-def _encodings(table: pa.Table, *, schema: FileSchema) -> dict[str, Any]:
+def _encodings(rows: Ordered, *, schema: FileSchema) -> dict[str, Any]:
     """How each column costs least."""
+    first = None if rows.order is None else rows.order.slice(0, SAMPLE_ROWS)
     by_dictionary, others, levels = [], {}, {}
     for field in schema.columns:
-        name, column = field.name, table[field.name]
+        name, column = field.name, rows.table[field.name]
         is_text, is_word = pa.types.is_string(field.type), pa.types.is_dictionary(field.type)
         levels[name] = COMPRESSION_LEVEL if is_text or is_word else LEVEL_OF_NUMBERS
         if is_word or (is_text and name not in schema.key and _repeats(column)):
             by_dictionary.append(name)
         else:
             ways = _OF_TEXTS if is_text else _OF_NUMBERS
-            others[name] = _cheapest(column, ways=ways, level=levels[name])
+            usual = len(column) < MANY_ROWS
+            sample = _taken(column.slice(0, SAMPLE_ROWS) if first is None else column, order=first)
+            others[name] = ways[0] if usual else _cheapest(sample, ways=ways, level=levels[name])
     return {
         "use_dictionary": by_dictionary,
         "column_encoding": others,
@@ -162,12 +223,10 @@ def _encodings(table: pa.Table, *, schema: FileSchema) -> dict[str, Any]:
     }
 
 
-def _cheapest(column: pa.ChunkedArray, *, ways: Sequence[str], level: int) -> str:
+def _cheapest(first: pa.ChunkedArray, *, ways: Sequence[str], level: int) -> str:
     """The usual encoding, or the other one where the first rows take much less room in it."""
     usual, other = ways
-    if len(column) < MANY_ROWS:
-        return usual
-    sample = pa.table({"": column.slice(0, SAMPLE_ROWS)})
+    sample = pa.table({"": first})
     sizes = [_size_of(sample, encoding=encoding, level=level) for encoding in ways]
     return other if sizes[1] < WORTH_SHARE * sizes[0] else usual
 
@@ -187,8 +246,21 @@ def _size_of(sample: pa.Table, *, encoding: str, level: int) -> int:
 
 
 def _repeats(column: pa.ChunkedArray) -> bool:
-    different: int = pc.count_distinct(column).as_py()
+    different: int = sum(pc.count_distinct(part).as_py() for part in _apart(column))
     return different < REPEATED_SHARE * len(column)
+
+
+def _apart(column: pa.ChunkedArray) -> Iterator[pa.ChunkedArray]:
+    """Many texts in parts that share none: counting takes several times the room of its texts."""
+    if len(column) <= ROWS_PER_GROUP:
+        yield column
+        return
+    ends = pc.binary_slice(column.cast(pa.binary()), -1).dictionary_encode()
+    codes = np.concatenate([chunk.indices.fill_null(0).to_numpy() for chunk in ends.chunks]).astype(
+        np.uint8
+    )
+    for part in range(TEXT_PARTS):
+        yield column.filter(pa.array(codes % TEXT_PARTS == part))
 
 
 def read_rows(

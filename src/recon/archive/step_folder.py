@@ -13,7 +13,7 @@ from typing import BinaryIO
 
 import pyarrow as pa
 
-from recon.archive.content import content_digest
+from recon.archive.content import content_digest_of
 from recon.archive.fields import FileSchema
 from recon.archive.manifest import (
     MANIFEST,
@@ -24,7 +24,7 @@ from recon.archive.manifest import (
     manifest_hash,
     manifest_of,
 )
-from recon.archive.rows_file import sorted_rows, write_rows
+from recon.archive.rows_file import ordered_rows, write_rows
 from recon.archive.storage import Storage
 from recon.model.errors import ArchiveBrokenError
 
@@ -35,7 +35,7 @@ ASIDE_MAX = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """A table of a step, sorted by its schema's key."""
+    """A table of a step in the order of its schema's key."""
 
     table: pa.Table
     schema: FileSchema
@@ -43,12 +43,15 @@ class Rows:
     """See FileEntry."""
     number: int = 0
     """Of a table that comes in several files; 0: it is one."""
+    order: pa.Array | None = None
+    """Which row comes where; None: they lie so."""
 
     @classmethod
     def of(cls, table: pa.Table, *, schema: FileSchema, number: int = 0) -> "Rows":
-        """Sort a table and take its digest."""
-        ordered = sorted_rows(table, schema=schema)
-        return cls(ordered, schema, content_digest(ordered), number)
+        """Put a table in order and take its digest."""
+        rows = ordered_rows(table, schema=schema)
+        content = content_digest_of(rows.columns(), like=table)
+        return cls(rows.table, schema, content, number, rows.order)
 
     @property
     def name(self) -> str:
@@ -268,7 +271,7 @@ def write_part(storage: Storage, part: Part, *, folder: str, flushed: bool = Tru
     expected = _expected(part)
     fill: Callable[[BinaryIO], object]
     if isinstance(part, Rows):
-        fill = partial(write_rows, table=part.table, schema=part.schema)
+        fill = partial(write_rows, table=part.table, schema=part.schema, order=part.order)
     else:
         fill = partial(_write_bytes, content=part.content)
     with storage.writing(f"{folder}/{part.name}", flushed=flushed) as file:

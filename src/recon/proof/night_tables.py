@@ -148,6 +148,18 @@ def table_of(frame: Columns | pd.DataFrame, *, name: str) -> pa.Table:
     return table_of_schema(frame, schema=SCHEMAS[name].columns)
 
 
+def table_of_parts(frames: Iterable[pd.DataFrame], *, name: str) -> pa.Table:
+    """Frames one after another as one table, its words numbered as they come.
+
+    It holds nothing of what the frames were read from.
+    """
+    tables = [
+        table.take(pa.array(np.arange(len(table))))
+        for table in (table_of(frame, name=name) for frame in frames)
+    ]
+    return pa.concat_tables([SCHEMAS[name].columns.empty_table(), *tables]).unify_dictionaries()
+
+
 def table_of_schema(frame: Columns | pd.DataFrame, *, schema: pa.Schema) -> pa.Table:
     """As `table_of`, of any columns."""
     if not len(frame) and {*schema.names} <= {*frame.columns}:

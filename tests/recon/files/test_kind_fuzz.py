@@ -98,8 +98,9 @@ def _orders(path: Path) -> tuple[list[Any], Any, Any]:
 
 
 def _ledger(path: Path) -> tuple[list[Any], Any, Any]:
-    read = ledger_file(LedgerSource(path=path), rules=RULES, keep=True)
-    return read.frame.to_dict("records"), read.facts.source_file, read.facts.rejects
+    with ledger_file(LedgerSource(path=path), rules=RULES, keep=True) as read:
+        rows = [row for frame in read.parts() for row in frame.to_dict("records")]
+        return rows, read.facts.source_file, read.facts.rejects
 
 
 def _settlement(path: Path) -> tuple[list[Any], Any, Any]:

@@ -136,8 +136,22 @@ def bank_facts(path: Path, *, rules: Rules, layout: FileLayout = STANDARD) -> Ba
         return facts
 
 
-def ledger_file(source: LedgerSource, *, rules: Rules, keep: bool = False) -> TableRead:
-    """A ledger that is a file, LEDGER_COLUMNS.
+class LedgerRead(NamedTuple):
+    """A ledger that is a file, whose entries lie aside until the end of the block."""
+
+    facts: TableFacts
+    rows: IO[bytes]
+
+    def parts(self) -> Iterator[pd.DataFrame]:
+        """LEDGER_COLUMNS, some thousand entries at a time."""
+        self.rows.seek(0)
+        for frame in parcel.read_parts(self.rows):
+            yield frame[list(LEDGER_COLUMNS)]
+
+
+@contextmanager
+def ledger_file(source: LedgerSource, *, rules: Rules, keep: bool = False) -> Iterator[LedgerRead]:
+    """A ledger that is a file.
 
     Raises:
         SourceMissingError: there is no such file.
@@ -149,7 +163,7 @@ def ledger_file(source: LedgerSource, *, rules: Rules, keep: bool = False) -> Ta
         raise SourceMissingError(msg)
     task = {"source": source, "rules": rules, "keep": keep}
     with file_reader().read(source.path, readings.ledger, **task) as read:
-        return TableRead(parcel.read_frame(read.rows)[list(LEDGER_COLUMNS)], read.facts)
+        yield LedgerRead(read.facts, read.rows)
 
 
 def plain_table(

@@ -127,6 +127,20 @@ def read_batches(rows: IO[bytes], *, schema: pa.Schema) -> Iterator[pa.RecordBat
         raise BrokenParcelError from None
 
 
+def read_parts(rows: IO[bytes]) -> Iterator[pd.DataFrame]:
+    """The next frame, so many rows of it at once.
+
+    Raises:
+        BrokenParcelError: it is none.
+    """
+    try:
+        for batch in pa.ipc.open_stream(rows):
+            batch.validate(full=True)
+            yield batch.to_pandas()
+    except (pa.ArrowException, OSError, ValueError, TypeError):
+        raise BrokenParcelError from None
+
+
 def read_frame(rows: IO[bytes]) -> pd.DataFrame:
     """The next frame; its texts stay where its reader, which has ended, laid them.
 

@@ -22,12 +22,12 @@ def carry_books(run_id: str, *, environment: Environment) -> bool:
         run = runs.get(connection, run_id)
         if any(link.step == BOOKS for link in links(connection, run_id)):
             return False
-        entries = carried_entries.entries_of(connection, run_id)
+        entries = table_of(carried_entries.entries_of(connection, run_id), name=LEDGER)
     sealed = write_books(run, entries=entries, environment=environment)
     with environment.store.writing() as connection:
         bind(connection, run, sealed=[sealed], environment=environment)
         kept = entries_of_run(connection, run, environment=environment)
-        rows = sorted_rows(table_of(entries, name=LEDGER), schema=SCHEMAS[LEDGER])
+        rows = sorted_rows(entries, schema=SCHEMAS[LEDGER])
         if content_digest(kept) != content_digest(rows):
             msg = f"the books of run {run.run_id} are others in its folder than in the database"
             raise ArchiveBrokenError(msg)

@@ -2,6 +2,9 @@
 
 from collections.abc import Iterable
 from pathlib import Path
+from typing import NamedTuple
+
+import pyarrow as pa
 
 from recon.config.file_layouts import STANDARD
 from recon.config.ledger_source import LedgerSource
@@ -12,17 +15,29 @@ from recon.files.kinds.ledger_file import Ledger, read_ledger
 from recon.files.reader import ledger_file
 from recon.model.errors import ReconError, SourceMissingError, SourceUnreadableError
 from recon.model.words import Reject, SourceFile, SourceKind
+from recon.proof.night_tables import table_of, table_of_parts
 from recon.steps.files.breaking_files import guarded
 from recon.steps.files.never_read import WHOLE_FILE, absent_sha256
 from recon.steps.files.settling import still_written
 from recon.steps.ground.environment import Environment
-from recon.steps.ground.kept_books import write_books
+from recon.steps.ground.kept_books import LEDGER, write_books
 from recon.steps.ground.night_folder import bind
 from recon.store.nights import ledger_rows, order_rows
 from recon.store.nights.runs import Run
 
 EXTRACT_NAME = "ledger.jsonl"
 """What a query gave, as a file of the archive."""
+
+
+class _Books(NamedTuple):
+    """The books as they were read; no frame of all of them stands beside their table."""
+
+    entries: pa.Table
+    """Of the schema `ledger`."""
+    rejects: tuple[Reject, ...]
+    source_file: SourceFile
+    private: str
+    """Why they were not archived, or ""."""
 
 
 def keep_ledger(run: Run, *, environment: Environment) -> str:
@@ -39,39 +54,43 @@ def keep_ledger(run: Run, *, environment: Environment) -> str:
     if source is None:
         return ""
     try:
-        ledger, private = _read(source, run=run, account=account, environment=environment)
+        books = _read(source, run=run, account=account, environment=environment)
     except (SourceMissingError, SourceUnreadableError) as error:
         name = source.path.name if source.path else "database"
         _note_unread(run, name=name, error=error, environment=environment)
         return f" The ledger could not be read: {error}."
-    sealed = write_books(run, entries=ledger.entries, environment=environment)
+    sealed = write_books(run, entries=books.entries, environment=environment)
     with environment.store.writing() as connection:
-        ledger_rows.save(connection, run.run_id, source=ledger.source_file)
-        order_rows.insert_rejects(connection, ledger.rejects, run_id=run.run_id, file_id=None)
+        ledger_rows.save(connection, run.run_id, source=books.source_file)
+        order_rows.insert_rejects(connection, books.rejects, run_id=run.run_id, file_id=None)
         bind(connection, run, sealed=[sealed], environment=environment)
-    refused = _refused_told(ledger)
-    return refused + (f" Not archived: {ledger.source_file.name}: {private}." if private else "")
+    name, private = books.source_file.name, books.private
+    return _refused_told(books) + (f" Not archived: {name}: {private}." if private else "")
 
 
 def _read(
     source: LedgerSource, *, run: Run, account: AccountSettings, environment: Environment
-) -> tuple[Ledger, str]:
-    """The books, and why they were not archived, or ""."""
+) -> _Books:
     rules, archive = environment.settings.rules, account.archive
     if source.path is None:
         ledger = read_ledger(source, environment=environment.variables, rules=rules)
-        return ledger, _keep_extract(ledger, archive=archive)
+        private = _keep_extract(ledger, archive=archive)
+        entries = table_of(ledger.entries, name=LEDGER)
+        return _Books(entries, ledger.rejects, ledger.source_file, private)
     growing = still_written([source.path], account=account, environment=environment)
     for path, why in growing.items():
         msg = f"{path} {why}"
         raise SourceUnreadableError(msg)
-    with guarded(source.path, run=run, environment=environment):
-        entries, facts = ledger_file(source, rules=rules, keep=archive is not None)
-    ledger, private = Ledger(entries, facts.rejects, facts.source_file), ""
+    with (
+        guarded(source.path, run=run, environment=environment),
+        ledger_file(source, rules=rules, keep=archive is not None) as read,
+    ):
+        facts, private = read.facts, ""
+        entries = table_of_parts(read.parts(), name=LEDGER)
     if archive is not None:
         sha256 = facts.source_file.sha256
         private = keep_read(source.path, sha256=sha256, private=facts.private, archive=archive)
-    return ledger, private
+    return _Books(entries, facts.rejects, facts.source_file, private)
 
 
 def _note_unread(run: Run, *, name: str, error: ReconError, environment: Environment) -> None:
@@ -100,11 +119,11 @@ def unread_files(rejects: Iterable[Reject]) -> tuple[SourceFile, ...]:
     )
 
 
-def _refused_told(ledger: Ledger) -> str:
+def _refused_told(books: _Books) -> str:
     """Rows of the books that were refused, and why the first was; "" for none."""
-    if not ledger.rejects:
+    if not books.rejects:
         return ""
-    first, file = ledger.rejects[0], ledger.source_file
+    first, file = books.rejects[0], books.source_file
     return (
         f" Of {file.rows_read} rows of {file.name} {file.rows_rejected} were refused, the first in "
         f"line {first.line}, {first.column}: {first.reason}."

@@ -85,8 +85,8 @@ def _settlement(path: Path, layout: FileLayout, rules: Rules) -> Checked:
 
 
 def _ledger(path: Path, layout: FileLayout, rules: Rules) -> Checked:
-    facts = ledger_file(LedgerSource(path=path, layout=layout), rules=rules).facts
-    return Checked(facts.source_file, facts.rejects)
+    with ledger_file(LedgerSource(path=path, layout=layout), rules=rules) as read:
+        return Checked(read.facts.source_file, read.facts.rejects)
 
 
 def _instructions(path: Path, layout: FileLayout, rules: Rules) -> Checked:

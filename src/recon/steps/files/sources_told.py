@@ -14,10 +14,10 @@ from recon.config.rules import Rules
 from recon.config.settings import AccountSettings, FileSettings, Settings
 from recon.files.inbox.arrived_files import inbox
 from recon.files.kinds.bank_file import ENDINGS
-from recon.files.kinds.ledger_file import Ledger, read_ledger
+from recon.files.kinds.ledger_file import read_ledger
 from recon.files.reader import bank_facts, ledger_file
 from recon.model.errors import ReconError, SourceUnreadableError
-from recon.model.words import Reject
+from recon.model.words import Reject, SourceFile
 from recon.steps.files.order_files import CheckedFile, check_file, check_settlement_file
 
 LEDGER_ROWS_MAX = 10
@@ -47,20 +47,19 @@ def ledger_told(
             raise ReconError(msg)
         if source.path.stat().st_size > FILE_BYTES_MAX:
             return f"{source.path}, too large to be read here"
-        entries, facts = ledger_file(source, rules=settings.rules)
-        return _ledger_in_words(Ledger(entries, facts.rejects, facts.source_file))
+        with ledger_file(source, rules=settings.rules) as read:
+            return _ledger_in_words(read.facts.source_file, rejects=read.facts.rejects)
     ledger = read_ledger(
         source, environment=variables, rules=settings.rules, rows_max=LEDGER_ROWS_MAX
     )
-    return _ledger_in_words(ledger)
+    return _ledger_in_words(ledger.source_file, rejects=ledger.rejects)
 
 
-def _ledger_in_words(ledger: Ledger) -> str:
-    file = ledger.source_file
+def _ledger_in_words(file: SourceFile, *, rejects: tuple[Reject, ...]) -> str:
     sentence = f"{file.name}: {file.rows_accepted} of {file.rows_read} rows read can be taken"
-    if not ledger.rejects:
+    if not rejects:
         return sentence
-    msg = f"{sentence}, {file.rows_rejected} would be refused; {_first(ledger.rejects)}"
+    msg = f"{sentence}, {file.rows_rejected} would be refused; {_first(rejects)}"
     raise ReconError(msg)
 
 

@@ -20,7 +20,7 @@ from recon.archive.storage import reachable
 from recon.matching.frames.sources import LEDGER_COLUMNS
 from recon.model.errors import ArchiveBrokenError
 from recon.model.words import REVERSAL_SUFFIX, EntryType, SourceFile
-from recon.proof.night_tables import frame_of_table, table_of
+from recon.proof.night_tables import frame_of_table
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.let_go_nights import refuse_let_go
 from recon.steps.ground.night_folder import (
@@ -73,8 +73,8 @@ class KeptBooks:
         return {(kind, currency): total for kind, currency, total in zip(*columns, strict=True)}
 
 
-def write_books(run: Run, *, entries: pd.DataFrame, environment: Environment) -> Sealed:
-    """Write what a run read of its books (LEDGER_COLUMNS); whoever notes its source binds it.
+def write_books(run: Run, *, entries: pa.Table, environment: Environment) -> Sealed:
+    """Write what a run read of its books, of the schema; whoever notes its source binds it.
 
     Raises:
         ArchiveError: the archive cannot be written; nothing was sent.
@@ -82,7 +82,7 @@ def write_books(run: Run, *, entries: pd.DataFrame, environment: Environment) ->
     sealed = write(
         run,
         BOOKS,
-        parts=[*rows_of([(LEDGER, table_of(entries, name=LEDGER))])],
+        parts=[*rows_of([(LEDGER, entries)])],
         terms=Terms("", environment.settings.rules.digest),
         after={},
         environment=environment,

@@ -101,11 +101,13 @@ def test_a_plain_table_is_the_same(tmp_path: Path, kind: SourceKind, text: str) 
 def test_a_ledger_is_the_same(tmp_path: Path) -> None:
     """Its entries and what could not be read of it."""
     source = LedgerSource(path=written(tmp_path, "l.csv", LEDGER))
-    far, near = ledger_file(source, rules=RULES), read_ledger(source, environment={}, rules=RULES)
-    pd.testing.assert_frame_equal(far.frame, near.entries)
-    assert far.facts[:2] == (near.rejects, near.source_file)
-    with pytest.raises(SourceMissingError, match="is no file"):
-        ledger_file(LedgerSource(url=SecretStr("sqlite://"), query="select 1"), rules=RULES)
+    near = read_ledger(source, environment={}, rules=RULES)
+    with ledger_file(source, rules=RULES) as far:
+        pd.testing.assert_frame_equal(pd.concat(far.parts(), ignore_index=True), near.entries)
+        assert far.facts[:2] == (near.rejects, near.source_file)
+    query = LedgerSource(url=SecretStr("sqlite://"), query="select 1")
+    with pytest.raises(SourceMissingError, match="is no file"), ledger_file(query, rules=RULES):
+        pass
 
 
 def test_a_settlement_file_is_the_same(tmp_path: Path) -> None:
@@ -155,8 +157,8 @@ def test_what_a_reader_refuses_is_refused_in_its_words(tmp_path: Path) -> None:
     with pytest.raises(SourceUnreadableError, match=r"w\.csv lacks the columns merchant_id"):
         plain_table(wrong, kind=SourceKind.ORDERS, rules=RULES)
     mapped = LedgerSource(path=wrong, columns={"nobody": "a"})
-    with pytest.raises(ConfigurationError, match="nobody"):
-        ledger_file(mapped, rules=RULES)
+    with pytest.raises(ConfigurationError, match="nobody"), ledger_file(mapped, rules=RULES):
+        pass
 
 
 def test_what_a_file_took_is_known(tmp_path: Path) -> None:

@@ -2,8 +2,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from recon.archive.manifest import Manifest
+from recon.archive.schemas import SCHEMAS
 from recon.archive.step_folder import sealed_step
-from recon.matching.frames.sources import LEDGER_COLUMNS, frame_of
 from recon.model.nights import Mode
 from recon.model.words import Verdict
 from recon.steps.compare.kept_sources import kept_sources
@@ -116,9 +116,8 @@ def test_books_that_were_read_anew_say_nothing_of_inputs_sealed_before(merchant:
     with merchant.environment() as environment:
         with environment.store.reading() as connection:
             run = run_named(connection, "2026-11-20")
-        sealed = write_books(
-            run, entries=frame_of([], columns=LEDGER_COLUMNS), environment=environment
-        )
+        none = SCHEMAS["ledger"].columns.empty_table()
+        sealed = write_books(run, entries=none, environment=environment)
         with environment.store.writing() as connection:
             bind(connection, run, sealed=[sealed], environment=environment)
 

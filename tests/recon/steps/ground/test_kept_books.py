@@ -12,6 +12,7 @@ from recon.matching.frames.sources import LEDGER_COLUMNS, frame_of
 from recon.model.errors import ArchiveBrokenError, ArchiveError
 from recon.model.words import SourceFile, SourceKind
 from recon.proof.books_bridge import sums_by_type
+from recon.proof.night_tables import table_of
 from recon.steps.ground.kept_books import books_of_run, charged_back, write_books
 from recon.steps.ground.night_folder import BOOKS, bind, links, storage_of
 from recon.steps.night import whole_night as night
@@ -43,7 +44,8 @@ def entry(number: int, **changed: Any) -> dict[str, Any]:
 def keep(asking: Asking, entries: Sequence[dict[str, Any]]) -> pd.DataFrame:
     """Keep these books for the run, as the query does."""
     frame = frame_of(entries, columns=LEDGER_COLUMNS)
-    sealed = write_books(asking.run, entries=frame, environment=asking.environment)
+    entries = table_of(frame, name="ledger")
+    sealed = write_books(asking.run, entries=entries, environment=asking.environment)
     with asking.environment.store.writing() as connection:
         ledger_rows.save(connection, asking.run.run_id, source=SOURCE)
         bind(connection, asking.run, sealed=[sealed], environment=asking.environment)
