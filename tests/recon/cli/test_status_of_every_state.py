@@ -13,17 +13,11 @@ from recon.model.words import InstructionKind, InstructionState
 from recon.settlement.planning import Plan
 from recon.steps.ground.environment import environment_of, system_clock
 from recon.store.money import case_rows, instruction_rows
+from recon.store.money.instruction_rows import UNFINISHED
 from recon.store.nights import runs
 from tests.recon.settlement.instructions import INSTRUCTION
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
-UNFINISHED = (
-    InstructionState.PLANNED,
-    InstructionState.APPROVED,
-    InstructionState.IN_FLIGHT,
-    InstructionState.IN_DOUBT,
-    InstructionState.NEEDS_HUMAN,
-)
 WITH_CASE = (InstructionState.CONFIRMED, InstructionState.RESOLVED_NOT_APPLIED)
 KINDS = tuple(InstructionKind)
 

@@ -1,7 +1,7 @@
 """What needs a person: the list of page one and of `recon status`."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import groupby
 from operator import attrgetter
@@ -73,6 +73,8 @@ DOUBTFUL = frozenset(
     {InstructionState.IN_FLIGHT, InstructionState.IN_DOUBT, InstructionState.NEEDS_HUMAN}
 )
 STOPPED = "sending is stopped"
+_OPEN = "Look it up in the portal; two people record what is true (`recon resolve`)."
+_CLOSED = f"Nothing more is sent for this payment: {_OPEN[:1].lower()}{_OPEN[1:]}"
 _URGENT_FIRST = tuple(_WORDS)
 
 
@@ -87,6 +89,16 @@ class _Beside:
     """What the gateway told by itself."""
     stopped: str
     """Why nobody sends at all; said once, above the list."""
+
+    def first_verdict(self, item: Instruction) -> str:
+        """Who decided it first, as a sentence; "" for nobody."""
+        first = self.verdicts.get(item.instruction_id)
+        return f"{first}: a second must." if first else ""
+
+    def message(self, item: Instruction) -> str:
+        """What the gateway told of it, as a sentence; "" for nothing."""
+        told = self.messages.get(item.instruction_id)
+        return f"{told}." if told else ""
 
 
 def attention(run: Run, *, environment: Environment) -> tuple[Attention, ...]:
@@ -142,24 +154,34 @@ def _beside(
 def _case_of(case: Case, *, beside: _Beside) -> Attention:
     """A final instruction whose opposite is shown; its payment is closed meanwhile."""
     item = case.item
-    wanted = item.instruction_id
-    first = f" {beside.verdicts[wanted]}: a second must." if wanted in beside.verdicts else ""
-    message = f" {beside.messages[wanted]}." if wanted in beside.messages else ""
-    closed = "Nothing more is sent for this payment: l" if item.transaction_id else "L"
+    words = [
+        _sentence(case.told),
+        beside.first_verdict(item),
+        beside.message(item),
+        _CLOSED if item.transaction_id else _OPEN,
+    ]
+    entry = _entry(item, what="contradicted", words=words, since=case.noted_at, beside=beside)
+    return replace(entry, is_undecided=True)
+
+
+def _sentence(words: str) -> str:
+    return f"{words[:1].upper()}{words[1:]}." if words else ""
+
+
+def _entry(
+    item: Instruction, *, what: str, words: Iterable[str], since: datetime, beside: _Beside
+) -> Attention:
+    """What every entry about an instruction says of it."""
     return Attention(
-        what=f"{item.kind} contradicted",
+        what=f"{item.kind} {what}",
         order_no=item.order_no,
         transaction_id=item.transaction_id,
         currency=item.currency,
         amount=item.amount,
-        since=case.noted_at,
-        next_step=(
-            f"{case.told[:1].upper()}{case.told[1:]}.{first}{message} {closed}ook it up in the "
-            "portal; two people record what is true (`recon resolve`)."
-        ),
-        instruction_id=wanted,
-        is_undecided=True,
-        message=beside.messages.get(wanted, ""),
+        since=since,
+        next_step=" ".join(filter(None, words)),
+        instruction_id=item.instruction_id,
+        message=beside.messages.get(item.instruction_id, ""),
         subject=item.subject,
     )
 
@@ -344,24 +366,14 @@ def _attention_of(unfinished: Unfinished, *, beside: _Beside, lapses_before: dat
     lapses = ends is not None and ends <= lapses_before
     words = [
         f"The authorisation ends {ends:%Y-%m-%d %H:%M} UTC." if ends and lapses else "",
-        f"{reason[:1].upper()}{reason[1:]}." if reason else "",
-        f"{beside.verdicts[wanted]}: a second must." if wanted in beside.verdicts else "",
+        _sentence(reason),
+        beside.first_verdict(item),
         f"{beside.approvals[wanted]} approved it." if wanted in beside.approvals else "",
-        f"{beside.messages[wanted]}." if wanted in beside.messages else "",
+        beside.message(item),
         _known_as(item) if state in DOUBTFUL else "",
         _next(state, kind=item.kind),
     ]
-    return Attention(
-        what=f"{item.kind} {_WORDS[state]}",
-        order_no=item.order_no,
-        transaction_id=item.transaction_id,
-        currency=item.currency,
-        amount=item.amount,
-        since=_since(unfinished),
-        next_step=" ".join(filter(None, words)),
-        instruction_id=wanted,
-        lapses=lapses,
-        is_undecided=state in DOUBTFUL - {InstructionState.IN_FLIGHT},
-        message=beside.messages.get(wanted, ""),
-        subject=item.subject,
-    )
+    since = _since(unfinished)
+    entry = _entry(item, what=_WORDS[state], words=words, since=since, beside=beside)
+    is_undecided = state in DOUBTFUL - {InstructionState.IN_FLIGHT}
+    return replace(entry, lapses=lapses, is_undecided=is_undecided)

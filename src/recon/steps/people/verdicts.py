@@ -27,9 +27,10 @@ from recon.store.nights import runs
 from recon.store.people import approval_rows, resolution_rows
 from recon.store.people.approval_rows import FirstVerdict, Release
 from recon.store.people.resolution_rows import WaitingWriteOff
+from recon.store.schema.case_tables import APPLIED
 
 EVIDENCE_CHARACTERS_MIN = 10
-APPLIED, NOT_APPLIED = case_rows.APPLIED, "not_applied"
+NOT_APPLIED = "not_applied"
 STATES = {
     APPLIED: InstructionState.RESOLVED_APPLIED,
     NOT_APPLIED: InstructionState.RESOLVED_NOT_APPLIED,

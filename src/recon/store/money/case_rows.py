@@ -18,16 +18,19 @@ from recon.store.money.instruction_reading import INSTRUCTION_COLUMNS, instructi
 from recon.store.nights.runs import Run
 from recon.store.schema import contradiction, instruction
 from recon.store.schema.account_filter import OfAccount, account_values, in_account
+from recon.store.schema.case_tables import APPLIED
 from recon.store.schema.columns import REASON_CHARACTERS
 
 ENTITY = "case"
-APPLIED = "applied"
 FINAL = (*CONFIRMED_STATES, InstructionState.RESOLVED_NOT_APPLIED)
 KINDS = (InstructionKind.CAPTURE, InstructionKind.CANCEL, InstructionKind.REFUND)
 
 
 _OF_ACCOUNT = in_account(contradiction)
 _CASES = select(contradiction).where(*_OF_ACCOUNT)
+_OF_INSTRUCTION = select(contradiction.c.closed_at).where(
+    contradiction.c.instruction_id == bindparam("wanted")
+)
 _OPEN = (
     select(contradiction.c.told, contradiction.c.noted_at, *INSTRUCTION_COLUMNS)
     .join(instruction, instruction.c.instruction_id == contradiction.c.instruction_id)
@@ -182,18 +185,13 @@ def close_case(
 
 def had_case(connection: Connection, instruction_id: str) -> bool:
     """Whether it has a case, open or closed."""
-    query = select(contradiction.c.instruction_id).where(
-        contradiction.c.instruction_id == instruction_id
-    )
-    return connection.execute(query).first() is not None
+    return connection.execute(_OF_INSTRUCTION, {"wanted": instruction_id}).first() is not None
 
 
 def has_open_case(connection: Connection, instruction_id: str) -> bool:
     """Whether people still have to look at it."""
-    query = select(contradiction.c.instruction_id).where(
-        contradiction.c.instruction_id == instruction_id, contradiction.c.closed_at.is_(None)
-    )
-    return connection.execute(query).first() is not None
+    row = connection.execute(_OF_INSTRUCTION, {"wanted": instruction_id}).first()
+    return row is not None and row.closed_at is None
 
 
 def open_cases(connection: Connection, run: Run) -> list[Case]:

@@ -27,6 +27,7 @@ from recon.store.schema import (
     run_input,
 )
 from recon.store.schema import run as run_table
+from recon.store.schema.case_tables import APPLIED
 
 VERSION_COLUMNS = tuple(name for name in INSTRUCTION_COLUMNS if name != "source")
 _SUBJECT = case(
@@ -40,7 +41,7 @@ _STATE = case(
         & select(contradiction.c.instruction_id)
         .where(
             contradiction.c.instruction_id == instruction.c.instruction_id,
-            contradiction.c.verdict == "applied",
+            contradiction.c.verdict == APPLIED,
         )
         .exists(),
         InstructionState.RESOLVED_APPLIED.value,

@@ -12,6 +12,9 @@ from recon.store.schema.columns import (
     text_column,
 )
 
+APPLIED = "applied"
+"""What two people may say of a case: that it took effect."""
+
 # One row per instruction that the gateway contradicted after its end.
 contradiction = Table(
     "contradiction",
