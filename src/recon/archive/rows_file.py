@@ -23,6 +23,7 @@ COMPRESSION = "zstd"
 COMPRESSION_LEVEL, LEVEL_OF_NUMBERS = 9, 3
 """Numbers take the same room by more, and up to ten times as long."""
 FEW_WORDS_MAX = 2**16 - 1
+"""Different words of a column whose ranks fit into two bytes each."""
 REPEATED_SHARE = 0.6
 """Texts of which fewer than this share are different cost less by a dictionary."""
 MANY_ROWS, SAMPLE_ROWS = 20_000, 5_000

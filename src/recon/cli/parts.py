@@ -1,8 +1,9 @@
 """Parts of a night by themselves: `recon ingest`, `query`, `settle`, `payouts`, and `finish`."""
 
 import os
+from collections.abc import Mapping
 from datetime import timedelta
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -46,10 +47,9 @@ def ingest(merchant: Merchant, account: Account, business_date: FilesDate = "") 
             if business_date
             else next_night((merchant, account), last_closed=closed, environment=environment)
         )
-    figures: dict[str, int | str] = {}
-    _do(Part.INGEST, merchant, account, day.isoformat(), mode=Mode.DRY_RUN, figures=figures)
-    if figures["refused"]:
-        say(f"{Verdict.INCOMPLETE}: {figures['refused']} files of inboxes were refused whole.")
+    done = _do(Part.INGEST, merchant, account, day.isoformat(), mode=Mode.DRY_RUN)
+    if refused := done.figures["refused"]:
+        say(f"{Verdict.INCOMPLETE}: {refused} files of inboxes were refused whole.")
         raise typer.Exit(Verdict.INCOMPLETE.exit_code)
 
 
@@ -61,9 +61,9 @@ def query(merchant: Merchant, account: Account, business_date: BusinessDate = ""
     from recon.steps.ground.environment import environment_of, system_clock
     from recon.steps.night.part import moved_since
 
-    run_id = _do(Part.QUERY, merchant, account, business_date, mode=Mode.DRY_RUN)
+    done = _do(Part.QUERY, merchant, account, business_date, mode=Mode.DRY_RUN)
     with environment_of(os.environ, clock=system_clock) as environment:
-        moved = moved_since(run_id, environment=environment)
+        moved = moved_since(done.run_id, environment=environment)
     say(f"{len(moved)} orders are shown otherwise than in the night.")
     for change in moved[:CHANGES_SHOWN_MAX]:
         say(f"  {change.order_no}: {change.then} -> {change.now}")
@@ -83,7 +83,7 @@ def settle(
     Nothing is taken in and nothing compared: the night itself still has to run, and sends nothing
     twice.
     """
-    _end_sent(_do(Part.SETTLE, merchant, account, business_date, mode=_mode(dry_run)))
+    _end_sent(_do(Part.SETTLE, merchant, account, business_date, mode=_mode(dry_run)).run_id)
 
 
 def payouts(
@@ -94,7 +94,7 @@ def payouts(
     dry_run: DryRun = False,
 ) -> None:
     """As `recon settle`, but send payouts alone; everything else waits for its night."""
-    _end_sent(_do(Part.PAYOUTS, merchant, account, business_date, mode=_mode(dry_run)))
+    _end_sent(_do(Part.PAYOUTS, merchant, account, business_date, mode=_mode(dry_run)).run_id)
 
 
 def finish(merchant: Merchant, account: Account, business_date: BusinessDate = "") -> None:
@@ -151,29 +151,29 @@ def _mode(dry_run: bool) -> Mode:
     return Mode.DRY_RUN if dry_run else Mode.LIVE
 
 
-def _do(
-    part: Part,
-    merchant: str,
-    account: str,
-    business_date: str,
-    *,
-    mode: Mode,
-    figures: dict[str, int | str] | None = None,
-) -> str:
-    """Do the part and say what it did; the run's id. `figures` gets those of its steps."""
+class _Done(NamedTuple):
+    """A part that was done."""
+
+    run_id: str
+    figures: Mapping[str, int | str]
+    """Of its steps."""
+
+
+def _do(part: Part, merchant: str, account: str, business_date: str, *, mode: Mode) -> _Done:
+    """Do the part and say what it did."""
     from recon.cli.workbooks import workbooks
     from recon.steps.ground.environment import environment_of, system_clock
     from recon.steps.night.part import STEPS, run_part
 
     day = closed_day(business_date)
-    counted = {} if figures is None else figures
+    figures: dict[str, int | str] = {}
     with (
         environment_of(os.environ, clock=system_clock) as environment,
         telling(STEPS[part]) as tell,
     ):
 
         def progress(done: "StepSummary") -> None:
-            counted.update(done.figures)
+            figures.update(done.figures)
             tell(done.sentence)
 
         run_id = run_part(
@@ -186,4 +186,4 @@ def _do(
     say(
         f"Done: {part} of {merchant}/{account} for {day}, run {run_id}. The night is not run by it."
     )
-    return run_id
+    return _Done(run_id, figures)

@@ -97,8 +97,8 @@ class _Beside:
 
     def message(self, item: Instruction) -> str:
         """What the gateway told of it, as a sentence; "" for nothing."""
-        told = self.messages.get(item.instruction_id)
-        return f"{told}." if told else ""
+        words = self.messages.get(item.instruction_id)
+        return f"{words}." if words else ""
 
 
 def attention(run: Run, *, environment: Environment) -> tuple[Attention, ...]:
