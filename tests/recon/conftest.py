@@ -5,7 +5,7 @@ import shutil
 import signal
 import tempfile
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any, LiteralString
 
@@ -28,7 +28,9 @@ class KilledOnce:
         self.mark = mark
         self._workers = workers
 
-    def each(self, work: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Any]:
+    def each(
+        self, work: Callable[[Any], Any], items: Iterable[Any], *, needs: Collection[str] = ()
+    ) -> Iterator[Any]:
         """As the workers, but for the first part."""
         mark = self.mark
 
@@ -38,7 +40,7 @@ class KilledOnce:
                 os.kill(os.getpid(), signal.SIGKILL)
             return work(item)
 
-        return self._workers.each(mortal, items)
+        return self._workers.each(mortal, items, needs=needs)
 
 
 @pytest.fixture

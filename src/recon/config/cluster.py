@@ -1,4 +1,4 @@
-"""Where work that others can do is done: this process, a second one, a Dask cluster (cluster.toml).
+"""Where work that others can do is done (cluster.toml): this process, others of its machine, Dask.
 
 A part is always a pure function of what it is handed: it may be done again, anywhere, with the same
 result. Money is never moved in parts, and parts never write the database.
@@ -24,6 +24,9 @@ LOCAL = "local"
 """The address of a cluster that a night starts on its own machine."""
 PARTITIONS_MAX = 256
 LOCAL_WORKERS_MAX = 64
+COMPARED_AT_ONCE_MAX = 64
+NO_LONGER = "compare_beside"
+"""A key of releases before parts of a comparison were done side by side."""
 
 Item = TypeVar("Item")
 Done = TypeVar("Done")
@@ -48,9 +51,20 @@ class ClusterSettings(DeclaredTable):
     connect_seconds: float = Field(default=10, gt=0, le=600)
     result_seconds: float = Field(default=900, gt=0, le=86_400)
     """How long one part may take, waiting for a worker included."""
-    compare_beside: bool = False
-    """Whether the other side of T14 is made by another process: a worker, or without an address a
-    second process of this machine."""
+    compared_at_once: int = Field(default=1, ge=1, le=COMPARED_AT_ONCE_MAX)
+    """Parts of a comparison; 1: this process does them one after another, more: so many processes
+    of this machine do, or the workers of the address."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_what_went(cls, tables: Any) -> Any:
+        if NO_LONGER in tables:
+            msg = (
+                f"{NO_LONGER} is no key any more: leave it out, and where it was true write "
+                "`compared_at_once = 2`"
+            )
+            raise ValueError(msg)
+        return tables
 
     @model_validator(mode="after")
     def _certificates_of_a_scheduler(self) -> Self:
@@ -89,8 +103,14 @@ class Workers(Protocol):
     def elsewhere(self) -> bool:
         """Whether parts are done by other processes."""
 
-    def each(self, work: Callable[[Item], Done], items: Iterable[Item]) -> Iterator[Done]:
-        """What `work`, a pure function of a module, makes of each item, in their order."""
+    def each(
+        self, work: Callable[[Item], Done], items: Iterable[Item], *, needs: Collection[str] = ()
+    ) -> Iterator[Done]:
+        """What `work`, a pure function of a module, makes of each item, in their order.
+
+        `needs` names the variables that the work needs in its environment, where that is made for
+        it.
+        """
 
     def notice(self, name: str, *, clock: Clock) -> HoldBoard | None:
         """Where parts that are done at the same time tell each other; None when none are.
@@ -100,15 +120,14 @@ class Workers(Protocol):
 
     @property
     def helps(self) -> bool:
-        """Whether a piece of work is done while this process does another."""
+        """Whether others do the parts of a comparison."""
 
     def meanwhile(
         self, work: Callable[[Item], Done], item: Item, *, needs: Collection[str] = ()
     ) -> AbstractContextManager[Callable[[], Done]]:
         """Begin one piece of work; whoever wants what came of it calls what the block is given.
 
-        At the end of the block work that nobody waited for is let go. `needs` names the variables
-        that the work needs in its environment, where that is made for it.
+        At the end of the block work that nobody waited for is let go. `needs` is as for `each`.
         """
 
 
@@ -120,8 +139,11 @@ class InProcess:
     elsewhere: bool = False
     helps: bool = False
 
-    def each(self, work: Callable[[Item], Done], items: Iterable[Item]) -> Iterator[Done]:
+    def each(
+        self, work: Callable[[Item], Done], items: Iterable[Item], *, needs: Collection[str] = ()
+    ) -> Iterator[Done]:
         """See Workers."""
+        _ = needs
         return map(work, items)
 
     def notice(self, name: str, *, clock: Clock) -> None:

@@ -20,7 +20,7 @@ from recon.config.cluster import LOCAL, ClusterSettings, Done, InProcess, Item, 
 from recon.config.keys import key_of_file
 from recon.model.errors import ClusterError, ConfigurationError, ReconError
 from recon.model.words import Clock
-from recon.workers.second_process import WithSecondProcess
+from recon.workers.process_pool import ProcessPool
 
 RETRIES = 3
 """So often a part is done again whose worker died, or which met an error of a worker."""
@@ -61,10 +61,13 @@ def workers_of(cluster: ClusterSettings, *, variables: Mapping[str, str]) -> Ite
 
 
 def _of_this_machine(cluster: ClusterSettings, *, variables: Mapping[str, str]) -> Workers:
-    if not cluster.compare_beside:
+    if cluster.compared_at_once == 1:
         return InProcess(cluster.partitions)
-    return WithSecondProcess(
-        cluster.partitions, variables=variables, seconds_max=cluster.result_seconds
+    return ProcessPool(
+        cluster.partitions,
+        at_once=cluster.compared_at_once,
+        variables=variables,
+        seconds_max=cluster.result_seconds,
     )
 
 
@@ -94,13 +97,16 @@ class DaskWorkers:
         self._client = None
         self._open.close()
 
-    def each(self, work: Callable[[Item], Done], items: Iterable[Item]) -> Iterator[Done]:
-        """See Workers.
+    def each(
+        self, work: Callable[[Item], Done], items: Iterable[Item], *, needs: Collection[str] = ()
+    ) -> Iterator[Done]:
+        """See Workers; a worker has its own environment.
 
         Raises:
             ClusterError: the scheduler or all workers are gone, or a part takes too long.
             ConfigurationError: a worker has another release of recon.
         """
+        _ = needs
         client = self._connected()
         in_hand_max = IN_HAND_FOR_EACH * max(1, sum(client.ncores().values()))
         in_hand: deque[Any] = deque()
@@ -118,7 +124,7 @@ class DaskWorkers:
     @property
     def helps(self) -> bool:
         """See Workers."""
-        return self._cluster.compare_beside
+        return self._cluster.compared_at_once > 1
 
     @contextmanager
     def meanwhile(

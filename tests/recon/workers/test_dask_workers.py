@@ -75,7 +75,7 @@ def test_a_worker_does_a_piece_beside_the_night_and_one_that_dies_changes_nothin
 ) -> None:
     """It is done again by another worker, never by us; as shipped none is asked for it."""
     mark = tmp_path / "killed"
-    beside = dask_cluster.model_copy(update={"compare_beside": True})
+    beside = dask_cluster.model_copy(update={"compared_at_once": 2})
     with workers_of(dask_cluster, variables={}) as others:
         assert not others.helps
     with workers_of(beside, variables={}) as opened:

@@ -34,7 +34,7 @@ from recon.steps.ground.sealed_night import UNREAD, SealedNight, sealed_night
 from recon.store.nights.runs import Run
 
 BESIDE_FROM_ORDERS = 100_000
-"""Of fewer orders a second process costs more than it gives: it takes a second to begin."""
+"""Of fewer orders another process costs more than it gives: it takes a second to begin."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,7 +50,7 @@ from recon.steps.compare.other_side import (
 from recon.steps.ground.night_folder import COMPARED, INPUTS, rows_of
 from recon.store.nights import results, runs
 from recon.store.nights.runs import Run
-from recon.workers.second_process import WithSecondProcess
+from recon.workers.process_pool import ProcessPool
 from tests.planted import Planted, planted
 from tests.recon.steps.care.test_verify_folder import run_folder
 from tests.recon.steps.conftest import Merchant
@@ -233,7 +233,7 @@ def test_the_files_of_any_night_give_the_digest_of_its_rows(
 def beside(merchant: Merchant, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the nights of a merchant have their other side made beside them, however small."""
     (Path(merchant.variables["RECON_CONFIG_DIR"]) / "cluster.toml").write_text(
-        "compare_beside = true\n"
+        "compared_at_once = 2\n"
     )
     monkeypatch.setattr(other_side, "BESIDE_FROM_ORDERS", 1)
 
@@ -262,7 +262,7 @@ def test_a_night_compared_beside_comes_to_the_same(
     monkeypatch.setattr(other_side, "other_digest", here)
     capture(merchant)
     with monkeypatch.context() as only:
-        only.setattr(WithSecondProcess, "meanwhile", InProcess.meanwhile)
+        only.setattr(ProcessPool, "meanwhile", InProcess.meanwhile)
         beside(merchant, only)
         merchant.night(mode=Mode.DRY_RUN)
     first = same_digest(merchant)
@@ -333,7 +333,7 @@ def test_a_step_that_was_written_anew_meanwhile_is_named(tmp_path: Path, files: 
 def test_few_orders_are_compared_here(merchant: Merchant) -> None:
     """A second process takes a second to begin: of a small night nobody asks for one."""
     (Path(merchant.variables["RECON_CONFIG_DIR"]) / "cluster.toml").write_text(
-        "compare_beside = true\n"
+        "compared_at_once = 2\n"
     )
     capture(merchant)
     merchant.night(mode=Mode.DRY_RUN)

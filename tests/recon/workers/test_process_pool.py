@@ -1,8 +1,9 @@
-"""A piece of work in a second process: what it gives back, what it is told, how it may end."""
+"""Parts in other processes of this machine: what they give back, are told, how they may end."""
 
 import os
 import signal
 import time
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from recon.config.cluster import ClusterSettings
 from recon.model.errors import ArchiveError, ClusterError
 from recon.workers.dask_workers import workers_of
-from recon.workers.second_process import ATTEMPTS, WithSecondProcess
+from recon.workers.process_pool import ATTEMPTS, ProcessPool
 
 pytestmark = pytest.mark.process
 
@@ -29,6 +30,21 @@ def killed_before(mark: str) -> int:
         path.write_text(f"{done}x/{wanted}")
         os.kill(os.getpid(), signal.SIGKILL)
     return len(done)
+
+
+def killed_at_three(numbered: tuple[int, str]) -> int:
+    """The number; at the third it is killed as `killed_before`."""
+    number, mark = numbered
+    if number == 3:
+        killed_before(mark)
+    return number
+
+
+def asleep_or_done(mark: str) -> str:
+    """Nothing, or no end of it."""
+    if mark:
+        asleep(mark)
+    return mark
 
 
 def refused(_: str) -> None:
@@ -55,7 +71,7 @@ def known(_: str) -> dict[str, str]:
 
 def test_a_piece_is_done_by_another_process_while_this_one_goes_on() -> None:
     """What came of it is given when it is asked for, whatever was printed meanwhile."""
-    with WithSecondProcess().meanwhile(doubled, 21) as wait:
+    with ProcessPool().meanwhile(doubled, 21) as wait:
         number, who = wait()
 
     assert number == 42
@@ -67,7 +83,7 @@ def test_a_process_that_dies_changes_nothing(tmp_path: Path) -> None:
     mark = tmp_path / "killed"
     mark.write_text(f"/{ATTEMPTS - 1}")
 
-    with WithSecondProcess().meanwhile(killed_before, str(mark)) as wait:
+    with ProcessPool().meanwhile(killed_before, str(mark)) as wait:
         assert wait() == ATTEMPTS - 1
 
 
@@ -77,8 +93,8 @@ def test_processes_that_die_each_time_end_the_step_with_a_sentence(tmp_path: Pat
     mark.write_text("/100")
 
     with (
-        WithSecondProcess().meanwhile(killed_before, str(mark)) as wait,
-        pytest.raises(ClusterError, match=r"ended from outside 3 times.*kept.*compare_beside"),
+        ProcessPool().meanwhile(killed_before, str(mark)) as wait,
+        pytest.raises(ClusterError, match=r"ended from outside 3 times.*kept.*compared_at_once"),
     ):
         wait()
     assert mark.read_text() == "xxx/100"
@@ -87,7 +103,7 @@ def test_processes_that_die_each_time_end_the_step_with_a_sentence(tmp_path: Pat
 def test_an_error_of_ours_comes_back_as_itself() -> None:
     """Its sentence is what people read."""
     with (
-        WithSecondProcess().meanwhile(refused, "") as wait,
+        ProcessPool().meanwhile(refused, "") as wait,
         pytest.raises(ArchiveError, match=r"^the archive says no$"),
     ):
         wait()
@@ -96,8 +112,8 @@ def test_an_error_of_ours_comes_back_as_itself() -> None:
 def test_an_unexpected_error_is_named_by_its_place_and_not_by_its_words() -> None:
     """Its words may quote a file."""
     with (
-        WithSecondProcess().meanwhile(broken, "card-canary") as wait,
-        pytest.raises(ClusterError, match=r"ValueError at test_second_process\.py:\d+") as caught,
+        ProcessPool().meanwhile(broken, "card-canary") as wait,
+        pytest.raises(ClusterError, match=r"ValueError at test_process_pool\.py:\d+") as caught,
     ):
         wait()
     assert "canary" not in str(caught.value)
@@ -107,8 +123,8 @@ def test_a_piece_without_end_ends_the_step(tmp_path: Path) -> None:
     """After result_seconds; its process ends with the block."""
     mark = tmp_path / "asleep"
     with (
-        WithSecondProcess(seconds_max=5).meanwhile(asleep, str(mark)) as wait,
-        pytest.raises(ClusterError, match="did not end within 5 s"),
+        ProcessPool(seconds_max=5).meanwhile(asleep, str(mark)) as wait,
+        pytest.raises(ClusterError, match="was not done within 5 s"),
     ):
         wait()
 
@@ -124,17 +140,66 @@ def test_a_second_process_knows_only_the_variables_that_the_work_names() -> None
         "S3_KEY": "for the archive",
     }
 
-    with WithSecondProcess(variables=given).meanwhile(known, "", needs={"S3_KEY"}) as wait:
+    with ProcessPool(variables=given).meanwhile(known, "", needs={"S3_KEY"}) as wait:
         has = wait()
 
     assert has["S3_KEY"] == "for the archive"
     assert not {name for name, word in has.items() if name.startswith("RECON_") or "canary" in word}
 
 
+def test_parts_are_done_side_by_side_and_come_in_their_order() -> None:
+    """So many processes do all of them, each more than one, and none is begun for a part alone."""
+    done = [*ProcessPool(at_once=2).each(doubled, range(9))]
+
+    assert [number for number, _ in done] == [*range(0, 18, 2)]
+    assert len({who for _, who in done} - {os.getpid()}) in {1, 2}
+
+
+def test_no_more_parts_are_handed_out_than_are_in_work_and_one_that_waits() -> None:
+    """A night of many parts holds few of them, and what nobody asks for is not begun."""
+    begun: list[int] = []
+
+    def items() -> Iterator[int]:
+        for number in range(9):
+            begun.append(number)
+            yield number
+
+    done = ProcessPool(at_once=2).each(doubled, items())
+
+    assert begun == []
+    assert next(done)[0] == 0
+    assert begun == [0, 1, 2, 3]
+
+
+def test_a_process_that_dies_is_begun_again_and_no_part_is_lost(tmp_path: Path) -> None:
+    """The part that it had in hand is done again, those of others stand."""
+    mark = tmp_path / "killed"
+    mark.write_text("/1")
+
+    done = [*ProcessPool(at_once=2).each(killed_at_three, [(n, str(mark)) for n in range(6)])]
+
+    assert done == [*range(6)]
+    assert mark.read_text() == "x/1"
+
+
+def test_processes_end_with_whoever_stops_asking(tmp_path: Path) -> None:
+    """A night that ends in the middle leaves nothing at work behind it."""
+    mark = tmp_path / "asleep"
+    done = ProcessPool(at_once=2).each(asleep_or_done, ["", str(mark)])
+    assert isinstance(done, Generator)
+    assert next(done) == ""
+    while not (mark.exists() and mark.read_text()):
+        time.sleep(0.01)
+    done.close()
+
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(mark.read_text()), 0)
+
+
 @pytest.mark.parametrize("helps", [True, False])
-def test_a_second_process_is_there_for_who_asks_for_one(helps: bool) -> None:  # noqa: FBT001 - a case
+def test_other_processes_are_there_for_who_asks_for_them(helps: bool) -> None:  # noqa: FBT001 - a case
     """As shipped there is none, and the piece is done when its result is wanted."""
-    settings = ClusterSettings(compare_beside=helps, partitions=3)
+    settings = ClusterSettings(compared_at_once=1 + helps, partitions=3)
     with workers_of(settings, variables={}) as workers:
         assert (workers.helps, workers.partitions) == (helps, 3)
         with workers.meanwhile(doubled, 4) as wait:
