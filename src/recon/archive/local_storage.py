@@ -2,6 +2,7 @@
 
 import errno
 import os
+import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -90,6 +91,13 @@ class LocalStorage:
     def remove(self, name: str) -> None:
         """See Storage."""
         (self._root / name).unlink()
+
+    def clear(self, folder: str) -> None:
+        """See Storage."""
+        path = self._root / folder
+        if path.is_dir():
+            shutil.rmtree(path)
+            flush_folder(path.parent)
 
     @contextmanager
     def local(self, folder: str) -> Iterator[Path]:

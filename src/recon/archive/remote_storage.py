@@ -77,6 +77,11 @@ class RemoteStorage:
         with _translated():
             self._storage.rm_file(self._path(name))
 
+    def clear(self, folder: str) -> None:
+        """See Storage."""
+        for name in self.names(folder):
+            self.remove(name)
+
     @contextmanager
     def local(self, folder: str) -> Iterator[Path]:
         """See Storage: copied for as long as the block lasts."""

@@ -47,6 +47,9 @@ class Storage(Protocol):
     def remove(self, name: str) -> None:
         """Remove a file that nothing names."""
 
+    def clear(self, folder: str) -> None:
+        """Remove a folder with all that lies below it and that nothing names, if it is there."""
+
     def local(self, folder: str) -> AbstractContextManager[Path]:
         """The folder as one of this machine, for whoever reads files by path."""
 

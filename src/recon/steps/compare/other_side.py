@@ -5,50 +5,29 @@ comparison: that one reads the rows from the files of the night's folder, so tha
 that they say what was compared.
 """
 
-import json
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from datetime import datetime
-from pathlib import Path
+from dataclasses import replace
 from typing import Any
 
-from recon.archive.opening import open_storage
-from recon.archive.step_folder import Sealed, sealed_step
-from recon.archive.storage import reachable
-from recon.config.night_archive import ArchiveSettings
-from recon.config.rules import Rules
+from recon.archive.step_folder import Sealed
 from recon.matching.breaks.result import Reconciliation
 from recon.matching.engine import digest_alone
 from recon.matching.frames.same_words import held_once, upside_down
 from recon.matching.frames.sources import Sources
-from recon.model.errors import ArchiveBrokenError
 from recon.model.freed_memory import give_back
 from recon.model.headway import Way
 from recon.model.words import ControlTotal, Verdict
+from recon.steps.compare.handed_night import HandedNight, handed_night, keys_needed, opened_night
 from recon.steps.compare.kept_sources import sources_of_night
 from recon.steps.ground.environment import Environment
-from recon.steps.ground.night_folder import COMPARED, INPUTS, archive_of_account
-from recon.steps.ground.sealed_night import UNREAD, SealedNight, sealed_night
+from recon.steps.ground.night_folder import INPUTS
+from recon.steps.ground.sealed_night import sealed_night
 from recon.store.nights.runs import Run
 
 BESIDE_FROM_ORDERS = 100_000
 """Of fewer orders another process costs more than it gives: it takes a second to begin."""
-
-
-@dataclass(frozen=True, slots=True)
-class OtherSide:
-    """Where another process finds what it is to compare; no row and no secret travels with it."""
-
-    run_id: str
-    as_of: datetime
-    rules: str
-    """Their document as JSON."""
-    archive: ArchiveSettings
-    """Of its keys only the names of their variables."""
-    steps: tuple[tuple[str, str], ...]
-    """Folder and hash of each manifest, in the order of the night."""
 
 
 def is_made_beside(run: Run, *, environment: Environment) -> bool:
@@ -78,10 +57,9 @@ def made_beside(
         ClusterError: those who should have made it are gone.
         ArchiveError: the archive cannot be reached.
     """
-    rules, archive = environment.settings.rules, environment.settings.archive
-    named = {archive.access_key_env, archive.secret_key_env} - {""}
-    part = _part(run, compared=compared, rules=rules, environment=environment)
-    with environment.workers.meanwhile(other_digest, part, needs=named) as wait:
+    night = handed_night(run, compared=compared, environment=environment)
+    needs = keys_needed(environment)
+    with environment.workers.meanwhile(other_digest, night, needs=needs) as wait:
 
         def waited() -> str:
             digest = wait()
@@ -91,53 +69,17 @@ def made_beside(
         yield waited
 
 
-def _part(run: Run, *, compared: Sealed, rules: Rules, environment: Environment) -> OtherSide:
-    account = (run.merchant_id, run.account_id)
-    archive = archive_of_account(account, environment=environment)
-    if not archive.is_remote:
-        archive = archive.model_copy(update={"path": str(Path(archive.path).absolute())})
-    with environment.store.reading() as connection:
-        night = sealed_night(connection, run, environment=environment)
-    steps = {**night.steps, COMPARED: compared}
-    return OtherSide(
-        run_id=run.run_id,
-        as_of=run.as_of,
-        rules=json.dumps(rules.document, sort_keys=True),
-        archive=archive,
-        steps=tuple((sealed.folder, sealed.sha256) for sealed in steps.values()),
-    )
-
-
-def other_digest(part: OtherSide) -> str:
+def other_digest(night: HandedNight) -> str:
     """What another process does: read the files, turn their rows round, and make the digest.
 
     Raises:
         ArchiveError: the archive cannot be reached, or a file is not as the night wrote it.
     """
-    rules = Rules.of(json.loads(part.rules), source=f"the rules of run {part.run_id}")
-    sources, previous = sources_of_night(_night(part, variables=os.environ))
+    sources, previous = sources_of_night(opened_night(night, variables=os.environ))
     other = turned(sources)
     del sources
     give_back()
-    return digest_alone(other, rules=rules, as_of=part.as_of, previous=previous)
-
-
-def _night(part: OtherSide, *, variables: Mapping[str, str]) -> SealedNight:
-    """The night's folder as it was when the part was handed out.
-
-    Raises:
-        ArchiveBrokenError: a step of it is another one.
-    """
-    storage = open_storage(part.archive, variables=variables)
-    steps: dict[str, Sealed] = {}
-    with reachable(storage, doing=UNREAD):
-        for folder, sha256 in part.steps:
-            sealed = sealed_step(storage, folder=folder)
-            if sealed is None or sealed.sha256 != sha256:
-                msg = f"{folder} of the archive {storage.shown} is not what the night wrote"
-                raise ArchiveBrokenError(msg)
-            steps[sealed.manifest.about.step] = sealed
-    return SealedNight(part.run_id, storage, steps)
+    return digest_alone(other, rules=night.rules, as_of=night.as_of, previous=previous)
 
 
 def turned_round(

@@ -34,6 +34,8 @@ SIGNED = "signed-"
 """Before a role: the step of a signature, which comes after all of the night's own."""
 ANSWERS = "answers-"
 """Before a number: steps with what the gateway answered before money and after it."""
+IN_PARTS = "in-parts"
+"""Where the parts of a comparison lie until its results are sealed; no link binds it."""
 BOOKS = "books"
 """The step before them: the whole ledger as the night read it."""
 NOT_READ = (
@@ -219,10 +221,11 @@ def bound_step(storage: Storage, link: Link, *, doing: str) -> Sealed:
 def is_attempt(path: str) -> bool:
     """Whether a file that nobody sealed was left by an attempt; `path` is from the night's folder.
 
-    A step that was moved aside, or a signature that was ended before it counted.
+    A step that was moved aside, parts of a comparison, or a signature that was ended before it
+    counted.
     """
     step = path.partition("/")[0]
-    return ASIDE in step or step.startswith(SIGNED)
+    return ASIDE in step or step == IN_PARTS or step.startswith(SIGNED)
 
 
 def newest(bound: Sequence[Link]) -> dict[str, str]:

@@ -39,8 +39,8 @@ from recon.proof.engine import reconcile
 from recon.proof.night_tables import input_tables
 from recon.steps.compare import other_side
 from recon.steps.compare import reconcile as reconcile_step
+from recon.steps.compare.handed_night import HandedNight
 from recon.steps.compare.other_side import (
-    OtherSide,
     is_made_beside,
     other_digest,
     turned,
@@ -183,7 +183,7 @@ def test_sources_are_let_go_while_their_rows_stand_the_other_way_round(files: Pl
 
 def written(
     folder: Path, *, sources: Sources, rules: Rules, previous: Previous | None = None
-) -> OtherSide:
+) -> HandedNight:
     """Sources as a night writes them, and what another process is told of them."""
     storage = LocalStorage(folder)
     empty = {"predecessor": "", "rules_digest": rules.digest, "product_version": "0"}
@@ -204,7 +204,7 @@ def written(
         steps.append(write_step(storage, night="nights/R", about=about, parts=rows_of(tables)))
     places = tuple((sealed.folder, sealed.sha256) for sealed in steps)
     archive = ArchiveSettings(path=str(folder))
-    return OtherSide("R", AS_OF, json.dumps(rules.document), archive, places)
+    return HandedNight("R", AS_OF, json.dumps(rules.document), archive, places)
 
 
 @given(
@@ -255,7 +255,7 @@ def test_a_night_compared_beside_comes_to_the_same(
     seen: list[str] = []
     counted = other_side.other_digest
 
-    def here(part: OtherSide) -> str:
+    def here(part: HandedNight) -> str:
         seen.append(part.run_id)
         return counted(part)
 
