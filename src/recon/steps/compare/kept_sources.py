@@ -1,7 +1,5 @@
 """What a night compared, read from the files that it sealed: the same tonight and a year later."""
 
-from collections.abc import Collection
-
 from recon.archive.schemas import SCHEMAS
 from recon.matching.frames.sources import Previous, Sources
 from recon.proof.compared_tables import previous_of_tables, sources_of_tables
@@ -27,20 +25,12 @@ def kept_sources(
     return sources_of_night(sealed_night(connection, run, environment=environment))
 
 
-def sources_of_night(
-    night: SealedNight, *, without: Collection[str] = ()
-) -> tuple[Sources, Previous | None]:
+def sources_of_night(night: SealedNight) -> tuple[Sources, Previous | None]:
     """The same of a night that sealed what it compared.
-
-    `without`: files of which no row is read.
 
     Raises:
         ArchiveError: the night's folder cannot be reached, or is not as it was sealed.
     """
     names = (name for name, schema in SCHEMAS.items() if schema.folder in {INPUTS, COMPARED})
-    tables = {
-        name: SCHEMAS[name].columns.empty_table() if name in without else night.table(name)
-        for name in names
-        if night.has(name)
-    }
+    tables = {name: night.table(name) for name in names if night.has(name)}
     return sources_of_tables(tables), previous_of_tables(tables)
