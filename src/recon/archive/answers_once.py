@@ -6,7 +6,7 @@ So `passed_over` names those that are not (asked again after money, another acco
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -62,15 +62,19 @@ def whole_answers(
     passed_over: pa.Table,
     replies: Iterable[NamedReplies],
     columns: Sequence[str] | None = None,
+    wanted: Callable[[pa.Table], pa.Table] = lambda rows: rows,
 ) -> pa.Table:
-    """The way back: all rows that were compared, in no order; some columns, or all."""
+    """The way back: all rows that were compared, in no order; some columns, or all.
+
+    `wanted`: of rows of a file those that are.
+    """
     schema = pa.schema([_COLUMNS.field(name) for name in columns or _COLUMNS.names])
     without = _by_file(passed_over)
     parts = [own.select(schema.names).cast(schema)]
     for file, table in replies:
         kept = np.ones(len(table), dtype=np.bool_)
         kept[without.get(file, [])] = False
-        parts.append(as_answers(table.filter(pa.array(kept)), schema=schema))
+        parts.append(as_answers(wanted(table.filter(pa.array(kept))), schema=schema))
     return pa.concat_tables(parts).unify_dictionaries()
 
 

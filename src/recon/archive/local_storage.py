@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from recon.archive.storage import UNFINISHED
+from recon.archive.storage import UNFINISHED, Opened
 from recon.model.durable import flush_folder
 from recon.privacy.own_files import for_group, make_folder, open_unlinked
 
@@ -60,6 +60,17 @@ class LocalStorage:
 
     def read(self, name: str) -> bytes:
         """See Storage."""
+        with self._opened(name) as file:
+            return file.read()
+
+    @contextmanager
+    def reading(self, name: str) -> Iterator[Opened]:
+        """See Storage."""
+        with self._opened(name) as file:
+            kept = os.fstat(file.fileno())
+            yield Opened(file, f"{kept.st_dev}/{kept.st_ino}/{kept.st_size}/{kept.st_ctime_ns}")
+
+    def _opened(self, name: str) -> BinaryIO:
         try:
             descriptor = open_unlinked(self._root / name, os.O_RDONLY)
         except OSError as error:
@@ -67,8 +78,7 @@ class LocalStorage:
                 raise
             # A pipe or a device would be read for ever, and a link leads elsewhere.
             raise OSError(errno.EINVAL, f"{name} is no regular file") from error
-        with os.fdopen(descriptor, "rb") as file:
-            return file.read()
+        return os.fdopen(descriptor, "rb")
 
     def names(self, folder: str) -> Sequence[str]:
         """See Storage."""

@@ -6,6 +6,7 @@ from pathlib import Path, PurePosixPath
 from tempfile import NamedTemporaryFile, TemporaryDirectory
 from typing import Any, BinaryIO, cast
 
+from recon.archive.storage import Opened
 from recon.config.keys import storage_keys
 from recon.config.night_archive import ArchiveSettings
 from recon.model.errors import ArchiveError
@@ -47,6 +48,13 @@ class RemoteStorage:
         with _translated():
             content: bytes = self._storage.cat_file(self._path(name))
             return content
+
+    @contextmanager
+    def reading(self, name: str) -> Iterator[Opened]:
+        """See Storage; what is asked for is asked of the storage, and nothing beside it."""
+        with _translated(), self._storage.open(self._path(name), "rb", cache_type="none") as file:
+            about = file.details
+            yield Opened(file, f"{about.get('ETag')}/{about['size']}/{about.get('LastModified')}")
 
     def names(self, folder: str) -> Sequence[str]:
         """See Storage."""

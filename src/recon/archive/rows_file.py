@@ -5,7 +5,7 @@ know is refused by name, never read as if it were another.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import cache
 from io import BytesIO
 from typing import Any, BinaryIO, NamedTuple
@@ -278,18 +278,14 @@ def read_rows(
     Raises:
         ArchiveBrokenError: it is no Parquet file, or of a schema that this program does not know.
     """
-    try:
-        file = pq.ParquetFile(pa.BufferReader(content))
-        which = (file.schema_arrow.metadata or {}).get(METADATA, b"").decode()
-        refuse_unknown(which, name=name, schemas=schemas)
+    with _readable(content, name=name):
+        file = _parquet(content, name=name, schemas=schemas)
         threads = len(content) > SMALL_BYTES
         return as_declared(file.read(columns=columns and [*columns], use_threads=threads))
-    except (pa.ArrowException, OSError) as error:
-        raise _no_rows_file(name, error) from error
 
 
 def row_batches(
-    content: bytes,
+    content: bytes | BinaryIO,
     *,
     name: str,
     rows_max: int = ROWS_PER_BATCH,
@@ -301,18 +297,69 @@ def row_batches(
     Raises:
         ArchiveBrokenError: it is no Parquet file, or of a schema that this program does not know.
     """
-    try:
-        file = pq.ParquetFile(pa.BufferReader(content))
-        which = (file.schema_arrow.metadata or {}).get(METADATA, b"").decode()
-        refuse_unknown(which, name=name, schemas=schemas)
+    with _readable(content, name=name):
+        file = _parquet(content, name=name, schemas=schemas)
         for batch in file.iter_batches(batch_size=rows_max, columns=columns and [*columns]):
             yield as_declared(pa.Table.from_batches([batch]))
+
+
+def rows_between(
+    file: BinaryIO, *, name: str, first: str, after: str, by: str = "order_no"
+) -> pa.Table:
+    """The rows of a file with texts from `first` on, before `after` (blank: to the end).
+
+    Of the row groups only those that can hold such a row are read; see `read_rows`.
+
+    Raises:
+        ArchiveBrokenError: it is no Parquet file, or of a schema that this program does not know.
+    """
+    with _readable(file, name=name):
+        parquet = _parquet(file, name=name, schemas=SCHEMAS)
+        tables = [as_declared(parquet.schema_arrow.empty_table())]
+        for group in range(parquet.num_row_groups):
+            if _may_hold(parquet, group=group, by=by, first=first, after=after):
+                rows = as_declared(parquet.read_row_group(group, use_threads=False))
+                tables.append(rows.filter(is_between(rows[by], first=first, after=after)))
+                del rows  # before the next one is read
+        return pa.concat_tables(tables).unify_dictionaries()
+
+
+def is_between(texts: pa.ChunkedArray, *, first: str, after: str) -> pa.ChunkedArray:
+    """Which texts are from `first` on and before `after`; see `rows_between`."""
+    rows = pc.greater_equal(texts, first)
+    return pc.and_(rows, pc.less(texts, after)) if after else rows
+
+
+def _may_hold(parquet: pq.ParquetFile, *, group: int, by: str, first: str, after: str) -> bool:
+    at = parquet.schema_arrow.get_field_index(by)
+    known = parquet.metadata.row_group(group).column(at).statistics
+    if known is None or not known.has_min_max:
+        return True
+    return bool(known.max >= first and (not after or known.min < after))
+
+
+def _parquet(
+    source: bytes | BinaryIO, *, name: str, schemas: Mapping[str, FileSchema]
+) -> pq.ParquetFile:
+    """A file of one of these schemas."""
+    content = pa.BufferReader(source) if isinstance(source, bytes) else source
+    # Of a file that is elsewhere a row group is asked for at once, not column by column.
+    file = pq.ParquetFile(content, pre_buffer=True)
+    which = (file.schema_arrow.metadata or {}).get(METADATA, b"").decode()
+    refuse_unknown(which, name=name, schemas=schemas)
+    return file
+
+
+@contextmanager
+def _readable(source: bytes | BinaryIO, *, name: str) -> Iterator[None]:
+    """What is wrong with a file as a sentence; what its storage says is the storage's to tell."""
+    try:
+        yield
     except (pa.ArrowException, OSError) as error:
-        raise _no_rows_file(name, error) from error
-
-
-def _no_rows_file(name: str, error: Exception) -> ArchiveBrokenError:
-    return ArchiveBrokenError(f"{name} of the archive is no whole Parquet file: {error}")
+        if isinstance(error, OSError) and not isinstance(source, bytes):
+            raise
+        msg = f"{name} of the archive is no whole Parquet file: {error}"
+        raise ArchiveBrokenError(msg) from error
 
 
 def refuse_unknown(which: str, *, name: str, schemas: Mapping[str, FileSchema] = SCHEMAS) -> None:

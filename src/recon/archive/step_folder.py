@@ -193,20 +193,35 @@ def whole_file(storage: Storage, sealed: Sealed, *, name: str) -> bytes:
     Raises:
         ArchiveBrokenError: it is gone, or is not the file that was sealed.
     """
-    entry = next((each for each in sealed.manifest.files if each.name == name), None)
-    path = f"{sealed.folder}/{name}"
+    entry, path = entry_of(sealed, name=name), f"{sealed.folder}/{name}"
     try:
         content = storage.read(path) if entry else None
     except FileNotFoundError:
         content = None
-    if content is None or entry is None:
+    sha256 = hashlib.sha256(content or b"").hexdigest()
+    refuse_changed(path, entry=entry, size=None if content is None else len(content), sha256=sha256)
+    return content or b""
+
+
+def entry_of(sealed: Sealed, *, name: str) -> FileEntry | None:
+    """What the manifest says of a file; None where it names none."""
+    return next((each for each in sealed.manifest.files if each.name == name), None)
+
+
+def refuse_changed(path: str, *, entry: FileEntry | None, size: int | None, sha256: str) -> None:
+    """Refuse a file that is not as it was sealed; `size` is None of one that is not there.
+
+    Raises:
+        ArchiveBrokenError: it is gone, or is not the file that was sealed.
+    """
+    if size is None or entry is None:
         msg = f"{path} is gone from the archive"
-    elif len(content) != entry.bytes:
-        msg = f"{path} has {len(content)} bytes, and was sealed with {entry.bytes}"
-    elif hashlib.sha256(content).hexdigest() != entry.sha256:
+    elif size != entry.bytes:
+        msg = f"{path} has {size} bytes, and was sealed with {entry.bytes}"
+    elif sha256 != entry.sha256:
         msg = f"{path} is not the file that was sealed: its content was changed"
     else:
-        return content
+        return
     raise ArchiveBrokenError(msg)
 
 

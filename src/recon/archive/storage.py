@@ -3,12 +3,20 @@
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import BinaryIO, Protocol
+from typing import BinaryIO, NamedTuple, Protocol
 
 from recon.model.errors import ArchiveError
 
 UNFINISHED = ".unfinished-"
 """How the name of a file begins that is still being written."""
+
+
+class Opened(NamedTuple):
+    """A file that can be read from any place."""
+
+    file: BinaryIO
+    stamp: str
+    """Another one each time that the file is written."""
 
 
 class Storage(Protocol):
@@ -30,6 +38,13 @@ class Storage(Protocol):
 
     def read(self, name: str) -> bytes:
         """The content of a file.
+
+        Raises:
+            FileNotFoundError: there is none.
+        """
+
+    def reading(self, name: str) -> AbstractContextManager[Opened]:
+        """A file of which only parts are read.
 
         Raises:
             FileNotFoundError: there is none.

@@ -1,14 +1,16 @@
 from collections.abc import Iterator
 from contextlib import suppress
+from io import SEEK_END
 from itertools import count
 
 import pytest
 
+from recon.archive.opened_files import opened_file
 from recon.archive.remote_storage import RemoteStorage, s3_storage
 from recon.archive.step_folder import find_sealed, sealed_step, step_problems
 from recon.archive.storage import reachable
 from recon.config.night_archive import ArchiveSettings
-from recon.model.errors import ArchiveError
+from recon.model.errors import ArchiveBrokenError, ArchiveError
 from tests.recon.archive.planted import NIGHT, written
 from tests.recon.files.s3_server import S3Server, serving_s3
 
@@ -94,3 +96,30 @@ def test_a_storage_that_is_gone_says_so(
         reachable(storage, doing="nothing was sent"),
     ):
         written(storage, 1)
+
+
+def test_parts_of_an_object_are_read_from_any_place(server: S3Server, bucket: str) -> None:
+    """A step's rows between two numbers; an object that was written anew is looked at anew."""
+    storage = storage_of(server, bucket)
+    step = written(storage, *range(4200, 4300))
+    with opened_file(storage, step, name="orders.parquet") as file:
+        file.seek(-4, SEEK_END)
+        assert file.read() == b"PAR1"
+    with storage.reading(f"{FOLDER}/orders.parquet") as (_, stamp):
+        pass
+    with storage.reading(f"{FOLDER}/orders.parquet") as (_, again):
+        assert again == stamp
+
+    with storage.writing(f"{FOLDER}/orders.parquet") as changed:
+        changed.write(b"PAR1")
+    with (
+        pytest.raises(ArchiveBrokenError, match=r"orders.parquet has 4 bytes"),
+        opened_file(storage, step, name="orders.parquet"),
+    ):
+        pass
+    storage.remove(f"{FOLDER}/orders.parquet")
+    with (
+        pytest.raises(ArchiveBrokenError, match=r"orders.parquet is gone"),
+        opened_file(storage, step, name="orders.parquet"),
+    ):
+        pass

@@ -1,8 +1,11 @@
 """What a night compared, read from the files that it sealed: the same tonight and a year later."""
 
+from collections.abc import Collection
+
 from recon.archive.schemas import SCHEMAS
 from recon.matching.frames.sources import Previous, Sources
 from recon.proof.compared_tables import previous_of_tables, sources_of_tables
+from recon.steps.compare.stretches import IN_STRETCHES
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.night_folder import COMPARED, INPUTS, links
 from recon.steps.ground.sealed_night import SealedNight, sealed_night
@@ -31,6 +34,24 @@ def sources_of_night(night: SealedNight) -> tuple[Sources, Previous | None]:
     Raises:
         ArchiveError: the night's folder cannot be reached, or is not as it was sealed.
     """
-    names = (name for name, schema in SCHEMAS.items() if schema.folder in {INPUTS, COMPARED})
-    tables = {name: night.table(name) for name in names if night.has(name)}
+    return _without(night, names=())
+
+
+def small_of_night(night: SealedNight) -> tuple[Sources, Previous | None]:
+    """The same without a row of what is read in stretches (see `stretches.rows_of_stretch`).
+
+    Raises:
+        ArchiveError: the night's folder cannot be reached, or is not as it was sealed.
+    """
+    return _without(night, names=IN_STRETCHES)
+
+
+def _without(night: SealedNight, *, names: Collection[str]) -> tuple[Sources, Previous | None]:
+    """What was compared, of some files no row."""
+    schemas = {name: each for name, each in SCHEMAS.items() if each.folder in {INPUTS, COMPARED}}
+    tables = {
+        name: schema.columns.empty_table() if name in names else night.table(name)
+        for name, schema in schemas.items()
+        if night.has(name)
+    }
     return sources_of_tables(tables), previous_of_tables(tables)

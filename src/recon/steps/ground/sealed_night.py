@@ -5,7 +5,9 @@ the history that binds its step: what was changed since is refused by name, neve
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from typing import BinaryIO
 
 import pandas as pd
 import pyarrow as pa
@@ -13,6 +15,7 @@ import pyarrow as pa
 from recon.archive.answer_schemas import ANSWER_SCHEMAS, REPLIES
 from recon.archive.answers_once import ANSWERS, PASSED_OVER, SHARED, NamedReplies, whole_answers
 from recon.archive.manifest import FileEntry
+from recon.archive.opened_files import opened_file
 from recon.archive.rows_file import read_rows, row_batches, sorted_rows
 from recon.archive.schemas import SCHEMAS
 from recon.archive.step_folder import Sealed, find_sealed, whole_file
@@ -103,6 +106,16 @@ class SealedNight:
             raise NightLetGoError(str(self.let_go))
         with reachable(self.storage, doing=UNREAD):
             return whole_file(self.storage, sealed, name=file), f"{sealed.folder}/{file}"
+
+    @contextmanager
+    def opened(self, name: str) -> Iterator[tuple[BinaryIO, str]]:
+        """As `content`, of a table of which only parts are read."""
+        sealed, file = self._place(name)
+        if self.let_go is not None and not is_kept(f"{sealed.manifest.about.step}/{file}"):
+            raise NightLetGoError(str(self.let_go))
+        with reachable(self.storage, doing=UNREAD), ExitStack() as stack:
+            opened = stack.enter_context(opened_file(self.storage, sealed, name=file))
+            yield opened, f"{sealed.folder}/{file}"
 
     def table(self, name: str) -> pa.Table:
         """A table by the name of its schema; see `content`."""

@@ -47,6 +47,7 @@ from recon.steps.compare.other_side import (
     turned_round,
     with_same_digest,
 )
+from recon.steps.compare.sealed_inputs import absent_of
 from recon.steps.ground.night_folder import COMPARED, INPUTS, rows_of
 from recon.store.nights import results, runs
 from recon.store.nights.runs import Run
@@ -198,7 +199,7 @@ def written(
             mode="live",
             step=step,
             history_before="",
-            after={},
+            absent=absent_of(sources),
             **empty,
         )
         steps.append(write_step(storage, night="nights/R", about=about, parts=rows_of(tables)))

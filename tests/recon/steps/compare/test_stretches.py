@@ -1,0 +1,318 @@
+"""What a night compared, read in stretches, is what it compared: every row once, no more held."""
+
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import fields, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+from recon.archive import opened_files, rows_file
+from recon.archive.local_storage import LocalStorage
+from recon.archive.storage import Opened
+from recon.matching.frames.sources import Sources
+from recon.model.errors import ArchiveBrokenError
+from recon.steps.compare.kept_sources import small_of_night, sources_of_night
+from recon.steps.compare.other_side import _night
+from recon.steps.compare.stretches import Stretch, rows_of_stretch, stretches
+from recon.steps.ground.sealed_night import SealedNight, sealed_night
+from recon.store.nights import runs
+from tests.planted import planted
+from tests.recon.steps.compare.test_other_side import written
+from tests.recon.steps.compare.test_parted_inputs import older, plain
+from tests.recon.steps.compare.test_siblings import (
+    OTHER,
+    _filed_here,
+    _payment_of_other,
+    _second_account,
+)
+from tests.recon.steps.conftest import Merchant
+from tests.recon.steps.large_nights import many, peak_bytes, sealed
+
+FRAMES = ("orders", "gateway", "ledger", "universe")
+PLACE = ["merchant_id", "account_id"]
+BYTES_A_ROW = 40
+"""Of Arrow, of what each row more of a night may take where stretches are of one size: marks and
+compressed bytes. A row itself takes more than ten times as much."""
+
+
+def newest(merchant: Merchant) -> SealedNight:
+    """The night that finished last."""
+    with merchant.environment() as environment, environment.store.reading() as connection:
+        run = runs.get(connection, runs.finished(connection)[-1].run_id)
+        return sealed_night(connection, run, environment=environment)
+
+
+def in_parts(
+    night: SealedNight, *, orders_per_part: int
+) -> tuple[Sequence[Stretch], list[Sources]]:
+    """A night cut into stretches, and the rows of each."""
+    cut = stretches(night, orders_per_part=orders_per_part)
+    return cut, [rows_of_stretch(night, each) for each in cut]
+
+
+def assert_whole(night: SealedNight, *, orders_per_part: int) -> int:
+    """Every row is in one stretch, and together they are what was compared; how many there are."""
+    whole, _ = sources_of_night(night)
+    cut, parts = in_parts(night, orders_per_part=orders_per_part)
+    assert [each.number for each in cut] == [*range(1, len(cut) + 1)]
+    numbers: set[str] = set()
+    for part in parts:
+        own = {name for field in FRAMES for name in numbers_of(part, field)}
+        assert not own & numbers
+        numbers |= own
+    for field in FRAMES:
+        expected = getattr(whole, field)
+        frames = [getattr(part, field) for part in parts]
+        if expected is None:
+            assert frames == [None] * len(parts)
+            continue
+        joined = pd.concat(frames, ignore_index=True).sort_values(PLACE, kind="stable")
+        pd.testing.assert_frame_equal(joined.reset_index(drop=True), expected)
+    return len(cut)
+
+
+def assert_others(night: SealedNight) -> None:
+    """What does not lie in stretches is read as it is of the whole night, and no row of these."""
+    (whole, before), (small, previous) = sources_of_night(night), small_of_night(night)
+    for each in fields(Sources):
+        own, expected = getattr(small, each.name), getattr(whole, each.name)
+        if each.name in FRAMES:
+            assert (own is None) is (expected is None)
+            assert own is None or (len(own), [*own]) == (0, [*expected])
+        elif isinstance(expected, pd.DataFrame):
+            pd.testing.assert_frame_equal(own, expected)
+        else:
+            assert own == expected
+    assert (previous is None) is (before is None)
+
+
+def numbers_of(sources: Sources, field: str) -> list[str]:
+    """The order numbers of a frame; none of one that was not given."""
+    frame = getattr(sources, field)
+    return [] if frame is None else frame["order_no"].tolist()
+
+
+def asked_again(merchant: Merchant) -> None:
+    """Captures, whose answers are asked again once money has moved."""
+    paid = merchant.payments("authorised")[:5]
+    merchant.drop("orders.csv", *(merchant.order(each, action="capture") for each in paid))
+
+
+def joined(merchant: Merchant) -> None:
+    """An order that was paid in the merchant's other account, beside others."""
+    plain(merchant)
+    _second_account(merchant)
+    merchant.drop("here.csv", _filed_here(_payment_of_other(merchant)))
+    lonely = merchant.order(merchant.payments("captured")[8]) | {"account_id": OTHER}
+    merchant.drop("there.csv", lonely)
+
+
+def booked(merchant: Merchant) -> None:
+    """Entries of the window without an order number, and of orders that nobody has."""
+    older(merchant)
+    with (merchant.folder / "ledger.csv").open("a") as file:
+        names = (merchant.folder / "ledger.csv").read_text().splitlines()[0].split(",")
+        for number in range(4):
+            cells = {
+                "entry_id": f"B{number}",
+                "merchant_id": "100042",
+                "account_id": "100042001",
+                "order_no": "" if number % 2 else f"~{number}",
+                "entry_type": "fee",
+                "currency": "EUR",
+                "amount": "1.00",
+                "booked_at": "2026-11-20T12:00:00Z",
+            }
+            file.write(",".join(cells.get(name, "") for name in names) + "\n")
+
+
+@pytest.mark.parametrize("arrived", [asked_again, joined, booked])
+def test_all_stretches_together_are_what_was_compared(
+    merchant: Merchant, arrived: Callable[[Merchant], None]
+) -> None:
+    """However many there are: answers after money, other accounts, entries without an order."""
+    arrived(merchant)
+    merchant.night()
+    night = newest(merchant)
+
+    assert night.answered
+    counts = [assert_whole(night, orders_per_part=orders) for orders in (1, 3, 1_000)]
+    assert counts[0] > counts[1] > counts[2] == 1
+    assert_others(night)
+
+
+@given(
+    seed=st.integers(min_value=0, max_value=10_000),
+    size=st.integers(min_value=1, max_value=60),
+    orders=st.integers(min_value=1, max_value=70),
+    group=st.integers(min_value=1, max_value=30),
+    ledger=st.booleans(),
+)
+@settings(max_examples=12, phases=[Phase.generate], deadline=None)
+def test_any_night_is_cut_where_any_number_ends(
+    seed: int, size: int, orders: int, group: int, *, ledger: bool
+) -> None:
+    """Of several accounts, with repeats, in files of several row groups, with books or without."""
+    night = planted(size=size, broken=size // 3, seed=seed, settled=False)
+    other = night.sources.orders.assign(account_id="another")
+    mixed = pd.concat([night.sources.orders, other.iloc[::2]]).sample(frac=1, random_state=seed)
+    sources = replace(night.sources, orders=mixed.reset_index(drop=True))
+    if not ledger:
+        sources = replace(sources, ledger=None)
+    with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patched:
+        patched.setattr(rows_file, "ROWS_PER_GROUP", group)
+        part = written(Path(folder), sources=sources, rules=night.rules)
+        assert_whole(_night(part, variables={}), orders_per_part=orders)
+
+
+def test_a_stretch_has_about_as_many_orders_as_it_should(tmp_path: Path) -> None:
+    """As many rows of orders; of the last one what is left; a number that many rows have is one."""
+    orders = many("orders", rows=1_000)
+    night = sealed(tmp_path / "even", tables={"orders": orders})
+    sizes = [len(part.orders) for part in in_parts(night, orders_per_part=300)[1]]
+    assert sizes == [300, 300, 300, 100]
+
+    at = orders.schema.get_field_index("order_no")
+    numbers = ["", *["A"] * 700, *(f"B{number}" for number in range(299))]
+    crowded = orders.set_column(at, orders.schema.field(at), pa.array(numbers))
+    night = sealed(tmp_path / "crowded", tables={"orders": crowded})
+    cut, parts = in_parts(night, orders_per_part=300)
+    assert [(each.first, each.after) for each in cut] == [("", "B0"), ("B0", "")]
+    assert [len(part.orders) for part in parts] == [701, 299]
+
+
+def test_entries_without_end_of_few_orders_are_cut_too(tmp_path: Path) -> None:
+    """A stretch ends before it has its orders where it has very many entries."""
+    night = sealed(tmp_path, tables={"ledger": many("ledger", rows=2_000)})
+    parts = in_parts(night, orders_per_part=100)[1]
+
+    assert [len(part.ledger) for part in parts if part.ledger is not None] == [400] * 5
+
+
+def test_a_night_without_a_row_is_one_stretch(tmp_path: Path) -> None:
+    """It has no end, so nothing is left beside it."""
+    night = sealed(tmp_path, tables={})
+
+    assert stretches(night, orders_per_part=10) == (Stretch(1, "", ""),)
+    assert not len(rows_of_stretch(night, Stretch(1, "", "")).orders)
+
+
+class Counted(LocalStorage):
+    """Tells how many bytes were read of each file."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root)
+        self.read_bytes: dict[str, int] = {}
+
+    @contextmanager
+    def reading(self, name: str) -> Iterator[Opened]:
+        with super().reading(name) as (file, stamp):
+            yield Opened(_Counting(file, name=name, told=self.read_bytes), stamp)  # type: ignore[arg-type]
+
+
+class _Counting:
+    def __init__(self, file: Any, *, name: str, told: dict[str, int]) -> None:
+        self._file, self._name, self._told = file, name, told
+
+    def read(self, *size: int) -> bytes:
+        content: bytes = self._file.read(*size)
+        self._told[self._name] = self._told.get(self._name, 0) + len(content)
+        return content
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
+
+
+@pytest.fixture
+def counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SealedNight:
+    """A night of orders in ten row groups, whose storage counts."""
+    monkeypatch.setattr(rows_file, "ROWS_PER_GROUP", 5_000)
+    monkeypatch.setattr(opened_files, "_known", set())
+    orders, chance = many("orders", rows=50_000), random.Random(1)
+    at = orders.schema.get_field_index("transaction_id")
+    ids = pa.array([chance.randbytes(8).hex() for _ in range(50_000)])
+    orders = orders.set_column(at, orders.schema.field(at), ids)
+    night = sealed(tmp_path, tables={"orders": orders})
+    return replace(night, storage=Counted(tmp_path))
+
+
+def bytes_of(night: SealedNight, stretch: Stretch) -> int:
+    """What was read of the orders for a stretch."""
+    storage: Any = night.storage
+    storage.read_bytes.clear()
+    rows_of_stretch(night, stretch)
+    return int(storage.read_bytes["night/inputs/orders.parquet"])
+
+
+def test_a_file_is_read_whole_once_and_then_only_where_a_stretch_is(counted: SealedNight) -> None:
+    """Its hash is taken before its first row is believed, and not again for each stretch."""
+    entry = counted.entry("orders")[1]
+    one, *others = stretches(counted, orders_per_part=5_000)
+    opened_files._known.clear()
+
+    assert len(others) == 9
+    assert bytes_of(counted, one) > entry.bytes
+    for each in others:
+        assert bytes_of(counted, each) < entry.bytes / 3
+
+
+def test_a_file_that_was_changed_is_refused_however_often_it_was_read(
+    counted: SealedNight, tmp_path: Path
+) -> None:
+    """Changed before the first stretch or between two, it is named; so is one that is gone."""
+    whole = Stretch(1, "", "")
+    rows_of_stretch(counted, whole)
+    file = tmp_path / "night" / "inputs" / "orders.parquet"
+    content = file.read_bytes()
+    file.write_bytes(content[:60] + bytes([content[60] ^ 1]) + content[61:])
+    with pytest.raises(ArchiveBrokenError, match=r"inputs/orders.parquet is not the file that was"):
+        rows_of_stretch(counted, whole)
+
+    file.write_bytes(content[:-1])
+    with pytest.raises(ArchiveBrokenError, match=r"has [0-9]+ bytes, and was sealed with"):
+        rows_of_stretch(counted, whole)
+
+    file.unlink()
+    with pytest.raises(ArchiveBrokenError, match=r"orders.parquet is gone from the archive"):
+        rows_of_stretch(counted, whole)
+
+
+def test_an_answer_that_was_changed_is_refused_when_the_night_is_cut(merchant: Merchant) -> None:
+    """Where a file of answers begins and ends is believed of no file but the sealed one."""
+    asked_again(merchant)
+    merchant.night()
+    (file, *_) = merchant.folder.glob("archive/nights/*/*/*/*/answers-1/replies-*.parquet")
+    file.write_bytes(file.read_bytes()[:-9] + bytes(9))
+
+    with pytest.raises(ArchiveBrokenError, match=r"replies-00002.parquet is not the file"):
+        stretches(newest(merchant), orders_per_part=1)
+
+
+def test_what_is_held_grows_with_the_stretch_and_not_with_the_night(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Four times the rows, cut and read one stretch after another, take next to nothing more."""
+    monkeypatch.setattr(rows_file, "ROWS_PER_GROUP", 10_000)
+    few, many_rows = (peak_of(tmp_path / str(rows), rows=rows) for rows in (40_000, 160_000))
+    assert many_rows - few < BYTES_A_ROW * 120_000
+
+
+def peak_of(folder: Path, *, rows: int) -> int:
+    """What Arrow holds at most while a night is read in stretches of 10,000 orders."""
+    names = ("orders", "answers", "ledger", "universe")
+    tables: Mapping[str, pa.Table] = {name: many(name, rows=rows) for name in names}
+    night = sealed(folder, tables=tables)
+
+    def read() -> None:
+        for each in stretches(night, orders_per_part=10_000):
+            assert len(rows_of_stretch(night, each).orders) == 10_000
+
+    return peak_bytes(read)
