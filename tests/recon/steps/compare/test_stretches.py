@@ -19,8 +19,8 @@ from recon.archive.local_storage import LocalStorage
 from recon.archive.storage import Opened
 from recon.matching.frames.sources import Sources
 from recon.model.errors import ArchiveBrokenError
+from recon.steps.compare.handed_night import opened_night
 from recon.steps.compare.kept_sources import small_of_night, sources_of_night
-from recon.steps.compare.other_side import _night
 from recon.steps.compare.stretches import Stretch, rows_of_stretch, stretches
 from recon.steps.ground.sealed_night import SealedNight, sealed_night
 from recon.store.nights import runs
@@ -170,7 +170,7 @@ def test_any_night_is_cut_where_any_number_ends(
     with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patched:
         patched.setattr(rows_file, "ROWS_PER_GROUP", group)
         part = written(Path(folder), sources=sources, rules=night.rules)
-        assert_whole(_night(part, variables={}), orders_per_part=orders)
+        assert_whole(opened_night(part, variables={}), orders_per_part=orders)
 
 
 def test_a_stretch_has_about_as_many_orders_as_it_should(tmp_path: Path) -> None:
