@@ -247,11 +247,11 @@ def _size_of(sample: pa.Table, *, encoding: str, level: int) -> int:
 
 
 def _repeats(column: pa.ChunkedArray) -> bool:
-    different: int = sum(pc.count_distinct(part).as_py() for part in _apart(column))
+    different: int = sum(pc.count_distinct(part).as_py() for part in apart(column))
     return different < REPEATED_SHARE * len(column)
 
 
-def _apart(column: pa.ChunkedArray) -> Iterator[pa.ChunkedArray]:
+def apart(column: pa.ChunkedArray) -> Iterator[pa.ChunkedArray]:
     """Many texts in parts that share none: counting takes several times the room of its texts."""
     if len(column) <= ROWS_PER_GROUP:
         yield column

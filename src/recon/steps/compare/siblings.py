@@ -10,6 +10,8 @@ import asyncio
 from dataclasses import replace
 
 import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from recon.gateway.queries import ask
 from recon.matching.frames.sources import Sources
@@ -18,11 +20,12 @@ from recon.model.words import KeyAnswer
 from recon.steps.ground import shown_answers
 from recon.steps.ground.answer_rows import Replies, reply_rows
 from recon.steps.ground.environment import Environment
-from recon.steps.ground.kept_answers import keep
+from recon.steps.ground.kept_answers import keep, table_of_run
 from recon.steps.ground.night_folder import storages_of
+from recon.steps.ground.order_numbers import OrderNumbers, order_numbers
 from recon.steps.ground.window import window_start
 from recon.store.nights import stored_orders
-from recon.store.nights.answer_parts import sibling_phase
+from recon.store.nights.answer_parts import BASELINE, sibling_phase
 from recon.store.nights.runs import Run
 
 SIBLING_KEYS_MAX = 10_000
@@ -48,20 +51,22 @@ def ask_siblings(run: Run, *, environment: Environment) -> int:
         return 0
     since = window_start(run, rules=environment.settings.rules)
     with environment.store.reading() as connection:
-        lonely = _lonely(
-            shown_answers.baseline_answers(connection, run, environment=environment),
-            orders=stored_orders.ordered_since(
-                connection, run, since=since, storages=storages_of(environment)
-            ),
+        ordered = stored_orders.ordered_since(
+            connection, run, since=since, storages=storages_of(environment)
         )
-    if not lonely or len(lonely) > SIBLING_KEYS_MAX:
+        orders = order_numbers(ordered).column
+        answered = table_of_run(
+            connection, run, phases=[BASELINE], environment=environment, columns=["answer"]
+        )
+    lonely = _lonely(answered, orders=orders)
+    if not 0 < len(lonely) <= SIBLING_KEYS_MAX:
         return 0
     count = 0
     for account_id in siblings:
         try:
             replies = asyncio.run(
                 ask(
-                    lonely,
+                    lonely[:],
                     account=(run.merchant_id, account_id),
                     settings=environment.settings,
                     clock=environment.clock,
@@ -83,14 +88,13 @@ def ask_siblings(run: Run, *, environment: Environment) -> int:
     return count
 
 
-def _lonely(order_nos: dict[str, str], *, orders: set[str]) -> list[str]:
+def _lonely(answered: pa.Table, *, orders: pa.Array) -> OrderNumbers:
     """Own orders without a payment, and payments without an own order."""
-    return sorted(
-        key
-        for key, answer in order_nos.items()
-        if (answer == KeyAnswer.NOT_FOUND and key in orders)
-        or (answer == KeyAnswer.FOUND and key not in orders)
-    )
+    answer = answered["answer"].cast(pa.string())
+    is_ordered = pc.is_in(answered["order_no"], value_set=orders)
+    is_unpaid = pc.and_(is_ordered, pc.equal(answer, KeyAnswer.NOT_FOUND.value))
+    is_paid = pc.and_(pc.invert(is_ordered), pc.equal(answer, KeyAnswer.FOUND.value))
+    return order_numbers([answered["order_no"].filter(pc.or_(is_unpaid, is_paid))])
 
 
 def with_siblings(

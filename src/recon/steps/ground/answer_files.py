@@ -54,7 +54,9 @@ def read_part(
     return table.filter(own)
 
 
-def _answers(part: AnswerPart, *, environment: Environment, columns: Collection[str]) -> pa.Table:
+def answers_in_file(
+    part: AnswerPart, *, environment: Environment, columns: Collection[str]
+) -> pa.Table:
     """The rows of a file that is of answers; of the keys that were asked, too, there are files."""
     table = read_part(part, environment=environment, columns=columns)
     if ANSWER not in table.column_names:
@@ -75,7 +77,7 @@ def joined(
     """The answers of some files; of a key that was answered twice in a phase the newest."""
     by_phase: dict[tuple[str, str], list[tuple[AnswerPart, pa.Table]]] = {}
     for part in parts:
-        table = _answers(part, environment=environment, columns=columns)
+        table = answers_in_file(part, environment=environment, columns=columns)
         by_phase.setdefault((part.run_id, part.phase), []).append((part, table))
     tables = [table for of_phase in by_phase.values() for table in _once(of_phase)]
     if not tables:
@@ -112,7 +114,7 @@ def chosen(
     """
     kept = []
     for part in parts:
-        table = _answers(part, environment=environment, columns=columns)
+        table = answers_in_file(part, environment=environment, columns=columns)
         if (rows := table.filter(wanted(table))).num_rows:
             kept.append((part, rows))
     # A later file may say of a key what is not wanted: then the earlier one says nothing.

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -52,13 +53,13 @@ def reply_rows(run: Run, replies: Replies) -> ReplyRows:
     return ReplyRows(replies.phase, replies.account_id, answered, replies.at, table)
 
 
-def asked_table(run: Run, keys: Sequence[str], *, phase: str) -> pa.Table:
+def asked_table(run: Run, keys: pa.Array, *, phase: str) -> pa.Table:
     """Columns of ASKED."""
     cells = {"phase": phase, "merchant_id": run.merchant_id, "account_id": run.account_id}
     arrays = [
         _repeated(cells[field.name], field, times=len(keys))
         if field.name in cells
-        else _array(keys, field)
+        else keys.cast(field.type)
         for field in ASKED.columns
     ]
     return pa.table(arrays, schema=ASKED.columns)
@@ -133,7 +134,10 @@ def _array(values: Sequence[Any], field: pa.Field) -> pa.Array:
 
 
 def _repeated(value: Any, field: pa.Field, *, times: int) -> pa.Array:
-    return pa.repeat(pa.scalar(value, _plain(field)), times).cast(field.type)
+    if pa.types.is_dictionary(field.type):
+        codes = pa.array(np.zeros(times, field.type.index_type.to_pandas_dtype()))
+        return pa.DictionaryArray.from_arrays(codes, pa.array([value], _plain(field)))
+    return pa.repeat(pa.scalar(value, field.type), times)
 
 
 def _plain(field: pa.Field) -> pa.DataType:

@@ -5,7 +5,7 @@ the files are one step of the night: its manifest names them, and the history bi
 """
 
 import json
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from datetime import date, datetime
 from typing import Any
 
@@ -18,7 +18,14 @@ from recon.archive.manifest import FileEntry
 from recon.archive.step_folder import Rows, seal_parts, write_part
 from recon.archive.storage import reachable
 from recon.model.nights import Mode
-from recon.steps.ground.answer_files import EVERY_COLUMN, UNREAD, chosen, joined, read_part
+from recon.steps.ground.answer_files import (
+    EVERY_COLUMN,
+    UNREAD,
+    answers_in_file,
+    chosen,
+    joined,
+    read_part,
+)
 from recon.steps.ground.answer_rows import (
     ReplyRows,
     asked_table,
@@ -36,6 +43,7 @@ from recon.steps.ground.night_folder import (
     links,
     storage_of,
 )
+from recon.steps.ground.order_numbers import OrderNumbers, order_numbers
 from recon.store import Connection
 from recon.store.nights import answer_parts
 from recon.store.nights.answer_parts import AnswerPart
@@ -52,7 +60,9 @@ UNWRITTEN_AFTER = (
 )
 
 
-def note_asked(run: Run, *, phase: str, keys: Iterable[str], environment: Environment) -> list[str]:
+def note_asked(
+    run: Run, *, phase: str, keys: OrderNumbers | Iterable[str], environment: Environment
+) -> OrderNumbers:
     """Note the keys to ask for; those without a final answer, sorted.
 
     What was noted before (a restart) stays as it is.
@@ -61,14 +71,25 @@ def note_asked(run: Run, *, phase: str, keys: Iterable[str], environment: Enviro
         ArchiveError: the archive cannot be written or read.
     """
     with environment.store.reading() as connection:
-        known = {*asked_keys(connection, run, phases=[phase], environment=environment).to_pylist()}
-        answered = set(answers_of(connection, run, phase=phase, environment=environment))
-    new = sorted(keys if not known and isinstance(keys, set) else set(keys) - known)
-    if new:
+        known = asked_keys(connection, run, phases=[phase], environment=environment)
+        answered = table_of_run(
+            connection, run, phases=[phase], environment=environment, columns=["answer"]
+        )["order_no"]
+    wanted = keys if isinstance(keys, OrderNumbers) else order_numbers([keys])
+    new = _not_among(wanted.column, known)
+    if len(new):
         table = asked_table(run, new, phase=phase)
         _keep(run, ASKED, table, environment=environment, phase=phase, asked=len(new))
-    # Of a night that begins there is nothing but these: sets of them would take twice their room.
-    return sorted({*known, *new} - answered) if known or answered else new
+    # Of a night that begins there is nothing but these.
+    every = order_numbers([known, new]).column if len(known) else new
+    return OrderNumbers(_not_among(every, answered))
+
+
+def _not_among(column: pa.Array, others: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """Looking them up takes several times the room of these: where there are none, nobody looks."""
+    if not len(others):
+        return column
+    return column.filter(pc.invert(pc.is_in(column, value_set=others)))
 
 
 def keep(run: Run, *rows: ReplyRows, environment: Environment) -> None:
@@ -188,6 +209,24 @@ def table_of_run(
     parts = answer_parts.of_run(connection, run.run_id)
     wanted = [part for part in parts if part.phase in phases and part.answered]
     return joined(wanted, environment=environment, columns=columns)
+
+
+def files_of_run(
+    connection: Connection,
+    run: Run,
+    *,
+    phases: Collection[str],
+    environment: Environment,
+    columns: Collection[str],
+) -> Iterator[pa.Table]:
+    """As `table_of_run` file by file, of a key that was answered twice both answers.
+
+    Raises:
+        ArchiveError: see `table_of_run`.
+    """
+    for part in answer_parts.of_run(connection, run.run_id):
+        if part.phase in phases and part.answered:
+            yield answers_in_file(part, environment=environment, columns=columns)
 
 
 def rows_where(

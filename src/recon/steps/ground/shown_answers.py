@@ -5,8 +5,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from datetime import datetime
 from itertools import groupby
 from operator import attrgetter
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -22,6 +23,7 @@ from recon.steps.ground.environment import Environment
 from recon.steps.ground.kept_answers import (
     answers_in,
     asked_keys,
+    files_of_run,
     newest_of_run,
     parts_table,
     rows_where,
@@ -31,6 +33,7 @@ from recon.steps.ground.kept_answers import (
 from recon.store import Connection
 from recon.store.nights import answer_parts
 from recon.store.nights.answer_parts import BASELINE, OF_ACCOUNT, OWN_PHASES
+from recon.store.nights.order_keys import hashes_of
 from recon.store.nights.runs import Run
 
 RUNS_LOOKED_BACK_MAX = 40
@@ -44,12 +47,35 @@ def failures(
     connection: Connection, run: Run, *, phase: str, environment: Environment
 ) -> tuple[dict[str, int], list[str]]:
     """How many keys have which answer, and why some have none, the most frequent first."""
-    asked = ["answer", "reason"]
-    table = table_of_run(connection, run, phases=[phase], environment=environment, columns=asked)
-    counts = _counted(table)
-    failed = _where(table, answer=KeyAnswer.FAILED.value)
-    reasons = Counter(failed["reason"].cast(pa.string()).to_pylist())
-    return dict(counts), [why for why, _ in sorted(reasons.items(), key=lambda it: (-it[1], it[0]))]
+    asked: dict[str, Any] = {"phases": [phase], "columns": ["answer", "reason"]}
+    files = files_of_run(connection, run, environment=environment, **asked)
+    outcome, different = _told(files)
+    if different < sum(outcome.answers.values()):
+        # A later file answers some keys again: then only all of them together say what counts.
+        whole = table_of_run(connection, run, environment=environment, **asked)
+        outcome, _ = _told([whole])
+    by_number = sorted(outcome.reasons.items(), key=lambda it: (-it[1], it[0]))
+    return dict(outcome.answers), [why for why, _ in by_number]
+
+
+class _Told(NamedTuple):
+    """What answers say."""
+
+    answers: Counter[str]
+    """Answer -> keys."""
+    reasons: Counter[str]
+    """Why a key has no answer -> keys."""
+
+
+def _told(tables: Iterable[pa.Table]) -> tuple[_Told, int]:
+    """What some files say, each by itself, and how many keys they name in all."""
+    outcome, hashes = _Told(Counter(), Counter()), [np.zeros(0, np.int64)]
+    for table in tables:
+        outcome.answers.update(_counted(table))
+        failed = _where(table, answer=KeyAnswer.FAILED.value)
+        outcome.reasons.update(failed["reason"].cast(pa.string()).to_pylist())
+        hashes.append(np.unique(hashes_of(table)))
+    return outcome, len(np.unique(np.concatenate(hashes)))
 
 
 def _counted(table: pa.Table) -> Counter[str]:
@@ -113,16 +139,20 @@ def baseline_answers(
     connection: Connection,
     run: Run,
     *,
+    order_nos: Collection[str],
     environment: Environment,
-    order_nos: Collection[str] | None = None,
 ) -> dict[str, str]:
-    """Key -> final answer before money moved; of all that were asked, or of some of them."""
-    of_phase: dict[str, Any] = {"phases": [BASELINE], "columns": ["answer"]}
-    of_phase |= {"environment": environment}
-    if order_nos is None:
-        return answers_in(table_of_run(connection, run, **of_phase))
-    wanted = _among("order_no", order_nos)
-    return answers_in(rows_where(connection, run, wanted=wanted, **of_phase))
+    """Key -> final answer of some orders before money moved."""
+    return answers_in(
+        rows_where(
+            connection,
+            run,
+            phases=[BASELINE],
+            wanted=_among("order_no", order_nos),
+            columns=["answer"],
+            environment=environment,
+        )
+    )
 
 
 def baseline_payments(

@@ -1,14 +1,11 @@
 """Steps 2 and 4: ask the gateway what it knows, before money moves and after.
 
-The baseline asks for the whole universe: orders in the window, ledger references, unfinished
-instructions and those of files that no night has planned, orders that verified notifications or
-settlement files named, what the night before left open (breaks, pending, without a usable answer),
-old orders whose rows came late, and orders that come of an age at which they are asked about again.
+The baseline asks for the whole universe, see `orders_in_question`.
 Afterwards every order whose money was touched is asked again. A key without a usable answer is
 `failed`, never "not found".
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from datetime import datetime, timedelta
 from functools import partial
@@ -16,37 +13,16 @@ from functools import partial
 from recon.gateway.queries import KeyAnswers
 from recon.model.nights import StepSummary
 from recon.model.words import KeyAnswer
-from recon.proof.night_tables import frame_of_table
 from recon.steps.compare.siblings import ask_siblings
 from recon.steps.files.keep_ledger import keep_ledger
-from recon.steps.ground import kept_answers, kept_results, shown_answers
+from recon.steps.ground import kept_answers, shown_answers
 from recon.steps.ground.answer_rows import Replies, ReplyRows, reply_rows
 from recon.steps.ground.environment import Environment
-from recon.steps.ground.kept_books import entry_batches
-from recon.steps.ground.night_folder import storages_of
-from recon.steps.ground.predecessor import previous_night
-from recon.steps.ground.window import (
-    BEFORE_ALL,
-    OF_WINDOW,
-    in_window_by_parts,
-    ledger_start,
-    looked_back,
-    opening,
-    window_start,
-)
-from recon.steps.money.settled import settled_since
+from recon.steps.ground.order_numbers import OrderNumbers, order_numbers
+from recon.steps.night.orders_in_question import orders_in_question
 from recon.steps.night.query_shards import Asked, asked_in_shards
-from recon.store import Connection
-from recon.store.money import instruction_rows, planning_rows
-from recon.store.nights import (
-    input_rows,
-    ledger_rows,
-    notification_rows,
-    quarantine_rows,
-    runs,
-    settlement_rows,
-    stored_orders,
-)
+from recon.store.money import instruction_rows
+from recon.store.nights import runs
 from recon.store.nights.answer_parts import BASELINE
 from recon.store.nights.runs import Run
 
@@ -92,91 +68,11 @@ def query(run_id: str, *, phase: str, environment: Environment) -> StepSummary:
     return StepSummary(step, sentence + unkept, figures)
 
 
-def _keys_of(run: Run, *, phase: str, environment: Environment) -> Iterable[str]:
+def _keys_of(run: Run, *, phase: str, environment: Environment) -> OrderNumbers:
     if phase == BASELINE:
-        return _universe(run, environment=environment)
+        return orders_in_question(run, environment=environment)
     with environment.store.reading() as connection:
-        return instruction_rows.touched(connection, run)
-
-
-def _universe(run: Run, *, environment: Environment) -> Iterable[str]:
-    rules = environment.settings.rules
-    since = window_start(run, rules=rules)
-    before = previous_night(run, environment=environment)
-    keys: set[str] = set()
-    storages = storages_of(environment)
-    with environment.store.reading() as connection:
-        keys.update(stored_orders.ordered_since(connection, run, since=since, storages=storages))
-        keys.update(_booked(connection, run, environment=environment))
-        unfinished = instruction_rows.of_account(
-            connection, run, states=instruction_rows.UNFINISHED
-        )
-        keys.update(item.order_no for item in unfinished)
-        # Of files that came tonight: they are planned after this, and judged by these answers.
-        keys.update(planning_rows.unplanned_orders(connection, run))
-        notified = notification_rows.order_nos_told(
-            connection, merchant_id=run.merchant_id, account_id=run.account_id, since=since
-        )
-        keys.update(notified)
-        keys.update(row.order_no for row in quarantine_rows.outstanding(connection, run))
-        account = environment.settings.account(run.merchant_id, account_id=run.account_id)
-        if account.settlement is not None:
-            day = settled_since(run, rules=rules)
-            keys.update(settlement_rows.order_nos_told(connection, run, since=day))
-            # Which order a transaction has is known where an earlier answer showed it.
-            unnamed = settlement_rows.unnamed_transactions(connection, run, since=day)
-            keys.update(
-                shown_answers.orders_of_transactions(
-                    connection, run, transactions=unnamed, environment=environment
-                )
-            )
-        spans = list(looked_back(run, before=before))
-        ended = [(since, environment.clock()), *spans]
-        keys.update(planning_rows.ended_orders(connection, run, spans=ended))
-        keys.update(stored_orders.ordered_between(connection, run, spans=spans, storages=storages))
-        keys.update(_came_late(connection, run, before=before, environment=environment))
-        if before is not None:
-            keys.update(_left_open(connection, before, environment=environment))
-    # A copy would hold every key twice.
-    keys.discard("")
-    return keys
-
-
-def _booked(connection: Connection, run: Run, *, environment: Environment) -> Iterator[str]:
-    """Orders that the account's books name in the window; older entries name none that is new."""
-    if ledger_rows.source_of(connection, run.run_id) is None:
-        return
-    batches = entry_batches(connection, run, columns=OF_WINDOW, environment=environment)
-    since = ledger_start(run, rules=environment.settings.rules)
-    for entries in in_window_by_parts(map(frame_of_table, batches), since=since, asked=()):
-        ours = entries["merchant_id"].eq(run.merchant_id) & entries["account_id"].eq(run.account_id)
-        # An array of objects: a column of text gives one cell after another in four times as long.
-        yield from entries.loc[ours, "order_no"].to_numpy()
-
-
-def _left_open(connection: Connection, run: Run, *, environment: Environment) -> Iterator[str]:
-    """Orders that the night before could not end, whatever their age."""
-    yield from kept_results.orders_left_open(connection, run.run_id, environment=environment)
-    yield from shown_answers.failed_keys(connection, run, environment=environment)
-
-
-def _came_late(
-    connection: Connection, run: Run, *, before: Run | None, environment: Environment
-) -> set[str]:
-    """Old orders of files that no night has read; those of a first night are opening balance."""
-    read = None if before is None else input_rows.load(connection, before.run_id)
-    if read is None:
-        return set()
-    rules = environment.settings.rules
-    first = opening(rules) or BEFORE_ALL
-    span = (first, window_start(run, rules=rules))
-    return stored_orders.came_after(
-        connection,
-        run,
-        last_file=read.last_file,
-        span=span,
-        storages=storages_of(environment),
-    )
+        return order_numbers([instruction_rows.touched(connection, run)])
 
 
 def _ask_all(

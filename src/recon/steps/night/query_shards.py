@@ -12,10 +12,11 @@ import asyncio
 import hashlib
 import os
 import time
-from collections.abc import Awaitable, Generator, Mapping, Sequence
+from collections.abc import Awaitable, Generator, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import islice
 from random import Random
 from typing import NamedTuple
 
@@ -76,24 +77,22 @@ def asked_in_shards(
             worker is configured otherwise than the night.
         ClusterError: the workers are gone.
     """
-    parts = [
-        keys[start : start + KEYS_PER_SHARD_MAX]
-        for start in range(0, len(keys), KEYS_PER_SHARD_MAX)
-    ]
+    starts = range(0, len(keys), KEYS_PER_SHARD_MAX)
+    # Keys may be a column: each part's texts are made when it is asked about.
+    parts = (keys[start : start + KEYS_PER_SHARD_MAX] for start in starts)
     way = Way("orders asked", of=len(keys))
     if not environment.workers.elsewhere:
-        if parts:
+        if starts:
             yield from _asked_here(parts, account=account, environment=environment, way=way)
         return
     workers = environment.workers
     configuration = configuration_of(environment.settings)
     name = f"recon hold {account[0]}/{account[1]}"
-    notice = workers.notice(name, clock=system_clock) if parts else None
+    notice = workers.notice(name, clock=system_clock) if starts else None
     # A round at a time: a shard may only call in its lane while the others have theirs. There are
     # never more at once than calls may be in flight, of which each shard has one at least.
     at_once = min(workers.partitions, environment.settings.gateway.queries_in_flight)
-    for first in range(0, len(parts), at_once):
-        some = parts[first : first + at_once]
+    while some := [*islice(parts, at_once)]:
         shards = [
             Shard(
                 keys=tuple(part),
@@ -113,7 +112,7 @@ def asked_in_shards(
 
 
 def _asked_here(
-    parts: Sequence[Sequence[str]], *, account: tuple[str, str], environment: Environment, way: Way
+    parts: Iterable[Sequence[str]], *, account: tuple[str, str], environment: Environment, way: Way
 ) -> Generator[Asked, None, None]:
     """One part after another over the same connections, which are closed with the iterator."""
     opening = asking(

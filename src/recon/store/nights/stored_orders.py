@@ -121,13 +121,14 @@ def rows_of_keys(
 
 def ordered_since(
     connection: Connection, run: Run, *, since: datetime, storages: StorageOf
-) -> set[str]:
-    """Order numbers of the account's rows that stand, ordered since an instant."""
+) -> Iterator[pa.ChunkedArray]:
+    """Order numbers of the account's rows that stand, ordered since an instant, file by file.
+
+    A number comes once for each such row.
+    """
     files = facts_rows.of_account(connection, [_account(run)], spans=[(since, None)])
-    numbers: set[str] = set()
     for table, stands in _numbered(connection, run, files, storages=storages):
-        numbers.update(_numbers(table, stands & ordered(table, since=since)))
-    return numbers
+        yield _numbers(table, stands & ordered(table, since=since))
 
 
 def came_after(
@@ -137,15 +138,16 @@ def came_after(
     last_file: int,
     span: tuple[datetime, datetime],
     storages: StorageOf,
-) -> set[str]:
-    """Order numbers of the account with rows of files behind one, ordered in [from, before)."""
+) -> Iterator[pa.ChunkedArray]:
+    """Order numbers of the account with rows of files behind one, ordered in [from, before).
+
+    As `ordered_since` gives them.
+    """
     since, before = span
     files = facts_rows.of_account(connection, [_account(run)], spans=[span], behind=last_file)
-    numbers: set[str] = set()
     for table, stands in _numbered(connection, run, files, storages=storages):
         rows = stands & ordered(table, since=since) & ~ordered(table, since=before)
-        numbers.update(_numbers(table, rows))
-    return numbers
+        yield _numbers(table, rows)
 
 
 def ordered_between(
@@ -154,17 +156,18 @@ def ordered_between(
     *,
     spans: Iterable[tuple[datetime, datetime]],
     storages: StorageOf,
-) -> set[str]:
-    """Order numbers of the account whose orders are of one of these spans (after, up to)."""
+) -> Iterator[pa.ChunkedArray]:
+    """Order numbers of the account whose orders are of one of these spans (after, up to).
+
+    As `ordered_since` gives them.
+    """
     wanted = [*spans]
     files = facts_rows.of_account(connection, [_account(run)], spans=wanted)
-    numbers: set[str] = set()
     for table, stands in _numbered(connection, run, files, storages=storages):
         inside = np.zeros(table.num_rows, dtype=bool)
         for after, until in wanted:
             inside |= _ordered_after(table, after) & ~_ordered_after(table, until)
-        numbers.update(_numbers(table, stands & inside))
-    return numbers
+        yield _numbers(table, stands & inside)
 
 
 def counted_of_keys(
@@ -238,9 +241,8 @@ def _numbered(
         yield table, stands & order_facts.is_of(table, [_account(run)])
 
 
-def _numbers(table: pa.Table, rows: Bools) -> list[str]:
-    numbers: list[str] = table["order_no"].filter(pa.array(rows)).to_pylist()
-    return numbers
+def _numbers(table: pa.Table, rows: Bools) -> pa.ChunkedArray:
+    return table["order_no"].filter(pa.array(rows))
 
 
 def ordered(table: pa.Table, *, since: datetime) -> Bools:

@@ -57,9 +57,8 @@ class Asking:
 
     def ask(self, *keys: str, phase: str = BASELINE) -> list[str]:
         """Note keys; those that wait."""
-        return kept_answers.note_asked(
-            self.run, phase=phase, keys=keys, environment=self.environment
-        )
+        run, environment = self.run, self.environment
+        return [*kept_answers.note_asked(run, phase=phase, keys=keys, environment=environment)]
 
     def keep(
         self,

@@ -1,6 +1,7 @@
 """What stands of orders, asked in every way, beside the rule followed row by row."""
 
 import random
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
@@ -60,6 +61,10 @@ def _standing(files: list[tuple[str, list[Row]]]) -> list[list[Row]]:
             stands = [old for old in stands if old not in gone] + [row]
         after.append([*stands])
     return after
+
+
+def _numbers(columns: Iterable[Any]) -> set[str]:
+    return {number for column in columns for number in column.to_pylist()}
 
 
 def _of(frame: pd.DataFrame, *names: str) -> list[tuple[Any, ...]]:
@@ -129,13 +134,15 @@ def test_every_question_is_answered_as_the_rule_says(
                 if row.order_no in {"O-1", "O-5"}
             )
         terms: dict[str, Any] = {"storages": storages}
-        since = stored_orders.ordered_since(connection, run, since=days[4], **terms)
-        late = stored_orders.came_after(
-            connection, run, last_file=ids[2], span=(days[1], days[5]), **terms
+        since = _numbers(stored_orders.ordered_since(connection, run, since=days[4], **terms))
+        late = _numbers(
+            stored_orders.came_after(
+                connection, run, last_file=ids[2], span=(days[1], days[5]), **terms
+            )
         )
         spans = [(days[0], days[2]), (days[5], days[6])]
-        between = stored_orders.ordered_between(connection, run, spans=spans, **terms)
-        nothing = stored_orders.ordered_between(connection, run, spans=[], **terms)
+        between = _numbers(stored_orders.ordered_between(connection, run, spans=spans, **terms))
+        nothing = _numbers(stored_orders.ordered_between(connection, run, spans=[], **terms))
 
     assert since == {row.order_no for row in mine if row.day >= 4}
     assert late == {row.order_no for row in mine if row.file > 2 and 1 <= row.day < 5}
