@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import NamedTuple
 
 import pandas as pd
 
@@ -32,6 +33,7 @@ from recon.matching.cash.result import (
     with_cash,
     with_groups_marked,
 )
+from recon.matching.causes.aside_evidence import NO_EVIDENCE, AsideEvidence
 from recon.matching.causes.cause_evidence import CauseEvidence
 from recon.matching.causes.reasons import with_reasons
 from recon.matching.causes.shared_causes import with_causes
@@ -101,8 +103,12 @@ def judge_the_rest(
     rules: Rules,
     as_of: datetime,
     previous: Previous | None,
+    parts: AsideEvidence = NO_EVIDENCE,
 ) -> Judged:
-    """What was not set aside, judged: the frames of the result."""
+    """What was not set aside, judged: the frames of the result.
+
+    `parts`: what was set aside before, in parts, and says something about causes.
+    """
     rest = exact.sources
     joined = join_sides(rest, numbers=exact.left_keys, rules=rules, previous=previous)
     name_entries(joined)
@@ -114,7 +120,7 @@ def judge_the_rest(
         rows, joined=joined, outcomes=outcomes, as_of=as_of, rules=rules, previous=previous
     )
     breaks = with_reasons(breaks, joined=joined, sources=rest, outcomes=outcomes)
-    evidence = CauseEvidence(joined, rest, rules, exact, sources, outcomes.host)
+    evidence = CauseEvidence(joined, rest, rules, exact, sources, outcomes.host, parts)
     breaks = with_suggestions(with_causes(breaks, evidence=evidence), sets=joined.sets, rules=rules)
     break_sets = dict(zip(breaks["set"].tolist(), breaks["break_id"].tolist(), strict=True))
     ledger = frame_of([], columns=LEDGER_COLUMNS) if rest.ledger is None else rest.ledger
@@ -127,6 +133,29 @@ def judge_the_rest(
         unverified=unverified_of(rows, outcomes=outcomes),
     )
     frames = with_calm(of_the_rest, exact.calm)
+    beside = _with_cash_and_banks(frames, sources, rules=rules, as_of=as_of, previous=previous)
+    for other in (beside.cash, beside.bank, beside.bookings):
+        reopens = reopens if other is None else {**reopens, **other.reopens}
+    return Judged(joined, outcomes, rows, reopens, beside.frames, break_sets, *beside[1:])
+
+
+class _Beside(NamedTuple):
+    """The frames with the rows of what is no set, and what these came to."""
+
+    frames: Frames
+    bank: BankResult | None
+    cash: CashResult | None
+    bookings: Bookings | None
+
+
+def _with_cash_and_banks(
+    frames: Frames,
+    sources: Sources,
+    *,
+    rules: Rules,
+    as_of: datetime,
+    previous: Previous | None,
+) -> _Beside:
     cash = judge_cash(
         sources,
         rules=rules,
@@ -140,9 +169,7 @@ def judge_the_rest(
     frames = with_bank(frames, bank, rules=rules, as_of=as_of, previous=previous, books=books)
     bookings = judge_bookings(sources, bank=bank, rules=rules, as_of=as_of, previous=previous)
     frames = with_bookings(frames, bookings, rules=rules, as_of=as_of, previous=previous)
-    for other in (cash, bank, bookings):
-        reopens = reopens if other is None else {**reopens, **other.reopens}
-    return Judged(joined, outcomes, rows, reopens, frames, break_sets, bank, cash, bookings)
+    return _Beside(frames, bank, cash, bookings)
 
 
 def prepared(sources: Sources, *, rules: Rules) -> Sources:

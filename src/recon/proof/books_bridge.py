@@ -16,7 +16,7 @@ import pandas as pd
 from recon.config.rules import Rules
 from recon.matching.cash.result import with_groups_marked
 from recon.matching.frames.coding import by_word, placed, sums_of
-from recon.matching.frames.grouping import Ints
+from recon.matching.frames.grouping import Ints, given
 from recon.matching.frames.sources import Sources
 from recon.matching.frames.total_rows import paired
 from recon.matching.frames.versions import CONFLICT, REPEAT
@@ -59,6 +59,8 @@ ARRIVED_STEPS = frozenset({FILE, REJECTED, OTHER_ACCOUNTS, BEFORE_WINDOW, BEFORE
 Books = Mapping[str, Mapping[str, int]]
 """Currency -> step -> minor units it adds (less than 0: takes away)."""
 NAME = "ledger in money: file = compared, step by step"
+Steps = Mapping[str, Mapping[str, int]]
+"""Step -> currency -> minor units it adds."""
 Sums = Mapping[tuple[str, str], int]
 """(entry type, currency) -> minor units, as booked."""
 _OWN_SIGN = {kind.value: sign for kind, sign in SIGN.items() if kind is not EntryType.PAYOUT}
@@ -126,23 +128,52 @@ def books_of(sources: Sources, *, rules: Rules) -> Books:
     """All steps, with those that the comparison itself takes; empty without a ledger."""
     if sources.ledger is None:
         return {}
+    return of_money(sources, steps=steps_of(sources, rules=rules))
+
+
+def of_money(sources: Sources, *, steps: Steps, more: Mapping[str, int] | None = None) -> Books:
+    """All steps, from those that the comparison takes.
+
+    Args:
+        sources: what is known of the steps before; of plain files, the ledger as well.
+        steps: see `steps_of`.
+        more: what `restated` says of entries that `steps` does not know.
+    """
+    if sources.ledger is None:
+        return {}
+    ledger = sources.ledger.drop(columns=[*ADDED], errors="ignore")
+    arrived = sources.books or _plain_books(ledger, rejects=sources.rejects)
+    own = {**steps, RESTATED: _less(steps[RESTATED], _negative(more or {}))}
+    return _joined(arrived, _by_currency(own))
+
+
+def restated(ledger: pd.DataFrame) -> dict[str, int]:
+    """What compared entries come to in the currency of the payment instead of their own."""
+    if not given(ledger["transaction_amount"]).any():
+        return {}
+    own = booked(ledger)
+    return _less(_sums(own.currency, own.net), _sums(ledger["currency"], _own(ledger)))
+
+
+def steps_of(sources: Sources, *, rules: Rules) -> Steps:
+    """The steps that the comparison itself takes; a ledger is given."""
+    if sources.ledger is None:
+        return {step: {} for step in (KEYLESS, RESTATED, PAID_OUT, IDENTICAL, SHARED_NUMBER)}
     ledger = sources.ledger.drop(columns=[*ADDED], errors="ignore")
     ours = ledger.assign(**{JUDGED: judged_entries(sources)})
     outcome = entry_versions(ledger)
     own = booked(ledger)
     marked = with_groups_marked(replace(sources, ledger=ours), rules=rules).ledger
     other = booked(ours if marked is None else marked)
-    arrived = sources.books or _plain_books(ledger, rejects=sources.rejects)
-    steps = {
+    return {
         KEYLESS: _negative(_sums(ledger["currency"], _keyless(ledger))),
-        RESTATED: _less(_sums(own.currency, own.net), _sums(ledger["currency"], _own(ledger))),
+        RESTATED: restated(ledger),
         PAID_OUT: _less(_sums(other.currency, other.net), _sums(own.currency, own.net)),
         IDENTICAL: _negative(_sums(other.currency, np.where(outcome == REPEAT, other.net, 0))),
         SHARED_NUMBER: _negative(
             _sums(other.currency, np.where(outcome == CONFLICT, other.net, 0))
         ),
     }
-    return _joined(arrived, _by_currency(steps))
 
 
 def _plain_books(ledger: pd.DataFrame, *, rejects: Iterable[Reject]) -> Books:

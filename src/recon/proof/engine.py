@@ -12,8 +12,16 @@ from recon.matching.bank.bookings import banked_frame, booking_parts, fates_of_b
 from recon.matching.bank.result import fates_of_bank
 from recon.matching.breaks.broken_sets import business_date
 from recon.matching.breaks.movements import Fate, fates_of, movements
-from recon.matching.breaks.places import PLACE_NAMES, place_items, sides_of, stands_of, with_exact
+from recon.matching.breaks.places import (
+    PLACE_NAMES,
+    Stand,
+    place_items,
+    sides_of,
+    stands_of,
+    with_exact,
+)
 from recon.matching.breaks.result import Deferred, Reconciliation
+from recon.matching.breaks.result_frames import Frames
 from recon.matching.breaks.sum_bounds import refuse_beyond_sums
 from recon.matching.cash.fees_charged import shown_fees
 from recon.matching.cash.holdings import gateway_holds
@@ -23,6 +31,7 @@ from recon.matching.cash.result import (
     listed_frame,
     placed_cash,
 )
+from recon.matching.causes.aside_evidence import NO_EVIDENCE, AsideEvidence
 from recon.matching.causes.journal_parts import parts_of
 from recon.matching.causes.proposed_journals import propose
 from recon.matching.engine import Judged, digest_of_result, judge_the_rest, prepared
@@ -37,7 +46,7 @@ from recon.proof.control_totals import Proof, control_totals
 from recon.proof.items import calm_items, calm_rows, group_items, items_of, named_alone
 from recon.proof.scope import books_not_covered, not_covered, scope_of_assurance, unmapped_codes
 from recon.proof.totals_of_bank import bank_lacks, bank_not_covered, bank_scope, with_bank_verdict
-from recon.proof.verdict import verdict_of
+from recon.proof.verdict import OpenCounts, verdict_of
 
 PASSES = 2
 """Over the rows: what agrees in every leg, then the rest."""
@@ -67,15 +76,21 @@ def prove(
     rules: Rules,
     as_of: datetime,
     previous: Previous | None,
+    parts: AsideEvidence = NO_EVIDENCE,
 ) -> Proof:
-    """The frames of the result with all that the control totals are computed from."""
+    """The frames of the result with all that the control totals are computed from.
+
+    `parts`: see engine.judge_the_rest.
+    """
     refuse_beyond_sums(sources)
     way = Way("passes over the rows done", of=PASSES)
     sources = prepared(sources, rules=rules)
     exact = set_aside(sources, rules=rules, previous=previous, as_of=as_of)
     give_back()
     way.more()
-    proof = classified(sources, exact=exact, rules=rules, as_of=as_of, previous=previous)
+    proof = classified(
+        sources, exact=exact, rules=rules, as_of=as_of, previous=previous, parts=parts
+    )
     give_back()
     way.more()
     return proof
@@ -87,7 +102,9 @@ def concluded(proof: Proof, *, as_of: datetime) -> Reconciliation:
     stands, exact = stands_of(proof.places), proof.exact
     columns = Deferred(lambda: every_match(frames.matches, exact=exact, sources=sources))
     rows = Deferred(lambda: as_frame(columns.get()))
-    verdict = verdict_of(totals, frames=frames, stands=stands, sources=sources, rules=rules)
+    verdict = verdict_of(
+        totals, judged=_judged(frames, stands=stands), sources=sources, rules=rules
+    )
     held = listed_frame(() if proof.cash is None else proof.cash.listed)
     lacks = bank_lacks(proof.bank)
     return Reconciliation(
@@ -130,6 +147,11 @@ def concluded(proof: Proof, *, as_of: datetime) -> Reconciliation:
     )
 
 
+def _judged(frames: Frames, *, stands: list[Stand]) -> OpenCounts:
+    unverified = (stand.items for stand in stands if stand.state == SetState.UNVERIFIED)
+    return OpenCounts(len(frames.breaks), len(frames.unverified), sum(unverified))
+
+
 def _every_item(proof: Proof) -> Deferred[pa.Table]:
     """The items once they are wanted; until then no more of the proof is kept than they need."""
     of_sets = partial(
@@ -155,9 +177,12 @@ def classified(
     rules: Rules,
     as_of: datetime,
     previous: Previous | None,
+    parts: AsideEvidence = NO_EVIDENCE,
 ) -> Proof:
     """Judge what was not set aside (`sources`: the whole, for the totals)."""
-    judged = judge_the_rest(sources, exact=exact, rules=rules, as_of=as_of, previous=previous)
+    judged = judge_the_rest(
+        sources, exact=exact, rules=rules, as_of=as_of, previous=previous, parts=parts
+    )
     give_back()
     joined, outcomes, frames = judged.joined, judged.outcomes, judged.frames
     places = place_items(

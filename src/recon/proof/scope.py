@@ -21,6 +21,13 @@ from recon.matching.sides.settlement_side import pay_outs
 from recon.model.words import Flag, GatewayState, KeyAnswer
 
 Line = Mapping[str, str | int]
+STATEMENTS = (
+    "keys proven",
+    "within grace, not yet due",
+    "not proven: no usable evidence",
+    "refunds known from replies only, which the query cannot show",
+)
+"""What is said of sets, in this order; others follow."""
 
 
 def unmapped_codes(sources: Sources, *, rules: Rules) -> tuple[Line, ...]:
@@ -131,16 +138,10 @@ def scope_of_assurance(frames: Frames, *, tallies: Arrays, sources: Sources) -> 
     hidden = by_word(frames.matches["flags"], of=lambda flags: Flag.REPLY_ONLY.value in flags)
     proven = _added(_sums(frames.matches), _sums(frames.breaks), aside)
     unproven = (_sums(frame) for frame in (frames.pending, frames.unverified))
-    statements = (
-        "keys proven",
-        "within grace, not yet due",
-        "not proven: no usable evidence",
-        "refunds known from replies only, which the query cannot show",
-    )
     shown = _sums(frames.matches, mask=hidden.astype(np.bool_))
     lines = [
         line
-        for statement, sums in zip(statements, (proven, *unproven, shown), strict=True)
+        for statement, sums in zip(STATEMENTS, (proven, *unproven, shown), strict=True)
         for line in _lines(statement, sums=sums)
     ]
     lines += [

@@ -8,7 +8,7 @@ result.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from fractions import Fraction
 
 import pandas as pd
@@ -148,7 +148,12 @@ def bank_scope(source: BankSource | None, *, result: BankResult | None) -> Itera
 
 def with_bank_verdict(verdict: Verdict, *, result: BankResult | None) -> Verdict:
     """INCOMPLETE where a statement does not count; worse stays."""
-    if not bank_lacks(result) or verdict is Verdict.NOT_PROVEN:
+    return as_banks_allow(verdict, lacks=bank_lacks(result))
+
+
+def as_banks_allow(verdict: Verdict, *, lacks: Collection[str]) -> Verdict:
+    """INCOMPLETE where something of a bank does not count (`lacks`); worse stays."""
+    if not lacks or verdict is Verdict.NOT_PROVEN:
         return verdict
     return Verdict.INCOMPLETE
 

@@ -1,7 +1,7 @@
 """T0 to T3 and T8: what was read, taken, asked and instructed."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 import numpy.typing as npt
@@ -44,6 +44,7 @@ from recon.model.words import (
     InstructionState,
     KeyAnswer,
     SetState,
+    SourceKind,
 )
 
 Words = npt.NDArray[np.object_]
@@ -115,9 +116,19 @@ def _arrived_totals(sources: Sources) -> Iterator[ControlTotal]:
     for kind, steps in sources.arrived.items():
         accepted = sum(file.rows_accepted for file in sources.files if file.kind == kind)
         frame = getattr(sources, kind.value)
-        name = f"{kind}: rows accepted, step by step = rows compared"
         left = accepted + sum(steps.values())
-        yield ControlTotal("T2", name, "", "", "", "count", left, len(frame))
+        yield _arrived(kind, left=left, right=len(frame))
+
+
+def arrived_aside(sources: Sources, *, rows: Mapping[str, int]) -> Iterator[ControlTotal]:
+    """What parts add to the right side of these: rows that were compared there, by source."""
+    for kind in sources.arrived:
+        yield _arrived(kind, left=0, right=rows.get(kind.value, 0))
+
+
+def _arrived(kind: SourceKind, *, left: int, right: int) -> ControlTotal:
+    name = f"{kind}: rows accepted, step by step = rows compared"
+    return ControlTotal("T2", name, "", "", "", "count", left, right)
 
 
 def _outside(source: str, *, frame: pd.DataFrame, side: Side) -> Rows:

@@ -1,36 +1,47 @@
 """What the reconciliation is worth, worst first."""
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from recon.config.rules import Rules
-from recon.matching.breaks.places import Stand
-from recon.matching.breaks.result_frames import Frames
 from recon.matching.frames.sources import Sources
-from recon.model.words import ControlTotal, SetState, Verdict
+from recon.model.words import ControlTotal, Verdict
+
+
+class OpenCounts(NamedTuple):
+    """How much of a result stands against a better verdict."""
+
+    breaks: int
+    unverified: int
+    """Sets."""
+    unverified_items: int
+    has_parts: bool = False
+    """Whether orders and payments were set aside in parts that are not among the sources."""
 
 
 def verdict_of(
     totals: Iterable[ControlTotal],
     *,
-    frames: Frames,
-    stands: list[Stand],
+    judged: OpenCounts,
     sources: Sources,
     rules: Rules,
 ) -> Verdict:
     """NOT PROVEN > INCOMPLETE > BREAKS OPEN > RECONCILED."""
     if not all(total.passed for total in totals):
         return Verdict.NOT_PROVEN
-    items = sum(stand.items for stand in stands if stand.state == SetState.UNVERIFIED)
-    uncertain = items + len(sources.rejects)
-    if _source_missing(sources) or uncertain > allowance(sources, rules=rules):
+    uncertain = judged.unverified_items + len(sources.rejects)
+    missing = _source_missing(sources, are_others=judged.has_parts)
+    if missing or uncertain > allowance(sources, rules=rules):
         return Verdict.INCOMPLETE
-    if len(frames.breaks) or len(frames.unverified) or sources.rejects:
+    if judged.breaks or judged.unverified or sources.rejects:
         return Verdict.BREAKS_OPEN
     return Verdict.RECONCILED
 
 
-def _source_missing(sources: Sources) -> bool:
-    return sources.ledger is None or sources.orders.empty or sources.gateway.empty
+def _source_missing(sources: Sources, *, are_others: bool) -> bool:
+    if sources.ledger is None:
+        return True
+    return not are_others and (sources.orders.empty or sources.gateway.empty)
 
 
 def allowance(sources: Sources, *, rules: Rules) -> int:

@@ -184,6 +184,9 @@ class Reconciliation:
     """See `matches_by_column`; None where the matches are a frame anyway."""
     every_item: Deferred[pa.Table] = field(default_factory=lambda: Deferred(lambda: pa.table({})))
     """See `items`."""
+    aside: Mapping[str, int] = field(default_factory=dict)
+    """Section (matches, pending, unverified) -> rows of parts that its frame here does not have:
+    they lie in files, and stand in every total, in sides, scope and digest."""
     matched_rows: int | None = None
     """How many matches there were, of a result that let its rows go."""
 
@@ -203,6 +206,12 @@ class Reconciliation:
         if self.match_columns is None or self.every_match.is_made:
             return self.matches
         return self.match_columns.get()
+
+    def rows_of(self, section: str) -> int:
+        """How many rows a section has (breaks, matches, pending, unverified), those aside too."""
+        if section == "matches":
+            return self.matched
+        return len(getattr(self, section)) + self.aside.get(section, 0)
 
     @property
     def matched(self) -> int:

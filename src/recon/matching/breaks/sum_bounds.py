@@ -1,6 +1,9 @@
 """What all amounts of a night may come to: no sum of them may leave int64 and come back wrong."""
 
-import pandas as pd
+from collections import Counter
+from collections.abc import Mapping
+
+import numpy as np
 
 from recon.matching.frames.grouping import Ints, amounts_of
 from recon.matching.frames.sources import Sources
@@ -9,6 +12,8 @@ from recon.model.errors import SourceUnreadableError
 SUM_MAX = 2**60
 """Minor units of one column of one source, without signs; sums of several stay in int64."""
 
+Sums = Mapping[tuple[str, str], int]
+"""Source and column -> minor units."""
 _COLUMNS = {
     "orders": ("amount", "expected_captured_amount", "refund_amount"),
     "gateway": ("amount", "captured_amount", "refunded_amount", "authorised_amount"),
@@ -18,26 +23,41 @@ _COLUMNS = {
 }
 
 
-def refuse_beyond_sums(sources: Sources) -> None:
+def refuse_beyond_sums(sources: Sources, *, parts: Sums | None = None) -> None:
     """Give up on a night whose sums could not be exact.
+
+    `parts`: what rows come to that are not among these.
 
     Raises:
         SourceUnreadableError: the amounts of a column come to more than SUM_MAX.
     """
-    for source, names in _COLUMNS.items():
-        frame: pd.DataFrame | None = getattr(sources, source)
-        if frame is None or frame.empty:
-            continue
-        for name in names:
-            if _is_beyond(amounts_of(frame[name])):
-                msg = (
-                    f"the {source} of this night come to more than {SUM_MAX} minor units in "
-                    f"{name}, so their sums would not be exact; nothing was compared: "
-                    "look for amounts that are wrong"
-                )
-                raise SourceUnreadableError(msg)
+    counted = Counter(parts or {})
+    counted.update(sums_of_amounts(sources))
+    for (source, name), amount in counted.items():
+        if amount > SUM_MAX:
+            msg = (
+                f"the {source} of this night come to more than {SUM_MAX} minor units in "
+                f"{name}, so their sums would not be exact; nothing was compared: "
+                "look for amounts that are wrong"
+            )
+            raise SourceUnreadableError(msg)
 
 
-def _is_beyond(amounts: Ints) -> bool:
+def sums_of_amounts(sources: Sources) -> Sums:
+    """What the amounts of every column come to without their signs."""
+    columns = (
+        (source, name, frame)
+        for source, names in _COLUMNS.items()
+        for name in names
+        if (frame := getattr(sources, source)) is not None and not frame.empty
+    )
+    return {
+        (source, name): _without_signs(amounts_of(frame[name])) for source, name, frame in columns
+    }
+
+
+def _without_signs(amounts: Ints) -> int:
     greatest = max(int(amounts.max()), -int(amounts.min()))
-    return len(amounts) * greatest > SUM_MAX and sum(map(abs, amounts.tolist())) > SUM_MAX
+    if len(amounts) * greatest > SUM_MAX:
+        return sum(map(abs, amounts.tolist()))
+    return int(np.abs(amounts).sum())

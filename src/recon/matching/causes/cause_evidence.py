@@ -7,20 +7,18 @@ import numpy as np
 import pandas as pd
 
 from recon.config.rules import Rules
+from recon.matching.causes.aside_evidence import NO_EVIDENCE, AsideEvidence
 from recon.matching.exact.aside import Exact
 from recon.matching.frames.coding import placed
 from recon.matching.frames.grouping import NO_INSTANT, Rows, instants_of
 from recon.matching.frames.sources import Sources
-from recon.matching.judging.grace import business_days
+from recon.matching.judging.grace import MINUTE_MICROSECONDS, business_days
 from recon.matching.sets.joined_sets import Joined
 
 BREAKS_MIN = 3
 """Fewer breaks are looked at one by one."""
 SHARE_MIN = 0.8
 """A cause holds for at least this share of what it could have held for."""
-
-MINUTE_MICROSECONDS = 60_000_000
-"""No business date ends within a minute."""
 
 Breaks = pd.DataFrame
 """Breaks, each with its set."""
@@ -42,6 +40,8 @@ class CauseEvidence:
     whole: Sources
     hosts: Rows
     """The set whose break explains a set, else negative."""
+    parts: AsideEvidence = NO_EVIDENCE
+    """What was set aside before, in parts: it is not among `exact`."""
     counted: dict[tuple[str, ...], dict[tuple[str, ...], int]] = field(default_factory=dict)
     """What `agreeing` found, by its columns: several causes ask the same."""
     dated: dict[str, dict[tuple[str, str, int], int]] = field(default_factory=dict)
@@ -54,7 +54,9 @@ class CauseEvidence:
         """
         asked = (*columns, *sides)
         if asked not in self.counted:
-            self.counted[asked] = self._counted(columns, sides=sides)
+            self.counted[asked] = {**self._counted(columns, sides=sides)}
+            for words, count in self.parts.agreeing.get(asked, {}).items():
+                self.counted[asked][words] = self.counted[asked].get(words, 0) + count
         return self.counted[asked]
 
     def _counted(
@@ -76,6 +78,8 @@ class CauseEvidence:
         """
         if side not in self.dated:
             self.dated[side] = self._dated(side)
+            for day, count in self.parts.days.get(side, {}).items():
+                self.dated[side][day] = self.dated[side].get(day, 0) + count
         return self.dated[side]
 
     def _dated(self, side: str) -> dict[tuple[str, str, int], int]:

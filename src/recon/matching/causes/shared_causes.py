@@ -12,6 +12,7 @@ from datetime import date
 import numpy as np
 import pandas as pd
 
+from recon.matching.causes.aside_evidence import AsideEvidence
 from recon.matching.causes.cause_evidence import (
     BREAKS_MIN,
     SHARE_MIN,
@@ -20,7 +21,7 @@ from recon.matching.causes.cause_evidence import (
     Finder,
     Found,
 )
-from recon.matching.causes.zone_shift import find_zone_shifts
+from recon.matching.causes.zone_shift import DATED, counted_pairs, find_zone_shifts
 from recon.matching.frames.arrays import texts
 from recon.matching.frames.grouping import NO_INSTANT
 from recon.matching.frames.total_rows import ACCOUNT
@@ -31,6 +32,11 @@ from recon.model.words import BreakCode, GatewayState
 SCALES = (10, 100, 1000)
 """Powers of ten by which a wrong unit shifts an amount."""
 
+BY_CURRENCY, BY_FILE = ("source", "currency"), ("source",)
+BOTH_CAPTURED, ORDERED = ("order_captured", "gateway_captured"), ("order_captured",)
+"""By what sets are counted that speak against a cause, and what they must have (`agreeing`)."""
+WITH_ORDER, WITH_CAPTURE = "order_state", "ledger_capture"
+"""Sides by which they are counted day by day (`agreeing_days`)."""
 EPOCH = date(1970, 1, 1).toordinal()
 AMOUNT_CODES = frozenset(
     {
@@ -51,6 +57,16 @@ def with_causes(breaks: pd.DataFrame, *, evidence: CauseEvidence) -> pd.DataFram
         for rows, sentence in find(breaks[causes.eq("").to_numpy()], evidence):
             causes.loc[rows] = sentence
     return breaks.assign(cause=causes)
+
+
+def evidence_of(evidence: CauseEvidence) -> AsideEvidence:
+    """All that any finder asks of the sets aside, for breaks that are told of elsewhere."""
+    asked = ((BY_CURRENCY, BOTH_CAPTURED), (BY_FILE, ORDERED))
+    return AsideEvidence(
+        {(*by, *sides): evidence.agreeing(*by, sides=sides) for by, sides in asked},
+        {side: evidence.agreeing_days(side) for side in (WITH_ORDER, WITH_CAPTURE)},
+        {source: counted_pairs(source, evidence=evidence) for source in DATED},
+    )
 
 
 def _unmapped(breaks: Breaks, evidence: CauseEvidence) -> Found:
@@ -101,7 +117,7 @@ def _scale(breaks: Breaks, evidence: CauseEvidence) -> Found:
     names = ("currency", "order_captured", "gateway_captured")
     columns = {"file": files.to_numpy(dtype=object), **{name: sets[name][both] for name in names}}
     compared = pd.DataFrame(columns, index=both)
-    agreeing = evidence.agreeing("source", "currency", sides=("order_captured", "gateway_captured"))
+    agreeing = evidence.agreeing(*BY_CURRENCY, sides=BOTH_CAPTURED)
     for (file, currency), rows in compared.groupby(["file", "currency"]):
         ordered = rows["order_captured"].to_numpy()
         paid = rows["gateway_captured"].to_numpy()
@@ -125,7 +141,7 @@ def _unknown_file(breaks: Breaks, evidence: CauseEvidence) -> Found:
     files = evidence.file_of_sets("orders")
     due = evidence.joined.sets["order_captured"][files.index.to_numpy(dtype=np.intp)] > 0
     known = files[due].value_counts()
-    agreeing = evidence.agreeing("source", sides=("order_captured",))
+    agreeing = evidence.agreeing(*BY_FILE, sides=ORDERED)
     for file, rows in _grouped(chosen, by=chosen["set"].map(files)):
         if len(rows) >= SHARE_MIN * (known.get(file, 0) + agreeing.get((str(file),), 0)):
             sentence = f"The gateway knows nearly no order of {file}: is it of another account?"
@@ -196,7 +212,7 @@ FINDERS: tuple[Finder, ...] = (
     _unknown_file,
     _missing_day(
         BreakCode.MISSING_IN_ORDERS,
-        lacking="order_state",
+        lacking=WITH_ORDER,
         dated="transaction_date",
         few_words="No order file has an order of {day} for account {account}: is a file missing?",
         few=(
@@ -206,7 +222,7 @@ FINDERS: tuple[Finder, ...] = (
     ),
     _missing_day(
         BreakCode.MISSING_IN_LEDGER,
-        lacking="ledger_capture",
+        lacking=WITH_CAPTURE,
         dated="transaction_date",
         few_words=(
             "The ledger has no capture of payments of {day} in account {account}: "

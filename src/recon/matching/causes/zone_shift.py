@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from recon.matching.causes.aside_evidence import Account, PairCounts
 from recon.matching.causes.cause_evidence import (
     BREAKS_MIN,
-    MINUTE_MICROSECONDS,
     SHARE_MIN,
     Breaks,
     CauseEvidence,
@@ -23,7 +23,11 @@ from recon.matching.causes.cause_evidence import (
 from recon.matching.frames.coding import Codes
 from recon.matching.frames.grouping import NO_INSTANT, Bools, Ints, Rows, instants_of
 from recon.matching.frames.total_rows import ACCOUNT
-from recon.matching.judging.grace import HOUR_MICROSECONDS, business_days
+from recon.matching.judging.grace import (
+    HOUR_MICROSECONDS,
+    MINUTE_MICROSECONDS,
+    business_days,
+)
 from recon.model.words import BreakCode
 
 STEP_MICROSECONDS = HOUR_MICROSECONDS // 4
@@ -39,6 +43,8 @@ WIDTH = 2 * STEPS_MAX + 3
 """So many steps are told apart, beyond all zones on either side counted as one."""
 NO_EDGE = NO_INSTANT
 NOTHING = np.zeros(1, dtype=np.intp)
+NO_PAIRS = PairCounts()
+NO_MINUTES = (np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))
 
 PAID_AT = "transaction_date"
 DATED = {"orders": "ordered_at", "ledger": "booked_at"}
@@ -67,18 +73,31 @@ class _Pairs:
     """The source's time and the gateway's, by the name of their column."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Every:
+    """Those that were classified, those aside, and those of parts, which are counted already."""
+
+    pairs: Sequence[_Pairs]
+    accounts: Sequence[Account]
+    """By number."""
+    parts: Mapping[Account, PairCounts]
+
+    def of_parts(self, account: Account) -> PairCounts:
+        """What parts counted of one account."""
+        return self.parts.get(account, NO_PAIRS)
+
+
 def find_zone_shifts(breaks: Breaks, evidence: CauseEvidence) -> Found:
     """Records around the end of a business date that one shift of a source keeps apart."""
     alone = breaks["code"].isin([code for codes in ALONE.values() for code in codes])
     if alone.sum() < BREAKS_MIN:
         return
-    pairs = {source: [*_pairs(source, evidence=evidence)] for source in DATED}
+    pairs = {source: _pairs(source, evidence=evidence) for source in DATED}
     shifts = {source: _common_shifts(pair) for source, pair in pairs.items()}
-    for account in sorted({*shifts["orders"], *shifts["ledger"]}):
-        account_key = evidence.exact.keys.accounts[account]
+    for account_key in sorted({*shifts["orders"], *shifts["ledger"]}):
         inside = alone & breaks[ACCOUNT].eq(list(account_key)).all(axis=1)
         of_account = {
-            source: known[account] for source, known in shifts.items() if account in known
+            source: known[account_key] for source, known in shifts.items() if account_key in known
         }
         rows_of = {
             source: _kept_apart(
@@ -111,8 +130,37 @@ def _sentence(source: str, *, steps: int, others: str, account: str) -> str:
     )
 
 
-def _pairs(source: str, *, evidence: CauseEvidence) -> Iterator[_Pairs]:
-    """Sets that were classified, then those aside, as far as both times are known."""
+def counted_pairs(source: str, *, evidence: CauseEvidence) -> dict[Account, PairCounts]:
+    """The pairs of a source, counted by account: all that is ever asked of them."""
+    every = _pairs(source, evidence=evidence)
+    size = len(every.accounts)
+    sums, alike = _sums(every, size=size), _all_alike(every, size=size)
+    steps = _all_by_steps(every, size=size).reshape(size, WIDTH)
+    return {
+        account: PairCounts(
+            int(sums[number]),
+            int(alike[number]),
+            steps[number],
+            {clock: _by_minutes(every, clock, number) for clock in (DATED[source], PAID_AT)},
+        )
+        for number, account in enumerate(every.accounts)
+        if sums[number]
+    }
+
+
+def _by_minutes(every: _Every, clock: str, number: int, /) -> tuple[Ints, Ints]:
+    times = [pair.times[clock][pair.account == number] for pair in every.pairs]
+    return np.unique(np.concatenate(times) // MINUTE_MICROSECONDS, return_counts=True)
+
+
+def _pairs(source: str, *, evidence: CauseEvidence) -> _Every:
+    """Sets that were classified, those aside and those of parts, as far as both times are known."""
+    accounts = [*map(tuple, evidence.exact.keys.accounts)]
+    pairs = [*_of_sets(source, evidence=evidence)]
+    return _Every(pairs, accounts, evidence.parts.pairs.get(source, {}))
+
+
+def _of_sets(source: str, *, evidence: CauseEvidence) -> Iterator[_Pairs]:
     sets, exact, dated = evidence.joined.sets, evidence.exact, DATED[source]
     yield _known(sets["account"], times={name: sets[name] for name in (dated, PAID_AT)})
     frame = getattr(evidence.whole, source)
@@ -136,23 +184,35 @@ def _known(account: Rows | Codes, *, times: Mapping[str, Ints]) -> _Pairs:
     return _Pairs(account[known], {name: at[known] for name, at in times.items()})
 
 
-def _common_shifts(pairs: Sequence[_Pairs]) -> dict[int, int]:
+def _sums(every: _Every, *, size: int) -> Rows:
+    return sum((np.bincount(pair.account, minlength=size) for pair in every.pairs), start=NOTHING)
+
+
+def _all_alike(every: _Every, *, size: int) -> Rows:
+    return sum((_alike(pair, size=size) for pair in every.pairs), start=NOTHING)
+
+
+def _all_by_steps(every: _Every, *, size: int) -> Rows:
+    return sum((_by_steps(pair, size=size) for pair in every.pairs), start=NOTHING)
+
+
+def _common_shifts(every: _Every) -> dict[Account, int]:
     """By account, how many steps nearly all times of the source are ahead of the gateway's."""
-    size = max((int(pair.account.max(initial=-1)) for pair in pairs), default=-1) + 1
-    sums = sum((np.bincount(pair.account, minlength=size) for pair in pairs), start=NOTHING)
-    alike = sum((_alike(pair, size=size) for pair in pairs), start=NOTHING)
+    size = len(every.accounts)
+    before = [every.of_parts(account) for account in every.accounts]
+    sums = _sums(every, size=size) + np.array([counts.pairs for counts in before], np.intp)
+    alike = _all_alike(every, size=size) + np.array([counts.alike for counts in before], np.intp)
     if ((alike > (1 - SHARE_MIN) * sums) | (sums == 0)).all():
         return {}
-    counts = sum((_by_steps(pair, size=size) for pair in pairs), start=NOTHING)
-    spots = (
-        (spot // WIDTH, spot % WIDTH - STEPS_MAX - 1, count)
-        for spot, count in enumerate(counts.tolist())
-    )
+    steps = _all_by_steps(every, size=size).reshape(size, WIDTH)
+    for number, counts in enumerate(before):
+        if counts.by_steps is not None:
+            steps[number] += counts.by_steps
     return {
-        account: steps
-        for account, steps, count in spots
-        if STEPS_MIN <= abs(steps) <= STEPS_MAX
-        and count >= max(BREAKS_MIN, SHARE_MIN * sums[account])
+        every.accounts[account]: spot - STEPS_MAX - 1
+        for account, spot in np.argwhere(steps).tolist()
+        if STEPS_MIN <= abs(spot - STEPS_MAX - 1) <= STEPS_MAX
+        and steps[account, spot] >= max(BREAKS_MIN, SHARE_MIN * sums[account])
     }
 
 
@@ -176,7 +236,7 @@ def _by_steps(pairs: _Pairs, *, size: int) -> Rows:
 
 
 def _kept_apart(
-    breaks: Breaks, *, source: str, steps: int, pairs: Sequence[_Pairs], evidence: CauseEvidence
+    breaks: Breaks, *, source: str, steps: int, pairs: _Every, evidence: CauseEvidence
 ) -> pd.Index:
     """The breaks of one account that the shift of this source explains."""
     rows: list[pd.Index] = [
@@ -194,19 +254,23 @@ def _kept_apart(
 
 
 def _at_bare_edges(
-    breaks: Breaks, *, clock: str, shift: int, pairs: Sequence[_Pairs], evidence: CauseEvidence
+    breaks: Breaks, *, clock: str, shift: int, pairs: _Every, evidence: CauseEvidence
 ) -> Iterator[pd.Index]:
     """By end of a business date, breaks beside which nearly no record has its other side."""
     if breaks.empty:
         return
     times = evidence.joined.sets[clock][breaks["set"].to_numpy()]
     edges = _edges(times, shift=shift, evidence=evidence)
-    account = evidence.exact.keys.accounts.index(tuple(breaks[ACCOUNT].iloc[0]))
-    beside = np.concatenate([pair.times[clock][pair.account == account] for pair in pairs])
+    account: Account = tuple(breaks[ACCOUNT].iloc[0])
+    number = pairs.accounts.index(account)
+    beside = np.concatenate([pair.times[clock][pair.account == number] for pair in pairs.pairs])
     whole = _edges(beside, shift=shift, evidence=evidence)
+    minutes, counts = pairs.of_parts(account).minutes.get(clock, NO_MINUTES)
+    of_parts = _edges(minutes * MINUTE_MICROSECONDS, shift=shift, evidence=evidence)
     for edge in np.unique(edges[edges != NO_EDGE]):
         apart: Bools = edges == edge
-        if apart.sum() >= SHARE_MIN * (apart.sum() + (whole == edge).sum()):
+        others = (whole == edge).sum() + counts[of_parts == edge].sum()
+        if apart.sum() >= SHARE_MIN * (apart.sum() + others):
             yield breaks.index[apart]
 
 

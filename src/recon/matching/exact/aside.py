@@ -8,7 +8,7 @@ another row may speak of: repeats, our own instructions, rejected rows, the brea
 before, and all ids that a row without an order key names.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -18,6 +18,7 @@ import pandas as pd
 
 from recon.config.rules import Rules
 from recon.matching.exact.calm_sets import Calm, find_calm
+from recon.matching.exact.elsewhere import Elsewhere
 from recon.matching.exact.exact_search import ASKED, Question, belonging, find_exact, marked
 from recon.matching.frames.arrays import Arrays, filled, stacked
 from recon.matching.frames.coding import placed, sums_of
@@ -27,6 +28,7 @@ from recon.matching.frames.same_words import taken
 from recon.matching.frames.sources import KEY_COLUMNS, Previous, Sources
 from recon.matching.frames.total_rows import ACCOUNT_CURRENCY
 from recon.matching.sets.joined_sets import keyed_quarantine
+from recon.matching.sides.exchange import unrated_rows
 from recon.matching.sides.ledger_side import JUDGED, marked_as
 from recon.matching.sides.settlement_side import of_payments
 from recon.model.words import InstructionKind, SetState
@@ -80,22 +82,28 @@ def set_aside(
     rules: Rules,
     previous: Previous | None,
     as_of: datetime | None = None,
+    elsewhere: Elsewhere | None = None,
 ) -> Exact:
     """Find the exact sets and the calm ones, and what is left of the sources without them.
 
     Args:
-        sources: all rows.
+        sources: all rows, or all of some order numbers.
         rules: how they are judged.
         previous: what the night before left open.
         as_of: when calm sets are judged; None: they are left with everything else.
+        elsewhere: what is known of all rows, where these are not all; None: they are.
     """
-    whole = marked(sources)
-    question = Question(
-        whole,
-        others_of(sources, previous=previous),
-        frozenset(loose_words(whole, belongs=belonging(whole))),
-        rules,
+    whole = marked(sources, elsewhere=elsewhere)
+    words = (
+        frozenset(loose_words(whole, belongs=belonging(whole)))
+        if elsewhere is None
+        else elsewhere.words
     )
+    others = others_of(sources, previous=previous)
+    if elsewhere is not None and sources.ledger is not None:
+        # How many there are is said of all at once.
+        others["unrated"] = unrated_rows(sources.ledger, rules=rules)
+    question = Question(whole, others, words, rules, elsewhere is not None)
     exact = find_exact(question)
     rows, keys = exact.rows, exact.keys
     orders = sources.orders
@@ -103,7 +111,12 @@ def set_aside(
     calm = None
     if as_of is not None:
         calm = find_calm(
-            question, sources=sources, exact=rows, keys=keys, as_of=as_of, previous=previous
+            question,
+            sources=sources,
+            exact=rows,
+            keys=keys,
+            as_of=as_of,
+            previous=previous,
         )
     taken = {
         name: numbers if calm is None else np.append(numbers, calm.rows(name))
@@ -112,6 +125,58 @@ def set_aside(
     left = {name: _others(aside, size=len(getattr(sources, name))) for name, aside in taken.items()}
     rest, left_keys = _left_of(sources, rows=taken, left=left, keys=keys)
     return Exact(rows, ordered[rows["orders"]], left, keys, rest, left_keys, calm)
+
+
+def without_left(exact: Exact, *, sources: Sources) -> tuple[Sources, Exact]:
+    """What was set aside as a night of its own: its rows alone, and nothing that is left.
+
+    `sources` are those that it was set aside from.
+    """
+    rows = {name: np.sort(exact.rows_aside(name)) for name in exact.rows}
+    frames: dict[str, Any] = {
+        name: taken(getattr(sources, name), rows=numbers) for name, numbers in rows.items()
+    }
+    nothing = np.zeros(0, dtype=np.intp)
+    numbers = {**dict.fromkeys(exact.keys.of, nothing), **rows}
+    keys = exact.keys
+    if sources.universe is not None:
+        done = np.zeros(keys.size + 1, dtype=np.bool_)
+        done[keys.of["orders"][rows["orders"]]] = True
+        numbers[ASKED] = np.flatnonzero(done[keys.of[ASKED]])
+        frames[ASKED] = taken(sources.universe, rows=numbers[ASKED])
+    whole = replace(_none_of(sources, but=frames), **frames)
+    own = replace(
+        nothing_left(exact),
+        rows={name: np.searchsorted(rows[name], own) for name, own in exact.rows.items()},
+        keys=replace(
+            keys,
+            of={name: of[numbers[name]] for name, of in keys.of.items()},
+            account_of={name: of[numbers[name]] for name, of in keys.account_of.items()},
+        ),
+        calm=None if exact.calm is None else exact.calm.of_rows(rows),
+    )
+    return whole, own
+
+
+def nothing_left(exact: Exact) -> Exact:
+    """The same as if it had been set aside from nothing but its own rows."""
+    nothing = np.zeros(0, dtype=np.intp)
+    return replace(
+        exact,
+        left=dict.fromkeys(exact.rows, nothing),
+        sources=_none_of(exact.sources),
+        left_keys=exact.keys.take(dict.fromkeys(exact.keys.of, nothing)),
+    )
+
+
+def _none_of(sources: Sources, *, but: Collection[str] = ()) -> Sources:
+    """The sources without a row of those that were given, and without what speaks of others."""
+    names = ("orders", "gateway", "ledger", "settlement", "instructions", ASKED)
+    given = {name: getattr(sources, name) for name in names if name not in but}
+    empty: dict[str, Any] = {
+        name: frame.iloc[:0] for name, frame in given.items() if frame is not None
+    }
+    return replace(sources, **empty, rejects=(), quarantined=())
 
 
 def others_of(sources: Sources, *, previous: Previous | None) -> dict[str, pd.DataFrame]:

@@ -6,7 +6,7 @@ shows is kept. Whatever is broken, explained by a flag, rounded or spoken of fro
 for the one place where all sets stand beside each other; a flag that says when explains nothing.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -86,6 +86,10 @@ class Calm:
         """The rows of the whole source that are in one of them."""
         return np.flatnonzero(self.of[leg] != NO_SET)
 
+    def of_rows(self, rows: Mapping[str, Rows]) -> "Calm":
+        """The same of some rows of each leg, all of these sets among them."""
+        return replace(self, of={leg: of[rows[leg]] for leg, of in self.of.items()})
+
 
 def find_calm(
     question: Question,
@@ -106,11 +110,12 @@ def find_calm(
         as_of: when they are judged.
         previous: what the night before left open; what it speaks of is not calm.
     """
+    few = 1 if question.is_part else SETS_MIN
     paired = _pairs(question, exact=exact, keys=keys)
-    if np.count_nonzero(paired) < SETS_MIN:
+    if np.count_nonzero(paired) < few:
         return None  # without a look at every text
     alone = np.flatnonzero(paired & ~_spoken_of(question, keys=keys))
-    if len(alone) < SETS_MIN:
+    if len(alone) < few:
         return None
     accounts = keys.account_of.get("settlement", np.zeros(0, dtype=np.int32))
     whole = _Whole(
@@ -147,7 +152,8 @@ def _judged_in_parts(alone: Rows, *, whole: _Whole, names: tuple[str, ...]) -> C
     of = {name: np.full(len(part), NO_SET, dtype=np.int32) for name, part in parts.items()}
     judged: list[Calm] = []
     first = 0
-    for rows in _rows_of_parts(parts, size=-(-len(alone) // SETS_PER_PART)):
+    for chosen in range(-(-len(alone) // SETS_PER_PART)):
+        rows = {name: np.flatnonzero(part == chosen) for name, part in parts.items()}
         part = _judge(whole, rows=rows, first=first)
         first += len(part.sets)
         for name, numbers in part.of.items():
@@ -162,11 +168,6 @@ def _ids_of(previous: Previous | None) -> pa.Array:
         return pa.array([], pa.large_string())
     known = {*previous.breaks["break_id"].tolist(), *previous.closed, *previous.away}
     return pa.array(sorted(known), pa.large_string())
-
-
-def _rows_of_parts(parts: Mapping[str, Codes], *, size: int) -> Iterator[dict[str, Rows]]:
-    for number in range(size):
-        yield {name: np.flatnonzero(part == number) for name, part in parts.items()}
 
 
 def _pairs(question: Question, *, exact: Mapping[str, Rows], keys: WholeKeys) -> Bools:

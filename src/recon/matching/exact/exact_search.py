@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from recon.config.rules import Rules
+from recon.matching.exact.elsewhere import Elsewhere
 from recon.matching.frames.coding import (
     NO_KEY,
     Codes,
@@ -68,6 +69,8 @@ class Question:
     words: frozenset[str]
     """See `aside.loose_words`; of all rows there are."""
     rules: Rules
+    is_part: bool = False
+    """Whether these are some rows of a night that is judged in parts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,8 +230,13 @@ def _where(rows: Mapping[str, Rows], *, mask: Bools) -> dict[str, Rows]:
     return {name: numbers[mask] for name, numbers in rows.items()}
 
 
-def marked(sources: Sources) -> Sources:
-    """The sources with what only all rows of a source can tell of one of them."""
+def marked(sources: Sources, *, elsewhere: Elsewhere | None = None) -> Sources:
+    """The sources with what only all rows of a source can tell of one of them.
+
+    `elsewhere`: what is known of all rows where these are a part of them.
+    """
+    if elsewhere is not None:
+        return elsewhere.marked(sources, alone=ALONE, shared=SHARED)
     ledger, lines = sources.ledger, sources.settlement
     if ledger is not None:
         ledger = ledger.assign(**{ALONE: _of_own_id(ledger["entry_id"])})

@@ -6,7 +6,7 @@ concluded from them.
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -106,13 +106,27 @@ def maybe_repeated(column: "pd.Series[str]") -> Bools:
         return np.array([word != "" and times[word] > 1 for word in words], dtype=np.bool_)
     column = column.fillna("")
     numbers, named = _of_text(pa.array(column)), column.ne("").to_numpy(dtype=np.bool_)
-    several = _shared(numbers if named.all() else numbers[named])
+    return named & are_among(numbers, _shared(numbers if named.all() else numbers[named]))
+
+
+def are_among(numbers: Words, several: Words, /) -> Bools:
+    """Which of some numbers are among a few, which are sorted."""
     if not len(several):
         return np.zeros(len(numbers), dtype=np.bool_)
     # Few against many: looking each up costs less than np.isin, which sorts them all.
     spots = np.minimum(np.searchsorted(several, numbers), len(several) - 1)
-    repeated: Bools = named & (several[spots] == numbers)
-    return repeated
+    among: Bools = several[spots] == numbers
+    return among
+
+
+def numbers_of(column: "pd.Series[str]") -> Words:
+    """The number of each text of a column that has no blanks of the type null."""
+    return _of_text(pa.array(column))
+
+
+def shared_numbers(parts: Sequence[Words]) -> Words:
+    """The numbers that several texts of all parts have, sorted."""
+    return _shared(np.concatenate([np.zeros(0, dtype=np.uint64), *parts]))
 
 
 def _of_text(text: Any) -> Words:

@@ -11,7 +11,9 @@ from recon.matching.frames.grouping import NO_INSTANT, Ints
 from recon.matching.judging.state_table import Due
 from recon.model.business_date import BusinessCalendar, Grace
 
-HOUR_MICROSECONDS = 3_600_000_000
+MINUTE_MICROSECONDS = 60_000_000
+"""No business date ends within a minute."""
+HOUR_MICROSECONDS = 60 * MINUTE_MICROSECONDS
 DAY_MICROSECONDS = 24 * HOUR_MICROSECONDS
 
 

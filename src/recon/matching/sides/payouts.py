@@ -32,7 +32,8 @@ _STANDINGS = (
     ("doubtful", DOUBTFUL_STATES),
     ("rejected", REJECTED_STATES),
 )
-_PAYOUT_TYPES = (EntryType.PAYOUT.value, EntryType.PAYOUT.value + REVERSAL_SUFFIX)
+PAYOUT_TYPES = (EntryType.PAYOUT.value, EntryType.PAYOUT.value + REVERSAL_SUFFIX)
+"""Of entries that may be of a payout of ours."""
 _ENTRY = (
     *("merchant_id", "account_id", "entry_id", "reverses_entry_id"),
     *("reference_no", "transaction_id", "order_no"),
@@ -81,7 +82,7 @@ def judged_entries(sources: Sources) -> Bools:
     ledger = sources.ledger
     if ledger is None:
         return np.zeros(0, dtype=np.bool_)
-    marks = is_word(ledger["entry_type"], *_PAYOUT_TYPES)
+    marks = is_word(ledger["entry_type"], *PAYOUT_TYPES)
     if not marks.any():
         return marks
     named = {_key(row, name) for row in _instructed(sources.instructions) for name in row["names"]}

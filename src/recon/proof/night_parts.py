@@ -1,0 +1,165 @@
+"""One part of a night: what of it is aside, judged as a night of its own, and what is left.
+
+A part is all rows of some order numbers. Its exact and calm sets come to the same whatever else the
+night holds, so that their result is added to that of all rows that are left (whole_of_parts).
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+
+from recon.config.rules import Rules
+from recon.matching.breaks.sum_bounds import Sums, sums_of_amounts
+from recon.matching.causes.aside_evidence import AsideEvidence
+from recon.matching.causes.cause_evidence import CauseEvidence
+from recon.matching.causes.shared_causes import evidence_of
+from recon.matching.engine import judge_the_rest
+from recon.matching.exact.aside import nothing_left, set_aside, without_left
+from recon.matching.exact.elsewhere import Elsewhere
+from recon.matching.exact.every_match import every_match
+from recon.matching.frames.digest import digest_of
+from recon.matching.frames.names import is_among
+from recon.matching.frames.same_words import upside_down
+from recon.matching.frames.sources import Previous, Sources
+from recon.model.words import ControlTotal
+from recon.proof.engine import classified, concluded
+from recon.proof.scope import Line
+
+SECTIONS = ("matches", "pending", "unverified")
+"""Frames of a result that parts have rows of; no break is aside."""
+ITEMS = "items"
+FRAMES = ("orders", "gateway", "ledger", "universe")
+"""Sources of which a part has the rows of its order numbers."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartFigures:
+    """What one part adds to the result of its night."""
+
+    totals: tuple[ControlTotal, ...]
+    sides: pd.DataFrame
+    """See Reconciliation.sides."""
+    scope: tuple[Line, ...]
+    """See Reconciliation.scope_of_assurance."""
+    evidence: AsideEvidence
+    sums: Sums
+    """What the amounts of the rows aside come to, without signs."""
+    rows: Mapping[str, int]
+    """How many rows each of SECTIONS and the items have."""
+    aside: Mapping[str, int]
+    """Source -> its rows that are aside."""
+    reasons: Mapping[str, int]
+    """Why sets are unverified -> how many are."""
+    digest: str
+    """Of SECTIONS."""
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedPart:
+    """One part, judged."""
+
+    figures: PartFigures
+    frames: Mapping[str, pd.DataFrame]
+    """SECTIONS of what is aside, in the order of a result."""
+    items: pa.Table
+    """Where the rows aside went that no match names, as the file `items` has them."""
+    left: Sources
+    """FRAMES of what is left."""
+
+
+def judged_part(
+    rows: Sources,
+    *,
+    elsewhere: Elsewhere,
+    rules: Rules,
+    as_of: datetime,
+    previous: Previous | None,
+) -> JudgedPart:
+    """Judge what of a part is aside.
+
+    Args:
+        rows: FRAMES of all rows of some order numbers, and instructions, rejects and quarantined
+            of the whole night; no settlement.
+        elsewhere: what is known of all rows.
+        rules: how they are judged.
+        as_of: when.
+        previous: what the night before left open, of all keys.
+    """
+    known = _of_part(previous, rows=rows)
+    exact = set_aside(
+        _with_own_moves(rows), rules=rules, previous=known, as_of=as_of, elsewhere=elsewhere
+    )
+    sources, aside = without_left(exact, sources=rows)
+    proof = classified(sources, exact=aside, rules=rules, as_of=as_of, previous=None)
+    evidence = evidence_of(
+        CauseEvidence(proof.joined, aside.sources, rules, aside, sources, proof.hosts)
+    )
+    result = concluded(proof, as_of=as_of)
+    frames = {name: getattr(result, name) for name in SECTIONS}
+    items = result.items
+    figures = PartFigures(
+        totals=result.control_totals,
+        sides=result.sides,
+        scope=result.scope_of_assurance,
+        evidence=evidence,
+        sums=sums_of_amounts(sources),
+        rows={**{name: len(frame) for name, frame in frames.items()}, ITEMS: len(items)},
+        aside={leg: len(getattr(sources, leg)) for leg in exact.rows},
+        reasons=Counter(result.unverified["reason"].tolist()),
+        digest=digest_of(frames.values()),
+    )
+    return JudgedPart(figures, frames, items, exact.sources)
+
+
+def digest_turned(
+    rows: Sources,
+    *,
+    elsewhere: Elsewhere,
+    rules: Rules,
+    as_of: datetime,
+    previous: Previous | None,
+) -> str:
+    """The digest of the same part with its rows the other way round (T14)."""
+    frames = {name: getattr(rows, name) for name in FRAMES}
+    turned: dict[str, Any] = {
+        name: upside_down(frame) for name, frame in frames.items() if frame is not None
+    }
+    other = replace(rows, **turned)
+    known = _of_part(previous, rows=other)
+    exact = set_aside(
+        _with_own_moves(other), rules=rules, previous=known, as_of=as_of, elsewhere=elsewhere
+    )
+    aside = nothing_left(exact)
+    own = judge_the_rest(other, exact=aside, rules=rules, as_of=as_of, previous=None).frames
+    matches = every_match(own.matches, exact=aside, sources=other)
+    return digest_of([matches, own.pending, own.unverified])
+
+
+def _with_own_moves(rows: Sources) -> Sources:
+    """The part with the instructions of its own order numbers: no other says anything of it."""
+    moves = rows.instructions
+    if moves is None or moves.empty:
+        return rows
+    return replace(rows, instructions=moves[is_among(moves["order_no"], _order_nos(rows))])
+
+
+def _of_part(previous: Previous | None, *, rows: Sources) -> Previous | None:
+    """What the night before left open of these order numbers; its ids are those of all."""
+    if previous is None:
+        return None
+    names = _order_nos(rows)
+    return replace(
+        previous,
+        chargebacks=previous.chargebacks[is_among(previous.chargebacks["order_no"], names)],
+    )
+
+
+def _order_nos(rows: Sources) -> "pd.Series[str]":
+    frames = (getattr(rows, name) for name in FRAMES)
+    names: pd.Series[str] = pd.concat([each["order_no"] for each in frames if each is not None])
+    return names
