@@ -19,12 +19,18 @@ def content_digest(table: pa.Table) -> str:
         table: Columns of text, whole numbers, true or false, days or instants; text may be a
             dictionary.
     """
-    return content_digest_of(zip(table.column_names, table.columns, strict=True), like=table)
+    columns = zip(table.column_names, table.columns, strict=True)
+    return content_digest_of(columns, rows=len(table), schema=table.schema)
 
 
-def content_digest_of(columns: Iterable[tuple[str, pa.ChunkedArray]], *, like: pa.Table) -> str:
-    """As `content_digest`, of columns that are made one after another; `like` is their table."""
-    return _digest(columns, rows=len(like)) if len(like) else _digest_of_none(like.schema)
+def content_digest_of(
+    columns: Iterable[tuple[str, pa.ChunkedArray]], *, rows: int, schema: pa.Schema
+) -> str:
+    """As `content_digest`, of columns that are made one after another; `schema` is their table's.
+
+    Of a column it holds no copy: it looks at one chunk after another.
+    """
+    return _digest(columns, rows=rows) if rows else _digest_of_none(schema)
 
 
 @cache
@@ -35,19 +41,15 @@ def _digest_of_none(columns: pa.Schema) -> str:
 def _digest(columns: Iterable[tuple[str, pa.ChunkedArray]], *, rows: int) -> str:
     digest = hashlib.sha256(f"{rows}".encode())
     for name, column in columns:
-        values = _plain(column)
-        digest.update(f"\x1e{name}\x1f{values.type}\x1f".encode())
-        digest.update(_given(values))
-        _add(digest, values)
+        kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+        is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
+        shown = pa.large_string() if is_text else kind
+        digest.update(f"\x1e{name}\x1f{shown}\x1f".encode())
+        chunks = [chunk.cast(kind) for chunk in column.chunks if len(chunk)]
+        for chunk in chunks:
+            digest.update(_given(chunk))
+        _add(digest, chunks, kind=shown)
     return digest.hexdigest()
-
-
-def _plain(column: pa.ChunkedArray) -> pa.Array:
-    """One array without dictionaries; text with long offsets, for any number of rows."""
-    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
-    wanted = pa.large_string() if pa.types.is_string(kind) else kind
-    whole = (column if column.type == wanted else column.cast(wanted)).combine_chunks()
-    return pa.concat_arrays(whole.chunks) if isinstance(whole, pa.ChunkedArray) else whole
 
 
 def _given(values: pa.Array) -> bytes:
@@ -57,21 +59,32 @@ def _given(values: pa.Array) -> bytes:
     return _numbers(pc.is_valid(values), pa.uint8()).tobytes()
 
 
-def _add(digest: "hashlib._Hash", values: pa.Array) -> None:
-    if pa.types.is_large_string(values.type):
-        texts = pc.fill_null(values, "") if values.null_count else values
-        ends = _ends(texts)
-        digest.update(np.diff(ends).tobytes())
-        digest.update(_text_bytes(texts, ends=ends))
+def _add(digest: "hashlib._Hash", chunks: Iterable[pa.Array], *, kind: pa.DataType) -> None:
+    if pa.types.is_large_string(kind):
+        texts = [pc.fill_null(each, "") if each.null_count else each for each in chunks]
+        for each in texts:
+            digest.update(np.diff(_ends(each)).astype(np.int64).tobytes())
+        for each in texts:
+            digest.update(_text_bytes(each, ends=_ends(each)))
         return
-    if pa.types.is_timestamp(values.type) or pa.types.is_date(values.type):
-        values = values.view(pa.int64() if pa.types.is_timestamp(values.type) else pa.int32())
-    if not (pa.types.is_integer(values.type) or pa.types.is_boolean(values.type)):
-        msg = f"a column of {values.type} has no place in a file of a night"
+    if not (pa.types.is_integer(kind) or pa.types.is_boolean(kind) or _is_time(kind)):
+        msg = f"a column of {kind} has no place in a file of a night"
         raise Defect(msg)
+    for each in chunks:
+        digest.update(_whole_numbers(each).tobytes())
+
+
+def _is_time(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_timestamp(kind) or pa.types.is_date(kind))
+
+
+def _whole_numbers(values: pa.Array) -> npt.NDArray[np.generic]:
+    """What each row says as a number; a blank is 0."""
+    if _is_time(values.type):
+        values = values.view(pa.int64() if pa.types.is_timestamp(values.type) else pa.int32())
     if values.null_count:
         values = pc.fill_null(values, pa.scalar(0).cast(values.type))
-    digest.update(_numbers(values, pa.int64()).tobytes())
+    return _numbers(values, pa.int64())
 
 
 def _numbers(values: pa.Array, kind: pa.DataType) -> npt.NDArray[np.generic]:
@@ -82,15 +95,14 @@ def _numbers(values: pa.Array, kind: pa.DataType) -> npt.NDArray[np.generic]:
     return numbers
 
 
-def _ends(texts: pa.Array) -> npt.NDArray[np.int64]:
-    """Where each text begins and the last one ends, in the bytes of all."""
-    if not len(texts):
-        return np.zeros(1, dtype=np.int64)
-    offsets = np.frombuffer(texts.buffers()[1], dtype=np.int64)
+def _ends(texts: pa.Array) -> npt.NDArray[np.generic]:
+    """Where each text begins and the last one ends, in the bytes of all; there is at least one."""
+    size = np.int64 if pa.types.is_large_string(texts.type) else np.int32
+    offsets = np.frombuffer(texts.buffers()[1], dtype=size)
     return offsets[texts.offset : texts.offset + len(texts) + 1]
 
 
-def _text_bytes(texts: pa.Array, *, ends: npt.NDArray[np.int64]) -> memoryview:
+def _text_bytes(texts: pa.Array, *, ends: npt.NDArray[np.generic]) -> memoryview:
     """The bytes of all texts one after another, without what lies before and after a slice."""
     data = texts.buffers()[2]
     return memoryview(data or b"")[int(ends[0]) : int(ends[-1])]

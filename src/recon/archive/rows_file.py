@@ -4,70 +4,31 @@ The schema's name and version stand in the file; a file of a version that this p
 know is refused by name, never read as if it were another.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
 from io import BytesIO
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from recon.archive.encodings import COMPRESSION, SAMPLE_ROWS, encodings_of
 from recon.archive.fields import INSTANT, MILLISECONDS, UTC_MICROSECONDS, FileSchema
+from recon.archive.in_order import ROWS_PER_GROUP, InOrder, Ordered
 from recon.archive.schemas import METADATA, SCHEMAS
 from recon.model.errors import ArchiveBrokenError, Defect
 
-COMPRESSION = "zstd"
-COMPRESSION_LEVEL, LEVEL_OF_NUMBERS = 9, 3
-"""Numbers take the same room by more, and up to ten times as long."""
 FEW_WORDS_MAX = 2**16 - 1
 """Different words of a column whose ranks fit into two bytes each."""
-REPEATED_SHARE = 0.6
-"""Texts of which fewer than this share are different cost less by a dictionary."""
-MANY_ROWS, SAMPLE_ROWS = 20_000, 5_000
-"""Of so many rows the first show how a column costs least; of fewer any way costs little."""
-WORTH_SHARE = 0.95
-"""So much smaller the other encoding is in a sample, where it is in the whole file."""
-_OF_NUMBERS = ("DELTA_BINARY_PACKED", "PLAIN")
-"""By what changes from row to row, or as they are: amounts of which many are none."""
-_OF_TEXTS = ("DELTA_BYTE_ARRAY", "DELTA_LENGTH_BYTE_ARRAY")
-"""By what changes from row to row, or as they are."""
-ROWS_PER_GROUP = 250_000
-TEXT_PARTS = 8
-"""By the last byte of each."""
 ROWS_PER_BATCH = 50_000
 """So many are held at once where rows are only counted, added up or chosen from."""
 SMALL_BYTES = 2_000_000
 """Handing out less to several threads takes longer than reading it."""
 _WHOLE = pa.timestamp("ms", tz="UTC")
 """How instants stand in a file none of which has a part of a millisecond: a fifth is spared."""
-
-
-class Ordered(NamedTuple):
-    """Rows of a file and their order: what is more than a row group is never copied as a whole."""
-
-    table: pa.Table
-    order: pa.Array | None = None
-    """Which row comes where; None: they lie so."""
-
-    def columns(self) -> Iterator[tuple[str, pa.ChunkedArray]]:
-        """One column after another by its name, in order."""
-        for name in self.table.column_names:
-            yield name, _taken(self.table[name], order=self.order)
-
-    def groups(self) -> Iterator[pa.Table]:
-        """One row group after another, each of one chunk; at least one."""
-        for start in range(0, self.table.num_rows or 1, ROWS_PER_GROUP):
-            if self.order is None:
-                yield self.table.slice(start, ROWS_PER_GROUP).combine_chunks()
-            else:
-                yield self.table.take(self.order.slice(start, ROWS_PER_GROUP))
-
-
-def _taken(column: pa.ChunkedArray, *, order: pa.Array | None) -> pa.ChunkedArray:
-    return column if order is None else column.take(order)
 
 
 def ordered_rows(table: pa.Table, *, schema: FileSchema) -> Ordered:
@@ -126,12 +87,17 @@ def _sortable(column: pa.ChunkedArray) -> pa.ChunkedArray:
 def write_rows(
     file: BinaryIO, table: pa.Table, *, schema: FileSchema, order: pa.Array | None = None
 ) -> None:
-    """Write rows that are sorted, or have this order.
+    """Write rows that are sorted, or have this order; see `write_ordered`."""
+    write_ordered(file, Ordered(table, order), schema=schema)
+
+
+def write_ordered(file: BinaryIO, rows: InOrder, *, schema: FileSchema) -> None:
+    """Write rows as they come: the same rows are the same bytes, wherever they lie.
 
     Any reader takes instants in milliseconds for the same.
     """
-    if table.num_rows:
-        _write_whole(file, Ordered(table, order), schema=schema)
+    if rows.num_rows:
+        _write_whole(file, rows, schema=schema)
     else:
         file.write(_without_rows(schema))
 
@@ -144,9 +110,12 @@ def _without_rows(schema: FileSchema) -> bytes:
     return file.getvalue()
 
 
-def _write_whole(file: BinaryIO, rows: Ordered, *, schema: FileSchema) -> None:
-    whole = Ordered(_with_whole_instants(rows.table), rows.order)
-    _write(file, whole.groups(), schema=schema, columns=whole.table.schema, like=whole)
+def _write_whole(file: BinaryIO, rows: InOrder, *, schema: FileSchema) -> None:
+    whole = {field.name for field in rows.schema if _has_whole_instants(rows, field=field)}
+    first = _in_milliseconds(rows.first(SAMPLE_ROWS), names=whole)
+    groups = (_in_milliseconds(_numbered_alike(each), names=whole) for each in rows.groups())
+    how = encodings_of(rows, first=first, schema=schema)
+    _write(file, groups, schema=schema, columns=first.schema, how=how)
 
 
 def write_parts(file: BinaryIO, parts: Iterable[pa.Table], *, schema: FileSchema) -> None:
@@ -160,9 +129,9 @@ def _write(
     *,
     schema: FileSchema,
     columns: pa.Schema,
-    like: Ordered | None = None,
+    how: Mapping[str, Any] | None = None,
 ) -> None:
-    """`like`: the rows that say how each column costs least; None: those of the first part."""
+    """`how` each column is written; None: as it costs least in the first part."""
     metadata = {**(schema.columns.metadata or {}), METADATA: schema.label}
     writer: pq.ParquetWriter | None = None
     try:
@@ -172,7 +141,7 @@ def _write(
                 columns.with_metadata(metadata),
                 compression=COMPRESSION,
                 store_schema=True,
-                **_encodings(like or Ordered(table), schema=schema),
+                **(how or encodings_of(Ordered(table), first=table, schema=schema)),
             )
             named = table.replace_schema_metadata(metadata)
             writer.write_table(named, row_group_size=ROWS_PER_GROUP)
@@ -181,14 +150,49 @@ def _write(
             writer.close()
 
 
-def _with_whole_instants(table: pa.Table) -> pa.Table:
-    """The rows, each column of instants in milliseconds where that says the same."""
+def _numbered_alike(rows: pa.Table) -> pa.Table:
+    """The rows, words numbered as they come, and none that no row says.
+
+    A file holds the numbers and words of each row group as they are: how its rows came together
+    must not show.
+    """
+    for at, field in enumerate(rows.schema):
+        if pa.types.is_dictionary(field.type) and len(rows):
+            rows = rows.set_column(at, field, _as_they_come(rows.column(at)))
+    return rows
+
+
+def _as_they_come(column: pa.ChunkedArray) -> pa.Array:
+    words = column.combine_chunks()
+    words = words.chunk(0) if isinstance(words, pa.ChunkedArray) else words
+    numbers, size = words.indices.to_numpy(), len(words.dictionary)
+    first = np.full(size, len(numbers))
+    first[numbers[::-1]] = np.arange(len(numbers) - 1, -1, -1)
+    used = np.argsort(first)[: np.count_nonzero(first < len(numbers))]
+    if len(used) == size and (np.diff(used) > 0).all():
+        return words
+    places = np.zeros(size, dtype=numbers.dtype)
+    places[used] = np.arange(len(used))
+    return pa.DictionaryArray.from_arrays(places[numbers], words.dictionary.take(pa.array(used)))
+
+
+def _has_whole_instants(rows: InOrder, *, field: pa.Field) -> bool:
+    """Whether all instants of a column say the same in milliseconds."""
+    if not pa.types.is_timestamp(field.type):
+        return False
+    with suppress(pa.ArrowInvalid):
+        rows.column(field.name).cast(_WHOLE)
+        return True
+    return False
+
+
+def _in_milliseconds(table: pa.Table, *, names: Collection[str]) -> pa.Table:
+    """The rows, these columns of instants in milliseconds."""
     for at, field in enumerate(table.schema):
-        if pa.types.is_timestamp(field.type):
-            with suppress(pa.ArrowInvalid):
-                whole = table.column(at).cast(_WHOLE)
-                metadata = {**(field.metadata or {}), b"unit": MILLISECONDS.encode()}
-                table = table.set_column(at, field.with_type(_WHOLE).with_metadata(metadata), whole)
+        if field.name in names:
+            metadata = {**(field.metadata or {}), b"unit": MILLISECONDS.encode()}
+            typed = field.with_type(_WHOLE).with_metadata(metadata)
+            table = table.set_column(at, typed, table.column(at).cast(_WHOLE))
     return table
 
 
@@ -200,68 +204,6 @@ def as_declared(table: pa.Table) -> pa.Table:
             declared = field.with_type(INSTANT).with_metadata(metadata)
             table = table.set_column(at, declared, table.column(at).cast(INSTANT))
     return table
-
-
-def _encodings(rows: Ordered, *, schema: FileSchema) -> dict[str, Any]:
-    """How each column costs least."""
-    first = None if rows.order is None else rows.order.slice(0, SAMPLE_ROWS)
-    by_dictionary, others, levels = [], {}, {}
-    for field in schema.columns:
-        name, column = field.name, rows.table[field.name]
-        is_text, is_word = pa.types.is_string(field.type), pa.types.is_dictionary(field.type)
-        levels[name] = COMPRESSION_LEVEL if is_text or is_word else LEVEL_OF_NUMBERS
-        if is_word or (is_text and name not in schema.key and _repeats(column)):
-            by_dictionary.append(name)
-        else:
-            ways = _OF_TEXTS if is_text else _OF_NUMBERS
-            usual = len(column) < MANY_ROWS
-            sample = _taken(column.slice(0, SAMPLE_ROWS) if first is None else column, order=first)
-            others[name] = ways[0] if usual else _cheapest(sample, ways=ways, level=levels[name])
-    return {
-        "use_dictionary": by_dictionary,
-        "column_encoding": others,
-        "compression_level": levels,
-    }
-
-
-def _cheapest(first: pa.ChunkedArray, *, ways: Sequence[str], level: int) -> str:
-    """The usual encoding, or the other one where the first rows take much less room in it."""
-    usual, other = ways
-    sample = pa.table({"": first})
-    sizes = [_size_of(sample, encoding=encoding, level=level) for encoding in ways]
-    return other if sizes[1] < WORTH_SHARE * sizes[0] else usual
-
-
-def _size_of(sample: pa.Table, *, encoding: str, level: int) -> int:
-    target = pa.BufferOutputStream()
-    pq.write_table(
-        sample,
-        target,
-        compression=COMPRESSION,
-        compression_level=level,
-        use_dictionary=False,
-        column_encoding={"": encoding},
-    )
-    size: int = target.tell()
-    return size
-
-
-def _repeats(column: pa.ChunkedArray) -> bool:
-    different: int = sum(pc.count_distinct(part).as_py() for part in apart(column))
-    return different < REPEATED_SHARE * len(column)
-
-
-def apart(column: pa.ChunkedArray) -> Iterator[pa.ChunkedArray]:
-    """Many texts in parts that share none: counting takes several times the room of its texts."""
-    if len(column) <= ROWS_PER_GROUP:
-        yield column
-        return
-    ends = pc.binary_slice(column.cast(pa.binary()), -1).dictionary_encode()
-    codes = np.concatenate([chunk.indices.fill_null(0).to_numpy() for chunk in ends.chunks]).astype(
-        np.uint8
-    )
-    for part in range(TEXT_PARTS):
-        yield column.filter(pa.array(codes % TEXT_PARTS == part))
 
 
 def read_rows(
@@ -293,6 +235,8 @@ def row_batches(
     columns: Sequence[str] | None = None,
 ) -> Iterator[pa.Table]:
     """The rows of a file in order, so many at a time; see `read_rows`.
+
+    `content`: or the file, and then only what is asked of it is held.
 
     Raises:
         ArchiveBrokenError: it is no Parquet file, or of a schema that this program does not know.

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from recon.archive.content import content_digest_of
 from recon.archive.fields import FileSchema
+from recon.archive.in_order import InOrder
 from recon.archive.manifest import (
     MANIFEST,
     About,
@@ -24,7 +25,7 @@ from recon.archive.manifest import (
     manifest_hash,
     manifest_of,
 )
-from recon.archive.rows_file import ordered_rows, write_rows
+from recon.archive.rows_file import ordered_rows, write_ordered
 from recon.archive.storage import Storage
 from recon.model.errors import ArchiveBrokenError
 
@@ -37,21 +38,23 @@ ASIDE_MAX = 1_000
 class Rows:
     """A table of a step in the order of its schema's key."""
 
-    table: pa.Table
+    rows: InOrder
     schema: FileSchema
     content: str
     """See FileEntry."""
     number: int = 0
     """Of a table that comes in several files; 0: it is one."""
-    order: pa.Array | None = None
-    """Which row comes where; None: they lie so."""
 
     @classmethod
     def of(cls, table: pa.Table, *, schema: FileSchema, number: int = 0) -> "Rows":
         """Put a table in order and take its digest."""
-        rows = ordered_rows(table, schema=schema)
-        content = content_digest_of(rows.columns(), like=table)
-        return cls(rows.table, schema, content, number, rows.order)
+        return cls.in_order(ordered_rows(table, schema=schema), schema=schema, number=number)
+
+    @classmethod
+    def in_order(cls, rows: InOrder, *, schema: FileSchema, number: int = 0) -> "Rows":
+        """Take the digest of rows that come in order."""
+        content = content_digest_of(rows.columns(), rows=rows.num_rows, schema=schema.columns)
+        return cls(rows, schema, content, number)
 
     @property
     def name(self) -> str:
@@ -270,7 +273,7 @@ def _expected(part: Part) -> FileEntry:
     """A file's entry as far as it is known before it is written."""
     if isinstance(part, Rows):
         schema = part.schema.label.decode()
-        return FileEntry(part.name, part.table.num_rows, 0, "", schema, part.content)
+        return FileEntry(part.name, part.rows.num_rows, 0, "", schema, part.content)
     digest = hashlib.sha256(part.content).hexdigest()
     return FileEntry(part.name, 0, len(part.content), digest, "", digest)
 
@@ -286,7 +289,7 @@ def write_part(storage: Storage, part: Part, *, folder: str, flushed: bool = Tru
     expected = _expected(part)
     fill: Callable[[BinaryIO], object]
     if isinstance(part, Rows):
-        fill = partial(write_rows, table=part.table, schema=part.schema, order=part.order)
+        fill = partial(write_ordered, rows=part.rows, schema=part.schema)
     else:
         fill = partial(_write_bytes, content=part.content)
     with storage.writing(f"{folder}/{part.name}", flushed=flushed) as file:

@@ -11,7 +11,7 @@ from recon.matching.breaks.result_rows import identity_of
 from recon.matching.frames.arrays import text_column
 
 MATCHES, ID = "matches", "match_id"
-_NAMED_BY = ("merchant_id", "account_id", "order_no")
+NAMED_BY = ("merchant_id", "account_id", "order_no")
 
 
 def without_first_ids(matches: pa.Table) -> pa.Table:
@@ -30,7 +30,7 @@ def with_first_ids(matches: pa.Table) -> pa.Table:
 
 
 def _first_ids(matches: pa.Table) -> pa.Array:
-    ids = identity_of(*(_column(matches[name]) for name in _NAMED_BY))
+    ids = identity_of(*(_column(matches[name]) for name in NAMED_BY))
     return pa.array(ids, pa.string())
 
 

@@ -9,13 +9,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from recon.archive import rows_file
+from recon.archive import encodings
+from recon.archive.encodings import MANY_ROWS
 from recon.archive.fields import INSTANT, FileSchema
-from recon.archive.rows_file import MANY_ROWS, read_rows, row_batches, sorted_rows, write_rows
+from recon.archive.in_order import Ordered
+from recon.archive.rows_file import read_rows, row_batches, sorted_rows, write_ordered, write_rows
 from recon.archive.schemas import SCHEMAS
 from recon.archive.step_folder import Rows
 from recon.model.errors import ArchiveBrokenError, Defect
 from tests.recon.archive.planted import AT, orders
+from tests.recon.steps.large_nights import in_groups_of
 
 BYTES_A_ROW_MAX = 4
 """Of such rows; as text they are twenty times as long."""
@@ -166,15 +169,16 @@ def test_rows_of_many_groups_make_the_file_that_one_copy_in_order_makes(
     schema = SCHEMAS["orders"]
     table = orders(*range(MANY_ROWS + 1))
     turned = table.take(pa.array(range(MANY_ROWS, -1, -1)))
-    monkeypatch.setattr(rows_file, "ROWS_PER_GROUP", 3_000)
-    monkeypatch.setattr(rows_file, "_apart", lambda column: [column])
+    in_groups_of(3_000, patch=monkeypatch)
+    monkeypatch.setattr(encodings, "apart", lambda column: [column])
     whole, content = file_of(table, schema=schema), Rows.of(table, schema=schema).content
     monkeypatch.undo()
-    monkeypatch.setattr(rows_file, "ROWS_PER_GROUP", 3_000)
+    in_groups_of(3_000, patch=monkeypatch)
     rows, file = Rows.of(turned, schema=schema), io.BytesIO()
-    write_rows(file, rows.table, schema=schema, order=rows.order)
+    write_ordered(file, rows.rows, schema=schema)
 
-    assert rows.order is not None
+    assert isinstance(rows.rows, Ordered)
+    assert rows.rows.order is not None
     assert rows.content == content
     assert file.getvalue() == whole
     assert pq.ParquetFile(file).num_row_groups > 1

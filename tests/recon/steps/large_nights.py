@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pytest
 
+from recon.archive import encodings, in_order, merged_rows, rows_file
 from recon.archive.local_storage import LocalStorage
 from recon.archive.manifest import About
 from recon.archive.schemas import SCHEMAS
@@ -50,6 +52,12 @@ def _column(field: pa.Field, *, rows: int, cells: Mapping[str, str]) -> pa.Array
         return pa.array(range(rows), field.type)
     word = cells.get(field.name, {"merchant_id": "M", "account_id": "1"}.get(field.name, "word"))
     return pa.repeat(pa.scalar(word, pa.string()), rows).cast(field.type)
+
+
+def in_groups_of(rows: int, *, patch: pytest.MonkeyPatch) -> None:
+    """Let files have row groups of so many rows, so that few rows are several groups."""
+    for module in (encodings, in_order, merged_rows, rows_file):
+        patch.setattr(module, "ROWS_PER_GROUP", rows)
 
 
 def peak_bytes(do: Callable[[], Any]) -> int:

@@ -6,7 +6,7 @@ from typing import TypeAlias, overload
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from recon.archive.rows_file import apart
+from recon.archive.encodings import apart
 
 Numbers: TypeAlias = "pa.Array | pa.ChunkedArray | Iterable[str]"
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from recon.archive.rows_file import write_rows
+from recon.archive.rows_file import write_ordered
 from recon.archive.schemas import SCHEMAS
 from recon.archive.step_folder import Rows
 from recon.model.words import KeyAnswer
@@ -35,7 +35,7 @@ sources at once hold 460."""
 def written(name: str, table: Any) -> bytes:
     """The file of a table."""
     rows, file = Rows.of(table, schema=SCHEMAS[name]), BytesIO()
-    write_rows(file, rows.table, schema=rows.schema)
+    write_ordered(file, rows.rows, schema=rows.schema)
     return file.getvalue()
 
 

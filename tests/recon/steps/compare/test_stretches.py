@@ -14,7 +14,7 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from recon.archive import opened_files, rows_file
+from recon.archive import opened_files
 from recon.archive.local_storage import LocalStorage
 from recon.archive.storage import Opened
 from recon.matching.frames.sources import Sources
@@ -34,7 +34,7 @@ from tests.recon.steps.compare.test_siblings import (
     _second_account,
 )
 from tests.recon.steps.conftest import Merchant
-from tests.recon.steps.large_nights import many, peak_bytes, sealed
+from tests.recon.steps.large_nights import in_groups_of, many, peak_bytes, sealed
 
 FRAMES = ("orders", "gateway", "ledger", "universe")
 PLACE = ["merchant_id", "account_id"]
@@ -168,7 +168,7 @@ def test_any_night_is_cut_where_any_number_ends(
     if not ledger:
         sources = replace(sources, ledger=None)
     with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patched:
-        patched.setattr(rows_file, "ROWS_PER_GROUP", group)
+        in_groups_of(group, patch=patched)
         part = written(Path(folder), sources=sources, rules=night.rules)
         assert_whole(opened_night(part, variables={}), orders_per_part=orders)
 
@@ -234,7 +234,7 @@ class _Counting:
 @pytest.fixture
 def counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SealedNight:
     """A night of orders in ten row groups, whose storage counts."""
-    monkeypatch.setattr(rows_file, "ROWS_PER_GROUP", 5_000)
+    in_groups_of(5_000, patch=monkeypatch)
     monkeypatch.setattr(opened_files, "_known", set())
     orders, chance = many("orders", rows=50_000), random.Random(1)
     at = orders.schema.get_field_index("transaction_id")
@@ -300,7 +300,7 @@ def test_what_is_held_grows_with_the_stretch_and_not_with_the_night(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Four times the rows, cut and read one stretch after another, take next to nothing more."""
-    monkeypatch.setattr(rows_file, "ROWS_PER_GROUP", 10_000)
+    in_groups_of(10_000, patch=monkeypatch)
     few, many_rows = (peak_of(tmp_path / str(rows), rows=rows) for rows in (40_000, 160_000))
     assert many_rows - few < BYTES_A_ROW * 120_000
 

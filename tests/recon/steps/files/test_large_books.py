@@ -8,12 +8,11 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from recon.archive import rows_file
 from recon.steps.ground.kept_books import LEDGER, write_books
 from tests.recon.steps.conftest import Merchant
 from tests.recon.steps.files.test_keep_ledger import ROW, csv_file, kept
 from tests.recon.steps.ground.test_kept_answers import Asking, begun
-from tests.recon.steps.large_nights import many, peak_bytes
+from tests.recon.steps.large_nights import in_groups_of, many, peak_bytes
 
 FEW, MORE = 20_000, 80_000
 BYTES_AN_ENTRY = 100
@@ -25,7 +24,7 @@ def test_books_are_put_in_order_without_a_second_copy(
     merchant: Merchant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What four times the entries take more beside their table is less than the table itself."""
-    monkeypatch.setattr(rows_file, "ROWS_PER_GROUP", 5_000)
+    in_groups_of(5_000, patch=monkeypatch)
     with begun(merchant) as asking:
         few, more = (_beside(asking, entries=entries) for entries in (FEW, MORE))
     assert more - few < BYTES_AN_ENTRY * (MORE - FEW)

@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from recon.archive import rows_file
 from recon.model.words import KeyAnswer
 from recon.steps.ground import kept_answers, shown_answers
 from recon.steps.ground.answer_rows import Replies, reply_rows
@@ -18,7 +17,7 @@ from recon.store.nights.answer_parts import BASELINE
 from recon.store.nights.runs import Run
 from tests.recon.steps.compare.test_parted_inputs import drop_many
 from tests.recon.steps.conftest import Merchant
-from tests.recon.steps.large_nights import AT, peak_bytes, peak_bytes_of_objects
+from tests.recon.steps.large_nights import AT, in_groups_of, peak_bytes, peak_bytes_of_objects
 
 FEW, MANY = 10_000, 40_000
 ANSWERED_PER_FILE = 2_000
@@ -78,7 +77,7 @@ def test_four_times_the_orders_are_asked_about_in_the_room_of_their_numbers(
     merchant: Merchant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No text is made of an order before it is asked about, and no two columns are compared."""
-    monkeypatch.setattr(rows_file, "ROWS_PER_GROUP", 5_000)
+    in_groups_of(5_000, patch=monkeypatch)
     peaks = []
     for orders in (FEW, MANY):
         with asking(merchant, orders=orders) as begun:
