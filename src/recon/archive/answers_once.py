@@ -27,6 +27,8 @@ KEY_BUT_ORDER = BY_KEY[:-1]
 Rows = npt.NDArray[np.intp]
 NamedReplies = tuple[str, pa.Table]
 """A file of answers by its name from the night's folder, and its rows (SHARED at least)."""
+Wanted = Callable[[pa.Table], pa.Array | pa.ChunkedArray]
+"""Of rows of a file, which."""
 
 
 def as_answers(replies: pa.Table, *, schema: pa.Schema = _COLUMNS) -> pa.Table:
@@ -34,25 +36,32 @@ def as_answers(replies: pa.Table, *, schema: pa.Schema = _COLUMNS) -> pa.Table:
     return pa.table([_column(replies, field=field) for field in schema], schema=schema)
 
 
+def every_row(rows: pa.Table) -> pa.Array:
+    """Says that all rows of a file are wanted."""
+    return pa.repeat(pa.scalar(True), len(rows))
+
+
 def compared_once(
-    compared: pa.Table, *, replies: Iterable[NamedReplies]
+    compared: pa.Table, *, replies: Iterable[NamedReplies], wanted: Wanted = every_row
 ) -> tuple[pa.Table, pa.Table]:
     """Which rows of the files are not compared, and what is compared that none of them has.
 
     Args:
         compared: all rows that are compared, by their key.
         replies: the files, the newest first.
+        wanted: says of rows of a file which may be compared here; nothing is said of the others.
     """
     is_left = np.ones(len(compared), dtype=np.bool_)
     passed = [SCHEMAS[PASSED_OVER].columns.empty_table()]
     for file, table in replies:
-        given = as_answers(table)
+        numbers = np.flatnonzero(wanted(table).to_numpy(zero_copy_only=False))
+        given = as_answers(table.take(pa.array(numbers)))
         rows = _candidates(compared, given=given, is_left=is_left)
         at = _found(compared.take(pa.array(rows)), given=given)
         is_left[rows[at >= 0]] = False
         others = np.ones(len(given), dtype=np.bool_)
         others[at[at >= 0]] = False
-        passed.append(_passed(np.flatnonzero(others), file=file))
+        passed.append(_passed(numbers[others], file=file))
     return pa.concat_tables(passed).unify_dictionaries(), compared.filter(pa.array(is_left))
 
 
@@ -62,11 +71,11 @@ def whole_answers(
     passed_over: pa.Table,
     replies: Iterable[NamedReplies],
     columns: Sequence[str] | None = None,
-    wanted: Callable[[pa.Table], pa.Table] = lambda rows: rows,
+    wanted: Wanted = every_row,
 ) -> pa.Table:
     """The way back: all rows that were compared, in no order; some columns, or all.
 
-    `wanted`: of rows of a file those that are.
+    `wanted`: as for `compared_once`.
     """
     schema = pa.schema([_COLUMNS.field(name) for name in columns or _COLUMNS.names])
     without = _by_file(passed_over)
@@ -74,7 +83,8 @@ def whole_answers(
     for file, table in replies:
         kept = np.ones(len(table), dtype=np.bool_)
         kept[without.get(file, [])] = False
-        parts.append(as_answers(wanted(table.filter(pa.array(kept))), schema=schema))
+        rows = table.filter(pa.array(kept))
+        parts.append(as_answers(rows.filter(wanted(rows)), schema=schema))
     return pa.concat_tables(parts).unify_dictionaries()
 
 

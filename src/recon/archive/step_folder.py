@@ -107,10 +107,10 @@ def write_step(
     folder = f"{night}/{about.step}"
     if f"{folder}/{MANIFEST}" in storage.names(folder):
         parts = [*parts]
-        wanted = Manifest(about, tuple(map(_expected, parts)))
-        if (kept := _kept(storage, folder=folder, wanted=wanted)) is not None:
+        wanted = Manifest(about, tuple(map(expected_entry, parts)))
+        if (kept := kept_step(storage, folder=folder, wanted=wanted)) is not None:
             return kept
-    _clear(storage, folder=folder)
+    clear_unsealed(storage, folder=folder)
     entries = []
     for part in parts:
         entries.append(write_part(storage, part, folder=folder, flushed=False))
@@ -119,7 +119,7 @@ def write_step(
     if entries:
         # No manifest over names that a loss of power could take back.
         storage.flush(folder)
-    sealed = _write_manifest(storage, Manifest(about, tuple(entries)), folder=folder)
+    sealed = write_manifest(storage, Manifest(about, tuple(entries)), folder=folder)
     crash_point("archived a manifest")
     return sealed
 
@@ -139,10 +139,15 @@ def seal_parts(
     named = {f"{folder}/{entry.name}" for entry in entries}
     for stranger in sorted(set(storage.names(folder)) - named):
         storage.remove(stranger)
-    return _write_manifest(storage, Manifest(about, tuple(entries)), folder=folder)
+    return write_manifest(storage, Manifest(about, tuple(entries)), folder=folder)
 
 
-def _write_manifest(storage: Storage, manifest: Manifest, *, folder: str) -> Sealed:
+def write_manifest(storage: Storage, manifest: Manifest, *, folder: str) -> Sealed:
+    """Seal the files that lie in a folder.
+
+    Raises:
+        OSError: the archive cannot be written.
+    """
     content = manifest_bytes(manifest)
     with storage.writing(f"{folder}/{MANIFEST}") as file:
         file.write(content)
@@ -236,22 +241,27 @@ def _attempts(storage: Storage, *, night: str, step: str) -> Iterator[str]:
             yield folder
 
 
-def _kept(storage: Storage, *, folder: str, wanted: Manifest) -> Sealed | None:
+def kept_step(storage: Storage, *, folder: str, wanted: Manifest) -> Sealed | None:
     """The step that is there, when it is whole and says what is wanted; another one moves aside."""
     try:
         sealed = sealed_step(storage, folder=folder)
     except ArchiveBrokenError:
-        _set_aside(storage, folder=folder)
+        set_aside(storage, folder=folder)
         return None
     if sealed is None:
         return None
     if sealed.manifest.same_content(wanted) and not step_problems(storage, sealed):
         return sealed
-    _set_aside(storage, folder=folder)
+    set_aside(storage, folder=folder)
     return None
 
 
-def _set_aside(storage: Storage, *, folder: str) -> None:
+def set_aside(storage: Storage, *, folder: str) -> None:
+    """Give a step that is there another name, under which nobody is looked for but by its hash.
+
+    Raises:
+        ArchiveBrokenError: that was done very often.
+    """
     night, _, step = folder.rpartition("/")
     names = set(_attempts(storage, night=night, step=step))
     for number in range(1, ASIDE_MAX):
@@ -263,13 +273,13 @@ def _set_aside(storage: Storage, *, folder: str) -> None:
     raise ArchiveBrokenError(msg)
 
 
-def _clear(storage: Storage, *, folder: str) -> None:
+def clear_unsealed(storage: Storage, *, folder: str) -> None:
     """Remove what an attempt left that never had a manifest."""
     for name in storage.names(folder):
         storage.remove(name)
 
 
-def _expected(part: Part) -> FileEntry:
+def expected_entry(part: Part) -> FileEntry:
     """A file's entry as far as it is known before it is written."""
     if isinstance(part, Rows):
         schema = part.schema.label.decode()
@@ -286,7 +296,7 @@ def write_part(storage: Storage, part: Part, *, folder: str, flushed: bool = Tru
     Raises:
         OSError: the archive cannot be written.
     """
-    expected = _expected(part)
+    expected = expected_entry(part)
     fill: Callable[[BinaryIO], object]
     if isinstance(part, Rows):
         fill = partial(write_ordered, rows=part.rows, schema=part.schema)

@@ -266,7 +266,7 @@ def _numbers(frame: pd.DataFrame) -> Rows:
 def _ledger(run: Run, *, rows: Rows, environment: Environment) -> pa.Table:
     with environment.store.reading() as connection:
         every = entries_of_run(connection, run, environment=environment)
-    return _coded(every.take(pa.array(rows)), name=LEDGER)
+    return _coded(every.take(pa.array(rows)), schema=SCHEMAS[LEDGER].columns)
 
 
 def _own_orders(
@@ -301,7 +301,9 @@ def _orders(read: _Orders, *, joined: Sources, environment: Environment) -> pa.T
         facts_rows.refuse_changed(connection)
         own = read(connection, environment=environment)
     others = table_of(joined.orders, name="orders")
-    return _coded(pa.concat_tables([own, others]) if len(others) else own, name="orders")
+    return _coded(
+        pa.concat_tables([own, others]) if len(others) else own, schema=SCHEMAS["orders"].columns
+    )
 
 
 def _joined(
@@ -383,12 +385,11 @@ def _universe(run: Run, *, asked: pa.Array, joined: Sources) -> pa.Table:
     own = pa.table([pa.repeat(words[n], size) if n in words else asked for n in names], names)
     if joined.universe is not None and len(joined.universe):
         own = pa.concat_tables([own, table_of(joined.universe, name="universe").cast(own.schema)])
-    return _coded(own, name="universe")
+    return _coded(own, schema=SCHEMAS["universe"].columns)
 
 
-def _coded(table: pa.Table, *, name: str) -> pa.Table:
-    """The rows with the words of each column numbered as they come, as those of a frame are."""
-    schema = SCHEMAS[name].columns
+def _coded(table: pa.Table, *, schema: pa.Schema) -> pa.Table:
+    """The rows as the schema has them."""
     columns = [
         table[field.name].cast(pa.string()).dictionary_encode().cast(field.type)
         if pa.types.is_dictionary(field.type)

@@ -7,7 +7,7 @@ import pyarrow as pa
 from recon.archive.answers_once import ANSWERS, PASSED_OVER, compared_once
 from recon.archive.rows_file import sorted_rows
 from recon.archive.schemas import SCHEMAS
-from recon.archive.step_folder import Part, Sealed, find_sealed, sealed_step
+from recon.archive.step_folder import Rows, Sealed, find_sealed, sealed_step
 from recon.archive.storage import reachable
 from recon.matching.frames.sources import Sources
 from recon.proof.night_tables import FRAMES, input_tables, table_of
@@ -27,7 +27,7 @@ from recon.steps.ground.night_folder import (
     rows_of,
     write,
 )
-from recon.steps.ground.sealed_night import sealed_night
+from recon.steps.ground.sealed_night import SealedNight
 from recon.store.nights.runs import Run
 
 UNREAD = "what the night read cannot be looked up"
@@ -82,11 +82,10 @@ def absent_of(sources: Sources) -> tuple[str, ...]:
 
 def changed_inputs(
     run: Run, *, tables: Iterable[tuple[str, pa.Table]], environment: Environment
-) -> tuple[list[Part], dict[str, str]]:
-    """What of the compared inputs is not what was sealed before money moved, and in whose place.
+) -> Iterator[Rows]:
+    """The files of what is compared that do not say what was sealed before money moved.
 
-    Returns:
-        The files to seal with what was compared; sealed file -> file that was compared.
+    Each is made when it is asked for.
 
     Raises:
         ArchiveError: the archive cannot be read.
@@ -96,22 +95,26 @@ def changed_inputs(
     books = _books_of(run, sealed, environment=environment)
     before = {**_contents(books), **_contents(sealed)}
     # A filter holds no file while the next one is made, as a loop would.
-    once = _answers_once(run, tables=tables, environment=environment)
-    changed = [*filter(lambda part: before.get(part.name) != part.content, rows_of(once))]
-    moved = {
-        f"{INPUTS}/{part.name}": f"{night_folder.COMPARED}/{part.name}"
-        for part in changed
-        if part.schema.folder == INPUTS
+    return filter(lambda part: before.get(part.name) != part.content, rows_of(tables))
+
+
+def in_place_of(files: Iterable[str]) -> dict[str, str]:
+    """Sealed file -> the file that is compared in its place, of those written anew."""
+    names = (file.removesuffix(".parquet") for file in files)
+    return {
+        SCHEMAS[name].path: f"{night_folder.COMPARED}/{name}.parquet"
+        for name in names
+        if SCHEMAS[name].folder == INPUTS
     }
-    return [*changed], moved
 
 
-def _answers_once(
-    run: Run, *, tables: Iterable[tuple[str, pa.Table]], environment: Environment
+def answers_once(
+    tables: Iterable[tuple[str, pa.Table]], *, night: SealedNight
 ) -> Iterator[tuple[str, pa.Table]]:
-    """The tables, of the answers only what no sealed file of them says in the same words."""
-    with environment.store.reading() as connection:
-        night = sealed_night(connection, run, environment=environment)
+    """The tables, of the answers only what no sealed file of them says in the same words.
+
+    `night`: its steps before the comparison.
+    """
     files = night.answer_files(night.steps)
     for name, table in tables:
         if name != ANSWERS or not files:

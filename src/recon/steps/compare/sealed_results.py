@@ -1,28 +1,46 @@
 """What a night compared and what it came to, written to its folder before the result is kept."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from recon.archive.step_folder import Sealed
+import pyarrow as pa
+
+from recon.archive.begun_step import BegunStep, Parts
+from recon.archive.manifest import About, Manifest
+from recon.archive.step_folder import Rows, Sealed
 from recon.matching.breaks.result import Reconciliation
 from recon.matching.frames.sources import Previous, Sources
-from recon.proof.books_bridge import books_of
+from recon.proof.books_bridge import Books, books_of
 from recon.proof.compared_tables import compared_tables
 from recon.proof.night_tables import input_tables, result_tables
-from recon.steps.compare.sealed_inputs import absent_of, changed_inputs
+from recon.steps.compare.sealed_inputs import (
+    absent_of,
+    answers_once,
+    changed_inputs,
+    in_place_of,
+)
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.night_folder import (
+    BOOKS,
     COMPARED,
+    INPUTS,
     RESULTS,
     Terms,
+    about_of,
     answer_steps,
     before,
+    begin,
+    end,
     links,
     newest,
     rows_of,
     write,
 )
+from recon.steps.ground.sealed_night import SealedNight, sealed_night
 from recon.store.nights.runs import Run
+
+Tables = Callable[[SealedNight], Iterable[tuple[str, pa.Table]]]
+"""See `begin_compared`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +51,104 @@ class WrittenInputs:
     terms: Terms
     bound: Mapping[str, str]
     """The manifests that the history binds, by step."""
+
+
+@dataclass(frozen=True, slots=True)
+class BegunInputs:
+    """The step `compared` without its small tables and its manifest."""
+
+    night: SealedNight
+    """The night as it is compared: every file of its inputs can be read of it."""
+    begun: BegunStep
+    first: Parts
+    """The files that it was begun with."""
+    terms: Terms
+    bound: Mapping[str, str]
+    """See `WrittenInputs`."""
+
+
+def begin_compared(
+    run: Run,
+    *,
+    tables: Tables,
+    absent: Sequence[str],
+    predecessor: str,
+    environment: Environment,
+) -> BegunInputs:
+    """Write of the inputs that are compared those that do not say what was sealed before money.
+
+    Args:
+        run: whose they are.
+        tables: the night before the comparison -> its inputs as they are compared, answers once.
+        absent: files without a row because the source was not given at all.
+        predecessor: the run that is carried forward, "" for none.
+        environment: where the archive is.
+
+    Raises:
+        ArchiveError: the archive cannot be written; the night's money and answers are kept.
+    """
+    with environment.store.reading() as connection:
+        night = sealed_night(connection, run, environment=environment)
+        bound = newest(links(connection, run.run_id))
+    came_before = {BOOKS, INPUTS, *answer_steps(night.steps)}
+    steps = {step: sealed for step, sealed in night.steps.items() if step in came_before}
+    earlier = replace(night, steps=steps)
+
+    def first() -> Iterator[Rows]:
+        return changed_inputs(run, tables=tables(earlier), environment=environment)
+
+    begun = begin(run, COMPARED, parts=first, environment=environment)
+    terms = Terms(
+        predecessor,
+        environment.settings.rules.digest,
+        compared=in_place_of([entry.name for entry in begun.entries]),
+        absent=absent,
+    )
+    about = _about(run, terms=terms, bound=bound, environment=environment)
+    compared = Sealed(begun.folder, "", Manifest(about, begun.entries))
+    as_compared = replace(night, steps={**steps, COMPARED: compared})
+    return BegunInputs(as_compared, begun, first, terms, bound)
+
+
+def end_compared(
+    run: Run,
+    begun: BegunInputs,
+    *,
+    sources: Sources,
+    previous: Previous | None,
+    books: Books,
+    environment: Environment,
+) -> WrittenInputs:
+    """Write the small tables of the step `compared` and its manifest.
+
+    Args:
+        run: whose it is.
+        begun: what was begun of it.
+        sources: what is compared; of the frames only whether they were given.
+        previous: what the night before left open.
+        books: every step of the ledger's money (see books_bridge.books_of).
+        environment: where the archive is.
+
+    Raises:
+        ArchiveError: the archive cannot be written; the night's money and answers are kept.
+    """
+    small = compared_tables(
+        sources,
+        rules=environment.settings.rules,
+        previous=previous,
+        books=books,
+        account=(run.merchant_id, run.account_id),
+        is_carried=bool(begun.terms.predecessor),
+    )
+    compared = end(
+        run,
+        begun.begun,
+        first=begun.first,
+        rest=[*rows_of(small.items())],
+        about=_about(run, terms=begun.terms, bound=begun.bound, environment=environment),
+        environment=environment,
+    )
+    return WrittenInputs(compared, begun.terms, begun.bound)
 
 
 def write_compared(
@@ -51,28 +167,27 @@ def write_compared(
     Raises:
         ArchiveError: the archive cannot be written; the night's money and answers are kept.
     """
-    rules = environment.settings.rules
-    parts, moved = changed_inputs(run, tables=input_tables(sources), environment=environment)
-    small = compared_tables(
-        sources,
-        rules=rules,
-        previous=previous,
-        books=books_of(sources, rules=rules),
-        account=(run.merchant_id, run.account_id),
-        is_carried=bool(predecessor),
-    )
-    with environment.store.reading() as connection:
-        bound = newest(links(connection, run.run_id))
-    terms = Terms(predecessor, rules.digest, compared=moved, absent=absent_of(sources))
-    compared = write(
+    begun = begin_compared(
         run,
-        COMPARED,
-        parts=[*parts, *rows_of(small.items())],
-        terms=terms,
-        after={**before(COMPARED, bound=bound), **{s: bound[s] for s in answer_steps(bound)}},
+        tables=lambda night: answers_once(input_tables(sources), night=night),
+        absent=absent_of(sources),
+        predecessor=predecessor,
         environment=environment,
     )
-    return WrittenInputs(compared, terms, bound)
+    books = books_of(sources, rules=environment.settings.rules)
+    return end_compared(
+        run,
+        begun,
+        sources=sources,
+        previous=previous,
+        books=books,
+        environment=environment,
+    )
+
+
+def _about(run: Run, *, terms: Terms, bound: Mapping[str, str], environment: Environment) -> About:
+    after = {**before(COMPARED, bound=bound), **{s: bound[s] for s in answer_steps(bound)}}
+    return about_of(run, COMPARED, terms=terms, after=after, environment=environment)
 
 
 def write_results(

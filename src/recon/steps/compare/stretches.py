@@ -8,6 +8,7 @@ gateway's answers, which lie as they came, only the files that do.
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -15,7 +16,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from recon.archive.answers_once import ANSWERS, PASSED_OVER, whole_answers
+from recon.archive.answers_once import ANSWERS, PASSED_OVER, NamedReplies, whole_answers
 from recon.archive.rows_file import is_between, row_batches, rows_between, sorted_rows
 from recon.archive.schemas import SCHEMAS
 from recon.archive.step_folder import Sealed
@@ -49,6 +50,21 @@ class Stretch:
     """The files of the gateway's answers that name such an order, from the night's folder."""
 
 
+class AnswerFile(NamedTuple):
+    """What a file of the gateway's answers names."""
+
+    path: str
+    """From the night's folder."""
+    first: str
+    last: str
+    marks: Sequence[str]
+    """See `_marks`."""
+
+    def is_in(self, first: str, after: str) -> bool:
+        """Whether it may have a row of a stretch."""
+        return self.last >= first and (not after or self.first < after)
+
+
 def stretches(night: SealedNight, *, orders_per_part: int) -> tuple[Stretch, ...]:
     """The order numbers of a night cut into stretches of about so many orders; at least one.
 
@@ -56,11 +72,34 @@ def stretches(night: SealedNight, *, orders_per_part: int) -> tuple[Stretch, ...
         ArchiveError: the night's folder cannot be reached, or is not as it was sealed.
     """
     every = max(1, orders_per_part // MARKS_PER_STRETCH)
-    named = [*_answer_files(night, every=every)]
-    marks = [(number, ANSWERS) for each in named for number in each.marks]
-    for name in IN_STRETCHES:
-        if night.has(name):
-            marks += [(number, name) for number in _marks(night, name=name, every=every)]
+    files = night.replies(night.answered, columns=[ORDER_NO])
+    named = [*_answer_files(files, every=every)]
+    marks = [
+        (number, name)
+        for name in IN_STRETCHES
+        if night.has(name)
+        for number in _marks(night, name=name, every=every)
+    ]
+    return _cut(named, marks=marks, every=every, orders_per_part=orders_per_part)
+
+
+def stretches_of_answers(files: Iterable[NamedReplies], *, rows: int) -> tuple[Stretch, ...]:
+    """The same by files of answers alone, of about so many rows each.
+
+    `files`: rows with an order number at least.
+    """
+    every = max(1, rows // MARKS_PER_STRETCH)
+    return _cut([*_answer_files(files, every=every)], marks=(), every=every, orders_per_part=rows)
+
+
+def _cut(
+    named: Sequence[AnswerFile],
+    *,
+    marks: Iterable[tuple[str, str]],
+    every: int,
+    orders_per_part: int,
+) -> tuple[Stretch, ...]:
+    marks = [*marks, *((number, ANSWERS) for each in named for number in each.marks)]
     limits = {name: _rows_max(name, orders=orders_per_part) for name in IN_STRETCHES}
     begins = ["", *_ends(sorted(marks), every=every, limits=limits)]
     return tuple(
@@ -100,30 +139,15 @@ def _marks(night: SealedNight, *, name: str, every: int) -> Iterator[str]:
             at += len(table)
 
 
-class _AnswerFile(NamedTuple):
-    """What a file of the gateway's answers names."""
-
-    path: str
-    """From the night's folder."""
-    first: str
-    last: str
-    marks: Sequence[str]
-    """See `_marks`."""
-
-    def is_in(self, first: str, after: str) -> bool:
-        """Whether it may have a row of a stretch."""
-        return self.last >= first and (not after or self.first < after)
-
-
-def _answer_files(night: SealedNight, *, every: int) -> Iterator[_AnswerFile]:
-    """The files of the answers that were compared, in their order; those without a row are none."""
+def _answer_files(files: Iterable[NamedReplies], *, every: int) -> Iterator[AnswerFile]:
+    """Files of answers in their order; those without a row are none."""
     at = 0
-    for path, table in night.replies(night.answered, columns=[ORDER_NO]):
+    for path, table in files:
         if len(table):
             numbers = table[ORDER_NO]
             ends = pc.min_max(numbers).as_py()
             marks = numbers[-at % every :: every].to_pylist()
-            yield _AnswerFile(path, ends["min"], ends["max"], marks)
+            yield AnswerFile(path, ends["min"], ends["max"], marks)
         at += len(table)
 
 
@@ -155,6 +179,11 @@ def _rows(night: SealedNight, stretch: Stretch, *, name: str) -> pa.Table:
         return rows_between(file, name=path, first=stretch.first, after=stretch.after)
 
 
+def is_in(stretch: Stretch, rows: pa.Table) -> pa.ChunkedArray:
+    """Which rows name an order of a stretch."""
+    return is_between(rows[ORDER_NO], first=stretch.first, after=stretch.after)
+
+
 def _answers(night: SealedNight, stretch: Stretch) -> pa.Table:
     """Those that no file of answers has, and those of the files without what was passed over."""
     own = _rows(night, stretch, name=ANSWERS)
@@ -170,8 +199,6 @@ def _answers(night: SealedNight, stretch: Stretch) -> pa.Table:
         own,
         passed_over=pa.concat_tables([SCHEMAS[PASSED_OVER].columns.empty_table(), *passed_over]),
         replies=night.replies(stretch.answers),
-        wanted=lambda rows: rows.filter(
-            is_between(rows[ORDER_NO], first=stretch.first, after=stretch.after)
-        ),
+        wanted=partial(is_in, stretch),
     )
     return sorted_rows(whole, schema=SCHEMAS[ANSWERS])

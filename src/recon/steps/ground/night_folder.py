@@ -12,6 +12,7 @@ from functools import partial
 import pyarrow as pa
 
 from recon import __version__
+from recon.archive.begun_step import BegunStep, Parts, begin_step, end_step
 from recon.archive.manifest import About
 from recon.archive.opening import open_storage
 from recon.archive.schemas import SCHEMAS
@@ -146,6 +147,48 @@ def write(
             night=folder_of(run),
             about=about,
             parts=parts,
+            crash_point=environment.crash_point,
+        )
+
+
+def begin(run: Run, step: str, *, parts: Parts, environment: Environment) -> BegunStep:
+    """Write the first files of a step of a run's night; see `end`.
+
+    Raises:
+        ArchiveError: the archive cannot be written; nothing that was sealed is changed.
+    """
+    storage = storage_of(run, environment=environment)
+    with reachable(storage, doing=_not_done(run, step=step)):
+        return begin_step(
+            storage,
+            folder=f"{folder_of(run)}/{step}",
+            parts=parts,
+            crash_point=environment.crash_point,
+        )
+
+
+def end(
+    run: Run,
+    begun: BegunStep,
+    *,
+    first: Parts,
+    rest: Sequence[Part],
+    about: About,
+    environment: Environment,
+) -> Sealed:
+    """Write the rest of a step that was begun with its first files; see `begun_step.end_step`.
+
+    Raises:
+        ArchiveError: the archive cannot be written; nothing that was sealed is changed.
+    """
+    storage = storage_of(run, environment=environment)
+    with reachable(storage, doing=_not_done(run, step=about.step)):
+        return end_step(
+            storage,
+            begun,
+            about=about,
+            first=first,
+            rest=rest,
             crash_point=environment.crash_point,
         )
 
