@@ -92,26 +92,21 @@ def rejected_sums(rejects: Iterable[Reject]) -> dict[tuple[str, str], int]:
 
 
 def sums_by_type(ledger: pd.DataFrame) -> dict[tuple[str, str], int]:
-    """(entry type, currency) -> minor units as written: what plain files come to."""
+    """(entry type, currency) -> minor units as written."""
     groups, places = placed(ledger, by=("entry_type", "currency"))
     sums = sums_of(ledger["amount"].to_numpy(dtype=np.int64), groups=groups, size=len(places))
     return dict(zip(((kind, currency) for kind, currency in places), sums.tolist(), strict=True))
 
 
 def arrived_books(
-    money: FileMoney,
-    *,
-    extract: pd.DataFrame,
-    entries: pd.DataFrame,
-    recent: pd.DataFrame,
-    whole: pd.DataFrame,
+    money: FileMoney, *, extract: Sums, entries: Sums, recent: Sums, whole: Sums
 ) -> Books:
     """The steps from the file to what a night compares.
 
     Args:
         money: what the file and its rejected rows hold.
-        extract: the ledger as it was read.
-        entries: its entries of this account.
+        extract: what the ledger comes to as it was read.
+        entries: of that the entries of this account.
         recent: those of the window.
         whole: those without payments from before the opening date.
     """
@@ -216,10 +211,9 @@ def _sign(entry_type: str) -> int:
     return -sign if entry_type.endswith(REVERSAL_SUFFIX) else sign
 
 
-def _gone(before: pd.DataFrame, *, left: pd.DataFrame) -> dict[str, int]:
-    """What leaves between two frames, in the currencies of the entries: less than 0."""
-    after = _sums(left["currency"], _signed(left))
-    return _less(after, _sums(before["currency"], _signed(before)))
+def _gone(before: Sums, *, left: Sums) -> dict[str, int]:
+    """What leaves between two sums, in the currencies of the entries: less than 0."""
+    return _less(in_file(left), in_file(before))
 
 
 def _sums(currency: "pd.Series[str]", amounts: Ints) -> dict[str, int]:

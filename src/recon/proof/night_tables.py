@@ -75,6 +75,11 @@ def input_tables(sources: Sources) -> Iterator[tuple[str, pa.Table]]:
         yield VOLUMES, table_of(sources.volumes, name=VOLUMES)
 
 
+def absent_of(sources: Sources) -> tuple[str, ...]:
+    """Files without a row because the source was not given at all."""
+    return tuple(name for name, (field, _) in FRAMES.items() if getattr(sources, field) is None)
+
+
 def _tariff_tables(lines: pd.DataFrame | None) -> Tables:
     """What settlement lines tell beside their amounts; no file at all where none tells any."""
     if lines is None:

@@ -190,9 +190,9 @@ def sources_of(run: Run, *, inputs: Inputs, rules: Rules, environment: Environme
             settlement=lines,
             settled=days,
             volumes=volumes,
-            unread_batches=_unread_batches(connection, run, inputs=inputs),
+            unread_batches=unread_batches(connection, run, inputs=inputs),
             bank=bank_source(connection, run, until=until, rules=rules),
-            quarantined=_quarantined(connection, run, inputs=inputs),
+            quarantined=quarantined(connection, run, inputs=inputs),
         )
     whole = with_siblings(own, run=run, siblings=siblings, last_file=until, environment=environment)
     counted = _with_ids_once(without_opening_balance(whole, rules=rules))
@@ -210,7 +210,7 @@ def _with_ids_once(sources: Sources) -> Sources:
     return replace(sources, **once)
 
 
-def _unread_batches(
+def unread_batches(
     connection: Connection, run: Run, *, inputs: Inputs
 ) -> frozenset[tuple[str, str, str]] | None:
     """Batches that nobody can judge, as the run found them; None where no files are declared."""
@@ -222,7 +222,7 @@ def _unread_batches(
     return frozenset((run.merchant_id, run.account_id, batch) for batch in batches)
 
 
-def _quarantined(connection: Connection, run: Run, *, inputs: Inputs) -> tuple[Quarantined, ...]:
+def quarantined(connection: Connection, run: Run, *, inputs: Inputs) -> tuple[Quarantined, ...]:
     """Order rows that could not be read and were not delivered since, as the run found them."""
     if inputs.last_reject_end is None:
         return ()

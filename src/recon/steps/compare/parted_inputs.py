@@ -5,22 +5,20 @@ them: here orders are read when they are written, answers not at all, and of the
 what says which entries belong to the night.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
 from functools import partial
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from recon.archive.answers_once import ANSWERS
 from recon.archive.schemas import SCHEMAS
 from recon.config.rules import Rules
 from recon.matching.frames.arrays import text_column
-from recon.matching.frames.names import is_among
+from recon.matching.frames.grouping import Rows
 from recon.matching.frames.sources import (
     GATEWAY_COLUMNS,
     KEY_COLUMNS,
@@ -31,22 +29,19 @@ from recon.matching.frames.sources import (
 )
 from recon.model.freed_memory import give_back
 from recon.model.words import KeyAnswer
-from recon.proof.night_tables import FRAMES, frame_of_table, input_tables, table_of
+from recon.proof.night_tables import FRAMES, input_tables, table_of
 from recon.steps.compare.bank_inputs import bank_source
-from recon.steps.compare.inputs import of_this_account, settlement_begins, settlement_of
+from recon.steps.compare.inputs import of_this_account, settlement_of
+from recon.steps.compare.parted_ledger import chosen_entries, ledger_table
 from recon.steps.compare.siblings import SIBLING_KEYS_MAX, with_siblings
 from recon.steps.files.keep_ledger import unread_files
 from recon.steps.files.never_read import WHOLE_FILE
-from recon.steps.ground.booked_payouts import PAYOUTS, with_payouts
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.kept_answers import asked_keys, newest_of_run
-from recon.steps.ground.kept_books import LEDGER, entries_of_run, entry_batches
+from recon.steps.ground.kept_books import LEDGER
 from recon.steps.ground.night_folder import storages_of
 from recon.steps.ground.window import (
-    OF_WINDOW,
     in_question,
-    in_window_by_parts,
-    ledger_start,
     opening,
     window_start,
 )
@@ -56,7 +51,6 @@ from recon.store.nights.answer_parts import OWN_PHASES
 from recon.store.nights.input_rows import Inputs
 from recon.store.nights.runs import Run
 
-Rows = npt.NDArray[np.int64]
 _Read = Callable[..., Iterator[pd.DataFrame]]
 """Columns -> entries of the account, see `_frames`."""
 _Orders = Callable[..., pa.Table]
@@ -74,12 +68,43 @@ _OF_PAYOUTS = (
 class PartedInputs:
     """What a night read."""
 
-    tables: Iterator[tuple[str, pa.Table]]
-    """As `night_tables.input_tables`, without the answers; each is made when it is asked for."""
-    absent: tuple[str, ...]
-    """Files without a row because the source was not given at all."""
+    small: Sources
+    """What is no row of an order, an answer, an entry or a key that was asked for."""
+    asked: pa.Array
+    """What the gateway was asked for, sorted."""
+    joined: Sources
+    """Rows of the merchant's other accounts that complete a lonely key of this one."""
+    entries: Rows | None
+    """The numbers of the entries of the books that are compared; None: there are no books."""
     is_ledger_whole: bool
-    """Whether it is the books as they lie in the archive; then its table has no row here."""
+    """Whether these are the books as they lie in the archive; then their table has no row here."""
+    made: Mapping[str, Callable[[], pa.Table]]
+    """The tables that are made when they are asked for, by their names."""
+
+    @property
+    def absent(self) -> tuple[str, ...]:
+        """Files without a row because the source was not given at all."""
+        return tuple(
+            name for name, (field, _) in FRAMES.items() if getattr(self.small, field) is None
+        )
+
+    def tables(
+        self,
+        *,
+        answers: Callable[[], Iterable[tuple[str, pa.Table]]] = tuple,
+        without: Collection[str] = (),
+    ) -> Iterator[tuple[str, pa.Table]]:
+        """As `night_tables.input_tables`; each table is made when it is asked for.
+
+        Args:
+            answers: makes what stands in the place of the answers.
+            without: tables that nobody asks for.
+        """
+        for name, table in input_tables(self.small):
+            if name == ANSWERS:
+                yield from answers()
+            elif name not in without:
+                yield name, self.made[name]() if name in self.made else table
 
 
 def parted_inputs(
@@ -108,23 +133,14 @@ def parted_inputs(
             connection, run, asked=asked, inputs=inputs, rules=rules, environment=environment
         )
     give_back()
-    places: dict[str, Callable[[], pa.Table]] = {
+    made: dict[str, Callable[[], pa.Table]] = {
         "orders": partial(_orders, read, joined=joined, environment=environment),
         "universe": partial(_universe, run, asked=asked, joined=joined),
     }
     is_whole = entries is not None and len(entries) == books_rows
     if entries is not None and not is_whole:
-        places[LEDGER] = partial(_ledger, run, rows=entries, environment=environment)
-    absent = tuple(name for name, (field, _) in FRAMES.items() if getattr(small, field) is None)
-    return PartedInputs(_tables(small, places=places), absent, is_whole)
-
-
-def _tables(
-    small: Sources, *, places: Mapping[str, Callable[[], pa.Table]]
-) -> Iterator[tuple[str, pa.Table]]:
-    for name, table in input_tables(small):
-        if name != "answers":
-            yield name, places[name]() if name in places else table
+        made[LEDGER] = partial(ledger_table, run, rows=entries, environment=environment)
+    return PartedInputs(small, asked, joined, entries, is_whole, made)
 
 
 def _small(
@@ -168,7 +184,7 @@ def _small(
     )
     if source is None or ledger_rows.unread(connection, run.run_id, whole_file=WHOLE_FILE):
         return replace(sources, ledger=None), None
-    entries = _entries(
+    entries = chosen_entries(
         connection, run, sources=sources, moves=moves, asked=names, environment=environment
     )
     return sources, entries
@@ -183,90 +199,6 @@ def _payments(
     table = newest_of_run(connection, run, environment=environment, columns=["transaction_id"])
     shown = pc.unique(table["transaction_id"])
     return pd.DataFrame({"transaction_id": text_column(shown.cast(pa.large_string()))})
-
-
-def _entries(
-    connection: Connection,
-    run: Run,
-    *,
-    sources: Sources,
-    moves: pd.DataFrame,
-    asked: "pd.Series[str]",
-    environment: Environment,
-) -> Rows:
-    """As `inputs.sources_of` chooses them: those of the window, and pay-outs that are told here."""
-    rules, days = environment.settings.rules, sources.settled
-    since = ledger_start(run, rules=rules)
-    begins = None if days is None else settlement_begins(days, rules=rules)
-    read = partial(_frames, connection, run, environment=environment)
-    parts = in_window_by_parts(
-        read(columns=OF_WINDOW), since=since, asked=asked, settled_from=begins
-    )
-    kept = np.sort(np.concatenate([np.zeros(0, np.int64), *map(_numbers, parts)]))
-    return _with_payouts(
-        kept,
-        read=read,
-        settlement=sources.settlement,
-        moves=moves,
-        begins=begins or since,
-        rules=rules,
-    )
-
-
-def _with_payouts(
-    kept: Rows,
-    *,
-    read: _Read,
-    settlement: pd.DataFrame | None,
-    moves: pd.DataFrame,
-    begins: datetime,
-    rules: Rules,
-) -> Rows:
-    """The entries with the pay-outs that are told here, and without those of batches before."""
-    payouts = [frame[frame["entry_type"].isin(PAYOUTS)] for frame in read(columns=_OF_PAYOUTS)]
-    if not any(map(len, payouts)):
-        return kept
-    booked = pd.concat(payouts, ignore_index=True)
-    named = [
-        frame[is_among(frame["entry_id"], booked["entry_id"])] for frame in read(columns=_NAMED)
-    ]
-    beside = pd.concat(named, ignore_index=True)
-    beside = beside[beside["row"].isin(kept)]
-    chosen = _numbers(
-        with_payouts(
-            beside,
-            entries=booked,
-            settlement=settlement,
-            instructions=moves,
-            since=begins,
-            rules=rules,
-        )
-    )
-    # What joins comes last, as there: words are numbered in the order in which they come.
-    left = kept[~np.isin(kept, np.setdiff1d(_numbers(beside), chosen))]
-    return np.concatenate([left, chosen[~np.isin(chosen, left)]])
-
-
-def _frames(
-    connection: Connection, run: Run, *, columns: Sequence[str], environment: Environment
-) -> Iterator[pd.DataFrame]:
-    """Entries of the account with the number of each row, some at a time."""
-    at = 0
-    for table in entry_batches(connection, run, columns=columns, environment=environment):
-        frame = frame_of_table(table).assign(row=np.arange(at, at + len(table)))
-        at += len(table)
-        ours = frame["merchant_id"].eq(run.merchant_id) & frame["account_id"].eq(run.account_id)
-        yield frame[ours]
-
-
-def _numbers(frame: pd.DataFrame) -> Rows:
-    return frame["row"].to_numpy(dtype=np.int64)
-
-
-def _ledger(run: Run, *, rows: Rows, environment: Environment) -> pa.Table:
-    with environment.store.reading() as connection:
-        every = entries_of_run(connection, run, environment=environment)
-    return _coded(every.take(pa.array(rows)), schema=SCHEMAS[LEDGER].columns)
 
 
 def _own_orders(

@@ -10,7 +10,7 @@ from recon.archive.schemas import SCHEMAS
 from recon.archive.step_folder import Rows, Sealed, find_sealed, sealed_step
 from recon.archive.storage import reachable
 from recon.matching.frames.sources import Sources
-from recon.proof.night_tables import FRAMES, input_tables, table_of
+from recon.proof.night_tables import absent_of, input_tables, table_of
 from recon.steps.compare.inputs import frozen_inputs, sources_of
 from recon.steps.compare.parted_inputs import parted_inputs
 from recon.steps.ground import night_folder
@@ -46,7 +46,7 @@ def seal_inputs(run: Run, *, environment: Environment) -> Sealed:
     )
     if parted is not None:
         same, absent = {f"{LEDGER}.parquet"} if parted.is_ledger_whole else set(), parted.absent
-        every = parted.tables
+        every = parted.tables()
     else:
         sources = sources_of(run, inputs=inputs, rules=rules, environment=environment)
         same, absent, every = _same(sources, books=books), absent_of(sources), input_tables(sources)
@@ -73,11 +73,6 @@ def seal_inputs(run: Run, *, environment: Environment) -> Sealed:
     with environment.store.writing() as connection:
         bind(connection, run, sealed=[sealed], environment=environment)
     return sealed
-
-
-def absent_of(sources: Sources) -> tuple[str, ...]:
-    """Files without a row because the source was not given at all."""
-    return tuple(name for name, (field, _) in FRAMES.items() if getattr(sources, field) is None)
 
 
 def changed_inputs(

@@ -12,9 +12,8 @@ from recon.matching.breaks.result import Reconciliation
 from recon.matching.frames.sources import Previous, Sources
 from recon.proof.books_bridge import Books, books_of
 from recon.proof.compared_tables import compared_tables
-from recon.proof.night_tables import input_tables, result_tables
+from recon.proof.night_tables import absent_of, input_tables, result_tables
 from recon.steps.compare.sealed_inputs import (
-    absent_of,
     answers_once,
     changed_inputs,
     in_place_of,

@@ -171,7 +171,7 @@ def rows_of_stretch(night: SealedNight, stretch: Stretch) -> Sources:
 
 
 def _compared(night: SealedNight) -> Sealed:
-    return night.steps.get(COMPARED, night.steps[INPUTS])
+    return night.steps.get(COMPARED) or night.steps[INPUTS]
 
 
 def _rows(night: SealedNight, stretch: Stretch, *, name: str) -> pa.Table:

@@ -1,14 +1,16 @@
 """How many rows went where between the files of a night and what it compares."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from typing import NamedTuple
 
 import pandas as pd
 
 from recon.matching.frames.sources import Sources
 from recon.model.words import SourceFile, SourceKind
-from recon.proof.books_bridge import Books, FileMoney, arrived_books
+from recon.proof.books_bridge import FileMoney, Sums, arrived_books, sums_by_type
 from recon.proof.bridge import BEFORE_WINDOW, FROM_OTHERS, OTHER_ACCOUNTS
 from recon.steps.files.short_files import cut_files_told
 from recon.steps.ground.environment import Environment
@@ -48,6 +50,39 @@ def declared_accounts(environment: Environment) -> frozenset[Account]:
     return frozenset((merchant_id, account_id) for merchant_id, account_id in pairs)
 
 
+class BookRows(NamedTuple):
+    """Entries of the books, counted and added up by themselves."""
+
+    rows: int
+    sums: Sums
+
+    @classmethod
+    def of(cls, entries: pd.DataFrame) -> "BookRows":
+        """Some entries."""
+        return cls(0, {}).with_more(entries)
+
+    def with_more(self, entries: pd.DataFrame) -> "BookRows":
+        """These and some others."""
+        sums = Counter(self.sums)
+        sums.update(sums_by_type(entries))
+        return BookRows(self.rows + len(entries), sums)
+
+
+class ArrivedBooks(NamedTuple):
+    """What became of the entries of a ledger that was read."""
+
+    money: FileMoney
+    """What the ledger file and its rejected rows hold, of any account."""
+    extract: BookRows
+    """As it was read."""
+    entries: BookRows
+    """Those of this account."""
+    recent: BookRows
+    """Those of the window."""
+    whole: BookRows
+    """Those that are compared."""
+
+
 def with_arrived(
     whole: Sources,
     *,
@@ -67,23 +102,34 @@ def with_arrived(
         entries: its entries of this account.
         money: what the ledger file and its rejected rows hold, of any account.
     """
-    books: Books = {}
-    joined = len(whole.orders) - len(own.orders)
-    arrived = {SourceKind.ORDERS: {**orders, FROM_OTHERS: joined}}
-    recent = own.ledger
+    joined, recent = len(whole.orders) - len(own.orders), own.ledger
+    books: ArrivedBooks | None = None
     if extract and entries is not None and recent is not None and whole.ledger is not None:
-        books = arrived_books(
-            money,
-            extract=extract[0],
-            entries=entries,
-            recent=recent,
-            whole=whole.ledger,
-        )
-        arrived[SourceKind.LEDGER] = {
-            OTHER_ACCOUNTS: len(entries) - len(extract[0]),
-            BEFORE_WINDOW: len(whole.ledger) - len(entries),
-        }
-    return replace(whole, arrived=arrived, books=books)
+        frames = (extract[0], entries, recent, whole.ledger)
+        books = ArrivedBooks(money, *map(BookRows.of, frames))
+    return with_steps(whole, orders={**orders, FROM_OTHERS: joined}, books=books)
+
+
+def with_steps(
+    sources: Sources, *, orders: Mapping[str, int], books: ArrivedBooks | None
+) -> Sources:
+    """The sources with the steps of the order rows, and of the entries where books are compared."""
+    arrived = {SourceKind.ORDERS: orders}
+    if books is None:
+        return replace(sources, arrived=arrived)
+    money, extract, entries, recent, whole = books
+    arrived[SourceKind.LEDGER] = {
+        OTHER_ACCOUNTS: entries.rows - extract.rows,
+        BEFORE_WINDOW: whole.rows - entries.rows,
+    }
+    in_money = arrived_books(
+        money,
+        extract=extract.sums,
+        entries=entries.sums,
+        recent=recent.sums,
+        whole=whole.sums,
+    )
+    return replace(sources, arrived=arrived, books=in_money)
 
 
 def files_told(run: Run, *, until: int, environment: Environment) -> list[str]:

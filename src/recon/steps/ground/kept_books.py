@@ -13,10 +13,11 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from recon.archive.opened_files import opened_file
 from recon.archive.rows_file import read_rows, row_batches
 from recon.archive.schemas import SCHEMAS
 from recon.archive.step_folder import Sealed, whole_file
-from recon.archive.storage import reachable
+from recon.archive.storage import Storage, reachable
 from recon.matching.frames.sources import LEDGER_COLUMNS
 from recon.model.errors import ArchiveBrokenError
 from recon.model.words import REVERSAL_SUFFIX, EntryType, SourceFile
@@ -60,17 +61,22 @@ class KeptBooks:
         return frame_of_table(self.table), self.source
 
     def sums_by_type(self) -> dict[tuple[str, str], int]:
-        """(entry type, currency) -> minor units, added up by Arrow and not by what is compared."""
-        by = ["entry_type", "currency"]
-        plain = pa.table(
-            {
-                **{name: self.table[name].cast(pa.string()) for name in by},
-                "amount": self.table["amount"],
-            }
-        )
-        summed = plain.group_by(by).aggregate([("amount", "sum")])
-        columns = (summed[name].to_pylist() for name in (*by, "amount_sum"))
-        return {(kind, currency): total for kind, currency, total in zip(*columns, strict=True)}
+        """See `sums_of_entries`."""
+        return sums_of_entries(self.table)
+
+
+def sums_of_entries(table: pa.Table) -> dict[tuple[str, str], int]:
+    """(entry type, currency) -> minor units, added up by Arrow and not by what is compared."""
+    by = ["entry_type", "currency"]
+    plain = pa.table(
+        {
+            **{name: table[name].cast(pa.string()) for name in by},
+            "amount": table["amount"],
+        }
+    )
+    summed = plain.group_by(by).aggregate([("amount", "sum")])
+    columns = (summed[name].to_pylist() for name in (*by, "amount_sum"))
+    return {(kind, currency): total for kind, currency, total in zip(*columns, strict=True)}
 
 
 def write_books(run: Run, *, entries: pa.Table, environment: Environment) -> Sealed:
@@ -155,8 +161,11 @@ def entry_batches(
     Raises:
         ArchiveError: see `books_of_run`.
     """
-    content, name = _content_of(connection, run, environment=environment)
-    yield from row_batches(content, name=name, schemas={LEDGER: SCHEMAS[LEDGER]}, columns=columns)
+    storage, sealed, name = _place_of(connection, run, environment=environment)
+    schemas = {LEDGER: SCHEMAS[LEDGER]}
+    with reachable(storage, doing=UNREAD), opened_file(storage, sealed, name=name) as file:
+        path = f"{sealed.folder}/{name}"
+        yield from row_batches(file, name=path, schemas=schemas, columns=columns)
 
 
 def entries_of_types(
@@ -187,6 +196,15 @@ def entries_of_types(
 
 def _content_of(connection: Connection, run: Run, *, environment: Environment) -> tuple[bytes, str]:
     """The bytes of the books that a run read, and the file's name for sentences."""
+    storage, sealed, name = _place_of(connection, run, environment=environment)
+    with reachable(storage, doing=UNREAD):
+        return whole_file(storage, sealed, name=name), f"{sealed.folder}/{name}"
+
+
+def _place_of(
+    connection: Connection, run: Run, *, environment: Environment
+) -> tuple[Storage, Sealed, str]:
+    """Where the books that a run read lie: archive, step and file."""
     bound = [link for link in links(connection, run.run_id) if link.step == BOOKS]
     if not bound:
         msg = (
@@ -196,10 +214,7 @@ def _content_of(connection: Connection, run: Run, *, environment: Environment) -
         raise ArchiveBrokenError(msg)
     refuse_let_go(connection, run.run_id)
     storage = storage_of(run, environment=environment)
-    sealed = bound_step(storage, bound[-1], doing=UNREAD)
-    name = f"{LEDGER}.parquet"
-    with reachable(storage, doing=UNREAD):
-        return whole_file(storage, sealed, name=name), f"{sealed.folder}/{name}"
+    return storage, bound_step(storage, bound[-1], doing=UNREAD), f"{LEDGER}.parquet"
 
 
 def _newest_reader(connection: Connection, run: Run) -> Run | None:

@@ -120,14 +120,19 @@ def rows_of_keys(
 
 
 def ordered_since(
-    connection: Connection, run: Run, *, since: datetime, storages: StorageOf
+    connection: Connection,
+    run: Run,
+    *,
+    since: datetime,
+    storages: StorageOf,
+    until: int | None = None,
 ) -> Iterator[pa.ChunkedArray]:
     """Order numbers of the account's rows that stand, ordered since an instant, file by file.
 
     A number comes once for each such row.
     """
-    files = facts_rows.of_account(connection, [_account(run)], spans=[(since, None)])
-    for table, stands in _numbered(connection, run, files, storages=storages):
+    files = facts_rows.of_account(connection, [_account(run)], spans=[(since, None)], until=until)
+    for table, stands in _numbered(connection, run, files, storages=storages, until=until):
         yield _numbers(table, stands & ordered(table, since=since))
 
 
@@ -232,11 +237,16 @@ def _hashes(accounts: Collection[Account], *, order_nos: Sequence[str]) -> Any:
 
 
 def _numbered(
-    connection: Connection, run: Run, files: Sequence[StoredFacts], *, storages: StorageOf
+    connection: Connection,
+    run: Run,
+    files: Sequence[StoredFacts],
+    *,
+    storages: StorageOf,
+    until: int | None = None,
 ) -> Iterator[tuple[pa.Table, Bools]]:
     """Numbers and instants of files' rows, and which of them stand and are of the account."""
     for _, table, stands in order_facts.standing(
-        connection, files, storages=storages, columns=NUMBERED
+        connection, files, storages=storages, columns=NUMBERED, until=until
     ):
         yield table, stands & order_facts.is_of(table, [_account(run)])
 

@@ -36,7 +36,7 @@ from recon.model.nights import Mode
 from recon.model.words import Verdict
 from recon.proof.compared_tables import compared_tables
 from recon.proof.engine import reconcile
-from recon.proof.night_tables import input_tables
+from recon.proof.night_tables import absent_of, input_tables
 from recon.steps.compare import other_side
 from recon.steps.compare import reconcile as reconcile_step
 from recon.steps.compare.handed_night import HandedNight
@@ -47,7 +47,6 @@ from recon.steps.compare.other_side import (
     turned_round,
     with_same_digest,
 )
-from recon.steps.compare.sealed_inputs import absent_of
 from recon.steps.ground.night_folder import COMPARED, INPUTS, rows_of
 from recon.store.nights import results, runs
 from recon.store.nights.runs import Run

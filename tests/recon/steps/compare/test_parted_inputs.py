@@ -11,10 +11,10 @@ from recon.archive.rows_file import write_ordered
 from recon.archive.schemas import SCHEMAS
 from recon.archive.step_folder import Rows
 from recon.model.words import KeyAnswer
-from recon.proof.night_tables import input_tables
+from recon.proof.night_tables import absent_of, input_tables
 from recon.steps.compare.inputs import frozen_inputs, sources_of
 from recon.steps.compare.parted_inputs import parted_inputs
-from recon.steps.compare.sealed_inputs import absent_of, seal_inputs
+from recon.steps.compare.sealed_inputs import seal_inputs
 from recon.steps.ground import kept_answers
 from recon.steps.ground.answer_rows import Replies, reply_rows
 from recon.steps.ground.environment import Environment
@@ -48,7 +48,7 @@ def both(run: Run, environment: Environment) -> tuple[dict[str, bytes], dict[str
     assert parted is not None
     assert parted.absent == absent_of(sources)
     whole = {name: written(name, each) for name, each in input_tables(sources) if name != "answers"}
-    return whole, {name: written(name, table) for name, table in parted.tables}
+    return whole, {name: written(name, table) for name, table in parted.tables()}
 
 
 def plain(merchant: Merchant) -> None:

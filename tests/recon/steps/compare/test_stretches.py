@@ -26,7 +26,7 @@ from recon.steps.ground.sealed_night import SealedNight, sealed_night
 from recon.store.nights import runs
 from tests.planted import planted
 from tests.recon.steps.compare.test_other_side import written
-from tests.recon.steps.compare.test_parted_inputs import older, plain
+from tests.recon.steps.compare.test_parted_inputs import books, older, plain
 from tests.recon.steps.compare.test_siblings import (
     OTHER,
     _filed_here,
@@ -107,12 +107,13 @@ def asked_again(merchant: Merchant) -> None:
 
 
 def joined(merchant: Merchant) -> None:
-    """An order that was paid in the merchant's other account, beside others."""
+    """An order that was paid in the merchant's other account, and one that was filed there."""
     plain(merchant)
     _second_account(merchant)
     merchant.drop("here.csv", _filed_here(_payment_of_other(merchant)))
-    lonely = merchant.order(merchant.payments("captured")[8]) | {"account_id": OTHER}
-    merchant.drop("there.csv", lonely)
+    paid = merchant.payments("captured")[8]
+    merchant.drop("there.csv", merchant.order(paid) | {"account_id": OTHER})
+    books(merchant, ("L1", paid.order_no, "capture", paid.amount, "2026-11-20T12:00:00Z"))
 
 
 def booked(merchant: Merchant) -> None:

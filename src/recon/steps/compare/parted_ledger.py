@@ -1,0 +1,255 @@
+"""Which entries of the books a night compares, and what becomes of the others, some at a time.
+
+What `inputs.sources_of` says of the frames of all entries, said without them.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from datetime import datetime
+from functools import partial
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from recon.archive.schemas import SCHEMAS
+from recon.config.rules import Rules
+from recon.matching.frames.fingerprints import Words, numbers_of
+from recon.matching.frames.grouping import Bools, Rows
+from recon.matching.frames.names import is_among
+from recon.matching.frames.sources import LEDGER_COLUMNS, LeftOut, Sources
+from recon.matching.sides.ledger_side import left_behind
+from recon.model.words import Reject
+from recon.proof.books_bridge import FileMoney, rejected_sums
+from recon.proof.night_tables import frame_of_table
+from recon.steps.compare.inputs import settlement_begins
+from recon.steps.files.arrived_rows import ArrivedBooks, BookRows
+from recon.steps.ground.booked_payouts import PAYOUTS, with_payouts
+from recon.steps.ground.environment import Environment
+from recon.steps.ground.kept_books import LEDGER, entry_batches, sums_of_entries
+from recon.steps.ground.window import (
+    ENTRIES,
+    OF_WINDOW,
+    in_window_by_parts,
+    ledger_start,
+    left_out,
+)
+from recon.store import Connection
+from recon.store.nights import ledger_rows
+from recon.store.nights.runs import Run
+
+_Read = Callable[..., Iterator[pd.DataFrame]]
+"""Columns -> entries of the account, see `_frames`."""
+_PLACE = ("merchant_id", "account_id")
+_NAMED = (*_PLACE, "entry_id")
+_OF_PAYOUTS = (
+    *(*_NAMED, "order_no", "transaction_id", "entry_type", "booked_at"),
+    *("reference_no", "reverses_entry_id", "currency", "amount"),
+)
+"""What says of a pay-out of the books whether it is told here."""
+_IN_MONEY = (*_PLACE, "entry_type", "currency", "amount")
+
+
+def chosen_entries(
+    connection: Connection,
+    run: Run,
+    *,
+    sources: Sources,
+    moves: pd.DataFrame,
+    asked: "pd.Series[str]",
+    environment: Environment,
+) -> Rows:
+    """As `inputs.sources_of` chooses them: those of the window, and pay-outs that are told here."""
+    rules, days = environment.settings.rules, sources.settled
+    since = ledger_start(run, rules=rules)
+    begins = None if days is None else settlement_begins(days, rules=rules)
+    read = partial(_frames, connection, run, environment=environment)
+    parts = in_window_by_parts(
+        read(columns=OF_WINDOW), since=since, asked=asked, settled_from=begins
+    )
+    kept = np.sort(np.concatenate([np.zeros(0, np.int64), *map(_numbers, parts)]))
+    return _with_payouts(
+        kept,
+        read=read,
+        settlement=sources.settlement,
+        moves=moves,
+        begins=begins or since,
+        rules=rules,
+    )
+
+
+def _with_payouts(
+    kept: Rows,
+    *,
+    read: _Read,
+    settlement: pd.DataFrame | None,
+    moves: pd.DataFrame,
+    begins: datetime,
+    rules: Rules,
+) -> Rows:
+    """The entries with the pay-outs that are told here, and without those of batches before."""
+    payouts = [frame[frame["entry_type"].isin(PAYOUTS)] for frame in read(columns=_OF_PAYOUTS)]
+    if not any(map(len, payouts)):
+        return kept
+    booked = pd.concat(payouts, ignore_index=True)
+    named = [
+        frame[is_among(frame["entry_id"], booked["entry_id"])] for frame in read(columns=_NAMED)
+    ]
+    beside = pd.concat(named, ignore_index=True)
+    beside = beside[beside["row"].isin(kept)]
+    chosen = _numbers(
+        with_payouts(
+            beside,
+            entries=booked,
+            settlement=settlement,
+            instructions=moves,
+            since=begins,
+            rules=rules,
+        )
+    )
+    left = kept[~np.isin(kept, np.setdiff1d(_numbers(beside), chosen))]
+    return np.concatenate([left, chosen[~np.isin(chosen, left)]])
+
+
+def _frames(
+    connection: Connection, run: Run, *, columns: Sequence[str], environment: Environment
+) -> Iterator[pd.DataFrame]:
+    """Entries of the account with the number of each row, some at a time."""
+    batches = entry_batches(connection, run, columns=columns, environment=environment)
+    for at, table in _placed(batches):
+        frame = frame_of_table(table).assign(row=np.arange(at, at + len(table)))
+        yield frame[_is_of(run, frame)]
+
+
+def _numbers(frame: pd.DataFrame) -> Rows:
+    return frame["row"].to_numpy(dtype=np.int64)
+
+
+def ledger_table(run: Run, *, rows: Rows, environment: Environment) -> pa.Table:
+    """The entries of some numbers as the file has them, in the order of the books."""
+    schema, kept = SCHEMAS[LEDGER].columns, np.sort(rows)
+    with environment.store.reading() as connection:
+        batches = entry_batches(connection, run, columns=schema.names, environment=environment)
+        tables = [
+            table.take(pa.array(_within(kept, at=at, size=len(table)))).cast(schema)
+            for at, table in _placed(batches)
+        ]
+    return pa.concat_tables([schema.empty_table(), *tables]).unify_dictionaries()
+
+
+def arrived_ledger(
+    connection: Connection,
+    run: Run,
+    *,
+    rows: Rows,
+    refused: Sequence[Reject],
+    environment: Environment,
+) -> ArrivedBooks:
+    """What became of all entries that the run read.
+
+    Args:
+        connection: the store.
+        run: whose books they are.
+        rows: the entries that are compared.
+        refused: rejected rows of any account.
+        environment: where the archive is.
+
+    Raises:
+        ArchiveError: the books cannot be read.
+    """
+    kept = np.sort(rows)
+    every = ours = recent = BookRows(0, {})
+    # Refused entries count on both sides: here as the database adds them up.
+    in_file = Counter(ledger_rows.rejected_sums(connection, run.run_id))
+    batches = entry_batches(connection, run, columns=_IN_MONEY, environment=environment)
+    for at, table in _placed(batches):
+        frame = frame_of_table(table)
+        in_file.update(sums_of_entries(table))
+        every = every.with_more(frame)
+        ours = ours.with_more(frame[_is_of(run, frame)])
+        recent = recent.with_more(frame.iloc[_within(kept, at=at, size=len(table))])
+    return ArrivedBooks(FileMoney(in_file, rejected_sums(refused)), every, ours, recent, recent)
+
+
+def older_entries(
+    connection: Connection, run: Run, *, rows: Rows, environment: Environment
+) -> tuple[LeftOut, ...]:
+    """The entries that are older than the window and asked about by nobody.
+
+    One that bears the number of an entry that is compared is none.
+
+    Args:
+        connection: the store.
+        run: whose books they are.
+        rows: the entries that are compared.
+        environment: where the archive is.
+
+    Raises:
+        ArchiveError: the books cannot be read.
+    """
+    read, kept = partial(_frames, connection, run, environment=environment), np.sort(rows)
+    known = _ids_of_both(read, kept=kept)
+    if known is None:
+        return ()
+    sums: dict[str, LeftOut] = {}
+    for frame in read(columns=[*LEDGER_COLUMNS]):
+        is_old = ~_are_among(kept, _numbers(frame)) & ~is_among(frame["entry_id"], known)
+        currency, _, net = left_behind(frame[is_old])
+        for left in left_out(ENTRIES, currency=currency, net=net):
+            one = sums.get(left.currency, LeftOut(ENTRIES, left.currency, 0, 0))
+            count, amount = one.count + left.count, one.amount + left.amount
+            sums[left.currency] = replace(one, count=count, amount=amount)
+    return tuple(sums[currency] for currency in sorted(sums))
+
+
+def _ids_of_both(read: _Read, *, kept: Rows) -> set[str] | None:
+    """The entry numbers that entries of both bear, those kept and the others; None: all are kept.
+
+    They are looked for by fingerprints: all texts at once would take three times the room.
+    """
+    prints: tuple[list[Words], list[Words]] = ([], [])
+    for frame in read(columns=_NAMED):
+        own, rest = _prints(frame), _are_among(kept, _numbers(frame))
+        prints[0].append(own[rest])
+        prints[1].append(own[~rest])
+    if not any(map(len, prints[1])):
+        return None
+    shared = np.intersect1d(np.concatenate(prints[0]), np.concatenate(prints[1]))
+    numbers = set[str]()
+    for frame in read(columns=_NAMED) if len(shared) else ():
+        is_shared = np.isin(_prints(frame), shared)
+        numbers |= {*frame["entry_id"][is_shared & _are_among(kept, _numbers(frame))]}
+    return numbers
+
+
+def _placed(tables: Iterable[pa.Table]) -> Iterator[tuple[int, pa.Table]]:
+    """Each with the number of its first row."""
+    at = 0
+    for table in tables:
+        yield at, table
+        at += len(table)
+
+
+def _within(kept: Rows, *, at: int, size: int) -> Rows:
+    """Those of sorted numbers that are among so many rows from one on, counted from there."""
+    first, last = np.searchsorted(kept, [at, at + size])
+    return kept[first:last] - at
+
+
+def _are_among(kept: Rows, numbers: Rows) -> Bools:
+    """Which numbers are among some that are sorted."""
+    if not len(kept):
+        return np.zeros(len(numbers), dtype=np.bool_)
+    places = np.minimum(np.searchsorted(kept, numbers), len(kept) - 1)
+    among: Bools = kept[places] == numbers
+    return among
+
+
+def _is_of(run: Run, frame: pd.DataFrame) -> "pd.Series[bool]":
+    return frame["merchant_id"].eq(run.merchant_id) & frame["account_id"].eq(run.account_id)
+
+
+def _prints(frame: pd.DataFrame) -> Words:
+    """A number for each entry's id; two ids may share one."""
+    return numbers_of(frame["entry_id"])

@@ -1,0 +1,184 @@
+"""What a night compares without the rows of its orders, answers, entries and asked keys.
+
+As `inputs.sources_of` gives it, which holds all of these rows; their tables are made one after
+another, and only those that may say something else than what was sealed before money moved.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from recon.archive.fields import INSTANT
+from recon.archive.rows_file import row_batches
+from recon.matching.frames.sources import KEY_COLUMNS, Sources
+from recon.proof.bridge import FROM_OTHERS
+from recon.steps.compare.inputs import quarantined, unread_batches
+from recon.steps.compare.parted_answers import parted_answers
+from recon.steps.compare.parted_inputs import PartedInputs, parted_inputs
+from recon.steps.compare.parted_ledger import arrived_ledger, older_entries
+from recon.steps.files.arrived_rows import order_steps, with_steps
+from recon.steps.ground.environment import Environment
+from recon.steps.ground.kept_books import LEDGER
+from recon.steps.ground.night_folder import BOOKS, INPUTS, links, newest, storages_of
+from recon.steps.ground.sealed_night import SealedNight, sealed_night
+from recon.steps.ground.window import window_start
+from recon.store import Connection
+from recon.store.nights import facts_rows, order_rows, stored_orders
+from recon.store.nights.input_rows import Inputs
+from recon.store.nights.runs import Run
+
+_OF_ORDERS = ("account_id", "order_no", "ordered_at")
+
+
+@dataclass(frozen=True, slots=True)
+class PartedSources:
+    """What a night compares."""
+
+    small: Sources
+    """Every field of it, with frames of no row for what its tables have."""
+    parted: PartedInputs
+    run: Run
+    environment: Environment
+    unchanged: frozenset[str]
+    """Tables that say what was sealed before money moved; nobody has to make them."""
+
+    def tables(self, night: SealedNight) -> Iterator[tuple[str, pa.Table]]:
+        """The inputs as they are compared, answers once; see `sealed_results.begin_compared`.
+
+        `night`: its steps before the comparison.
+        """
+
+        def answers() -> Iterator[tuple[str, pa.Table]]:
+            joined = self.parted.joined.gateway
+            return parted_answers(
+                self.run, joined=joined, night=night, environment=self.environment
+            )
+
+        return self.parted.tables(answers=answers, without=self.unchanged)
+
+
+def parted_sources(run: Run, *, inputs: Inputs, environment: Environment) -> PartedSources | None:
+    """What a run compares, from its tables as it read them.
+
+    None where payments are from before the opening date, which decide over rows of all sources.
+
+    Raises:
+        ArchiveError: what was kept cannot be read.
+        HistoryBrokenError: the rows of an order file are not those that the history bound.
+    """
+    with environment.store.reading() as connection:
+        facts_rows.refuse_changed(connection)
+        night = sealed_night(connection, run, environment=environment)
+        books = newest(links(connection, run.run_id)).get(BOOKS)
+    inputs_step = night.steps.get(INPUTS)
+    named = inputs_step.manifest.about.after.get(BOOKS) if inputs_step else None
+    rows = night.steps[BOOKS].manifest.files[0].rows if named and named == books else None
+    parted = parted_inputs(run, inputs=inputs, books_rows=rows, environment=environment)
+    if parted is None:
+        return None
+    known = _SealedOrders.of(night, run=run, parted=parted, inputs=inputs)
+    with environment.store.reading() as connection:
+        small = _small(
+            connection, run, parted=parted, inputs=inputs, sealed=known, environment=environment
+        )
+    unchanged = {"orders", "universe"} if known is not None and known.is_all else set()
+    unchanged |= {LEDGER} if parted.is_ledger_whole else set()
+    return PartedSources(small, parted, run, environment, frozenset(unchanged))
+
+
+def _small(
+    connection: Connection,
+    run: Run,
+    *,
+    parted: PartedInputs,
+    inputs: Inputs,
+    sealed: "_SealedOrders | None",
+    environment: Environment,
+) -> Sources:
+    """What tables of other rows say of the rows that are compared, and of those that are not."""
+    until, since = inputs.last_file, window_start(run, rules=environment.settings.rules)
+    loaded = order_rows.files_of_night(connection, run, until=until)
+    if sealed is None:
+        ordered = stored_orders.ordered_since(
+            connection, run, since=since, storages=storages_of(environment), until=until
+        )
+    else:
+        ordered = sealed.ordered_since(since)
+    recent = pa.chunked_array([chunk for each in ordered for chunk in each.chunks], pa.string())
+    older = parted.asked.filter(pc.invert(pc.is_in(parted.asked, value_set=recent)))
+    steps = order_steps(
+        connection,
+        run,
+        since=since,
+        older=older.to_pylist(),
+        until=until,
+        environment=environment,
+    )
+    small = replace(
+        parted.small,
+        exported=inputs.exported,
+        agreed_write_offs=inputs.agreed_write_offs,
+        merged_rows={source.name: counts for source, counts in loaded},
+        unread_batches=unread_batches(connection, run, inputs=inputs),
+        quarantined=quarantined(connection, run, inputs=inputs),
+    )
+    orders = {**steps, FROM_OTHERS: len(parted.joined.orders)}
+    if parted.entries is None:
+        return with_steps(small, orders=orders, books=None)
+    books = arrived_ledger(
+        connection,
+        run,
+        rows=parted.entries,
+        refused=order_rows.rejects_of_night(connection, run, until=until),
+        environment=environment,
+    )
+    old = older_entries(connection, run, rows=parted.entries, environment=environment)
+    return with_steps(replace(small, opening_balance=old), orders=orders, books=books)
+
+
+@dataclass(frozen=True, slots=True)
+class _SealedOrders:
+    """The orders that were sealed before money moved, where those of now are the same."""
+
+    night: SealedNight
+    run: Run
+    is_all: bool
+    """Whether no row of another account is there, then or now."""
+
+    @classmethod
+    def of(
+        cls, night: SealedNight, *, run: Run, parted: PartedInputs, inputs: Inputs
+    ) -> "_SealedOrders | None":
+        """None where a file came since, or where other keys were asked for."""
+        sealed = night.steps.get(INPUTS)
+        if sealed is None or sealed.manifest.about.last_file != inputs.last_file:
+            return None
+        own, others = 0, len(parted.joined.orders) + len(parted.joined.gateway)
+        for table in _inputs_of(night, name="universe", columns=[*KEY_COLUMNS]):
+            numbers = table["order_no"].filter(_is_of(run, table))
+            if not parted.asked.slice(own, len(numbers)).equals(numbers.combine_chunks()):
+                return None
+            own += len(numbers)
+            others += len(table) - len(numbers)
+        return cls(night, run, is_all=not others) if own == len(parted.asked) else None
+
+    def ordered_since(self, since: datetime) -> Iterator[pa.ChunkedArray]:
+        """Order numbers of the account's orders since an instant."""
+        for table in _inputs_of(self.night, name="orders", columns=_OF_ORDERS):
+            is_recent = pc.greater_equal(table["ordered_at"], pa.scalar(since, INSTANT))
+            is_recent = pc.and_(_is_of(self.run, table), pc.fill_null(is_recent, False))
+            yield table["order_no"].filter(is_recent)
+
+
+def _inputs_of(night: SealedNight, *, name: str, columns: Sequence[str]) -> Iterator[pa.Table]:
+    """Columns of a table that the inputs hold themselves, whatever was compared in its place."""
+    earlier = replace(night, steps={INPUTS: night.steps[INPUTS]})
+    with earlier.opened(name) as (file, path):
+        yield from row_batches(file, name=path, columns=[*columns])
+
+
+def _is_of(run: Run, table: pa.Table) -> pa.ChunkedArray:
+    return pc.equal(table["account_id"].cast(pa.string()), run.account_id)
