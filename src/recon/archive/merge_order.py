@@ -132,9 +132,10 @@ class _Rest:
         number = bisect_left(self._accounts, run.account)
         start, names = self._runs[number].start, _texts(run.names)
         wanted = self._names[number][begins - start : ends - start]
-        before, not_behind = (
-            np.searchsorted(names, wanted, side=side) for side in ("left", "right")
-        )
+        before = np.searchsorted(names, wanted)
+        found = np.flatnonzero(names[before] == wanted)
+        not_behind = before.copy()
+        not_behind[found] = np.searchsorted(names, wanted[found], side="right")
         return _Among(origin, run, begins, before, not_behind)
 
 
@@ -284,7 +285,7 @@ def _runs(table: pa.Table) -> Iterator[_Run]:
 
 def _codes(column: pa.ChunkedArray) -> "tuple[npt.NDArray[np.int32], list[str]]":
     """The number of each row's word, and the words."""
-    words = column.cast(pa.string()).dictionary_encode().combine_chunks()
+    words = column.unify_dictionaries().combine_chunks()
     words = words.chunk(0) if isinstance(words, pa.ChunkedArray) else words
     return words.indices.to_numpy(), words.dictionary.to_pylist()
 

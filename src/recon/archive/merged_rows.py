@@ -85,18 +85,15 @@ class MergedRows:
 
     def _groups(self, names: Sequence[str], *, rows_max: int) -> Iterator[pa.Table]:
         """These columns in order, so many rows at a time; at least one table."""
-        schema = pa.schema([self.schema.field(name) for name in names])
         if not self.num_rows:
-            yield schema.empty_table()
+            yield pa.schema([self.schema.field(name) for name in names]).empty_table()
         at_once = min(ROWS_PER_BATCH, max(ROWS_PER_BATCH_MIN, ROWS_PER_GROUP // len(self._origins)))
         readers = [_Reader(origin.batches(names, rows_max=at_once)) for origin in self._origins]
         for start in range(0, self.num_rows, rows_max):
             which = self._which[start : start + rows_max]
             counts = np.bincount(which)
             tables = [readers[origin].take(counts[origin]) for origin in np.flatnonzero(counts)]
-            rows = _in_turn(pa.concat_tables(tables), which=which)
-            # What stands in a file beside its columns is that of this table's schema.
-            yield pa.table(rows.columns, schema=schema)
+            yield _in_turn(pa.concat_tables(tables), which=which)
 
 
 class _Reader:
