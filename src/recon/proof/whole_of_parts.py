@@ -36,7 +36,7 @@ _TOTAL_KEY = ("id", "name", "measure")
 _PLACE = ("merchant_id", "account_id", "currency")
 
 
-class Merged(Protocol):
+class RowsOfParts(Protocol):
     """The rows of the parts together with those of what is left."""
 
     def columns(self, section: str, *, rest: pd.DataFrame) -> Columns:
@@ -74,7 +74,7 @@ def reconcile_rest(
     rest: Sources,
     *,
     parts: Sequence[PartFigures],
-    merged: Merged,
+    merged: RowsOfParts,
     rules: Rules,
     as_of: datetime,
     previous: Previous | None = None,

@@ -34,6 +34,7 @@ from recon.steps.night.report import SheetTotals, Workbooks
 from recon.store.database.roles import Roles, statements
 from recon.store.nights import runs
 from tests.chaos.plain_sheets import SECTIONS, listed
+from tests.recon.steps.in_parts import compared_twice
 
 ON_POSTGRESQL = bool(os.environ.get("STEPS_ON_POSTGRESQL"))
 """Set: the same tests run on a PostgreSQL server, as a login that may only what a night needs."""
@@ -58,6 +59,17 @@ ORDER_HEADER = (
 SECRETS = {name: pyotp.random_base32() for name in ("anna", "ben")}
 """Of the one-time codes of two approvers."""
 UP_TO_COMPARE = night.STEP_NAMES[: night.STEP_NAMES.index("reconcile")]
+
+
+IN_PARTS = bool(os.environ.get("NIGHTS_IN_PARTS"))
+"""Set by `make nights-in-parts`: every night of any test is compared in parts, too."""
+
+
+@pytest.fixture(autouse=True)
+def nights_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hold each comparison against one in parts, where that is asked for."""
+    if IN_PARTS:
+        compared_twice(monkeypatch)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -9,13 +9,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from recon.config.rules import Rules
 from recon.matching.breaks.movements import COMES_IN
 from recon.matching.breaks.result import Reconciliation
-from recon.matching.frames.sources import Sources
 from recon.matching.frames.total_rows import paired
 from recon.model.words import ControlTotal, Verdict
-from recon.proof.books_bridge import books_of, books_totals
+from recon.proof.books_bridge import Books, books_totals
 
 if TYPE_CHECKING:
     from recon.store import Connection
@@ -31,11 +29,9 @@ def with_totals(result: Reconciliation, *, totals: Iterable[ControlTotal]) -> Re
     return replace(result, control_totals=(*result.control_totals, *more), verdict=verdict)
 
 
-def with_books(
-    result: Reconciliation, *, sources: Sources, rules: Rules, account: tuple[str, str]
-) -> Reconciliation:
+def with_books(result: Reconciliation, *, books: Books, account: tuple[str, str]) -> Reconciliation:
     """T0 in money: what the ledger file holds comes, step by step, to what was compared."""
-    totals = books_totals(books_of(sources, rules=rules), sides=result.sides, account=account)
+    totals = books_totals(books, sides=result.sides, account=account)
     return with_totals(result, totals=totals)
 
 

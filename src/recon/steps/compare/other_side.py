@@ -34,11 +34,15 @@ def is_made_beside(run: Run, *, environment: Environment) -> bool:
     """Whether another process is to make the other side of a run, and it is worth it."""
     if not environment.workers.helps:
         return False
+    return orders_read(run, environment=environment) >= BESIDE_FROM_ORDERS
+
+
+def orders_read(run: Run, *, environment: Environment) -> int:
+    """How many orders a run sealed before money; 0 where it sealed none."""
     with environment.store.reading() as connection:
         inputs = sealed_night(connection, run, environment=environment).steps.get(INPUTS)
     files = inputs.manifest.files if inputs else ()
-    orders = sum(entry.rows for entry in files if entry.name == "orders.parquet")
-    return orders >= BESIDE_FROM_ORDERS
+    return sum(entry.rows for entry in files if entry.name == "orders.parquet")
 
 
 @contextmanager

@@ -15,7 +15,16 @@ from recon.model.freed_memory import give_back
 from recon.model.headway import Way
 from recon.model.nights import StepSummary
 from recon.model.words import Verdict
+from recon.proof.books_bridge import Books, books_of
 from recon.proof.engine import reconcile as compare
+from recon.proof.night_tables import result_tables
+from recon.steps.compare.in_parts import (
+    is_in_parts,
+    parts_done,
+    rest_compared,
+    rows_of_parts,
+    without_cut,
+)
 from recon.steps.compare.inputs import frozen_inputs, previous_of, sources_of
 from recon.steps.compare.more_totals import carried_forward, with_books, with_totals
 from recon.steps.compare.other_side import (
@@ -24,13 +33,20 @@ from recon.steps.compare.other_side import (
     turned_round,
     with_same_digest,
 )
+from recon.steps.compare.part_files import remove_files
 from recon.steps.compare.rules_change import moved_since_signed
 from recon.steps.compare.sealed_results import write_compared, write_results
 from recon.steps.compare.second_proof import with_sql
-from recon.steps.files.incomplete import NO_ANSWER, missing_sources, why_incomplete
+from recon.steps.files.incomplete import (
+    NO_ANSWER,
+    NO_PARTS,
+    RowsInParts,
+    missing_sources,
+    why_incomplete,
+)
 from recon.steps.ground import shown_answers
 from recon.steps.ground.environment import Environment
-from recon.steps.ground.night_folder import bind
+from recon.steps.ground.night_folder import bind, rows_of
 from recon.store import Connection
 from recon.store.database import history
 from recon.store.nights import break_rows, input_rows, journal_rows, results, runs
@@ -86,7 +102,17 @@ def reconcile(run_id: str, *, environment: Environment) -> StepSummary:
 
 def _compared(run: Run, *, way: Way, environment: Environment) -> _Compared:
     """Compare what the run's tables hold, and write it with what it came to."""
-    rules, inputs = environment.settings.rules, frozen_inputs(run, environment=environment)
+    inputs = frozen_inputs(run, environment=environment)
+    # A start before this one may have ended in the middle of its parts.
+    remove_files(run, environment=environment)
+    in_parts = is_in_parts(run, inputs=inputs, environment=environment)
+    compare_all = _compared_in_parts if in_parts else _compared_whole
+    return compare_all(run, inputs=inputs, way=way, environment=environment)
+
+
+def _compared_whole(run: Run, *, inputs: Inputs, way: Way, environment: Environment) -> _Compared:
+    """The same of a night all of whose rows are held."""
+    rules = environment.settings.rules
     previous = previous_of(run, inputs=inputs, rules=rules, environment=environment)
     read = partial(sources_of, run, inputs=inputs, rules=rules, environment=environment)
     is_beside = is_made_beside(run, environment=environment)
@@ -126,21 +152,64 @@ def _compared(run: Run, *, way: Way, environment: Environment) -> _Compared:
     give_back()
     result.make_rows()
     give_back()
-    results = write_results(run, result, inputs=written, environment=environment)
-    return _Compared(
-        result.without_rows(),
-        (written.compared, results),
-        replace(inputs, moved_by_rules=moved),
-        lacking,
-        ends_of(result, previous=previous),
+    rows = rows_of(result_tables(result))
+    results = write_results(run, rows, inputs=written, environment=environment)
+    ends = ends_of(result, previous=previous)
+    inputs = replace(inputs, moved_by_rules=moved)
+    return _Compared(result.without_rows(), (written.compared, results), inputs, lacking, ends)
+
+
+def _compared_in_parts(
+    run: Run, *, inputs: Inputs, way: Way, environment: Environment
+) -> _Compared:
+    """The same of a night too large to be held: part after part, then what is left of them."""
+    rules, predecessor = environment.settings.rules, inputs.previous_run_id
+    previous = previous_of(run, inputs=inputs, rules=rules, environment=environment)
+    sources = sources_of(run, inputs=inputs, rules=rules, environment=environment)
+    way.more()
+    written = write_compared(
+        run,
+        sources=sources,
+        previous=previous,
+        predecessor=predecessor,
+        environment=environment,
     )
+    small = without_cut(sources)
+    del sources
+    give_back()
+    parts = parts_done(run, small=small, compared=written.compared, environment=environment)
+    way.more()
+    compared = rest_compared(parts, rules=rules, as_of=run.as_of, previous=previous)
+    way.more()
+    result = compared.result
+    proven = _with_totals(
+        with_same_digest(result, again=compared.again, run=run),
+        run=run,
+        books=parts.books,
+        predecessor=predecessor,
+        environment=environment,
+    )
+    result = with_missing_sources(proven, sources=small, parts=parts.rows)
+    lacking = _lacking(result, sources=small, run=run, parts=parts.rows, environment=environment)
+    way.more()
+    rows = rows_of_parts(compared, merged=parts.merged)
+    results = write_results(run, rows, inputs=written, environment=environment)
+    ends = ends_of(result, previous=previous)
+    remove_files(run, environment=environment)
+    return _Compared(result.without_rows(), (written.compared, results), inputs, lacking, ends)
 
 
 def _lacking(
-    result: Reconciliation, *, sources: Sources, run: Run, environment: Environment
+    result: Reconciliation,
+    *,
+    sources: Sources,
+    run: Run,
+    environment: Environment,
+    parts: RowsInParts = NO_PARTS,
 ) -> tuple[str, ...]:
     """Why it is incomplete; where no order got an answer, with the most frequent reason."""
-    lacking = why_incomplete(result, sources=sources, rules=environment.settings.rules)
+    rules = environment.settings.rules
+    lacking = why_incomplete(result, sources=sources, rules=rules, parts=parts)
     if NO_ANSWER not in lacking:
         return lacking
     with environment.store.reading() as connection:
@@ -167,8 +236,21 @@ def _proven(
     give_back()
     twice = with_same_digest(compared, again=again, run=run)
     give_back()
+    return _with_totals(
+        twice,
+        run=run,
+        books=books_of(sources, rules=rules),
+        predecessor=predecessor,
+        environment=environment,
+    )
+
+
+def _with_totals(
+    result: Reconciliation, *, run: Run, books: Books, predecessor: str, environment: Environment
+) -> Reconciliation:
+    """The totals of books and of what is carried forward."""
     account = (run.merchant_id, run.account_id)
-    proven = with_books(twice, sources=sources, rules=rules, account=account)
+    proven = with_books(result, books=books, account=account)
     with environment.store.reading() as connection:
         carried = carried_forward(connection, proven, before=predecessor, account=account)
         return with_totals(proven, totals=carried)
@@ -179,8 +261,8 @@ def _figures(result: Reconciliation) -> dict[str, int | str]:
         "verdict": result.verdict.value,
         "matched": result.matched,
         "breaks": len(result.breaks),
-        "pending": len(result.pending),
-        "unverified": len(result.unverified),
+        "pending": result.rows_of("pending"),
+        "unverified": result.rows_of("unverified"),
         "totals_failed": sum(not total.passed for total in result.control_totals),
     }
 
@@ -228,9 +310,11 @@ def with_known_rules(result: Reconciliation, *, moved: tuple[str, ...]) -> Recon
     return replace(result, verdict=worse(result.verdict, than=Verdict.BREAKS_OPEN))
 
 
-def with_missing_sources(result: Reconciliation, *, sources: Sources) -> Reconciliation:
+def with_missing_sources(
+    result: Reconciliation, *, sources: Sources, parts: RowsInParts = NO_PARTS
+) -> Reconciliation:
     """INCOMPLETE at best when no order file came, or one could not be read at all."""
-    missing = missing_sources(sources)
+    missing = missing_sources(sources, parts=parts)
     if not missing:
         return result
     verdict = worse(result.verdict, than=Verdict.INCOMPLETE)

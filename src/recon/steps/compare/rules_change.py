@@ -18,8 +18,10 @@ from recon.proof.engine import reconcile as compare
 from recon.steps.compare.changed_sets import Change, compared
 from recon.steps.compare.tried_rules import quoted, tried
 from recon.steps.ground.environment import Environment
+from recon.store import Connection
 from recon.store.nights import input_rows, rules_rows, sign_off_rows
 from recon.store.nights.runs import Run
+from recon.store.nights.sign_off_rows import NightRun
 
 RULES_SHOWN = 4
 """Rules named on page one; `recon diff` names them all."""
@@ -78,12 +80,12 @@ def moved_since_signed(
     """Sentences for page one when the rules are not those of the last signed night; else none."""
     rules = environment.settings.rules
     with environment.store.reading() as connection:
-        signed = sign_off_rows.last_signed(connection, run)
-        inputs = None if signed is None else input_rows.load(connection, signed.run_id)
-        if signed is None or inputs is None or inputs.rules_digest == rules.digest:
+        known = _signed(connection, run)
+        if known is None or known[1] == rules.digest:
             return ()
+        signed, digest = known
         try:
-            then = rules_rows.load(connection, inputs.rules_digest)
+            then = rules_rows.load(connection, digest)
             answers = tried(connection, rules, account=(run.merchant_id, run.account_id))
         except (ConfigurationError, StoreError) as error:
             return (NOT_KNOWN.format(error),)
@@ -100,6 +102,20 @@ def moved_since_signed(
         f"{told_of(moved)} Until an approver signs a night under these rules, none is RECONCILED.",
         *((quoted(answers[-1]),) if answers else ()),
     )
+
+
+def is_under_signed_rules(run: Run, *, environment: Environment) -> bool:
+    """Whether the rules are those of the last night that an approver signed, or none did."""
+    with environment.store.reading() as connection:
+        known = _signed(connection, run)
+    return known is None or known[1] == environment.settings.rules.digest
+
+
+def _signed(connection: Connection, run: Run) -> tuple[NightRun, str] | None:
+    """The last signed night before a run, and the digest of its rules."""
+    signed = sign_off_rows.last_signed(connection, run)
+    inputs = None if signed is None else input_rows.load(connection, signed.run_id)
+    return None if signed is None or inputs is None else (signed, inputs.rules_digest)
 
 
 def told_of(moved: tuple[Change, ...]) -> str:

@@ -8,11 +8,10 @@ import pyarrow as pa
 from recon.archive.begun_step import BegunStep, Parts
 from recon.archive.manifest import About, Manifest
 from recon.archive.step_folder import Rows, Sealed
-from recon.matching.breaks.result import Reconciliation
 from recon.matching.frames.sources import Previous, Sources
 from recon.proof.books_bridge import Books, books_of
 from recon.proof.compared_tables import compared_tables
-from recon.proof.night_tables import absent_of, input_tables, result_tables
+from recon.proof.night_tables import absent_of, input_tables
 from recon.steps.compare.sealed_inputs import (
     answers_once,
     changed_inputs,
@@ -190,9 +189,9 @@ def _about(run: Run, *, terms: Terms, bound: Mapping[str, str], environment: Env
 
 
 def write_results(
-    run: Run, result: Reconciliation, *, inputs: WrittenInputs, environment: Environment
+    run: Run, rows: Iterable[Rows], *, inputs: WrittenInputs, environment: Environment
 ) -> Sealed:
-    """Write the step `results`; whoever keeps the result binds it.
+    """Write the step `results`, file after file; whoever keeps the result binds it.
 
     Raises:
         ArchiveError: the archive cannot be written; the night's money and answers are kept.
@@ -200,7 +199,7 @@ def write_results(
     return write(
         run,
         RESULTS,
-        parts=rows_of(result_tables(result)),
+        parts=rows,
         terms=inputs.terms,
         after=before(RESULTS, bound={**inputs.bound, COMPARED: inputs.compared.sha256}),
         environment=environment,

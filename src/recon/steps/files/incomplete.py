@@ -1,7 +1,8 @@
 """Which source or group of answers a night lacks: INCOMPLETE names its cause."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 
 from recon.config.rules import Rules
 from recon.matching.breaks.result import Reconciliation
@@ -21,7 +22,21 @@ _FILE_OF = {
 GROUPS_SHOWN_MAX = 3
 
 
-def missing_sources(sources: Sources) -> tuple[str, ...]:
+@dataclass(frozen=True, slots=True)
+class RowsInParts:
+    """What is known of rows that were compared in parts and are not among the sources."""
+
+    orders: int = 0
+    answers: Mapping[str, int] = field(default_factory=dict)
+    """Answer (see KeyAnswer) -> rows."""
+    unverified: Mapping[str, int] = field(default_factory=dict)
+    """Reason -> sets."""
+
+
+NO_PARTS = RowsInParts()
+
+
+def missing_sources(sources: Sources, *, parts: RowsInParts = NO_PARTS) -> tuple[str, ...]:
     """Sources that should have been there, each in one sentence."""
     missing = [
         f"{_FILE_OF.get(item.kind, item.kind)} {item.source} could not be read: {item.reason}"
@@ -30,25 +45,27 @@ def missing_sources(sources: Sources) -> tuple[str, ...]:
     ]
     if not any(file.kind is SourceKind.ORDERS for file in sources.files):
         missing.append(NO_ORDER_FILE)
-    answers_given = sources.gateway["answer"]
-    if len(answers_given) and (answers_given == KeyAnswer.FAILED.value).all():
+    answers_given = {*sources.gateway["answer"].unique(), *parts.answers}
+    if answers_given == {KeyAnswer.FAILED.value}:
         missing.append(NO_ANSWER)
     return tuple(missing)
 
 
-def why_incomplete(result: Reconciliation, *, sources: Sources, rules: Rules) -> tuple[str, ...]:
+def why_incomplete(
+    result: Reconciliation, *, sources: Sources, rules: Rules, parts: RowsInParts = NO_PARTS
+) -> tuple[str, ...]:
     """What an INCOMPLETE result lacks, the gravest first; nothing for any other verdict."""
     if result.verdict is not Verdict.INCOMPLETE:
         return ()
     return (
-        *missing_sources(sources),
+        *missing_sources(sources, parts=parts),
         *result.bank_lacks,
-        *_empty_sides(sources),
-        *_uncertain(result, sources, rules),
+        *_empty_sides(sources, parts=parts),
+        *_uncertain(result, sources, rules, parts=parts),
     )
 
 
-def _empty_sides(sources: Sources) -> Iterator[str]:
+def _empty_sides(sources: Sources, *, parts: RowsInParts) -> Iterator[str]:
     books = [file for file in sources.files if file.kind is SourceKind.LEDGER]
     if sources.ledger is None and not books:
         yield NO_LEDGER
@@ -56,13 +73,15 @@ def _empty_sides(sources: Sources) -> Iterator[str]:
         if sources.ledger is None and file.sha256[: len(ABSENT)] != ABSENT:
             yield f"every row of {file.name} was refused ({file.rows_rejected})"
     if any(file.kind is SourceKind.ORDERS for file in sources.files):
-        if sources.orders.empty:
+        if sources.orders.empty and not parts.orders:
             yield "the order files hold no order that could be compared"
-        elif sources.gateway.empty:
+        elif sources.gateway.empty and not parts.answers:
             yield "the gateway was asked about no order"
 
 
-def _uncertain(result: Reconciliation, sources: Sources, rules: Rules) -> Iterator[str]:
+def _uncertain(
+    result: Reconciliation, sources: Sources, rules: Rules, *, parts: RowsInParts
+) -> Iterator[str]:
     """Rejected rows and unverified items, by their groups, where there are more than may be."""
     unverified = result.sides[result.sides["state"].eq(SetState.UNVERIFIED.value)]
     items, most = int(unverified["count"].sum()), allowance(sources, rules=rules)
@@ -71,6 +90,7 @@ def _uncertain(result: Reconciliation, sources: Sources, rules: Rules) -> Iterat
         return
     groups = [f"{count} rows of {name} were rejected" for name, count in rejected.most_common()]
     reasons = Counter(result.unverified["reason"])
+    reasons.update(parts.unverified)
     groups += [f"{count} sets are unverified ({why})" for why, count in reasons.most_common()]
     shown = ", ".join(groups[:GROUPS_SHOWN_MAX])
     more = f" and {len(groups) - GROUPS_SHOWN_MAX} more groups" * (len(groups) > GROUPS_SHOWN_MAX)

@@ -63,10 +63,7 @@ def summary_of(result: Reconciliation) -> Summary:
         scope_of_assurance=result.scope_of_assurance,
         rules_digest=result.rules_digest,
         digest=result.digest,
-        rows={
-            "match": result.matched,
-            **{name: len(getattr(result, SECTIONS[name])) for name in SECTIONS if name != "match"},
-        },
+        rows={name: result.rows_of(section) for name, section in SECTIONS.items()},
         exposure={str(currency): int(amount) for currency, amount in at_risk.items()},
     )
 

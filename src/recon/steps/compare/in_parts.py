@@ -1,0 +1,244 @@
+"""A night compared in parts: by this process one after another, or by others side by side.
+
+Each part is all rows of a stretch of order numbers. What of it is calm is judged in the part and
+lies in its files; what is left of all parts is compared here, as a night of few rows. The result,
+its files and its digest are those of one comparison of the whole.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import partial
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+
+from recon.archive.rows_file import read_rows
+from recon.archive.schemas import SCHEMAS
+from recon.archive.step_folder import Rows, Sealed, whole_file
+from recon.archive.storage import reachable
+from recon.config.cluster import IN_PROCESS
+from recon.config.rules import Rules
+from recon.matching.breaks.result import Deferred, Reconciliation
+from recon.matching.frames.digest import Columns, digest_of
+from recon.matching.frames.sources import Previous, Sources
+from recon.model.freed_memory import give_back
+from recon.model.headway import Way
+from recon.proof.books_bridge import Books
+from recon.proof.gathering import Gathering
+from recon.proof.match_ids import MATCHES
+from recon.proof.merged_frames import Merged
+from recon.proof.night_parts import SECTIONS
+from recon.proof.night_tables import FRAMES, frame_of_table, result_tables
+from recon.proof.whole_of_parts import reconcile_rest
+from recon.steps.compare.handed_night import handed_night, keys_needed, opened_night
+from recon.steps.compare.other_side import orders_read, turned
+from recon.steps.compare.part_work import PartDone, PartOfNight, do_part, do_part_with
+from recon.steps.compare.rules_change import is_under_signed_rules
+from recon.steps.compare.stretches import IN_STRETCHES, Stretch, rows_of_stretch, stretches
+from recon.steps.files.incomplete import RowsInParts
+from recon.steps.ground.environment import Environment
+from recon.steps.ground.sealed_night import UNREAD, SealedNight
+from recon.store.nights.input_rows import Inputs
+from recon.store.nights.runs import Run
+
+ORDERS_PER_PART = 250_000
+"""Of a night of fewer orders all rows are compared at once. The number changes no result."""
+DONE = "judged a part"
+"""A crash point."""
+
+
+@dataclass(frozen=True, slots=True)
+class InParts:
+    """What came of all parts, and what is left to compare."""
+
+    rest: Sources
+    """What is left of all parts, with all sources that are not cut."""
+    done: Sequence[PartDone]
+    merged: Merged
+    books: Books
+
+    @property
+    def rows(self) -> RowsInParts:
+        """What is known of their rows."""
+        answers: Counter[str] = Counter()
+        reasons: Counter[str] = Counter()
+        for part in self.done:
+            answers.update(part.answers)
+            reasons.update(part.figures.reasons)
+        return RowsInParts(sum(part.orders for part in self.done), answers, reasons)
+
+
+@dataclass(frozen=True, slots=True)
+class RestCompared:
+    """The result of a night in parts."""
+
+    result: Reconciliation
+    rest: Reconciliation
+    """Of what is left alone, whose rows the files of the parts do not have."""
+    is_same: bool
+    """Whether every part and the rest came to the same with their rows the other way round."""
+
+    def again(self) -> str:
+        """The digest of all rows the other way round; blank where one of the parts has another."""
+        return self.result.digest if self.is_same else ""
+
+
+def is_in_parts(run: Run, *, inputs: Inputs, environment: Environment) -> bool:
+    """Whether a run is compared in parts.
+
+    Lines of a settlement belong to groups as well, which no stretch of order numbers holds; and
+    where rules moved since an approver signed, each set is held against what it was under those.
+    """
+    if inputs.settlement or not is_under_signed_rules(run, environment=environment):
+        return False
+    return orders_read(run, environment=environment) > ORDERS_PER_PART
+
+
+def without_cut(sources: Sources) -> Sources:
+    """The sources without a row of those that are cut into parts."""
+    frames = {name: getattr(sources, FRAMES[name][0]) for name in IN_STRETCHES}
+    none: dict[str, Any] = {
+        FRAMES[name][0]: frame.iloc[:0].copy()
+        for name, frame in frames.items()
+        if frame is not None
+    }
+    return replace(sources, **none)
+
+
+def parts_done(run: Run, *, small: Sources, compared: Sealed, environment: Environment) -> InParts:
+    """Do all parts of a night; what they wrote lies there until somebody removes it.
+
+    Args:
+        run: whose night it is.
+        small: all sources that are not cut, and no row of the others.
+        compared: the step as it lies on the disk.
+        environment: who does the parts, and where the archive is.
+
+    Raises:
+        ClusterError: those who do them are gone.
+        ArchiveError: the archive cannot be reached.
+    """
+    handed = handed_night(run, compared=compared, environment=environment)
+    night = opened_night(handed, variables=environment.variables)
+    cut = stretches(night, orders_per_part=ORDERS_PER_PART)
+    gathering = _gathered(night, cut=cut, small=small, rules=environment.settings.rules)
+    elsewhere = gathering.elsewhere()
+    done = _done([PartOfNight(handed, each, elsewhere) for each in cut], environment=environment)
+    give_back()
+    with reachable(night.storage, doing=UNREAD):
+        rest = _rest(small, done=done, night=night)
+    merged = Merged.of([part.files for part in done], storage=night.storage)
+    return InParts(rest, done, merged, gathering.books())
+
+
+def _gathered(
+    night: SealedNight, *, cut: Sequence[Stretch], small: Sources, rules: Rules
+) -> Gathering:
+    """What a part must know of all others, by one look at every stretch."""
+    gathering, way = Gathering(small, rules=rules), Way("parts looked at", of=len(cut))
+    for stretch in cut:
+        gathering.see(rows_of_stretch(night, stretch))
+        give_back()
+        way.more()
+    for number in gathering.to_see_again():
+        gathering.see_again(rows_of_stretch(night, cut[number]))
+    return gathering
+
+
+def _done(parts: Sequence[PartOfNight], *, environment: Environment) -> list[PartDone]:
+    """The parts done by whoever does them, in their order."""
+    workers, needs = environment.workers, keys_needed(environment)
+    if workers.helps:
+        each = workers.each(do_part, parts, needs=needs)
+    else:
+        here = partial(do_part_with, variables=environment.variables)
+        each = IN_PROCESS.each(here, parts)
+    done, way = [], Way("parts compared", of=len(parts))
+    for part in each:
+        done.append(part)
+        give_back()
+        way.more()
+        environment.crash_point(DONE)
+    return done
+
+
+def _rest(small: Sources, *, done: Sequence[PartDone], night: SealedNight) -> Sources:
+    """What is left of all parts, with all sources that are not cut."""
+    frames: dict[str, Any] = {}
+    for name in IN_STRETCHES:
+        field, columns = FRAMES[name]
+        if getattr(small, field) is not None:
+            left = [_left(part, name=name, night=night) for part in done]
+            frames[field] = pd.concat(left, ignore_index=True)[[*columns]]
+    return replace(small, **frames)
+
+
+def _left(part: PartDone, *, name: str, night: SealedNight) -> pd.DataFrame:
+    file = f"{name}.parquet"
+    content = whole_file(night.storage, part.files, name=file)
+    return frame_of_table(read_rows(content, name=f"{part.files.folder}/{file}"))
+
+
+def rest_compared(
+    parts: InParts, *, rules: Rules, as_of: datetime, previous: Previous | None
+) -> RestCompared:
+    """The rest compared, once more turned round, and put together with the parts."""
+    figures = [part.figures for part in parts.done]
+    terms: dict[str, Any] = {
+        "parts": figures,
+        "rules": rules,
+        "as_of": as_of,
+        "previous": previous,
+    }
+    both = _WithRest(parts.merged)
+    result = reconcile_rest(parts.rest, merged=both, **terms)
+    result.make_rows()
+    give_back()
+    rest = replace(
+        result,
+        every_match=Deferred(lambda: both.rest[MATCHES]),
+        match_columns=None,
+    )
+    own = digest_of([result.breaks, result.effects, *(both.rest[name] for name in SECTIONS)])
+    again = reconcile_rest(turned(parts.rest), merged=_RestAlone(), **terms).digest
+    give_back()
+    same = all(part.turned == part.figures.digest for part in parts.done)
+    return RestCompared(result, rest, is_same=same and own == again)
+
+
+def rows_of_parts(compared: RestCompared, *, merged: Merged) -> Iterator[Rows]:
+    """The files of the result, with the rows of parts and rest in one order."""
+
+    def rows(named: tuple[str, pa.Table]) -> Rows:
+        name, table = named
+        if name in merged.parts:
+            return merged.file(name, rest=table)
+        return Rows.of(table, schema=SCHEMAS[name])
+
+    # A map holds no table while its rows are written, as a loop would.
+    return map(rows, result_tables(compared.rest))
+
+
+class _WithRest:
+    """Rows of parts and rest, and what was said of the rest."""
+
+    def __init__(self, merged: Merged) -> None:
+        self._merged = merged
+        self.rest: dict[str, pd.DataFrame] = {}
+
+    def columns(self, section: str, *, rest: pd.DataFrame) -> Columns:
+        """See whole_of_parts.RowsOfParts."""
+        self.rest[section] = rest
+        return self._merged.columns(section, rest=rest)
+
+
+class _RestAlone:
+    """Rows of the rest, and of no part."""
+
+    def columns(self, section: str, *, rest: pd.DataFrame) -> Columns:
+        """See whole_of_parts.RowsOfParts."""
+        _ = section
+        return rest

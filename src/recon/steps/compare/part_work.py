@@ -1,0 +1,101 @@
+"""One part of a comparison, done by any process: read, judged, judged again turned round, written.
+
+It is told the folder of the night, its hashes, the rules and a stretch of order numbers; no row and
+no secret travels. It is a pure function: done again, anywhere, it comes to the same.
+"""
+
+import os
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+
+from recon.archive.step_folder import Sealed
+from recon.matching.exact.elsewhere import Elsewhere
+from recon.model.freed_memory import give_back
+from recon.proof.match_ids import MATCHES, without_first_ids
+from recon.proof.night_parts import (
+    ITEMS,
+    SECTIONS,
+    JudgedPart,
+    PartFigures,
+    digest_turned,
+    judged_part,
+)
+from recon.proof.night_tables import FRAMES, table_of
+from recon.steps.compare.handed_night import HandedNight, opened_night
+from recon.steps.compare.kept_sources import small_of_night
+from recon.steps.compare.part_files import write_files
+from recon.steps.compare.stretches import IN_STRETCHES, Stretch, rows_of_stretch
+
+_BESIDE = ("instructions", "rejects", "quarantined")
+
+
+@dataclass(frozen=True, slots=True)
+class PartOfNight:
+    """What a process is told of a part."""
+
+    night: HandedNight
+    stretch: Stretch
+    elsewhere: Elsewhere
+
+
+@dataclass(frozen=True, slots=True)
+class PartDone:
+    """What came of a part."""
+
+    figures: PartFigures
+    turned: str
+    """The digest of the part with its rows the other way round."""
+    orders: int
+    answers: Mapping[str, int]
+    """Answer -> rows of the part, aside or left."""
+    files: Sealed
+    """Its tables: SECTIONS and items of what is aside, IN_STRETCHES of what is left."""
+
+
+def do_part(part: PartOfNight) -> PartDone:
+    """Do a part with the archive's keys as the environment of this process has them.
+
+    Raises:
+        ArchiveError: the archive cannot be reached, or a file is not as the night wrote it.
+    """
+    return do_part_with(part, variables=os.environ)
+
+
+def do_part_with(part: PartOfNight, *, variables: Mapping[str, str]) -> PartDone:
+    """As `do_part`, with an environment that is passed in."""
+    night = opened_night(part.night, variables=variables)
+    small, previous = small_of_night(night)
+    # Of what is not cut a part knows these: files and books are counted once, with the rest.
+    beside: dict[str, Any] = {name: getattr(small, name) for name in _BESIDE}
+    rows = replace(rows_of_stretch(night, part.stretch), **beside)
+    del small, beside
+    terms: dict[str, Any] = {
+        "elsewhere": part.elsewhere,
+        "rules": part.night.rules,
+        "as_of": part.night.as_of,
+        "previous": previous,
+    }
+    judged = judged_part(rows, **terms)
+    figures = judged.figures
+    files = write_files(night, number=part.stretch.number, tables=_tables(judged))
+    # Of both sides only one is held.
+    del judged
+    give_back()
+    turned = digest_turned(rows, **terms)
+    answers = Counter(rows.gateway["answer"].tolist())
+    return PartDone(figures, turned, len(rows.orders), answers, files)
+
+
+def _tables(part: JudgedPart) -> Iterator[tuple[str, pa.Table]]:
+    for name in SECTIONS:
+        table = table_of(part.frames[name], name=name)
+        yield name, without_first_ids(table) if name == MATCHES else table
+    yield ITEMS, part.items
+    for name in IN_STRETCHES:
+        frame = getattr(part.left, FRAMES[name][0])
+        if frame is not None:
+            yield name, table_of(frame, name=name)

@@ -1,0 +1,225 @@
+"""A night compared in parts is the night compared as a whole, byte for byte, whoever does parts."""
+
+import os
+import signal
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from recon.config.cluster import ClusterSettings
+from recon.matching.frames.sources import Sources, frame_of
+from recon.model.nights import Mode
+from recon.model.words import Verdict
+from recon.proof.night_tables import FRAMES
+from recon.steps.compare import in_parts, part_work
+from recon.steps.compare.other_side import turned
+from recon.steps.compare.part_work import PartDone, PartOfNight, do_part
+from recon.steps.compare.reconcile import reconcile
+from recon.steps.files.incomplete import NO_ANSWER, RowsInParts, missing_sources
+from recon.steps.ground.night_folder import IN_PARTS, folder_of, storage_of
+from recon.store.nights import results, runs
+from recon.workers.dask_workers import workers_of
+from tests.recon.files.s3_server import serving_s3
+from tests.recon.steps.conftest import Merchant
+from tests.recon.steps.in_parts import ORDERS_PER_PART, compared_twice
+
+Runs = list[str]
+
+
+@pytest.fixture
+def both(monkeypatch: pytest.MonkeyPatch) -> Runs:
+    """The runs that were compared as a whole and in parts, each held against the other."""
+    return compared_twice(monkeypatch)
+
+
+@pytest.fixture
+def in_three(monkeypatch: pytest.MonkeyPatch) -> Runs:
+    """The same of three parts, where other processes begin for them."""
+    return compared_twice(monkeypatch, orders_per_part=12)
+
+
+def filed(merchant: Merchant) -> None:
+    """Orders of one day, of which one says another amount than its payment."""
+    first, *others = merchant.payments("captured")
+    rows = [merchant.order(first, amount="12.00"), *(merchant.order(one) for one in others)]
+    merchant.drop("orders.csv", *rows)
+
+
+def with_setting(merchant: Merchant, text: str, *, file: str = "cluster.toml") -> None:
+    """A line more in the merchant's configuration."""
+    (Path(merchant.variables["RECON_CONFIG_DIR"]) / file).write_text(text)
+
+
+def test_nights_in_parts_are_the_nights_as_a_whole(merchant: Merchant, both: Runs) -> None:
+    """Files, digest, totals, verdict and what is carried forward: nothing differs."""
+    filed(merchant)
+    assert merchant.night() is Verdict.BREAKS_OPEN
+    merchant.wait(hours=24)
+    merchant.drop("next.csv", merchant.order(merchant.payments("captured")[3], amount="twelve"))
+    merchant.night(date="2026-11-21")
+
+    assert len(both) == 2
+
+
+@pytest.mark.parametrize(
+    ("answers", "is_missing"), [({"failed": 9}, True), ({"failed": 8, "found": 1}, False)]
+)
+def test_whether_anybody_answered_is_asked_of_all_rows(
+    answers: dict[str, int], *, is_missing: bool
+) -> None:
+    """What is left of the parts may have no answer, or none that can be used."""
+    blank = {name: frame_of((), columns=columns) for name, (_, columns) in FRAMES.items()}
+    none = Sources(orders=blank["orders"], gateway=blank["answers"], ledger=None, instructions=None)
+
+    assert NO_ANSWER not in missing_sources(none)
+    assert (NO_ANSWER in missing_sources(none, parts=RowsInParts(9, answers))) is is_missing
+
+
+@pytest.mark.process
+def test_other_processes_do_the_parts_to_the_byte(merchant: Merchant, in_three: Runs) -> None:
+    """Their environment has no key and no database, and nothing of the result hangs on them."""
+    with_setting(merchant, "compared_at_once = 2\n")
+    filed(merchant)
+    merchant.night(mode=Mode.DRY_RUN)
+
+    assert len(in_three) == 1
+
+
+def killed_once(part: PartOfNight, *, mark: str) -> PartDone:
+    """Ends its process over the second part, the first time; then it is done as ever."""
+    path = Path(mark)
+    if part.stretch.number == 2 and not path.exists():
+        do_part(part)
+        path.write_text(str(os.getpid()))
+        os.kill(os.getpid(), signal.SIGKILL)
+    return do_part(part)
+
+
+@pytest.mark.process
+def test_a_process_that_dies_over_a_part_changes_nothing(
+    merchant: Merchant, in_three: Runs, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """It had written its files already; another one does the part again, and one set counts."""
+    mark = tmp_path / "killed"
+    monkeypatch.setattr(in_parts, "do_part", partial(killed_once, mark=str(mark)))
+    with_setting(merchant, "compared_at_once = 2\n")
+    filed(merchant)
+    merchant.night(mode=Mode.DRY_RUN)
+
+    assert len(in_three) == 1
+    assert int(mark.read_text()) != os.getpid()
+
+
+@pytest.mark.process
+@pytest.mark.xdist_group("dask")
+def test_workers_of_a_cluster_do_the_parts_and_one_that_dies_changes_nothing(
+    merchant: Merchant,
+    dask_cluster: ClusterSettings,
+    in_three: Runs,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    """They read and write the archive themselves; no row travels."""
+    mark = tmp_path / "killed"
+    monkeypatch.setattr(in_parts, "do_part", partial(killed_once, mark=str(mark)))
+    filed(merchant)
+    merchant.move_money(mode=Mode.DRY_RUN)
+    settings = dask_cluster.model_copy(update={"compared_at_once": 2})
+    with merchant.environment() as environment, workers_of(settings, variables={}) as workers:
+        with environment.store.reading() as connection:
+            run_id = runs.newest(connection, count=1)[0].run_id
+        reconcile(run_id, environment=replace(environment, workers=workers))
+
+    assert in_three == [run_id]
+    assert mark.exists()
+
+
+@pytest.mark.process
+def test_parts_of_a_night_in_an_s3_archive_are_read_and_written_there(
+    merchant: Merchant, in_three: Runs
+) -> None:
+    """Each process asks the storage by keys of its environment, and nothing of the parts stays."""
+    with serving_s3("parts-night") as server:
+        with_setting(
+            merchant,
+            f'[archive]\npath = "s3://parts-night/archive"\nendpoint = "{server.address}"\n'
+            'region = "us-east-1"\naccess_key_env = "S3_ID"\nsecret_key_env = "S3_SECRET"\n',
+            file="archive.toml",
+        )
+        with_setting(merchant, "compared_at_once = 2\n")
+        merchant.variables |= {"S3_ID": "testing", "S3_SECRET": "testing"}
+        filed(merchant)
+        merchant.night(mode=Mode.DRY_RUN)
+
+    assert len(in_three) == 1
+
+
+def one_part_another_result(part: PartOfNight, **told: Any) -> PartDone:
+    """A part that comes to something else with its rows the other way round."""
+    done = part_work.do_part_with(part, **told)
+    return replace(done, turned="another") if part.stretch.number == 2 else done
+
+
+def without_a_row(sources: Sources) -> Sources:
+    """The other side of the rest, which has lost an order."""
+    other = turned(sources)
+    return replace(other, orders=other.orders.iloc[1:])
+
+
+@pytest.mark.parametrize(
+    ("name", "spoilt"), [("do_part_with", one_part_another_result), ("turned", without_a_row)]
+)
+def test_a_part_or_a_rest_that_hangs_on_the_order_of_rows_is_not_proven(
+    merchant: Merchant, monkeypatch: pytest.MonkeyPatch, name: str, spoilt: Callable[..., Any]
+) -> None:
+    """T14 fails by its own name where one digest of many is another."""
+    monkeypatch.setattr(in_parts, "ORDERS_PER_PART", ORDERS_PER_PART)
+    monkeypatch.setattr(in_parts, name, spoilt)
+    filed(merchant)
+
+    assert merchant.night(mode=Mode.DRY_RUN) is Verdict.NOT_PROVEN
+    failed = [total for total in merchant.result().control_totals if not total.passed]
+    assert [(total.id, total.name.partition(",")[0]) for total in failed] == [
+        ("T14", "the same inputs again")
+    ]
+
+
+class Killed(BaseException):
+    """The process ends here."""
+
+
+@pytest.mark.parametrize("at", [("judged a part", 2), ("archived a part", 12)])
+def test_a_night_that_was_killed_among_its_parts_comes_to_the_same(
+    merchant: Merchant, monkeypatch: pytest.MonkeyPatch, at: tuple[str, int]
+) -> None:
+    """What parts wrote is nobody's: it goes, all parts are done again, and nothing stays."""
+    filed(merchant)
+    merchant.move_money(mode=Mode.DRY_RUN)
+    monkeypatch.setattr(in_parts, "ORDERS_PER_PART", ORDERS_PER_PART)
+    passed = Counter[str]()
+
+    def crash_point(name: str) -> None:
+        passed[name] += 1
+        if (name, passed[name]) == at:
+            raise Killed
+
+    with merchant.environment() as environment:
+        with environment.store.reading() as connection:
+            run = runs.newest(connection, count=1)[0]
+        night, storage = folder_of(run), storage_of(run, environment=environment)
+        with pytest.raises(Killed):
+            reconcile(run.run_id, environment=replace(environment, crash_point=crash_point))
+        assert storage.names(f"{night}/{IN_PARTS}")
+        reconcile(run.run_id, environment=environment)
+        assert f"{night}/{IN_PARTS}" not in storage.folders(night)
+        with environment.store.reading() as connection:
+            again = results.load_summary(connection, run.run_id)
+        monkeypatch.setattr(in_parts, "ORDERS_PER_PART", 250_000)
+        reconcile(run.run_id, environment=environment)
+        with environment.store.reading() as connection:
+            assert results.load_summary(connection, run.run_id) == again

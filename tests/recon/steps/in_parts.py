@@ -1,0 +1,85 @@
+"""A night compared as a whole and then in parts of a few orders: nothing of it may differ."""
+
+from dataclasses import fields
+from itertools import zip_longest
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from recon.archive.manifest import MANIFEST
+from recon.steps.compare import in_parts, reconcile
+from recon.steps.ground.environment import Environment
+from recon.steps.ground.night_folder import COMPARED, IN_PARTS, RESULTS, folder_of, storage_of
+from recon.store.nights.runs import Run
+
+ORDERS_PER_PART = 3
+"""Of a merchant's 29 orders some ten parts."""
+GONE = {"every_match", "match_columns", "every_item", "digest_of_all", "aside"}
+"""Of a result without its rows: what the digest and the files are held by."""
+CUT = {"pending", "unverified"}
+
+
+def compared_twice(
+    monkeypatch: pytest.MonkeyPatch, *, orders_per_part: int = ORDERS_PER_PART
+) -> list[str]:
+    """Let every comparison be made as a whole first, then in parts; the runs where both were."""
+    ours: list[str] = []
+    once = reconcile._compared
+
+    def twice(run: Run, *, way: Any, environment: Environment) -> Any:
+        monkeypatch.setattr(in_parts, "ORDERS_PER_PART", 250_000)
+        whole = once(run, way=way, environment=environment)
+        monkeypatch.setattr(in_parts, "ORDERS_PER_PART", orders_per_part)
+        inputs = whole.inputs
+        if not in_parts.is_in_parts(run, inputs=inputs, environment=environment):
+            return whole
+        before = files_of(run, environment=environment)
+        for step in (COMPARED, RESULTS):
+            storage_of(run, environment=environment).clear(f"{folder_of(run)}/{step}")
+        cut = once(run, way=way, environment=environment)
+        assert files_of(run, environment=environment) == before
+        assert_same(cut, whole)
+        ours.append(run.run_id)
+        return cut
+
+    monkeypatch.setattr(reconcile, "_compared", twice)
+    return ours
+
+
+def files_of(run: Run, *, environment: Environment) -> dict[str, bytes]:
+    """The files of both steps byte for byte, and that of parts nothing stays."""
+    storage, night = storage_of(run, environment=environment), folder_of(run)
+    assert storage.names(f"{night}/{IN_PARTS}") == []
+    assert f"{night}/{IN_PARTS}" not in storage.folders(night)
+    names = [*storage.names(f"{night}/{COMPARED}"), *storage.names(f"{night}/{RESULTS}")]
+    return {name: storage.read(name) for name in names if not name.endswith(MANIFEST)}
+
+
+def assert_same(cut: Any, whole: Any) -> None:
+    """Everything of both but the rows, which their files have."""
+    for each in ("inputs", "lacking", "ends"):
+        assert getattr(cut, each) == getattr(whole, each), each
+    one, other = cut.result, whole.result
+    assert one.digest == other.digest
+    mine, theirs = one.control_totals, other.control_totals
+    assert [*mine] == [*theirs], [(a, b) for a, b in zip_longest(mine, theirs) if a != b]
+    for section in ("matches", "pending", "unverified", "breaks"):
+        assert one.rows_of(section) == other.rows_of(section), section
+    for each in fields(one):
+        if each.name in GONE | CUT:
+            continue
+        mine, theirs = getattr(one, each.name), getattr(other, each.name)
+        assert_equal(mine, theirs, what=each.name)
+
+
+def assert_equal(mine: Any, theirs: Any, *, what: str) -> None:
+    """Frames, tables of frames, or values."""
+    if isinstance(mine, pd.DataFrame):
+        pd.testing.assert_frame_equal(mine, theirs, check_dtype=False)
+    elif isinstance(mine, dict):
+        assert [*mine] == [*theirs], what
+        for name in mine:
+            assert_equal(mine[name], theirs[name], what=name)
+    else:
+        assert mine == theirs, what
