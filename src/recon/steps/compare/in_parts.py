@@ -22,6 +22,7 @@ from recon.archive.storage import reachable
 from recon.config.cluster import IN_PROCESS
 from recon.config.rules import Rules
 from recon.matching.breaks.result import Deferred, Reconciliation
+from recon.matching.exact.elsewhere import Elsewhere
 from recon.matching.frames.digest import Columns, digest_of
 from recon.matching.frames.sources import Previous, Sources
 from recon.model.freed_memory import give_back
@@ -51,6 +52,15 @@ DONE = "judged a part"
 
 
 @dataclass(frozen=True, slots=True)
+class CutNight:
+    """The parts of a night before anybody does one."""
+
+    cut: Sequence[Stretch]
+    elsewhere: Elsewhere
+    books: Books
+
+
+@dataclass(frozen=True, slots=True)
 class InParts:
     """What came of all parts, and what is left to compare."""
 
@@ -58,7 +68,6 @@ class InParts:
     """What is left of all parts, with all sources that are not cut."""
     done: Sequence[PartDone]
     merged: Merged
-    books: Books
 
     @property
     def rows(self) -> RowsInParts:
@@ -97,23 +106,37 @@ def is_in_parts(run: Run, *, inputs: Inputs, environment: Environment) -> bool:
     return orders_read(run, environment=environment) > ORDERS_PER_PART
 
 
-def without_cut(sources: Sources) -> Sources:
-    """The sources without a row of those that are cut into parts."""
-    frames = {name: getattr(sources, FRAMES[name][0]) for name in IN_STRETCHES}
-    none: dict[str, Any] = {
-        FRAMES[name][0]: frame.iloc[:0].copy()
-        for name, frame in frames.items()
-        if frame is not None
-    }
-    return replace(sources, **none)
+def gathered(night: SealedNight, *, small: Sources, rules: Rules) -> CutNight:
+    """Cut a night into parts, and look once at each.
+
+    Args:
+        night: what is compared, as far as it is written.
+        small: all sources that are not cut, and no row of the others.
+        rules: how they are judged.
+
+    Raises:
+        ArchiveError: the archive cannot be reached, or a file is not as it was written.
+    """
+    cut = stretches(night, orders_per_part=ORDERS_PER_PART)
+    gathering, way = Gathering(small, rules=rules), Way("parts looked at", of=len(cut))
+    for stretch in cut:
+        gathering.see(rows_of_stretch(night, stretch))
+        give_back()
+        way.more()
+    for number in gathering.to_see_again():
+        gathering.see_again(rows_of_stretch(night, cut[number]))
+    return CutNight(cut, gathering.elsewhere(), gathering.books())
 
 
-def parts_done(run: Run, *, small: Sources, compared: Sealed, environment: Environment) -> InParts:
+def parts_done(
+    run: Run, gathered: CutNight, *, small: Sources, compared: Sealed, environment: Environment
+) -> InParts:
     """Do all parts of a night; what they wrote lies there until somebody removes it.
 
     Args:
         run: whose night it is.
-        small: all sources that are not cut, and no row of the others.
+        gathered: its parts.
+        small: as for `gathered`.
         compared: the step as it lies on the disk.
         environment: who does the parts, and where the archive is.
 
@@ -122,30 +145,14 @@ def parts_done(run: Run, *, small: Sources, compared: Sealed, environment: Envir
         ArchiveError: the archive cannot be reached.
     """
     handed = handed_night(run, compared=compared, environment=environment)
-    night = opened_night(handed, variables=environment.variables)
-    cut = stretches(night, orders_per_part=ORDERS_PER_PART)
-    gathering = _gathered(night, cut=cut, small=small, rules=environment.settings.rules)
-    elsewhere = gathering.elsewhere()
-    done = _done([PartOfNight(handed, each, elsewhere) for each in cut], environment=environment)
+    parts = [PartOfNight(handed, each, gathered.elsewhere) for each in gathered.cut]
+    done = _done(parts, environment=environment)
     give_back()
+    night = opened_night(handed, variables=environment.variables)
     with reachable(night.storage, doing=UNREAD):
         rest = _rest(small, done=done, night=night)
     merged = Merged.of([part.files for part in done], storage=night.storage)
-    return InParts(rest, done, merged, gathering.books())
-
-
-def _gathered(
-    night: SealedNight, *, cut: Sequence[Stretch], small: Sources, rules: Rules
-) -> Gathering:
-    """What a part must know of all others, by one look at every stretch."""
-    gathering, way = Gathering(small, rules=rules), Way("parts looked at", of=len(cut))
-    for stretch in cut:
-        gathering.see(rows_of_stretch(night, stretch))
-        give_back()
-        way.more()
-    for number in gathering.to_see_again():
-        gathering.see_again(rows_of_stretch(night, cut[number]))
-    return gathering
+    return InParts(rest, done, merged)
 
 
 def _done(parts: Sequence[PartOfNight], *, environment: Environment) -> list[PartDone]:

@@ -19,11 +19,11 @@ from recon.proof.books_bridge import Books, books_of
 from recon.proof.engine import reconcile as compare
 from recon.proof.night_tables import result_tables
 from recon.steps.compare.in_parts import (
+    gathered,
     is_in_parts,
     parts_done,
     rest_compared,
     rows_of_parts,
-    without_cut,
 )
 from recon.steps.compare.inputs import frozen_inputs, previous_of, sources_of
 from recon.steps.compare.more_totals import carried_forward, with_books, with_totals
@@ -34,8 +34,14 @@ from recon.steps.compare.other_side import (
     with_same_digest,
 )
 from recon.steps.compare.part_files import remove_files
+from recon.steps.compare.parted_sources import PartedSources, parted_sources
 from recon.steps.compare.rules_change import moved_since_signed
-from recon.steps.compare.sealed_results import write_compared, write_results
+from recon.steps.compare.sealed_results import (
+    begin_compared,
+    end_compared,
+    write_compared,
+    write_results,
+)
 from recon.steps.compare.second_proof import with_sql
 from recon.steps.files.incomplete import (
     NO_ANSWER,
@@ -105,9 +111,12 @@ def _compared(run: Run, *, way: Way, environment: Environment) -> _Compared:
     inputs = frozen_inputs(run, environment=environment)
     # A start before this one may have ended in the middle of its parts.
     remove_files(run, environment=environment)
-    in_parts = is_in_parts(run, inputs=inputs, environment=environment)
-    compare_all = _compared_in_parts if in_parts else _compared_whole
-    return compare_all(run, inputs=inputs, way=way, environment=environment)
+    parted = None
+    if is_in_parts(run, inputs=inputs, environment=environment):
+        parted = parted_sources(run, inputs=inputs, environment=environment)
+    if parted is None:
+        return _compared_whole(run, inputs=inputs, way=way, environment=environment)
+    return _compared_in_parts(run, parted, inputs=inputs, way=way, environment=environment)
 
 
 def _compared_whole(run: Run, *, inputs: Inputs, way: Way, environment: Environment) -> _Compared:
@@ -160,43 +169,52 @@ def _compared_whole(run: Run, *, inputs: Inputs, way: Way, environment: Environm
 
 
 def _compared_in_parts(
-    run: Run, *, inputs: Inputs, way: Way, environment: Environment
+    run: Run, parted: PartedSources, *, inputs: Inputs, way: Way, environment: Environment
 ) -> _Compared:
     """The same of a night too large to be held: part after part, then what is left of them."""
     rules, predecessor = environment.settings.rules, inputs.previous_run_id
     previous = previous_of(run, inputs=inputs, rules=rules, environment=environment)
-    sources = sources_of(run, inputs=inputs, rules=rules, environment=environment)
-    way.more()
-    written = write_compared(
+    small = parted.small
+    begun = begin_compared(
         run,
-        sources=sources,
-        previous=previous,
+        tables=parted.tables,
+        absent=parted.parted.absent,
         predecessor=predecessor,
         environment=environment,
     )
-    small = without_cut(sources)
-    del sources
     give_back()
-    parts = parts_done(run, small=small, compared=written.compared, environment=environment)
     way.more()
-    compared = rest_compared(parts, rules=rules, as_of=run.as_of, previous=previous)
+    seen = gathered(begun.night, small=small, rules=rules)
+    written = end_compared(
+        run,
+        begun,
+        sources=small,
+        previous=previous,
+        books=seen.books,
+        environment=environment,
+    )
+    give_back()
+    compared = written.compared
+    parts = parts_done(run, seen, small=small, compared=compared, environment=environment)
     way.more()
-    result = compared.result
+    whole = rest_compared(parts, rules=rules, as_of=run.as_of, previous=previous)
+    way.more()
+    result = whole.result
     proven = _with_totals(
-        with_same_digest(result, again=compared.again, run=run),
+        with_same_digest(result, again=whole.again, run=run),
         run=run,
-        books=parts.books,
+        books=seen.books,
         predecessor=predecessor,
         environment=environment,
     )
     result = with_missing_sources(proven, sources=small, parts=parts.rows)
     lacking = _lacking(result, sources=small, run=run, parts=parts.rows, environment=environment)
     way.more()
-    rows = rows_of_parts(compared, merged=parts.merged)
+    rows = rows_of_parts(whole, merged=parts.merged)
     results = write_results(run, rows, inputs=written, environment=environment)
     ends = ends_of(result, previous=previous)
     remove_files(run, environment=environment)
-    return _Compared(result.without_rows(), (written.compared, results), inputs, lacking, ends)
+    return _Compared(result.without_rows(), (compared, results), inputs, lacking, ends)
 
 
 def _lacking(
