@@ -43,7 +43,7 @@ LONG = tests/recon/period/test_late_files.py tests/recon/period/test_waiting_adj
 NIGHTS = tests/recon/steps tests/model tests/chaos tests/tasks tests/flows tests/browser tests/upgrade $(LONG)
 
 # Of these `make test` plays few, and .ci/run as many as `make test-truths` says.
-TRUTHS = tests/recon/period/test_truth_of_months.py tests/recon/matching/bank/test_truth.py tests/recon/files/test_bank_fuzz.py tests/recon/files/proposing/test_proposals.py tests/recon/matching/exact/test_calm_sets.py tests/recon/matching/cash/test_truth_of_fees.py tests/recon/matching/cash/test_truth_of_contract.py tests/recon/matching/cash/test_fees_by_month.py tests/recon/sandbox/pages/test_statements_of_banks.py tests/recon/cli/test_demo_answer_key.py
+TRUTHS = tests/recon/period/test_truth_of_months.py tests/recon/matching/bank/test_truth.py tests/recon/files/test_bank_fuzz.py tests/recon/files/proposing/test_proposals.py tests/recon/matching/exact/test_calm_sets.py tests/recon/proof/test_night_parts.py tests/recon/matching/cash/test_truth_of_fees.py tests/recon/matching/cash/test_truth_of_contract.py tests/recon/matching/cash/test_fees_by_month.py tests/recon/sandbox/pages/test_statements_of_banks.py tests/recon/cli/test_demo_answer_key.py
 
 # Some fifty seconds of it are waits (time-outs, servers that start): a third worker on two cores has them beside the others.
 test: $(READY) ## the test suite (what looks at the code itself is in make check, hundreds of nights in make test-nights)
@@ -54,8 +54,8 @@ test-nights: $(READY) ## hundreds of nights, their crashes, late months, the mod
 	@$(BIN)/pytest -n 2 --dist loadgroup $(NIGHTS)
 
 .PHONY: test-truths
-test-truths: $(READY) ## months, banks, files and demos made from the truth, of which `make test` plays few (MONTHS_PLAYED, BANK_SEEDS, BOOKS_SEEDS, BANK_FUZZ, PROPOSED_SEEDS, CALM_SEEDS, FEES_SEEDS, CONTRACT_SEEDS, POPULATIONS_PLAYED, DEMOS_PLAYED)
-	@MONTHS_PLAYED=$${MONTHS_PLAYED:-4} BANK_SEEDS=$${BANK_SEEDS:-12} BOOKS_SEEDS=$${BOOKS_SEEDS:-20} BANK_FUZZ=$${BANK_FUZZ:-150} PROPOSED_SEEDS=$${PROPOSED_SEEDS:-5} CALM_SEEDS=$${CALM_SEEDS:-6} FEES_SEEDS=$${FEES_SEEDS:-10} CONTRACT_SEEDS=$${CONTRACT_SEEDS:-3} POPULATIONS_PLAYED=$${POPULATIONS_PLAYED:-3} DEMOS_PLAYED=$${DEMOS_PLAYED:-2} $(BIN)/pytest -n 2 --dist loadgroup $(TRUTHS)
+test-truths: $(READY) ## months, banks, files and demos made from the truth, of which `make test` plays few (MONTHS_PLAYED, BANK_SEEDS, BOOKS_SEEDS, BANK_FUZZ, PROPOSED_SEEDS, CALM_SEEDS, PARTS_SEEDS, FEES_SEEDS, CONTRACT_SEEDS, POPULATIONS_PLAYED, DEMOS_PLAYED)
+	@MONTHS_PLAYED=$${MONTHS_PLAYED:-4} BANK_SEEDS=$${BANK_SEEDS:-12} BOOKS_SEEDS=$${BOOKS_SEEDS:-20} BANK_FUZZ=$${BANK_FUZZ:-150} PROPOSED_SEEDS=$${PROPOSED_SEEDS:-5} CALM_SEEDS=$${CALM_SEEDS:-6} PARTS_SEEDS=$${PARTS_SEEDS:-16} FEES_SEEDS=$${FEES_SEEDS:-10} CONTRACT_SEEDS=$${CONTRACT_SEEDS:-3} POPULATIONS_PLAYED=$${POPULATIONS_PLAYED:-3} DEMOS_PLAYED=$${DEMOS_PLAYED:-2} $(BIN)/pytest -n 2 --dist loadgroup $(TRUTHS)
 
 check: $(READY) ## format, lint, types, floors, tidiness
 	@$(BIN)/ruff format --check .

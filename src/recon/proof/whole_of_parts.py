@@ -152,25 +152,35 @@ def added_totals(
         if not total.passed
     ]
     for totals in (rest, *parts, arrived):
-        at = 0
-        for total in totals:
-            if totals is not rest and has_bounds and _is_nothing_beyond(total):
-                continue
-            name = _cells(total, _TOTAL_KEY)
-            at = groups.index(name) if name in sums else at
-            if name not in sums:
-                groups.insert(at, name)
-            by_place = sums.setdefault(name, {})
+        counted = [
+            total
+            for total in totals
+            if totals is rest or not (has_bounds and _is_nothing_beyond(total))
+        ]
+        _name_in_order(groups, names=[_cells(total, _TOTAL_KEY) for total in counted])
+        for total in counted:
+            by_place = sums.setdefault(_cells(total, _TOTAL_KEY), {})
             holder = _cells(total, _PLACE)
             left, right = by_place.get(holder, (0, 0))
             by_place[holder] = left + total.left, right + total.right
-            at += 1
     together = [
         ControlTotal(number, name, merchant, account, currency, measure, *sides)
         for number, name, measure in groups
         for (merchant, account, currency), sides in sorted(sums[number, name, measure].items())
     ]
     return (*together, *alone)
+
+
+def _name_in_order(groups: list[tuple[str, ...]], *, names: Sequence[tuple[str, ...]]) -> None:
+    """Put those that are not named yet behind the one before them, or before the one behind."""
+    for at, name in enumerate(names):
+        if name in groups:
+            continue
+        behind = next((other for other in names[at + 1 :] if other in groups), None)
+        if at:
+            groups.insert(groups.index(names[at - 1]) + 1, name)
+        else:
+            groups.insert(len(groups) if behind is None else groups.index(behind), name)
 
 
 def _cells(total: ControlTotal, names: Sequence[str]) -> tuple[str, ...]:

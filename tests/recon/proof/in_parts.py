@@ -3,15 +3,16 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 import pyarrow as pa
 
 from recon.config.rules import Rules
-from recon.matching.breaks.result import Reconciliation
+from recon.matching.breaks.result import Deferred, Reconciliation
 from recon.matching.breaks.result_frames import OPEN_SORTED_BY
 from recon.matching.frames.sources import Previous, Sources
+from recon.proof.books_bridge import Books
 from recon.proof.gathering import Gathering
 from recon.proof.night_parts import FRAMES, JudgedPart, digest_turned, judged_part
 from recon.proof.whole_of_parts import reconcile_rest
@@ -43,24 +44,15 @@ def stretches_of(night: Sources, *, size: int) -> Iterator[Sources]:
         yield replace(night, **own)
 
 
-def parts_of(
-    night: Sources, *, size: int, rules: Rules, as_of: datetime, previous: Previous | None
-) -> tuple[list[JudgedPart], Gathering, list[str]]:
-    """Every part judged, what was gathered for it, and the digests in the other order."""
-    gathering = Gathering(night, rules=rules)
-    rows = [*stretches_of(night, size=size)]
-    for each in rows:
-        gathering.see(each)
-    for number in gathering.to_see_again():
-        gathering.see_again(rows[number])
-    told: dict[str, Any] = {
-        "elsewhere": gathering.elsewhere(),
-        "rules": rules,
-        "as_of": as_of,
-        "previous": previous,
-    }
-    parts = [judged_part(each, **told) for each in rows]
-    return parts, gathering, [digest_turned(each, **told) for each in rows]
+class InParts(NamedTuple):
+    """A night in parts."""
+
+    result: Reconciliation
+    """Its frames with the rows of the parts."""
+    parts: list[JudgedPart]
+    turned: list[str]
+    """The digest of each part with its rows the other way round."""
+    books: Books
 
 
 def left_of(night: Sources, *, parts: list[JudgedPart]) -> Sources:
@@ -75,28 +67,28 @@ def left_of(night: Sources, *, parts: list[JudgedPart]) -> Sources:
 
 def reconciled_in_parts(
     night: Sources, *, size: int, rules: Rules, as_of: datetime, previous: Previous | None
-) -> tuple[Reconciliation, list[JudgedPart]]:
-    """The result of a night in parts, its frames with the rows of the parts."""
-    parts, _, _ = parts_of(night, size=size, rules=rules, as_of=as_of, previous=previous)
+) -> InParts:
+    """Compare a night in parts of so many order numbers."""
+    told: dict[str, Any] = {"rules": rules, "as_of": as_of, "previous": previous}
+    gathering = Gathering(night, rules=rules)
+    rows = [*stretches_of(night, size=size)]
+    for each in rows:
+        gathering.see(each)
+    for number in gathering.to_see_again():
+        gathering.see_again(rows[number])
+    known = gathering.elsewhere()
+    parts = [judged_part(each, elsewhere=known, **told) for each in rows]
     merged = InMemory(parts)
     result = reconcile_rest(
         left_of(night, parts=parts),
         parts=[part.figures for part in parts],
         merged=merged,
-        rules=rules,
-        as_of=as_of,
-        previous=previous,
+        **told,
     )
     items = pa.concat_tables([result.items, *(part.items for part in parts)])
     open_sets = {
         name: merged.columns(name, rest=getattr(result, name)) for name in ("pending", "unverified")
     }
-    whole = replace(result, **open_sets, aside={})
-    whole.every_item.get()
-    return replace(whole, every_item=_held(items)), parts
-
-
-def _held(items: pa.Table) -> Any:
-    from recon.matching.breaks.result import Deferred
-
-    return Deferred(lambda: items)
+    whole = replace(result, **open_sets, aside={}, every_item=Deferred(lambda: items))
+    turned = [digest_turned(each, elsewhere=known, **told) for each in rows]
+    return InParts(whole, parts, turned, gathering.books())

@@ -1,29 +1,47 @@
 """A night that is judged in parts of its order numbers comes to the same as one that is not."""
 
 import os
+from collections.abc import Callable
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
+from recon.config.rules import Rules
 from recon.matching.breaks.result import Reconciliation
-from recon.matching.frames.sources import Sources
+from recon.matching.causes.aside_evidence import AsideEvidence
+from recon.matching.frames.sources import Previous, Sources
+from recon.model.words import ControlTotal, Verdict
 from recon.proof.books_bridge import books_of
 from recon.proof.engine import concluded, prove
+from recon.proof.held_against import key_of
+from recon.proof.night_parts import PartFigures
+from recon.proof.whole_of_parts import added_totals
 from tests.planted import planted
 from tests.planted.planted_files import AS_OF
+from tests.planted.shifted_zone import zone_shifted
 from tests.recon.matching.exact.test_aside import (
-    FRAMES,
+    APART,
     RULES_OF_NIGHTS,
+    TOGETHER,
     assert_same,
     random_night,
 )
-from tests.recon.matching.exact.test_calm_sets import with_open_sets
-from tests.recon.proof.in_parts import parts_of, reconciled_in_parts
+from tests.recon.matching.exact.test_calm_sets import CALM, LEFT, with_open_sets
+from tests.recon.proof.in_parts import reconciled_in_parts
 
-SEEDS = int(os.environ.get("PARTS_SEEDS", "12"))
+OF_SETTLEMENT = frozenset(
+    {"settled", "settled-otherwise", "not-settled", "the-first-day-settled", "fee"}
+)
+NAMED = {
+    name: told
+    for name, told in {**APART, **TOGETHER, **LEFT, **CALM}.items()
+    if name not in OF_SETTLEMENT
+}
+"""Sets that agree, stand by themselves, or are spoken of from elsewhere."""
+SEEDS = int(os.environ.get("PARTS_SEEDS", "4"))
 """Nights whose rows are spoilt at random; `make test-truths` plays more."""
-_ = FRAMES
 
 
 def items_of(result: Reconciliation) -> list[dict[str, Any]]:
@@ -32,19 +50,31 @@ def items_of(result: Reconciliation) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: [str(row[name]) for name in sorted(row)])
 
 
-def assert_same_in_parts(night: Sources, *, size: int, previous: Any = None) -> int:
-    """Hold the night in parts against the whole one; how many rows of it were aside."""
-    told: dict[str, Any] = {"rules": RULES_OF_NIGHTS, "as_of": AS_OF, "previous": previous}
+def with_sorted_totals(result: Reconciliation) -> Reconciliation:
+    """The result with its totals by name: where only parts have some, these may stand later."""
+    return replace(result, control_totals=tuple(sorted(result.control_totals, key=key_of)))
+
+
+def assert_same_in_parts(
+    night: Sources,
+    *,
+    size: int,
+    rules: Rules = RULES_OF_NIGHTS,
+    as_of: datetime = AS_OF,
+    previous: Previous | None = None,
+) -> int:
+    """Hold the night in parts against the whole one; how many orders of it were aside."""
+    told: dict[str, Any] = {"rules": rules, "as_of": as_of, "previous": previous}
     whole = concluded(prove(night, **told), as_of=AS_OF)
-    ours, parts = reconciled_in_parts(night, size=size, **told)
-    assert_same(ours, whole)
-    _, gathering, turned = parts_of(night, size=size, **told)
-    assert gathering.books() == books_of(night, rules=RULES_OF_NIGHTS)
-    assert turned == [part.figures.digest for part in parts]
-    return sum(part.figures.aside["orders"] for part in parts)
+    ours = reconciled_in_parts(night, size=size, **told)
+    assert_same(with_sorted_totals(ours.result), with_sorted_totals(whole))
+    assert items_of(ours.result) == items_of(whole)
+    assert ours.books == books_of(night, rules=rules)
+    assert ours.turned == [part.figures.digest for part in ours.parts]
+    return sum(part.figures.aside["orders"] for part in ours.parts)
 
 
-@pytest.mark.parametrize("size", [16, 64, 1_000])
+@pytest.mark.parametrize("size", [40, 1_000])
 @pytest.mark.parametrize("ledger", [True, False])
 def test_planted_nights_in_parts_come_to_the_same(size: int, *, ledger: bool) -> None:
     """All codes among agreeing and open sets: nothing of the result differs."""
@@ -60,5 +90,165 @@ def test_random_nights_in_parts_come_to_the_same(seed: int) -> None:
     night, previous = random_night(seed)
     night = replace(night, settlement=None)
 
-    for size in (9, 30):
-        assert_same_in_parts(night, size=size, previous=previous)
+    assert_same_in_parts(night, size=(13, 40)[seed % 2], previous=previous)
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_sets_of_one_number_a_part_come_to_the_same(case: Any, name: str) -> None:
+    """A row that speaks of another number's set is heard although it stands in another part."""
+    told = NAMED[name](case)
+    night = told.sources()
+    beside = {"order_no": "Z", "transaction_id": "TZ"}
+    told.order(order_no="Z").payment(**beside)
+    if night.ledger is not None:
+        told.entry(**beside, entry_id="EZ")
+
+    whole = told.sources()
+    assert_same_in_parts(whole, size=1, rules=told.rules, previous=told.previous)
+
+
+def of_a_late_clock(source: str) -> Sources:
+    """Three dates of which one source's times are eight hours ahead; some entries are lost."""
+    files = zone_shifted(source, hours=8)
+    ledger = files.sources.ledger
+    assert ledger is not None
+    at = ledger["booked_at"].dt.tz_convert(UTC)
+    is_lost = at.dt.day.eq(2) & at.dt.hour.eq(3) & at.dt.minute.gt(20)
+    return replace(files.sources, ledger=ledger[~is_lost].reset_index(drop=True), settlement=None)
+
+
+def of_a_thin_day(source: str) -> Sources:
+    """One source has a record of only one in eight payments of a day."""
+    night = zone_shifted("ledger", hours=0).sources
+    frame = getattr(night, source)
+    at = frame["booked_at" if source == "ledger" else "ordered_at"].dt.tz_convert(UTC)
+    kept = at.dt.day.ne(2) | (frame.index % 8 == 0)
+    return replace(night, **{source: frame[kept].reset_index(drop=True)}, settlement=None)
+
+
+def in_cents(night: Sources) -> Sources:
+    """A few orders of the file of all others are a hundred times too large."""
+    amount = night.orders["amount"].where(
+        night.orders.index % 40 != 0, night.orders["amount"] * 100
+    )
+    return replace(night, orders=night.orders.assign(amount=amount))
+
+
+def unpaid(night: Sources) -> Sources:
+    """The gateway knows nothing of some orders of a file."""
+    gone = night.gateway.index % 24 == 0
+    return replace(
+        night,
+        gateway=night.gateway[~gone].reset_index(drop=True),
+        ledger=night.ledger[~gone].reset_index(drop=True) if night.ledger is not None else None,
+    )
+
+
+WITH_CAUSES: dict[str, Callable[[], Sources]] = {
+    **{f"late clock: {name}": lambda n=name: of_a_late_clock(n) for name in ("orders", "ledger")},  # type: ignore[misc]  # mypy infers no default of a lambda
+    "thin ledger": lambda: of_a_thin_day("ledger"),
+    "thin orders": lambda: of_a_thin_day("orders"),
+    "cents": lambda: in_cents(zone_shifted("ledger", hours=0).sources),
+    "unpaid": lambda: unpaid(zone_shifted("ledger", hours=0).sources),
+}
+"""Nights in which what agrees speaks for or against a cause of breaks."""
+
+
+@pytest.mark.parametrize("name", WITH_CAUSES)
+def test_what_is_aside_speaks_about_causes(name: str) -> None:
+    """A cause is told, or not, whether sets that agree stand beside the breaks or in parts."""
+    files = zone_shifted("ledger", hours=8)
+
+    aside = assert_same_in_parts(WITH_CAUSES[name](), size=60, rules=files.rules, as_of=files.as_of)
+
+    assert aside > 100
+
+
+@pytest.mark.parametrize("name", WITH_CAUSES)
+def test_without_what_is_aside_another_cause_would_be_told(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each of these nights has a cause that hangs on the sets of the parts."""
+    files = zone_shifted("ledger", hours=8)
+    told: dict[str, Any] = {"rules": files.rules, "as_of": files.as_of, "previous": None}
+    night = WITH_CAUSES[name]()
+    whole = reconciled_in_parts(night, size=60, **told).result
+    monkeypatch.setattr("recon.proof.whole_of_parts.added_evidence", lambda _: AsideEvidence())
+    deaf = reconciled_in_parts(night, size=60, **told).result
+
+    assert whole.breaks["cause"].tolist() != deaf.breaks["cause"].tolist()
+
+
+def total(left: int, right: int, *, name: str = "orders: places = items") -> ControlTotal:
+    """A figure of T6."""
+    return ControlTotal("T6", name, "M", "1", "EUR", "count", left, right)
+
+
+def test_no_part_makes_up_for_another_one() -> None:
+    """What one part has too many and another too few is no proof, though the sum agrees."""
+    rest, parts = [total(5, 5)], [[total(3, 2)], [total(3, 4)]]
+
+    together = added_totals(rest, parts=parts)
+
+    assert [(each.left, each.right) for each in together] == [(11, 11), (3, 2), (3, 4)]
+    assert {each.name for each in together[1:]} == {
+        "orders: places = items, in one part of the night"
+    }
+
+
+def test_a_total_that_only_a_part_has_stands_in_its_place() -> None:
+    """Places and names that nothing left has are told in the order of a whole night."""
+    first, second, third = (total(1, 1, name=name) for name in ("first", "second", "third"))
+
+    together = added_totals([first, third], parts=[[second, third], [first]])
+
+    assert [(each.name, each.left) for each in together] == [
+        *(("first", 2), ("second", 1), ("third", 2)),
+    ]
+
+
+def test_a_part_that_is_not_proven_leaves_the_night_not_proven(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """One figure of one part that does not agree is NOT PROVEN."""
+    night = replace(planted(size=120, broken=60).sources, settlement=None)
+    figures = PartFigures.__init__
+
+    def bent(self: PartFigures, *, totals: tuple[ControlTotal, ...], **cells: Any) -> None:
+        one, *others = totals
+        figures(self, totals=(replace(one, left=one.left + 1), *others), **cells)
+
+    monkeypatch.setattr(PartFigures, "__init__", bent)
+    told: dict[str, Any] = {"rules": RULES_OF_NIGHTS, "as_of": AS_OF, "previous": None}
+    result = reconciled_in_parts(night, size=64, **told).result
+
+    assert result.verdict is Verdict.NOT_PROVEN
+
+
+def abroad(night: Sources, *, rate: str) -> tuple[Sources, Rules]:
+    """Every fourth entry is booked in another currency, some days of which no rate holds."""
+    ledger = night.ledger
+    assert ledger is not None
+    foreign = ledger.index % 4 == 0
+    stated = ledger["amount"].astype("Int64").where(foreign)
+    booked = ledger["amount"].where(~foreign, ledger["amount"] * 2)
+    ledger = ledger.assign(
+        transaction_currency=ledger["currency"].where(foreign, ""),
+        transaction_amount=stated,
+        currency=ledger["currency"].where(~foreign, "CHF"),
+        amount=booked,
+    )
+    own = {"rate": {"EUR.CHF": {"valid_days": 1, "on": {rate: "2"}}}}
+    rules = Rules.of(
+        {**RULES_OF_NIGHTS.model_dump(exclude_unset=True), **own}, source="nights abroad"
+    )
+    return replace(night, ledger=ledger), rules
+
+
+@pytest.mark.parametrize("day", ["2026-10-01", "2020-01-01"])
+def test_entries_abroad_come_to_the_same(day: str) -> None:
+    """With a rate and without one, which is said of all entries at once."""
+    night = replace(planted(size=120, broken=30).sources, settlement=None)
+    night, rules = abroad(night, rate=day)
+
+    assert assert_same_in_parts(night, size=64, rules=rules) > 30
