@@ -53,6 +53,10 @@ test: $(READY) ## the test suite (what looks at the code itself is in make check
 test-nights: $(READY) ## hundreds of nights, their crashes, late months, the model of money, Prefect's flows and pages
 	@$(BIN)/pytest -n 2 --dist loadgroup $(NIGHTS)
 
+.PHONY: nights-in-parts
+nights-in-parts: $(READY) ## every night of the steps' tests compared whole and in parts of a few orders: the same files, totals and digests
+	@NIGHTS_IN_PARTS=1 $(BIN)/pytest -n 2 --dist loadgroup tests/recon/steps
+
 .PHONY: test-truths
 test-truths: $(READY) ## months, banks, files and demos made from the truth, of which `make test` plays few (MONTHS_PLAYED, BANK_SEEDS, BOOKS_SEEDS, BANK_FUZZ, PROPOSED_SEEDS, CALM_SEEDS, PARTS_SEEDS, FEES_SEEDS, CONTRACT_SEEDS, POPULATIONS_PLAYED, DEMOS_PLAYED)
 	@MONTHS_PLAYED=$${MONTHS_PLAYED:-4} BANK_SEEDS=$${BANK_SEEDS:-12} BOOKS_SEEDS=$${BOOKS_SEEDS:-20} BANK_FUZZ=$${BANK_FUZZ:-150} PROPOSED_SEEDS=$${PROPOSED_SEEDS:-5} CALM_SEEDS=$${CALM_SEEDS:-6} PARTS_SEEDS=$${PARTS_SEEDS:-16} FEES_SEEDS=$${FEES_SEEDS:-10} CONTRACT_SEEDS=$${CONTRACT_SEEDS:-3} POPULATIONS_PLAYED=$${POPULATIONS_PLAYED:-3} DEMOS_PLAYED=$${DEMOS_PLAYED:-2} $(BIN)/pytest -n 2 --dist loadgroup $(TRUTHS)

@@ -133,9 +133,9 @@ class _Rest:
         start, names = self._runs[number].start, _texts(run.names)
         wanted = self._names[number][begins - start : ends - start]
         before = np.searchsorted(names, wanted)
-        found = np.flatnonzero(names[before] == wanted)
+        named = np.flatnonzero(names[before] == wanted)
         not_behind = before.copy()
-        not_behind[found] = np.searchsorted(names, wanted[found], side="right")
+        not_behind[named] = np.searchsorted(names, wanted[named], side="right")
         return _Among(origin, run, begins, before, not_behind)
 
 

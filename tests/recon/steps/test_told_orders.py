@@ -3,6 +3,8 @@ from typing import Any
 import pytest
 
 from recon.notifications.receiver import Receiver
+from recon.steps.ground.order_numbers import order_numbers
+from recon.steps.night import orders_in_question
 from recon.steps.night import query as asking
 from recon.steps.people import people
 from tests.recon.notifications.told import PAYMENT, form
@@ -48,7 +50,8 @@ def test_a_payment_of_an_instruction_that_has_ended_is_asked_about_again(
     """No order file names it and no break keeps it: what the gateway shows of it later is seen."""
     test_a_payment_that_only_an_instruction_file_names_is_asked_for(merchant)
     merchant.wait(hours=24)
-    monkeypatch.setattr(asking, "_left_open", lambda *_, **__: iter(()))
+    monkeypatch.setattr(orders_in_question.kept_results, "orders_left_open", lambda *_, **__: ())
+    monkeypatch.setattr(orders_in_question.shown_answers, "failed_keys", lambda *_, **__: ())
     merchant.move_money(date="2026-11-21")
     (asked,) = (summary for summary in merchant.told if summary.step == "query")
 
@@ -61,7 +64,7 @@ def test_an_order_that_was_not_asked_about_is_not_called_unanswered(
     """Why an instruction waits is true: nobody asked, where nobody asked."""
     one = next(item for item in merchant.payments("authorised") if item.currency == "EUR")
     merchant.drop("orders.csv", merchant.order(one, status="paid", action="capture"))
-    monkeypatch.setattr(asking, "_universe", lambda *_, **__: set())
+    monkeypatch.setattr(asking, "orders_in_question", lambda *_, **__: order_numbers([()]))
     merchant.night()
     with merchant.environment() as environment:
         ((_, (waiting, *_)),) = people.status(environment)

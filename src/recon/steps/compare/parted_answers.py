@@ -24,7 +24,7 @@ from recon.proof.night_tables import table_of
 from recon.steps.compare.stretches import ORDER_NO, is_in, stretches_of_answers
 from recon.steps.ground.answer_files import read_part
 from recon.steps.ground.environment import Environment
-from recon.steps.ground.kept_answers import newest_of_files
+from recon.steps.ground.newest_answers import newest_of_files
 from recon.steps.ground.night_folder import folder_of
 from recon.steps.ground.sealed_night import SealedNight
 from recon.store.nights import answer_parts

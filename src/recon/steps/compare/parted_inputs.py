@@ -37,8 +37,9 @@ from recon.steps.compare.siblings import SIBLING_KEYS_MAX, with_siblings
 from recon.steps.files.keep_ledger import unread_files
 from recon.steps.files.never_read import WHOLE_FILE
 from recon.steps.ground.environment import Environment
-from recon.steps.ground.kept_answers import asked_keys, newest_of_run
+from recon.steps.ground.kept_answers import asked_keys
 from recon.steps.ground.kept_books import LEDGER
+from recon.steps.ground.newest_answers import newest_of_run
 from recon.steps.ground.night_folder import storages_of
 from recon.steps.ground.window import (
     in_question,

@@ -197,9 +197,9 @@ def older_entries(
         is_old = ~_are_among(kept, _numbers(frame)) & ~is_among(frame["entry_id"], known)
         currency, _, net = left_behind(frame[is_old])
         for left in left_out(ENTRIES, currency=currency, net=net):
-            one = sums.get(left.currency, LeftOut(ENTRIES, left.currency, 0, 0))
-            count, amount = one.count + left.count, one.amount + left.amount
-            sums[left.currency] = replace(one, count=count, amount=amount)
+            before = sums.get(left.currency, LeftOut(ENTRIES, left.currency, 0, 0))
+            count, amount = before.count + left.count, before.amount + left.amount
+            sums[left.currency] = replace(before, count=count, amount=amount)
     return tuple(sums[currency] for currency in sorted(sums))
 
 

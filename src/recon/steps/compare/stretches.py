@@ -88,8 +88,9 @@ def stretches_of_answers(files: Iterable[NamedReplies], *, rows: int) -> tuple[S
 
     `files`: rows with an order number at least.
     """
-    every = max(1, rows // MARKS_PER_STRETCH)
-    return _cut([*_answer_files(files, every=every)], marks=(), every=every, orders_per_part=rows)
+    orders = max(1, rows // ROWS_AN_ORDER)
+    every = max(1, orders // MARKS_PER_STRETCH)
+    return _cut([*_answer_files(files, every=every)], marks=(), every=every, orders_per_part=orders)
 
 
 def _cut(

@@ -80,25 +80,27 @@ def joined(
 
     `wanted`: says of rows of a file which; of a key all or none.
     """
-    by_phase: dict[tuple[str, str], list[tuple[AnswerPart, pa.Table]]] = {}
+    by_phase: dict[tuple[str, str], list[pa.Table]] = {}
     for part in parts:
         table = answers_in_file(part, environment=environment, columns=columns)
         table = table if wanted is every_row else table.filter(wanted(table))
-        by_phase.setdefault((part.run_id, part.phase), []).append((part, table))
-    tables = [table for of_phase in by_phase.values() for table in _once(of_phase)]
+        by_phase.setdefault((part.run_id, part.phase), []).append(table)
+    tables = [table for of_phase in by_phase.values() for table in once(of_phase)]
     if not tables:
         return REPLIES.columns.empty_table()
     return pa.concat_tables(tables).unify_dictionaries()
 
 
-def _once(of_phase: Sequence[tuple[AnswerPart, pa.Table]]) -> list[pa.Table]:
-    """The files of one phase, each without the keys that a later one answers."""
-    tables = [table for _, table in of_phase]
+def once(tables: Sequence[pa.Table]) -> list[pa.Table]:
+    """The files of one phase, each without the keys that a later one answers.
+
+    Where no key is answered twice they are given back as they are.
+    """
     # Whoever counts the numbers themselves holds each of them once more. Two of one hash cost a
     # look at every row, no more.
-    different = len(np.unique(np.concatenate([*map(hashes_of, tables)])))
-    if different == sum(part.answered for part, _ in of_phase):
-        return tables
+    hashes = [np.unique(hashes_of(table)) for table in tables]
+    if len(np.unique(np.concatenate(hashes))) == sum(map(len, hashes)):
+        return [*tables]
     later = pa.array([], pa.string())
     kept: list[pa.Table] = []
     for table in reversed(tables):

@@ -13,7 +13,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from recon.archive.answer_schemas import ASKED, FOLDER, REPLIES
-from recon.archive.answers_once import Wanted
 from recon.archive.fields import FileSchema
 from recon.archive.manifest import FileEntry
 from recon.archive.step_folder import Rows, seal_parts, write_part
@@ -247,47 +246,6 @@ def rows_where(
     parts = answer_parts.of_run(connection, run.run_id)
     files = [part for part in parts if part.phase in phases and part.answered]
     return chosen(files, wanted=wanted, environment=environment, columns=columns)
-
-
-def newest_of_run(
-    connection: Connection,
-    run: Run,
-    *,
-    environment: Environment,
-    columns: Collection[str] = EVERY_COLUMN,
-) -> pa.Table:
-    """REPLIES of the run's own account, the `after` phase taking the place of the baseline."""
-    return _newest(
-        table_of_run(
-            connection,
-            run,
-            phases=answer_parts.OWN_PHASES,
-            environment=environment,
-            columns=columns,
-        )
-    )
-
-
-def newest_of_files(
-    files: Iterable[AnswerPart],
-    *,
-    wanted: Wanted,
-    environment: Environment,
-    columns: Collection[str],
-) -> pa.Table:
-    """As `newest_of_run`, of some of its files, and of them the rows of some keys.
-
-    `files`: all that answer such a key; `wanted`: says of rows which are of one.
-    """
-    own = [file for file in files if file.phase in answer_parts.OWN_PHASES and file.answered]
-    return _newest(joined(own, wanted=wanted, environment=environment, columns=columns))
-
-
-def _newest(table: pa.Table) -> pa.Table:
-    is_after = pc.equal(table["phase"].cast(pa.string()), answer_parts.AFTER)
-    again = table.filter(is_after)["order_no"].combine_chunks()
-    is_replaced = pc.and_(pc.invert(is_after), pc.is_in(table["order_no"], value_set=again))
-    return table.filter(pc.invert(is_replaced))
 
 
 def evidence(

@@ -24,12 +24,12 @@ from recon.steps.ground.kept_answers import (
     answers_in,
     asked_keys,
     files_of_run,
-    newest_of_run,
     parts_table,
     rows_where,
     still_kept,
     table_of_run,
 )
+from recon.steps.ground.newest_answers import newest_of_run
 from recon.store import Connection
 from recon.store.nights import answer_parts
 from recon.store.nights.answer_parts import BASELINE, OF_ACCOUNT, OWN_PHASES

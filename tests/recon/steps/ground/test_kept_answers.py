@@ -12,7 +12,7 @@ from sqlalchemy import update
 
 from recon.model.errors import ArchiveBrokenError
 from recon.model.words import KeyAnswer
-from recon.steps.ground import kept_answers, shown_answers
+from recon.steps.ground import kept_answers, newest_answers, shown_answers
 from recon.steps.ground.answer_files import EVERY_COLUMN
 from recon.steps.ground.answer_rows import Replies, reply_rows
 from recon.steps.ground.environment import Environment
@@ -210,7 +210,8 @@ def test_some_columns_of_the_answers_say_what_all_of_them_say(
     asking.keep({"A1": FOUND}, payment("A1", payment_status="2100"), phase=AFTER)
 
     whole, some = (
-        asking.told(kept_answers.newest_of_run, **options) for options in ({}, {"columns": columns})
+        asking.told(newest_answers.newest_of_run, **options)
+        for options in ({}, {"columns": columns})
     )
     assert some.select(columns).to_pylist() == whole.select(columns).to_pylist()
     assert whole.num_rows == 3
