@@ -12,7 +12,7 @@ CLOCK_START = datetime.combine(DEMO_BUSINESS_DATE, time(22, 0), UTC)
 """Where the virtual clock stands until it is moved."""
 
 LOOPBACK = "127.0.0.1"
-ORDERS_MAX = 1_000_000
+ORDERS_MAX = 5_000_000
 """Orders of one population."""
 
 Profile = Literal["base", "extended"]

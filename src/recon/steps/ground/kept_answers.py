@@ -170,9 +170,10 @@ def asked_keys(
     files = [p for p in parts if p.phase in phases and p.schema_label == ASKED.label.decode()]
     of_number: dict[str, Any] = {"columns": ["order_no"], "environment": environment}
     columns = (read_part(part, **of_number)["order_no"] for part in files)
-    chunks = [chunk for column in columns for chunk in column.chunks]
-    # Each file names a key once: looking for repeats would hold all of them three times.
-    return chunks[0] if len(chunks) == 1 else pc.unique(pa.chunked_array(chunks, pa.string()))
+    if len(files) == 1:
+        # Each file names a key once: nobody has to look for repeats.
+        return pa.concat_arrays([pa.array([], pa.string()), *next(columns).chunks])
+    return order_numbers(columns).column
 
 
 def answers_of(

@@ -13,7 +13,7 @@ from recon.steps.ground.environment import Environment
 from recon.steps.night import whole_night as night
 from recon.steps.night.orders_in_question import orders_in_question
 from recon.store.nights import runs
-from recon.store.nights.answer_parts import BASELINE
+from recon.store.nights.answer_parts import AFTER, BASELINE, OWN_PHASES
 from recon.store.nights.runs import Run
 from tests.recon.steps.compare.test_parted_inputs import drop_many
 from tests.recon.steps.conftest import Merchant
@@ -24,6 +24,8 @@ ANSWERED_PER_FILE = 2_000
 FAILED_ONE_IN = 100
 OBJECTS_A_NUMBER, ARROW_A_NUMBER = 60, 130
 """Bytes. Texts in a set took 194 as objects; numbers told apart all at once take 177 of Arrow."""
+ASKED_BYTES_A_KEY = 140
+"""Of Arrow. Looked up all at once they took 190."""
 ANSWER_BYTES_A_KEY = 60
 """Of objects and Arrow together. All answers in one table took 160."""
 
@@ -40,6 +42,17 @@ class Night(NamedTuple):
         """Note what it asks about."""
         keys = orders_in_question(self.run, environment=self.environment)
         kept_answers.note_asked(self.run, phase=BASELINE, keys=keys, environment=self.environment)
+
+    def ask_again(self, numbers: list[str]) -> None:
+        """Note what it asks about once money moved."""
+        kept_answers.note_asked(self.run, phase=AFTER, keys=numbers, environment=self.environment)
+
+    def keys(self) -> Any:
+        """Everything that it asked about."""
+        with self.environment.store.reading() as connection:
+            return kept_answers.asked_keys(
+                connection, self.run, phases=OWN_PHASES, environment=self.environment
+            )
 
     def answer(self, numbers: list[str], *, failed: int) -> None:
         """Keep answers, the first so many of which are no usable ones."""
@@ -88,6 +101,22 @@ def test_four_times_the_orders_are_asked_about_in_the_room_of_their_numbers(
 
     assert more[0] < OBJECTS_A_NUMBER * (MANY - FEW)
     assert more[1] < ARROW_A_NUMBER * (MANY - FEW)
+
+
+def test_keys_of_both_phases_are_told_apart_in_the_room_of_their_column(
+    merchant: Merchant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was asked again after money moved is not looked up among all keys at once."""
+    in_groups_of(5_000, patch=monkeypatch)
+    peaks = []
+    for orders in (FEW, MANY):
+        with asking(merchant, orders=orders) as begun:
+            begun.ask()
+            begun.ask_again(begun.numbers[:100])
+            peaks.append(peak_bytes(begun.keys))
+            assert len(begun.keys()) == len({*begun.numbers, *begun.keys().to_pylist()})
+
+    assert peaks[1] - peaks[0] < ASKED_BYTES_A_KEY * (MANY - FEW)
 
 
 def test_answers_are_counted_file_by_file(merchant: Merchant) -> None:
