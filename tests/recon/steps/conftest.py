@@ -65,10 +65,14 @@ IN_PARTS = bool(os.environ.get("NIGHTS_IN_PARTS"))
 """Set by `make nights-in-parts`: every night of any test is compared in parts, too."""
 
 
+PLAYED_ONCE = frozenset({"test_in_parts", "test_more_totals"})
+"""Modules whose tests bend one of the two comparisons, or look at how parts are made."""
+
+
 @pytest.fixture(autouse=True)
-def nights_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+def nights_in_parts(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Hold each comparison against one in parts, where that is asked for."""
-    if IN_PARTS:
+    if IN_PARTS and request.path.stem not in PLAYED_ONCE:
         compared_twice(monkeypatch)
 
 

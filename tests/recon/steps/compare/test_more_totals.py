@@ -10,7 +10,7 @@ from recon.cli.workbooks import workbooks
 from recon.model.words import Verdict
 from recon.proof import books_bridge
 from recon.proof.held_against import NAME as SQL_NAME
-from recon.steps.compare import more_totals
+from recon.steps.compare import more_totals, reconcile
 from recon.steps.ground import kept_results
 from recon.store.nights import runs
 
@@ -116,7 +116,7 @@ def test_a_step_that_is_not_told_makes_the_night_not_proven(
         books = whole(sources, rules=rules)
         return {one: {k: v for k, v in steps.items() if k != lost} for one, steps in books.items()}
 
-    monkeypatch.setattr(more_totals, "books_of", without)
+    monkeypatch.setattr(reconcile, "books_of", without)
     assert merchant.night(workbooks=workbooks()) is Verdict.NOT_PROVEN
     kept = merchant.result()
     failing = {(one.id, one.name) for one in kept.control_totals if not one.passed}
