@@ -62,16 +62,24 @@ def digest_of_result(frames: Frames, *, matches: pd.DataFrame | EveryMatch) -> s
 
 
 def digest_alone(
-    sources: Sources, *, rules: Rules, as_of: datetime, previous: Previous | None = None
+    sources: Sources,
+    *,
+    rules: Rules,
+    as_of: datetime,
+    previous: Previous | None = None,
+    parts: AsideEvidence = NO_EVIDENCE,
 ) -> str:
-    """The digest that `reconcile` gives, made without the totals and what only they need."""
+    """The digest that `reconcile` gives, made without the totals and what only they need.
+
+    `parts`: see judge_the_rest.
+    """
     refuse_beyond_sums(sources)
     sources = prepared(sources, rules=rules)
     exact = set_aside(sources, rules=rules, previous=previous, as_of=as_of)
     give_back()
     # Of what was judged nothing but its frames is wanted: the sets go before the matches are made.
     frames = judge_the_rest(
-        sources, exact=exact, rules=rules, as_of=as_of, previous=previous
+        sources, exact=exact, rules=rules, as_of=as_of, previous=previous, parts=parts
     ).frames
     give_back()
     matches = every_match(frames.matches, exact=exact, sources=sources)

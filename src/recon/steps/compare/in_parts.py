@@ -22,6 +22,8 @@ from recon.archive.storage import reachable
 from recon.config.cluster import IN_PROCESS
 from recon.config.rules import Rules
 from recon.matching.breaks.result import Deferred, Reconciliation
+from recon.matching.causes.aside_evidence import added_evidence
+from recon.matching.engine import digest_alone
 from recon.matching.exact.elsewhere import Elsewhere
 from recon.matching.frames.digest import Columns, digest_of
 from recon.matching.frames.sources import Previous, Sources
@@ -101,9 +103,9 @@ def is_in_parts(run: Run, *, inputs: Inputs, environment: Environment) -> bool:
     Lines of a settlement belong to groups as well, which no stretch of order numbers holds; and
     where rules moved since an approver signed, each set is held against what it was under those.
     """
-    if inputs.settlement or not is_under_signed_rules(run, environment=environment):
+    if inputs.settlement or orders_read(run, environment=environment) <= ORDERS_PER_PART:
         return False
-    return orders_read(run, environment=environment) > ORDERS_PER_PART
+    return is_under_signed_rules(run, environment=environment)
 
 
 def gathered(night: SealedNight, *, small: Sources, rules: Rules) -> CutNight:
@@ -194,14 +196,9 @@ def rest_compared(
 ) -> RestCompared:
     """The rest compared, once more turned round, and put together with the parts."""
     figures = [part.figures for part in parts.done]
-    terms: dict[str, Any] = {
-        "parts": figures,
-        "rules": rules,
-        "as_of": as_of,
-        "previous": previous,
-    }
+    terms: dict[str, Any] = {"rules": rules, "as_of": as_of, "previous": previous}
     both = _WithRest(parts.merged)
-    result = reconcile_rest(parts.rest, merged=both, **terms)
+    result = reconcile_rest(parts.rest, parts=figures, merged=both, **terms)
     result.make_rows()
     give_back()
     rest = replace(
@@ -210,7 +207,8 @@ def rest_compared(
         match_columns=None,
     )
     own = digest_of([result.breaks, result.effects, *(both.rest[name] for name in SECTIONS)])
-    again = reconcile_rest(turned(parts.rest), merged=_RestAlone(), **terms).digest
+    evidence = added_evidence(part.evidence for part in figures)
+    again = digest_alone(turned(parts.rest), parts=evidence, **terms)
     give_back()
     same = all(part.turned == part.figures.digest for part in parts.done)
     return RestCompared(result, rest, is_same=same and own == again)
@@ -240,12 +238,3 @@ class _WithRest:
         """See whole_of_parts.RowsOfParts."""
         self.rest[section] = rest
         return self._merged.columns(section, rest=rest)
-
-
-class _RestAlone:
-    """Rows of the rest, and of no part."""
-
-    def columns(self, section: str, *, rest: pd.DataFrame) -> Columns:
-        """See whole_of_parts.RowsOfParts."""
-        _ = section
-        return rest
