@@ -46,13 +46,15 @@ class Gathering:
         """Look at the next stretch (orders, gateway, ledger)."""
         for name in _FRAMES:
             frame: pd.DataFrame | None = getattr(rows, name)
-            if frame is not None and (odd := _stands_for_others(frame, name=name)).any():
+            if frame is None:
+                continue
+            odd = _stands_for_others(frame, name=name)
+            if odd.any():
                 self._odd[name].append(frame[odd])
+            if name == "ledger":
+                self._entries.see(frame["entry_id"])
+                self._restated.update(restated(frame[~odd]))
         self._transactions.see(rows.gateway["transaction_id"])
-        if rows.ledger is not None:
-            self._entries.see(rows.ledger["entry_id"])
-            odd = _stands_for_others(rows.ledger, name="ledger")
-            self._restated.update(restated(rows.ledger[~odd]))
 
     def to_see_again(self) -> list[int]:
         """The stretches, counted from 0 as they were seen, with entries that share a number."""

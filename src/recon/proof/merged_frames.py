@@ -16,9 +16,10 @@ from recon.archive.storage import Storage
 from recon.matching.breaks.result_frames import OPEN_SORTED_BY
 from recon.matching.frames.digest import Columns
 from recon.proof.match_ids import ID, MATCHES, NAMED_BY, with_first_ids
+from recon.proof.night_parts import SECTIONS
 from recon.proof.night_tables import ITEMS, frame_of_table, table_of
 
-MERGED = (MATCHES, "pending", "unverified", ITEMS)
+MERGED = (*SECTIONS, ITEMS)
 """Tables that each part has rows of."""
 
 

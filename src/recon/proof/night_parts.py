@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
 
 import pandas as pd
 import pyarrow as pa
@@ -19,20 +18,19 @@ from recon.matching.causes.aside_evidence import AsideEvidence
 from recon.matching.causes.cause_evidence import CauseEvidence
 from recon.matching.causes.shared_causes import evidence_of
 from recon.matching.engine import judge_the_rest
-from recon.matching.exact.aside import nothing_left, set_aside, without_left
+from recon.matching.exact.aside import Exact, nothing_left, set_aside, without_left
 from recon.matching.exact.elsewhere import Elsewhere
 from recon.matching.exact.every_match import every_match
 from recon.matching.frames.digest import digest_of
 from recon.matching.frames.names import is_among
-from recon.matching.frames.same_words import upside_down
 from recon.matching.frames.sources import Previous, Sources
 from recon.model.words import ControlTotal
 from recon.proof.engine import classified, concluded
+from recon.proof.night_tables import ITEMS
 from recon.proof.scope import Line
 
 SECTIONS = ("matches", "pending", "unverified")
 """Frames of a result that parts have rows of; no break is aside."""
-ITEMS = "items"
 FRAMES = ("orders", "gateway", "ledger", "universe")
 """Sources of which a part has the rows of its order numbers."""
 
@@ -90,10 +88,7 @@ def judged_part(
         as_of: when.
         previous: what the night before left open, of all keys.
     """
-    known = _of_part(previous, rows=rows)
-    exact = set_aside(
-        _with_own_moves(rows), rules=rules, previous=known, as_of=as_of, elsewhere=elsewhere
-    )
+    exact = _aside_of(rows, elsewhere=elsewhere, rules=rules, as_of=as_of, previous=previous)
     sources, aside = without_left(exact, sources=rows)
     proof = classified(sources, exact=aside, rules=rules, as_of=as_of, previous=None)
     evidence = evidence_of(
@@ -116,7 +111,7 @@ def judged_part(
     return JudgedPart(figures, frames, items, exact.sources)
 
 
-def digest_turned(
+def digest_of_part(
     rows: Sources,
     *,
     elsewhere: Elsewhere,
@@ -124,20 +119,27 @@ def digest_turned(
     as_of: datetime,
     previous: Previous | None,
 ) -> str:
-    """The digest of the same part with its rows the other way round (T14)."""
-    frames = {name: getattr(rows, name) for name in FRAMES}
-    turned: dict[str, Any] = {
-        name: upside_down(frame) for name, frame in frames.items() if frame is not None
-    }
-    other = replace(rows, **turned)
-    known = _of_part(previous, rows=other)
-    exact = set_aside(
-        _with_own_moves(other), rules=rules, previous=known, as_of=as_of, elsewhere=elsewhere
-    )
+    """The digest that `judged_part` gives, made without the totals and what only they need."""
+    exact = _aside_of(rows, elsewhere=elsewhere, rules=rules, as_of=as_of, previous=previous)
     aside = nothing_left(exact)
-    own = judge_the_rest(other, exact=aside, rules=rules, as_of=as_of, previous=None).frames
-    matches = every_match(own.matches, exact=aside, sources=other)
+    own = judge_the_rest(rows, exact=aside, rules=rules, as_of=as_of, previous=None).frames
+    matches = every_match(own.matches, exact=aside, sources=rows)
     return digest_of([matches, own.pending, own.unverified])
+
+
+def _aside_of(
+    rows: Sources,
+    *,
+    elsewhere: Elsewhere,
+    rules: Rules,
+    as_of: datetime,
+    previous: Previous | None,
+) -> Exact:
+    """What of a part is aside, and what is left."""
+    known = _of_part(previous, rows=rows)
+    return set_aside(
+        _with_own_moves(rows), rules=rules, previous=known, as_of=as_of, elsewhere=elsewhere
+    )
 
 
 def _with_own_moves(rows: Sources) -> Sources:

@@ -133,10 +133,9 @@ def result_tables(result: Reconciliation) -> Iterator[tuple[str, pa.Table]]:
     for name in RESULTS:
         if name == ITEMS:
             yield name, result.every_item.passing()
-        elif name == MATCHES:
-            yield name, without_first_ids(table_of(result.matches_by_column, name=name))
         else:
-            yield name, table_of(getattr(result, name), name=name)
+            frame = result.matches_by_column if name == MATCHES else getattr(result, name)
+            yield name, filed_table(frame, name=name)
     for name, frame in result.bank.items():
         yield name, table_of(frame, name=name)
 
@@ -183,8 +182,14 @@ def table_of_rows(rows: Iterable[Mapping[str, Any]], *, name: str) -> pa.Table:
     return pa.table(columns, schema=schema)
 
 
+def filed_table(frame: Columns | pd.DataFrame, *, name: str) -> pa.Table:
+    """The table of a file, without what other columns of it say."""
+    table = table_of(frame, name=name)
+    return without_first_ids(table) if name == MATCHES else table
+
+
 def plain_table(table: pa.Table, *, name: str) -> pa.Table:
-    """A table as it was before its file left out what other columns say."""
+    """The way back: a table as it was before its file left that out."""
     return with_first_ids(table) if name == MATCHES else table
 
 

@@ -71,6 +71,7 @@ def assert_same_in_parts(
     assert items_of(ours.result) == items_of(whole)
     assert ours.books == books_of(night, rules=rules)
     assert ours.turned == [part.figures.digest for part in ours.parts]
+    assert ours.rest[0] == ours.rest[1]
     return sum(part.figures.aside["orders"] for part in ours.parts)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from recon.sandbox.pages.planted_settlement import FEE_BASIS_POINTS, FEE_FIXED_MINOR_UNITS
+from recon.steps.compare import in_parts
 from tests.recon.steps.files.test_settlement_files import broken, declare, passed, place, stored
 
 FIRST, SECOND = "2026-11-20", "2026-11-23"
@@ -77,6 +78,14 @@ def test_what_is_planted_is_found_and_the_true_files_close_it(sampled: Any) -> N
     sides = stored(sampled).pending["expected_side"]
     assert list(sides[sides.eq("settlement")]) == []
     assert set(passed(sampled, "T11")) == {True}
+
+
+def test_a_night_with_a_settlement_is_compared_whole(
+    sampled: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its lines belong to groups, too, which no part of the order numbers holds."""
+    monkeypatch.setattr(in_parts, "ORDERS_PER_PART", 20)
+    test_what_is_planted_is_found_and_the_true_files_close_it(sampled)
 
 
 def of_settlement(merchant: Any) -> dict[str, str]:

@@ -15,18 +15,17 @@ import pyarrow as pa
 from recon.archive.step_folder import Sealed
 from recon.matching.exact.elsewhere import Elsewhere
 from recon.model.freed_memory import give_back
-from recon.proof.match_ids import MATCHES, without_first_ids
 from recon.proof.night_parts import (
-    ITEMS,
     SECTIONS,
     JudgedPart,
     PartFigures,
-    digest_turned,
+    digest_of_part,
     judged_part,
 )
-from recon.proof.night_tables import FRAMES, table_of
+from recon.proof.night_tables import FRAMES, ITEMS, filed_table, table_of
 from recon.steps.compare.handed_night import HandedNight, opened_night
 from recon.steps.compare.kept_sources import small_of_night
+from recon.steps.compare.other_side import turned
 from recon.steps.compare.part_files import write_files
 from recon.steps.compare.stretches import IN_STRETCHES, Stretch, rows_of_stretch
 
@@ -85,15 +84,14 @@ def do_part_with(part: PartOfNight, *, variables: Mapping[str, str]) -> PartDone
     # Of both sides only one is held.
     del judged
     give_back()
-    turned = digest_turned(rows, **terms)
+    again = digest_of_part(turned(rows), **terms)
     answers = Counter(rows.gateway["answer"].tolist())
-    return PartDone(figures, turned, len(rows.orders), answers, files)
+    return PartDone(figures, again, len(rows.orders), answers, files)
 
 
 def _tables(part: JudgedPart) -> Iterator[tuple[str, pa.Table]]:
     for name in SECTIONS:
-        table = table_of(part.frames[name], name=name)
-        yield name, without_first_ids(table) if name == MATCHES else table
+        yield name, filed_table(part.frames[name], name=name)
     yield ITEMS, part.items
     for name in IN_STRETCHES:
         frame = getattr(part.left, FRAMES[name][0])

@@ -11,6 +11,7 @@ from recon.matching.breaks.result import Reconciliation
 from recon.model.words import Verdict
 from recon.proof.engine import reconcile
 from recon.steps.care.verify import Reading, verify
+from recon.steps.compare import in_parts
 from recon.steps.compare.difference import difference
 from recon.steps.compare.inputs import frozen_inputs
 from recon.steps.compare.reconcile import with_known_rules
@@ -103,6 +104,14 @@ def test_page_one_says_what_changed_since_the_signed_night_and_what_it_moved(tie
     )
     assert re.match(MOVED, first[1])
     assert told_on_page_one(tied) == ()
+
+
+def test_a_night_of_any_size_is_held_against_the_signed_one(
+    tied: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that is too large to be compared as a whole is, where its rules are not signed."""
+    monkeypatch.setattr(in_parts, "ORDERS_PER_PART", 0)
+    test_page_one_says_what_changed_since_the_signed_night_and_what_it_moved(tied)
 
 
 def test_what_was_tried_before_is_quoted_when_the_rules_change(tied: Any) -> None:
