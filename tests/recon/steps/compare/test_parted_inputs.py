@@ -1,7 +1,8 @@
 """What is sealed table by table is, byte for byte, what all sources at once would give."""
 
 import csv
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from io import BytesIO
 from typing import Any
 
@@ -132,6 +133,14 @@ def test_orders_are_sealed_in_the_room_of_their_file_and_of_nothing_beside(
 
 def sealed_bytes(merchant: Merchant, *, orders: int) -> int:
     """What Arrow holds at most while a night of so many orders seals what it read."""
+    with ingested(merchant, orders=orders) as (run, numbers, environment):
+        answered(run, numbers, environment=environment)
+        return peak_bytes(lambda: seal_inputs(run, environment=environment))
+
+
+@contextmanager
+def ingested(merchant: Merchant, *, orders: int) -> Iterator[tuple[Run, list[str], Environment]]:
+    """A night of so many orders that came in one file, after its first step."""
     numbers = [f"B{orders}-{number:015}" for number in range(orders, 0, -1)]
     drop_many(merchant, numbers)
     with (
@@ -142,8 +151,7 @@ def sealed_bytes(merchant: Merchant, *, orders: int) -> int:
         night.walk(["ingest"], run_id, environment=environment, **steps)
         with environment.store.reading() as connection:
             run = runs.get(connection, run_id)
-        answered(run, numbers, environment=environment)
-        return peak_bytes(lambda: seal_inputs(run, environment=environment))
+        yield run, numbers, environment
 
 
 def drop_many(merchant: Merchant, numbers: list[str]) -> None:

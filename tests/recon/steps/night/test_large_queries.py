@@ -10,12 +10,10 @@ from recon.model.words import KeyAnswer
 from recon.steps.ground import kept_answers, shown_answers
 from recon.steps.ground.answer_rows import Replies, reply_rows
 from recon.steps.ground.environment import Environment
-from recon.steps.night import whole_night as night
 from recon.steps.night.orders_in_question import orders_in_question
-from recon.store.nights import runs
 from recon.store.nights.answer_parts import AFTER, BASELINE, OWN_PHASES
 from recon.store.nights.runs import Run
-from tests.recon.steps.compare.test_parted_inputs import drop_many
+from tests.recon.steps.compare.test_parted_inputs import ingested
 from tests.recon.steps.conftest import Merchant
 from tests.recon.steps.large_nights import AT, in_groups_of, peak_bytes, peak_bytes_of_objects
 
@@ -73,16 +71,7 @@ class Night(NamedTuple):
 @contextmanager
 def asking(merchant: Merchant, *, orders: int) -> Iterator[Night]:
     """A night of so many orders that were ingested."""
-    numbers = [f"B{orders}-{number:015}" for number in range(orders, 0, -1)]
-    drop_many(merchant, numbers)
-    with (
-        merchant.environment() as environment,
-        night.hold(merchant.request, environment=environment) as run_id,
-    ):
-        steps: Any = {"workbooks": merchant.workbooks(), "progress": merchant.told.append}
-        night.walk(["ingest"], run_id, environment=environment, **steps)
-        with environment.store.reading() as connection:
-            run = runs.get(connection, run_id)
+    with ingested(merchant, orders=orders) as (run, numbers, environment):
         yield Night(run, environment, numbers)
 
 
@@ -96,7 +85,7 @@ def test_four_times_the_orders_are_asked_about_in_the_room_of_their_numbers(
         with asking(merchant, orders=orders) as begun:
             objects = peak_bytes_of_objects(begun.ask)
             keys = {"run": begun.run, "environment": begun.environment}
-            peaks.append((objects, peak_bytes(lambda keys=keys: orders_in_question(**keys))))  # type: ignore[misc]
+            peaks.append((objects, peak_bytes(lambda keys=keys: orders_in_question(**keys))))  # type: ignore[misc]  # mypy infers no default of a lambda
     more = [many - few for few, many in zip(*peaks, strict=True)]
 
     assert more[0] < OBJECTS_A_NUMBER * (MANY - FEW)
