@@ -177,13 +177,14 @@ def _check_code(
     if code is None:
         msg = f"{short} proves to be {short} with the current one-time code (--code)"
         raise UsageError(msg)
-    now = environment.wall_clock()
-    step = _step_of(secret, code=code.get_secret_value(), at=int(now.timestamp()))
     problem = before = ""
     is_wrong = False
-    # One transaction counts, judges and notes: tries at the same time are counted one by one. It is
-    # kept although the call fails.
+    # One transaction counts, judges and notes: tries at the same time are counted one by one, each
+    # at the instant of its turn and never before the one it waited for. It is kept although the
+    # call fails.
     with code_turn(environment.desk.codes, store=environment.store) as connection:
+        now = environment.wall_clock()
+        step = _step_of(secret, code=code.get_secret_value(), at=int(now.timestamp()))
         wrong = approval_rows.wrong_codes(
             connection, short, origin=origin, since=now - WRONG_CODES_WITHIN
         )

@@ -1,5 +1,8 @@
+import sqlite3
 import stat
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, suppress
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -139,6 +142,28 @@ def test_tries_at_the_same_time_are_counted_one_by_one(merchant: Any) -> None:
 
     assert sum("is not right" in one for one in told) == WRONG_CODES_MAX
     assert sum("wait, then try again" in one for one in told) == 60 - WRONG_CODES_MAX
+
+
+def test_a_try_is_of_the_instant_at_which_its_turn_began(merchant: Any) -> None:
+    """Time is told within the turn: a try that waited for another is never older than that one."""
+    declare(merchant)
+    turns, memory = [], merchant.folder / "desk.memory"
+
+    def wall_clock() -> datetime:
+        with closing(sqlite3.connect(told_within.desk.codes, timeout=0)) as other:
+            with suppress(sqlite3.OperationalError):
+                other.execute("BEGIN IMMEDIATE")
+            turns.append(not other.in_transaction)
+        return system_clock()
+
+    with merchant.environment() as environment:
+        told_within = replace(
+            environment, wall_clock=wall_clock, desk=replace(environment.desk, memory=memory)
+        )
+        with pytest.raises(UsageError, match="not right"):
+            identify("anna", code=SecretStr("1"), environment=told_within)
+
+    assert turns == [True]
 
 
 def test_wrong_codes_of_somebody_lock_nobody_else_out(merchant: Any) -> None:
