@@ -39,7 +39,7 @@ from recon.matching.causes.reasons import with_reasons
 from recon.matching.causes.shared_causes import with_causes
 from recon.matching.causes.suggestions import with_suggestions
 from recon.matching.exact.aside import Exact, set_aside
-from recon.matching.exact.calm_sets import with_calm
+from recon.matching.exact.calm_sets import first_days_of, with_calm
 from recon.matching.exact.every_match import EveryMatch, every_match
 from recon.matching.frames.arrays import Arrays
 from recon.matching.frames.digest import digest_of
@@ -118,7 +118,13 @@ def judge_the_rest(
     `parts`: what was set aside before, in parts, and says something about causes.
     """
     rest = exact.sources
-    joined = join_sides(rest, numbers=exact.left_keys, rules=rules, previous=previous)
+    joined = join_sides(
+        rest,
+        numbers=exact.left_keys,
+        rules=rules,
+        previous=previous,
+        first_days=first_days_of(sources.settlement, keys=exact.keys),
+    )
     name_entries(joined)
     outcomes = judge_sets(joined, rules=rules, as_of=microseconds(as_of))
     rows = judged_rows(joined, outcomes=outcomes, sources=rest, rules=rules, as_of=as_of)

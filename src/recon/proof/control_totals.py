@@ -5,7 +5,7 @@ of the items. What a night stores, sends or draws (T11 to T14) is proven where i
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pandas as pd
 
@@ -88,6 +88,8 @@ class Proof:
     """What the fee contract lists, by currency (see shown_fees); None without one."""
     bookings: Bookings | None = None
     """What the books have of what arrived at the bank; None where it is not compared."""
+    unpriced: Mapping[str, int] = field(default_factory=dict)
+    """See scope.not_covered."""
 
 
 def control_totals(proof: Proof) -> tuple[ControlTotal, ...]:

@@ -121,7 +121,7 @@ def concluded(proof: Proof, *, as_of: datetime) -> Reconciliation:
         unmapped_codes=unmapped_codes(proof.exact.sources, rules=rules),
         not_covered=(
             *lacks,
-            *not_covered(sources, rules=rules),
+            *not_covered(sources, rules=rules, unpriced=proof.unpriced),
             *books_not_covered(sources, cash=proof.cash),
             *bank_not_covered(proof.bank),
         ),

@@ -1,7 +1,8 @@
 """One look at all rows of a night that is compared in parts: what a part must know of the others.
 
 Rows that may stand for others are kept, which are few: those without an order number, entries of
-pay-outs, entries that share a number. Of all others only a number of eight bytes an id is.
+pay-outs, entries that share a number; with a settlement also entries that its groups may have. Of
+all others only a number of eight bytes an id is, and what settlement lines come to.
 """
 
 from collections import Counter
@@ -12,17 +13,23 @@ import numpy as np
 import pandas as pd
 
 from recon.config.rules import Rules
+from recon.matching.cash.book_groups import BASES
 from recon.matching.exact.aside import loose_words
 from recon.matching.exact.elsewhere import Elsewhere, SeenIds, rows_with
 from recon.matching.exact.exact_search import belonging, marked
-from recon.matching.frames.coding import is_word
+from recon.matching.frames.coding import is_word, placed
 from recon.matching.frames.grouping import Bools
 from recon.matching.frames.sources import Sources
-from recon.matching.sides.ledger_side import JUDGED
+from recon.matching.frames.total_rows import ACCOUNT
+from recon.matching.sides.closing_entries import CLOSERS
+from recon.matching.sides.ledger_side import JUDGED, is_base_type
 from recon.matching.sides.payouts import PAYOUT_TYPES, judged_entries
+from recon.matching.sides.settled_refunds import refunds_of_others
+from recon.matching.sides.settlement_side import first_days_told, of_payments
+from recon.matching.sides.summed_lines import summed_lines, with_summed
 from recon.proof.books_bridge import Books, of_money, restated, steps_of
 
-_FRAMES = ("orders", "gateway", "ledger")
+_FRAMES = ("orders", "gateway", "ledger", "settlement")
 
 
 class Gathering:
@@ -41,20 +48,43 @@ class Gathering:
         self._odd: dict[str, list[pd.DataFrame]] = {name: [] for name in _FRAMES}
         self._again: list[pd.DataFrame] = []
         self._restated: Counter[str] = Counter()
+        self._first_days: dict[tuple[str, ...], str] = {}
+        self._refunds: list[pd.DataFrame] = []
+        self._settled: list[pd.DataFrame] = []
 
     def see(self, rows: Sources) -> None:
-        """Look at the next stretch (orders, gateway, ledger)."""
+        """Look at the next stretch (orders, gateway, ledger, settlement)."""
         for name in _FRAMES:
             frame: pd.DataFrame | None = getattr(rows, name)
             if frame is None:
                 continue
-            odd = _stands_for_others(frame, name=name)
+            odd = self._is_odd(frame, name=name)
             if odd.any():
                 self._odd[name].append(frame[odd])
             if name == "ledger":
                 self._entries.see(frame["entry_id"])
                 self._restated.update(restated(frame[~odd]))
         self._transactions.see(rows.gateway["transaction_id"])
+        if rows.settlement is not None:
+            self._see_lines(rows.settlement, gateway=rows.gateway)
+
+    def _is_odd(self, frame: pd.DataFrame, *, name: str) -> Bools:
+        """The rows that are kept."""
+        odd = _stands_for_others(frame, name=name)
+        if name == "ledger" and self._small.settlement is not None:
+            # Groups have them, whatever order they name.
+            odd |= is_base_type(frame["entry_type"], *BASES.values(), *CLOSERS)
+        return odd
+
+    def _see_lines(self, lines: pd.DataFrame, *, gateway: pd.DataFrame) -> None:
+        self._settled.append(summed_lines(lines[~_stands_for_others(lines, name="settlement")]))
+        rows, accounts = placed(lines, by=ACCOUNT)
+        for number, day in first_days_told(lines, accounts=rows).items():
+            account = accounts[number]
+            self._first_days[account] = min(day, self._first_days.get(account, day))
+        strange = refunds_of_others(lines, gateway=gateway)
+        if strange.any():
+            self._refunds.append(lines[strange])
 
     def to_see_again(self) -> list[int]:
         """The stretches, counted from 0 as they were seen, with entries that share a number."""
@@ -65,12 +95,18 @@ class Gathering:
         """Look once more at one of these."""
         if rows.ledger is not None:
             several = rows_with(rows.ledger["entry_id"], self._entries.shared())
-            several = several & ~_stands_for_others(rows.ledger, name="ledger")
+            several = several & ~self._is_odd(rows.ledger, name="ledger")
             self._again.append(rows.ledger[several])
 
     def elsewhere(self) -> Elsewhere:
         """What each part must know of all rows."""
-        shared = Elsewhere(frozenset(), self._entries.shared(), self._transactions.shared())
+        shared = Elsewhere(
+            frozenset(),
+            self._entries.shared(),
+            self._transactions.shared(),
+            self._first_days,
+            pd.concat(self._refunds, ignore_index=True) if self._refunds else None,
+        )
         odd = self._odd_rows()
         if odd.ledger is not None:
             ours = odd.ledger.assign(**{JUDGED: judged_entries(odd)})
@@ -84,7 +120,12 @@ class Gathering:
             return {}
         odd = self._odd_rows()
         entries = self._small.ledger if odd.ledger is None else odd.ledger
-        several = replace(odd, ledger=pd.concat([entries, *self._again], ignore_index=True))
+        lines = odd.settlement
+        several = replace(
+            odd,
+            ledger=pd.concat([entries, *self._again], ignore_index=True),
+            settlement=None if lines is None else with_summed(lines, parts=self._settled),
+        )
         # What is restated of those that are seen again was counted when they were seen first.
         twice = Counter(restated(pd.concat([entries.iloc[:0], *self._again], ignore_index=True)))
         more = {name: self._restated[name] - twice[name] for name in {*self._restated, *twice}}
@@ -102,4 +143,6 @@ class Gathering:
 def _stands_for_others(frame: pd.DataFrame, *, name: str) -> Bools:
     """The rows that belong to no order number of their own."""
     keyless: Bools = frame["order_no"].eq("").to_numpy(dtype=np.bool_)
-    return keyless | is_word(frame["entry_type"], *PAYOUT_TYPES) if name == "ledger" else keyless
+    if name == "ledger":
+        return keyless | is_word(frame["entry_type"], *PAYOUT_TYPES)
+    return keyless | ~of_payments(frame) if name == "settlement" else keyless

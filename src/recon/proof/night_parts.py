@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Any
 
 import pandas as pd
 import pyarrow as pa
@@ -23,15 +24,19 @@ from recon.matching.exact.elsewhere import Elsewhere
 from recon.matching.exact.every_match import every_match
 from recon.matching.frames.digest import digest_of
 from recon.matching.frames.names import is_among
+from recon.matching.frames.same_words import taken
 from recon.matching.frames.sources import Previous, Sources
+from recon.matching.sides.agreed_fees import with_fees_priced
+from recon.matching.sides.settled_refunds import with_refunds_settled
+from recon.matching.sides.summed_lines import summed_lines
 from recon.model.words import ControlTotal
 from recon.proof.engine import classified, concluded
 from recon.proof.night_tables import ITEMS
-from recon.proof.scope import Line
+from recon.proof.scope import Line, unpriced_fees
 
 SECTIONS = ("matches", "pending", "unverified")
 """Frames of a result that parts have rows of; no break is aside."""
-FRAMES = ("orders", "gateway", "ledger", "universe")
+FRAMES = ("orders", "gateway", "ledger", "settlement", "universe")
 """Sources of which a part has the rows of its order numbers."""
 
 
@@ -55,6 +60,10 @@ class PartFigures:
     """Why sets are unverified -> how many are."""
     digest: str
     """Of SECTIONS."""
+    settled: pd.DataFrame | None
+    """The settlement lines aside, summed up (see summed_lines); None: nobody gave any."""
+    unpriced: Mapping[str, int]
+    """See scope.unpriced_fees."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,15 +90,16 @@ def judged_part(
     """Judge what of a part is aside.
 
     Args:
-        rows: FRAMES of all rows of some order numbers, and instructions, rejects and quarantined
-            of the whole night; no settlement.
+        rows: FRAMES of all rows of some order numbers, and what the whole night has of
+            instructions, rejects, quarantined, volumes and settled.
         elsewhere: what is known of all rows.
         rules: how they are judged.
         as_of: when.
         previous: what the night before left open, of all keys.
     """
-    exact = _aside_of(rows, elsewhere=elsewhere, rules=rules, as_of=as_of, previous=previous)
-    sources, aside = without_left(exact, sources=rows)
+    given = prepared_part(rows, elsewhere=elsewhere, rules=rules)
+    exact = _aside_of(given, elsewhere=elsewhere, rules=rules, as_of=as_of, previous=previous)
+    sources, aside = without_left(exact, sources=given)
     proof = classified(sources, exact=aside, rules=rules, as_of=as_of, previous=None)
     evidence = evidence_of(
         CauseEvidence(proof.joined, aside.sources, rules, aside, sources, proof.hosts)
@@ -107,8 +117,19 @@ def judged_part(
         aside={leg: len(getattr(sources, leg)) for leg in exact.rows},
         reasons=Counter(result.unverified["reason"].tolist()),
         digest=digest_of(frames.values()),
+        settled=None if sources.settlement is None else summed_lines(sources.settlement),
+        unpriced=unpriced_fees(sources, rules=rules),
     )
-    return JudgedPart(figures, frames, items, exact.sources)
+    return JudgedPart(figures, frames, items, _left(rows, exact=exact))
+
+
+def _left(rows: Sources, *, exact: Exact) -> Sources:
+    """What is left as it was given: what is added to it is of all that is left, together."""
+    left = exact.sources
+    frames: dict[str, Any] = {
+        name: taken(getattr(rows, name), rows=numbers) for name, numbers in exact.left.items()
+    }
+    return replace(rows, **frames, universe=left.universe)
 
 
 def digest_of_part(
@@ -120,10 +141,11 @@ def digest_of_part(
     previous: Previous | None,
 ) -> str:
     """The digest that `judged_part` gives, made without the totals and what only they need."""
-    exact = _aside_of(rows, elsewhere=elsewhere, rules=rules, as_of=as_of, previous=previous)
+    given = prepared_part(rows, elsewhere=elsewhere, rules=rules)
+    exact = _aside_of(given, elsewhere=elsewhere, rules=rules, as_of=as_of, previous=previous)
     aside = nothing_left(exact)
-    own = judge_the_rest(rows, exact=aside, rules=rules, as_of=as_of, previous=None).frames
-    matches = every_match(own.matches, exact=aside, sources=rows)
+    own = judge_the_rest(given, exact=aside, rules=rules, as_of=as_of, previous=None).frames
+    matches = every_match(own.matches, exact=aside, sources=given)
     return digest_of([matches, own.pending, own.unverified])
 
 
@@ -140,6 +162,15 @@ def _aside_of(
     return set_aside(
         _with_own_moves(rows), rules=rules, previous=known, as_of=as_of, elsewhere=elsewhere
     )
+
+
+def prepared_part(rows: Sources, *, elsewhere: Elsewhere, rules: Rules) -> Sources:
+    """The rows as they are compared: what refunds settled, and what fees differ by.
+
+    What engine.prepared does beside it is said of rows that are never aside.
+    """
+    settled = with_refunds_settled(rows, rules=rules, others=elsewhere.refunds)
+    return replace(with_fees_priced(settled, rules=rules), is_part=True)
 
 
 def _with_own_moves(rows: Sources) -> Sources:

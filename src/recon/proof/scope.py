@@ -1,5 +1,6 @@
 """What was proven, what was not, and what this gateway's interface cannot show."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 
 import numpy as np
@@ -8,7 +9,7 @@ import pandas as pd
 from recon.config.rules import Rules
 from recon.matching.breaks.result_frames import Frames
 from recon.matching.cash.before_books import BEFORE_BOOKS
-from recon.matching.cash.fees_charged import fees_not_covered
+from recon.matching.cash.fees_charged import fees_not_covered, why_not_covered
 from recon.matching.cash.result import CashResult
 from recon.matching.frames.arrays import Arrays, texts
 from recon.matching.frames.coding import by_word, coded, is_word, sums_of
@@ -55,8 +56,11 @@ def _codes(field: str, *, rows: pd.DataFrame, mask: Bools) -> Iterator[Line]:
         yield {"field": field, "code": code, "count": len(orders), "order_no": min(orders)}
 
 
-def not_covered(sources: Sources, *, rules: Rules) -> tuple[str, ...]:
-    """Legs and controls that had no source, in words."""
+def not_covered(sources: Sources, *, rules: Rules, unpriced: Mapping[str, int]) -> tuple[str, ...]:
+    """Legs and controls that had no source, in words.
+
+    `unpriced`: why fees of lines that were compared in parts are not covered -> how many.
+    """
     words = []
     if sources.ledger is None:
         words.append("leg B (gateway to ledger), T5B and T5C: no ledger was given")
@@ -64,7 +68,7 @@ def not_covered(sources: Sources, *, rules: Rules) -> tuple[str, ...]:
         words.append("our own instructions, T8: no instruction file was given")
     words += unrated_entries(sources.ledger, rules=rules)
     words += _settlement_not_covered(sources)
-    words += _fees_not_covered(sources, rules=rules)
+    words += _fees_not_covered(sources, rules=rules, unpriced=unpriced)
     if rules.journal.accounts is None:
         words.append("proposed journals, T12: the rules name no [journal.accounts]")
     if sources.agreed_write_offs is None:
@@ -96,14 +100,24 @@ def _settlement_not_covered(sources: Sources) -> Iterator[str]:
         yield f"settlement due after {days.last}: {days.waits_for} is missing"
 
 
-def _fees_not_covered(sources: Sources, *, rules: Rules) -> Iterator[str]:
+def unpriced_fees(sources: Sources, *, rules: Rules) -> dict[str, int]:
+    """Why fees of lines are not covered by the contract, if there is one -> how many."""
+    if sources.settlement is None or rules.fee_contract is None:
+        return {}
+    volumes = volumes_of(sources)
+    return why_not_covered(sources.settlement, contract=rules.fee_contract, volumes=volumes)
+
+
+def _fees_not_covered(
+    sources: Sources, *, rules: Rules, unpriced: Mapping[str, int]
+) -> Iterator[str]:
     """Fees that nobody said the price of."""
     if sources.settlement is None:
         return
     if rules.fee_contract is not None:
-        yield from fees_not_covered(
-            sources.settlement, contract=rules.fee_contract, volumes=volumes_of(sources)
-        )
+        reasons = Counter(unpriced_fees(sources, rules=rules))
+        reasons.update(unpriced)
+        yield from fees_not_covered(reasons)
     elif not rules.fees:
         yield "fee contract: fees.toml declares none"
 

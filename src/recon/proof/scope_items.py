@@ -4,7 +4,7 @@ Nothing here knows what became of a row in the result, but for repeats and super
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -22,6 +22,7 @@ from recon.matching.sides.gateway_side import shown
 from recon.matching.sides.ledger_side import booked, is_base_type
 from recon.matching.sides.orders_side import expected
 from recon.matching.sides.settlement_side import of_payments, pay_outs
+from recon.matching.sides.summed_lines import lines_of_rows
 from recon.model.words import EntryType, KeyAnswer
 from recon.proof.totals_of_settlement import paid_items
 
@@ -38,11 +39,16 @@ class Scoped:
     net: Ints
     kept: Bools
     """Rows in scope."""
+    items: Ints | None = None
+    """How many items each row is; None: one."""
 
     def tally(self, *, rows: Bools) -> Tally:
-        """How many of these rows each place has, and their net."""
+        """How many items of these rows each place has, and their net."""
         groups, size = self.groups[rows], len(self.places)
-        counts = np.bincount(groups, minlength=size).tolist()
+        if self.items is None:
+            counts = np.bincount(groups, minlength=size).tolist()
+        else:
+            counts = sums_of(self.items[rows], groups=groups, size=size).tolist()
         net = sums_of(self.net[rows], groups=groups, size=size).tolist()
         there = [number for number, count in enumerate(counts) if count]
         named = as_places(self.places)
@@ -102,7 +108,8 @@ def _given(sources: Sources, *, exact: Exact, joined: Joined, rules: Rules) -> I
         lines, kept = sources.settlement, of_payments(sources.settlement)
         net = lines["gross"].to_numpy(dtype=np.int64)
         yield _scoped("settlement", lines, currency=lines["currency"], net=net, kept=kept)
-        yield from _kept_of(lines)
+        if not sources.is_part:
+            yield from _kept_of(lines)
     places, net = paid_items(sources)
     groups, known = combined(places)
     yield Scoped("payouts", groups, known, net, np.ones(len(net), dtype=np.bool_))
@@ -119,7 +126,8 @@ def _kept_of(lines: pd.DataFrame) -> Iterator[Scoped]:
         mine = {column: lines[column].take(at) for column in ACCOUNT_CURRENCY}
         net = sign * lines[name].to_numpy(dtype=np.int64)[at]
         kept = np.ones(len(at), dtype=np.bool_)
-        yield _scoped(source, mine, currency=mine["currency"], net=net, kept=kept)
+        scoped = _scoped(source, mine, currency=mine["currency"], net=net, kept=kept)
+        yield replace(scoped, items=lines_of_rows(lines)[at])
 
 
 def _kept(exact: Exact, *, source: str, versions: Versions, size: int) -> Bools:

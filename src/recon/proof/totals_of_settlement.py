@@ -42,6 +42,7 @@ from recon.matching.frames.total_rows import (
 )
 from recon.matching.sides.ledger_side import GROUPED, booked, is_base_type, marked_as
 from recon.matching.sides.settlement_side import pay_outs
+from recon.matching.sides.summed_lines import one_by_one
 from recon.model.words import (
     CONFIRMED_STATES,
     DOUBTFUL_STATES,
@@ -159,6 +160,7 @@ def contract_totals(
     """
     if lines is None or shown is None:
         return
+    lines = one_by_one(lines)
     where = placed(lines, by=("currency",))
     charged = sums_of(
         np.where(pay_outs(lines), 0, amounts_of(lines["fee"])),

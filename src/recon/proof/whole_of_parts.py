@@ -20,6 +20,7 @@ from recon.matching.causes.aside_evidence import AsideEvidence, added_evidence
 from recon.matching.frames.arrays import frame_of_cells
 from recon.matching.frames.digest import Columns, digest_of
 from recon.matching.frames.sources import Previous, Sources
+from recon.matching.sides.summed_lines import with_summed
 from recon.model.words import ControlTotal, SetState
 from recon.proof.engine import concluded, prove
 from recon.proof.night_parts import SECTIONS, PartFigures
@@ -55,6 +56,7 @@ class Aside:
     rows: Mapping[str, int]
     of_sources: Mapping[str, int]
     """Source -> its rows that are aside."""
+    unpriced: Mapping[str, int]
 
     @classmethod
     def of(cls, parts: Sequence[PartFigures]) -> "Aside":
@@ -67,6 +69,7 @@ class Aside:
             _counted(part.sums for part in parts),
             _counted(part.rows for part in parts),
             _counted(part.aside for part in parts),
+            _counted(part.unpriced for part in parts),
         )
 
 
@@ -82,7 +85,8 @@ def reconcile_rest(
     """Compare what is left of all parts, and add what they came to.
 
     Args:
-        rest: what is left, with all sources that are not cut into parts.
+        rest: what is left, with all sources that are not cut into parts, and of the settlement
+            also what is aside, summed up (see `settled_of_parts`).
         parts: what each part came to.
         merged: their rows.
         rules: as for the parts.
@@ -92,7 +96,7 @@ def reconcile_rest(
     aside = Aside.of(parts)
     refuse_beyond_sums(rest, parts=aside.sums)
     proof = prove(rest, rules=rules, as_of=as_of, previous=previous, parts=aside.evidence)
-    result = concluded(proof, as_of=as_of)
+    result = concluded(replace(proof, unpriced=aside.unpriced), as_of=as_of)
     arrived = arrived_aside(rest, rows=aside.of_sources)
     totals = added_totals([*result.control_totals], parts=aside.totals, arrived=[*arrived])
     sides = _added_sides([result.sides, *aside.sides])
@@ -119,6 +123,18 @@ def reconcile_rest(
         match_columns=columns,
         aside={name: aside.rows.get(name, 0) for name in SECTIONS},
     )
+
+
+def settled_of_parts(
+    left: pd.DataFrame | None, *, parts: Sequence[PartFigures]
+) -> pd.DataFrame | None:
+    """The settlement of a night in parts: lines that are left, and what all others come to.
+
+    `left`: SETTLEMENT_COLUMNS; None: nobody gave any.
+    """
+    if left is None:
+        return None
+    return with_summed(left, parts=[each.settled for each in parts if each.settled is not None])
 
 
 def _open(result: Reconciliation, *, sides: pd.DataFrame, aside: Aside) -> OpenCounts:

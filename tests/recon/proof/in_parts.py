@@ -18,7 +18,7 @@ from recon.matching.frames.sources import Previous, Sources
 from recon.proof.books_bridge import Books
 from recon.proof.gathering import Gathering
 from recon.proof.night_parts import FRAMES, SECTIONS, JudgedPart, digest_of_part, judged_part
-from recon.proof.whole_of_parts import reconcile_rest
+from recon.proof.whole_of_parts import reconcile_rest, settled_of_parts
 from recon.steps.compare.other_side import turned
 
 
@@ -70,7 +70,8 @@ def left_of(night: Sources, *, parts: list[JudgedPart]) -> Sources:
         for name in FRAMES
         if getattr(night, name) is not None
     }
-    return replace(night, **frames)
+    settled = settled_of_parts(frames.get("settlement"), parts=[part.figures for part in parts])
+    return replace(night, **frames | {"settlement": settled})
 
 
 def reconciled_in_parts(

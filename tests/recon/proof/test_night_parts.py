@@ -31,14 +31,7 @@ from tests.recon.matching.exact.test_aside import (
 from tests.recon.matching.exact.test_calm_sets import CALM, LEFT, with_open_sets
 from tests.recon.proof.in_parts import reconciled_in_parts
 
-OF_SETTLEMENT = frozenset(
-    {"settled", "settled-otherwise", "not-settled", "the-first-day-settled", "fee"}
-)
-NAMED = {
-    name: told
-    for name, told in {**APART, **TOGETHER, **LEFT, **CALM}.items()
-    if name not in OF_SETTLEMENT
-}
+NAMED = {**APART, **TOGETHER, **LEFT, **CALM}
 """Sets that agree, stand by themselves, or are spoken of from elsewhere."""
 SEEDS = int(os.environ.get("PARTS_SEEDS", "4"))
 """Nights whose rows are spoilt at random; `make test-truths` plays more."""
@@ -79,7 +72,7 @@ def assert_same_in_parts(
 @pytest.mark.parametrize("ledger", [True, False])
 def test_planted_nights_in_parts_come_to_the_same(size: int, *, ledger: bool) -> None:
     """All codes among agreeing and open sets: nothing of the result differs."""
-    night = replace(with_open_sets(planted(size=120, broken=60).sources), settlement=None)
+    night = with_open_sets(planted(size=120, broken=60).sources)
     aside = assert_same_in_parts(night if ledger else replace(night, ledger=None), size=size)
 
     assert aside > 50
@@ -89,7 +82,6 @@ def test_planted_nights_in_parts_come_to_the_same(size: int, *, ledger: bool) ->
 def test_random_nights_in_parts_come_to_the_same(seed: int) -> None:
     """Repeats, lost and changed rows, keyless rows, an earlier night: nothing differs."""
     night, previous = random_night(seed)
-    night = replace(night, settlement=None)
 
     assert_same_in_parts(night, size=(13, 40)[seed % 2], previous=previous)
 
@@ -115,7 +107,7 @@ def of_a_late_clock(source: str) -> Sources:
     assert ledger is not None
     at = ledger["booked_at"].dt.tz_convert(UTC)
     is_lost = at.dt.day.eq(2) & at.dt.hour.eq(3) & at.dt.minute.gt(20)
-    return replace(files.sources, ledger=ledger[~is_lost].reset_index(drop=True), settlement=None)
+    return replace(files.sources, ledger=ledger[~is_lost].reset_index(drop=True))
 
 
 def of_a_thin_day(source: str) -> Sources:
@@ -124,7 +116,7 @@ def of_a_thin_day(source: str) -> Sources:
     frame = getattr(night, source)
     at = frame["booked_at" if source == "ledger" else "ordered_at"].dt.tz_convert(UTC)
     kept = at.dt.day.ne(2) | (frame.index % 8 == 0)
-    return replace(night, **{source: frame[kept].reset_index(drop=True)}, settlement=None)
+    return replace(night, **{source: frame[kept].reset_index(drop=True)})
 
 
 def in_cents(night: Sources) -> Sources:

@@ -4,9 +4,11 @@ from collections import Counter
 from collections.abc import Mapping
 
 import numpy as np
+import pandas as pd
 
 from recon.matching.frames.grouping import Ints, amounts_of
 from recon.matching.frames.sources import Sources
+from recon.matching.sides.summed_lines import one_by_one
 from recon.model.errors import SourceUnreadableError
 
 SUM_MAX = 2**60
@@ -49,11 +51,16 @@ def sums_of_amounts(sources: Sources) -> Sums:
         (source, name, frame)
         for source, names in _COLUMNS.items()
         for name in names
-        if (frame := getattr(sources, source)) is not None and not frame.empty
+        if (frame := _by_themselves(getattr(sources, source))) is not None and not frame.empty
     )
     return {
         (source, name): _without_signs(amounts_of(frame[name])) for source, name, frame in columns
     }
+
+
+def _by_themselves(frame: pd.DataFrame | None) -> pd.DataFrame | None:
+    """Without sums of settlement lines: where those lines stood they were bounded."""
+    return None if frame is None else one_by_one(frame)
 
 
 def _without_signs(amounts: Ints) -> int:

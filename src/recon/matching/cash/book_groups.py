@@ -23,6 +23,7 @@ from recon.matching.frames.versions import NEW
 from recon.matching.sides.closing_entries import closing_entries
 from recon.matching.sides.ledger_side import JUDGED, booked, entry_versions, is_base_type
 from recon.matching.sides.settlement_side import pay_outs
+from recon.matching.sides.summed_lines import lines_of_rows
 from recon.model.words import REVERSAL_SUFFIX, EntryType
 
 FEES, RESERVES, PAYOUTS = "fees", "reserves", "payout"
@@ -38,7 +39,7 @@ _MONTH_CHARACTERS = 7
 _MONTH = r"20[0-9]{2}-(?:0[1-9]|1[0-2])"
 """A reference that is a month; its last day is looked up."""
 _GROUP = (*ACCOUNT_CURRENCY, "kind", "name")
-_SETTLED = (*ACCOUNT_CURRENCY, "kind", "name", "row", "day", "amount")
+_SETTLED = (*ACCOUNT_CURRENCY, "kind", "name", "row", "day", "amount", "items")
 _BOOKED = (*ACCOUNT_CURRENCY, "kind", "name", "row", "at", "amount", "entry_id")
 
 
@@ -50,7 +51,8 @@ class BookGroups:
     """merchant_id, account_id, currency, kind, name, key, settled, booked, entries (grain: group);
     amounts as the books sign them: what the gateway kept or paid out is below 0."""
     settled: Arrays
-    """kind, group, row of the settlement, day, amount (grain: line and kind)."""
+    """kind, group, row of the settlement, day, amount, items (grain: row and kind); of a row that
+    stands for several lines as many items."""
     booked: Arrays
     """kind, group, row of the ledger, at, amount (grain: entry)."""
     closed: Mapping[int, Rows]
@@ -62,8 +64,8 @@ class BookGroups:
 
 
 def grouped(sources: Sources, *, rules: Rules) -> BookGroups | None:
-    """The groups of a settlement source; None without one."""
-    if sources.settlement is None:
+    """The groups of a settlement source; None without one, and of a part of a night."""
+    if sources.settlement is None or sources.is_part:
         return None
     lines, per = sources.settlement, rules.ledger.fees_per
     settled = _settled(lines, per=per)
@@ -118,7 +120,8 @@ def _lines_of(lines: pd.DataFrame, *, kind: str, rows: Bools, amount: Ints, per:
     elif per == "month":
         names = _months(days)
     columns |= {"kind": filled(kind, size=size), "name": names, "day": days}
-    return Arrays({**columns, "row": chosen, "amount": amount[chosen]}, size=size)
+    columns |= {"row": chosen, "amount": amount[chosen], "items": lines_of_rows(lines)[chosen]}
+    return Arrays(columns, size=size)
 
 
 def _payments(frame: pd.DataFrame, *, rows: Rows) -> Column:

@@ -1,7 +1,7 @@
 """Settlement lines beside the fee contract: sums by its lines, what it leaves out, what differs."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 import pandas as pd
@@ -15,6 +15,7 @@ from recon.matching.sides.agreed_fees import CREDIT, AgreedFees, agreed_fees
 from recon.matching.sides.contract_lines import NOT_COVERED
 from recon.matching.sides.fee_volumes import Volumes, month_sums, span, volumes_of
 from recon.matching.sides.settlement_side import pay_outs
+from recon.matching.sides.summed_lines import one_by_one
 from recon.model.charged_fees import (
     BY_LINE_COLUMNS,
     DIFFERING_COLUMNS,
@@ -51,9 +52,9 @@ def charged_fees(sources: Sources, *, contract: FeeContract | None) -> ChargedFe
 
 def shown_fees(sources: Sources, *, contract: FeeContract | None) -> dict[str, int] | None:
     """What the sheet lists by contract and outside of it, by currency; None as `charged_fees`."""
-    lines = sources.settlement
-    if lines is None or contract is None:
+    if sources.settlement is None or contract is None:
         return None
+    lines = one_by_one(sources.settlement)
     agreed = agreed_fees(lines, contract=contract, volumes=volumes_of(sources))
     shown: Counter[str] = Counter()
     for rows in (_by_line(lines, agreed=agreed, contract=contract), _outside(lines, agreed=agreed)):
@@ -62,15 +63,19 @@ def shown_fees(sources: Sources, *, contract: FeeContract | None) -> dict[str, i
     return dict(shown)
 
 
-def fees_not_covered(
+def why_not_covered(
     lines: pd.DataFrame, *, contract: FeeContract, volumes: Volumes | None
-) -> Iterator[str]:
-    """What the contract does not say, by name and count."""
-    agreed = agreed_fees(lines, contract=contract, volumes=volumes)
+) -> dict[str, int]:
+    """Why the contract does not say what lines should cost -> how many."""
+    agreed = agreed_fees(one_by_one(lines), contract=contract, volumes=volumes)
     why = agreed.why[agreed.line == NOT_COVERED]
     counts = np.bincount(why, minlength=len(agreed.reasons)).tolist()
-    reasons = [(reason, n) for reason, n in zip(agreed.reasons, counts, strict=True) if n]
-    shown = sorted(reasons, key=lambda entry: (-entry[1], entry[0]))
+    return {reason: n for reason, n in zip(agreed.reasons, counts, strict=True) if n}
+
+
+def fees_not_covered(reasons: Mapping[str, int]) -> Iterator[str]:
+    """What the contract does not say, by name and count (see `why_not_covered`)."""
+    shown = sorted(reasons.items(), key=lambda entry: (-entry[1], entry[0]))
     for reason, number in shown[:REASONS_SHOWN]:
         yield f"fee contract: {reason} ({number} settlement line{'s' * (number != 1)})"
     if len(shown) > REASONS_SHOWN:

@@ -163,7 +163,7 @@ def cash_parts(result: CashResult | None) -> list[BookingPart]:
 
 
 def cash_items(result: CashResult, *, ledger: pd.DataFrame | None) -> Iterator[Arrays]:
-    """The items of the groups: source, row, group, amount, net and place (grain: item).
+    """The items of the groups: source, row, group, amount, net, place and how many they are.
 
     `row` counts as `scope_items` counts: lines of one kind among themselves, entries in the ledger.
     """
@@ -171,20 +171,23 @@ def cash_items(result: CashResult, *, ledger: pd.DataFrame | None) -> Iterator[A
     for kind, source in ITEM_SOURCES.items():
         mine = result.books.settled.take(result.books.settled["kind"] == kind)
         mine = mine.take(np.argsort(mine["row"], kind="stable")).assign(row=np.arange(len(mine)))
-        yield _items(mine, groups=groups, source=source, net=mine["amount"])
+        yield _items(mine, groups=groups, source=source)
     entries = result.books.booked
-    yield _items(entries, groups=groups, source="ledger", net=entries["amount"])
+    yield _items(_each_once(entries), groups=groups, source="ledger")
     if ledger is not None:
         for group, rows in result.books.closed.items():
             size = len(rows)
             columns = {"row": rows, "group": np.full(size, group, dtype=np.intp)}
             columns["amount"] = np.zeros(size, dtype=np.int64)
-            items = Arrays(columns, size=size)
-            yield _items(items, groups=groups, source="ledger", net=items["amount"])
+            yield _items(_each_once(Arrays(columns, size=size)), groups=groups, source="ledger")
 
 
-def _items(items: Arrays, *, groups: Arrays, source: str, net: Column) -> Arrays:
-    at, size = items["group"], len(items)
+def _each_once(entries: Arrays) -> Arrays:
+    return entries.assign(items=np.ones(len(entries), dtype=np.int64))
+
+
+def _items(items: Arrays, *, groups: Arrays, source: str) -> Arrays:
+    at, size, net = items["group"], len(items), items["amount"]
     columns = {
         **{name: groups[name][at] for name in ACCOUNT_CURRENCY},
         "source": filled(source, size=size),
@@ -192,7 +195,7 @@ def _items(items: Arrays, *, groups: Arrays, source: str, net: Column) -> Arrays
         "group": at,
         "amount": np.abs(net),
         "net": net,
-        "items": np.ones(size, dtype=np.int64),
+        "items": items["items"],
     }
     return Arrays(columns, size=size)
 

@@ -103,7 +103,7 @@ def set_aside(
     if elsewhere is not None and sources.ledger is not None:
         # How many there are is said of all at once.
         others["unrated"] = unrated_rows(sources.ledger, rules=rules)
-    question = Question(whole, others, words, rules, elsewhere is not None)
+    question = Question(whole, others, words, rules, elsewhere)
     exact = find_exact(question)
     rows, keys = exact.rows, exact.keys
     orders = sources.orders

@@ -26,18 +26,11 @@ from recon.matching.breaks.result_frames import (
     unverified_of,
 )
 from recon.matching.breaks.result_rows import identity_of, judged_rows, name_entries
-from recon.matching.exact.exact_search import (
-    ALONE,
-    ASKED,
-    FIRST_SETTLED,
-    NAMED,
-    SHARED,
-    Question,
-    belonging,
-)
+from recon.matching.exact.exact_search import ASKED, Question
+from recon.matching.exact.spoken_sets import named, spoken_of
 from recon.matching.frames.arrays import Arrays, among, stacked, text_column
-from recon.matching.frames.coding import NO_KEY, Codes, by_word, coded, combined, is_word, sums_of
-from recon.matching.frames.grouping import Bools, Rows, amounts_of, amounts_or, given
+from recon.matching.frames.coding import Codes, combined, sums_of
+from recon.matching.frames.grouping import Bools, Rows
 from recon.matching.frames.numbering import WholeKeys
 from recon.matching.frames.same_words import taken, without_copies
 from recon.matching.frames.sorting import columns_in_order
@@ -47,10 +40,9 @@ from recon.matching.judging.outcomes import Outcomes, judge_sets
 from recon.matching.sets.joined_sets import Joined, join_sides
 from recon.matching.sets.residuals import legs
 from recon.matching.sets.sets import NO_SET
-from recon.matching.sides.gateway_side import authorised_amounts
 from recon.matching.sides.settlement_side import first_days_told
 from recon.model.freed_memory import YOUNG, give_back
-from recon.model.words import EntryType, Flag, GatewayState, KeyAnswer, SetState
+from recon.model.words import EntryType, Flag, SetState
 
 SETS_PER_PART = 32_000
 """Some 2.5 kB each while they are judged."""
@@ -110,23 +102,38 @@ def find_calm(
         as_of: when they are judged.
         previous: what the night before left open; what it speaks of is not calm.
     """
-    few = 1 if question.is_part else SETS_MIN
+    few = SETS_MIN if question.elsewhere is None else 1
     paired = _pairs(question, exact=exact, keys=keys)
     if np.count_nonzero(paired) < few:
         return None  # without a look at every text
-    alone = np.flatnonzero(paired & ~_spoken_of(question, keys=keys))
+    alone = np.flatnonzero(paired & ~spoken_of(question, keys=keys))
     if len(alone) < few:
         return None
-    accounts = keys.account_of.get("settlement", np.zeros(0, dtype=np.int32))
     whole = _Whole(
         sources=sources,
         keys=keys,
-        first_days=first_days_told(sources.settlement, accounts=accounts),
+        first_days=_first_days(question, lines=sources.settlement, keys=keys),
         rules=question.rules,
         as_of=as_of,
         ids=_ids_of(previous),
     )
     return _judged_in_parts(alone, whole=whole, names=(*exact,))
+
+
+def first_days_of(lines: pd.DataFrame | None, *, keys: WholeKeys) -> Mapping[int, str]:
+    """See first_days_told; `keys`: the numbers of all rows."""
+    nothing = np.zeros(0, dtype=np.int32)
+    return first_days_told(lines, accounts=keys.account_of.get("settlement", nothing))
+
+
+def _first_days(
+    question: Question, *, lines: pd.DataFrame | None, keys: WholeKeys
+) -> Mapping[int, str]:
+    """The first day that was ever settled of each account, by number."""
+    if question.elsewhere is None:
+        return first_days_of(lines, keys=keys)
+    known = question.elsewhere.first_days
+    return {at: known[account] for at, account in enumerate(keys.accounts) if account in known}
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,80 +184,10 @@ def _pairs(question: Question, *, exact: Mapping[str, Rows], keys: WholeKeys) ->
     calm[done] = False
     for name in question.others:
         if name != ASKED:
-            calm[_named(keys.of[name])] = False
+            calm[named(keys.of[name])] = False
     for name in ("orders", "gateway"):
-        calm &= np.bincount(_named(keys.of[name]), minlength=keys.size) == 1
+        calm &= np.bincount(named(keys.of[name]), minlength=keys.size) == 1
     return calm
-
-
-def _spoken_of(question: Question, *, keys: WholeKeys) -> Bools:
-    """The keys of which a row of another set may speak (grain: key)."""
-    whole, rules = question.sources, question.rules
-    spoken = np.zeros(keys.size, dtype=np.bool_)
-    for name, spoken_for in _spoken_for(question, rules=rules).items():
-        spoken[_named(keys.of[name][spoken_for])] = True
-    if len({merchant for merchant, _ in keys.accounts}) < len(keys.accounts):
-        # An order of one account may have its payment in another one of the merchant.
-        spoken[_in_several_accounts(whole, keys=keys)] = True
-    return spoken
-
-
-def _named(numbers: Codes) -> Codes:
-    named: Codes = numbers[numbers != NO_KEY]
-    return named
-
-
-def _spoken_for(question: Question, *, rules: Rules) -> dict[str, Bools]:
-    """For each leg, the rows whose set other rows may speak of, or that say nothing usable."""
-    whole = question.sources
-    frames = {name: getattr(whole, name) for name in belonging(whole)}
-    spoken = {name: _by_loose(frame, words=question.words) for name, frame in frames.items()}
-    gateway = whole.gateway
-    unmapped = by_word(
-        gateway["payment_status"], of=lambda code: rules.state_of(code) is GatewayState.UNMAPPED
-    )
-    spoken["gateway"] |= ~is_word(gateway["answer"], KeyAnswer.FOUND) | unmapped.astype(np.bool_)
-    spoken["gateway"] |= gateway[SHARED].to_numpy(dtype=np.bool_)
-    spoken["gateway"] |= _beyond_bounds(gateway, rules=rules)
-    if whole.ledger is not None:
-        spoken["ledger"] |= ~whole.ledger[ALONE].to_numpy(dtype=np.bool_)
-    if whole.settlement is not None:
-        spoken["settlement"] |= whole.settlement[FIRST_SETTLED].to_numpy(dtype=np.bool_)
-    return spoken
-
-
-def _beyond_bounds(gateway: pd.DataFrame, *, rules: Rules) -> Bools:
-    """Answers with more captured than authorised, or more refunded than captured."""
-    known = authorised_amounts(gateway, rules=rules)
-    captured = amounts_or(gateway["captured_amount"], otherwise=gateway["amount"])
-    beyond: Bools = given(known) & (captured > amounts_of(known))
-    return beyond | (amounts_of(gateway["refunded_amount"]) > captured)
-
-
-def _by_loose(frame: pd.DataFrame, *, words: frozenset[str]) -> Bools:
-    """Rows that one without an order key may mean."""
-    meant = np.zeros(len(frame), dtype=np.bool_)
-    if words:
-        wanted = pa.array(sorted(words), pa.large_string())
-        for column in NAMED:
-            if column in frame.columns:
-                meant |= np.asarray(pc.is_in(pa.array(frame[column]), value_set=wanted))
-    return meant
-
-
-def _in_several_accounts(whole: Sources, *, keys: WholeKeys) -> Rows:
-    """The keys whose order number another account has as well."""
-    frames = {name: getattr(whole, name) for name in belonging(whole)}
-    codes, words = coded([frame["order_no"] for frame in frames.values()])
-    word_of = np.zeros(keys.size, dtype=np.intp)
-    for name, code in zip(frames, codes, strict=True):
-        inside = keys.of[name] != NO_KEY
-        word_of[keys.of[name][inside]] = code[inside]
-    there = np.zeros(keys.size, dtype=np.bool_)
-    for name in frames:
-        there[_named(keys.of[name])] = True
-    several = np.bincount(word_of[there], minlength=len(words)) > 1
-    return np.flatnonzero(there & several[word_of])
 
 
 def _judge(whole: _Whole, *, rows: Mapping[str, Rows], first: int) -> Calm:

@@ -4,7 +4,8 @@ Ids that several rows have stand here as numbers (see frames.fingerprints): a ro
 one of them that is not, and then is left for the one place where all such rows stand together.
 """
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pandas as pd
@@ -24,12 +25,16 @@ class Elsewhere:
     """Numbers of ids that several entries of the ledger may have, sorted."""
     transactions: Words
     """Numbers of transactions that several answers may name, sorted."""
+    first_days: Mapping[tuple[str, ...], str] = field(default_factory=dict)
+    """Merchant and account -> the first day that the settlement tells of."""
+    refunds: pd.DataFrame | None = None
+    """Settlement lines that tell a refund of a payment under another order number than its own."""
 
     def marked(self, sources: Sources, *, alone: str, shared: str) -> Sources:
         """Some rows of a night, each saying whether another one has its id.
 
         Args:
-            sources: the rows; no settlement is among them.
+            sources: the rows.
             alone: column of the ledger: no other entry has its id.
             shared: column of the answers: another one may name the same transaction.
         """

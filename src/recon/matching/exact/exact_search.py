@@ -20,7 +20,6 @@ from recon.matching.frames.coding import (
     by_word,
     coded,
     is_word,
-    placed,
     placed_together,
 )
 from recon.matching.frames.fingerprints import are_distinct, maybe_repeated
@@ -54,8 +53,6 @@ ALONE = "entry_id_alone"
 """No other entry of the whole ledger has its id (boolean)."""
 SHARED = "transaction_maybe_shared"
 """Another answer may name the same transaction (boolean)."""
-FIRST_SETTLED = "first_settled"
-"""The line that says where the settled days of its account begin (boolean)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +66,8 @@ class Question:
     words: frozenset[str]
     """See `aside.loose_words`; of all rows there are."""
     rules: Rules
-    is_part: bool = False
-    """Whether these are some rows of a night that is judged in parts."""
+    elsewhere: Elsewhere | None = None
+    """What is known of all rows, where these are some of a night that is judged in parts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,15 +234,11 @@ def marked(sources: Sources, *, elsewhere: Elsewhere | None = None) -> Sources:
     """
     if elsewhere is not None:
         return elsewhere.marked(sources, alone=ALONE, shared=SHARED)
-    ledger, lines = sources.ledger, sources.settlement
+    ledger = sources.ledger
     if ledger is not None:
         ledger = ledger.assign(**{ALONE: _of_own_id(ledger["entry_id"])})
-    if lines is not None:
-        first = np.zeros(len(lines), dtype=np.bool_)
-        first[_first_days(lines, belongs=of_payments(lines))] = True
-        lines = lines.assign(**{FIRST_SETTLED: first})
     gateway = sources.gateway.assign(**{SHARED: maybe_repeated(sources.gateway["transaction_id"])})
-    return replace(sources, gateway=gateway, ledger=ledger, settlement=lines)
+    return replace(sources, gateway=gateway, ledger=ledger)
 
 
 def belonging(sources: Sources) -> dict[str, Bools]:
@@ -317,15 +310,4 @@ def _settlement(lines: pd.DataFrame) -> Leg:
     """A capture at the agreed fee."""
     fits = is_word(lines["entry_type"], EntryType.CAPTURE)
     fits &= lines[FEE_GAP].to_numpy(dtype=np.int64) == 0
-    fits &= ~lines[FIRST_SETTLED].to_numpy(dtype=np.bool_)
     return Leg(lines, of_payments(lines), fits, amounts_of(lines["gross"]))
-
-
-def _first_days(lines: pd.DataFrame, *, belongs: Bools) -> Rows:
-    """A line of the first day of each account: it stays, to say where the settled days begin."""
-    rows = np.flatnonzero(belongs)
-    accounts = placed(lines.iloc[rows], by=ACCOUNT).rows
-    days = lines["settled_on"].iloc[rows].reset_index(drop=True)
-    at_first = days.eq(days.groupby(accounts).transform("min")).to_numpy()
-    _, first = np.unique(accounts[at_first], return_index=True)
-    return rows[at_first][first]

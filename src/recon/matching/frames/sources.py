@@ -176,6 +176,9 @@ class Sources:
     nobody brought again since; None: the rejects say it."""
     quarantined: tuple[Quarantined, ...] = ()
     """Order rows of any night that could not be read and that nobody brought again since."""
+    is_part: bool = False
+    """Whether these are all rows of some order numbers: groups of the settlement and what banks say
+    are judged with what is left of all parts."""
 
 
 @dataclass(frozen=True, slots=True)

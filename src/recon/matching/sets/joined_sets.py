@@ -38,7 +38,6 @@ from recon.matching.sides.ledger_side import (
 from recon.matching.sides.orders_side import Side, orders_side
 from recon.matching.sides.payouts import Payouts, payout_facts, payouts_of
 from recon.matching.sides.settlement_side import (
-    first_days_told,
     of_payments,
     settled_items,
     settlement_side,
@@ -79,7 +78,7 @@ def join_sides(
     numbers: Keys,
     rules: Rules,
     previous: Previous | None,
-    first_days: Mapping[int, str] | None = None,
+    first_days: Mapping[int, str],
 ) -> Joined:
     """Build the sets and put the sides together.
 
@@ -88,7 +87,7 @@ def join_sides(
         numbers: their keys and accounts as numbers.
         rules: the status map, rates and fees.
         previous: what was once charged back.
-        first_days: see settlement_side.first_days_told; None: the rows are all there are.
+        first_days: see settlement_side.first_days_told; of all rows there are.
     """
     ledger = sources.ledger
     covered = ledger is not None
@@ -137,13 +136,10 @@ def _settlement(
     *,
     keys: SetKeys,
     numbers: Keys,
-    first_days: Mapping[int, str] | None,
+    first_days: Mapping[int, str],
 ) -> tuple[Arrays, dict[str, Column]]:
     """The lines of payments, and what was settled of every set."""
     lines, gaps = _settled(sources.settlement, keys=keys, numbers=numbers)
-    if first_days is None:
-        accounts = numbers.account_of.get("settlement", np.zeros(0, dtype=np.intp))
-        first_days = first_days_told(sources.settlement, accounts=accounts)
     settled = settlement_side(
         lines,
         gaps=gaps,

@@ -5,29 +5,42 @@ from dataclasses import replace
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from recon.config.rules import Rules
 from recon.matching.frames.arrays import texts
 from recon.matching.frames.coding import by_word, is_word
-from recon.matching.frames.grouping import amounts_of, given
+from recon.matching.frames.grouping import Bools, amounts_of, given
 from recon.matching.frames.sources import Sources
 from recon.model.words import REVERSAL_SUFFIX, EntryType, GatewayState, KeyAnswer
 
+_REFUNDS = (EntryType.REFUND.value, EntryType.REFUND.value + REVERSAL_SUFFIX)
 FROM_SETTLEMENT = "refund_from_settlement"
 """Column that the engine adds to the answers: the refunded amount is what was settled."""
 _PLACE = ("merchant_id", "account_id", "currency")
 Key = tuple[str, ...]
 
 
-def with_refunds_settled(sources: Sources, *, rules: Rules) -> Sources:
+def with_refunds_settled(
+    sources: Sources, *, rules: Rules, others: pd.DataFrame | None = None
+) -> Sources:
     """The sources, with refunded amounts where only settlement lines tell them.
 
     A line is of a payment whose transaction it names; one without a transaction is of the only
     payment of its order.
+
+    Args:
+        sources: all rows, or all of some order numbers.
+        rules: which states are known.
+        others: of all rows the lines that `refunds_of_others` marks, where these are not all.
     """
     lines, gateway = sources.settlement, sources.gateway
     if lines is None:
         return sources
+    if others is not None:
+        mine = lines[~refunds_of_others(lines, gateway=gateway)]
+        lines = pd.concat([mine, others[mine.columns]], ignore_index=True)
     part = GatewayState.PARTIALLY_REFUNDED
     partly = by_word(gateway["payment_status"], of=lambda code: rules.state_of(code) is part)
     answered = is_word(gateway["answer"], KeyAnswer.FOUND)
@@ -53,13 +66,33 @@ def with_refunds_settled(sources: Sources, *, rules: Rules) -> Sources:
     return replace(sources, gateway=completed)
 
 
+def refunds_of_others(lines: pd.DataFrame, *, gateway: pd.DataFrame) -> Bools:
+    """The refunds of transactions that no answer shows under the order number of the line.
+
+    Args:
+        lines: SETTLEMENT_COLUMNS.
+        gateway: all answers of their order numbers.
+    """
+    strange = is_word(lines["entry_type"], *_REFUNDS)
+    if strange.any():
+        strange[strange] = texts(lines["transaction_id"])[strange] != ""
+    if not strange.any():
+        return strange
+    named = pa.array(texts(lines["transaction_id"])[strange], pa.large_string())
+    known = np.asarray(pc.is_in(pa.array(gateway["transaction_id"]), value_set=named), np.bool_)
+    own = {*zip(*(texts(gateway[name])[known].tolist() for name in _PAYMENT), strict=True)}
+    cells = zip(*(texts(lines[name])[strange].tolist() for name in _PAYMENT), strict=True)
+    strange[strange] = [cell not in own for cell in cells]
+    return strange
+
+
+_PAYMENT = ("merchant_id", "account_id", "order_no", "transaction_id")
 _NAMES = ("transaction_id", "order_no")
 
 
 def _refunds(lines: pd.DataFrame) -> tuple[Counter[Key], Counter[Key]]:
     """What was settled as refunded, by transaction, and by order where none is named."""
-    refund = EntryType.REFUND.value
-    rows = np.flatnonzero(is_word(lines["entry_type"], refund, refund + REVERSAL_SUFFIX))
+    rows = np.flatnonzero(is_word(lines["entry_type"], *_REFUNDS))
     by_payment: Counter[Key] = Counter()
     by_order: Counter[Key] = Counter()
     columns = [texts(lines[name])[rows].tolist() for name in (*_PLACE, *_NAMES)]

@@ -12,9 +12,10 @@ import numpy as np
 import pandas as pd
 
 from recon.matching.frames.arrays import Arrays, Column, texts
-from recon.matching.frames.coding import Codes, by_word, is_word
+from recon.matching.frames.coding import Codes, by_word, is_word, placed
 from recon.matching.frames.grouping import NO_INSTANT, Bools, Ints, Rows, present, taken, total
 from recon.matching.frames.sources import SETTLEMENT_COLUMNS, SettledDays, frame_of
+from recon.matching.sides.summed_lines import is_summed
 from recon.model.words import REVERSAL_SUFFIX, EntryType
 
 PAY_OUT = EntryType.PAYOUT.value
@@ -45,12 +46,15 @@ def pay_outs(lines: pd.DataFrame) -> Bools:
 
 
 def of_payments(lines: pd.DataFrame) -> Bools:
-    """The lines that tell of a payment, whose sets they join; T11 counts the others, too."""
+    """The lines that tell of a payment, whose sets they join; T11 counts the others, too.
+
+    What stands for lines of several payments is of none.
+    """
     aside = is_word(lines["entry_type"], *_OF_THE_ACCOUNT)
     for name in ("order_no", "transaction_id"):
         if aside.any():
             aside[aside] = texts(lines[name])[aside] == ""
-    return ~aside & ~is_word(lines["entry_type"], PAY_OUT, EARLIER)
+    return ~aside & ~is_word(lines["entry_type"], PAY_OUT, EARLIER) & ~is_summed(lines)
 
 
 def as_earlier(lines: pd.DataFrame, *, rows: Bools) -> pd.DataFrame:
@@ -165,7 +169,7 @@ def in_time(sets: Arrays) -> Bools:
 def first_days_told(
     settlement: pd.DataFrame | None, *, accounts: Rows | Codes
 ) -> Mapping[int, str]:
-    """The first day that a line of a payment, earlier ones too, tells of each account.
+    """The first day that a line of a payment, earlier and summed ones too, tells of each account.
 
     Args:
         settlement: all lines.
@@ -175,8 +179,10 @@ def first_days_told(
     if settlement is None:
         return first
     rows = of_payments(settlement) | is_word(settlement["entry_type"], EARLIER)
-    days = texts(settlement["settled_on"])[rows].tolist()
-    for account, day in {*zip(accounts[rows].tolist(), days, strict=True)}:
+    rows |= is_summed(settlement)
+    days, words = placed(settlement, by=("settled_on",))
+    for pair in np.unique(accounts[rows].astype(np.intp) * len(words) + days[rows]).tolist():
+        account, (day,) = pair // len(words), words[pair % len(words)]
         first[account] = min(day, first.get(account, day))
     return first
 

@@ -91,7 +91,6 @@ APART: dict[str, Change] = {
     ).ruled(account={"capture_mode": "manual"}, window={"opening_date": "2026-09-01"}),
     "settled-otherwise": lambda c: c.order().payment().entry().line(gross=9900),
     "not-settled": lambda c: c.order().payment().entry().line(order_no="B"),
-    "the-first-day-settled": lambda c: c.order().payment().entry().line(),
     "fee": lambda c: c.order().payment().entry().line(settled_on="2026-09-01", order_no="B").line(
         fee=7
     ).ruled(fees={"EUR": {"basis_points": 0, "fixed_minor_units": 0}}),
