@@ -61,6 +61,9 @@ BANNED_FIRST_WORDS = frozenset({"handle", "manage"})
 BANNED_WHOLE_NAMES = frozenset({"data", "item", "process", "exception", "get_data", "Transaction"})
 """Words that need a qualifier: which one? (A function `transaction` opens one of the database.)"""
 
+CLOCKS = frozenset({"clock", "_clock", "wall_clock"})
+TURNS = frozenset({"writing", "code_turn", "turn"})
+"""Where one waits until nobody else writes."""
 MAKES_FILES = frozenset({"mkdir", "makedirs", "write_text", "write_bytes", "touch"})
 
 Rule = Callable[[str, ast.Module], Iterator[str]]
@@ -243,6 +246,36 @@ def taken_names() -> frozenset[str]:
     return frozenset({*TOP_LEVEL_PACKAGES, *sys.stdlib_module_names, *installed})
 
 
+def instants_before_their_turn(path: str, tree: ast.Module) -> Iterator[str]:
+    """An instant that is written in a turn is told within it, behind whatever it waited for.
+
+    Told before, it is older than what others wrote meanwhile, and their order is compared by it.
+    """
+    for function in functions(tree):
+        instants = {
+            name.id: node.lineno
+            for node in ast.walk(function)
+            if isinstance(node, ast.Assign) and _terminals(node.value) & CLOCKS
+            for target in node.targets
+            for name in ast.walk(target)
+            if isinstance(name, ast.Name)
+        }
+        for node in ast.walk(function):
+            if not isinstance(node, ast.With) or not TURNS.intersection(
+                terminal_name(each.context_expr) for each in node.items
+            ):
+                continue
+            read = {name.id for name in ast.walk(node) if isinstance(name, ast.Name)}
+            early = [name for name in instants if name in read and instants[name] < node.lineno]
+            for name in early:
+                yield f"{path}:{instants[name]} {name} is told before its turn ({node.lineno})"
+
+
+def _terminals(value: ast.expr) -> set[str]:
+    """Names of everything that an expression calls."""
+    return {terminal_name(node) for node in ast.walk(value) if isinstance(node, ast.Call)}
+
+
 def shadowing_files(path: str, tree: ast.Module) -> Iterator[str]:
     """A file of flows/ or tasks/ never bears the name of another module.
 
@@ -342,6 +375,7 @@ RULES: tuple[Rule, ...] = (
     unverified_connections,
     leaky_comparisons,
     machine_calls,
+    instants_before_their_turn,
     shadowing_files,
     untyped_connections,
     untyped_rows,
@@ -382,6 +416,16 @@ BAD_SNIPPETS: tuple[tuple[Rule, str, str], ...] = (
     (machine_calls, "src/recon/a.py", "run_id = uuid.uuid4().hex\n"),
     (machine_calls, "src/recon/a.py", "source = random.Random()\n"),
     (machine_calls, "src/recon/a.py", "url = os.environ.get('RECON_DATABASE_URL')\n"),
+    (
+        instants_before_their_turn,
+        "src/recon/steps/a.py",
+        "def f():\n    at = e.clock()\n    with e.store.writing() as c:\n        save(c, at=at)\n",
+    ),
+    (
+        instants_before_their_turn,
+        "src/recon/signer/a.py",
+        "def f():\n    at, x = self._clock(), 1\n    with self._book.turn():\n        keep(at)\n",
+    ),
     (shadowing_files, "flows/recon.py", ""),
     (shadowing_files, "flows/calendar.py", ""),
     (shadowing_files, "tasks/prefect.py", ""),
@@ -409,6 +453,11 @@ GOOD_SNIPPETS: tuple[tuple[Rule, str, str], ...] = (
     (leaky_comparisons, "src/recon/a.py", "ok = reply.signature == Signature.VALID\n"),
     (machine_calls, "src/recon/a.py", "source = random.Random(seed)\n"),
     (machine_calls, "src/recon/cli/a.py", "at = datetime.now(UTC)\n"),
+    (
+        instants_before_their_turn,
+        "src/recon/steps/a.py",
+        "def f():\n    with store.writing():\n        at = e.clock()\n        save(at=at)\n",
+    ),
     (shadowing_files, "flows/nightly.py", ""),
     (untyped_connections, "src/recon/steps/a.py", "def f(connection: Connection) -> None: ...\n"),
     (untyped_rows, "src/recon/store/a.py", "def f(connection: C) -> list[Case]: ...\n"),

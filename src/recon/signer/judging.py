@@ -119,9 +119,10 @@ class Judge:
         self, asked: Asked, *, kind: InstructionKind, wires: Sequence[Mapping[str, str]]
     ) -> dict[int, str]:
         """Why neither people nor a limit let rows pass; {} once all of them stand in the book."""
-        at, words, account = self._clock(), self._words(asked), asked.account
+        words, account = self._words(asked), asked.account
         refused: dict[int, str] = {}
         with self._book.turn():
+            at = self._clock()
             kept: list[SignedRow] = []
             limits = Limits(self._settings.file, self._book, account=account, kind=kind, at=at)
             for position, (wire, row) in enumerate(zip(wires, asked.grounds.rows, strict=True)):

@@ -247,20 +247,20 @@ def note_absent(
     kind: SourceKind = SourceKind.ORDERS,
 ) -> None:
     """Put something that is not there among the sources; no problem: it is there now."""
-    at = environment.clock()
     rejected = int(bool(problem))
-    source = SourceFile(
-        kind=kind,
-        name=name,
-        sha256=absent_sha256(name, problem, run.run_id, str(at)),
-        size_bytes=0,
-        rows_read=rejected,
-        rows_accepted=0,
-        rows_rejected=rejected,
-        rows_skipped=0,
-        rows_unassigned=rejected,
-    )
     with environment.store.writing(turn=Turn.ORDERS) as connection:
+        at = environment.clock()
+        source = SourceFile(
+            kind=kind,
+            name=name,
+            sha256=absent_sha256(name, problem, run.run_id, str(at)),
+            size_bytes=0,
+            rows_read=rejected,
+            rows_accepted=0,
+            rows_rejected=rejected,
+            rows_skipped=0,
+            rows_unassigned=rejected,
+        )
         order_rows.save_unread(
             connection,
             run,

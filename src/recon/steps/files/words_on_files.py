@@ -42,13 +42,13 @@ def read_again(
     """
     _refuse_unsaid(reason=reason)
     known = {file.source.name: file for file in files_of(account, environment=environment)}
-    at, reason = environment.clock(), reason.strip()
     with environment.store.reading() as connection:
         set_aside = broken_files.contents_of(connection, (*account, name))
     if name not in known and not set_aside:
         raise _unknown(name, account=account)
-    details = {"by": person.declared.name, "reason": reason}
+    details = {"by": person.declared.name, "reason": reason.strip()}
     with environment.store.writing() as connection:
+        at = environment.clock()
         words = broken_files.let_read_again(
             connection, set_aside, name=(*account, name), at=at, **details
         )
@@ -89,20 +89,20 @@ def dismiss(
             "version of the same name arrive"
         )
         raise UsageError(msg)
-    at = environment.clock()
     details = {"by": person.declared.name, "reason": reason.strip()}
-    nothing = SourceFile(
-        kind=file.source.kind,
-        name=name,
-        sha256=absent_sha256(name, str(at), *details.values()),
-        size_bytes=0,
-        rows_read=0,
-        rows_accepted=0,
-        rows_rejected=0,
-        rows_skipped=0,
-        rows_unassigned=0,
-    )
     with environment.store.writing(turn=Turn.ORDERS) as connection:
+        at = environment.clock()
+        nothing = SourceFile(
+            kind=file.source.kind,
+            name=name,
+            sha256=absent_sha256(name, str(at), *details.values()),
+            size_bytes=0,
+            rows_read=0,
+            rows_accepted=0,
+            rows_rejected=0,
+            rows_skipped=0,
+            rows_unassigned=0,
+        )
         word = file_words.dismiss(connection, file, nothing=nothing, at=at, **details)
         note_file_word(connection, word, person=person, environment=environment)
     return file

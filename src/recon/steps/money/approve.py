@@ -77,8 +77,8 @@ def approve(
         UsageError: the list is another one by now, nothing waits, or the person may not.
     """
     refuse_unproven(person, environment=environment)
-    now = environment.clock()
     with environment.store.writing() as connection:
+        now = environment.clock()
         first = approval_rows.open_approval(connection, digest)
         if first is not None and (why := _why_ended(first, environment=environment)):
             approval_rows.void(connection, first, why=why, at=now)
@@ -191,8 +191,8 @@ def reject(
 
 def lapse(environment: Environment) -> int:
     """Approvals of people count no more that ran out, or that they may not give any more."""
-    now = environment.clock()
     with environment.store.writing() as connection:
+        now = environment.clock()
         approved = instruction_rows.in_states(connection, states=(InstructionState.APPROVED,))
         ended = _ended(connection, approved, at=now, environment=environment)
         events = [

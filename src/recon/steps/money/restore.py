@@ -137,8 +137,8 @@ def accept_restore(*, person: Person, reason: str, environment: Environment) -> 
         UsageError: the word does not count (`steps.agreement`).
         HistoryBrokenError: the restored chain itself does not close.
     """
-    now = environment.clock()
     with environment.store.writing() as connection:
+        now = environment.clock()
         _refuse_broken(connection)
         accepts = what_is_lost(connection, environment=environment)
         both = agreed(

@@ -154,7 +154,6 @@ def hold(
         refuse_open_day(request, closes_at=closes_at, now=environment.clock())
     with ExitStack() as stack:
         take_lock(stack, request, environment=environment)
-        now = environment.clock()
         run_id = f"{request.business_date:%Y%m%d}-{environment.new_id()[:8]}"
         with environment.store.writing() as connection:
             runs.start(
@@ -162,7 +161,7 @@ def hold(
                 request,
                 run_id=run_id,
                 as_of=closes_at,
-                now=now,
+                now=environment.clock(),
                 part=part,
                 predecessor=_permitted(connection, request, part=part, environment=environment),
             )
