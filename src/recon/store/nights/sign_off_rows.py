@@ -95,7 +95,10 @@ def live_runs(connection: Connection, *, first: date, last: date) -> list[NightR
 
 
 def replaced_by(connection: Connection, signed: NightRun, *, since: datetime) -> str:
-    """The run that made a signature void: a later one of this night, or of an earlier one."""
+    """The run that made a signature void: a later one of this night, or of an earlier one.
+
+    It counts from its end, for it may have begun, and stopped, before the signature.
+    """
     run_id = connection.execute(
         select(run.c.run_id)
         .where(
@@ -104,7 +107,8 @@ def replaced_by(connection: Connection, signed: NightRun, *, since: datetime) ->
             run.c.business_date <= signed.business_date,
             run.c.status == "finished",
             run.c.mode == "live",
-            run.c.started_at > since,
+            run.c.started_at > signed.started_at,
+            run.c.finished_at > since,
         )
         .order_by(run.c.started_at)
         .limit(1)

@@ -1,4 +1,5 @@
 import hashlib
+from dataclasses import replace
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
@@ -7,12 +8,13 @@ import pytest
 from python_calamine import CalamineWorkbook
 
 from recon.cli.workbooks import reading, workbooks
-from recon.model.errors import UsageError
+from recon.model.errors import OutputError, UsageError
 from recon.model.words import DIGITS_READ
 from recon.steps.care.verify import verify
 from recon.steps.ground.identity import identify
 from recon.steps.money.sending import stop_sending
-from recon.steps.night.report import rebuild
+from recon.steps.night.finish import finish
+from recon.steps.night.report import Workbooks, rebuild
 from recon.steps.people.sign_off import Night, file_to_sign, nights
 from recon.store.database.history import of_entity
 from recon.store.nights import input_rows, runs
@@ -188,6 +190,26 @@ def test_a_back_dated_night_voids_what_was_signed_after_it(proven: Any) -> None:
         kept = input_rows.load(connection, newest(proven))
     assert kept is not None
     assert kept.previous_run_id == back
+
+
+def test_an_earlier_night_that_ends_after_the_signature_voids_it(proven: Any) -> None:
+    """What counts is when a night came to its end: it had begun, and stopped, before the name."""
+
+    def full(*_: Any) -> Any:
+        raise OSError(28, "No space left on device")
+
+    first, earlier = newest(proven), replace(proven.request, business_date=DAY - timedelta(days=1))
+    with pytest.raises(OutputError, match="No space left"):
+        proven.night(date=f"{earlier.business_date}", workbooks=Workbooks(write=full, totals=full))
+    signed(proven, first, role="reviewer", name="dan")
+    with proven.environment() as environment:
+        back = finish(
+            earlier, environment=environment, workbooks=workbooks(), progress=lambda _: None
+        )
+
+    (night,) = listed(proven)
+    assert (night.run_id, night.signed) == (first, ())
+    assert night.void_because == f"run {back} replaced it"
 
 
 def test_a_grave_break_without_owner_and_comment_stops_the_signature(merchant: Any) -> None:
