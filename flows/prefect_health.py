@@ -1,6 +1,7 @@
 """What the doctor asks Prefect: does it answer, who works for it, does it know every account?"""
 
 import base64
+import http.client
 import os
 import urllib.error
 import urllib.request
@@ -125,7 +126,7 @@ def _seen(url: str, *, method: str = "GET", headers: Mapping[str, str] | None = 
     except urllib.error.HTTPError as error:
         with error:
             return _Seen(error.code, error.headers.get("Access-Control-Allow-Origin", ""))
-    except OSError as error:
+    except (http.client.HTTPException, OSError) as error:
         msg = f"{url} does not answer ({type(error).__name__}): is it running?"
         raise ReconError(msg) from None
 

@@ -10,6 +10,7 @@ which lies in a file of its folder that only its owner reads, answers pages of i
 and takes no change without a token of its own (CSRF).
 """
 
+import http.client
 import os
 import secrets
 import socket
@@ -205,7 +206,7 @@ def answers(url: str) -> bool:
     try:
         with urllib.request.urlopen(url, timeout=HEALTH_CHECK_TIMEOUT_SECONDS) as reply:  # noqa: S310 - loopback http
             return bool(reply.status == 200)  # noqa: PLR2004 - HTTP's OK
-    except (urllib.error.URLError, OSError, ValueError):
+    except (urllib.error.URLError, http.client.HTTPException, OSError, ValueError):
         return False
 
 

@@ -1,15 +1,18 @@
 """A Prefect server of our own: who ends it, and what people read when it does not start."""
 
 import os
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import psutil
 import pytest
 
 from flows import prefect_server as module
+from flows.prefect_health import open_doors
 from flows.prefect_server import PrefectServer, prefect_variables, start_server, stop_server
 from recon.model.errors import OutputError, ReconError, UsageError
 
@@ -80,6 +83,35 @@ def test_a_server_that_stays_silent_is_given_up(
 
     with pytest.raises(ReconError, match="did not answer in time"):
         server.wait()
+
+
+@pytest.fixture
+def echoing() -> Iterator[str]:
+    """The address of who sends back what they are sent.
+
+    So does a port that nobody listens on, when a connection to it happens to meet itself.
+    """
+
+    def send_back() -> None:
+        connection, _ = listener.accept()
+        with connection:
+            connection.sendall(connection.recv(4096))
+
+    with socket.create_server(("127.0.0.1", 0)) as listener, ThreadPoolExecutor(1) as pool:
+        echo = pool.submit(send_back)
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        echo.result()
+
+
+def test_who_speaks_no_http_is_not_up_yet(echoing: str) -> None:
+    """Whoever waits for a server of ours looks again."""
+    assert not module.answers(f"{echoing}/health")
+
+
+def test_the_doctor_says_of_who_speaks_no_http_that_they_do_not_answer(echoing: str) -> None:
+    """A sentence with the address, not a stack."""
+    with pytest.raises(ReconError, match=rf"{echoing}/api/admin/version does not answer"):
+        open_doors(f"{echoing}/api", auth="")
 
 
 def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
