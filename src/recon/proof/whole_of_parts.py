@@ -160,7 +160,8 @@ def added_totals(
     """
     groups: list[tuple[str, ...]] = []
     sums: dict[tuple[str, ...], dict[tuple[str, ...], tuple[int, int]]] = {}
-    has_bounds = any(total.id == BOUNDS for total in rest)
+    bounds = [total for totals in (rest, *parts) for total in totals if total.id == BOUNDS]
+    is_beyond = not all(map(_is_nothing_beyond, bounds))
     alone = [
         replace(total, name=f"{total.name}, in one part of the night")
         for totals in parts
@@ -168,11 +169,7 @@ def added_totals(
         if not total.passed
     ]
     for totals in (rest, *parts, arrived):
-        counted = [
-            total
-            for total in totals
-            if totals is rest or not (has_bounds and _is_nothing_beyond(total))
-        ]
+        counted = [total for total in totals if not (is_beyond and _is_nothing_beyond(total))]
         _name_in_order(groups, names=[_cells(total, _TOTAL_KEY) for total in counted])
         for total in counted:
             by_place = sums.setdefault(_cells(total, _TOTAL_KEY), {})

@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
+import pandas as pd
 import pytest
 
 from recon.config.rules import Rules
@@ -58,10 +59,12 @@ def assert_same_in_parts(
 ) -> int:
     """Hold the night in parts against the whole one; how many orders of it were aside."""
     told: dict[str, Any] = {"rules": rules, "as_of": as_of, "previous": previous}
-    whole = concluded(prove(night, **told), as_of=AS_OF)
+    whole = concluded(prove(night, **told), as_of=as_of)
     ours = reconciled_in_parts(night, size=size, **told)
     assert_same(with_sorted_totals(ours.result), with_sorted_totals(whole))
     assert items_of(ours.result) == items_of(whole)
+    pd.testing.assert_frame_equal(ours.result.held, whole.held)
+    assert ours.result.gateway_holds == whole.gateway_holds
     assert ours.books == books_of(night, rules=rules)
     assert ours.turned == [part.figures.digest for part in ours.parts]
     assert ours.rest[0] == ours.rest[1]

@@ -77,8 +77,10 @@ def as_parquet(rows: list[dict[str, str]], path: Path) -> Path:
 FORMATS: tuple[Callable[[list[dict[str, str]], Path], Path], ...] = (as_csv, as_parquet)
 
 
-def judged(truth: Truth, write: Any, *, chance: random.Random, folder: Path) -> Reconciliation:
-    """What the engine makes of the month, its rows in any order."""
+def month_of(
+    truth: Truth, write: Any, *, chance: random.Random, folder: Path
+) -> tuple[Sources, Rules]:
+    """The month as files tell it, its rows in any order."""
     rules = Rules.of(
         {"ledger": {"fees_per": truth.fees_per}, "payment_status": STATES}, source="the truth"
     )
@@ -98,7 +100,12 @@ def judged(truth: Truth, write: Any, *, chance: random.Random, folder: Path) -> 
         )
         for account, batch in truth.unreadable
     )
-    sources = Sources(**frames, instructions=None, rejects=rejects)
+    return Sources(**frames, instructions=None, rejects=rejects), rules
+
+
+def judged(truth: Truth, write: Any, *, chance: random.Random, folder: Path) -> Reconciliation:
+    """What the engine makes of the month."""
+    sources, rules = month_of(truth, write, chance=chance, folder=folder)
     return reconcile(sources, rules=rules, as_of=AS_OF)
 
 

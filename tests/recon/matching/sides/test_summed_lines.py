@@ -1,0 +1,89 @@
+"""Settlement lines that stand for many."""
+
+from typing import Any
+
+import pandas as pd
+
+from recon.matching.frames.sources import SETTLEMENT_COLUMNS, frame_of
+from recon.matching.sides.settlement_side import first_days_told, of_payments
+from recon.matching.sides.summed_lines import (
+    STANDS_FOR,
+    is_summed,
+    lines_of_rows,
+    one_by_one,
+    summed_lines,
+    with_summed,
+)
+
+LINE = {
+    "merchant_id": "M",
+    "account_id": "1",
+    "batch_id": "B1",
+    "settled_on": "2026-10-02",
+    "entry_type": "capture",
+    "order_no": "A",
+    "transaction_id": "T",
+    "currency": "EUR",
+    "gross": 1000,
+    "fee": 30,
+    "net": 970,
+    "source": "s.csv",
+    "line": 2,
+}
+
+
+def lines_of(*rows: dict[str, Any]) -> pd.DataFrame:
+    """Settlement lines."""
+    return frame_of([{**LINE, **row} for row in rows], columns=SETTLEMENT_COLUMNS)
+
+
+def amounts(frame: pd.DataFrame) -> list[tuple[Any, ...]]:
+    """Batch, type, what it comes to, and how many lines that is."""
+    names = ("batch_id", "entry_type", "gross", "fee", "net", STANDS_FOR)
+    return sorted(frame[[*names]].itertuples(index=False, name=None))
+
+
+def test_lines_of_one_batch_and_sign_are_one_row() -> None:
+    """What a sum comes to without signs is that of its lines, so signs are never mixed."""
+    sums = summed_lines(
+        lines_of(
+            {"order_no": "A"},
+            {"order_no": "B", "gross": 500, "fee": 0, "net": 500},
+            {"order_no": "C", "gross": 7, "fee": 1, "net": 6},
+            {"order_no": "D", "gross": -7, "fee": -1, "net": -6},
+            {"order_no": "E", "batch_id": "B2"},
+            {"order_no": "F", "entry_type": "refund", "gross": -4, "fee": 0, "net": -4},
+        )
+    )
+
+    assert amounts(sums) == [
+        *(("B1", "capture", -7, -1, -6, 1), ("B1", "capture", 500, 0, 500, 1)),
+        *(("B1", "capture", 1007, 31, 976, 2), ("B1", "refund", -4, 0, -4, 1)),
+        ("B2", "capture", 1000, 30, 970, 1),
+    ]
+    assert {*sums["order_no"], *sums["transaction_id"], *sums["reference_no"]} == {""}
+
+
+def test_sums_of_parts_are_added_up() -> None:
+    """A batch in several parts is one row more, of as many lines."""
+    left = lines_of({"order_no": "A"})
+    parts = [summed_lines(lines_of({}, {})), summed_lines(lines_of({})), summed_lines(lines_of())]
+
+    whole = with_summed(left, parts=parts)
+
+    assert amounts(whole) == [
+        *(("B1", "capture", 1000, 30, 970, 0), ("B1", "capture", 3000, 90, 2910, 3)),
+    ]
+    assert is_summed(whole).tolist() == [False, True]
+    assert lines_of_rows(whole).tolist() == [1, 3]
+    assert one_by_one(whole)["order_no"].tolist() == ["A"]
+
+
+def test_a_sum_is_of_no_payment_and_still_tells_its_day() -> None:
+    """No set has it, and its account is settled since its day."""
+    left = lines_of({"order_no": "A", "settled_on": "2026-10-09"})
+    whole = with_summed(left, parts=[summed_lines(lines_of({"entry_type": "fee", "gross": 0}))])
+
+    assert of_payments(whole).tolist() == [True, False]
+    accounts = whole.index.to_numpy() * 0
+    assert first_days_told(whole, accounts=accounts) == {0: "2026-10-02"}
