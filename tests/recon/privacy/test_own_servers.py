@@ -11,8 +11,8 @@ from recon.privacy import own_servers
 from recon.privacy.own_servers import Bodies, Impatient, server_config
 
 
-def asked(*parts: bytes, seconds: float = 0) -> Request:
-    """A request whose body comes in these parts."""
+def asked(*parts: bytes, seconds: float = 0, then: asyncio.Event | None = None) -> Request:
+    """A request whose body comes in these parts, each after some seconds, the last one `then`."""
 
     async def receive() -> dict[str, object]:
         await asyncio.sleep(seconds)
@@ -23,7 +23,9 @@ def asked(*parts: bytes, seconds: float = 0) -> Request:
         return {"type": "http.request", "body": part, "more_body": True}
 
     async def all_parts() -> AsyncIterator[bytes]:
-        for part in parts:
+        for number, part in enumerate(parts, start=1):
+            if then is not None and number == len(parts):
+                await then.wait()
             yield part
 
     coming = all_parts()
@@ -39,32 +41,33 @@ def test_servers_say_and_log_nothing() -> None:
 
 def test_a_body_is_bounded_in_size_and_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """The last byte that fits is taken, one more is not; one that is late ends."""
-    monkeypatch.setattr(own_servers, "BODY_SECONDS_MAX", 0.05)
     bodies = Bodies(10)
     assert asyncio.run(bodies.read(asked(b"12345", b"67890"))) == b"1234567890"
     assert asyncio.run(bodies.read(asked(b"12345", b"678901"))) is None
+    monkeypatch.setattr(own_servers, "BODY_SECONDS_MAX", 0.05)
     with pytest.raises(TimeoutError):
         asyncio.run(bodies.read(asked(b"1", seconds=1)))
 
 
-def test_few_large_bodies_are_in_memory_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_few_large_bodies_are_in_memory_at_once() -> None:
     """The third waits for its turn, and a small one does not."""
-    monkeypatch.setattr(own_servers, "BODY_SECONDS_MAX", 0.2)
     large = b"x" * (own_servers.SMALL_BYTES_MAX + 1)
+    ends: list[str] = []
 
-    async def all_at_once() -> list[bytes | BaseException | None]:
-        bodies = Bodies(10 * len(large))
-        stuck = [bodies.read(asked(large, *[b"x"] * 100, seconds=0.05)) for _ in range(2)]
-        waiting = [asyncio.create_task(one) for one in stuck]
-        await asyncio.sleep(0.12)
-        late = bodies.read(asked(large, seconds=0))
-        small = bodies.read(asked(b"small"))
-        assert await small == b"small"
-        found: list[bytes | BaseException | None] = list(
-            await asyncio.gather(*waiting, late, return_exceptions=True)
-        )
-        return found
+    async def end(name: str, request: Request, bodies: Bodies) -> None:
+        assert await bodies.read(request)
+        ends.append(name)
 
-    found = asyncio.run(all_at_once())
-    assert [type(one) for one in found[:2]] == [TimeoutError, TimeoutError]
-    assert found[2] == large  # once the others were given up
+    async def all_at_once() -> None:
+        bodies, go_on = Bodies(10 * len(large)), asyncio.Event()
+        slow = [end(name, asked(large, b"x", then=go_on), bodies) for name in ("first", "second")]
+        begun = [asyncio.create_task(one) for one in (*slow, end("third", asked(large), bodies))]
+        for _ in range(100):  # more than a body takes that waits for nothing
+            await asyncio.sleep(0)
+        await end("small", asked(b"small"), bodies)
+        go_on.set()
+        await asyncio.gather(*begun)
+
+    asyncio.run(all_at_once())
+    assert ends[0] == "small"
+    assert sorted(ends[1:]) == ["first", "second", "third"]
