@@ -16,6 +16,7 @@ from recon import __version__
 from recon.config.rules import Rules
 from recon.matching.breaks.reopened import split_ends
 from recon.matching.breaks.write_offs import TYPES, booked_write_offs
+from recon.matching.frames.coding import is_word
 from recon.matching.frames.names import is_among
 from recon.matching.frames.same_words import held_once
 from recon.matching.frames.sources import (
@@ -25,6 +26,7 @@ from recon.matching.frames.sources import (
     SettledDays,
     Sources,
 )
+from recon.matching.sides.contract_lines import PRICED
 from recon.matching.sides.ledger_side import left_behind
 from recon.model.business_date import midnight
 from recon.model.words import Quarantined, Reject, SourceFile
@@ -139,14 +141,19 @@ def settlement_of(
     inputs: Inputs,
     rules: Rules,
 ) -> tuple[pd.DataFrame | None, SettledDays | None, pd.DataFrame | None]:
-    """The lines, the days they prove and their months; nothing where no files are declared."""
+    """The lines, the days they prove and their months; nothing where no files are declared.
+
+    Months are None where no contract asks for them.
+    """
     if not inputs.settlement:
         return None, None, None
     until = inputs.last_file
     lines, days = settled(connection, run, asked=asked, gateway=gateway, until=until, rules=rules)
     contract = rules.fee_contract
-    volumes = month_volumes(connection, run, lines=lines, until=until, contract=contract)
-    return lines, days, volumes
+    if lines is None or contract is None or not contract.asks_months:
+        return lines, days, None
+    priced = lines["settled_on"][is_word(lines["entry_type"], *PRICED)]
+    return lines, days, month_volumes(connection, run, days=priced, until=until)
 
 
 def sources_of(run: Run, *, inputs: Inputs, rules: Rules, environment: Environment) -> Sources:

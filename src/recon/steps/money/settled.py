@@ -5,19 +5,18 @@ was expected and is not there, or could not be read, ends that proof at the day 
 due later waits, however long, and is never a break.
 """
 
+from collections.abc import Iterable
 from datetime import date, timedelta
 
 import pandas as pd
 
-from recon.config.fee_contract import FeeContract
 from recon.config.rules import Rules
-from recon.matching.frames.coding import is_word
 from recon.matching.frames.sources import SettledDays
-from recon.matching.sides.contract_lines import PRICED
 from recon.steps.files.never_read import WHOLE_FILE
 from recon.steps.ground.window import ledger_start
 from recon.store import Connection
 from recon.store.nights import settlement_rows, settlement_volumes
+from recon.store.nights.night_lines import AskedFor, NightLines
 from recon.store.nights.runs import Run
 
 
@@ -39,39 +38,49 @@ def settled(
 
     Nothing where no file has ever told of the account.
     """
+    days = settled_days(connection, run, until=until, rules=rules)
+    if days is None:
+        return None, None
+    named = AskedFor.of(asked.tolist(), gateway["transaction_id"].tolist())
+    lines = lines_of_night(connection, run, asked=named, until=until, rules=rules)
+    return lines.frame(connection), days
+
+
+def settled_days(
+    connection: Connection, run: Run, *, until: int, rules: Rules
+) -> SettledDays | None:
+    """Which days the files prove; None where none has ever told of the account."""
     first, last = settlement_rows.days_told(connection, run, until=until)
     if not first:
-        return None, None
-    since = settled_since(run, rules=rules)
-    lines = settlement_rows.lines_of(
-        connection,
-        run,
-        since=since,
-        asked=settlement_rows.AskedFor({*asked}, {*gateway["transaction_id"]}),
-        by_payment=rules.ledger.fees_per == "payment",
-        until=until,
-    )
+        return None
     missing = settlement_rows.missing(connection, run, whole_file=WHOLE_FILE, until=until)
     waits_for = ""
     if missing:
         business_date, waits_for = missing[0]
         last = min(last, (business_date - timedelta(days=1)).isoformat())
+    since = settled_since(run, rules=rules)
     batches = settlement_rows.batches_of(connection, run, since=since, until=until)
-    return lines, SettledDays(first, last, batches, waits_for)
+    return SettledDays(first, last, batches, waits_for)
+
+
+def lines_of_night(
+    connection: Connection, run: Run, *, asked: AskedFor, until: int, rules: Rules
+) -> NightLines:
+    """Which lines a night compares, as of the last file that counts."""
+    return NightLines.of(
+        connection,
+        run,
+        since=settled_since(run, rules=rules),
+        asked=asked,
+        by_payment=rules.ledger.fees_per == "payment",
+        until=until,
+    )
 
 
 def month_volumes(
-    connection: Connection,
-    run: Run,
-    *,
-    lines: pd.DataFrame | None,
-    until: int,
-    contract: FeeContract | None,
-) -> pd.DataFrame | None:
-    """What the months that price these lines came to; None where no contract asks for it."""
-    if lines is None or contract is None or not contract.asks_months:
-        return None
-    days = lines["settled_on"][is_word(lines["entry_type"], *PRICED)]
+    connection: Connection, run: Run, *, days: Iterable[str], until: int
+) -> pd.DataFrame:
+    """What the months came to that price the lines of some days."""
     first = min(days, default=run.business_date.isoformat())
     oldest = date.fromisoformat(first).replace(day=1)
     since = (oldest - timedelta(days=1)).replace(day=1)

@@ -8,7 +8,7 @@ column, is a repeat: it is counted and not stored, so that a file sent twice set
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from datetime import date, datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,23 +16,18 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     Select,
-    case,
     func,
-    literal,
     or_,
     select,
-    true,
     union,
     update,
 )
 
 from recon.config.fee_contract import FACTS
-from recon.matching.frames.sources import SETTLEMENT_COLUMNS, LoadCounts, frame_of
-from recon.matching.sides.settlement_side import EARLIER
+from recon.matching.frames.sources import SETTLEMENT_COLUMNS, LoadCounts
 from recon.model.words import REVERSAL_SUFFIX, EntryType, Reject, SourceFile, SourceKind
 from recon.settlement.settled_evidence import SettledLine
 from recon.store.database.bulk_rows import among, arrow_rows, insert_rows, with_constant
-from recon.store.database.frames import frame_of_select
 from recon.store.nights import order_rows
 from recon.store.nights.runs import Run
 from recon.store.schema import order_file, reject, settlement_line
@@ -103,109 +98,6 @@ def _told_elsewhere(
         repeats.append(known[cells] > 0)
         known[cells] -= 1
     return np.array(repeats, dtype=np.bool_)
-
-
-class AskedFor(NamedTuple):
-    """Payments whose lines count one by one, however old they are."""
-
-    order_nos: Collection[str]
-    transactions: Collection[str]
-
-
-def lines_of(
-    connection: Connection,
-    run: Run,
-    *,
-    since: str,
-    asked: AskedFor,
-    by_payment: bool = False,
-    until: int | None = None,
-) -> pd.DataFrame:
-    """SETTLEMENT_COLUMNS of the account: settled since a day, and older ones of some payments.
-
-    All older lines stand there once more, summed up by batch, and with `by_payment` their fees by
-    payment, too. `until` is the last file that counts.
-    """
-    line = settlement_line
-    query = (
-        select(
-            *(line.c[name] for name in SETTLEMENT_COLUMNS if name != "source"),
-            order_file.c.name.label("source"),
-        )
-        .join(order_file, order_file.c.file_id == line.c.file_id)
-        .where(*of_account(run, until=until))
-        .order_by(line.c.line_id)
-    )
-    recent = frame_of_select(
-        connection, query.where(line.c.settled_on >= since), columns=SETTLEMENT_COLUMNS
-    )
-    named = or_(
-        among(connection, line.c.order_no, sorted({*asked.order_nos} - {""})),
-        among(connection, line.c.transaction_id, sorted({*asked.transactions} - {""})),
-    )
-    # Of older pay-outs nobody asks: what booked them lies outside the window, too.
-    older = query.where(
-        line.c.settled_on < since, line.c.entry_type != EntryType.PAYOUT.value, named
-    )
-    before = frame_of_select(connection, older, columns=SETTLEMENT_COLUMNS)
-    listed = set(connection.execute(older.with_only_columns(line.c.line_id)).scalars())
-    summed = _summed(
-        connection, run, since=since, listed=listed, by_payment=by_payment, until=until
-    )
-    parts = [part for part in (summed, before, recent) if len(part)]
-    return pd.concat(parts, ignore_index=True) if parts else recent
-
-
-OLDER = "older files"
-"""Source of lines that stand for all of a batch from before the window."""
-
-
-def _summed(
-    connection: Connection,
-    run: Run,
-    *,
-    since: str,
-    listed: Collection[int],
-    by_payment: bool,
-    until: int | None,
-) -> pd.DataFrame:
-    """The lines settled before a day, a few of each batch: what the gateway owes is of all days.
-
-    Pay-outs and reserves stay what they are; all else is told of payments that are not compared,
-    with the fees of what it stands for. `listed` are lines that stand there by themselves.
-    """
-    line = settlement_line
-    base = func.replace(line.c.entry_type, REVERSAL_SUFFIX, "")
-    is_paid = (line.c.entry_type == EntryType.PAYOUT.value) & (line.c.own_reference == "")
-    kind = case(
-        (is_paid, EntryType.PAYOUT.value),
-        (base == EntryType.RESERVE.value, EntryType.RESERVE.value),
-        else_=EARLIER,
-    )
-    # Where the books have a fee of each payment, a sum of several would be of none of them.
-    fee_of = (kind == EARLIER) & (line.c.fee != 0)
-    payment = [
-        (case((fee_of, line.c[name]), else_="") if by_payment else literal("")).label(name)
-        for name in ("order_no", "transaction_id")
-    ]
-    names = ("merchant_id", "account_id", "batch_id", "settled_on", "currency")
-    columns = [line.c[name] for name in names]
-    amounts = [func.sum(line.c[name]).label(name) for name in ("gross", "fee", "net")]
-    query = (
-        select(*columns, kind.label("entry_type"), *payment, *amounts)
-        .where(*of_account(run, until=until), line.c.settled_on < since)
-        .where(~among(connection, line.c.line_id, sorted(listed)) if listed else true())
-        .group_by(*columns, kind, *payment)
-        .order_by(*columns, kind, *payment)
-    )
-    rows = [
-        {**row, **{name: int(row[name]) for name in ("gross", "fee", "net")}, **_NOWHERE}
-        for row in connection.execute(query).mappings()
-    ]
-    return frame_of(rows, columns=SETTLEMENT_COLUMNS)
-
-
-_NOWHERE = {"source": OLDER, "line": 0}
 
 
 def days_told(connection: Connection, run: Run, *, until: int | None = None) -> tuple[str, str]:

@@ -5,6 +5,7 @@ from recon.matching.frames.sources import SETTLEMENT_COLUMNS, LoadCounts, frame_
 from recon.model.words import Reject, SourceFile, SourceKind
 from recon.store.database.engine import Store
 from recon.store.nights import settlement_rows
+from recon.store.nights.night_lines import OLDER, AskedFor, NightLines
 from recon.store.nights.runs import Run
 
 AT = datetime(2026, 11, 21, 2, 0, tzinfo=UTC)
@@ -35,10 +36,8 @@ def save(store: Store, run: Run, name: str, *lines: dict[str, object], bad: str 
 def told(store: Store, run: Run, *, until: int | None = None) -> list[str]:
     """Order numbers of all lines that count."""
     with store.reading() as connection:
-        found = settlement_rows.lines_of(
-            connection, run, since="", asked=settlement_rows.AskedFor((), ()), until=until
-        )
-    return list(found["order_no"])
+        lines = NightLines.of(connection, run, since="", asked=AskedFor.of(), until=until)
+        return list(lines.frame(connection)["order_no"])
 
 
 def test_a_newer_version_takes_the_place_of_the_older_one_whole(store: Store, run: Run) -> None:
@@ -62,9 +61,8 @@ def test_a_line_that_tells_the_brand_as_well_is_no_second_movement(store: Store,
     assert save(store, run, "settlement/1", {"order_no": "A", **facts}) == LoadCounts(1, 1, 0, 0)
     assert save(store, run, "settlement/2", {"order_no": "A"}) == LoadCounts(1, 0, 1, 0)
     with store.reading() as connection:
-        found = settlement_rows.lines_of(
-            connection, run, since="", asked=settlement_rows.AskedFor((), ())
-        )
+        lines = NightLines.of(connection, run, since="", asked=AskedFor.of())
+        found = lines.frame(connection)
     assert found[[*facts]].to_dict("records") == [facts]
 
 
@@ -80,11 +78,12 @@ def test_older_lines_come_only_with_what_is_asked_about(store: Store, run: Run) 
     )
     save(store, run, "settlement/1", *lines)
     with store.reading() as connection:
-        found = settlement_rows.lines_of(
-            connection, run, since="2026-11-01", asked=settlement_rows.AskedFor({"A"}, {"T"})
+        lines = NightLines.of(
+            connection, run, since="2026-11-01", asked=AskedFor.of(["A", "A"], ["T", ""])
         )
+        found = lines.frame(connection)
         assert list(found["order_no"]) == ["", "", "A", "", "D"]
-        summed = found[found["source"].eq(settlement_rows.OLDER)]
+        summed = found[found["source"].eq(OLDER)]
         assert sorted(summed["entry_type"]) == ["earlier", "payout"]
         assert settlement_rows.days_told(connection, run) == ("2026-01-01", "2026-11-20")
         assert settlement_rows.order_nos_told(connection, run, since="2026-11-01") == {"D"}
