@@ -24,7 +24,8 @@ class FileSchema:
     """Columns by which its rows are sorted."""
     version: int = 1
     older: tuple[int, ...] = ()
-    """Versions of nights of before that have the same columns: who reads this one reads them."""
+    """Versions of nights of before with the same columns, or all but those by which rows are found:
+    who reads this one reads them."""
 
     @property
     def path(self) -> str:

@@ -38,6 +38,7 @@ from recon.archive.fields import (
 from recon.archive.held_schema import HELD
 from recon.archive.items_schema import ITEMS
 from recon.archive.proof_schemas import OF_PROOF
+from recon.archive.settlement_schemas import OF_SETTLEMENT
 
 METADATA = b"recon.schema"
 """Key of a Parquet file's metadata; its value is FileSchema.label."""
@@ -106,53 +107,7 @@ _INPUTS = (
         key=("merchant_id", "account_id", "instruction_id"),
         folder="inputs",
     ),
-    file(
-        "settlement",
-        text("batch_id", "the pay-out that the line belongs to"),
-        MERCHANT,
-        ACCOUNT,
-        text("settled_on", "the day of the batch", unit=ISO_DATE),
-        word("entry_type", "capture, refund, chargeback, fee, reserve, adjustment, payout"),
-        ORDER_NO,
-        TRANSACTION,
-        REFERENCE,
-        CURRENCY,
-        money("gross", "what the line moves, signed from the merchant's side"),
-        money("fee", "what the gateway keeps of it"),
-        money("net", "gross less fee; of a payout row what was paid out"),
-        text("own_reference", "our number, where the line is of a payout that we asked for"),
-        *FROM,
-        key=("merchant_id", "account_id", "batch_id", "source", "line"),
-        folder="inputs",
-    ),
-    file(
-        "tariffs",
-        *FROM,
-        text("method", "how the payment of the settlement line was made"),
-        text("brand", "the brand of its card or wallet"),
-        text("region", "where the card or the shopper is from"),
-        key=("source", "line"),
-        folder="inputs",
-    ),
-    file(
-        "volumes",
-        MERCHANT,
-        ACCOUNT,
-        text("entry_type", "capture, refund, chargeback"),
-        CURRENCY,
-        text("settled_on", "the day whose lines are summed up", unit=ISO_DATE),
-        text("method", "of their payments"),
-        text("brand", "of their cards or wallets"),
-        text("region", "of their cards or shoppers"),
-        count("late", "1: told after a later day was"),
-        count("lines", "how many lines"),
-        money("base", "their gross amounts without the sign"),
-        key=(
-            *("merchant_id", "account_id", "entry_type", "currency", "settled_on"),
-            *("method", "brand", "region", "late"),
-        ),
-        folder="inputs",
-    ),
+    *OF_SETTLEMENT,
     file("universe", *KEY, key=BY_KEY, folder="inputs"),
     file(
         "rejects",

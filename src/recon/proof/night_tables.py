@@ -16,10 +16,10 @@ import pyarrow as pa
 from recon.archive.schemas import SCHEMAS
 from recon.config.fee_contract import FACTS
 from recon.matching.breaks.result import Reconciliation
-from recon.matching.frames.arrays import text_column, text_type
+from recon.matching.frames.arrays import text_type
 from recon.matching.frames.bank_sources import BANK_ENTRY_COLUMNS, BankSource, BankStatement
 from recon.matching.frames.digest import Columns
-from recon.matching.frames.same_words import said_once
+from recon.matching.frames.same_words import said_once, same_word
 from recon.matching.frames.sources import (
     GATEWAY_COLUMNS,
     INSTANT,
@@ -38,7 +38,7 @@ from recon.proof.match_ids import MATCHES, with_first_ids, without_first_ids
 Tables = dict[str, pa.Table]
 """By name of the schema, exactly its columns."""
 
-TARIFFS = "tariffs"
+SETTLEMENT, TARIFFS = "settlement", "tariffs"
 VOLUMES = "volumes"
 """What months came to; no file at all where no contract asks for it."""
 FRAMES: Mapping[str, tuple[str, Mapping[str, str]]] = {
@@ -58,6 +58,7 @@ RESULTS = (
 """Files of a result; each is a frame of the same name."""
 _NUMBERS: Any = pd.Int64Dtype()
 """Kinds of columns that may be blank; how they come from Arrow, the stubs of pandas do not say."""
+_PLACE = ("source", "line")
 _REJECT = SCHEMAS["rejects"].columns.names
 
 
@@ -70,9 +71,9 @@ def input_tables(sources: Sources) -> Iterator[tuple[str, pa.Table]]:
     yield "rejects", table_of_rows(map(_cells_of_reject, sources.rejects), name="rejects")
     yield "files", table_of_rows(map(_cells_of_file, sources.files), name="files")
     yield from bank_tables(sources).items()
-    yield from _tariff_tables(sources.settlement).items()
     if sources.volumes is not None:
         yield VOLUMES, table_of(sources.volumes, name=VOLUMES)
+    yield from tariff_tables(sources.settlement).items()
 
 
 def absent_of(sources: Sources) -> tuple[str, ...]:
@@ -80,7 +81,7 @@ def absent_of(sources: Sources) -> tuple[str, ...]:
     return tuple(name for name, (field, _) in FRAMES.items() if getattr(sources, field) is None)
 
 
-def _tariff_tables(lines: pd.DataFrame | None) -> Tables:
+def tariff_tables(lines: pd.DataFrame | None) -> Tables:
     """What settlement lines tell beside their amounts; no file at all where none tells any."""
     if lines is None:
         return {}
@@ -217,15 +218,16 @@ def _no_rows(schema: pa.Schema, *, texts: Any) -> pd.DataFrame:
 def frames_of_inputs(tables: Mapping[str, pa.Table]) -> dict[str, pd.DataFrame]:
     """The frames of Sources by field; whether a source was given, other files tell."""
     frames = {field: frame_of_table(tables[name]) for name, (field, _) in FRAMES.items()}
-    frames["settlement"] = _with_tariffs(frames["settlement"], table=tables.get(TARIFFS))
+    frames["settlement"] = with_tariffs(frames["settlement"], table=tables.get(TARIFFS))
     return {field: frames[field][[*columns]] for field, columns in FRAMES.values()}
 
 
-def _with_tariffs(lines: pd.DataFrame, *, table: pa.Table | None) -> pd.DataFrame:
+def with_tariffs(lines: pd.DataFrame, *, table: pa.Table | None) -> pd.DataFrame:
     """The lines with what a file of its own tells of them, by source and line."""
     if table is None:
-        return lines.assign(**dict.fromkeys(FACTS, text_column([""] * len(lines))))
-    whole = lines.merge(frame_of_table(table), on=["source", "line"], how="left")
+        return lines.assign(**dict.fromkeys(FACTS, same_word("", size=len(lines))))
+    tariffs = frame_of_table(table)[[*_PLACE, *FACTS]]
+    whole = lines.merge(tariffs, on=[*_PLACE], how="left")
     return whole.assign(**{fact: whole[fact].fillna("") for fact in FACTS})
 
 

@@ -5,6 +5,7 @@ from collections.abc import Collection
 from recon.archive.schemas import SCHEMAS
 from recon.matching.frames.sources import Previous, Sources
 from recon.proof.compared_tables import previous_of_tables, sources_of_tables
+from recon.proof.night_tables import TARIFFS
 from recon.steps.compare.stretches import IN_STRETCHES
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.night_folder import COMPARED, INPUTS, links
@@ -43,7 +44,7 @@ def small_of_night(night: SealedNight) -> tuple[Sources, Previous | None]:
     Raises:
         ArchiveError: the night's folder cannot be reached, or is not as it was sealed.
     """
-    return _without(night, names=IN_STRETCHES)
+    return _without(night, names={*IN_STRETCHES, TARIFFS})
 
 
 def _without(night: SealedNight, *, names: Collection[str]) -> tuple[Sources, Previous | None]:

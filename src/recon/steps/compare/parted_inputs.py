@@ -10,13 +10,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from recon.archive.answers_once import ANSWERS
 from recon.archive.schemas import SCHEMAS
-from recon.config.rules import Rules
 from recon.matching.frames.arrays import text_column
 from recon.matching.frames.grouping import Rows
 from recon.matching.frames.sources import (
@@ -29,10 +27,12 @@ from recon.matching.frames.sources import (
 )
 from recon.model.freed_memory import give_back
 from recon.model.words import KeyAnswer
-from recon.proof.night_tables import FRAMES, input_tables, table_of
+from recon.proof.night_tables import FRAMES, TARIFFS, input_tables, table_of
 from recon.steps.compare.bank_inputs import bank_source
-from recon.steps.compare.inputs import of_this_account, settlement_of
+from recon.steps.compare.coded_rows import coded
+from recon.steps.compare.inputs import of_this_account
 from recon.steps.compare.parted_ledger import chosen_entries, ledger_table
+from recon.steps.compare.parted_settlement import PartedSettlement, parted_settlement
 from recon.steps.compare.siblings import SIBLING_KEYS_MAX, with_siblings
 from recon.steps.files.keep_ledger import unread_files
 from recon.steps.files.never_read import WHOLE_FILE
@@ -50,19 +50,11 @@ from recon.store import Connection
 from recon.store.nights import facts_rows, input_rows, ledger_rows, order_rows, stored_orders
 from recon.store.nights.answer_parts import OWN_PHASES
 from recon.store.nights.input_rows import Inputs
+from recon.store.nights.night_lines import AskedFor
 from recon.store.nights.runs import Run
 
-_Read = Callable[..., Iterator[pd.DataFrame]]
-"""Columns -> entries of the account, see `_frames`."""
 _Orders = Callable[..., pa.Table]
 """See `_own_orders`."""
-_PLACE = ("merchant_id", "account_id")
-_NAMED = (*_PLACE, "entry_id")
-_OF_PAYOUTS = (
-    *(*_NAMED, "order_no", "transaction_id", "entry_type", "booked_at"),
-    *("reference_no", "reverses_entry_id", "currency", "amount"),
-)
-"""What says of a pay-out of the books whether it is told here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +96,10 @@ class PartedInputs:
         for name, table in input_tables(self.small):
             if name == ANSWERS:
                 yield from answers()
-            elif name not in without:
+            elif name not in {*without, TARIFFS}:
                 yield name, self.made[name]() if name in self.made else table
+        if TARIFFS in self.made and len(tariffs := self.made[TARIFFS]()):
+            yield TARIFFS, tariffs
 
 
 def parted_inputs(
@@ -130,11 +124,25 @@ def parted_inputs(
         joined = _joined(connection, run, inputs=inputs, orders=read, environment=environment)
         if _has_opening(connection, run, joined=joined, environment=environment):
             return None
+        settled = parted_settlement(
+            connection,
+            run,
+            asked=_asked_for(connection, run, asked=asked, inputs=inputs, environment=environment),
+            inputs=inputs,
+            rules=rules,
+            environment=environment,
+        )
         small, entries = _small(
-            connection, run, asked=asked, inputs=inputs, rules=rules, environment=environment
+            connection,
+            run,
+            asked=asked,
+            settled=settled,
+            inputs=inputs,
+            environment=environment,
         )
     give_back()
     made: dict[str, Callable[[], pa.Table]] = {
+        **(settled.made if settled else {}),
         "orders": partial(_orders, read, joined=joined, environment=environment),
         "universe": partial(_universe, run, asked=asked, joined=joined),
     }
@@ -149,8 +157,8 @@ def _small(
     run: Run,
     *,
     asked: pa.Array,
+    settled: PartedSettlement | None,
     inputs: Inputs,
-    rules: Rules,
     environment: Environment,
 ) -> tuple[Sources, Rows | None]:
     """All sources but the rows of those with a row an order; the entries, None without books."""
@@ -160,14 +168,6 @@ def _small(
     rejected = order_rows.rejects_of_night(connection, run, until=until)
     files, rejects = of_this_account(loaded, rejected, run=run, siblings=inputs.siblings)
     source = ledger_rows.source_of(connection, run.run_id)
-    lines, days, volumes = settlement_of(
-        connection,
-        run,
-        asked=names,
-        gateway=_payments(connection, run, inputs=inputs, environment=environment),
-        inputs=inputs,
-        rules=rules,
-    )
     every = input_rows.instruction_frame(connection, run, until=inputs.last_instruction_version)
     moves = in_question(every, asked=names)
     sources = Sources(
@@ -178,10 +178,10 @@ def _small(
         rejects=rejects,
         files=(*files, *((source,) if source else unread_files(rejects))),
         universe=frame_of((), columns=KEY_COLUMNS),
-        settlement=lines,
-        settled=days,
-        volumes=volumes,
-        bank=bank_source(connection, run, until=until, rules=rules),
+        settlement=settled.pay_outs if settled else None,
+        settled=settled.days if settled else None,
+        volumes=settled.volumes if settled else None,
+        bank=bank_source(connection, run, until=until, rules=environment.settings.rules),
     )
     if source is None or ledger_rows.unread(connection, run.run_id, whole_file=WHOLE_FILE):
         return replace(sources, ledger=None), None
@@ -191,15 +191,19 @@ def _small(
     return sources, entries
 
 
-def _payments(
-    connection: Connection, run: Run, *, inputs: Inputs, environment: Environment
-) -> pd.DataFrame:
-    """The transactions that the gateway showed, where settlement lines may be of them."""
+def _asked_for(
+    connection: Connection,
+    run: Run,
+    *,
+    asked: pa.Array,
+    inputs: Inputs,
+    environment: Environment,
+) -> AskedFor:
+    """Orders and transactions whose settlement lines count one by one, where there may be any."""
     if not inputs.settlement:
-        return pd.DataFrame({"transaction_id": text_column([])})
+        return AskedFor.of()
     table = newest_of_run(connection, run, environment=environment, columns=["transaction_id"])
-    shown = pc.unique(table["transaction_id"])
-    return pd.DataFrame({"transaction_id": text_column(shown.cast(pa.large_string()))})
+    return AskedFor(asked, pc.unique(table["transaction_id"]))
 
 
 def _own_orders(
@@ -234,7 +238,7 @@ def _orders(read: _Orders, *, joined: Sources, environment: Environment) -> pa.T
         facts_rows.refuse_changed(connection)
         own = read(connection, environment=environment)
     others = table_of(joined.orders, name="orders")
-    return _coded(
+    return coded(
         pa.concat_tables([own, others]) if len(others) else own, schema=SCHEMAS["orders"].columns
     )
 
@@ -318,15 +322,4 @@ def _universe(run: Run, *, asked: pa.Array, joined: Sources) -> pa.Table:
     own = pa.table([pa.repeat(words[n], size) if n in words else asked for n in names], names)
     if joined.universe is not None and len(joined.universe):
         own = pa.concat_tables([own, table_of(joined.universe, name="universe").cast(own.schema)])
-    return _coded(own, schema=SCHEMAS["universe"].columns)
-
-
-def _coded(table: pa.Table, *, schema: pa.Schema) -> pa.Table:
-    """The rows as the schema has them."""
-    columns = [
-        table[field.name].cast(pa.string()).dictionary_encode().cast(field.type)
-        if pa.types.is_dictionary(field.type)
-        else table[field.name]
-        for field in schema
-    ]
-    return pa.table(columns, schema=schema).combine_chunks()
+    return coded(own, schema=SCHEMAS["universe"].columns)

@@ -1,6 +1,7 @@
 """What a night read, sealed in its folder before money moves; later what was compared instead."""
 
 from collections.abc import Iterable, Iterator
+from itertools import chain
 
 import pyarrow as pa
 
@@ -10,7 +11,7 @@ from recon.archive.schemas import SCHEMAS
 from recon.archive.step_folder import Rows, Sealed, find_sealed, sealed_step
 from recon.archive.storage import reachable
 from recon.matching.frames.sources import Sources
-from recon.proof.night_tables import absent_of, input_tables, table_of
+from recon.proof.night_tables import TARIFFS, absent_of, input_tables, table_of
 from recon.steps.compare.inputs import frozen_inputs, sources_of
 from recon.steps.compare.parted_inputs import parted_inputs
 from recon.steps.ground import night_folder
@@ -89,8 +90,20 @@ def changed_inputs(
     sealed = _bound(run, INPUTS, environment=environment)
     books = _books_of(run, sealed, environment=environment)
     before = {**_contents(books), **_contents(sealed)}
+    untold = {f"{TARIFFS}.parquet"} & {*before}
+
+    def is_changed(part: Rows) -> bool:
+        untold.discard(part.name)
+        return before.get(part.name) != part.content
+
+    def no_tariffs() -> Iterator[Rows]:
+        # Files that came since tell none: those of before are of other lines.
+        if untold:
+            schema = SCHEMAS[TARIFFS]
+            yield Rows.of(schema.columns.empty_table(), schema=schema)
+
     # A filter holds no file while the next one is made, as a loop would.
-    return filter(lambda part: before.get(part.name) != part.content, rows_of(tables))
+    return chain(filter(is_changed, rows_of(tables)), no_tariffs())
 
 
 def in_place_of(files: Iterable[str]) -> dict[str, str]:

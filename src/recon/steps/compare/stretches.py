@@ -22,18 +22,25 @@ from recon.archive.schemas import SCHEMAS
 from recon.archive.step_folder import Sealed
 from recon.matching.frames.same_words import held_once
 from recon.matching.frames.sources import Sources
-from recon.proof.night_tables import FRAMES, frame_of_table
+from recon.proof.night_tables import (
+    FRAMES,
+    SETTLEMENT,
+    TARIFFS,
+    frame_of_table,
+    with_tariffs,
+)
 from recon.steps.ground.kept_books import LEDGER
 from recon.steps.ground.night_folder import COMPARED, INPUTS
 from recon.steps.ground.sealed_night import SealedNight
 
 ORDER_NO = "order_no"
-IN_STRETCHES = ("orders", ANSWERS, LEDGER, "universe")
+IN_STRETCHES = ("orders", ANSWERS, LEDGER, "universe", SETTLEMENT)
 """Files with rows of every order of a night."""
 MARKS_PER_STRETCH = 250
 """Places at which a stretch may end: it has by so much more or less than it should."""
 ROWS_AN_ORDER = 4
-"""Entries and answers of a stretch for each order of it, where it ends before it has its orders."""
+"""Entries, lines and answers of a stretch for each order of it, where it ends before it has its
+orders."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +160,7 @@ def _answer_files(files: Iterable[NamedReplies], *, every: int) -> Iterator[Answ
 
 
 def rows_of_stretch(night: SealedNight, stretch: Stretch) -> Sources:
-    """Orders, answers, entries and asked keys of a stretch, each in the order of its file's key.
+    """The rows of IN_STRETCHES of a stretch, each in the order of its file's key.
 
     The other sources are not given; all stretches together have the rows of `sources_of_night`.
 
@@ -165,7 +172,10 @@ def rows_of_stretch(night: SealedNight, stretch: Stretch) -> Sources:
     for name in IN_STRETCHES:
         field, columns = FRAMES[name]
         table = _answers(night, stretch) if name == ANSWERS else _rows(night, stretch, name=name)
-        frames[field] = frame_of_table(table)[[*columns]]
+        frame = frame_of_table(table)
+        if name == SETTLEMENT:
+            frame = with_tariffs(frame, table=_tariffs(night, stretch))
+        frames[field] = frame[[*columns]]
     given: dict[str, Any] = {**held_once(frames)}
     given |= {FRAMES[name][0]: None for name in IN_STRETCHES if name in absent}
     return Sources(**given, instructions=None)
@@ -178,6 +188,14 @@ def _compared(night: SealedNight) -> Sealed:
 def _rows(night: SealedNight, stretch: Stretch, *, name: str) -> pa.Table:
     with night.opened(name) as (file, path):
         return rows_between(file, name=path, first=stretch.first, after=stretch.after)
+
+
+def _tariffs(night: SealedNight, stretch: Stretch) -> pa.Table | None:
+    """What settlement lines of a stretch tell beside their amounts; None where none tells any."""
+    is_compared = SCHEMAS[TARIFFS].path in _compared(night).manifest.about.compared
+    if is_compared or (INPUTS in night.steps and night.has(TARIFFS)):
+        return _rows(night, stretch, name=TARIFFS)
+    return None
 
 
 def is_in(stretch: Stretch, rows: pa.Table) -> pa.ChunkedArray:

@@ -123,8 +123,8 @@ class NightLines:
             words = pa.array([*entry_types], pa.string())
             older = older.filter(pc.is_in(older["entry_type"], value_set=words))
         if telling:
-            told = (pc.not_equal(older[name], "") for name in telling)
-            older = older.filter(reduce(pc.or_, told))
+            is_given = (pc.not_equal(older[name], "") for name in telling)
+            older = older.filter(reduce(pc.or_, is_given))
         yield older.select([*columns])
         line = settlement_line
         query = self._told(columns).where(line.c.settled_on >= self.since)

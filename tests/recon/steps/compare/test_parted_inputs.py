@@ -28,6 +28,19 @@ from tests.recon.steps.files.test_settlement_files import declare, line, place, 
 from tests.recon.steps.large_nights import AT, peak_bytes
 
 OLD, NEW = "2019-01-05T10:00:00Z", "2026-11-20T12:00:00Z"
+MONTHS = """
+rounding = "half_up"
+volumes_from = 2018-01-01
+[[lines]]
+name = "visa"
+from = 2018-01-01
+type = "capture"
+currency = "EUR"
+brand = "visa"
+tiers_by = "month"
+tiers_of = "whole"
+tiers = [{ up_to_minor_units = 10000, basis_points = 140 }, { basis_points = 120 }]
+"""
 BYTES_AN_ORDER = 320
 """Of Arrow: the rows of the order file, unsorted and sorted, beside what the night asked for. All
 sources at once hold 460."""
@@ -49,7 +62,8 @@ def both(run: Run, environment: Environment) -> tuple[dict[str, bytes], dict[str
     assert parted is not None
     assert parted.absent == absent_of(sources)
     whole = {name: written(name, each) for name, each in input_tables(sources) if name != "answers"}
-    return whole, {name: written(name, table) for name, table in parted.tables()}
+    tables = parted.tables(answers=tuple)
+    return whole, {name: written(name, table) for name, table in tables}
 
 
 def plain(merchant: Merchant) -> None:
@@ -92,6 +106,26 @@ def settled(merchant: Merchant) -> None:
     )
 
 
+def priced(merchant: Merchant) -> None:
+    """Lines that tell what a contract with months goes by, some of them from before the window."""
+    settled(merchant)
+    (merchant.folder / "config" / "fees.toml").write_text(MONTHS)
+    first, second, third = merchant.payments("captured")[5:8]
+    old = {"settled_on": "2019-02-01", "batch_id": "S0"}
+    unknown = {"order_no": "nobody", "transaction_id": "", **old}
+    paid = {"order_no": "", "transaction_id": "", "entry_type": "payout", **old}
+    send(
+        merchant,
+        "S0.csv",
+        line(first, brand="visa", **old),
+        line(second, brand="visa", region="EEA", **old | {"order_no": ""}),
+        line(third, **unknown),
+        line(third, brand="visa", **unknown | {"entry_type": "chargeback"}),
+        line(third, **paid),
+    )
+    send(merchant, "S2.csv", line(third, brand="visa", batch_id="S2"))
+
+
 def books(merchant: Merchant, *entries: tuple[str, str, str, str, str]) -> None:
     """Add entries (number, order, type, amount, instant) and one of another account."""
     path = merchant.folder / "ledger.csv"
@@ -105,7 +139,7 @@ def books(merchant: Merchant, *entries: tuple[str, str, str, str, str]) -> None:
             writer.writerow({**cells, "merchant_id": "100042", "account_id": account})
 
 
-@pytest.mark.parametrize("arrived", [plain, older, settled])
+@pytest.mark.parametrize("arrived", [plain, older, settled, priced])
 def test_files_are_those_of_all_sources_at_once(
     merchant: Merchant, arrived: Callable[[Merchant], None]
 ) -> None:
@@ -117,7 +151,7 @@ def test_files_are_those_of_all_sources_at_once(
     with merchant.environment() as environment:
         whole, parted = both(run, environment)
 
-    assert {*parted} == {*whole}
+    assert [*parted] == [*whole]
     for name, content in whole.items():
         assert parted[name] == content, name
     assert len(whole["orders"]) > len(written("orders", SCHEMAS["orders"].columns.empty_table()))

@@ -1,14 +1,20 @@
 """What a night compares, gathered without the rows of its orders: the same as with them."""
 
+from collections import Counter
 from collections.abc import Callable
-from dataclasses import fields
-from typing import Any
+from dataclasses import fields, replace
+from typing import Any, cast
 
 import pandas as pd
 import pytest
 
+from recon.archive.fields import FileSchema
+from recon.archive.schemas import SCHEMAS
 from recon.matching.frames.sources import Sources
+from recon.matching.sides.settlement_side import pay_outs
 from recon.proof.books_bridge import books_of
+from recon.proof.night_tables import FRAMES as FRAME_FILES
+from recon.proof.night_tables import frames_of_inputs
 from recon.steps.compare.inputs import frozen_inputs, previous_of, sources_of
 from recon.steps.compare.parted_sources import PartedSources, parted_sources
 from recon.steps.compare.sealed_results import begin_compared, end_compared, write_compared
@@ -16,14 +22,15 @@ from recon.steps.compare.stretches import rows_of_stretch, stretches
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.kept_books import entries_of_run, write_books
 from recon.steps.ground.night_folder import bind, folder_of
-from recon.steps.ground.sealed_night import SealedNight
+from recon.steps.ground.sealed_night import SealedNight, sealed_night
 from recon.steps.night import whole_night as night
 from recon.store.nights import runs
 from recon.store.nights.input_rows import Inputs
 from recon.store.nights.runs import Run
-from tests.recon.steps.compare.test_parted_inputs import NEW, books, older, plain, settled
+from tests.recon.steps.compare.test_parted_inputs import NEW, books, older, plain, priced, settled
 from tests.recon.steps.compare.test_stretches import FRAMES, asked_again, booked, joined
 from tests.recon.steps.conftest import UP_TO_COMPARE, Merchant
+from tests.recon.steps.files.test_settlement_files import line, send
 
 
 def repeated(merchant: Merchant) -> None:
@@ -33,7 +40,7 @@ def repeated(merchant: Merchant) -> None:
     books(merchant, ("L2", "nobody", "refund", "1.00", at), ("L9", "nobody", "fee", "0.40", at))
 
 
-ARRIVED = [plain, older, settled, repeated, asked_again, joined, booked]
+ARRIVED = [plain, older, settled, priced, repeated, asked_again, joined, booked]
 
 
 def compared(run: Run, environment: Environment) -> tuple[Inputs, Sources, PartedSources]:
@@ -67,10 +74,16 @@ def test_each_small_field_is_that_of_all_rows_at_once(
 
 
 def assert_same_but_rows(small: Sources, whole: Sources) -> None:
-    """Every field is the same, of the frames that are read in stretches whether they are given."""
+    """Every field is the same, of the frames that are read in stretches whether they are given.
+
+    Of a settlement the pay-outs are there.
+    """
     for each in fields(Sources):
         own, expected = getattr(small, each.name), getattr(whole, each.name)
-        if each.name in FRAMES:
+        if each.name == "settlement" and expected is not None:
+            paid = expected[pay_outs(expected)].reset_index(drop=True)
+            pd.testing.assert_frame_equal(own, paid)
+        elif each.name in FRAMES:
             assert (own is None) is (expected is None), each.name
             assert own is None or (len(own), [*own]) == (0, [*expected]), each.name
         elif isinstance(expected, pd.DataFrame):
@@ -104,6 +117,59 @@ def test_orders_that_came_since_are_written_anew(merchant: Merchant) -> None:
         night.walk(["ingest"], run_id, environment=environment, **steps)
 
     assert "orders.parquet" in written_alike(merchant)
+
+
+def test_tariffs_that_no_file_tells_any_more_are_not_those_of_before(merchant: Merchant) -> None:
+    """A newer version of a file leaves brands out: those that were sealed are of other lines."""
+    priced(merchant)
+    steps: Any = {"workbooks": merchant.workbooks(), "progress": merchant.told.append}
+    with (
+        merchant.environment() as environment,
+        night.hold(merchant.request, environment=environment) as run_id,
+    ):
+        night.walk(UP_TO_COMPARE, run_id, environment=environment, **steps)
+        paid = merchant.payments("captured")[7]
+        for name in ("S0.csv", "S2.csv"):
+            send(merchant, name, line(paid, batch_id=name))
+        night.walk(["ingest"], run_id, environment=environment, **steps)
+
+    assert {"settlement.parquet", "tariffs.parquet"} <= written_alike(merchant)
+    with merchant.environment() as environment:
+        run = newest_run(merchant)
+        _, whole, _ = compared(run, environment)
+        with environment.store.reading() as connection:
+            held = sealed_night(connection, run, environment=environment)
+    assert whole.settlement is not None
+    assert not whole.settlement["brand"].any()
+    assert held.rows("tariffs") == 3
+
+
+def test_lines_that_an_earlier_release_sealed_are_written_anew(
+    merchant: Merchant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their file was sorted by batch, and that of tariffs named no order: both stay readable."""
+    priced(merchant)
+    settlement, tariffs = SCHEMAS["settlement"], SCHEMAS["tariffs"]
+    by_batch = ("merchant_id", "account_id", "batch_id", "source", "line")
+    unnumbered = tariffs.columns.remove(tariffs.columns.get_field_index("order_no"))
+    earlier = {
+        "settlement": replace(settlement, key=by_batch, version=1, older=()),
+        "tariffs": FileSchema("tariffs", "inputs", unnumbered, ("source", "line")),
+    }
+    with monkeypatch.context() as patched:
+        for name, schema in earlier.items():
+            patched.setitem(cast("dict[str, FileSchema]", SCHEMAS), name, schema)
+        merchant.move_money()
+
+    assert {"settlement.parquet", "tariffs.parquet"} <= written_alike(merchant)
+    with merchant.environment() as environment, environment.store.reading() as connection:
+        held = sealed_night(connection, newest_run(merchant), environment=environment)
+    none = {name: SCHEMAS[name].columns.empty_table() for name in FRAME_FILES}
+    told = {name: held.table(name) for name in ("settlement", "tariffs")}
+    lines = frames_of_inputs({**none, **told})["settlement"]
+    assert "order_no" not in held.table("tariffs").column_names
+    assert sorted(lines.loc[lines["brand"].ne(""), "order_no"])[:1] == [""]
+    assert Counter(lines["brand"]) == {"visa": 3, "": len(lines) - 3}
 
 
 def test_a_run_that_sealed_no_inputs_writes_all_of_them(merchant: Merchant) -> None:

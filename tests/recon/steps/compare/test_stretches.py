@@ -26,7 +26,7 @@ from recon.steps.ground.sealed_night import SealedNight, sealed_night
 from recon.store.nights import runs
 from tests.planted import planted
 from tests.recon.steps.compare.test_other_side import written
-from tests.recon.steps.compare.test_parted_inputs import books, older, plain
+from tests.recon.steps.compare.test_parted_inputs import books, older, plain, priced
 from tests.recon.steps.compare.test_siblings import (
     OTHER,
     _filed_here,
@@ -36,7 +36,7 @@ from tests.recon.steps.compare.test_siblings import (
 from tests.recon.steps.conftest import Merchant
 from tests.recon.steps.large_nights import in_groups_of, many, peak_bytes, sealed
 
-FRAMES = ("orders", "gateway", "ledger", "universe")
+FRAMES = ("orders", "gateway", "ledger", "universe", "settlement")
 PLACE = ["merchant_id", "account_id"]
 BYTES_A_ROW = 40
 """Of Arrow, of what each row more of a night may take where stretches are of one size: marks and
@@ -135,7 +135,7 @@ def booked(merchant: Merchant) -> None:
             file.write(",".join(cells.get(name, "") for name in names) + "\n")
 
 
-@pytest.mark.parametrize("arrived", [asked_again, joined, booked])
+@pytest.mark.parametrize("arrived", [asked_again, joined, booked, priced])
 def test_all_stretches_together_are_what_was_compared(
     merchant: Merchant, arrived: Callable[[Merchant], None]
 ) -> None:
@@ -156,18 +156,24 @@ def test_all_stretches_together_are_what_was_compared(
     orders=st.integers(min_value=1, max_value=70),
     group=st.integers(min_value=1, max_value=30),
     ledger=st.booleans(),
+    settled=st.booleans(),
 )
 @settings(max_examples=12, phases=[Phase.generate], deadline=None)
 def test_any_night_is_cut_where_any_number_ends(
-    seed: int, size: int, orders: int, group: int, *, ledger: bool
+    seed: int, size: int, orders: int, group: int, *, ledger: bool, settled: bool
 ) -> None:
     """Of several accounts, with repeats, in files of several row groups, with books or without."""
-    night = planted(size=size, broken=size // 3, seed=seed, settled=False)
+    night = planted(size=size, broken=size // 3, seed=seed, settled=settled)
     other = night.sources.orders.assign(account_id="another")
     mixed = pd.concat([night.sources.orders, other.iloc[::2]]).sample(frac=1, random_state=seed)
     sources = replace(night.sources, orders=mixed.reset_index(drop=True))
     if not ledger:
         sources = replace(sources, ledger=None)
+    if sources.settlement is not None:
+        lines = range(len(sources.settlement))
+        brands = [("", "visa", "card")[number % 3] for number in lines]
+        told = sources.settlement.assign(brand=brands, line=[*lines])
+        sources = replace(sources, settlement=told)
     with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patched:
         in_groups_of(group, patch=patched)
         part = written(Path(folder), sources=sources, rules=night.rules)
@@ -308,7 +314,7 @@ def test_what_is_held_grows_with_the_stretch_and_not_with_the_night(
 
 def peak_of(folder: Path, *, rows: int) -> int:
     """What Arrow holds at most while a night is read in stretches of 10,000 orders."""
-    names = ("orders", "answers", "ledger", "universe")
+    names = ("orders", "answers", "ledger", "universe", "settlement", "tariffs")
     tables: Mapping[str, pa.Table] = {name: many(name, rows=rows) for name in names}
     night = sealed(folder, tables=tables)
 
