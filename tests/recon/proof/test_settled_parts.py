@@ -64,6 +64,11 @@ AMONG: dict[str, Change] = {
     "refund told under the other order": lambda c: c.line(
         **BACK, order_no="B", transaction_id="T-C"
     ),
+    "refund told under an order that is not verified": lambda c: c.order(order_no="D").payment(
+        "partially_refunded", order_no="D", transaction_id="T-D"
+    ).entry(order_no="D").line(order_no="D", transaction_id="T-D").line(
+        **BACK, order_no="D", transaction_id="T-C"
+    ),
     "refund told without an order": lambda c: c.line(**BACK, order_no="", transaction_id="T-C"),
     "refund told under the own order alone": lambda c: c.line(
         **BACK, order_no="C", transaction_id=""
@@ -81,6 +86,11 @@ AMONG: dict[str, Change] = {
     "adjustment of a group under an order": lambda c: c.line(
         order_no="D", transaction_id="T-D", fee=30
     ).entry("adjustment", order_no="B", reference_no="fees:EUR", amount=30),
+    "adjustment of a group under an order that is not verified": lambda c: c.order(
+        order_no="D"
+    ).payment("partially_refunded", order_no="D", transaction_id="T-D").entry(order_no="D").line(
+        order_no="D", transaction_id="T-D", fee=30
+    ).entry("adjustment", order_no="D", reference_no="fees:EUR", amount=30),
     "line without an order": lambda c: c.line(order_no="", transaction_id="T-B", gross=5),
     "line of an order that nobody has": lambda c: c.line(order_no="Z", transaction_id="T-Z"),
     "the first day": lambda c: c.line(

@@ -1,11 +1,15 @@
 """What a night compared, read from the files that it sealed: the same tonight and a year later."""
 
 from collections.abc import Collection
+from dataclasses import dataclass, replace
+from typing import Any
 
 from recon.archive.schemas import SCHEMAS
 from recon.matching.frames.sources import Previous, Sources
 from recon.proof.compared_tables import previous_of_tables, sources_of_tables
-from recon.proof.night_tables import TARIFFS
+from recon.proof.night_tables import FRAMES, TARIFFS
+from recon.steps.compare.handed_night import handed_night, opened_night
+from recon.steps.compare.sealed_results import WrittenInputs
 from recon.steps.compare.stretches import IN_STRETCHES
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.night_folder import COMPARED, INPUTS, links
@@ -45,6 +49,27 @@ def small_of_night(night: SealedNight) -> tuple[Sources, Previous | None]:
         ArchiveError: the night's folder cannot be reached, or is not as it was sealed.
     """
     return _without(night, names={*IN_STRETCHES, TARIFFS})
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenSources:
+    """What a run compares, where its rows lie in its folder and no link binds them yet."""
+
+    run: Run
+    step: WrittenInputs
+    small: Sources
+    """Without those rows."""
+
+    def read(self, environment: Environment) -> Sources:
+        """All of it.
+
+        Raises:
+            ArchiveError: the night's folder cannot be reached, or is not as it was written.
+        """
+        handed = handed_night(self.run, compared=self.step.compared, environment=environment)
+        kept, _ = sources_of_night(opened_night(handed, variables=environment.variables))
+        frames: dict[str, Any] = {field: getattr(kept, field) for field, _ in FRAMES.values()}
+        return replace(self.small, **frames)
 
 
 def _without(night: SealedNight, *, names: Collection[str]) -> tuple[Sources, Previous | None]:

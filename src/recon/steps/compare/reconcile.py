@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 from recon.archive.step_folder import Sealed
 from recon.matching.breaks.reopened import BreakEnd, ends_of
@@ -26,6 +27,7 @@ from recon.steps.compare.in_parts import (
     rows_of_parts,
 )
 from recon.steps.compare.inputs import frozen_inputs, previous_of, sources_of
+from recon.steps.compare.kept_sources import WrittenSources
 from recon.steps.compare.more_totals import carried_forward, with_books, with_totals
 from recon.steps.compare.other_side import (
     is_made_beside,
@@ -66,6 +68,9 @@ from recon.store.schema.columns import REASON_CHARACTERS
 STEP = "reconcile"
 PARTS = 6
 """Of the work, each told when it is done: loaded, digested, compared, books, written, in SQL."""
+WORDS_MAX = 100_000
+"""Ids of rows without an order number that every part is told. Where there are more, hardly a set
+stands by itself, and the night is compared whole."""
 WORST_FIRST = tuple(Verdict)
 
 
@@ -119,11 +124,22 @@ def _compared(run: Run, *, way: Way, environment: Environment) -> _Compared:
     return _compared_in_parts(run, parted, inputs=inputs, way=way, environment=environment)
 
 
-def _compared_whole(run: Run, *, inputs: Inputs, way: Way, environment: Environment) -> _Compared:
-    """The same of a night all of whose rows are held."""
+def _compared_whole(
+    run: Run,
+    *,
+    inputs: Inputs,
+    way: Way,
+    environment: Environment,
+    begun: WrittenSources | None = None,
+) -> _Compared:
+    """The same of a night all of whose rows are held.
+
+    `begun`: what is compared, where that lies in the night's folder already.
+    """
     rules = environment.settings.rules
     previous = previous_of(run, inputs=inputs, rules=rules, environment=environment)
-    read = partial(sources_of, run, inputs=inputs, rules=rules, environment=environment)
+    told: dict[str, Any] = {"inputs": inputs, "rules": rules, "environment": environment}
+    read = partial(begun.read, environment) if begun else partial(sources_of, run, **told)
     is_beside = is_made_beside(run, environment=environment)
     if is_beside:
         sources, again = read(), ""
@@ -131,12 +147,16 @@ def _compared_whole(run: Run, *, inputs: Inputs, way: Way, environment: Environm
     else:
         digest = partial(digest_alone, rules=rules, as_of=run.as_of, previous=previous)
         sources, again = turned_round(read(), digest=digest, way=way)
-    written = write_compared(
-        run,
-        sources=sources,
-        previous=previous,
-        predecessor=inputs.previous_run_id,
-        environment=environment,
+    written = (
+        begun.step
+        if begun
+        else write_compared(
+            run,
+            sources=sources,
+            previous=previous,
+            predecessor=inputs.previous_run_id,
+            environment=environment,
+        )
     )
     give_back()
     beside = partial(made_beside, run, compared=written.compared, way=way, environment=environment)
@@ -183,7 +203,6 @@ def _compared_in_parts(
         environment=environment,
     )
     give_back()
-    way.more()
     seen = gathered(begun.night, small=small, rules=rules)
     written = end_compared(
         run,
@@ -194,6 +213,10 @@ def _compared_in_parts(
         environment=environment,
     )
     give_back()
+    if len(seen.elsewhere.words) > WORDS_MAX:
+        told: dict[str, Any] = {"inputs": inputs, "way": way, "environment": environment}
+        return _compared_whole(run, **told, begun=WrittenSources(run, written, small))
+    way.more()
     compared = written.compared
     parts = parts_done(run, seen, small=small, compared=compared, environment=environment)
     way.more()

@@ -17,6 +17,7 @@ from recon.model.nights import Mode
 from recon.model.words import Verdict
 from recon.proof.night_tables import FRAMES
 from recon.steps.compare import in_parts, part_work
+from recon.steps.compare import reconcile as reconciling
 from recon.steps.compare.other_side import turned
 from recon.steps.compare.part_work import PartDone, PartOfNight, do_part
 from recon.steps.compare.reconcile import reconcile
@@ -64,6 +65,18 @@ def test_nights_in_parts_are_the_nights_as_a_whole(merchant: Merchant, both: Run
     merchant.night(date="2026-11-21")
 
     assert len(both) == 2
+
+
+def test_a_night_of_which_rows_without_a_number_speak_is_compared_whole(
+    merchant: Merchant, both: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where hardly a set could be judged in a part none is begun, and what was written is read."""
+    monkeypatch.setattr(reconciling, "WORDS_MAX", -1)
+    monkeypatch.setattr(reconciling, "parts_done", None)
+    filed(merchant)
+    merchant.night(mode=Mode.DRY_RUN)
+
+    assert len(both) == 1
 
 
 @pytest.mark.parametrize(
