@@ -55,7 +55,7 @@ test-nights: $(READY) ## hundreds of nights, their crashes, late months, the mod
 
 .PHONY: nights-in-parts
 nights-in-parts: $(READY) ## every night of the steps' tests compared whole and in parts of a few orders: the same files, totals and digests
-	@NIGHTS_IN_PARTS=1 $(BIN)/pytest -n 2 --dist loadgroup tests/recon/steps
+	@NIGHTS_IN_PARTS=1 SETTLED_NIGHTS=1 $(BIN)/pytest -n 2 --dist loadgroup tests/recon/steps
 
 .PHONY: test-truths
 test-truths: $(READY) ## months, banks, files and demos made from the truth, of which `make test` plays few (MONTHS_PLAYED, BANK_SEEDS, BOOKS_SEEDS, BANK_FUZZ, PROPOSED_SEEDS, CALM_SEEDS, PARTS_SEEDS, FEES_SEEDS, CONTRACT_SEEDS, POPULATIONS_PLAYED, DEMOS_PLAYED)

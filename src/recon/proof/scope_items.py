@@ -26,6 +26,9 @@ from recon.matching.sides.summed_lines import lines_of_rows
 from recon.model.words import EntryType, KeyAnswer
 from recon.proof.totals_of_settlement import paid_items
 
+IN_SCOPE = ("orders", "gateway", "ledger", "settlement", "fees", "reserves", "payouts")
+"""Sources of items, in the order in which they are told."""
+
 
 @dataclass(frozen=True, slots=True)
 class Scoped:

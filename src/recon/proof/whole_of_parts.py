@@ -25,12 +25,16 @@ from recon.model.words import ControlTotal, SetState
 from recon.proof.engine import concluded, prove
 from recon.proof.night_parts import SECTIONS, PartFigures
 from recon.proof.scope import STATEMENTS, Line
+from recon.proof.scope_items import IN_SCOPE
 from recon.proof.totals_of_bank import as_banks_allow
 from recon.proof.totals_of_inputs import arrived_aside
+from recon.proof.totals_of_items import SOURCES
 from recon.proof.verdict import OpenCounts, verdict_of
 
 BOUNDS = "T9"
 """The total that says of nothing that it is nothing, once for each account."""
+_BY_SOURCE = {"T4": SOURCES, "T6": IN_SCOPE}
+"""Totals of each source -> their order."""
 _SIDE_KEY = ("source", "merchant_id", "account_id", "currency", "state")
 _SIDE_SUMS = ("count", "amount")
 _TOTAL_KEY = ("id", "name", "measure")
@@ -191,9 +195,25 @@ def _name_in_order(groups: list[tuple[str, ...]], *, names: Sequence[tuple[str, 
             continue
         behind = next((other for other in names[at + 1 :] if other in groups), None)
         if at:
-            groups.insert(groups.index(names[at - 1]) + 1, name)
+            number = groups.index(names[at - 1]) + 1
+            # Neither the parts nor the rest need have both sources that the whole night has.
+            while number < len(groups) and _is_of_source_before(groups[number], name):
+                number += 1
+            groups.insert(number, name)
         else:
             groups.insert(len(groups) if behind is None else groups.index(behind), name)
+
+
+def _is_of_source_before(other: tuple[str, ...], name: tuple[str, ...]) -> bool:
+    """Whether another total says the same of a source that comes before that of this one."""
+    (theirs, *other_words), (ours, *own_words) = (
+        (source, number, text, measure)
+        for number, title, measure in (other, name)
+        for source, _, text in [title.partition(":")]
+    )
+    sources = _BY_SOURCE.get(name[0], ())
+    is_same = other_words == own_words and {theirs, ours} <= {*sources}
+    return is_same and sources.index(theirs) < sources.index(ours)
 
 
 def _cells(total: ControlTotal, names: Sequence[str]) -> tuple[str, ...]:

@@ -18,6 +18,8 @@ from recon.proof.books_bridge import books_of
 from recon.proof.engine import concluded, prove
 from recon.proof.held_against import key_of
 from recon.proof.night_parts import PartFigures
+from recon.proof.scope_items import IN_SCOPE
+from recon.proof.totals_of_items import SOURCES
 from recon.proof.whole_of_parts import added_totals
 from tests.planted import planted
 from tests.planted.planted_files import AS_OF
@@ -201,6 +203,19 @@ def test_a_total_that_only_a_part_has_stands_in_its_place() -> None:
     assert [(each.name, each.left) for each in together] == [
         *(("first", 2), ("second", 1), ("third", 2)),
     ]
+
+
+@pytest.mark.parametrize("number", ["T4", "T6"])
+def test_sources_that_only_parts_or_only_the_rest_have_stand_in_their_order(number: str) -> None:
+    """No lines of payments may be left, and reserves are of no part."""
+    sources = [each for each in {"T4": SOURCES, "T6": IN_SCOPE}[number] if each != "gateway"]
+    one, *others = (
+        replace(total(1, 1, name=f"{each}: places = items"), id=number) for each in sources
+    )
+    for of_parts in (others[::2], others[1::2]):
+        of_rest = [each for each in others if each not in of_parts]
+        together = added_totals([one, *of_rest], parts=[[one, *of_parts]])
+        assert [each.name.partition(":")[0] for each in together] == sources
 
 
 def test_a_part_that_is_not_proven_leaves_the_night_not_proven(

@@ -80,10 +80,10 @@ def test_what_is_planted_is_found_and_the_true_files_close_it(sampled: Any) -> N
     assert set(passed(sampled, "T11")) == {True}
 
 
-def test_a_night_with_a_settlement_is_compared_whole(
+def test_what_is_planted_is_found_in_parts_too(
     sampled: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its lines belong to groups, too, which no part of the order numbers holds."""
+    """Lines belong to groups as well, which no part of the order numbers holds."""
     monkeypatch.setattr(in_parts, "ORDERS_PER_PART", 20)
     test_what_is_planted_is_found_and_the_true_files_close_it(sampled)
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from recon.archive.rows_file import read_rows
 from recon.archive.schemas import SCHEMAS
-from recon.archive.step_folder import Rows, Sealed, whole_file
+from recon.archive.step_folder import Rows, Sealed, entry_of, whole_file
 from recon.archive.storage import reachable
 from recon.config.cluster import IN_PROCESS
 from recon.config.rules import Rules
@@ -34,8 +34,15 @@ from recon.proof.gathering import Gathering
 from recon.proof.match_ids import MATCHES
 from recon.proof.merged_frames import Merged
 from recon.proof.night_parts import SECTIONS
-from recon.proof.night_tables import FRAMES, frame_of_table, result_tables
-from recon.proof.whole_of_parts import reconcile_rest
+from recon.proof.night_tables import (
+    FRAMES,
+    SETTLEMENT,
+    TARIFFS,
+    frame_of_table,
+    result_tables,
+    with_tariffs,
+)
+from recon.proof.whole_of_parts import reconcile_rest, settled_of_parts
 from recon.steps.compare.handed_night import handed_night, keys_needed, opened_night
 from recon.steps.compare.other_side import orders_read, turned
 from recon.steps.compare.part_work import PartDone, PartOfNight, do_part, do_part_with
@@ -100,10 +107,13 @@ class RestCompared:
 def is_in_parts(run: Run, *, inputs: Inputs, environment: Environment) -> bool:
     """Whether a run is compared in parts.
 
-    Lines of a settlement belong to groups as well, which no stretch of order numbers holds; and
-    where rules moved since an approver signed, each set is held against what it was under those.
+    Where the books have a fee of each payment, groups of the settlement are as many as payments,
+    and nothing could be summed up; and where rules moved since an approver signed, each set is held
+    against what it was under those.
     """
-    if inputs.settlement or orders_read(run, environment=environment) <= ORDERS_PER_PART:
+    if orders_read(run, environment=environment) <= ORDERS_PER_PART:
+        return False
+    if inputs.settlement and environment.settings.rules.ledger.fees_per == "payment":
         return False
     return is_under_signed_rules(run, environment=environment)
 
@@ -182,13 +192,25 @@ def _rest(small: Sources, *, done: Sequence[PartDone], night: SealedNight) -> So
         if getattr(small, field) is not None:
             left = [_left(part, name=name, night=night) for part in done]
             frames[field] = pd.concat(left, ignore_index=True)[[*columns]]
-    return replace(small, **frames)
+    figures = [part.figures for part in done]
+    lines = settled_of_parts(frames.get(SETTLEMENT), parts=figures)
+    return replace(small, **{**frames, SETTLEMENT: lines})
 
 
 def _left(part: PartDone, *, name: str, night: SealedNight) -> pd.DataFrame:
+    """What of a source is left of a part."""
+    frame = frame_of_table(_table(part, name=name, night=night))
+    if name != SETTLEMENT:
+        return frame
+    has_tariffs = entry_of(part.files, name=f"{TARIFFS}.parquet") is not None
+    tariffs = _table(part, name=TARIFFS, night=night) if has_tariffs else None
+    return with_tariffs(frame, table=tariffs)
+
+
+def _table(part: PartDone, *, name: str, night: SealedNight) -> pa.Table:
     file = f"{name}.parquet"
     content = whole_file(night.storage, part.files, name=file)
-    return frame_of_table(read_rows(content, name=f"{part.files.folder}/{file}"))
+    return read_rows(content, name=f"{part.files.folder}/{file}")
 
 
 def rest_compared(

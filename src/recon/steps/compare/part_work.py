@@ -22,14 +22,14 @@ from recon.proof.night_parts import (
     digest_of_part,
     judged_part,
 )
-from recon.proof.night_tables import FRAMES, ITEMS, filed_table, table_of
+from recon.proof.night_tables import FRAMES, ITEMS, filed_table, table_of, tariff_tables
 from recon.steps.compare.handed_night import HandedNight, opened_night
 from recon.steps.compare.kept_sources import small_of_night
 from recon.steps.compare.other_side import turned
 from recon.steps.compare.part_files import write_files
 from recon.steps.compare.stretches import IN_STRETCHES, Stretch, rows_of_stretch
 
-_BESIDE = ("instructions", "rejects", "quarantined")
+_BESIDE = ("instructions", "rejects", "quarantined", "volumes", "settled")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,8 @@ class PartDone:
     answers: Mapping[str, int]
     """Answer -> rows of the part, aside or left."""
     files: Sealed
-    """Its tables: SECTIONS and items of what is aside, IN_STRETCHES of what is left."""
+    """Its tables: SECTIONS and items of what is aside, IN_STRETCHES of what is left; tariffs of
+    lines that are left, where any tells some."""
 
 
 def do_part(part: PartOfNight) -> PartDone:
@@ -97,3 +98,4 @@ def _tables(part: JudgedPart) -> Iterator[tuple[str, pa.Table]]:
         frame = getattr(part.left, FRAMES[name][0])
         if frame is not None:
             yield name, table_of(frame, name=name)
+    yield from tariff_tables(part.left.settlement).items()

@@ -26,7 +26,9 @@ from recon.steps.ground.night_folder import IN_PARTS, folder_of, storage_of
 from recon.store.nights import results, runs
 from recon.workers.dask_workers import workers_of
 from tests.recon.files.s3_server import serving_s3
+from tests.recon.steps.compare.test_parted_inputs import NEW, books, priced, settled
 from tests.recon.steps.conftest import Merchant
+from tests.recon.steps.files.test_settlement_files import line, send
 from tests.recon.steps.in_parts import ORDERS_PER_PART, compared_twice
 
 Runs = list[str]
@@ -52,8 +54,9 @@ def filed(merchant: Merchant) -> None:
 
 
 def with_setting(merchant: Merchant, text: str, *, file: str = "cluster.toml") -> None:
-    """A line more in the merchant's configuration."""
-    (Path(merchant.variables["RECON_CONFIG_DIR"]) / file).write_text(text)
+    """Lines more in the merchant's configuration."""
+    path = Path(merchant.variables["RECON_CONFIG_DIR"]) / file
+    path.write_text((path.read_text() if path.exists() else "") + text)
 
 
 def test_nights_in_parts_are_the_nights_as_a_whole(merchant: Merchant, both: Runs) -> None:
@@ -77,6 +80,43 @@ def test_a_night_of_which_rows_without_a_number_speak_is_compared_whole(
     merchant.night(mode=Mode.DRY_RUN)
 
     assert len(both) == 1
+
+
+@pytest.mark.parametrize("arrived", [settled, priced])
+def test_nights_with_a_settlement_in_parts_are_the_nights_as_a_whole(
+    merchant: Merchant, both: Runs, arrived: Callable[[Merchant], None]
+) -> None:
+    """Lines of orders, of older batches, of no order; batches that are short; prices by the month.
+
+    Groups of fees, reserves and pay-outs count what was judged in parts as so many lines.
+    """
+    arrived(merchant)
+    reserve = {"entry_type": "reserve", "order_no": "", "transaction_id": ""}
+    paid = [each for each in merchant.payments("captured") if each.currency == "EUR"][:6]
+    merchant.drop("more.csv", *map(merchant.order, paid))
+    books(
+        merchant,
+        *((f"C{at}", each.order_no, "capture", each.amount, NEW) for at, each in enumerate(paid)),
+    )
+    lines = [line(each, fee="0.10", batch_id="S3") for each in paid]
+    send(merchant, "S3.csv", *lines, line(paid[0], gross="-5.00", batch_id="S3", **reserve))
+    merchant.night()
+    assert len(merchant.result().breaks)
+    merchant.wait(hours=24)
+    send(merchant, "S4.csv", line(paid[1], gross="-1.00", entry_type="refund", batch_id="S4"))
+    merchant.night(date="2026-11-21")
+
+    assert len(both) == 2
+
+
+def test_books_with_a_fee_of_each_payment_are_compared_whole(
+    merchant: Merchant, both: Runs
+) -> None:
+    """Their groups are as many as payments: nothing of them can be handed on summed up."""
+    settled(merchant)
+    with_setting(merchant, '\n[ledger]\nfees_per = "payment"\n', file="rules.toml")
+    merchant.night(mode=Mode.DRY_RUN)
+    assert both == []
 
 
 @pytest.mark.parametrize(
