@@ -138,8 +138,13 @@ def _compared_whole(
     """
     rules = environment.settings.rules
     previous = previous_of(run, inputs=inputs, rules=rules, environment=environment)
-    told: dict[str, Any] = {"inputs": inputs, "rules": rules, "environment": environment}
-    read = partial(begun.read, environment) if begun else partial(sources_of, run, **told)
+    carried: dict[str, Any] = {
+        "previous": previous,
+        "predecessor": inputs.previous_run_id,
+        "environment": environment,
+    }
+    terms: dict[str, Any] = {"inputs": inputs, "rules": rules, "environment": environment}
+    read = partial(begun.read, environment) if begun else partial(sources_of, run, **terms)
     is_beside = is_made_beside(run, environment=environment)
     if is_beside:
         sources, again = read(), ""
@@ -147,28 +152,11 @@ def _compared_whole(
     else:
         digest = partial(digest_alone, rules=rules, as_of=run.as_of, previous=previous)
         sources, again = turned_round(read(), digest=digest, way=way)
-    written = (
-        begun.step
-        if begun
-        else write_compared(
-            run,
-            sources=sources,
-            previous=previous,
-            predecessor=inputs.previous_run_id,
-            environment=environment,
-        )
-    )
+    written = begun.step if begun else write_compared(run, sources=sources, **carried)
     give_back()
     beside = partial(made_beside, run, compared=written.compared, way=way, environment=environment)
     with beside() if is_beside else nullcontext(lambda: again) as other:
-        proven = _proven(
-            run,
-            sources=sources,
-            again=other,
-            previous=previous,
-            predecessor=inputs.previous_run_id,
-            environment=environment,
-        )
+        proven = _proven(run, sources=sources, again=other, **carried)
     way.more()
     moved = moved_since_signed(
         run, result=proven, sources=sources, previous=previous, environment=environment
@@ -183,8 +171,7 @@ def _compared_whole(
     give_back()
     rows = rows_of(result_tables(result))
     results = write_results(run, rows, inputs=written, environment=environment)
-    ends = ends_of(result, previous=previous)
-    inputs = replace(inputs, moved_by_rules=moved)
+    ends, inputs = ends_of(result, previous=previous), replace(inputs, moved_by_rules=moved)
     return _Compared(result.without_rows(), (written.compared, results), inputs, lacking, ends)
 
 
@@ -214,8 +201,8 @@ def _compared_in_parts(
     )
     give_back()
     if len(seen.elsewhere.words) > WORDS_MAX:
-        told: dict[str, Any] = {"inputs": inputs, "way": way, "environment": environment}
-        return _compared_whole(run, **told, begun=WrittenSources(run, written, small))
+        terms: dict[str, Any] = {"inputs": inputs, "way": way, "environment": environment}
+        return _compared_whole(run, **terms, begun=WrittenSources(run, written, small))
     way.more()
     compared = written.compared
     parts = parts_done(run, seen, small=small, compared=compared, environment=environment)
