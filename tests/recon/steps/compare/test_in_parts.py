@@ -5,6 +5,7 @@ import signal
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
+from decimal import Decimal
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -98,10 +99,16 @@ def test_nights_with_a_settlement_in_parts_are_the_nights_as_a_whole(
         merchant,
         *((f"C{at}", each.order_no, "capture", each.amount, NEW) for at, each in enumerate(paid)),
     )
-    lines = [line(each, fee="0.10", batch_id="S3") for each in paid]
+    nets = (str(Decimal(each.amount) - Decimal("0.10")) for each in paid)
+    lines = [
+        line(each, fee="0.10", net=net, batch_id="S3", brand="visa")
+        for each, net in zip(paid, nets, strict=True)
+    ]
     send(merchant, "S3.csv", *lines, line(paid[0], gross="-5.00", batch_id="S3", **reserve))
     merchant.night()
-    assert len(merchant.result().breaks)
+    result = merchant.result()
+    assert len(result.breaks)
+    assert result.matched if arrived is settled else result.breaks["code"].eq("FEE_VARIANCE").any()
     merchant.wait(hours=24)
     send(merchant, "S4.csv", line(paid[1], gross="-1.00", entry_type="refund", batch_id="S4"))
     merchant.night(date="2026-11-21")
