@@ -5,6 +5,7 @@ library, lines and commas.
 """
 
 import csv
+import io
 import os
 import random
 import re
@@ -152,7 +153,7 @@ def mt940_gaps(content: bytes) -> list[Decimal]:
 def csv_gaps(content: bytes) -> list[Decimal]:
     """The same of rows."""
     sums: dict[tuple[str, ...], Decimal] = {}
-    for row in csv.DictReader(content.decode("utf-8-sig").splitlines()):
+    for row in csv.DictReader(io.StringIO(content.decode("utf-8-sig"), newline="")):
         cells = {str(name).strip(): str(cell or "").strip() for name, cell in row.items()}
         if not cells["opening"]:
             continue
