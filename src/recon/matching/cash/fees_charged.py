@@ -1,7 +1,7 @@
 """Settlement lines beside the fee contract: sums by its lines, what it leaves out, what differs."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -32,7 +32,10 @@ _TEXTS = (
     *_HOLDER,
     *("settled_on", "batch_id", "transaction_id", "order_no", "reference_no", "entry_type"),
 )
+_SUMMED = ("lines", "base", "expected", "charged", "over", "under")
 Key = tuple[str, ...]
+Outside = dict[tuple[str, str], tuple[int, int]]
+"""Reason and currency -> lines, and what was charged for them."""
 
 
 def charged_fees(sources: Sources, *, contract: FeeContract | None) -> ChargedFees | None:
@@ -40,14 +43,65 @@ def charged_fees(sources: Sources, *, contract: FeeContract | None) -> ChargedFe
     lines, volumes = sources.settlement, volumes_of(sources)
     if lines is None or contract is None:
         return None
-    agreed = agreed_fees(lines, contract=contract, volumes=volumes)
+    return charged_by_pieces([lines], contract=contract, volumes=volumes)
+
+
+def charged_by_pieces(
+    pieces: Iterable[pd.DataFrame], *, contract: FeeContract, volumes: Volumes | None
+) -> ChargedFees:
+    """The same of lines that come some at a time; nobody has to hold all of them.
+
+    Args:
+        pieces: SETTLEMENT_COLUMNS, together the whole settlement; at least one.
+        contract: the contract.
+        volumes: see agreed_fees.
+    """
+    charged = _Charged(contract)
+    for lines in pieces:
+        charged.add(lines, volumes=volumes)
     return ChargedFees(
-        _by_line(lines, agreed=agreed, contract=contract),
-        _outside(lines, agreed=agreed),
-        _differing(lines, agreed=agreed, contract=contract),
-        _totals(lines),
-        _months(lines, agreed=agreed, contract=contract, volumes=volumes),
+        charged.by_line(),
+        _outside_frame(charged.outside),
+        _differing(charged.differing, given=charged.given_back),
+        tuple(sorted(charged.totals.items())),
+        _months(charged.otherwise, contract=contract, volumes=volumes),
     )
+
+
+class _Charged:
+    """What pieces of a settlement came to so far."""
+
+    def __init__(self, contract: FeeContract) -> None:
+        self._contract = contract
+        size = len(contract.lines)
+        self._sums = {name: np.zeros(size, dtype=np.int64) for name in _SUMMED}
+        self.outside: Outside = {}
+        self.differing: list[pd.DataFrame] = []
+        self.given_back, self.otherwise = Counter[Key](), Counter[Key]()
+        self.totals = Counter[str]()
+
+    def add(self, lines: pd.DataFrame, *, volumes: Volumes | None) -> None:
+        """Some lines more."""
+        contract = self._contract
+        agreed = agreed_fees(lines, contract=contract, volumes=volumes)
+        for name, sums in _line_sums(lines, agreed=agreed, contract=contract).items():
+            self._sums[name] += sums
+        _add_outside(self.outside, lines=lines, agreed=agreed)
+        self.differing.append(_differing_rows(lines, agreed=agreed, contract=contract))
+        self.given_back.update(_credits(lines, rows=np.flatnonzero(agreed.line == CREDIT)))
+        self.totals.update(_totals(lines))
+        if volumes is not None:
+            self.otherwise.update(
+                _priced_otherwise(lines, agreed=agreed, contract=contract, volumes=volumes)
+            )
+
+    def by_line(self) -> pd.DataFrame:
+        """Sums by line of the contract."""
+        rows = [
+            {**_cells(line), **{name: int(sums[at]) for name, sums in self._sums.items()}}
+            for at, line in enumerate(self._contract.lines)
+        ]
+        return frame_of_cells(rows, names=BY_LINE_COLUMNS, numbers={*_SUMMED})
 
 
 def shown_fees(sources: Sources, *, contract: FeeContract | None) -> dict[str, int] | None:
@@ -57,9 +111,13 @@ def shown_fees(sources: Sources, *, contract: FeeContract | None) -> dict[str, i
     lines = one_by_one(sources.settlement)
     agreed = agreed_fees(lines, contract=contract, volumes=volumes_of(sources))
     shown: Counter[str] = Counter()
-    for rows in (_by_line(lines, agreed=agreed, contract=contract), _outside(lines, agreed=agreed)):
-        for currency, charged in zip(rows["currency"], rows["charged"].tolist(), strict=True):
-            shown[currency] += charged
+    by_line = _line_sums(lines, agreed=agreed, contract=contract)["charged"].tolist()
+    for line, charged in zip(contract.lines, by_line, strict=True):
+        shown[line.currency] += charged
+    outside: Outside = {}
+    _add_outside(outside, lines=lines, agreed=agreed)
+    for (_, currency), (_, charged) in outside.items():
+        shown[currency] += charged
     return dict(shown)
 
 
@@ -82,7 +140,10 @@ def fees_not_covered(reasons: Mapping[str, int]) -> Iterator[str]:
         yield f"fee contract: {len(shown) - REASONS_SHOWN} more reasons, on the sheet Fees"
 
 
-def _by_line(lines: pd.DataFrame, *, agreed: AgreedFees, contract: FeeContract) -> pd.DataFrame:
+def _line_sums(
+    lines: pd.DataFrame, *, agreed: AgreedFees, contract: FeeContract
+) -> dict[str, Ints]:
+    """_SUMMED of each line of the contract."""
     held = np.flatnonzero(agreed.line >= 0)
     number, size = agreed.line[held], len(contract.lines)
     fee, gross = _minor(lines, "fee")[held], _minor(lines, "gross")[held]
@@ -95,14 +156,7 @@ def _by_line(lines: pd.DataFrame, *, agreed: AgreedFees, contract: FeeContract) 
         "over": np.maximum(gap, 0),
         "under": np.maximum(-gap, 0),
     }
-    totals = {
-        name: sums_of(column, groups=number, size=size).tolist() for name, column in columns.items()
-    }
-    rows = [
-        {**_cells(line), **{name: column[at] for name, column in totals.items()}}
-        for at, line in enumerate(contract.lines)
-    ]
-    return frame_of_cells(rows, names=BY_LINE_COLUMNS, numbers=columns.keys())
+    return {name: sums_of(columns[name], groups=number, size=size) for name in _SUMMED}
 
 
 def _cells(line: ContractLine) -> dict[str, str]:
@@ -118,8 +172,8 @@ def _cells(line: ContractLine) -> dict[str, str]:
     }
 
 
-def _outside(lines: pd.DataFrame, *, agreed: AgreedFees) -> pd.DataFrame:
-    """What no line holds for, by reason, and what was given back."""
+def _add_outside(outside: Outside, *, lines: pd.DataFrame, agreed: AgreedFees) -> None:
+    """Add what no line holds for, by reason, and what was given back."""
     rows = np.flatnonzero((agreed.line == NOT_COVERED) | (agreed.line == CREDIT))
     credit = agreed.line[rows] == CREDIT
     reasons = (*agreed.reasons, GIVEN_BACK)
@@ -129,20 +183,26 @@ def _outside(lines: pd.DataFrame, *, agreed: AgreedFees) -> pd.DataFrame:
     size = len(reasons) * max(len(words), 1)
     count = np.bincount(group, minlength=size)
     sums = sums_of(_minor(lines, "fee")[rows], groups=group, size=size)
+    for at in np.flatnonzero(count).tolist():
+        key = reasons[at // len(words)], words[at % len(words)]
+        known = outside.get(key, (0, 0))
+        outside[key] = known[0] + int(count[at]), known[1] + int(sums[at])
+
+
+def _outside_frame(outside: Outside) -> pd.DataFrame:
     cells = [
-        {
-            "reason": reasons[at // len(words)],
-            "currency": words[at % len(words)],
-            "lines": int(count[at]),
-            "charged": int(sums[at]),
-        }
-        for at in np.flatnonzero(count).tolist()
+        {"reason": reason, "currency": currency, "lines": lines, "charged": charged}
+        for (reason, currency), (lines, charged) in sorted(
+            outside.items(), key=lambda entry: (entry[0][0] == GIVEN_BACK, *entry[0])
+        )
     ]
-    cells.sort(key=lambda row: (row["reason"] == GIVEN_BACK, row["reason"], row["currency"]))
     return frame_of_cells(cells, names=OUTSIDE_COLUMNS, numbers={"lines", "charged"})
 
 
-def _differing(lines: pd.DataFrame, *, agreed: AgreedFees, contract: FeeContract) -> pd.DataFrame:
+def _differing_rows(
+    lines: pd.DataFrame, *, agreed: AgreedFees, contract: FeeContract
+) -> pd.DataFrame:
+    """The lines whose fee is not the agreed one."""
     rows = np.flatnonzero((agreed.line >= 0) & (agreed.gap != 0))
     columns = {name: texts(lines[name].iloc[rows]) for name in _TEXTS}
     names = np.array([line.name for line in contract.lines], dtype=object)
@@ -152,22 +212,27 @@ def _differing(lines: pd.DataFrame, *, agreed: AgreedFees, contract: FeeContract
         "charged": _minor(lines, "fee")[rows],
         "difference": agreed.gap[rows],
     }
-    frame = pd.DataFrame({**columns, "contract_line": names[agreed.line[rows]], **numbers})
-    by = [*_TEXTS, "contract_line", *numbers]
-    frame = frame.sort_values(by, kind="stable").reset_index(drop=True)
-    back = _given_back(frame, lines=lines, agreed=agreed)
+    return pd.DataFrame({**columns, "contract_line": names[agreed.line[rows]], **numbers})
+
+
+def _differing(pieces: Sequence[pd.DataFrame], *, given: Counter[Key]) -> pd.DataFrame:
+    """Those of all pieces, each with what was given back of it."""
+    # What has no row has no texts either: its columns would make those of others objects.
+    some = [piece for piece in pieces if len(piece)] or pieces[:1]
+    frame = pd.concat(some, ignore_index=True)
+    frame = frame.sort_values([*frame.columns], kind="stable").reset_index(drop=True)
+    back = _given_back(frame, given=given)
     frame["given_back"] = back
     frame["claimed"] = np.maximum(frame["difference"].to_numpy(dtype=np.int64) - back, 0)
     return frame[list(DIFFERING_COLUMNS)]
 
 
 def _months(
-    lines: pd.DataFrame, *, agreed: AgreedFees, contract: FeeContract, volumes: Volumes | None
+    otherwise: Counter[Key], *, contract: FeeContract, volumes: Volumes | None
 ) -> pd.DataFrame:
     """What the months came to; which lines cost otherwise than without what came late."""
     rows: list[dict[str, str | int]] = []
     if volumes is not None:
-        otherwise = _priced_otherwise(lines, agreed=agreed, contract=contract, volumes=volumes)
         for name, month in month_sums(volumes, contract=contract):
             key = (name, *month.holder, month.month)
             rows.append(
@@ -198,10 +263,10 @@ def _priced_otherwise(
     return count
 
 
-def _given_back(differing: pd.DataFrame, *, lines: pd.DataFrame, agreed: AgreedFees) -> Ints:
+def _given_back(differing: pd.DataFrame, *, given: Counter[Key]) -> Ints:
     """What of each overcharge was given back: by transaction, else by order, the oldest first."""
     back = np.zeros(len(differing), dtype=np.int64)
-    left = _credits(lines, rows=np.flatnonzero(agreed.line == CREDIT))
+    left = Counter(given)
     if not left:
         return back
     cells = differing[[*_HOLDER, "transaction_id", "order_no", "difference"]]
@@ -228,11 +293,12 @@ def _credits(lines: pd.DataFrame, *, rows: Rows) -> Counter[Key]:
     return given
 
 
-def _totals(lines: pd.DataFrame) -> tuple[tuple[str, int], ...]:
+def _totals(lines: pd.DataFrame) -> dict[str, int]:
+    """Currency -> all fees."""
     rows = np.flatnonzero(~pay_outs(lines))
     codes, words = _currencies(lines, rows=rows)
     sums = sums_of(_minor(lines, "fee")[rows], groups=codes, size=len(words))
-    return tuple(sorted(zip(words, sums.tolist(), strict=True)))
+    return dict(zip(words, sums.tolist(), strict=True))
 
 
 def _currencies(lines: pd.DataFrame, *, rows: Rows) -> tuple[Rows, list[str]]:

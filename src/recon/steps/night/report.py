@@ -18,9 +18,7 @@ import pyarrow as pa
 from recon.config.fee_contract import FeeContract
 from recon.matching.breaks.reopened import with_reopened
 from recon.matching.breaks.result import Reconciliation
-from recon.matching.cash.fees_charged import charged_fees
 from recon.matching.cash.holdings import gateway_holds
-from recon.matching.frames.sources import Sources
 from recon.model.errors import Defect, OutputError
 from recon.model.figures import (
     BANK_DAYS_AHEAD,
@@ -36,7 +34,7 @@ from recon.model.freed_memory import give_back
 from recon.model.nights import StepSummary
 from recon.model.words import ControlTotal
 from recon.privacy.own_files import make_folder
-from recon.proof.books_bridge import Books, books_of
+from recon.proof.books_bridge import books_of
 from recon.proof.bridge import bridge_of
 from recon.proof.held_against import SHEETS_IN_SQL, second_proof
 from recon.steps.compare.fee_claims import write_claims
@@ -62,7 +60,7 @@ from recon.steps.ground.sealed_night import sealed_night
 from recon.steps.ground.sealed_totals import refuse_changed_result
 from recon.steps.ground.shown_answers import risks_shown
 from recon.steps.night.sealed_proof import write_proof
-from recon.steps.night.shown_sources import shown_sources
+from recon.steps.night.shown_sources import ShownSources, shown_sources
 from recon.steps.people.people import attention
 from recon.store import Connection
 from recon.store.database import history
@@ -156,7 +154,8 @@ class _Sheets:
 def figures_of(run: Run, *, result: Reconciliation, environment: Environment) -> NightFigures:
     """Everything the workbook shows, from the tables."""
     account = environment.settings.account(run.merchant_id, account_id=run.account_id)
-    inputs, sources, books = _compared_by(run, environment=environment)
+    inputs, shown = _compared_by(run, environment=environment)
+    sources = shown.sources
     return NightFigures(
         **_of_tables(run, before=inputs.previous_run_id, environment=environment),
         **_lists(run, environment=environment),
@@ -183,14 +182,14 @@ def figures_of(run: Run, *, result: Reconciliation, environment: Environment) ->
         journals=result.journals,
         bank=result.bank,
         gateway_holds=gateway_holds(result.held, sources=sources),
-        fees=charged_fees(sources, contract=_contract_of(result, environment=environment)),
+        fees=shown.fees(_contract_of(result, environment=environment)),
         handed_out=handed_out(result, inputs=inputs, environment=environment),
         control_totals=result.control_totals,
         files=sources.files,
         rejects=sources.rejects,
         quarantined=sources.quarantined,
         bridge=bridge_of(sources),
-        books=books,
+        books=shown.books,
         attention=_needs_a_person(run, result=result, environment=environment),
         not_covered=result.not_covered,
         unmapped_codes=result.unmapped_codes,
@@ -256,7 +255,7 @@ def _of_tables(run: Run, *, before: str, environment: Environment) -> dict[str, 
         }
 
 
-def _compared_by(run: Run, *, environment: Environment) -> tuple[Inputs, Sources, Books]:
+def _compared_by(run: Run, *, environment: Environment) -> tuple[Inputs, ShownSources]:
     """What of the compared is shown; of a run that sealed none of it, what the tables hold now."""
     with environment.store.reading() as connection:
         inputs = input_rows.load(connection, run.run_id)
@@ -267,10 +266,10 @@ def _compared_by(run: Run, *, environment: Environment) -> tuple[Inputs, Sources
         shown = shown_sources(night)
         # The tables that these frames were made of are gone only now.
         give_back()
-        return inputs, shown.sources, shown.books
+        return inputs, shown
     rules = environment.settings.rules
     sources = sources_of(run, inputs=inputs, rules=rules, environment=environment)
-    return inputs, sources, books_of(sources, rules=rules)
+    return inputs, ShownSources(sources, books_of(sources, rules=rules))
 
 
 def _trend(connection: Connection, run: Run) -> list[TrendPoint]:

@@ -10,24 +10,37 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from recon.archive.answers_once import ANSWERS, PASSED_OVER
 from recon.archive.schemas import SCHEMAS
-from recon.matching.frames.sources import GATEWAY_COLUMNS, Sources, frame_of
+from recon.config.fee_contract import FeeContract
+from recon.matching.cash.fees_charged import charged_by_pieces, charged_fees
+from recon.matching.frames.sources import (
+    GATEWAY_COLUMNS,
+    SETTLEMENT_COLUMNS,
+    Sources,
+    frame_of,
+)
+from recon.matching.sides.fee_volumes import volumes_of
+from recon.matching.sides.settlement_side import of_payments
+from recon.matching.sides.summed_lines import summed_lines, with_summed
+from recon.model.charged_fees import ChargedFees
 from recon.model.words import REVERSAL_SUFFIX, EntryType, KeyAnswer
 from recon.proof.books_bridge import BOOK_STEPS, Books
 from recon.proof.compared_tables import sources_of_tables
-from recon.proof.night_tables import FRAMES
+from recon.proof.night_tables import FRAMES, TARIFFS, frame_of_table, with_tariffs
 from recon.steps.ground.night_folder import COMPARED, INPUTS
 from recon.steps.ground.sealed_night import SealedNight
 from recon.store.nights.order_keys import Hashes, hashes_of
 
 _PLACE = ("merchant_id", "account_id")
 _FEES = (EntryType.FEE.value, EntryType.FEE.value + REVERSAL_SUFFIX)
-_NEVER_WHOLE = {*FRAMES, PASSED_OVER} - {"settlement"}
+_NEVER_WHOLE = {*FRAMES, PASSED_OVER, TARIFFS}
 """Files with a row an order: each would be wider than all else that a workbook shows."""
+_SETTLEMENT = "settlement"
 _SETTLED = {"name": "given", "key": "settlement"}
 """The term that says that there are settlement lines."""
 
@@ -38,9 +51,23 @@ class ShownSources:
 
     sources: Sources
     """Whole but for its frames: of orders the rows whose key stands twice, of the ledger those and,
-    where there are settlement lines, the fees; of answers one row of each word; no instructions and
-    no universe."""
+    where there are settlement lines, the fees; of answers one row of each word; settlement lines of
+    payments summed up; no instructions and no universe."""
     books: Books
+    night: SealedNight | None = None
+    """Where all rows of the frames are; None: they are here."""
+
+    def fees(self, contract: FeeContract | None) -> ChargedFees | None:
+        """What was charged beside what was agreed; None without a settlement or a contract.
+
+        Raises:
+            ArchiveError: the night's folder cannot be reached, or is not as it was sealed.
+        """
+        sources, night = self.sources, self.night
+        if night is None or contract is None or sources.settlement is None:
+            return charged_fees(sources, contract=contract)
+        pieces = _with_brands(night)
+        return charged_by_pieces(pieces, contract=contract, volumes=volumes_of(sources))
 
 
 def shown_sources(night: SealedNight) -> ShownSources:
@@ -59,10 +86,44 @@ def shown_sources(night: SealedNight) -> ShownSources:
     tables["ledger"] = _rows_of_shared_keys(night, "ledger", key="entry_id", types=fees)
     words = [{"answer": word, "line": 0} for word in _answer_words(night)]
     sources = sources_of_tables(tables)
-    return ShownSources(
-        replace(sources, gateway=frame_of(words, columns=GATEWAY_COLUMNS)),
-        _books_of(tables["steps"]),
+    lines = sources.settlement
+    shown = replace(
+        sources,
+        gateway=frame_of(words, columns=GATEWAY_COLUMNS),
+        settlement=None if lines is None else _summed(night, of=lines),
     )
+    return ShownSources(shown, _books_of(tables["steps"]), night)
+
+
+def _with_brands(night: SealedNight) -> Iterator[pd.DataFrame]:
+    """SETTLEMENT_COLUMNS of all lines, some at a time; all at once where they tell of brands."""
+    if night.has(TARIFFS) and len(tariffs := night.table(TARIFFS)):
+        lines = frame_of_table(night.table(_SETTLEMENT))
+        yield with_tariffs(lines, table=tariffs)[[*SETTLEMENT_COLUMNS]]
+        return
+    yield frame_of((), columns=SETTLEMENT_COLUMNS)
+    for lines in _settled(night):
+        yield with_tariffs(lines, table=None)[[*SETTLEMENT_COLUMNS]]
+
+
+def _settled(night: SealedNight) -> Iterator[pd.DataFrame]:
+    """The settlement lines of a night, some at a time, without what tells of brands."""
+    columns = SCHEMAS[_SETTLEMENT].columns
+    for rows in night.batches(_SETTLEMENT, columns=columns.names):
+        yield frame_of_table(rows.cast(columns))
+
+
+def _summed(night: SealedNight, *, of: pd.DataFrame) -> pd.DataFrame:
+    """The lines of no payment, and what those of payments come to.
+
+    `of`: what has the columns of both.
+    """
+    others, sums = [of.iloc[:0]], []
+    for lines in _settled(night) if night.has(_SETTLEMENT) else ():
+        told = of_payments(lines)
+        sums.append(summed_lines(lines[told]))
+        others.append(lines[~told])
+    return with_summed(pd.concat(others, ignore_index=True), parts=sums)
 
 
 def _rows_of_shared_keys(

@@ -1,12 +1,15 @@
 """What a workbook shows of its sources is what the whole of them says, and takes no more room."""
 
 from dataclasses import replace
+from datetime import date
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
 
+from recon.config.fee_contract import FeeContract, contract_of
+from recon.matching.cash.fees_charged import charged_fees
 from recon.matching.cash.holdings import gateway_holds
 from recon.matching.frames.sources import LoadCounts
 from recon.model.words import SourceKind
@@ -19,7 +22,7 @@ from recon.steps.files.incomplete import NO_ANSWER, missing_sources
 from recon.steps.ground.sealed_night import SealedNight
 from recon.steps.night.shown_sources import shown_sources
 from tests.recon.matching.conftest import case, make_case, new_case
-from tests.recon.steps.large_nights import many, peak_bytes, sealed
+from tests.recon.steps.large_nights import in_groups_of, many, peak_bytes, sealed
 
 __all__ = ["case", "make_case", "new_case"]
 NO_HELD = pd.DataFrame(columns=["merchant_id", "account_id", "currency"])
@@ -63,6 +66,7 @@ def test_what_is_shown_is_what_the_whole_sources_say(
     crowded(case)
     if is_settled:
         case.line(fee=30).line("fee", gross=0, fee=9, order_no="", transaction_id="")
+        case.line(order_no="B", fee=40).line("payout", order_no="", gross=0, net=9900)
     night = night_of(case, folder=tmp_path)
     whole, _ = sources_of_night(night)
     shown = shown_sources(night)
@@ -80,6 +84,37 @@ def test_what_is_shown_is_what_the_whole_sources_say(
     small |= {"settlement", "volumes"}
     for name in {*whole.__dataclass_fields__} - small:
         assert getattr(shown.sources, name) == getattr(whole, name), name
+
+
+@pytest.mark.parametrize("brand", ["", "visa"])
+def test_fees_of_a_night_are_those_of_all_its_lines(
+    case: Any, tmp_path: Path, brand: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the contract, outside of it, given back: some lines at a time come to the same."""
+    in_groups_of(2, patch=monkeypatch)
+    crowded(case)
+    for number, (order_no, fee) in enumerate([("A1", 30), ("B", 20), ("C", 20)]):
+        named = {"order_no": order_no, "transaction_id": f"T{order_no}"}
+        case.line(**named, fee=fee, brand=brand, line=number + 2)
+    case.line("fee", gross=0, fee=-4, transaction_id="TA1", line=5)
+    case.line("adjustment", gross=5, fee=1, line=6)
+    night = night_of(case, folder=tmp_path)
+    whole, _ = sources_of_night(night)
+    line = {"name": "all", "type": "capture", "currency": "EUR", "from": date(2026, 1, 1)}
+    contract = contract_of(
+        {"rounding": "half_up", "lines": [{**line, "fixed_minor_units": 20}]}, source="a contract"
+    )
+    assert isinstance(contract, FeeContract)
+
+    ours, theirs = shown_sources(night).fees(contract), charged_fees(whole, contract=contract)
+
+    assert ours is not None
+    assert theirs is not None
+    for name in ("by_line", "outside", "differing", "months"):
+        pd.testing.assert_frame_equal(getattr(ours, name), getattr(theirs, name))
+    assert ours.totals == theirs.totals
+    assert ours.claims["claimed"].tolist() == [6]
+    assert shown_sources(night).fees(None) is None
 
 
 @pytest.mark.parametrize(("answers", "is_missing"), [((), False), (("failed",), True)])
@@ -100,7 +135,7 @@ def test_what_is_shown_of_four_times_the_orders_takes_the_same_memory(
     case: Any, tmp_path: Path
 ) -> None:
     """Neither orders nor answers nor books are held whole for their sums."""
-    small = dict(input_tables(case.order().sources()))
+    small = dict(input_tables(case.order().line().sources()))
     small |= compared_tables(case.ledger().sources(), rules=case.rules, previous=None, books={})
     peaks = {}
     for rows in (100_000, 400_000):
@@ -109,6 +144,7 @@ def test_what_is_shown_of_four_times_the_orders_takes_the_same_memory(
             "answers": many("answers", rows=rows, answer="found"),
             "ledger": many("ledger", rows=rows),
             "universe": many("universe", rows=rows),
+            "settlement": many("settlement", rows=rows, entry_type="capture"),
         }
         night = sealed(tmp_path / f"{rows}", tables=small | tables)
         del tables
