@@ -177,8 +177,8 @@ class Sources:
     quarantined: tuple[Quarantined, ...] = ()
     """Order rows of any night that could not be read and that nobody brought again since."""
     is_part: bool = False
-    """Whether these are all rows of some order numbers: groups of the settlement and what banks say
-    are judged with what is left of all parts."""
+    """Whether these are all rows of some order numbers: groups of the settlement are judged with
+    what is left of all parts."""
 
 
 @dataclass(frozen=True, slots=True)
