@@ -20,8 +20,12 @@ from recon.proof.held_against import SHEETS, SHEETS_IN_SQL, not_run, second_proo
 if TYPE_CHECKING:
     import duckdb
 
-MEMORY_MB, NIGHT_MEMORY_MB = 512, 384
-"""What DuckDB may hold, and of it for the proof of a night; the rest goes to temporary files."""
+MEMORY_MB, NIGHT_MEMORY_MB, NIGHT_MEMORY_MAX_MB = 512, 384, 1_536
+"""What DuckDB may hold, and for the proof of a night at least and at most; the rest goes to
+temporary files."""
+NIGHT_MEMORY_SHARE = 1.5
+"""For each byte of a night's files: some of a join stays in memory whatever it writes elsewhere,
+and grows with the rows (five million payments with their settlement ended at 384 MB)."""
 SPILL_GB = 8
 """What it may write there."""
 THREADS = 1
@@ -160,8 +164,9 @@ def sql_totals(
     path_of = partial(_path, folder=folder, moved=moved or {})
     placed = partial(_located, path_of=path_of)
     sealed = {name: text for name, text in (own or {}).items() if name[0] == "T"}
-    is_small = _size(folder) <= SMALL_BYTES
-    with reading(folder, memory_mb=NIGHT_MEMORY_MB, optimized=not is_small) as connection:
+    size = _size(folder)
+    is_small, memory_mb = size <= SMALL_BYTES, night_memory_mb(size)
+    with reading(folder, memory_mb=memory_mb, optimized=not is_small) as connection:
         given = {row[0] for row in connection.execute(placed(f"SELECT key {_GIVEN}")).fetchall()}
         names = _names(banks="bank" in given, books="bank_books" in given)
         rows = (own or {}).get(ROWS) or _rows(answered)
@@ -245,6 +250,12 @@ def _left_out() -> str:
 def quoted(text: str, *, quote: str = "'") -> str:
     """A text as SQL writes it; in double quotes it is a name."""
     return quote + text.replace(quote, quote + quote) + quote
+
+
+def night_memory_mb(size: int) -> int:
+    """What the proof of a night may hold, whose files have so many bytes."""
+    wanted = int(NIGHT_MEMORY_SHARE * size / 1_000_000)
+    return min(max(NIGHT_MEMORY_MB, wanted), NIGHT_MEMORY_MAX_MB)
 
 
 def _size(folder: Path) -> int:

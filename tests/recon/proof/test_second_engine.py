@@ -17,7 +17,14 @@ from recon.proof.bridge import KNOWN_BEFORE
 from recon.proof.control_totals import Proof
 from recon.proof.engine import prove
 from recon.proof.held_against import key_of, second_proof
-from recon.proof.second_engine import OF_SHEETS, proven_in_sql, reading, sql_files, sql_totals
+from recon.proof.second_engine import (
+    OF_SHEETS,
+    night_memory_mb,
+    proven_in_sql,
+    reading,
+    sql_files,
+    sql_totals,
+)
 from tests.planted.planted_files import planted
 from tests.recon.matching.conftest import AS_OF
 from tests.recon.proof.night_folders import PLACE, Night, changed, night_of, statements_of, written
@@ -425,6 +432,14 @@ def test_the_proof_of_a_night_holds_no_more_than_its_bound(
 
     with pytest.raises(duckdb.OutOfMemoryException):
         sql_totals(folder)
+
+
+@pytest.mark.parametrize(
+    ("size", "wanted"), [(1, 384), (200_000_000, 384), (400_000_000, 600), (10**12, 1_536)]
+)
+def test_the_proof_of_a_larger_night_may_hold_more(size: int, wanted: int) -> None:
+    """Bytes of its files say how much, between two bounds."""
+    assert night_memory_mb(size) == wanted
 
 
 def test_a_file_that_stands_elsewhere_is_read_there(

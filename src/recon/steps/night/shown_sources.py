@@ -120,9 +120,9 @@ def _summed(night: SealedNight, *, of: pd.DataFrame) -> pd.DataFrame:
     """
     others, sums = [of.iloc[:0]], []
     for lines in _settled(night) if night.has(_SETTLEMENT) else ():
-        told = of_payments(lines)
-        sums.append(summed_lines(lines[told]))
-        others.append(lines[~told])
+        of_sets = of_payments(lines)
+        sums.append(summed_lines(lines[of_sets]))
+        others.append(lines[~of_sets])
     return with_summed(pd.concat(others, ignore_index=True), parts=sums)
 
 
