@@ -346,7 +346,7 @@ def test_what_a_format_needs_and_nobody_declared_hands_nothing_out(
     rules.write_text(declared.replace(EXPORT, ""))
     with pytest.raises(UsageError, match=f"{lacks}.*nothing is written"):
         exported(over, tmp_path / "out", kind=kind)
-    assert not list(tmp_path.rglob("*.csv"))
+    assert not list((tmp_path / "out").rglob("*.csv"))
     rules.write_text(declared)
 
     assert exported(over, tmp_path / "out", kind=kind).journals == 3

@@ -89,6 +89,7 @@ def ask_write_off(merchant: Any, break_id: str, *, run_id: str, agreed_by: str =
         "version": 1,
         "sheet_row": 1,
         "covers_cause": False,
+        "exposure": 1,
     }
     with merchant.environment() as environment, environment.store.writing() as connection:
         connection.execute(insert(break_answer).values(answer))
@@ -205,11 +206,9 @@ def test_only_live_and_proven_nights_hand_journals_out(
     """Amounts that nobody proved are not booked."""
     merchant, _ = unbooked
     run_id = newest(merchant)
-    with merchant.environment() as environment:
-        with environment.store.writing() as connection:
-            connection.execute(update(run_table).values({column: value}))
-        with pytest.raises(UsageError, match=told):
-            export_journals(run_id, out=tmp_path / "out", environment=environment)
+    merchant.as_owner(update(run_table).values({column: value}))
+    with merchant.environment() as environment, pytest.raises(UsageError, match=told):
+        export_journals(run_id, out=tmp_path / "out", environment=environment)
 
     assert not (tmp_path / "out").exists()
 

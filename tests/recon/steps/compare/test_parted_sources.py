@@ -224,7 +224,7 @@ def written_alike(merchant: Merchant) -> set[str]:
 def files_of(merchant: Merchant, run: Run, *, write: Callable[[], None]) -> dict[str, bytes]:
     """The files of the step that was written, which is gone afterwards."""
     write()
-    (archive,) = merchant.folder.glob("archive")
+    (archive,) = merchant.folder.glob("**/archive")
     folder = archive / folder_of(run) / "compared"
     content = {path.name: path.read_bytes() for path in folder.iterdir()}
     folder.rename(folder.with_name(f"gone-{len([*folder.parent.iterdir()])}"))

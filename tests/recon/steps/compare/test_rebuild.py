@@ -104,7 +104,7 @@ def test_a_night_is_rebuilt_from_what_it_sealed_alone(merchant: Any) -> None:
 
     assert found.same
     assert len(found.sources.orders) == 2
-    (path,) = merchant.folder.glob(f"archive/nights/*/*/*/{run_id}/inputs/orders.parquet")
+    (path,) = merchant.folder.glob(f"**/archive/nights/*/*/*/{run_id}/inputs/orders.parquet")
     path.write_bytes(path.read_bytes()[:-1])
     with pytest.raises(ArchiveBrokenError, match="and was sealed with"):
         again(merchant, run_id)

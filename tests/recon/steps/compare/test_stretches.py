@@ -296,7 +296,7 @@ def test_an_answer_that_was_changed_is_refused_when_the_night_is_cut(merchant: M
     """Where a file of answers begins and ends is believed of no file but the sealed one."""
     asked_again(merchant)
     merchant.night()
-    (file, *_) = merchant.folder.glob("archive/nights/*/*/*/*/answers-1/replies-*.parquet")
+    (file, *_) = merchant.folder.glob("**/archive/nights/*/*/*/*/answers-1/replies-*.parquet")
     file.write_bytes(file.read_bytes()[:-9] + bytes(9))
 
     with pytest.raises(ArchiveBrokenError, match=r"replies-00002.parquet is not the file"):

@@ -43,7 +43,7 @@ def ended(merchant: Merchant) -> Merchant:
 
 
 def _breaks(merchant: Merchant) -> Path:
-    (path,) = merchant.folder.glob("archive/nights/*/*/*/*/results/breaks.parquet")
+    (path,) = merchant.folder.glob("**/archive/nights/*/*/*/*/results/breaks.parquet")
     return path
 
 

@@ -37,7 +37,7 @@ def test_what_was_compared_stands_for_what_was_sealed_before_money(ended: Mercha
 def test_answers_that_were_compared_as_they_came_are_not_written_once_more(ended: Merchant) -> None:
     """The files of the answers are read without the two rows that were asked again after money."""
     night = _opened(ended)
-    (folder,) = ended.folder.glob("archive/nights/*/*/*/*")
+    (folder,) = ended.folder.glob("**/archive/nights/*/*/*/*")
 
     assert pq.read_table(folder / "compared" / "answers.parquet").num_rows == 0
     passed_over = night.table("passed_over").to_pylist()
@@ -55,7 +55,7 @@ def test_answers_that_were_compared_as_they_came_are_not_written_once_more(ended
 
 def test_an_answer_that_was_changed_where_it_lies_is_refused_by_name(ended: Merchant) -> None:
     """What is read in place of a file of its own is held against its manifest like that."""
-    (file, *_) = ended.folder.glob("archive/nights/*/*/*/*/answers-1/replies-*.parquet")
+    (file, *_) = ended.folder.glob("**/archive/nights/*/*/*/*/answers-1/replies-*.parquet")
     file.write_bytes(file.read_bytes()[:-9] + bytes(9))
 
     with pytest.raises(ArchiveBrokenError, match=r"replies-00002.parquet is not the file"):
@@ -64,7 +64,7 @@ def test_an_answer_that_was_changed_where_it_lies_is_refused_by_name(ended: Merc
 
 def test_a_step_that_is_gone_is_named_with_the_way_back(ended: Merchant) -> None:
     """A folder that was moved away is missed by its name, and the other steps are read."""
-    (folder,) = ended.folder.glob("archive/nights/*/*/*/*/results")
+    (folder,) = ended.folder.glob("**/archive/nights/*/*/*/*/results")
     folder.rename(folder.with_name("elsewhere"))
     night = _opened(ended)
 
