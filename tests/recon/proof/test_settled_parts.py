@@ -99,6 +99,9 @@ AMONG: dict[str, Change] = {
         order_no="Q", transaction_id="T-Q"
     ),
     "pay-out": lambda c: c.line("payout", order_no="", transaction_id="", gross=0, net=20000),
+    "pay-out under an order": lambda c: c.line(
+        "payout", order_no="B", transaction_id="T-B", gross=0, net=20000
+    ),
     "another account": lambda c: c.line(order_no="B", transaction_id="T-B", account_id="2"),
 }  # fmt: skip
 """Lines and entries that say something of what stands in another part."""
