@@ -71,7 +71,7 @@ def _room() -> Iterator[None]:
         yield
     except OSError as error:
         msg = (
-            f"rows of an order file cannot be laid aside in {tempfile.gettempdir()}: "
+            f"rows of a file cannot be laid aside in {tempfile.gettempdir()}: "
             f"{error.strerror or error}; nothing of it was stored: make room there, or set TMPDIR"
         )
         raise OutputError(msg) from error

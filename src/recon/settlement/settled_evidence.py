@@ -46,6 +46,15 @@ def our_references(instruction: Instruction) -> frozenset[str]:
     return frozenset({instruction.instruction_id, instruction.gateway_request_id} - {""})
 
 
+def lines_about(instruction: Instruction, *, lines: Sequence[SettledLine]) -> list[SettledLine]:
+    """Those of its transaction, or under one of its references."""
+    names = our_references(instruction)
+    of_payment = {instruction.transaction_id} - {""}
+    return [
+        line for line in lines if line.own_reference in names or line.transaction_id in of_payment
+    ]
+
+
 def by_settlement(
     instruction: Instruction, *, lines: Sequence[SettledLine], known: Collection[str]
 ) -> Resolution | None:

@@ -12,7 +12,9 @@ from contextlib import closing
 from datetime import timedelta
 from typing import Any
 
+from recon.matching.frames.sources import SETTLEMENT_COLUMNS, frame_of
 from recon.model.errors import StoreError
+from recon.model.words import SourceFile, SourceKind
 from recon.steps.care.verify import verify
 from recon.steps.files.ingest import ingest
 from recon.steps.ground.night_folder import storages_of
@@ -20,10 +22,11 @@ from recon.steps.money.gate import gate_of
 from recon.store import schema
 from recon.store.money import case_rows, sending_rows
 from recon.store.money.instruction_reading import instructions_where
-from recon.store.nights import merged_order_keys, runs
+from recon.store.nights import facts_keys, runs
 from recon.store.nights.runs import Run
 from recon.store.people import agreement_rows, approval_rows
 from recon.store.people.approval_rows import PersonsWord
+from tests.recon.store.kept_lines import keep_lines
 
 from .test_bound import UNREAD, approve_it
 
@@ -32,7 +35,7 @@ CASES = int(os.environ.get("FORGED_ROWS", "0"))
 FOUND = (
     *("sending_switch", "release", "contradiction", "agreement", "verdict", "approval"),
     *("instruction", "history", "order_action", "run", "endorsement"),
-    *("merged_keys", "order_facts", "order_facts_account"),
+    *("merged_keys", "order_facts", "order_facts_account", "settled_sum", "settlement_line"),
 )
 """Tables of which each forged row is found."""
 WAITING = {"order_action": "instruction_id = ''"}
@@ -52,6 +55,7 @@ EXEMPT = {
         ),
         "where it came from and what the gateway said: for people, the state is bound",
     ),
+    ("settlement_line", "line_id"): "a number that says only which row came first",
     ("order_action", "action_id"): "a number that says only which row came first",
     ("order_action", "instruction_id"): "WEAK: it hides what a file asked for, and moves nothing",
     ("instruction", "hold"): "every reason to wait is read from the history before an approval",
@@ -88,7 +92,6 @@ NOT_BOUND = {
     "doubt_clock": "it can only lengthen the wait after a doubt, whose beginning is bound",
     "refund_search": "proves nothing without a search of that very night",
     "run_source": "WEAK: whose books say what was charged back, where a run has read none itself",
-    "settlement_line": "ends doubts as applied, never as not applied. WEAK: tells of chargebacks",
 }
 """Tables that money is judged by and that the history does not bind row by row; that nothing moves
 unasked or twice, whatever is written to the first of them, is played by
@@ -116,7 +119,7 @@ JUDGES_NO_MONEY = {
 """Tables by which nothing is sent, and why."""
 
 
-KEYS = frozenset({"sequence", "turn"})
+KEYS = frozenset({"position", "sequence", "turn"})
 
 
 def said(merchant: Any) -> None:
@@ -124,6 +127,7 @@ def said(merchant: Any) -> None:
     approve_it(merchant)
     ask_for_more(merchant)
     merge_keys(merchant)
+    tell_of_lines(merchant)
     now = merchant.clock()
 
     def word(by: str, seconds: int) -> PersonsWord:
@@ -195,12 +199,28 @@ def merge_keys(merchant: Any) -> None:
     """The keys of these few files in one, as those of many are."""
     with merchant.environment() as environment:
         with environment.store.reading() as connection:
-            merged = merged_order_keys.merge(
+            merged = facts_keys.merge(
                 connection, ("100042", "100042001"), storages=storages_of(environment), at_least=1
             )
         assert merged is not None
         with environment.store.writing() as connection:
-            merged_order_keys.save(connection, merged, at=merchant.clock())
+            facts_keys.save(connection, merged, at=merchant.clock())
+
+
+def tell_of_lines(merchant: Any) -> None:
+    """A settlement file with a line that is a row, too, and one that is not."""
+    plain = {"batch_id": "B1", "merchant_id": "100042", "account_id": "100042001", "line": 2}
+    plain |= {"settled_on": "2026-11-20", "currency": "EUR", "order_no": "A", "fee": 0}
+    rows = [
+        {**plain, "entry_type": entry_type, "gross": gross, "net": gross}
+        for entry_type, gross in (("capture", 100), ("chargeback", -100))
+    ]
+    lines = frame_of(rows, columns=SETTLEMENT_COLUMNS)
+    source = SourceFile(SourceKind.SETTLEMENT, "settlement/S1", "s", 9, 2, 2, 0, 0)
+    run = night_of(merchant)
+    with merchant.environment() as environment:
+        storages = storages_of(environment)
+        keep_lines(environment.store, run, lines, source=source, storages=storages)
 
 
 def night_of(merchant: Any) -> Run:

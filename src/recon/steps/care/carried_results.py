@@ -18,13 +18,21 @@ from recon.proof.night_tables import table_of
 from recon.steps.care.carried_ledgers import carry_books
 from recon.steps.care.carried_order_rows import carry_orders
 from recon.steps.care.carried_replies import carry_answers
+from recon.steps.care.carried_settlement import carry_lines
 from recon.steps.ground import kept_results
 from recon.steps.ground.environment import Environment, environment_of
 from recon.steps.ground.night_folder import RESULTS, Terms, bind, links, rows_of, storage_of, write
 from recon.store import Connection
-from recon.store.database import carried_answers, carried_entries, carried_orders, carried_rows
+from recon.store.database import (
+    carried_answers,
+    carried_entries,
+    carried_lines,
+    carried_orders,
+    carried_rows,
+)
 from recon.store.database.carried_answers import ANSWERED, LAST_WITH_ANSWERS
 from recon.store.database.carried_entries import BOOKED, LAST_WITH_ENTRIES
+from recon.store.database.carried_lines import LAST_WITH_LINES, SETTLED
 from recon.store.database.carried_orders import LAST_WITH_ORDERS, STORED
 from recon.store.database.carried_rows import CARRIED
 from recon.store.database.engine import open_store
@@ -38,7 +46,7 @@ JUDGED = ("breaks", "effects", "matches", "pending", "unverified")
 
 
 class _Carry(Protocol):
-    """Writes rows of a run, or of an order file, to the archive, unless they are there."""
+    """Writes rows of a run, or of a file, to the archive, unless they are there."""
 
     def __call__(self, name: str, /, *, environment: Environment) -> bool:
         """Whether they were written."""
@@ -52,7 +60,7 @@ class _Rows(NamedTuple):
     last: str
     """The newest revision of a database that has them."""
     names: Callable[[Connection], list[str]]
-    """Of the runs, or the order files, that have some."""
+    """Of the runs, or the files, that have some."""
     carry: _Carry
 
 
@@ -151,5 +159,6 @@ ROWS = (
     _Rows(ANSWERED, LAST_WITH_ANSWERS, carried_answers.runs_with_answers, carry_answers),
     _Rows(BOOKED, LAST_WITH_ENTRIES, carried_entries.runs_with_entries, carry_books),
     _Rows(STORED, LAST_WITH_ORDERS, carried_orders.files_with_rows, carry_orders),
+    _Rows(SETTLED, LAST_WITH_LINES, carried_lines.files_with_lines, carry_lines),
 )
 """In the order in which versions gave them up."""

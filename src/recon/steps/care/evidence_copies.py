@@ -67,7 +67,7 @@ def copied_night(
 def _copied_facts(
     connection: Connection, run: Run, *, into: EvidenceFolder, environment: Environment
 ) -> Iterator[str]:
-    """Copy the rows of the night's order files, each file once; what is wrong with them."""
+    """Copy the rows of the night's files, each file once; what is wrong with them."""
     storages = storages_of(environment)
     for facts in facts_rows.of_night(connection, run):
         for file in facts.every:

@@ -4,7 +4,7 @@ The verdicts themselves are not judged; a night with breaks verifies as well as 
 """
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -39,10 +39,12 @@ from recon.store.database import history
 from recon.store.money import bound_rows, bound_words
 from recon.store.nights import bound_actions, bound_runs, facts_rows, results, rules_rows, runs
 from recon.store.nights.bound_results import changed_summaries
+from recon.store.nights.facts_keys import changed_facts, key_problems
+from recon.store.nights.facts_rows import StoredFacts
 from recon.store.nights.let_go_rows import all_let_go, let_go_of
-from recon.store.nights.merged_order_keys import changed_facts, key_problems
-from recon.store.nights.order_facts import facts_problems
+from recon.store.nights.order_facts import StorageOf, facts_problems
 from recon.store.nights.runs import FinishedRun
+from recon.store.nights.settled_lines import line_problems
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +113,7 @@ def verify(
                 problems += _run_problems(connection, run, reading=reading, environment=environment)
             problems += _archive_problems(connection, finished, environment=environment)
             storages = storages_of(environment)
-            problems += facts_problems(facts_rows.every(connection), storages=storages)
+            problems += _facts_problems(connection, facts_rows.every(connection), of=storages)
             problems += key_problems(connection, storages=storages)
         let_go = () if workbook else tuple(map(str, all_let_go(connection)))
         unfinished = tuple(
@@ -149,12 +151,19 @@ def verify_night(environment: Environment, *, name: str) -> Verification:
         problems += changed_summaries(connection, run_id=run.run_id)
         problems += changed_facts(connection)
         problems += rules_rows.changed_rules(connection)
-        problems += facts_problems(
-            facts_rows.of_night(connection, run), storages=storages_of(environment)
-        )
+        files, storages = facts_rows.of_night(connection, run), storages_of(environment)
+        problems += _facts_problems(connection, files, of=storages)
     problems += [broken] if broken else []
     let_go = () if going is None else (str(going),)
     return Verification(1, f"{head.sequence}:{head.hash}", tuple(problems), (), let_go=let_go)
+
+
+def _facts_problems(
+    connection: Connection, files: Sequence[StoredFacts], *, of: StorageOf
+) -> Iterator[str]:
+    """What of files of facts is not as it was written, or not what the database says of them."""
+    yield from facts_problems(files, storages=of)
+    yield from line_problems(connection, files, storages=of)
 
 
 def _archive_problems(

@@ -16,7 +16,6 @@ from recon import __version__
 from recon.config.rules import Rules
 from recon.matching.breaks.reopened import split_ends
 from recon.matching.breaks.write_offs import TYPES, booked_write_offs
-from recon.matching.frames.coding import is_word
 from recon.matching.frames.names import is_among
 from recon.matching.frames.same_words import held_once
 from recon.matching.frames.sources import (
@@ -26,7 +25,6 @@ from recon.matching.frames.sources import (
     SettledDays,
     Sources,
 )
-from recon.matching.sides.contract_lines import PRICED
 from recon.matching.sides.ledger_side import left_behind
 from recon.model.business_date import midnight
 from recon.model.words import Quarantined, Reject, SourceFile
@@ -34,6 +32,7 @@ from recon.proof.books_bridge import FileMoney, rejected_sums
 from recon.steps.compare.bank_inputs import bank_source
 from recon.steps.compare.sealed_orders import sealed_orders
 from recon.steps.compare.siblings import siblings_of, with_siblings
+from recon.steps.compare.whole_settlement import settlement_of
 from recon.steps.files.arrived_rows import Extract, order_steps, with_arrived
 from recon.steps.files.keep_ledger import unread_files
 from recon.steps.files.never_read import WHOLE_FILE
@@ -54,7 +53,6 @@ from recon.steps.ground.window import (
     window_start,
     without_opening_balance,
 )
-from recon.steps.money.settled import month_volumes, settled
 from recon.store import Connection
 from recon.store.money.endorsement_rows import Endorsed
 from recon.store.nights import (
@@ -71,6 +69,7 @@ from recon.store.nights import (
     stored_orders,
 )
 from recon.store.nights.input_rows import Inputs
+from recon.store.nights.night_lines import AskedFor
 from recon.store.nights.runs import Run
 from recon.store.people import resolution_rows
 
@@ -132,30 +131,6 @@ def _has_settlement(run: Run, *, environment: Environment) -> bool:
     return account.settlement is not None
 
 
-def settlement_of(
-    connection: Connection,
-    run: Run,
-    *,
-    asked: "pd.Series[str]",
-    gateway: pd.DataFrame,
-    inputs: Inputs,
-    rules: Rules,
-) -> tuple[pd.DataFrame | None, SettledDays | None, pd.DataFrame | None]:
-    """The lines, the days they prove and their months; nothing where no files are declared.
-
-    Months are None where no contract asks for them.
-    """
-    if not inputs.settlement:
-        return None, None, None
-    until = inputs.last_file
-    lines, days = settled(connection, run, asked=asked, gateway=gateway, until=until, rules=rules)
-    contract = rules.fee_contract
-    if lines is None or contract is None or not contract.asks_months:
-        return lines, days, None
-    priced = lines["settled_on"][is_word(lines["entry_type"], *PRICED)]
-    return lines, days, month_volumes(connection, run, days=priced, until=until)
-
-
 def sources_of(run: Run, *, inputs: Inputs, rules: Rules, environment: Environment) -> Sources:
     """What the engine compares, from the run's tables as the run read them."""
     until, siblings, since = inputs.last_file, inputs.siblings, window_start(run, rules=rules)
@@ -164,11 +139,11 @@ def sources_of(run: Run, *, inputs: Inputs, rules: Rules, environment: Environme
         rejected = order_rows.rejects_of_night(connection, run, until=until)
         files, rejects = of_this_account(loaded, rejected, run=run, siblings=siblings)
         extract, entries, money = _books(connection, run, refused=rejected, environment=environment)
-        universe = shown_answers.universe(connection, run, environment=environment)
-        gateway = shown_answers.gateway_frame(connection, run, environment=environment)
+        universe, gateway = _shown(connection, run, environment=environment)
         asked = universe["order_no"]
+        named = AskedFor.of(asked.tolist(), gateway["transaction_id"].tolist())
         lines, days, volumes = settlement_of(
-            connection, run, asked=asked, gateway=gateway, inputs=inputs, rules=rules
+            connection, run, asked=named, inputs=inputs, rules=rules, environment=environment
         )
         moves = input_rows.instruction_frame(connection, run, until=inputs.last_instruction_version)
         instructions = in_question(moves, asked=asked)
@@ -206,6 +181,14 @@ def sources_of(run: Run, *, inputs: Inputs, rules: Rules, environment: Environme
     return with_arrived(
         counted, own=own, orders=steps, extract=extract, entries=entries, money=money
     )
+
+
+def _shown(
+    connection: Connection, run: Run, *, environment: Environment
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """What the gateway was asked about, and what it showed."""
+    asked = shown_answers.universe(connection, run, environment=environment)
+    return asked, shown_answers.gateway_frame(connection, run, environment=environment)
 
 
 def _with_ids_once(sources: Sources) -> Sources:

@@ -4,7 +4,7 @@ Their table is made when it is asked for; only the pay-outs, which say what of t
 here, stand beside the other sources.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -21,6 +21,7 @@ from recon.matching.sides.settlement_side import PAY_OUT
 from recon.proof.night_tables import SETTLEMENT, TARIFFS
 from recon.steps.compare.coded_rows import coded
 from recon.steps.ground.environment import Environment
+from recon.steps.ground.night_folder import storages_of
 from recon.steps.money.settled import lines_of_night, month_volumes, settled_days
 from recon.store import Connection
 from recon.store.nights.input_rows import Inputs
@@ -50,36 +51,36 @@ def parted_settlement(
     rules: Rules,
     environment: Environment,
 ) -> PartedSettlement | None:
-    """As `inputs.settlement_of`; None where no files are declared, or none told of the account."""
+    """As `settlement_of`; None where no files are declared, or none told of the account."""
     if not inputs.settlement:
         return None
     until = inputs.last_file
     days = settled_days(connection, run, until=until, rules=rules)
     if days is None:
         return None
-    lines = lines_of_night(connection, run, asked=asked, until=until, rules=rules)
+    lines = lines_of_night(
+        connection,
+        run,
+        asked=asked,
+        until=until,
+        rules=rules,
+        storages=storages_of(environment),
+    )
     volumes = None
     if rules.fee_contract is not None and rules.fee_contract.asks_months:
-        priced = lines.batches(connection, columns=["settled_on"], entry_types=PRICED)
+        priced = lines.batches(columns=["settled_on"], entry_types=PRICED)
         each = chain.from_iterable(table["settled_on"].unique().to_pylist() for table in priced)
         volumes = month_volumes(connection, run, days=each, until=until)
-    paid = pa.concat_tables(lines.batches(connection, entry_types=[PAY_OUT]))
+    paid = pa.concat_tables(lines.batches(entry_types=[PAY_OUT]))
     made = {
-        name: partial(_table, name, lines, telling=telling, environment=environment)
+        name: partial(_table, name, lines, telling=telling)
         for name, telling in ((SETTLEMENT, ()), (TARIFFS, FACTS))
     }
     return PartedSettlement(frame_of_lines(paid), days, volumes, made)
 
 
-def _table(
-    name: str, lines: NightLines, *, telling: tuple[str, ...], environment: Environment
-) -> pa.Table:
+def _table(name: str, lines: NightLines, *, telling: tuple[str, ...]) -> pa.Table:
     """The lines as a file has them."""
     schema = SCHEMAS[name].columns
-
-    def coded_batches(connection: Connection) -> Iterator[pa.Table]:
-        for table in lines.batches(connection, columns=schema.names, telling=telling):
-            yield coded(table, schema=schema)
-
-    with environment.store.reading() as connection:
-        return pa.concat_tables(coded_batches(connection)).unify_dictionaries()
+    batches = lines.batches(columns=schema.names, telling=telling)
+    return pa.concat_tables(coded(table, schema=schema) for table in batches).unify_dictionaries()

@@ -26,6 +26,7 @@ from recon.settlement.sealing import Seal
 from recon.steps.files.arrivals import arrivals, left, unreadable, unreadable_identity
 from recon.steps.files.bank_statements import ingest_banks
 from recon.steps.files.breaking_files import guarded
+from recon.steps.files.fewer_key_files import merge_keys
 from recon.steps.files.file_endorsements import counting
 from recon.steps.files.night_of_file import left_for_later
 from recon.steps.files.settlement_files import ingest_settlement
@@ -35,15 +36,13 @@ from recon.steps.ground.environment import Environment
 from recon.steps.ground.night_folder import storages_of
 from recon.store import Connection
 from recon.store.database.engine import Turn
-from recon.store.nights import file_words, merged_order_keys, order_plan, order_rows, runs
+from recon.store.nights import file_words, order_plan, order_rows, runs
 from recon.store.nights.order_plan import Planned
 from recon.store.nights.runs import Run
 
 STEP = "ingest"
 PLANNED_MAX = 10
 """So often a file is held against what stands, while others store theirs."""
-MERGES_MAX = 10
-"""So often keys are merged after one file; the next one goes on."""
 LET_GO = "was not read: somebody let it go (`recon file list`)"
 
 
@@ -181,7 +180,7 @@ def _ingest_orders(
             return None, ""
         _archive(path, read.source_file, why=read.private, archive=archive, private=private)
         if (source := _save(read, run=run, environment=environment)) is not None:
-            _merge_keys(run, environment=environment)
+            merge_keys(run, kind=SourceKind.ORDERS, environment=environment)
         return source, ""
 
 
@@ -236,19 +235,6 @@ def _counted(read: SpooledFile) -> Iterator[SpooledRows]:
     for part in read.parts():
         yield part
         way.more(len(part.orders))
-
-
-def _merge_keys(run: Run, *, environment: Environment) -> None:
-    """Let the keys of many files of the inbox lie in few."""
-    inbox, store = (run.merchant_id, run.account_id), environment.store
-    for _ in range(MERGES_MAX):
-        with store.reading() as connection:
-            merged = merged_order_keys.merge(connection, inbox, storages=storages_of(environment))
-        if merged is None:
-            return
-        environment.crash_point("merged the keys")
-        with store.writing(turn=Turn.ORDERS) as connection:
-            merged_order_keys.save(connection, merged, at=environment.clock())
 
 
 def _layout(path: Path, run: Run, environment: Environment) -> FileLayout:

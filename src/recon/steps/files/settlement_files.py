@@ -18,16 +18,21 @@ from recon.files.kinds.archive import keep_read
 from recon.files.kinds.settlement_file import SettlementFile
 from recon.files.reader import settlement_file
 from recon.matching.frames.sources import SETTLEMENT_COLUMNS, frame_of
-from recon.model.errors import SourceMissingError, SourceUnreadableError
+from recon.model.errors import SourceMissingError, SourceUnreadableError, StoreLockedError
 from recon.model.words import Reject, SourceFile, SourceKind
 from recon.privacy.shown_text import shown_name
 from recon.steps.files.arrivals import arrivals, left, unreadable
 from recon.steps.files.breaking_files import guarded
+from recon.steps.files.fewer_key_files import merge_keys
 from recon.steps.files.settling import still_written
 from recon.steps.ground.environment import Environment
+from recon.steps.ground.night_folder import storages_of
 from recon.store.database.engine import Turn
-from recon.store.nights import settlement_rows
+from recon.store.nights import settlement_plan, settlement_rows
 from recon.store.nights.runs import Run
+
+PLANNED_MAX = 10
+"""So often a file is planned anew because another one came."""
 
 
 def ingest_settlement(
@@ -113,19 +118,34 @@ def _ingest_file(
 def _save(
     read: SettlementFile, *, name: str, run: Run, environment: Environment
 ) -> SourceFile | None:
-    source = replace(read.source_file, name=name)
-    with environment.store.writing(turn=Turn.ORDERS) as connection:
-        if settlement_rows.is_known(connection, run, name=name, sha256=source.sha256):
-            return None
-        settlement_rows.save_file(
-            connection,
-            run,
-            lines=read.lines,
-            rejects=[_under(reject, name=name) for reject in read.rejects],
-            source=source,
-            at=environment.clock(),
-        )
-    return source
+    """Store a file that was read whole; nothing when its content was read before.
+
+    Its lines are held against all others, and written, before anybody waits for it; where another
+    file comes meanwhile, once more.
+    """
+    store, source = environment.store, replace(read.source_file, name=name)
+    rejects = [_under(reject, name=name) for reject in read.rejects]
+    for _ in range(PLANNED_MAX):
+        with store.reading() as connection:
+            if settlement_rows.is_known(connection, run, name=name, sha256=source.sha256):
+                return None
+            planned = settlement_plan.plan(
+                connection, run, lines=read.lines, source=source, storages=storages_of(environment)
+            )
+        environment.crash_point("archived the lines")
+        with store.writing(turn=Turn.ORDERS) as connection:
+            if settlement_plan.is_stale(connection, run, planned):
+                continue
+            settlement_rows.save_file(
+                connection, run, planned=planned, rejects=rejects, at=environment.clock()
+            )
+        merge_keys(run, kind=SourceKind.SETTLEMENT, environment=environment)
+        return source
+    msg = (
+        f"{name} was not stored: {PLANNED_MAX} other settlement files came while it was looked "
+        "at, one after the other; start the night again"
+    )
+    raise StoreLockedError(msg)
 
 
 def _under(reject: Reject, *, name: str) -> Reject:

@@ -30,10 +30,16 @@ from recon.settlement.resolution import (
     resolve,
 )
 from recon.settlement.sender import Unsigned
-from recon.settlement.settled_evidence import by_settlement, our_references
+from recon.settlement.settled_evidence import (
+    SettledLine,
+    by_settlement,
+    lines_about,
+    our_references,
+)
 from recon.steps.ground import shown_answers
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.kept_answers import evidence
+from recon.steps.ground.night_folder import storages_of
 from recon.store import Connection
 from recon.store.database.history import append
 from recon.store.money import evidence_rows, instruction_rows
@@ -112,10 +118,11 @@ def resolve_doubts(run: Run, *, environment: Environment) -> dict[InstructionSta
         doubts = note_doubts(connection, run, environment=environment)
     searched = _search_refunds(run, environment=environment)
     ended: dict[InstructionState, int] = {}
+    settled_lines = _lines(run, environment=environment)
     is_signed = doubts > 0 and _messages_are_signed(run, environment=environment)
     with environment.store.writing() as connection:
         for item in instruction_rows.of_account(connection, run, states=UNDECIDED):
-            resolution = _settled(connection, item, run=run)
+            resolution = _settled(connection, item, run=run, lines=settled_lines)
             if resolution is None and item.state is InstructionState.IN_DOUBT:
                 signed = _signed(connection, item, environment=environment) if is_signed else []
                 resolution = _resolution_of(
@@ -196,15 +203,28 @@ def _shown_beside(answers: Mapping[str, RefundAnswer], *, known: KnownRefund | N
     return known.refund_reference_id if reference == known.refund_reference_id else ""
 
 
-def _settled(connection: Connection, item: Instruction, *, run: Run) -> Resolution | None:
+def _lines(run: Run, *, environment: Environment) -> list[SettledLine]:
+    """What settlement files tell of all that is undecided: files are read outside a turn."""
+    with environment.store.reading() as connection:
+        undecided = instruction_rows.of_account(connection, run, states=UNDECIDED)
+        return settlement_rows.evidence_of(
+            connection,
+            run,
+            transactions={item.transaction_id for item in undecided},
+            references={each for item in undecided for each in our_references(item)},
+            storages=storages_of(environment),
+        )
+
+
+def _settled(
+    connection: Connection, item: Instruction, *, run: Run, lines: Sequence[SettledLine]
+) -> Resolution | None:
     """What the gateway's settlement files decide, also of what was handed to a person."""
-    lines = settlement_rows.evidence_of(
-        connection, run, transaction_id=item.transaction_id, references=our_references(item)
-    )
-    if not lines:
+    about = lines_about(item, lines=lines)
+    if not about:
         return None
     refunds = evidence_rows.own_refunds(connection, run, transaction_id=item.transaction_id)
-    return by_settlement(item, lines=lines, known={*refunds})
+    return by_settlement(item, lines=about, known={*refunds})
 
 
 def _resolution_of(

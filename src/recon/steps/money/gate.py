@@ -26,7 +26,7 @@ from recon.store.nights import (
     runs,
 )
 from recon.store.nights.answer_parts import BASELINE
-from recon.store.nights.merged_order_keys import changed_facts
+from recon.store.nights.facts_keys import changed_facts
 from recon.store.nights.runs import Run
 
 
@@ -53,7 +53,9 @@ def gate_of(run: Run, *, environment: Environment) -> Gate:
         problem = problem or _unendorsed(connection, words, environment=environment)
         # Files are opened where the history bound that they are these, and not before.
         stored = 0 if problem else _stored(connection, run, environment=environment)
-        totals = proofs.before_money(connection, run, orders=stored, universe=asked, phase=BASELINE)
+        totals = proofs.before_money(
+            connection, run, in_files=stored, universe=asked, phase=BASELINE
+        )
         unread = ledger_rows.unread(connection, run.run_id, whole_file=WHOLE_FILE)
     return gates.judge(
         totals=totals, chain_problem=problem, unproven_nights=unproven, books_unread=unread
@@ -61,7 +63,7 @@ def gate_of(run: Run, *, environment: Environment) -> Gate:
 
 
 def _stored(connection: Connection, run: Run, *, environment: Environment) -> int:
-    """Rows of the night's order files, counted by the files."""
+    """Rows of the night's order and settlement files, counted by their files of facts."""
     files = facts_rows.of_night(connection, run)
     return order_facts.stored_rows(files, storages=storages_of(environment))
 

@@ -6,6 +6,7 @@ due later waits, however long, and is never a break.
 """
 
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import date, timedelta
 
 import pandas as pd
@@ -17,6 +18,7 @@ from recon.steps.ground.window import ledger_start
 from recon.store import Connection
 from recon.store.nights import settlement_rows, settlement_volumes
 from recon.store.nights.night_lines import AskedFor, NightLines
+from recon.store.nights.order_facts import StorageOf
 from recon.store.nights.runs import Run
 
 
@@ -29,10 +31,10 @@ def settled(
     connection: Connection,
     run: Run,
     *,
-    asked: "pd.Series[str]",
-    gateway: pd.DataFrame,
+    asked: AskedFor,
     until: int,
     rules: Rules,
+    storages: StorageOf,
 ) -> tuple[pd.DataFrame, SettledDays] | tuple[None, None]:
     """SETTLEMENT_COLUMNS and the days they prove, as of the last file that counts.
 
@@ -41,9 +43,10 @@ def settled(
     days = settled_days(connection, run, until=until, rules=rules)
     if days is None:
         return None, None
-    named = AskedFor.of(asked.tolist(), gateway["transaction_id"].tolist())
-    lines = lines_of_night(connection, run, asked=named, until=until, rules=rules)
-    return lines.frame(connection), days
+    lines = lines_of_night(
+        connection, run, asked=asked, until=until, rules=rules, storages=storages
+    )
+    return lines.frame(), days
 
 
 def settled_days(
@@ -64,15 +67,25 @@ def settled_days(
 
 
 def lines_of_night(
-    connection: Connection, run: Run, *, asked: AskedFor, until: int, rules: Rules
+    connection: Connection,
+    run: Run,
+    *,
+    asked: AskedFor,
+    until: int,
+    rules: Rules,
+    storages: StorageOf,
 ) -> NightLines:
-    """Which lines a night compares, as of the last file that counts."""
+    """Which lines a night compares, as of the last file that counts.
+
+    Raises:
+        ArchiveError: they cannot be read.
+    """
     return NightLines.of(
         connection,
         run,
         since=settled_since(run, rules=rules),
-        asked=asked,
-        by_payment=rules.ledger.fees_per == "payment",
+        asked=replace(asked, by_payment=rules.ledger.fees_per == "payment"),
+        storages=storages,
         until=until,
     )
 

@@ -74,9 +74,11 @@ def _named(
     account = environment.settings.account(run.merchant_id, account_id=run.account_id)
     if account.settlement is not None:
         day = settled_since(run, rules=rules)
-        yield settlement_rows.order_nos_told(connection, run, since=day)
+        yield from settlement_rows.order_nos_told(connection, run, since=day, storages=storages)
         # Which order a transaction has is known where an earlier answer showed it.
-        unnamed = settlement_rows.unnamed_transactions(connection, run, since=day)
+        unnamed = settlement_rows.unnamed_transactions(
+            connection, run, since=day, storages=storages
+        )
         yield shown_answers.orders_of_transactions(
             connection, run, transactions=unnamed, environment=environment
         )

@@ -10,7 +10,18 @@ from datetime import datetime
 from typing import Any
 
 import pandas as pd
-from sqlalchemy import ColumnElement, Connection, Select, and_, func, insert, or_, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Select,
+    Table,
+    and_,
+    func,
+    insert,
+    or_,
+    select,
+    update,
+)
 
 from recon.matching.frames.bank_sources import (
     BANK_ENTRY_COLUMNS,
@@ -25,7 +36,14 @@ from recon.store.database.bulk_rows import among
 from recon.store.database.frames import frame_of_select, rows_of
 from recon.store.nights import order_rows
 from recon.store.nights.runs import Run
-from recon.store.schema import bank_entry, bank_statement, order_file, reject, settlement_line
+from recon.store.schema import (
+    bank_entry,
+    bank_statement,
+    order_file,
+    reject,
+    settled_sum,
+    settlement_line,
+)
 
 NAME_PREFIX = "bank/"
 """Before bank and name of a file: no file of an inbox has a slash in its name."""
@@ -134,9 +152,9 @@ def told_since(
     known, to_date = connection.execute(mine).one()
     if known is None:
         return False
-    line = settlement_line
-    batch = select(line.c.line_id).where(
-        line.c.file_id > known, line.c.settled_on <= to_date, _of(accounts)
+    sums = settled_sum.c
+    batch = select(sums.file_id).where(
+        sums.file_id > known, sums.settled_on <= to_date, _of(accounts, table=settled_sum)
     )
     notified = select(bank_statement.c.statement_id).where(
         bank_statement.c.form == DETAILS,
@@ -151,7 +169,7 @@ def told_since(
 
 def batch_ids(connection: Connection, *, accounts: Collection[Account]) -> set[str]:
     """Every batch that any settlement file of these accounts named."""
-    query = select(settlement_line.c.batch_id).where(_of(accounts)).distinct()
+    query = select(settled_sum.c.batch_id).where(_of(accounts, table=settled_sum)).distinct()
     return {*connection.execute(query).scalars()}
 
 
@@ -172,7 +190,7 @@ def payouts_of(
             line.c.own_reference == "",
             line.c.merchant_id == order_file.c.merchant_id,
             line.c.account_id == order_file.c.account_id,
-            _of(accounts),
+            _of(accounts, table=line),
         )
         .order_by(line.c.line_id)
     )
@@ -283,11 +301,10 @@ def _newest(kind: SourceKind, *, accounts: Collection[Account], until: int | Non
     )
 
 
-def _of(accounts: Collection[Account]) -> ColumnElement[bool]:
-    line = settlement_line
+def _of(accounts: Collection[Account], *, table: Table) -> ColumnElement[bool]:
     return or_(
         *(
-            and_(line.c.merchant_id == merchant, line.c.account_id == account)
+            and_(table.c.merchant_id == merchant, table.c.account_id == account)
             for merchant, account in accounts
         )
     )

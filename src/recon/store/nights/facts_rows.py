@@ -11,9 +11,11 @@ from sqlalchemy import Connection, Select, String, and_, cast, func, insert, lit
 
 from recon.archive.facts_files import FactsFile
 from recon.model.errors import HistoryBrokenError
+from recon.model.words import SourceKind
 from recon.store.database.engine import Turn, join_turn
 from recon.store.database.history import Event, append
 from recon.store.nights.runs import Run
+from recon.store.nights.settled_sums import digests_beside
 from recon.store.schema import history, order_facts, order_facts_account, order_file
 
 ENTITY = "facts"
@@ -33,12 +35,13 @@ class OfAccountRows:
     account_id: str
     row_count: int
     ordered_from: datetime
+    """Of settlement lines the first day on which they were settled, of its midnight in UTC."""
     ordered_to: datetime
 
 
 @dataclass(frozen=True, slots=True)
 class StoredFacts:
-    """The files of facts of one order file."""
+    """The files of facts of one order file, or of one settlement file."""
 
     folder: str
     rows_sha256: str
@@ -49,11 +52,11 @@ class StoredFacts:
     gone_from: int
     gone_to: int
     file_id: int = 0
-    """Given when its order file is noted."""
+    """Given when its file is noted."""
     name: str = ""
-    """Of the order file."""
+    """Of the file that arrived."""
     inbox: Account = ("", "")
-    """Whose order file it is: its archive has them."""
+    """Whose file it is: its archive has them."""
 
     @property
     def rows(self) -> FactsFile:
@@ -88,6 +91,7 @@ _FACTS: Select[Any] = (
     .join(order_file, order_file.c.file_id == order_facts.c.file_id)
     .order_by(order_facts.c.file_id)
 )
+_OF_ORDERS = order_file.c.kind == SourceKind.ORDERS.value
 _LINK = and_(
     history.c.entity == ENTITY,
     history.c.entity_id == literal(f"{ENTITY}-") + cast(order_facts.c.file_id, String),
@@ -112,25 +116,34 @@ def save(
     file_id: int,
     accounts: Sequence[OfAccountRows],
     at: datetime,
+    beside: Mapping[str, str] | None = None,
 ) -> None:
-    """Keep the files of an order file that was noted, and bind them in the history."""
+    """Keep the files of a file that was noted, and bind them in the history.
+
+    With the digests of what the database keeps `beside` them (see `digests_beside`).
+    """
     values = {name: getattr(facts, name) for name in _OWN_COLUMNS}
     connection.execute(insert(order_facts).values(file_id=file_id, **values))
     rows = [{name: getattr(each, name) for name in _OF_ACCOUNT} for each in accounts]
     connection.execute(insert(order_facts_account), [{"file_id": file_id, **row} for row in rows])
     # Files have a turn of their own, so that nobody's money waits for them; this is its end.
     join_turn(connection, Turn.JOURNAL)
-    bound = {**values, "accounts": _digest(rows)}
+    bound = {**values, "accounts": _digest(rows), **(beside or {})}
     append(connection, [Event(ENTITY, f"{ENTITY}-{file_id}", KEPT, bound)], at=at)
 
 
 def last_file(connection: Connection) -> int:
     """The newest order file with files of facts."""
-    return connection.execute(select(func.max(order_facts.c.file_id))).scalar() or 0
+    query = (
+        select(func.max(order_facts.c.file_id))
+        .join(order_file, order_file.c.file_id == order_facts.c.file_id)
+        .where(_OF_ORDERS)
+    )
+    return connection.execute(query).scalar() or 0
 
 
 def every(connection: Connection) -> list[StoredFacts]:
-    """Those of all order files, oldest first."""
+    """Those of all files, oldest first."""
     return _read(connection, _FACTS)
 
 
@@ -142,7 +155,7 @@ def of_account(
     until: int | None = None,
     behind: int = 0,
 ) -> list[StoredFacts]:
-    """Those with rows of the accounts that may be ordered in a span [from, to], oldest first.
+    """Those with orders of the accounts that may be ordered in a span [from, to], oldest first.
 
     Args:
         connection: the store.
@@ -159,44 +172,49 @@ def of_account(
         for since, to in spans
     )
     having = _having(accounts).where(or_(*overlapping))
-    query = _FACTS.where(order_facts.c.file_id.in_(having), order_facts.c.file_id > behind)
+    query = _FACTS.where(
+        _OF_ORDERS, order_facts.c.file_id.in_(having), order_facts.c.file_id > behind
+    )
     if until is not None:
         query = query.where(order_facts.c.file_id <= until)
     return _read(connection, query)
 
 
 def of_inbox(
-    connection: Connection, inbox: Account, *, but: Sequence[tuple[int, int]]
+    connection: Connection, inbox: Account, *, kind: SourceKind, but: Sequence[tuple[int, int]]
 ) -> list[StoredFacts]:
-    """Those of the order files of an account's inbox, oldest first, without some [from, to]."""
+    """Those of the files of a kind of an account's inbox, oldest first, without some [from, to]."""
     merchant_id, account_id = inbox
     return _read(
         connection,
         _FACTS.where(
             order_file.c.merchant_id == merchant_id,
             order_file.c.account_id == account_id,
+            order_file.c.kind == kind.value,
             *(~order_facts.c.file_id.between(first, last) for first, last in but),
         ),
     )
 
 
-def inboxes_of(connection: Connection, accounts: Collection[Account]) -> list[Account]:
-    """Whose inboxes had order files with rows of these accounts."""
+def inboxes_of(
+    connection: Connection, accounts: Collection[Account], *, kind: SourceKind
+) -> list[Account]:
+    """Whose inboxes had files of a kind with rows of these accounts."""
     rows = connection.execute(
         select(order_file.c.merchant_id, order_file.c.account_id)
-        .where(order_file.c.file_id.in_(_having(accounts)))
+        .where(order_file.c.kind == kind.value, order_file.c.file_id.in_(_having(accounts)))
         .distinct()
     )
     return sorted((row.merchant_id, row.account_id) for row in rows)
 
 
 def of_files(connection: Connection, file_ids: Collection[int]) -> list[StoredFacts]:
-    """Those of some order files, oldest first."""
+    """Those of some files, oldest first."""
     return _read(connection, _FACTS.where(order_facts.c.file_id.in_([*file_ids])))
 
 
 def of_night(connection: Connection, run: Run) -> list[StoredFacts]:
-    """Those of every version of the night's order files."""
+    """Those of every version of the night's files."""
     return _read(
         connection,
         _FACTS.where(
@@ -238,26 +256,29 @@ def accounts_of(connection: Connection, file_ids: Collection[int]) -> set[Accoun
 
 
 def changed(connection: Connection) -> Iterator[str]:
-    """Order files whose files of facts are not those that the history bound, in words."""
+    """Files whose files of facts are not those that the history bound, in words."""
     known: set[int] = set()
+    beside = digests_beside(connection)
     accounts: dict[int, list[Mapping[Any, Any]]] = {}
     for row in connection.execute(select(order_facts_account)).mappings():
         accounts.setdefault(row["file_id"], []).append(row)
     for row in connection.execute(_BOUND_ROWS).mappings():
         now = {name: row[name] for name in _OWN_COLUMNS}
         now["accounts"] = _digest(accounts.get(row["file_id"], ()))
+        now |= beside.get(row["file_id"], {})
         if document(row["data"]) != now or row["file_id"] in known:
             yield _not_bound(row["file_id"])
         known.add(row["file_id"])
-    yield from (_not_bound(file_id) for file_id in sorted(accounts.keys() - known))
+    strayed = (accounts.keys() | beside.keys()) - known
+    yield from (_not_bound(file_id) for file_id in sorted(strayed))
     for entity_id in connection.execute(_LOST).scalars():
         number = entity_id.removeprefix(f"{ENTITY}-")
-        yield f"the history knows rows of order file {number}, its table does not: they were taken"
+        yield f"the history knows rows of file {number}, its table does not: they were taken"
 
 
 def _not_bound(file_id: int) -> str:
     return (
-        f"the rows of order file {file_id} are not those that the history bound: they were "
+        f"the rows of file {file_id} are not those that the history bound: they were "
         "changed past the journal"
     )
 
@@ -266,7 +287,7 @@ def refuse_changed(connection: Connection) -> None:
     """Let nobody compare what files say that the history did not bind.
 
     Raises:
-        HistoryBrokenError: naming the first order file of which it is so.
+        HistoryBrokenError: naming the first file of which it is so.
     """
     if problem := next(changed(connection), ""):
         msg = f"the history does not hold: {problem}, so the night is not compared"

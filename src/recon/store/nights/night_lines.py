@@ -3,47 +3,33 @@
 Those of its window, older ones of payments that it asks about, and all other older ones summed up.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import reduce
 
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
-from sqlalchemy import (
-    ColumnElement,
-    Connection,
-    Select,
-    case,
-    func,
-    literal,
-    or_,
-    select,
-    true,
-)
+from sqlalchemy import Connection, func, select
 
 from recon.matching.frames.arrays import text_column
 from recon.matching.frames.sources import SETTLEMENT_COLUMNS, TEXT
 from recon.matching.sides.settlement_side import EARLIER
 from recon.model.words import REVERSAL_SUFFIX, EntryType
-from recon.store.database.bulk_rows import among
+from recon.store.nights import facts_rows
+from recon.store.nights.facts_rows import StoredFacts
+from recon.store.nights.order_facts import StorageOf
 from recon.store.nights.runs import Run
-from recon.store.nights.settlement_rows import days_told, of_account
-from recon.store.schema import order_file, settlement_line
+from recon.store.nights.settled_lines import PLAIN, is_of, lines_named, tables_of
+from recon.store.nights.settled_sums import files_of, of_account
+from recon.store.schema import settled_sum
 
 OLDER = "older files"
 """Source of lines that stand for all of a batch from before the window."""
-LINES_AT_ONCE = 50_000
-"""So many are rows of Python at a time."""
-KEYS_AT_ONCE = 1_000_000
-"""So many keys the database is told at a time."""
-_SCHEMA = pa.schema(
-    [
-        (name, pa.string() if kind == TEXT else pa.int64())
-        for name, kind in SETTLEMENT_COLUMNS.items()
-    ]
-)
 _AMOUNTS = ("gross", "fee", "net")
+_GROUP = ("merchant_id", "account_id", "batch_id", "settled_on", "currency")
+_PAYOUT, _RESERVE = EntryType.PAYOUT.value, EntryType.RESERVE.value
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +38,8 @@ class AskedFor:
 
     order_nos: pa.Array
     transactions: pa.Array
+    by_payment: bool = False
+    """Whether fees of all other older lines are summed up by payment, not by batch."""
 
     @classmethod
     def of(cls, order_nos: Collection[str] = (), transactions: Collection[str] = ()) -> "AskedFor":
@@ -65,9 +53,11 @@ class NightLines:
 
     run: Run
     since: str
-    until: int | None
+    files: Sequence[StoredFacts]
+    """Those with lines settled since then."""
     older: pa.Table
     """SETTLEMENT_COLUMNS of those settled before `since`: few."""
+    storages: StorageOf
 
     @classmethod
     def of(
@@ -77,7 +67,7 @@ class NightLines:
         *,
         since: str,
         asked: AskedFor,
-        by_payment: bool = False,
+        storages: StorageOf,
         until: int | None = None,
     ) -> "NightLines":
         """Look which they are.
@@ -87,24 +77,33 @@ class NightLines:
             run: of the account.
             since: the first day whose lines all count one by one.
             asked: payments whose older lines do, too.
-            by_payment: whether fees of the others are summed up by payment, not by batch.
+            storages: where files lie.
             until: the last file that counts; None: all do.
+
+        Raises:
+            ArchiveError: a file cannot be read, or is not the one whose hash the database has.
         """
-        lines = cls(run, since, until, _SCHEMA.empty_table())
-        first, _ = days_told(connection, run, until=until)
-        if not first or first >= since:
+        day = settled_sum.c.settled_on
+        recent = files_of(connection, run, until=until, where=day >= since)
+        files = facts_rows.of_files(connection, recent)
+        lines = cls(run, since, files, PLAIN.empty_table(), storages)
+        before = files_of(connection, run, until=until, where=day < since)
+        if not before:
             return lines
-        listed = lines._listed(connection, asked=asked)
-        summed = lines._summed(connection, listed=listed, by_payment=by_payment)
-        named = lines._told([*SETTLEMENT_COLUMNS]).where(
-            among(connection, settlement_line.c.line_id, listed)
-        )
-        older = pa.concat_tables([summed, *_tables(connection, named)])
-        return cls(run, since, until, older.combine_chunks())
+        listed = lines._listed(connection, before, asked=asked)
+        sums = _sums(connection, run, since=since, until=until)
+        sums.take(listed)
+        if asked.by_payment:
+            # Which fees are of which payment no sum says: all files of before are read.
+            every = facts_rows.of_files(connection, before)
+            for table in lines._of_payments(every, asked=asked):
+                sums.take(table)
+                sums.add(table, kinds=_kinds(table), payments=True)
+        older = pa.concat_tables([sums.table(), listed])
+        return replace(lines, older=older.combine_chunks())
 
     def batches(
         self,
-        connection: Connection,
         *,
         columns: Sequence[str] = (*SETTLEMENT_COLUMNS,),
         entry_types: Collection[str] = (),
@@ -113,101 +112,155 @@ class NightLines:
         """Columns of the lines, some rows at a time: the older ones first, then as they came.
 
         Args:
-            connection: the store.
             columns: of SETTLEMENT_COLUMNS.
             entry_types: only lines of these; empty: of all.
             telling: only lines with a text in one of these columns; empty: all.
-        """
-        older = self.older
-        if entry_types:
-            words = pa.array([*entry_types], pa.string())
-            older = older.filter(pc.is_in(older["entry_type"], value_set=words))
-        if telling:
-            is_given = (pc.not_equal(older[name], "") for name in telling)
-            older = older.filter(reduce(pc.or_, is_given))
-        yield older.select([*columns])
-        line = settlement_line
-        query = self._told(columns).where(line.c.settled_on >= self.since)
-        if entry_types:
-            query = query.where(line.c.entry_type.in_([*entry_types]))
-        if telling:
-            query = query.where(or_(*(line.c[name] != "" for name in telling)))
-        yield from _tables(connection, query)
 
-    def frame(self, connection: Connection) -> pd.DataFrame:
+        Raises:
+            ArchiveError: a file cannot be read, or is not the one whose hash the database has.
+        """
+        also = {"merchant_id", "account_id", "settled_on", *telling}
+        also |= {"entry_type"} if entry_types else set()
+        asked = [*dict.fromkeys((*columns, *sorted(also)))]
+        tables = [self.older.select(asked)]
+        yield _chosen(tables[0], entry_types=entry_types, telling=telling).select([*columns])
+        for file in self.files:
+            for table in tables_of(file, storages=self.storages, columns=asked):
+                recent = pc.greater_equal(table["settled_on"], self.since)
+                own = table.filter(pc.and_(is_of(table, self.run), recent))
+                yield _chosen(own, entry_types=entry_types, telling=telling).select([*columns])
+
+    def frame(self) -> pd.DataFrame:
         """SETTLEMENT_COLUMNS of all of them."""
-        return frame_of_lines(pa.concat_tables(self.batches(connection)))
+        return frame_of_lines(pa.concat_tables(self.batches()))
 
-    def _told(self, columns: Sequence[str]) -> Select[tuple[object, ...]]:
-        """Lines of the account's files, as they came."""
-        cells = [
-            order_file.c.name.label("source") if name == "source" else settlement_line.c[name]
-            for name in columns
-        ]
-        return (
-            select(*cells)
-            .join(order_file, order_file.c.file_id == settlement_line.c.file_id)
-            .where(*of_account(self.run, until=self.until))
-            .order_by(settlement_line.c.line_id)
-        )
-
-    def _listed(self, connection: Connection, *, asked: AskedFor) -> list[int]:
-        """The older lines that stand there by themselves, by their numbers."""
-        line, listed = settlement_line, set[int]()
-        for name, keys in (("order_no", asked.order_nos), ("transaction_id", asked.transactions)):
-            for at in range(0, len(keys), KEYS_AT_ONCE):
-                some = [key for key in keys.slice(at, KEYS_AT_ONCE).to_pylist() if key]
-                # Of older pay-outs nobody asks: what booked them lies outside the window, too.
-                query = select(line.c.line_id).where(
-                    *self._before(),
-                    line.c.entry_type != EntryType.PAYOUT.value,
-                    among(connection, line.c[name], some),
-                )
-                listed.update(connection.execute(query).scalars())
-        return sorted(listed)
-
-    def _before(self) -> tuple[ColumnElement[bool], ...]:
-        own = of_account(self.run, until=self.until)
-        return (*own, settlement_line.c.settled_on < self.since)
-
-    def _summed(
-        self, connection: Connection, *, listed: Sequence[int], by_payment: bool
+    def _listed(
+        self, connection: Connection, files: Collection[int], *, asked: AskedFor
     ) -> pa.Table:
-        """The older lines, a few of each batch: what the gateway owes is of all days.
+        """The older lines that stand there by themselves."""
+        wanted = {"order_no": asked.order_nos, "transaction_id": asked.transactions}
+        table = lines_named(
+            connection, self.run, wanted=wanted, files=files, storages=self.storages
+        )
+        # Of older pay-outs nobody asks: what booked them lies outside the window, too.
+        rows = pc.and_(
+            pc.less(table["settled_on"], self.since), pc.not_equal(table["entry_type"], _PAYOUT)
+        )
+        return table.filter(rows)
 
-        Pay-outs and reserves stay what they are; all else is told of payments that are not
-        compared, with the fees of what it stands for.
-        """
-        line = settlement_line
-        base = func.replace(line.c.entry_type, REVERSAL_SUFFIX, "")
-        is_paid = (line.c.entry_type == EntryType.PAYOUT.value) & (line.c.own_reference == "")
-        kind = case(
-            (is_paid, EntryType.PAYOUT.value),
-            (base == EntryType.RESERVE.value, EntryType.RESERVE.value),
-            else_=EARLIER,
+    def _of_payments(self, files: Sequence[StoredFacts], *, asked: AskedFor) -> Iterator[pa.Table]:
+        """The older lines with fees of payments, without those that stand there by themselves."""
+        orders, transactions = (
+            each.combine_chunks() if isinstance(each, pa.ChunkedArray) else each
+            for each in (asked.order_nos, asked.transactions)
         )
-        # Where the books have a fee of each payment, a sum of several would be of none of them.
-        fee_of = (kind == EARLIER) & (line.c.fee != 0)
-        payment = [
-            (case((fee_of, line.c[name]), else_="") if by_payment else literal("")).label(name)
-            for name in ("order_no", "transaction_id")
-        ]
-        names = ("merchant_id", "account_id", "batch_id", "settled_on", "currency")
-        columns = [line.c[name] for name in names]
-        amounts = [func.sum(line.c[name]).label(name) for name in _AMOUNTS]
-        query = (
-            select(*columns, kind.label("entry_type"), *payment, *amounts)
-            .where(*self._before())
-            .where(~among(connection, line.c.line_id, listed) if listed else true())
-            .group_by(*columns, kind, *payment)
-            .order_by(*columns, kind, *payment)
+        for file in files:
+            for table in tables_of(file, storages=self.storages):
+                rows = pc.and_(is_of(table, self.run), pc.less(table["settled_on"], self.since))
+                own = table.filter(pc.and_(rows, pc.not_equal(table["fee"], 0)))
+                own = own.filter(pc.equal(_kinds(own), EARLIER))
+                named = pc.or_(
+                    _is_named(own["order_no"], keys=orders),
+                    _is_named(own["transaction_id"], keys=transactions),
+                )
+                is_paid = pc.equal(own["entry_type"], _PAYOUT)
+                yield own.filter(pc.or_(pc.invert(named), is_paid))
+
+
+def _is_named(texts: pa.ChunkedArray, *, keys: pa.Array) -> pa.ChunkedArray:
+    named = pc.is_in(texts, value_set=keys.cast(pa.string()))
+    return pc.and_(named, pc.not_equal(texts, ""))
+
+
+def _chosen(table: pa.Table, *, entry_types: Collection[str], telling: Collection[str]) -> pa.Table:
+    if entry_types:
+        words = pa.array([*entry_types], pa.string())
+        table = table.filter(pc.is_in(table["entry_type"], value_set=words))
+    if telling:
+        is_given = (pc.not_equal(table[name], "") for name in telling)
+        table = table.filter(reduce(pc.or_, is_given))
+    return table
+
+
+def _kind(entry_type: str, *, is_own: bool) -> str:
+    """What older lines are summed up as: pay-outs and reserves stay what they are."""
+    if entry_type == _PAYOUT and not is_own:
+        return _PAYOUT
+    return _RESERVE if entry_type.replace(REVERSAL_SUFFIX, "") == _RESERVE else EARLIER
+
+
+def _kinds(table: pa.Table) -> pa.ChunkedArray:
+    pairs = zip(table["entry_type"].to_pylist(), table["own_reference"].to_pylist(), strict=True)
+    return pa.chunked_array([[_kind(word, is_own=own != "") for word, own in pairs]], pa.string())
+
+
+class _Sums:
+    """What older lines come to, a few of each batch: what the gateway owes is of all days."""
+
+    def __init__(self) -> None:
+        self._of: dict[tuple[str, ...], list[int]] = defaultdict(lambda: [0, 0, 0, 0])
+
+    def add_sum(self, key: tuple[str, ...], numbers: Sequence[int]) -> None:
+        """Count lines, gross, fee and net of one group, kind and payment."""
+        self._of[key] = [old + new for old, new in zip(self._of[key], numbers, strict=True)]
+
+    def take(self, table: pa.Table) -> None:
+        """Lines that stand somewhere else, too, count here no more."""
+        self.add(table, kinds=_kinds(table), sign=-1)
+
+    def add(
+        self,
+        table: pa.Table,
+        *,
+        kinds: pa.ChunkedArray,
+        payments: bool = False,
+        sign: int = 1,
+    ) -> None:
+        """Count lines, each with its kind; under its payment, or under none."""
+        by = [*_GROUP, "kind", *(("order_no", "transaction_id") if payments else ())]
+        groups = (
+            table.append_column("kind", kinds)
+            .group_by(by, use_threads=False)
+            .aggregate([("gross", "count"), *((name, "sum") for name in _AMOUNTS)])
         )
-        nowhere = {"source": OLDER, "line": 0}
+        for row in groups.to_pylist():
+            key = tuple(row[name] for name in by)
+            numbers = [row["gross_count"], *(row[f"{name}_sum"] for name in _AMOUNTS)]
+            blank = () if payments else ("", "")
+            self.add_sum((*key, *blank), [sign * number for number in numbers])
+
+    def table(self) -> pa.Table:
+        """SETTLEMENT_COLUMNS of what is left, by its group."""
+        names = (*_GROUP, "entry_type", "order_no", "transaction_id")
         rows = [
-            {**row, **{name: int(row[name]) for name in _AMOUNTS}, **nowhere}
-            for row in connection.execute(query).mappings()
+            {
+                **dict(zip(names, key, strict=True)),
+                **dict(zip(_AMOUNTS, numbers[1:], strict=True)),
+                "source": OLDER,
+                "line": 0,
+            }
+            for key, numbers in sorted(self._of.items())
+            if numbers[0]
         ]
-        return _table({name: [row.get(name) for row in rows] for name in SETTLEMENT_COLUMNS})
+        blank = {name: "" for name, kind in SETTLEMENT_COLUMNS.items() if kind == TEXT}
+        return pa.Table.from_pylist([{**blank, **row} for row in rows], schema=PLAIN)
+
+
+def _sums(connection: Connection, run: Run, *, since: str, until: int | None) -> _Sums:
+    """Those of all older lines."""
+    table, sums = settled_sum, _Sums()
+    columns = [table.c[name] for name in (*_GROUP, "entry_type", "is_own")]
+    amounts = [func.sum(table.c[name]).label(name) for name in ("line_count", *_AMOUNTS)]
+    query = (
+        select(*columns, *amounts)
+        .where(*of_account(run, until=until), table.c.settled_on < since)
+        .group_by(*columns)
+    )
+    for row in connection.execute(query).mappings():
+        kind = _kind(row["entry_type"], is_own=bool(row["is_own"]))
+        key = (*(row[name] for name in _GROUP), kind, "", "")
+        sums.add_sum(key, [int(row[name]) for name in ("line_count", *_AMOUNTS)])
+    return sums
 
 
 def frame_of_lines(table: pa.Table) -> pd.DataFrame:
@@ -219,22 +272,3 @@ def frame_of_lines(table: pa.Table) -> pd.DataFrame:
         for name in table.column_names
     }
     return pd.DataFrame(columns, index=pd.RangeIndex(len(table)))
-
-
-def _tables(connection: Connection, query: Select[tuple[object, ...]]) -> Iterator[pa.Table]:
-    """The rows of a query, some at a time; at least one table."""
-    names = [column.name for column in query.selected_columns]
-    result = connection.execute(query, execution_options={"yield_per": LINES_AT_ONCE})
-    yield _table({name: [] for name in names})
-    for rows in result.partitions():
-        yield _table(dict(zip(names, zip(*rows, strict=True), strict=True)))
-
-
-def _table(cells: Mapping[str, Sequence[object]]) -> pa.Table:
-    """A text that is not given is blank."""
-    fields = [_SCHEMA.field(name) for name in cells]
-    columns = (pa.array(cells[each.name], each.type) for each in fields)
-    whole = [
-        column.fill_null("") if pa.types.is_string(column.type) else column for column in columns
-    ]
-    return pa.table(whole, schema=pa.schema(fields))

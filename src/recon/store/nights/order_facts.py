@@ -22,7 +22,7 @@ from recon.store.nights.facts_rows import OWN, Account, StoredFacts
 StorageOf = Callable[[Account], Storage]
 """The archive of an account's files."""
 Bools = npt.NDArray[np.bool_]
-UNREAD = "the rows of order files could not be read, so the night goes no further"
+UNREAD = "the rows of files could not be read, so the night goes no further"
 LOST = "rows of an order file are not as they were kept"
 
 

@@ -158,7 +158,7 @@ class Merge:
         self, part: pa.Table, *, hashes: Hashes
     ) -> tuple[npt.NDArray[np.int64], list[_Current], list[_Current]]:
         """Which positions are kept; of those looked at, all that are, and those replaced."""
-        is_odd = _among(hashes, self.odd)
+        is_odd = is_among(hashes, self.odd)
         if not is_odd.any():
             return np.arange(part.num_rows), [], []
         at = np.flatnonzero(is_odd)
@@ -173,7 +173,7 @@ class Merge:
             beside = known.setdefault(key, [])
             if self._place(arrived, beside, replaced=replaced):
                 placed.append(arrived)
-        again = {*_keys(rows.filter(pa.array(_among(hashes[at], self.twice))))}
+        again = {*_keys(rows.filter(pa.array(is_among(hashes[at], self.twice))))}
         self._again.update((key, known[key]) for key in again)
         keep = np.concatenate(
             [np.flatnonzero(~is_odd), np.array([each.position for each in placed], np.int64)]
@@ -213,7 +213,7 @@ def repeated(hashes: Hashes) -> Hashes:
 def met(keys: Hashes, *, arriving: Hashes) -> npt.NDArray[np.int64]:
     """The places of a file's sorted keys that arrive again, by sorted arriving ones."""
     if keys.size <= arriving.size:
-        return np.flatnonzero(_among(keys, arriving))
+        return np.flatnonzero(is_among(keys, arriving))
     # Far more keys are known than arrive: those that arrive are looked for.
     wanted = np.unique(arriving)
     from_, to = (np.searchsorted(keys, wanted, side) for side in ("left", "right"))
@@ -223,13 +223,13 @@ def met(keys: Hashes, *, arriving: Hashes) -> npt.NDArray[np.int64]:
     return places
 
 
-def _among(hashes: Hashes, wanted: Hashes) -> npt.NDArray[np.bool_]:
+def is_among(hashes: Hashes, wanted: Hashes) -> npt.NDArray[np.bool_]:
     """Which hashes are among sorted ones."""
     if not wanted.size:
         return np.zeros(hashes.size, dtype=bool)
     places = np.minimum(np.searchsorted(wanted, hashes), wanted.size - 1)
-    is_among: npt.NDArray[np.bool_] = wanted[places] == hashes
-    return is_among
+    rows: npt.NDArray[np.bool_] = wanted[places] == hashes
+    return rows
 
 
 def _by_key(table: pa.Table) -> npt.NDArray[np.int64]:

@@ -21,8 +21,8 @@ from recon.matching.frames.sources import LoadCounts
 from recon.model.words import SourceFile
 from recon.proof.night_tables import table_of_schema
 from recon.store.nights import facts_rows, order_facts
+from recon.store.nights.facts_keys import files_having
 from recon.store.nights.facts_rows import Account, OfAccountRows, StoredFacts
-from recon.store.nights.merged_order_keys import files_having
 from recon.store.nights.order_facts import StorageOf
 from recon.store.nights.order_keys import Hashes, hashes_of
 from recon.store.nights.order_merge import KeptRows, KnownRows, Merge, repeated

@@ -18,7 +18,6 @@ from recon.store.schema import (
     order_action,
     order_file,
     reject,
-    settlement_line,
 )
 from recon.store.schema.account_filter import account_values, in_account
 
@@ -45,7 +44,6 @@ _MINE = (
 )
 _FILES = select(order_file.c.file_id).where(*_MINE)
 _REJECTED = select(func.count()).where(reject.c.file_id.in_(_FILES))
-_LINES = select(func.count()).where(settlement_line.c.file_id.in_(_FILES))
 _ENTRIES = (
     select(func.count())
     .select_from(bank_entry)
@@ -64,7 +62,7 @@ _TOLD = select(
     _sum(order_file.c.rows_skipped),
     _sum(order_file.c.rows_repeat),
     _REJECTED.scalar_subquery(),
-    *(query.scalar_subquery() for query in (_LINES, _ENTRIES, _ACTIONS)),
+    *(query.scalar_subquery() for query in (_ENTRIES, _ACTIONS)),
 ).where(*_MINE)
 _ANSWERED = select(_sum(answer_part.c.answered)).where(
     answer_part.c.run_id == bindparam("of_run"),
@@ -95,31 +93,31 @@ _BEYOND = select(func.count()).select_from(
 
 
 def before_money(
-    connection: Connection, run: Run, *, orders: int, universe: int, phase: str
+    connection: Connection, run: Run, *, in_files: int, universe: int, phase: str
 ) -> tuple[ControlTotal, ...]:
     """T1, T2, T3 and T9 as they stand.
 
     Args:
         connection: the store.
         run: of the night.
-        orders: how many rows the files of facts of the night's order files have.
+        in_files: how many rows the files of facts of the night's files have.
         universe: how many keys were to be asked.
         phase: when they were.
     """
     return (
-        *_files(connection, run, orders=orders),
+        *_files(connection, run, in_files=in_files),
         _query(connection, run, universe=universe, phase=phase),
         _bounds(connection, run),
     )
 
 
-def _files(connection: Connection, run: Run, *, orders: int) -> Iterable[ControlTotal]:
+def _files(connection: Connection, run: Run, *, in_files: int) -> Iterable[ControlTotal]:
     """T1 read = accepted + rejected + skipped and T2 accepted = stored + repeat, over all files."""
     of_night = account_values(run) | {"of_date": run.business_date}
     sums = connection.execute(_TOLD, of_night).one()
     read, accepted, skipped, repeat, rejected, *stored = (int(value) for value in sums)
     yield _total("T1", "rows read", run, left=read, right=accepted + rejected + skipped)
-    yield _total("T2", "rows stored", run, left=accepted, right=orders + sum(stored) + repeat)
+    yield _total("T2", "rows stored", run, left=accepted, right=in_files + sum(stored) + repeat)
 
 
 def _query(connection: Connection, run: Run, *, universe: int, phase: str) -> ControlTotal:

@@ -1,47 +1,30 @@
-"""Settlement files in the database: what the newest version of each of them says.
+"""Settlement files as the database knows them: what the newest version of each of them says.
 
 A file is kept as an order file is, under a name that no order file can have. A newer version of a
 name takes the place of the older one whole. A line that another file told already, to the last
 column, is a repeat: it is counted and not stored, so that a file sent twice settles nothing twice.
+The lines lie in files of facts; the database has what they come to, and a few of them.
 """
 
-from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from datetime import date, datetime
-from typing import Any
 
-import numpy as np
-import pandas as pd
-from sqlalchemy import (
-    ColumnElement,
-    Connection,
-    Select,
-    func,
-    or_,
-    select,
-    union,
-    update,
-)
+import pyarrow as pa
+import pyarrow.compute as pc
+from sqlalchemy import ColumnElement, Connection, func, select, true, union, update
 
-from recon.config.fee_contract import FACTS
-from recon.matching.frames.sources import SETTLEMENT_COLUMNS, LoadCounts
-from recon.model.words import REVERSAL_SUFFIX, EntryType, Reject, SourceFile, SourceKind
+from recon.matching.frames.sources import LoadCounts
+from recon.model.words import Reject
 from recon.settlement.settled_evidence import SettledLine
-from recon.store.database.bulk_rows import among, arrow_rows, insert_rows, with_constant
-from recon.store.nights import order_rows
+from recon.store.nights import order_rows, settled_lines, settled_sums, settlement_plan
+from recon.store.nights.order_facts import StorageOf
 from recon.store.nights.runs import Run
-from recon.store.schema import order_file, reject, settlement_line
+from recon.store.nights.settled_sums import CHARGED_BACK, newest, of_account
+from recon.store.nights.settlement_plan import PlannedLines
+from recon.store.schema import order_file, reject, settled_sum, settlement_line
 
 NAME_PREFIX = "settlement/"
 """Before the name of a settlement file: no file of an inbox has a slash in its name."""
-
-CHARGED_BACK = (EntryType.CHARGEBACK.value, EntryType.CHARGEBACK.value + REVERSAL_SUFFIX)
-"""Their gross amounts, signed, come to what the shopper's bank took back."""
-
-_read = order_file.alias("read_file")
-_KEPT = tuple(name for name in SETTLEMENT_COLUMNS if name not in {"source", "line"})
-_TOLD = tuple(name for name in _KEPT if name not in FACTS)
-"""What makes a line a repeat of another; one that tells the brand as well settles nothing more."""
 
 
 def is_known(connection: Connection, run: Run, *, name: str, sha256: str) -> bool:
@@ -52,7 +35,7 @@ def is_known(connection: Connection, run: Run, *, name: str, sha256: str) -> boo
     """
     known_sha256 = connection.execute(
         select(order_file.c.sha256).where(
-            order_file.c.file_id.in_(_newest(run, until=None)), order_file.c.name == name
+            order_file.c.file_id.in_(newest(run, until=None)), order_file.c.name == name
         )
     ).scalar_one_or_none()
     return known_sha256 == sha256
@@ -62,47 +45,28 @@ def save_file(
     connection: Connection,
     run: Run,
     *,
-    lines: pd.DataFrame,
+    planned: PlannedLines,
     rejects: Sequence[Reject],
-    source: SourceFile,
     at: datetime,
 ) -> LoadCounts:
-    """Store one settlement file whole: SETTLEMENT_COLUMNS of its accepted lines."""
-    new = ~_told_elsewhere(connection, run, lines=lines, name=source.name)
-    file_id = order_rows.insert_file(connection, run, source=source, at=at)
-    kept = lines.loc[new, [*_KEPT, "line"]].reset_index(drop=True)
-    rows = arrow_rows(kept, names=(*_KEPT, "line"))
-    insert_rows(connection, settlement_line, with_constant(rows, name="file_id", value=file_id))
-    counts = LoadCounts(len(lines), len(kept), len(lines) - len(kept), 0)
+    """Store one settlement file whole, as it was planned (see `settlement_plan`)."""
+    counts = planned.counts
+    file_id = order_rows.insert_file(connection, run, source=planned.source, at=at)
     connection.execute(
         update(order_file)
         .where(order_file.c.file_id == file_id)
         .values(rows_new=counts.new, rows_repeat=counts.repeat)
     )
     order_rows.insert_rejects(connection, rejects, run_id=run.run_id, file_id=file_id)
+    if planned.settled is not None:
+        settled_sums.save_rows(connection, planned.settled.rows, file_id=file_id)
+        settlement_plan.bind(connection, planned.settled, file_id=file_id, at=at)
     return counts
-
-
-def _told_elsewhere(
-    connection: Connection, run: Run, *, lines: pd.DataFrame, name: str
-) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
-    """Which lines another file's newest version tells, equal ones as often as it does."""
-    batches = sorted({*lines["batch_id"]})
-    query = select(*(settlement_line.c[column] for column in _TOLD)).where(
-        settlement_line.c.file_id.in_(_newest(run, until=None, but=name)),
-        among(connection, settlement_line.c.batch_id, batches),
-    )
-    known = Counter(tuple(row) for row in connection.execute(query))
-    repeats = []
-    for cells in lines[[*_TOLD]].itertuples(index=False, name=None):
-        repeats.append(known[cells] > 0)
-        known[cells] -= 1
-    return np.array(repeats, dtype=np.bool_)
 
 
 def days_told(connection: Connection, run: Run, *, until: int | None = None) -> tuple[str, str]:
     """The first and the last day that any line of the account tells of; "" without lines."""
-    days = (func.min(settlement_line.c.settled_on), func.max(settlement_line.c.settled_on))
+    days = (func.min(settled_sum.c.settled_on), func.max(settled_sum.c.settled_on))
     first, last = connection.execute(select(*days).where(*of_account(run, until=until))).one()
     return first or "", last or ""
 
@@ -119,7 +83,7 @@ def missing(
         select(order_file.c.business_date, order_file.c.name)
         .join(reject, reject.c.file_id == order_file.c.file_id)
         .where(
-            order_file.c.file_id.in_(_newest(run, until=until)),
+            order_file.c.file_id.in_(newest(run, until=until)),
             reject.c.column == whole_file,
         )
         .order_by(order_file.c.business_date, order_file.c.name)
@@ -138,8 +102,8 @@ def unread_batches(
     unread = _unread(run, siblings=siblings, until=until)
     named = select(reject.c.batch_id).where(*unread, reject.c.batch_id != "")
     unnamed = select(reject.c.file_id).where(*unread, reject.c.batch_id == "")
-    of_files = select(settlement_line.c.batch_id).where(
-        *of_account(run, until=until), settlement_line.c.file_id.in_(unnamed)
+    of_files = select(settled_sum.c.batch_id).where(
+        *of_account(run, until=until), settled_sum.c.file_id.in_(unnamed)
     )
     return frozenset(connection.execute(union(named, of_files)).scalars())
 
@@ -161,7 +125,7 @@ def _unread(
 ) -> tuple[ColumnElement[bool], ...]:
     """Refused lines of the newest version of each file; a file refused as a whole has none."""
     return (
-        reject.c.file_id.in_(_newest(run, until=until)),
+        reject.c.file_id.in_(newest(run, until=until)),
         reject.c.account_id.not_in(sorted(siblings)),
         reject.c.line > 0,
     )
@@ -171,7 +135,7 @@ def batches_of(
     connection: Connection, run: Run, *, since: str, until: int | None
 ) -> frozenset[str]:
     """Batches that files of the business date tell of, all of whose lines were settled since."""
-    line = settlement_line
+    line = settled_sum
     tonight = (
         select(line.c.batch_id)
         .join(order_file, order_file.c.file_id == line.c.file_id)
@@ -186,45 +150,59 @@ def batches_of(
     return frozenset(connection.execute(whole).scalars())
 
 
-def order_nos_told(connection: Connection, run: Run, *, since: str) -> set[str]:
-    """Order numbers of the lines settled since a day."""
-    named = select(settlement_line.c.order_no).where(*_settled_since(run, since=since)).distinct()
-    return {*connection.execute(named).scalars()} - {""}
+def order_nos_told(
+    connection: Connection, run: Run, *, since: str, storages: StorageOf
+) -> Iterator[pa.ChunkedArray]:
+    """Order numbers of the lines settled since a day, some at a time; one for each such line.
+
+    Raises:
+        ArchiveError: a file cannot be read, or is not the one whose hash the database has.
+    """
+    for table in settled_lines.settled_since(
+        connection, run, since=since, columns=["order_no"], storages=storages
+    ):
+        yield table["order_no"].filter(pc.not_equal(table["order_no"], ""))
 
 
-def unnamed_transactions(connection: Connection, run: Run, *, since: str) -> set[str]:
-    """Transactions of the lines settled since a day that name no order."""
-    unnamed = select(settlement_line.c.transaction_id).where(
-        *_settled_since(run, since=since),
-        settlement_line.c.order_no == "",
-        settlement_line.c.transaction_id != "",
-    )
-    return set(connection.execute(unnamed.distinct()).scalars())
+def unnamed_transactions(
+    connection: Connection, run: Run, *, since: str, storages: StorageOf
+) -> set[str]:
+    """Transactions of the lines settled since a day that name no order; see `order_nos_told`."""
+    names = ["order_no", "transaction_id"]
+    unnamed = set[str]()
+    for table in settled_lines.settled_since(
+        connection, run, since=since, columns=names, storages=storages
+    ):
+        rows = pc.equal(table["order_no"], "")
+        unnamed.update(table["transaction_id"].filter(rows).to_pylist())
+    return unnamed - {""}
 
 
-def _settled_since(run: Run, *, since: str) -> tuple[ColumnElement[bool], ...]:
-    return (*of_account(run, until=None), settlement_line.c.settled_on >= since)
+_EVIDENCE = tuple(SettledLine.__dataclass_fields__)
 
 
 def evidence_of(
-    connection: Connection, run: Run, *, transaction_id: str, references: Iterable[str]
+    connection: Connection,
+    run: Run,
+    *,
+    transactions: Collection[str],
+    references: Collection[str],
+    storages: StorageOf,
 ) -> list[SettledLine]:
-    """What the account's files tell of one transaction, or under one of our own references."""
-    names = SettledLine.__dataclass_fields__.keys() - {"source"}
-    same: list[ColumnElement[bool]] = [
-        settlement_line.c.own_reference.in_(sorted({*references} - {""}))
-    ]
-    if transaction_id:
-        same.append(settlement_line.c.transaction_id == transaction_id)
-    rows = connection.execute(
-        select(
-            *(settlement_line.c[name] for name in sorted(names)), order_file.c.name.label("source")
-        )
-        .join(order_file, order_file.c.file_id == settlement_line.c.file_id)
-        .where(*of_account(run, until=None), or_(*same))
-        .order_by(settlement_line.c.line_id)
+    """What the account's files tell of some transactions, or under some of our own references.
+
+    Raises:
+        ArchiveError: a file cannot be read, or is not the one whose hash the database has.
+    """
+    wanted = {
+        "transaction_id": pa.array(sorted({*transactions}), pa.string()),
+        "own_reference": pa.array(sorted({*references}), pa.string()),
+    }
+    files = settled_sums.files_of(connection, run, until=None, where=true())
+    named = settled_lines.lines_named(
+        connection, run, wanted=wanted, files=files, storages=storages
     )
-    return [SettledLine(**row) for row in rows.mappings()]
+    return [SettledLine(**row) for row in named.select([*_EVIDENCE]).to_pylist()]
 
 
 def charged_back(connection: Connection, run: Run) -> dict[tuple[str, str], int]:
@@ -232,32 +210,17 @@ def charged_back(connection: Connection, run: Run) -> dict[tuple[str, str], int]
     line = settlement_line
     rows = connection.execute(
         select(line.c.transaction_id, line.c.currency, func.sum(line.c.gross).label("gross"))
-        .where(*of_account(run, until=None), line.c.entry_type.in_(CHARGED_BACK))
+        .where(*_rows_of(run), line.c.entry_type.in_(CHARGED_BACK))
         .group_by(line.c.transaction_id, line.c.currency)
     )
     return {(row.transaction_id, row.currency): -int(row.gross) for row in rows}
 
 
-def of_account(run: Run, *, until: int | None) -> tuple[ColumnElement[bool], ...]:
+def _rows_of(run: Run) -> tuple[ColumnElement[bool], ...]:
     """Lines of the account in the newest version of each of its files."""
+    line = settlement_line
     return (
-        settlement_line.c.file_id.in_(_newest(run, until=until)),
-        settlement_line.c.merchant_id == run.merchant_id,
-        settlement_line.c.account_id == run.account_id,
-    )
-
-
-def _newest(run: Run, *, until: int | None, but: str = "") -> Select[Any]:
-    """The newest version of each settlement file of the account, but for one name."""
-    read = () if until is None else (_read.c.file_id <= until,)
-    return (
-        select(func.max(_read.c.file_id))
-        .where(
-            _read.c.merchant_id == run.merchant_id,
-            _read.c.account_id == run.account_id,
-            _read.c.kind == SourceKind.SETTLEMENT.value,
-            _read.c.name != but,
-            *read,
-        )
-        .group_by(_read.c.name)
+        line.c.file_id.in_(newest(run, until=None)),
+        line.c.merchant_id == run.merchant_id,
+        line.c.account_id == run.account_id,
     )

@@ -18,8 +18,8 @@ from recon.archive.schemas import SCHEMAS
 from recon.matching.frames.sources import ORDER_COLUMNS
 from recon.proof.night_tables import frame_of_table
 from recon.store.nights import facts_rows, order_facts
+from recon.store.nights.facts_keys import Counting, files_having
 from recon.store.nights.facts_rows import Account, StoredFacts
-from recon.store.nights.merged_order_keys import files_having
 from recon.store.nights.order_facts import Bools, StorageOf
 from recon.store.nights.order_keys import hashes_of
 from recon.store.nights.order_merge import KEY_COLUMNS
@@ -210,7 +210,9 @@ def _of_keys(
     if not len(order_nos):
         return
     wanted = _hashes(accounts, order_nos=order_nos)
-    files, _ = files_having(connection, accounts, hashes=wanted, storages=storages, until=until)
+    files, _ = files_having(
+        connection, accounts, hashes=wanted, storages=storages, counting=Counting(until=until)
+    )
     numbers = pa.array(order_nos, pa.string())
     for file, table, stands in order_facts.standing(
         connection, files, storages=storages, columns=columns, until=until

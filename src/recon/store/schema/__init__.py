@@ -21,7 +21,7 @@ from recon.store.schema.resolution_tables import answer_file, break_answer
 from recon.store.schema.result_tables import control_total, result_summary
 from recon.store.schema.run_tables import run, run_source
 from recon.store.schema.sending_tables import dry_batch, sending_switch
-from recon.store.schema.settlement_tables import settlement_line
+from recon.store.schema.settlement_tables import settled_sum, settlement_line
 from recon.store.schema.sign_off_tables import sign_off
 
 __all__ = [
@@ -62,6 +62,7 @@ __all__ = [
     "run_input",
     "run_source",
     "sending_switch",
+    "settled_sum",
     "settlement_line",
     "sign_off",
     "used_code",

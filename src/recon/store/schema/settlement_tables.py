@@ -1,4 +1,7 @@
-"""Lines of the gateway's settlement files."""
+"""Lines of the gateway's settlement files: what they come to, and the few that are rows.
+
+The lines themselves lie in files of facts (`order_facts`).
+"""
 
 from sqlalchemy import Column, ForeignKey, Index, Integer, String, Table
 
@@ -6,12 +9,35 @@ from recon.store.schema.columns import (
     ID_CHARACTERS,
     account_columns,
     amount_column,
+    count_column,
     id_column,
     metadata,
     text_column,
 )
 
-# One row per accepted line of a version of a settlement file (order_file, kind settlement).
+# One row per account, batch, day, entry type, tariff and currency that a file has lines of.
+settled_sum = Table(
+    "settled_sum",
+    metadata,
+    Column("file_id", Integer, ForeignKey("order_file.file_id"), primary_key=True),
+    Column("position", Integer, primary_key=True),
+    *account_columns(),
+    id_column("batch_id"),
+    Column("settled_on", String(10), nullable=False),
+    Column("entry_type", String(30), nullable=False),
+    text_column("method", ID_CHARACTERS),
+    text_column("brand", ID_CHARACTERS),
+    text_column("region", ID_CHARACTERS),
+    Column("currency", String(3), nullable=False),
+    count_column("is_own"),  # 1: lines with a reference of our own
+    count_column("line_count"),
+    *(amount_column(name) for name in ("gross", "fee", "net")),
+    amount_column("base"),  # gross amounts without their sign
+    Index("ix_settled_sum_batch", "batch_id"),
+)
+
+# One row per pay-out and chargeback of a version of a settlement file: they are asked for over all
+# nights. The file of facts has them, too.
 settlement_line = Table(
     "settlement_line",
     metadata,

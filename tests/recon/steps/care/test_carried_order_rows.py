@@ -17,7 +17,7 @@ from recon.model.nights import Mode
 from recon.steps.care import carried_order_rows, carried_results
 from recon.steps.care.carried_results import upgrade_and_carry
 from recon.steps.ground.night_folder import storages_of
-from recon.store.database import history
+from recon.store.database import carried_orders, history
 from recon.store.database.migrate import newest_revision, upgrade
 from recon.store.nights import facts_rows, quarantine_rows, stored_orders
 from recon.store.nights.runs import Run
@@ -187,8 +187,11 @@ def _carry_others(variables: dict[str, str], patch: pytest.MonkeyPatch) -> None:
     def stopped(_: str, /, **__: Any) -> bool:
         raise ArchiveError
 
-    *others, orders = carried_results.ROWS
-    patch.setattr(carried_results, "ROWS", (*others, orders._replace(carry=stopped)))
+    rows = [
+        each._replace(carry=stopped) if each.name == carried_orders.STORED else each
+        for each in carried_results.ROWS
+    ]
+    patch.setattr(carried_results, "ROWS", rows)
     with pytest.raises(ArchiveError):
         _carry(variables)
     patch.undo()

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -39,6 +40,7 @@ from tests.recon.steps.night.test_sealed_settle import archive_of
 
 pytestmark = pytest.mark.xdist_group("closes")
 DAYS = (date(2026, 11, 1), date(2026, 11, 30))
+HASH = re.compile(r"\b[0-9a-f]{64}\b")
 CARD, SECRET = "4000056655665556", "JBSWY3DPEHPK3PXPCANARY"
 
 SEAL_KEY = Fernet.generate_key().decode()
@@ -451,4 +453,5 @@ def test_no_secret_and_no_card_number_is_in_any_file(merchant: Merchant, tmp_pat
         for secret in (SECRET, CARD, SEAL_KEY):
             assert secret.encode() not in text, place
         if place.endswith((".json", ".jsonl", ".gz:lines", ".txt", ".sql")):
-            assert not holds_card(text.decode()), place
+            # Of the digits of a hash one run in some thousands has a check digit by chance.
+            assert not holds_card(HASH.sub("", text.decode())), place

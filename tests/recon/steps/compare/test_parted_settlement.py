@@ -13,18 +13,20 @@ from recon.proof.night_tables import SETTLEMENT, TARIFFS
 from recon.steps.compare.inputs import frozen_inputs
 from recon.steps.compare.parted_settlement import parted_settlement
 from recon.steps.ground.environment import Environment
-from recon.store.nights import night_lines, settlement_rows
+from recon.steps.ground.night_folder import storages_of
+from recon.store.nights import settled_lines
 from recon.store.nights.night_lines import AskedFor
 from recon.store.nights.runs import Run
 from tests.recon.steps.compare.test_parted_inputs import ingested
 from tests.recon.steps.conftest import Merchant
 from tests.recon.steps.files.test_settlement_files import declare, place
-from tests.recon.steps.large_nights import AT, peak_bytes, peak_bytes_of_objects
+from tests.recon.steps.large_nights import peak_bytes, peak_bytes_of_objects
+from tests.recon.store.kept_lines import keep_lines
 
 BYTES_A_LINE = 340
 """Of Arrow: both tables as they are written, unsorted, with the column that is sorted."""
-OBJECT_BYTES_A_LINE = 4
-"""Of Python and numpy: next to nothing grows with them."""
+OBJECT_BYTES_A_LINE = 20
+"""Of Python and numpy: the bytes of their file while it is read; nothing else grows with them."""
 
 
 @pytest.mark.parametrize(
@@ -39,7 +41,7 @@ def test_lines_take_the_room_of_their_file_and_of_no_frame(
     """What four times the lines take more; rows of Python stand for a few of them at a time."""
     place(merchant).mkdir()
     declare(merchant)
-    monkeypatch.setattr(night_lines, "LINES_AT_ONCE", 2_000)
+    monkeypatch.setattr(settled_lines, "LINES_AT_ONCE", 2_000)
     sizes = []
     for lines in (20_000, 80_000):
         with ingested(merchant, orders=2) as (run, _, environment):
@@ -83,5 +85,5 @@ def settled(run: Run, *, lines: int, environment: Environment) -> None:
     name = "settlement/S1"
     size = len(rows)
     source = SourceFile(SourceKind.SETTLEMENT, name, str(lines), 9, size, size, 0, 0)
-    with environment.store.writing() as connection:
-        settlement_rows.save_file(connection, run, lines=frame, rejects=(), source=source, at=AT)
+    storages = storages_of(environment)
+    keep_lines(environment.store, run, frame, source=source, storages=storages)

@@ -17,8 +17,8 @@ from recon.steps.care.verify import verify
 from recon.steps.files.ingest import ingest
 from recon.steps.money.gate import gate_of
 from recon.steps.night import whole_night
-from recon.store.nights import facts_rows, merged_order_keys, runs
-from recon.store.nights.merged_order_keys import MERGED_FROM
+from recon.store.nights import facts_keys, facts_rows, runs
+from recon.store.nights.facts_keys import MERGED_FROM
 from tests.recon.steps.conftest import Merchant, plain_workbooks
 from tests.recon.steps.test_bound import UNREAD
 
@@ -164,7 +164,7 @@ def test_no_night_compares_order_rows_that_the_history_did_not_bind(
 
     with (
         merchant.environment() as environment,
-        pytest.raises(HistoryBrokenError, match="order file 1 are not those that the history boun"),
+        pytest.raises(HistoryBrokenError, match="file 1 are not those that the history boun"),
     ):
         whole_night.run(
             merchant.request,
@@ -185,7 +185,7 @@ def test_a_folder_that_leads_elsewhere_closes_the_gate_unopened(merchant: Mercha
             run = runs.get(connection, "run-1")
         closed = gate_of(run, environment=environment).closed_because
 
-    assert "order file 1 are not those that the history bound: they were changed past" in closed
+    assert "file 1 are not those that the history bound: they were changed past" in closed
 
 
 def test_who_is_killed_while_keys_are_merged_left_nothing_that_counts(
@@ -205,7 +205,7 @@ def test_who_is_killed_while_keys_are_merged_left_nothing_that_counts(
 
     assert ingested(merchant) == MERGED_FROM + 1
     with merchant.environment() as environment, environment.store.reading() as connection:
-        (read,) = merged_order_keys.key_files(connection, ("100042", "100042001"))
+        (read,) = facts_keys.key_files(connection, ("100042", "100042001"))
     assert read.file_count == MERGED_FROM + 1
 
     kept = merchant.folder / "archive" / read.file.path

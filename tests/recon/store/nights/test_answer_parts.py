@@ -42,10 +42,10 @@ def test_an_unanswered_key_fails_t3(store: Store, run: Run) -> None:
     _save(store, ASKED, PART)
     with store.reading() as connection:
         asked, answered = answer_parts.counted(connection, run.run_id, phase=BASELINE)
-        before = proofs.before_money(connection, run, orders=0, universe=asked, phase=BASELINE)
+        before = proofs.before_money(connection, run, in_files=0, universe=asked, phase=BASELINE)
     _save(store, replace(PART, answered=1))
     with store.reading() as connection:
-        after = proofs.before_money(connection, run, orders=0, universe=asked, phase=BASELINE)
+        after = proofs.before_money(connection, run, in_files=0, universe=asked, phase=BASELINE)
 
     assert (asked, answered) == (3, 2)
     assert (_failed(before), _failed(after)) == (["T3"], [])

@@ -7,6 +7,7 @@ from recon.matching.frames.sources import frame_of
 from recon.model.words import SourceFile, SourceKind
 from recon.store.database.engine import Store
 from recon.store.nights import bank_rows
+from recon.store.nights.order_facts import StorageOf
 from recon.store.nights.runs import Run
 from tests.recon.store.nights import test_settlement_rows as settled
 
@@ -58,27 +59,31 @@ def test_another_content_stands_beside_it(store: Store, run: Run) -> None:
     assert texts_of(store, run) == ["A", "B"]
 
 
-def test_a_batch_that_is_told_later_asks_for_the_file_again(store: Store, run: Run) -> None:
+def test_a_batch_that_is_told_later_asks_for_the_file_again(
+    store: Store, run: Run, storages: StorageOf
+) -> None:
     """Of a day that the statement tells of; later ones it cannot have."""
     account = {(run.merchant_id, run.account_id)}
     save(store, run, "A")
     with store.reading() as connection:
         ask = {"bank": "main", "sha256": "s", "accounts": account}
         assert not bank_rows.told_since(connection, **ask)
-    settled.save(store, run, "settlement/1", {"settled_on": "2026-11-21"})
+    settled.save(store, run, storages, "settlement/1", {"settled_on": "2026-11-21"})
     with store.reading() as connection:
         assert not bank_rows.told_since(connection, **ask)
-    settled.save(store, run, "settlement/2", {"settled_on": "2026-11-20", "gross": 5})
+    settled.save(store, run, storages, "settlement/2", {"settled_on": "2026-11-20", "gross": 5})
     with store.reading() as connection:
         assert bank_rows.told_since(connection, **ask)
         assert bank_rows.read_before(connection, name="bank/main/1.csv", sha256="s")
 
 
-def test_pay_outs_of_the_newest_files_are_asked_about(store: Store, run: Run) -> None:
+def test_pay_outs_of_the_newest_files_are_asked_about(
+    store: Store, run: Run, storages: StorageOf
+) -> None:
     """Of every account that is served, and of no other."""
     paid = {"entry_type": "payout", "batch_id": "B1"}
-    settled.save(store, run, "settlement/1", {}, paid)
-    settled.save(store, run, "settlement/1", {}, {**paid, "net": 40})
+    settled.save(store, run, storages, "settlement/1", {}, paid)
+    settled.save(store, run, storages, "settlement/1", {}, {**paid, "net": 40})
     mine = {(run.merchant_id, run.account_id)}
     with store.reading() as connection:
         rows = bank_rows.payouts_of(connection, accounts=mine, until=None)

@@ -5,8 +5,9 @@ import pyarrow as pa
 import pytest
 
 from recon.store.database.engine import Store
-from recon.store.nights import night_lines
+from recon.store.nights import settled_lines
 from recon.store.nights.night_lines import AskedFor, NightLines, frame_of_lines
+from recon.store.nights.order_facts import StorageOf
 from recon.store.nights.runs import Run
 from tests.recon.store.nights.test_settlement_rows import save
 
@@ -25,18 +26,19 @@ LINES: tuple[dict[str, object], ...] = (
 
 @pytest.mark.parametrize("at_once", [1, 3, 50_000])
 def test_lines_come_some_at_a_time_and_are_all_of_them(
-    store: Store, run: Run, monkeypatch: pytest.MonkeyPatch, at_once: int
+    store: Store, run: Run, storages: StorageOf, monkeypatch: pytest.MonkeyPatch, at_once: int
 ) -> None:
-    """However many rows, or keys that are asked for, the database is asked at a time."""
-    save(store, run, "settlement/1", *LINES)
+    """However many are decoded at a time."""
+    save(store, run, storages, "settlement/1", *LINES)
     with store.reading() as connection:
         asked = AskedFor.of(["A", "Z", ""], ["T"])
-        expected = NightLines.of(connection, run, since="2026-11-01", asked=asked)
-        whole = expected.frame(connection)
-        monkeypatch.setattr(night_lines, "LINES_AT_ONCE", at_once)
-        monkeypatch.setattr(night_lines, "KEYS_AT_ONCE", at_once)
-        lines = NightLines.of(connection, run, since="2026-11-01", asked=asked)
-        tables = [*lines.batches(connection)]
+        expected = NightLines.of(
+            connection, run, since="2026-11-01", asked=asked, storages=storages
+        )
+        whole = expected.frame()
+        monkeypatch.setattr(settled_lines, "LINES_AT_ONCE", at_once)
+        lines = NightLines.of(connection, run, since="2026-11-01", asked=asked, storages=storages)
+        tables = [*lines.batches()]
 
     assert whole["order_no"].tolist() == ["", "", "A", "B", "A", "D", "E", ""]
     assert lines.older.equals(expected.older)
@@ -44,27 +46,31 @@ def test_lines_come_some_at_a_time_and_are_all_of_them(
     pd.testing.assert_frame_equal(frame_of_lines(pa.concat_tables(tables)), whole)
 
 
-def test_only_lines_of_some_types_or_with_some_text_are_asked_for(store: Store, run: Run) -> None:
+def test_only_lines_of_some_types_or_with_some_text_are_asked_for(
+    store: Store, run: Run, storages: StorageOf
+) -> None:
     """Older ones and sums of them among these, with the columns that are wanted."""
-    save(store, run, "settlement/1", *LINES)
+    save(store, run, storages, "settlement/1", *LINES)
     with store.reading() as connection:
         asked = AskedFor.of(["A"], ["T"])
-        lines = NightLines.of(connection, run, since="2026-11-01", asked=asked)
-        paid = lines.batches(connection, columns=["settled_on"], entry_types=["payout"])
+        lines = NightLines.of(connection, run, since="2026-11-01", asked=asked, storages=storages)
+        paid = lines.batches(columns=["settled_on"], entry_types=["payout"])
         days = pa.concat_tables(paid)["settled_on"].to_pylist()
-        telling = lines.batches(
-            connection, columns=["order_no", "source"], telling=["brand", "region"]
-        )
+        telling = lines.batches(columns=["order_no", "source"], telling=["brand", "region"])
         told = pa.concat_tables(telling).to_pylist()
 
     assert days == ["2026-01-01", "2026-11-20"]
     assert told == [{"order_no": each, "source": "settlement/1"} for each in ("B", "E")]
 
 
-def test_older_lines_are_not_looked_for_where_there_are_none(store: Store, run: Run) -> None:
-    """Whatever is asked for, no key of it is told to the database."""
-    save(store, run, "settlement/1", {"order_no": "D"})
+def test_older_lines_are_not_looked_for_where_there_are_none(
+    store: Store, run: Run, storages: StorageOf
+) -> None:
+    """Whatever is asked for, no file of keys is opened."""
+    save(store, run, storages, "settlement/1", {"order_no": "D"})
     keys = pa.array(["D"], pa.string())
     with store.reading() as connection:
-        lines = NightLines.of(connection, run, since="2026-11-20", asked=AskedFor(keys, None))
-        assert lines.frame(connection)["order_no"].tolist() == ["D"]
+        lines = NightLines.of(
+            connection, run, since="2026-11-20", asked=AskedFor(keys, None), storages=storages
+        )
+        assert lines.frame()["order_no"].tolist() == ["D"]

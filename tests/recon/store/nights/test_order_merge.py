@@ -113,6 +113,6 @@ def test_two_versions_in_one_file_are_both_kept(
     assert _standing(store, run, storages) == [("A", 2, 2)]
     with store.reading() as connection:
         stored = order_facts.stored_rows(facts_rows.of_night(connection, run), storages=storages)
-        totals = before_money(connection, run, orders=stored, universe=0, phase="baseline")
+        totals = before_money(connection, run, in_files=stored, universe=0, phase="baseline")
     assert stored == 2
     assert [total.passed for total in totals if total.id == "T2"] == [True]

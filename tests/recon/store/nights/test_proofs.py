@@ -38,7 +38,7 @@ def _file(store: Store, run: Run, storages: StorageOf) -> None:
 def _failed(store: Store, run: Run, storages: StorageOf) -> list[str]:
     with store.reading() as connection:
         stored = order_facts.stored_rows(facts_rows.of_night(connection, run), storages=storages)
-        totals = proofs.before_money(connection, run, orders=stored, universe=0, phase=BASELINE)
+        totals = proofs.before_money(connection, run, in_files=stored, universe=0, phase=BASELINE)
     return [total.id for total in totals if not total.passed]
 
 

@@ -1,18 +1,21 @@
 from dataclasses import replace
-from datetime import UTC, date, datetime
+from datetime import date
 
 from recon.matching.frames.sources import SETTLEMENT_COLUMNS, LoadCounts, frame_of
 from recon.model.words import Reject, SourceFile, SourceKind
 from recon.store.database.engine import Store
 from recon.store.nights import settlement_rows
 from recon.store.nights.night_lines import OLDER, AskedFor, NightLines
+from recon.store.nights.order_facts import StorageOf
 from recon.store.nights.runs import Run
+from tests.recon.store.kept_lines import keep_lines
 
-AT = datetime(2026, 11, 21, 2, 0, tzinfo=UTC)
 WHOLE = "(whole file)"
 
 
-def save(store: Store, run: Run, name: str, *lines: dict[str, object], bad: str = "") -> LoadCounts:
+def save(
+    store: Store, run: Run, storages: StorageOf, name: str, *lines: dict[str, object], bad: str = ""
+) -> LoadCounts:
     """Store a settlement file; `bad` is why it stands for something that is not there."""
     plain = {"batch_id": "B1", "merchant_id": run.merchant_id, "account_id": run.account_id}
     plain |= {"settled_on": "2026-11-20", "entry_type": "capture", "currency": "EUR"}
@@ -22,51 +25,58 @@ def save(store: Store, run: Run, name: str, *lines: dict[str, object], bad: str 
     source = SourceFile(
         SourceKind.SETTLEMENT, name, str(hash(str(rows))), 9, len(rows), len(rows), 0, 0
     )
-    with store.writing() as connection:
-        return settlement_rows.save_file(
-            connection,
-            run,
-            lines=frame_of(rows, columns=SETTLEMENT_COLUMNS),
-            rejects=rejects,
-            source=source,
-            at=AT,
-        )
+    frame = frame_of(rows, columns=SETTLEMENT_COLUMNS)
+    return keep_lines(store, run, frame, source=source, storages=storages, rejects=rejects)
 
 
-def told(store: Store, run: Run, *, until: int | None = None) -> list[str]:
+def told(store: Store, run: Run, storages: StorageOf, *, until: int | None = None) -> list[str]:
     """Order numbers of all lines that count."""
     with store.reading() as connection:
-        lines = NightLines.of(connection, run, since="", asked=AskedFor.of(), until=until)
-        return list(lines.frame(connection)["order_no"])
+        lines = NightLines.of(
+            connection, run, since="", asked=AskedFor.of(), storages=storages, until=until
+        )
+        return list(lines.frame()["order_no"])
 
 
-def test_a_newer_version_takes_the_place_of_the_older_one_whole(store: Store, run: Run) -> None:
+def test_a_newer_version_takes_the_place_of_the_older_one_whole(
+    store: Store, run: Run, storages: StorageOf
+) -> None:
     """As of an earlier file the lines are those that counted then."""
-    save(store, run, "settlement/1", {"order_no": "A"}, {"order_no": "B"})
-    save(store, run, "settlement/1", {"order_no": "C"})
-    assert told(store, run) == ["C"]
-    assert told(store, run, until=1) == ["A", "B"]
+    save(store, run, storages, "settlement/1", {"order_no": "A"}, {"order_no": "B"})
+    save(store, run, storages, "settlement/1", {"order_no": "C"})
+    assert told(store, run, storages) == ["C"]
+    assert told(store, run, storages, until=1) == ["A", "B"]
 
 
-def test_lines_that_another_file_told_are_repeats(store: Store, run: Run) -> None:
+def test_lines_that_another_file_told_are_repeats(
+    store: Store, run: Run, storages: StorageOf
+) -> None:
     """As many as it told; one more of the same is a movement of its own."""
-    save(store, run, "settlement/1", {"order_no": "A"})
-    assert save(store, run, "settlement/2", *({"order_no": "A"},) * 2) == LoadCounts(2, 1, 1, 0)
-    assert told(store, run) == ["A", "A"]
+    save(store, run, storages, "settlement/1", {"order_no": "A"})
+    assert save(store, run, storages, "settlement/2", *({"order_no": "A"},) * 2) == LoadCounts(
+        2, 1, 1, 0
+    )
+    assert told(store, run, storages) == ["A", "A"]
 
 
-def test_a_line_that_tells_the_brand_as_well_is_no_second_movement(store: Store, run: Run) -> None:
+def test_a_line_that_tells_the_brand_as_well_is_no_second_movement(
+    store: Store, run: Run, storages: StorageOf
+) -> None:
     """What a contract may go by is kept, and makes no repeat a line of its own."""
     facts = {"method": "card", "brand": "visa", "region": "EEA"}
-    assert save(store, run, "settlement/1", {"order_no": "A", **facts}) == LoadCounts(1, 1, 0, 0)
-    assert save(store, run, "settlement/2", {"order_no": "A"}) == LoadCounts(1, 0, 1, 0)
+    assert save(store, run, storages, "settlement/1", {"order_no": "A", **facts}) == LoadCounts(
+        1, 1, 0, 0
+    )
+    assert save(store, run, storages, "settlement/2", {"order_no": "A"}) == LoadCounts(1, 0, 1, 0)
     with store.reading() as connection:
-        lines = NightLines.of(connection, run, since="", asked=AskedFor.of())
-        found = lines.frame(connection)
+        lines = NightLines.of(connection, run, since="", asked=AskedFor.of(), storages=storages)
+        found = lines.frame()
     assert found[[*facts]].to_dict("records") == [facts]
 
 
-def test_older_lines_come_only_with_what_is_asked_about(store: Store, run: Run) -> None:
+def test_older_lines_come_only_with_what_is_asked_about(
+    store: Store, run: Run, storages: StorageOf
+) -> None:
     """By order number or transaction; what is left of older days comes as sums of its batch."""
     old = {"settled_on": "2026-01-01"}
     lines = (
@@ -76,55 +86,76 @@ def test_older_lines_come_only_with_what_is_asked_about(store: Store, run: Run) 
         {"order_no": "A", "entry_type": "payout", **old},
         {"order_no": "D"},
     )
-    save(store, run, "settlement/1", *lines)
+    save(store, run, storages, "settlement/1", *lines)
     with store.reading() as connection:
         lines = NightLines.of(
-            connection, run, since="2026-11-01", asked=AskedFor.of(["A", "A"], ["T", ""])
+            connection,
+            run,
+            since="2026-11-01",
+            asked=AskedFor.of(["A", "A"], ["T", ""]),
+            storages=storages,
         )
-        found = lines.frame(connection)
+        found = lines.frame()
         assert list(found["order_no"]) == ["", "", "A", "", "D"]
         summed = found[found["source"].eq(OLDER)]
         assert sorted(summed["entry_type"]) == ["earlier", "payout"]
         assert settlement_rows.days_told(connection, run) == ("2026-01-01", "2026-11-20")
-        assert settlement_rows.order_nos_told(connection, run, since="2026-11-01") == {"D"}
+        numbers = settlement_rows.order_nos_told(
+            connection, run, since="2026-11-01", storages=storages
+        )
+        assert [number for each in numbers for number in each.to_pylist()] == ["D"]
         batches = settlement_rows.batches_of(connection, run, since="2026-11-01", until=None)
         assert batches == frozenset()
 
 
-def test_what_is_missing_is_missing_until_it_comes_right(store: Store, run: Run) -> None:
+def test_what_is_missing_is_missing_until_it_comes_right(
+    store: Store, run: Run, storages: StorageOf
+) -> None:
     """On whichever night: the newest version of its name decides."""
     later = replace(run, business_date=date(2026, 11, 21))
-    save(store, run, "settlement/1", bad="is not there")
-    save(store, later, "settlement/2", bad="is not there")
+    save(store, run, storages, "settlement/1", bad="is not there")
+    save(store, later, storages, "settlement/2", bad="is not there")
     with store.reading() as connection:
         missing = settlement_rows.missing(connection, later, whole_file=WHOLE)
     assert missing == [(run.business_date, "settlement/1"), (later.business_date, "settlement/2")]
-    save(store, later, "settlement/1", {"order_no": "A"})
+    save(store, later, storages, "settlement/1", {"order_no": "A"})
     with store.reading() as connection:
         missing = settlement_rows.missing(connection, later, whole_file=WHOLE)
         assert settlement_rows.missing(connection, later, whole_file=WHOLE, until=2) != missing
     assert missing == [(later.business_date, "settlement/2")]
 
 
-def test_lines_of_other_accounts_are_theirs(store: Store, run: Run) -> None:
+def test_lines_of_other_accounts_are_theirs(store: Store, run: Run, storages: StorageOf) -> None:
     """One file may tell of several accounts of the merchant."""
-    save(store, run, "settlement/1", {"order_no": "A"}, {"order_no": "B", "account_id": "other"})
-    assert told(store, run) == ["A"]
+    save(
+        store,
+        run,
+        storages,
+        "settlement/1",
+        {"order_no": "A"},
+        {"order_no": "B", "account_id": "other"},
+    )
+    assert told(store, run, storages) == ["A"]
 
 
-def test_evidence_is_found_by_transaction_and_by_our_own_reference(store: Store, run: Run) -> None:
+def test_evidence_is_found_by_transaction_and_by_our_own_reference(
+    store: Store, run: Run, storages: StorageOf
+) -> None:
     """Each alone is enough; a line that has neither is not told."""
     lines = (
         {"transaction_id": "T", "reference_no": "by transaction"},
         {"own_reference": "ours", "reference_no": "by reference"},
         {"transaction_id": "other", "own_reference": "", "reference_no": "neither"},
     )
-    save(store, run, "settlement/1", *lines)
+    save(store, run, storages, "settlement/1", *lines)
     with store.reading() as connection:
-        found = settlement_rows.evidence_of(
-            connection, run, transaction_id="T", references={"ours", ""}
+        both, alone, none = (
+            settlement_rows.evidence_of(
+                connection, run, transactions=each, references=ours, storages=storages
+            )
+            for each, ours in (({"T", ""}, {"ours", ""}), ({""}, {"ours"}), ({""}, {""}))
         )
-        alone = settlement_rows.evidence_of(connection, run, transaction_id="", references={"ours"})
 
-    assert [one.reference_no for one in found] == ["by transaction", "by reference"]
-    assert [one.reference_no for one in alone] == ["by reference"]
+    assert [each.reference_no for each in both] == ["by transaction", "by reference"]
+    assert [each.reference_no for each in alone] == ["by reference"]
+    assert none == []

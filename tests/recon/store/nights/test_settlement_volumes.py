@@ -3,6 +3,7 @@ from datetime import date
 
 from recon.store.database.engine import Store
 from recon.store.nights import settlement_volumes
+from recon.store.nights.order_facts import StorageOf
 from recon.store.nights.runs import Run
 from tests.recon.store.nights.test_settlement_rows import save
 
@@ -15,7 +16,9 @@ def days(store: Store, run: Run, *, until: int | None = None) -> list[tuple[str,
     return [*zip(*(frame[name].tolist() for name in names), strict=True)]
 
 
-def test_days_are_summed_up_by_what_the_newest_files_tell(store: Store, run: Run) -> None:
+def test_days_are_summed_up_by_what_the_newest_files_tell(
+    store: Store, run: Run, storages: StorageOf
+) -> None:
     """Amounts without their sign, no pay-out, nothing before the day, repeats once."""
     lines = (
         {"order_no": "A"},
@@ -24,17 +27,19 @@ def test_days_are_summed_up_by_what_the_newest_files_tell(store: Store, run: Run
         {"entry_type": "payout"},
         {"order_no": "O", "settled_on": "2026-10-31"},
     )
-    save(store, run, "settlement/1", *lines)
-    save(store, run, "settlement/2", lines[0])
+    save(store, run, storages, "settlement/1", *lines)
+    save(store, run, storages, "settlement/2", lines[0])
     assert days(store, run) == [("2026-11-20", "capture", 0, 200), ("2026-11-20", "refund", 0, 30)]
 
 
-def test_late_is_what_tells_of_days_that_were_told_before(store: Store, run: Run) -> None:
+def test_late_is_what_tells_of_days_that_were_told_before(
+    store: Store, run: Run, storages: StorageOf
+) -> None:
     """Of the files of the business date; as of an earlier file it is not there yet."""
     before = replace(run, business_date=date(2026, 11, 19))
-    save(store, before, "settlement/1", {"order_no": "A", "settled_on": "2026-11-18"})
+    save(store, before, storages, "settlement/1", {"order_no": "A", "settled_on": "2026-11-18"})
     late, new = {"settled_on": "2026-11-17"}, {"settled_on": "2026-11-19"}
-    save(store, run, "settlement/2", {"order_no": "B", **late}, {"order_no": "C", **new})
+    save(store, run, storages, "settlement/2", {"order_no": "B", **late}, {"order_no": "C", **new})
     assert days(store, run, until=1) == [("2026-11-18", "capture", 0, 100)]
     assert days(store, run) == [
         ("2026-11-17", "capture", 1, 100),

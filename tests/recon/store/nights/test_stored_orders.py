@@ -11,7 +11,7 @@ import pytest
 from recon.matching.frames.sources import ORDER_COLUMNS, frame_of
 from recon.model.words import SourceFile, SourceKind
 from recon.store.database.engine import Store
-from recon.store.nights import facts_rows, merged_order_keys, stored_orders
+from recon.store.nights import facts_keys, facts_rows, stored_orders
 from recon.store.nights.order_facts import StorageOf, facts_problems
 from recon.store.nights.runs import Run
 from tests.recon.store.kept_files import keep
@@ -74,9 +74,9 @@ def _of(frame: pd.DataFrame, *names: str) -> list[tuple[Any, ...]]:
 def _merge_keys(store: Store, *, storages: StorageOf, at_least: int) -> None:
     """Now and then the keys of some files lie in one."""
     with store.writing() as connection:
-        merged = merged_order_keys.merge(connection, ACCOUNT, storages=storages, at_least=at_least)
+        merged = facts_keys.merge(connection, ACCOUNT, storages=storages, at_least=at_least)
         if merged is not None:
-            merged_order_keys.save(connection, merged, at=DAY_0)
+            facts_keys.save(connection, merged, at=DAY_0)
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])

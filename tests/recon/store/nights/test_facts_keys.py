@@ -11,8 +11,8 @@ from recon.matching.frames.sources import ORDER_COLUMNS, LoadCounts, frame_of
 from recon.model.errors import ArchiveBrokenError
 from recon.model.words import SourceFile, SourceKind
 from recon.store.database.engine import Store
-from recon.store.nights import merged_order_keys
-from recon.store.nights.merged_order_keys import FULL, MERGED_FROM, KeyFile
+from recon.store.nights import facts_keys
+from recon.store.nights.facts_keys import FULL, MERGED_FROM, KeyFile
 from recon.store.nights.order_facts import StorageOf
 from recon.store.nights.runs import Run
 from tests.recon.store.kept_files import keep
@@ -41,25 +41,25 @@ def merge_all(store: Store, *, storages: StorageOf, at_least: int = MERGED_FROM)
     merged = []
     while True:
         with store.reading() as connection:
-            each = merged_order_keys.merge(connection, INBOX, storages=storages, at_least=at_least)
+            each = facts_keys.merge(connection, INBOX, storages=storages, at_least=at_least)
         if each is None:
             return merged
         merged.append(each.row_count)
         with store.writing() as connection:
-            merged_order_keys.save(connection, each, at=AT)
+            facts_keys.save(connection, each, at=AT)
 
 
 def read_of(store: Store) -> list[KeyFile]:
     """The files of keys that are read."""
     with store.reading() as connection:
-        return merged_order_keys.key_files(connection, INBOX)
+        return facts_keys.key_files(connection, INBOX)
 
 
 def test_few_files_are_opened_however_many_came(
     store: Store, run: Run, storages: StorageOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Merged from four: of 4 times 4 files one is left, of one more two; every key is found."""
-    monkeypatch.setattr(merged_order_keys, "MERGED_FROM", 4)
+    monkeypatch.setattr(facts_keys, "MERGED_FROM", 4)
     for number in range(17):
         keep_file(store, run, number, [f"O-{number}"], storages=storages)
         merge_all(store, storages=storages, at_least=4)
@@ -97,7 +97,7 @@ def test_a_file_of_merged_keys_that_is_another_stops_who_reads_it(
     with pytest.raises(ArchiveBrokenError, match=each.file.sha256):
         keep_file(merged, run, 99, ["O-1"], storages=storages)
     with merged.reading() as connection:
-        (problem,) = merged_order_keys.key_problems(connection, storages=storages)
+        (problem,) = facts_keys.key_problems(connection, storages=storages)
     assert each.file.sha256 in problem
 
 
@@ -115,9 +115,9 @@ def test_a_row_that_was_changed_past_the_journal_is_found(
 ) -> None:
     """A name for other keys, or for fewer files, would take orders that stand for new."""
     with merged.reading() as connection:
-        assert [*merged_order_keys.changed_facts(connection)] == []
+        assert [*facts_keys.changed_facts(connection)] == []
     with merged.writing() as connection:
         connection.execute(text(statement))
     with merged.reading() as connection:
-        problems = [*merged_order_keys.changed_facts(connection)]
+        problems = [*facts_keys.changed_facts(connection)]
     assert any(words in problem for problem in problems)

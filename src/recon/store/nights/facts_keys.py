@@ -1,9 +1,10 @@
-"""Where the keys of an inbox's order files lie: beside each file's rows, and merged for many files.
+"""Where the keys of an inbox's files lie: beside each file's rows, and merged for many files.
 
-Each order file is held against the keys of all that came before. So that this never opens all files
-of years, the keys of MERGED_FROM files lie once more in one file, those of as many such files in
-one, and so on. Merged keys are no more than those of their files: without a row that names them the
-files' own are read.
+Each order file is held against the keys of all that came before, and each night asks which
+settlement files of before its window tell of its payments. So that nobody ever opens all files of
+years, the keys of MERGED_FROM files lie once more in one file, those of as many such files in one,
+and so on, order files and settlement files each by themselves. Merged keys are no more than those
+of their files: without a row that names them the files' own are read.
 """
 
 import itertools
@@ -19,6 +20,7 @@ from sqlalchemy import Connection, Select, insert, select
 
 from recon.archive.facts_files import FactsFile, read_facts, write_facts
 from recon.archive.facts_schemas import MERGED_KEYS, ORDER_KEYS
+from recon.model.words import SourceKind
 from recon.store.database.engine import Turn, join_turn
 from recon.store.database.history import Event, append
 from recon.store.nights import facts_rows
@@ -26,7 +28,7 @@ from recon.store.nights.facts_rows import Account, StoredFacts
 from recon.store.nights.order_facts import UNREAD, StorageOf, problems_of
 from recon.store.nights.order_keys import Hashes
 from recon.store.nights.order_merge import met
-from recon.store.schema import history, merged_keys
+from recon.store.schema import history, merged_keys, order_file
 
 MERGED_FROM = 16
 """So many files of keys become one: opening few more costs less than writing keys again."""
@@ -34,11 +36,13 @@ KEYS_MAX = 4_000_000
 """Of a file of merged keys: so many are sorted within 200 MiB."""
 FULL = KEYS_MAX // MERGED_FROM
 """A file with more keys is merged no more: opening it costs less than reading it."""
+KEYS_A_ROW = {SourceKind.ORDERS: 1, SourceKind.SETTLEMENT: 3}
+"""At most; a line is found by its order, its transaction and our own reference."""
 Numbers = npt.NDArray[np.int64]
 ENTITY = "order keys"
 MERGED = "merged"
 UNMERGED = (
-    "the keys of order files could not be merged; nothing is lost by it: make the archive "
+    "the keys of files could not be merged; nothing is lost by it: make the archive "
     "writable, or name another in archive.toml, then start the night again"
 )
 
@@ -61,7 +65,7 @@ class MergedKeys:
 
 @dataclass(frozen=True, slots=True)
 class KeyFile:
-    """One file of keys that is read: of one order file, or of many of an inbox."""
+    """One file of keys that is read: of one file, or of many of an inbox."""
 
     inbox: Account
     first_file: int
@@ -73,14 +77,14 @@ class KeyFile:
     is_merged: bool
 
     @classmethod
-    def own(cls, facts: StoredFacts) -> "KeyFile":
-        """The one beside the rows of an order file."""
-        number = facts.file_id
-        return cls(facts.inbox, number, number, facts.keys, facts.row_count, 1, is_merged=False)
+    def own(cls, facts: StoredFacts, *, kind: SourceKind) -> "KeyFile":
+        """The one beside the rows of a file."""
+        number, keys = facts.file_id, facts.row_count * KEYS_A_ROW[kind]
+        return cls(facts.inbox, number, number, facts.keys, keys, 1, is_merged=False)
 
     @classmethod
     def of(cls, merged: MergedKeys) -> "KeyFile":
-        """The one of many order files."""
+        """The one of many files."""
         return cls(
             (merged.merchant_id, merged.account_id),
             merged.first_file,
@@ -102,7 +106,7 @@ class KeyFile:
         return level
 
     def keys(self, *, storages: StorageOf) -> tuple[Hashes, Numbers]:
-        """Its keys, sorted, and the order file of each.
+        """Its keys, sorted, and the file of each.
 
         Raises:
             ArchiveError: it cannot be read, or is not the one whose hash the database has.
@@ -115,53 +119,94 @@ class KeyFile:
         return hashes, np.full(hashes.size, self.last_file)
 
 
+class Counting:
+    """Which files of an inbox count."""
+
+    def __init__(
+        self,
+        kind: SourceKind = SourceKind.ORDERS,
+        *,
+        until: int | None = None,
+        only: Collection[int] | None = None,
+    ) -> None:
+        """Those of a kind, `until` the last of them, and `only` some numbers; None: all."""
+        self.kind = kind
+        self._until = until
+        self._only = None if only is None else np.array(sorted(only), np.int64)
+
+    def has_any(self, file: KeyFile) -> bool:
+        """Whether a file of keys may have some of files that count."""
+        if self._until is not None and file.first_file > self._until:
+            return False
+        if self._only is None:
+            return True
+        first = int(np.searchsorted(self._only, file.first_file))
+        return first < self._only.size and int(self._only[first]) <= file.last_file
+
+    def count(self, files: Numbers) -> npt.NDArray[np.bool_]:
+        """Which of these do."""
+        counts = np.ones(files.size, dtype=bool)
+        if self._until is not None:
+            counts &= files <= self._until
+        if self._only is not None:
+            counts &= np.isin(files, self._only)
+        return counts
+
+
 def files_having(
     connection: Connection,
     accounts: Collection[Account],
     *,
     hashes: Hashes,
     storages: StorageOf,
-    until: int | None = None,
+    counting: Counting | None = None,
 ) -> tuple[list[StoredFacts], Hashes]:
-    """Order files with rows of some keys of accounts, oldest first, and those keys, sorted.
+    """Files with rows of some keys of accounts, oldest first, and those keys, sorted.
 
     Args:
         connection: the store.
         accounts: those that the keys are of.
         hashes: of the keys, sorted.
         storages: where files lie.
-        until: the last order file that counts.
+        counting: the files that count; None: all order files.
 
     Raises:
         ArchiveError: a file cannot be read, or is not the one whose hash the database has.
     """
     having: set[int] = set()
     again = [np.empty(0, np.int64)]
-    for inbox in facts_rows.inboxes_of(connection, accounts):
-        for file in key_files(connection, inbox):
-            if until is not None and file.first_file > until:
+    those = counting or Counting()
+    for inbox in facts_rows.inboxes_of(connection, accounts, kind=those.kind):
+        for file in key_files(connection, inbox, kind=those.kind):
+            if not those.has_any(file):
                 continue
             keys, files = file.keys(storages=storages)
             rows = met(keys, arriving=hashes)
-            if until is not None:
-                rows = rows[files[rows] <= until]
+            rows = rows[those.count(files[rows])]
             having.update(np.unique(files[rows]).tolist())
             again.append(keys[rows])
     return facts_rows.of_files(connection, having), np.unique(np.concatenate(again))
 
 
-def key_files(connection: Connection, inbox: Account) -> list[KeyFile]:
-    """The fewest files with the keys of all order files of an inbox, oldest first."""
-    outermost = [KeyFile.of(each) for each in _outermost(_merged(connection, inbox))]
+def key_files(
+    connection: Connection, inbox: Account, *, kind: SourceKind = SourceKind.ORDERS
+) -> list[KeyFile]:
+    """The fewest files with the keys of all files of a kind of an inbox, oldest first."""
+    outermost = [KeyFile.of(each) for each in _outermost(_merged(connection, inbox, kind=kind))]
     beside = facts_rows.of_inbox(
-        connection, inbox, but=[(each.first_file, each.last_file) for each in outermost]
+        connection, inbox, kind=kind, but=[(each.first_file, each.last_file) for each in outermost]
     )
-    every = [*outermost, *map(KeyFile.own, beside)]
+    every = [*outermost, *(KeyFile.own(each, kind=kind) for each in beside)]
     return sorted(every, key=lambda each: each.first_file)
 
 
 def merge(
-    connection: Connection, inbox: Account, *, storages: StorageOf, at_least: int = MERGED_FROM
+    connection: Connection,
+    inbox: Account,
+    *,
+    storages: StorageOf,
+    kind: SourceKind = SourceKind.ORDERS,
+    at_least: int = MERGED_FROM,
 ) -> MergedKeys | None:
     """Write the keys of the newest files once more as one; nothing where these are few.
 
@@ -169,7 +214,7 @@ def merge(
         ArchiveError: the archive cannot be written, or a file of keys cannot be read.
         OutputError: there is no room to lay the keys aside.
     """
-    every = key_files(connection, inbox)
+    every = key_files(connection, inbox, kind=kind)
     alike = _alike(every)
     room = itertools.accumulate(each.row_count for each in alike)
     some = [each for each, keys in zip(alike, room, strict=True) if keys <= KEYS_MAX]
@@ -197,7 +242,10 @@ def merge(
 
 def save(connection: Connection, merged: MergedKeys, *, at: datetime) -> None:
     """Keep a file of merged keys, and bind it in the history; nothing where it is kept already."""
-    if merged in _merged(connection, (merged.merchant_id, merged.account_id)):
+    known = select(merged_keys).where(
+        merged_keys.c.last_file == merged.last_file, merged_keys.c.first_file == merged.first_file
+    )
+    if merged in _read(connection, known):
         return
     values = _values(merged)
     connection.execute(insert(merged_keys).values(**values))
@@ -227,7 +275,7 @@ def _changed(connection: Connection) -> Iterator[str]:
     for name, each in known.items():
         if facts_rows.document(documents.get(name)) != _values(each):
             yield (
-                f"the merged keys of order files {each.first_file} to {each.last_file} are not "
+                f"the merged keys of files {each.first_file} to {each.last_file} are not "
                 "those that the history bound: they were changed past the journal"
             )
     for name in documents:
@@ -252,10 +300,17 @@ def _outermost(every: Sequence[MergedKeys]) -> Iterator[MergedKeys]:
             yield each
 
 
-def _merged(connection: Connection, inbox: Account) -> list[MergedKeys]:
+def _merged(connection: Connection, inbox: Account, *, kind: SourceKind) -> list[MergedKeys]:
+    """Of one kind: a file of keys never has files of two."""
     table = merged_keys.c
-    of_inbox = select(merged_keys).where(
-        table.merchant_id == inbox[0], table.account_id == inbox[1]
+    of_inbox = (
+        select(merged_keys)
+        .join(order_file, order_file.c.file_id == table.last_file)
+        .where(
+            table.merchant_id == inbox[0],
+            table.account_id == inbox[1],
+            order_file.c.kind == kind.value,
+        )
     )
     return _read(connection, of_inbox)
 
@@ -269,5 +324,5 @@ def _values(merged: MergedKeys) -> dict[str, object]:
 
 
 def _name(merged: MergedKeys) -> str:
-    """Under which the history has it: numbers of order files are of all inboxes together."""
+    """Under which the history has it: numbers of files are of all inboxes together."""
     return f"keys {merged.first_file} to {merged.last_file}"

@@ -1,0 +1,170 @@
+"""What the lines of settlement files come to, and the few lines that are rows of the database.
+
+No night reads files of years for what the gateway owes by then: sums say it. Both are bound in the
+history beside the file of facts that has the lines.
+"""
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import UTC, date, datetime, time
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from sqlalchemy import ColumnElement, Connection, Select, insert, select
+from sqlalchemy import func as sql
+
+from recon.config.fee_contract import FACTS
+from recon.matching.frames.sources import SETTLEMENT_COLUMNS
+from recon.model.words import REVERSAL_SUFFIX, EntryType, SourceKind
+from recon.store.database.bulk_rows import among, insert_rows, with_constant
+from recon.store.nights.runs import Run
+from recon.store.schema import order_file, settled_sum, settlement_line
+
+STORED = tuple(name for name in SETTLEMENT_COLUMNS if name != "source")
+"""What a file of facts says of a line."""
+CHARGED_BACK = (EntryType.CHARGEBACK.value, EntryType.CHARGEBACK.value + REVERSAL_SUFFIX)
+"""Their gross amounts, signed, come to what the shopper's bank took back."""
+ROWS = (*CHARGED_BACK, EntryType.PAYOUT.value)
+"""Entry types that the database has line by line: few, and asked for over all nights."""
+Sum = Mapping[str, str | int]
+"""A row of settled_sum, without its file."""
+
+_READ = order_file.alias("read_file")
+_BY = ("merchant_id", "account_id", "batch_id", "settled_on", "entry_type", *FACTS, "currency")
+_AMOUNTS = ("gross", "fee", "net", "base")
+_OF_SUM = ("position", *_BY, "is_own", "line_count", *_AMOUNTS)
+
+
+def sums_of(lines: pa.Table) -> list[Sum]:
+    """What lines (STORED) come to by account, batch, day, entry type, tariff and currency."""
+    columns = {name: lines[name].cast(pa.string()) for name in _BY}
+    columns["is_own"] = pc.not_equal(lines["own_reference"], "").cast(pa.int64())
+    amounts = {name: lines[name] for name in _AMOUNTS[:-1]}
+    table = pa.table({**columns, **amounts, "base": pc.abs(lines["gross"])})
+    sums = table.group_by([*columns], use_threads=False).aggregate(
+        [*((name, "sum") for name in _AMOUNTS), ("gross", "count")]
+    )
+    names = {**{f"{name}_sum": name for name in _AMOUNTS}, "gross_count": "line_count"}
+    named = sums.rename_columns([names.get(name, name) for name in sums.column_names])
+    ordered = named.sort_by([(name, "ascending") for name in columns])
+    return [{"position": at, **row} for at, row in enumerate(ordered.to_pylist())]
+
+
+def rows_of_lines(lines: pa.Table) -> pa.Table:
+    """Those of lines (STORED) that the database has one by one."""
+    return lines.filter(pc.is_in(lines["entry_type"].cast(pa.string()), value_set=pa.array(ROWS)))
+
+
+def days_of(sums: Iterable[Sum]) -> dict[tuple[str, str], tuple[int, datetime, datetime]]:
+    """Merchant and account -> lines, and midnight of their first and last day."""
+    by_account: dict[tuple[str, str], list[Sum]] = defaultdict(list)
+    for row in sums:
+        by_account[str(row["merchant_id"]), str(row["account_id"])].append(row)
+    return {
+        account: (
+            sum(int(row["line_count"]) for row in rows),
+            _midnight(min(str(row["settled_on"]) for row in rows)),
+            _midnight(max(str(row["settled_on"]) for row in rows)),
+        )
+        for account, rows in by_account.items()
+    }
+
+
+def _midnight(day: str) -> datetime:
+    return datetime.combine(date.fromisoformat(day), time(), UTC)
+
+
+def save_sums(connection: Connection, sums: Sequence[Sum], *, file_id: int) -> None:
+    """Keep what a file's lines come to."""
+    connection.execute(insert(settled_sum), [{"file_id": file_id, **row} for row in sums])
+
+
+def save_rows(connection: Connection, lines: pa.Table, *, file_id: int) -> None:
+    """Keep those of a file's lines that are rows."""
+    if lines.num_rows:
+        plain = {
+            name: lines[name]
+            if pa.types.is_integer(lines[name].type)
+            else lines[name].cast(pa.large_string())
+            for name in STORED
+        }
+        rows = with_constant(pa.table(plain), name="file_id", value=file_id)
+        insert_rows(connection, settlement_line, rows)
+
+
+def digests_of(sums: Iterable[Mapping[Any, Any]], lines: Iterable[Mapping[Any, Any]]) -> Any:
+    """What the history binds of a file beside its facts."""
+    return {"sums": _digest(sums, names=_OF_SUM), "lines": _digest(lines, names=STORED)}
+
+
+def digests_beside(connection: Connection) -> dict[int, dict[str, str]]:
+    """File -> what `digests_of` says of the rows that the database has of it."""
+    sums: dict[int, list[Mapping[Any, Any]]] = defaultdict(list)
+    lines: dict[int, list[Mapping[Any, Any]]] = defaultdict(list)
+    for row in connection.execute(select(settled_sum)).mappings():
+        sums[row["file_id"]].append(row)
+    for row in connection.execute(select(settlement_line)).mappings():
+        lines[row["file_id"]].append(row)
+    return {
+        file_id: digests_of(sums.get(file_id, ()), lines.get(file_id, ()))
+        for file_id in sorted(sums.keys() | lines.keys())
+    }
+
+
+def _digest(rows: Iterable[Mapping[Any, Any]], *, names: Sequence[str]) -> str:
+    texts = sorted("\x1f".join(str(row[name]) for name in names) for row in rows)
+    return hashlib.sha256("\x1e".join(texts).encode()).hexdigest()
+
+
+def newest(run: Run, *, until: int | None, but: str = "") -> Select[Any]:
+    """The newest version of each settlement file of the account, but for one name."""
+    read = () if until is None else (_READ.c.file_id <= until,)
+    return (
+        select(sql.max(_READ.c.file_id))
+        .where(
+            _READ.c.merchant_id == run.merchant_id,
+            _READ.c.account_id == run.account_id,
+            _READ.c.kind == SourceKind.SETTLEMENT.value,
+            _READ.c.name != but,
+            *read,
+        )
+        .group_by(_READ.c.name)
+    )
+
+
+def of_account(run: Run, *, until: int | None) -> tuple[ColumnElement[bool], ...]:
+    """Sums of the account in the newest version of each of its files."""
+    return (
+        settled_sum.c.file_id.in_(newest(run, until=until)),
+        settled_sum.c.merchant_id == run.merchant_id,
+        settled_sum.c.account_id == run.account_id,
+    )
+
+
+def files_of(
+    connection: Connection, run: Run, *, until: int | None, where: ColumnElement[bool]
+) -> set[int]:
+    """The newest files with lines of the account, some of which are such."""
+    query = select(settled_sum.c.file_id).where(*of_account(run, until=until), where).distinct()
+    return {*connection.execute(query).scalars()}
+
+
+def telling_of(connection: Connection, run: Run, *, batches: Collection[str], but: str) -> set[int]:
+    """The newest files, but for one name, that tell of some batches."""
+    query = select(settled_sum.c.file_id).where(
+        settled_sum.c.file_id.in_(newest(run, until=None, but=but)),
+        among(connection, settled_sum.c.batch_id, [*batches]),
+    )
+    return {*connection.execute(query.distinct()).scalars()}
+
+
+def last_file(connection: Connection, run: Run) -> int:
+    """The newest settlement file of the account; 0 without one."""
+    query = select(sql.max(order_file.c.file_id)).where(
+        order_file.c.merchant_id == run.merchant_id,
+        order_file.c.account_id == run.account_id,
+        order_file.c.kind == SourceKind.SETTLEMENT.value,
+    )
+    return connection.execute(query).scalar() or 0

@@ -1,0 +1,253 @@
+"""The lines of settlement files in the archive: whole with what the database says, or nobody's."""
+
+import hashlib
+import os
+import signal
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from recon.model.errors import (
+    ArchiveBrokenError,
+    ArchiveError,
+    HistoryBrokenError,
+    StoreLockedError,
+)
+from recon.model.words import SourceKind
+from recon.steps.care.verify import verify
+from recon.steps.files import settlement_files
+from recon.steps.files.ingest import ingest
+from recon.steps.files.settlement_files import ingest_settlement
+from recon.steps.ground.environment import Environment
+from recon.steps.money.gate import gate_of
+from recon.steps.night import whole_night
+from recon.store.nights import facts_keys, runs, settlement_plan
+from recon.store.nights.facts_keys import MERGED_FROM
+from tests.recon.steps.conftest import Merchant, plain_workbooks
+from tests.recon.steps.files.test_kept_orders import capture, past_the_code
+from tests.recon.steps.files.test_settlement_files import declare, line, place, send
+from tests.recon.steps.test_bound import UNREAD
+
+
+@pytest.fixture
+def settling(merchant: Merchant) -> Merchant:
+    """A payment to be captured, and a settlement file that tells of others."""
+    place(merchant).mkdir()
+    declare(merchant)
+    capture(merchant)
+    captured, other = in_euro(merchant)[:2]
+    paid = line(other, entry_type="payout", order_no="", transaction_id="")
+    send(merchant, "S1.csv", line(captured), line(other), paid)
+    return merchant
+
+
+def in_euro(merchant: Merchant) -> list[Any]:
+    """Captured payments in one currency."""
+    return [each for each in merchant.payments("captured") if each.currency == "EUR"]
+
+
+def facts_of(merchant: Merchant) -> list[Path]:
+    """Files of facts of settlement files that lie in the archive."""
+    return sorted((merchant.folder / "archive" / "facts" / "settlement").rglob("*.parquet"))
+
+
+@contextmanager
+def begun(
+    merchant: Merchant, run_id: str = "run-1", **variables: str
+) -> Iterator[tuple[Any, Environment]]:
+    """A run that has read the order files and not yet the settlement files."""
+    with merchant.environment(**variables) as environment:
+        with environment.store.writing() as connection:
+            now = merchant.clock()
+            runs.start(connection, merchant.request, run_id=run_id, as_of=now, now=now)
+            run = runs.get(connection, run_id)
+        yield run, environment
+
+
+def settlement_ingested(merchant: Merchant, run_id: str = "run-1", **variables: str) -> None:
+    """The settlement files of a night and nothing else."""
+    with begun(merchant, run_id, **variables) as (run, environment):
+        ingest_settlement(run, figures={"refused": 0}, environment=environment, sleep=print)
+
+
+def asked(merchant: Merchant, query: str) -> list[tuple[Any, ...]]:
+    """What the database says."""
+    with closing(sqlite3.connect(merchant.sqlite_path)) as connection:
+        return connection.execute(query).fetchall()
+
+
+def killed(merchant: Merchant, *, at: str) -> None:
+    """As `settlement_ingested`, in a process that is killed there."""
+    child = os.fork()
+    if child == 0:
+        settlement_ingested(merchant, "run-0", RECON_CRASH_AT=at)
+        os._exit(0)
+    _, status = os.waitpid(child, 0)
+    assert os.WTERMSIG(status) == signal.SIGKILL
+
+
+def test_each_file_lies_once_under_its_own_hash(settling: Merchant) -> None:
+    """Lines and keys; one that tells the same under another name adds nothing."""
+    (place(settling) / "S2.csv").write_bytes((place(settling) / "S1.csv").read_bytes())
+    settlement_ingested(settling)
+
+    files = facts_of(settling)
+    assert len(files) == 2
+    hashes = [hashlib.sha256(path.read_bytes()).hexdigest() for path in files]
+    assert hashes == [path.stem for path in files]
+    assert {path.parent.name for path in files} == {"11"}
+
+
+def test_who_is_killed_between_bytes_and_commit_left_nothing_that_counts(
+    settling: Merchant,
+) -> None:
+    """The night that is started again stores the file once."""
+    killed(settling, at="archived the lines:1")
+    left = facts_of(settling)
+    assert asked(settling, "SELECT count(*) FROM settled_sum") == [(0,)]
+    settling.move_money()
+
+    assert len(left) == 2
+    assert facts_of(settling) == left
+    assert asked(settling, "SELECT sum(line_count) FROM settled_sum") == [(3,)]
+
+
+def test_an_archive_that_takes_nothing_stores_nothing_of_the_file(settling: Merchant) -> None:
+    """Nothing is sent, the sentence says what to do; with the archive back the file is read."""
+    folder = settling.folder / "archive" / "facts" / "settlement"
+    folder.parent.mkdir(parents=True)
+    folder.write_text("no folder")
+    with pytest.raises(ArchiveError, match=r"lines of a settlement file could not be kept.*: make"):
+        settling.night()
+    assert settling.effects() == []
+    assert asked(settling, "SELECT count(*) FROM order_file WHERE kind = 'settlement'") == [(0,)]
+
+    folder.unlink()
+    settling.move_money()
+    assert asked(settling, "SELECT count(*) FROM settled_sum") != [(0,)]
+
+
+@pytest.mark.parametrize("change", [Path.unlink, lambda path: path.write_bytes(b"PAR1")])
+def test_lines_that_were_changed_in_the_archive_stop_the_night_before_money(
+    settling: Merchant, change: Callable[[Path], object]
+) -> None:
+    """The night reads them before it asks the gateway; `recon verify` names each file."""
+    settlement_ingested(settling)
+    kept = {path: path.read_bytes() for path in facts_of(settling)}
+    (rows,) = (path for path, content in kept.items() if b"settled_facts" in content)
+    for path, content in kept.items():
+        change(path)
+        with settling.environment() as environment:
+            problems = verify(environment, reading=UNREAD).problems
+        assert [path.stem in problem for problem in problems] == [True]
+        path.write_bytes(content)
+    change(rows)
+    with pytest.raises(ArchiveBrokenError, match=f"{rows.stem}.parquet is not in the archive"):
+        settling.move_money()
+    assert settling.effects() == []
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        "UPDATE settled_sum SET gross = gross + 1 WHERE entry_type = 'capture'",
+        "UPDATE settlement_line SET net = net + 1",
+        "DELETE FROM settlement_line",
+        "DELETE FROM settled_sum",
+    ],
+)
+@pytest.mark.parametrize(("behind", "moved"), [("ingest", 0), ("settle", 1)])
+def test_no_night_compares_lines_that_the_history_did_not_bind(
+    settling: Merchant, forged: str, behind: str, moved: int
+) -> None:
+    """Forged before money nothing moves; whenever it was, no verdict is said of it."""
+
+    def progress(told: Any) -> None:
+        if told.step == behind:
+            past_the_code(settling, forged)
+
+    with (
+        settling.environment() as environment,
+        pytest.raises(HistoryBrokenError, match=r"rows of file \d are not those that the history"),
+    ):
+        whole_night.run(
+            settling.request,
+            environment=environment,
+            workbooks=plain_workbooks(),
+            progress=progress,
+        )
+    assert len(settling.effects()) == moved
+
+
+def test_rows_of_a_settlement_file_that_are_not_in_its_file_close_the_gate(
+    settling: Merchant,
+) -> None:
+    """T2 counts by the file itself what was accepted of it."""
+    with begun(settling) as (run, environment):
+        ingest(run.run_id, environment=environment)
+        assert "T2" not in gate_of(run, environment=environment).closed_because
+        past_the_code(
+            settling,
+            "UPDATE order_file SET rows_accepted = 4, rows_read = 4 WHERE kind = ?",
+            "settlement",
+        )
+        assert "T2" in gate_of(run, environment=environment).closed_because
+
+
+def test_a_file_that_others_overtake_is_held_against_them(
+    settling: Merchant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its lines are those that no other file told, however late that one came."""
+    real, came = settlement_plan.plan, []
+
+    def plan(*given: Any, **named: Any) -> Any:
+        planned = real(*given, **named)
+        if not came:
+            came.append("S2")
+            (place(settling) / "S1.csv").rename(place(settling) / "kept")
+            text = (place(settling) / "kept").read_text()
+            (place(settling) / "S2.csv").write_text(text)
+            with settling.environment() as environment, environment.store.reading() as connection:
+                run = runs.get(connection, "run-1")
+            ingest_settlement(run, figures={"refused": 0}, environment=environment, sleep=print)
+        return planned
+
+    monkeypatch.setattr(settlement_files.settlement_plan, "plan", plan)
+    settlement_ingested(settling)
+    rows = "SELECT name, rows_new, rows_repeat FROM order_file WHERE kind = 'settlement'"
+    assert sorted(asked(settling, rows)) == [
+        ("settlement/S1.csv", 0, 3),
+        ("settlement/S2.csv", 3, 0),
+    ]
+
+
+def test_a_file_that_is_always_overtaken_ends_the_night(
+    settling: Merchant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing of it is stored, and the sentence says so."""
+    monkeypatch.setattr(settlement_files.settlement_plan, "is_stale", lambda *_: True)
+    with pytest.raises(StoreLockedError, match=r"settlement/S1.csv was not stored: 10 other"):
+        settling.night()
+    assert asked(settling, "SELECT count(*) FROM settled_sum") == [(0,)]
+    assert settling.effects() == []
+
+
+def test_who_is_killed_while_keys_are_merged_left_nothing_that_counts(
+    settling: Merchant,
+) -> None:
+    """The next file that comes has them merged, its own among them."""
+    one = in_euro(settling)[2]
+    for number in range(2, MERGED_FROM + 1):
+        send(settling, f"S{number:02}.csv", line(one, batch_id=f"S{number}"))
+    killed(settling, at="merged the keys:1")
+    send(settling, "T.csv", line(one, batch_id="T"))
+    settlement_ingested(settling)
+    with settling.environment() as environment, environment.store.reading() as connection:
+        (read,) = facts_keys.key_files(
+            connection, ("100042", "100042001"), kind=SourceKind.SETTLEMENT
+        )
+    assert read.file_count == MERGED_FROM + 1
