@@ -442,6 +442,23 @@ def test_the_proof_of_a_larger_night_may_hold_more(size: int, wanted: int) -> No
     assert night_memory_mb(size) == wanted
 
 
+def test_a_larger_folder_is_proven_with_more(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The statements of a night are read under the bound that its files come to."""
+    asked = """SELECT 'T0' AS id, 'bound' AS name, '' AS merchant_id, '' AS account_id,
+        '' AS currency, current_setting('memory_limit') AS measure, 0 AS "left", 0 AS "right" """
+    bounds = []
+    for size in (1, 600_000_000):
+        monkeypatch.setattr(second_engine, "_size", lambda _, size=size: size)
+        (told,) = sql_totals(folder, own={"T0_bound.sql": asked})
+        bounds.append(told.measure)
+
+    with duckdb.connect(":memory:") as connection:
+        for at, size in enumerate((1, 600_000_000)):
+            connection.execute(f"SET memory_limit = '{night_memory_mb(size)}MB'")
+            (bound,) = connection.execute("SELECT current_setting('memory_limit')").fetchone()
+            assert bounds[at] == bound
+
+
 def test_a_file_that_stands_elsewhere_is_read_there(
     night: Night, folder: Path, tmp_path: Path
 ) -> None:
