@@ -12,13 +12,15 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import CancelledError
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import Any, Self
 
 from recon import __version__
 from recon.config.cluster import LOCAL, ClusterSettings, Done, InProcess, Item, Workers
 from recon.config.keys import key_of_file
+from recon.model.collecting import collect_seldom
 from recon.model.errors import ClusterError, ConfigurationError, ReconError
+from recon.model.freed_memory import keep_freed
 from recon.model.words import Clock
 from recon.workers.process_pool import ProcessPool
 
@@ -40,6 +42,8 @@ NO_PAGES: dict[str, object] = {
     "distributed.worker.http.routes": [],
 }
 """Nobody on this machine reads over the shoulder of a cluster that is started here."""
+NO_PROFILE: dict[str, object] = {"distributed.worker.profile.enabled": False}
+"""Nobody reads either what a worker does each hundredth of a second: a tenth of its time."""
 
 Connect = Callable[[], AbstractContextManager[Any]]
 """Opens a `distributed.Client`."""
@@ -228,7 +232,15 @@ def done_by(work: Callable[[Item], Done], item: Item, *, release: str) -> Done:
             "release on all workers, then start the night again"
         )
         raise ConfigurationError(msg)
+    _made_ready()
     return work(item)
+
+
+@cache
+def _made_ready() -> None:
+    """Once for a worker, whoever started it."""
+    collect_seldom()
+    keep_freed()
 
 
 def _release(_: str) -> str:
@@ -245,7 +257,7 @@ def connected(cluster: ClusterSettings, *, variables: Mapping[str, str]) -> Iter
             import dask
 
             options = local_options(cluster, variables=variables)
-            with dask.config.set(NO_PAGES):
+            with dask.config.set(NO_PAGES | NO_PROFILE):
                 started = open_now.enter_context(distributed.LocalCluster(**options))
             yield open_now.enter_context(distributed.Client(started, **kinds))
             return

@@ -2,6 +2,7 @@
 
 import os
 import re
+import resource
 import signal
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from recon.config.cluster import ClusterSettings
@@ -23,6 +25,7 @@ from recon.workers.dask_workers import (
     workers_of,
 )
 
+MIB = 2**20
 FREE = "127.0.0.1:0"
 """A port that nobody has."""
 
@@ -223,6 +226,33 @@ def test_without_an_address_dask_is_never_imported() -> None:
     )
 
     assert told.stdout.strip() == "[]"
+
+
+def pages_of_columns(columns: int) -> int:
+    """Pages that come anew while columns of a MiB are made and let go, one after another."""
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    for _ in range(columns):
+        np.ones(MIB, dtype=np.uint8)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+
+
+def test_a_worker_keeps_the_memory_of_one_column_for_the_next(workers: DaskWorkers) -> None:
+    """Dask has each leave the process; pages are a third of a part's time then."""
+    (pages,) = workers.each(pages_of_columns, [100])
+
+    assert pages < 20 * MIB // resource.getpagesize()
+
+
+def is_profiled(_: int) -> bool:
+    """Whether the worker looks again and again what it does."""
+    return "profile" in imported().get_worker().periodic_callbacks
+
+
+def test_nobody_profiles_a_worker_of_this_machine() -> None:
+    """Dask looks a hundred times a second, for a page that is not served."""
+    settings = ClusterSettings(address="local", local_workers=1, connect_seconds=120)
+    with workers_of(settings, variables={}) as workers:
+        assert list(workers.each(is_profiled, [1])) == [False]
 
 
 def secrets_here(_: int) -> list[str]:
