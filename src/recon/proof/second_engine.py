@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from functools import cache, partial
 from pathlib import Path
 from threading import Timer
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from recon.model.words import ControlTotal
 from recon.proof.answers_in_sql import answers_view
@@ -97,18 +97,36 @@ def proven_in_sql(
     answered: Sequence[str] = (),
     own: Mapping[str, str] | None = None,
 ) -> tuple[ControlTotal, ...]:
+    """T14: the figures of a night held against those of SQL, over the files of its folder."""
+    by_sql = told_by_sql(folder, moved=moved, answered=answered, own=own)
+    is_said = OF_SHEETS in (own or {})
+    return held_against_sql(totals, by_sql=by_sql, account=account, with_sheets=is_said)
+
+
+def told_by_sql(folder: Path, **files: Any) -> tuple[ControlTotal, ...] | str:
+    """As `sql_totals`; why not, where SQL did not come to its end."""
+    import duckdb
+
+    try:
+        return sql_totals(folder, **files)
+    except duckdb.Error as error:
+        return str(error).partition("\n")[0][:REASON_MAX]
+
+
+def held_against_sql(
+    totals: Sequence[ControlTotal],
+    *,
+    by_sql: tuple[ControlTotal, ...] | str,
+    account: tuple[str, str],
+    with_sheets: bool = False,
+) -> tuple[ControlTotal, ...]:
     """T14: the figures of a night held against those of SQL (see held_against.second_proof).
 
     A statement that cannot be run proves nothing: the total fails and says why.
     """
-    import duckdb
-
-    is_said = OF_SHEETS in (own or {})
-    asked = [total for total in totals if is_said or total.id != SHEETS]
-    try:
-        by_sql = sql_totals(folder, moved=moved, answered=answered, own=own)
-    except duckdb.Error as error:
-        return (not_run(str(error).partition("\n")[0][:REASON_MAX], account=account),)
+    if isinstance(by_sql, str):
+        return (not_run(by_sql, account=account),)
+    asked = [total for total in totals if with_sheets or total.id != SHEETS]
     return second_proof(asked, by_sql=by_sql, account=account)
 
 

@@ -4,7 +4,7 @@ No row and no secret travels: a place, the rules, and the hashes by which every 
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -16,7 +16,7 @@ from recon.config.night_archive import ArchiveSettings
 from recon.config.rules import Rules
 from recon.model.errors import ArchiveBrokenError
 from recon.steps.ground.environment import Environment
-from recon.steps.ground.night_folder import COMPARED, archive_of_account
+from recon.steps.ground.night_folder import archive_of_account
 from recon.steps.ground.sealed_night import UNREAD, SealedNight, sealed_night
 from recon.store.nights.runs import Run
 
@@ -39,15 +39,15 @@ class HandedNight:
         return Rules.of(json.loads(self.rules_as_json), source=f"the rules of run {self.run_id}")
 
 
-def handed_night(run: Run, *, compared: Sealed, environment: Environment) -> HandedNight:
-    """What another process is told of a night; `compared` is the step as it lies on the disk."""
+def handed_night(run: Run, *, written: Iterable[Sealed], environment: Environment) -> HandedNight:
+    """What another process is told of a night; `written` are steps that no link binds yet."""
     account, rules = (run.merchant_id, run.account_id), environment.settings.rules
     archive = archive_of_account(account, environment=environment)
     if not archive.is_remote:
         archive = archive.model_copy(update={"path": str(Path(archive.path).absolute())})
     with environment.store.reading() as connection:
         night = sealed_night(connection, run, environment=environment)
-    steps = {**night.steps, COMPARED: compared}
+    steps = {**night.steps, **{each.manifest.about.step: each for each in written}}
     return HandedNight(
         run_id=run.run_id,
         as_of=run.as_of,

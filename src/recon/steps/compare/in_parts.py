@@ -104,6 +104,11 @@ class RestCompared:
         return self.result.digest if self.is_same else ""
 
 
+def is_large(run: Run, *, environment: Environment) -> bool:
+    """Whether a run has more orders than one part."""
+    return orders_read(run, environment=environment) > ORDERS_PER_PART
+
+
 def is_in_parts(run: Run, *, inputs: Inputs, environment: Environment) -> bool:
     """Whether a run is compared in parts.
 
@@ -111,7 +116,7 @@ def is_in_parts(run: Run, *, inputs: Inputs, environment: Environment) -> bool:
     and nothing could be summed up; and where rules moved since an approver signed, each set is held
     against what it was under those.
     """
-    if orders_read(run, environment=environment) <= ORDERS_PER_PART:
+    if not is_large(run, environment=environment):
         return False
     if inputs.settlement and environment.settings.rules.ledger.fees_per == "payment":
         return False
@@ -156,7 +161,7 @@ def parts_done(
         ClusterError: those who do them are gone.
         ArchiveError: the archive cannot be reached.
     """
-    handed = handed_night(run, compared=compared, environment=environment)
+    handed = handed_night(run, written=[compared], environment=environment)
     parts = [PartOfNight(handed, each, gathered.elsewhere) for each in gathered.cut]
     done = _done(parts, environment=environment)
     give_back()

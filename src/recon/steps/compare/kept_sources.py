@@ -66,7 +66,7 @@ class WrittenSources:
         Raises:
             ArchiveError: the night's folder cannot be reached, or is not as it was written.
         """
-        handed = handed_night(self.run, compared=self.step.compared, environment=environment)
+        handed = handed_night(self.run, written=[self.step.compared], environment=environment)
         kept, _ = sources_of_night(opened_night(handed, variables=environment.variables))
         frames: dict[str, Any] = {field: getattr(kept, field) for field, _ in FRAMES.values()}
         return replace(self.small, **frames)

@@ -61,7 +61,7 @@ def made_beside(
         ClusterError: those who should have made it are gone.
         ArchiveError: the archive cannot be reached.
     """
-    night = handed_night(run, compared=compared, environment=environment)
+    night = handed_night(run, written=[compared], environment=environment)
     needs = keys_needed(environment)
     with environment.workers.meanwhile(other_digest, night, needs=needs) as wait:
 

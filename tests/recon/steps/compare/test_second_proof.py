@@ -3,7 +3,9 @@
 import hashlib
 import os
 import shutil
+import signal
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +16,14 @@ import pytest
 
 from recon.cli.workbooks import workbooks
 from recon.model.figures import NightFigures
-from recon.model.words import Verdict
+from recon.model.nights import Mode
+from recon.model.words import ControlTotal, Verdict
 from recon.proof import second_engine
 from recon.proof.held_against import NAME, SHEETS_IN_SQL, in_file
 from recon.steps.care.verify import verify_night
+from recon.steps.compare import in_parts, second_proof
+from recon.steps.compare.handed_night import HandedNight
+from recon.steps.compare.second_proof import totals_in_sql
 from recon.steps.ground import kept_results
 from recon.steps.night.report import Workbooks
 from recon.store.nights import results
@@ -159,6 +165,64 @@ def test_a_file_that_the_workbook_names_wrongly_is_not_proven(
     ]
     assert failed
     assert all("match in the file with SHA-256" in name for name in failed)
+
+
+def in_sql_once_killed(night: HandedNight, *, mark: str) -> Any:
+    """SQL by another process, the first of which ends over it."""
+    path = Path(mark)
+    if not path.exists():
+        path.write_text(str(os.getpid()))
+        os.kill(os.getpid(), signal.SIGKILL)
+    return totals_in_sql(night)
+
+
+def in_sql_one_more(night: HandedNight) -> Any:
+    """Another process whose SQL comes to one more of something."""
+    first, *others = totals_in_sql(night)
+    assert isinstance(first, ControlTotal)
+    return (replace(first, left=first.left + 1), *others)
+
+
+def not_in_sql(_: HandedNight) -> str:
+    """Another process whose SQL comes to no end."""
+    return "Out of Memory Error"
+
+
+def of_other_processes(merchant: Merchant, monkeypatch: pytest.MonkeyPatch, told: Any) -> None:
+    """A night with more orders than a part, whose SQL another process asks."""
+    monkeypatch.setattr(in_parts, "ORDERS_PER_PART", 12)
+    monkeypatch.setattr(second_proof, "totals_in_sql", told)
+    (merchant.folder / "config" / "cluster.toml").write_text("compared_at_once = 2\n")
+    merchant.drop("orders.csv", *map(merchant.order, merchant.payments("captured")))
+
+
+@pytest.mark.process
+def test_another_process_asks_sql_of_a_large_night_and_one_that_dies_changes_nothing(
+    merchant: Merchant, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The head of the night holds no file of it; it holds the figures against its own."""
+    mark = tmp_path / "killed"
+    of_other_processes(merchant, monkeypatch, partial(in_sql_once_killed, mark=str(mark)))
+    monkeypatch.setattr(second_proof, "_told", None)
+
+    assert merchant.night(mode=Mode.DRY_RUN) is not Verdict.NOT_PROVEN
+    assert int(mark.read_text()) != os.getpid()
+    assert totals_of(merchant, run_folder(merchant).name)["T14", NAME].left > 20
+
+
+@pytest.mark.process
+@pytest.mark.parametrize(
+    ("told", "name"),
+    [(in_sql_one_more, NAME), (not_in_sql, f"{NAME}: Out of Memory Error")],
+)
+def test_what_another_process_does_not_prove_is_not_proven(
+    merchant: Merchant, monkeypatch: pytest.MonkeyPatch, told: Any, name: str
+) -> None:
+    """Another figure, or none at all: T14 fails and says which."""
+    of_other_processes(merchant, monkeypatch, told)
+
+    assert merchant.night(mode=Mode.DRY_RUN) is Verdict.NOT_PROVEN
+    assert not totals_of(merchant, run_folder(merchant).name)["T14", name].passed
 
 
 def verdict_by_hand(folder: Path) -> tuple[list[Any], str]:
