@@ -32,6 +32,8 @@ from recon.model.errors import ArchiveBrokenError
 ASIDE = ".aside-"
 """Behind a step's name: an earlier attempt that said something else."""
 ASIDE_MAX = 1_000
+COPIED_BYTES = 4 * 2**20
+"""So much of a file is held while it is copied."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +72,27 @@ class Document:
     content: bytes
 
 
-Part = Rows | Document
+@dataclass(frozen=True, slots=True)
+class Copied:
+    """A table that lies in another step already, to be copied byte by byte."""
+
+    sealed: "Sealed"
+    entry: FileEntry
+    """Of the only file there."""
+
+    @classmethod
+    def of(cls, sealed: "Sealed") -> "Copied":
+        """The file of a step that has one."""
+        (entry,) = sealed.manifest.files
+        return cls(sealed, entry)
+
+    @property
+    def name(self) -> str:
+        """Below the step's folder, here and there."""
+        return self.entry.name
+
+
+Part = Rows | Document | Copied
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,6 +306,8 @@ def expected_entry(part: Part) -> FileEntry:
     if isinstance(part, Rows):
         schema = part.schema.label.decode()
         return FileEntry(part.name, part.rows.num_rows, 0, "", schema, part.content)
+    if isinstance(part, Copied):
+        return part.entry
     digest = hashlib.sha256(part.content).hexdigest()
     return FileEntry(part.name, 0, len(part.content), digest, "", digest)
 
@@ -297,9 +321,11 @@ def write_part(storage: Storage, part: Part, *, folder: str, flushed: bool = Tru
         OSError: the archive cannot be written.
     """
     expected = expected_entry(part)
-    fill: Callable[[BinaryIO], object]
+    fill: Callable[[Hashing], object]
     if isinstance(part, Rows):
         fill = partial(write_ordered, rows=part.rows, schema=part.schema)
+    elif isinstance(part, Copied):
+        fill = partial(_copy, storage=storage, part=part)
     else:
         fill = partial(_write_bytes, content=part.content)
     with storage.writing(f"{folder}/{part.name}", flushed=flushed) as file:
@@ -313,6 +339,19 @@ def write_part(storage: Storage, part: Part, *, folder: str, flushed: bool = Tru
         expected.schema,
         expected.content,
     )
+
+
+def _copy(file: "Hashing", *, storage: Storage, part: Copied) -> None:
+    """Copy a file.
+
+    Raises:
+        ArchiveBrokenError: it is not the one that was written there.
+    """
+    path = f"{part.sealed.folder}/{part.name}"
+    with storage.reading(path) as (source, _):
+        while block := source.read(COPIED_BYTES):
+            file.write(block)
+    refuse_changed(path, entry=part.entry, size=file.size, sha256=file.digest.hexdigest())
 
 
 def _write_bytes(file: BinaryIO, *, content: bytes) -> None:

@@ -6,7 +6,7 @@ its files and its digest are those of one comparison of the whole.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from recon.archive.rows_file import read_rows
 from recon.archive.schemas import SCHEMAS
-from recon.archive.step_folder import Rows, Sealed, entry_of, whole_file
+from recon.archive.step_folder import Part, Rows, Sealed, entry_of, whole_file
 from recon.archive.storage import reachable
 from recon.config.cluster import IN_PROCESS
 from recon.config.rules import Rules
@@ -43,7 +43,8 @@ from recon.proof.night_tables import (
     with_tariffs,
 )
 from recon.proof.whole_of_parts import reconcile_rest, settled_of_parts
-from recon.steps.compare.handed_night import handed_night, keys_needed, opened_night
+from recon.steps.compare.handed_night import HandedNight, handed_night, keys_needed, opened_night
+from recon.steps.compare.merged_files import merged_by_others
 from recon.steps.compare.other_side import orders_read, turned
 from recon.steps.compare.part_work import PartDone, PartOfNight, do_part, do_part_with
 from recon.steps.compare.rules_change import is_under_signed_rules
@@ -77,6 +78,8 @@ class InParts:
     """What is left of all parts, with all sources that are not cut."""
     done: Sequence[PartDone]
     merged: Merged
+    night: HandedNight
+    """As those who did them were told."""
 
     @property
     def rows(self) -> RowsInParts:
@@ -169,7 +172,7 @@ def parts_done(
     with reachable(night.storage, doing=UNREAD):
         rest = _rest(small, done=done, night=night)
     merged = Merged.of([part.files for part in done], storage=night.storage)
-    return InParts(rest, done, merged)
+    return InParts(rest, done, merged, handed)
 
 
 def _done(parts: Sequence[PartOfNight], *, environment: Environment) -> list[PartDone]:
@@ -241,8 +244,24 @@ def rest_compared(
     return RestCompared(result, rest, is_same=same and own == again)
 
 
-def rows_of_parts(compared: RestCompared, *, merged: Merged) -> Iterator[Rows]:
-    """The files of the result, with the rows of parts and rest in one order."""
+def files_of_parts(
+    compared: RestCompared, parts: InParts, *, environment: Environment
+) -> Iterable[Part]:
+    """The files of the result, with the rows of parts and rest in one order.
+
+    Raises:
+        ClusterError: those who merge them are gone.
+        ArchiveError: the archive cannot be reached.
+    """
+    tables = result_tables(compared.rest)
+    if environment.workers.helps:
+        return merged_by_others(
+            tables,
+            night=parts.night,
+            parts=[part.files for part in parts.done],
+            environment=environment,
+        )
+    merged = parts.merged
 
     def rows(named: tuple[str, pa.Table]) -> Rows:
         name, table = named
@@ -251,7 +270,7 @@ def rows_of_parts(compared: RestCompared, *, merged: Merged) -> Iterator[Rows]:
         return Rows.of(table, schema=SCHEMAS[name])
 
     # A map holds no table while its rows are written, as a loop would.
-    return map(rows, result_tables(compared.rest))
+    return map(rows, tables)
 
 
 class _WithRest:

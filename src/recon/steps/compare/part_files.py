@@ -10,12 +10,10 @@ import platform
 from collections.abc import Iterable
 from dataclasses import replace
 
-import pyarrow as pa
-
-from recon.archive.step_folder import Sealed, write_step
+from recon.archive.step_folder import Rows, Sealed, write_step
 from recon.archive.storage import reachable
 from recon.steps.ground.environment import Environment
-from recon.steps.ground.night_folder import COMPARED, IN_PARTS, folder_of, rows_of, storage_of
+from recon.steps.ground.night_folder import COMPARED, IN_PARTS, folder_of, storage_of
 from recon.steps.ground.sealed_night import SealedNight
 from recon.store.nights.runs import Run
 
@@ -26,26 +24,24 @@ UNWRITTEN = (
 NAME_DIGITS = 12
 
 
-def write_files(
-    night: SealedNight, *, number: int, tables: Iterable[tuple[str, pa.Table]]
-) -> Sealed:
-    """Write the tables of a part; one that was written by this process already is used.
+def write_files(night: SealedNight, *, name: str, rows: Iterable[Rows]) -> Sealed:
+    """Write the files of a part; one that was written by this process already is used.
 
     Args:
-        night: of which `number` is a part.
-        number: from 1.
-        tables: by the names of their schemas, each made when it is asked for.
+        night: whose part it is.
+        name: of the part.
+        rows: each file's, made when they are asked for.
 
     Raises:
         ArchiveError: the archive cannot be written.
     """
     compared = night.steps[COMPARED]
     folder = f"{compared.folder.rpartition('/')[0]}/{IN_PARTS}"
-    step = f"{number:05}-{_own_name()}"
+    step = f"{name}-{_own_name()}"
     after = {COMPARED: compared.sha256}
     about = replace(compared.manifest.about, step=step, after=after, compared={}, absent=())
     with reachable(night.storage, doing=UNWRITTEN):
-        return write_step(night.storage, night=folder, about=about, parts=rows_of(tables))
+        return write_step(night.storage, night=folder, about=about, parts=rows)
 
 
 def remove_files(run: Run, *, environment: Environment) -> None:

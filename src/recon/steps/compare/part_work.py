@@ -28,6 +28,7 @@ from recon.steps.compare.kept_sources import small_of_night
 from recon.steps.compare.other_side import turned
 from recon.steps.compare.part_files import write_files
 from recon.steps.compare.stretches import IN_STRETCHES, Stretch, rows_of_stretch
+from recon.steps.ground.night_folder import rows_of
 
 _BESIDE = ("instructions", "rejects", "quarantined", "volumes", "settled")
 
@@ -81,7 +82,7 @@ def do_part_with(part: PartOfNight, *, variables: Mapping[str, str]) -> PartDone
     }
     judged = judged_part(rows, **terms)
     figures = judged.figures
-    files = write_files(night, number=part.stretch.number, tables=_tables(judged))
+    files = write_files(night, name=f"{part.stretch.number:05}", rows=rows_of(_tables(judged)))
     # Of both sides only one is held.
     del judged
     give_back()

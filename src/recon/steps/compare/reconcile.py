@@ -20,11 +20,11 @@ from recon.proof.books_bridge import Books, books_of
 from recon.proof.engine import reconcile as compare
 from recon.proof.night_tables import result_tables
 from recon.steps.compare.in_parts import (
+    files_of_parts,
     gathered,
     is_in_parts,
     parts_done,
     rest_compared,
-    rows_of_parts,
 )
 from recon.steps.compare.inputs import frozen_inputs, previous_of, sources_of
 from recon.steps.compare.kept_sources import WrittenSources
@@ -220,8 +220,8 @@ def _compared_in_parts(
     result = with_missing_sources(proven, sources=small, parts=parts.rows)
     lacking = _lacking(result, sources=small, run=run, parts=parts.rows, environment=environment)
     way.more()
-    rows = rows_of_parts(whole, merged=parts.merged)
-    results = write_results(run, rows, inputs=written, environment=environment)
+    files = files_of_parts(whole, parts, environment=environment)
+    results = write_results(run, files, inputs=written, environment=environment)
     ends = ends_of(result, previous=previous)
     remove_files(run, environment=environment)
     return _Compared(result.without_rows(), (compared, results), inputs, lacking, ends)

@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from recon.archive.begun_step import BegunStep, Parts
 from recon.archive.manifest import About, Manifest
-from recon.archive.step_folder import Rows, Sealed
+from recon.archive.step_folder import Part, Rows, Sealed
 from recon.matching.frames.sources import Previous, Sources
 from recon.proof.books_bridge import Books, books_of
 from recon.proof.compared_tables import compared_tables
@@ -189,7 +189,7 @@ def _about(run: Run, *, terms: Terms, bound: Mapping[str, str], environment: Env
 
 
 def write_results(
-    run: Run, rows: Iterable[Rows], *, inputs: WrittenInputs, environment: Environment
+    run: Run, parts: Iterable[Part], *, inputs: WrittenInputs, environment: Environment
 ) -> Sealed:
     """Write the step `results`, file after file; whoever keeps the result binds it.
 
@@ -199,7 +199,7 @@ def write_results(
     return write(
         run,
         RESULTS,
-        parts=rows,
+        parts=parts,
         terms=inputs.terms,
         after=before(RESULTS, bound={**inputs.bound, COMPARED: inputs.compared.sha256}),
         environment=environment,

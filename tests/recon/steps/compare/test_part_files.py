@@ -15,7 +15,7 @@ from recon.config.night_archive import ArchiveSettings
 from recon.model.errors import ArchiveBrokenError, ArchiveError
 from recon.steps.compare import part_files
 from recon.steps.compare.part_files import write_files
-from recon.steps.ground.night_folder import COMPARED, IN_PARTS, is_attempt
+from recon.steps.ground.night_folder import COMPARED, IN_PARTS, is_attempt, rows_of
 from recon.steps.ground.sealed_night import SealedNight
 from tests.recon.archive.planted import NIGHT, about, orders, universe
 from tests.recon.files.s3_server import serving_s3
@@ -58,12 +58,12 @@ def test_a_part_is_found_again_as_it_was_written_and_nothing_of_it_stays(storage
     """By its name and hashes; done again it is the same, and removed it is gone with its folder."""
     night = night_in(storage)
 
-    written = write_files(night, number=3, tables=tables())
+    written = write_files(night, name="00003", rows=rows_of(tables()))
 
     assert written.folder.startswith(f"{FOLDER}/00003-")
     content = whole_file(storage, written, name="orders.parquet")
     assert read_rows(content, name="orders.parquet")["amount"].to_pylist() == [4200, 100]
-    assert write_files(night, number=3, tables=tables()) == written
+    assert write_files(night, name="00003", rows=rows_of(tables())) == written
     assert {*storage.folders(NIGHT)} == {f"{NIGHT}/{COMPARED}", FOLDER}
 
     storage.clear(FOLDER)
@@ -79,9 +79,9 @@ def test_two_processes_over_one_part_disturb_nobody(
 ) -> None:
     """One was taken for dead and is not: each writes under a name of its own, the same content."""
     night = night_in(storage)
-    first = write_files(night, number=1, tables=tables())
+    first = write_files(night, name="00001", rows=rows_of(tables()))
     monkeypatch.setattr(part_files.platform, "node", lambda: "another machine")
-    second = write_files(night, number=1, tables=tables())
+    second = write_files(night, name="00001", rows=rows_of(tables()))
 
     assert first.folder != second.folder
     assert first.manifest.files == second.manifest.files
@@ -99,4 +99,4 @@ def test_an_archive_that_cannot_be_written_ends_the_step_with_a_sentence(tmp_pat
     (tmp_path / FOLDER).write_text("a file where the folder should be")
 
     with pytest.raises(ArchiveError, match=r"a part of the comparison could not .* again: .* says"):
-        write_files(night, number=1, tables=tables())
+        write_files(night, name="00001", rows=rows_of(tables()))
