@@ -65,6 +65,10 @@ class MergedRows:
         """One column in order."""
         return self._joined(name, tables=self._groups([name], rows_max=ROWS_PER_GROUP))
 
+    def some(self, name: str) -> Iterator[pa.Table]:
+        """One column in order, so many rows as a row group at a time; at least one table."""
+        yield from self._groups([name], rows_max=ROWS_PER_GROUP)
+
     def first(self, rows: int) -> pa.Table:
         """So many rows, or all."""
         return next(self._groups(self.schema.names, rows_max=rows))

@@ -81,7 +81,12 @@ class MergedColumns:
     def __getitem__(self, name: str) -> "pd.Series[Any]":
         """One column."""
         field = self._rows.schema.field(name)
-        return frame_of_table(pa.table([self._rows.in_order(name)], pa.schema([field])))[name]
+        if not pa.types.is_string(field.type):
+            return frame_of_table(pa.table([self._rows.in_order(name)], pa.schema([field])))[name]
+        # Texts of a frame have longer offsets: some at a time, or the column stood there twice.
+        some = (frame_of_table(table)[name] for table in self._rows.some(name))
+        column: pd.Series[Any] = pd.concat(some, ignore_index=True)
+        return column
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,16 +4,19 @@ As `inputs.sources_of` gives it, which holds all of these rows; their tables are
 another, and only those that may say something else than what was sealed before money moved.
 """
 
-from collections.abc import Iterator, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from recon.archive.fields import INSTANT
 from recon.archive.rows_file import row_batches
 from recon.matching.frames.sources import KEY_COLUMNS, Sources
+from recon.model.freed_memory import give_back
 from recon.proof.bridge import FROM_OTHERS
 from recon.steps.compare.inputs import quarantined, unread_batches
 from recon.steps.compare.parted_answers import parted_answers
@@ -99,24 +102,12 @@ def _small(
     environment: Environment,
 ) -> Sources:
     """What tables of other rows say of the rows that are compared, and of those that are not."""
-    until, since = inputs.last_file, window_start(run, rules=environment.settings.rules)
+    until = inputs.last_file
     loaded = order_rows.files_of_night(connection, run, until=until)
-    if sealed is None:
-        ordered = stored_orders.ordered_since(
-            connection, run, since=since, storages=storages_of(environment), until=until
-        )
-    else:
-        ordered = sealed.ordered_since(since)
-    recent = pa.chunked_array([chunk for each in ordered for chunk in each.chunks], pa.string())
-    older = parted.asked.filter(pc.invert(pc.is_in(parted.asked, value_set=recent)))
-    steps = order_steps(
-        connection,
-        run,
-        since=since,
-        older=older.to_pylist(),
-        until=until,
-        environment=environment,
+    steps = _steps(
+        connection, run, parted=parted, until=until, sealed=sealed, environment=environment
     )
+    give_back()
     small = replace(
         parted.small,
         exported=inputs.exported,
@@ -137,6 +128,52 @@ def _small(
     )
     old = older_entries(connection, run, rows=parted.entries, environment=environment)
     return with_steps(replace(small, opening_balance=old), orders=orders, books=books)
+
+
+def _steps(
+    connection: Connection,
+    run: Run,
+    *,
+    parted: PartedInputs,
+    until: int,
+    sealed: "_SealedOrders | None",
+    environment: Environment,
+) -> Mapping[str, int]:
+    """What became of the order rows of tonight's files."""
+    since = window_start(run, rules=environment.settings.rules)
+    if sealed is None:
+        stored = stored_orders.ordered_since(
+            connection, run, since=since, storages=storages_of(environment), until=until
+        )
+        # Their files are in no order: each would be looked for among all that were asked for.
+        chunks = [chunk for each in stored for chunk in each.chunks]
+        ordered = iter([pa.chunked_array(chunks, pa.string())])
+    else:
+        ordered = sealed.ordered_since(since)
+    older = not_among(parted.asked, names=ordered).to_pylist()
+    give_back()
+    return order_steps(
+        connection, run, since=since, older=older, until=until, environment=environment
+    )
+
+
+def not_among(asked: pa.Array, *, names: Iterable[pa.ChunkedArray]) -> pa.Array:
+    """Those that are none of some names.
+
+    Args:
+        asked: sorted texts.
+        names: some at a time; those of a file in order are neighbours, and only what was asked for
+            between the first and the last is looked at: a table of all takes 70 bytes for each.
+    """
+    is_known = np.zeros(len(asked), dtype=np.bool_)
+    numbers = range(len(asked))
+    for some in filter(len, names):
+        ends = pc.min_max(some).as_py()
+        start = bisect_left(numbers, ends["min"], key=lambda at: asked[at].as_py())
+        stop = bisect_right(numbers, ends["max"], lo=start, key=lambda at: asked[at].as_py())
+        is_here = pc.is_in(asked[start:stop], value_set=some)
+        is_known[start:stop] |= np.asarray(is_here, dtype=np.bool_)
+    return asked.filter(pa.array(~is_known))
 
 
 @dataclass(frozen=True, slots=True)

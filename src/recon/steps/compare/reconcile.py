@@ -20,6 +20,7 @@ from recon.proof.books_bridge import Books, books_of
 from recon.proof.engine import reconcile as compare
 from recon.proof.night_tables import result_tables
 from recon.steps.compare.in_parts import (
+    CutNight,
     files_of_parts,
     gathered,
     is_in_parts,
@@ -36,9 +37,10 @@ from recon.steps.compare.other_side import (
     with_same_digest,
 )
 from recon.steps.compare.part_files import remove_files
-from recon.steps.compare.parted_sources import PartedSources, parted_sources
+from recon.steps.compare.parted_sources import parted_sources
 from recon.steps.compare.rules_change import moved_since_signed
 from recon.steps.compare.sealed_results import (
+    WrittenInputs,
     begin_compared,
     end_compared,
     write_compared,
@@ -87,6 +89,17 @@ class _Compared:
     ends: tuple[BreakEnd, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class _Cut:
+    """A night whose parts can be done."""
+
+    small: Sources
+    """What is not cut."""
+    previous: Previous | None
+    seen: CutNight
+    written: WrittenInputs
+
+
 def reconcile(run_id: str, *, environment: Environment) -> StepSummary:
     """Reconcile what the run's tables hold; may be repeated, the same tables give the same."""
     with environment.store.reading() as connection:
@@ -116,12 +129,12 @@ def _compared(run: Run, *, way: Way, environment: Environment) -> _Compared:
     inputs = frozen_inputs(run, environment=environment)
     # A start before this one may have ended in the middle of its parts.
     remove_files(run, environment=environment)
-    parted = None
+    cut = None
     if is_in_parts(run, inputs=inputs, environment=environment):
-        parted = parted_sources(run, inputs=inputs, environment=environment)
-    if parted is None:
+        cut = _cut(run, inputs=inputs, environment=environment)
+    if cut is None:
         return _compared_whole(run, inputs=inputs, way=way, environment=environment)
-    return _compared_in_parts(run, parted, inputs=inputs, way=way, environment=environment)
+    return _compared_in_parts(run, cut, inputs=inputs, way=way, environment=environment)
 
 
 def _compared_whole(
@@ -175,10 +188,14 @@ def _compared_whole(
     return _Compared(result.without_rows(), (written.compared, results), inputs, lacking, ends)
 
 
-def _compared_in_parts(
-    run: Run, parted: PartedSources, *, inputs: Inputs, way: Way, environment: Environment
-) -> _Compared:
-    """The same of a night too large to be held: part after part, then what is left of them."""
+def _cut(run: Run, *, inputs: Inputs, environment: Environment) -> _Cut | None:
+    """Write what is compared and look at it once; None: as for `parted_sources`.
+
+    Only what the parts and the rest ask for stays: not all numbers that the gateway was asked for.
+    """
+    parted = parted_sources(run, inputs=inputs, environment=environment)
+    if parted is None:
+        return None
     rules, predecessor = environment.settings.rules, inputs.previous_run_id
     previous = previous_of(run, inputs=inputs, rules=rules, environment=environment)
     small = parted.small
@@ -199,6 +216,15 @@ def _compared_in_parts(
         books=seen.books,
         environment=environment,
     )
+    return _Cut(small, previous, seen, written)
+
+
+def _compared_in_parts(
+    run: Run, cut: _Cut, *, inputs: Inputs, way: Way, environment: Environment
+) -> _Compared:
+    """The same of a night too large to be held: part after part, then what is left of them."""
+    rules, predecessor = environment.settings.rules, inputs.previous_run_id
+    small, previous, seen, written = cut.small, cut.previous, cut.seen, cut.written
     give_back()
     if len(seen.elsewhere.words) > WORDS_MAX:
         terms: dict[str, Any] = {"inputs": inputs, "way": way, "environment": environment}
