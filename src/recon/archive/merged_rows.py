@@ -92,7 +92,10 @@ class MergedRows:
         if not self.num_rows:
             yield pa.schema([self.schema.field(name) for name in names]).empty_table()
         at_once = min(ROWS_PER_BATCH, max(ROWS_PER_BATCH_MIN, ROWS_PER_GROUP // len(self._origins)))
-        readers = [_Reader(origin.batches(names, rows_max=at_once)) for origin in self._origins]
+        readers = [
+            _Reader(origin.batches(names, rows_max=at_once), rows=origin.num_rows)
+            for origin in self._origins
+        ]
         for start in range(0, self.num_rows, rows_max):
             which = self._which[start : start + rows_max]
             counts = np.bincount(which)
@@ -103,13 +106,15 @@ class MergedRows:
 class _Reader:
     """Rows of an origin that are taken in turn."""
 
-    def __init__(self, batches: Iterator[pa.Table]) -> None:
+    def __init__(self, batches: Iterator[pa.Table], *, rows: int) -> None:
         self._batches = batches
+        self._left = rows
         self._held: pa.Table | None = None
 
     def take(self, rows: int) -> pa.Table:
         """The next rows."""
         taken = []
+        self._left -= rows
         while rows:
             held = next(self._batches, None) if self._held is None else self._held
             if held is None:
@@ -118,6 +123,9 @@ class _Reader:
             taken.append(held.slice(0, rows))
             self._held = held.slice(rows) if len(held) > rows else None
             rows -= len(taken[-1])
+        if not self._left:
+            # A file that is read to its end would else stay open, with its last pages.
+            self._batches = iter(())
         return pa.concat_tables(taken)
 
 

@@ -173,6 +173,47 @@ class Miscounted:
         return TableRows(self.table).batches(columns, rows_max=rows_max)
 
 
+@dataclass
+class Watched:
+    """Rows that tell who has them open."""
+
+    rows: TableRows
+    opened: list["Watched"]
+
+    @property
+    def num_rows(self) -> int:
+        """How many."""
+        return self.rows.num_rows
+
+    def batches(self, columns: Sequence[str], *, rows_max: int) -> Iterator[pa.Table]:
+        """See SortedRows."""
+        self.opened.append(self)
+        try:
+            yield from self.rows.batches(columns, rows_max=rows_max)
+        finally:
+            self.opened.remove(self)
+
+
+def test_a_part_is_closed_when_its_last_row_was_read() -> None:
+    """Parts come one after another: at most two are open at once, whatever their number."""
+    schema, opened = SCHEMAS["universe"], list[Watched]()
+    place = {"merchant_id": "m", "account_id": "a"}
+    names = [f"{number:02}" for number in range(40)]
+    tables = [
+        pa.Table.from_pylist([{**place, "order_no": name} for name in some], schema=schema.columns)
+        for some in (names[at : at + 4] for at in range(0, 40, 4))
+    ]
+    parts = [Watched(TableRows(table), opened) for table in tables]
+    with small_groups():
+        merged = MergedRows.of(parts, rest=tables[0][:0], schema=schema)
+        held = [len(opened) for _ in merged.groups()]
+        numbers = merged.in_order("order_no").to_pylist()
+
+    assert max(held) == 1
+    assert numbers == names
+    assert opened == []
+
+
 def test_a_part_whose_file_was_changed_is_refused_by_its_name(tmp_path: Path) -> None:
     """Nobody merges rows that are not those that the part wrote."""
     schema = SCHEMAS["matches"]
