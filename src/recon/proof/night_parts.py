@@ -97,7 +97,7 @@ def judged_part(
         as_of: when.
         previous: what the night before left open, of all keys.
     """
-    given = prepared_part(rows, elsewhere=elsewhere, rules=rules)
+    given = _prepared(rows, elsewhere=elsewhere, rules=rules)
     exact = _aside_of(given, elsewhere=elsewhere, rules=rules, as_of=as_of, previous=previous)
     sources, aside = without_left(exact, sources=given)
     proof = classified(sources, exact=aside, rules=rules, as_of=as_of, previous=None)
@@ -141,7 +141,7 @@ def digest_of_part(
     previous: Previous | None,
 ) -> str:
     """The digest that `judged_part` gives, made without the totals and what only they need."""
-    given = prepared_part(rows, elsewhere=elsewhere, rules=rules)
+    given = _prepared(rows, elsewhere=elsewhere, rules=rules)
     exact = _aside_of(given, elsewhere=elsewhere, rules=rules, as_of=as_of, previous=previous)
     aside = nothing_left(exact)
     own = judge_the_rest(given, exact=aside, rules=rules, as_of=as_of, previous=None).frames
@@ -164,7 +164,7 @@ def _aside_of(
     )
 
 
-def prepared_part(rows: Sources, *, elsewhere: Elsewhere, rules: Rules) -> Sources:
+def _prepared(rows: Sources, *, elsewhere: Elsewhere, rules: Rules) -> Sources:
     """The rows as they are compared: what refunds settled, and what fees differ by.
 
     What engine.prepared does beside it is said of rows that are never aside.

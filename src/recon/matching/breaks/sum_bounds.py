@@ -47,14 +47,12 @@ def refuse_beyond_sums(sources: Sources, *, parts: Sums | None = None) -> None:
 
 def sums_of_amounts(sources: Sources) -> Sums:
     """What the amounts of every column come to without their signs."""
-    columns = (
-        (source, name, frame)
-        for source, names in _COLUMNS.items()
-        for name in names
-        if (frame := _by_themselves(getattr(sources, source))) is not None and not frame.empty
-    )
+    frames = {source: _by_themselves(getattr(sources, source)) for source in _COLUMNS}
     return {
-        (source, name): _without_signs(amounts_of(frame[name])) for source, name, frame in columns
+        (source, name): _without_signs(amounts_of(frame[name]))
+        for source, frame in frames.items()
+        if frame is not None and not frame.empty
+        for name in _COLUMNS[source]
     }
 
 

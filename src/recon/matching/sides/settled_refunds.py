@@ -19,6 +19,8 @@ _REFUNDS = (EntryType.REFUND.value, EntryType.REFUND.value + REVERSAL_SUFFIX)
 FROM_SETTLEMENT = "refund_from_settlement"
 """Column that the engine adds to the answers: the refunded amount is what was settled."""
 _PLACE = ("merchant_id", "account_id", "currency")
+_PAYMENT = ("merchant_id", "account_id", "order_no", "transaction_id")
+_NAMES = ("transaction_id", "order_no")
 Key = tuple[str, ...]
 
 
@@ -86,10 +88,6 @@ def refunds_of_others(lines: pd.DataFrame, *, gateway: pd.DataFrame) -> Bools:
     return strange
 
 
-_PAYMENT = ("merchant_id", "account_id", "order_no", "transaction_id")
-_NAMES = ("transaction_id", "order_no")
-
-
 def _refunds(lines: pd.DataFrame) -> tuple[Counter[Key], Counter[Key]]:
     """What was settled as refunded, by transaction, and by order where none is named."""
     rows = np.flatnonzero(is_word(lines["entry_type"], *_REFUNDS))
@@ -107,7 +105,6 @@ def _refunds(lines: pd.DataFrame) -> tuple[Counter[Key], Counter[Key]]:
 
 def _single_payments(answered: pd.DataFrame) -> set[Key]:
     """Orders with one payment."""
-    names = ("merchant_id", "account_id", "order_no", "transaction_id")
-    payments = {*zip(*(texts(answered[name]).tolist() for name in names), strict=True)}
+    payments = {*zip(*(texts(answered[name]).tolist() for name in _PAYMENT), strict=True)}
     counts = Counter(key[:3] for key in payments)
     return {key for key, count in counts.items() if count == 1}
