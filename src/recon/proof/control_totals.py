@@ -85,11 +85,11 @@ class Proof:
     cash: CashResult | None = None
     """What the gateway keeps and holds; None where no settlement was given."""
     fees: Mapping[str, int] | None = None
-    """What the fee contract lists, by currency (see shown_fees); None without one."""
+    """What the fee contract lists, by currency (see ListedFees); None without one."""
     bookings: Bookings | None = None
     """What the books have of what arrived at the bank; None where it is not compared."""
     unpriced: Mapping[str, int] = field(default_factory=dict)
-    """See scope.not_covered."""
+    """See ListedFees.not_covered."""
 
 
 def control_totals(proof: Proof) -> tuple[ControlTotal, ...]:

@@ -23,7 +23,7 @@ from recon.matching.breaks.places import (
 from recon.matching.breaks.result import Deferred, Reconciliation
 from recon.matching.breaks.result_frames import Frames
 from recon.matching.breaks.sum_bounds import refuse_beyond_sums
-from recon.matching.cash.fees_charged import shown_fees
+from recon.matching.cash.fees_charged import listed_fees
 from recon.matching.cash.holdings import gateway_holds
 from recon.matching.cash.result import (
     cash_parts,
@@ -201,6 +201,7 @@ def classified(
         books=sources.ledger is not None,
     )
     journals = _proposed(judged, sources=sources, rules=rules, as_of=as_of)
+    fees = listed_fees(sources, contract=rules.fee_contract)
     return Proof(
         sources,
         rules,
@@ -217,8 +218,9 @@ def classified(
         outcomes.host,
         judged.bank,
         judged.cash,
-        shown_fees(sources, contract=rules.fee_contract),
+        None if fees is None else fees.by_currency,
         judged.bookings,
+        {} if fees is None else fees.not_covered,
     )
 
 

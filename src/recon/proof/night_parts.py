@@ -32,7 +32,7 @@ from recon.matching.sides.summed_lines import summed_lines
 from recon.model.words import ControlTotal
 from recon.proof.engine import classified, concluded
 from recon.proof.night_tables import ITEMS
-from recon.proof.scope import Line, unpriced_fees
+from recon.proof.scope import Line
 
 SECTIONS = ("matches", "pending", "unverified")
 """Frames of a result that parts have rows of; no break is aside."""
@@ -63,7 +63,7 @@ class PartFigures:
     settled: pd.DataFrame | None
     """The settlement lines aside, summed up (see summed_lines); None: nobody gave any."""
     unpriced: Mapping[str, int]
-    """See scope.unpriced_fees."""
+    """See ListedFees.not_covered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +118,7 @@ def judged_part(
         reasons=Counter(result.unverified["reason"].tolist()),
         digest=digest_of(frames.values()),
         settled=None if sources.settlement is None else summed_lines(sources.settlement),
-        unpriced=unpriced_fees(sources, rules=rules),
+        unpriced=proof.unpriced,
     )
     return JudgedPart(figures, frames, items, _left(rows, exact=exact))
 

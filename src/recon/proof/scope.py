@@ -1,6 +1,5 @@
 """What was proven, what was not, and what this gateway's interface cannot show."""
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
 
 import numpy as np
@@ -9,7 +8,7 @@ import pandas as pd
 from recon.config.rules import Rules
 from recon.matching.breaks.result_frames import Frames
 from recon.matching.cash.before_books import BEFORE_BOOKS
-from recon.matching.cash.fees_charged import fees_not_covered, why_not_covered
+from recon.matching.cash.fees_charged import fees_not_covered
 from recon.matching.cash.result import CashResult
 from recon.matching.frames.arrays import Arrays, texts
 from recon.matching.frames.coding import by_word, coded, is_word, sums_of
@@ -17,7 +16,6 @@ from recon.matching.frames.grouping import Bools, amounts_of, given
 from recon.matching.frames.sources import Sources
 from recon.matching.frames.total_rows import ITEMS
 from recon.matching.sides.exchange import unrated_entries
-from recon.matching.sides.fee_volumes import volumes_of
 from recon.matching.sides.settlement_side import pay_outs
 from recon.model.words import Flag, GatewayState, KeyAnswer
 
@@ -59,7 +57,7 @@ def _codes(field: str, *, rows: pd.DataFrame, mask: Bools) -> Iterator[Line]:
 def not_covered(sources: Sources, *, rules: Rules, unpriced: Mapping[str, int]) -> tuple[str, ...]:
     """Legs and controls that had no source, in words.
 
-    `unpriced`: why fees of lines that were compared in parts are not covered -> how many.
+    `unpriced`: why the fee contract does not cover lines -> how many.
     """
     words = []
     if sources.ledger is None:
@@ -100,14 +98,6 @@ def _settlement_not_covered(sources: Sources) -> Iterator[str]:
         yield f"settlement due after {days.last}: {days.waits_for} is missing"
 
 
-def unpriced_fees(sources: Sources, *, rules: Rules) -> dict[str, int]:
-    """Why fees of lines are not covered by the contract, if there is one -> how many."""
-    if sources.settlement is None or rules.fee_contract is None:
-        return {}
-    volumes = volumes_of(sources)
-    return why_not_covered(sources.settlement, contract=rules.fee_contract, volumes=volumes)
-
-
 def _fees_not_covered(
     sources: Sources, *, rules: Rules, unpriced: Mapping[str, int]
 ) -> Iterator[str]:
@@ -115,9 +105,7 @@ def _fees_not_covered(
     if sources.settlement is None:
         return
     if rules.fee_contract is not None:
-        reasons = Counter(unpriced_fees(sources, rules=rules))
-        reasons.update(unpriced)
-        yield from fees_not_covered(reasons)
+        yield from fees_not_covered(unpriced)
     elif not rules.fees:
         yield "fee contract: fees.toml declares none"
 

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -104,8 +105,17 @@ class _Charged:
         return frame_of_cells(rows, names=BY_LINE_COLUMNS, numbers={*_SUMMED})
 
 
-def shown_fees(sources: Sources, *, contract: FeeContract | None) -> dict[str, int] | None:
-    """What the sheet lists by contract and outside of it, by currency; None as `charged_fees`."""
+class ListedFees(NamedTuple):
+    """What the fee contract comes to, without a row for each of its lines."""
+
+    by_currency: Mapping[str, int]
+    """What the sheet lists by contract and outside of it; minor units."""
+    not_covered: Mapping[str, int]
+    """Why the contract does not say what lines should cost -> how many."""
+
+
+def listed_fees(sources: Sources, *, contract: FeeContract | None) -> ListedFees | None:
+    """What is listed of lines that are there by themselves; None as `charged_fees`."""
     if sources.settlement is None or contract is None:
         return None
     lines = one_by_one(sources.settlement)
@@ -118,21 +128,14 @@ def shown_fees(sources: Sources, *, contract: FeeContract | None) -> dict[str, i
     _add_outside(outside, lines=lines, agreed=agreed)
     for (_, currency), (_, charged) in outside.items():
         shown[currency] += charged
-    return dict(shown)
-
-
-def why_not_covered(
-    lines: pd.DataFrame, *, contract: FeeContract, volumes: Volumes | None
-) -> dict[str, int]:
-    """Why the contract does not say what lines should cost -> how many."""
-    agreed = agreed_fees(one_by_one(lines), contract=contract, volumes=volumes)
     why = agreed.why[agreed.line == NOT_COVERED]
     counts = np.bincount(why, minlength=len(agreed.reasons)).tolist()
-    return {reason: n for reason, n in zip(agreed.reasons, counts, strict=True) if n}
+    reasons = {reason: n for reason, n in zip(agreed.reasons, counts, strict=True) if n}
+    return ListedFees(dict(shown), reasons)
 
 
 def fees_not_covered(reasons: Mapping[str, int]) -> Iterator[str]:
-    """What the contract does not say, by name and count (see `why_not_covered`)."""
+    """What the contract does not say, by name and count (see ListedFees)."""
     shown = sorted(reasons.items(), key=lambda entry: (-entry[1], entry[0]))
     for reason, number in shown[:REASONS_SHOWN]:
         yield f"fee contract: {reason} ({number} settlement line{'s' * (number != 1)})"
