@@ -23,7 +23,6 @@ from recon.matching.exact.aside import Exact, nothing_left, set_aside, without_l
 from recon.matching.exact.elsewhere import Elsewhere
 from recon.matching.exact.every_match import every_match
 from recon.matching.frames.digest import digest_of
-from recon.matching.frames.names import is_among
 from recon.matching.frames.same_words import taken
 from recon.matching.frames.sources import Previous, Sources
 from recon.matching.sides.agreed_fees import with_fees_priced
@@ -98,7 +97,7 @@ def judged_part(
         previous: what the night before left open, of all keys.
     """
     given = _prepared(rows, elsewhere=elsewhere, rules=rules)
-    exact = _aside_of(given, elsewhere=elsewhere, rules=rules, as_of=as_of, previous=previous)
+    exact = set_aside(given, rules=rules, previous=previous, as_of=as_of, elsewhere=elsewhere)
     sources, aside = without_left(exact, sources=given)
     proof = classified(sources, exact=aside, rules=rules, as_of=as_of, previous=None)
     evidence = evidence_of(
@@ -142,26 +141,11 @@ def digest_of_part(
 ) -> str:
     """The digest that `judged_part` gives, made without the totals and what only they need."""
     given = _prepared(rows, elsewhere=elsewhere, rules=rules)
-    exact = _aside_of(given, elsewhere=elsewhere, rules=rules, as_of=as_of, previous=previous)
+    exact = set_aside(given, rules=rules, previous=previous, as_of=as_of, elsewhere=elsewhere)
     aside = nothing_left(exact)
     own = judge_the_rest(given, exact=aside, rules=rules, as_of=as_of, previous=None).frames
     matches = every_match(own.matches, exact=aside, sources=given)
     return digest_of([matches, own.pending, own.unverified])
-
-
-def _aside_of(
-    rows: Sources,
-    *,
-    elsewhere: Elsewhere,
-    rules: Rules,
-    as_of: datetime,
-    previous: Previous | None,
-) -> Exact:
-    """What of a part is aside, and what is left."""
-    known = _of_part(previous, rows=rows)
-    return set_aside(
-        _with_own_moves(rows), rules=rules, previous=known, as_of=as_of, elsewhere=elsewhere
-    )
 
 
 def _prepared(rows: Sources, *, elsewhere: Elsewhere, rules: Rules) -> Sources:
@@ -171,28 +155,3 @@ def _prepared(rows: Sources, *, elsewhere: Elsewhere, rules: Rules) -> Sources:
     """
     settled = with_refunds_settled(rows, rules=rules, others=elsewhere.refunds)
     return replace(with_fees_priced(settled, rules=rules), is_part=True)
-
-
-def _with_own_moves(rows: Sources) -> Sources:
-    """The part with the instructions of its own order numbers: no other says anything of it."""
-    moves = rows.instructions
-    if moves is None or moves.empty:
-        return rows
-    return replace(rows, instructions=moves[is_among(moves["order_no"], _order_nos(rows))])
-
-
-def _of_part(previous: Previous | None, *, rows: Sources) -> Previous | None:
-    """What the night before left open of these order numbers; its ids are those of all."""
-    if previous is None:
-        return None
-    names = _order_nos(rows)
-    return replace(
-        previous,
-        chargebacks=previous.chargebacks[is_among(previous.chargebacks["order_no"], names)],
-    )
-
-
-def _order_nos(rows: Sources) -> "pd.Series[str]":
-    frames = (getattr(rows, name) for name in FRAMES)
-    names: pd.Series[str] = pd.concat([each["order_no"] for each in frames if each is not None])
-    return names
