@@ -1,7 +1,6 @@
 """Lines of settlement files, some at a time, from the files of facts that have them."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -22,7 +21,7 @@ from recon.store.nights.order_keys import Hashes, hashes_of
 from recon.store.nights.order_merge import is_among
 from recon.store.nights.runs import Run
 from recon.store.nights.settled_sums import STORED
-from recon.store.schema import order_file, settled_sum, settlement_line
+from recon.store.schema import order_file, settled_sum
 
 LINES_AT_ONCE = 50_000
 """So many are decoded at a time."""
@@ -179,16 +178,9 @@ def line_problems(
         by_file = settled_sums.digests_of(
             settled_sums.sums_of(lines), settled_sums.rows_of_lines(lines).to_pylist()
         )
-        if by_file != _in_database(connection, file):
+        in_database = settled_sums.digests_beside(connection, of=[file.file_id])
+        if by_file != in_database.get(file.file_id):
             yield (
                 f"what the database says of the lines of {file.name} is not what its file of facts "
                 f"{file.rows.path} says: they were changed past the journal"
             )
-
-
-def _in_database(connection: Connection, file: StoredFacts) -> Any:
-    sums, lines = (
-        connection.execute(select(table).where(table.c.file_id == file.file_id)).mappings().all()
-        for table in (settled_sum, settlement_line)
-    )
-    return settled_sums.digests_of(sums, lines)

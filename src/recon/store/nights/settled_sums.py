@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from sqlalchemy import ColumnElement, Connection, Select, insert, select
+from sqlalchemy import ColumnElement, Connection, Select, Table, insert, select
 from sqlalchemy import func as sql
 
 from recon.config.fee_contract import FACTS
@@ -30,6 +30,8 @@ ROWS = (*CHARGED_BACK, EntryType.PAYOUT.value)
 """Entry types that the database has line by line: few, and asked for over all nights."""
 Sum = Mapping[str, str | int]
 """A row of settled_sum, without its file."""
+Digests = dict[str, str]
+"""Of what the database says of a file: name -> SHA-256."""
 
 _READ = order_file.alias("read_file")
 _BY = ("merchant_id", "account_id", "batch_id", "settled_on", "entry_type", *FACTS, "currency")
@@ -94,28 +96,48 @@ def save_rows(connection: Connection, lines: pa.Table, *, file_id: int) -> None:
         insert_rows(connection, settlement_line, rows)
 
 
-def digests_of(sums: Iterable[Mapping[Any, Any]], lines: Iterable[Mapping[Any, Any]]) -> Any:
+def digests_of(sums: Iterable[Mapping[Any, Any]], lines: Iterable[Mapping[Any, Any]]) -> Digests:
     """What the history binds of a file beside its facts."""
-    return {"sums": _digest(sums, names=_OF_SUM), "lines": _digest(lines, names=STORED)}
+    return _digests(
+        [_words([row[name] for name in _OF_SUM]) for row in sums],
+        [_words([row[name] for name in STORED]) for row in lines],
+    )
 
 
-def digests_beside(connection: Connection) -> dict[int, dict[str, str]]:
-    """File -> what `digests_of` says of the rows that the database has of it."""
-    sums: dict[int, list[Mapping[Any, Any]]] = defaultdict(list)
-    lines: dict[int, list[Mapping[Any, Any]]] = defaultdict(list)
-    for row in connection.execute(select(settled_sum)).mappings():
-        sums[row["file_id"]].append(row)
-    for row in connection.execute(select(settlement_line)).mappings():
-        lines[row["file_id"]].append(row)
+def digests_beside(
+    connection: Connection, *, of: Collection[int] | None = None
+) -> dict[int, Digests]:
+    """File -> what `digests_of` says of the rows that the database has of it; `of` some, or all."""
+    sums = _rows_by_file(connection, settled_sum, names=_OF_SUM, of=of)
+    lines = _rows_by_file(connection, settlement_line, names=STORED, of=of)
     return {
-        file_id: digests_of(sums.get(file_id, ()), lines.get(file_id, ()))
+        file_id: _digests(sums.get(file_id, []), lines.get(file_id, []))
         for file_id in sorted(sums.keys() | lines.keys())
     }
 
 
-def _digest(rows: Iterable[Mapping[Any, Any]], *, names: Sequence[str]) -> str:
-    texts = sorted("\x1f".join(str(row[name]) for name in names) for row in rows)
-    return hashlib.sha256("\x1e".join(texts).encode()).hexdigest()
+def _rows_by_file(
+    connection: Connection, table: Table, *, names: Sequence[str], of: Collection[int] | None
+) -> dict[int, list[str]]:
+    """The words of each file's rows; a night reads those of all its years."""
+    query = select(table.c.file_id, *(table.c[name] for name in names))
+    if of is not None:
+        query = query.where(table.c.file_id.in_([*of]))
+    by_file: dict[int, list[str]] = defaultdict(list)
+    for file_id, *cells in connection.execute(query):
+        by_file[file_id].append(_words(cells))
+    return by_file
+
+
+def _words(cells: Iterable[object]) -> str:
+    return "\x1f".join(map(str, cells))
+
+
+def _digests(sums: list[str], lines: list[str]) -> Digests:
+    texts = (("sums", sums), ("lines", lines))
+    return {
+        name: hashlib.sha256("\x1e".join(sorted(rows)).encode()).hexdigest() for name, rows in texts
+    }
 
 
 def newest(run: Run, *, until: int | None, but: str = "") -> Select[Any]:

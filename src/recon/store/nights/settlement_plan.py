@@ -25,7 +25,7 @@ from recon.store.nights.facts_rows import OfAccountRows, StoredFacts
 from recon.store.nights.order_facts import Bools, StorageOf
 from recon.store.nights.runs import Run
 from recon.store.nights.settled_lines import ACCOUNT, KEYS, PLAIN, keys_of, tables_of
-from recon.store.nights.settled_sums import STORED, Sum, days_of
+from recon.store.nights.settled_sums import STORED, Digests, Sum, days_of
 
 UNWRITTEN = (
     "the lines of a settlement file could not be kept, so nothing of it was stored and nothing was "
@@ -53,10 +53,9 @@ class SettledFacts:
         ]
 
     @property
-    def beside(self) -> dict[str, str]:
+    def beside(self) -> Digests:
         """Digests of what the database says of it."""
-        beside: dict[str, str] = settled_sums.digests_of(self.sums, self.rows.to_pylist())
-        return beside
+        return settled_sums.digests_of(self.sums, self.rows.to_pylist())
 
 
 @dataclass(frozen=True, slots=True)
