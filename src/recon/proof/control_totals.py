@@ -5,7 +5,7 @@ of the items. What a night stores, sends or draws (T11 to T14) is proven where i
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import pandas as pd
 
@@ -16,6 +16,7 @@ from recon.matching.breaks.movements import roll_forward
 from recon.matching.breaks.places import stands_of
 from recon.matching.breaks.result_frames import Frames
 from recon.matching.breaks.write_offs import write_off_totals
+from recon.matching.cash.fees_charged import NO_FEES, ListedFees
 from recon.matching.cash.result import CashResult
 from recon.matching.causes.proposed_journals import journal_totals
 from recon.matching.exact.aside import Exact, tallies_aside
@@ -84,12 +85,10 @@ class Proof:
     """What banks say; None where no statements were given."""
     cash: CashResult | None = None
     """What the gateway keeps and holds; None where no settlement was given."""
-    fees: Mapping[str, int] | None = None
-    """What the fee contract lists, by currency (see ListedFees); None without one."""
+    fees: ListedFees = NO_FEES
+    """What the fee contract lists."""
     bookings: Bookings | None = None
     """What the books have of what arrived at the bank; None where it is not compared."""
-    unpriced: Mapping[str, int] = field(default_factory=dict)
-    """See ListedFees.not_covered."""
 
 
 def control_totals(proof: Proof) -> tuple[ControlTotal, ...]:
@@ -125,7 +124,7 @@ def control_totals(proof: Proof) -> tuple[ControlTotal, ...]:
             sources.instructions, sets=joined.keys.of["instructions"], states=proof.states
         ),
         *settlement_totals(sources, cash=proof.cash, groups=groups, rules=proof.rules),
-        *contract_totals(sources.settlement, shown=proof.fees),
+        *contract_totals(sources.settlement, shown=proof.fees.by_currency),
         *booking_totals(sources, bank=proof.bank, bookings=proof.bookings, frames=frames),
         *bank_totals(sources, result=proof.bank, frames=frames, rules=proof.rules),
         *journal_totals(proof.journals, effects=frames.effects, rules=proof.rules),

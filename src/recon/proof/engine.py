@@ -121,7 +121,7 @@ def concluded(proof: Proof, *, as_of: datetime) -> Reconciliation:
         unmapped_codes=unmapped_codes(proof.exact.sources, rules=rules),
         not_covered=(
             *lacks,
-            *not_covered(sources, rules=rules, unpriced=proof.unpriced),
+            *not_covered(sources, rules=rules, unpriced=proof.fees.not_covered),
             *books_not_covered(sources, cash=proof.cash),
             *bank_not_covered(proof.bank),
         ),
@@ -201,7 +201,6 @@ def classified(
         books=sources.ledger is not None,
     )
     journals = _proposed(judged, sources=sources, rules=rules, as_of=as_of)
-    fees = listed_fees(sources, contract=rules.fee_contract)
     return Proof(
         sources,
         rules,
@@ -218,9 +217,8 @@ def classified(
         outcomes.host,
         judged.bank,
         judged.cash,
-        None if fees is None else fees.by_currency,
+        listed_fees(sources, contract=rules.fee_contract),
         judged.bookings,
-        {} if fees is None else fees.not_covered,
     )
 
 

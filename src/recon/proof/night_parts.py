@@ -117,7 +117,7 @@ def judged_part(
         reasons=Counter(result.unverified["reason"].tolist()),
         digest=digest_of(frames.values()),
         settled=None if sources.settlement is None else summed_lines(sources.settlement),
-        unpriced=proof.unpriced,
+        unpriced=proof.fees.not_covered,
     )
     return JudgedPart(figures, frames, items, _left(rows, exact=exact))
 

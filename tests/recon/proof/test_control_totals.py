@@ -310,8 +310,9 @@ def other_fee(proof: Proof) -> Proof:
 
 def fees_shown_twice(proof: Proof) -> Proof:
     """The sheet lists the fees of the contract once more outside of it."""
-    assert proof.fees
-    return replace(proof, fees={word: 2 * fee for word, fee in proof.fees.items()})
+    assert proof.fees.by_currency
+    twice = {word: 2 * fee for word, fee in proof.fees.by_currency.items()}
+    return replace(proof, fees=proof.fees._replace(by_currency=twice))
 
 
 def other_reserve(proof: Proof) -> Proof:

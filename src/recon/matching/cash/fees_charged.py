@@ -108,16 +108,23 @@ class _Charged:
 class ListedFees(NamedTuple):
     """What the fee contract comes to, without a row for each of its lines."""
 
-    by_currency: Mapping[str, int]
-    """What the sheet lists by contract and outside of it; minor units."""
+    by_currency: Mapping[str, int] | None
+    """What the sheet lists by contract and outside of it, minor units; None as `charged_fees`."""
     not_covered: Mapping[str, int]
     """Why the contract does not say what lines should cost -> how many."""
 
+    def with_more(self, reasons: Mapping[str, int]) -> "ListedFees":
+        """The same with lines of other parts that are not covered."""
+        return self._replace(not_covered=Counter(self.not_covered) + Counter(reasons))
 
-def listed_fees(sources: Sources, *, contract: FeeContract | None) -> ListedFees | None:
-    """What is listed of lines that are there by themselves; None as `charged_fees`."""
+
+NO_FEES = ListedFees(None, {})
+
+
+def listed_fees(sources: Sources, *, contract: FeeContract | None) -> ListedFees:
+    """What is listed of lines that are there by themselves."""
     if sources.settlement is None or contract is None:
-        return None
+        return NO_FEES
     lines = one_by_one(sources.settlement)
     agreed = agreed_fees(lines, contract=contract, volumes=volumes_of(sources))
     shown: Counter[str] = Counter()
