@@ -5,16 +5,17 @@ or that was expected and is not there, stands among the sources of the night as 
 verdict is INCOMPLETE, and until it comes right no payment of its days is called unsettled.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from recon.config.file_layouts import layout_of
 from recon.config.settlement_folder import SettlementFolder
+from recon.files.formats.named_bytes import sha256_of
 from recon.files.formats.raw_table import refuse
 from recon.files.inbox.arrived_files import inbox
-from recon.files.kinds.archive import keep_read
+from recon.files.kinds.archive import is_kept, keep_read
 from recon.files.kinds.settlement_file import SettlementFile
 from recon.files.reader import settlement_file
 from recon.matching.frames.sources import SETTLEMENT_COLUMNS, frame_of
@@ -30,6 +31,7 @@ from recon.steps.ground.night_folder import storages_of
 from recon.store.database.engine import Turn
 from recon.store.nights import settlement_plan, settlement_rows
 from recon.store.nights.runs import Run
+from recon.store.nights.settlement_rows import KnownFiles
 
 PLANNED_MAX = 10
 """So often a file is planned anew because another one came."""
@@ -64,18 +66,70 @@ def ingest_settlement(
         waiting.files, account=account, layouts=folder.layouts, environment=environment
     )
     read = partial(_ingest_file, folder=folder, run=run, environment=environment, figures=figures)
-    new, rows, sentence = 0, 0, ""
-    for path in waiting.files:
-        source, words = read(path, problem=growing.get(path, ""))
-        new += source is not None
-        rows += source.rows_accepted if source else 0
-        sentence += words
+    known, looked_at, words = _known_files(run, environment=environment), set[Path](), ""
+    sources: list[SourceFile] = []
+    # Twice: a version that came tonight may leave lines out that another file told as well.
+    for path in (*waiting.files, *waiting.files):
+        problem = growing.get(path, "")
+        is_taken = not problem and _taken_before(path, known=known, archive=account.archive)
+        if is_taken or path in looked_at:
+            continue
+        looked_at.add(path)
+        source, sentence = read(path, problem=problem)
+        known, words = _known_files(run, environment=environment), words + sentence
+        sources += [source] if source else []
+    what = _counted(sources, waiting=waiting.files, figures=figures)
+    doubtful = _doubtful_told(known, here=waiting.files)
+    return what + words + doubtful + left(waiting) + came.sentence()
+
+
+def _counted(
+    sources: Sequence[SourceFile], *, waiting: Sequence[Path], figures: dict[str, int]
+) -> str:
+    """What was read, in numbers and in a sentence."""
+    new, rows = len(sources), sum(source.rows_accepted for source in sources)
     figures["settlement_files"], figures["settlement_lines"] = new, rows
-    known = len(waiting.files) - new
-    what = f" {new} new settlement files with {rows} lines accepted; {known} known or refused."
-    if not waiting.files:
-        what = " No settlement file has arrived."
-    return what + sentence + left(waiting) + came.sentence()
+    if not waiting:
+        return " No settlement file has arrived."
+    known = len(waiting) - new
+    return f" {new} new settlement files with {rows} lines accepted; {known} known or refused."
+
+
+def _known_files(run: Run, *, environment: Environment) -> KnownFiles:
+    with environment.store.reading() as connection:
+        return KnownFiles.of(connection, run)
+
+
+def _taken_before(path: Path, *, known: KnownFiles, archive: Path | None) -> bool:
+    """Whether this very content was read in an earlier night, and is kept if it is to be.
+
+    Files that stay in their folder would otherwise cost each night what they cost the first.
+    """
+    name = _name_of(path)
+    if name not in known.contents or name in known.doubtful:
+        return False
+    try:
+        sha256 = sha256_of(path)
+    except (SourceMissingError, SourceUnreadableError):
+        return False  # whoever reads it says so
+    if not known.has(name=name, sha256=sha256):
+        return False
+    return archive is None or is_kept(path, sha256=sha256, archive=archive)
+
+
+def _name_of(path: Path) -> str:
+    """Under which the database knows it."""
+    return f"{settlement_rows.NAME_PREFIX}{shown_name(path.name)}"
+
+
+def _doubtful_told(known: KnownFiles, *, here: Sequence[Path]) -> str:
+    """Files that are to be read once more and lie in their folder no more."""
+    gone = known.doubtful - {*map(_name_of, here)}
+    return "".join(
+        f" Some lines of {name} counted in another file, which says something else now: put it "
+        "into the folder of settlement files again, so that none is lost."
+        for name in sorted(gone)
+    )
 
 
 def _ingest_file(
@@ -91,7 +145,7 @@ def _ingest_file(
     account = environment.settings.account(run.merchant_id, account_id=run.account_id)
     layout = layout_of(path.name, layouts=folder.layouts)
     shown, words = shown_name(path.name), ""
-    name = f"{settlement_rows.NAME_PREFIX}{shown}"
+    name = _name_of(path)
     try:
         if problem:
             refuse(shown, problem)
@@ -127,7 +181,7 @@ def _save(
     rejects = [_under(reject, name=name) for reject in read.rejects]
     for _ in range(PLANNED_MAX):
         with store.reading() as connection:
-            if settlement_rows.is_known(connection, run, name=name, sha256=source.sha256):
+            if KnownFiles.of(connection, run).has(name=name, sha256=source.sha256):
                 return None
             planned = settlement_plan.plan(
                 connection, run, lines=read.lines, source=source, storages=storages_of(environment)

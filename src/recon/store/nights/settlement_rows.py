@@ -6,7 +6,9 @@ column, is a repeat: it is counted and not stored, so that a file sent twice set
 The lines lie in files of facts; the database has what they come to, and a few of them.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date, datetime
 
 import pyarrow as pa
@@ -14,7 +16,7 @@ import pyarrow.compute as pc
 from sqlalchemy import ColumnElement, Connection, func, select, true, union, update
 
 from recon.matching.frames.sources import LoadCounts
-from recon.model.words import Reject
+from recon.model.words import Reject, SourceKind
 from recon.settlement.settled_evidence import SettledLine
 from recon.store.nights import order_rows, settled_lines, settled_sums, settlement_plan
 from recon.store.nights.order_facts import StorageOf
@@ -27,18 +29,57 @@ NAME_PREFIX = "settlement/"
 """Before the name of a settlement file: no file of an inbox has a slash in its name."""
 
 
-def is_known(connection: Connection, run: Run, *, name: str, sha256: str) -> bool:
-    """Whether the newest version of this name has this content.
+@dataclass(frozen=True, slots=True)
+class KnownFiles:
+    """Settlement files of an account that were read."""
+
+    contents: Mapping[str, str]
+    """Name -> SHA-256 of its newest version.
 
     The same content under another name is stored again, all of it repeats: days on which nothing
-    was settled have files that are equal, and each of them was waited for.
-    """
-    known_sha256 = connection.execute(
-        select(order_file.c.sha256).where(
-            order_file.c.file_id.in_(newest(run, until=None)), order_file.c.name == name
+    was settled have files that are equal, and each of them was waited for."""
+    doubtful: frozenset[str]
+    """Names of those some of whose lines another file told when they were read, and that one has
+    another version since: only reading them once more says whether each line is told still."""
+
+    @classmethod
+    def of(cls, connection: Connection, run: Run) -> "KnownFiles":
+        """As they stand now."""
+        file = order_file.c
+        rows = connection.execute(
+            select(file.name, file.file_id, file.sha256, file.rows_repeat)
+            .where(
+                file.merchant_id == run.merchant_id,
+                file.account_id == run.account_id,
+                file.kind == SourceKind.SETTLEMENT.value,
+            )
+            .order_by(file.file_id)
         )
-    ).scalar_one_or_none()
-    return known_sha256 == sha256
+        versions: dict[str, list[tuple[int, str, int]]] = defaultdict(list)
+        for name, *version in rows:
+            versions[name].append((version[0], version[1], version[2]))
+        contents = {name: every[-1][1] for name, every in versions.items()}
+        repeating = {name: every[-1][0] for name, every in versions.items() if every[-1][2]}
+        doubtful = (
+            name
+            for name, file_id in repeating.items()
+            if any(
+                _is_replaced(every, since=file_id)
+                for other, every in versions.items()
+                if other != name
+            )
+        )
+        return cls(contents, frozenset(doubtful))
+
+    def has(self, *, name: str, sha256: str) -> bool:
+        """Whether a file of this content need not be read again."""
+        return self.contents.get(name) == sha256 and name not in self.doubtful
+
+
+def _is_replaced(versions: Sequence[tuple[int, str, int]], *, since: int) -> bool:
+    """Whether the newest version of a file says something else than the one before a number."""
+    before = [sha256 for file_id, sha256, _ in versions if file_id < since]
+    return bool(before) and before[-1] != versions[-1][1]
 
 
 def save_file(

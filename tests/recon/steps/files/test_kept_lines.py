@@ -251,3 +251,56 @@ def test_who_is_killed_while_keys_are_merged_left_nothing_that_counts(
             connection, ("100042", "100042001"), kind=SourceKind.SETTLEMENT
         )
     assert read.file_count == MERGED_FROM + 1
+
+
+def test_a_file_that_was_read_is_not_read_again(
+    settling: Merchant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While it lies there with the same content, whatever its reader would say."""
+    settlement_ingested(settling)
+
+    def broken(*_: Any, **__: Any) -> Any:
+        raise AssertionError
+
+    monkeypatch.setattr(settlement_files, "settlement_file", broken)
+    settlement_ingested(settling, "run-2")
+    (place(settling) / "S1.csv").write_text("changed")
+    with pytest.raises(AssertionError):
+        settlement_ingested(settling, "run-3")
+
+
+@pytest.mark.parametrize(("replaced", "repeating"), [("S1.csv", "S2.csv"), ("S2.csv", "S1.csv")])
+def test_lines_that_a_newer_version_leaves_out_count_in_the_file_that_tells_them_still(
+    settling: Merchant, replaced: str, repeating: str
+) -> None:
+    """In the same night, whichever of the two is read first; afterwards nothing is read again."""
+    first, second, third = in_euro(settling)[:3]
+    (place(settling) / "S1.csv").unlink()
+    send(settling, replaced, line(first), line(second))
+    settlement_ingested(settling)
+    send(settling, repeating, line(first), line(third))
+    settlement_ingested(settling, "run-2")
+    send(settling, replaced, line(second))
+    settlement_ingested(settling, "run-3")
+    settlement_ingested(settling, "run-4")
+
+    newest = "SELECT max(file_id) FROM order_file WHERE kind = 'settlement' GROUP BY name"
+    counting = f"SELECT sum(line_count) FROM settled_sum WHERE file_id IN ({newest})"  # noqa: S608 - ours
+    assert asked(settling, counting) == [(3,)]
+    read = "SELECT name, version FROM order_file WHERE kind = 'settlement'"
+    names = (f"settlement/{replaced}", f"settlement/{repeating}")
+    assert sorted(asked(settling, read)) == sorted(
+        (name, version) for name in names for version in (1, 2)
+    )
+
+
+def test_of_lines_that_nobody_can_read_again_it_is_said(settling: Merchant) -> None:
+    """The file that told them lies in its folder no more."""
+    first, second = in_euro(settling)[:2]
+    send(settling, "S2.csv", line(first))
+    settlement_ingested(settling)
+    (place(settling) / "S2.csv").unlink()
+    send(settling, "S1.csv", line(second))
+    with begun(settling, "run-2") as (run, environment):
+        words = ingest_settlement(run, figures={"refused": 0}, environment=environment, sleep=print)
+    assert "Some lines of settlement/S2.csv counted in another file, which says something" in words

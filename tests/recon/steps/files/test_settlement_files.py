@@ -246,11 +246,13 @@ def test_files_are_known_by_name_and_content_and_lines_by_all_they_say(settling:
     send(settling, "empty-2.csv")
     assert "4 new settlement files with 5 lines accepted" in ingested(settling, "first")
     send(settling, "S1.csv", line(first), line(second, net="0.01"))
-    assert "1 new settlement files with 1 lines accepted; 3 known" in ingested(settling, "second")
+    # The second one is read once more: a line of it counted in the first.
+    assert "2 new settlement files with 4 lines accepted; 2 known" in ingested(settling, "second")
+    assert "0 new settlement files with 0 lines accepted; 4 known" in ingested(settling, "third")
     assert files(settling) == {
         "orders.csv": (2, 2, 0, 0),
         "settlement/S1.csv": (2, 0, 1, 1),
-        "settlement/S2.csv": (3, 2, 1, 0),
+        "settlement/S2.csv": (3, 3, 0, 0),
         "settlement/empty-1.csv": (0, 0, 0, 0),
         "settlement/empty-2.csv": (0, 0, 0, 0),
     }

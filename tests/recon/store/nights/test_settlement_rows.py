@@ -159,3 +159,42 @@ def test_evidence_is_found_by_transaction_and_by_our_own_reference(
     assert [each.reference_no for each in both] == ["by transaction", "by reference"]
     assert [each.reference_no for each in alone] == ["by reference"]
     assert none == []
+
+
+def test_a_file_is_read_again_when_what_told_its_lines_says_something_else(
+    store: Store, run: Run, storages: StorageOf
+) -> None:
+    """Its repeats were left out because of lines that are gone; read again, none is lost."""
+    both = ({"order_no": "A"}, {"order_no": "C"})
+    save(store, run, storages, "settlement/1", {"order_no": "A"}, {"order_no": "B"})
+    save(store, run, storages, "settlement/2", *both)
+    assert doubtful(store, run) == set()
+    save(store, run, storages, "settlement/1", {"order_no": "B"})
+    assert doubtful(store, run) == {"settlement/2"}
+    save(store, run, storages, "settlement/2", *both)
+
+    assert doubtful(store, run) == set()
+    assert sorted(told(store, run, storages)) == ["A", "B", "C"]
+
+
+def test_files_that_were_read_again_are_not_read_for_ever(
+    store: Store, run: Run, storages: StorageOf
+) -> None:
+    """The same content once more changes nothing of what others told."""
+    lines = ({"order_no": "A"}, {"order_no": "B"})
+    save(store, run, storages, "settlement/1", *lines)
+    for name in ("settlement/2", "settlement/3"):
+        save(store, run, storages, name, *lines)
+    save(store, run, storages, "settlement/1", {"order_no": "B"})
+    assert doubtful(store, run) == {"settlement/2", "settlement/3"}
+    for name in ("settlement/2", "settlement/3"):
+        save(store, run, storages, name, *lines)
+
+    assert doubtful(store, run) == set()
+    assert sorted(told(store, run, storages)) == ["A", "B"]
+
+
+def doubtful(store: Store, run: Run) -> set[str]:
+    """Names of files that are to be read once more."""
+    with store.reading() as connection:
+        return {*settlement_rows.KnownFiles.of(connection, run).doubtful}
