@@ -28,7 +28,7 @@ from recon.steps.night import whole_night
 from recon.store.nights import facts_keys, runs, settlement_plan
 from recon.store.nights.facts_keys import MERGED_FROM
 from tests.recon.steps.conftest import Merchant, plain_workbooks
-from tests.recon.steps.files.test_kept_orders import capture, past_the_code
+from tests.recon.steps.files.test_kept_orders import archive_folder, capture, past_the_code
 from tests.recon.steps.files.test_settlement_files import declare, line, place, send
 from tests.recon.steps.test_bound import UNREAD
 
@@ -52,7 +52,7 @@ def in_euro(merchant: Merchant) -> list[Any]:
 
 def facts_of(merchant: Merchant) -> list[Path]:
     """Files of facts of settlement files that lie in the archive."""
-    return sorted((merchant.folder / "archive" / "facts" / "settlement").rglob("*.parquet"))
+    return sorted((archive_folder(merchant) / "facts" / "settlement").rglob("*.parquet"))
 
 
 @contextmanager
@@ -118,7 +118,7 @@ def test_who_is_killed_between_bytes_and_commit_left_nothing_that_counts(
 
 def test_an_archive_that_takes_nothing_stores_nothing_of_the_file(settling: Merchant) -> None:
     """Nothing is sent, the sentence says what to do; with the archive back the file is read."""
-    folder = settling.folder / "archive" / "facts" / "settlement"
+    folder = archive_folder(settling) / "facts" / "settlement"
     folder.parent.mkdir(parents=True)
     folder.write_text("no folder")
     with pytest.raises(ArchiveError, match=r"lines of a settlement file could not be kept.*: make"):

@@ -20,6 +20,7 @@ from recon.steps.night import whole_night
 from recon.store.nights import facts_keys, facts_rows, runs
 from recon.store.nights.facts_keys import MERGED_FROM
 from tests.recon.steps.conftest import Merchant, plain_workbooks
+from tests.recon.steps.night.test_sealed_settle import archive_of
 from tests.recon.steps.test_bound import UNREAD
 
 
@@ -29,9 +30,14 @@ def capture(merchant: Merchant) -> None:
     merchant.drop("orders.csv", merchant.order(one, action="capture", status="authorised"))
 
 
+def archive_folder(merchant: Merchant) -> Path:
+    """Where the archive of a merchant's nights lies."""
+    return Path(archive_of(merchant).shown)
+
+
 def facts_of(merchant: Merchant) -> list[Path]:
     """Files of facts that lie in the archive."""
-    return sorted((merchant.folder / "archive" / "facts").rglob("*.parquet"))
+    return sorted((archive_folder(merchant) / "facts").rglob("*.parquet"))
 
 
 def ingested(merchant: Merchant) -> int:
@@ -53,8 +59,8 @@ def test_each_file_lies_once_under_its_own_hash(merchant: Merchant) -> None:
 
     files = facts_of(merchant)
     assert len(files) == 2
-    assert {path.parent.relative_to(merchant.folder).as_posix() for path in files} == {
-        "archive/facts/orders/2026/11"
+    assert {path.parent.relative_to(archive_folder(merchant)).as_posix() for path in files} == {
+        "facts/orders/2026/11"
     }
     hashes = [hashlib.sha256(path.read_bytes()).hexdigest() for path in files]
     assert hashes == [path.stem for path in files]
@@ -91,7 +97,7 @@ def ingested_in_child(merchant: Merchant, *, at: str = "archived the orders:1") 
 def test_an_archive_that_takes_nothing_stores_nothing_of_the_file(merchant: Merchant) -> None:
     """Nothing is sent, the sentence says what to do; with the archive back the file is read."""
     capture(merchant)
-    root = merchant.folder / "archive"
+    root = archive_folder(merchant)
     root.write_text("no folder")
     with pytest.raises(ArchiveError, match=r"nothing of it was stored and nothing was sent: make"):
         merchant.night()
@@ -208,7 +214,7 @@ def test_who_is_killed_while_keys_are_merged_left_nothing_that_counts(
         (read,) = facts_keys.key_files(connection, ("100042", "100042001"))
     assert read.file_count == MERGED_FROM + 1
 
-    kept = merchant.folder / "archive" / read.file.path
+    kept = archive_folder(merchant) / read.file.path
     kept.unlink()
     with merchant.environment() as environment:
         problems = verify(environment, reading=UNREAD).problems
