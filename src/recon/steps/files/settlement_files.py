@@ -97,7 +97,7 @@ def _counted(
 
 def _known_files(run: Run, *, environment: Environment) -> KnownFiles:
     with environment.store.reading() as connection:
-        return KnownFiles.of(connection, run)
+        return KnownFiles.of(connection, run, storages=storages_of(environment))
 
 
 def _taken_before(path: Path, *, known: KnownFiles, archive: Path | None) -> bool:
@@ -177,14 +177,16 @@ def _save(
     Its lines are held against all others, and written, before anybody waits for it; where another
     file comes meanwhile, once more.
     """
-    store, source = environment.store, replace(read.source_file, name=name)
+    store, storages = environment.store, storages_of(environment)
+    source = replace(read.source_file, name=name)
     rejects = [_under(reject, name=name) for reject in read.rejects]
     for _ in range(PLANNED_MAX):
         with store.reading() as connection:
-            if KnownFiles.of(connection, run).has(name=name, sha256=source.sha256):
+            known = KnownFiles.of(connection, run, storages=storages)
+            if known.has(name=name, sha256=source.sha256):
                 return None
             planned = settlement_plan.plan(
-                connection, run, lines=read.lines, source=source, storages=storages_of(environment)
+                connection, run, lines=read.lines, source=source, storages=storages
             )
         environment.crash_point("archived the lines")
         with store.writing(turn=Turn.ORDERS) as connection:

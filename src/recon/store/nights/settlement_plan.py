@@ -147,6 +147,22 @@ def bind(connection: Connection, settled: SettledFacts, *, file_id: int, at: dat
     )
 
 
+def is_told_still(connection: Connection, run: Run, *, file_id: int, storages: StorageOf) -> bool:
+    """Whether the newest files tell every line that a version of one brought, as often as it did.
+
+    Raises:
+        ArchiveError: a file cannot be read, or is not the one whose hash the database has.
+    """
+    schema = pa.schema([PLAIN.field(each) for each in TOLD])
+    tables = (
+        table
+        for file in facts_rows.of_files(connection, [file_id])
+        for table in tables_of(file, storages=storages, columns=TOLD)
+    )
+    lines = pa.concat_tables([schema.empty_table(), *tables])
+    return bool(_told_elsewhere(connection, run, lines=lines, name="", storages=storages).all())
+
+
 def _told_elsewhere(
     connection: Connection, run: Run, *, lines: pa.Table, name: str, storages: StorageOf
 ) -> Bools:

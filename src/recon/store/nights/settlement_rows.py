@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -22,7 +23,7 @@ from recon.store.nights import order_rows, settled_lines, settled_sums, settleme
 from recon.store.nights.order_facts import StorageOf
 from recon.store.nights.runs import Run
 from recon.store.nights.settled_sums import CHARGED_BACK, newest, of_account
-from recon.store.nights.settlement_plan import PlannedLines
+from recon.store.nights.settlement_plan import PlannedLines, is_told_still
 from recon.store.schema import order_file, reject, settled_sum, settlement_line
 
 NAME_PREFIX = "settlement/"
@@ -39,12 +40,16 @@ class KnownFiles:
     The same content under another name is stored again, all of it repeats: days on which nothing
     was settled have files that are equal, and each of them was waited for."""
     doubtful: frozenset[str]
-    """Names of those some of whose lines another file told when they were read, and that one has
-    another version since: only reading them once more says whether each line is told still."""
+    """Names of those some of whose lines another file told when they were read, and a newer version
+    of that one tells some lines no more: only reading them says whether they do."""
 
     @classmethod
-    def of(cls, connection: Connection, run: Run) -> "KnownFiles":
-        """As they stand now."""
+    def of(cls, connection: Connection, run: Run, *, storages: StorageOf) -> "KnownFiles":
+        """As they stand now.
+
+        Raises:
+            ArchiveError: a file cannot be read, or is not the one whose hash the database has.
+        """
         file = order_file.c
         rows = connection.execute(
             select(file.name, file.file_id, file.sha256, file.rows_repeat)
@@ -55,31 +60,44 @@ class KnownFiles:
             )
             .order_by(file.file_id)
         )
-        versions: dict[str, list[tuple[int, str, int]]] = defaultdict(list)
+        versions: dict[str, list[_Version]] = defaultdict(list)
         for name, *version in rows:
-            versions[name].append((version[0], version[1], version[2]))
-        contents = {name: every[-1][1] for name, every in versions.items()}
-        repeating = {name: every[-1][0] for name, every in versions.items() if every[-1][2]}
-        doubtful = (
-            name
-            for name, file_id in repeating.items()
-            if any(
-                _is_replaced(every, since=file_id)
+            versions[name].append(_Version(*version))
+        resting = {name: every[-1] for name, every in versions.items() if every[-1].repeats}
+        replaced = {
+            name: {
+                before.file_id
                 for other, every in versions.items()
-                if other != name
-            )
-        )
-        return cls(contents, frozenset(doubtful))
+                if other != name and (before := _replaced(every, since=newest.file_id))
+            }
+            for name, newest in resting.items()
+        }
+        gone = {
+            file_id
+            for file_id in set[int]().union(*replaced.values())
+            if not is_told_still(connection, run, file_id=file_id, storages=storages)
+        }
+        doubtful = frozenset(name for name, before in replaced.items() if before & gone)
+        return cls({name: every[-1].sha256 for name, every in versions.items()}, doubtful)
 
     def has(self, *, name: str, sha256: str) -> bool:
         """Whether a file of this content need not be read again."""
         return self.contents.get(name) == sha256 and name not in self.doubtful
 
 
-def _is_replaced(versions: Sequence[tuple[int, str, int]], *, since: int) -> bool:
-    """Whether the newest version of a file says something else than the one before a number."""
-    before = [sha256 for file_id, sha256, _ in versions if file_id < since]
-    return bool(before) and before[-1] != versions[-1][1]
+class _Version(NamedTuple):
+    """Of a settlement file."""
+
+    file_id: int
+    sha256: str
+    repeats: int
+    """Lines that were left out, for another file told them."""
+
+
+def _replaced(versions: Sequence[_Version], *, since: int) -> _Version | None:
+    """The version before a number, where the newest one has other content."""
+    before = [version for version in versions if version.file_id < since]
+    return before[-1] if before and before[-1].sha256 != versions[-1].sha256 else None
 
 
 def save_file(

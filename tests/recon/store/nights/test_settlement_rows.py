@@ -168,12 +168,12 @@ def test_a_file_is_read_again_when_what_told_its_lines_says_something_else(
     both = ({"order_no": "A"}, {"order_no": "C"})
     save(store, run, storages, "settlement/1", {"order_no": "A"}, {"order_no": "B"})
     save(store, run, storages, "settlement/2", *both)
-    assert doubtful(store, run) == set()
+    assert doubtful(store, run, storages) == set()
     save(store, run, storages, "settlement/1", {"order_no": "B"})
-    assert doubtful(store, run) == {"settlement/2"}
+    assert doubtful(store, run, storages) == {"settlement/2"}
     save(store, run, storages, "settlement/2", *both)
 
-    assert doubtful(store, run) == set()
+    assert doubtful(store, run, storages) == set()
     assert sorted(told(store, run, storages)) == ["A", "B", "C"]
 
 
@@ -186,15 +186,28 @@ def test_files_that_were_read_again_are_not_read_for_ever(
     for name in ("settlement/2", "settlement/3"):
         save(store, run, storages, name, *lines)
     save(store, run, storages, "settlement/1", {"order_no": "B"})
-    assert doubtful(store, run) == {"settlement/2", "settlement/3"}
+    assert doubtful(store, run, storages) == {"settlement/2", "settlement/3"}
     for name in ("settlement/2", "settlement/3"):
         save(store, run, storages, name, *lines)
 
-    assert doubtful(store, run) == set()
+    assert doubtful(store, run, storages) == set()
     assert sorted(told(store, run, storages)) == ["A", "B"]
 
 
-def doubtful(store: Store, run: Run) -> set[str]:
+def test_a_file_that_grows_makes_no_other_doubtful(
+    store: Store, run: Run, storages: StorageOf
+) -> None:
+    """A month to date tells all that it told before: what repeats it is not read again."""
+    lines = [{"order_no": each} for each in "ABC"]
+    for day in range(1, 4):
+        save(store, run, storages, "settlement/month", *lines[:day])
+        save(store, run, storages, f"settlement/{day}", lines[day - 1])
+        assert doubtful(store, run, storages) == set()
+    save(store, run, storages, "settlement/month", *lines[1:])
+    assert doubtful(store, run, storages) == {f"settlement/{day}" for day in (1, 2, 3)}
+
+
+def doubtful(store: Store, run: Run, storages: StorageOf) -> set[str]:
     """Names of files that are to be read once more."""
     with store.reading() as connection:
-        return {*settlement_rows.KnownFiles.of(connection, run).doubtful}
+        return {*settlement_rows.KnownFiles.of(connection, run, storages=storages).doubtful}
