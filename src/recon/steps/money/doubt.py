@@ -47,6 +47,7 @@ from recon.store.money.evidence_rows import KnownRefund
 from recon.store.money.instruction_rows import OpenBatch
 from recon.store.money.journal import StoredJournal, move
 from recon.store.nights import notification_rows, settlement_rows
+from recon.store.nights.facts_keys import changed_facts
 from recon.store.nights.runs import Run
 
 _Answer = TypeVar("_Answer", Seen, SearchedRefund)
@@ -204,9 +205,15 @@ def _shown_beside(answers: Mapping[str, RefundAnswer], *, known: KnownRefund | N
 
 
 def _lines(run: Run, *, environment: Environment) -> list[SettledLine]:
-    """What settlement files tell of all that is undecided: files are read outside a turn."""
+    """What settlement files tell of all that is undecided: files are read outside a turn.
+
+    Nothing where files are not those that the history bound: the gate says so, and nothing is ended
+    by them.
+    """
     with environment.store.reading() as connection:
         undecided = instruction_rows.of_account(connection, run, states=UNDECIDED)
+        if not undecided or any(changed_facts(connection)):
+            return []
         return settlement_rows.evidence_of(
             connection,
             run,
