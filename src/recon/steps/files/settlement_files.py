@@ -8,6 +8,7 @@ verdict is INCOMPLETE, and until it comes right no payment of its days is called
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import product
 from pathlib import Path
 
 from recon.config.file_layouts import layout_of
@@ -68,11 +69,12 @@ def ingest_settlement(
     read = partial(_ingest_file, folder=folder, run=run, environment=environment, figures=figures)
     known, looked_at, words = _known_files(run, environment=environment), set[Path](), ""
     sources: list[SourceFile] = []
-    # Twice: a version that came tonight may leave lines out that another file told as well.
-    for path in (*waiting.files, *waiting.files):
+    # Again: a version that came tonight may leave lines out that another file told as well.
+    for is_again, path in product((False, True), waiting.files):
+        if path in looked_at or (is_again and _name_of(path) not in known.doubtful):
+            continue
         problem = growing.get(path, "")
-        is_taken = not problem and _taken_before(path, known=known, archive=account.archive)
-        if is_taken or path in looked_at:
+        if not problem and _taken_before(path, known=known, archive=account.archive):
             continue
         looked_at.add(path)
         source, sentence = read(path, problem=problem)
