@@ -117,3 +117,14 @@ ORDER = (
     instant("updated_at", "since when this row holds; the newest row of an order counts"),
 )
 """What a row of an order file says, in files of facts and in the inputs of a night."""
+SETTLED = (
+    ORDER_NO,
+    TRANSACTION,
+    REFERENCE,
+    CURRENCY,
+    money("gross", "what the line moves, signed from the merchant's side"),
+    money("fee", "what the gateway keeps of it"),
+    money("net", "gross less fee; of a payout row what was paid out"),
+    text("own_reference", "our number, where the line is of a payout that we asked for"),
+)
+"""What a settlement line says of its payment, there and there."""

@@ -8,7 +8,7 @@ from recon.matching.frames.sources import SettledDays
 from recon.matching.sides.contract_lines import PRICED
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.night_folder import storages_of
-from recon.steps.money.settled import month_volumes, settled
+from recon.steps.money.settled import lines_of_night, month_volumes, settled_days
 from recon.store import Connection
 from recon.store.nights.input_rows import Inputs
 from recon.store.nights.night_lines import AskedFor
@@ -31,9 +31,14 @@ def settlement_of(
     if not inputs.settlement:
         return None, None, None
     until, storages = inputs.last_file, storages_of(environment)
-    lines, days = settled(connection, run, asked=asked, until=until, rules=rules, storages=storages)
-    contract = rules.fee_contract
-    if lines is None or contract is None or not contract.asks_months:
+    days = settled_days(connection, run, until=until, rules=rules)
+    if days is None:
+        return None, None, None
+    asked_for = lines_of_night(
+        connection, run, asked=asked, until=until, rules=rules, storages=storages
+    )
+    lines, contract = asked_for.frame(), rules.fee_contract
+    if contract is None or not contract.asks_months:
         return lines, days, None
     priced = lines["settled_on"][is_word(lines["entry_type"], *PRICED)]
     return lines, days, month_volumes(connection, run, days=priced, until=until)

@@ -27,28 +27,6 @@ def settled_since(run: Run, *, rules: Rules) -> str:
     return ledger_start(run, rules=rules).date().isoformat()
 
 
-def settled(
-    connection: Connection,
-    run: Run,
-    *,
-    asked: AskedFor,
-    until: int,
-    rules: Rules,
-    storages: StorageOf,
-) -> tuple[pd.DataFrame, SettledDays] | tuple[None, None]:
-    """SETTLEMENT_COLUMNS and the days they prove, as of the last file that counts.
-
-    Nothing where no file has ever told of the account.
-    """
-    days = settled_days(connection, run, until=until, rules=rules)
-    if days is None:
-        return None, None
-    lines = lines_of_night(
-        connection, run, asked=asked, until=until, rules=rules, storages=storages
-    )
-    return lines.frame(), days
-
-
 def settled_days(
     connection: Connection, run: Run, *, until: int, rules: Rules
 ) -> SettledDays | None:

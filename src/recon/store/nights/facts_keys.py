@@ -20,6 +20,7 @@ from sqlalchemy import Connection, Select, insert, select
 
 from recon.archive.facts_files import FactsFile, read_facts, write_facts
 from recon.archive.facts_schemas import MERGED_KEYS, ORDER_KEYS
+from recon.archive.storage import Storage
 from recon.model.words import SourceKind
 from recon.store.database.engine import Turn, join_turn
 from recon.store.database.history import Event, append
@@ -186,6 +187,12 @@ def files_having(
             having.update(np.unique(files[rows]).tolist())
             again.append(keys[rows])
     return facts_rows.of_files(connection, having), np.unique(np.concatenate(again))
+
+
+def write_keys(storage: Storage, hashes: Hashes, *, folder: str, doing: str) -> FactsFile:
+    """Write the keys of a file's rows beside them, sorted and each once; see `write_facts`."""
+    table = pa.table([np.unique(hashes)], schema=ORDER_KEYS.columns)
+    return write_facts(storage, [table], folder=folder, schema=ORDER_KEYS, doing=doing)
 
 
 def key_files(

@@ -15,13 +15,13 @@ import pyarrow as pa
 from sqlalchemy import Connection, select
 
 from recon.archive.facts_files import FactsFile, write_facts
-from recon.archive.facts_schemas import FOLDER, ORDER_FACTS, ORDER_GONE, ORDER_KEYS
+from recon.archive.facts_schemas import FOLDER, ORDER_FACTS, ORDER_GONE
 from recon.archive.storage import Storage
 from recon.matching.frames.sources import LoadCounts
 from recon.model.words import SourceFile
 from recon.proof.night_tables import table_of_schema
 from recon.store.nights import facts_rows, order_facts
-from recon.store.nights.facts_keys import files_having
+from recon.store.nights.facts_keys import files_having, write_keys
 from recon.store.nights.facts_rows import Account, OfAccountRows, StoredFacts
 from recon.store.nights.order_facts import StorageOf
 from recon.store.nights.order_keys import Hashes, hashes_of
@@ -148,10 +148,8 @@ def with_marks(
         ArchiveError: the archive cannot be written.
         OutputError: there is no room to lay the rows aside.
     """
-    sorted_keys = pa.table([np.unique(np.concatenate(kept.hashes))], schema=ORDER_KEYS.columns)
-    keys = write_facts(
-        storage, [sorted_keys], folder=rows.folder, schema=ORDER_KEYS, doing=UNWRITTEN
-    )
+    hashes = np.concatenate(kept.hashes)
+    keys = write_keys(storage, hashes, folder=rows.folder, doing=UNWRITTEN)
     places = sorted(gone)
     written = [rows, keys]
     if places:

@@ -89,8 +89,8 @@ def settled_since(
 
 
 def keys_of(lines: pa.Table) -> Hashes:
-    """The hashes of all texts by which lines (ACCOUNT and KEYS) are found, sorted."""
-    return np.unique(np.concatenate([_hashes(lines, name=name)[1] for name in KEYS]))
+    """The hashes of all texts by which lines (ACCOUNT and KEYS) are found."""
+    return np.concatenate([_hashes(lines, name=name)[1] for name in KEYS])
 
 
 def lines_named(
@@ -168,6 +168,7 @@ def line_problems(
         order_file.c.file_id.in_([each.file_id for each in files]),
     )
     of_kind = {*connection.execute(settled).scalars()}
+    in_database = settled_sums.digests_beside(connection, of=of_kind)
     for file in files:
         if file.file_id not in of_kind:
             continue
@@ -178,7 +179,6 @@ def line_problems(
         by_file = settled_sums.digests_of(
             settled_sums.sums_of(lines), settled_sums.rows_of_lines(lines).to_pylist()
         )
-        in_database = settled_sums.digests_beside(connection, of=[file.file_id])
         if by_file != in_database.get(file.file_id):
             yield (
                 f"what the database says of the lines of {file.name} is not what its file of facts "

@@ -14,17 +14,18 @@ import pyarrow.compute as pc
 from sqlalchemy import Connection
 
 from recon.archive.facts_files import write_facts
-from recon.archive.facts_schemas import FOLDER, ORDER_KEYS, SETTLED_FACTS
+from recon.archive.facts_schemas import FOLDER, SETTLED_FACTS
 from recon.archive.storage import Storage
 from recon.config.fee_contract import FACTS
 from recon.matching.frames.sources import LoadCounts
 from recon.model.words import SourceFile
 from recon.proof.night_tables import table_of_schema
 from recon.store.nights import facts_rows, settled_sums
+from recon.store.nights.facts_keys import write_keys
 from recon.store.nights.facts_rows import OfAccountRows, StoredFacts
 from recon.store.nights.order_facts import Bools, StorageOf
 from recon.store.nights.runs import Run
-from recon.store.nights.settled_lines import ACCOUNT, KEYS, PLAIN, keys_of, tables_of
+from recon.store.nights.settled_lines import PLAIN, keys_of, tables_of
 from recon.store.nights.settled_sums import STORED, Digests, Sum, days_of
 
 UNWRITTEN = (
@@ -117,9 +118,7 @@ def written(
     """
     whole = lines.combine_chunks()
     rows = write_facts(storage, [whole], folder=into, schema=SETTLED_FACTS, doing=doing)
-    hashes = keys_of(whole.select([*ACCOUNT, *KEYS]))
-    sorted_keys = pa.table([hashes], schema=ORDER_KEYS.columns)
-    keys = write_facts(storage, [sorted_keys], folder=into, schema=ORDER_KEYS, doing=doing)
+    keys = write_keys(storage, keys_of(whole), folder=into, doing=doing)
     facts = StoredFacts(
         folder=into,
         rows_sha256=rows.sha256,

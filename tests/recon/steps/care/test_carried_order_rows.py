@@ -211,24 +211,29 @@ def test_files_that_say_something_else_stop_the_upgrade(
     assert _asked(lived_on, "SELECT count(*) FROM order_facts") == [(0,)]
 
 
-@pytest.mark.process
-@pytest.mark.parametrize("point", ["archived the orders:1", "archived the orders:4"])
-def test_an_upgrade_that_was_killed_is_done_again(lived_on: dict[str, str], point: str) -> None:
-    """Between bytes and commit of any file nothing of the rows is lost, nor kept twice."""
-    wanted = _in_rows(lived_on)
+def _killed_upgrade(variables: dict[str, str], *, at: str) -> None:
+    """`recon db upgrade`, killed there."""
     killed = subprocess.run(
         [
             *(sys.executable, "-c", "from recon.cli import main; raise SystemExit(main())"),
             *("db", "upgrade"),
         ],
-        env=os.environ | lived_on | {"RECON_CRASH_AT": point},
+        env=os.environ | variables | {"RECON_CRASH_AT": at},
         capture_output=True,
         text=True,
         check=False,
     )
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("point", ["archived the orders:1", "archived the orders:4"])
+def test_an_upgrade_that_was_killed_is_done_again(lived_on: dict[str, str], point: str) -> None:
+    """Between bytes and commit of any file nothing of the rows is lost, nor kept twice."""
+    wanted = _in_rows(lived_on)
+    _killed_upgrade(lived_on, at=point)
     _carry(lived_on)
 
-    assert killed.returncode == -signal.SIGKILL, killed.stderr
     assert _in_files(lived_on, of=wanted) == wanted
     with _opened(lived_on) as environment, environment.store.reading() as connection:
         assert [*facts_rows.changed(connection)] == []

@@ -1,10 +1,6 @@
 """Settlement lines of an earlier version's table, as files of facts have them after the upgrade."""
 
-import os
-import signal
 import sqlite3
-import subprocess
-import sys
 from contextlib import closing
 from typing import Any
 
@@ -19,7 +15,14 @@ from recon.store.database.migrate import newest_revision, upgrade
 from recon.store.nights import facts_rows, settlement_rows
 from recon.store.nights.night_lines import AskedFor, NightLines
 from recon.store.nights.settled_lines import line_problems
-from tests.recon.steps.care.test_carried_order_rows import ACCOUNTS, _asked, _carry, _path, _run
+from tests.recon.steps.care.test_carried_order_rows import (
+    ACCOUNTS,
+    _asked,
+    _carry,
+    _killed_upgrade,
+    _path,
+    _run,
+)
 from tests.recon.steps.care.test_carried_results import _opened, earlier
 
 __all__ = ["earlier"]
@@ -159,19 +162,9 @@ def test_files_that_say_something_else_stop_the_upgrade(
 def test_an_upgrade_that_was_killed_is_done_again(settling: dict[str, str], point: str) -> None:
     """Between bytes and commit of any file nothing of the lines is lost, nor kept twice."""
     wanted = {until: _rows(settling, until=until) for until in VERSIONS}
-    killed = subprocess.run(
-        [
-            *(sys.executable, "-c", "from recon.cli import main; raise SystemExit(main())"),
-            *("db", "upgrade"),
-        ],
-        env=os.environ | settling | {"RECON_CRASH_AT": point},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    _killed_upgrade(settling, at=point)
     _carry(settling)
 
-    assert killed.returncode == -signal.SIGKILL, killed.stderr
     assert {until: _in_files(settling, until=until) for until in VERSIONS} == wanted
     with _opened(settling) as environment, environment.store.reading() as connection:
         assert [*facts_rows.changed(connection)] == []
