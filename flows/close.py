@@ -46,7 +46,7 @@ class Closing(StrEnum):
     retries=0,
     persist_result=False,
 )
-def close(  # noqa: PLR0913, PLR0917 - the fields of a form
+def close(  # noqa: PLR0917 - the fields of a form
     act: Closing = Closing.PREPARE,
     month: Month = "",
     merchant_id: Id = "",

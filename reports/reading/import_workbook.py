@@ -40,7 +40,7 @@ def import_bytes(done: Import) -> bytes:
     return draft.content()
 
 
-def _put(  # noqa: PLR0917, PLR0913 - one call per sheet, each with its own columns
+def _put(  # noqa: PLR0917 - one call per sheet, each with its own columns
     draft: Draft,
     title: str,
     titles: Sequence[str],

@@ -1,4 +1,4 @@
-"""One word for one thing: no two public classes, and no two modules, bear one name.
+"""One word for one thing: no two public classes bear one name.
 
 What still does stands in a list that only shrinks: a name that is put right leaves it.
 """
@@ -6,13 +6,10 @@ What still does stands in a list that only shrinks: a name that is put right lea
 import ast
 from collections import defaultdict
 from collections.abc import Iterable
-from pathlib import Path
 
 from tests.architecture.test_tidy import modules, parse
 
 CLASSES_YET_TO_BE_RENAMED = frozenset({"About", "Asked", "Finding", "Leg", "Limits", "Rows"})
-MODULES_YET_TO_BE_RENAMED = frozenset({"engine", "opening", "result", "server"})
-ENTRIES = frozenset({"__init__", "__main__"})
 
 
 def shared_class_names(sources: Iterable[tuple[str, ast.Module]]) -> dict[str, list[str]]:
@@ -22,15 +19,6 @@ def shared_class_names(sources: Iterable[tuple[str, ast.Module]]) -> dict[str, l
         for node in tree.body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 holders[node.name].append(path)
-    return {name: paths for name, paths in holders.items() if len(paths) > 1}
-
-
-def shared_module_names(sources: Iterable[tuple[str, ast.Module]]) -> dict[str, list[str]]:
-    """Name of a module below `recon` -> its paths, where they are several."""
-    holders = defaultdict(list)
-    for path, _ in sources:
-        if path.startswith("src/recon/") and Path(path).stem not in ENTRIES:
-            holders[Path(path).stem].append(path)
     return {name: paths for name, paths in holders.items() if len(paths) > 1}
 
 
@@ -47,19 +35,3 @@ def test_a_second_class_of_one_name_is_found() -> None:
     sources = [("src/recon/a.py", parse(text)), ("reports/b.py", parse(text))]
 
     assert shared_class_names(sources) == {"Answer": ["src/recon/a.py", "reports/b.py"]}
-
-
-def test_one_module_name_stands_in_one_room() -> None:
-    """Who reads the name of a module knows its room."""
-    shared = shared_module_names(modules())
-
-    assert set(shared) == MODULES_YET_TO_BE_RENAMED, shared
-
-
-def test_a_second_module_of_one_name_is_found() -> None:
-    """Flows and tasks bear the names of the steps that they play."""
-    tree = parse("")
-    sources = [(f"src/recon/{room}/night.py", tree) for room in ("cli", "steps")]
-
-    assert list(shared_module_names([*sources, ("tasks/night.py", tree)])) == ["night"]
-    assert shared_module_names([sources[0], ("tasks/night.py", tree)]) == {}

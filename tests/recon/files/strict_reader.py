@@ -118,7 +118,7 @@ def _text(content: bytes) -> str:
         raise NotAFile from None
 
 
-def _records(text: str) -> Iterator[tuple[int, list[str], bool]]:  # noqa: C901, PLR0912, PLR0915 - plain on purpose
+def _records(text: str) -> Iterator[tuple[int, list[str], bool]]:
     """Line, cells, and whether a quote stands where none may be."""
     place, line = 0, 1
     while place < len(text):

@@ -240,7 +240,7 @@ class Judge:
         if beyond and (self.money or one.state == "authorised"):
             yield 0, "OVER_REFUND", False
 
-    def _of_ours(self) -> Iterator[tuple[str, bool]]:  # noqa: C901, PLR0912 - a page of rules
+    def _of_ours(self) -> Iterator[tuple[str, bool]]:
         one = self.one
         quiet = {"capture": (*MONEY, "chargeback"), "cancel": DEAD}
         for kind, seen in quiet.items():
@@ -303,9 +303,7 @@ class Judge:
         if one.any_of("refund", "doubt") and (ours <= self.refunded or self.unknown):
             yield "REFUND_UNCONFIRMED", "nothing" if ours < self.refunded else "REFUND_UNEXPECTED"
 
-    def _of_table(  # noqa: C901 - a page of rules
-        self, told: set[str]
-    ) -> Iterator[tuple[str, bool]]:
+    def _of_table(self, told: set[str]) -> Iterator[tuple[str, bool]]:
         one = self.one
         word = TABLE[one.status, one.state]
         if (one.status, one.state) == ("pending", "none"):
@@ -347,7 +345,7 @@ class Judge:
             over = (net or self.captured - ordered or back - self.refunded) > 0
             yield "AMOUNT_OVER" if over else "AMOUNT_UNDER", False
 
-    def _of_ledger(self) -> Iterator[tuple[str, bool]]:  # noqa: C901, PLR0912 - a page of rules
+    def _of_ledger(self) -> Iterator[tuple[str, bool]]:
         one, taken = self.one, self.one.booked("capture") + self.one.booked("adjustment")
         back, charged = one.booked("refund"), one.booked("chargeback")
         mismatch = ("LEDGER_AMOUNT_MISMATCH", False)

@@ -315,9 +315,7 @@ class NightFolders:
         first = min(line.day for line in self.truth.lines)
         yield {"name": "settled_days", "key": "first", "word": first.isoformat()}
 
-    def _results(  # noqa: C901, PLR0912, PLR0915 - a story
-        self, night: date, asked: list[Sale]
-    ) -> dict[str, list[Row]]:
+    def _results(self, night: date, asked: list[Sale]) -> dict[str, list[Row]]:
         """What a night shows of its differences: of orders as breaks, of groups as waiting."""
         tables: dict[str, list[Row]] = {
             name: [] for name in ("matches", "unverified", "breaks", "effects", "pending")

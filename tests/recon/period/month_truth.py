@@ -295,7 +295,7 @@ class MonthTruth:
             sale.refund, sale.refund_way, sale.refunded = 400, refund_way, refunded
             sale.refund_settled = refunded + timedelta(days=1)
 
-    def _settle(self) -> None:  # noqa: C901, PLR0912 - a story
+    def _settle(self) -> None:
         nets: dict[tuple[str, date], int] = defaultdict(int)
         for sale in self.sales:
             for day, kind, gross, fee in (
@@ -367,7 +367,7 @@ class MonthTruth:
         elif not (paid_on.day == 20 and currency == "JPY"):
             self.at_bank.append((batch, currency, came, amount, "came"))
 
-    def _book(self) -> None:  # noqa: C901, PLR0912 - a story
+    def _book(self) -> None:
         def late() -> timedelta:
             return timedelta(days=self.chance.choice((0, 0, 0, 1, 2)))
 

@@ -143,7 +143,7 @@ class MoneyTransport:
 class ReadConnection:
     """One kept connection for reads; one worker uses it at a time."""
 
-    def __init__(  # noqa: PLR0913 - everything a connection depends on is passed in, by name
+    def __init__(
         self,
         *,
         base_url: str,

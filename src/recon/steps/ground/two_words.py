@@ -26,7 +26,7 @@ ACCEPT_RESTORE = "accept restore"
 SET_ASIDE = "set file aside"
 
 
-def agreed(  # noqa: PLR0913 - what is agreed to, by name
+def agreed(
     connection: Connection,
     what: str,
     *,

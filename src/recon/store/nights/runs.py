@@ -90,7 +90,7 @@ def this_process() -> str:
     )
 
 
-def start(  # noqa: PLR0913 - what a run is, by name
+def start(
     connection: Connection,
     request: NightRequest,
     *,

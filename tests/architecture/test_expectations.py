@@ -1,0 +1,89 @@
+"""Each test can fail: it expects something, and nothing stands in for the wire."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+EXPECTING_WORDS = ("assert", "raises(", "pytest.fail(")
+
+
+def from_root(path: Path) -> str:
+    """The path as people name it."""
+    return str(path.relative_to(ROOT))
+
+
+def imported_names(tree: ast.Module) -> set[str]:
+    """Dotted names of all that a file imports: `a.b` and `a.b.c` of `from a.b import c`."""
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        if isinstance(node, ast.ImportFrom) and node.module:
+            found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    return found
+
+
+def unprovable_tests(path: str, tree: ast.Module) -> Iterator[str]:
+    """Tests without an expectation, their own or that of a function they call."""
+    functions = {
+        node.name: node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    }
+    expecting = {name for name, node in functions.items() if _expects(node)}
+    for name, node in functions.items():
+        if not name.startswith("test_") or name in expecting:
+            continue
+        called = {ast.unparse(call.func) for call in ast.walk(node) if isinstance(call, ast.Call)}
+        if not called & expecting:
+            yield f"{path}:{node.lineno} {name} expects nothing"
+
+
+def _expects(node: ast.AST) -> bool:
+    text = ast.unparse(node)
+    return any(word in text for word in EXPECTING_WORDS)
+
+
+def mocked_modules(tree: ast.Module) -> set[str]:
+    """Libraries that replace the wire; what a test of money must show happens on it."""
+    roots = {name.partition(".")[0] for name in imported_names(tree)}
+    return roots & {"respx", "pytest_httpx", "responses", "pytest_mock"} | (
+        imported_names(tree) & {"unittest.mock", "httpx.MockTransport"}
+    )
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "tests").rglob("test_*.py")), ids=from_root)
+def test_every_test_expects_something(path: Path) -> None:
+    """A test without an expectation is green for ever."""
+    tree = ast.parse(path.read_text("utf-8"))
+
+    found = list(unprovable_tests(str(path.relative_to(ROOT)), tree))
+
+    assert found == [], "\n".join(found)
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "tests").rglob("*.py")), ids=from_root)
+def test_no_test_replaces_the_wire(path: Path) -> None:
+    """Faults are played on real sockets; a mock would replace the code that tells them apart."""
+    assert mocked_modules(ast.parse(path.read_text("utf-8"))) == set()
+
+
+def test_a_mock_of_the_wire_is_found() -> None:
+    """The rule knows the ways in which a wire is replaced."""
+    assert mocked_modules(ast.parse("from unittest.mock import Mock")) == {"unittest.mock"}
+    assert mocked_modules(ast.parse("from httpx import MockTransport")) == {"httpx.MockTransport"}
+    assert mocked_modules(ast.parse("import respx.router")) == {"respx"}
+
+
+def test_a_test_that_expects_nothing_is_found() -> None:
+    """The rule names the empty test, and knows an expectation behind a call."""
+    text = """
+def expect_total(): assert 1
+def test_empty(): total()
+def test_by_call(): expect_total()
+"""
+
+    assert list(unprovable_tests("t.py", ast.parse(text))) == ["t.py:3 test_empty expects nothing"]
