@@ -6,7 +6,10 @@ a journal uses the phases beneath instead: `prepare`, `MoneyTransport.send`, `re
 """
 
 import asyncio
+import os
+import threading
 from collections.abc import Coroutine, Iterable, Sequence
+from concurrent.futures import Future, wait
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
@@ -47,7 +50,11 @@ from recon.gateway_client.query.pace import AccountPace
 from recon.gateway_client.query.query_bounds import QueryLimits
 from recon.gateway_client.wire.route import DIRECT, Route
 from recon.gateway_client.wire.signer import Signer
-from recon.gateway_client.wire.wire_errors import NotSentError, UnknownOutcomeError
+from recon.gateway_client.wire.wire_errors import (
+    MisuseError,
+    NotSentError,
+    UnknownOutcomeError,
+)
 
 Answer = TypeVar("Answer")
 
@@ -214,7 +221,10 @@ class AsyncGateway:
 
 
 class Gateway:
-    """One account at the gateway, without asyncio; a context manager.
+    """One account at the gateway, without asyncio; a context manager, or `close` it.
+
+    Any number of threads may share one, also inside a running loop: every call runs in the loop of
+    a thread of its own. MisuseError is raised before anything is prepared.
 
     The same operations as `AsyncGateway`, under the same names:
 
@@ -242,7 +252,15 @@ class Gateway:
 
     def __init__(self, connection: Connection) -> None:
         self._gateway = AsyncGateway(connection)
-        self._runner = asyncio.Runner()
+        self._runner = asyncio.Runner(loop_factory=asyncio.new_event_loop)
+        self._loop = self._runner.get_loop()
+        self._thread = threading.Thread(target=self._serve, name="gateway", daemon=True)
+        self._process = os.getpid()
+        # A signal's handler may call while this thread holds it.
+        self._lock = threading.RLock()
+        self._under_way: set[Future[Any]] = set()
+        self._is_closed = False
+        self._thread.start()
 
     def __enter__(self) -> Self:
         return self
@@ -253,7 +271,20 @@ class Gateway:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._runner.close()
+        self.close()
+
+    def close(self) -> None:
+        """Refuse new calls, and end when those under way have ended; again: nothing."""
+        if os.getpid() != self._process:
+            return  # the thread that would end is in the other process
+        self._refuse_within()
+        with self._lock:
+            was_closed, self._is_closed = self._is_closed, True
+            under_way = [*self._under_way]
+        wait(under_way)
+        if not was_closed:
+            self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
 
     def capture(self, rows: Sequence[CaptureRow]) -> BatchReply:
         """As `AsyncGateway.capture`."""
@@ -297,4 +328,42 @@ class Gateway:
         return self._run(self._gateway.refunds(order_nos=order_nos, references=references))
 
     def _run(self, call: Coroutine[Any, Any, Answer]) -> Answer:
-        return self._runner.run(call)
+        try:
+            answer = self._begun(call)
+        except MisuseError:
+            call.close()  # it never began
+            raise
+        try:
+            return answer.result()
+        except BaseException:  # such as Ctrl-C while it waits
+            answer.cancel()
+            raise
+
+    def _begun(self, call: Coroutine[Any, Any, Answer]) -> Future[Answer]:
+        if os.getpid() != self._process:
+            msg = (
+                "this Gateway is of another process, which forked; nothing was sent: make a new one"
+            )
+            raise MisuseError(msg)
+        self._refuse_within()
+        with self._lock:
+            if self._is_closed:
+                msg = "this Gateway is closed; nothing was sent"
+                raise MisuseError(msg)
+            answer = asyncio.run_coroutine_threadsafe(call, self._loop)
+            self._under_way.add(answer)
+        answer.add_done_callback(self._under_way.discard)
+        return answer
+
+    def _refuse_within(self) -> None:
+        """Raise where a call would wait for itself."""
+        if threading.current_thread() is self._thread:
+            msg = (
+                "this Gateway is called from within a call of its own (by a clock, a signer or a "
+                "transport that it was given); nothing was sent by the inner call"
+            )
+            raise MisuseError(msg)
+
+    def _serve(self) -> None:
+        with self._runner:
+            self._loop.run_forever()

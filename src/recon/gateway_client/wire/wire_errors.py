@@ -9,6 +9,7 @@ the same, it is masked there. The tree:
     ├── InvalidBatchError          rows that must not be sent; nothing was sent
     ├── InvalidPaymentError        a payment that must not be sent; nothing was sent
     ├── UnsignedError              nobody signed it; nothing was sent
+    ├── MisuseError                a Gateway closed, forked or calling itself; nothing was sent
     ├── NotSentError               surely not sent: the only errors after which a resend is safe
     │   └── CertificateError       the gateway's certificate was not accepted; never retried
     ├── UnknownOutcomeError        the request may have taken, or may yet take, effect
@@ -77,6 +78,13 @@ class UnsignedError(GatewayClientError):
         """0-based position of a row -> why it is not signed; without it the others may be."""
         self.final = final
         """Asking again is no use: it was refused."""
+
+
+class MisuseError(GatewayClientError):
+    """A `Gateway` that is closed, of another process, or called from within itself.
+
+    Nothing was sent.
+    """
 
 
 class NotSentError(GatewayClientError):
