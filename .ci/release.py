@@ -61,6 +61,9 @@ def faults_of(root: Path, *, version: str, today: date) -> Iterator[str]:
         yield f"CHANGELOG.md begins with [{heading}], src/recon/__init__.py says {version}"
     elif not re.fullmatch(r"\d{4}-\d\d-\d\d", said) or date.fromisoformat(said) > today:
         yield f"CHANGELOG.md dates {version} {said or 'not at all'}, not with a day until {today}"
+    baseline = root / "src/recon/store/database/migrations/versions/0001_baseline.py"
+    if baseline.exists() and "metadata.create_all" in baseline.read_text("utf-8"):
+        yield "the baseline migration asks the schema for its tables: write them out in it"
     tagged = _git(root, "tag", "--list", f"v{version}", "--format=%(*objectname)%(objectname)")
     if tagged and _git(root, "rev-parse", "HEAD") not in tagged:
         yield f"v{version} is the tag of another commit: raise the version"

@@ -28,13 +28,9 @@ def upgrade(
     ],
 ) -> None:
     """Create the tables, or bring them to the version this program needs; safe to repeat."""
-    from recon.steps.care.carried_results import upgrade_and_carry
-    from recon.steps.ground.environment import system_clock
+    from recon.store.database import migrate
 
-    version, carried = upgrade_and_carry(url, variables=os.environ, clock=system_clock)
-    if carried:
-        say(f"The results of {carried} nights lie in the folders of their nights now.")
-    say(f"The database is at version {version}.")
+    say(f"The database is at version {migrate.upgrade(url)}.")
 
 
 def grants(

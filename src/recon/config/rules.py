@@ -360,27 +360,3 @@ class Rules(DeclaredTable):
         """How a query_result code counts."""
         mapped = self.query_result.get(query_result)
         return KeyAnswer.UNMAPPED if mapped is None else KeyAnswer(mapped)
-
-
-EARLIER_NAMES = {"fee": "fees", "grace.gateway_to_settlement": "grace.settlement"}
-"""Key of the rules in the release before -> what it is called now, with the same meaning."""
-
-
-def earlier_names(tables: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """(key, what it is called now) of each key that the release before had under another name."""
-    flat = {*tables, *(f"grace.{key}" for key in tables.get("grace", {}))}
-    return [(key, name) for key, name in EARLIER_NAMES.items() if key in flat]
-
-
-def with_names_of_today(tables: Mapping[str, Any]) -> dict[str, Any]:
-    """Rules that a run of the release before used, in the words of this one."""
-    renamed = dict(tables)
-    for key, name in earlier_names(tables):
-        table, _, below = key.partition(".")
-        if below:
-            inner = dict(renamed[table])
-            inner[name.partition(".")[2]] = inner.pop(below)
-            renamed[table] = inner
-        else:
-            renamed[name] = renamed.pop(key)
-    return renamed

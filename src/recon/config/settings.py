@@ -31,7 +31,7 @@ from recon.config.night_schedule import NightSchedule
 from recon.config.notice_settings import Notice, notices_of
 from recon.config.request_ids import RequestIds
 from recon.config.retention import Retention, retention_of
-from recon.config.rules import Rules, earlier_names
+from recon.config.rules import Rules
 from recon.config.settlement_folder import SettlementFolder
 from recon.config.workbook_lists import WorkbookLists
 from recon.model.errors import ConfigurationError
@@ -301,9 +301,6 @@ def load_rules(
         tables, source = overlay(tables, over=own), str(rules_file)
     if CONTRACT in tables:
         msg = f"{source}: {CONTRACT}: the fee contract stands in fees.toml"
-        raise ConfigurationError(msg)
-    for key, name in earlier_names(tables):
-        msg = f"{source}: {key}: is called {name} since 0.2.0 and means the same; rename it"
         raise ConfigurationError(msg)
     refuse_undated(tables, source=source)
     rules = Rules.of(tables, source=source)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from recon.config.rules import EARLIER_NAMES, Rules, earlier_names, with_names_of_today
+from recon.config.rules import Rules
 from recon.model.errors import ConfigurationError
 from recon.model.words import GatewayState, KeyAnswer
 
@@ -176,25 +176,3 @@ def test_the_digest_is_that_of_the_meaning() -> None:
     assert codes[0] == codes[1]
     assert rules("[grace]\nhard_limit = '11bd'").digest != rules().digest
     assert rules("[payment_status]\n3000 = 'paid'").digest != rules().digest
-
-
-EARLIER = """
-[fee.EUR]
-basis_points = 140
-[grace]
-gateway_to_settlement = "5bd"
-hard_limit = "21bd"
-"""
-"""Rules as the release before wrote them."""
-
-
-def test_rules_of_the_release_before_mean_the_same_in_words_of_today() -> None:
-    """Each key that had another name comes back under its own, with its value; others stay."""
-    before = tomllib.loads(EARLIER)
-    today = tomllib.loads(EARLIER.replace("fee.", "fees.").replace("gateway_to_settle", "settle"))
-
-    assert with_names_of_today(before) == today
-    assert with_names_of_today(today) == today
-    assert Rules.of(with_names_of_today(before), source="x").fees["EUR"].basis_points == 140
-    assert dict(earlier_names(before)) == EARLIER_NAMES
-    assert earlier_names(today) == []

@@ -176,16 +176,6 @@ def asked_keys(
     return order_numbers(columns).column
 
 
-def answers_of(
-    connection: Connection, run: Run, *, phase: str, environment: Environment
-) -> dict[str, str]:
-    """Key -> final answer of a phase."""
-    of_phase, asked = [phase], ["answer"]
-    return answers_in(
-        table_of_run(connection, run, phases=of_phase, environment=environment, columns=asked)
-    )
-
-
 def answers_in(table: pa.Table) -> dict[str, str]:
     """Key -> answer of some rows."""
     columns = (table[name].cast(pa.string()).to_pylist() for name in ("order_no", "answer"))

@@ -1,7 +1,6 @@
 """Migrations: `upgrade` brings a database to the newest tables; work on others is refused."""
 
 import os
-from collections.abc import Collection, Mapping
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -14,16 +13,10 @@ from sqlalchemy import Connection, inspect, text
 from sqlalchemy.exc import OperationalError
 
 from recon.model.errors import ConfigurationError, StoreError
-from recon.store.database.carried_answers import ANSWERED
-from recon.store.database.carried_entries import BOOKED
-from recon.store.database.carried_orders import STORED
-from recon.store.database.carried_rows import CARRIED
 from recon.store.database.engine import Store, parse_url
 
 DATABASE_MODE = 0o600
 MIGRATIONS = Path(__file__).parent / "migrations"
-NEWEST = "head"
-"""What Alembic calls the newest revision."""
 NEWER = (
     "the database is newer than this program: it is at version {}, and this program knows "
     "versions up to {}; nothing was changed: start the recon that upgraded it, or "
@@ -31,14 +24,8 @@ NEWER = (
 )
 
 
-def upgrade(
-    database_url: str, *, to: str = NEWEST, kept: Mapping[str, Collection[str]] | None = None
-) -> str:
-    """Create or migrate the tables, up to a revision; returns the one that it is at now.
-
-    `kept` has runs of which rows may be given up, for files have them: `carried` their results,
-    `answered` what the gateway answered, `booked` their books; `stored` has order files with files
-    of their rows. Other rows are not given up.
+def upgrade(database_url: str) -> str:
+    """Create the tables, or bring them to the newest revision, which is returned.
 
     Raises:
         StoreError: the database cannot be migrated; it stays at the revision that it had.
@@ -60,9 +47,7 @@ def upgrade(
         with store.writer.connect() as connection:
             _let_tables_be_rebuilt(connection, is_sqlite=store.is_sqlite)
             configuration.attributes["connection"] = connection
-            for name in (CARRIED, ANSWERED, BOOKED, STORED):
-                configuration.attributes[name] = frozenset((kept or {}).get(name, ()))
-            command.upgrade(configuration, to)
+            command.upgrade(configuration, "head")
             connection.commit()
     except OperationalError as error:
         cause = str(error.orig).strip().splitlines()[0]
@@ -70,7 +55,7 @@ def upgrade(
         raise StoreError(msg) from error
     finally:
         store.close()
-    return newest_revision() if to == NEWEST else to
+    return newest_revision()
 
 
 def _make_private(path: Path) -> None:
@@ -109,7 +94,7 @@ def _refuse_foreign(connection: Connection) -> None:
 
 
 def _refuse_unknown(connection: Connection, configuration: Config) -> None:
-    """A database of before the first release, or of a newer one, is left as it is."""
+    """A database of an unknown or a newer version is left as it is."""
     known = [
         script.revision for script in ScriptDirectory.from_config(configuration).walk_revisions()
     ]

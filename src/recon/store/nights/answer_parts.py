@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields
 from datetime import datetime
 
 import pandas as pd
-from sqlalchemy import Connection, bindparam, delete, func, insert, select
+from sqlalchemy import Connection, bindparam, func, insert, select
 
 from recon.archive.manifest import FileEntry
 from recon.matching.frames.sources import KEY_COLUMNS, frame_of
@@ -116,12 +116,6 @@ def save(
     ]
     if rows:
         connection.execute(insert(table), rows)
-
-
-def forget(connection: Connection, run_id: str) -> None:
-    """Take away the rows of a run whose files are written anew, by the owner of the tables."""
-    for table in (charged_back_order, answer_part):
-        connection.execute(delete(table).where(table.c.run_id == run_id))
 
 
 def of_run(connection: Connection, run_id: str) -> list[AnswerPart]:

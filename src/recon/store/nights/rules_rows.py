@@ -6,7 +6,7 @@ from datetime import datetime
 
 from sqlalchemy import Connection, insert, select
 
-from recon.config.rules import Rules, digest_of, with_names_of_today
+from recon.config.rules import Rules, digest_of
 from recon.model.errors import StoreError
 from recon.store.schema import rules_version, run
 
@@ -33,7 +33,7 @@ def load(connection: Connection, digest: str) -> Rules | None:
         return None
     if digest_of_text(document) != digest:
         raise StoreError(_changed(digest))
-    return Rules.of(with_names_of_today(json.loads(document)), source=f"the rules {digest[:12]}")
+    return Rules.of(json.loads(document), source=f"the rules {digest[:12]}")
 
 
 def text_of(connection: Connection, digest: str) -> str:
