@@ -39,7 +39,7 @@ demo: $(READY) ## one whole night against the sandbox gateway; prints where the 
 # come late, two desks as processes, crashes, schedules, Prefect (two seconds to import) and a browser: both take
 # minutes of their own, and neither is left out of .ci/run.
 CODE = tests/architecture tests/golden
-LONG = tests/recon/period/test_late_files.py tests/recon/period/test_waiting_adjustments.py tests/recon/cli/test_two_desks.py
+LONG = tests/scenarios/test_nights.py tests/recon/period/test_late_files.py tests/recon/period/test_waiting_adjustments.py tests/recon/cli/test_two_desks.py
 NIGHTS = tests/recon/steps tests/model tests/chaos tests/tasks tests/flows tests/browser $(LONG)
 
 # Of these `make test` plays few, and .ci/run as many as `make test-truths` says.
@@ -52,6 +52,10 @@ test: $(READY) ## the test suite (what looks at the code itself is in make check
 .PHONY: test-nights
 test-nights: $(READY) ## hundreds of nights, their crashes, late months, the model of money, Prefect's flows and pages
 	@$(BIN)/pytest -n 2 --dist loadgroup $(NIGHTS)
+
+.PHONY: scenario
+scenario: $(READY) ## one scenario (NAME=area/name of tests/scenarios); leaves its workbook, files and what was seen in out/scenarios
+	@$(BIN)/python -m tests.scenarios $(NAME)
 
 .PHONY: nights-in-parts
 nights-in-parts: $(READY) ## every night of the steps' tests compared whole and in parts of a few orders: the same files, totals and digests

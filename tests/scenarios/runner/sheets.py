@@ -1,0 +1,122 @@
+"""What people get, as tables of text: a workbook's sheets, by openpyxl, and the files beside it."""
+
+import csv
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from openpyxl import load_workbook
+
+Row = Mapping[str, str]
+SHEETS: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    "breaks": ("Breaks", ("Break key",)),
+    "pending": ("Pending", ("Result",)),
+    "unverified": ("Pending", ("Result",)),
+    "matched": ("Matched", ("Order no",)),
+    "instructions": ("Instructions", ("Instruction",)),
+    "rejected": ("Sources", ("Kind", "Line")),
+    "totals": ("Control totals", ("What must be equal",)),
+    "attention": ("Summary", ("What",)),
+    "held": ("Summary", ("Currency", "Payable")),
+    "became": ("Journals", ("What became of it",)),
+    "bank": ("Bank", ("Batch",)),
+    "fees": ("Fees", ("Line",)),
+}
+"""Table -> its sheet, and titles that its header line has."""
+RESULTS = {"pending": "Waiting", "unverified": "Not verified"}
+"""Two tables share a sheet, and a column tells them apart."""
+TITLES = {"order no": "order", "money at risk": "at risk", "ref.": "id"}
+"""Shorter words for a few titles."""
+DECIMALS = {"JPY": 0, "KWD": 3}
+COUNTED = ("=", "All instructions")
+"""Rows of page one that are formulas over other sheets."""
+LAST_ROWS = frozenset({"None.", "All"})
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """A workbook as it was read, and the folder in which it lies."""
+
+    cells: Mapping[str, Sequence[Sequence[Any]]] = field(default_factory=dict)
+    folder: Path | None = None
+
+    @property
+    def verdict(self) -> str:
+        """The night's verdict, from the workbook's own record."""
+        record = {str(row[0]): row[1] for row in self.cells.get("_run", ()) if row}
+        return str(record.get("verdict", ""))
+
+    def rows(self, table: str) -> Sequence[Row]:
+        """The rows of one table, every cell as text under its title."""
+        if table.endswith(".csv"):
+            return self._file(table)
+        sheet, titles = SHEETS[table]
+        found = _below(self.cells.get(sheet, ()), titles=titles)
+        found = [row for row in found if not next(iter(row.values()), "").startswith(COUNTED)]
+        return [row for row in found if table not in RESULTS or row["result"] == RESULTS[table]]
+
+    def failing_totals(self) -> tuple[str, ...]:
+        """Ids of control totals whose two figures differ."""
+        rows = self.rows("totals")
+        failing = {row["id"] for row in rows if row["first figure"] != row["second figure"]}
+        return tuple(sorted(failing))
+
+    def _file(self, name: str) -> Sequence[Row]:
+        path = self.folder / name if self.folder else None
+        if path is None or not path.exists():
+            return []
+        with path.open(newline="", encoding="utf-8") as file:
+            return list(csv.DictReader(file))
+
+
+def read(workbook: Path | None) -> Results:
+    """Read a workbook; without one there is nothing to see."""
+    if workbook is None or not workbook.exists():
+        return Results()
+    book = load_workbook(workbook, read_only=True)
+    try:
+        cells = {sheet.title: list(sheet.iter_rows(values_only=True)) for sheet in book}
+    finally:
+        book.close()
+    return Results(cells, workbook.parent)
+
+
+def _below(lines: Sequence[Sequence[Any]], *, titles: Sequence[str]) -> list[Row]:
+    """Rows under the line that has these titles, up to one that is empty or a last row."""
+    start = next((n for n, line in enumerate(lines) if set(titles) <= set(line)), None)
+    if start is None:
+        return []
+    first = lines[start].index(titles[0])
+    rows: list[Row] = []
+    for line in lines[start + 1 :]:
+        cells = line[first:]
+        if all(cell is None for cell in cells) or cells[0] in LAST_ROWS:
+            break
+        rows.append(_row(lines[start][first:], cells))
+    return rows
+
+
+def _row(titles: Sequence[Any], cells: Sequence[Any]) -> Row:
+    named = {str(title): cell for title, cell in zip(titles, cells, strict=False) if title}
+    currency = str(named.get("Ccy") or named.get("Currency") or "")
+    row = {_title(title): _text(cell, currency=currency) for title, cell in named.items()}
+    if "at risk" in row and currency:
+        row["at risk"] = f"{row['at risk']} {currency}"
+    return row
+
+
+def _title(title: str) -> str:
+    plain = title.replace("\N{MINUS SIGN}", "-").lower()
+    return TITLES.get(plain, plain)
+
+
+def _text(cell: Any, *, currency: str) -> str:
+    if cell is None:
+        return ""
+    if isinstance(cell, datetime):
+        return f"{cell:%Y-%m-%d}" if cell.time() == cell.min.time() else f"{cell:%Y-%m-%d %H:%M}"
+    if isinstance(cell, float) and currency:
+        return f"{cell:.{DECIMALS.get(currency, 2)}f}"
+    return " ".join(str(cell).split())

@@ -1,0 +1,29 @@
+"""Scenarios of nights: `make test-nights` plays them."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from tests.scenarios.runner.folder import is_plain, scenario_of, scenarios_below
+from tests.scenarios.runner.gateway import PlayedGateway
+from tests.scenarios.runner.play import play
+
+pytestmark = pytest.mark.timeout(900)  # seconds: five nights, of which one is killed, are one test
+NIGHTS = [path for path in scenarios_below(Path(__file__).parent) if not is_plain(path)]
+
+
+@pytest.mark.parametrize("path", NIGHTS, ids=lambda path: f"{path.parent.name}/{path.name}")
+def test_nights_come_to_what_its_folder_states(
+    path: Path, gateways: Mapping[str, PlayedGateway], migrated: Path, tmp_path: Path
+) -> None:
+    """Also what truly moved, what people were told, and what is bound in the history."""
+    scenario = scenario_of(path)
+    played = play(
+        scenario, folder=tmp_path / "M1", gateway=gateways[scenario.profile], empty=migrated
+    )
+
+    if played.differences:
+        pytest.fail(str(played), pytrace=False)
+    if played.known:
+        pytest.xfail("\n".join(played.known))
