@@ -20,7 +20,7 @@ from recon.archive.fields import FileSchema
 from recon.archive.rows_file import read_rows, write_parts
 from recon.archive.step_folder import Hashing
 from recon.archive.storage import Storage, reachable
-from recon.model.errors import ArchiveBrokenError, OutputError
+from recon.model.errors import ArchiveBrokenError, FactsLostError, OutputError
 
 SUFFIX = ".parquet"
 
@@ -119,7 +119,8 @@ def whole_facts(storage: Storage, file: FactsFile, *, doing: str) -> bytes:
     if hashlib.sha256(content).hexdigest() != file.sha256:
         msg = (
             f"{doing}: {file.path} is not in the archive {storage.shown}, or is not the file whose "
-            "hash the database keeps: put the folder facts back from a backup of the archive"
+            "hash the database keeps: the next night reads it again from the file that it came in; "
+            "`recon doctor` says whether that is still there"
         )
-        raise ArchiveBrokenError(msg)
+        raise FactsLostError(msg, path=file.path)
     return content

@@ -7,6 +7,11 @@ from typing import BinaryIO, NamedTuple, Protocol
 
 from recon.model.errors import ArchiveError
 
+MAKE_WRITABLE = (
+    "make the archive writable, or move all of it to where there is room and name that place in "
+    "archive.toml, then start the night again"
+)
+"""What to do; nights need what earlier ones wrote, so an empty archive helps nobody."""
 UNFINISHED = ".unfinished-"
 """How the name of a file begins that is still being written."""
 

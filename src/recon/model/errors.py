@@ -19,6 +19,7 @@ Bad data is never an exception: readers return `(good, bad)` pairs. The tree:
     │   └── SpillError             an answer kept in a file does not fit the database
     ├── ArchiveError               the archive of nights cannot be used    exit 1
     │   ├── ArchiveBrokenError     what lies there is not what was sealed
+    │   │   └── FactsLostError     rows of a file that may still be there
     │   └── NightLetGoError        people let the folder of a night go under retention
     ├── ClusterError               work in parts cannot be done on a cluster exit 1
     ├── InputsGoneError            what a night compared is not stored     exit 1
@@ -110,6 +111,15 @@ class ArchiveError(ReconError):
 
 class ArchiveBrokenError(ArchiveError):
     """A file of the archive is not what was sealed, or of a version that nobody here knows."""
+
+
+class FactsLostError(ArchiveBrokenError):
+    """A file of facts is missing or changed; the file that it was made of may still be there."""
+
+    def __init__(self, sentence: str = "", *, path: str = "") -> None:
+        super().__init__(sentence)
+        self.path = path
+        """Below the archive."""
 
 
 class NightLetGoError(ArchiveError):

@@ -72,7 +72,9 @@ def test_a_file_that_is_another_is_refused_by_name(
     file = written(storage)
     change(tmp_path / file.path)
 
-    with pytest.raises(ArchiveBrokenError, match=f"not read: {file.path} .* from a backup"):
+    with pytest.raises(
+        ArchiveBrokenError, match=f"not read: {file.path} .* reads it again from the file"
+    ):
         read(storage, file)
 
 

@@ -19,6 +19,7 @@ from recon.steps.care import settings_told
 from recon.steps.care.close_folders import closed_folders_told
 from recon.steps.care.custody import custody_told
 from recon.steps.care.desk_told import desk_told
+from recon.steps.files.lost_facts import check_facts
 from recon.steps.files.sources_told import bank_told, inbox_told, ledger_told, settlement_told
 from recon.steps.ground import machine
 from recon.steps.ground.environment import (
@@ -142,6 +143,7 @@ def _of_database(
     }
     for key, account in sorted(settings.accounts.items()):
         looks[f"history {key}"] = partial(_history, store, account.reports, key)
+        looks[f"facts {key}"] = partial(check_facts, account_of(key), environment=environment)
         looks[f"closed {key}"] = partial(_closed, environment, account_of(key))
     for name, look in looks.items():
         yield checked(name, look)

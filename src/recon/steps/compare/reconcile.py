@@ -54,6 +54,7 @@ from recon.steps.files.incomplete import (
     missing_sources,
     why_incomplete,
 )
+from recon.steps.files.lost_facts import reading_lost_facts
 from recon.steps.ground import shown_answers
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.night_folder import bind, rows_of
@@ -100,6 +101,7 @@ class _Cut:
     written: WrittenInputs
 
 
+@reading_lost_facts
 def reconcile(run_id: str, *, environment: Environment) -> StepSummary:
     """Reconcile what the run's tables hold; may be repeated, the same tables give the same."""
     with environment.store.reading() as connection:

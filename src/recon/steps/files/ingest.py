@@ -28,6 +28,7 @@ from recon.steps.files.bank_statements import ingest_banks
 from recon.steps.files.breaking_files import guarded
 from recon.steps.files.fewer_key_files import merge_keys
 from recon.steps.files.file_endorsements import counting
+from recon.steps.files.lost_facts import missing_read_again, reading_lost_facts
 from recon.steps.files.night_of_file import left_for_later
 from recon.steps.files.settlement_files import ingest_settlement
 from recon.steps.files.settling import still_written
@@ -46,6 +47,7 @@ PLANNED_MAX = 10
 LET_GO = "was not read: somebody let it go (`recon file list`)"
 
 
+@reading_lost_facts
 def ingest(
     run_id: str, *, environment: Environment, sleep: Callable[[float], None] = time.sleep
 ) -> StepSummary:
@@ -64,6 +66,8 @@ def ingest(
     later: dict[str, str] = {}
     refused: list[str] = []
     private: list[str] = []
+    inbox_of = (run.merchant_id, run.account_id)
+    lost = [*missing_read_again(inbox_of, environment=environment)]
     came = arrivals(run, account=account, environment=environment, sleep=sleep)
     waiting = inbox(account.inbox, layouts=account.layouts)
     growing = still_written(
@@ -83,6 +87,7 @@ def ingest(
     figures["refused"] = len(refused)
     sentence = _sentence(figures, refused=refused, later=later) + left(waiting) + came.sentence()
     sentence += _not_archived(private) + _short_told(run, figures=figures, environment=environment)
+    sentence += "".join(f" {each}" for each in lost)
     for others in (ingest_settlement, ingest_banks):
         sentence += others(run, figures=figures, environment=environment, sleep=sleep)
     with environment.store.writing() as connection:

@@ -16,7 +16,7 @@ from recon.archive.answer_schemas import ASKED, FOLDER, REPLIES
 from recon.archive.fields import FileSchema
 from recon.archive.manifest import FileEntry
 from recon.archive.step_folder import Rows, seal_parts, write_part
-from recon.archive.storage import reachable
+from recon.archive.storage import MAKE_WRITABLE, reachable
 from recon.model.nights import Mode
 from recon.steps.ground.answer_files import (
     EVERY_COLUMN,
@@ -50,10 +50,7 @@ from recon.store.nights.answer_parts import AnswerPart
 from recon.store.nights.let_go_rows import let_go_of
 from recon.store.nights.runs import Run
 
-UNWRITTEN = (
-    "what the gateway answered could not be kept, so nothing was sent: make the archive writable, "
-    "or name another in archive.toml, then start the night again"
-)
+UNWRITTEN = f"what the gateway answered could not be kept, so nothing was sent: {MAKE_WRITABLE}"
 UNWRITTEN_AFTER = (
     "what the gateway answered after money moved could not be kept; what was sent stands in the "
     "database and is not sent twice: make the archive writable, then start the night again"

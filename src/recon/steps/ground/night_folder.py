@@ -17,7 +17,7 @@ from recon.archive.manifest import About
 from recon.archive.opening import open_storage
 from recon.archive.schemas import SCHEMAS
 from recon.archive.step_folder import ASIDE, Part, Rows, Sealed, find_sealed, write_step
-from recon.archive.storage import Storage, reachable
+from recon.archive.storage import MAKE_WRITABLE, Storage, reachable
 from recon.config.night_archive import BESIDE, ArchiveSettings
 from recon.model.errors import ArchiveBrokenError
 from recon.model.nights import Mode
@@ -255,7 +255,8 @@ def bound_step(storage: Storage, link: Link, *, doing: str) -> Sealed:
     if sealed is None:
         msg = (
             f"{doing}: {link.folder} is not in the archive {storage.shown}, or is not what the "
-            "history binds: put the night's folder back from a backup of the archive"
+            "history binds: put the night's folder back from a backup of the archive, or from the "
+            "archive that archive.toml named before"
         )
         raise ArchiveBrokenError(msg)
     return sealed
@@ -290,10 +291,7 @@ def before(step: str, *, bound: Mapping[str, str]) -> dict[str, str]:
 def _not_done(run: Run, *, step: str) -> str:
     """What becomes of the night when its archive fails, and what to do."""
     if step in {BOOKS, INPUTS}:
-        return (
-            "what the night read could not be kept, so nothing was sent: make the archive "
-            "writable, or name another in archive.toml, then start the night again"
-        )
+        return f"what the night read could not be kept, so nothing was sent: {MAKE_WRITABLE}"
     if step not in STEPS:
         return "nobody's name was put under the night: make the archive writable, then sign again"
     if run.status == "finished":

@@ -15,6 +15,7 @@ from recon.model.nights import StepSummary
 from recon.model.words import KeyAnswer
 from recon.steps.compare.siblings import ask_siblings
 from recon.steps.files.keep_ledger import keep_ledger
+from recon.steps.files.lost_facts import reading_lost_facts
 from recon.steps.ground import kept_answers, shown_answers
 from recon.steps.ground.answer_rows import Replies, ReplyRows, reply_rows
 from recon.steps.ground.environment import Environment
@@ -34,6 +35,7 @@ HELD_MAX = timedelta(seconds=15)
 """So long at most answers wait for others; what waits is asked again by a night that was killed."""
 
 
+@reading_lost_facts
 def query(run_id: str, *, phase: str, environment: Environment) -> StepSummary:
     """Ask for every key of the phase that has no final answer yet.
 

@@ -20,7 +20,7 @@ from sqlalchemy import Connection, Select, insert, select
 
 from recon.archive.facts_files import FactsFile, read_facts, write_facts
 from recon.archive.facts_schemas import MERGED_KEYS, ORDER_KEYS
-from recon.archive.storage import Storage
+from recon.archive.storage import MAKE_WRITABLE, Storage
 from recon.model.words import SourceKind
 from recon.store.database.engine import Turn, join_turn
 from recon.store.database.history import Event, append
@@ -42,10 +42,7 @@ KEYS_A_ROW = {SourceKind.ORDERS: 1, SourceKind.SETTLEMENT: 3}
 Numbers = npt.NDArray[np.int64]
 ENTITY = "order keys"
 MERGED = "merged"
-UNMERGED = (
-    "the keys of files could not be merged; nothing is lost by it: make the archive "
-    "writable, or name another in archive.toml, then start the night again"
-)
+UNMERGED = f"the keys of files could not be merged; nothing is lost by it: {MAKE_WRITABLE}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,23 +224,49 @@ def merge(
     some = [each for each, keys in zip(alike, room, strict=True) if keys <= KEYS_MAX]
     if len(some) < at_least:
         return None
+    return _written(some, storages=storages)
+
+
+def _written(some: Sequence[KeyFile], *, storages: StorageOf) -> MergedKeys:
+    """Write the keys of files of one inbox, oldest first, as one file."""
     columns = zip(*(each.keys(storages=storages) for each in some), strict=True)
     keys, files = (np.concatenate(column) for column in columns)
     order = np.lexsort((files, keys))
     table = pa.table([keys[order], files[order]], schema=MERGED_KEYS.columns)
     newest = some[-1]
     written = write_facts(
-        storages(inbox), [table], folder=newest.file.folder, schema=MERGED_KEYS, doing=UNMERGED
+        storages(newest.inbox),
+        [table],
+        folder=newest.file.folder,
+        schema=MERGED_KEYS,
+        doing=UNMERGED,
     )
     return MergedKeys(
         newest.last_file,
         some[0].first_file,
-        *inbox,
+        *newest.inbox,
         written.folder,
         written.sha256,
         written.size_bytes,
         table.num_rows,
         sum(each.file_count for each in some),
+    )
+
+
+def every_merged(connection: Connection) -> list[KeyFile]:
+    """All files of merged keys."""
+    query = select(merged_keys).order_by(merged_keys.c.last_file, merged_keys.c.first_file)
+    return [*map(KeyFile.of, _read(connection, query))]
+
+
+def merge_again(connection: Connection, file: KeyFile, *, storages: StorageOf) -> None:
+    """Write merged keys once more, from the keys beside the rows of each file."""
+    (kind,) = {each.kind for each in facts_rows.of_files(connection, [file.last_file])}
+    beside = facts_rows.of_inbox(connection, file.inbox, kind=kind, but=[])
+    some = [KeyFile.own(each, kind=kind) for each in beside]
+    _written(
+        [each for each in some if file.first_file <= each.first_file <= file.last_file],
+        storages=storages,
     )
 
 
@@ -268,8 +291,7 @@ def changed_facts(connection: Connection) -> Iterator[str]:
 
 def key_problems(connection: Connection, *, storages: StorageOf) -> Iterator[str]:
     """What of the files of merged keys is not as it was written, each as a sentence."""
-    every = select(merged_keys).order_by(merged_keys.c.last_file, merged_keys.c.first_file)
-    for file in map(KeyFile.of, _read(connection, every)):
+    for file in every_merged(connection):
         yield from problems_of(file.file, inbox=file.inbox, storages=storages)
 
 

@@ -57,6 +57,11 @@ class StoredFacts:
     """Of the file that arrived."""
     inbox: Account = ("", "")
     """Whose file it is: its archive has them."""
+    kind: SourceKind = SourceKind.ORDERS
+    source_sha256: str = ""
+    """Of the file that arrived."""
+    run_id: str = ""
+    """The run that read it."""
 
     @property
     def rows(self) -> FactsFile:
@@ -87,6 +92,9 @@ _FACTS: Select[Any] = (
         order_file.c.name,
         order_file.c.merchant_id,
         order_file.c.account_id,
+        order_file.c.kind,
+        order_file.c.sha256,
+        order_file.c.run_id,
     )
     .join(order_file, order_file.c.file_id == order_facts.c.file_id)
     .order_by(order_facts.c.file_id)
@@ -325,6 +333,9 @@ def _read(connection: Connection, query: Select[Any]) -> list[StoredFacts]:
             file_id=row["file_id"],
             name=row["name"],
             inbox=(row["merchant_id"], row["account_id"]),
+            kind=SourceKind(row["kind"]),
+            source_sha256=row["sha256"],
+            run_id=row["run_id"],
         )
         for row in connection.execute(query).mappings()
     ]

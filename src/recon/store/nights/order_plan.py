@@ -7,7 +7,7 @@ and only if no other file came meanwhile.
 import itertools
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import UTC, date, datetime
 
 import numpy as np
 import pandas as pd
@@ -16,7 +16,7 @@ from sqlalchemy import Connection, select
 
 from recon.archive.facts_files import FactsFile, write_facts
 from recon.archive.facts_schemas import FOLDER, ORDER_FACTS, ORDER_GONE
-from recon.archive.storage import Storage
+from recon.archive.storage import MAKE_WRITABLE, Storage
 from recon.matching.frames.sources import LoadCounts
 from recon.model.words import SourceFile
 from recon.proof.night_tables import table_of_schema
@@ -33,9 +33,10 @@ Parts = Callable[[], Iterable[tuple[pd.DataFrame, pd.DataFrame]]]
 """Orders and actions of an order file, some rows at a time; as often as it is asked."""
 UNWRITTEN = (
     "the rows of an order file could not be kept, so nothing of it was stored and nothing was "
-    "sent: make the archive writable, or name another in archive.toml, then start the night again"
+    f"sent: {MAKE_WRITABLE}"
 )
 _SCHEMA = ORDER_FACTS.columns
+EVER = (datetime.min.replace(tzinfo=UTC), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +53,18 @@ class Planned:
 
 
 def plan(
-    connection: Connection, run: Run, *, source: SourceFile, parts: Parts, storages: StorageOf
+    connection: Connection,
+    run: Run,
+    *,
+    source: SourceFile,
+    parts: Parts,
+    storages: StorageOf,
+    until: int | None = None,
 ) -> Planned:
     """Hold a file's rows against all that stand, and write its files of facts.
+
+    `until` is the last file that it is held against, where it is read again: then the rows
+    themselves say which keys came before, for files of keys may be lost, too.
 
     Raises:
         ArchiveError: the archive cannot be written, or an earlier file cannot be read.
@@ -65,10 +75,17 @@ def plan(
     if not arriving.size:
         return Planned(source, LoadCounts(0, 0, 0, 0), None, (), last)
     twice = repeated(arriving)
-    files, before = files_having(connection, places, hashes=arriving, storages=storages)
+    if until is None:
+        files, before = files_having(connection, places, hashes=arriving, storages=storages)
+    else:
+        files = facts_rows.of_account(connection, places, spans=[EVER], until=until)
+        before = arriving
+    known = _known(connection, files, hashes=before, until=until, storages=storages)
+    if until is not None:
+        before = np.unique(known.hashes)
     merge = Merge(
         earlier=_versions(connection, source.name),
-        known=_known(connection, files, hashes=before, storages=storages),
+        known=known,
         odd=np.union1d(before, twice),
         twice=twice,
     )
@@ -102,11 +119,16 @@ _KEY = pa.schema([_SCHEMA.field(name) for name in ("merchant_id", "account_id", 
 
 
 def _known(
-    connection: Connection, files: Sequence[StoredFacts], *, hashes: Hashes, storages: StorageOf
+    connection: Connection,
+    files: Sequence[StoredFacts],
+    *,
+    hashes: Hashes,
+    until: int | None,
+    storages: StorageOf,
 ) -> KnownRows:
     tables = []
     for file, table, stands in order_facts.standing(
-        connection, files, storages=storages, columns=_SCHEMA.names
+        connection, files, storages=storages, columns=_SCHEMA.names, until=until
     ):
         rows = np.flatnonzero(stands & np.isin(hashes_of(table), hashes))
         chosen = table.take(pa.array(rows))

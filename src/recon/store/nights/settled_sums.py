@@ -173,10 +173,17 @@ def files_of(
     return {*connection.execute(query).scalars()}
 
 
-def telling_of(connection: Connection, run: Run, *, batches: Collection[str], but: str) -> set[int]:
-    """The newest files, but for one name, that tell of some batches."""
+def telling_of(
+    connection: Connection,
+    run: Run,
+    *,
+    batches: Collection[str],
+    but: str,
+    until: int | None = None,
+) -> set[int]:
+    """The newest files up to `until`, but for one name, that tell of some batches."""
     query = select(settled_sum.c.file_id).where(
-        settled_sum.c.file_id.in_(newest(run, until=None, but=but)),
+        settled_sum.c.file_id.in_(newest(run, until=until, but=but)),
         among(connection, settled_sum.c.batch_id, [*batches]),
     )
     return {*connection.execute(query.distinct()).scalars()}

@@ -15,7 +15,7 @@ from sqlalchemy import Connection
 
 from recon.archive.facts_files import write_facts
 from recon.archive.facts_schemas import FOLDER, SETTLED_FACTS
-from recon.archive.storage import Storage
+from recon.archive.storage import MAKE_WRITABLE, Storage
 from recon.config.fee_contract import FACTS
 from recon.matching.frames.sources import LoadCounts
 from recon.model.words import SourceFile
@@ -30,7 +30,7 @@ from recon.store.nights.settled_sums import STORED, Digests, Sum, days_of
 
 UNWRITTEN = (
     "the lines of a settlement file could not be kept, so nothing of it was stored and nothing was "
-    "sent: make the archive writable, or name another in archive.toml, then start the night again"
+    f"sent: {MAKE_WRITABLE}"
 )
 TOLD = tuple(name for name in STORED if name not in {*FACTS, "line"})
 """What makes a line a repeat of another; one that tells the brand as well settles nothing more."""
@@ -78,8 +78,11 @@ def plan(
     lines: pd.DataFrame,
     source: SourceFile,
     storages: StorageOf,
+    until: int | None = None,
 ) -> PlannedLines:
     """Hold SETTLEMENT_COLUMNS of a file against what others tell, and write its file of facts.
+
+    `until` is the last file that it is held against, where it is read again.
 
     Raises:
         ArchiveError: the archive cannot be written, or an earlier file cannot be read.
@@ -87,7 +90,9 @@ def plan(
     """
     last = settled_sums.last_file(connection, run)
     table = table_of_schema(lines[[*STORED]], schema=SETTLED_FACTS.columns)
-    repeats = _told_elsewhere(connection, run, lines=table, name=source.name, storages=storages)
+    repeats = _told_elsewhere(
+        connection, run, lines=table, name=source.name, storages=storages, until=until
+    )
     new = table.filter(pa.array(~repeats))
     counts = LoadCounts(table.num_rows, new.num_rows, int(repeats.sum()), 0)
     settled = None
@@ -163,11 +168,19 @@ def is_told_still(connection: Connection, run: Run, *, file_id: int, storages: S
 
 
 def _told_elsewhere(
-    connection: Connection, run: Run, *, lines: pa.Table, name: str, storages: StorageOf
+    connection: Connection,
+    run: Run,
+    *,
+    lines: pa.Table,
+    name: str,
+    storages: StorageOf,
+    until: int | None = None,
 ) -> Bools:
     """Which lines another file's newest version tells, equal ones as often as it does."""
     batches = lines["batch_id"].cast(pa.string()).unique()
-    others = settled_sums.telling_of(connection, run, batches=batches.to_pylist(), but=name)
+    others = settled_sums.telling_of(
+        connection, run, batches=batches.to_pylist(), but=name, until=until
+    )
     schema = pa.schema([PLAIN.field(each) for each in TOLD])
     known = (
         table.filter(pc.is_in(table["batch_id"], value_set=batches))

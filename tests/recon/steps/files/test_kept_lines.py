@@ -146,9 +146,29 @@ def test_lines_that_were_changed_in_the_archive_stop_the_night_before_money(
         assert [path.stem in problem for problem in problems] == [True]
         path.write_bytes(content)
     change(rows)
-    with pytest.raises(ArchiveBrokenError, match=f"{rows.stem}.parquet is not in the archive"):
+    (place(settling) / "S1.csv").rename(settling.folder / "S1.csv")
+    with pytest.raises(ArchiveBrokenError, match=r"put S1.csv with the SHA-256 [0-9a-f]{64} into"):
         settling.move_money()
     assert settling.effects() == []
+
+
+def test_lost_lines_are_read_again_without_those_that_another_file_told_then(
+    settling: Merchant,
+) -> None:
+    """Each file as it was on its day, whatever later versions of others say."""
+    settlement_ingested(settling)
+    send(settling, "S2.csv", *(line(each) for each in in_euro(settling)[:3]))
+    settlement_ingested(settling, "run-2")
+    send(settling, "S3.csv", *(line(each) for each in in_euro(settling)[2:4]))
+    settlement_ingested(settling, "run-3")
+    kept = {path: path.read_bytes() for path in facts_of(settling)}
+    assert len(kept) == 6
+    for path in kept:
+        path.unlink()
+
+    settling.move_money()
+
+    assert {path: path.read_bytes() for path in facts_of(settling)} == kept
 
 
 @pytest.mark.parametrize(

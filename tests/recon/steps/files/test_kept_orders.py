@@ -112,15 +112,17 @@ def test_an_archive_that_takes_nothing_stores_nothing_of_the_file(merchant: Merc
 def test_rows_that_were_changed_in_the_archive_stop_the_night_before_money(
     merchant: Merchant, change: Any
 ) -> None:
-    """Whichever file of theirs it is: more orders come, and a night reads it before it sends."""
+    """Whichever file of theirs it is, where nothing has them still: a night reads it before it
+    sends."""
     capture(merchant)
     ingested(merchant)
+    (merchant.inbox / "orders.csv").unlink()
     others = merchant.payments("captured")
     for path, other in zip(facts_of(merchant), others, strict=False):
         merchant.drop(f"{other.order_no}.csv", merchant.order(other))
         kept = path.read_bytes()
         change(path)
-        with pytest.raises(ArchiveBrokenError, match=f"{path.stem}.parquet is not in the archive"):
+        with pytest.raises(ArchiveBrokenError, match=f"{path.stem}.parquet of the archive is gone"):
             merchant.move_money()
         assert merchant.effects() == []
         path.write_bytes(kept)

@@ -1,0 +1,216 @@
+"""Facts that are gone or changed in the archive are read again from the file that they came in.
+
+What was lost is written anew only as it was: the history binds its hash. Rows are held against the
+files that were there when they were first read, never against later ones.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial, wraps
+from pathlib import Path
+from typing import TypeVar
+
+from recon.archive.facts_files import FactsFile
+from recon.archive.facts_schemas import FOLDER
+from recon.archive.storage import reachable
+from recon.config.file_layouts import layout_of
+from recon.files.formats.named_bytes import sha256_of
+from recon.files.inbox.arrived_files import inbox
+from recon.files.kinds.archive import kept_place
+from recon.files.reader import order_file, settlement_file
+from recon.model.errors import (
+    ArchiveBrokenError,
+    ConfigurationError,
+    FactsLostError,
+    ReconError,
+    SourceMissingError,
+    SourceUnreadableError,
+)
+from recon.model.nights import StepSummary
+from recon.model.words import SourceKind
+from recon.steps.ground.environment import Environment
+from recon.steps.ground.night_folder import storage_at, storages_of
+from recon.store.nights import facts_keys, facts_rows, order_plan, runs, settlement_plan
+from recon.store.nights.facts_rows import Account, StoredFacts
+from recon.store.nights.order_facts import UNREAD, problems_of
+from recon.store.nights.settlement_rows import NAME_PREFIX
+
+SHOWN_MAX = 5
+"""Lost files that the doctor names one by one."""
+Done = TypeVar("Done")
+
+
+def reading_lost_facts(step: Callable[..., StepSummary]) -> Callable[..., StepSummary]:
+    """A step that begins again once facts that it lacks were read again; its sentence says so."""
+
+    @wraps(step)
+    def careful(run_id: str, *, environment: Environment, **options: object) -> StepSummary:
+        notes: list[str] = []
+        do = partial(step, run_id, environment=environment, **options)
+        summary = _with_facts(do, notes=notes, environment=environment)
+        return replace(summary, sentence=" ".join([summary.sentence, *notes]))
+
+    return careful
+
+
+def _with_facts(do: Callable[[], Done], *, notes: list[str], environment: Environment) -> Done:
+    tried: set[str] = set()
+    while True:
+        try:
+            return do()
+        except FactsLostError as lost:
+            if lost.path in tried:
+                raise
+            tried.add(lost.path)
+            notes.append(_read_again(lost.path, notes=notes, environment=environment))
+
+
+def missing_read_again(account: Account, *, environment: Environment) -> Iterator[str]:
+    """Read again what is missing of the files of an inbox, oldest first; a sentence for each.
+
+    What the night needs, and cannot be read again, ends the step that needs it.
+    """
+    storage = storage_at(account, environment=environment)
+    with reachable(storage, doing=UNREAD):
+        there = {*storage.names(FOLDER)}
+    for file, _ in _files_of(account, environment=environment):
+        if file.path not in there:
+            notes: list[str] = []
+            try:
+                notes.append(_read_again(file.path, notes=notes, environment=environment))
+            except ArchiveBrokenError as error:
+                notes.append(f"{error}.")
+            yield from notes
+
+
+def check_facts(account: Account, *, environment: Environment) -> str:
+    """Whether each file of facts of an inbox is as it was written.
+
+    Raises:
+        ReconError: one is not; each is named, with where it is read from again or what to do.
+    """
+    files = [*_files_of(account, environment=environment)]
+    storages = storages_of(environment)
+    lost = [
+        f"{file.path} of the archive is gone or was changed: "
+        + _way_out(stored, path=file.path, environment=environment)
+        for file, stored in files
+        if any(problems_of(file, inbox=account, storages=storages))
+    ]
+    if lost:
+        more = f"; and {len(lost) - SHOWN_MAX} more (`recon verify`)" * (len(lost) > SHOWN_MAX)
+        raise ReconError("; ".join(lost[:SHOWN_MAX]) + more)
+    return f"{len(files)} files of rows and keys are as they were written"
+
+
+def _files_of(
+    account: Account, *, environment: Environment
+) -> Iterator[tuple[FactsFile, StoredFacts | None]]:
+    """The files of facts of an inbox, oldest first, then merged keys, which are of no one file."""
+    with environment.store.reading() as connection:
+        every = [each for each in facts_rows.every(connection) if each.inbox == account]
+        merged = [each for each in facts_keys.every_merged(connection) if each.inbox == account]
+    yield from ((file, stored) for stored in every for file in stored.every)
+    yield from ((each.file, None) for each in merged)
+
+
+def _read_again(path: str, *, notes: list[str], environment: Environment) -> str:
+    """Write a file of facts once more; what was done, in a sentence.
+
+    Raises:
+        ArchiveBrokenError: nothing gives it as it was; the sentence says what to do.
+    """
+    storages = storages_of(environment)
+    with environment.store.reading() as connection:
+        of_many = [each for each in facts_keys.every_merged(connection) if each.file.path == path]
+        of_one = [
+            each
+            for each in facts_rows.every(connection)
+            if any(file.path == path for file in each.every)
+        ]
+    for merged in of_many:
+        with environment.store.reading() as connection:
+            do = partial(facts_keys.merge_again, connection, merged, storages=storages)
+            _with_facts(do, notes=notes, environment=environment)
+        return f"The merged keys {path} were gone or changed, and were written again."
+    way_out = f"put {path} back from a backup of the archive"
+    for stored in of_one:
+        source = _source(stored, environment=environment)
+        if source is None:
+            way_out = _way_out(stored, path=path, environment=environment)
+            continue
+        again = partial(_planned_again, stored, source=source, environment=environment)
+        written = _with_facts(again, notes=notes, environment=environment)
+        if written is not None and any(file.path == path for file in written.every):
+            return f"{path} of the archive was gone or changed, and was read again from {source}."
+        way_out = (
+            f"{source} is read otherwise today than it was (layout, rules or program): put {path} "
+            "back from a backup of the archive, then start the night again"
+        )
+    msg = f"{UNREAD}: {path} of the archive is gone or was changed: {way_out}"
+    raise ArchiveBrokenError(msg)
+
+
+def _planned_again(
+    stored: StoredFacts, *, source: Path, environment: Environment
+) -> StoredFacts | None:
+    """Hold the rows of a file against those of its day once more, and write its facts."""
+    account = environment.settings.account(stored.inbox[0], account_id=stored.inbox[1])
+    rules, name = environment.settings.rules, stored.name
+    until, storages = stored.file_id - 1, storages_of(environment)
+    with environment.store.reading() as connection:
+        run = runs.get(connection, stored.run_id)
+        if stored.kind is SourceKind.ORDERS:
+            layout = layout_of(name, layouts=account.layouts)
+            with order_file(source, rules=rules, layout=layout, keep=False) as read:
+                planned = order_plan.plan(
+                    connection,
+                    run,
+                    source=replace(read.source_file, name=name),
+                    parts=read.parts,
+                    storages=storages,
+                    until=until,
+                )
+            return planned.facts
+        layouts = account.settlement.layouts if account.settlement else ()
+        layout = layout_of(name.removeprefix(NAME_PREFIX), layouts=layouts)
+        lines, facts = settlement_file(source, rules=rules, layout=layout)
+        settled = settlement_plan.plan(
+            connection,
+            run,
+            lines=lines,
+            source=replace(facts.source_file, name=name),
+            storages=storages,
+            until=until,
+        ).settled
+        return settled.facts if settled else None
+
+
+def _source(stored: StoredFacts, *, environment: Environment) -> Path | None:
+    """Where the very file lies still: in its inbox, under whatever name, or among those kept."""
+    name = stored.name.removeprefix(NAME_PREFIX)
+    with suppress(ConfigurationError, SourceMissingError, SourceUnreadableError):
+        account = environment.settings.account(stored.inbox[0], account_id=stored.inbox[1])
+        declared = account if stored.kind is SourceKind.ORDERS else account.settlement
+        places = [declared.inbox / name, *inbox(declared.inbox).files] if declared else []
+        if account.archive is not None:
+            places.append(kept_place(account.archive, sha256=stored.source_sha256, name=name))
+        for path in places:
+            with suppress(SourceMissingError, SourceUnreadableError):
+                if sha256_of(path) == stored.source_sha256:
+                    return path
+    return None
+
+
+def _way_out(stored: StoredFacts | None, *, path: str, environment: Environment) -> str:
+    """What becomes of a lost file of facts, or what to do."""
+    if stored is None:
+        return "the next night writes it again from the keys of each file"
+    if source := _source(stored, environment=environment):
+        return f"the next night reads it again from {source}"
+    name = stored.name.removeprefix(NAME_PREFIX)
+    return (
+        f"put {name} with the SHA-256 {stored.source_sha256} into its inbox again, or {path} back "
+        "from a backup of the archive, then start the night again"
+    )
