@@ -1,4 +1,4 @@
-"""The HTTP client of the payment gateway. A leaf: of recon it imports `privacy` only.
+"""The HTTP client of the payment gateway. A leaf: of recon it imports `privacy` and `model.money`.
 
 `Gateway` and `AsyncGateway` are the whole of it for a program of one's own (docs/CLIENT.md).
 Beneath, money goes in three phases, because the caller journals between them: `prepare` (pure,

@@ -60,6 +60,34 @@ def bent_fields(draw: st.DrawFn, document: dict[str, Any]) -> bytes:
     return json.dumps(copy).encode()
 
 
+CELLS = st.sampled_from(
+    (
+        *("", " ", "x", "0", "3", "10", "10.0", "10.000", "12.50000", "10.005", "1e3", "-10.00"),
+        *("JPY", "KWD", "XYZ", "eur", "2", "42", "20261332010203", "4111111111111111", " SO1 "),
+        *("\ud800", "\x00", "\u00a01", "\u202ex", None, True, 0, 7, 1.5, 12.25, 10**20),
+        *([], ["1"], {"a": "b"}, [{"check_items": "cvv", "status": "y"}]),
+    )
+)
+BESIDE = {"antifraud_provider": "P", "is3ds": "1", "risk_score": "7"}
+"""What the API document shows once a reply, beside its rows."""
+
+
+@st.composite
+def bent_rows(draw: st.DrawFn, reply: dict[str, Any], *, listed: str) -> bytes:
+    """A reply with one row in which rows are lost, doubled, somebody else's or odd in a cell."""
+    (row,) = reply[listed]
+    rows: list[Any] = []
+    for key in draw(st.lists(st.sampled_from([row["order_no"], "SO2", "SO9"]), max_size=4)):
+        made = row | {"order_no": key}
+        for name in draw(st.lists(st.sampled_from([*row, "risk_score"]), max_size=2)):
+            made[name] = draw(CELLS)
+        rows.append(made)
+    if draw(st.booleans()):
+        rows.extend(draw(st.sampled_from([[], rows[:1], ["no row"], [{}]])))
+    beside = draw(st.sampled_from([{}, BESIDE]))
+    return json.dumps(reply | beside | {listed: rows}).encode()
+
+
 def replies(*documents: bytes | dict[str, Any]) -> st.SearchStrategy[bytes]:
     """Anything that may come instead of one of these."""
     kinds: list[st.SearchStrategy[bytes]] = [st.binary(max_size=200)]

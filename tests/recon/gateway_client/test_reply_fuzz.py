@@ -5,8 +5,12 @@
 
 import asyncio
 import contextlib
+import json
 import os
+import re
 from collections.abc import Callable
+from datetime import datetime
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -17,12 +21,14 @@ from pydantic import SecretStr
 from recon.gateway_client import (
     CancelSubscriptionRow,
     Credentials,
+    FindingKind,
     GatewayInterface,
     MoneyTransport,
     Payment,
     PreparedRequest,
     RawReply,
     ReplyPolicy,
+    RiskFacts,
     UnknownOutcomeError,
     prepare,
     prepare_methods,
@@ -31,11 +37,17 @@ from recon.gateway_client import (
     read_methods_reply,
     read_payment_reply,
 )
-from recon.gateway_client.query.query_reading import QUERY, REFUND_QUERY, KeyKind, QueryReading
+from recon.gateway_client.query.query_reading import (
+    QUERY,
+    REFUND_QUERY,
+    GroupAnswer,
+    KeyKind,
+    QueryReading,
+)
 from recon.gateway_client.query.query_refusal import AgainError, asked_to_wait, judged_by_status
 from recon.gateway_client.query.query_reply import read_query_reply
 from recon.gateway_client.query.refund_reply import read_refund_reply
-from tests.recon.gateway_client.fuzzed import TOKENS, replies
+from tests.recon.gateway_client.fuzzed import BESIDE, TOKENS, bent_rows, replies
 from tests.recon.gateway_client.payments.test_payment_methods import request_of
 from tests.recon.gateway_client.played import NOW, Player, pieces, success_of
 from tests.recon.gateway_client.query.test_key_rounds import reply_of, row_of
@@ -61,6 +73,59 @@ LONGEST_SECONDS = 10**12
 """Until the last year that a date can name."""
 
 Subject = tuple[Read, st.SearchStrategy[bytes]]
+
+
+EXPONENTS = {"EUR": 2, "USD": 2, "JPY": 0, "KWD": 3}
+
+
+def refute(answer: GroupAnswer[Any], *, body: bytes, listed: str) -> None:
+    """Hold every record against the reply itself, read once more and strictly."""
+    if not answer.records:
+        return
+    reply = json.loads(body.decode("utf-8-sig"), parse_float=Decimal)
+    elements = reply[listed] if isinstance(reply[listed], list) else [reply[listed]]
+    rows = [row for row in elements if isinstance(row, dict)]
+    for record in answer.records:
+        own = [
+            row
+            for row in rows
+            if said(row, "order_no") == record.key
+            and said(row, "transaction_id") == record.transaction_id
+        ]
+        assert any(is_believable(row) for row in own), f"{record} of {own}"
+        if len(elements) > 1 and not any(BESIDE.keys() & row.keys() for row in own):
+            assert getattr(record, "risk", RiskFacts()) == RiskFacts()
+        dates = {said(row, name) for row in own for name in row if name.endswith("_date")}
+        if not all(is_date(text) for text in dates if text):
+            assert FindingKind.MALFORMED in {finding.kind for finding in answer.findings}
+
+
+def said(row: dict[str, Any], name: str) -> str | None:
+    """The text of a cell, None for what is no text."""
+    value = row.get(name)
+    is_text = value is None or (isinstance(value, str | int | Decimal) and value is not True)
+    return ("" if value is None else str(value).strip(" \t\r\n")) if is_text else None
+
+
+def is_date(text: str | None) -> bool:
+    """Fourteen digits of a day and a time that there are."""
+    if re.fullmatch("[0-9]{14}", text or "", re.ASCII) is None:
+        return False
+    with contextlib.suppress(ValueError):
+        return bool(datetime.strptime(text or "", "%Y%m%d%H%M%S"))  # noqa: DTZ007 - only its form
+    return False
+
+
+def is_believable(row: dict[str, Any]) -> bool:
+    """Whether a row may be a record at all: text in every cell, exact amounts of a currency."""
+    if None in {said(row, name) for name in row if name not in BESIDE}:
+        return False
+    if (decimals := EXPONENTS.get(said(row, "currency") or "")) is None:
+        return False
+    form = rf"[0-9]{{1,15}}(\.[0-9]{{{decimals}}}0*)?" if decimals == 0 else ""
+    form = form or rf"[0-9]{{1,15}}\.[0-9]{{{decimals}}}0*"
+    amounts = [said(row, name) or "" for name in ("amount", "refund_amount") if name in row]
+    return all(re.fullmatch(form, text, re.ASCII) and text[-1] != "." for text in amounts)
 
 
 class Subjects:
@@ -140,9 +205,12 @@ class Subjects:
             answered = {*answer.not_found, *answer.failed, *answer.missing}
             answered |= {record.key for record in answer.records}
             assert answer.refusal is not None or answered == {"SO1", "SO2"}
+            listed = "refunds_list" if refunds else "orders_list"
+            refute(answer, body=raw.body, listed=listed)
             return answer
 
-        return read, replies(good)
+        bent = [bent_rows(good, listed=listed) for listed in ("orders_list", "refunds_list")]
+        return read, st.one_of(replies(good), bent[refunds])
 
     def methods(self) -> Subject:
         """The best payment methods."""

@@ -4,10 +4,11 @@ from decimal import Decimal
 from functools import cache
 from typing import Annotated
 
-from iso4217 import Currency
 from pydantic import Field
 
 from recon.gateway_client.interface.operation_formats import InterfaceTable
+from recon.model.errors import AmountError
+from recon.model.money import exponent, read_amount
 
 DECIMALS_MAX = 4
 """No currency of ISO 4217 has more."""
@@ -42,6 +43,19 @@ class WireAmounts(InterfaceTable):
         if self.decimals_of(currency) is None:
             return "is not a currency of ISO 4217, nor under amounts.of_currency in profiles.toml"
         return ""
+
+    def is_amount(self, text: str, *, currency: str) -> bool:
+        """Whether the text of a reply is an amount of this currency."""
+        wanted = self.decimals_of(currency)
+        if wanted is None:
+            return False
+        own = _iso_decimals(currency)
+        decimals = wanted if own is None else own
+        try:
+            read_amount(text, currency=currency, decimals=decimals, wire_decimals=wanted)
+        except AmountError:
+            return False
+        return True
 
     def problem(self, value: object, *, currency: str, may_be_zero: bool = False) -> str:
         """Why a value is no amount that may be sent; "" when it is one.
@@ -78,7 +92,6 @@ def number_problem(value: object, *, may_be_zero: bool = False) -> str:
 @cache
 def _iso_decimals(currency: str) -> int | None:
     try:
-        decimals: int | None = Currency(currency).exponent
-    except ValueError:
+        return exponent(currency)
+    except AmountError:
         return None
-    return decimals

@@ -14,8 +14,6 @@ from zoneinfo import ZoneInfo
 from recon.gateway_client.interface.described import GatewayInterface
 from recon.gateway_client.interface.rows import text_pattern
 from recon.gateway_client.query.query_reading import (
-    AMOUNT,
-    CURRENCY,
     DATE,
     DROPPED_FIELDS,
     EXTRA_FIELDS_MAX,
@@ -43,9 +41,9 @@ def text_columns(rows: Sequence[Mapping[str, Any]]) -> Columns | None:
 
 def are_wellformed(columns: Columns, *, interface: GatewayInterface) -> bool:
     """Whether every amount, currency and id of the columns can be used."""
-    if not all(map(AMOUNT.fullmatch, columns["amount"])):
-        return False
-    if not all(map(CURRENCY.fullmatch, set(columns["currency"]))):
+    is_amount = interface.profile.amounts.is_amount
+    pairs = zip(columns["amount"], columns["currency"], strict=True)
+    if not all(is_amount(amount, currency=currency) for amount, currency in pairs):
         return False
     for name in IDS:
         cells, longest = columns[name], interface.profile.lengths.get(name)

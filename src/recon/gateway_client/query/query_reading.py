@@ -34,8 +34,6 @@ DROPPED_FIELDS = frozenset({"card", "security_code", "cavv", "encryption_data"})
 
 EXTRA_FIELDS_MAX = 50
 REPLY_FIELDS = frozenset({"merchant_id", "account_id", "return_status", "return_message"})
-AMOUNT = re.compile(r"[0-9]{1,15}(?:\.[0-9]{2,4})?", re.ASCII)
-CURRENCY = re.compile(r"[A-Z]{3}", re.ASCII)
 DATE = re.compile(r"[0-9]{14}", re.ASCII)
 
 
@@ -181,6 +179,20 @@ def _untrusted(
             message = f"the query reply has another {name}"
             findings.append(ReplyFinding(FindingKind.OTHER_ACCOUNT, message))
             return message
+    return ""
+
+
+def money_problem(
+    row: Mapping[str, Any], *, names: Sequence[str], interface: GatewayInterface
+) -> str:
+    """Why a row's currency or one of these amounts cannot be used; "" when they can."""
+    amounts = interface.profile.amounts
+    currency = text_of(row.get("currency")) or ""
+    if problem := amounts.currency_problem(currency):
+        return f"the currency {problem}"
+    for name in names:
+        if not amounts.is_amount(text_of(row.get(name)) or "", currency=currency):
+            return f"the {name} is malformed"
     return ""
 
 

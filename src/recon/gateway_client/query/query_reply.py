@@ -28,18 +28,17 @@ from recon.gateway_client.query.query_columns import (
     text_columns,
 )
 from recon.gateway_client.query.query_reading import (
-    AMOUNT,
-    CURRENCY,
     REPLY_FIELDS,
     GroupAnswer,
     KeyKind,
     QueryReading,
     extra_fields,
+    money_problem,
     parsed_date,
     rows_by_key,
     trusted_reply,
 )
-from recon.gateway_client.wire.json_reply import text_of
+from recon.gateway_client.wire.json_reply import rows_of, text_of
 from recon.gateway_client.wire.text import scrubbed
 
 CODE = "query_result"
@@ -102,7 +101,8 @@ def read_query_reply(
     extra = extra_fields(reply, known=REPLY_FIELDS | {rows_field})
     rows = [row for key in keys for row in by_key.get(key, ())]
     # Said once beside several rows, nobody could say of which payment it is.
-    seen = _Seen(raw.received_at, reply if len(rows) == 1 else {}, extra)
+    listed, malformed = rows_of(reply, field=rows_field)
+    seen = _Seen(raw.received_at, reply if len(listed) + malformed == 1 else {}, extra)
     if rows and _read_ordinary(answer, keys=keys, rows=rows, reading=reading, seen=seen):
         return answer
     for key in keys:
@@ -262,8 +262,10 @@ def _word(
     row: Mapping[str, Any], *, key: str, reading: QueryReading, findings: list[ReplyFinding]
 ) -> str:
     """record, not_found or failed; a code that is not in the table is a record with a finding."""
-    code = text_of(row.get("query_result")) or ""
-    word = reading.interface.status_map.query_result.get(code)
+    code = text_of(row.get("query_result"))
+    word = reading.interface.status_map.query_result.get(code or "")
+    if code is None:
+        return "record"  # one that cannot be used: `_row_problem` names it
     if word is None:
         message = f"query_result {scrubbed(code) or 'missing'} is not in the status map"
         order_no = key if reading.kind is KeyKind.ORDER_NO else ""
@@ -274,14 +276,12 @@ def _word(
 
 def _row_problem(row: Mapping[str, Any], *, reading: QueryReading) -> str:
     """Why a record cannot be used; "" when it can."""
-    if AMOUNT.fullmatch(text_of(row.get("amount")) or "") is None:
-        return "the amount is malformed"
-    if CURRENCY.fullmatch(text_of(row.get("currency")) or "") is None:
-        return "the currency is malformed"
+    if problem := money_problem(row, names=["amount"], interface=reading.interface):
+        return problem
     for name in ("transaction_id", "order_no"):
         if text_problem(name, text=text_of(row.get(name)) or "", interface=reading.interface):
             return f"the {name} is malformed"
-    for name in ("payment_status", "reference_no", "transaction_date"):
+    for name in ("payment_status", "query_result", "reference_no", "transaction_date"):
         if text_of(row.get(name)) is None:
             return f"the {name} is not text"
     return ""

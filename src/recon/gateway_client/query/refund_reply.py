@@ -17,11 +17,10 @@ from recon.gateway_client.interface.reply_outcomes import FindingKind, ReplyFind
 from recon.gateway_client.interface.rows import text_problem
 from recon.gateway_client.interface.transport import RawReply
 from recon.gateway_client.query.query_reading import (
-    AMOUNT,
-    CURRENCY,
     GroupAnswer,
     QueryReading,
     extra_fields,
+    money_problem,
     parsed_date,
     rows_by_key,
     trusted_reply,
@@ -97,6 +96,7 @@ def read_refund_reply(
         kind=reading.kind,
         findings=answer.findings,
     )
+    zone = ZoneInfo(reading.interface.status_map.query.timezone)
     for key in keys:
         rows = by_key.get(key, [])
         problems = [problem for row in rows if (problem := _row_problem(row, reading=reading))]
@@ -106,29 +106,30 @@ def read_refund_reply(
         elif rows:
             read = [_record(row, key=key, raw=raw, reading=reading) for row in rows]
             answer.records.extend(dict.fromkeys(read))
-            answer.findings.extend(_date_findings(read))
+            findings = (one for row in rows for one in _date_findings(row, key=key, zone=zone))
+            answer.findings.extend(dict.fromkeys(findings))
         else:
             answer.missing.append(key)
     return answer
 
 
-def _date_findings(records: Sequence[RefundRecord]) -> Iterator[ReplyFinding]:
-    """A date that cannot be read must not pass for a refund that is not yet paid back."""
-    for record in records:
-        if record.refund_processing_date and record.processed_at is None:
-            message = f"{record.key}: refund_processing_date is not a date"
-            yield ReplyFinding(
-                FindingKind.MALFORMED, message, record.transaction_id, record.order_no
-            )
+def _date_findings(row: Mapping[str, Any], *, key: str, zone: ZoneInfo) -> Iterator[ReplyFinding]:
+    """A date that cannot be read must not pass for a refund that is not yet paid back.
+
+    Judged as it came: what may be shown of it may be nothing.
+    """
+    ids = {name: text_of(row.get(name)) or "" for name in _IDS}
+    for name in _DATES:
+        text = text_of(row.get(name))
+        if text and parsed_date(text, zone=zone) is None:
+            message = f"{key}: {name} is not a date"
+            yield ReplyFinding(FindingKind.MALFORMED, message, **ids)
 
 
 def _row_problem(row: Mapping[str, Any], *, reading: QueryReading) -> str:
     """Why a refund cannot be used; "" when it can."""
-    for name in _AMOUNTS:
-        if AMOUNT.fullmatch(text_of(row.get(name)) or "") is None:
-            return f"the {name} is malformed"
-    if CURRENCY.fullmatch(text_of(row.get("currency")) or "") is None:
-        return "the currency is malformed"
+    if problem := money_problem(row, names=_AMOUNTS, interface=reading.interface):
+        return problem
     for name in (*_TEXTS, *_DATES, "refund_reference"):
         if text_of(row.get(name)) is None:
             return f"the {name} is not text"

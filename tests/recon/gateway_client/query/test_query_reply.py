@@ -63,11 +63,17 @@ def test_a_record_keeps_what_the_gateway_said(reading: QueryReading) -> None:
         ("amount", "1,000.00"),
         ("amount", ""),
         ("amount", "1e3"),
+        ("amount", "10"),
+        ("amount", "10.005"),
         ("currency", "eur"),
+        ("currency", "XYZ"),
         ("currency", None),
         ("transaction_id", ""),
         ("transaction_id", "a b"),
         ("payment_status", ["3000"]),
+        ("query_result", ["1"]),
+        ("query_result", {"code": "1"}),
+        ("query_result", True),
     ],
 )
 def test_a_malformed_row_fails_its_key_and_is_never_guessed(
@@ -78,6 +84,36 @@ def test_a_malformed_row_fails_its_key_and_is_never_guessed(
 
     assert (got.records, list(got.failed)) == ([], ["SO1"])
     assert FindingKind.MALFORMED in {finding.kind for finding in got.findings}
+
+
+@pytest.mark.parametrize(
+    ("amount", "currency"),
+    [
+        ("12.50000", "EUR"),
+        ("934.5200", "EUR"),
+        ("1200", "JPY"),
+        ("1200.00", "JPY"),
+        ("1.5000", "KWD"),
+    ],
+)
+def test_zeros_beyond_the_exponent_say_nothing_else(
+    reading: QueryReading, amount: str, currency: str
+) -> None:
+    """However many there are: the same grammar as of files."""
+    (record,) = read(reading, ROW | {"amount": amount, "currency": currency}).records
+
+    assert (record.amount, str(record.amount)) == (Decimal(amount), amount)
+
+
+def test_what_stands_beside_a_row_of_nobody_is_of_nobody(reading: QueryReading) -> None:
+    """Risk said once a reply is of its only row, else of none: who knows of which payment it is."""
+    beside = {"antifraud_provider": "P", "is3ds": "1"}
+    others = ([ROW | {"order_no": "SO9"}], ["no row"], [ROW | {"order_no": "SO9"}, ROW])
+
+    assert read(reading, ROW, **beside).records[0].risk.antifraud_provider == "P"
+    for other in others:
+        (record,) = read(reading, ROW, *other, **beside).records
+        assert record.risk == RiskFacts()
 
 
 @pytest.mark.parametrize("code", ["3", "4", "5", "6", "7", "999"])

@@ -89,18 +89,25 @@ def test_a_refund_that_was_paid_back_says_when(reading: QueryReading) -> None:
     assert record.processed_at == datetime(2024, 11, 15, tzinfo=UTC)
 
 
-def test_a_processing_date_that_cannot_be_read_is_told(reading: QueryReading) -> None:
-    """It must not pass for a refund that is not yet paid back."""
-    answer = read(reading, ROW | {"refund_processing_date": "2024-11-15"})
+@pytest.mark.parametrize("name", ["refund_date", "refund_processing_date"])
+@pytest.mark.parametrize("text", ["2024-11-15", "20241315000000", "\ud800", "\x00", "\u202e"])
+def test_a_date_that_cannot_be_read_is_told(reading: QueryReading, name: str, text: str) -> None:
+    """It must not pass for a refund that is not yet paid back, even where none of it is shown."""
+    answer = read(reading, *[ROW | {name: text}] * 2)
 
-    assert answer.records[0].processed_at is None
-    assert [found.kind for found in answer.findings] == [FindingKind.MALFORMED]
+    assert (len(answer.records), answer.records[0].processed_at) == (1, None)
+    (finding,) = answer.findings
+    assert (finding.kind, finding.order_no) == (FindingKind.MALFORMED, "SO1")
+    assert finding.message == f"ours-1: {name} is not a date"
 
 
 @pytest.mark.parametrize(
     ("field", "value"),
     [
         ("refund_amount", "3.3"),
+        ("refund_amount", "3"),
+        ("refund_amount", "3.335"),
+        ("currency", "XYZ"),
         ("amount", None),
         ("currency", "usd"),
         ("order_no", "a,b"),
