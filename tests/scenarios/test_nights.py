@@ -5,20 +5,19 @@ from pathlib import Path
 
 import pytest
 
-from tests.scenarios.runner.folder import is_plain, scenario_of, scenarios_below
+from tests.scenarios.runner.folder import Scenario, scenarios_below
 from tests.scenarios.runner.gateway import PlayedGateway
 from tests.scenarios.runner.play import play
 
 pytestmark = pytest.mark.timeout(900)  # seconds: five nights, of which one is killed, are one test
-NIGHTS = [path for path in scenarios_below(Path(__file__).parent) if not is_plain(path)]
+NIGHTS = [one for one in scenarios_below(Path(__file__).parent) if not one.plain]
 
 
-@pytest.mark.parametrize("path", NIGHTS, ids=lambda path: f"{path.parent.name}/{path.name}")
+@pytest.mark.parametrize("scenario", NIGHTS, ids=lambda scenario: scenario.name)
 def test_nights_come_to_what_its_folder_states(
-    path: Path, gateways: Mapping[str, PlayedGateway], migrated: Path, tmp_path: Path
+    scenario: Scenario, gateways: Mapping[str, PlayedGateway], migrated: Path, tmp_path: Path
 ) -> None:
     """Also what truly moved, what people were told, and what is bound in the history."""
-    scenario = scenario_of(path)
     played = play(
         scenario, folder=tmp_path / "M1", gateway=gateways[scenario.profile], empty=migrated
     )

@@ -115,8 +115,9 @@ class Scenario:
 
     @property
     def plain(self) -> bool:
-        """Whether files are compared, by `recon reconcile`: no gateway, no database, no money."""
-        return is_plain(self.path)
+        """Whether only files are read, by `recon reconcile` or people's commands: no gateway."""
+        files = any(self.path.glob("gateway*.csv")) or not any(step.expected for step in self.steps)
+        return files and self.holds is None
 
     @property
     def profile(self) -> str:
@@ -163,14 +164,9 @@ def scenario_of(path: Path) -> Scenario:
     )
 
 
-def scenarios_below(folder: Path) -> list[Path]:
+def scenarios_below(folder: Path) -> list[Scenario]:
     """Every folder with an expect.toml."""
-    return sorted(path.parent for path in folder.rglob("expect.toml"))
-
-
-def is_plain(path: Path) -> bool:
-    """A folder with the gateway's answers as a file."""
-    return any(path.glob("gateway*.csv")) and not (path / "gateway-holds.csv").exists()
+    return [scenario_of(path.parent) for path in sorted(folder.rglob("expect.toml"))]
 
 
 def _arriving(path: Path, *, number: int) -> tuple[Path, ...]:

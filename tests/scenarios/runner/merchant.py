@@ -19,7 +19,7 @@ import tomli_w
 from openpyxl import load_workbook
 
 from recon.cli import main
-from tests.scenarios.runner.folder import Scenario, ScenarioError, Step
+from tests.scenarios.runner.folder import FIRST_NIGHT, Scenario, ScenarioError, Step
 from tests.scenarios.runner.gateway import ACCOUNT, MERCHANT, PROGRAM, PlayedGateway
 from tests.scenarios.runner.sheets import read
 
@@ -76,7 +76,8 @@ class PlayedMerchant:
         (folder / "ledger.csv").write_text(NO_ENTRIES)
         if not scenario.plain:
             gateway.begin(scenario.holds)
-        first = next(step.stated["night"] for step in scenario.steps if step.kind == "night")
+        nights = (step.stated["night"] for step in scenario.steps if step.expected)
+        first = next(nights, FIRST_NIGHT)
         return cls(folder, scenario, gateway, datetime.fromisoformat(f"{first}T12:00:00+00:00"))
 
     @property
@@ -133,7 +134,7 @@ class PlayedMerchant:
 
     def _known(self, found: re.Match[str]) -> str:
         word, order = found[1], found[2] or ""
-        paths = {"folder": self.folder, "workbook": self.workbook}
+        paths = {"folder": self.folder, "workbook": self.workbook, "here": self.scenario.path}
         if word in paths:
             return str(paths[word])
         if word == "answers":
