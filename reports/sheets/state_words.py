@@ -16,6 +16,7 @@ FLAG_WORDS: Mapping[Flag, str] = {
     Flag.REPLY_ONLY: "known from the reply only",
     Flag.ZERO_AMOUNT: "amount is zero",
     Flag.EXPIRING: "authorisation ends soon",
+    Flag.DATE_AHEAD: "dated after this night",
     Flag.INSTRUCTED: "moved on our instruction",
     Flag.CHARGEBACK_BOOKED: "chargeback is booked",
     Flag.WRITTEN_OFF: "written off",

@@ -19,6 +19,7 @@ from recon.model.words import Verdict
 from recon.steps.ground.environment import Environment, environment_of
 from recon.steps.ground.identity import identify
 from recon.steps.money.approve import approve, waiting
+from recon.steps.money.sending import stop_sending
 from recon.steps.night import whole_night as night
 from recon.steps.people import people
 from recon.steps.people.verdicts import resolve
@@ -268,6 +269,26 @@ def test_what_a_query_shows_and_nobody_can_use_is_told(shop: Shop) -> None:
         "Not used of its answers: W-1: transaction_date is not a date; a row that was not asked "
         "for: order X-99, transaction T99."
     )
+
+
+@pytest.mark.parametrize("zone", ["UTC", "America/New_York", "Asia/Tokyo"])
+def test_a_payment_dated_at_the_end_of_all_days_hides_nothing(shop: Shop, *, zone: str) -> None:
+    """Without an order it is a break at once; its capture waits, and the night comes to its end."""
+    rules = shop.folder / "config" / "rules.toml"
+    declared = rules.read_text().replace("[gateway]", f"[gateway]\ntimezone = '{zone}'")
+    rules.write_text(f"{declared}[calendar]\ntimezone = '{zone}'\n")
+    shop.drop(
+        "orders-2026-11-20.csv",
+        shop.order(1, state="authorised", status="paid", action="capture", amount="10.00"),
+        shop.order(2, state="paid", status="paid"),
+    )
+    for payment in shop.gateway.payments.values():
+        payment.at = "99991231235959"
+    shop.now += timedelta(hours=4)
+    with shop.opened("2026-11-20") as opened:
+        stop_sending(by="ann", reason="looks odd", environment=opened)
+    shop.night("2026-11-20")
+    assert shop.breaks()["W-2"][0] == "MISSING_IN_LEDGER"
 
 
 def test_why_nobody_answered_stands_in_what_is_missing(shop: Shop) -> None:

@@ -16,6 +16,9 @@ SATURDAY = 5
 BUSINESS_DAYS_MAX = 3660
 """No age is counted further than ten years of days."""
 
+AHEAD_MAX = timedelta(days=1)
+"""Further after what is judged no date can be right: no grace runs from it."""
+
 GRACE_MAX = {"h": 8784, "bd": 366}
 """Nothing may stay one-sided for longer than a year."""
 GRACE_MAX_TEXT = "8784h or 366bd"

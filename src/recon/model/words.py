@@ -259,6 +259,7 @@ class Flag(StrEnum):
     REPLY_ONLY = "reply_only"
     ZERO_AMOUNT = "zero_amount"
     EXPIRING = "expiring"
+    DATE_AHEAD = "date_ahead"
     INSTRUCTED = "instructed"
     CHARGEBACK_BOOKED = "chargeback_booked"
     WRITTEN_OFF = "written_off"

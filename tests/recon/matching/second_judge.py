@@ -52,6 +52,8 @@ class Set:
     entries: list[Row] = field(default_factory=list)
     moves: list[Row] = field(default_factory=list)
     late: bool = True
+    ahead: bool = False
+    """Its rows are dated long after the night; then they are late, too."""
     covered: bool = True
     shown: frozenset[str] = frozenset()
     """States that the query can show."""
@@ -163,7 +165,7 @@ class Judge:
         one = self.one
         ours = one.any_of("refund", "sure") or one.any_of("refund", "doubt")
         if one.state == "partially_refunded" and self.unknown and not ours:
-            return Judged("UNVERIFIED", frozenset(), self.effects, (0, 0))
+            return Judged("UNVERIFIED", self._ahead(frozenset()), self.effects, (0, 0))
         left = [self._left_of_orders(), self._left_of_ledger()]
         written = one.booked("write_off") if one.covered else 0
         closed = [written > 0 and abs(amount) == written for amount in left]
@@ -178,7 +180,13 @@ class Judge:
         state = "BREAK" if codes else "PENDING" if waiting else "MATCHED"
         if state == "MATCHED" and not (one.order or one.payments or one.entries):
             state = ""
-        return Judged(state, frozenset(codes), self.effects, (left[0], left[1]))
+        return Judged(state, self._ahead(frozenset(codes)), self.effects, (left[0], left[1]))
+
+    def _ahead(self, codes: frozenset[str]) -> frozenset[str]:
+        """The codes with the one flag that is held against the engine's."""
+        one = self.one
+        dated = one.order or one.payments or one.entries or one.moves
+        return codes | {"date_ahead"} if one.ahead and dated else codes
 
     def _left_of_orders(self) -> int:
         if self._explained():

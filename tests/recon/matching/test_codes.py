@@ -13,6 +13,7 @@ pytestmark = pytest.mark.xdist_group("codes of a set")
 """They share what takes longer to make than to look at."""
 
 LONG_AGO = datetime(2026, 10, 1, 12, tzinfo=UTC)
+AHEAD = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
 JUST_NOW = datetime(2026, 11, 20, 20, tzinfo=UTC)
 EARLIER = datetime(2026, 9, 1, tzinfo=UTC)
 
@@ -462,6 +463,36 @@ CASES: list[tuple[str, str, Build]] = [
         lambda c: (
             c.order("authorised").payment("authorised").ruled(authorisation={"valid_days": 7})
         ),
+    ),
+    ("order dated ahead", "MISSING_AT_GATEWAY date_ahead", lambda c: c.order(ordered_at=AHEAD)),
+    (
+        "payment dated ahead",
+        "MISSING_IN_ORDERS date_ahead",
+        lambda c: c.payment(transaction_date=AHEAD),
+    ),
+    (
+        "entry dated ahead",
+        "LEDGER_ONLY date_ahead",
+        lambda c: c.entry(booked_at=AHEAD),
+    ),
+    (
+        "instruction dated ahead",
+        "CAPTURE_DUE date_ahead",
+        lambda c: (
+            c.order("authorised")
+            .payment("authorised")
+            .move("capture", "approved", approved_at=AHEAD)
+        ),
+    ),
+    (
+        "all agree and are dated ahead",
+        "MATCHED date_ahead",
+        lambda c: c.order(ordered_at=AHEAD).payment(transaction_date=AHEAD).entry(booked_at=AHEAD),
+    ),
+    (
+        "a day ahead is no wrong date",
+        "PENDING",
+        lambda c: c.order(ordered_at=datetime(2026, 11, 22, tzinfo=UTC)),
     ),
     ("other dates", "MATCHED cut_off_difference", lambda c: c.order(ordered_at=EARLIER).payment()),
     (

@@ -59,9 +59,13 @@ def amounts_of(cells: Sequence[str]) -> list[Decimal]:
     return list(map(Decimal, cells))
 
 
+LAST_YEAR = "9999"
+"""Dates from then on are looked at one by one: not every one is an instant in every zone."""
+
+
 def dates_of(cells: Sequence[str], *, zone: ZoneInfo) -> list[datetime] | None:
     """Every 14-digit date of a column; None when one of them is none."""
-    if not all(map(DATE.fullmatch, cells)):
+    if not all(map(DATE.fullmatch, cells)) or max(cells, default="") >= LAST_YEAR:
         return None
     read = datetime.fromisoformat
     try:

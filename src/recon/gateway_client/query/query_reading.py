@@ -8,7 +8,7 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import MAXYEAR, UTC, datetime
 from enum import StrEnum
 from typing import Any, Generic, Protocol, TypeVar
 from zoneinfo import ZoneInfo
@@ -202,9 +202,12 @@ def parsed_date(text: str, *, zone: ZoneInfo) -> datetime | None:
         return None
     try:
         # Many times as fast as strptime, and every row of a query has a date.
-        return datetime.fromisoformat(f"{text[:8]}T{text[8:]}").replace(tzinfo=zone)
-    except ValueError:
+        at = datetime.fromisoformat(f"{text[:8]}T{text[8:]}").replace(tzinfo=zone)
+        if at.year == MAXYEAR:
+            at.astimezone(UTC)  # west of Greenwich that may be a year too many
+    except (ValueError, OverflowError):
         return None
+    return at
 
 
 def extra_fields(row: Mapping[str, Any], *, known: frozenset[str] | set[str]) -> dict[str, str]:

@@ -10,6 +10,9 @@ from recon.config.rules import Rules
 from recon.matching.bank.statements import Cover
 from recon.model.business_date import BusinessCalendar, Grace, midnight
 
+LAST_COUNTED = "9998"
+"""Days of later years are wrong, and what is due after them no calendar can say."""
+
 
 @dataclass(frozen=True, slots=True)
 class Payout:
@@ -94,6 +97,8 @@ def _numbered(payouts: Sequence[Payout]) -> list[Payout]:
 
 
 def _due_on(settled: str, *, grace: Grace, calendar: BusinessCalendar) -> str:
+    if settled >= LAST_COUNTED:
+        return settled  # no calendar counts on from it
     start = date.fromisoformat(settled)
     moved = calendar.due_at(midnight(start, zone=calendar.zone), grace=grace)
     due = calendar.local_date(moved)

@@ -7,6 +7,7 @@ is in transit, missing or unknown.
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import date
 
 from recon.config.rules import Rules
 from recon.matching.bank.expected import Payout
@@ -14,6 +15,7 @@ from recon.matching.bank.naming import Named
 from recon.matching.bank.receipts import Receipt
 from recon.matching.bank.statements import Cover
 from recon.matching.bank.weighing import Finding, ambiguous, weigh
+from recon.model.business_date import AHEAD_MAX
 from recon.model.words import BreakCode, Flag, SetState
 
 SEVERAL = 2
@@ -311,10 +313,12 @@ def _left(payout: Payout, *, covers: Mapping[str, Cover], day: str) -> Finding:
     """In transit until its due day is over and covered; then it is missing."""
     covered = covers[payout.bank].to_day
     base = Finding(SetState.PENDING, payout.currency, paid=payout.paid, payouts=(payout,))
-    if payout.due_on > day or payout.due_on > covered:
+    ahead = payout.settled_on > (date.fromisoformat(day) + AHEAD_MAX).isoformat()
+    if not ahead and (payout.due_on > day or payout.due_on > covered):
         return base
     code = BreakCode.PAYOUT_NOT_AT_BANK
-    return replace(base, state=SetState.BREAK, code=code, effect=-payout.paid)
+    flags = frozenset({Flag.DATE_AHEAD.value} if ahead else ())
+    return replace(base, state=SetState.BREAK, code=code, effect=-payout.paid, flags=flags)
 
 
 def _is_judged(one: Named, *, covers: Mapping[str, Cover]) -> bool:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from recon.matching.bank.receipts import Receipt
 from recon.matching.bank.weighing import Finding
 from recon.model.money import format_minor_units
-from recon.model.words import BreakCode
+from recon.model.words import BreakCode, Flag
 
 Sentence = Callable[[Finding], str]
 SHOWN_ENTRIES_MAX = 3
@@ -68,6 +68,8 @@ def _exchanged(finding: Finding) -> str:
 
 
 def _missing(finding: Finding) -> str:
+    if Flag.DATE_AHEAD.value in finding.flags:
+        return f"{_paid(finding)}, a day long after this night: no statement has it yet."
     due = finding.payouts[0].due_on
     return f"{_paid(finding)}, was due on {due}: no statement up to that day has it."
 

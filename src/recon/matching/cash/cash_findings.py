@@ -26,10 +26,10 @@ from recon.matching.cash.batches import (
 from recon.matching.cash.before_books import BEFORE_BOOKS
 from recon.matching.cash.book_groups import FEES, PAYOUTS, RESERVES, UNASSIGNED, BookGroups
 from recon.matching.frames.arrays import Arrays, Column, filled
-from recon.matching.frames.grouping import NO_INSTANT, Bools, Ints, latest, total
+from recon.matching.frames.grouping import NO_INSTANT, Bools, Ints, latest, present, total
 from recon.matching.frames.total_rows import Place
-from recon.matching.judging.grace import due, microseconds
-from recon.model.business_date import Grace, midnight
+from recon.matching.judging.grace import due, is_ahead, microseconds
+from recon.model.business_date import AHEAD_MAX, Grace, midnight
 from recon.model.words import BreakCode, Flag, SetState, UnverifiedReason
 
 CODES: Mapping[str, tuple[BreakCode, BreakCode]] = {
@@ -38,6 +38,8 @@ CODES: Mapping[str, tuple[BreakCode, BreakCode]] = {
     PAYOUTS: (BreakCode.PAYOUT_NOT_BOOKED, BreakCode.PAYOUT_AMOUNT_MISMATCH),
 }
 """Kind of a group -> its code when the books have nothing, and when they have something else."""
+LONG_PAST = "1970-01-01"
+AHEAD = Flag.DATE_AHEAD.value
 FINDING_COLUMNS = (
     *("merchant_id", "account_id", "currency", "key", "what", "name", "state", "code", "flags"),
     *("settled", "booked", "effect", "exposure", "since", "due_at", "expected_side", "owed_to"),
@@ -52,6 +54,12 @@ class Clock:
     as_of: datetime
     rules: Rules
     covered: bool
+
+    @property
+    def last_day(self) -> str:
+        """The last day that may be right; no grace runs from one further ahead."""
+        calendar = self.rules.business_calendar
+        return calendar.local_date(self.as_of + AHEAD_MAX).isoformat()
 
 
 def findings_of_groups(
@@ -72,6 +80,7 @@ def findings_of_groups(
     closed = np.zeros(size, dtype=np.bool_)
     closed[[*books.closed]] = True
     waits, due_at = _waiting(books, gap=gap, clock=clock)
+    ahead = _with_date_ahead(books, clock=clock)
     sure = ~_unsure(books, unsure=unsure, rules=clock.rules)
     same = ((gap == 0) & (over == 0)) | before
     if not clock.covered:
@@ -89,6 +98,7 @@ def findings_of_groups(
     flags[sure & before] = Flag.BEFORE_BOOKS.value
     if not clock.covered:
         flags[:] = Flag.NOT_COMPARED.value
+    flags[ahead] = [";".join(sorted(filter(None, (flag, AHEAD)))) for flag in flags[ahead]]
     columns = {
         **_named(groups),
         "state": states,
@@ -148,8 +158,11 @@ def _held(held: Listed, *, clock: Clock) -> dict[str, Any]:
     word = "beyond" if held.what == BEYOND else "held"
     grace = Grace.parse(clock.rules.grace.held_back)
     calendar_ = clock.rules.business_calendar
-    start = midnight(date.fromisoformat(held.settled_on), zone=calendar_.zone)
-    due_at = microseconds(calendar_.due_at(start, grace=grace))
+    ahead = held.settled_on > clock.last_day
+    start = (
+        midnight(date.fromisoformat(held.settled_on), zone=calendar_.zone) if not ahead else None
+    )
+    due_at = microseconds(calendar_.due_at(start, grace=grace)) if start else NO_INSTANT
     state, code, reason = SetState.BREAK, BreakCode.HELD_BACK, ""
     if held.what == BEYOND:
         code = BreakCode.UNEXPECTED_RECEIPT
@@ -165,7 +178,7 @@ def _held(held: Listed, *, clock: Clock) -> dict[str, Any]:
         "name": held.batch_id,
         "state": state.value,
         "code": code.value if state is SetState.BREAK else "",
-        "flags": Flag.NO_PAYOUT.value if held.what == NO_PAYOUT else "",
+        "flags": ";".join([AHEAD] * ahead + [Flag.NO_PAYOUT.value] * (held.what == NO_PAYOUT)),
         "settled": NO_AMOUNT,
         "booked": NO_AMOUNT,
         "effect": 0 if clock.covered else NO_AMOUNT,
@@ -247,20 +260,37 @@ def _waiting(books: BookGroups, *, gap: Ints, clock: Clock) -> tuple[Bools, Ints
     return np.asarray((gap >= low) & (gap <= high), dtype=np.bool_), ends
 
 
+def _with_date_ahead(books: BookGroups, *, clock: Clock) -> Bools:
+    """Groups that have a date too far ahead."""
+    settled, booked = books.settled, books.booked
+    wrong = is_ahead(booked["at"], as_of=microseconds(clock.as_of))
+    both = [(settled["day"] > clock.last_day, settled), (wrong, booked)]
+    size = len(books.groups)
+    marks = [present(mask, groups=items["group"], size=size) for mask, items in both]
+    return np.asarray(marks[0] | marks[1], dtype=np.bool_)
+
+
 def _settled_at(books: BookGroups, *, clock: Clock) -> Ints:
     """From when the books have time for each line."""
     monthly = (books.settled["kind"] == FEES) & (clock.rules.ledger.fees_per == "month")
-    return _midnights(_month_ends(books.settled["day"], rows=monthly), clock=clock)
+    days = _not_ahead(books.settled["day"], clock=clock)
+    return _midnights(_month_ends(days, rows=monthly), clock=clock)
+
+
+def _not_ahead(days: Column, *, clock: Clock) -> Column:
+    """Days or months; those that lie too far ahead as long past."""
+    return np.where(days > clock.last_day, LONG_PAST, days).astype(object)
 
 
 def _booked_at(books: BookGroups, *, clock: Clock) -> Ints:
     """From when the settlement has time for each entry."""
     at: Ints = books.booked["at"].astype(np.int64)
+    at = np.where(is_ahead(at, as_of=microseconds(clock.as_of)), NO_INSTANT, at)
     if clock.rules.ledger.fees_per != "month":
         return at
     monthly = books.booked["kind"] == FEES
     days = filled("1970-01", size=len(at))
-    days[monthly] = books.booked["name"][monthly]
+    days[monthly] = _not_ahead(books.booked["name"][monthly], clock=clock)
     ends = _midnights(_month_ends(days, rows=np.ones(len(at), np.bool_)), clock=clock)
     return np.where(monthly, ends, at)
 

@@ -81,7 +81,7 @@ def set_aside(
     *,
     rules: Rules,
     previous: Previous | None,
-    as_of: datetime | None = None,
+    as_of: datetime,
     elsewhere: Elsewhere | None = None,
 ) -> Exact:
     """Find the exact sets and the calm ones, and what is left of the sources without them.
@@ -90,7 +90,7 @@ def set_aside(
         sources: all rows, or all of some order numbers.
         rules: how they are judged.
         previous: what the night before left open.
-        as_of: when calm sets are judged; None: they are left with everything else.
+        as_of: when they are judged.
         elsewhere: what is known of all rows, where these are not all; None: they are.
     """
     whole = marked(sources, elsewhere=elsewhere)
@@ -103,21 +103,19 @@ def set_aside(
     if elsewhere is not None and sources.ledger is not None:
         # How many there are is said of all at once.
         others["unrated"] = unrated_rows(sources.ledger, rules=rules)
-    question = Question(whole, others, words, rules, elsewhere)
+    question = Question(whole, others, words, rules, as_of, elsewhere)
     exact = find_exact(question)
     rows, keys = exact.rows, exact.keys
     orders = sources.orders
     ordered = amounts_or(orders["expected_captured_amount"], otherwise=orders["amount"])
-    calm = None
-    if as_of is not None:
-        calm = find_calm(
-            question,
-            sources=sources,
-            exact=rows,
-            keys=keys,
-            as_of=as_of,
-            previous=previous,
-        )
+    calm = find_calm(
+        question,
+        sources=sources,
+        exact=rows,
+        keys=keys,
+        as_of=as_of,
+        previous=previous,
+    )
     taken = {
         name: numbers if calm is None else np.append(numbers, calm.rows(name))
         for name, numbers in rows.items()

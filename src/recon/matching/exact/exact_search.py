@@ -6,6 +6,7 @@ a row of its source must be like to agree with others without any further questi
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 import numpy as np
 import pandas as pd
@@ -35,7 +36,7 @@ from recon.matching.frames.grouping import (
 from recon.matching.frames.numbering import WholeKeys
 from recon.matching.frames.sources import Sources
 from recon.matching.frames.total_rows import ACCOUNT
-from recon.matching.judging.grace import business_days, microseconds
+from recon.matching.judging.grace import business_days, is_ahead, microseconds
 from recon.matching.sides.agreed_fees import FEE_GAP
 from recon.matching.sides.gateway_side import authorised_amounts
 from recon.matching.sides.ledger_side import JUDGED, compared, marked_as
@@ -66,6 +67,7 @@ class Question:
     words: frozenset[str]
     """See `aside.loose_words`; of all rows there are."""
     rules: Rules
+    as_of: datetime
     elsewhere: Elsewhere | None = None
     """What is known of all rows, where these are some of a night that is judged in parts."""
 
@@ -104,7 +106,7 @@ def find_exact(question: Question) -> Found:
             single[named[named != NO_KEY]] = False
     rows = _alone(legs, keys=keys, single=single)
     rows = _where(rows, mask=_agreeing(legs, rows=rows))
-    rows = _where(rows, mask=_plain(sources, rows=rows, rules=rules))
+    rows = _where(rows, mask=_plain(question, rows=rows))
     rows = _where(rows, mask=~_named_elsewhere(question, legs=legs, rows=rows))
     return Found(rows, keys)
 
@@ -184,14 +186,20 @@ def _agreeing(legs: Mapping[str, Leg], *, rows: Mapping[str, Rows]) -> Bools:
     return agree
 
 
-def _plain(sources: Sources, *, rows: Mapping[str, Rows], rules: Rules) -> Bools:
+def _plain(question: Question, *, rows: Mapping[str, Rows]) -> Bools:
     """Sets without a flag: one business date, one transaction, not moved by hand in the portal."""
+    sources, rules = question.sources, question.rules
     calendar = rules.business_calendar
     sold = instants_of(sources.orders["ordered_at"])[rows["orders"]]
     paid = instants_of(sources.gateway["transaction_date"])[rows["gateway"]]
     undated = (sold == NO_INSTANT) | (paid == NO_INSTANT)
     days = [business_days(instants, calendar=calendar) for instants in (sold, paid)]
     plain: Bools = undated | (days[0] == days[1])
+    dates = [sold, paid]
+    if sources.ledger is not None:
+        dates.append(instants_of(sources.ledger["booked_at"])[rows["ledger"]])
+    for instants in dates:
+        plain &= ~is_ahead(instants, as_of=microseconds(question.as_of))
     opening = rules.window.opening_date
     if sources.instructions is not None and rules.account.capture_mode == "manual" and opening:
         plain &= paid < microseconds(midnight(opening, zone=calendar.zone))

@@ -1,20 +1,27 @@
 """When something one-sided becomes late: every grace as a column of instants."""
 
-from datetime import date, datetime, time
+from datetime import date, datetime, time, timedelta
 
 import numpy as np
 import pandas as pd
 
 from recon.config.rules import Rules
-from recon.matching.frames.arrays import Arrays
-from recon.matching.frames.grouping import NO_INSTANT, Ints
+from recon.matching.frames.arrays import Arrays, Column
+from recon.matching.frames.grouping import NO_INSTANT, Bools, Ints
 from recon.matching.judging.state_table import Due
-from recon.model.business_date import BusinessCalendar, Grace
+from recon.model.business_date import AHEAD_MAX, BusinessCalendar, Grace
 
 MINUTE_MICROSECONDS = 60_000_000
 """No business date ends within a minute."""
 HOUR_MICROSECONDS = 60 * MINUTE_MICROSECONDS
 DAY_MICROSECONDS = 24 * HOUR_MICROSECONDS
+AHEAD_MAX_MICROSECONDS = AHEAD_MAX // timedelta(microseconds=1)
+DATES = (
+    *("ordered_at", "transaction_date", "booked_at", "instructed_at", "payout_at"),
+    *("capture_confirmed_at", "cancel_confirmed_at", "refund_confirmed_at", "review_confirmed_at"),
+    *("capture_waiting_at", "cancel_waiting_at", "refund_waiting_at"),
+)
+"""Of every side, from which a grace may run."""
 
 
 def microseconds(instant: datetime) -> int:
@@ -50,6 +57,25 @@ def due_columns(sets: Arrays, *, rules: Rules) -> dict[Due, Ints]:
         clock: due(since, grace=Grace.parse(length), calendar=rules.business_calendar)
         for clock, (since, length) in starts.items()
     }
+
+
+def without_ahead(sets: Arrays, *, as_of: int) -> dict[str, Column]:
+    """The dates of sets without those that lie too far ahead: they begin no grace and no age.
+
+    `date_ahead` marks the sets that had one.
+    """
+    columns: dict[str, Column] = {}
+    marked = np.zeros(len(sets), dtype=np.bool_)
+    for name in DATES:
+        ahead = is_ahead(sets[name], as_of=as_of)
+        columns[name] = np.where(ahead, NO_INSTANT, sets[name])
+        marked |= ahead
+    return {**columns, "date_ahead": marked}
+
+
+def is_ahead(instants: Ints, *, as_of: int) -> Bools:
+    """Dates that cannot be right."""
+    return np.asarray(instants > as_of + AHEAD_MAX_MICROSECONDS, dtype=np.bool_)
 
 
 def with_unproven(due: dict[Due, Ints], *, sets: Arrays, as_of: int) -> dict[Due, Ints]:

@@ -27,6 +27,7 @@ def set_flags(
         Flag.REFERENCE_CONFLICT: _reference_conflict(sets),
         Flag.ZERO_AMOUNT: _zero_amount(sets),
         Flag.EXPIRING: _expiring(sets, as_of=as_of, rules=rules),
+        Flag.DATE_AHEAD: sets["date_ahead"],
         Flag.PORTAL_ACTION: _portal_action(sets, instructed=instructed, rules=rules),
         Flag.REFUND_FROM_SETTLEMENT: sets["refund_settled"],
         Flag.CUT_OFF_DIFFERENCE: matched & _cut_off_difference(sets, rules=rules),
@@ -88,7 +89,8 @@ def _portal_action(sets: Arrays, *, instructed: bool, rules: Rules) -> Bools:
     moved = (sets["gateway_captured"] > 0) & ~ours["capture"]
     moved |= (sets["gateway_refunded"] > 0) & ~ours["refund"]
     moved |= (sets["gateway_state"] == NUMBER["cancelled"]) & ~ours["cancel"]
-    return np.asarray(moved & (sets["transaction_date"] >= start), dtype=np.bool_)
+    since = (sets["transaction_date"] >= start) | sets["date_ahead"]
+    return np.asarray(moved & since, dtype=np.bool_)
 
 
 def _cut_off_difference(sets: Arrays, *, rules: Rules) -> Bools:

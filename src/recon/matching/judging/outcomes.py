@@ -10,7 +10,7 @@ from recon.matching.frames.arrays import Arrays
 from recon.matching.frames.coding import combined
 from recon.matching.frames.grouping import NO_INSTANT, Bools, Ints, Rows, total
 from recon.matching.judging.facts import late_bits, our_moves, plain_facts, unverified_reasons
-from recon.matching.judging.grace import due_columns, with_unproven
+from recon.matching.judging.grace import due_columns, with_unproven, without_ahead
 from recon.matching.judging.judgement import Judgement, judge
 from recon.matching.judging.pattern import distinct_patterns
 from recon.matching.judging.state_table import Due
@@ -51,6 +51,7 @@ class Outcomes:
 
 def judge_sets(joined: Joined, *, rules: Rules, as_of: int) -> Outcomes:
     """Judge every set; a second time without rounding where the budget is spent."""
+    joined.sets.columns |= without_ahead(joined.sets, as_of=as_of)
     moved = wrong_accounts(joined.sets, judged=unverified_reasons(joined.sets) == 0)
     joined.sets.columns["wrong_account"] = moved.wrong
     joined.sets.columns["account_ambiguous"] = moved.ambiguous

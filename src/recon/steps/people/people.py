@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from itertools import groupby
 from operator import attrgetter
 
+from recon.model.business_date import AHEAD_MAX
 from recon.model.errors import NightHeldError, UsageError
 from recon.model.figures import Attention
 from recon.model.nights import Mode
@@ -143,7 +144,12 @@ def _beside(
             for first in approval_rows.open_approvals(connection)
             for wanted in first.instruction_ids
         },
-        ends={wanted: since + valid for wanted, since in dated.items()},
+        # Of a date that cannot be right nothing follows.
+        ends={
+            wanted: since + valid
+            for wanted, since in dated.items()
+            if since <= environment.clock() + AHEAD_MAX
+        },
         messages=messages_told(
             connection, account=(run.merchant_id, run.account_id), items=may_have_moved
         ),

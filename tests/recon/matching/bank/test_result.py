@@ -72,6 +72,18 @@ PLANTED: list[tuple[str, Callable[[Case], Case], list[tuple[str, int, int]], str
             "statement up to that day has it."
         ),
     ),
+    *(
+        (
+            f"dated in {day[:4]}",
+            lambda c, day=day: c.paid("BATCH-01", 10_000, on=day),
+            [("PAYOUT_NOT_AT_BANK", 0, -10_000)],
+            (
+                f"Batch BATCH-01 of 100.00 EUR, settled on {day}, a day long after this night: "
+                "no statement has it yet."
+            ),
+        )
+        for day in ("2099-12-31", "9999-12-31")
+    ),
     (
         "unknown",
         lambda c: c.came("greetings", 700, counterparty="The Gateway Ltd"),

@@ -150,3 +150,23 @@ def test_without_a_settlement_source_fees_and_reserves_are_not_covered(case: Any
     result = case.run()
     assert "fees and reserves of the books: no settlement file" in result.not_covered
     assert result.breaks["code"].tolist() == []
+
+
+@pytest.mark.parametrize("day", ["2099-12-31", "9999-12-31"])
+@pytest.mark.parametrize("fees_per", ["balance", "month"])
+def test_a_line_or_an_entry_dated_long_after_the_night_waits_for_nothing(
+    case: Any, day: str, fees_per: str
+) -> None:
+    """A fee, a kept remainder and a booked fee of another year: breaks at once, and marked."""
+    case.ruled(ledger={"fees_per": fees_per}, calendar={"timezone": "America/New_York"}).ledger()
+    ahead = {"settled_on": day, **KEYLESS}
+    case.line("fee", gross=0, fee=100, **ahead).line("adjustment", gross=5_000, **ahead)
+    case.line("payout", gross=4_000, **ahead)
+    case.entry("payout", amount=4_000, reference_no="B1", **BOOKED)
+    case.entry("fee", amount=300, **{**KEYLESS, "booked_at": f"{day}T12:00:00Z"})
+
+    breaks = case.run().breaks
+    codes = dict(zip(breaks["code"], breaks["flags"], strict=True))
+    assert codes["HELD_BACK"] == "date_ahead"
+    assert {flags for code, flags in codes.items() if code.startswith("FEE_")} == {"date_ahead"}
+    assert case.run().pending.empty

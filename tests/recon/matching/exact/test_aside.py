@@ -117,7 +117,7 @@ TOGETHER: dict[str, Change] = {
 def asides(case: Any) -> int:
     """How many sets of a case are set aside."""
     sources = prepared(case.sources(), rules=case.rules)
-    return set_aside(sources, rules=case.rules, previous=case.previous).size
+    return set_aside(sources, rules=case.rules, previous=case.previous, as_of=case.as_of).size
 
 
 @pytest.mark.parametrize("name", APART)
