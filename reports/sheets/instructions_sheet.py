@@ -66,6 +66,9 @@ def draw_instructions(draft: Draft, sheet: Any, *, figures: NightFigures, rows: 
         sentence="What was to be moved. In doubt means that nobody knows yet whether it took "
         f"effect: it is never sent again. Times in {figures.timezone}.",
     )
+    if figures.stopped:
+        look = looks.BODY_TEXT.but(fill=looks.BAD[0], colour=looks.BAD[1], bold=True)
+        draft.text(sheet, (TOP - 1, 1), figures.stopped, look)
     next_row = _put_totals(draft, sheet, rows=rows.instructions)
     draft.text(sheet, (next_row, 1), "Every instruction, what is in doubt first", looks.HEADING)
     header = next_row + 1

@@ -230,6 +230,8 @@ class NightFigures:
     ledger_covered: bool = True
     notes: tuple[str, ...] = field(default_factory=tuple)
     """Sentences that page one must carry, such as "reply signatures are not verified"."""
+    stopped: str = ""
+    """What stopped sending, and what was not sent, in sentences; "" where nothing did."""
     handed_out: tuple[HandedOut, ...] = ()
     """Oldest first."""
     bank: Mapping[str, "pd.DataFrame"] = field(default_factory=dict)

@@ -183,7 +183,7 @@ class Sent:
     batches: int = 0
     rows: int = 0
     stop_reason: str = ""
-    left_out: Mapping[str, str] = field(default_factory=dict)
+    left_out: dict[str, str] = field(default_factory=dict)
     """Instruction id -> why it may not leave after all; found when its batch was claimed."""
 
 
@@ -271,8 +271,9 @@ class Sender:
             if left_out := self._journal.claim(batch_id, prepared, at=self._clock()):
                 group = self._without(group, left_out)
                 continue
-            if await self._send_once(batch_id, prepared, claimed_at=claimed_at):
-                return len(group)
+            left = await self._send_once(batch_id, prepared, claimed_at=claimed_at)
+            if left is not None:
+                return left
             tries += 1
             if self._circuit.stop_reason:
                 break
@@ -295,8 +296,13 @@ class Sender:
         self._left_out.update(left_out)
         return rest
 
-    async def _send_once(self, batch_id: str, prepared: Prepared, *, claimed_at: timedelta) -> bool:
-        """S, then what the answer asks for; False when the request surely did not leave."""
+    async def _send_once(
+        self, batch_id: str, prepared: Prepared, *, claimed_at: timedelta
+    ) -> int | None:
+        """S, then what the answer asks for: the rows that count as sent.
+
+        None when the request surely did not leave.
+        """
         self._note_outside(batch_id)
         self._crash_point("after claim")
         held_up = self._elapsed() - claimed_at
@@ -313,13 +319,12 @@ class Sender:
             self._journal.release(batch_id, reason=answer.reason, at=self._clock())
             self._circuit.note(doubtful=False, left=False, reason=answer.reason)
             self._circuit.stop_reason = self._circuit.stop_reason or answer.reason * answer.final
-            return False
+            return None
         if isinstance(answer, NoReply):
             self._journal.doubt(batch_id, reason=answer.reason, at=self._clock())
             self._circuit.note(doubtful=True, left=True, reason=answer.reason)
-            return True
-        self._judge(batch_id, prepared, answer)
-        return True
+            return len(prepared.rows)
+        return self._judge(batch_id, prepared, answer)
 
     async def _answer_to(self, prepared: Prepared) -> Reply | SurelyNotSent | NoReply:
         """S; a process that was told to end waits only a little longer for the reply."""
@@ -348,8 +353,8 @@ class Sender:
             self._journal.release(batch_id, reason=str(error), at=self._clock())
             raise
 
-    def _judge(self, batch_id: str, prepared: Prepared, reply: Reply) -> None:
-        """T2a, T2b."""
+    def _judge(self, batch_id: str, prepared: Prepared, reply: Reply) -> int:
+        """T2a, T2b; how many rows the reply does not prove to be refused before processing."""
         self._journal.keep_reply(batch_id, reply)
         self._crash_point("after reply")
         result = self._gateway.judge(prepared, reply)
@@ -359,3 +364,4 @@ class Sender:
         trouble = result.message or f"HTTP {reply.status}"
         self._circuit.note(doubtful=doubtful, left=True, reason=trouble)
         self._circuit.stop_reason = result.stop_reason or self._circuit.stop_reason
+        return sum(row.outcome is not Outcome.NOT_SENT for row in result.rows)

@@ -7,7 +7,7 @@ import random
 import shutil
 import sqlite3
 import urllib.request
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
@@ -166,12 +166,14 @@ class Merchant:
         )
         self.told = []
         with self.environment() as environment:
-            return night.run(
+            verdict = night.run(
                 request,
                 environment=environment,
                 workbooks=workbooks or plain_workbooks(),
                 progress=self.told.append,
             )
+        assert_adds_up(self.told)
+        return verdict
 
     def move_money(self, *, date: str = BUSINESS_DATE, mode: Mode = Mode.LIVE) -> None:
         """A night that ends before it compares, for tests that look at nothing which comes after.
@@ -191,6 +193,7 @@ class Merchant:
                 workbooks=plain_workbooks(),
                 progress=self.told.append,
             )
+        assert_adds_up(self.told)
 
     def drop(self, name: str, *rows: Mapping[str, str]) -> Path:
         """Put an order file into the inbox."""
@@ -283,6 +286,17 @@ class Merchant:
     def _get(self, path: str) -> str:
         with urllib.request.urlopen(self.sandbox.base_url + path) as reply:  # noqa: S310 - loopback
             return str(reply.read().decode())
+
+
+def assert_adds_up(told: Sequence[StepSummary]) -> None:
+    """What was to be sent was sent or waits; nobody takes anything back while a test's night runs.
+
+    Counted on its two sides apart: by the journal before and after, and by the sender.
+    """
+    for figures in (summary.figures for summary in told if summary.step == "settle"):
+        names = ("planned", "earlier", "sent", "unapproved", "waiting")
+        new, earlier, sent, unapproved, waiting = (int(figures[name]) for name in names)
+        assert new + earlier == sent + unapproved + waiting, figures
 
 
 def plain_workbooks() -> Workbooks:

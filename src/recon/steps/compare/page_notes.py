@@ -8,13 +8,14 @@ from recon.steps.files.arrived_rows import files_told
 from recon.steps.files.incomplete import NO_ORDER_FILE, missing_sources
 from recon.steps.files.rejected_rows import nameless_told
 from recon.steps.ground.environment import Environment
+from recon.steps.ground.night_end import STOP_NEXT
 from recon.steps.ground.predecessor import SKIPPED, missing_days, named_days, previous_night
 from recon.steps.ground.releases import held_nights
 from recon.steps.people.sign_off import notes_on
 from recon.store.money import sending_rows
 from recon.store.nights import settlement_rows
 from recon.store.nights.input_rows import Inputs
-from recon.store.nights.runs import Run
+from recon.store.nights.runs import Run, Stop
 
 
 def skipped_nights(run: Run, *, environment: Environment) -> list[str]:
@@ -76,10 +77,12 @@ def page_notes(
     result: Reconciliation,
     inputs: Inputs,
     sources: Sources,
+    stop: Stop,
     environment: Environment,
 ) -> tuple[str, ...]:
     """All of them, those about what to do before anything else first."""
     notes = [
+        *([f"{stop} {STOP_NEXT}"] if stop else []),
         *nameless_told(sources.quarantined, breaks=result.breaks),
         *inputs.moved_by_rules,
         *files_told(run, until=inputs.last_file, environment=environment),
@@ -106,7 +109,7 @@ def page_notes(
         unproven = held_nights(connection, account, environment=environment)
         stopped = sending_rows.stopped(connection)
         notes += notes_on(run.run_id, connection=connection)
-    if stopped:
+    if stopped and not stop:
         notes.append(f"No money moves: {stopped}.")
     held = [day for day in unproven if day != run.business_date]  # this run takes its place
     if held:

@@ -65,7 +65,7 @@ from recon.store.nights.answer_parts import BASELINE
 from recon.store.nights.bound_results import BOUND_BY
 from recon.store.nights.bound_runs import RECONCILED
 from recon.store.nights.input_rows import Inputs
-from recon.store.nights.runs import Run
+from recon.store.nights.runs import Run, Stop
 from recon.store.schema.columns import REASON_CHARACTERS
 
 STEP = "reconcile"
@@ -105,13 +105,14 @@ class _Cut:
 def reconcile(run_id: str, *, environment: Environment) -> StepSummary:
     """Reconcile what the run's tables hold; may be repeated, the same tables give the same."""
     with environment.store.reading() as connection:
-        run = runs.get(connection, run_id)
+        run, stop = runs.get(connection, run_id), runs.stop_of(connection, run_id)
     way = Way("parts of the comparison done", of=PARTS)
     compared = _compared(run, way=way, environment=environment)
     way.more()
     # The rows are gone by now: SQL reads them from the disk, and has the memory to itself.
     give_back()
     result = with_sql(compared.result, run=run, sealed=compared.sealed, environment=environment)
+    result = with_stopped_sending(result, stop=stop)
     way.more()
     with environment.store.writing() as connection:
         summary = _keep(connection, run, replace(compared, result=result))
@@ -375,6 +376,13 @@ def with_missing_sources(
         return result
     verdict = worse(result.verdict, than=Verdict.INCOMPLETE)
     return replace(result, verdict=verdict, not_covered=(*result.not_covered, *missing))
+
+
+def with_stopped_sending(result: Reconciliation, *, stop: Stop) -> Reconciliation:
+    """INCOMPLETE at best where the night did not send what it was to send."""
+    if not stop:
+        return result
+    return replace(result, verdict=worse(result.verdict, than=Verdict.INCOMPLETE))
 
 
 def worse(verdict: Verdict, *, than: Verdict) -> Verdict:

@@ -24,7 +24,7 @@ from recon.proof.engine import reconcile as compare
 from recon.steps.compare.changed_sets import Change, compared, unverified_sets
 from recon.steps.compare.kept_sources import kept_sources
 from recon.steps.compare.rebuild import NOT_KEPT, kept_inputs
-from recon.steps.compare.reconcile import with_missing_sources
+from recon.steps.compare.reconcile import with_missing_sources, with_stopped_sending
 from recon.steps.compare.rules_change import ChangedRule, changed_rules
 from recon.steps.compare.tried_rules import EVENT, TRIED, tried
 from recon.steps.ground import kept_results
@@ -243,13 +243,15 @@ def _judged(
     with environment.store.reading() as connection:
         kept = kept_sources(connection, run, environment=environment)
         then = kept_results.load(connection, run.run_id, environment=environment)
+        stop = runs.stop_of(connection, run.run_id)
     if kept is None or then is None:
         raise InputsGoneError(NOT_KEPT.format(run.run_id))
     sources, previous = kept
     if before is not None and before.run.run_id == inputs.previous_run_id:
         previous = before.carried(previous)
     result = compare(sources, rules=rules, as_of=run.as_of, previous=previous)
-    return then, _Simulated(run, with_missing_sources(result, sources=sources), previous)
+    judged = with_stopped_sending(with_missing_sources(result, sources=sources), stop=stop)
+    return then, _Simulated(run, judged, previous)
 
 
 def _beside(run: Run, *, then: Reconciliation, now: Reconciliation) -> JudgedAgain:

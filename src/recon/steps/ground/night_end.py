@@ -5,16 +5,16 @@ not sent although it was to be, needs a person sooner than any verdict: such a l
 of its own, which says how much it is.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from recon.model.nights import Mode
-from recon.model.words import End, InstructionKind, Verdict
+from recon.model.words import End, Verdict
 from recon.settlement.approval import sums_in_words
 from recon.steps.ground.environment import Environment
 from recon.store.money import open_money
 from recon.store.money.open_money import OpenMoney
 from recon.store.nights import runs
-from recon.store.nights.runs import Run
+from recon.store.nights.runs import Run, Stop
 
 DOUBT_NEXT = (
     "Do not send them again by hand: `recon status` lists them, with what each needs. Where the "
@@ -32,8 +32,8 @@ class Undone:
     """What may have moved and nobody can say."""
     unsent: OpenMoney = field(default_factory=OpenMoney)
     """Approved and not sent."""
-    stopped: str = ""
-    """Why the run stopped sending; "" when it did not."""
+    stopped: Stop = field(default_factory=Stop)
+    """Why the run stopped sending and what it did not send then."""
 
     @property
     def kind(self) -> End | None:
@@ -47,10 +47,9 @@ class Undone:
         """What it is, in counts and sums, and what to do; "" for nothing."""
         words = []
         if self.doubtful.count:
-            words.append(f"In doubt: {_named(self.doubtful)}. {DOUBT_NEXT}")
+            words.append(f"In doubt: {self.doubtful.in_words}. {DOUBT_NEXT}")
         if self.stopped:
-            left = f"Not sent: {_named(self.unsent)}. " if self.unsent.count else ""
-            words.append(f"Sending stopped: {self.stopped}. {left}{STOP_NEXT}")
+            words.append(f"{replace(self.stopped, not_sent=self.unsent.in_words)} {STOP_NEXT}")
         return " ".join(words)
 
 
@@ -72,7 +71,7 @@ class NightEnd:
     def sentence(self) -> str:
         """Why it ended so and what to do; "" where the verdict says it all."""
         words = [self.undone.sentence]
-        if self.verdict is Verdict.INCOMPLETE:
+        if self.missing:
             words.append(f"Missing: {self.missing}. {INCOMPLETE_NEXT}")
         return " ".join(filter(None, words))
 
@@ -87,7 +86,7 @@ class NightEnd:
             "in_doubt_money": sums_in_words(self.undone.doubtful.sums),
             "not_sent": self.undone.unsent.count,
             "not_sent_money": sums_in_words(self.undone.unsent.sums),
-            "stopped": self.undone.stopped,
+            "stopped": self.undone.stopped.why,
             "missing": self.missing,
         }
 
@@ -109,13 +108,3 @@ def undone_by(run: Run, *, environment: Environment) -> Undone:
             open_money.unsent(connection, run),
             runs.stop_of(connection, run.run_id),
         )
-
-
-def _named(money: OpenMoney) -> str:
-    """`50 captures, 1 refund (1204.50 EUR)`."""
-    kinds = ", ".join(
-        f"{count} {kind.value.replace('_', ' ')}{'s' * (count != 1)}"
-        for kind in InstructionKind
-        if (count := money.kinds[kind])
-    )
-    return f"{kinds} ({sums_in_words(money.sums)})" if money.sums else kinds

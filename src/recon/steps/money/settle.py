@@ -49,7 +49,7 @@ from recon.store import Connection
 from recon.store.money import instruction_rows, open_money, planning_rows, sending_rows
 from recon.store.money.journal import StoredJournal
 from recon.store.nights import bound_actions, runs
-from recon.store.nights.runs import Run
+from recon.store.nights.runs import Run, Stop
 
 STEP = "settle"
 NOT_ASKED = "the gateway was not asked about this order tonight; the next night asks"
@@ -90,6 +90,7 @@ def settle(
     resolved = doubt.resolve_doubts(run, environment=environment)
     contradicted = note_contradictions(run, environment=environment)
     lapse(environment)
+    earlier, _ = _unsent(run, environment=environment)
     planned = _plan(run, environment=environment)
     gate = halted(gate_of(run, environment=environment), environment=environment)
     waiting = _clear(run, gate=gate, gateway=gateway, environment=environment)
@@ -97,11 +98,14 @@ def settle(
     sent = _sent(run, waiting=waiting, sending=(gateway, journal), environment=environment)
     stopped = sent.stop_reason or gate.closed_because
     in_doubt = _note_end(run, waiting=waiting, sent=sent, stopped=stopped, environment=environment)
+    left, unapproved = _unsent(run, environment=environment)
     figures: dict[str, int | str] = {
         "planned": planned,
+        "earlier": earlier,
         "cleared": len(waiting.cleared),
-        "waiting": len(waiting.refused),
-        "left_out": len(sent.left_out),
+        "unapproved": unapproved,
+        "waiting": left - unapproved,
+        "taken_back": earlier + planned - sent.rows - left,
         "batches": sent.batches,
         "sent": sent.rows,
         "swept": swept,
@@ -111,6 +115,13 @@ def settle(
         "stopped": stopped,
     }
     return StepSummary(STEP, _sentence(run, figures=figures, waiting=waiting, gate=gate), figures)
+
+
+def _unsent(run: Run, *, environment: Environment) -> tuple[int, int]:
+    """How many instructions of the account are not sent, and how many of those not approved."""
+    with environment.store.reading() as connection:
+        unapproved = open_money.unapproved(connection, run).count
+        return unapproved + open_money.unsent(connection, run).count, unapproved
 
 
 def _sent(
@@ -146,11 +157,15 @@ def _note_end(
     with environment.store.writing() as connection:
         doubt.note_doubts(connection, run, environment=environment)
         _note_waiting(connection, run, waiting=waiting, at=environment.clock())
-        for instruction_id, reason in sent.left_out.items():
+        is_stopped = stopped and run.mode is Mode.LIVE
+        # Only what is still approved keeps a note: not what was sent.
+        holds = {each.instruction.instruction_id: stopped for each in waiting.cleared if is_stopped}
+        for instruction_id, reason in (holds | sent.left_out).items():
             instruction_rows.note_hold(connection, instruction_id, hold=reason)
         runs.note_step(connection, run.run_id, step=STEP)
-        if stopped and run.mode is Mode.LIVE:
-            runs.note_stop(connection, run.run_id, why=stopped, now=environment.clock())
+        if is_stopped:
+            stop = Stop(stopped, open_money.unsent(connection, run).in_words)
+            runs.note_stop(connection, run.run_id, stop=stop, now=environment.clock())
         return open_money.doubtful(connection, run).count
 
 
@@ -375,15 +390,19 @@ def would_send(cleared: Sequence[Cleared]) -> str:
 
 
 def _sentence(run: Run, *, figures: Mapping[str, int | str], waiting: _Waiting, gate: Gate) -> str:
-    sentence = f"{figures['planned']} new instructions; "
+    earlier = f" and {figures['earlier']} earlier ones" if figures["earlier"] else ""
+    sentence = f"{figures['planned']} new instructions{earlier}: "
     if run.mode is Mode.DRY_RUN:
         sentence += f"dry run, would send {would_send(waiting.cleared) or 'nothing'}"
     else:
         sentence += f"{figures['sent']} sent in {figures['batches']} batches"
-    if waiting.refused:
-        sentence += f"; {len(waiting.refused)} wait"
-    if figures["left_out"]:
-        sentence += f"; {figures['left_out']} left out at the last moment"
+    waits = int(figures["waiting"]) - len(waiting.cleared) * (run.mode is Mode.DRY_RUN)
+    for count, became in (
+        (figures["unapproved"], "wait for approval"),
+        (waits, "approved and not sent"),
+        (figures["taken_back"], "taken back meanwhile"),
+    ):
+        sentence += f"; {count} {became}" if count else ""
     if figures["stopped"]:
         sentence += f"; sending stopped: {figures['stopped']}"
     elif gate.held_because:

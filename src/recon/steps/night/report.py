@@ -156,6 +156,8 @@ def figures_of(run: Run, *, result: Reconciliation, environment: Environment) ->
     account = environment.settings.account(run.merchant_id, account_id=run.account_id)
     inputs, shown = _compared_by(run, environment=environment)
     sources = shown.sources
+    with environment.store.reading() as connection:
+        stop = runs.stop_of(connection, run.run_id)
     return NightFigures(
         **_of_tables(run, before=inputs.previous_run_id, environment=environment),
         **_lists(run, environment=environment),
@@ -196,8 +198,9 @@ def figures_of(run: Run, *, result: Reconciliation, environment: Environment) ->
         scope_of_assurance=result.scope_of_assurance,
         rules_digest=result.rules_digest,
         ledger_covered=sources.ledger is not None,
+        stopped=str(stop),
         notes=page_notes(
-            run, result=result, inputs=inputs, sources=sources, environment=environment
+            run, result=result, inputs=inputs, sources=sources, stop=stop, environment=environment
         ),
     )
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from sqlalchemy import Connection, bindparam, func, select
 
 from recon.model.words import DOUBTFUL_STATES, InstructionKind, InstructionState
+from recon.settlement.approval import sums_in_words
 from recon.store.money.case_rows import open_cases
 from recon.store.nights.runs import Run
 from recon.store.schema import instruction
@@ -42,6 +43,16 @@ class OpenMoney:
         """Instructions of every kind."""
         return self.kinds.total()
 
+    @property
+    def in_words(self) -> str:
+        """`50 captures, 1 refund (1204.50 EUR)`; "" for none."""
+        kinds = ", ".join(
+            f"{count} {kind.value.replace('_', ' ')}{'s' * (count != 1)}"
+            for kind in InstructionKind
+            if (count := self.kinds[kind])
+        )
+        return f"{kinds} ({sums_in_words(self.sums)})" if self.sums else kinds
+
 
 def doubtful(connection: Connection, run: Run) -> OpenMoney:
     """What may have moved and nobody can say: in flight, in doubt, undecided, contradicted."""
@@ -55,6 +66,11 @@ def doubtful(connection: Connection, run: Run) -> OpenMoney:
 def unsent(connection: Connection, run: Run) -> OpenMoney:
     """What is approved and was not sent."""
     return _added(_in_states(connection, run, states={InstructionState.APPROVED}))
+
+
+def unapproved(connection: Connection, run: Run) -> OpenMoney:
+    """What waits for people's approval."""
+    return _added(_in_states(connection, run, states={InstructionState.PLANNED}))
 
 
 def _in_states(

@@ -4,7 +4,7 @@ import json
 import os
 import socket
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, date, datetime
 from typing import Any
 
@@ -46,6 +46,24 @@ class Run:
     """Of the words of `Part`; "" is a whole night."""
     predecessor: str = ""
     """What stands in place of the night before; "" where it is there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """That a run stopped sending; falsy where it did not."""
+
+    why: str = ""
+    not_sent: str = ""
+    """What was approved and not sent then, in counts and sums; "" for nothing."""
+
+    def __bool__(self) -> bool:
+        """Whether it stopped."""
+        return bool(self.why)
+
+    def __str__(self) -> str:
+        """Both, as sentences; "" where it did not stop."""
+        left = f" Not sent: {self.not_sent}." if self.not_sent else ""
+        return f"Sending stopped: {self.why}.{left}" if self else ""
 
 
 PART_ENDED = "part"
@@ -195,19 +213,19 @@ def note_result(connection: Connection, run_id: str, *, values: Mapping[str, str
     connection.execute(update(run).where(run.c.run_id == run_id).values(**values))
 
 
-def note_stop(connection: Connection, run_id: str, *, why: str, now: datetime) -> None:
-    """Keep in the history that a live run stopped sending, and why."""
-    append(connection, [Event("run", run_id, SENDING_STOPPED, {"why": why})], at=now)
+def note_stop(connection: Connection, run_id: str, *, stop: Stop, now: datetime) -> None:
+    """Keep in the history that a live run stopped sending, why, and what was not sent."""
+    append(connection, [Event("run", run_id, SENDING_STOPPED, asdict(stop))], at=now)
 
 
-def stop_of(connection: Connection, run_id: str) -> str:
-    """Why a run stopped sending; "" when it did not."""
-    reasons = [
-        json.loads(str(event["data"]))["why"]
+def stop_of(connection: Connection, run_id: str) -> Stop:
+    """Why a run stopped sending and what it did not send, as it was then."""
+    stops = [
+        Stop(**json.loads(str(event["data"])))
         for event in of_entity(connection, run_id)
         if event["event"] == SENDING_STOPPED
     ]
-    return str(reasons[-1]) if reasons else ""
+    return stops[-1] if stops else Stop()
 
 
 def digests_of(connection: Connection, run_id: str) -> dict[str, str]:

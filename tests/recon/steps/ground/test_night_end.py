@@ -4,11 +4,17 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from openpyxl import load_workbook
 
+from recon.cli.workbooks import workbooks
 from recon.model.nights import Mode
 from recon.model.words import End, Verdict
 from recon.steps.ground.night_end import NightEnd, end_of
+from recon.steps.money.sending import stop_sending
+from recon.steps.people import people
 from recon.store.nights import runs
+from recon.store.nights.runs import Stop
+from reports.summary.summary_attention import NOTHING
 
 BATCH_ROWS = 50
 
@@ -29,6 +35,14 @@ def _end(merchant: Any, *, mode: Mode = Mode.LIVE, date: str = "2026-11-20") -> 
         assert night is not None
         assert (night.mode, str(night.business_date)) == (mode, date)
         return end_of(night, environment=environment)
+
+
+def _stop(merchant: Any) -> Stop:
+    """What the night of the first day keeps of its stop."""
+    with merchant.environment() as environment, environment.store.reading() as connection:
+        night = runs.of_night(connection, merchant.request)
+        assert night is not None
+        return runs.stop_of(connection, night.run_id)
 
 
 def _reported(merchant: Any) -> Mapping[str, int | str]:
@@ -93,6 +107,77 @@ def test_a_closed_gate_is_a_stop_also_where_nothing_is_in_doubt(merchant: Any) -
     assert (end.kind, end.kind.exit_code) == (End.SENDING_STOPPED, 5)
     assert end.undone.unsent.count == 3
     assert "a backup that was restored" in end.sentence
+
+
+def _stopped_night(merchant: Any, **how: Any) -> Verdict:
+    """A night over two captures that nobody was allowed to send."""
+    _capture(merchant, count=2)
+    with merchant.environment() as environment:
+        stop_sending(by="Anna Bell", reason="the portal looks odd", environment=environment)
+    return merchant.night(**how)  # type: ignore[no-any-return] - a Verdict
+
+
+def test_a_night_that_did_not_send_is_incomplete_at_best(merchant: Any) -> None:
+    """Nothing else is wrong with it, and still nobody signs it as reconciled."""
+    verdict = _stopped_night(merchant)
+    end = _end(merchant)
+
+    assert (verdict, end.kind) == (Verdict.INCOMPLETE, End.SENDING_STOPPED)
+    assert end.undone.unsent.count == 2
+    assert "Missing" not in end.sentence
+
+
+def test_page_one_instructions_and_status_say_what_stopped_it(merchant: Any) -> None:
+    """Why, how many and how much: on both sheets, in `recon status`, for each that was not sent."""
+    _stopped_night(merchant, workbooks=workbooks())
+    end = _end(merchant)
+    book = load_workbook(str(_reported(merchant)["workbook"]), read_only=True)
+    cells = {
+        sheet.title: [str(cell) for row in sheet.values for cell in row if cell] for sheet in book
+    }
+    with merchant.environment() as environment:
+        ((run, needed),) = people.status(environment)
+        standing = people.standing_of(run, environment=environment)
+    words = f"Not sent: {end.undone.unsent.in_words}."
+
+    assert "2 captures (" in words
+    for text in (cells["Summary"], cells["Instructions"], [standing]):
+        (told,) = [one for one in text if "Sending stopped: " in one]
+        assert "Anna Bell" in told
+        assert "the portal looks odd" in told
+        assert words in told
+    assert NOTHING not in cells["Summary"]
+    assert [entry.what for entry in needed] == ["capture not sent"] * 2
+
+
+def test_what_was_left_when_sending_stopped_is_fixed_with_the_run(merchant: Any) -> None:
+    """A later night that sends the rest changes nothing of what the first one says it left."""
+    _capture(merchant, count=BATCH_ROWS + 10)
+    merchant.fault({"operation": "capture", "kind": "status", "status": 403, "nth": 1})
+    merchant.night()
+    then = _stop(merchant)
+    merchant.fault()
+    merchant.wait(hours=24)
+    merchant.night(date="2026-11-21")
+
+    assert then.not_sent.startswith("10 captures (")
+    assert _stop(merchant) == then
+
+
+def test_what_the_gateway_did_not_take_is_not_counted_as_sent(merchant: Any) -> None:
+    """Where a 429 with Retry-After is declared final its rows were not sent, and wait."""
+    declared = "[user.refusals]\nretry_after_is_final = true\n"
+    (merchant.folder / "config" / "status_map.toml").write_text(declared)
+    _capture(merchant, count=2)
+    merchant.fault(
+        {"operation": "capture", "kind": "status", "status": 429, "when": "before"}
+        | {"retry_after": "1"}
+    )
+    merchant.night()
+    (settled,) = [one for one in merchant.told if one.step == "settle"]
+
+    assert (settled.figures["sent"], settled.figures["waiting"]) == (0, 2)
+    assert "0 sent in 0 batches; 2 approved and not sent" in settled.sentence
 
 
 def test_an_ordinary_night_ends_as_its_verdict(merchant: Any) -> None:
