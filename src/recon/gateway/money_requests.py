@@ -18,6 +18,7 @@ from recon.gateway_client import (
     CaptureRow,
     CertificateError,
     Credentials,
+    FindingKind,
     InvalidBatchError,
     MoneyTransport,
     NotSentError,
@@ -179,6 +180,12 @@ class GatewayOfMoney:
             return_status=read.return_status,
             message="; ".join(filter(None, dict.fromkeys(sentences))),
             stop_reason=read.stop_reason if read.stop_sending else "",
+            foreign=tuple(
+                f"a row that was not asked for in the reply to a {prepared.kind}: order "
+                f"{finding.order_no or 'none'}, transaction {finding.transaction_id or 'none'}"
+                for finding in read.findings
+                if finding.kind is FindingKind.FOREIGN_ROW
+            ),
         )
 
     def _credentials(self, instructions: Sequence[Instruction]) -> Credentials:

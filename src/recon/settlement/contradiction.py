@@ -15,6 +15,8 @@ from recon.settlement.resolution import ANSWERS_APART_MIN, Seen
 
 _S = GatewayState
 _K = InstructionKind
+NOT_DONE_STATES = (InstructionState.REJECTED, InstructionState.RESOLVED_NOT_APPLIED)
+"""The journal believes that nothing moved."""
 _MONEY_CAME = frozenset({_S.PAID, _S.PARTIALLY_REFUNDED, _S.REFUNDED, _S.CHARGEBACK})
 _AGAINST_DONE: Mapping[InstructionKind, frozenset[GatewayState]] = {
     _K.CAPTURE: frozenset({_S.AUTHORISED, _S.EXPIRED, _S.CANCELLED, _S.FAILED}),
@@ -51,11 +53,24 @@ def against(ended: Ended, *, others: Sequence[Instruction]) -> frozenset[Gateway
     kind = ended.instruction.kind
     if ended.is_done:
         return _AGAINST_DONE.get(kind, frozenset())
-    if ended.instruction.state is not InstructionState.RESOLVED_NOT_APPLIED:
+    if ended.instruction.state not in NOT_DONE_STATES:
         return frozenset()
     if any(other.kind is kind and other.may_have_moved for other in others):
         return frozenset()
     return _AGAINST_NOT_DONE.get(kind, frozenset())
+
+
+@dataclass(frozen=True, slots=True)
+class Opposite:
+    """What the newest answers say against the end of an instruction; falsy where they do not."""
+
+    words: str = ""
+    is_steady: bool = False
+    """Two answers, far enough apart, say so: it is a case; one alone may still be taken back."""
+
+    def __bool__(self) -> bool:
+        """Whether anything speaks against it."""
+        return bool(self.words)
 
 
 def shown_against(
@@ -64,8 +79,8 @@ def shown_against(
     seen: Sequence[Seen],
     others: Sequence[Instruction],
     quarantined_for: timedelta,
-) -> str:
-    """The contradiction in words, "" while there is none.
+) -> Opposite:
+    """What contradicts the end of an instruction, in words.
 
     Args:
         ended: As above.
@@ -80,12 +95,14 @@ def shown_against(
         if answer.state not in opposite or answer.queried_at < ripe:
             break
         steady.append(answer)
-    if len(steady) < 2 or steady[0].queried_at - steady[-1].queried_at < ANSWERS_APART_MIN:  # noqa: PLR2004 - two answers
-        return ""
-    return (
+    if not steady:
+        return Opposite()
+    words = (
         f"the journal has it as {ended.instruction.state}, but since "
         f"{steady[-1].queried_at:%Y-%m-%d %H:%M} UTC the gateway shows {steady[0].state}"
     )
+    apart = steady[0].queried_at - steady[-1].queried_at
+    return Opposite(words, is_steady=apart >= ANSWERS_APART_MIN)
 
 
 def number_unexplained(*, known: Iterable[str], refund_ids: Iterable[str]) -> str:

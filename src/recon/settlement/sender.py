@@ -118,6 +118,8 @@ class BatchResult:
     message: str
     stop_reason: str
     """Not empty: nothing more may be sent tonight, and why."""
+    foreign: tuple[str, ...] = ()
+    """Rows that belong to no request of ours, each in words."""
 
 
 class MoneyGateway(Protocol):

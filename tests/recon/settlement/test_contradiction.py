@@ -6,6 +6,7 @@ import pytest
 from recon.model.words import GatewayState, InstructionKind, InstructionState
 from recon.settlement.contradiction import (
     Ended,
+    Opposite,
     number_unexplained,
     shown_against,
 )
@@ -23,6 +24,14 @@ S, K, J = GatewayState, InstructionKind, InstructionState
 def _told(
     item: Instruction, *answers: tuple[float, GatewayState], others: tuple[Instruction, ...] = ()
 ) -> str:
+    """The words of a case."""
+    opposite = _opposite(item, *answers, others=others)
+    return opposite.words if opposite.is_steady else ""
+
+
+def _opposite(
+    item: Instruction, *answers: tuple[float, GatewayState], others: tuple[Instruction, ...] = ()
+) -> Opposite:
     return shown_against(
         Ended(item, ENDED, ENDED),
         seen=[Seen(state, ENDED + timedelta(minutes=minutes)) for minutes, state in answers],
@@ -40,7 +49,10 @@ def _told(
         (K.CAPTURE, J.CONFIRMED, S.UNMAPPED, False),
         (K.CAPTURE, J.RESOLVED_NOT_APPLIED, S.PAID, True),
         (K.CAPTURE, J.RESOLVED_NOT_APPLIED, S.AUTHORISED, False),
-        (K.CAPTURE, J.REJECTED, S.PAID, False),
+        (K.CAPTURE, J.REJECTED, S.PAID, True),
+        (K.CAPTURE, J.REJECTED, S.AUTHORISED, False),
+        (K.CANCEL, J.REJECTED, S.CANCELLED, True),
+        (K.REFUND, J.REJECTED, S.REFUNDED, True),
         (K.CANCEL, J.CONFIRMED, S.PAID, True),
         (K.CANCEL, J.CONFIRMED, S.CANCELLED, False),
         (K.CANCEL, J.RESOLVED_NOT_APPLIED, S.CANCELLED, True),
@@ -73,6 +85,15 @@ def test_a_lagging_or_single_answer_contradicts_nothing(
 ) -> None:
     """One answer, answers too near, too early, or not the newest make no case."""
     assert _told(CAPTURE, *answers) == ""
+
+
+def test_one_opposite_answer_is_told_and_no_case_yet() -> None:
+    """The newest answer alone, after the quarantine; what came too early says nothing at all."""
+    once = _opposite(CAPTURE, (20, S.PAID), (30, S.AUTHORISED))
+
+    assert "the gateway shows authorised" in once.words
+    assert not once.is_steady
+    assert not _opposite(CAPTURE, (14, S.AUTHORISED))
 
 
 def test_another_instruction_that_moved_explains_what_is_shown() -> None:

@@ -15,10 +15,11 @@ from recon.matching.frames.sources import Previous, Sources
 from recon.model.freed_memory import give_back
 from recon.model.headway import Way
 from recon.model.nights import StepSummary
-from recon.model.words import Verdict
+from recon.model.words import SetState, Verdict
 from recon.proof.books_bridge import Books, books_of
 from recon.proof.engine import reconcile as compare
 from recon.proof.night_tables import result_tables
+from recon.proof.verdict import allowance
 from recon.steps.compare.in_parts import (
     CutNight,
     files_of_parts,
@@ -57,6 +58,7 @@ from recon.steps.files.incomplete import (
 from recon.steps.files.lost_facts import reading_lost_facts
 from recon.steps.ground import shown_answers
 from recon.steps.ground.environment import Environment
+from recon.steps.ground.night_end import not_verified
 from recon.steps.ground.night_folder import bind, rows_of
 from recon.store import Connection
 from recon.store.database import history
@@ -179,6 +181,7 @@ def _compared_whole(
     )
     way.more()
     result = with_known_rules(with_missing_sources(proven, sources=sources), moved=moved)
+    result = with_unverified(result, sources=sources, run=run, environment=environment)
     lacking = _lacking(result, sources=sources, run=run, environment=environment)
     # Of the sources only what still is asked of them stays, and goes as it is made into rows.
     del sources, proven
@@ -247,6 +250,7 @@ def _compared_in_parts(
         environment=environment,
     )
     result = with_missing_sources(proven, sources=small, parts=parts.rows)
+    result = with_unverified(result, sources=small, run=run, environment=environment)
     lacking = _lacking(result, sources=small, run=run, parts=parts.rows, environment=environment)
     way.more()
     files = files_of_parts(whole, parts, environment=environment)
@@ -376,6 +380,21 @@ def with_missing_sources(
         return result
     verdict = worse(result.verdict, than=Verdict.INCOMPLETE)
     return replace(result, verdict=verdict, not_covered=(*result.not_covered, *missing))
+
+
+def with_unverified(
+    result: Reconciliation, *, sources: Sources, run: Run, environment: Environment
+) -> Reconciliation:
+    """Never RECONCILED beside an answer about money that was not believed; each is one item."""
+    beside = not_verified(run, environment=environment)
+    if not beside:
+        return result
+    unverified = result.sides["state"].eq(SetState.UNVERIFIED.value)
+    items = int(result.sides.loc[unverified, "count"].sum()) + len(beside)
+    most = allowance(sources, rules=environment.settings.rules)
+    is_too_much = items + len(sources.rejects) > most
+    at_best = Verdict.INCOMPLETE if is_too_much else Verdict.BREAKS_OPEN
+    return replace(result, verdict=worse(result.verdict, than=at_best))
 
 
 def with_stopped_sending(result: Reconciliation, *, stop: Stop) -> Reconciliation:

@@ -11,7 +11,7 @@ from recon.model.nights import Mode
 from recon.model.words import End, Verdict
 from recon.settlement.approval import sums_in_words
 from recon.steps.ground.environment import Environment
-from recon.store.money import open_money
+from recon.store.money import instruction_sheet, open_money
 from recon.store.money.open_money import OpenMoney
 from recon.store.nights import runs
 from recon.store.nights.runs import Run, Stop
@@ -89,6 +89,13 @@ class NightEnd:
             "stopped": self.undone.stopped.why,
             "missing": self.missing,
         }
+
+
+def not_verified(run: Run, *, environment: Environment) -> tuple[str, ...]:
+    """What a night could not believe and that is of no set, each in words: one item of it each."""
+    with environment.store.reading() as connection:
+        foreign = instruction_sheet.foreign_rows(connection, run)
+        return (*foreign, *runs.unverified(connection, run.run_id))
 
 
 def end_of(run: Run, *, environment: Environment, verdict: Verdict | None = None) -> NightEnd:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 
 from recon.model.nights import Mode
-from recon.settlement.contradiction import Ended, against, shown_against
+from recon.settlement.contradiction import Ended, Opposite, against, shown_against
 from recon.settlement.instruction import Instruction
 from recon.settlement.refund_numbers import contradicted
 from recon.settlement.resolution import Seen, quarantine
@@ -13,6 +13,7 @@ from recon.steps.ground.environment import Environment
 from recon.steps.ground.kept_answers import evidence
 from recon.store import Connection
 from recon.store.money import case_rows, instruction_rows
+from recon.store.nights import runs
 from recon.store.nights.runs import Run
 
 _ByPayment = Mapping[str, Sequence[Instruction]]
@@ -35,10 +36,20 @@ def note_contradictions(run: Run, *, environment: Environment) -> int:
         ended = case_rows.shown_ended(connection, run, shown=shown)
         payments = {instruction.instruction.transaction_id for instruction, _ in ended}
         others = instruction_rows.of_payments(connection, run, transaction_ids=payments)
-        cases = _shown(connection, run, pairs=ended, others=others, environment=environment)
+        against_us = _shown(connection, run, pairs=ended, others=others, environment=environment)
+        cases = {
+            item: opposite.words for item, opposite in against_us.items() if opposite.is_steady
+        }
         for item, reason in cases.items():
             case_rows.open_case(connection, item, reason=reason, at=environment.clock())
+        once = [_once(item, opposite) for item, opposite in against_us.items() if item not in cases]
+        runs.note_unverified(connection, run.run_id, sentences=once, now=environment.clock())
     return len(cases) + note_refund_numbers(run, environment=environment)
+
+
+def _once(item: Instruction, opposite: Opposite) -> str:
+    """A first opposite answer in words: until it comes again it opens no case."""
+    return f"{item.kind} of {item.subject}: {opposite.words}; said again, two people decide"
 
 
 def _shown(
@@ -48,11 +59,11 @@ def _shown(
     pairs: Sequence[tuple[Ended, str]],
     others: _ByPayment,
     environment: Environment,
-) -> dict[Instruction, str]:
+) -> dict[Instruction, Opposite]:
     """Those whose payment tonight is in an opposite state, held against all answers."""
     rules = environment.settings.rules
     deadline = timedelta(seconds=environment.settings.gateway.deadline_seconds)
-    cases: dict[Instruction, str] = {}
+    opposites: dict[Instruction, Opposite] = {}
     for ended, status in pairs:
         item = ended.instruction
         beside = [
@@ -62,6 +73,8 @@ def _shown(
         ]
         if rules.state_of(status) not in against(ended, others=beside):
             continue
+        if not ended.is_done and status == item.baseline_status:
+            continue  # it stood so before anything was sent
         rows = evidence(
             connection,
             run,
@@ -75,10 +88,11 @@ def _shown(
             if row["transaction_id"] == item.transaction_id
         ]
         seen.sort(key=lambda answer: answer.queried_at)
-        words = shown_against(ended, seen=seen, others=beside, quarantined_for=quarantine(deadline))
-        if words:
-            cases[item] = words
-    return cases
+        if opposite := shown_against(
+            ended, seen=seen, others=beside, quarantined_for=quarantine(deadline)
+        ):
+            opposites[item] = opposite
+    return opposites
 
 
 def note_refund_numbers(run: Run, *, environment: Environment) -> int:

@@ -14,7 +14,7 @@ from recon.model.words import InstructionKind, InstructionState
 from recon.settlement.instruction import Instruction
 from recon.settlement.resolution import NO_QUERY_SHOWS
 from recon.steps.ground.environment import Environment
-from recon.steps.ground.night_end import NightEnd, end_of
+from recon.steps.ground.night_end import NightEnd, end_of, not_verified
 from recon.steps.ground.releases import held_nights, release_ended
 from recon.steps.ground.shown_answers import authorised_at
 from recon.steps.money.told_messages import messages_told
@@ -121,7 +121,19 @@ def attention(run: Run, *, environment: Environment) -> tuple[Attention, ...]:
         for each in _urgent_first(waiting)
     ]
     lines.sort(key=lambda entry: not entry.lapses)
-    return (*cases, *lines, *others)[:ATTENTION_MAX]
+    unverified = [
+        Attention(
+            what="answer not verified",
+            order_no="",
+            transaction_id="",
+            currency="",
+            amount=0,
+            since=run.started_at,
+            next_step=_sentence(words),
+        )
+        for words in not_verified(run, environment=environment)
+    ]
+    return (*cases, *lines, *unverified, *others)[:ATTENTION_MAX]
 
 
 def in_groups(waiting: Iterable[Attention]) -> Iterator[tuple[str, list[Attention]]]:

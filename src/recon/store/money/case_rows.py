@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import Connection, bindparam, func, insert, or_, select, update
 
 from recon.model.words import CONFIRMED_STATES, InstructionKind, InstructionState
-from recon.settlement.contradiction import Ended
+from recon.settlement.contradiction import NOT_DONE_STATES, Ended
 from recon.settlement.instruction import Instruction
 from recon.settlement.refund_numbers import Numbered
 from recon.store.database.history import Event, append
@@ -22,7 +22,7 @@ from recon.store.schema.case_tables import APPLIED
 from recon.store.schema.columns import REASON_CHARACTERS
 
 ENTITY = "case"
-FINAL = (*CONFIRMED_STATES, InstructionState.RESOLVED_NOT_APPLIED)
+FINAL = (*CONFIRMED_STATES, *NOT_DONE_STATES)
 KINDS = (InstructionKind.CAPTURE, InstructionKind.CANCEL, InstructionKind.REFUND)
 
 

@@ -1,5 +1,6 @@
 """What the Instructions sheet shows: every instruction of a night, and the batches it sent."""
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,9 +12,10 @@ from recon.model.figures import BATCH_COLUMNS, INSTRUCTION_SHEET_COLUMNS
 from recon.settlement.sending_order import BatchPlan
 from recon.store.database.frames import frame_of_select
 from recon.store.money.instruction_rows import UNFINISHED
+from recon.store.money.journal import FOREIGN_ROW
 from recon.store.money.sending_rows import dry_batches
 from recon.store.nights.runs import BY_HAND, Run
-from recon.store.schema import attempt, batch, instruction, order_file
+from recon.store.schema import attempt, batch, history, instruction, order_file
 from recon.store.schema import run as runs
 
 _SUBJECT = case(
@@ -97,6 +99,18 @@ def batch_frame(connection: Connection, run: Run) -> pd.DataFrame:
     sent = frame_of_select(connection, query, columns=kinds)
     would = dry_batches(connection, run.run_id)
     return pd.concat([sent, _dry_frame(would, columns=kinds)]) if would else sent
+
+
+def foreign_rows(connection: Connection, run: Run) -> list[str]:
+    """Rows of replies to the batches of `batch_frame` that belong to no request of ours."""
+    query = (
+        select(history.c.data)
+        .join(batch, batch.c.batch_id == history.c.entity_id)
+        .where(history.c.entity == "batch", history.c.event == FOREIGN_ROW)
+        .where(or_(batch.c.run_id.in_(runs_of_night(run)), _by_hand(connection, run)))
+        .order_by(history.c.sequence)
+    )
+    return [str(json.loads(data)["what"]) for data in connection.execute(query).scalars()]
 
 
 def _by_hand(connection: Connection, run: Run) -> ColumnElement[bool]:

@@ -38,6 +38,9 @@ from recon.store.money.last_look import left_out
 from recon.store.nights import runs
 from recon.store.schema import batch, instruction
 
+FOREIGN_ROW = "foreign row"
+"""The event of a row in a batch's reply that belongs to no request of ours."""
+
 
 @dataclass(frozen=True, slots=True)
 class Standing:
@@ -171,6 +174,10 @@ class StoredJournal:
             events = settle_rows(connection, batch_id, ids=ids, results=result.rows, at=at)
             details = {"return_status": result.return_status, "message": result.message}
             events.append(Event("batch", batch_id, "closed", details))
+            events += [
+                Event("batch", batch_id, FOREIGN_ROW, {"what": sentence})
+                for sentence in result.foreign
+            ]
             close_batch(
                 connection,
                 batch_id,

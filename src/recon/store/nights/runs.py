@@ -3,7 +3,7 @@
 import json
 import os
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, date, datetime
 from typing import Any
@@ -78,6 +78,9 @@ RESUMED = "resumed"
 
 SENDING_STOPPED = "sending stopped"
 """The event of a live run that did not send what it was to send."""
+
+NOT_VERIFIED = "not verified"
+"""The event of an answer that a run could not believe and that is of no set."""
 
 _INSERT = insert(run)
 _ACTIVE = select(run).where(
@@ -226,6 +229,23 @@ def stop_of(connection: Connection, run_id: str) -> Stop:
         if event["event"] == SENDING_STOPPED
     ]
     return stops[-1] if stops else Stop()
+
+
+def note_unverified(
+    connection: Connection, run_id: str, *, sentences: Iterable[str], now: datetime
+) -> None:
+    """Keep what a run could not believe, each as one item that is not verified."""
+    events = [Event("run", run_id, NOT_VERIFIED, {"what": sentence}) for sentence in sentences]
+    append(connection, events, at=now)
+
+
+def unverified(connection: Connection, run_id: str) -> list[str]:
+    """What a run could not believe."""
+    return [
+        str(json.loads(str(event["data"]))["what"])
+        for event in of_entity(connection, run_id)
+        if event["event"] == NOT_VERIFIED
+    ]
 
 
 def digests_of(connection: Connection, run_id: str) -> dict[str, str]:

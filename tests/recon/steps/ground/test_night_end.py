@@ -180,6 +180,27 @@ def test_what_the_gateway_did_not_take_is_not_counted_as_sent(merchant: Any) -> 
     assert "0 sent in 0 batches; 2 approved and not sent" in settled.sentence
 
 
+@pytest.mark.parametrize("kind", ["foreign_row", ""])
+def test_a_row_of_nobody_in_a_money_reply_keeps_a_night_from_reconciled(
+    merchant: Any, *, kind: str
+) -> None:
+    """It is one item that is not verified, named by its ids; the same night again still says so."""
+    _capture(merchant, count=2)
+    merchant.fault(*([{"operation": "capture", "kind": kind, "row": 1}] if kind else []))
+    verdict = merchant.night()
+    merchant.fault()
+    again = merchant.night()
+    with merchant.environment() as environment:
+        ((_, needed),) = people.status(environment)
+
+    expected = Verdict.BREAKS_OPEN if kind else Verdict.RECONCILED
+    assert (verdict, again) == (expected, expected)
+    assert merchant.result().breaks.empty
+    named = [entry.next_step for entry in needed if entry.what == "answer not verified"]
+    assert len(named) == bool(kind)
+    assert all("in the reply to a capture: order " in words for words in named)
+
+
 def test_an_ordinary_night_ends_as_its_verdict(merchant: Any) -> None:
     """Confirmed captures, breaks and waits are no alarm: the end is the verdict, and 3."""
     one, other = merchant.payments("captured")[:2]
