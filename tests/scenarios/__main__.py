@@ -36,7 +36,8 @@ def _played(path: Path) -> int:
         finally:
             gateway.stop()
     (left / "seen.toml").write_text("\n".join(played.seen) + "\n", encoding="utf-8")
-    say(f"{scenario.name}: {scenario.rule}" if not played.differences else str(played))
+    right = not played.differences and not played.known
+    say(f"{scenario.name}: {scenario.rule}" if right else str(played))
     for reason in played.known:
         say(f"Known to be wrong yet: {reason}")
     say(f"Workbook and files: {left}; what was seen, as an expect.toml: {left / 'seen.toml'}")

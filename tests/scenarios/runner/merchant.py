@@ -78,7 +78,9 @@ class PlayedMerchant:
             gateway.begin(scenario.holds)
         nights = (step.stated["night"] for step in scenario.steps if step.expected)
         first = next(nights, FIRST_NIGHT)
-        return cls(folder, scenario, gateway, datetime.fromisoformat(f"{first}T12:00:00+00:00"))
+        opened = cls(folder, scenario, gateway, datetime.fromisoformat(f"{first}T12:00:00+00:00"))
+        opened._write_config()
+        return opened
 
     @property
     def answers(self) -> Path:
@@ -93,7 +95,7 @@ class PlayedMerchant:
         self._let_pass(step, otherwise=max(begins, self.now + PEOPLE_COME))
         for file in step.arrives:
             self._arrive(file)
-        self._write_config(step)
+        self._write_config(*(file.parent for file in step.arrives))
         options = [self.filled(word) for word in step.stated.get("options", ())]
         if self.scenario.plain:
             return self._compare(step, day=day, options=options)
@@ -221,8 +223,8 @@ class PlayedMerchant:
             }.get(kind, target)
         (target / file.name).write_bytes(_filled_bytes(file.read_bytes(), fill=self.filled))
 
-    def _write_config(self, step: Step) -> None:
-        """The merchant's own files over the scenario's, the newest night's over both."""
+    def _write_config(self, *folders: Path) -> None:
+        """The scenario's own files laid over a merchant's, and those of a night over both."""
         config = {file.name: tomllib.loads(file.read_text("utf-8")) for file in BASE.glob("*.toml")}
         of_nights = config.pop("nights.toml")
         if not self.scenario.plain:
@@ -234,7 +236,7 @@ class PlayedMerchant:
         if any((self.folder / "bank").iterdir()):
             inboxes["bank"] = {"main": {"inbox": "<folder>/bank"}}
         config["merchants.toml"] = _laid_over(config["merchants.toml"], inboxes)
-        for folder in dict.fromkeys([self.scenario.path, *(one.parent for one in step.arrives)]):
+        for folder in dict.fromkeys([self.scenario.path, *folders]):
             for name in CONFIG_FILES:
                 if (file := folder / name).exists():
                     own = tomllib.loads(file.read_text("utf-8"))
