@@ -403,6 +403,8 @@ def _sentence(run: Run, *, figures: Mapping[str, int | str], waiting: _Waiting, 
         (figures["taken_back"], "taken back meanwhile"),
     ):
         sentence += f"; {count} {became}" if count else ""
+    if figures["resolved"]:
+        sentence += f"; doubts ended: {figures['resolved']}"
     if figures["stopped"]:
         sentence += f"; sending stopped: {figures['stopped']}"
     elif gate.held_because:

@@ -9,6 +9,7 @@ from sqlalchemy import ColumnElement, Connection, and_, case, func, literal, or_
 
 from recon.matching.frames.sources import INSTANT, MINOR_UNITS, MINOR_UNITS_OR_BLANK, TEXT, frame_of
 from recon.model.figures import BATCH_COLUMNS, INSTRUCTION_SHEET_COLUMNS
+from recon.model.words import InstructionState
 from recon.settlement.sending_order import BatchPlan
 from recon.store.database.frames import frame_of_select
 from recon.store.money.instruction_rows import UNFINISHED
@@ -35,7 +36,7 @@ def shown_frame(connection: Connection, run: Run) -> pd.DataFrame:
 def sheet_frame(
     connection: Connection, run: Run, *, order_no: ColumnElement[str] = instruction.c.order_no
 ) -> pd.DataFrame:
-    """INSTRUCTION_SHEET_COLUMNS of what this run planned, sent or left unfinished."""
+    """INSTRUCTION_SHEET_COLUMNS of what this run planned, sent, left unfinished or ended."""
     in_run = (
         select(attempt.c.instruction_id)
         .join(batch, batch.c.batch_id == attempt.c.batch_id)
@@ -62,6 +63,7 @@ def sheet_frame(
                 instruction.c.instruction_id.in_(in_run),
                 instruction.c.state.in_([state.value for state in UNFINISHED]),
                 _settled_on(run),
+                _ended_in(run),
             ),
         )
         .order_by(instruction.c.kind, instruction.c.order_no, instruction.c.natural_key)
@@ -184,6 +186,17 @@ _BATCH_KINDS = {
 
 def _tally(outcome: ColumnElement[str], names: Sequence[str]) -> ColumnElement[int]:
     return func.sum(case((outcome.in_(names), 1), else_=0))
+
+
+def _ended_in(run: Run) -> ColumnElement[bool]:
+    """Doubts that ended while the run was under way, whoever sent them when."""
+    ended = (InstructionState.RESOLVED_APPLIED.value, InstructionState.RESOLVED_NOT_APPLIED.value)
+    end = select(runs.c.finished_at).where(runs.c.run_id == run.run_id).scalar_subquery()
+    return and_(
+        instruction.c.state.in_(ended),
+        instruction.c.outcome_at >= run.started_at,
+        instruction.c.outcome_at <= func.coalesce(end, instruction.c.outcome_at),
+    )
 
 
 def _settled_on(run: Run) -> ColumnElement[bool]:
