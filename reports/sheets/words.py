@@ -131,7 +131,7 @@ BREAK_WORDS: Mapping[BreakCode, Words] = {
     _C.REFUND_REJECTED: Words(
         "Refund refused",
         "The gateway refused the refund.",
-        "Read the gateway's reason on Instructions; the shopper still waits for the money.",
+        "Read the gateway's reason on Instructions; look the refund up before it is given anew.",
     ),
     _C.REFUND_FAILED_AFTER_ACCEPT: Words(
         "Refund failed later",

@@ -53,6 +53,9 @@ def gateway_says(facts: Facts) -> str:
     if state not in MONEY:
         return f"the gateway says {state} with {facts.money(facts.stated)}"
     sentence = f"the gateway says {state} with {captured} captured{together}"
+    in_part = not facts.captured_known and 0 < facts.capture_doubtful < facts.gateway_captured
+    if facts.uncaptured or in_part:
+        sentence = f"the gateway says {state} with {captured} authorised"
     if state == "paid" and not facts.gateway_refunded:
         return sentence
     return f"{sentence} and {_given_back(facts)} refunded"
@@ -70,7 +73,14 @@ def refund_seen(facts: Facts) -> str:
     """What the gateway shows of refunds."""
     if words_of(facts.state_gateway) not in MONEY:
         return gateway_says(facts)
+    if facts.refund_hidden and _given_back(facts) == NOTHING:
+        return "the gateway's answers cannot show a refund"
     return f"the gateway shows {_given_back(facts)} refunded"
+
+
+def _taken(facts: Facts) -> str:
+    """What was captured, as far as it is known: the whole, or our part of it."""
+    return facts.money(facts.gateway_captured - facts.uncaptured)
 
 
 def _given_back(facts: Facts) -> str:
@@ -351,6 +361,7 @@ CLAUSES: Mapping[str, Clause] = {
     "order_says": order_says,
     "gateway_says": gateway_says,
     "refund_seen": refund_seen,
+    "gateway_captured": _taken,
     "ledger_has": ledger_has,
     "here": _here,
     "there": _there,

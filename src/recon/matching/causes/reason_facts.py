@@ -40,6 +40,11 @@ class Facts(NamedTuple):
     gateway_captured: int
     gateway_refunded: int
     payments_with_money: int
+    captured_known: bool
+    uncaptured: int
+    """Of what the gateway shows as captured, what our confirmed capture left."""
+    refund_hidden: bool
+    """The gateway's answers cannot show every refund."""
     refund_unknown: bool
     refund_excess: bool
     over_authorised: bool

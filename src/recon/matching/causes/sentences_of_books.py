@@ -71,6 +71,10 @@ OF_BOOKS: Mapping[BreakCode, tuple[Sentence, ...]] = {
     ),
     _C.LEDGER_REFUND_ONLY: (
         Sentence(
+            "The ledger has refunds of {ledger_refund}; {refund_seen}.",
+            lambda facts: facts.refund_hidden,
+        ),
+        Sentence(
             "The ledger has refunds of {ledger_refund}, {refund_seen}: as far as it tells, the "
             "shopper was not paid."
         ),

@@ -17,8 +17,9 @@ from recon.matching.judging.state_table import Due
 from recon.matching.sets.joined_sets import Joined
 from recon.matching.sets.residuals import Ours, legs
 from recon.matching.sets.wrong_account import brought_together, wrong_accounts
-from recon.model.words import Flag, SetState
+from recon.model.words import Flag, GatewayState, SetState
 
+REFUND_STATES = (GatewayState.PARTIALLY_REFUNDED, GatewayState.REFUNDED)
 ACCOUNT = ["merchant_id", "account_id", "currency"]
 
 
@@ -58,6 +59,10 @@ def judge_sets(joined: Joined, *, rules: Rules, as_of: int) -> Outcomes:
     sets = brought_together(joined.sets, host=moved.host)
     due = with_unproven(due_columns(sets, rules=rules), sets=sets, as_of=as_of)
     moves, ours = our_moves(sets, refund_late=due[Due.REFUND] <= as_of, rules=rules)
+    joined.sets.columns |= {
+        "uncaptured": ours.uncaptured,
+        "refund_hidden": np.full(len(sets), not all(map(rules.shows, REFUND_STATES))),
+    }
     fixed = {
         **plain_facts(sets, ours=ours, covered=joined.covered),
         **moves,

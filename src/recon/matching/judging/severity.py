@@ -175,14 +175,17 @@ def exposure_of(code: BreakCode) -> str:
     return "amount" if code in BY_LARGEST_AMOUNT else _MEASURED_BY.get(code, "effect")
 
 
-def exposures(sets: Arrays, *, effects: Ints) -> dict[str, Ints]:
-    """What a set may put at risk, by what it is measured by; minor units, unsigned."""
+def exposures(sets: Arrays, *, effects: Ints, uncaptured: Ints) -> dict[str, Ints]:
+    """What a set may put at risk, by what it is measured by; minor units, unsigned.
+
+    `uncaptured`: what our confirmed capture, which explains the set, left of the payment.
+    """
     columns = {
         "fee": sets["fee_gap"],
         "exchange": sets["exchange_gap"],
         "settled": sets["settled_gross"],
         "settlement gap": sets["settled_captured"] - sets["gateway_captured"],
-        "captured": sets["gateway_captured"],
+        "captured": sets["gateway_captured"] - uncaptured,
     }
     sizes = {name: np.abs(column) for name, column in columns.items()}
     back = np.abs(sets["settled_refunded"] - sets["gateway_refunded"])
@@ -194,6 +197,7 @@ def exposures(sets: Arrays, *, effects: Ints) -> dict[str, Ints]:
         sets["payout_amount"],
     )
     charged = np.where(ints(sets["ledger_chargeback"]) == 0, charged_by_lines(sets), 0)
+    amounts = np.where(uncaptured > 0, np.minimum(amounts, sizes["captured"]), amounts)
     return {**sizes, "amount": amounts, "effect": np.maximum(effects, charged)}
 
 
