@@ -24,6 +24,11 @@ class ArchiveSettings(S3Access):
     """A whole path of this machine, or `s3://bucket/folder`; "": the folder `archive` beside the
     database, and where that is a server, in the account's reports."""
 
+    checksums: bool = True
+    """S3: whether objects are sent with a checksum of their own; over https it comes behind the
+    content (a trailer), which older servers do not understand. What was written is read back either
+    way."""
+
     @property
     def is_remote(self) -> bool:
         """Whether it is not a folder of this machine."""
@@ -33,8 +38,8 @@ class ArchiveSettings(S3Access):
     def _complete(self) -> Self:
         of_s3 = (self.endpoint, self.region, self.access_key_env, self.secret_key_env)
         if not self.is_remote:
-            if any(of_s3) or self.secret_key_file:
-                msg = "endpoint, region and keys are for a path s3://bucket/folder"
+            if any(of_s3) or self.secret_key_file or not self.checksums:
+                msg = "endpoint, region, checksums and keys are for a path s3://bucket/folder"
                 raise ValueError(msg)
             if self.path and not Path(self.path).is_absolute():
                 msg = "path: neither a whole path such as /var/lib/recon/archive nor s3://bucket/…"

@@ -1,6 +1,7 @@
 from recon.archive.opening import open_storage
 from recon.archive.remote_storage import RemoteStorage
 from recon.config.night_archive import ArchiveSettings
+from tests.recon.archive.test_remote_storage import impatient
 
 
 def test_nights_lie_where_the_settings_say() -> None:
@@ -9,7 +10,10 @@ def test_nights_lie_where_the_settings_say() -> None:
     keys = {"access_key_env": "ID", "secret_key_env": "SECRET"}
     remote = ArchiveSettings(path="s3://books/nights", **keys)
     named = ArchiveSettings(path="/var/lib/nights")
-    there, elsewhere = (open_storage(settings, variables=variables) for settings in (named, remote))
+    there, elsewhere = (
+        open_storage(settings, variables=variables, patience=impatient())
+        for settings in (named, remote)
+    )
 
     assert there.shown == "/var/lib/nights"
     assert isinstance(elsewhere, RemoteStorage)

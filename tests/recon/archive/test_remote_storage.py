@@ -6,7 +6,7 @@ from itertools import count
 import pytest
 
 from recon.archive.opened_files import opened_file
-from recon.archive.remote_storage import RemoteStorage, s3_storage
+from recon.archive.remote_storage import Patience, RemoteStorage, s3_storage
 from recon.archive.step_folder import find_sealed, sealed_step, step_problems
 from recon.archive.storage import reachable
 from recon.config.night_archive import ArchiveSettings
@@ -35,6 +35,11 @@ def server(bucket: str) -> Iterator[S3Server]:
         yield server
 
 
+def impatient() -> Patience:
+    """Without pauses, and without an end but of a few tries."""
+    return Patience(pause=lambda _: None, elapsed=lambda: 0.0, seconds=1)
+
+
 def storage_of(server: S3Server, bucket: str) -> RemoteStorage:
     """The archive as an operator declares it."""
     settings = ArchiveSettings(
@@ -44,7 +49,7 @@ def storage_of(server: S3Server, bucket: str) -> RemoteStorage:
         access_key_env="S3_ID",
         secret_key_env="S3_SECRET",
     )
-    return s3_storage(settings, keys=KEYS)
+    return s3_storage(settings, keys=KEYS, patience=impatient())
 
 
 def test_a_night_in_a_storage_without_a_rename_is_written_checked_and_set_aside(
@@ -83,11 +88,8 @@ def test_an_object_that_was_not_written_whole_is_not_there(server: S3Server, buc
     assert storage.names("nights") == []
 
 
-def test_a_storage_that_is_gone_says_so(
-    server: S3Server, bucket: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_storage_that_is_gone_says_so(server: S3Server, bucket: str) -> None:
     """The sentence names the address and what was not done."""
-    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")  # five take seconds
     storage = storage_of(server, bucket)
     server.process.stop()
 

@@ -15,7 +15,7 @@ from recon.archive.storage import reachable
 from recon.config.night_archive import ArchiveSettings
 from recon.config.rules import Rules
 from recon.model.errors import ArchiveBrokenError
-from recon.steps.ground.environment import Environment
+from recon.steps.ground.environment import Environment, machine_patience
 from recon.steps.ground.night_folder import archive_of_account
 from recon.steps.ground.sealed_night import UNREAD, SealedNight, sealed_night
 from recon.store.nights.runs import Run
@@ -69,7 +69,7 @@ def opened_night(night: HandedNight, *, variables: Mapping[str, str]) -> SealedN
     Raises:
         ArchiveError: the archive cannot be reached, or a step is not the one of then.
     """
-    storage = open_storage(night.archive, variables=variables)
+    storage = open_storage(night.archive, variables=variables, patience=machine_patience())
     steps: dict[str, Sealed] = {}
     with reachable(storage, doing=UNREAD):
         for folder, sha256 in night.steps:

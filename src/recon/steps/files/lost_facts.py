@@ -74,14 +74,16 @@ def missing_read_again(account: Account, *, environment: Environment) -> Iterato
     storage = storage_at(account, environment=environment)
     with reachable(storage, doing=UNREAD):
         there = {*storage.names(FOLDER)}
+    storages = storages_of(environment)
     for file, _ in _files_of(account, environment=environment):
-        if file.path not in there:
-            notes: list[str] = []
-            try:
-                notes.append(_read_again(file.path, notes=notes, environment=environment))
-            except ArchiveBrokenError as error:
-                notes.append(f"{error}.")
-            yield from notes
+        if file.path in there or not any(problems_of(file, inbox=account, storages=storages)):
+            continue  # a listing may lack what is there
+        notes: list[str] = []
+        try:
+            notes.append(_read_again(file.path, notes=notes, environment=environment))
+        except ArchiveBrokenError as error:
+            notes.append(f"{error}.")
+        yield from notes
 
 
 def check_facts(account: Account, *, environment: Environment) -> str:

@@ -17,6 +17,7 @@ from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from recon.archive.remote_storage import Patience
 from recon.config.cluster import IN_PROCESS, Workers
 from recon.config.settings import ADDRESS, Settings, load_settings
 from recon.desk.held_keys import NO_KEYS, HeldKeys, held_keys
@@ -66,6 +67,10 @@ class Environment:
     """Who does what can be done in parts."""
     desk: HeldKeys = NO_KEYS
     """The desk's keys as this process has them."""
+    archive_patience: Patience = field(
+        default_factory=lambda: Patience(pause=time.sleep, elapsed=time.monotonic)
+    )
+    """How long an archive elsewhere is waited for while it is busy or fails."""
 
 
 @contextmanager
@@ -210,6 +215,11 @@ def machine_uptime() -> Uptime:
     except OSError:
         boot_id = "unknown"
     return Uptime(boot_id, time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1_000_000)
+
+
+def machine_patience() -> Patience:
+    """With an archive elsewhere, by the machine's own time."""
+    return Patience(pause=time.sleep, elapsed=time.monotonic)
 
 
 def id_source(randomness: random.Random) -> Callable[[], str]:

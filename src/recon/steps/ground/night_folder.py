@@ -84,7 +84,8 @@ def storage_at(account: tuple[str, str], *, environment: Environment) -> Storage
         ConfigurationError: the account is not declared, or a key of the storage is missing.
     """
     archive = archive_of_account(account, environment=environment)
-    return open_storage(archive, variables=environment.variables)
+    patience = environment.archive_patience
+    return open_storage(archive, variables=environment.variables, patience=patience)
 
 
 def archive_of_account(account: tuple[str, str], *, environment: Environment) -> ArchiveSettings:

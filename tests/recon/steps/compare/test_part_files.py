@@ -18,6 +18,7 @@ from recon.steps.compare.part_files import write_files
 from recon.steps.ground.night_folder import COMPARED, IN_PARTS, is_attempt, rows_of
 from recon.steps.ground.sealed_night import SealedNight
 from tests.recon.archive.planted import NIGHT, about, orders, universe
+from tests.recon.archive.test_remote_storage import impatient
 from tests.recon.files.s3_server import serving_s3
 
 FOLDER = f"{NIGHT}/{IN_PARTS}"
@@ -37,9 +38,10 @@ def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Storage]
             access_key_env="ID",
             secret_key_env="SECRET",
         )
-        yield s3_storage(settings, keys={"ID": "testing", "SECRET": "testing"})
+        keys = {"ID": "testing", "SECRET": "testing"}
+        yield s3_storage(settings, keys=keys, patience=impatient())
         # The storage's state outlives a server.
-        s3_storage(settings, keys={"ID": "testing", "SECRET": "testing"}).clear("")
+        s3_storage(settings, keys=keys, patience=impatient()).clear("")
 
 
 def night_in(storage: Storage) -> SealedNight:
