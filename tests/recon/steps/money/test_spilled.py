@@ -56,6 +56,12 @@ def _refunds(merchant: Any) -> int:
     return len(paid)
 
 
+def _captures(merchant: Any) -> int:
+    waiting = merchant.payments("authorised")
+    merchant.drop("captures.csv", *(merchant.order(one, action="capture") for one in waiting))
+    return len(waiting)
+
+
 def _files(merchant: Any) -> list[Path]:
     return sorted((merchant.folder / "reports" / "spill").glob("*"))
 
@@ -115,10 +121,13 @@ def test_a_reply_that_a_locked_database_did_not_take_is_not_lost(
     assert len(merchant.effects()) == count
 
 
-def test_a_disk_that_is_full_when_the_reply_comes_loses_nothing(merchant: Any) -> None:
+@pytest.mark.parametrize("asked", [_refunds, _captures])
+def test_a_disk_that_is_full_when_the_reply_comes_loses_nothing(
+    merchant: Any, asked: Callable[[Any], int]
+) -> None:
     """The room for it was taken before; the next night, with space again, goes on."""
     assert merchant.sqlite_path.is_file()
-    count = _refunds(merchant)
+    count = asked(merchant)
     _faulty_night(merchant, at="after send", fault=_full_to_the_brim)
     kept = _files(merchant)
     merchant.night()
