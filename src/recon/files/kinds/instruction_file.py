@@ -1,12 +1,12 @@
 """Instruction files of an inbox (`instructions-*`): for payments, subscriptions and payees.
 
-Every row names its own request id. Payout details leave this module sealed; a reject of a payout
+Every row names its own request id. The process that reads a file has no key: payouts leave it as
+`ReadPayout`, which shows nothing, and `sealed` closes them where the key is. A reject of a payout
 names the column and what is wrong with it, never its value.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -18,7 +18,7 @@ from recon.config.rules import Rules
 from recon.files.formats.named_bytes import FileBytes
 from recon.files.formats.raw_reader import raw_of
 from recon.files.formats.raw_table import RawTable, refuse
-from recon.files.kinds.payout_columns import PAYOUT_COLUMNS, read_payout
+from recon.files.kinds.payout_columns import PAYOUT_COLUMNS, ReadPayout, read_payout
 from recon.files.kinds.whole_file import refuse_unproven
 from recon.files.typing.mapped_columns import read_of
 from recon.files.typing.table_schema import Cell, Grammar, TableColumn, TableSchema
@@ -79,6 +79,8 @@ class InstructionFile:
     ignored_columns: tuple[str, ...] = ()
     refused: Mapping[int, tuple[str, str]] = field(default_factory=dict)
     """Row number in the file -> (column, reason) of rows that cannot be meant so."""
+    payouts: Mapping[int, ReadPayout] = field(default_factory=dict, repr=False)
+    """Position in `actions` -> a payout that is not sealed yet."""
 
 
 def is_instruction_file(path: Path) -> bool:
@@ -90,7 +92,6 @@ def instruction_file_of(
     file: FileBytes,
     *,
     rules: Rules,
-    seal: Seal | None,
     review_flags: frozenset[str],
     layout: FileLayout = STANDARD,
     zone: ZoneInfo | None = None,
@@ -100,7 +101,6 @@ def instruction_file_of(
     Args:
         file: Its name and bytes.
         rules: How codes are to be read.
-        seal: For payouts; without one a file with payouts is refused whole.
         review_flags: The flags that a review may set.
         layout: How the file is written; payout columns always have their own names.
         zone: Of timestamps without an offset.
@@ -114,14 +114,17 @@ def instruction_file_of(
     actions: list[Mapping[str, Any]] = []
     rejects = [_unspoken(reject) for reject in table.rejects]
     refused: dict[int, tuple[str, str]] = {}
+    payouts: dict[int, ReadPayout] = {}
     for number, row in zip(table.rows.tolist(), _rows(table.frame), strict=True):
         details = _details(raw, row=number)
-        judged = _judged(row, details=details, seal=seal, review_flags=review_flags)
+        judged = _judged(row, details=details, review_flags=review_flags)
         if isinstance(judged, tuple):
             refused[number] = judged
             rejects.append(_reject(row, column=judged[0], reason=judged[1]))
-        else:
-            actions.append(judged)
+            continue
+        if judged is not None:
+            payouts[len(actions)] = judged
+        actions.append(_action(row))
     source = replace(table.source_file, rows_accepted=len(actions), rows_rejected=len(rejects))
     ignored = tuple(name for name in table.ignored_columns if name not in known)
     rejects.sort(key=lambda reject: reject.line)
@@ -132,48 +135,51 @@ def instruction_file_of(
         rejects=tuple(rejects),
         layout=layout,
     )
-    return InstructionFile(tuple(actions), tuple(rejects), source, ignored, refused)
+    return InstructionFile(tuple(actions), tuple(rejects), source, ignored, refused, payouts)
+
+
+def sealed(read: InstructionFile, *, seal: Seal | None) -> InstructionFile:
+    """The file with its payouts sealed; without a seal one that has any is refused whole.
+
+    Raises:
+        SourceUnreadableError: it has payouts, and there is no seal.
+    """
+    if not read.payouts:
+        return read
+    if seal is None:
+        # The whole file waits: rejected rows would not be read again when the key is there.
+        problem = "holds payouts, and RECON_SEAL_KEY is not set: no payee is stored in clear"
+        refuse(read.source_file.name, problem)
+    closed = {
+        position: {
+            "sealed": seal.close(payout.document),
+            "payee": payout.payee_shown,
+            "payee_digest": seal.digest(payout.payee_identity),
+            "content_digest": seal.digest(payout.document),
+        }
+        for position, payout in read.payouts.items()
+    }
+    actions = ({**action, **closed.get(at, {})} for at, action in enumerate(read.actions))
+    return replace(read, actions=tuple(actions), payouts={})
 
 
 def _judged(
     row: Mapping[str, Any],
     *,
     details: Mapping[str, str],
-    seal: Seal | None,
     review_flags: frozenset[str],
-) -> dict[str, Any] | tuple[str, str]:
-    """An action, or the (column, reason) for which the row is refused."""
+) -> ReadPayout | tuple[str, str] | None:
+    """What a payout adds to its action, or the (column, reason) for which the row is refused."""
     kind = InstructionKind(row["kind"])
     fits = _cells_fit(row, kind=kind, review_flags=review_flags)
     if fits:
         return fits
     if details and kind is not _KIND.PAYOUT:
         return next(iter(details)), f"belongs to a payout, not to a {kind}"
-    action = _action(row, kind=kind)
     if kind is not _KIND.PAYOUT:
-        return action
-    if seal is None:
-        # The whole file waits: rejected rows would not be read again when the key is there.
-        problem = "holds payouts, and RECON_SEAL_KEY is not set: no payee is stored in clear"
-        refuse(row["source"], problem)
+        return None
     wire = wire_amount(row["amount"], currency=row["currency"])
-    return _payout(action, details=details, amount=wire, seal=seal)
-
-
-def _payout(
-    action: dict[str, Any], *, details: Mapping[str, str], amount: Decimal, seal: Seal
-) -> dict[str, Any] | tuple[str, str]:
-    read = read_payout(
-        details, amount=amount, currency=action["currency"], reason=action["action_reason"]
-    )
-    if isinstance(read, tuple):
-        return read
-    return action | {
-        "sealed": seal.close(read.document),
-        "payee": read.payee_shown,
-        "payee_digest": seal.digest(read.payee_identity),
-        "content_digest": seal.digest(read.document),
-    }
+    return read_payout(details, amount=wire, currency=row["currency"], reason=row["reason"])
 
 
 def _cells_fit(
@@ -194,7 +200,7 @@ def _cells_fit(
     return None
 
 
-def _action(row: Mapping[str, Any], *, kind: InstructionKind) -> dict[str, Any]:
+def _action(row: Mapping[str, Any]) -> dict[str, Any]:
     amount = row["amount"] or 0
     return {
         "merchant_id": row["merchant_id"],
@@ -203,7 +209,7 @@ def _action(row: Mapping[str, Any], *, kind: InstructionKind) -> dict[str, Any]:
         "transaction_id": row["transaction_id"],
         "currency": row["currency"],
         "amount": amount,
-        "action": kind.value,
+        "action": row["kind"],
         "action_amount": amount,
         "action_reason": row["reason"],
         "request_id": row["request_id"],

@@ -16,7 +16,6 @@ from recon.files.typing.mending import MendableRow, mendable_rows
 from recon.files.typing.table_schema import ORDER_FILE
 from recon.files.typing.typed_table import reading_of
 from recon.privacy.shown_text import scrubbed
-from recon.settlement.sealing import Seal
 
 
 def refused_rows(path: Path, *, rules: Rules, layout: FileLayout) -> list[MendableRow]:
@@ -53,7 +52,7 @@ def _rows(
 
 
 def refused_instructions(
-    path: Path, *, rules: Rules, seal: Seal | None, review_flags: frozenset[str], layout: FileLayout
+    path: Path, *, rules: Rules, review_flags: frozenset[str], layout: FileLayout
 ) -> list[MendableRow]:
     """Every refused row of an instruction file, in the order of its lines.
 
@@ -66,8 +65,6 @@ def refused_instructions(
     raw = raw_of(file, wanted=wanted, layout=layout)
     reading = reading_of(raw, schema=schema, rules=rules, layout=layout)
     refused = {row: (column, reading.reason(row)) for row, (column, _) in reading.problems.items()}
-    judged = instruction_file_of(
-        file, rules=rules, seal=seal, review_flags=review_flags, layout=layout
-    )
+    judged = instruction_file_of(file, rules=rules, review_flags=review_flags, layout=layout)
     refused |= {row: (column, scrubbed(why)) for row, (column, why) in judged.refused.items()}
     return mendable_rows(reading, schema=schema, refused=refused, also=PAYOUT_COLUMNS)

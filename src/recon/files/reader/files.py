@@ -11,6 +11,7 @@ from recon.config.file_layouts import STANDARD, FileLayout
 from recon.config.ledger_source import LedgerSource
 from recon.config.rules import Rules
 from recon.files.kinds.bank_batches import ENTRY_SCHEMA
+from recon.files.kinds.instruction_file import sealed
 from recon.files.kinds.spooled_file import SpooledFile
 from recon.files.proposing.proposal import Proposal
 from recon.files.reader import parcel, readings
@@ -18,7 +19,6 @@ from recon.files.reader.bounds import size_of
 from recon.files.reader.door import file_reader
 from recon.files.reader.readings import (
     BankFacts,
-    HowInstructed,
     InstructionFacts,
     OrderFacts,
     TableFacts,
@@ -71,10 +71,11 @@ def instruction_file(
         SourceMissingError: there is no such file.
         SourceUnreadableError: as its reader says, or it broke its reader.
     """
-    how = HowInstructed(rules, seal, review_flags, layout)
-    with file_reader().read(path, readings.instructions, path=path, how=how, keep=keep) as read:
+    task = {"path": path, "rules": rules, "review_flags": review_flags, "layout": layout}
+    with file_reader().read(path, readings.instructions, **task, keep=keep) as read:
         facts: InstructionFacts = read.facts
-        return facts
+    # Here, and not where the file was read: no key goes through the door.
+    return facts._replace(file=sealed(facts.file, seal=seal))
 
 
 def settlement_file(
@@ -213,7 +214,7 @@ def mendable_rows(path: Path, *, rules: Rules, layout: FileLayout) -> list[Menda
 
 
 def mendable_instructions(
-    path: Path, *, rules: Rules, seal: Seal | None, review_flags: frozenset[str], layout: FileLayout
+    path: Path, *, rules: Rules, review_flags: frozenset[str], layout: FileLayout
 ) -> list[MendableRow]:
     """The refused rows of an instruction file, in the order of its lines.
 
@@ -221,6 +222,6 @@ def mendable_instructions(
         SourceMissingError: there is no such file.
         SourceUnreadableError: as its reader says, or it broke its reader.
     """
-    how = HowInstructed(rules, seal, review_flags, layout)
-    with file_reader().read(path, readings.mendable_instructions, path=path, how=how) as read:
+    task = {"path": path, "rules": rules, "review_flags": review_flags, "layout": layout}
+    with file_reader().read(path, readings.mendable_instructions, **task) as read:
         return list(read.facts)

@@ -28,7 +28,6 @@ from recon.files.typing.table_schema import TableSchema, schema_of
 from recon.files.typing.typed_table import read_table
 from recon.matching.frames.bank_sources import BankStatement
 from recon.model.words import Reject, SourceFile, SourceKind
-from recon.settlement.sealing import Seal
 
 
 class OrderFacts(NamedTuple):
@@ -59,17 +58,8 @@ class BankFacts(NamedTuple):
     source_file: SourceFile
 
 
-class HowInstructed(NamedTuple):
-    """How an instruction file is read."""
-
-    rules: Rules
-    seal: Seal | None
-    review_flags: frozenset[str]
-    layout: FileLayout
-
-
 class InstructionFacts(NamedTuple):
-    """Of an instruction file, which is small: its rows are among the facts, payees sealed."""
+    """Of an instruction file, which is small: its rows are facts, payouts not sealed yet."""
 
     file: InstructionFile
     private: str
@@ -89,13 +79,15 @@ def instructions(
     rows: IO[bytes],  # noqa: ARG001 - its rows are facts
     *,
     path: Path,
-    how: HowInstructed,
+    rules: Rules,
+    review_flags: frozenset[str],
+    layout: FileLayout,
     keep: bool,
 ) -> InstructionFacts:
     """An instruction file."""
     file = read_bytes(path)
-    read = instruction_file_of(file, **how._asdict())
-    return InstructionFacts(read, _private(file, layout=how.layout, keep=keep))
+    read = instruction_file_of(file, rules=rules, review_flags=review_flags, layout=layout)
+    return InstructionFacts(read, _private(file, layout=layout, keep=keep))
 
 
 def settlement(
@@ -168,10 +160,12 @@ def mendable_instructions(
     rows: IO[bytes],  # noqa: ARG001 - its rows are facts
     *,
     path: Path,
-    how: HowInstructed,
+    rules: Rules,
+    review_flags: frozenset[str],
+    layout: FileLayout,
 ) -> list[MendableRow]:
     """The refused rows of an instruction file."""
-    return refused_instructions(path, **how._asdict())
+    return refused_instructions(path, rules=rules, review_flags=review_flags, layout=layout)
 
 
 def proposal(

@@ -88,7 +88,7 @@ def check_file(path: Path, *, account: AccountSettings, settings: FileSettings) 
         instructions = instruction_file(
             path,
             rules=settings.rules,
-            seal=_seal(settings),
+            seal=Seal(settings.seal_key) if settings.seal_key else None,
             review_flags=settings.review_flags,
             layout=layout,
         ).file
@@ -167,7 +167,6 @@ def write_mendable(
         rows = mendable_instructions(
             path,
             rules=settings.rules,
-            seal=_seal(settings),
             review_flags=settings.review_flags,
             layout=layout,
         )
@@ -192,10 +191,6 @@ def mended_name(name: str) -> str:
 def _layout(path: Path, account: AccountSettings) -> FileLayout:
     refuse_wrong_layouts(account.layouts)
     return layout_of(path.name, layouts=account.layouts)
-
-
-def _seal(settings: FileSettings) -> Seal | None:
-    return Seal(settings.seal_key) if settings.seal_key else None
 
 
 def _sums(pairs: Iterable[tuple[str, int]]) -> dict[str, str]:

@@ -15,6 +15,7 @@ from recon.files.kinds.instruction_file import (
     InstructionFile,
     instruction_file_of,
     is_instruction_file,
+    sealed,
 )
 from recon.model.errors import SourceUnreadableError
 from recon.settlement.sealing import Seal
@@ -100,7 +101,8 @@ def _read(folder: Path, *rows: dict[str, str], seal: Seal | None = SEAL) -> Inst
         writer.writeheader()
         writer.writerows(rows)
     flags = frozenset({"1"})
-    return instruction_file_of(read_bytes(path), rules=Rules(), seal=seal, review_flags=flags)
+    read = instruction_file_of(read_bytes(path), rules=Rules(), review_flags=flags)
+    return sealed(read, seal=seal)
 
 
 def test_every_kind_of_a_file_becomes_an_action(tmp_path: Path) -> None:
@@ -122,7 +124,8 @@ def test_every_kind_means_the_same_in_every_format(tmp_path: Path, ending: str) 
     """All six kinds, and beside them a bad row: refused by itself, or with its whole file."""
     path, flags = tmp_path / f"instructions-2.{ending}", frozenset({"1"})
     _write(path, [*EVERY_KIND, BAD])
-    read = instruction_file_of(read_bytes(path), rules=Rules(), seal=SEAL, review_flags=flags)
+    unsealed = instruction_file_of(read_bytes(path), rules=Rules(), review_flags=flags)
+    read = sealed(unsealed, seal=SEAL)
     meant = _read(tmp_path, *EVERY_KIND).actions
     for action, other in zip(read.actions, meant, strict=True):
         apart = {"line", "sealed"}
@@ -134,10 +137,20 @@ def test_every_kind_means_the_same_in_every_format(tmp_path: Path, ending: str) 
         instruction_file_of(
             read_bytes(path),
             rules=Rules(),
-            seal=SEAL,
             review_flags=flags,
             layout=FileLayout(whole_file=True),
         )
+
+
+def test_a_payout_shows_nothing_before_it_is_sealed(tmp_path: Path) -> None:
+    """What comes from the process that read a file has the payee in no action and in no repr."""
+    path = tmp_path / "instructions-3.csv"
+    _write(path, [PAYOUT])
+    read = instruction_file_of(read_bytes(path), rules=Rules(), review_flags=frozenset())
+
+    assert IBAN not in repr(read)
+    assert IBAN in read.payouts[0].document
+    assert sealed(read, seal=SEAL).payouts == {}
 
 
 def test_a_payee_leaves_the_file_sealed(tmp_path: Path) -> None:
@@ -213,7 +226,7 @@ def test_a_shifted_row_shows_nothing_of_the_payee(tmp_path: Path) -> None:
     head = "merchant_id,account_id,kind,request_id,beneficiary.bank_details.iban\n"
     path.write_text(f"{head}100042,100042001,payout,P-1,x,{IBAN}\n")
     file = read_bytes(path)
-    read = instruction_file_of(file, rules=Rules(), seal=SEAL, review_flags=frozenset({"1"}))
+    read = instruction_file_of(file, rules=Rules(), review_flags=frozenset({"1"}))
 
     assert len(read.rejects) == 1
     assert IBAN not in str(read)

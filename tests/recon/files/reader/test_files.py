@@ -14,7 +14,7 @@ from recon.config.ledger_source import LedgerSource
 from recon.config.rules import Rules
 from recon.files.formats.named_bytes import open_pieces, read_bytes
 from recon.files.kinds.bank_file import bank_file_of
-from recon.files.kinds.instruction_file import instruction_file_of
+from recon.files.kinds.instruction_file import instruction_file_of, sealed
 from recon.files.kinds.ledger_file import read_ledger
 from recon.files.kinds.mendable_file import refused_instructions, refused_rows
 from recon.files.kinds.settlement_file import settlement_file_of
@@ -123,9 +123,9 @@ def test_an_instruction_file_is_the_same_and_its_payee_comes_back_sealed(tmp_pat
     """What differs is the seal itself, which is never the same twice; no payee is in clear."""
     path = written(tmp_path, "instructions-1.csv", INSTRUCTIONS)
     seal = Seal(SecretStr(Fernet.generate_key().decode()))
-    how: Any = {"rules": RULES, "seal": seal, "review_flags": frozenset({"1"}), "layout": STANDARD}
-    far, private = instruction_file(path, **how, keep=True)
-    near = instruction_file_of(read_bytes(path), **how)
+    how: Any = {"rules": RULES, "review_flags": frozenset({"1"}), "layout": STANDARD}
+    far, private = instruction_file(path, **how, seal=seal, keep=True)
+    near = sealed(instruction_file_of(read_bytes(path), **how), seal=seal)
     opened = [
         [{**row, "sealed": row["sealed"] and seal.open(row["sealed"])} for row in read.actions]
         for read in (far, near)
