@@ -61,6 +61,29 @@ def test_a_payout_is_one_effect_and_says_who_paid_the_fee(
 
 
 @pytest.mark.parametrize(
+    ("changes", "pays", "receives", "fee"),
+    [
+        ({}, "275.11", "250.10", "USD"),
+        ({"source_amount": "300.00"}, "305.00", "250.10", "USD"),
+        ({"source_amount": "300.00", "fee_paid_by": "BENEFICIARY"}, "300.00", "245.10", "EUR"),
+    ],
+)
+def test_a_payout_from_another_currency_is_done(
+    sandbox: Any, target: Any, changes: dict[str, str], pays: str, receives: str, fee: str
+) -> None:
+    """Each side in its own currency, the fee in that of who bears it; one effect."""
+    reply, row = paid(target, source_currency="USD", **changes)
+    assert (row.outcome, reply.findings) == (ReplyOutcome.DONE, ())
+    record = row.payout
+    assert (record.amount_payer_pays, record.amount_beneficiary_receives) == (
+        Decimal(pays),
+        Decimal(receives),
+    )
+    assert record.fee_currency == fee
+    assert len(sandbox.effects()) == 1
+
+
+@pytest.mark.parametrize(
     ("changes", "failure"),
     [
         ({"payment_amount": "2000000.00"}, "INSUFFICIENT_FUNDS"),

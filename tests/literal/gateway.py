@@ -51,6 +51,8 @@ BODY_BYTES_MAX = 2 * 1024 * 1024
 STATUS = {"authorised": "2100", "in_review": "1510", "paid": "3000", "cancelled": "5100"}
 """Only 3000 stands in the document."""
 FEE = Decimal("5.00")
+RATE = Decimal("1.25")
+"""Of a payout from another currency."""
 Reply = tuple[int, str, str]
 """Status, content type and text."""
 
@@ -366,6 +368,9 @@ class Gateway:
             Decimal(request["payment_amount"]),
             request.get("fee_paid_by") != "BENEFICIARY",
         )
+        source = request.get("source_currency") or request["payment_currency"]
+        exchanged = paid if source == request["payment_currency"] else round(paid * RATE, 2)
+        leaves = Decimal(request.get("source_amount") or exchanged)
         answer = _whole(request, PAYOUT_FIELDS)
         for name in PAYOUT_NOT_ANSWERED:
             del answer[name]
@@ -374,9 +379,9 @@ class Gateway:
         bank["local_clearing_system"] = "SEPA"
         record = {
             "amount_beneficiary_receives": float(paid if on_top else paid - FEE),
-            "amount_payer_pays": float(paid + FEE if on_top else paid),
+            "amount_payer_pays": float(leaves + FEE if on_top else leaves),
             "fee_amount": float(FEE),
-            "fee_currency": request["payment_currency"],
+            "fee_currency": source if on_top else request["payment_currency"],
             "created_at": "2026-11-20T12:00:00+0000",
             "last_updated_at": "2026-11-20T12:00:00+0000",
             "failure_reason": "",

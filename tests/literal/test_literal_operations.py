@@ -225,6 +225,25 @@ def test_a_payout_is_done(client: Target, gateway: Gateway) -> None:
     assert gateway.effects == [("payout", REQUEST_ID, "250.10")]
 
 
+@pytest.mark.parametrize(
+    ("changes", "pays"),
+    [
+        ({}, "317.62"),
+        ({"source_amount": "300.00"}, "305.00"),
+        ({"source_amount": "300.00", "fee_paid_by": "BENEFICIARY"}, "300.00"),
+    ],
+)
+def test_a_payout_from_another_currency_is_done(
+    client: Target, gateway: Gateway, changes: dict[str, str], pays: str
+) -> None:
+    """With and without a source amount, the fee in the currency of whoever bears it."""
+    reply = client.move("payout", [payout_row(source_currency="USD", **changes)])
+    (row,) = reply.rows
+    assert (row.outcome, reply.findings) == (ReplyOutcome.DONE, ())
+    assert row.payout.amount_payer_pays == Decimal(pays)
+    assert gateway.effects == [("payout", REQUEST_ID, "250.10")]
+
+
 def test_the_record_of_a_payout_has_every_field_of_its_table(client: Target) -> None:
     """All of the request but `notify_url`, nested ones too, and the record's own; no more."""
     sent = [payout_row(beneficiary={"entity_type": "PERSONAL", "address": {"city": "Bonn"}})]

@@ -124,8 +124,8 @@ class Settings(BaseModel):
     seal_key: SecretStr | None = None
     """Under which payees' bank details rest; only payouts need it."""
     gateway: GatewaySettings
-    interface: dict[str, Tables]
-    """The files of GATEWAY_FILES, parsed and overlaid, for the gateway client."""
+    interface: dict[str, Any]
+    """The files of GATEWAY_FILES, parsed and overlaid, and the profile, for the gateway client."""
     accounts: dict[str, AccountSettings]
     """By "<merchant_id>/<account_id>"."""
     banks: dict[str, BankFolder] = Field(default_factory=dict)
@@ -168,6 +168,8 @@ class FileSettings(BaseModel):
     accounts: dict[str, AccountSettings]
     rules: Rules
     review_flags: frozenset[str]
+    interface: dict[str, Any]
+    """As in `Settings`."""
     seal_key: SecretStr | None
 
 
@@ -232,15 +234,14 @@ def load_settings(environment: Mapping[str, str], *, signs: bool = True) -> Sett
     config_dir = config_dir_of(environment)
     merchants = load_tables("merchants", config_dir=config_dir)
     accounts, rules = _accounts(merchants), load_rules(config_dir=config_dir)
+    gateway = _gateway(config_dir)
     settings = Settings(
         database_url=SecretStr(_required(environment, "RECON_DATABASE_URL")),
         gateway_base_url=address_of(_required(environment, ADDRESS), variable=ADDRESS),
         sign_keys=SignKeys.read(environment, accounts=accounts),
         seal_key=secret_of(environment, "RECON_SEAL_KEY"),
-        gateway=declared(
-            GatewaySettings, load_tables("gateway", config_dir=config_dir), source="gateway.toml"
-        ),
-        interface={name: load_tables(name, config_dir=config_dir) for name in GATEWAY_FILES},
+        gateway=gateway,
+        interface=_interface(config_dir, profile=gateway.profile),
         accounts=accounts,
         banks=banks_of(merchants, accounts=accounts, rules=rules),
         rules=rules,
@@ -273,13 +274,24 @@ def load_file_settings(environment: Mapping[str, str]) -> FileSettings:
         ConfigurationError: naming the file and key that is wrong.
     """
     config_dir = config_dir_of(environment)
-    gateway = load_tables("gateway", config_dir=config_dir)
+    gateway = _gateway(config_dir)
     return FileSettings(
         accounts=_accounts(load_tables("merchants", config_dir=config_dir)),
         rules=load_rules(config_dir=config_dir),
-        review_flags=declared(GatewaySettings, gateway, source="gateway.toml").review_flags,
+        review_flags=gateway.review_flags,
+        interface=_interface(config_dir, profile=gateway.profile),
         seal_key=secret_of(environment, "RECON_SEAL_KEY"),
     )
+
+
+def _gateway(config_dir: Path | None) -> GatewaySettings:
+    tables = load_tables("gateway", config_dir=config_dir)
+    return declared(GatewaySettings, tables, source="gateway.toml")
+
+
+def _interface(config_dir: Path | None, *, profile: str) -> dict[str, Any]:
+    files = {name: load_tables(name, config_dir=config_dir) for name in GATEWAY_FILES}
+    return files | {"profile": profile}
 
 
 def load_rules(

@@ -56,12 +56,7 @@ def gateway_account(settings: Settings, *, merchant_id: str, account_id: str) ->
             trust(base_url, route=route)  # files that cannot be read are told before a night starts
         return GatewayAccount(
             base_url=base_url,
-            interface=GatewayInterface.of(
-                profiles=settings.interface["profiles"],
-                signature=settings.interface["signature"],
-                status_map=settings.interface["status_map"],
-                profile=settings.gateway.profile,
-            ),
+            interface=GatewayInterface.of(**settings.interface),
             credentials=Credentials(merchant_id, account_id, key),
             settings=settings,
             route=route,

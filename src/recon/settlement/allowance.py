@@ -42,7 +42,9 @@ class RuleAllowance:
     def hold_on_payout(self, *, payee: str, payee_digest: str) -> str:
         """Why people must approve it: always, and they see whether the payee is new."""
         if payee_digest in self._paid_before:
-            return f"{TWO_PEOPLE}: every payout does ({payee} was paid before)"
+            known, *from_another = payee.split(", ")
+            what = ", ".join(["every payout does", *from_another])
+            return f"{TWO_PEOPLE}: {what} ({known} was paid before)"
         return f"{TWO_PEOPLE}: every payout does, and {FIRST_PAYEE} {payee or 'this payee'}"
 
     def hold_on(self, kind: InstructionKind, *, currency: str, amount: int) -> str:

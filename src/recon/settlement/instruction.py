@@ -67,7 +67,7 @@ class Instruction:
     gateway_request_id: str = ""
     """Under which the gateway knows a payout; made when it was planned, kept for ever."""
     payee: str = ""
-    """Of a payout, as people may see it, such as `DE…3000`."""
+    """Of a payout, as people may see it, such as `DE…3000`, or `DE…3000, from 300.00 USD`."""
     payee_digest: str = ""
     """The same for every payout to this payee."""
     repeats: str = ""

@@ -165,6 +165,71 @@ def test_a_payout_is_done_only_where_its_figures_are_what_was_asked_for(
     )
 
 
+FROM_DOLLARS = {"source_currency": "USD"}
+A_SOURCE = FROM_DOLLARS | {"source_amount": "290.00"}
+
+
+@pytest.mark.parametrize(
+    ("sent", "figures", "outcome"),
+    [
+        (FROM_DOLLARS, {"amount_payer_pays": 291.17}, "done"),
+        (FROM_DOLLARS, {"amount_payer_pays": 291.17, "fee_currency": "USD"}, "done"),
+        (FROM_DOLLARS, {"amount_payer_pays": 0.00}, "unknown"),
+        (
+            FROM_DOLLARS,
+            {"amount_payer_pays": 291.17, "amount_beneficiary_receives": 245.00},
+            "unknown",
+        ),
+        (A_SOURCE, {"amount_payer_pays": 295.00, "fee_currency": "USD"}, "done"),
+        (A_SOURCE, {"amount_payer_pays": 295.83, "fee_currency": "EUR"}, "done"),
+        (A_SOURCE, {"amount_payer_pays": 290.00, "fee_amount": 0.00}, "done"),
+        (A_SOURCE, {"amount_payer_pays": 295.01, "fee_currency": "USD"}, "unknown"),
+        (A_SOURCE, {"amount_payer_pays": 289.99, "fee_currency": "EUR"}, "unknown"),
+        (
+            A_SOURCE | {"fee_paid_by": "BENEFICIARY"},
+            {"amount_payer_pays": 290.00, "amount_beneficiary_receives": 245.00},
+            "done",
+        ),
+        (
+            A_SOURCE | {"fee_paid_by": "BENEFICIARY"},
+            {
+                "amount_payer_pays": 290.00,
+                "amount_beneficiary_receives": 245.70,
+                "fee_currency": "USD",
+            },
+            "done",
+        ),
+        (
+            A_SOURCE | {"fee_paid_by": "BENEFICIARY"},
+            {
+                "amount_payer_pays": 290.00,
+                "amount_beneficiary_receives": 250.01,
+                "fee_currency": "USD",
+            },
+            "unknown",
+        ),
+        (A_SOURCE, {"source_amount": "290.01", "amount_payer_pays": 295.00}, "unknown"),
+        (A_SOURCE, {"source_currency": "GBP", "amount_payer_pays": 295.00}, "unknown"),
+    ],
+)
+def test_a_payout_from_another_currency_is_done_with_the_fee_in_either(
+    interface: GatewayInterface,
+    credentials: Credentials,
+    read: Read,
+    sent: dict[str, str],
+    figures: dict[str, Any],
+    outcome: str,
+) -> None:
+    """Each side in its own currency; the fee is exact where it is in that of who bears it."""
+    rows = [payout_with(**sent)]
+    prepared = prepare("payout", rows, credentials=credentials, interface=interface)
+
+    reply = read(prepared, record_of(prepared, **figures))
+
+    assert [row.outcome for row in reply.rows] == [outcome]
+    assert len(reply.findings) == (outcome != "done")
+
+
 def test_a_stored_reply_that_was_masked_is_judged_the_same(
     payout: PreparedRequest, read: Read
 ) -> None:

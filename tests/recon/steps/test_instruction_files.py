@@ -270,6 +270,41 @@ def test_a_payout_goes_from_its_file_to_a_match_in_the_books(paying_merchant: An
     assert failed == []
 
 
+@pytest.mark.parametrize(
+    ("fields", "payee"),
+    [
+        ({"source_amount": "300.00"}, "DE…3000, from 300.00 USD"),
+        ({"source_amount": "300.00", "fee_paid_by": "BENEFICIARY"}, "DE…3000, from 300.00 USD"),
+        ({}, "DE…3000, from USD"),
+    ],
+)
+def test_a_payout_from_another_currency_goes_from_its_file_to_its_end(
+    paying_merchant: Any, fields: dict[str, str], payee: str
+) -> None:
+    """Two people see what it is paid from; it is sent once and confirmed, whose fee it ever is."""
+    merchant = paying_merchant
+    drop_instructions(merchant, PAYOUT | {"source_currency": "USD"} | fields)
+    merchant.move_money()
+    ((hold,),) = _rows(merchant, "SELECT hold FROM instruction")
+    two_approve(merchant)
+    merchant.move_money()
+
+    assert hold.endswith(f"this is the first to {payee}")
+    assert _rows(merchant, "SELECT state, payee FROM instruction") == [("confirmed", payee)]
+    assert [(one["currency"], one["amount"]) for one in merchant.effects()] == [("EUR", "250.00")]
+
+
+def test_a_payout_that_could_never_go_is_approved_by_nobody(paying_merchant: Any) -> None:
+    """What the client would not send is a reject of the file, with its column, before anybody."""
+    merchant = paying_merchant
+    sources = {"source_currency": "EUR", "source_amount": "300.00"}
+    drop_instructions(merchant, PAYOUT | sources)
+    merchant.move_money()
+
+    assert _rows(merchant, "SELECT count(*) FROM instruction") == [(0,)]
+    assert _rows(merchant, 'SELECT line, "column" FROM reject') == [(2, "source_amount")]
+
+
 def test_a_kept_reply_of_a_payout_is_judged_after_a_crash(
     paying_merchant: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,10 +5,11 @@ Every row names its own request id. The process that reads a file has no key: pa
 names the column and what is wrong with it, never its value.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
 import pandas as pd
@@ -18,15 +19,23 @@ from recon.config.rules import Rules
 from recon.files.formats.named_bytes import FileBytes
 from recon.files.formats.raw_reader import raw_of
 from recon.files.formats.raw_table import RawTable, refuse
-from recon.files.kinds.payout_columns import PAYOUT_COLUMNS, ReadPayout, read_payout
+from recon.files.kinds.payout_columns import (
+    PAYOUT_COLUMNS,
+    ReadPayout,
+    payout_interface,
+    read_payout,
+)
 from recon.files.kinds.whole_file import refuse_unproven
 from recon.files.typing.mapped_columns import read_of
 from recon.files.typing.table_schema import Cell, Grammar, TableColumn, TableSchema
 from recon.files.typing.typed_table import type_table
-from recon.model.money import wire_amount
 from recon.model.words import InstructionKind, Reject, SourceFile, SourceKind
 from recon.settlement.sealing import Seal
 
+if TYPE_CHECKING:
+    from recon.gateway_client import GatewayInterface
+
+NO_TABLES: Mapping[str, Any] = {}
 _SENSITIVE = ""
 """What a reject of a payout row shows of a value."""
 
@@ -93,6 +102,7 @@ def instruction_file_of(
     *,
     rules: Rules,
     review_flags: frozenset[str],
+    interface: Mapping[str, Any] = NO_TABLES,
     layout: FileLayout = STANDARD,
     zone: ZoneInfo | None = None,
 ) -> InstructionFile:
@@ -102,6 +112,7 @@ def instruction_file_of(
         file: Its name and bytes.
         rules: How codes are to be read.
         review_flags: The flags that a review may set.
+        interface: `Settings.interface`, by which payouts are checked; empty: as it ships.
         layout: How the file is written; payout columns always have their own names.
         zone: Of timestamps without an offset.
 
@@ -115,9 +126,10 @@ def instruction_file_of(
     rejects = [_unspoken(reject) for reject in table.rejects]
     refused: dict[int, tuple[str, str]] = {}
     payouts: dict[int, ReadPayout] = {}
+    described = cache(partial(payout_interface, interface))
     for number, row in zip(table.rows.tolist(), _rows(table.frame), strict=True):
         details = _details(raw, row=number)
-        judged = _judged(row, details=details, review_flags=review_flags)
+        judged = _judged(row, details=details, review_flags=review_flags, described=described)
         if isinstance(judged, tuple):
             refused[number] = judged
             rejects.append(_reject(row, column=judged[0], reason=judged[1]))
@@ -168,6 +180,7 @@ def _judged(
     *,
     details: Mapping[str, str],
     review_flags: frozenset[str],
+    described: "Callable[[], GatewayInterface]",
 ) -> ReadPayout | tuple[str, str] | None:
     """What a payout adds to its action, or the (column, reason) for which the row is refused."""
     kind = InstructionKind(row["kind"])
@@ -178,8 +191,13 @@ def _judged(
         return next(iter(details)), f"belongs to a payout, not to a {kind}"
     if kind is not _KIND.PAYOUT:
         return None
-    wire = wire_amount(row["amount"], currency=row["currency"])
-    return read_payout(details, amount=wire, currency=row["currency"], reason=row["reason"])
+    return read_payout(
+        details,
+        amount=row["amount"],
+        currency=row["currency"],
+        reason=row["reason"],
+        interface=described(),
+    )
 
 
 def _cells_fit(

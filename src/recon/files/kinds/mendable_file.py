@@ -1,6 +1,8 @@
 """The refused rows of a file, as a night refuses them; order files are read a part at a time."""
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from recon.config.file_layouts import FileLayout
 from recon.config.rules import Rules
@@ -8,7 +10,7 @@ from recon.files.formats.mended_cells import as_before
 from recon.files.formats.named_bytes import CHANGED, ReadSoFar, read_bytes
 from recon.files.formats.raw_reader import raw_of, raw_parts
 from recon.files.formats.raw_table import refuse
-from recon.files.kinds.instruction_file import INSTRUCTION_FILE, instruction_file_of
+from recon.files.kinds.instruction_file import INSTRUCTION_FILE, NO_TABLES, instruction_file_of
 from recon.files.kinds.payout_columns import PAYOUT_COLUMNS
 from recon.files.typing.card_columns import CardTally
 from recon.files.typing.mapped_columns import needed_of, read_of
@@ -52,7 +54,12 @@ def _rows(
 
 
 def refused_instructions(
-    path: Path, *, rules: Rules, review_flags: frozenset[str], layout: FileLayout
+    path: Path,
+    *,
+    rules: Rules,
+    review_flags: frozenset[str],
+    layout: FileLayout,
+    interface: Mapping[str, Any] = NO_TABLES,
 ) -> list[MendableRow]:
     """Every refused row of an instruction file, in the order of its lines.
 
@@ -65,6 +72,8 @@ def refused_instructions(
     raw = raw_of(file, wanted=wanted, layout=layout)
     reading = reading_of(raw, schema=schema, rules=rules, layout=layout)
     refused = {row: (column, reading.reason(row)) for row, (column, _) in reading.problems.items()}
-    judged = instruction_file_of(file, rules=rules, review_flags=review_flags, layout=layout)
+    judged = instruction_file_of(
+        file, rules=rules, review_flags=review_flags, interface=interface, layout=layout
+    )
     refused |= {row: (column, scrubbed(why)) for row, (column, why) in judged.refused.items()}
     return mendable_rows(reading, schema=schema, refused=refused, also=PAYOUT_COLUMNS)

@@ -7,13 +7,17 @@ Dots lead into objects: `beneficiary.bank_details.iban`. A payee has one documen
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
 from recon.config.mistakes import mistakes_of
+from recon.model.errors import AmountError, ConfigurationError
+from recon.model.money import format_minor_units, is_currency, parse_minor_units, wire_amount
 from recon.settlement.sealing import masked_account
+
+if TYPE_CHECKING:
+    from recon.gateway_client import GatewayInterface
 
 _LIST = "beneficiary.person_documents"
 _PLACEHOLDER_ID = "00000000-0000-4000-8000-000000000000"
@@ -29,6 +33,7 @@ class ReadPayout:
     payee_identity: str = field(repr=False)
     """What makes a payee the same payee: the account, else the gateway's own id of it."""
     payee_shown: str
+    """The payee, and what is paid from where that is another currency: what people approve."""
 
 
 _FIELDS = (
@@ -81,23 +86,69 @@ PAYOUT_COLUMNS: tuple[str, ...] = tuple(
 """Every column that a payout row may fill beside the common ones."""
 
 
-def read_payout(
-    details: Mapping[str, str], *, amount: Decimal, currency: str, reason: str
-) -> ReadPayout | tuple[str, str]:
-    """A payout, or the (column, reason) for which it is refused; reasons show no value."""
+_OF_THE_ROW = {"payment_amount": "amount", "payment_currency": "currency"}
+"""Field of the API document -> the common column that it is read from."""
+
+
+def payout_interface(tables: Mapping[str, Any]) -> "GatewayInterface":
+    """The interface by which payouts are checked, from `Settings.interface`; {}: as it ships.
+
+    Raises:
+        ConfigurationError: naming the file and key that is wrong.
+    """
     # The client brings all of its HTTP: most processes that read a file meet no payee.
-    from recon.gateway_client import PayoutRow
+    from recon.gateway_client import GatewayInterface, InterfaceError
+
+    try:
+        return GatewayInterface.of(**tables) if tables else GatewayInterface.bundled()
+    except InterfaceError as error:
+        raise ConfigurationError(str(error)) from error
+
+
+def read_payout(
+    details: Mapping[str, str],
+    *,
+    amount: int,
+    currency: str,
+    reason: str,
+    interface: "GatewayInterface",
+) -> ReadPayout | tuple[str, str]:
+    """A payout that can be sent, or the (column, reason) for which it is refused.
+
+    Two people approve it later: what the client would not send must be found here. Reasons show no
+    value.
+    """
+    from recon.gateway_client import Operation, PayoutRow, check_rows
 
     fields = _nested(details) | ({"reason": reason} if reason else {})
+    source, leaves = details.get("source_currency", ""), details.get("source_amount", "")
+    from_another = f", from {source}" if source not in {"", currency} else ""
+
+    def on_wire(minor_units: int, currency: str) -> str:
+        decimals = interface.profile.amounts.decimals_of(currency)
+        return f"{wire_amount(minor_units, currency=currency, wire_decimals=decimals):f}"
+
+    column = "amount"
     try:
+        payment_amount = on_wire(amount, currency)
+        if leaves and is_currency(source):
+            column = "source_amount"
+            minor_units = parse_minor_units(leaves, currency=source)
+            fields["source_amount"] = on_wire(minor_units, source)
+            if from_another:
+                leaves = format_minor_units(minor_units, currency=source)
+                from_another = f", from {leaves} {source}"
         row = PayoutRow.model_validate(
             fields
             | {
                 "request_id": _PLACEHOLDER_ID,
-                "payment_amount": amount,
+                "payment_amount": payment_amount,
                 "payment_currency": currency,
             }
         )
+    except AmountError:
+        example = format_minor_units(12345, currency=currency if column == "amount" else source)
+        return column, f"is not an amount that can be sent, such as {example}"
     except ValidationError as error:
         path, what = mistakes_of(error)[0]
         return path or "(row)", f"cannot be read: {what[:100]}"
@@ -106,6 +157,8 @@ def read_payout(
     if not account and not row.beneficiary_id:
         column = "beneficiary.bank_details.iban"
         return column, "is blank, as are account_number and beneficiary_id: nobody would be paid"
+    for problem in check_rows(Operation.PAYOUT, rows=[row], interface=interface):
+        return _OF_THE_ROW.get(problem.field, problem.field), problem.reason
     identity = [
         account.replace(" ", "").upper(),
         bank.swift_code if bank and account else "",
@@ -114,7 +167,7 @@ def read_payout(
     ]
     shown = masked_account(account) if account else f"payee {row.beneficiary_id[:20]}"
     document = json.dumps(fields, sort_keys=True, ensure_ascii=False)
-    return ReadPayout(document, "\x1f".join(identity), shown)
+    return ReadPayout(document, "\x1f".join(identity), f"{shown}{from_another}")
 
 
 def _nested(details: Mapping[str, str]) -> dict[str, Any]:

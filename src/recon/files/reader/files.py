@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import pandas as pd
 
@@ -11,7 +11,7 @@ from recon.config.file_layouts import STANDARD, FileLayout
 from recon.config.ledger_source import LedgerSource
 from recon.config.rules import Rules
 from recon.files.kinds.bank_batches import ENTRY_SCHEMA
-from recon.files.kinds.instruction_file import sealed
+from recon.files.kinds.instruction_file import NO_TABLES, sealed
 from recon.files.kinds.spooled_file import SpooledFile
 from recon.files.proposing.proposal import Proposal
 from recon.files.reader import parcel, readings
@@ -63,6 +63,7 @@ def instruction_file(
     seal: Seal | None,
     review_flags: frozenset[str],
     layout: FileLayout,
+    interface: Mapping[str, Any] = NO_TABLES,
     keep: bool = False,
 ) -> InstructionFacts:
     """An instruction file, payees sealed, and why it must not be archived where it is to be.
@@ -71,7 +72,13 @@ def instruction_file(
         SourceMissingError: there is no such file.
         SourceUnreadableError: as its reader says, or it broke its reader.
     """
-    task = {"path": path, "rules": rules, "review_flags": review_flags, "layout": layout}
+    task = {
+        "path": path,
+        "rules": rules,
+        "review_flags": review_flags,
+        "interface": interface,
+        "layout": layout,
+    }
     with file_reader().read(path, readings.instructions, **task, keep=keep) as read:
         facts: InstructionFacts = read.facts
     # Here, and not where the file was read: no key goes through the door.
@@ -214,7 +221,12 @@ def mendable_rows(path: Path, *, rules: Rules, layout: FileLayout) -> list[Menda
 
 
 def mendable_instructions(
-    path: Path, *, rules: Rules, review_flags: frozenset[str], layout: FileLayout
+    path: Path,
+    *,
+    rules: Rules,
+    review_flags: frozenset[str],
+    layout: FileLayout,
+    interface: Mapping[str, Any] = NO_TABLES,
 ) -> list[MendableRow]:
     """The refused rows of an instruction file, in the order of its lines.
 
@@ -222,6 +234,12 @@ def mendable_instructions(
         SourceMissingError: there is no such file.
         SourceUnreadableError: as its reader says, or it broke its reader.
     """
-    task = {"path": path, "rules": rules, "review_flags": review_flags, "layout": layout}
+    task = {
+        "path": path,
+        "rules": rules,
+        "review_flags": review_flags,
+        "interface": interface,
+        "layout": layout,
+    }
     with file_reader().read(path, readings.mendable_instructions, **task) as read:
         return list(read.facts)

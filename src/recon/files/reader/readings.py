@@ -5,7 +5,7 @@ Each is a function of the readers that this process would call by itself; nothin
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import IO, Any, NamedTuple
 
 from recon.config.file_layouts import STANDARD, FileLayout
 from recon.config.ledger_source import LedgerSource
@@ -81,12 +81,15 @@ def instructions(
     path: Path,
     rules: Rules,
     review_flags: frozenset[str],
+    interface: Mapping[str, Any],
     layout: FileLayout,
     keep: bool,
 ) -> InstructionFacts:
     """An instruction file."""
     file = read_bytes(path)
-    read = instruction_file_of(file, rules=rules, review_flags=review_flags, layout=layout)
+    read = instruction_file_of(
+        file, rules=rules, review_flags=review_flags, interface=interface, layout=layout
+    )
     return InstructionFacts(read, _private(file, layout=layout, keep=keep))
 
 
@@ -162,10 +165,13 @@ def mendable_instructions(
     path: Path,
     rules: Rules,
     review_flags: frozenset[str],
+    interface: Mapping[str, Any],
     layout: FileLayout,
 ) -> list[MendableRow]:
     """The refused rows of an instruction file."""
-    return refused_instructions(path, rules=rules, review_flags=review_flags, layout=layout)
+    return refused_instructions(
+        path, rules=rules, review_flags=review_flags, interface=interface, layout=layout
+    )
 
 
 def proposal(

@@ -131,7 +131,7 @@ class PayoutRow(PrivateFields):
     )
     request_id: UUID
     payment_amount: Amount
-    """In major units, with the decimals of the wire."""
+    """What the beneficiary is to receive, in major units, with the decimals of the wire."""
     payment_currency: str
     beneficiary: Beneficiary | None = None
     beneficiary_id: str = ""
@@ -144,7 +144,7 @@ class PayoutRow(PrivateFields):
     reason: str = ""
     reference: str = ""
     source_amount: Amount | None = None
-    """Only when it says the same as the payment amount."""
+    """What is to be paid from, where that is another currency; in the same one, as it says."""
     source_currency: str = ""
     swift_charge_option: str = ""
     fund_source: str = ""

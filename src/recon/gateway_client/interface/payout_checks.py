@@ -58,8 +58,10 @@ def _text_problem(text: str, *, pattern: str, characters_max: int) -> str:
 
 
 def _source_problems(row: PayoutRow) -> Iterator[tuple[str, str]]:
-    """Two amounts that differ would leave it to the gateway which one is paid."""
+    """Two amounts of one currency that differ would leave it to the gateway which one is paid."""
     if row.source_amount is None:
         return
-    if (row.source_currency, row.source_amount) != (row.payment_currency, row.payment_amount):
-        yield "source_amount", "differs from the payment amount; give one of the two"
+    if not row.source_currency:
+        yield "source_currency", "is empty, and source_amount needs one"
+    elif row.source_currency == row.payment_currency and row.source_amount != row.payment_amount:
+        yield "source_amount", "differs from the payment amount in the same currency; give one"

@@ -13,6 +13,8 @@ from recon.gateway_client.wire.private_names import NOT_KEPT, is_private
 
 EXTRA_FIELDS_MAX = 50
 Kept = Callable[[str], str]
+_BEARERS = ("PAYER", "BENEFICIARY")
+"""Who may bear the fee."""
 _AMOUNT = re.compile(r"[0-9]{1,15}(?:\.[0-9]{1,6})?", re.ASCII)
 _INSTANT = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]{8,15}(?:Z|[+-][0-9]{2}:?[0-9]{2})", re.ASCII
@@ -94,8 +96,10 @@ def payout_record(reply: Mapping[str, Any], *, masked_text: Kept, kept_id: Kept)
 def misfit(sent: PayoutRow, *, record: PayoutRecord) -> str:
     """What of a completed payout's figures does not fit what was asked for; "" where all fits.
 
-    The fee is the payer's, on top of the amount, or the payee's, off it; where the request does not
-    say whose, either. A fee in another currency can be held against neither side to the cent.
+    The payer pays in the source currency, the payee receives the payment currency (A-21). The fee
+    is the payer's, on top of the amount, or the payee's, off it; where the request does not say
+    whose, either. A fee in another currency than its side's tells the direction only, and what the
+    payer pays of a source amount that was not given is the gateway's rate of exchange.
     """
     unread = [name for name in _AMOUNT_FIELDS if name in record.malformed]
     if unread:
@@ -104,21 +108,34 @@ def misfit(sent: PayoutRow, *, record: PayoutRecord) -> str:
     if pays is None and receives is None:
         return ""
     asked, fee = sent.payment_amount, record.fee_amount or Decimal(0)
-    if record.fee_currency not in {"", sent.payment_currency}:
-        fits = (pays is None or pays >= asked) and (receives is None or receives <= asked)
-        return "" if fits else _figures(sent, record=record)
-    ways = {"PAYER": (asked + fee, asked), "BENEFICIARY": (asked, asked - fee)}
-    possible = [ways[sent.fee_paid_by]] if sent.fee_paid_by in ways else [*ways.values()]
-    fits = any(pays in {None, full} and receives in {None, net} for full, net in possible)
-    return "" if fits else _figures(sent, record=record)
-
-
-def _figures(sent: PayoutRow, *, record: PayoutRecord) -> str:
+    source = sent.source_currency or sent.payment_currency
+    leaves = sent.source_amount or (asked if source == sent.payment_currency else None)
+    for bearer in [sent.fee_paid_by] if sent.fee_paid_by in _BEARERS else _BEARERS:
+        on_top, off = (fee, Decimal(0)) if bearer == "PAYER" else (Decimal(0), fee)
+        if _side_fits(
+            pays, asked=leaves, fee=on_top, exact=record.fee_currency in {"", source}
+        ) and _side_fits(
+            receives,
+            asked=asked,
+            fee=-off,
+            exact=record.fee_currency in {"", sent.payment_currency},
+        ):
+            return ""
     return (
-        f"of {sent.payment_amount} {sent.payment_currency} the payer pays "
-        f"{record.amount_payer_pays}, the payee receives {record.amount_beneficiary_receives}, the "
-        f"fee is {record.fee_amount} {record.fee_currency}"
+        f"of {sent.payment_amount} {sent.payment_currency} the payer pays {pays} {source}, the "
+        f"payee receives {receives}, the fee is {record.fee_amount} {record.fee_currency}"
     )
+
+
+def _side_fits(given: Decimal | None, *, asked: Decimal | None, fee: Decimal, exact: bool) -> bool:
+    """Whether what one side pays or receives is what was asked, with its part of the fee."""
+    if given is None:
+        return True
+    if asked is None:
+        return given > 0
+    if exact or not fee:
+        return given == asked + fee
+    return given >= asked if fee > 0 else given <= asked
 
 
 def amount_of(value: object) -> Decimal | None:

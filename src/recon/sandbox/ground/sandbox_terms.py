@@ -38,7 +38,7 @@ class Fees(_Table):
     """What the sandbox charges."""
 
     payout_flat: Decimal
-    """Major units of the payout's currency."""
+    """Major units of the currency of who bears it."""
 
 
 class PayoutTerms(_Table):
@@ -46,6 +46,8 @@ class PayoutTerms(_Table):
 
     balance: Decimal
     """Of each account in each currency when it opens, major units."""
+    per_euro: dict[str, Decimal]
+    """Units of a currency for one euro."""
 
 
 class ThreeDs(_Table):

@@ -1,6 +1,8 @@
 """Payouts: money leaves the balance of an account, less or plus a flat fee.
 
-The balance of each currency opens with the amount of sandbox.toml; what was paid out is counted.
+The balance of each currency opens with the amount of sandbox.toml; what was paid out is counted. A
+payout may be paid from another currency: as much of it as source_amount says, else at a fixed rate.
+The fee is of the source currency on top, or of the payment currency where the payee bears it.
 A payout that the balance does not cover is a record with status FAILED and has no effect. A
 request_id that comes again is paid again: what the real gateway does is not known. Only under the
 profile `extended` is it refused.
@@ -15,7 +17,7 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
-from recon.model.money import Money, is_currency
+from recon.model.money import Money, exponent, is_currency
 from recon.sandbox.ground.book_records import Effect, RowReply
 from recon.sandbox.ground.clock import iso_without_colon
 from recon.sandbox.ground.operation_call import (
@@ -60,8 +62,10 @@ def answer_payout(sandbox: Sandbox, call: Call) -> OperationReply:
     if reason:
         return json_refusal(sandbox, call, reason=reason)
     currency, amount = call.text("payment_currency"), _amount(call)
-    fee = Money(sandbox.terms.fees.payout_flat, currency).minor_units
-    paid, received = (amount, amount - fee) if _is_payees_fee(call) else (amount + fee, amount)
+    source, leaves = _source_currency(call), _leaves(sandbox, call)
+    fee_currency = currency if _is_payees_fee(call) else source
+    fee = Money(sandbox.terms.fees.payout_flat, fee_currency).minor_units
+    paid, received = (leaves, amount - fee) if _is_payees_fee(call) else (leaves + fee, amount)
     failure = _failure(sandbox, call, paid=paid, received=received)
     number = sandbox.book.next_number("payments")
     transaction_id = transaction_id_of(call.now, number=number)
@@ -71,9 +75,9 @@ def answer_payout(sandbox: Sandbox, call: Call) -> OperationReply:
     status = FAILED if failure else COMPLETED
     content = _echo(call) | {
         "amount_beneficiary_receives": _number(received, currency=currency),
-        "amount_payer_pays": _number(paid, currency=currency),
-        "fee_amount": _number(fee, currency=currency),
-        "fee_currency": currency,
+        "amount_payer_pays": _number(paid, currency=source),
+        "fee_amount": _number(fee, currency=fee_currency),
+        "fee_currency": fee_currency,
         "created_at": iso_without_colon(call.now),
         "last_updated_at": iso_without_colon(call.now),
         "failure_reason": failure_reason,
@@ -101,6 +105,23 @@ def _amount(call: Call) -> int:
     return amount_of(call.fields.get("payment_amount"), currency=call.text("payment_currency"))
 
 
+def _source_currency(call: Call) -> str:
+    return call.text("source_currency") or call.text("payment_currency")
+
+
+def _leaves(sandbox: Sandbox, call: Call) -> int:
+    """What leaves the balance but for a fee, minor units of the source currency."""
+    source, currency, amount = _source_currency(call), call.text("payment_currency"), _amount(call)
+    if source == currency:
+        return amount
+    if given := amount_of(call.fields.get("source_amount"), currency=source):
+        return given
+    rates = sandbox.terms.payouts.per_euro
+    rate = rates.get(source, Decimal(1)) / rates.get(currency, Decimal(1))
+    exchanged = Money.of_minor_units(amount, currency=currency).amount * rate
+    return Money(round(exchanged, exponent(source)), source).minor_units
+
+
 def _is_payees_fee(call: Call) -> bool:
     return call.text("fee_paid_by") == BENEFICIARY
 
@@ -109,7 +130,7 @@ def _failure(sandbox: Sandbox, call: Call, *, paid: int, received: int) -> str:
     """`<failure_type>:<failure_reason>` of a payout that cannot be made, else ""."""
     if received <= 0:
         return sandbox.terms.refusals.payout["below_fee"]
-    if paid > balance(sandbox, call.text("account_id"), currency=call.text("payment_currency")):
+    if paid > balance(sandbox, call.text("account_id"), currency=_source_currency(call)):
         return sandbox.terms.refusals.payout["shortage"]
     return ""
 
@@ -123,11 +144,10 @@ def balance(sandbox: Sandbox, account_id: str, *, currency: str) -> int:
 
 
 def _pay(sandbox: Sandbox, call: Call, *, paid: int, transaction_id: str) -> None:
-    currency = call.text("payment_currency")
     sandbox.book.execute(
         "INSERT INTO paid_out VALUES (?, ?, ?)"
         " ON CONFLICT (account_id, currency) DO UPDATE SET amount = amount + excluded.amount",
-        (call.text("account_id"), currency, paid),
+        (call.text("account_id"), _source_currency(call), paid),
     )
     effect = Effect(
         operation="payout",
@@ -136,7 +156,7 @@ def _pay(sandbox: Sandbox, call: Call, *, paid: int, transaction_id: str) -> Non
         account_id=call.text("account_id"),
         order_no="",
         transaction_id=transaction_id,
-        currency=currency,
+        currency=call.text("payment_currency"),
         amount=_amount(call),
         committed_at=call.now,
         request_id=call.text("request_id"),
@@ -187,13 +207,14 @@ def _malformed(call: Call) -> Iterator[str]:
 
 
 def _source(call: Call, *, currency: str) -> Iterator[str]:
-    """A source amount may only say again what the payment amount says: nothing is exchanged."""
-    if call.text("source_currency") not in {"", currency}:
+    """In the payment's own currency a source amount may only say again what the payment says."""
+    source, given = _source_currency(call), call.fields.get("source_amount")
+    if not is_currency(source):
         yield "source_currency"
-    given, payment = call.fields.get("source_amount"), call.fields.get("payment_amount")
     if given in (None, ""):
         return
-    if amount_of(given, currency=currency) != amount_of(payment, currency=currency):
+    leaves = amount_of(given, currency=source)
+    if not leaves or (source == currency and leaves != _amount(call)):
         yield "source_amount"
 
 

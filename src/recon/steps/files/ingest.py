@@ -267,6 +267,7 @@ def _ingest_instructions(
         rules=settings.rules,
         seal=Seal(settings.seal_key) if settings.seal_key else None,
         review_flags=settings.gateway.review_flags,
+        interface=settings.interface,
         layout=_layout(path, run, environment),
         keep=archive is not None,
     )

@@ -90,6 +90,7 @@ def check_file(path: Path, *, account: AccountSettings, settings: FileSettings) 
             rules=settings.rules,
             seal=Seal(settings.seal_key) if settings.seal_key else None,
             review_flags=settings.review_flags,
+            interface=settings.interface,
             layout=layout,
         ).file
         return CheckedFile(
@@ -168,6 +169,7 @@ def write_mendable(
             path,
             rules=settings.rules,
             review_flags=settings.review_flags,
+            interface=settings.interface,
             layout=layout,
         )
     else:

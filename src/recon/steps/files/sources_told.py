@@ -127,6 +127,7 @@ def _files_told(
         accounts=settings.accounts,
         rules=settings.rules,
         review_flags=settings.gateway.review_flags,
+        interface=settings.interface,
         seal_key=settings.seal_key,
     )
     wrong, accepted, rejected = [], 0, 0

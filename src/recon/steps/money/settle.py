@@ -344,7 +344,9 @@ def _judge(
 
 def _unless_problem(judged: Cleared | Refused, *, gateway: GatewayOfMoney) -> Cleared | Refused:
     if isinstance(judged, Cleared) and (problem := gateway.problem(judged)):
-        return Refused(judged.instruction, f"the gateway could not take it: {problem}")
+        return Refused(
+            judged.instruction, f"it is not sent, by our own checks: {problem}; withdraw it"
+        )
     return judged
 
 

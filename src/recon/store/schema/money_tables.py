@@ -61,7 +61,7 @@ instruction = Table(
     text_column("review_flag", 20),
     text_column("recurring_id", ID_CHARACTERS),
     text_column("contract_name"),
-    text_column("payee", 40),  # as people may see it
+    text_column("payee", 80),  # as people may see it
     text_column("payee_digest", 64),
     text_column("again_for", ID_CHARACTERS),  # the first of two captures; "" for all others
     Column("repeats", Text, nullable=False, server_default=""),  # ids of its like, with spaces

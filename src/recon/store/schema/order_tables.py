@@ -70,7 +70,7 @@ order_action = Table(
     text_column("review_flag", 20),
     text_column("recurring_id", ID_CHARACTERS),
     text_column("contract_name"),
-    text_column("payee", 40),  # as people may see it
+    text_column("payee", 80),  # as people may see it
     text_column("payee_digest", 64),
     text_column("content_digest", 64),
     Column("sealed", Text, nullable=False, server_default=""),  # encrypted; "" once it is planned

@@ -10,6 +10,7 @@ from pydantic import SecretStr
 
 from recon.config.file_layouts import FileLayout
 from recon.config.rules import Rules
+from recon.config.settings import load_file_settings
 from recon.files.formats.named_bytes import read_bytes
 from recon.files.kinds.instruction_file import (
     InstructionFile,
@@ -58,6 +59,7 @@ PAYOUT = {
 }
 
 
+FROM_DOLLARS = {"source_currency": "USD", "source_amount": "300.00"}
 EVERY_KIND = (
     *(REFUND | {"kind": kind, "request_id": kind} for kind in ("capture", "refund", "cancel")),
     *(REFUND | {"kind": "review", "review_flag": "1"}, SUBSCRIPTION, PAYOUT),
@@ -165,6 +167,47 @@ def test_a_payee_leaves_the_file_sealed(tmp_path: Path) -> None:
     assert "Ana" not in action["sealed"]
 
 
+@pytest.mark.parametrize(
+    ("source", "shown", "kept"),
+    [
+        (FROM_DOLLARS, "DE…3000, from 300.00 USD", "300.00"),
+        ({"source_currency": "USD"}, "DE…3000, from USD", None),
+        (
+            {"source_currency": "JPY", "source_amount": "40000"},
+            "DE…3000, from 40000 JPY",
+            "40000.00",
+        ),
+        ({"source_currency": "EUR", "source_amount": "250.00"}, "DE…3000", "250.00"),
+    ],
+)
+def test_who_approves_a_payout_sees_what_it_is_paid_from(
+    tmp_path: Path, source: dict[str, str], shown: str, kept: str | None
+) -> None:
+    """Another currency and its amount stand beside the payee, and on the wire in its decimals."""
+    read = _read(tmp_path, PAYOUT | source)
+    (action,) = read.actions
+
+    assert read.rejects == ()
+    assert (action["payee"], action["currency"], action["amount"]) == (shown, "EUR", 25_000)
+    assert json.loads(SEAL.open(action["sealed"])).get("source_amount") == kept
+
+
+def test_a_payout_is_checked_by_the_gateways_own_interface(tmp_path: Path) -> None:
+    """A brand's wider forms and decimals hold when the file is read, as they do when it is sent."""
+    tables = load_file_settings({}).interface
+    own = {"amounts": {"of_currency": {"JPY": 0}}, "single": {"payout": {"grammar": {}}}}
+    own["single"]["payout"]["grammar"] = {"fee_paid_by": "PAYER|NOBODY"}
+    wider = tables | {"profiles": tables["profiles"] | {"user": own}}
+    path = tmp_path / "instructions-4.csv"
+    yen = {"fee_paid_by": "NOBODY", "source_currency": "JPY", "source_amount": "40000.00"}
+    _write(path, [PAYOUT | yen])
+    how: Any = {"rules": Rules(), "review_flags": frozenset(), "interface": wider}
+    read = instruction_file_of(read_bytes(path), **how)
+
+    assert json.loads(read.payouts[0].document)["source_amount"] == "40000"
+    assert instruction_file_of(read_bytes(path), **how | {"interface": tables}).payouts == {}
+
+
 def test_the_same_account_is_the_same_payee_however_it_is_spaced(tmp_path: Path) -> None:
     """A payee is known by account, not by spelling, name or amount."""
     other = PAYOUT | {"request_id": "P-2", "amount": "1.00", "reason": "again"}
@@ -206,6 +249,21 @@ def test_a_subscription_may_have_any_name(tmp_path: Path, name: str) -> None:
         (PAYOUT | {"order_no": "A-1"}, "order_no", "must be blank"),
         (PAYOUT | {"payment_date": "20.11.2026"}, "payment_date", "cannot be read"),
         (PAYOUT | {"beneficiary.bank_details.iban": ""}, "beneficiary.bank_details.iban", "nobody"),
+        (
+            PAYOUT | {"beneficiary.bank_details.iban": IBAN[:-1] + "1"},
+            "beneficiary.bank_details.iban",
+            "check digits",
+        ),
+        (PAYOUT | {"fee_paid_by": "NOBODY"}, "fee_paid_by", "the form"),
+        (PAYOUT | {"source_amount": "250.00"}, "source_currency", "is empty"),
+        (PAYOUT | {"source_currency": "usd"}, "source_currency", "the form"),
+        (PAYOUT | FROM_DOLLARS | {"source_amount": "300"}, "source_amount", "such as 123.45"),
+        (PAYOUT | FROM_DOLLARS | {"source_amount": "0.00"}, "source_amount", "more than zero"),
+        (
+            PAYOUT | {"source_currency": "EUR", "source_amount": "250.01"},
+            "source_amount",
+            "in the same currency",
+        ),
     ],
 )
 def test_a_bad_cell_rejects_its_row_with_line_and_column(

@@ -12,6 +12,7 @@ from pydantic import SecretStr
 from recon.config.file_layouts import STANDARD
 from recon.config.ledger_source import LedgerSource
 from recon.config.rules import Rules
+from recon.config.settings import load_file_settings
 from recon.files.formats.named_bytes import open_pieces, read_bytes
 from recon.files.kinds.bank_file import bank_file_of
 from recon.files.kinds.instruction_file import instruction_file_of, sealed
@@ -124,6 +125,7 @@ def test_an_instruction_file_is_the_same_and_its_payee_comes_back_sealed(tmp_pat
     path = written(tmp_path, "instructions-1.csv", INSTRUCTIONS)
     seal = Seal(SecretStr(Fernet.generate_key().decode()))
     how: Any = {"rules": RULES, "review_flags": frozenset({"1"}), "layout": STANDARD}
+    how["interface"] = load_file_settings({}).interface
     far, private = instruction_file(path, **how, seal=seal, keep=True)
     near = sealed(instruction_file_of(read_bytes(path), **how), seal=seal)
     opened = [

@@ -86,6 +86,37 @@ def test_the_flat_fee_is_in_the_payouts_currency(
     assert (record["fee_amount"], record["amount_payer_pays"]) == (fee, pays)
 
 
+@pytest.mark.parametrize(
+    ("changed", "pays", "receives", "fee"),
+    [
+        ({}, 275.11, 250.1, "USD"),
+        ({"source_amount": "300.00"}, 305, 250.1, "USD"),
+        ({"source_amount": "300.00", "fee_paid_by": "BENEFICIARY"}, 300, 245.1, "EUR"),
+        ({"source_currency": "JPY"}, 40_646, 250.1, "JPY"),
+        ({"source_currency": "SEK"}, 255.1, 250.1, "SEK"),
+    ],
+)
+def test_a_payout_is_paid_from_another_currency(
+    gateway: Any, changed: dict[str, str], pays: float, receives: float, fee: str
+) -> None:
+    """As much as its source amount says, else at a fixed rate; the fee is in either currency."""
+    sent = {"source_currency": "USD"} | changed
+    record = paid(gateway, **sent)
+    assert (record["amount_payer_pays"], record["amount_beneficiary_receives"]) == (pays, receives)
+    assert (record["fee_amount"], record["fee_currency"]) == (5, fee)
+    assert {name: record[name] for name in sent} == sent
+    (effect,) = gateway.effects()
+    assert (effect["currency"], effect["amount"]) == ("EUR", "250.10")
+
+
+def test_what_a_payout_is_paid_from_is_the_balance_that_it_uses(gateway: Any) -> None:
+    """Dollars are short, euros are not."""
+    fields = {"source_currency": "USD", "source_amount": "999995.01"}
+    assert paid(gateway, **fields)["failure_type"] == "INSUFFICIENT_FUNDS"
+    assert paid(gateway, payment_amount="999995.00")["status"] == "COMPLETED"
+    assert paid(gateway, **(fields | {"source_amount": "999995.00"}))["status"] == "COMPLETED"
+
+
 def test_a_balance_is_spent_to_the_last_cent_and_no_further(gateway: Any) -> None:
     """Fee included; a shortage is HTTP 200 with status FAILED and a failure_type, no effect."""
     assert paid(gateway, payment_amount="999000.00")["status"] == "COMPLETED"
@@ -110,6 +141,8 @@ def test_a_balance_is_spent_to_the_last_cent_and_no_further(gateway: Any) -> Non
         ({"payment_date": "20.11.2026"}, "payment_date"),
         ({"payment_date": "2026-02-30"}, "payment_date"),
         ({"source_amount": "250.11"}, "source_amount"),
+        ({"source_amount": "250", "source_currency": "USD"}, "source_amount"),
+        ({"source_currency": "XQZ"}, "source_currency"),
         ({"fee_paid_by": "NOBODY"}, "fee_paid_by"),
         ({"beneficiary": {}, "beneficiary_id": ""}, "beneficiary"),
         ({"beneficiary": {"date_of_birth": "1980"}}, "beneficiary.date_of_birth"),
@@ -173,7 +206,6 @@ def test_a_repeated_request_id_is_refused_under_extended(extended: Caller) -> No
         ({"payment_amount": "-1.00"}, "I0002"),
         ({"payment_currency": "XXX"}, "I0002"),
         ({"fee_paid_by": "NOBODY"}, "I0002"),
-        ({"source_currency": "USD"}, "I0002"),
         ({"source_amount": "250.11"}, "I0002"),
         ({"source_amount": {}}, "I0002"),
     ],
