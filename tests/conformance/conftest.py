@@ -104,6 +104,7 @@ class Target:
             interface=self.interface,
             policy="enforce",
             credentials=self.credentials,
+            base_url=self.base_url,
         )
 
     def signing_with(self, key: str) -> "Target":

@@ -89,9 +89,16 @@ def test_a_wrong_key_is_refused(sandbox: Any, target: Any) -> None:
     assert sandbox.effects() == []
 
 
+def test_a_hosted_page_needs_no_way_back(sandbox: Any, target: Any) -> None:
+    """Table 2.1 has no return_url here: it is signed as empty, and the shopper stays there."""
+    page = card_page(sandbox, target.pay(hosted_payment(return_url="")))
+    sandbox.http.post(page, data=CARD)
+    assert status(target) == "2000"
+
+
 def test_what_cannot_be_paid_is_not_sent(sandbox: Any, target: Any) -> None:
-    """Without a way back the shopper would be stranded: refused on our side, by field."""
+    """A way back that anybody could read: refused on our side, by field."""
     calls = sandbox.http.get("/_sandbox/health").json()["requests"]
     with pytest.raises(InvalidPaymentError, match="return_url"):
-        target.pay(hosted_payment(return_url=""))
+        target.pay(hosted_payment(return_url="http://shop.example/done"))
     assert sandbox.http.get("/_sandbox/health").json()["requests"] == calls

@@ -81,7 +81,7 @@ def checkout(
     *,
     currency: Currency,
     amount: Amount,
-    return_url: Annotated[str, typer.Option(help="Where the shopper comes back to; https.")],
+    return_url: Annotated[str, typer.Option(help="Where the shopper comes back to; https.")] = "",
     fields: FieldsFile = None,
     page: Annotated[
         Path | None, typer.Option(help="Write the page here, for a browser; mode 0600.")
@@ -95,7 +95,7 @@ def checkout(
 
     declared, _ = _place(merchant, account)
     given = _fields(fields, order_no=order_no, currency=currency, amount=amount)
-    payment = checked(HostedPayment, given | {"return_url": return_url})
+    payment = checked(HostedPayment, given | ({"return_url": return_url} if return_url else {}))
     result = start_payment(payment, account=declared, clock=system_clock)
     if page is not None and result.page:
         with open(page, "wb", opener=for_owner) as file:

@@ -83,6 +83,7 @@ def start_payment(payment: Payment, *, account: GatewayAccount, clock: Clock) ->
         interface=account.interface,
         policy=account.settings.gateway.reply_signatures,
         credentials=account.credentials,
+        base_url=account.base_url,
     )
     return _of_payment(reply, page=raw.body if reply.form is not None else b"")
 

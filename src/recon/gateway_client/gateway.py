@@ -42,6 +42,12 @@ from recon.gateway_client.interface.transport import (
 )
 from recon.gateway_client.money.batch_reply import read_batch_reply, without_reply
 from recon.gateway_client.payments.payment import Payment
+from recon.gateway_client.payments.payment_methods import (
+    MethodsAnswer,
+    MethodsRequest,
+    prepare_methods,
+    read_methods_reply,
+)
 from recon.gateway_client.payments.payment_outcome import PaymentReply
 from recon.gateway_client.payments.payment_reply import payment_without_reply, read_payment_reply
 from recon.gateway_client.payments.prepare_payment import prepare_payment
@@ -160,8 +166,26 @@ class AsyncGateway:
             interface=self._interface,
             policy=self._connection.policy,
             credentials=self._credentials,
+            base_url=self._connection.base_url,
         )
         return await beside(self._credentials, reading)
+
+    async def optimise(self, request: MethodsRequest) -> MethodsAnswer:
+        """The payment methods to offer a shopper, best first (profile extended).
+
+        Raises:
+            InterfaceError: the profile has no such operation.
+        """
+        making = partial(
+            prepare_methods, request, credentials=self._credentials, interface=self._interface
+        )
+        prepared = await beside(self._credentials, making)
+        try:
+            raw = await self._money.send(prepared)
+        except (NotSentError, UnknownOutcomeError) as error:
+            return MethodsAnswer((), str(error))
+        policy = self._connection.policy
+        return read_methods_reply(prepared, raw, interface=self._interface, policy=policy)
 
     async def query(
         self, *, order_nos: Iterable[str] = (), transaction_ids: Iterable[str] = ()
@@ -313,6 +337,10 @@ class Gateway:
     def pay(self, payment: Payment) -> PaymentReply:
         """As `AsyncGateway.pay`."""
         return self._run(self._gateway.pay(payment))
+
+    def optimise(self, request: MethodsRequest) -> MethodsAnswer:
+        """As `AsyncGateway.optimise`."""
+        return self._run(self._gateway.optimise(request))
 
     def query(
         self, *, order_nos: Iterable[str] = (), transaction_ids: Iterable[str] = ()

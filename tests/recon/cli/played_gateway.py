@@ -67,7 +67,9 @@ def _authorised(fields: dict[str, Any]) -> bytes:
 def _hosted(fields: dict[str, Any]) -> bytes:
     """The page that posts the form on."""
     inputs = {
+        **fields,
         "merNo": fields["merchant_id"],
+        "gatewayNo": fields["account_id"],
         "orderNo": fields["order_no"],
         "orderAmount": fields["amount"],
         "orderCurrency": fields["currency"],

@@ -108,7 +108,14 @@ def page_of(**changes: str) -> bytes:
     """The hosted page for the payment, as the document describes it."""
     inputs = {
         "gbc_id": "G1",
+        "merchant_id": "100042",
+        "account_id": "100042001",
+        "order_no": "SO-1",
+        "amount": "42.50",
+        "currency": "EUR",
+        "first_name": "Ana",
         "merNo": "100042",
+        "gatewayNo": "100042001",
         "orderNo": "SO-1",
         "orderAmount": "42.50",
         "orderCurrency": "EUR",

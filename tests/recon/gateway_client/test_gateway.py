@@ -6,6 +6,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl
 
 import httpx
 import pytest
@@ -26,6 +27,7 @@ from recon.gateway_client import (
     ReplyOutcome,
 )
 from recon.sandbox import SandboxOptions, serving
+from tests.recon.gateway_client.payments.test_payment_methods import request_of
 from tests.recon.gateway_client.played import NOW
 from tests.recon.gateway_client.sample_payments import apm_payment
 from tests.recon.gateway_client.sample_payouts import payout_with
@@ -173,3 +175,23 @@ def test_the_programs_of_the_page_work(capsys: pytest.CaptureFixture[str]) -> No
 
     assert printed == ["SO1000003 done  ", "SO1000009 done  "]
     assert len(programs[0].splitlines()) <= 30
+
+
+def test_the_best_methods_are_asked_for_with_and_without_asyncio() -> None:
+    """Under `extended` alone; a broken network leaves none, and says why."""
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        signature = dict(parse_qsl(request.content.decode()))["encryption_data"]
+        reply = {"payment_methods": ["konbini", "card"], "encryption_data": signature}
+        return httpx.Response(200, json=reply)
+
+    extended = GatewayInterface.bundled("extended")
+    with Gateway(place_of(answer, interface=extended)) as gateway:
+        told = gateway.optimise(request_of())
+    broken = AsyncGateway(place_of(failing(httpx.ReadTimeout), interface=extended))
+    silent = asyncio.run(broken.optimise(request_of()))
+
+    assert (told.methods, told.reason) == (("konbini", "card"), "")
+    assert (silent.methods, bool(silent.reason)) == ((), True)
+    with Gateway(place_of(answer)) as base, pytest.raises(InterfaceError, match="extended"):
+        base.optimise(request_of())

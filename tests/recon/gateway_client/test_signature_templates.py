@@ -1,7 +1,9 @@
 """One worked example for each operation's signature: the bytes that are signed, and their hex."""
 
 import hashlib
+import re
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -31,6 +33,7 @@ from tests.recon.gateway_client.sample_payments import (
 )
 from tests.recon.gateway_client.sample_payouts import payout_with
 
+PAGE = Path(__file__).parents[3] / "docs" / "GATEWAY.md"
 IDS: dict[str, Any] = {"currency": "EUR", "amount": Decimal("10.36")}
 TWO = ("1379868618653958144", "1379868618653958145")
 
@@ -131,6 +134,21 @@ def signatures(interface: GatewayInterface, credentials: Credentials) -> dict[st
         "payment_reply", fields=texts, credentials=credentials, interface=interface
     )
     return found
+
+
+def test_every_template_stands_on_the_page(tables: dict[str, Any]) -> None:
+    """As the configuration has it, so that a gateway's people can say what is otherwise."""
+    page = PAGE.read_text("utf-8").partition("## What is signed")[2].partition("\n## ")[0]
+    shown = {
+        name: [
+            "merchant_id",
+            "account_id",
+            *re.findall(r"\w+_\w+(?:\[\])?|card|currency|amount", of),
+        ]
+        for names, of in re.findall(r"^- (`[^:]*): (.*)$", page, re.MULTILINE)
+        for name in re.findall(r"`(\w+)`", names)
+    }
+    assert shown == tables["signature"]["base"]["templates"]
 
 
 def test_every_template_has_a_worked_example(tables: dict[str, Any]) -> None:

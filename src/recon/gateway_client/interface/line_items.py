@@ -46,7 +46,10 @@ def decoded_items(text: str) -> tuple[tuple[LineItem, ...], tuple[str, ...]]:
 
 
 def _parts(item: LineItem) -> tuple[str, str, str, str]:
-    return item.name, item.number, item.price, item.quantity
+    parts = (item.name, item.number, item.price, item.quantity)
+    if not all(isinstance(part, str) for part in parts):
+        raise TypeError
+    return parts
 
 
 def _line(parts: Sequence[str]) -> LineItem:

@@ -102,6 +102,11 @@ class PaymentFormats(InterfaceTable):
     antifraud_provider: str = Field(pattern=r"^[A-Za-z0-9_]{0,50}$")
     more_fields: dict[PaymentName, frozenset[FieldName]]
     """Fields that a brand takes beside the document's, per operation."""
+    sent_empty: dict[PaymentName, tuple[FieldName, ...]]
+    """Fields that go out empty where they are not used, per operation; others are left out."""
+    page_hosts: frozenset[str]
+    """Hosts, with their port where it is not the usual one, that the hosted page may lie on beside
+    the gateway's own."""
     authorise_card: PaymentFormat
     authorise_apm: PaymentFormat
     checkout: PaymentFormat

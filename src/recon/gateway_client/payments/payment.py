@@ -5,10 +5,11 @@ secrets; nothing of a shopper shows in a repr or an error.
 """
 
 from enum import StrEnum
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
-from pydantic import Field, SecretStr
+from pydantic import BeforeValidator, Field, SecretStr
 
+from recon.gateway_client.interface.line_items import LineItem, encoded_items
 from recon.gateway_client.payments.shopper import (
     AccountOwner,
     AdditionalInformation,
@@ -18,6 +19,22 @@ from recon.gateway_client.payments.shopper import (
     RecurringContract,
 )
 from recon.gateway_client.wire.private_fields import Amount, PrivateFields
+
+
+def _composed(items: object) -> object:
+    if not isinstance(items, list | tuple):
+        return items
+    try:
+        return encoded_items(
+            [row if isinstance(row, LineItem) else LineItem(**row) for row in items]
+        )
+    except TypeError:
+        msg = "an item has the texts name, number, price and quantity"
+        raise ValueError(msg) from None
+
+
+Items = Annotated[str, BeforeValidator(_composed)]
+"""Rows of items as one text; `LineItem` or their fields, or the text itself."""
 
 
 class PaymentOperation(StrEnum):
@@ -55,8 +72,7 @@ class PaymentFields(PrivateFields):
     discount: Amount | None = None
     website: str = ""
     """The merchant's site; the profile says what the field is called on the wire."""
-    items: str = ""
-    """As `encoded_items` writes it."""
+    items: Items = ""
     note: str = ""
     shopper_id: str = ""
     shopper_email: str = ""
@@ -159,7 +175,6 @@ class HostedPayment(_CardAndHostedFields):
     """A payment whose card is asked for by the gateway's own page."""
 
     operation: ClassVar[PaymentOperation] = PaymentOperation.CHECKOUT
-    required: ClassVar[tuple[str, ...]] = (*PaymentFields.required, "return_url")
 
 
 Payment = CardPayment | ApmPayment | HostedPayment

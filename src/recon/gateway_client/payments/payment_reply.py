@@ -5,10 +5,12 @@ the order and carries a known status. Everything else is unknown: the order is q
 again.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import partial
+from urllib.parse import urljoin, urlsplit
 
 from recon.gateway_client.interface.described import GatewayInterface, ReplyPolicy
 from recon.gateway_client.interface.payout_record import amount_of
@@ -33,11 +35,14 @@ TEMPLATE = "payment_reply"
 ROOT = "respon"
 ALIASES = {
     "merNo": "merchant_id",
+    "gatewayNo": "account_id",
     "orderNo": "order_no",
     "orderAmount": "amount",
     "orderCurrency": "currency",
 }
-"""Inputs of the hosted page that must say what we asked for."""
+"""Inputs of the hosted page that must say what we asked for, as those of our own names must."""
+_NO_PATH = re.compile(r"[^!-~]|\\")
+"""In an address a browser drops some of these, and reads a backslash as a slash."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +54,7 @@ class _Reading:
     interface: GatewayInterface
     policy: ReplyPolicy
     credentials: Credentials
+    base_url: str
 
     @property
     def may_lack(self) -> bool:
@@ -75,6 +81,7 @@ def read_payment_reply(
     interface: GatewayInterface,
     policy: ReplyPolicy,
     credentials: Credentials,
+    base_url: str = "",
 ) -> PaymentReply:
     """What a payment request came to; never raises on foreign bytes.
 
@@ -84,8 +91,9 @@ def read_payment_reply(
         interface: Codes and signature rules.
         policy: As for batches; the hosted page carries no signature and is judged by its echo.
         credentials: As used for `prepared`.
+        base_url: Where it was sent; without it a hosted page may lead to a path only.
     """
-    reading = _Reading(prepared, raw, interface, policy, credentials)
+    reading = _Reading(prepared, raw, interface, policy, credentials, base_url)
     if raw.status not in OK_STATUSES:
         return _by_status(reading)
     try:
@@ -194,7 +202,12 @@ def _untrusted(
         return _unknown(
             reading, kind=FindingKind.SIGNATURE, message=message, signature=signature, stops=True
         )
-    differing = _differing(reading.asked, given=texts)
+    given = dict(texts)
+    if signature is SignatureState.VALID:
+        # It covers our merchant and account: a reply need not say again whose it is.
+        own = {"merchant_id", "account_id"}
+        given |= {name: str(reading.asked[name]) for name in own if not texts.get(name)}
+    differing = _differing(reading.asked, given=given)
     if differing:
         message = f"the reply differs in {', '.join(differing)}"
         return _unknown(
@@ -258,16 +271,34 @@ def _by_order_status(reading: _Reading, *, record: PaymentRecord) -> tuple[Reply
 
 
 def _by_form(reading: _Reading, *, form: HostedForm) -> PaymentReply:
-    """The page is ours when its aliases say what we asked for; nothing of it is followed."""
-    asked = reading.asked
-    expected = {alias: asked[name] for alias, name in ALIASES.items()}
+    """The page is ours when its inputs say what we asked for; nothing of it is followed."""
+    asked, sent = reading.asked, reading.prepared.texts
+    expected = asked | {alias: asked[name] for alias, name in ALIASES.items()}
+    # What of the request it repeats beside these, it repeats as it was sent.
+    expected |= {name: sent[name] for name in sent if name in form.inputs and name not in asked}
     differing = _differing(expected, given=form.inputs)
-    if form.method != "post" or not (form.action.startswith("/") or is_private_way(form.action)):
+    repeated = {name: asked.get(name, sent[name]) for name in sent if name in form.parameters}
+    differing += [f"allParams {name}" for name in _differing(repeated, given=form.parameters)]
+    if form.method != "post" or not _leads_to_the_page(form.action, reading=reading):
         differing = ["form", *differing]
     if differing:
         message = f"the page differs in {', '.join(differing)}"
         return _unknown(reading, kind=FindingKind.ECHO_DIFFERS, message=message)
     return PaymentReply(outcome=ReplyOutcome.PENDING, form=form, http_status=reading.raw.status)
+
+
+def _leads_to_the_page(action: str, *, reading: _Reading) -> bool:
+    """Whether a browser that submits the form is at the hosted page (4.3), and of this gateway."""
+    path, base = reading.prepared.path, reading.base_url
+    try:
+        there = urlsplit(urljoin(f"{base}{path}", action))
+        own = urlsplit(base)
+    except ValueError:
+        return False
+    if _NO_PATH.search(action) or there.path not in {path, f"{own.path}{path}"}:
+        return False
+    hosts = {own.netloc, *reading.interface.profile.payment.page_hosts}
+    return there.netloc in hosts and (not there.netloc or is_private_way(there.geturl()))
 
 
 def _differing(asked: Mapping[str, str | Decimal], *, given: Mapping[str, str]) -> list[str]:

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 from typing import Any
 
@@ -28,6 +28,8 @@ class PreparedPayment(PreparedCall):
 
     operation: PaymentOperation
     payment: Payment
+    texts: Mapping[str, str] = field(repr=False)
+    """Every plain field as it is sent, by its name there."""
 
 
 def prepare_payment(
@@ -61,6 +63,7 @@ def prepare_payment(
     message = {
         "merchant_id": credentials.merchant_id,
         "account_id": credentials.account_id,
+        **dict.fromkeys(interface.profile.payment.sent_empty.get(operation.value, ()), ""),
         **_named(fields, interface=interface),
         "encryption_data": signature,
     }
@@ -68,6 +71,7 @@ def prepare_payment(
     return PreparedPayment(
         operation=operation,
         payment=payment,
+        texts={name: value for name, value in message.items() if isinstance(value, str)},
         path=described.path,
         content_type=described.content_type,
         body=body,

@@ -12,6 +12,7 @@ from recon.gateway_client import (
     Credentials,
     GatewayInterface,
     InvalidPaymentError,
+    LineItem,
     Payment,
     PreparedPayment,
     prepare_payment,
@@ -52,7 +53,7 @@ def test_a_card_payment_goes_out_as_the_samples_do(prepared: PreparedPayment) ->
     assert sent["account_owner"][0]["past_orders_count"] == 3
     assert sent["subscription"]["billing_cycle"] == 12
     assert sent["additional_information"] == [{"mpi_info": {"eci": "05", "dsTransID": "d-1"}}]
-    assert "token_id" not in sent
+    assert sent["token_id"] == ""
 
 
 def test_a_card_payment_is_signed_over_its_twelve_fields(prepared: PreparedPayment) -> None:
@@ -96,6 +97,51 @@ def test_the_hosted_page_is_asked_for_by_a_real_form(
     assert "card" not in sent
 
 
+def test_a_hosted_page_without_a_way_back_is_signed_as_empty(
+    interface: GatewayInterface, credentials: Credentials
+) -> None:
+    """Table 2.1 has no return_url for it: it goes out only where it was given."""
+    prepared = prepare_payment(
+        hosted_payment(return_url=""), credentials=credentials, interface=interface, today=TODAY
+    )
+
+    assert "return_url" not in parse_qs(prepared.body.decode(), keep_blank_values=True)
+    plain = "100042100042001SO-1EUR42.50sandbox"
+    assert prepared.signature == hashlib.sha256(plain.encode()).hexdigest()
+
+
+def test_an_unused_token_goes_out_empty(
+    interface: GatewayInterface, credentials: Credentials
+) -> None:
+    """As the samples of card and hosted page have it; another method has no such field."""
+    how: dict[str, Any] = {"credentials": credentials, "interface": interface, "today": TODAY}
+    card, used = (
+        json.loads(prepare_payment(one, **how).body)
+        for one in (card_payment(), card_payment(token_id="tok-1"))
+    )
+    hosted = parse_qs(
+        prepare_payment(hosted_payment(), **how).body.decode(), keep_blank_values=True
+    )
+
+    assert (card["token_id"], used["token_id"], hosted["token_id"]) == ("", "tok-1", [""])
+    assert "note" not in card
+    assert "token_id" not in json.loads(prepare_payment(apm_payment(), **how).body)
+
+
+def test_items_are_composed_from_rows() -> None:
+    """Rows of four texts, as values or as JSON has them; a text stays as it is."""
+    row = {"name": "Tea", "number": "T1", "price": "20.00", "quantity": "2"}
+    text = "Tea#,#T1#,#20.00#,#2"
+
+    assert card_payment(items=[LineItem(**row), row]).items == f"{text}#;#{text}"
+    assert card_payment(items=text).items == text
+    for wrong in ({"name": "Tea"}, row | {"quantity": 2}, row | {"url": "x"}, "Tea"):
+        with pytest.raises(ValidationError, match="an item has the texts"):
+            card_payment(items=[wrong])
+    with pytest.raises(ValidationError, match="separator"):
+        card_payment(items=[row | {"name": "Tea#;#Cup"}])
+
+
 @pytest.mark.parametrize(
     ("payment", "fields"),
     [
@@ -123,7 +169,7 @@ def test_the_hosted_page_is_asked_for_by_a_real_form(
         ),
         (apm_payment(payment_method=""), {"payment_method"}),
         (apm_payment(return_url=""), {"return_url"}),
-        (hosted_payment(return_url=""), {"return_url"}),
+        (hosted_payment(return_url=""), set()),
     ],
 )
 def test_a_payment_that_must_not_be_sent_is_refused_by_field(

@@ -42,7 +42,13 @@ def read(interface: GatewayInterface, credentials: Credentials) -> Read:
     """Reads the reply to a payment with the shipped interface."""
 
     def reader(
-        payment: Payment, reply: object, *, status: int = 200, policy: ReplyPolicy = "enforce"
+        payment: Payment,
+        reply: object,
+        *,
+        status: int = 200,
+        policy: ReplyPolicy = "enforce",
+        base_url: str = "https://gateway.example.test/api",
+        interface: GatewayInterface = interface,
     ) -> PaymentReply:
         prepared: PreparedPayment = prepare_payment(
             payment, credentials=credentials, interface=interface, today=TODAY
@@ -53,6 +59,7 @@ def read(interface: GatewayInterface, credentials: Credentials) -> Read:
             interface=interface,
             policy=policy,
             credentials=credentials,
+            base_url=base_url,
         )
 
     return reader
@@ -287,6 +294,17 @@ def test_the_hosted_page_is_taken_when_its_aliases_are_ours(read: Read) -> None:
         {"orderNo": "SO-2"},
         {"orderAmount": "42.51"},
         {"orderCurrency": ""},
+        {"gatewayNo": "100042002"},
+        {"account_id": "100042002"},
+        {"merchant_id": "100043"},
+        {"amount": "4250.00"},
+        {"currency": "USD"},
+        {"order_no": ""},
+        {"first_name": "Eve"},
+        {"notify_url": "https://elsewhere.example.test/notify"},
+        {"encryption_data": "0" * 64},
+        {"allParams": "order_no=SO-1&account_id=100042002"},
+        {"allParams": "order_no=SO-1&amount=4250.00"},
     ],
 )
 def test_a_hosted_page_for_another_payment_is_not_taken(
@@ -300,17 +318,71 @@ def test_a_hosted_page_for_another_payment_is_not_taken(
 
 
 @pytest.mark.parametrize(
-    ("old", "new"),
+    ("action", "is_taken"),
     [
-        (b'action="/v1/checkout"', b'action="http://elsewhere.example.test/"'),
-        (b'method="post"', b'method="get"'),
+        ("/v1/checkout", True),
+        ("/api/v1/checkout", True),
+        ("https://gateway.example.test/v1/checkout", True),
+        ("https://gateway.example.test/api/v1/checkout?lang=en", True),
+        ("", True),
+        ("http://gateway.example.test/v1/checkout", False),
+        ("https://gateway.example.test/", False),
+        ("https://gateway.example.test:8443/v1/checkout", False),
+        ("https://elsewhere.example.test/v1/checkout", False),
+        ("https://gateway.example.test@elsewhere.example.test/v1/checkout", False),
+        ("//elsewhere.example.test/v1/checkout", False),
+        ("/\\elsewhere.example.test/v1/checkout", False),
+        ("/\t/elsewhere.example.test/v1/checkout", False),
+        ("/v1/capture", False),
+        ("https://[gateway/v1/checkout", False),
+        ("javascript:pay()", False),
     ],
 )
-def test_a_hosted_page_that_sends_elsewhere_is_not_taken(
-    read: Read, old: bytes, new: bytes
+def test_a_hosted_page_leads_to_the_gateways_hosted_page_alone(
+    read: Read, action: str, *, is_taken: bool
 ) -> None:
-    """Post, to a path or over https."""
-    assert read(hosted_payment(), page_of().replace(old, new)).outcome is ReplyOutcome.UNKNOWN
+    """Of our gateway, over https; how a browser reads an address counts."""
+    body = page_of().replace(b'action="/v1/checkout"', f'action="{action}"'.encode())
+
+    assert read(hosted_payment(), body).outcome == ("pending" if is_taken else "unknown")
+
+
+def test_a_hosted_page_of_a_brand_may_lie_on_a_host_of_its_own(
+    read: Read, tables: dict[str, Any]
+) -> None:
+    """Only where profiles.toml names it; without a base address a path alone is taken."""
+    mine = {"user": {"payment": {"page_hosts": ["pay.example.test"]}}}
+    tables = tables | {"profiles": tables["profiles"] | mine}
+    there = b"https://pay.example.test/v1/checkout"
+    body = page_of().replace(b'"/v1/checkout"', b'"' + there + b'"')
+    known = read(hosted_payment(), body, interface=GatewayInterface.of(**tables))
+
+    assert known.outcome is ReplyOutcome.PENDING
+    assert read(hosted_payment(), body).outcome is ReplyOutcome.UNKNOWN
+    assert read(hosted_payment(), page_of(), base_url="").outcome is ReplyOutcome.PENDING
+    assert read(hosted_payment(), body, base_url="").outcome is ReplyOutcome.UNKNOWN
+
+
+def test_a_hosted_page_that_is_not_posted_is_not_taken(read: Read) -> None:
+    """Its inputs would stand in an address."""
+    body = page_of().replace(b'method="post"', b'method="get"')
+
+    assert read(hosted_payment(), body).outcome is ReplyOutcome.UNKNOWN
+
+
+@pytest.mark.parametrize("name", ["merchant_id", "account_id"])
+def test_a_signed_result_need_not_name_the_account_that_its_signature_covers(
+    read: Read, name: str
+) -> None:
+    """Without a signature it must, and another one is never ours."""
+    own = {"merchant_id": "100042", "account_id": "100042001"}[name]
+    left_out = result_of().replace(f"<{name}>{own}</{name}>".encode(), b"")
+    unsigned = result_of(encryption_data="").replace(f"<{name}>{own}</{name}>".encode(), b"")
+    other = result_of().replace(f"<{name}>{own}<".encode(), f"<{name}>7<".encode())
+
+    assert read(card_payment(), left_out).outcome is ReplyOutcome.DONE
+    assert read(card_payment(), unsigned, policy="warn").outcome is ReplyOutcome.UNKNOWN
+    assert read(card_payment(), other).outcome is ReplyOutcome.UNKNOWN
 
 
 def test_without_a_reply_a_payment_is_not_sent_or_unknown() -> None:

@@ -165,7 +165,6 @@ def test_what_the_browser_carries_is_not_believed(gateway: Any) -> None:
         ({"merchant_id": "1"}, "I0003"),
         ({"account_id": "1"}, "I0004"),
         ({"encryption_data": "0" * 64}, "I0013"),
-        ({"return_url": ""}, "I0002"),
         ({"amount": "10.3"}, "I0002"),
         ({"gbc_id": "nobody's"}, "I0002"),
     ],
