@@ -14,6 +14,7 @@ from prefect.states import Completed
 from pydantic import SecretStr
 
 from flows.approve import ShortName
+from flows.outcome import in_words
 from flows.page_text import on_a_page, table_row
 from recon.model.errors import UsageError
 from tasks.running import opened_environment, say, sentences_only
@@ -31,6 +32,7 @@ REFUSALS_SHOWN_MAX = 20
     retries=0,
     persist_result=False,
 )
+@in_words()
 def import_resolutions(
     workbook: Path, answered_by: ShortName, code: SecretStr | None = None
 ) -> State[Any]:
