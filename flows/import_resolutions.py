@@ -44,7 +44,8 @@ def import_resolutions(
         code: Your current one-time code.
     """
     with sentences_only("import-resolutions"):
-        from recon.cli.workbooks import form
+        from recon.cli.workbooks import form, workbooks
+        from recon.steps.night.report import rebuild_answered
         from recon.steps.people import returned_answers
         from recon.steps.people.at_desk import IMPORT, file_body, import_of
         from recon.steps.people.at_desk import say as say_at_desk
@@ -55,7 +56,8 @@ def import_resolutions(
             who, read = (answered_by, code), file_body(path)
             reply = say_at_desk(IMPORT, read, who=who, environment=environment, form=form())
             done = import_of(reply)
-        sentence = returned_answers.sentence_of(done)
+            again = rebuild_answered(done, environment=environment, workbooks=workbooks())
+        sentence = f"{returned_answers.sentence_of(done)} {again}".strip()
         say(sentence)
         if not done.repeated:
             write_import(done, beside=path)

@@ -247,9 +247,12 @@ def import_resolutions(
 ) -> None:
     """Take in the answers of a returned workbook; a result workbook beside it says what was taken.
 
-    Only the cream cells are read. The same file again changes nothing.
+    Only the cream cells are read. The same file again changes nothing. Where it was saved into the
+    delivered workbook itself, the workbook is written again with the answers, to be signed.
     """
-    from recon.cli.workbooks import form
+    from recon.cli.workbooks import form, workbooks
+    from recon.steps.ground.environment import environment_of, system_clock
+    from recon.steps.night.report import rebuild_answered
     from recon.steps.people import returned_answers
     from recon.steps.people.at_desk import IMPORT, file_body, import_of
     from reports.reading.import_workbook import write_import
@@ -260,6 +263,10 @@ def import_resolutions(
         complain(f"{refusal.cell}: {refusal.value!r} was not taken: {refusal.reason}.")
     if not done.repeated:
         say(f"Result: {write_import(done, beside=workbook)}")
+    with environment_of(os.environ, clock=system_clock) as environment:
+        again = rebuild_answered(done, environment=environment, workbooks=workbooks())
+    if again:
+        say(f"{again}.")
     if done.refusals:
         raise typer.Exit(1)
 

@@ -6,6 +6,7 @@ The steps are imported by whoever needs theirs: plain files need no database.
 
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -62,7 +63,8 @@ def reading() -> "Reading":
     from recon.steps.care.verify import Reading
     from reports.reading.workbook_check import beside_problems
 
-    return Reading(beside_problems, returned_run, returned_differences)
+    answered = partial(returned_differences, valued=False)
+    return Reading(beside_problems, returned_run, returned_differences, answered)
 
 
 def form() -> "Form":

@@ -92,13 +92,13 @@ class _Beside:
     stopped: str
     """Why nobody sends at all; said once, above the list."""
 
-    def said(self, item: Instruction) -> str:
+    def verdicts_given(self, item: Instruction) -> str:
         """Who says what of it while it is not decided, as a sentence; "" for nobody."""
         words = self.verdicts.get(item.instruction_id, ())
-        told = ", ".join(f"{word.given_by} says {word.verdict}" for word in words)
+        each = ", ".join(f"{word.given_by} says {word.verdict}" for word in words)
         if len({word.verdict for word in words}) > 1:
-            return f"Undecided: {told}; two people must say the same."
-        return f"{told}: a second must." if told else ""
+            return f"Undecided: {each}; two people must say the same."
+        return f"{each}: a second must." if each else ""
 
     def message(self, item: Instruction) -> str:
         """What the gateway told of it, as a sentence; "" for nothing."""
@@ -178,7 +178,7 @@ def _case_of(case: Case, *, beside: _Beside) -> Attention:
     item = case.item
     words = [
         _sentence(case.told),
-        beside.said(item),
+        beside.verdicts_given(item),
         beside.message(item),
         _CLOSED if item.transaction_id else _OPEN,
     ]
@@ -389,7 +389,7 @@ def _attention_of(unfinished: Unfinished, *, beside: _Beside, lapses_before: dat
     words = [
         f"The authorisation ends {ends:%Y-%m-%d %H:%M} UTC." if ends and lapses else "",
         _sentence(reason),
-        beside.said(item),
+        beside.verdicts_given(item),
         f"{beside.approvals[wanted]} approved it." if wanted in beside.approvals else "",
         beside.message(item),
         _known_as(item) if state in DOUBTFUL else "",

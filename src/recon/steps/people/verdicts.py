@@ -48,7 +48,7 @@ DONE_ELSEWHERE = frozenset({InstructionKind.CANCEL_SUBSCRIPTION})
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class DoubtWord:
     """What became of one person's word about an instruction."""
 
     instruction: Instruction
@@ -67,7 +67,7 @@ def resolve(
     message: str = "",
     person: Person,
     environment: Environment,
-) -> Decision:
+) -> DoubtWord:
     """One person's verdict, and whether the instruction is decided now.
 
     A final instruction that the gateway contradicts keeps its state: its case is closed. That a
@@ -114,7 +114,7 @@ def resolve(
         before = next((word.verdict for word in own), "")
         first = _agreeing(others, verdict=verdict, person=person, environment=environment)
         if first is None:
-            return Decision(instruction, decided=False, others=others, before=before)
+            return DoubtWord(instruction, decided=False, others=others, before=before)
         both = f"{first.given_by} and {person.word.in_words}"
         reason = f"{verdict} by {both}: {first.evidence}; {seen}"
         if has_case:
@@ -123,10 +123,10 @@ def resolve(
             _decide(connection, instruction, verdict=verdict, reason=reason, at=at)
         open_words = approval_rows.open_verdicts_of(connection, instruction_id)
         approval_rows.close_verdicts(connection, open_words, decided=verdict)
-    return Decision(instruction, decided=True, others=others, before=before)
+    return DoubtWord(instruction, decided=True, others=others, before=before)
 
 
-def sentence_of(decision: Decision, *, verdict: str) -> str:
+def sentence_of(decision: DoubtWord, *, verdict: str) -> str:
     """What became of a word about a doubt: who says what, and what it waits for."""
     item = decision.instruction
     what = f"{item.kind} of {item.subject}, {verdict}"

@@ -234,8 +234,8 @@ def save_verdict(
         )
     )
     ended = [each.given_by for each in ends]
-    said = {"by": word.in_words, "verdict": decision, "evidence": evidence}
-    details = {**said, "ends": ended}
+    spoken = {"by": word.in_words, "verdict": decision, "evidence": evidence}
+    details = {**spoken, "ends": ended}
     append(connection, [Event("verdict", instruction_id, "proposed", details)], at=word.at)
 
 

@@ -11,7 +11,7 @@ from recon.model.errors import UsageError
 from recon.notifications.receiver import Receiver
 from recon.steps.ground.identity import identify
 from recon.steps.people import people
-from recon.steps.people.verdicts import Decision, resolve
+from recon.steps.people.verdicts import DoubtWord, resolve
 from recon.store.money import instruction_rows
 from recon.store.nights import runs
 from tests.recon.notifications.told import PAYMENT, form
@@ -120,7 +120,7 @@ def test_a_decision_names_the_message_it_goes_by(doubtful_payout: Any) -> None:
     doubtful_payout.wait(hours=1)
     with doubtful_payout.environment() as environment:
 
-        def say(by: str, message: str) -> Decision:
+        def say(by: str, message: str) -> DoubtWord:
             doubtful_payout.now += timedelta(seconds=31)
             code = pyotp.TOTP(SECRETS[by]).at(int(doubtful_payout.now.timestamp()) + 1)
             return resolve(

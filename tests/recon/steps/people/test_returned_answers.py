@@ -9,13 +9,15 @@ from openpyxl import load_workbook
 from recon.cli.workbooks import form, reading, workbooks
 from recon.model.errors import SourceUnreadableError, UsageError
 from recon.model.resolutions import WHOLE_CAUSE, Import
-from recon.steps.care.verify import verify
+from recon.steps.care.verify import Verification, verify
 from recon.steps.ground.identity import identify
+from recon.steps.night.report import rebuild_answered
 from recon.steps.people.returned_answers import import_resolutions, sentence_of
 from recon.steps.people.sign_off import Night
 from recon.steps.people.taken_back import words_taken_back
 from recon.steps.people.verdicts import agree_write_off
 from recon.store.people import resolution_rows
+from reports.reading.comparison import run_of
 from tests.recon.steps.signing import sign_seen
 
 HEADER_ROW = 6
@@ -417,6 +419,68 @@ def test_every_answer_is_signed_by_who_did_not_bring_it(desk: Any, workbook: Pat
     desk.now += timedelta(minutes=1)
     assert sign("approver", "kim").unsigned_days > 0
     assert sign("reviewer", "lee").unsigned_days == 0
+
+
+def test_answers_saved_into_the_delivered_workbook_are_signed(desk: Any, workbook: Path) -> None:
+    """As finance is told to: nothing calls it changed, and what is signed has the answers."""
+    back = Returned(workbook)
+    key = back.answer("Order corrected")
+    in_place, unbrought = back.save(), checked(desk)
+    done = take(desk, in_place)
+    with desk.environment() as environment:
+        first = rebuild_answered(done, environment=environment, workbooks=workbooks())
+        again = rebuild_answered(done, environment=environment, workbooks=workbooks())
+    new = newest_workbook(desk)
+    with desk.environment() as environment:
+        people = [identify(name, code=None, environment=environment) for name in ("lee", "jo")]
+        for role, person in zip(("reviewer", "approver"), people, strict=True):
+            night = sign_seen(done.run_id, role=role, person=person, environment=environment)
+
+    assert unbrought.problems == ()
+    assert "bring them in" in unbrought.answered[0]
+    assert (f"is {new}: sign it" in first, again) == (True, "")
+    assert (new.name.endswith("-v2.xlsx"), night.unsigned_days) == (True, 0)
+    assert (checked(desk).problems, checked(desk).answered) == ((), ())
+    assert in_place.read_bytes() != new.read_bytes()
+    sheet = Returned(new).sheet
+    assert key in {sheet.cell(row, 1).value for row in range(HEADER_ROW + 1, sheet.max_row + 1)}
+
+
+def test_an_amount_changed_in_the_delivered_workbook_is_found(desk: Any, workbook: Path) -> None:
+    """Only the cells of answers may differ; nobody signs such a file."""
+    back = Returned(workbook)
+    back.answer("Order corrected")
+    back.write("Money at risk", 1)
+    done = take(desk, back.save())
+    assert any("not the workbook that was written" in one for one in checked(desk).problems)
+    with desk.environment() as environment:
+        lee = identify("lee", code=None, environment=environment)
+        with pytest.raises(UsageError, match="bring them in"):
+            sign_seen(done.run_id, role="reviewer", person=lee, environment=environment)
+
+
+def test_a_signed_workbook_that_was_answered_in_its_place_is_told(
+    desk: Any, workbook: Path
+) -> None:
+    """What somebody signed is gone then: they take their name back before anything is written."""
+    back = Returned(workbook)
+    back.answer("Order corrected")
+    run_id = run_of(workbook)
+    with desk.environment() as environment:
+        lee = identify("lee", code=None, environment=environment)
+        sign_seen(run_id, role="reviewer", person=lee, environment=environment)
+        done = take(desk, back.save())
+        told = rebuild_answered(done, environment=environment, workbooks=workbooks())
+        assert "is not the file that Lee Fox signed any more" in told
+        words_taken_back(run_id, person=lee, environment=environment)
+        told = rebuild_answered(done, environment=environment, workbooks=workbooks())
+        assert "-v2.xlsx: sign it" in told
+
+
+def checked(desk: Any) -> Verification:
+    """What `recon verify` finds."""
+    with desk.environment() as environment:
+        return verify(environment, reading=reading())
 
 
 def test_one_answer_covers_every_break_of_its_cause(merchant: Any) -> None:

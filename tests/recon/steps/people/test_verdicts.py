@@ -14,7 +14,7 @@ from recon.steps.ground.identity import Person, identify
 from recon.steps.money.gate import gate_of
 from recon.steps.people.people import status
 from recon.steps.people.taken_back import words_taken_back
-from recon.steps.people.verdicts import Decision, agree_write_off, release, resolve, sentence_of
+from recon.steps.people.verdicts import DoubtWord, agree_write_off, release, resolve, sentence_of
 from recon.store.money import instruction_rows
 from recon.store.money.bound_words import changed_words
 from recon.store.nights import runs
@@ -75,7 +75,7 @@ def say(name: str, said: str, environment: Environment, *, evidence: str = SEEN)
 
 def decision_of(
     wanted: str, said: str, evidence: str, person: Person, environment: Environment
-) -> Decision:
+) -> DoubtWord:
     """What became of one person's verdict."""
     return resolve(wanted, verdict=said, evidence=evidence, person=person, environment=environment)
 
