@@ -11,13 +11,21 @@ from prefect.states import Completed, Failed
 from flows.artifacts import Artifacts
 from flows.night_date import business_date_of_run, run_name
 from flows.nightly import TASKS, GatewayId, ended, index, walk
-from flows.outcome import ANOTHER_RESULT, THE_SAME_RESULT, WRITTEN_AGAIN, state_of_held
+from flows.outcome import (
+    ANOTHER_RESULT,
+    FAILED,
+    THE_SAME_RESULT,
+    WRITTEN_AGAIN,
+    in_words,
+    state_of_held,
+)
 from recon.model.errors import NightHeldError, UsageError
 from recon.model.nights import Mode, NightRequest
 from tasks.running import opened_environment, say, sentences_only
 
 
 @flow(name="reconcile", flow_run_name=run_name, retries=0, persist_result=False)
+@in_words(refused=FAILED)
 def reconcile(
     merchant_id: GatewayId, account_id: GatewayId, business_date: date | None = None
 ) -> State[Any]:
@@ -45,6 +53,7 @@ def reconcile(
 
 
 @flow(name="report", flow_run_name=run_name, retries=0, persist_result=False)
+@in_words(refused=FAILED)
 def report(
     merchant_id: GatewayId, account_id: GatewayId, business_date: date | None = None
 ) -> State[Any]:

@@ -14,6 +14,7 @@ from prefect.client.schemas.objects import State
 from prefect.states import Completed
 from pydantic import Field, SecretStr
 
+from flows.outcome import in_words
 from flows.page_text import on_a_page, table_row
 from tasks.running import opened_environment, say, sentences_only
 
@@ -36,9 +37,11 @@ class Decision(StrEnum):
     SHOW = "show"
     APPROVE = "approve"
     REJECT = "reject"
+    TAKE_BACK = "take_back"
 
 
 @flow(name="approve", flow_run_name="approve: {decision} {name}", retries=0, persist_result=False)
+@in_words()
 def approve(  # noqa: PLR0917 - the fields of a form
     decision: Decision = Decision.SHOW,
     list_digest: Digest = "",
@@ -49,8 +52,8 @@ def approve(  # noqa: PLR0917 - the fields of a form
     """Show what waits for people, or say yes or no to exactly that list.
 
     Args:
-        decision: show looks only; approve says yes to the list of the digest; reject takes all of
-            it back for good.
+        decision: show looks only; approve says yes to the list of the digest; reject withdraws all
+            of it for good; take_back takes your own yes back while it waits for a second person.
         list_digest: The digest that `show` told; it stands for every amount and order on the list.
         name: Your short name in approvers.toml.
         code: Your current one-time code.
@@ -68,6 +71,10 @@ def approve(  # noqa: PLR0917 - the fields of a form
             msg = "name the digest of the list and who you are"
             raise UsageError(msg)
         wanted = approvals.waiting(environment).wanted
+        if decision is Decision.TAKE_BACK:
+            taken = {"subject": list_digest}
+            done = say_at_desk("take-back", taken, who=(name, code), environment=environment)
+            return _ended(wanted, ending=f"Taken back: {done['what']}; waits", name="Taken back")
         if decision is Decision.APPROVE:
             body: dict[str, Any] = {"list": list_digest}
             done = say_at_desk("approve", body, who=(name, code), environment=environment)
@@ -79,8 +86,13 @@ def approve(  # noqa: PLR0917 - the fields of a form
             raise UsageError(msg)
         ids = [item.instruction_id for item in wanted.items]
         body = {"instruction_ids": ids, "reason": reason}
-        say_at_desk("reject", body, who=(name, code), environment=environment)
-        return _ended(wanted, ending="Rejected", name="Rejected")
+        done = say_at_desk("reject", body, who=(name, code), environment=environment)
+        had = (
+            f", to which {' and '.join(done['overruled'])} had said yes"
+            if done["overruled"]
+            else ""
+        )
+        return _ended(wanted, ending=f"Rejected{had}", name="Rejected")
 
 
 def waiting_for_people(environment: "Environment") -> int:

@@ -15,6 +15,7 @@ from prefect.states import Completed
 from pydantic import Field, SecretStr
 
 from flows.approve import Reason, ShortName
+from flows.outcome import in_words
 from flows.page_text import on_a_page
 from tasks.running import opened_environment, say, sentences_only
 
@@ -46,6 +47,7 @@ class Closing(StrEnum):
     retries=0,
     persist_result=False,
 )
+@in_words()
 def close(  # noqa: PLR0917 - the fields of a form
     act: Closing = Closing.PREPARE,
     month: Month = "",

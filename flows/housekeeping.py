@@ -8,6 +8,7 @@ from prefect.client.schemas.objects import State
 from prefect.states import Completed, Failed
 from pydantic import Field
 
+from flows.outcome import in_words
 from flows.scheduled import refuse_forgotten
 from tasks.running import opened_environment, say, sentences_only
 
@@ -20,6 +21,7 @@ PersonName = Annotated[str, Field(max_length=100)]
     retries=0,
     persist_result=False,
 )
+@in_words()
 def housekeeping(*, delete: bool = False, name: PersonName = "") -> State[Any]:
     """Show what is older than retention.toml keeps; delete it where that is asked for.
 

@@ -14,6 +14,7 @@ from prefect.states import Completed
 from pydantic import SecretStr
 
 from flows.approve import ShortName
+from flows.outcome import in_words
 from flows.page_text import on_a_page, table_row
 from recon.model.errors import UsageError
 from tasks.running import opened_environment, say, sentences_only
@@ -31,6 +32,7 @@ REFUSALS_SHOWN_MAX = 20
     retries=0,
     persist_result=False,
 )
+@in_words()
 def import_resolutions(
     workbook: Path, answered_by: ShortName, code: SecretStr | None = None
 ) -> State[Any]:
@@ -42,7 +44,8 @@ def import_resolutions(
         code: Your current one-time code.
     """
     with sentences_only("import-resolutions"):
-        from recon.cli.workbooks import form
+        from recon.cli.workbooks import form, workbooks
+        from recon.steps.night.report import rebuild_answered
         from recon.steps.people import returned_answers
         from recon.steps.people.at_desk import IMPORT, file_body, import_of
         from recon.steps.people.at_desk import say as say_at_desk
@@ -53,7 +56,8 @@ def import_resolutions(
             who, read = (answered_by, code), file_body(path)
             reply = say_at_desk(IMPORT, read, who=who, environment=environment, form=form())
             done = import_of(reply)
-        sentence = returned_answers.sentence_of(done)
+            again = rebuild_answered(done, environment=environment, workbooks=workbooks())
+        sentence = f"{returned_answers.sentence_of(done)} {again}".strip()
         say(sentence)
         if not done.repeated:
             write_import(done, beside=path)

@@ -20,7 +20,7 @@ from flows.artifacts import Artifacts
 from flows.night_date import business_date_of_run, run_name
 from flows.night_standing import standing_lines
 from flows.night_workers import night_workers
-from flows.outcome import MEANS, end_of, state_of, state_of_held
+from flows.outcome import FAILED, MEANS, end_of, in_words, state_of, state_of_held
 from flows.page_text import on_a_page
 from flows.scheduled import refuse_forgotten
 from flows.shown_tables import breaks_of, rows_of_totals, totals_of
@@ -44,6 +44,7 @@ TASKS: Mapping[str, Callable[[str], StepSummary]] = {
 
 
 @flow(name="nightly", flow_run_name=run_name, retries=0, persist_result=False)
+@in_words(refused=FAILED)
 def nightly(
     merchant_id: GatewayId,
     account_id: GatewayId,

@@ -6,15 +6,17 @@ failure alarms must ring. A night that another run holds is Cancelled: nothing w
 sentence names the holder.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
+from typing import Any, ParamSpec
 
 from prefect.client.schemas.objects import State
 from prefect.states import Cancelled, Completed, Failed
 
-from recon.model.errors import Defect, NightHeldError
+from recon.model.errors import Defect, NightHeldError, ReconError, UsageError
 from recon.model.nights import Part, StepSummary
 from recon.model.words import End
+from tasks.running import say
 
 NAMES_OF_PARTS = (
     *("FILES TAKEN IN", "FILES WITH REJECTS", "ASKED", "SOME NOT ANSWERED"),
@@ -37,6 +39,34 @@ MEANS = {
 """What an end asks of people: the colour of a state does not say it."""
 DONE = frozenset({End.RECONCILED, End.BREAKS_OPEN})
 """Ends of a run that did its work; every other one is Failed, and failure alarms ring."""
+
+
+REFUSED, FAILED = "Refused", "Failed"
+P = ParamSpec("P")
+Form = Callable[P, State[Any]]
+
+
+def in_words(*, refused: str = REFUSED) -> Callable[[Form[P]], Form[P]]:
+    """Let a flow that cannot go on end with its sentence, in state and log, without a traceback.
+
+    Args:
+        refused: how the state is called where something was refused; failure alarms ring for the
+            name that Prefect gives by itself.
+    """
+
+    def decorated(run: Form[P]) -> Form[P]:
+        @wraps(run)
+        def spoken(*args: P.args, **kwargs: P.kwargs) -> State[Any]:
+            try:
+                return run(*args, **kwargs)
+            except ReconError as error:
+                say(str(error))
+                name = refused if isinstance(error, UsageError) else FAILED
+                return Failed(name=name, message=str(error), data=error)
+
+        return spoken
+
+    return decorated
 
 
 def state_of(end: End, *, report: StepSummary) -> State[Any]:

@@ -13,13 +13,14 @@ from prefect.client.schemas.objects import State
 from flows.artifacts import Artifacts
 from flows.night_date import business_date_of_run, run_name
 from flows.nightly import GatewayId, walk
-from flows.outcome import state_of_held, state_of_part
+from flows.outcome import FAILED, in_words, state_of_held, state_of_part
 from recon.model.errors import NightHeldError
 from recon.model.nights import Mode, NightRequest, Part, StepSummary
 from tasks.running import opened_environment, sentences_only
 
 
 @flow(name="ingest", flow_run_name=run_name, retries=0, persist_result=False)
+@in_words(refused=FAILED)
 def ingest(
     merchant_id: GatewayId, account_id: GatewayId, business_date: date | None = None
 ) -> State[Any]:
@@ -38,6 +39,7 @@ def ingest(
 
 
 @flow(name="query", flow_run_name=run_name, retries=0, persist_result=False)
+@in_words(refused=FAILED)
 def query(
     merchant_id: GatewayId, account_id: GatewayId, business_date: date | None = None
 ) -> State[Any]:
@@ -56,6 +58,7 @@ def query(
 
 
 @flow(name="settle", flow_run_name=run_name, retries=0, persist_result=False)
+@in_words(refused=FAILED)
 def settle(
     merchant_id: GatewayId,
     account_id: GatewayId,
@@ -76,6 +79,7 @@ def settle(
 
 
 @flow(name="payouts", flow_run_name=run_name, retries=0, persist_result=False)
+@in_words(refused=FAILED)
 def payouts(
     merchant_id: GatewayId,
     account_id: GatewayId,

@@ -15,6 +15,7 @@ from prefect.states import Completed
 from pydantic import Field, SecretStr
 
 from flows.approve import ShortName
+from flows.outcome import in_words
 from flows.page_text import on_a_page, table_row
 from tasks.running import opened_environment, say, sentences_only
 
@@ -37,6 +38,7 @@ class OfferedWord(StrEnum):
     SHOW = "show"
     APPLIED = "applied"
     NOT_APPLIED = "not_applied"
+    TAKE_BACK = "take_back"
 
 
 @flow(
@@ -45,6 +47,7 @@ class OfferedWord(StrEnum):
     retries=0,
     persist_result=False,
 )
+@in_words()
 def resolve(  # noqa: PLR0917 - the fields of a form
     verdict: OfferedWord = OfferedWord.SHOW,
     instruction: InstructionId = "",
@@ -53,10 +56,11 @@ def resolve(  # noqa: PLR0917 - the fields of a form
     name: ShortName = "",
     code: SecretStr | None = None,
 ) -> State[Any]:
-    """Show money in doubt, or say what became of one instruction; a second person says the same.
+    """Show money in doubt, or say what became of one instruction; two people say the same.
 
     Args:
-        verdict: show looks only; applied says that the money moved; not_applied that it did not.
+        verdict: show looks only; applied says that the money moved; not_applied that it did not;
+            take_back takes your own word back while it decides nothing.
         instruction: Its id, as `show` lists it.
         evidence: What you saw and where; kept in the history.
         message: The message of the gateway's that you go by, as `show` names it; may stay empty.
@@ -74,17 +78,17 @@ def resolve(  # noqa: PLR0917 - the fields of a form
         if not instruction or not name:
             msg = "name the instruction and who you are"
             raise UsageError(msg)
-        body = {"instruction_id": instruction, "verdict": verdict.value, "evidence": evidence}
-        done = say_at_desk(
-            "resolve", {**body, "message": message}, who=(name, code), environment=environment
-        )
-        what = f"{done['what']} ({instruction}): {verdict}"
-        if done["decided"]:
-            return _ended(
-                people.undecided(environment), sentence=f"Decided: {what}.", name="Decided"
-            )
-        sentence = f"Noted: {what}; it waits for a second person."
-        return _ended(people.undecided(environment), sentence=sentence, name="Noted")
+        who = (name, code)
+        if verdict is OfferedWord.TAKE_BACK:
+            taken = {"subject": instruction}
+            done = say_at_desk("take-back", taken, who=who, environment=environment)
+            sentence, ending = f"Taken back: {done['what']}.", "Taken back"
+        else:
+            body = {"instruction_id": instruction, "verdict": verdict.value, "evidence": evidence}
+            body["message"] = message
+            done = say_at_desk("resolve", body, who=who, environment=environment)
+            sentence, ending = done["sentence"], "Decided" if done["decided"] else "Noted"
+        return _ended(people.undecided(environment), sentence=sentence, name=ending)
 
 
 def _ended(shown: "Sequence[tuple[Run, Attention]]", *, sentence: str, name: str) -> State[Any]:

@@ -17,6 +17,7 @@ from prefect.states import Completed
 from pydantic import Field, SecretStr
 
 from flows.approve import ShortName
+from flows.outcome import in_words
 from flows.page_text import on_a_page, table_row
 from tasks.running import opened_environment, say, sentences_only
 
@@ -35,6 +36,7 @@ class Signing(StrEnum):
     SHOW = "show"
     REVIEWER = "reviewer"
     APPROVER = "approver"
+    TAKE_BACK = "take_back"
 
 
 @flow(
@@ -43,6 +45,7 @@ class Signing(StrEnum):
     retries=0,
     persist_result=False,
 )
+@in_words()
 def sign_off(  # noqa: PLR0917 - the fields of a form
     sign_as: Signing = Signing.SHOW,
     run_id: RunId = "",
@@ -53,7 +56,8 @@ def sign_off(  # noqa: PLR0917 - the fields of a form
     """List the last nights, or sign one night's workbook as its reviewer or its approver.
 
     Args:
-        sign_as: show lists the last nights; the reviewer signs first, then an approver.
+        sign_as: show lists the last nights; reviewer and approver sign in any order; take_back
+            takes your own name back while the other one is missing.
         run_id: The run whose workbook you looked at; `show` lists them.
         workbook_sha256: Of the file that you looked at, its first 16 digits or all; what `show`
             lists is what the run wrote last.
@@ -68,6 +72,8 @@ def sign_off(  # noqa: PLR0917 - the fields of a form
         if not run_id or not name:
             msg = "name the run and who you are"
             raise UsageError(msg)
+        if sign_as is Signing.TAKE_BACK:
+            return _taken_back(run_id, who=(name, code), environment=environment)
         body = {"run_id": run_id, "role": sign_as.value, "workbook_sha256": workbook_sha256}
         return _signed(body, who=(name, code), environment=environment)
 
@@ -94,6 +100,17 @@ def _signed(
     run_id, role = body["run_id"], body["role"]
     sentence = f"Signed as {role}: night of {night.business_date}, run {run_id}, copy {copy}."
     return _ended([night], sentence=sentence, name="Signed")
+
+
+def _taken_back(
+    run_id: str, *, who: tuple[str, SecretStr | None], environment: "Environment"
+) -> State[Any]:
+    from recon.cli.workbooks import remove_signed_copies
+    from recon.steps.people.at_desk import say as say_at_desk
+
+    done = say_at_desk("take-back", {"subject": run_id}, who=who, environment=environment)
+    remove_signed_copies(run_id, environment=environment)
+    return _ended([], sentence=f"Taken back: {done['what']}.", name="Taken back")
 
 
 def _listed(environment: "Environment") -> State[Any]:

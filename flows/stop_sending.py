@@ -13,6 +13,7 @@ from prefect.states import Completed
 from pydantic import SecretStr
 
 from flows.approve import Reason, ShortName
+from flows.outcome import in_words
 from tasks.running import opened_environment, say, sentences_only
 
 
@@ -22,6 +23,7 @@ class Switch(StrEnum):
     SHOW = "show"
     STOP = "stop"
     ALLOW = "allow"
+    TAKE_BACK = "take_back"
 
 
 @flow(
@@ -30,6 +32,7 @@ class Switch(StrEnum):
     retries=0,
     persist_result=False,
 )
+@in_words()
 def stop_sending(
     turn: Switch = Switch.SHOW,
     name: ShortName = "",
@@ -40,7 +43,8 @@ def stop_sending(
 
     Args:
         turn: show looks only; stop ends all sending of every account, a night at work before its
-            next batch; allow is one of the two words that end a stop.
+            next batch; allow is one of the two words that end a stop; take_back takes your own
+            allow back while the second is missing.
         name: Your short name in approvers.toml.
         reason: Why; kept in the history.
         code: Your current one-time code, for allow.
@@ -62,6 +66,10 @@ def stop_sending(
             if done["complete"]:
                 return _ended("Money may be sent again, from the next night on.", name="Allowed")
             return _ended("Noted: a second person must allow it, too.", name="Noted")
+        if turn is Switch.TAKE_BACK:
+            taken = {"subject": "allow-sending"}
+            done = say_at_desk("take-back", taken, who=(name, code), environment=environment)
+            return _ended(f"Taken back: {done['what']}.", name="Taken back")
         stop = sending.sending_stopped(environment)
         return _ended(f"{stop}." if stop else "Money may be sent.", name="Shown")
 

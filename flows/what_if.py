@@ -14,6 +14,7 @@ from prefect.states import Completed
 
 from flows.import_resolutions import returned_path
 from flows.nightly import GatewayId
+from flows.outcome import in_words
 from flows.page_text import on_a_page, table_row
 from tasks.running import opened_environment, say, sentences_only
 
@@ -30,6 +31,7 @@ KINDS_SHOWN_MAX = 50
     retries=0,
     persist_result=False,
 )
+@in_words()
 def what_if(
     merchant_id: GatewayId, account_id: GatewayId, rules: Path, *, first: date, last: date
 ) -> State[Any]:

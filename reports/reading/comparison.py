@@ -70,10 +70,11 @@ def run_of(path: Path) -> str:
         return ""
 
 
-def differences(night: NightFigures | Path, path: Path) -> Iterator[str]:
+def differences(night: NightFigures | Path, path: Path, *, valued: bool = True) -> Iterator[str]:
     """Every cell that does not say what the night says, named with its sheet.
 
-    `night` is the file that was written, or the figures to draw it from again.
+    `night` is the file that was written, or the figures to draw it from again; without `valued`
+    it is nothing that formulas hold no values, where they are those of the night.
 
     Raises:
         OutputError: the workbook cannot be read.
@@ -83,7 +84,7 @@ def differences(night: NightFigures | Path, path: Path) -> Iterator[str]:
             every = [*islice(_differing(file, path), DIFFERENCES_MAX)]
             blank = {each.blank for each in every if each.blank is not None}
             unvalued = _formulas_alike(file, path, cells=blank) if blank else frozenset()
-        if unvalued:
+        if unvalued and valued:
             yield NO_VALUES.format(len(unvalued))
         yield from (each.sentence for each in every if each.blank not in unvalued)
     except (CalamineError, OSError) as error:

@@ -30,8 +30,12 @@ BREAKS_PAGE = "xl/worksheets/sheet3.xml"
 NAMES = "xl/workbook.xml"
 BREAKS_TITLE = "Breaks"
 FILLED_IN = frozenset({*ANSWERS, "Answered by"})
-ENDINGS = {1: "reviewed", 2: "approved"}
-"""Signatures -> how the copy is called."""
+ENDINGS = {
+    ("reviewer",): "reviewed",
+    ("approver",): "awaits-review",
+    ("reviewer", "approver"): "approved",
+}
+"""Roles that signed -> how the copy is called."""
 
 
 def write_signed_copy(
@@ -53,12 +57,24 @@ def write_signed_copy(
         if {signature.workbook_sha256 for signature in signatures} != {digest}:
             msg = f"{path} is not the file that was signed, so no signed copy was written; {kept}"
             raise OutputError(msg)
-        target = path.with_stem(f"{path.stem}-{ENDINGS[len(signatures)]}")
+        roles = tuple(signature.role for signature in signatures)
+        target = path.with_stem(f"{path.stem}-{ENDINGS[roles]}")
         stamped = signed_bytes(content, signatures=signatures, answers=answers, timezone=timezone)
         return put_in_place(stamped, path=target)
     except OSError as error:
         msg = f"no signed copy of {path} could be written ({error.strerror}); {kept}"
         raise OutputError(msg) from error
+
+
+def remove_signed_copies(path: Path) -> list[Path]:
+    """Remove what names one person beside a workbook, because they took their name back."""
+    halves = [ending for roles, ending in ENDINGS.items() if len(roles) == 1]
+    gone = [
+        copy for half in halves for copy in path.parent.glob(f"{path.stem}-{half}*{path.suffix}")
+    ]
+    for copy in gone:
+        copy.unlink(missing_ok=True)
+    return gone
 
 
 def signed_bytes(

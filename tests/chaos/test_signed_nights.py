@@ -23,7 +23,8 @@ from shop import ENDINGS, PEOPLE, Shop
 from recon.model.errors import UsageError
 from recon.steps.ground.environment import environment_of
 from recon.steps.ground.identity import identify
-from recon.steps.people.sign_off import ROLES, nights
+from recon.steps.people.sign_off import nights
+from recon.store.nights.sign_off_rows import ROLES
 from tests.recon.steps.signing import sign_seen
 
 NIGHTS = int(os.environ.get("CHAOS_SIGNED", "6"))

@@ -6,7 +6,7 @@ import pytest
 
 from flows.close import Closing, close
 from flows.prefect_server import PrefectServer
-from recon.steps.people.sign_off import ROLES
+from recon.store.nights.sign_off_rows import ROLES
 from tests.flows.flow_in_process import prefect_of
 
 

@@ -1,9 +1,11 @@
 """How a night ends in Prefect."""
 
+from typing import Any
+
 import pytest
 
-from flows.outcome import MEANS, end_of, state_of, state_of_held, state_of_part
-from recon.model.errors import Defect, NightHeldError
+from flows.outcome import MEANS, end_of, in_words, state_of, state_of_held, state_of_part
+from recon.model.errors import Defect, NightHeldError, ReconError, UsageError
 from recon.model.nights import Part, StepSummary
 from recon.model.words import ALARMS, End
 
@@ -68,3 +70,17 @@ def test_a_part_says_what_it_did_and_that_it_is_no_night(
     assert (state.type.value, state.name) == (kind, name)
     assert state.message == "Did it. The night itself is not run by this."
     assert name not in {end for end in End if end not in ALARMS}
+
+
+@pytest.mark.parametrize(
+    ("error", "name"), [(UsageError("not yet"), "Refused"), (Defect("stopped at"), "Failed")]
+)
+def test_what_cannot_go_on_ends_with_its_sentence(error: ReconError, name: str) -> None:
+    """Nothing is raised, so Prefect writes no traceback; a defect is still called Failed."""
+
+    @in_words()
+    def form() -> Any:
+        raise error
+
+    last = form()
+    assert (last.type.value, last.name, last.message) == ("FAILED", name, str(error))

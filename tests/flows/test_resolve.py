@@ -44,7 +44,7 @@ def test_the_form_for_doubts_starts_by_only_looking() -> None:
     assert resolve.retries == 0
     assert resolve.persist_result is False
     assert resolve.parameters.properties["verdict"]["default"] == "show"
-    assert {one.value for one in OfferedWord if one is not OfferedWord.SHOW} == set(STATES)
+    assert {one.value for one in OfferedWord} - {"show", "take_back"} == set(STATES)
 
 
 def test_what_the_gateway_told_stands_beside_each_doubt() -> None:
@@ -76,22 +76,35 @@ def test_foreign_words_stay_in_their_cell_and_a_long_list_says_so() -> None:
         ((OfferedWord.SHOW, "", "", "", "", None), "Shown", "0 in doubt."),
         (
             (OfferedWord.APPLIED, "", "", "", "", None),
-            "Failed",
+            "Refused",
             "name the instruction and who you are",
         ),
         (
             (OfferedWord.APPLIED, "i-1", "seen in the portal", "", "anna", SecretStr("918273")),
-            "Failed",
-            "not right",
+            "Refused",
+            "the code of anna is not right; nothing was changed",
         ),
     ],
 )
 def test_looking_and_refusals_are_answers(
     server: PrefectServer, given: Any, name: str, words: str
 ) -> None:
-    """Nothing in doubt is told; a word without a person, or with a wrong code, changes nothing."""
+    """What is refused is told by that sentence, in state and log, and by no traceback."""
     with prefect_of(server):
         last = resolve(*given, return_state=True)
 
-    assert last.name == name
-    assert words in last.message
+    assert (last.name, last.message) == (name, words)
+    assert [line for line in logged(server) if "Traceback" in line or "exception" in line] == []
+
+
+def logged(server: PrefectServer) -> list[str]:
+    """What the newest run of the form told Prefect's log."""
+    from prefect.client.orchestration import SyncPrefectClient
+    from prefect.client.schemas.filters import LogFilter, LogFilterFlowRunId
+    from prefect.client.schemas.sorting import FlowRunSort
+
+    with SyncPrefectClient(server.api_url, auth_string=server.auth) as client:
+        (run,) = client.read_flow_runs(sort=FlowRunSort.START_TIME_DESC, limit=1)
+        lines = client.read_logs(LogFilter(flow_run_id=LogFilterFlowRunId(any_=[run.id])))
+    assert lines
+    return [line.message for line in lines]

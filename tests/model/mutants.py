@@ -344,7 +344,7 @@ def _links_of_words_are_not_read(patch: pytest.MonkeyPatch) -> None:
 
 def _short_names_are_people(patch: pytest.MonkeyPatch) -> None:
     """At the desk whoever has another short name is another person."""
-    patch.setattr(approve, "problem_of_second", lambda *_, **__: "")
+    patch.setattr(approve, "refuse_two", lambda *_, **__: None)
 
 
 def _short_names_sign(patch: pytest.MonkeyPatch) -> None:

@@ -74,14 +74,14 @@ def _say(world: "World", wanted: str, *, lies: tuple[bool, bool], environment: E
     for short, lie in zip(PEOPLE, lies, strict=True):
         applied = (wanted in world.moved()) != lie
         with _unless(*TOO_EARLY_OR_LATE):
-            _, is_decided = verdicts.resolve(
+            decision = verdicts.resolve(
                 wanted,
                 verdict="applied" if applied else "not_applied",
                 evidence=REASON,
                 person=person_of(world, short),
                 environment=environment,
             )
-            if is_decided and lie:
+            if decision.decided and lie:
                 world.wrong.add(wanted)
 
 

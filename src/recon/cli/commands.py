@@ -109,6 +109,7 @@ GROUPS: Mapping[str, Mapping[str, Callable[..., object] | typer.Typer]] = {
     PEOPLE: {
         "answer": answer_command.answer,
         "reject": people_commands.reject,
+        "take-back": people_commands.take_back,
         "withdraw": night_commands.withdraw,
         "release": people_commands.release,
         "agree-write-off": people_commands.agree_write_off,

@@ -46,7 +46,8 @@ def approve(
 ) -> None:
     """Show what waits for people; with --list and --as say yes to exactly that list.
 
-    Two different people say yes to the same list. Nothing is sent now: the next night does.
+    Two different people say yes to the same list, in any order, one of them an approver whose
+    limit covers it. Nothing is sent now: the next night does.
     """
     from recon.steps.money.approve import Narrowing
 
@@ -77,7 +78,31 @@ def reject(
     """Take back instructions that wait for approval; they are never sent."""
     body = {"instruction_ids": instruction, "reason": reason}
     done = ask_desk_to("reject", body, name=name, code=code)
-    say(f"Rejected: {done['count']} instructions will not be sent.")
+    had = f" {' and '.join(done['overruled'])} had said yes." if done["overruled"] else ""
+    say(f"Rejected: {done['count']} instructions will not be sent.{had}")
+
+
+def take_back(
+    subject: Annotated[
+        str,
+        typer.Argument(
+            help="What it was about: a list's digest, an instruction, a run, or an override such "
+            "as allow-sending."
+        ),
+    ],
+    *,
+    name: As,
+    code: Code = "",
+) -> None:
+    """Take back your own yes, verdict, release or signature while it waits for a second person."""
+    from recon.cli.workbooks import remove_signed_copies
+    from recon.steps.ground.environment import environment_of, system_clock
+
+    done = ask_desk_to("take-back", {"subject": subject}, name=name, code=code)
+    say(f"Taken back: {done['what']}. It counts for nothing; somebody may say it anew.")
+    with environment_of(os.environ, clock=system_clock, signs=False) as environment:
+        for copy in remove_signed_copies(subject, environment=environment):
+            say(f"Removed: {copy}")
 
 
 def resolve(
@@ -91,14 +116,13 @@ def resolve(
     ] = "",
     code: Code = "",
 ) -> None:
-    """Decide a doubt that evidence cannot decide; a second person must say the same."""
+    """Decide a doubt that evidence cannot decide; two people say the same, one an approver.
+
+    Your word replaces only your own earlier one; that somebody says the opposite is told.
+    """
     body = {"instruction_id": instruction, "verdict": verdict, "evidence": evidence}
     done = ask_desk_to("resolve", {**body, "message": message}, name=name, code=code)
-    what = done["what"]
-    if done["decided"]:
-        say(f"Decided: {what}, {verdict}.")
-    else:
-        say(f"Noted: {what} waits for a second person.")
+    say(done["sentence"])
 
 
 def release(
@@ -122,7 +146,7 @@ def agree_write_off(
     name: As,
     code: Code = "",
 ) -> None:
-    """Agree, as the second person, to a write-off that came back in a workbook."""
+    """Agree to a write-off that somebody else brought in; one of the two is an approver."""
     done = ask_desk_to("agree-write-off", {"answer_id": str(answer)}, name=name, code=code)
     say(f"Agreed: break {done['break_id']} may be written off.")
 
@@ -131,7 +155,7 @@ def sign_off(
     night: Night = "",
     *,
     run: RunOption = "",
-    role: Annotated[str, typer.Option(help="reviewer or approver; the reviewer signs first.")],
+    role: Annotated[str, typer.Option(help="reviewer or approver; they sign in any order.")],
     workbook: Annotated[
         Path | None,
         typer.Option(help="The file that you looked at; without it the one that lies there now."),
@@ -142,7 +166,8 @@ def sign_off(
     """Sign a night's workbook; refused while a high break has no owner and comment.
 
     What is signed is said before the code is asked, and a file that is swapped then is refused. A
-    copy beside the workbook, called -reviewed and then -approved, says who signed which file.
+    copy beside the workbook, called -reviewed (or -awaits-review) and then -approved, says who
+    signed which file.
     """
     from recon.cli.nights_command import line_of
     from recon.cli.workbooks import signed_copy, signing_acts
@@ -222,10 +247,12 @@ def import_resolutions(
 ) -> None:
     """Take in the answers of a returned workbook; a result workbook beside it says what was taken.
 
-    Only the cream cells are read. The same file again changes nothing. Whoever brings answers
-    does not sign the night as its reviewer.
+    Only the cream cells are read. The same file again changes nothing. Where it was saved into the
+    delivered workbook itself, the workbook is written again with the answers, to be signed.
     """
-    from recon.cli.workbooks import form
+    from recon.cli.workbooks import form, workbooks
+    from recon.steps.ground.environment import environment_of, system_clock
+    from recon.steps.night.report import rebuild_answered
     from recon.steps.people import returned_answers
     from recon.steps.people.at_desk import IMPORT, file_body, import_of
     from reports.reading.import_workbook import write_import
@@ -236,6 +263,10 @@ def import_resolutions(
         complain(f"{refusal.cell}: {refusal.value!r} was not taken: {refusal.reason}.")
     if not done.repeated:
         say(f"Result: {write_import(done, beside=workbook)}")
+    with environment_of(os.environ, clock=system_clock) as environment:
+        again = rebuild_answered(done, environment=environment, workbooks=workbooks())
+    if again:
+        say(f"{again}.")
     if done.refusals:
         raise typer.Exit(1)
 

@@ -180,6 +180,8 @@ def verify(
         say(f"Not finished: {unfinished}")
     for sentence in filter(None, (checked.compared, checked.replaced)):
         say(f"{sentence}.")
+    for sentence in checked.answered:
+        say(f"Answered: {sentence}.")
     for sentence in checked.let_go[:LET_GO_SHOWN_MAX]:
         say(f"Let go: {sentence}.")
     if len(checked.let_go) > LET_GO_SHOWN_MAX:

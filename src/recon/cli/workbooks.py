@@ -6,6 +6,7 @@ The steps are imported by whoever needs theirs: plain files need no database.
 
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from recon.steps.care.verify import Reading
     from recon.steps.compare.sheets_proven import SheetTotals
     from recon.steps.compare.what_if import WhatIf
+    from recon.steps.ground.environment import Environment
     from recon.steps.night.night_index import IndexLine
     from recon.steps.night.report import Workbooks
     from recon.steps.people.at_desk import Acts
@@ -61,7 +63,8 @@ def reading() -> "Reading":
     from recon.steps.care.verify import Reading
     from reports.reading.workbook_check import beside_problems
 
-    return Reading(beside_problems, returned_run, returned_differences)
+    answered = partial(returned_differences, valued=False)
+    return Reading(beside_problems, returned_run, returned_differences, answered)
 
 
 def form() -> "Form":
@@ -95,6 +98,15 @@ def signed_copy(night: "Night", *, answers: "Mapping[str, KeptAnswer]", timezone
     return write_signed_copy(
         Path(night.workbook), signatures=night.signed, answers=answers, timezone=timezone
     )
+
+
+def remove_signed_copies(run_id: str, *, environment: "Environment") -> list[Path]:
+    """Remove the copies that name one person, who took their name back; their paths."""
+    from recon.steps.people.sign_off import file_to_sign
+    from reports.reading import signed_copy as copies
+
+    path, _ = file_to_sign(run_id, environment=environment)
+    return copies.remove_signed_copies(Path(path)) if path else []
 
 
 def index(lines: "Sequence[IndexLine]", *, day: date, folder: Path) -> Path:

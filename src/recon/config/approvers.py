@@ -25,7 +25,7 @@ class Approver(DeclaredTable):
     name: str = Field(min_length=1, max_length=100, pattern=NAME)
     """As it stands in reports."""
     role: Literal["reviewer", "approver"] = "approver"
-    """A reviewer looks and signs first; an approver releases money and signs last."""
+    """A reviewer looks and signs; of two people who release money one is an approver."""
     limit: dict[str, Decimal] = Field(default_factory=dict)
     """Currency -> the largest sum of one list, major units; a currency that is absent: none."""
     code_secret_env: str = ""

@@ -60,6 +60,8 @@ class Kind(StrEnum):
     """The end of a stop, a restored database that counts, a file that is set aside."""
     FILE = "file"
     """A file is read again, or let go; one person's word."""
+    TAKEN_BACK = "taken_back"
+    """An earlier word counts no more; `says` has its kind under `of`, it has the same subject."""
     BEGINNING = "beginning"
     """Nobody's word: what stood in the history before there was a desk; `says` has its head."""
 
@@ -149,8 +151,9 @@ def row_problem(
 ) -> str:
     """Why two people's approval does not cover a row with these terms; "" when it does.
 
-    Two different people, an approver the later of them, must have approved one and the same list
-    that has this row with exactly these terms. A later rejection ends every earlier approval.
+    Two different people, one of them an approver, must have approved one and the same list that
+    has this row with exactly these terms. A later rejection ends every earlier approval, and who
+    took a word back before the other spoke gave none.
 
     Args:
         instruction_id: the row.
@@ -175,7 +178,14 @@ def row_problem(
     lists: dict[str, list[Endorsement]] = {}
     for word in words:
         lists.setdefault(word.subject, []).append(word)
-    problems = [words_problem(listed, must_be_proven=must_be_proven) for listed in lists.values()]
+    problems = [
+        words_problem(
+            listed,
+            must_be_proven=must_be_proven,
+            ended_by=taken_back(about, kind=Kind.APPROVAL, subject=subject),
+        )
+        for subject, listed in lists.items()
+    ]
     return min(problems, key=len, default="the desk endorsed it for nobody")
 
 
@@ -186,15 +196,31 @@ def is_filled_in(seen: Mapping[str, str | int], *, now: Mapping[str, str | int])
     return all((seen.get(name) or "") == (now.get(name) or "") for name in names)
 
 
-def words_problem(words: Sequence[Endorsement], *, must_be_proven: bool) -> str:
+def taken_back(words: Iterable[Endorsement], *, kind: Kind, subject: str) -> list[Endorsement]:
+    """Those by which people took back what they had said of a kind about a subject."""
+    return [
+        word
+        for word in words
+        if word.kind is Kind.TAKEN_BACK and word.subject == subject and word.says.get("of") == kind
+    ]
+
+
+def words_problem(
+    words: Sequence[Endorsement],
+    *,
+    must_be_proven: bool,
+    ended_by: Sequence[Endorsement] = (),
+) -> str:
     """Why some words about one thing are not those of two people; "" when they are.
 
-    The second is an approver, another person by short and by full name, and spoke while the first
-    word stood: a word that ran out alone is no half of a later agreement.
+    They are two different people by short and by full name, at least one of them an approver, and
+    the first word stood when the second was said: it had neither run out nor been ended by its own
+    person.
 
     Args:
         words: of one kind and about one subject.
         must_be_proven: whether only words count that a one-time code proved.
+        ended_by: words that end earlier ones of their person.
     """
     counted = sorted(
         (word for word in words if word.proven or not must_be_proven),
@@ -210,13 +236,23 @@ def words_problem(words: Sequence[Endorsement], *, must_be_proven: bool) -> str:
     ]
     if not pairs:
         return f"the desk endorsed it for {counted[0].name} alone"
-    approved = [(first, second) for first, second in pairs if second.role == "approver"]
+    approved = [pair for pair in pairs if "approver" in {word.role for word in pair}]
     if not approved:
-        return "the desk endorsed it for no approver as the second person"
-    if any(_in_time(first, second) for first, second in approved):
+        return "the desk endorsed it for no approver"
+    standing = [pair for pair in approved if not _ended(*pair, ended_by=ended_by)]
+    if any(_in_time(first, second) for first, second in standing):
         return ""
-    first, second = approved[-1]
-    return f"the word of {first.name} had run out when {second.name} said the same"
+    first, second = (standing or approved)[-1]
+    why = "had run out" if standing else "was taken back"
+    return f"the word of {first.name} {why} when {second.name} said the same"
+
+
+def _ended(first: Endorsement, second: Endorsement, *, ended_by: Sequence[Endorsement]) -> bool:
+    """Whether the first person ended their word before the second was said."""
+    return any(
+        first.sequence < word.sequence < second.sequence and _is_same(first, word)
+        for word in ended_by
+    )
 
 
 def _is_same(first: Endorsement, second: Endorsement) -> bool:

@@ -9,9 +9,10 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import partial
 from itertools import groupby
 
-from recon.config.approvers import Approver, has_left, person_key
+from recon.config.approvers import Approver, folded, has_left, person_key
 from recon.model.money import exponent
 from recon.model.words import InstructionKind
 from recon.settlement.allowance import FIRST_PAYEE
@@ -107,33 +108,54 @@ def _decides(item: Instruction) -> Sequence[str]:
     )
 
 
-def problem_of_first(person: Approver) -> str:
-    """Why somebody may not be the first of two; "" when they may."""
-    return "" if person.role in {"reviewer", "approver"} else f"{person.name} has no role"
+Decides = Callable[[Approver], str]
+"""Why a person is not the approver that two people need among them; "" for one who is."""
 
 
-def problem_of_second(
-    person: Approver,
-    *,
-    wanted: ApprovalList,
-    others: Iterable[str],
-    key: Callable[[str], str],
-) -> str:
-    """Why somebody may not be the second of two; "" when they may.
+def decides_on(
+    wanted: ApprovalList, *, asked_by: Iterable[str], key: Callable[[str], str]
+) -> Decides:
+    """Who can let a list go: an approver whose limit covers it, and who did not ask for any of it.
 
     Args:
-        person: who speaks.
         wanted: the list.
-        others: who said so first, and who asked for any of it.
+        asked_by: who asked for any of it by hand.
         key: who a name means (`approvers.person_key`).
     """
-    if key(person.name) in set(map(key, others)):
-        return f"{person.name} asked for it or approved it first; somebody else must"
-    if problem := _problem_of_role(person):
-        return problem
-    if problem := _beyond_limits(person, wanted=wanted):
-        return f"{problem}; approve a smaller part, or let somebody with a higher limit"
-    return ""
+    asked = set(map(key, asked_by))
+
+    def problem(person: Approver) -> str:
+        if key(person.name) in asked:
+            return f"{person.name} asked for it"
+        return problem_of_role(person) or _beyond_limits(person, wanted=wanted)
+
+    return problem
+
+
+def problem_of_role(person: Approver) -> str:
+    """Why somebody is no approver, in words; "" when they are one."""
+    return "" if person.role == "approver" else f"{person.name} is a {person.role}"
+
+
+def problem_of_two(people: tuple[Approver, Approver], *, decides: Decides = problem_of_role) -> str:
+    """Why two people together may not, in whatever order they spoke; "" when they may."""
+    problems = list(map(decides, people))
+    return (
+        "" if "" in problems else f"one of two must be an approver who may: {'; '.join(problems)}"
+    )
+
+
+def problem_of_rest(
+    person: Approver, *, declared: Iterable[Approver], decides: Decides = problem_of_role
+) -> str:
+    """Why nobody would be left who could say the same as this person; "" while somebody is."""
+    others = [other for other in declared if folded(other.name) != folded(person.name)]
+    if any(not problem_of_two((person, other), decides=decides) for other in others):
+        return ""
+    reasons = list(dict.fromkeys(filter(None, map(decides, (person, *others)))))
+    if not others:
+        reasons = ["approvers.toml declares nobody else"]
+    return f"after {person.name} nobody would be left for the second word: {'; '.join(reasons)}"
 
 
 def problem_since(
@@ -148,8 +170,10 @@ def problem_since(
     """
     if problem := problem_of_people(people, did="approved", declared=declared):
         return problem
-    second = declared.get(person_key(people[-1], declared=declared))
-    return "" if second is None else _beyond_limits(second, wanted=wanted)
+    if not declared:
+        return ""
+    decides = decides_on(wanted, asked_by=(), key=partial(person_key, declared=declared))
+    return problem_of_two(_both(people, declared=declared), decides=decides)
 
 
 def problem_of_people(
@@ -161,13 +185,14 @@ def problem_of_people(
     for name in people:
         if has_left(name, declared=declared):
             return f"{name} {did} it, whom approvers.toml does not declare any more"
-    return _problem_of_role(declared[person_key(people[-1], declared=declared)])
+    return problem_of_two(_both(people, declared=declared))
 
 
-def _problem_of_role(person: Approver) -> str:
-    if person.role == "approver":
-        return ""
-    return f"{person.name} is a {person.role}; the second person must be an approver"
+def _both(
+    people: tuple[str, str], *, declared: Mapping[str, Approver]
+) -> tuple[Approver, Approver]:
+    first, second = (declared[person_key(name, declared=declared)] for name in people)
+    return first, second
 
 
 def _beyond_limits(person: Approver, *, wanted: ApprovalList) -> str:

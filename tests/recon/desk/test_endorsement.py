@@ -41,6 +41,7 @@ WORD = Endorsement(
     nonce="00" * 16,
     database="11" * 32,
 )
+BACK = replace(WORD, kind=Kind.TAKEN_BACK, says={"of": "approval"}, sequence=2, valid_until="")
 SECOND = replace(WORD, person="kim", name="Kim Bell", sequence=2)
 
 
@@ -106,8 +107,20 @@ def test_what_is_no_signature_is_refused(signature: str) -> None:
 
 
 def test_two_people_cover_a_row() -> None:
-    """The control lets through what two different people approved."""
+    """The control lets through what two different people approved, in whatever order."""
     assert problem(WORD, SECOND) == ""
+    assert problem(WORD, replace(SECOND, role="reviewer")) == ""
+    assert problem(replace(WORD, role="reviewer"), SECOND) == ""
+
+
+def test_a_word_is_taken_back_by_its_person_until_it_counts() -> None:
+    """Somebody else takes nothing back, nothing else is taken back, and it may be said anew."""
+    third = replace(SECOND, sequence=3)
+    assert problem(WORD, replace(BACK, person="kim", name="Kim Bell"), third) == ""
+    assert problem(WORD, replace(BACK, subject="another list"), third) == ""
+    assert problem(WORD, replace(BACK, says={"of": "release"}), third) == ""
+    assert problem(WORD, SECOND, replace(BACK, sequence=3)) == ""
+    assert problem(WORD, BACK, third, replace(WORD, sequence=4)) == ""
 
 
 @pytest.mark.parametrize(
@@ -121,12 +134,13 @@ def test_two_people_cover_a_row() -> None:
         ((WORD, SECOND, replace(SECOND, kind=Kind.REJECTION, sequence=3)), "for nobody"),
         ((WORD, replace(SECOND, items={"i2": terms_digest(TERMS)})), "alone"),
         ((WORD, replace(SECOND, proven=False)), "alone"),
-        ((WORD, replace(SECOND, role="reviewer")), "no approver"),
+        ((replace(WORD, role="reviewer"), replace(SECOND, role="reviewer")), "no approver"),
+        ((WORD, replace(BACK, sequence=2), replace(SECOND, sequence=3)), "was taken back"),
         ((WORD, replace(SECOND, valid_until=instant(NOW - timedelta(seconds=1)))), "alone"),
     ],
 )
 def test_less_than_two_people_cover_no_row(words: tuple[Endorsement, ...], said: str) -> None:
-    """Both must be different people, proven, of one list, in time, an approver the second."""
+    """Both must be different people, proven, of one list, in time, an approver among them."""
     assert said in problem(*words)
 
 

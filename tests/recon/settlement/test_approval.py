@@ -12,8 +12,10 @@ from recon.config.limits import CurrencyLimits
 from recon.model.words import InstructionState
 from recon.settlement.allowance import RuleAllowance
 from recon.settlement.approval import (
+    decides_on,
     list_of,
-    problem_of_second,
+    problem_of_rest,
+    problem_of_two,
     requesters_of,
     sums_in_words,
     told_beside,
@@ -123,29 +125,40 @@ def test_the_list_names_payees_who_were_never_paid_before() -> None:
     assert [one.instruction_id for one in list_of([ONE, *payouts]).first_payees] == ["new"]
 
 
+ANNA = Approver(name="Anna", limit={"EUR": Decimal(100)})
+REVIEWER = Approver(name="Dan", role="reviewer", limit={"EUR": Decimal(500)})
+ASKED = Approver(name="Jo Hill", limit={"EUR": Decimal(500)})
+DOLLARS = Approver(name="Eve", limit={"USD": Decimal(500)})
+LOW = Approver(name="Ben", limit={"EUR": Decimal("99.99")})
+MAY = decides_on(list_of([ONE]), asked_by={"jo"}, key=partial(person_key, declared={"jo": ASKED}))
+
+
 @pytest.mark.parametrize(
-    ("person", "first", "said"),
+    ("other", "said"),
     [
-        (Approver(name="Anna  Berg", limit={"EUR": Decimal(500)}), "anna berg", "somebody else"),
-        (Approver(name="Jo Hill", limit={"EUR": Decimal(500)}), "Ben", "somebody else"),
-        (Approver(name="Anna Berg", limit={"EUR": Decimal(500)}), "anna", "somebody else"),
-        (Approver(name="Anna", role="reviewer", limit={"EUR": Decimal(500)}), "Ben", "reviewer"),
-        (Approver(name="Anna", limit={"USD": Decimal(500)}), "Ben", "no limit in EUR"),
-        (Approver(name="Anna", limit={"EUR": Decimal("99.99")}), "Ben", "limit of Anna"),
-        (Approver(name="Anna", limit={"EUR": Decimal(100)}), "Ben", ""),
+        (REVIEWER, "Dan is a reviewer"),
+        (ASKED, "Jo Hill asked for it"),
+        (DOLLARS, "Eve has no limit in EUR"),
+        (LOW, "the list sums to more EUR than the limit of Ben (99.99)"),
     ],
 )
-def test_who_may_be_the_second(person: Approver, first: str, said: str) -> None:
-    """Another person, an approver, with a limit that covers the list, who did not ask for it."""
-    problem = problem_of_second(
-        person,
-        wanted=list_of([ONE]),
-        others={first, "jo"},
-        key=partial(person_key, declared=DECLARED),
-    )
+def test_one_of_two_is_an_approver_who_may_let_the_list_go(other: Approver, said: str) -> None:
+    """In whatever order; two of whom neither may are told why each of them may not."""
+    assert [problem_of_two(two, decides=MAY) for two in ((ANNA, other), (other, ANNA))] == [""] * 2
+    problem = problem_of_two((other, LOW), decides=MAY)
+    assert problem.startswith(f"one of two must be an approver who may: {said}")
 
-    assert said in problem
-    assert bool(problem) is bool(said)
+
+def test_who_would_leave_nobody_behind_is_told() -> None:
+    """Somebody else must be left with whom the two may."""
+    left = partial(problem_of_rest, decides=MAY)
+    assert left(REVIEWER, declared=[REVIEWER, LOW, ANNA]) == ""
+    assert left(ANNA, declared=[REVIEWER, ANNA]) == ""
+    assert left(REVIEWER, declared=[REVIEWER, LOW]) == (
+        "after Dan nobody would be left for the second word: Dan is a reviewer; "
+        "the list sums to more EUR than the limit of Ben (99.99)"
+    )
+    assert left(ANNA, declared=[ANNA]).endswith("approvers.toml declares nobody else")
 
 
 def test_whoever_asked_by_hand_is_a_requester() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from recon.steps.care.verify import Reading, verify
 
-UNREAD = Reading(lambda _: (), lambda _: "", lambda *_: ())
+UNREAD = Reading(lambda _: (), lambda _: "", lambda *_: (), lambda *_: ())
 """The workbooks of these nights are no workbooks."""
 
 NIGHT = "from recon.cli import main; raise SystemExit(main())"

@@ -25,11 +25,12 @@ from recon.steps.care.month_closes import (
 from recon.steps.care.sealed_closes import DrawnClose, write_close_folder
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.identity import Person, refuse_unproven
-from recon.steps.ground.two_words import agreed, ended, refuse_as_second
-from recon.steps.people.sign_off import ROLES
+from recon.steps.ground.two_words import agreed, ended, refuse_two
+from recon.steps.people.sign_off import refuse_role
 from recon.store import Connection
 from recon.store.database.night_lock import closing_lock
 from recon.store.nights import runs
+from recon.store.nights.sign_off_rows import ROLES
 from recon.store.people import agreement_rows, closed_months
 from recon.store.people.agreement_rows import FirstWord
 from recon.store.people.closed_months import CLOSE, ClosedMonth, MonthState, SignedMonth
@@ -157,6 +158,7 @@ class _Signing:
 
     def _refuse_person(self, first: tuple[SignedMonth, FirstWord] | None) -> None:
         role = self.wanted.role
+        refuse_role(role, person=self.person, environment=self.environment)
         if first is None:
             if role != ROLES[0]:
                 msg = f"the {ROLES[0]} signs first; nothing was signed"
@@ -170,7 +172,7 @@ class _Signing:
                 f"{ROLES[1]} signs next"
             )
             raise UsageError(msg)
-        refuse_as_second(self.person, first=first[1], environment=self.environment)
+        refuse_two(self.person, first=first[1].by.by, environment=self.environment)
 
     def _note_first(self) -> CloseWord | None:
         """The reviewer's word; one of another digest before it lapses, and what moved is told."""

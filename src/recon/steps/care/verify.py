@@ -62,6 +62,8 @@ class Verification:
     """That the one workbook is of a run which another one replaced: told, no failure."""
     let_go: tuple[str, ...] = ()
     """Nights whose folder was let go under retention: told, no failure."""
+    answered: tuple[str, ...] = ()
+    """Workbooks into which people saved answers, and nothing else: told, no failure."""
 
 
 CELLS_SHOWN_MAX = 20
@@ -78,6 +80,8 @@ class Reading:
     """The run that a workbook says it is of, or ""."""
     differences: Callable[[NightFigures | Path, Path], Iterable[str]]
     """Its cells that do not say what the night's own workbook says, or its figures."""
+    answered: Callable[[NightFigures | Path, Path], Iterable[str]]
+    """The same of a workbook that was saved in its place, whatever program left out values."""
 
 
 def verify(
@@ -108,9 +112,13 @@ def verify(
         ]
         problems += unendorsed(connection, environment=environment)
         problems += close_problems(connection, environment=environment)
+        answered: list[str] = []
         if workbook is None:
             for run in finished:
-                problems += _run_problems(connection, run, reading=reading, environment=environment)
+                problems += _run_problems(connection, run, environment=environment)
+                wrong, notes = _delivered(run, reading=reading, environment=environment)
+                problems += wrong
+                answered += notes
             problems += _archive_problems(connection, finished, environment=environment)
             storages = storages_of(environment)
             problems += _facts_problems(connection, facts_rows.every(connection), of=storages)
@@ -121,7 +129,11 @@ def verify(
             for run in runs.unfinished(connection)
         )
     head_shown = f"{head.sequence}:{head.hash}"
-    whole = Verification(len(finished), head_shown, tuple(problems), unfinished, let_go=let_go)
+    whole = Verification(
+        *(len(finished), head_shown, tuple(problems), unfinished),
+        let_go=let_go,
+        answered=tuple(answered),
+    )
     if workbook is None:
         return whole
     compared, wrong = _one_workbook(environment, finished, workbook=workbook, reading=reading)
@@ -205,7 +217,7 @@ def _cut_tails(environment: Environment) -> Iterator[str]:
 
 
 def _run_problems(
-    connection: Connection, run: FinishedRun, *, reading: Reading, environment: Environment
+    connection: Connection, run: FinishedRun, *, environment: Environment
 ) -> Iterator[str]:
     yield from _stored_totals(connection, run, environment=environment)
     try:
@@ -215,15 +227,31 @@ def _run_problems(
         yield f"run {run.run_id}: {error}"
     except (ArchiveError, ConfigurationError):
         pass  # an archive that cannot be reached is named once
+
+
+def _delivered(
+    run: FinishedRun, *, reading: Reading, environment: Environment
+) -> tuple[list[str], list[str]]:
+    """What is the matter with the workbook that a run wrote; that people only answered in it."""
     if run.replaced or not run.workbook:
-        return
+        return [], []
     path = _written(run, environment=environment)
     if not path.is_file():
-        yield f"run {run.run_id}: its workbook {path} is gone (`recon workbook {run.run_id}`)"
-    elif _sha256(path) != run.workbook_sha256:
-        yield f"run {run.run_id}: {path} is not the workbook that was written that night"
-    else:
-        yield from (f"run {run.run_id}: {problem}" for problem in reading.beside(path))
+        gone = f"run {run.run_id}: its workbook {path} is gone (`recon workbook {run.run_id}`)"
+        return [gone], []
+    problems = [f"run {run.run_id}: {problem}" for problem in reading.beside(path)]
+    if _sha256(path) == run.workbook_sha256:
+        return problems, []
+    night = _night_of(environment, run) if reading.run_of(path) == run.run_id else None
+    cells = [] if night is None else [*reading.answered(night, path)]
+    if night is None or cells:
+        wrong = f"run {run.run_id}: {path} is not the workbook that was written that night"
+        return [wrong, *cells[:CELLS_SHOWN_MAX], *problems], []
+    note = (
+        f"run {run.run_id}: {path} was saved with answers, and says the same otherwise: bring "
+        f"them in (`recon import-resolutions {path} --as NAME`)"
+    )
+    return problems, [note]
 
 
 def _stored_totals(

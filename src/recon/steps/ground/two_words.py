@@ -1,21 +1,23 @@
-"""Overrides of a stop: two different people say the same, and the second is an approver.
+"""Overrides of a stop: two different people say the same, in any order, one of them an approver.
 
 The first word holds until the end of the next business day, as an approval does, or as long as its
-caller says. Towards a gateway
+caller says; until the second is said its person may take it back. Towards a gateway
 that moves real money each word needs a current one-time code.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from recon.desk.endorsement import Kind
 from recon.model.business_date import Grace
 from recon.model.errors import UsageError
+from recon.settlement.approval import Decides, problem_of_rest, problem_of_role, problem_of_two
+from recon.settlement.instruction import Instruction
 from recon.steps.ground.endorsed import Said, note_endorsed
 from recon.steps.ground.environment import Environment
-from recon.steps.ground.identity import Person, is_same, refuse_unproven, why_ended
+from recon.steps.ground.identity import Person, is_same, key_of, refuse_unproven, why_ended
 from recon.store import Connection
 from recon.store.money.endorsement_rows import override
-from recon.store.people import agreement_rows
+from recon.store.people import agreement_rows, closed_months
 from recon.store.people.agreement_rows import FirstWord
 
 VALID = Grace.parse("1bd")
@@ -42,8 +44,8 @@ def agreed(
     `says` is what the desk signs beside the reason, `valid` how long the first word stands.
 
     Raises:
-        UsageError: no reason, an identity that no code proves, the first person again, or a
-            reviewer as the second.
+        UsageError: no reason, an identity that no code proves, the first person again, no approver
+            among them, or nobody who could be the second.
     """
     why = reason.strip()
     if not REASON_CHARACTERS_MIN <= len(why) <= REASON_CHARACTERS_MAX:
@@ -59,13 +61,14 @@ def agreed(
         agreement_rows.void(connection, first, why=why_not, at=now)
         first = None
     if first is None:
+        refuse_alone(person, environment=environment)
         until = environment.settings.rules.business_calendar.due_at(now, grace=valid)
         agreement_rows.save_first(
             connection, what, subject=subject, reason=why, word=person.word, valid_until=until
         )
     else:
         until = first.valid_until
-        refuse_as_second(person, first=first, environment=environment)
+        refuse_two(person, first=first.by.by, environment=environment)
         agreement_rows.save_second(connection, first, reason=why, word=person.word)
     meaning = override(what, subject=subject)
     word = Said(Kind.OVERRIDE, meaning, says={"reason": why, **(says or {})}, valid_until=until)
@@ -87,15 +90,70 @@ def ended(first: FirstWord, *, environment: Environment) -> str:
     return why_ended(first.by.by, valid_until=first.valid_until, environment=environment)
 
 
-def refuse_as_second(person: Person, *, first: FirstWord, environment: Environment) -> None:
-    """Look at the second person before their word is noted.
+def take_back(
+    connection: Connection, subject: str, *, person: Person, environment: Environment
+) -> str:
+    """Take back one's first words for an override; what they were, "" for none.
+
+    The subject is what was to be allowed, such as `allow-sending`, or what the word was about.
+    """
+    words = [
+        word
+        for word in agreement_rows.open_words(connection)
+        if {subject, subject.replace("-", " ")} & {word.what, word.subject}
+        and is_same(person, word.by.by, environment=environment)
+    ]
+    for word in words:
+        why = f"{person.word.in_words} took it back"
+        agreement_rows.void(connection, word, why=why, at=person.word.at)
+        if word.what == closed_months.CLOSE:
+            closed_months.note_taken_back(connection, word.subject, why=why, at=person.word.at)
+        meaning = override(word.what, subject=word.subject)
+        note_taken_back(connection, Kind.OVERRIDE, meaning, person=person, environment=environment)
+    return " and ".join(f"the word for {word.what!r}" for word in words)
+
+
+def note_taken_back(
+    connection: Connection,
+    kind: Kind,
+    subject: str,
+    *,
+    person: Person,
+    environment: Environment,
+    items: Iterable[Instruction] = (),
+) -> None:
+    """The desk's signature under one person's word that what they said counts no more."""
+    word = Said(Kind.TAKEN_BACK, subject, items=items, says={"of": kind.value})
+    note_endorsed(connection, word, person=person, environment=environment)
+
+
+def refuse_two(
+    person: Person, *, first: str, environment: Environment, decides: Decides = problem_of_role
+) -> None:
+    """Look at both people before the word of the second is noted.
 
     Raises:
-        UsageError: it is the first person again, or no approver.
+        UsageError: they are one person, or neither is the approver whom it needs.
     """
-    if is_same(person, first.by.by, environment=environment):
-        msg = f"{first.by.by} said so already; a second person must say the same"
+    if is_same(person, first, environment=environment):
+        msg = f"{first} said so already; a second person must say the same"
         raise UsageError(msg)
-    if person.declared.role != "approver":
-        msg = f"{person.declared.name} is a {person.declared.role}; an approver must be the second"
+    other = environment.settings.approvers.get(key_of(first, environment=environment))
+    problem = problem_of_two((other or person.declared, person.declared), decides=decides)
+    if problem:
+        msg = f"{problem}; nothing was changed"
+        raise UsageError(msg)
+
+
+def refuse_alone(
+    person: Person, *, environment: Environment, decides: Decides = problem_of_role
+) -> None:
+    """Look who could say the same before the word of the first is noted.
+
+    Raises:
+        UsageError: nobody who is declared could.
+    """
+    declared = environment.settings.approvers.values()
+    if problem := problem_of_rest(person.declared, declared=declared, decides=decides):
+        msg = f"{problem}; nothing was changed"
         raise UsageError(msg)

@@ -1,13 +1,15 @@
 """Approvals: what waits over all accounts, and how two people let exactly that list go.
 
 The first person's word is bound to the digest of the list and holds until the end of the next
-business day. The second must say the same digest; by then the list is built again from the journal,
-and any change makes it another one. Approving sends nothing: the next night does.
+business day, or until they take it back. The second must say the same digest; by then the list is
+built again from the journal, and any change makes it another one. One of the two, in whatever
+order, is an approver whose limit covers the list. Approving sends nothing: the next night does.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 
 from recon.desk.endorsement import Kind
 from recon.model.business_date import Grace
@@ -15,9 +17,9 @@ from recon.model.errors import UsageError
 from recon.model.words import InstructionState
 from recon.settlement.approval import (
     ApprovalList,
+    Decides,
+    decides_on,
     list_of,
-    problem_of_first,
-    problem_of_second,
     problem_since,
     requesters_of,
 )
@@ -25,7 +27,8 @@ from recon.settlement.instruction import Instruction
 from recon.settlement.terms import terms_of
 from recon.steps.ground.endorsed import Said, note_endorsed
 from recon.steps.ground.environment import Environment
-from recon.steps.ground.identity import Person, key_of, refuse_unproven, why_ended
+from recon.steps.ground.identity import Person, is_same, key_of, refuse_unproven, why_ended
+from recon.steps.ground.two_words import note_taken_back, refuse_alone, refuse_two
 from recon.store import Connection
 from recon.store.database.history import append
 from recon.store.money import instruction_rows
@@ -86,7 +89,8 @@ def approve(
         if first is None:
             wanted = _meant(connection, digest, only=only or Narrowing())
             refuse_changed(connection, wanted.items)
-            _refuse(problem_of_first(person.declared))
+            decides = _decides(connection, wanted, environment=environment)
+            refuse_alone(person, environment=environment, decides=decides)
             valid_until = environment.settings.rules.business_calendar.due_at(now, grace=VALID)
             approval_rows.save_first(
                 connection,
@@ -123,15 +127,8 @@ def _second(
     environment: Environment,
 ) -> None:
     refuse_changed(connection, wanted.items)
-    ids = approval_rows.ids_of(wanted.items)
-    _refuse(
-        problem_of_second(
-            person.declared,
-            wanted=wanted,
-            others={first.by, *requesters_of(holds_of(connection, ids))},
-            key=lambda name: key_of(name, environment=environment),
-        )
-    )
+    decides = _decides(connection, wanted, environment=environment)
+    refuse_two(person, first=first.by, environment=environment, decides=decides)
     both = f"{first.by}, {person.word.in_words}"
     _note_yes(connection, wanted, (person, first.valid_until), environment=environment)
     values = {"approved_by": both[:255], "approved_at": person.word.at, "hold": ""}
@@ -143,6 +140,29 @@ def _second(
     events = [replace(event, data={**event.data, TERMS: terms_of(item)}) for item, event in moved]
     append(connection, events, at=person.word.at)
     approval_rows.save_second(connection, first, word=person.word)
+
+
+def _decides(connection: Connection, wanted: ApprovalList, *, environment: Environment) -> Decides:
+    """Who is the approver that the list needs among its two people."""
+    holds = holds_of(connection, approval_rows.ids_of(wanted.items))
+    key = partial(key_of, environment=environment)
+    return decides_on(wanted, asked_by=requesters_of(holds), key=key)
+
+
+def take_back(
+    connection: Connection, digest: str, *, person: Person, environment: Environment
+) -> str:
+    """Take back one's yes to a list that waits for its second person; what it was, "" for none."""
+    first = approval_rows.open_approval(connection, digest)
+    if first is None or not is_same(person, first.by, environment=environment):
+        return ""
+    why = f"{person.word.in_words} took it back"
+    approval_rows.void(connection, first, why=why, at=person.word.at)
+    items = _of_ids(connection, first.instruction_ids).items
+    note_taken_back(
+        connection, Kind.APPROVAL, digest, items=items, person=person, environment=environment
+    )
+    return f"the yes to list {digest}"
 
 
 def _note_yes(
@@ -163,8 +183,11 @@ def _note_yes(
 
 def reject(
     instruction_ids: Sequence[str], *, person: Person, reason: str, environment: Environment
-) -> int:
+) -> tuple[int, tuple[str, ...]]:
     """Take back what waits: one person's no is enough, for it moves no money.
+
+    Returns:
+        How many, and whose yes to any of it counts no more.
 
     Raises:
         UsageError: no reason, no such instruction, or one that no longer waits.
@@ -186,7 +209,19 @@ def reject(
             move(connection, item, to=InstructionState.WITHDRAWN, values=values) for item in items
         ]
         append(connection, events, at=person.word.at)
-    return len(items)
+        rejected = {*instruction_ids}
+        overruled = [
+            first
+            for first in approval_rows.open_approvals(connection)
+            if not rejected.isdisjoint(first.instruction_ids)
+        ]
+        for first in overruled:
+            why = f"{person.word.in_words} rejected some of it"
+            approval_rows.void(connection, first, why=why, at=person.word.at)
+    said_yes = {
+        first.by for first in overruled if not is_same(person, first.by, environment=environment)
+    }
+    return len(items), tuple(sorted(said_yes))
 
 
 def lapse(environment: Environment) -> int:
@@ -288,9 +323,3 @@ def _waiting_one(connection: Connection, wanted: str) -> Instruction:
         msg = f"instruction {wanted} {is_now}: it does not wait for approval; nothing was changed"
         raise UsageError(msg)
     return instruction
-
-
-def _refuse(problem: str) -> None:
-    if problem:
-        msg = f"{problem}; nothing was changed"
-        raise UsageError(msg)

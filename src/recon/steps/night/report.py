@@ -16,6 +16,7 @@ import pandas as pd
 import pyarrow as pa
 
 from recon.config.fee_contract import FeeContract
+from recon.files.formats.named_bytes import sha256_of
 from recon.matching.breaks.reopened import with_reopened
 from recon.matching.breaks.result import Reconciliation
 from recon.matching.cash.holdings import gateway_holds
@@ -32,6 +33,7 @@ from recon.model.figures import (
 )
 from recon.model.freed_memory import give_back
 from recon.model.nights import StepSummary
+from recon.model.resolutions import Import
 from recon.model.words import ControlTotal
 from recon.privacy.own_files import make_folder
 from recon.proof.books_bridge import books_of
@@ -340,6 +342,38 @@ def rebuild(run_id: str, *, environment: Environment, workbooks: Workbooks) -> P
         refuse_changed_result(connection, run, environment=environment)
     summary = report(run_id, environment=environment, workbooks=workbooks)
     return Path(str(summary.figures["workbook"]))
+
+
+def rebuild_answered(done: Import, *, environment: Environment, workbooks: Workbooks) -> str:
+    """Where answers were saved into the delivered workbook itself, write it again with them.
+
+    What was saved stays where it is; a signature binds what the run wrote, so the new one.
+
+    Returns:
+        What was done, as a sentence; "" where the workbook lies as it was written.
+
+    Raises:
+        OutputError: see `report`.
+    """
+    with environment.store.reading() as connection:
+        known = {run.run_id: run for run in runs.finished(connection)}
+        names = sign_off_rows.signatures(connection, done.run_id).values()
+    run = known[done.run_id]
+    path = Path(run.workbook)
+    lies_there = sha256_of(path) if path.is_file() else ""
+    if lies_there != done.sha256 or lies_there == run.workbook_sha256:
+        return ""
+    if names:
+        who = " and ".join(name.by for name in names)
+        return (
+            f"{path} is not the file that {who} signed any more: put that one back, or, while one "
+            f"name is missing, {who} takes it back (`recon take-back {run.run_id}`); then bring "
+            "this file in again"
+        )
+    again = rebuild(run.run_id, environment=environment, workbooks=workbooks)
+    return (
+        f"{path} stays as it was saved; with its answers the night's workbook is {again}: sign it"
+    )
 
 
 def workbook_path(run: Run, *, environment: Environment) -> Path:

@@ -32,6 +32,7 @@ from recon.steps.people import returned_answers, set_aside, verdicts
 from recon.steps.people.returned_answers import Form
 from recon.steps.people.sign_off import Night, sign
 from recon.steps.people.signed_folder import NightToSign, SignedCopy
+from recon.steps.people.taken_back import words_taken_back
 
 Body = Mapping[str, Any]
 Reply = dict[str, Any]
@@ -123,25 +124,33 @@ def _approve(body: Body, person: Person, environment: Environment) -> Reply:
 
 
 def _reject(body: Body, person: Person, environment: Environment) -> Reply:
-    count = approve.reject(
+    count, overruled = approve.reject(
         _texts(body, "instruction_ids"),
         person=person,
         reason=text_said(body, "reason"),
         environment=environment,
     )
-    return {"count": count}
+    return {"count": count, "overruled": list(overruled)}
 
 
 def _resolve(body: Body, person: Person, environment: Environment) -> Reply:
-    instruction, decided = verdicts.resolve(
+    verdict = text_said(body, "verdict")
+    decision = verdicts.resolve(
         text_said(body, "instruction_id"),
-        verdict=text_said(body, "verdict"),
+        verdict=verdict,
         evidence=text_said(body, "evidence"),
         message=text_said(body, "message"),
         person=person,
         environment=environment,
     )
-    return {"what": f"{instruction.kind} of {instruction.subject}", "decided": decided}
+    sentence = verdicts.sentence_of(decision, verdict=verdict)
+    return {"sentence": sentence, "decided": decision.decided}
+
+
+def _take_back(body: Body, person: Person, environment: Environment) -> Reply:
+    return {
+        "what": words_taken_back(text_said(body, "subject"), person=person, environment=environment)
+    }
 
 
 def _release(body: Body, person: Person, environment: Environment) -> Reply:
@@ -228,6 +237,7 @@ ACTS: Acts = {
     "reject": _reject,
     "resolve": _resolve,
     "release": _release,
+    "take-back": _take_back,
     "agree-write-off": _agree_write_off,
     "allow-sending": _allow_sending,
     "accept-restore": _accept_restore,

@@ -28,6 +28,7 @@ from recon.store.money.journal import move
 from recon.store.nights import runs
 from recon.store.nights.runs import Run
 from recon.store.people import approval_rows, resolution_rows
+from recon.store.people.approval_rows import FirstVerdict
 
 WITHDRAWABLE = frozenset({InstructionState.PLANNED, InstructionState.APPROVED})
 
@@ -83,7 +84,7 @@ _URGENT_FIRST = tuple(_WORDS)
 class _Beside:
     """What is known beside the journal's rows, by instruction id or order."""
 
-    verdicts: Mapping[str, str]
+    verdicts: Mapping[str, Sequence[FirstVerdict]]
     approvals: Mapping[str, str]
     ends: Mapping[str, datetime]
     messages: Mapping[str, str]
@@ -91,10 +92,13 @@ class _Beside:
     stopped: str
     """Why nobody sends at all; said once, above the list."""
 
-    def first_verdict(self, item: Instruction) -> str:
-        """Who decided it first, as a sentence; "" for nobody."""
-        first = self.verdicts.get(item.instruction_id)
-        return f"{first}: a second must." if first else ""
+    def verdicts_given(self, item: Instruction) -> str:
+        """Who says what of it while it is not decided, as a sentence; "" for nobody."""
+        words = self.verdicts.get(item.instruction_id, ())
+        each = ", ".join(f"{word.given_by} says {word.verdict}" for word in words)
+        if len({word.verdict for word in words}) > 1:
+            return f"Undecided: {each}; two people must say the same."
+        return f"{each}: a second must." if each else ""
 
     def message(self, item: Instruction) -> str:
         """What the gateway told of it, as a sentence; "" for nothing."""
@@ -174,7 +178,7 @@ def _case_of(case: Case, *, beside: _Beside) -> Attention:
     item = case.item
     words = [
         _sentence(case.told),
-        beside.first_verdict(item),
+        beside.verdicts_given(item),
         beside.message(item),
         _CLOSED if item.transaction_id else _OPEN,
     ]
@@ -244,8 +248,8 @@ def _write_offs(connection: Connection, run: Run) -> Iterator[Attention]:
             amount=0,
             since=answer.given_at,
             next_step=(
-                f"{answer.given_by} wrote off break {answer.break_id}: an approver agrees "
-                f"(`recon agree-write-off {answer.answer_id}`)."
+                f"{answer.given_by} wrote off break {answer.break_id}: a second person agrees, one "
+                f"of the two an approver (`recon agree-write-off {answer.answer_id}`)."
             ),
         )
 
@@ -385,7 +389,7 @@ def _attention_of(unfinished: Unfinished, *, beside: _Beside, lapses_before: dat
     words = [
         f"The authorisation ends {ends:%Y-%m-%d %H:%M} UTC." if ends and lapses else "",
         _sentence(reason),
-        beside.first_verdict(item),
+        beside.verdicts_given(item),
         f"{beside.approvals[wanted]} approved it." if wanted in beside.approvals else "",
         beside.message(item),
         _known_as(item) if state in DOUBTFUL else "",

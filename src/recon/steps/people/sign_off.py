@@ -1,14 +1,14 @@
-"""Signing a night: a reviewer, then an approver, under one workbook; and the list of all nights.
+"""Signing a night: a reviewer and an approver under one workbook; and the list of all nights.
 
-A signature binds the workbook's SHA-256, which its person names: who looked at another file than
-the one that lies there now signs nothing. It is refused while a high break lacks an owner or a
-comment, and it counts for nothing once the night, or an earlier one, was run again.
+They sign in any order. A signature binds the workbook's SHA-256, which its person names: who looked
+at another file than the one that lies there now signs nothing. It is refused while a high break
+lacks an owner or a comment, and it counts for nothing once the night, or an earlier one, was run
+again. Its person may take it back until both are there.
 """
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +19,11 @@ from recon.files.formats.named_bytes import sha256_of
 from recon.model.errors import UsageError
 from recon.model.resolutions import KeptAnswer
 from recon.model.words import DIGITS_READ, GRAVE, Verdict
+from recon.settlement.approval import problem_of_role
 from recon.steps.ground import kept_results
 from recon.steps.ground.endorsed import Said, note_endorsed
 from recon.steps.ground.environment import Environment
-from recon.steps.ground.identity import Person, is_same, refuse_unproven
+from recon.steps.ground.identity import Person, is_same, key_of, refuse_unproven
 from recon.steps.ground.let_go_nights import refuse_let_go
 from recon.steps.ground.night_folder import bind
 from recon.steps.ground.predecessor import (
@@ -32,15 +33,14 @@ from recon.steps.ground.predecessor import (
     STILL_OPEN,
     standing_without_a_night,
 )
+from recon.steps.ground.two_words import note_taken_back
 from recon.steps.people.signed_folder import NightToSign, SignedCopy, write_signature
 from recon.store import Connection
 from recon.store.nights import bound_runs, runs, sign_off_rows
 from recon.store.nights.runs import Run
-from recon.store.nights.sign_off_rows import NightRun, Signature
+from recon.store.nights.sign_off_rows import ROLES, NightRun, Signature
 from recon.store.people import resolution_rows
 
-ROLES = ("reviewer", "approver")
-"""In this order; the second must be an approver."""
 NIGHTS_MAX = 400
 """Nights of one list: a year and some days."""
 BREAKS_SHOWN_MAX = 3
@@ -63,7 +63,7 @@ class Night:
     void_because: str
     """Which run made earlier signatures void."""
     unsigned_days: int
-    """Days since the night for as long as the approver's name is missing."""
+    """Days since the night for as long as a name is missing."""
     workbook: str = ""
     """Where the run's workbook was written."""
     workbook_sha256: str = ""
@@ -235,7 +235,7 @@ def _night_of(connection: Connection, run: NightRun, *, today: date) -> Night:
     because = f"run {void} replaced it" if void else _earlier_signed(connection, run)
     counting = () if void else tuple(names[role] for role in ROLES if role in names)
     day = run.business_date
-    complete = any(word.role == ROLES[-1] for word in counting)
+    complete = len(counting) == len(ROLES)
     standing = run.verdict if run.status == "finished" else run.status
     return Night(
         run.merchant_id,
@@ -319,23 +319,60 @@ def _refuse_person(
     if role in names:
         msg = f"{names[role].by} signed run {signed.run_id} as {role} already"
         raise UsageError(msg)
-    if role == "approver" and "reviewer" not in names:
-        msg = "the reviewer signs first"
+    refuse_role(role, person=person, environment=environment)
+    for name in names.values():
+        if is_same(person, name.by, environment=environment):
+            msg = f"{name.by} signed as {name.role}; somebody else signs as {role}"
+            raise UsageError(msg)
+        if name.workbook_sha256 != signed.workbook_sha256:
+            msg = (
+                f"{name.by} signed another file of run {signed.run_id} as {name.role}: "
+                f"{name.by} takes that back (`recon take-back {signed.run_id}`) and looks at this "
+                "one first"
+            )
+            raise UsageError(msg)
+        # Every answer stands under the name of somebody who did not bring it.
+        brought = resolution_rows.importers(connection, signed.run_id, since=name.at)
+        if any(is_same(person, by, environment=environment) for by in brought):
+            msg = (
+                f"{person.declared.name} brought answers in after {name.by} had signed as "
+                f"{name.role}: {name.by} takes that back (`recon take-back {signed.run_id}`), "
+                "looks at them and signs again; nothing was signed"
+            )
+            raise UsageError(msg)
+
+
+def refuse_role(role: str, *, person: Person, environment: Environment) -> None:
+    """Look at a role, and at who would be left for the other one, before a name is put anywhere.
+
+    Raises:
+        UsageError: the person is no approver and signs as one, or nobody could sign as the other.
+    """
+    if role == "approver" and (problem := problem_of_role(person.declared)):
+        msg = f"{problem}; an approver signs as approver, nothing was signed"
         raise UsageError(msg)
-    if role == "approver" and person.declared.role != "approver":
-        msg = f"{person.declared.name} is a {person.declared.role}; an approver signs last"
-        raise UsageError(msg)
-    spoke = partial(is_same, person, environment=environment)
-    brought = resolution_rows.importers(connection, signed.run_id)
-    if role == ROLES[0] and any(map(spoke, brought)):
+    (other,) = set(ROLES) - {role}
+    mine = key_of(person.short, environment=environment)
+    left = [each for short, each in environment.settings.approvers.items() if short != mine]
+    if not any(other == "reviewer" or not problem_of_role(each) for each in left):
         msg = (
-            f"{person.declared.name} brought answers into this night; somebody else looks at them "
-            "and signs as reviewer"
+            f"after {person.declared.name} as {role} nobody would be left to sign as {other} "
+            "(approvers.toml); nothing was signed"
         )
         raise UsageError(msg)
-    if any(spoke(name.by) for name in names.values()):
-        msg = f"{person.declared.name} signed as reviewer; somebody else signs as approver"
-        raise UsageError(msg)
+
+
+def take_back(
+    connection: Connection, run_id: str, *, person: Person, environment: Environment
+) -> str:
+    """Take back one's signature while the other is missing; what it was, "" for none."""
+    names = sign_off_rows.signatures(connection, run_id)
+    own = [name for name in names.values() if is_same(person, name.by, environment=environment)]
+    if not own or len(names) == len(ROLES):
+        return ""
+    sign_off_rows.take_back(connection, run_id, signature=own[0], word=person.word)
+    note_taken_back(connection, Kind.SIGN_OFF, run_id, person=person, environment=environment)
+    return f"the signature as {own[0].role} under run {run_id}"
 
 
 def _refuse_night(
@@ -350,7 +387,9 @@ def _refuse_night(
     if not path.is_file() or sha256_of(path) != signed.workbook_sha256:
         msg = (
             f"{signed.workbook or 'the workbook'} is not the file that run {signed.run_id} wrote; "
-            f"write it again (`recon workbook {signed.run_id}`) and look at that one"
+            "where somebody saved answers into it, bring them in (`recon import-resolutions`), "
+            f"which writes the workbook again with them; else `recon workbook {signed.run_id}` "
+            "does; then look at that one"
         )
         raise UsageError(msg)
     breaks = kept_results.open_breaks(connection, signed.run_id, environment=environment)

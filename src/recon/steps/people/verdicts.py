@@ -1,23 +1,28 @@
 """What evidence cannot decide, two people do: verdicts on doubts, and the release of a night.
 
-A verdict says what happened, with the evidence in words; it never sends. Whoever gives the first
-word cannot give the second. A release lifts the hold that a NOT PROVEN night puts on refunds.
+A verdict says what happened, with the evidence in words; it never sends. Each person has one word,
+which a later one of theirs takes the place of; it is decided as soon as two different people, one
+of them an approver, say the same. A release lifts the hold that a NOT PROVEN night puts on refunds.
 """
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 
-from recon.config.approvers import has_left
+from recon.config.approvers import Approver, has_left
 from recon.desk.endorsement import Kind
 from recon.model.errors import UsageError
 from recon.model.words import REJECTED_STATES, InstructionKind, InstructionState, Verdict
-from recon.settlement.approval import beyond_limit
+from recon.settlement.approval import Decides, beyond_limit, problem_of_role, problem_of_two
 from recon.settlement.instruction import Instruction
 from recon.settlement.resolution import quarantine, ripe_at
 from recon.steps.ground.closed_dates import refuse_closed
 from recon.steps.ground.endorsed import Said, note_endorsed
 from recon.steps.ground.environment import Environment
-from recon.steps.ground.identity import Person, is_same, refuse_unproven
+from recon.steps.ground.identity import Person, is_same, key_of, refuse_unproven
 from recon.steps.ground.releases import release_ended
+from recon.steps.ground.two_words import note_taken_back, refuse_alone, refuse_two
 from recon.steps.money.told_messages import named_message
 from recon.store import Connection
 from recon.store.database.history import append
@@ -42,6 +47,18 @@ DONE_ELSEWHERE = frozenset({InstructionKind.CANCEL_SUBSCRIPTION})
 """Kinds of which a refused one may be done in the gateway's pages, and no source shows it."""
 
 
+@dataclass(frozen=True, slots=True)
+class DoubtWord:
+    """What became of one person's word about an instruction."""
+
+    instruction: Instruction
+    decided: bool
+    others: tuple[FirstVerdict, ...] = ()
+    """What everybody else says of it, or had said by then."""
+    before: str = ""
+    """What the person had said themselves before, which counts no more."""
+
+
 def resolve(
     instruction_id: str,
     *,
@@ -50,8 +67,8 @@ def resolve(
     message: str = "",
     person: Person,
     environment: Environment,
-) -> tuple[Instruction, bool]:
-    """One person's verdict; the instruction, and whether it is decided now.
+) -> DoubtWord:
+    """One person's verdict, and whether the instruction is decided now.
 
     A final instruction that the gateway contradicts keeps its state: its case is closed. That a
     refused end of a subscription was done in the gateway's pages opens one.
@@ -66,7 +83,7 @@ def resolve(
 
     Raises:
         UsageError: no such verdict, no evidence, nothing is in doubt, too early to say that nothing
-            happened, no such message, or the first person says it again.
+            happened, no such message, the person says it again, or nobody could be the second.
     """
     _refuse_words(verdict, evidence=evidence)
     refuse_unproven(person, environment=environment)
@@ -77,21 +94,95 @@ def resolve(
         if not has_case and verdict == NOT_APPLIED:
             _refuse_early(connection, instruction, environment=environment)
         seen = _seen(connection, instruction, message=message, evidence=evidence)
+        own, others, gone = _said(
+            connection, instruction_id, person=person, environment=environment
+        )
+        if any(word.verdict == verdict for word in own):
+            msg = f"{person.declared.name} said so already; a second person must say the same"
+            raise UsageError(msg)
+        refuse_alone(person, environment=environment)
         word = Said(Kind.DECISION, instruction_id, says={"verdict": verdict, "evidence": seen})
-        first = _first_word(connection, word, person=person, environment=environment)
-        if first is None or first.verdict != verdict:
-            approval_rows.save_verdict(
-                connection, instruction_id, decision=verdict, evidence=seen, word=person.word
-            )
-            return instruction, False
+        note_endorsed(connection, word, person=person, environment=environment)
+        approval_rows.save_verdict(
+            connection,
+            instruction_id,
+            decision=verdict,
+            evidence=seen,
+            word=person.word,
+            ends=(*own, *gone),
+        )
+        before = next((word.verdict for word in own), "")
+        first = _agreeing(others, verdict=verdict, person=person, environment=environment)
+        if first is None:
+            return DoubtWord(instruction, decided=False, others=others, before=before)
         both = f"{first.given_by} and {person.word.in_words}"
         reason = f"{verdict} by {both}: {first.evidence}; {seen}"
         if has_case:
             case_rows.close_case(connection, instruction_id, verdict=verdict, reason=reason, at=at)
         else:
             _decide(connection, instruction, verdict=verdict, reason=reason, at=at)
-        approval_rows.close_verdict(connection, first.verdict_id)
-    return instruction, True
+        open_words = approval_rows.open_verdicts_of(connection, instruction_id)
+        approval_rows.close_verdicts(connection, open_words, decided=verdict)
+    return DoubtWord(instruction, decided=True, others=others, before=before)
+
+
+def sentence_of(decision: DoubtWord, *, verdict: str) -> str:
+    """What became of a word about a doubt: who says what, and what it waits for."""
+    item = decision.instruction
+    what = f"{item.kind} of {item.subject}, {verdict}"
+    against = [
+        f"{word.given_by} says {word.verdict}"
+        for word in decision.others
+        if word.verdict != verdict
+    ]
+    changed = f" Your earlier word ({decision.before}) counts no more." if decision.before else ""
+    if decision.decided:
+        overruled = f" Not all said so: {', '.join(against)}." if against else ""
+        return f"Decided: {what}.{changed}{overruled}"
+    if against:
+        return (
+            f"Noted, and undecided: you say {verdict} of the {item.kind} of {item.subject}, "
+            f"{', '.join(against)}. Both words stand until two people, one of them an approver, "
+            f"say the same: look it up together.{changed}"
+        )
+    return f"Noted: {what}; it waits for a second person, one of the two an approver.{changed}"
+
+
+def take_back_verdict(
+    connection: Connection, instruction_id: str, *, person: Person, environment: Environment
+) -> str:
+    """Take back one's verdict while it decides nothing; what it was, "" for none."""
+    own, _, _ = _said(connection, instruction_id, person=person, environment=environment)
+    if not own:
+        return ""
+    approval_rows.end_verdicts(connection, instruction_id, ends=own, word=person.word)
+    note_taken_back(
+        connection, Kind.DECISION, instruction_id, person=person, environment=environment
+    )
+    return f"the word {own[-1].verdict} about instruction {instruction_id}"
+
+
+def _said(
+    connection: Connection, instruction_id: str, *, person: Person, environment: Environment
+) -> tuple[tuple[FirstVerdict, ...], tuple[FirstVerdict, ...], tuple[FirstVerdict, ...]]:
+    """Open words about an instruction: one's own, those of others, and of people who left."""
+    words = approval_rows.open_verdicts_of(connection, instruction_id)
+    left = partial(has_left, declared=environment.settings.approvers)
+    gone = tuple(word for word in words if left(word.given_by))
+    own = tuple(word for word in words if is_same(person, word.given_by, environment=environment))
+    return own, tuple(word for word in words if word not in (*own, *gone)), gone
+
+
+def _agreeing(
+    others: Sequence[FirstVerdict], *, verdict: str, person: Person, environment: Environment
+) -> FirstVerdict | None:
+    """Who said the same, so that the two decide it together."""
+    declared = environment.settings.approvers
+    for word in others:
+        other = declared[key_of(word.given_by, environment=environment)]
+        if word.verdict == verdict and not problem_of_two((other, person.declared)):
+            return word
+    return None
 
 
 def _decide(
@@ -125,19 +216,6 @@ def _opened_case(connection: Connection, instruction: Instruction, *, at: dateti
         return False
     case_rows.open_case(connection, instruction, reason=ELSEWHERE, at=at)
     return True
-
-
-def _first_word(
-    connection: Connection, word: Said, *, person: Person, environment: Environment
-) -> FirstVerdict | None:
-    """Who spoke first, if anybody did; this word is endorsed beside it."""
-    first = approval_rows.open_verdict(connection, word.subject)
-    if first is not None and has_left(first.given_by, declared=environment.settings.approvers):
-        first = None  # this word takes its place
-    if first is not None and first.verdict == word.says["verdict"]:
-        _refuse_same(person, first=first.given_by, environment=environment)
-    note_endorsed(connection, word, person=person, environment=environment)
-    return first
 
 
 def _seen(connection: Connection, instruction: Instruction, *, message: str, evidence: str) -> str:
@@ -210,6 +288,8 @@ def release(run_id: str, *, reason: str, person: Person, environment: Environmen
         ended = release_ended(connection, run_id, environment=environment)
         if first is not None and not ended:
             _refuse_released(first, person=person, environment=environment)
+        else:
+            refuse_alone(person, environment=environment)
         approval_rows.save_release(
             connection, run_id, reason=reason.strip(), word=person.word, ended=ended
         )
@@ -227,16 +307,32 @@ def _refuse_released(first: Release, *, person: Person, environment: Environment
     if first.second_by:
         msg = f"run {first.run_id} was released by {first.first_by} and {first.second_by}"
         raise UsageError(msg)
-    _refuse_same(person, first=first.first_by, environment=environment)
-    _refuse_reviewer(person)
+    refuse_two(person, first=first.first_by, environment=environment)
+
+
+def take_back_release(
+    connection: Connection, run_id: str, *, person: Person, environment: Environment
+) -> str:
+    """Take back one's release of a night while the second is missing; what it was, "" for none."""
+    first = approval_rows.release_of(connection, run_id)
+    if (
+        first is None
+        or first.second_by
+        or not is_same(person, first.first_by, environment=environment)
+    ):
+        return ""
+    approval_rows.take_back_release(connection, run_id, word=person.word)
+    note_taken_back(connection, Kind.RELEASE, run_id, person=person, environment=environment)
+    return f"the release of run {run_id}"
 
 
 def agree_write_off(answer_id: int, *, person: Person, environment: Environment) -> str:
     """The second person agrees to a write-off; the break it is about.
 
     Raises:
-        UsageError: no write-off of that number waits, the person gave it, is no approver, or may
-            not give up as much as the write-offs of its workbook come to; nothing was changed.
+        UsageError: no write-off of that number waits, the person gave it, or neither of the two is
+            an approver who may give up as much as the write-offs of its workbook come to; nothing
+            was changed.
     """
     refuse_unproven(person, environment=environment)
     with environment.store.writing() as connection:
@@ -248,13 +344,9 @@ def agree_write_off(answer_id: int, *, person: Person, environment: Environment)
             msg = f"no write-off {answer_id} waits (waiting: {known})"
             raise UsageError(msg)
         wanted = waiting[answer_id]
-        given_by = wanted.given_by
-        if is_same(person, given_by, environment=environment):
-            msg = f"{given_by} gave this write-off; somebody else must agree"
-            raise UsageError(msg)
-        _refuse_reviewer(person)
         _refuse_closed_month(connection, wanted, environment=environment)
-        _refuse_beyond_limit(connection, wanted, person=person)
+        decides = _may_write_off(connection, wanted)
+        refuse_two(person, first=wanted.given_by, environment=environment, decides=decides)
         resolution_rows.agree(connection, answer_id, by=person.word.in_words, at=person.word.at)
         money = resolution_rows.write_off_of(connection, answer_id)
         note_write_off(
@@ -302,10 +394,12 @@ def _refuse_closed_month(
     )
 
 
-def _refuse_beyond_limit(
-    connection: Connection, answer: WaitingWriteOff, *, person: Person
-) -> None:
-    """Many small write-offs in one workbook are one large one."""
+def _may_write_off(connection: Connection, answer: WaitingWriteOff) -> Decides:
+    """Who is the approver that a write-off needs: many small ones in one workbook are one large.
+
+    Raises:
+        UsageError: nobody knows any more what it comes to.
+    """
     if resolution_rows.write_off_of(connection, answer.answer_id) is None:
         msg = (
             f"what break {answer.break_id} came to in run {answer.run_id} is not stored any "
@@ -313,21 +407,13 @@ def _refuse_beyond_limit(
         )
         raise UsageError(msg)
     sums = resolution_rows.write_offs_of_file(connection, answer.file_sha256)
-    for currency, amount in sums.items():
-        what = "the write-offs of that workbook: it"
-        problem = beyond_limit(person.declared, currency=currency, amount=amount, what=what)
-        if problem:
-            msg = f"{problem}; let somebody with a higher limit agree; nothing was changed"
-            raise UsageError(msg)
+    what = "the write-offs of that workbook: it"
 
+    def problem(person: Approver) -> str:
+        beyond = (
+            beyond_limit(person, currency=currency, amount=amount, what=what)
+            for currency, amount in sums.items()
+        )
+        return problem_of_role(person) or next(filter(None, beyond), "")
 
-def _refuse_reviewer(person: Person) -> None:
-    if person.declared.role != "approver":
-        msg = f"{person.declared.name} is a {person.declared.role}; an approver must agree"
-        raise UsageError(msg)
-
-
-def _refuse_same(person: Person, *, first: str, environment: Environment) -> None:
-    if is_same(person, first, environment=environment):
-        msg = f"{first} said so already; a second person must say the same"
-        raise UsageError(msg)
+    return problem

@@ -42,7 +42,7 @@ SAID: Mapping[str, str] = {
     "endorsement": "",
     "release": "reason first_by first_authenticated first_at second_by second_authenticated "
     "second_at",
-    "sign_off": "",
+    "sign_off": "signed_by authenticated signed_at workbook_sha256",
     "used_code": "",
     "verdict": "state",
     "wrong_code": "",

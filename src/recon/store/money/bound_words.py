@@ -18,7 +18,16 @@ from sqlalchemy import Connection, Table, select
 from recon.store.money import case_rows, sending_rows
 from recon.store.nights import sign_off_rows
 from recon.store.people import agreement_rows, resolution_rows
-from recon.store.people.approval_rows import COMPLETE, FIRST, OPEN, VOID, PersonsWord, list_digest
+from recon.store.people.approval_rows import (
+    COMPLETE,
+    FIRST,
+    OPEN,
+    TAKEN_BACK,
+    VOID,
+    PersonsWord,
+    list_digest,
+    name_of,
+)
 from recon.store.schema import (
     agreement,
     approval,
@@ -121,7 +130,7 @@ def _spoken(row: Row) -> dict[str, Any]:
             word = PersonsWord(
                 row[f"{who}_by"], authenticated=row["authenticated"], at=row[f"{who}_at"]
             )
-            words[f"{who}_by"] = word.in_words
+            words[f"{who}_by"] = word.in_words if word.by else ""
     if "instruction_ids" in row:
         ids = json.loads(row["instruction_ids"])
         words["instructions"], words["list"] = len(ids), list_digest(ids)
@@ -145,7 +154,8 @@ def _turns(events: list[EntityEvent]) -> list[Row]:
 def _releases(events: list[EntityEvent]) -> list[Row]:
     for number, event in enumerate(events):
         if event.event == VOID:
-            return _releases(events[number + 1 :])
+            # Until somebody releases it anew the row has nobody in it.
+            return _releases(events[number + 1 :]) or [{"first_by": "", "second_by": ""}]
     if not events:
         return []
     first, second = events[0], events[-1] if len(events) > 1 else None
@@ -210,31 +220,34 @@ def _pairs(events: list[EntityEvent]) -> list[Row]:
 
 
 def _verdicts(events: list[EntityEvent]) -> list[Row]:
-    proposed = [event for event in events if event.event == "proposed"]
-    rows: list[dict[str, Any]] = [
-        {
-            "verdict": event.data["verdict"],
-            "evidence": event.data["evidence"][:EVIDENCE_CHARACTERS],
-            "given_by": event.data["by"],
-            "given_at": event.at,
-        }
-        for event in proposed
-    ]
-    for earlier in rows[:-1]:
-        earlier["open"] = False
+    rows: list[dict[str, Any]] = []
+    for event in events:
+        for row in rows:
+            if name_of(row["given_by"]) in event.data["ends"]:
+                row["open"] = False
+        if event.event != TAKEN_BACK:
+            rows.append(
+                {
+                    "verdict": event.data["verdict"],
+                    "evidence": event.data["evidence"][:EVIDENCE_CHARACTERS],
+                    "given_by": event.data["by"],
+                    "given_at": event.at,
+                }
+            )
     return list(rows)
 
 
 def _signatures(events: list[EntityEvent]) -> list[Row]:
-    return [
-        {
+    """One row a role: its newest signature, without a name where it was taken back."""
+    rows: dict[str, Row] = {}
+    for event in events:
+        rows[event.data["role"]] = {
             "role": event.data["role"],
-            "signed_by": event.data["by"],
+            "signed_by": "" if event.event == TAKEN_BACK else event.data["by"],
             "signed_at": event.at,
             "workbook_sha256": event.data["workbook_sha256"],
         }
-        for event in events
-    ]
+    return [rows[role] for role in sorted(rows)]
 
 
 def _answers(events: list[EntityEvent]) -> list[Row]:
@@ -255,7 +268,7 @@ _BOUND = (
     Bound(approval, "approval", "digest", "approval_id"),
 )
 _BOUND_NAMES = (
-    Bound(sign_off, sign_off_rows.ENTITY, "run_id", "signed_at"),
+    Bound(sign_off, sign_off_rows.ENTITY, "run_id", "role"),
     Bound(break_answer, resolution_rows.ENTITY, "break_id", "version"),
 )
 _EXPECTED = {

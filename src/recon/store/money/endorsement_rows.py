@@ -14,6 +14,7 @@ from recon.desk.endorsement import (
     Signed,
     is_filled_in,
     row_problem,
+    taken_back,
     words_problem,
 )
 from recon.desk.held_keys import HeldKeys
@@ -116,12 +117,14 @@ class Endorsed:
         if noted is not None and self._came_before(connection, noted):
             return ""
         wanted = (says or {}).items()
-        words = [
-            word
-            for word in self.words(connection)
-            if word.kind is kind and word.subject == subject and wanted <= word.says.items()
-        ]
-        return words_problem(words, must_be_proven=self._keys.must_be_proven)
+        every = self.words(connection)
+        about = [word for word in every if word.kind is kind and word.subject == subject]
+        words = [word for word in about if wanted <= word.says.items()]
+        ended_by = taken_back(every, kind=kind, subject=subject)
+        if kind is Kind.DECISION:
+            # Who says the opposite ends their own earlier word.
+            ended_by += [word for word in about if word not in words]
+        return words_problem(words, must_be_proven=self._keys.must_be_proven, ended_by=ended_by)
 
     def is_signed(
         self, connection: Connection, run_id: str, *, by: str, says: Mapping[str, str]
@@ -129,12 +132,16 @@ class Endorsed:
         """Whether somebody put their name under a workbook, or did before there was a desk."""
         if self._came_before(connection, Noted("sign-off", run_id, "signed")):
             return True
+        every = self.words(connection)
+        gone = taken_back(every, kind=Kind.SIGN_OFF, subject=run_id)
+        back = max((word.sequence for word in gone if word.name == by), default=0)
         return any(
             word.kind is Kind.SIGN_OFF
             and (word.subject, word.name) == (run_id, by)
+            and word.sequence > back
             and says.items() <= word.says.items()
             and (word.proven or not self._keys.must_be_proven)
-            for word in self.words(connection)
+            for word in every
         )
 
     def is_said(

@@ -2,15 +2,20 @@
 
 from dataclasses import dataclass
 from datetime import date, datetime
+from typing import Any
 
-from sqlalchemy import Connection, insert, select
+from sqlalchemy import Connection, and_, func, insert, select, update
 
 from recon.store.database.history import Event, append
 from recon.store.nights.runs import Run
-from recon.store.people.approval_rows import PersonsWord
+from recon.store.people.approval_rows import TAKEN_BACK, PersonsWord
 from recon.store.schema import run, sign_off
 
 ENTITY = "sign-off"
+ROLES = ("reviewer", "approver")
+"""A night is signed when both are there, in whatever order."""
+_SIGNED = sign_off.c.signed_by != ""
+"""Nobody took it back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,23 +48,35 @@ def save(
     connection: Connection, run_id: str, *, role: str, word: PersonsWord, workbook_sha256: str
 ) -> None:
     """Put a name under a workbook, with its event."""
-    connection.execute(
-        insert(sign_off).values(
-            run_id=run_id,
-            role=role,
-            signed_by=word.by,
-            authenticated=word.authenticated,
-            signed_at=word.at,
-            workbook_sha256=workbook_sha256,
-        )
-    )
+    signed = {"signed_by": word.by, "authenticated": word.authenticated}
+    _put(connection, run_id, role=role, at=word.at, workbook_sha256=workbook_sha256, **signed)
     details = {"role": role, "by": word.in_words, "workbook_sha256": workbook_sha256}
     append(connection, [Event(ENTITY, run_id, "signed", details)], at=word.at)
 
 
+def take_back(
+    connection: Connection, run_id: str, *, signature: Signature, word: PersonsWord
+) -> None:
+    """Take a name away from under a workbook; the row stays, with nobody in it."""
+    role, digest = signature.role, signature.workbook_sha256
+    nobody = {"signed_by": "", "authenticated": False}
+    _put(connection, run_id, role=role, at=word.at, workbook_sha256=digest, **nobody)
+    details = {"role": role, "by": word.in_words, "workbook_sha256": digest}
+    append(connection, [Event(ENTITY, run_id, TAKEN_BACK, details)], at=word.at)
+
+
+def _put(connection: Connection, run_id: str, *, role: str, at: datetime, **values: Any) -> None:
+    own = update(sign_off).where(sign_off.c.run_id == run_id, sign_off.c.role == role)
+    if not connection.execute(own.values(signed_at=at, **values)).rowcount:
+        row = {"run_id": run_id, "role": role, "signed_at": at, **values}
+        connection.execute(insert(sign_off).values(**row))
+
+
 def signatures(connection: Connection, run_id: str) -> dict[str, Signature]:
     """The names under a run's workbook, by role."""
-    rows = connection.execute(select(sign_off).where(sign_off.c.run_id == run_id)).mappings()
+    rows = connection.execute(
+        select(sign_off).where(sign_off.c.run_id == run_id, _SIGNED)
+    ).mappings()
     return {
         row["role"]: Signature(
             row["role"],
@@ -120,7 +137,7 @@ def signed_earlier(connection: Connection, newest: NightRun) -> str | None:
     """The newest earlier run of the same night that somebody signed."""
     return connection.execute(
         select(run.c.run_id)
-        .join(sign_off, sign_off.c.run_id == run.c.run_id)
+        .join(sign_off, and_(sign_off.c.run_id == run.c.run_id, _SIGNED))
         .where(
             run.c.merchant_id == newest.merchant_id,
             run.c.account_id == newest.account_id,
@@ -134,17 +151,19 @@ def signed_earlier(connection: Connection, newest: NightRun) -> str | None:
 
 
 def last_signed(connection: Connection, before: Run) -> NightRun | None:
-    """The newest night before a run's that an approver signed and nothing replaced since."""
+    """The newest night before a run's that both people signed and nothing replaced since."""
     names = NightRun.__dataclass_fields__
+    own = [run.c[name] for name in names]
     rows = connection.execute(
-        select(*(run.c[name] for name in names), sign_off.c.signed_at)
-        .join(sign_off, sign_off.c.run_id == run.c.run_id)
+        select(*own, func.max(sign_off.c.signed_at).label("signed_at"))
+        .join(sign_off, and_(sign_off.c.run_id == run.c.run_id, _SIGNED))
         .where(
             run.c.merchant_id == before.merchant_id,
             run.c.account_id == before.account_id,
             run.c.business_date < before.business_date,
-            sign_off.c.role == "approver",
         )
+        .group_by(*own)
+        .having(func.count() == len(ROLES))
         .order_by(run.c.business_date.desc(), run.c.started_at.desc())
     ).mappings()
     for row in rows:

@@ -14,6 +14,8 @@ from recon.store.schema import approval, release, used_code, verdict, wrong_code
 
 FIRST, COMPLETE, VOID = "first", "complete", "void"
 OPEN, AGREED, REPLACED = "open", "agreed", "replaced"
+TAKEN_BACK = "taken back"
+"""The event of a verdict or a signature that its person took back."""
 _COMPLETE = select(
     approval.c.instruction_ids, approval.c.first_by, approval.c.second_by, approval.c.valid_until
 ).where(approval.c.state == COMPLETE)
@@ -31,7 +33,12 @@ class PersonsWord:
     @property
     def in_words(self) -> str:
         """The name, and whether a code proved it."""
-        return self.by if self.authenticated else f"{self.by} (identity not authenticated)"
+        return self.by if self.authenticated else f"{self.by}{NOT_AUTHENTICATED}"
+
+
+def name_of(in_words: str) -> str:
+    """The name in a word as `PersonsWord.in_words` has it."""
+    return in_words.removesuffix(NOT_AUTHENTICATED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +65,10 @@ class CompleteApproval:
 
 @dataclass(frozen=True, slots=True)
 class FirstVerdict:
-    """The word of one person about an instruction, while it waits for the second."""
+    """The word of one person about an instruction, while it is not decided."""
 
     verdict_id: int
+    instruction_id: str
     verdict: str
     evidence: str
     given_by: str
@@ -76,6 +84,8 @@ class Release:
     """"" until a second person agrees."""
 
 
+NOT_AUTHENTICATED = " (identity not authenticated)"
+_SPOKEN = (verdict.c.instruction_id, verdict.c.verdict_id)
 _VERDICT = select(*(verdict.c[name] for name in FirstVerdict.__dataclass_fields__))
 _RELEASE = select(*(release.c[name] for name in Release.__dataclass_fields__))
 
@@ -185,32 +195,33 @@ def complete_approvals(
     return [each for each in every if not wanted.isdisjoint(each.instruction_ids)]
 
 
-def open_verdict(connection: Connection, instruction_id: str) -> FirstVerdict | None:
-    """The word of one person about an instruction, while it waits for the second."""
+def open_verdicts_of(connection: Connection, instruction_id: str) -> list[FirstVerdict]:
+    """What people say of an instruction that is not decided, one word of each, oldest first."""
     own = verdict.c.instruction_id == instruction_id, verdict.c.state == OPEN
-    row = connection.execute(_VERDICT.where(*own)).first()
-    return None if row is None else FirstVerdict(*row)
+    rows = connection.execute(_VERDICT.where(*own).order_by(verdict.c.verdict_id))
+    return [FirstVerdict(*row) for row in rows]
 
 
-def open_verdicts(connection: Connection) -> dict[str, str]:
-    """Instruction id -> who gave the first word about it."""
-    rows = connection.execute(
-        select(verdict.c.instruction_id, verdict.c.given_by, verdict.c.verdict).where(
-            verdict.c.state == OPEN
-        )
-    )
-    return {row.instruction_id: f"{row.given_by} says {row.verdict}" for row in rows}
+def open_verdicts(connection: Connection) -> dict[str, list[FirstVerdict]]:
+    """Instruction id -> as `open_verdicts_of`."""
+    found: dict[str, list[FirstVerdict]] = {}
+    for row in connection.execute(_VERDICT.where(verdict.c.state == OPEN).order_by(*_SPOKEN)):
+        word = FirstVerdict(*row)
+        found.setdefault(word.instruction_id, []).append(word)
+    return found
 
 
 def save_verdict(
-    connection: Connection, instruction_id: str, *, decision: str, evidence: str, word: PersonsWord
+    connection: Connection,
+    instruction_id: str,
+    *,
+    decision: str,
+    evidence: str,
+    word: PersonsWord,
+    ends: Sequence[FirstVerdict] = (),
 ) -> None:
-    """One person's verdict; an earlier open one of anybody is replaced."""
-    connection.execute(
-        update(verdict)
-        .where(verdict.c.instruction_id == instruction_id, verdict.c.state == OPEN)
-        .values(state=REPLACED)
-    )
+    """One person's verdict; `ends` are earlier words that it takes the place of."""
+    _end_verdicts(connection, ends, state=REPLACED)
     connection.execute(
         insert(verdict).values(
             instruction_id=instruction_id,
@@ -222,15 +233,30 @@ def save_verdict(
             state=OPEN,
         )
     )
-    details = {"by": word.in_words, "verdict": decision, "evidence": evidence}
+    ended = [each.given_by for each in ends]
+    spoken = {"by": word.in_words, "verdict": decision, "evidence": evidence}
+    details = {**spoken, "ends": ended}
     append(connection, [Event("verdict", instruction_id, "proposed", details)], at=word.at)
 
 
-def close_verdict(connection: Connection, verdict_id: int) -> None:
-    """The second person agreed."""
-    connection.execute(
-        update(verdict).where(verdict.c.verdict_id == verdict_id).values(state=AGREED)
-    )
+def end_verdicts(
+    connection: Connection, instruction_id: str, *, ends: Sequence[FirstVerdict], word: PersonsWord
+) -> None:
+    """A person takes their verdict back."""
+    _end_verdicts(connection, ends, state=REPLACED)
+    details = {"by": word.in_words, "ends": [each.given_by for each in ends]}
+    append(connection, [Event("verdict", instruction_id, TAKEN_BACK, details)], at=word.at)
+
+
+def _end_verdicts(connection: Connection, ends: Sequence[FirstVerdict], *, state: str) -> None:
+    ids = [each.verdict_id for each in ends]
+    connection.execute(update(verdict).where(verdict.c.verdict_id.in_(ids)).values(state=state))
+
+
+def close_verdicts(connection: Connection, words: Sequence[FirstVerdict], *, decided: str) -> None:
+    """Two people agreed: nothing that was said of it is open any more."""
+    _end_verdicts(connection, [each for each in words if each.verdict == decided], state=AGREED)
+    _end_verdicts(connection, [each for each in words if each.verdict != decided], state=REPLACED)
 
 
 def agreed_verdicts(connection: Connection) -> list[tuple[str, str]]:
@@ -245,7 +271,8 @@ def agreed_verdicts(connection: Connection) -> list[tuple[str, str]]:
 
 def release_of(connection: Connection, run_id: str) -> Release | None:
     """What was said about lifting a run's hold."""
-    row = connection.execute(_RELEASE.where(release.c.run_id == run_id)).first()
+    given = release.c.run_id == run_id, release.c.first_by != ""
+    row = connection.execute(_RELEASE.where(*given)).first()
     return None if row is None else Release(*row)
 
 
@@ -272,11 +299,11 @@ def save_release(
         "second_authenticated": False,
         "second_at": None,
     }
-    if before is None:
-        connection.execute(insert(release).values(run_id=run_id, **first))
-    elif ended:
-        connection.execute(own.values(**first))
-        append(connection, [Event("release", run_id, VOID, {"why": ended})], at=word.at)
+    if before is None or ended:
+        if not connection.execute(own.values(**first)).rowcount:
+            connection.execute(insert(release).values(run_id=run_id, **first))
+        if ended:
+            append(connection, [Event("release", run_id, VOID, {"why": ended})], at=word.at)
     else:
         connection.execute(
             own.values(
@@ -285,6 +312,14 @@ def save_release(
         )
     details = {"by": word.in_words, "reason": reason}
     append(connection, [Event("release", run_id, "released by", details)], at=word.at)
+
+
+def take_back_release(connection: Connection, run_id: str, *, word: PersonsWord) -> None:
+    """The first person takes back the release of a run; the row stays, with nobody in it."""
+    nobody = {"first_by": "", "first_authenticated": False}
+    connection.execute(update(release).where(release.c.run_id == run_id).values(**nobody))
+    details = {"why": f"{word.in_words} took it back"}
+    append(connection, [Event("release", run_id, VOID, details)], at=word.at)
 
 
 def use_code(connection: Connection, person: str, *, time_step: int, at: datetime) -> bool:

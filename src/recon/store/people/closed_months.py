@@ -155,6 +155,18 @@ def note_lapsed(
     _append(connection, account, month=month, event=LAPSED, details={"why": why}, at=at)
 
 
+def note_taken_back(connection: Connection, digest: str, *, why: str, at: datetime) -> None:
+    """Whoever signed what has this digest took it back, under whichever month it stands."""
+    rows = connection.execute(
+        select(history.c.entity_id, history.c.data)
+        .where(history.c.entity == ENTITY, history.c.event == SIGNED)
+        .order_by(history.c.sequence.desc())
+    )
+    period = next((row.entity_id for row in rows if json.loads(row.data)["digest"] == digest), "")
+    if period:
+        append(connection, [Event(ENTITY, period, LAPSED, {"why": why})], at=at)
+
+
 def note_closed(connection: Connection, closed: ClosedMonth) -> None:
     """The second word: from here on the month is closed, with its folder."""
     details = {

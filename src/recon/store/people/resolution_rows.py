@@ -150,11 +150,12 @@ def written_off_by_file(connection: Connection, file_sha256: str) -> dict[str, t
     return {row.break_id: (row.currency, row.exposure) for row in connection.execute(query)}
 
 
-def importers(connection: Connection, run_id: str) -> list[str]:
-    """Who brought answers into a run's night, as they were named."""
+def importers(connection: Connection, run_id: str, *, since: datetime) -> list[str]:
+    """Who brought answers into a run's night after an instant, as they were named."""
     rows = connection.execute(
         select(answer_file.c.given_by)
         .where(answer_file.c.run_id == run_id, answer_file.c.taken > 0)
+        .where(answer_file.c.imported_at > since)
         .distinct()
     )
     return sorted(rows.scalars())

@@ -20,7 +20,7 @@ from recon.store.nights import runs
 pytestmark = pytest.mark.xdist_group("verification")
 """They share what takes longer to make than to look at."""
 
-UNREAD = Reading(lambda _: (), lambda _: "", lambda *_: ())
+UNREAD = Reading(lambda _: (), lambda _: "", lambda *_: (), lambda *_: ())
 """The workbooks of these nights are no workbooks."""
 
 

@@ -5,12 +5,17 @@ from typing import Any
 import pyotp
 import pytest
 from pydantic import SecretStr
+from sqlalchemy import update
 
 from recon.model.errors import ConfigurationError, UsageError
+from recon.steps.care import signed_words
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.identity import identify
 from recon.steps.money.approve import Narrowing, approve, lapse, reject, waiting
+from recon.steps.people.taken_back import words_taken_back
 from recon.store.database import history
+from recon.store.money.bound_words import changed_words
+from recon.store.schema import approval
 
 pytestmark = pytest.mark.xdist_group("approvals")
 """They share what takes longer to make than to look at."""
@@ -107,7 +112,7 @@ def test_the_same_person_cannot_be_the_second(environment: Environment, asked: A
     approve(digest, person=person("anna", environment, asked), environment=environment)
     asked.wait(hours=1)
 
-    with pytest.raises(UsageError, match="somebody else"):
+    with pytest.raises(UsageError, match="a second person must"):
         approve(digest, person=person("anna", environment, asked), environment=environment)
 
 
@@ -116,14 +121,15 @@ def test_a_changed_list_voids_the_first_word(environment: Environment, asked: An
     found = waiting(environment)
     approve(found.wanted.digest, person=person("anna", environment, asked), environment=environment)
     gone = found.wanted.items[0].instruction_id
-    reject(
+    rejected = reject(
         [gone],
         person=person("dan", environment, asked),
         reason="not meant",
         environment=environment,
     )
 
-    with pytest.raises(UsageError, match="changed since Anna Berg approved it"):
+    assert rejected == (1, ("Anna Berg",))
+    with pytest.raises(UsageError, match="something changed since you looked"):
         approve(
             found.wanted.digest, person=person("ben", environment, asked), environment=environment
         )
@@ -138,21 +144,91 @@ def test_another_digest_is_refused(environment: Environment, asked: Any) -> None
 
 
 def test_a_sum_beyond_the_limit_is_refused(environment: Environment, asked: Any) -> None:
-    """The second person's limit covers the whole list, or part of it is approved."""
+    """The limit of one of the two covers the whole list; who may not locks nobody out."""
     digest = waiting(environment).wanted.digest
-    approve(digest, person=person("anna", environment, asked), environment=environment)
+    approve(digest, person=person("cara", environment, asked), environment=environment)
 
     with pytest.raises(UsageError, match="limit of Cara Lim"):
-        approve(digest, person=person("cara", environment, asked), environment=environment)
+        approve(digest, person=person("dan", environment, asked), environment=environment)
+    _, complete = approve(
+        digest, person=person("anna", environment, asked), environment=environment
+    )
+    assert complete
 
 
-def test_a_reviewer_cannot_be_the_second(environment: Environment, asked: Any) -> None:
-    """Money is let go by an approver."""
+@pytest.mark.parametrize("order", ["anna dan", "dan anna", "anna cara", "cara anna"])
+def test_any_order_of_two_who_fit_lets_the_list_go(
+    environment: Environment, asked: Any, order: str
+) -> None:
+    """Approver first or last: gate, signer's rule and books see the same two people."""
+    digest = waiting(environment).wanted.digest
+    for name in order.split():
+        approve(digest, person=person(name, environment, asked), environment=environment)
+    asked.move_money()
+
+    assert asked.instruction_states() == {"confirmed": 3}
+    assert unendorsed(environment) == []
+
+
+def unendorsed(environment: Environment) -> list[str]:
+    """What `recon verify` says of the words of people."""
+    with environment.store.reading() as connection:
+        return [
+            *signed_words.unendorsed(connection, environment=environment),
+            *changed_words(connection),
+        ]
+
+
+def test_who_would_leave_nobody_behind_is_told_before(asked: Any) -> None:
+    """Nothing is noted that nobody could complete."""
+    people = PEOPLE.replace("limit = { EUR = 100000", "limit = { EUR = 1")
+    (asked.folder / "config" / "approvers.toml").write_text(people)
+    with asked.environment() as opened:
+        digest = waiting(opened).wanted.digest
+        with pytest.raises(UsageError, match="after Dan Orr nobody would be left"):
+            approve(digest, person=person("dan", opened, asked), environment=opened)
+        assert waiting(opened).first_by == ""
+
+
+def test_a_yes_is_taken_back_until_it_counts(environment: Environment, asked: Any) -> None:
+    """By its own person alone; then it is no half of anything, and may be given anew."""
+    digest = waiting(environment).wanted.digest
+
+    def say(name: str) -> bool:
+        return approve(digest, person=person(name, environment, asked), environment=environment)[1]
+
+    def take_back(name: str) -> str:
+        asked.now += timedelta(minutes=1)
+        speaker = person(name, environment, asked)
+        return words_taken_back(digest, person=speaker, environment=environment)
+
+    say("anna")
+    with pytest.raises(UsageError, match="Dan Orr has no word about"):
+        take_back("dan")
+    assert take_back("anna") == f"the yes to list {digest}"
+    assert waiting(environment).first_by == ""
+    asked.now += timedelta(minutes=1)
+    assert [say("dan"), say("anna")] == [False, True]
+    with pytest.raises(UsageError, match="nobody takes it back alone"):
+        take_back("anna")
+    assert unendorsed(environment) == []
+    asked.move_money()
+    assert asked.instruction_states() == {"confirmed": 3}
+
+
+def test_nobody_completes_a_yes_that_was_taken_back(environment: Environment, asked: Any) -> None:
+    """Whoever writes the tables past the code finds no signature of the desk behind it."""
     digest = waiting(environment).wanted.digest
     approve(digest, person=person("anna", environment, asked), environment=environment)
+    asked.now += timedelta(minutes=1)
+    words_taken_back(digest, person=person("anna", environment, asked), environment=environment)
+    with environment.store.writing() as connection:
+        connection.execute(update(approval).values(state="first"))
+    approve(digest, person=person("dan", environment, asked), environment=environment)
+    asked.move_money()
 
-    with pytest.raises(UsageError, match="must be an approver"):
-        approve(digest, person=person("dan", environment, asked), environment=environment)
+    assert asked.effects() == []
+    assert any("the word of Anna Berg was taken back" in each for each in unendorsed(environment))
 
 
 def test_a_part_can_be_approved_alone(environment: Environment, asked: Any) -> None:
@@ -269,6 +345,8 @@ def test_without_a_secret_the_history_says_so(environment: Environment, asked: A
     )
 
 
+ONE_OF_TWO = "one of two must be an approver who may"
+BEYOND = "the list sums to more EUR than the limit of"
 WITHOUT_BEN = PEOPLE.replace("[approvers.ben]", "[approvers.bea]").replace("Ben Roy", "Bea Roy")
 
 
@@ -281,15 +359,17 @@ WITHOUT_BEN = PEOPLE.replace("[approvers.ben]", "[approvers.bea]").replace("Ben 
             "Anna Berg approved it, whom approvers.toml does not declare any more",
         ),
         (
-            PEOPLE.replace('name = "Ben Roy"', 'name = "Ben Roy"\nrole = "reviewer"'),
-            "Ben Roy is a reviewer; the second person must be an approver",
+            PEOPLE.replace('Berg"', 'Berg"\nrole = "reviewer"').replace(
+                'Roy"', 'Roy"\nrole = "reviewer"'
+            ),
+            f"{ONE_OF_TWO}: Anna Berg is a reviewer; Ben Roy is a reviewer",
         ),
         (
             PEOPLE.replace("limit = { EUR = 100000", "limit = { EUR = 1"),
-            "the list sums to more EUR than the limit of Ben Roy (1)",
+            f"{ONE_OF_TWO}: {BEYOND} Anna Berg (1); {BEYOND} Ben Roy (1)",
         ),
     ],
-    ids=["the second left", "the first left", "a reviewer now", "a lower limit"],
+    ids=["the second left", "the first left", "reviewers now", "a lower limit"],
 )
 def test_the_word_of_who_may_not_any_more_sends_nothing(
     environment: Environment, asked: Any, people: str, why: str

@@ -9,10 +9,9 @@ from sqlalchemy import text
 
 from recon.model.errors import UsageError
 from recon.notifications.receiver import Receiver
-from recon.settlement.instruction import Instruction
 from recon.steps.ground.identity import identify
 from recon.steps.people import people
-from recon.steps.people.verdicts import resolve
+from recon.steps.people.verdicts import DoubtWord, resolve
 from recon.store.money import instruction_rows
 from recon.store.nights import runs
 from tests.recon.notifications.told import PAYMENT, form
@@ -121,7 +120,7 @@ def test_a_decision_names_the_message_it_goes_by(doubtful_payout: Any) -> None:
     doubtful_payout.wait(hours=1)
     with doubtful_payout.environment() as environment:
 
-        def say(by: str, message: str) -> tuple[Instruction, bool]:
+        def say(by: str, message: str) -> DoubtWord:
             doubtful_payout.now += timedelta(seconds=31)
             code = pyotp.TOTP(SECRETS[by]).at(int(doubtful_payout.now.timestamp()) + 1)
             return resolve(
@@ -136,11 +135,11 @@ def test_a_decision_names_the_message_it_goes_by(doubtful_payout: Any) -> None:
         for other in ("0" * 12, digest[:5]):
             with pytest.raises(UsageError, match=rf"known: {digest}\); nothing was noted"):
                 say("anna", other)
-        _, first = say("anna", digest)
-        _, second = say("ben", digest)
+        first = say("anna", digest)
+        second = say("ben", digest)
         with environment.store.reading() as connection:
             kept = str(connection.execute(text("SELECT message FROM instruction")).scalar_one())
 
-    assert (first, second) == (False, True)
+    assert (first.decided, second.decided) == (False, True)
     assert kept.count("payout FAILED of 250.00 EUR at 2026-11-2") == 2
     assert kept.count(f"(message {digest})") == 2

@@ -172,9 +172,19 @@ def test_an_authorisation_that_ends_soon_is_named_first(merchant: Any) -> None:
     assert not listed[1].lapses
 
 
+TWO_PEOPLE = """
+[approvers.anna]
+name = "Anna"
+limit = { EUR = 100000, USD = 100000, GBP = 100000, JPY = 10000000, KWD = 100000 }
+[approvers.dan]
+name = "Dan"
+role = "reviewer"
+"""
+
+
 def test_a_word_that_waits_for_its_second_is_told(merchant: Any) -> None:
     """Page one says who approved already, so that the second person is found."""
-    (merchant.folder / "config" / "approvers.toml").write_text('[approvers.anna]\nname = "Anna"\n')
+    (merchant.folder / "config" / "approvers.toml").write_text(TWO_PEOPLE)
     path = merchant.folder / "config" / "merchants.toml"
     path.write_text(path.read_text() + "auto_approve = false\n")
     one = merchant.payments("authorised")[0]

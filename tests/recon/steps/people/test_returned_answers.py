@@ -1,4 +1,4 @@
-from datetime import date
+from datetime import date, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -6,13 +6,18 @@ from typing import Any
 import pytest
 from openpyxl import load_workbook
 
-from recon.cli.workbooks import form, workbooks
+from recon.cli.workbooks import form, reading, workbooks
 from recon.model.errors import SourceUnreadableError, UsageError
 from recon.model.resolutions import WHOLE_CAUSE, Import
+from recon.steps.care.verify import Verification, verify
 from recon.steps.ground.identity import identify
+from recon.steps.night.report import rebuild_answered
 from recon.steps.people.returned_answers import import_resolutions, sentence_of
+from recon.steps.people.sign_off import Night
+from recon.steps.people.taken_back import words_taken_back
 from recon.steps.people.verdicts import agree_write_off
 from recon.store.people import resolution_rows
+from reports.reading.comparison import run_of
 from tests.recon.steps.signing import sign_seen
 
 HEADER_ROW = 6
@@ -352,9 +357,9 @@ def agree(desk: Any, answer: Any, *, by: str) -> str:
 
 
 def test_a_second_person_agrees_to_a_write_off(desk: Any, workbook: Path) -> None:
-    """Whoever gave it cannot agree, under no name; a reviewer cannot; another approver can."""
+    """Whoever gave it cannot agree, under no name; another person can, one of them an approver."""
     (waiting,) = write_offs(desk, workbook, rows=1, by=" jo  HILL")
-    for name, why in (("jo", "somebody else"), ("Jo Hill", "somebody else"), ("lee", "reviewer")):
+    for name, why in (("jo", "a second person"), ("Jo Hill", "a second person")):
         with pytest.raises(UsageError, match=why):
             agree(desk, waiting, by=name)
     agreed = agree(desk, waiting, by="kim")
@@ -368,7 +373,7 @@ def test_a_second_person_agrees_to_a_write_off(desk: Any, workbook: Path) -> Non
 
 def test_nobody_agrees_to_more_than_their_limit(desk: Any, workbook: Path) -> None:
     """The write-offs of one workbook count together: many small ones are one large one."""
-    waiting = write_offs(desk, workbook, rows=2)
+    waiting = write_offs(desk, workbook, rows=2, by="lee")
     with pytest.raises(UsageError, match=r"more .* than the limit of Max Ott"):
         agree(desk, waiting[0], by="max")
     with desk.environment() as environment, environment.store.reading() as connection:
@@ -378,19 +383,104 @@ def test_nobody_agrees_to_more_than_their_limit(desk: Any, workbook: Path) -> No
     assert sum(sums.values()) > 1000
 
 
-def test_whoever_brought_the_answers_does_not_review_them(desk: Any, workbook: Path) -> None:
-    """The reviewer is a second pair of eyes on the answers, too."""
-    back = Returned(workbook)
-    for row in range(2):
-        back.answer("Order corrected", row=row)
-    done = take(desk, back.save("answered.xlsx"), by="lee")
+def test_a_reviewer_agrees_to_what_an_approver_brought(desk: Any, workbook: Path) -> None:
+    """In any order; of two reviewers neither may give up anything."""
+    (waiting,) = write_offs(desk, workbook, rows=1, by="lee")
+    two = PEOPLE.replace('name = "Max Ott"', 'name = "Max Ott"\nrole = "reviewer"')
+    (desk.folder / "config" / "approvers.toml").write_text(two)
+    with pytest.raises(UsageError, match="Lee Fox is a reviewer; Max Ott is a reviewer"):
+        agree(desk, waiting, by="max")
+    assert agree(desk, waiting, by="jo") == waiting.break_id
     with desk.environment() as environment:
-        lee, jo = (identify(name, code=None, environment=environment) for name in ("lee", "jo"))
-        with pytest.raises(UsageError, match="Lee Fox brought answers into this night"):
-            sign_seen(done.run_id, role="reviewer", person=lee, environment=environment)
-        night = sign_seen(done.run_id, role="reviewer", person=jo, environment=environment)
+        assert verify(environment, reading=reading()).problems == ()
 
-    assert [one.by for one in night.signed] == ["Jo Hill"]
+
+def test_every_answer_is_signed_by_who_did_not_bring_it(desk: Any, workbook: Path) -> None:
+    """Who brought answers may review; what comes after a signature is looked at by its person."""
+    back = Returned(workbook)
+    back.answer("Order corrected")
+    run_id = take(desk, back.save("answered.xlsx"), by="lee").run_id
+
+    def sign(role: str, name: str) -> Night:
+        with desk.environment() as environment:
+            person = identify(name, code=None, environment=environment)
+            return sign_seen(run_id, role=role, person=person, environment=environment)
+
+    sign("reviewer", "lee")
+    desk.now += timedelta(minutes=1)
+    later = Returned(workbook)
+    later.answer("Order corrected", row=1)
+    take(desk, later.save("later.xlsx"), by="kim")
+    with pytest.raises(UsageError, match="Kim Day brought answers in after Lee Fox had signed"):
+        sign("approver", "kim")
+    with desk.environment() as environment:
+        lee = identify("lee", code=None, environment=environment)
+        words_taken_back(run_id, person=lee, environment=environment)
+    desk.now += timedelta(minutes=1)
+    assert sign("approver", "kim").unsigned_days > 0
+    assert sign("reviewer", "lee").unsigned_days == 0
+
+
+def test_answers_saved_into_the_delivered_workbook_are_signed(desk: Any, workbook: Path) -> None:
+    """As finance is told to: nothing calls it changed, and what is signed has the answers."""
+    back = Returned(workbook)
+    key = back.answer("Order corrected")
+    in_place, unbrought = back.save(), checked(desk)
+    done = take(desk, in_place)
+    with desk.environment() as environment:
+        first = rebuild_answered(done, environment=environment, workbooks=workbooks())
+        again = rebuild_answered(done, environment=environment, workbooks=workbooks())
+    new = newest_workbook(desk)
+    with desk.environment() as environment:
+        people = [identify(name, code=None, environment=environment) for name in ("lee", "jo")]
+        for role, person in zip(("reviewer", "approver"), people, strict=True):
+            night = sign_seen(done.run_id, role=role, person=person, environment=environment)
+
+    assert unbrought.problems == ()
+    assert "bring them in" in unbrought.answered[0]
+    assert (f"is {new}: sign it" in first, again) == (True, "")
+    assert (new.name.endswith("-v2.xlsx"), night.unsigned_days) == (True, 0)
+    assert (checked(desk).problems, checked(desk).answered) == ((), ())
+    assert in_place.read_bytes() != new.read_bytes()
+    sheet = Returned(new).sheet
+    assert key in {sheet.cell(row, 1).value for row in range(HEADER_ROW + 1, sheet.max_row + 1)}
+
+
+def test_an_amount_changed_in_the_delivered_workbook_is_found(desk: Any, workbook: Path) -> None:
+    """Only the cells of answers may differ; nobody signs such a file."""
+    back = Returned(workbook)
+    back.answer("Order corrected")
+    back.write("Money at risk", 1)
+    done = take(desk, back.save())
+    assert any("not the workbook that was written" in one for one in checked(desk).problems)
+    with desk.environment() as environment:
+        lee = identify("lee", code=None, environment=environment)
+        with pytest.raises(UsageError, match="bring them in"):
+            sign_seen(done.run_id, role="reviewer", person=lee, environment=environment)
+
+
+def test_a_signed_workbook_that_was_answered_in_its_place_is_told(
+    desk: Any, workbook: Path
+) -> None:
+    """What somebody signed is gone then: they take their name back before anything is written."""
+    back = Returned(workbook)
+    back.answer("Order corrected")
+    run_id = run_of(workbook)
+    with desk.environment() as environment:
+        lee = identify("lee", code=None, environment=environment)
+        sign_seen(run_id, role="reviewer", person=lee, environment=environment)
+        done = take(desk, back.save())
+        told = rebuild_answered(done, environment=environment, workbooks=workbooks())
+        assert "is not the file that Lee Fox signed any more" in told
+        words_taken_back(run_id, person=lee, environment=environment)
+        told = rebuild_answered(done, environment=environment, workbooks=workbooks())
+        assert "-v2.xlsx: sign it" in told
+
+
+def checked(desk: Any) -> Verification:
+    """What `recon verify` finds."""
+    with desk.environment() as environment:
+        return verify(environment, reading=reading())
 
 
 def test_one_answer_covers_every_break_of_its_cause(merchant: Any) -> None:

@@ -16,6 +16,7 @@ from recon.steps.money.sending import stop_sending
 from recon.steps.night.finish import finish
 from recon.steps.night.report import Workbooks, rebuild
 from recon.steps.people.sign_off import Night, file_to_sign, nights
+from recon.steps.people.taken_back import words_taken_back
 from recon.store.database.history import of_entity
 from recon.store.nights import input_rows, runs
 from tests.recon.steps.signing import sign_seen
@@ -107,9 +108,9 @@ def test_a_reviewer_then_an_approver_sign_the_workbook(proven: Any) -> None:
 @pytest.mark.parametrize(
     ("steps", "said"),
     [
-        ([("approver", "anna")], "reviewer signs first"),
-        ([("reviewer", "anna"), ("approver", "anna")], "somebody else"),
-        ([("reviewer", "anna"), ("approver", "dan")], "an approver signs last"),
+        ([("approver", "anna"), ("reviewer", "anna")], "somebody else signs as reviewer"),
+        ([("reviewer", "anna"), ("approver", "anna")], "somebody else signs as approver"),
+        ([("reviewer", "anna"), ("approver", "dan")], "an approver signs as approver"),
         ([("reviewer", "anna"), ("reviewer", "ben")], "already"),
         ([("preparer", "anna")], "a role is one of"),
     ],
@@ -123,6 +124,60 @@ def test_who_may_not_sign_is_told_why(proven: Any, steps: list[tuple[str, str]],
 
     with pytest.raises(UsageError, match=said):
         signed(proven, run_id, role=role, name=name)
+
+
+def test_an_approver_signs_first(proven: Any) -> None:
+    """The night counts as signed with both names alone, and nothing of it is called changed."""
+    run_id = newest(proven)
+    one = signed(proven, run_id, role="approver", name="anna")
+    both = signed(proven, run_id, role="reviewer", name="dan")
+
+    assert (one.unsigned_days > 0, both.unsigned_days) == (True, 0)
+    assert [each.by for each in both.signed] == ["Dan Orr", "Anna Berg"]
+    assert problems(proven) == ()
+
+
+def problems(merchant: Any) -> tuple[str, ...]:
+    """What `recon verify` finds."""
+    with merchant.environment() as environment:
+        return verify(environment, reading=reading()).problems
+
+
+def test_who_would_leave_nobody_to_sign_is_told_before(proven: Any) -> None:
+    """Of one approver and one reviewer the approver does not review."""
+    run_id = newest(proven)
+    two = PEOPLE.replace("[approvers.ben]", "").replace('name = "Ben Roy"', "")
+    (proven.folder / "config" / "approvers.toml").write_text(two)
+    with pytest.raises(UsageError, match="after Anna Berg as reviewer nobody would be left"):
+        signed(proven, run_id, role="reviewer", name="anna")
+    signed(proven, run_id, role="approver", name="anna")
+    assert signed(proven, run_id, role="reviewer", name="dan").unsigned_days == 0
+
+
+def test_a_signature_is_taken_back_until_both_are_there(proven: Any) -> None:
+    """By its own person; the role is free again, and what was signed then stands in the history."""
+    run_id = newest(proven)
+    signed(proven, run_id, role="reviewer", name="anna")
+    with pytest.raises(UsageError, match="Dan Orr has no word"):
+        taken_back(proven, run_id, name="dan")
+    assert (
+        taken_back(proven, run_id, name="anna") == f"the signature as reviewer under run {run_id}"
+    )
+    assert listed(proven)[0].signed == ()
+    assert problems(proven) == ()
+    proven.now += timedelta(minutes=1)
+    signed(proven, run_id, role="reviewer", name="dan")
+    assert signed(proven, run_id, role="approver", name="anna").unsigned_days == 0
+    assert problems(proven) == ()
+    with pytest.raises(UsageError, match="nobody takes it back alone"):
+        taken_back(proven, run_id, name="anna")
+
+
+def taken_back(merchant: Any, run_id: str, *, name: str) -> str:
+    """One person takes their signature back."""
+    with merchant.environment() as environment:
+        person = identify(name, code=None, environment=environment)
+        return words_taken_back(run_id, person=person, environment=environment)
 
 
 def test_a_changed_workbook_cannot_be_signed(proven: Any) -> None:

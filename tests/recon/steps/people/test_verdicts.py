@@ -10,12 +10,14 @@ from recon.model.nights import Mode
 from recon.model.words import InstructionState
 from recon.steps.care.verify import verify
 from recon.steps.ground.environment import Environment
-from recon.steps.ground.identity import identify
+from recon.steps.ground.identity import Person, identify
 from recon.steps.money.gate import gate_of
-from recon.steps.people.verdicts import agree_write_off, release, resolve
+from recon.steps.people.people import status
+from recon.steps.people.taken_back import words_taken_back
+from recon.steps.people.verdicts import DoubtWord, agree_write_off, release, resolve, sentence_of
 from recon.store.money import instruction_rows
+from recon.store.money.bound_words import changed_words
 from recon.store.nights import runs
-from recon.store.people import approval_rows
 from recon.store.schema import doubt_clock
 from tests.recon.steps.ground.test_endorsed import UNREAD
 
@@ -68,9 +70,21 @@ def say(name: str, said: str, environment: Environment, *, evidence: str = SEEN)
     """One person's verdict on the doubt."""
     person = identify(name, code=None, environment=environment)
     wanted = the_doubt(environment)
-    return resolve(wanted, verdict=said, evidence=evidence, person=person, environment=environment)[
-        1
-    ]
+    return decision_of(wanted, said, evidence, person, environment).decided
+
+
+def decision_of(
+    wanted: str, said: str, evidence: str, person: Person, environment: Environment
+) -> DoubtWord:
+    """What became of one person's verdict."""
+    return resolve(wanted, verdict=said, evidence=evidence, person=person, environment=environment)
+
+
+def told(name: str, said: str, environment: Environment) -> str:
+    """What a person hears when they say it."""
+    person = identify(name, code=None, environment=environment)
+    decision = decision_of(the_doubt(environment), said, SEEN, person, environment)
+    return sentence_of(decision, verdict=said)
 
 
 def test_two_people_who_say_the_same_decide(environment: Environment, doubtful: Any) -> None:
@@ -103,16 +117,84 @@ def test_the_verdict_of_who_left_is_no_half(environment: Environment, doubtful: 
 
 
 def test_people_who_disagree_decide_nothing(environment: Environment, doubtful: Any) -> None:
-    """Another verdict takes the place of the first and waits for its own second."""
+    """The opposite of a colleague's word is said so to both, and replaces nothing of theirs."""
     doubtful.wait(hours=1)
 
-    decided = [say("anna", "applied", environment), say("ben", "not_applied", environment)]
+    first = told("dan", "applied", environment)
+    second = told("anna", "not_applied", environment)
 
-    assert decided == [False, False]
+    assert "it waits for a second person" in first
+    assert second.startswith("Noted, and undecided: you say not_applied of the refund of")
+    assert "Dan Orr says applied. Both words stand" in second
     assert doubtful.instruction_states() == {"in_doubt": 1}
-    with environment.store.reading() as connection:
-        told = approval_rows.open_verdicts(connection)
-    assert list(told.values()) == ["Ben Roy says not_applied"]
+    assert waits(environment).endswith(
+        "Undecided: Dan Orr says applied, Anna Berg says not_applied; two people must say the same."
+    )
+    with pytest.raises(UsageError, match="Dan Orr said so already"):
+        told("dan", "applied", environment)
+
+    third = told("anna", "applied", environment)
+
+    assert "Decided: refund of" in third
+    assert "Your earlier word (not_applied) counts no more." in third
+    assert doubtful.instruction_states() == {"resolved_applied": 1}
+    assert agrees(environment) == []
+
+
+def waits(environment: Environment) -> str:
+    """What page one and `recon status` say of the doubt, up to what to do."""
+    (_, (entry,)), *_ = status(environment)
+    return entry.next_step.partition(" Do not send it again.")[0]
+
+
+def agrees(environment: Environment) -> list[str]:
+    """What `recon verify` says of words of people."""
+    return [
+        one
+        for one in verify(environment, reading=UNREAD).problems
+        if "endorse" in one or "verdict" in one or "decided" in one
+    ]
+
+
+def test_a_third_person_decides_between_two_and_who_was_overruled_is_told(
+    environment: Environment, doubtful: Any
+) -> None:
+    """Two of three say the same."""
+    doubtful.wait(hours=1)
+    told("dan", "applied", environment)
+    told("anna", "not_applied", environment)
+
+    assert told("ben", "applied", environment).endswith(
+        "Not all said so: Anna Berg says not_applied."
+    )
+    assert doubtful.instruction_states() == {"resolved_applied": 1}
+    assert agrees(environment) == []
+
+
+def test_two_reviewers_decide_nothing_alone(doubtful: Any) -> None:
+    """An approver is among the two, else what they decided would not verify."""
+    people = BEN_REVIEWS
+    (doubtful.folder / "config" / "approvers.toml").write_text(people)
+    with doubtful.environment() as later:
+        assert [say(name, "applied", later) for name in ("dan", "ben")] == [False, False]
+        assert say("anna", "applied", later)
+        assert agrees(later) == []
+
+
+def test_who_changes_their_mind_is_no_half_any_more(
+    environment: Environment, doubtful: Any
+) -> None:
+    """A word ends with the opposite of the same person, or when it is taken back."""
+    doubtful.wait(hours=1)
+    person = identify("dan", code=None, environment=environment)
+    say("dan", "applied", environment)
+    say("dan", "not_applied", environment)
+    assert not say("anna", "applied", environment)
+    what = words_taken_back(the_doubt(environment), person=person, environment=environment)
+    assert what == f"the word not_applied about instruction {the_doubt(environment)}"
+    assert not say("ben", "not_applied", environment)
+    assert doubtful.instruction_states() == {"in_doubt": 1}
+    assert agrees(environment) == []
 
 
 @pytest.mark.parametrize(("said", "evidence"), [("maybe", SEEN), ("applied", "yes")])
@@ -198,6 +280,9 @@ def test_a_night_that_is_not_proven_is_released_by_two(merchant: Any) -> None:
 
 WITHOUT_ANNA = PEOPLE.replace("[approvers.anna]", "[approvers.ann]").replace("Anna Berg", "Ann Li")
 BEN_REVIEWS = PEOPLE.replace('name = "Ben Roy"', 'name = "Ben Roy"\nrole = "reviewer"')
+BOTH_REVIEW = BEN_REVIEWS.replace('Berg"', 'Berg"\nrole = "reviewer"') + (
+    '[approvers.cara]\nname = "Cara Lim"\n'
+)
 EXPLAINED = "the missing row is explained"
 
 
@@ -243,9 +328,9 @@ def test_the_first_word_of_who_left_releases_nothing(merchant: Any) -> None:
     ("people", "why", "again"),
     [
         (WITHOUT_ANNA, "Anna Berg released it, whom approvers.toml does not declare", "ann"),
-        (BEN_REVIEWS, "Ben Roy is a reviewer; the second person must be an approver", "anna"),
+        (BOTH_REVIEW, "Anna Berg is a reviewer; Ben Roy is a reviewer", "cara"),
     ],
-    ids=["the first left", "the second is a reviewer now"],
+    ids=["the first left", "both are reviewers now"],
 )
 def test_a_release_of_who_may_not_any_more_holds_on(
     merchant: Any, people: str, why: str, again: str
@@ -260,6 +345,24 @@ def test_a_release_of_who_may_not_any_more_holds_on(
     assert why in held_because(run_id, merchant)
     assert [lift(name, run_id, merchant) for name in ("ben", again)] == [False, True]
     assert held_because(run_id, merchant) == ""
+
+
+def test_a_release_is_taken_back_until_it_counts(merchant: Any) -> None:
+    """And given anew, approver first and reviewer second."""
+    run_id = not_proven(merchant)
+    lift("ben", run_id, merchant)
+    with merchant.environment() as environment:
+        person = identify("ben", code=None, environment=environment)
+        words_taken_back(run_id, person=person, environment=environment)
+        with environment.store.reading() as connection:
+            assert list(changed_words(connection)) == []
+    assert [lift(name, run_id, merchant) for name in ("anna", "dan")] == [False, True]
+    assert held_because(run_id, merchant) == ""
+    with merchant.environment() as environment:
+        with environment.store.reading() as connection:
+            assert list(changed_words(connection)) == []
+        with pytest.raises(UsageError, match="nobody takes it back alone"):
+            words_taken_back(run_id, person=person, environment=environment)
 
 
 def test_a_proven_night_has_nothing_to_release(merchant: Any) -> None:

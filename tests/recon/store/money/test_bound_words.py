@@ -92,7 +92,7 @@ def test_names_that_nobody_touched_are_no_problem(store: Any) -> None:
     [
         ("UPDATE sign_off SET signed_by = 'Eve' WHERE role = 'approver'", "run-1: its signed by"),
         ("UPDATE sign_off SET workbook_sha256 = 'cd' WHERE role = 'approver'", "its workbook sha"),
-        ("DELETE FROM sign_off WHERE role = 'approver'", "run-1: the history knows it, its table"),
+        ("DELETE FROM sign_off WHERE role = 'reviewer'", "run-1: the history knows it, its table"),
         ("UPDATE break_answer SET owner = 'Eve' WHERE version = 1", "break b-1: its owner is not"),
         ("DELETE FROM break_answer WHERE version = 2", "break b-1: the history knows it"),
     ],
