@@ -139,7 +139,7 @@ def settings_of(folder: Path) -> Settings:
         database_url=SecretStr("sqlite:///unused"),
         gateway_base_url="http://127.0.0.1:9",
         sign_keys=SignKeys.read({"RECON_SIGN_KEY": "sandbox"}, accounts={}),
-        gateway=GatewaySettings(deadline_seconds=10),
+        gateway=GatewaySettings(deadline_seconds=10, calls_per_second=10_000),
         interface={name: load_tables(name, config_dir=None) for name in GATEWAY_FILES},
         accounts={f"{MERCHANT}/{ACCOUNT}": account_of(folder)},
         rules=rules,

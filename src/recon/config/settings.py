@@ -99,6 +99,8 @@ class GatewaySettings(DeclaredTable):
     calls_per_second: float = Field(default=5, gt=0, le=10_000)
     queries_in_flight: int = Field(default=4, ge=1, le=256)
     read_patience_seconds: float = Field(default=600, ge=0, le=86_400)
+    night_deadline_seconds: float = Field(default=28_800, gt=0, le=86_400)
+    """So long after its start a run asks and sends nothing more."""
     capture_multiple: bool = False
     """Whether an authorisation may be captured in parts, together never more than it."""
     capture_replan: bool = False

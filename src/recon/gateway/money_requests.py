@@ -6,6 +6,7 @@ Implements `settlement.sender.MoneyGateway`.
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from decimal import Decimal
 from typing import Self
 
@@ -36,6 +37,7 @@ from recon.gateway_client import (
     read_batch_reply,
 )
 from recon.gateway_client import Operation as WireOperation
+from recon.gateway_client.query.query_refusal import asked_to_wait
 from recon.model.errors import ConfigurationError, Defect, ReconError
 from recon.model.money import wire_amount
 from recon.model.words import Clock, InstructionKind, Outcome
@@ -154,7 +156,8 @@ class GatewayOfMoney:
         except UnknownOutcomeError as error:
             return NoReply(str(error))
         kept = _request_of(prepared).masked(raw.body)
-        return Reply(raw.status, dict(raw.headers), raw.body, raw.received_at, kept)
+        asked = timedelta(seconds=asked_to_wait(raw, now=raw.received_at))
+        return Reply(raw.status, dict(raw.headers), raw.body, raw.received_at, kept, asked)
 
     def judge(self, prepared: Prepared, reply: Reply) -> BatchResult:
         """What the reply says, row by row."""

@@ -171,6 +171,7 @@ def pace_of(
     gateway: GatewaySettings,
     *,
     patience_max: int | None = None,
+    ends_in_seconds: float | None = None,
     notice: HoldNotice | None = None,
     lane: Lane | None = None,
 ) -> AccountPace:
@@ -180,6 +181,7 @@ def pace_of(
         calls_per_second=gateway.calls_per_second,
         in_flight=gateway.queries_in_flight,
         patience_seconds=patience if patience_max is None else min(patience, patience_max),
+        ends_in_seconds=ends_in_seconds,
         notice=notice,
         lane=lane,
     )

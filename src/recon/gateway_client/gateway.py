@@ -21,7 +21,7 @@ from pydantic import SecretStr
 
 from recon.gateway_client.interface.described import GatewayInterface, ReplyPolicy
 from recon.gateway_client.interface.payout import PayoutRow
-from recon.gateway_client.interface.prepare import prepare
+from recon.gateway_client.interface.prepare import PreparedCall, prepare
 from recon.gateway_client.interface.reply_outcomes import BatchReply
 from recon.gateway_client.interface.rows import (
     CancelRow,
@@ -39,6 +39,7 @@ from recon.gateway_client.interface.transport import (
     DEADLINE_SECONDS,
     Clock,
     MoneyTransport,
+    RawReply,
 )
 from recon.gateway_client.money.batch_reply import read_batch_reply, without_reply
 from recon.gateway_client.payments.payment import Payment
@@ -52,8 +53,9 @@ from recon.gateway_client.payments.payment_outcome import PaymentReply
 from recon.gateway_client.payments.payment_reply import payment_without_reply, read_payment_reply
 from recon.gateway_client.payments.prepare_payment import prepare_payment
 from recon.gateway_client.query.key_rounds import QueryAnswers, QueryClient, RefundAnswers
-from recon.gateway_client.query.pace import AccountPace
+from recon.gateway_client.query.pace import AccountPace, HeldTooLongError, next_turn
 from recon.gateway_client.query.query_bounds import QueryLimits
+from recon.gateway_client.query.query_refusal import note_pace
 from recon.gateway_client.wire.route import DIRECT, Route
 from recon.gateway_client.wire.signer import Signer
 from recon.gateway_client.wire.wire_errors import (
@@ -156,7 +158,7 @@ class AsyncGateway:
         )
         prepared = await beside(self._credentials, making)
         try:
-            raw = await self._money.send(prepared)
+            raw = await self._send(prepared)
         except (NotSentError, UnknownOutcomeError) as error:
             return payment_without_reply(error)
         reading = partial(
@@ -216,7 +218,7 @@ class AsyncGateway:
         )
         prepared = await beside(self._credentials, making)
         try:
-            raw = await self._money.send(prepared)
+            raw = await self._send(prepared)
         except (NotSentError, UnknownOutcomeError) as error:
             return without_reply(prepared, error=error)
         reading = partial(
@@ -228,6 +230,20 @@ class AsyncGateway:
             credentials=self._credentials,
         )
         return await beside(self._credentials, reading)
+
+    async def _send(self, prepared: PreparedCall) -> RawReply:
+        """One request at the account's pace; one that had to wait too long is not sent."""
+        pace = self._pace
+        try:
+            before = pace.seconds() + pace.patience_seconds
+            await next_turn(pace, before=before, sleep=asyncio.sleep)
+        except HeldTooLongError as error:
+            msg = f"{error}; nothing was sent"
+            raise NotSentError(msg, kind="RetryAfter") from None
+        turn = pace.slowed
+        raw = await self._money.send(prepared)
+        note_pace(raw, pace=pace, turn=turn, now=self._connection.clock())
+        return raw
 
     def _reads(self) -> QueryClient:
         connection = self._connection

@@ -13,7 +13,7 @@ by a clock that cannot be set instead.
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Protocol
@@ -79,6 +79,8 @@ class Reply:
     received_at: datetime
     kept: bytes = field(default=b"", repr=False)
     """What may be stored of a body that names a payee; b"" where all of it may."""
+    asks_to_wait: timedelta = timedelta()
+    """How long the gateway wants no further request (Retry-After)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +206,7 @@ class Circuit:
         if self.in_doubt >= BATCHES_IN_DOUBT_MAX:
             self.stop_reason = f"{self.in_doubt} batches in a row ended in doubt ({reason})"
         if self.not_sent >= NOT_SENT_TRIES_MAX:
-            self.stop_reason = f"the gateway could not be reached {self.not_sent} times ({reason})"
+            self.stop_reason = f"nothing could be sent {self.not_sent} times in a row ({reason})"
 
 
 class Sender:
@@ -212,7 +214,7 @@ class Sender:
 
     At most one instruction of a transaction is sent in a pass; the second goes in a later run,
     when the first is visible at the gateway. `crash_point` names the points at which a test may end
-    the process.
+    the process. Batches begin `interval` apart, and after a Retry-After when it has passed.
     """
 
     def __init__(
@@ -224,6 +226,8 @@ class Sender:
         new_id: Callable[[], str],
         crash_point: Callable[[str], None],
         elapsed: Callable[[], timedelta] = since_boot,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        interval: timedelta = timedelta(),
     ) -> None:
         self._gateway = gateway
         self._journal = journal
@@ -231,18 +235,28 @@ class Sender:
         self._new_id = new_id
         self._crash_point = crash_point
         self._elapsed = elapsed
+        self._sleep = sleep
+        self._interval = interval
+        self._next_at: timedelta | None = None
+        self._ends_at: timedelta | None = None
         self._told_to_end: Callable[[], str] = str
         self._circuit = Circuit()
         self._left_out: dict[str, str] = {}
 
     async def send_all(
-        self, cleared: Sequence[Cleared], *, told_to_end: Callable[[], str] = str
+        self,
+        cleared: Sequence[Cleared],
+        *,
+        told_to_end: Callable[[], str] = str,
+        ends_in: timedelta | None = None,
     ) -> Sent:
         """Send every cleared instruction once, in batches, until done or the circuit opens.
 
-        `told_to_end` names the signal that asked this process to end; "" while none did.
+        `told_to_end` names the signal that asked this process to end; "" while none did. After
+        `ends_in` no batch is claimed any more, and no wait goes beyond it.
         """
         self._told_to_end = told_to_end
+        self._ends_at = None if ends_in is None else self._elapsed() + ends_in
         count = rows = 0
         way = Way("instructions sent", of=len(cleared))
         for kind, group in batches(cleared):
@@ -260,6 +274,9 @@ class Sender:
         """
         tries = 0
         while group and tries < NOT_SENT_TRIES_MAX:
+            if reason := await self._turn():
+                self._circuit.stop_reason = reason
+                break
             prepared, batch_id = self._gateway.prepare(kind, group), self._new_id()
             # Asked behind the signing, which may have waited for somebody.
             if reason := self._ending() or self._journal.halted():
@@ -280,6 +297,22 @@ class Sender:
             if self._circuit.stop_reason:
                 break
         return 0
+
+    async def _turn(self) -> str:
+        """Wait until the next batch may begin, with nothing claimed; why none may, else ""."""
+        while self._ends_at is not None or self._next_at is not None:
+            now = self._elapsed()
+            wait = max(timedelta(), (self._next_at or now) - now)
+            if self._ends_at is not None and now + wait >= self._ends_at:
+                asked = f"; the gateway asked to wait another {wait.total_seconds():.0f} s"
+                over = "this run's time for sending was over (night_deadline_seconds)"
+                return f"{over}{asked if wait > self._interval else ''}"
+            if not wait:
+                break
+            if reason := self._ending():
+                return reason
+            await self._sleep(min(wait, LOOK_AGAIN).total_seconds())
+        return ""
 
     def _signable(self, group: tuple[Cleared, ...], unsigned: Unsigned) -> tuple[Cleared, ...]:
         """What is left of a group that was not signed: the rows that were not refused, or none."""
@@ -303,7 +336,7 @@ class Sender:
     ) -> int | None:
         """S, then what the answer asks for: the rows that count as sent.
 
-        None when the request surely did not leave.
+        None when the request surely did not leave, or was surely not processed.
         """
         self._note_outside(batch_id)
         self._crash_point("after claim")
@@ -322,6 +355,11 @@ class Sender:
             self._circuit.note(doubtful=False, left=False, reason=answer.reason)
             self._circuit.stop_reason = self._circuit.stop_reason or answer.reason * answer.final
             return None
+        pause = max(
+            self._interval, answer.asks_to_wait if isinstance(answer, Reply) else timedelta()
+        )
+        if pause:
+            self._next_at = self._elapsed() + pause
         if isinstance(answer, NoReply):
             self._journal.doubt(batch_id, reason=answer.reason, at=self._clock())
             self._circuit.note(doubtful=True, left=True, reason=answer.reason)
@@ -355,8 +393,11 @@ class Sender:
             self._journal.release(batch_id, reason=str(error), at=self._clock())
             raise
 
-    def _judge(self, batch_id: str, prepared: Prepared, reply: Reply) -> int:
-        """T2a, T2b; how many rows the reply does not prove to be refused before processing."""
+    def _judge(self, batch_id: str, prepared: Prepared, reply: Reply) -> int | None:
+        """T2a, T2b; how many rows the reply does not prove to be refused before processing.
+
+        None when it proves that of all of them.
+        """
         self._journal.keep_reply(batch_id, reply)
         self._crash_point("after reply")
         result = self._gateway.judge(prepared, reply)
@@ -364,6 +405,7 @@ class Sender:
         self._crash_point("after record")
         doubtful = any(row.outcome in {Outcome.UNKNOWN, Outcome.PENDING} for row in result.rows)
         trouble = result.message or f"HTTP {reply.status}"
-        self._circuit.note(doubtful=doubtful, left=True, reason=trouble)
+        left = sum(row.outcome is not Outcome.NOT_SENT for row in result.rows)
+        self._circuit.note(doubtful=doubtful, left=bool(left), reason=trouble)
         self._circuit.stop_reason = result.stop_reason or self._circuit.stop_reason
-        return sum(row.outcome is not Outcome.NOT_SENT for row in result.rows)
+        return left or None

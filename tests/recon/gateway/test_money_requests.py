@@ -2,7 +2,7 @@ import asyncio
 import json
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -17,7 +17,8 @@ from recon.model.errors import ConfigurationError, Defect
 from recon.model.words import GatewayState, InstructionKind, Outcome
 from recon.sandbox import RunningSandbox, SandboxOptions, serving
 from recon.settlement.eligibility import Cleared, ShownPayment
-from recon.settlement.sender import NoReply, Reply, SurelyNotSent
+from recon.settlement.sender import NoReply, Prepared, Reply, SurelyNotSent
+from tests.recon.gateway_client.played import Player, answer
 from tests.recon.settlement.instructions import INSTRUCTION
 
 AT = datetime(2026, 11, 21, 2, 0, tzinfo=UTC)
@@ -146,6 +147,30 @@ def test_a_wrong_key_is_rejected_and_stops(sandbox: RunningSandbox) -> None:
     result = gateway.judge(prepared, reply)
     assert [row.outcome for row in result.rows] == [Outcome.REJECTED]
     assert "sign" in result.stop_reason
+
+
+@pytest.mark.parametrize(
+    ("asked", "seconds"),
+    [("7200", 7_200), ("Sat, 21 Nov 2026 02:00:30 GMT", 30), ("soon", 0), ("", 0)],
+)
+def test_a_reply_says_how_long_the_gateway_wants_no_further_request(
+    asked: str, seconds: int
+) -> None:
+    """A count or a date of Retry-After; the sender waits so long, and this batch is in doubt."""
+    said = answer(503, b"", headers=f"Retry-After: {asked}\r\n" if asked else "")
+
+    async def send() -> Reply | SurelyNotSent | NoReply:
+        player = Player()
+        async with player.playing(said):
+            gateway = _gateway(player.base_url)
+            prepared = gateway.prepare(InstructionKind.REFUND, [_cleared()])
+            assert isinstance(prepared, Prepared)
+            return await gateway.send(prepared)
+
+    reply = asyncio.run(send())
+
+    assert isinstance(reply, Reply)
+    assert reply.asks_to_wait == timedelta(seconds=seconds)
 
 
 def test_a_closed_port_is_surely_not_sent() -> None:

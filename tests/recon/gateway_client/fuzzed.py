@@ -60,14 +60,15 @@ def bent_fields(draw: st.DrawFn, document: dict[str, Any]) -> bytes:
     return json.dumps(copy).encode()
 
 
-CELLS = st.sampled_from(
-    (
-        *("", " ", "x", "0", "3", "10", "10.0", "10.000", "12.50000", "10.005", "1e3", "-10.00"),
-        *("JPY", "KWD", "XYZ", "eur", "2", "42", "20261332010203", "4111111111111111", " SO1 "),
-        *("\ud800", "\x00", "\u00a01", "\u202ex", None, True, 0, 7, 1.5, 12.25, 10**20),
-        *([], ["1"], {"a": "b"}, [{"check_items": "cvv", "status": "y"}]),
-    )
+CELLS = st.one_of(
+    st.sampled_from(["\ud800", "\x00", "\u00a01", "\u202e", "\u2028"]),
+    st.sampled_from(
+        ["", " ", "x", "2", "42", "JPY", "KWD", "XYZ", "eur", "20261332010203", " SO1 "]
+    ),
+    st.sampled_from(["0", "3", "10", "10.0", "10.000", "12.50000", "10.005", "1e3", "-10.00"]),
+    st.sampled_from([None, True, 0, 7, 1.5, 12.25, 10**20, [], ["1"], {"a": "b"}]),
 )
+"""Unsafe text, other text, amounts, and what is no text: as likely as each other."""
 BESIDE = {"antifraud_provider": "P", "is3ds": "1", "risk_score": "7"}
 """What the API document shows once a reply, beside its rows."""
 

@@ -92,6 +92,29 @@ def test_a_broken_network_is_an_outcome_and_never_a_safe_one(
     assert (payment.outcome, payment.code) == (ReplyOutcome.UNKNOWN, error.__name__)
 
 
+def test_a_retry_after_holds_every_call_and_what_would_wait_too_long_is_not_sent() -> None:
+    """Money obeys it as reads do: the refused call is in doubt, the next one never leaves."""
+    asked: list[str] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        asked.append(request.url.path)
+        return httpx.Response(429, headers={"Retry-After": "7200"})
+
+    with Gateway(place_of(answer)) as gateway:
+        batches = [gateway.capture([ROW]), gateway.capture([ROW])]
+        payment = gateway.pay(apm_payment())
+        known = gateway.query(order_nos=["SO1"])
+
+    assert asked == ["/v1/capture"]
+    assert [row.outcome for batch in batches for row in batch.rows] == [
+        ReplyOutcome.UNKNOWN,
+        ReplyOutcome.NOT_SENT,
+    ]
+    assert "asked for no call for another 7200 s; nothing was sent" in batches[1].return_message
+    assert payment.outcome is ReplyOutcome.NOT_SENT
+    assert "asked for no call" in known.failed[0].reason
+
+
 def test_what_must_not_be_sent_is_an_error_and_not_sent() -> None:
     """By row and field."""
     asked: list[httpx.Request] = []

@@ -38,6 +38,7 @@ class Tape:
         self.unsigned: list[Unsigned] = []
         self.outside: Exception | None = None
         self.noted: list[str] = []
+        self.outcomes: list[Outcome] = []
 
     def prepare(self, kind: InstructionKind, rows: Sequence[Cleared]) -> Prepared | Unsigned:
         if self.unsigned:
@@ -55,7 +56,8 @@ class Tape:
     def judge(self, prepared: Prepared, reply: Reply) -> BatchResult:
         del reply
         self.events.append("judge")
-        rows = tuple(RowResult(Outcome.DONE) for _ in prepared.rows)
+        outcome = self.outcomes.pop(0) if self.outcomes else Outcome.DONE
+        rows = tuple(RowResult(outcome) for _ in prepared.rows)
         return BatchResult(rows, "1", "OK", self.stop)
 
     def halted(self) -> str:
@@ -125,6 +127,133 @@ def _send(
         elapsed=lambda: timedelta(seconds=next(readings, 0)),
     )
     return asyncio.run(sender.send_all(cleared))
+
+
+class Time:
+    """Passes when the sender waits, and writes down until when on the tape."""
+
+    def __init__(self, tape: Tape) -> None:
+        self.now = timedelta(days=1)
+        self._began = self.now
+        self._tape = tape
+
+    async def sleep(self, seconds: float) -> None:
+        self.now += timedelta(seconds=seconds)
+        waited = f"until {(self.now - self._began).total_seconds():g} s"
+        if self._tape.events[-1].startswith("until"):
+            self._tape.events.pop()
+        self._tape.events.append(waited)
+
+
+KINDS = (InstructionKind.CAPTURE, InstructionKind.CANCEL, InstructionKind.REFUND)
+"""Each a batch of its own, in this order."""
+
+
+def _send_in_time(
+    tape: Tape,
+    *,
+    interval: float = 0,
+    ends_in: float = 3_600,
+    told_to_end: Callable[[], str] = str,
+) -> Sent:
+    """Three batches, in a time of their own."""
+    numbers, time = count(1), Time(tape)
+    sender = Sender(
+        gateway=tape,
+        journal=tape,
+        clock=lambda: AT,
+        new_id=lambda: f"b{next(numbers)}",
+        crash_point=str,
+        elapsed=lambda: time.now,
+        sleep=time.sleep,
+        interval=timedelta(seconds=interval),
+    )
+    cleared = [_cleared(number, kind=kind) for number, kind in enumerate(KINDS, start=1)]
+    sending = sender.send_all(cleared, told_to_end=told_to_end, ends_in=timedelta(seconds=ends_in))
+    return asyncio.run(sending)
+
+
+def _busy(seconds: float) -> Reply:
+    return Reply(429, {}, b"", AT, asks_to_wait=timedelta(seconds=seconds))
+
+
+def _steps(tape: Tape) -> list[str]:
+    """What was claimed, sent and waited for."""
+    return [one for one in tape.events if one.split()[0] in {"claim", "send", "until"}]
+
+
+def test_the_next_batch_waits_as_long_as_the_gateway_asked_and_is_not_claimed_before() -> None:
+    """A process that dies while it waits leaves nothing in flight."""
+    tape = Tape(_busy(12))
+    sent = _send_in_time(tape)
+
+    assert _steps(tape) == [
+        *("claim b1", "send capture i1", "until 12 s", "claim b2", "send cancel i2"),
+        *("claim b3", "send refund i3"),
+    ]
+    assert (sent.rows, sent.stop_reason) == (3, "")
+
+
+def test_batches_begin_an_interval_apart() -> None:
+    """Money has a pace, as reads have."""
+    tape = Tape()
+    _send_in_time(tape, interval=0.2)
+
+    assert [one for one in _steps(tape) if one.startswith("until")] == [
+        "until 0.2 s",
+        "until 0.4 s",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("ends_in", "sent_rows", "says"),
+    [(60, 1, "asked to wait another 7200 s"), (0, 0, "time for sending was over")],
+)
+def test_no_wait_goes_beyond_the_end_of_the_run(ends_in: float, sent_rows: int, says: str) -> None:
+    """Nothing more is claimed, at once, and the reason is said."""
+    tape = Tape(_busy(7_200))
+    sent = _send_in_time(tape, ends_in=ends_in)
+
+    assert _steps(tape) == ["claim b1", "send capture i1"][: 2 * sent_rows]
+    assert sent.rows == sent_rows
+    assert says in sent.stop_reason
+    assert "night_deadline_seconds" in sent.stop_reason
+
+
+def test_a_process_that_is_told_to_end_waits_no_longer() -> None:
+    """The signal is heard while it waits, and nothing more is claimed."""
+    signals = iter(["", "", "SIGTERM"])
+    tape = Tape(_busy(600))
+    sent = _send_in_time(tape, told_to_end=lambda: next(signals, "SIGTERM"))
+
+    assert _steps(tape)[:2] == ["claim b1", "send capture i1"]
+    assert len(_steps(tape)) <= 3
+    assert "told to end (SIGTERM)" in sent.stop_reason
+
+
+def test_a_batch_that_was_refused_for_sure_goes_again_as_a_new_one_after_the_wait() -> None:
+    """As what surely did not leave; the other batches go on."""
+    tape = Tape(_busy(30), _busy(5))
+    tape.outcomes = [Outcome.NOT_SENT, Outcome.NOT_SENT]
+    sent = _send_in_time(tape)
+
+    assert _steps(tape)[:8] == [
+        *("claim b1", "send capture i1", "until 30 s"),
+        *("claim b2", "send capture i1", "until 35 s"),
+        *("claim b3", "send capture i1"),
+    ]
+    assert (sent.rows, sent.batches, sent.stop_reason) == (3, 3, "")
+
+
+def test_a_gateway_that_refuses_every_time_stops_the_sending() -> None:
+    """Three times in a row; none of it counts as sent."""
+    tape = Tape(*[_busy(1)] * 3)
+    tape.outcomes = [Outcome.NOT_SENT] * 3
+    sent = _send_in_time(tape)
+
+    assert [one for one in _steps(tape) if one.startswith("send")] == ["send capture i1"] * 3
+    assert (sent.rows, sent.batches) == (0, 0)
+    assert "nothing could be sent 3 times in a row" in sent.stop_reason
 
 
 def test_the_journal_is_written_before_the_first_byte() -> None:

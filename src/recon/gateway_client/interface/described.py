@@ -94,7 +94,8 @@ class Refusals(InterfaceTable):
     signature_codes: frozenset[str]
     before_processing_codes: frozenset[str]
     before_processing_http: frozenset[Annotated[int, Field(ge=400, le=499)]]
-    retry_after_is_final: bool
+    refusal_is_final: bool
+    """The merchant has the gateway's word: a 429 or 503 with Retry-After processed nothing."""
 
 
 class DescribedQuery(InterfaceTable):

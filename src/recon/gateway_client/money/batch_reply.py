@@ -95,10 +95,9 @@ def _by_status_alone(reading: ReplyReading) -> BatchReply:
     """3xx, 408, 425, 429, 5xx: the request may have been processed whatever the body says."""
     status = reading.raw.status
     finding = ReplyFinding(FindingKind.HTTP_STATUS, f"the gateway answered HTTP {status}")
-    final = reading.interface.status_map.refusals.retry_after_is_final
+    final = reading.interface.status_map.refusals.refusal_is_final
     if final and status in SLOW_DOWN_STATUSES and "retry-after" in reading.raw.headers:
-        reason = f"the gateway asked to slow down (HTTP {status})"
-        return _same_for_all(reading, ReplyOutcome.NOT_SENT, finding=finding, stop_reason=reason)
+        return _same_for_all(reading, ReplyOutcome.NOT_SENT, finding=finding)
     return _same_for_all(reading, ReplyOutcome.UNKNOWN, finding=finding)
 
 

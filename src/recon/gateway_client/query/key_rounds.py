@@ -22,15 +22,14 @@ from recon.gateway_client.interface.prepare import refuse_credentials
 from recon.gateway_client.interface.rows import Credentials, text_pattern, text_problem
 from recon.gateway_client.interface.signing import beside
 from recon.gateway_client.interface.transport import Clock, RawReply, ReadConnection
-from recon.gateway_client.query.pace import AccountPace, Sleep, Turns
+from recon.gateway_client.query.pace import AccountPace, HeldTooLongError, Sleep, Turns
 from recon.gateway_client.query.query_bounds import QueryLimits, grouped
 from recon.gateway_client.query.query_questions import order_question, refund_question
 from recon.gateway_client.query.query_reading import GroupAnswer, Record
 from recon.gateway_client.query.query_refusal import (
-    SLOW_DOWN_STATUSES,
     AgainError,
-    asked_to_wait,
     judged_by_status,
+    note_pace,
 )
 from recon.gateway_client.query.query_reply import OrderRecord
 from recon.gateway_client.query.query_work import Answers, GroupQuestion, Work
@@ -246,6 +245,9 @@ class QueryClient:
             return True
         try:
             answer = await self._call(keys, work=work, connection=connection)
+        except HeldTooLongError as error:
+            work.abandon(keys, pace=self._pace, why=str(error))
+            return True
         except AgainError as error:
             return not work.miss(keys, reason=str(error), pace=self._pace)
         self._pace.answered()
@@ -256,13 +258,15 @@ class QueryClient:
     def _backoff(self, misses: int) -> float:
         """Full jitter over a doubling bound; what the gateway asked to wait is the pace's."""
         bound = min(WAIT_MAX_SECONDS, WAIT_FIRST_SECONDS * 2 ** min(misses - 1, DOUBLINGS_MAX))
+        bound = max(0.0, min(bound, self._pace.seconds_left))
         return bound if self._randomness is None else self._randomness.uniform(0, bound)
 
     async def _call(
-        self, keys: Sequence[str], *, work: Work[Record], connection: ReadConnection
+        self, keys: tuple[str, ...], *, work: Work[Record], connection: ReadConnection
     ) -> GroupAnswer[Record]:
         """One HTTP call; raises AgainError for what may be repeated."""
-        async with self._turns.turn() as turn:
+        before = work.patient_until(keys, pace=self._pace)
+        async with self._turns.turn(before=before) as turn:
             work.calls += 1
             try:
                 raw = await self._send(keys, work=work, connection=connection)
@@ -270,10 +274,8 @@ class QueryClient:
                 raise
             except (NotSentError, UnknownOutcomeError) as error:
                 raise AgainError(str(error)) from error
-            if raw.status in SLOW_DOWN_STATUSES:
-                self._pace.slow_down(turn)
             # Before its place in flight is given on: a Retry-After holds the next call already.
-            self._pace.hold(asked_to_wait(raw, now=self._clock()))
+            note_pace(raw, pace=self._pace, turn=turn, now=self._clock())
         answer = judged_by_status(raw, now=self._clock()) or work.question.read(
             keys, raw=raw, reading=work.question.reading
         )

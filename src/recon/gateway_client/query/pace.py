@@ -6,6 +6,7 @@ a Retry-After holds every call of the account. The clock and the way to wait are
 """
 
 import asyncio
+import math
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -25,8 +26,14 @@ SLEEP_COARSE_SECONDS = 0.02
 
 PATIENCE_SECONDS = 600.0
 
+TIME_IS_OVER = "the time for asking the gateway was over"
+
 Seconds = Callable[[], float]
 Sleep = Callable[[float], Awaitable[None]]
+
+
+class HeldTooLongError(Exception):
+    """The next call would have to wait longer than anybody does; it was not made."""
 
 
 class HoldNotice(Protocol):
@@ -46,6 +53,7 @@ class AccountPace:
         calls_per_second: At most, all lanes together.
         in_flight: Calls at the same time, at most.
         patience_seconds: How long a silent gateway is asked again; 0: never.
+        ends_in_seconds: After so long no call starts any more; None: no such end.
         seconds: A clock that only goes forward.
         notice: Of those who read the same account elsewhere at the same time; None: nobody does.
         lane: The slots in which this process may call, where others read the account beside it.
@@ -57,6 +65,7 @@ class AccountPace:
         calls_per_second: float,
         in_flight: int,
         patience_seconds: float = PATIENCE_SECONDS,
+        ends_in_seconds: float | None = None,
         seconds: Seconds = time.monotonic,
         notice: HoldNotice | None = None,
         lane: Lane | None = None,
@@ -75,6 +84,20 @@ class AccountPace:
         self._lane = lane
         self._notice = notice
         self._held_until = seconds()
+        self._ends_at = None if ends_in_seconds is None else seconds() + ends_in_seconds
+
+    @property
+    def seconds_left(self) -> float:
+        """For which calls may still start."""
+        return math.inf if self._ends_at is None else self._ends_at - self.seconds()
+
+    @property
+    def closed_because(self) -> str:
+        """Why no call is made for longer than anybody waits; "" while one may be."""
+        if self.seconds_left <= 0:
+            return TIME_IS_OVER
+        held = self.held_seconds
+        return _held(held) if held > min(self.patience_seconds, self.seconds_left) else ""
 
     @property
     def calls_per_second(self) -> float:
@@ -144,6 +167,32 @@ class AccountPace:
         return self._share if self._share == 1 else min(1.0, self._share * 2 ** min(grown, 64.0))
 
 
+async def next_turn(pace: AccountPace, *, before: float, sleep: Sleep) -> None:
+    """Wait until the pace lets a call start, and count it.
+
+    Args:
+        pace: Of the account.
+        before: A reading of its clock: no Retry-After is waited for beyond it.
+        sleep: How to wait.
+
+    Raises:
+        HeldTooLongError: the wait would be longer; no call may be made.
+    """
+    # Asked again after each wait: a hold may have come meanwhile.
+    while (seconds := pace.wait_seconds()) > 0 or pace.seconds_left <= 0:
+        held = pace.held_seconds
+        if held > 0 and pace.seconds() + held > before:
+            raise HeldTooLongError(_held(held))
+        if seconds >= pace.seconds_left:
+            raise HeldTooLongError(TIME_IS_OVER)
+        await sleep(seconds)
+    pace.started()
+
+
+def _held(seconds: float) -> str:
+    return f"the gateway asked for no call for another {seconds:.0f} s"
+
+
 class Turns:
     """The turns of one client's calls, in one event loop."""
 
@@ -155,21 +204,21 @@ class Turns:
         self._changed = asyncio.Condition()
 
     @asynccontextmanager
-    async def turn(self) -> AsyncIterator[int]:
+    async def turn(self, *, before: float = math.inf) -> AsyncIterator[int]:
         """Wait for a place in flight and for the pace; hold the place while inside.
 
         Yields:
             The number of slow-downs so far, which `slow_down` wants back.
+
+        Raises:
+            HeldTooLongError: as `next_turn`.
         """
         async with self._changed:
             await self._changed.wait_for(lambda: self._active < self._pace.in_flight)
             self._active += 1
         try:
             async with self._gate:
-                # Asked again after each wait: a hold may have come meanwhile.
-                while (seconds := self._pace.wait_seconds()) > 0:
-                    await self._sleep(seconds)
-                self._pace.started()
+                await next_turn(self._pace, before=before, sleep=self._sleep)
             yield self._pace.slowed
         finally:
             async with self._changed:

@@ -4,6 +4,7 @@ from datetime import datetime
 from typing import Any, NoReturn
 
 from recon.gateway_client.interface.transport import RawReply
+from recon.gateway_client.query.pace import AccountPace
 from recon.gateway_client.query.query_bounds import retry_after_seconds
 from recon.gateway_client.query.query_reading import GroupAnswer
 from recon.gateway_client.wire.wire_errors import (
@@ -28,6 +29,20 @@ def asked_to_wait(raw: RawReply, *, now: datetime) -> float:
     if raw.status not in REPEATED_STATUSES:
         return 0.0
     return retry_after_seconds(raw.headers.get("retry-after", ""), now=now)
+
+
+def note_pace(raw: RawReply, *, pace: AccountPace, turn: int, now: datetime) -> None:
+    """Let the account be called slower, or not at all for a while, as a reply asks for.
+
+    Args:
+        raw: The reply.
+        pace: Of the account.
+        turn: `pace.slowed` when the call began.
+        now: The time, for a Retry-After that is a date.
+    """
+    if raw.status in SLOW_DOWN_STATUSES:
+        pace.slow_down(turn)
+    pace.hold(asked_to_wait(raw, now=now))
 
 
 def judged_by_status(raw: RawReply, *, now: datetime) -> GroupAnswer[Any] | None:

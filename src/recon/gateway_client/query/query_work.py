@@ -7,7 +7,7 @@ smaller groups, at last alone. No network here.
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Generic, Literal, Protocol
+from typing import Generic, Literal, NamedTuple, Protocol
 
 from recon.gateway_client.interface.reply_outcomes import ReplyFinding
 from recon.gateway_client.interface.transport import RawReply
@@ -64,6 +64,16 @@ class Answers(Generic[Record]):
     """HTTP calls made, repeated ones included."""
 
 
+class Missed(NamedTuple):
+    """Calls about a group that nobody answered."""
+
+    since: float
+    """When the first of them had failed, by the clock of the pace."""
+    last: float
+    reason: str
+    """Of the last one."""
+
+
 @dataclass(slots=True)
 class Work(Generic[Record]):
     """One query on its way."""
@@ -80,8 +90,7 @@ class Work(Generic[Record]):
     failures_in_a_row: int = 0
     misses_in_a_row: int = 0
     """Calls since the last one that the gateway answered."""
-    missed_since: dict[Group, float] = field(default_factory=dict)
-    """When each group that is asked again was first left without an answer."""
+    missed: dict[Group, Missed] = field(default_factory=dict)
     last_failure: str = ""
 
     @property
@@ -100,9 +109,7 @@ class Work(Generic[Record]):
 
     def is_hopeless(self, pace: AccountPace) -> bool:
         """Whether nothing more is worth asking: all is refused, or nobody answers."""
-        if self.failures_in_a_row >= FAILURES_IN_A_ROW_MAX:
-            return True
-        if pace.held_seconds > pace.patience_seconds:
+        if self.failures_in_a_row >= FAILURES_IN_A_ROW_MAX or pace.closed_because:
             return True
         return self.misses_in_a_row >= FAILURES_IN_A_ROW_MAX and pace.has_been_silent_too_long
 
@@ -112,22 +119,29 @@ class Work(Generic[Record]):
         self.misses_in_a_row += 1
         self.last_failure = reason
         now = pace.seconds()
-        since = self.missed_since.setdefault(keys, now)
-        if now + pace.held_seconds - since < pace.patience_seconds:
+        since = self.missed[keys].since if keys in self.missed else now
+        self.missed[keys] = Missed(since, now, reason)
+        if now + pace.held_seconds < self.patient_until(keys, pace=pace):
             self.groups.append(keys)
             return True
         self.abandon(keys, pace=pace)
         return False
 
-    def abandon(self, keys: Group, *, pace: AccountPace) -> None:
+    def abandon(self, keys: Group, *, pace: AccountPace, why: str = "") -> None:
         """A group that is not asked again, or was not asked at all."""
-        since = self.missed_since.get(keys)
-        if since is None:
-            self.fail(keys, reason=f"not asked any more: {self.last_failure}")
+        missed = self.missed.get(keys)
+        if missed is None:
+            why = why or pace.closed_because or self.last_failure
+            self.fail(keys, reason=f"not asked any more: {why}")
             return
-        seconds = pace.seconds() - since
-        again = f"; asked again for {seconds:.0f} s" if pace.patience_seconds else ""
-        self.fail(keys, reason=f"{self.last_failure}{again}")
+        seconds = missed.last - missed.since
+        again = f"; asked again for {seconds:.0f} s" if seconds >= 1 else ""
+        self.fail(keys, reason=f"{missed.reason}{again}")
+
+    def patient_until(self, keys: Group, *, pace: AccountPace) -> float:
+        """Until when this group may wait for a call, by the clock of the pace."""
+        missed = self.missed.get(keys)
+        return (missed.since if missed else pace.seconds()) + pace.patience_seconds
 
     def take(self, answer: GroupAnswer[Record], *, keys: Sequence[str]) -> None:
         """Book an answer; what it leaves open becomes smaller groups at the front.

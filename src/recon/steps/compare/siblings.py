@@ -13,12 +13,13 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from recon.gateway.queries import ask
+from recon.gateway.queries import PERSONS_PATIENCE_SECONDS, ask, pace_of
 from recon.matching.frames.sources import Sources
 from recon.model.errors import ConfigurationError
 from recon.model.words import KeyAnswer
 from recon.steps.ground import shown_answers
 from recon.steps.ground.answer_rows import Replies, reply_rows
+from recon.steps.ground.ending import seconds_left
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.kept_answers import keep, table_of_run
 from recon.steps.ground.night_folder import storages_of
@@ -71,6 +72,11 @@ def ask_siblings(run: Run, *, environment: Environment) -> int:
                     settings=environment.settings,
                     clock=environment.clock,
                     randomness=environment.randomness,
+                    pace=pace_of(
+                        environment.settings.gateway,
+                        patience_max=PERSONS_PATIENCE_SECONDS,
+                        ends_in_seconds=seconds_left(run, environment=environment),
+                    ),
                 )
             )
         except ConfigurationError:

@@ -1,4 +1,4 @@
-"""Being told to end while money is on its way: the batch is brought to its end first.
+"""When a run ends: by its own deadline, or told to, but not in the middle of a batch.
 
 SIGTERM and SIGINT are held back while a batch may be under way, and given on afterwards to whoever
 listened before: the command line, Prefect, or the system's own way.
@@ -9,7 +9,20 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from recon.steps.ground.environment import Environment
+from recon.store.nights.runs import Run
+
 TOLD_TO_END = (signal.SIGTERM, signal.SIGINT)
+
+
+def seconds_left(run: Run, *, environment: Environment) -> float:
+    """For how long a run may still ask the gateway and send; never more than a whole night.
+
+    From here on a clock that nobody can set counts: the time that is given may be put back.
+    """
+    limit = environment.settings.gateway.night_deadline_seconds
+    passed = (environment.clock() - run.started_at).total_seconds()
+    return limit - max(passed, 0.0)
 
 
 @contextmanager

@@ -8,7 +8,7 @@ would be sent (dry-run). Holds the account's night lock through its caller; ther
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from recon.gateway.money_requests import GatewayOfMoney
 from recon.model.errors import ConfigurationError
@@ -29,7 +29,7 @@ from recon.settlement.replanning import plan_again
 from recon.settlement.sender import Sender, Sent
 from recon.settlement.sending_order import ALONE, planned_batches, queue
 from recon.steps.ground import shown_answers
-from recon.steps.ground.ending import held_back
+from recon.steps.ground.ending import held_back, seconds_left
 from recon.steps.ground.endorsed import words_for_signer
 from recon.steps.ground.environment import Environment
 from recon.steps.money import doubt, spilled
@@ -189,8 +189,11 @@ def send(
             clock=environment.clock,
             new_id=environment.new_id,
             crash_point=environment.crash_point,
+            interval=timedelta(seconds=1 / environment.settings.gateway.calls_per_second),
         )
-        sent = asyncio.run(sender.send_all(cleared, told_to_end=told_to_end))
+        ends_in = timedelta(seconds=seconds_left(run, environment=environment))
+        sending_all = sender.send_all(cleared, told_to_end=told_to_end, ends_in=ends_in)
+        sent = asyncio.run(sending_all)
     # Before anything more can be sent for a payment whose numbers do not fit, and for page one.
     note_refund_numbers(run, environment=environment)
     # Only what is on the disk: a noted head that the database lacks would mean a restored backup.

@@ -18,6 +18,7 @@ from recon.steps.files.keep_ledger import keep_ledger
 from recon.steps.files.lost_facts import reading_lost_facts
 from recon.steps.ground import kept_answers, shown_answers
 from recon.steps.ground.answer_rows import Replies, ReplyRows, reply_rows
+from recon.steps.ground.ending import seconds_left
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.order_numbers import OrderNumbers, order_numbers
 from recon.steps.night.orders_in_question import orders_in_question
@@ -87,12 +88,18 @@ def _ask_all(
     """
     rows_of = partial(_rows, run=run, phase=phase)
     save = partial(kept_answers.keep, run, environment=environment)
-    done = 0
+    done, last_reason = 0, ""
     account = (run.merchant_id, run.account_id)
     held: list[ReplyRows] = []
     unused: list[str] = []
     try:
-        with closing(asked_in_shards(keys, account=account, environment=environment)) as shards:
+        shards_of = asked_in_shards(
+            keys,
+            account=account,
+            environment=environment,
+            ends_in_seconds=seconds_left(run, environment=environment),
+        )
+        with closing(shards_of) as shards:
             for asked in shards:
                 held.append(rows_of(asked))
                 # So many as are shown, and one that says that there are more.
@@ -102,13 +109,14 @@ def _ask_all(
                     save(*held)
                     held = []
                 if all(answer is KeyAnswer.FAILED for answer, _ in asked.answers.answers.values()):
+                    last_reason = asked.answers.answers[asked.keys[-1]][1]
                     break
     finally:
         # Whatever ended the asking: what was answered is not asked again.
         save(*held)
     for start in range(done, len(keys), KEYS_PER_FILE):
         some = keys[start : start + KEYS_PER_FILE]
-        save(rows_of(Asked(some, environment.clock(), _not_asked(some, asked=done))))
+        save(rows_of(Asked(some, environment.clock(), _not_asked(some, why=last_reason))))
     return unused
 
 
@@ -124,8 +132,8 @@ def _rows(asked: Asked, *, run: Run, phase: str) -> ReplyRows:
     return reply_rows(run, Replies(phase, run.account_id, answers, payments, asked.at))
 
 
-def _not_asked(keys: Sequence[str], *, asked: int) -> KeyAnswers:
-    reason = f"not asked: the gateway answered none of the {asked} keys before"
+def _not_asked(keys: Sequence[str], *, why: str) -> KeyAnswers:
+    reason = f"not asked any more: {why.removeprefix('not asked any more: ')}"
     return KeyAnswers(dict.fromkeys(keys, (KeyAnswer.FAILED, reason)), ())
 
 

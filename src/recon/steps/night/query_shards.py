@@ -10,6 +10,7 @@ out.
 
 import asyncio
 import hashlib
+import math
 import os
 import time
 from collections.abc import Awaitable, Generator, Iterable, Mapping, Sequence
@@ -23,7 +24,7 @@ from typing import NamedTuple
 from recon.config.settings import GatewaySettings, Settings, load_settings
 from recon.gateway.queries import KeyAnswers, ask, asking, pace_of
 from recon.gateway_client.query.lanes import Lane
-from recon.gateway_client.query.pace import HoldNotice
+from recon.gateway_client.query.pace import AccountPace, HoldNotice
 from recon.model.errors import ConfigurationError
 from recon.model.headway import Way
 from recon.steps.ground.environment import Environment, system_clock
@@ -56,6 +57,8 @@ class Shard:
     """Where they tell each other of a Retry-After."""
     configuration: str
     """See configuration_of."""
+    ends_in_seconds: float = math.inf
+    """After so long its worker asks no more."""
 
 
 class Asked(NamedTuple):
@@ -68,9 +71,15 @@ class Asked(NamedTuple):
 
 
 def asked_in_shards(
-    keys: Sequence[str], *, account: tuple[str, str], environment: Environment
+    keys: Sequence[str],
+    *,
+    account: tuple[str, str],
+    environment: Environment,
+    ends_in_seconds: float = math.inf,
 ) -> Generator[Asked, None, None]:
     """Ask about the keys, KEYS_PER_SHARD_MAX at a time, no further than is wanted.
+
+    After `ends_in_seconds` nothing more is asked: what is left has failed.
 
     Raises:
         ConfigurationError: the gateway refuses us for a cause that only a person can cure, or a
@@ -82,8 +91,11 @@ def asked_in_shards(
     parts = (keys[start : start + KEYS_PER_SHARD_MAX] for start in starts)
     way = Way("orders asked", of=len(keys))
     if not environment.workers.elsewhere:
+        pace = pace_of(environment.settings.gateway, ends_in_seconds=ends_in_seconds)
         if starts:
-            yield from _asked_here(parts, account=account, environment=environment, way=way)
+            yield from _asked_here(
+                parts, account=account, environment=environment, pace=pace, way=way
+            )
         return
     workers = environment.workers
     configuration = configuration_of(environment.settings)
@@ -91,6 +103,7 @@ def asked_in_shards(
     notice = workers.notice(name, clock=system_clock) if starts else None
     # A round at a time: a shard may only call in its lane while the others have theirs. There are
     # never more at once than calls may be in flight, of which each shard has one at least.
+    began = time.monotonic()
     at_once = min(workers.partitions, environment.settings.gateway.queries_in_flight)
     while some := [*islice(parts, at_once)]:
         shards = [
@@ -102,6 +115,7 @@ def asked_in_shards(
                 sharers=len(some),
                 number=number,
                 notice=notice,
+                ends_in_seconds=ends_in_seconds - (time.monotonic() - began),
                 configuration=configuration,
             )
             for number, part in enumerate(some)
@@ -112,7 +126,12 @@ def asked_in_shards(
 
 
 def _asked_here(
-    parts: Iterable[Sequence[str]], *, account: tuple[str, str], environment: Environment, way: Way
+    parts: Iterable[Sequence[str]],
+    *,
+    account: tuple[str, str],
+    environment: Environment,
+    pace: AccountPace,
+    way: Way,
 ) -> Generator[Asked, None, None]:
     """One part after another over the same connections, which are closed with the iterator."""
     opening = asking(
@@ -120,7 +139,7 @@ def _asked_here(
         settings=environment.settings,
         clock=environment.clock,
         randomness=environment.randomness,
-        pace=pace_of(environment.settings.gateway),
+        pace=pace,
         answered=way.more,
     )
     with asyncio.Runner() as runner:
@@ -176,7 +195,9 @@ def ask_with(shard: Shard, *, variables: Mapping[str, str]) -> KeyAnswers:
         shard.keys,
         account=shard.account,
         settings=settings.model_copy(update={"gateway": gateway}),
-        pace=pace_of(gateway, notice=shard.notice, lane=lane),
+        pace=pace_of(
+            gateway, ends_in_seconds=shard.ends_in_seconds, notice=shard.notice, lane=lane
+        ),
         clock=lambda: shard.at + timedelta(seconds=time.monotonic() - began),
         randomness=Random(shard.seed),
     )

@@ -482,11 +482,12 @@ def test_slow_down_means_not_processed_only_on_the_gateways_word(
     read: Reader, captures: PreparedRequest
 ) -> None:
     """429 with Retry-After: unknown, unless the configuration says that it is final."""
-    final = read.with_refusals(retry_after_is_final=True)
+    final = read.with_refusals(refusal_is_final=True)
     headers = {"retry-after": "5"}
 
     assert set(outcomes(read(captures, b"", status=429, headers=headers))) == {"unknown"}
-    assert set(outcomes(final(captures, b"", status=429, headers=headers))) == {"not_sent"}
+    refused = final(captures, b"", status=429, headers=headers)
+    assert (set(outcomes(refused)), refused.stop_sending) == ({"not_sent"}, False)
     assert set(outcomes(final(captures, b"", status=429))) == {"unknown"}
 
 

@@ -91,17 +91,26 @@ class Asker:
         trades: bool = False,
         in_flight: int = 2,
         patience: float = 300,
+        ends_in: float | None = None,
+        rate: float = 10_000,
     ) -> QueryAnswers:
         limits = QueryLimits(
-            calls_per_second=10_000,
+            calls_per_second=rate,
             in_flight=in_flight,
             deadline_seconds=2,
             patience_seconds=patience,
         )
-        return asyncio.run(self._ask(play, keys, trades=trades, limits=limits))
+        pace = AccountPace(
+            calls_per_second=limits.calls_per_second,
+            in_flight=limits.in_flight,
+            patience_seconds=limits.patience_seconds,
+            ends_in_seconds=ends_in,
+            seconds=lambda: self.now,
+        )
+        return asyncio.run(self._ask(play, keys, trades=trades, limits=limits, pace=pace))
 
     async def _ask(
-        self, play: Play, keys: list[str], *, trades: bool, limits: QueryLimits
+        self, play: Play, keys: list[str], *, trades: bool, limits: QueryLimits, pace: AccountPace
     ) -> QueryAnswers:
         async with self.player.playing(play):
             client = QueryClient(
@@ -113,12 +122,7 @@ class Asker:
                 limits=limits,
                 randomness=random.Random(7),
                 sleep=self._sleep,
-                pace=AccountPace(
-                    calls_per_second=limits.calls_per_second,
-                    in_flight=limits.in_flight,
-                    patience_seconds=limits.patience_seconds,
-                    seconds=lambda: self.now,
-                ),
+                pace=pace,
             )
             async with client:
                 asked = {"trades": keys} if trades else {"order_nos": keys}
@@ -331,6 +335,55 @@ def test_a_wait_that_would_end_after_the_deadline_is_not_begun(ask: Asker, asked
     assert len(answers.failed) == 300
     assert "asked to wait" in answers.failed[0].reason
     assert "not asked any more" in answers.failed[-1].reason
+
+
+@pytest.mark.parametrize("in_flight", [2, 4, 16])
+def test_no_worker_sleeps_a_long_retry_after_out(ask: Asker, in_flight: int) -> None:
+    """Who waits for a turn already gives up as the one that was told to wait does."""
+    play = answer(429, b"{}", headers="Retry-After: 7200\r\n")
+
+    answers = ask(play, keys_of(3_000), in_flight=in_flight, patience=20)
+
+    assert max(ask.waits, default=0.0) < 20
+    assert (ask.now < 20, answers.calls <= in_flight) == (True, True)
+    assert (len(answers.failed), answers.found, answers.not_found) == (3_000, (), ())
+    assert "asked to wait 7200 s" in answers.failed[0].reason
+    assert "asked again" not in answers.failed[0].reason
+    assert "not asked any more: the gateway asked for no call" in answers.failed[-1].reason
+
+
+@pytest.mark.parametrize(
+    "play",
+    [answer(500, b""), answer(429, b"", headers="Retry-After: 9\r\n")],
+    ids=["500", "429"],
+)
+def test_nothing_is_asked_after_the_deadline_of_all_reads(ask: Asker, play: Play) -> None:
+    """However patient: no wait goes beyond it, and what is left says why it was not asked."""
+    got = ask(play, keys_of(5_000), patience=10_000, ends_in=30)
+
+    assert ask.now <= 30
+    assert (len(got.failed), got.found, got.not_found) == (5_000, (), ())
+
+
+def test_what_the_deadline_of_all_reads_leaves_says_so(ask: Asker) -> None:
+    """A call a second for thirty seconds: what was answered counts, the rest was not asked."""
+    gateway = Gateway(lambda keys: reply_of([row_of(key) for key in keys]))
+    got = ask(gateway, keys_of(5_000), in_flight=1, ends_in=29.5, rate=1)
+
+    assert (len(got.found), len(got.failed), got.calls) == (3_000, 2_000, 30)
+    assert {failed.reason for failed in got.failed} == {
+        "not asked any more: the time for asking the gateway was over"
+    }
+
+
+@pytest.mark.parametrize(("patience", "ends_in"), [(0, None), (10_000, 0.4)])
+def test_a_group_that_was_asked_once_is_not_said_to_be_asked_again(
+    ask: Asker, patience: float, ends_in: float | None
+) -> None:
+    """Without patience, or where the end came before its second turn."""
+    got = ask(answer(500, b""), keys_of(100), in_flight=1, patience=patience, ends_in=ends_in)
+
+    assert {failed.reason for failed in got.failed} == {"the gateway answered HTTP 500"}
 
 
 @pytest.mark.parametrize("status", [429, 503])

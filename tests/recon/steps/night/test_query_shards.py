@@ -20,6 +20,7 @@ from recon.config.cluster import ClusterSettings
 from recon.config.settings import GatewaySettings, load_settings
 from recon.model.errors import ConfigurationError
 from recon.model.nights import Mode
+from recon.model.words import KeyAnswer
 from recon.steps.ground.kept_answers import table_of_run
 from recon.steps.night import query_shards
 from recon.steps.night.query_shards import (
@@ -41,6 +42,16 @@ def shard_of(merchant: Any, *keys: str) -> Shard:
     configuration = configuration_of(load_settings(merchant.variables))
     at = datetime(2026, 11, 21, 2, tzinfo=UTC)
     return Shard(keys, ACCOUNT, at, 1, 4, 0, None, configuration)
+
+
+def test_a_worker_asks_nothing_after_the_deadline_of_the_run(merchant: Any) -> None:
+    """Every key has an answer all the same: none that can be used, and why."""
+    late = replace(shard_of(merchant, "A", "B"), ends_in_seconds=0.0)
+
+    found = ask_with(late, variables=merchant.variables)
+
+    why = "not asked any more: the time for asking the gateway was over"
+    assert found.answers == dict.fromkeys("AB", (KeyAnswer.FAILED, why))
 
 
 def test_a_worker_answers_by_its_own_key_and_the_clock_of_the_night(merchant: Any) -> None:

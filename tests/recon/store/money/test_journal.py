@@ -116,7 +116,7 @@ def test_what_surely_did_not_leave_is_tried_three_times(store: Store, run: Run) 
 
     assert gateway.reached == []
     assert set(states_of(store)) == {"approved"}
-    assert "could not be reached 3 times" in sent.stop_reason
+    assert "nothing could be sent 3 times in a row" in sent.stop_reason
 
 
 def test_two_doubtful_batches_stop_the_night(store: Store, run: Run) -> None:
