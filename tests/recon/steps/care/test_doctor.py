@@ -46,6 +46,7 @@ def test_a_healthy_merchant_passes_every_check(
             "reports",
             "ledger",
             "history",
+            "facts",
             "closed",
             "nights",
             "gateway",
