@@ -135,6 +135,14 @@ def _batches(lines: pd.DataFrame) -> list[Batch]:
     settled_on = words_at(sums.index.to_series(), words=days)
     cells = [settled_on, sums.index, *(sums[name] for name in ("settled", "paid", "is_closed"))]
     return sorted(
-        Batch(day, name, settled, paid, is_closed=closed, is_foreign=False, is_unsure=False)
+        Batch(
+            day,
+            name,
+            settled,
+            paid,
+            is_closed=closed or settled < 0,
+            is_foreign=False,
+            is_unsure=False,
+        )
         for day, name, settled, paid, closed in zip(*(own.tolist() for own in cells), strict=True)
     )

@@ -130,15 +130,14 @@ def settlement_totals(
         return
     paid, places = pay_outs(lines), placed(lines, by=ACCOUNT_CURRENCY)
     net = np.where(paid, -1, 1) * amounts_of(lines["net"])
-    closed = _closed(lines, paid=paid)
     reserve = is_base_type(lines["entry_type"], EntryType.RESERVE) & ~paid
     kept = -amounts_of(lines["gross"])
     every = np.ones(len(lines), dtype=np.bool_)
     owed, held = (_openings(lines, rules=rules, name=name) for name in ("payable", "reserve"))
     held_rows = [*cash.listed]
-    left_unsure = _unsure_and_open(held_rows, lines=lines, paid=paid)
+    closed = _settled(lines, listed=held_rows)
     for number, name, opening, amounts, rows, listed in (
-        ("T11", T11_NAME, owed, net, closed, _listed(held_rows, of=_CLOSED, but=left_unsure)),
+        ("T11", T11_NAME, owed, net, closed, _listed(held_rows, of=_CLOSED)),
         ("T18", PAYABLE_NAME, owed, net, every, _listed(held_rows, of={*_CLOSED, NO_PAYOUT})),
         ("T18", RESERVE_NAME, held, kept, reserve, _listed(held_rows, of={RESERVE})),
     ):
@@ -172,11 +171,11 @@ def contract_totals(
     yield from paired("T18", FEES_NAME, left=left, right=right, measure="amount")
 
 
-def _closed(lines: pd.DataFrame, *, paid: Bools) -> Bools:
-    """The lines of batches that have a pay-out in their currency."""
-    groups, places = placed(lines, by=(*ACCOUNT_CURRENCY, "batch_id"))
-    marks = np.zeros(len(places), dtype=np.bool_)
-    marks[groups[paid]] = True
+def _settled(lines: pd.DataFrame, *, listed: Iterable[Listed]) -> Bools:
+    """The lines of batches that wait for no pay-out."""
+    groups, batches = placed(lines, by=(*ACCOUNT_CURRENCY, "batch_id"))
+    waiting = {(*row.holder, row.batch_id) for row in listed if row.what == NO_PAYOUT}
+    marks = np.array([tuple(batch) not in waiting for batch in batches], dtype=np.bool_)
     return marks[groups]
 
 
@@ -197,22 +196,11 @@ def _sums(where: Placed, *, amounts: Ints, rows: Bools) -> Sums:
     return dict(zip(as_places(places), sums, strict=True))
 
 
-def _unsure_and_open(
-    rows: Iterable[Listed], *, lines: pd.DataFrame, paid: Bools
-) -> set[tuple[str, str, str, str]]:
-    """Batches of which a line could not be read and that are not paid out."""
-    names = (*ACCOUNT_CURRENCY, "batch_id")
-    shut = {*zip(*(texts(lines[name])[paid].tolist() for name in names), strict=True)}
-    return {(*row.holder, row.batch_id) for row in rows if row.what == UNSURE} - shut
-
-
-def _listed(
-    rows: Iterable[Listed], *, of: Collection[str], but: Collection[tuple[str, str, str, str]] = ()
-) -> Sums:
+def _listed(rows: Iterable[Listed], *, of: Collection[str]) -> Sums:
     """What is listed as held, by place."""
     counted: Counter[Place] = Counter()
     for row in rows:
-        if row.what in of and (*row.holder, row.batch_id) not in but:
+        if row.what in of:
             counted[row.holder] += row.amount
     return dict(counted)
 

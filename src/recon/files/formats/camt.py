@@ -268,9 +268,13 @@ def _transactions(element: Any) -> Iterator[Any]:
 def _detail(element: Any, *, of: RawEntry) -> RawEntry:
     """One payment of several; without an amount it cannot add up, so "" is left to be seen."""
     amount, currency = _amount(element)
-    if not amount:
-        inner = _child(_child(element, "AmtDtls"), "TxAmt")
-        amount, currency = _amount(inner) if inner is not None else ("", "")
+    if currency != of.currency:
+        # The order may be in another currency; what of the account was moved stands beside it.
+        for tag in ("TxAmt", "CntrValAmt"):
+            moved = _amount(_child(_child(element, "AmtDtls"), tag))
+            if moved[0] and (moved[1] == of.currency or not amount):
+                amount, currency = moved
+                break
     sign = _text(element, "CdtDbtInd")
     detail = RawEntry(
         line=int(element.sourceline or 0),
@@ -347,6 +351,7 @@ def _charges(element: Any) -> Iterator[tuple[str, str, bool]]:
 
 
 def _amount(element: Any) -> tuple[str, str]:
+    """Amount and currency as they stand; "" where there is neither."""
     amount = _child(element, "Amt")
     if amount is None:
         return "", ""

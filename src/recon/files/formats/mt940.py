@@ -38,16 +38,23 @@ CENTURY_TURNS = 80
 """Years of two digits from here on are of the last century."""
 DAYS_MAX = 4_096
 """Different days whose writing is remembered."""
+HEADER_LINES_MAX = 10
+"""Lines of the bank's own before a statement, such as its BIC and the number of the message."""
+RABOBANK_HEADER = ":940:"
+_HEADER = re.compile(r"[A-Z0-9 ]+")
+"""Codes alone: a BIC, the kind of message, its number."""
 HALF_YEAR = 6
 """Months; an entry's day without a year is the one that is nearest to its value date."""
 
 _TAG = re.compile(r":([0-9]{2}[A-Z]?):")
 _BALANCE = re.compile(r"(?P<mark>[CD])(?P<day>\d{6})(?P<currency>[A-Z]{3})(?P<amount>\d+,\d*)")
 _ENTRY = re.compile(
-    r"(?P<value>\d{6})(?P<booked>\d{4})?(?P<mark>R?[CD])(?P<funds>[A-Z])?(?P<amount>\d+,\d*)"
+    r"(?P<value>\d{6})(?P<booked>\d{4}| {4})?(?P<mark>R?[CD])(?P<funds>[A-Z])?(?P<amount>\d+,\d*)"
     r"(?P<kind>[A-Z][A-Z0-9]{3})(?P<reference>.*)"
 )
 _FIELD = re.compile(r"\?(\d{2})")
+_PARTY = re.compile(r"/(?:NAME|CNTP)/(.*?)(?=/[A-Z]{4}/|$)")
+"""The other side as banks of the Netherlands and Belgium write it in :86:."""
 _WORD = re.compile(r"(?<![A-Z])(EREF|KREF|MREF|SVWZ|ABWA|ABWE|CRED|DEBT|IBAN|BIC)\+")
 _OPENS = ("60F", "60M")
 _CLOSES = ("62F", "62M")
@@ -132,21 +139,34 @@ def _encoding_of(file: FilePieces) -> str:
 
 def _fields(file: FilePieces, *, name: str) -> Iterator[Field]:
     lines: list[str] = []
+    header: list[tuple[int, str]] = []
     tag, start = "", 0
     for number, line in _lines(file, name=name):
         opens = line[0]
         known = _TAG.match(line) if opens == ":" else None
-        if known or (opens == "-" and _ends_message(line)):
+        if known or _ends_message(line):
             if tag:
                 yield Field(tag, lines, start)
             tag, start = known[1] if known else "", number
+            if tag and tag != "20":
+                _refuse_unclaimed(header, name=name)
+            header = [] if tag else header
             lines = [line[known.end() :]] if known else []
         elif tag:
             lines.append(line)
         else:
-            _wrong(name, number, f"belongs to no tag: {scrubbed(line)[:40]!r}")
+            header.append((number, line))
+            if len(header) > HEADER_LINES_MAX or not _HEADER.fullmatch(line):
+                _refuse_unclaimed(header[-1:], name=name)
+    _refuse_unclaimed(header, name=name)
     if tag:
         yield Field(tag, tuple(lines), start)
+
+
+def _refuse_unclaimed(header: Sequence[tuple[int, str]], *, name: str) -> None:
+    """Lines without a tag are a bank's header only where a statement begins behind them."""
+    for number, line in header:
+        _wrong(name, number, f"belongs to no tag: {scrubbed(line)[:40]!r}")
 
 
 def _lines(file: FilePieces, *, name: str) -> Iterator[tuple[int, str]]:
@@ -181,7 +201,7 @@ def _raw_lines(file: FilePieces) -> Iterator[str]:
 
 
 def _ends_message(line: str) -> bool:
-    return line == "-" or line.startswith("-}")
+    return line in {"-", RABOBANK_HEADER} or line.startswith("-}")
 
 
 def _statements(fields: Iterator[Field], *, name: str) -> Iterator[RawStatement]:
@@ -264,7 +284,7 @@ def _entry(own: Field, *, name: str) -> RawEntry:
     if known is None:
         _wrong(name, own.line, "is no entry :61: such as 2601310131C10,00NTRFREFERENCE")
     value, booked, sign, _, amount, _, reference = known.groups()
-    value_on, booked_on = _days_of(value, booked or "")
+    value_on, booked_on = _days_of(value, (booked or "").strip())
     for day in (value_on, booked_on):
         _refuse_no_day(day, own=own, name=name)
     ours, _, theirs = reference.partition("//")
@@ -289,6 +309,7 @@ def _take_words(entry: RawEntry, lines: Sequence[str]) -> None:
     pieces = _FIELD.split(whole) if "?" in whole else [whole]
     if len(pieces) == 1:
         text = _glued(lines, full=FULL_LINE)
+        entry.counterparty = " ".join(part.strip() for part in _PARTY.findall(text))
     else:
         fields = dict(zip(pieces[1::2], pieces[2::2], strict=True))
         codes = sorted(_OF_TEXT.intersection(fields))
@@ -322,7 +343,7 @@ def _glued(pieces: Sequence[str], *, full: int) -> str:
 @lru_cache(maxsize=DAYS_MAX)
 def _days_of(value: str, booked: str) -> tuple[str, str]:
     """Day of value and day of booking; this one has no year: it is the one that is nearest."""
-    value_on = _day(value)
+    value_on = _last_of_february(_day(value))
     if not booked:
         return value_on, value_on
     year, apart = int(value_on[:4]), int(booked[:2]) - int(value_on[5:7])
@@ -334,6 +355,13 @@ def _days_of(value: str, booked: str) -> tuple[str, str]:
 def _day(text: str) -> str:
     century = "19" if int(text[:2]) >= CENTURY_TURNS else "20"
     return f"{century}{text[:2]}-{text[2:4]}-{text[4:]}"
+
+
+def _last_of_february(day: str) -> str:
+    """Interest by 30/360 has a value date of 29 or 30 February in every year: it is its last."""
+    if day[5:] in {"02-29", "02-30"} and not _is_day(day):
+        return day[:8] + ("29" if _is_day(f"{day[:8]}29") else "28")
+    return day
 
 
 def _refuse_no_day(day: str, *, own: Field, name: str) -> None:

@@ -54,6 +54,7 @@ class TypedEntries:
         self, block: EntryBlock, *, start: int, odd: Iterable[int], numbers: pa.Array
     ) -> pa.RecordBatch:
         size = len(block)
+        texts = dict(block.texts)
         charges, instructed = np.zeros(size, dtype=np.int64), [""] * size
         ordered: list[int | None] = [None] * size
         for row in odd:
@@ -61,11 +62,14 @@ class TypedEntries:
             charges[row - start] = cells["charges"]
             instructed[row - start] = cells["instructed_currency"]
             ordered[row - start] = cells["instructed_amount"]
+            for name in WORDS:
+                if name in cells:
+                    texts[name] = _with_cell(texts[name], row - start, cells[name])
         columns = {
             "statement": np.full(size, self.number, dtype=np.int64),
             "entry_no": numbers,
             "part": np.zeros(size, dtype=np.int64),
-            **{name: block.texts[name] for name in (*DAYS, *WORDS)},
+            **{name: texts[name] for name in (*DAYS, *WORDS)},
             "currency": [self.currency] * size,
             "amount": self.amounts[start : start + size],
             "status": np.where(block.booked, BOOKED, PENDING),
@@ -77,6 +81,13 @@ class TypedEntries:
         whole = pa.RecordBatch.from_arrays(arrays, names=[*columns]).select(ENTRY_SCHEMA.names)
         batch = pa.RecordBatch.from_arrays(whole.columns, schema=ENTRY_SCHEMA)
         return _with_parts(batch, parts={row - start: self.parts.get(row, []) for row in odd})
+
+
+def _with_cell(column: pa.Array, at: int, text: str, /) -> pa.Array:
+    """The column with one cell exchanged; only few entries have a list that cannot be counted."""
+    cells = column.to_pylist()
+    cells[at] = text
+    return pa.array(cells, column.type)
 
 
 def _typed(cells: Any, *, kind: pa.DataType) -> pa.Array:

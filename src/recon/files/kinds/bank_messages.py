@@ -5,7 +5,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from recon.files.formats.bank_records import RawBalance, RawEntry, RawStatement
+from recon.files.formats.bank_records import (
+    TEXT_CHARACTERS_MAX,
+    RawBalance,
+    RawEntry,
+    RawStatement,
+)
 from recon.files.kinds.bank_amounts import StatementPlace, signs_turned, units_of
 from recon.files.kinds.bank_batches import DAYS, WORDS, Row, TypedEntries
 from recon.files.kinds.bank_columns import (
@@ -145,6 +150,8 @@ def _typed(
             own = {"statement": number, "entry_no": numbers[row].as_py()}
             own |= {"currency": currency, "amount": int(amounts[row])}
             parts[row] = _parts(entry, of=own, where=where, turned=turned, notes=notes)
+            if not parts[row]:
+                more[row] |= _words_of_all(entry)
     return TypedEntries(number, currency, columns, amounts, numbers, more, parts)
 
 
@@ -188,16 +195,32 @@ def _parts(
     parts = [_row(detail, currency=of["currency"], where=where) for detail in entry.details if same]
     for row in parts:
         row["amount"] *= -1 if turned and row["reversal"] else 1
-    if not same or sum(row["amount"] for row in parts) != of["amount"]:
+    listed = sum(row["amount"] for row in parts)
+    own_charges = _more(whole, currency=of["currency"], where=where)["charges"]
+    # What the bank took off the sum is said beside each payment, or once beside the entry.
+    charged = sum(row["charges"] for row in parts) or own_charges
+    if not same or of["amount"] not in {listed, listed + charged}:
         notes.append(
             f"{scrubbed(where.name)}, {where}: the payments listed in the entry of line "
-            f"{entry.line} do not come to it; the entry counts, the list does not."
+            f"{entry.line} do not come to it; the entry counts with all their words, the list "
+            "does not."
         )
         return []
     return [
         row | {"statement": of["statement"], "entry_no": of["entry_no"], "part": at}
         for at, row in enumerate(parts, start=1)
     ]
+
+
+def _words_of_all(entry: RawEntry) -> dict[str, str]:
+    """What an entry and all payments behind it say, where their list cannot be counted."""
+    every = (entry, *entry.details)
+    return {
+        name: "\n".join(dict.fromkeys(filter(None, (getattr(one, name) for one in every))))[
+            :TEXT_CHARACTERS_MAX
+        ]
+        for name in WORDS
+    }
 
 
 def _statement(

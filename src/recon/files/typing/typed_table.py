@@ -38,7 +38,14 @@ from recon.files.typing.table_schema import (
 )
 from recon.files.typing.text_cells import read_text, read_words
 from recon.model.business_date import zone_of
-from recon.model.words import KeyAnswer, Reject, SourceFile, SourceKind
+from recon.model.words import (
+    REVERSAL_SUFFIX,
+    EntryType,
+    KeyAnswer,
+    Reject,
+    SourceFile,
+    SourceKind,
+)
 from recon.privacy.shown_text import scrubbed
 
 _ALWAYS_NEEDED = frozenset({*KEY_NAMES, "query_result"})
@@ -159,7 +166,21 @@ def reading_of(
                 {row: why for row, why in found_problems.items() if row not in reading.problems},
             )
     _drop_values(reading, schema=schema, rows=without_payment)
+    if schema.kind is SourceKind.SETTLEMENT:
+        _whole_fees(reading)
     return reading
+
+
+def _whole_fees(reading: TableReading) -> None:
+    """Of a fee row the net is what was charged, however its file spreads it over gross and fee."""
+    gross, fee, net = (reading.typed[name] for name in ("gross", "fee", "net"))
+    words = pa.array(
+        [EntryType.FEE.value, f"{EntryType.FEE.value}{REVERSAL_SUFFIX}"], pa.large_string()
+    )
+    rows = np.array(pc.is_in(reading.columns["entry_type"], value_set=words), dtype=bool)
+    rows &= gross.given & fee.given & net.given
+    fee.minor_units[rows] = -net.minor_units[rows]
+    gross.minor_units[rows] = 0
 
 
 def _refuse_missing(raw: RawTable, *, schema: TableSchema, layout: FileLayout) -> None:

@@ -11,7 +11,13 @@ import numpy as np
 import pandas as pd
 
 from recon.config.rules import Rules
-from recon.matching.bank.receipts import BatchNames, folded_word, is_known, references_of
+from recon.matching.bank.receipts import (
+    BatchNames,
+    folded_word,
+    is_known,
+    other_side,
+    references_of,
+)
 from recon.matching.frames.bank_sources import (
     BOOKED,
     DETAILS,
@@ -169,16 +175,18 @@ def _in_parts(entries: pd.DataFrame) -> Iterator[pd.DataFrame]:
 
 
 def _named(entries: pd.DataFrame, *, words: list[list[str]], ours: BatchNames) -> Bools:
+    sides = [
+        *map(other_side, entries["counterparty"].tolist(), entries["text"].tolist()),
+    ]
     known: dict[tuple[int, str], bool] = {}
-    for key in {*zip(entries["statement"].tolist(), entries["counterparty"].tolist(), strict=True)}:
+    for key in {*zip(entries["statement"].tolist(), sides, strict=True)}:
         known[key] = is_known(key[1], words=words[key[0]])
-    names = ("statement", "counterparty", *_TOLD)
-    rows = zip(*(entries[name].tolist() for name in names), strict=True)
+    columns = (entries["statement"].tolist(), sides, *(entries[name].tolist() for name in _TOLD))
     return np.fromiter(
         (
             known[statement, other]
             or bool(ours.named_in(dict(zip(_TOLD, texts, strict=True)), known=False))
-            for statement, other, *texts in rows
+            for statement, other, *texts in zip(*columns, strict=True)
         ),
         np.bool_,
         len(entries),

@@ -90,7 +90,7 @@ def receipts_of(
         provisional = cells["statement"] in judged.reports
         if provisional and cells["booked_on"] <= judged.covers[bank].to_day:
             continue
-        known = is_known(str(cells["counterparty"]), words=words[bank])
+        known = is_known(other_side(cells["counterparty"], cells["text"]), words=words[bank])
         names = ours.named_in(cells, known=known)
         if not known and not names:
             continue
@@ -103,7 +103,7 @@ def receipts_of(
             bank=bank,
             iban=statement.iban,
             statement_no=statement.statement_no,
-            year=statement.from_date[:4],
+            year=statement.to_date[:4],
             entry_no=entry_no,
             names=names,
             from_gateway=known,
@@ -219,6 +219,11 @@ class BatchNames:
 def is_strong(batch_id: str) -> bool:
     """Whether an id by itself is enough to know an entry by."""
     return len(batch_id) >= OWN_WORD_MIN and not batch_id.isdecimal()
+
+
+def other_side(counterparty: str, text: str, /) -> str:
+    """Where the other side of an entry is told: its own field, else the bank's words."""
+    return counterparty.strip() or text
 
 
 def is_known(counterparty: str, *, words: Sequence[str]) -> bool:

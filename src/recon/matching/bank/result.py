@@ -203,7 +203,8 @@ def _ids(
     reopens: dict[str, str] = {}
     for place, found in _keyed(result.paired):
         number, own, last = 1, "", ""
-        while not own or own in closed:
+        # Where a bank numbers all its statements alike, two entries of a year may bear one name.
+        while not own or own in closed or own in ids:
             last, own = own, id_of_text("\x1f".join((*place, str(number))))
             number += 1
         ids[own] = found

@@ -1,12 +1,16 @@
 """T16: which statements of a bank count, and up to which day they prove that nothing is missing.
 
+Two are versions of one statement where account, number and the year of their last day agree and
+their days overlap, or their openings are equal. A bank that begins its numbers anew, writes 0 each
+time or repeats an Id tells of different ones: the balances of these chain, and all of them count.
+
 Each statement was proven by its own balances when it was read (T15). Here they stand side by side:
 one that was told again counts once, a corrected one takes the place of the first, and the chain
 ends where a balance, a number or a business day is missing. What stands behind that does not count
 yet.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 from functools import cached_property
@@ -126,25 +130,21 @@ def _banks(source: BankSource, *, rules: Rules, day: date, problems: list[str]) 
 
 
 def told_again(statements: Iterable[BankStatement]) -> frozenset[int]:
-    """The statements of one account, year and number: what they say decides which of them counts.
+    """The statements of one account, year and number: what they say decides which of them count.
 
     Args:
         statements: in the order by which they are numbered.
     """
     numbers: dict[tuple[str, str, str], list[int]] = {}
     for number, one in enumerate(statements):
-        numbers.setdefault((one.iban, one.from_date[:4], one.statement_no), []).append(number)
+        numbers.setdefault((one.iban, one.to_date[:4], one.statement_no), []).append(number)
     return frozenset(own for several in numbers.values() if len(several) > 1 for own in several)
 
 
 def _once(source: BankSource, *, numbers: Iterable[int], problems: list[str]) -> list[int]:
     """One version of each statement: the newest; of two that nothing tells apart none."""
-    versions: dict[tuple[str, str], list[int]] = {}
-    for number in numbers:
-        statement = source.statements[number]
-        versions.setdefault((statement.from_date[:4], statement.statement_no), []).append(number)
     chosen = []
-    for several in versions.values():
+    for several in _versions(source.statements, numbers=[*numbers]):
         newest = max(source.statements[number].created for number in several)
         latest = [number for number in several if source.statements[number].created == newest]
         if len(latest) > 1 and len({content_of(source, number) for number in latest}) > 1:
@@ -156,6 +156,66 @@ def _once(source: BankSource, *, numbers: Iterable[int], problems: list[str]) ->
         else:
             chosen.append(min(latest, key=lambda number: source.statements[number].sha256))
     return chosen
+
+
+def _versions(
+    statements: Sequence[BankStatement], *, numbers: Sequence[int]
+) -> Iterator[list[int]]:
+    """The statements of one bank, those that are versions of one statement together."""
+    ordered = sorted(numbers, key=lambda number: _place(statements[number]))
+    behind = {
+        number
+        for number in ordered
+        if _is_behind_another(number, among=ordered, statements=statements)
+    }
+    groups: dict[tuple[str, str], list[list[int]]] = {}
+    for number in ordered:
+        own = statements[number]
+        of_number = groups.setdefault((own.to_date[:4], own.statement_no), [])
+        for versions in of_number:
+            if any(
+                _is_version(statements[known], own, apart=number in behind) for known in versions
+            ):
+                versions.append(number)
+                break
+        else:
+            of_number.append([number])
+    for of_number in groups.values():
+        yield from of_number
+
+
+def _is_behind_another(
+    number: int, *, among: Sequence[int], statements: Sequence[BankStatement]
+) -> bool:
+    """Whether a statement opens with what the last ones before it closed with."""
+    own = statements[number]
+    before = [
+        statements[other]
+        for other in among
+        if other != number and statements[other].to_date <= own.from_date
+    ]
+    last = max((statement.to_date for statement in before), default="")
+    return own.opening is not None and any(
+        statement.closing == own.opening for statement in before if statement.to_date == last
+    )
+
+
+def _is_version(earlier: BankStatement, later: BankStatement, *, apart: bool) -> bool:
+    """Whether two statements of one number tell of the same days.
+
+    Args:
+        earlier: of the two the one that ends first.
+        later: the other one.
+        apart: whether it goes on where others closed.
+    """
+    balances = (earlier.opening, earlier.closing) == (later.opening, later.closing)
+    days = (earlier.from_date, earlier.to_date) == (later.from_date, later.to_date)
+    if balances and days:
+        return True
+    if apart and earlier.to_date <= later.from_date:
+        return False
+    overlap = earlier.from_date <= later.to_date and later.from_date <= earlier.to_date
+    return overlap or (earlier.opening is not None and earlier.opening == later.opening)
 
 
 def content_of(source: BankSource, number: int, /) -> tuple[object, ...]:
@@ -247,12 +307,14 @@ def _gap(before: BankStatement, statement: BankStatement, *, calendar: BusinessC
 
 
 def _follows(before: BankStatement, statement: BankStatement) -> bool:
-    """Whether the numbers leave nothing out; a new year may begin again."""
+    """Whether the numbers leave nothing out; they may begin again where the balances chain."""
     earlier, later = _numbers(before.statement_no), _numbers(statement.statement_no)
     if earlier is None or later is None:
         return True
     if later == (earlier[0], earlier[1] + 1) or later == (earlier[0] + 1, 1):
         return True
+    if before.closing is not None and before.closing == statement.opening:
+        return later <= earlier  # numbers that begin again, or that say nothing
     return later == (1, 1) and statement.to_date[:4] > before.from_date[:4]
 
 

@@ -1,5 +1,9 @@
 """What the gateway holds: batches in the order of time, what each leaves, and reserves by day.
 
+A batch is closed when it has a pay-out. One that comes to less than nothing has none to wait for:
+the gateway takes it off the pay-outs that follow, so it counts at once; so does one that comes to
+no more than the debts before it.
+
 A batch that pays out less than its lines repays what it owes from before, and leaves an item; one
 that pays out more releases the oldest items. What nobody kept before is a debt, where the lines
 themselves are below 0 and nothing was paid, else paid beyond.
@@ -57,6 +61,7 @@ class Batch(NamedTuple):
     lines: int
     paid: int
     is_closed: bool
+    """It has a pay-out, or comes to less than nothing."""
     is_foreign: bool
     """Its pay-out has another currency."""
     is_unsure: bool
@@ -108,6 +113,7 @@ def batches_of(sources: Sources) -> Mapping[Place, tuple[Batch, ...]]:
     open_ones = {
         (*key[:2], key[3]) for key, shut in zip(keys, closed.tolist(), strict=True) if not shut
     }
+    paid_out = {(*key[:2], key[3]) for key, shut in zip(keys, closed.tolist(), strict=True) if shut}
     unsure = unsure_batches(sources)
     by_place: dict[Place, list[Batch]] = {}
     for number, (merchant, account, currency, batch) in enumerate(keys):
@@ -116,7 +122,8 @@ def batches_of(sources: Sources) -> Mapping[Place, tuple[Batch, ...]]:
             batch,
             int(sums[0][number]),
             int(sums[1][number]),
-            bool(closed[number]),
+            bool(closed[number])
+            or (sums[0][number] < 0 and (merchant, account, batch) not in paid_out),
             bool(only_paid[number]) and (merchant, account, batch) in open_ones,
             (merchant, account, batch) in unsure,
         )
@@ -169,7 +176,8 @@ def left_of_batches(batches: Iterable[Batch], *, holder: Place, opening: int) ->
     for entry in batches:
         row = Listed(*holder, ITEM, entry.batch_id, entry.settled_on, entry.lines - entry.paid)
         what = _apart(entry)
-        if what:
+        owes = -sum(debt.amount for debt in debts)
+        if what and not (what == NO_PAYOUT and row.amount <= owes):
             apart += [replace(row, what=what)] if row.amount else []
             continue
         if row.amount > 0:

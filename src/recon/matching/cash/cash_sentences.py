@@ -11,6 +11,7 @@ from recon.model.words import BreakCode
 
 Row = Mapping[str, Any]
 Sentence = Callable[[Row], str]
+_SIGNED = ("settled", "booked")
 _WORDS = {FEES: "fees", RESERVES: "reserves", PAYOUTS: "pay-outs"}
 
 
@@ -20,7 +21,9 @@ def reason_of(row: Row) -> str:
 
 
 def _money(row: Row, name: str) -> str:
-    amount = 0 if row[name] == NO_AMOUNT else abs(int(row[name]))
+    """What was charged, kept or paid out, below 0 where it was given back; else how far apart."""
+    amount = 0 if row[name] == NO_AMOUNT else int(row[name])
+    amount = -amount if name in _SIGNED else abs(amount)
     return f"{format_minor_units(amount, currency=row['currency'])} {row['currency']}"
 
 
@@ -63,8 +66,8 @@ def _held(row: Row) -> str:
         return f"Batch {row['name']} of {what}, settled on {row['since']}, is not paid out yet."
     if row["what"] == DEBT:
         return (
-            f"Batch {row['name']}, settled on {row['since']}, came to {what} less than nothing, "
-            "which the gateway did not take back yet."
+            f"Batch {row['name']}, settled on {row['since']}, comes to -{what}: a debt that no "
+            "later pay-out was reduced by yet."
         )
     return (
         f"Of batch {row['name']}, settled on {row['since']}, the gateway still holds {what} back."

@@ -21,6 +21,7 @@ _HIGH = LEVELS.index(Severity.HIGH)
 
 BY_LARGEST_AMOUNT = frozenset(
     {
+        BreakCode.AMBIGUOUS_MATCH,
         BreakCode.STATUS_CONFLICT,
         BreakCode.STATUS_UNMAPPED,
         BreakCode.STALE_PENDING,
@@ -47,6 +48,7 @@ BY_LARGEST_AMOUNT = frozenset(
 """Codes whose exposure is the largest order, gateway or instruction amount, not the effect."""
 
 _MEASURED_BY: Mapping[BreakCode, str] = {
+    BreakCode.CURRENCY_MISMATCH: "whole",
     BreakCode.SETTLEMENT_MISSING: "captured",
     BreakCode.SETTLEMENT_AMOUNT_MISMATCH: "settlement gap",
     BreakCode.UNEXPECTED_RECEIPT: "settled",
@@ -178,6 +180,7 @@ def exposure_of(code: BreakCode) -> str:
 def exposures(sets: Arrays, *, effects: Ints, uncaptured: Ints) -> dict[str, Ints]:
     """What a set may put at risk, by what it is measured by; minor units, unsigned.
 
+    No figure is a difference across currencies: of sides in two of them the whole is at risk.
     `uncaptured`: what our confirmed capture, which explains the set, left of the payment.
     """
     columns = {
@@ -190,15 +193,22 @@ def exposures(sets: Arrays, *, effects: Ints, uncaptured: Ints) -> dict[str, Int
     sizes = {name: np.abs(column) for name, column in columns.items()}
     back = np.abs(sets["settled_refunded"] - sets["gateway_refunded"])
     sizes["settlement gap"] += np.where(sets["settled_refund_any"], back, 0)
+    foreign = sets["settled_capture_any"] & (sets["settled_currency"] != sets["currency"])
     amounts = largest(
         sets["order_amount"],
         sets["gateway_amount_shown"],
         sets["instruction_amount"],
         sets["payout_amount"],
     )
+    whole = np.where(
+        sets["order_amount"] != 0,
+        np.abs(sets["order_amount"]),
+        np.abs(sets["gateway_amount_shown"]),
+    )
+    sizes["settlement gap"] = np.where(foreign, whole, sizes["settlement gap"])
     charged = np.where(ints(sets["ledger_chargeback"]) == 0, charged_by_lines(sets), 0)
     amounts = np.where(uncaptured > 0, np.minimum(amounts, sizes["captured"]), amounts)
-    return {**sizes, "amount": amounts, "effect": np.maximum(effects, charged)}
+    return {**sizes, "whole": whole, "amount": amounts, "effect": np.maximum(effects, charged)}
 
 
 def largest(*columns: Ints) -> Ints:

@@ -1,14 +1,13 @@
--- What batches leave is what is listed of them: opening and lines less pay-outs of the batches paid out.
+-- What batches leave is what is listed of them: opening and lines less pay-outs of all batches but those
+-- that wait for their pay-out.
 WITH lines AS (
     SELECT *, entry_type = 'payout' AND own_reference = '' AS is_pay_out FROM 'inputs/settlement.parquet'
 ),
-closed AS (
-    SELECT DISTINCT merchant_id, account_id, currency, batch_id FROM lines WHERE is_pay_out
-),
+waiting AS (FROM 'results/held.parquet' WHERE what = 'no_payout'),
 accounts AS (SELECT DISTINCT merchant_id, account_id FROM lines),
 sides AS (
     SELECT merchant_id, account_id, currency, CASE WHEN is_pay_out THEN -net ELSE net END AS owed, 0 AS listed
-    FROM lines SEMI JOIN closed USING (merchant_id, account_id, currency, batch_id)
+    FROM lines ANTI JOIN waiting USING (merchant_id, account_id, currency, batch_id)
     UNION ALL
     -- A place all of whose batches are open is told as well.
     SELECT merchant_id, account_id, currency, 0, 0 FROM lines
@@ -17,8 +16,7 @@ sides AS (
     FROM accounts a CROSS JOIN 'compared/terms.parquet' t WHERE t.name = 'opening_payable'
     UNION ALL
     SELECT h.merchant_id, h.account_id, h.currency, 0, h.amount
-    FROM 'results/held.parquet' h LEFT JOIN closed c USING (merchant_id, account_id, currency, batch_id)
-    WHERE h.what IN ('opening', 'item', 'debt', 'beyond', 'other_currency') OR h.what = 'unsure' AND c.batch_id IS NOT NULL
+    FROM 'results/held.parquet' h WHERE h.what NOT IN ('no_payout', 'reserve')
 )
 SELECT
     'T11' AS id, 'opening + lines - pay-outs of closed batches = items - debts - beyond' AS name,

@@ -4,7 +4,7 @@ Of a file that was read again, because more is known since of what is ours, the 
 counts.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, fields
 from datetime import datetime
 from typing import Any
@@ -226,13 +226,12 @@ def source_of(
 ) -> BankSource | None:
     """What these banks said up to a file; None where none of them ever said a word."""
     files = _files(banks, until=until)
-    statements = [
-        *connection.execute(
-            select(bank_statement)
-            .where(bank_statement.c.file_id.in_(files), bank_statement.c.bank.in_([*banks]))
-            .order_by(bank_statement.c.statement_id)
-        ).mappings()
-    ]
+    every = connection.execute(
+        select(bank_statement)
+        .where(bank_statement.c.file_id.in_(files), bank_statement.c.bank.in_([*banks]))
+        .order_by(bank_statement.c.statement_id)
+    ).mappings()
+    statements = [*_not_superseded([*every], arrived=_arrivals(connection, until=until))]
     refused = [*_refused(connection, run, banks=banks, until=until)]
     if not statements and not refused:
         return None
@@ -281,6 +280,48 @@ def _files(banks: Collection[str], *, until: int | None) -> Select[Any]:
         .where(bank_statement.c.bank.in_([*banks]), *read)
         .group_by(bank_statement.c.bank, bank_statement.c.sha256)
     )
+
+
+def _arrivals(connection: Connection, *, until: int | None) -> dict[tuple[str, str], int]:
+    """Name and content -> when it came last, in the night of whichever account."""
+    file = order_file
+    query = (
+        select(file.c.name, file.c.sha256, func.max(file.c.file_id).label("last"))
+        .where(
+            file.c.kind == SourceKind.BANK.value,
+            *(() if until is None else (file.c.file_id <= until,)),
+        )
+        .group_by(file.c.name, file.c.sha256)
+    )
+    return {(row.name, row.sha256): row.last for row in connection.execute(query)}
+
+
+def _not_superseded(
+    rows: Sequence[Mapping[Any, Any]], *, arrived: Mapping[tuple[str, str], int]
+) -> Iterator[Mapping[Any, Any]]:
+    """Statements without those of whose days a newer content of the same file tells.
+
+    A bank corrects a file under its own name, and it may give each day's file one name: only days
+    that the newer content has are told anew.
+    """
+    versions = [
+        arrived.get((name_of(row["bank"], row["source"]), row["sha256"]), row["file_id"])
+        for row in rows
+    ]
+    by_file: dict[tuple[str, str, str], list[tuple[int, Mapping[Any, Any]]]] = {}
+    for version, row in zip(versions, rows, strict=True):
+        by_file.setdefault((row["bank"], row["source"], row["iban"]), []).append((version, row))
+    for version, row in zip(versions, rows, strict=True):
+        file = by_file[row["bank"], row["source"], row["iban"]]
+        if not any(newer > version and _tells_anew(own, of=row) for newer, own in file):
+            yield row
+
+
+def _tells_anew(newer: Mapping[Any, Any], *, of: Mapping[Any, Any]) -> bool:
+    """Whether a statement has days of another one, and does not just go on where that closed."""
+    goes_on = of["closing"] == newer["opening"] and of["to_date"] <= newer["from_date"]
+    overlaps = newer["from_date"] <= of["to_date"] and of["from_date"] <= newer["to_date"]
+    return bool(overlaps and not goes_on)
 
 
 def _newest(kind: SourceKind, *, accounts: Collection[Account], until: int | None) -> Select[Any]:

@@ -165,3 +165,39 @@ def test_a_line_up_to_the_limit_is_read_and_a_longer_one_is_told_with_its_length
     assert len(read(whole)) == 1
     with pytest.raises(SourceUnreadableError, match=r"line 1 has 1001 characters.*nothing of it"):
         read(whole.replace(":20:", ":20:X"))
+
+
+@pytest.mark.parametrize(
+    "header", ["ABNANL2A\n940\nABNANL2A\n", "0000 01INGBNL2AXXXX00001\n940 00\n", ":940:\n"]
+)
+def test_lines_of_the_banks_own_stand_before_each_statement(header: str) -> None:
+    """Codes without a tag begin a file or a message; none of them is part of a statement."""
+    statements = read(f"{header}{MT940.rstrip()}\n-\n{header}{MT940}")
+
+    assert [one.closing.amount for one in statements] == ["350.5"] * 2  # type: ignore[union-attr] # both are there
+
+
+@pytest.mark.parametrize("header", ["ABNANL2A\n:61:", "ABNANL2A\n" * 11 + ":20:"])
+def test_a_header_before_anything_else_is_refused(header: str) -> None:
+    """It falls away only where a statement begins behind it, and no more of it than banks write."""
+    with pytest.raises(SourceUnreadableError, match=r"line (1|11) belongs to no tag"):
+        read(MT940.replace(":20:", header, 1))
+
+
+@pytest.mark.parametrize(
+    ("value", "day"), [("260230", "2026-02-28"), ("280230", "2028-02-29"), ("260229", "2026-02-28")]
+)
+def test_interest_of_thirty_days_a_month_ends_on_the_last_of_february(value: str, day: str) -> None:
+    """Banks reckon interest by months of 30 days; no other month has a day too many."""
+    (statement,) = read(MT940.replace(":61:2611201120", f":61:{value}0302"))
+
+    assert [(one.value_on, one.booked_on[5:]) for one in statement.entries] == [(day, "03-02")]  # type: ignore[union-attr] # one entry is no block
+    with pytest.raises(SourceUnreadableError, match="no date"):
+        read(MT940.replace(":61:2611201120", ":61:2602310302"))
+
+
+def test_blanks_for_the_day_of_booking_are_none() -> None:
+    """Such an entry is booked on its value date."""
+    (statement,) = read(MT940.replace(":61:2611201120", ":61:261120    "))
+
+    assert [one.booked_on for one in statement.entries] == ["2026-11-20"]  # type: ignore[union-attr] # one entry is no block

@@ -156,3 +156,61 @@ def test_a_refused_file_is_told() -> None:
     found = judge_statements(empty, rules=rules(), day=date(2026, 11, 30))
     assert found.problems == ("b.xml is odd",)
     assert found.covers["main"].to_day == ""
+
+
+def moved(
+    one: BankStatement, *, number: str, days: str, opening: int, closing: int
+) -> BankStatement:
+    """A statement of some days, from `from/to` of November or December."""
+    first, last = days.split("/")
+    return replace(
+        one,
+        statement_no=number,
+        from_date=first,
+        to_date=last,
+        opening=opening,
+        closing=closing,
+        sha256=f"{number}{days}{opening}{closing}",
+    )
+
+
+@pytest.mark.parametrize("number", ["0", "ID"])
+def test_statements_that_bear_one_number_count_where_their_balances_chain(number: str) -> None:
+    """A number that is always 0, or an Id that repeats, makes no two statements one."""
+    days = ("2026-11-19/2026-11-20", "2026-11-20/2026-11-20", "2026-11-20/2026-11-23")
+    chain = [
+        moved(FIRST, number=number, days=each, opening=at, closing=at + 50)
+        for at, each in zip((100, 150, 200), days, strict=True)
+    ]
+    found = judged(*chain)
+
+    assert found.covers["main"].counted == (0, 1, 2)
+    assert found.problems == ()
+
+
+def test_number_one_again_in_january_is_another_statement() -> None:
+    """One that reaches into the new year is of the year in which it ends."""
+    first = moved(FIRST, number="1", days="2025-01-02/2025-12-30", opening=0, closing=100)
+    again = moved(FIRST, number="1", days="2025-12-31/2026-01-02", opening=100, closing=200)
+    found = judged(first, again)
+
+    assert (found.covers["main"].counted, found.problems) == ((0, 1), ())
+
+
+def test_of_two_statements_that_contradict_neither_counts() -> None:
+    """Equal days with other balances, or equal openings of other days: the bank is asked."""
+    one = moved(FIRST, number="0", days="2026-11-19/2026-11-19", opening=100, closing=150)
+    for days, opening in (("2026-11-19/2026-11-19", 90), ("2026-11-20/2026-11-20", 100)):
+        other = moved(FIRST, number="0", days=days, opening=opening, closing=160)
+        found = judged(one, other)
+
+        assert found.covers["main"].counted == ()
+        assert ["neither counts" in each for each in found.problems] == [True]
+
+
+def test_a_day_without_movement_that_is_told_again_counts_once() -> None:
+    """Equal balances and days are one statement, although the balances would chain."""
+    quiet = moved(FIRST, number="0", days="2026-11-19/2026-11-19", opening=100, closing=100)
+    found = judged(quiet, replace(quiet, source="again.xml", sha256="x"))
+
+    assert found.covers["main"].counted == (0,)

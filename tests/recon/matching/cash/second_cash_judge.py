@@ -126,9 +126,12 @@ class CashJudge:
             net = sum(row["net"] for row in rows if row["entry_type"] != "payout")
             paid = [row["net"] for row in rows if row["entry_type"] == "payout"]
             left = net - sum(paid)
-            what = "" if paid else "no_payout"
+            owed = net < 0 and not self._is_mixed(holder, name)
+            what = "" if paid or owed else "no_payout"
             if len(paid) == len(rows) and self._is_mixed(holder, name):
                 what = "other_currency"
+            if what == "no_payout" and left <= sum(amount for *_, amount in debts):
+                what = ""  # nothing of it is left to pay out
             if what:
                 if left:
                     yield Held(holder, what, name, left, _day(rows))
