@@ -119,6 +119,21 @@ def rows_of_keys(
     return _joined(tables)
 
 
+def told_of_keys(
+    connection: Connection, run: Run, *, order_nos: Sequence[str], storages: StorageOf
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Rows that stand of some orders of the account, each with the number of its file."""
+    for file, table, stands in _of_keys(
+        connection,
+        [_account(run)],
+        order_nos,
+        storages=storages,
+        columns=_without_source([*SCHEMAS["orders"].columns.names]),
+        until=None,
+    ):
+        yield from ((file.file_id, row) for row in table.filter(pa.array(stands)).to_pylist())
+
+
 def ordered_since(
     connection: Connection,
     run: Run,
