@@ -331,16 +331,17 @@ def _against_rows(
     """
     of_rows = instruction_rows.of_order_files(connection, run)
     items = [item for item in approved if item.instruction_id in of_rows]
-    told: dict[str, list[tuple[int, str, OrderRow]]] = {}
-    for file_id, row in stored_orders.told_of_keys(
+    standing: dict[str, list[tuple[int, str, OrderRow]]] = {}
+    for file_id, table in stored_orders.rows_by_file(
         connection,
         run,
         order_nos=sorted({item.order_no for item in items}),
         storages=storages_of(environment),
     ):
-        names = ("currency", "amount", "expected_captured_amount", "refund_amount")
-        own = OrderRow(OrderStatus(row["status"]), **{name: row[name] for name in names})
-        told.setdefault(row["order_no"], []).append((file_id, row["transaction_id"], own))
+        for row in table.to_pylist():
+            names = ("currency", "amount", "expected_captured_amount", "refund_amount")
+            own = OrderRow(OrderStatus(row["status"]), **{name: row[name] for name in names})
+            standing.setdefault(row["order_no"], []).append((file_id, row["transaction_id"], own))
     reasons: dict[str, str] = {}
     for item in items:
         shown = baselines[item.order_no].payments if item.order_no in baselines else ()
@@ -353,7 +354,7 @@ def _against_rows(
             for other in others.get(payment, ())
             if other.kind is item.kind and other.may_have_taken_effect
         )
-        for file_id, transaction_id, own in told.get(item.order_no, ()):
+        for file_id, transaction_id, own in standing.get(item.order_no, ()):
             is_of_it = not transaction_id or not payments or transaction_id in payments
             if file_id < (item.file_id or 0) or not is_of_it:
                 continue

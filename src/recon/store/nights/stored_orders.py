@@ -119,10 +119,10 @@ def rows_of_keys(
     return _joined(tables)
 
 
-def told_of_keys(
+def rows_by_file(
     connection: Connection, run: Run, *, order_nos: Sequence[str], storages: StorageOf
-) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Rows that stand of some orders of the account, each with the number of its file."""
+) -> Iterator[tuple[int, pa.Table]]:
+    """Rows that stand of some orders of the account, with the number of their file."""
     for file, table, stands in _of_keys(
         connection,
         [_account(run)],
@@ -131,7 +131,7 @@ def told_of_keys(
         columns=_without_source([*SCHEMAS["orders"].columns.names]),
         until=None,
     ):
-        yield from ((file.file_id, row) for row in table.filter(pa.array(stands)).to_pylist())
+        yield file.file_id, table.filter(pa.array(stands))
 
 
 def ordered_since(
