@@ -65,4 +65,4 @@ def test_the_line_for_cron_runs_in_the_shell_of_cron(tmp_path: Path) -> None:
         text=True,
         check=True,
     )
-    assert ran.stdout == "0007\n100042|a $b|nightly --account 100042001\n"
+    assert ran.stdout == "0007\n100042|a $b|nightly --live --account 100042001\n"

@@ -81,6 +81,7 @@ def merchant(tmp_path: Path, sqlite_url: str) -> Iterator[Merchant]:
     )
     write_config(tmp_path, ledger=ledger)
     banked(tmp_path)
+    (tmp_path / "config" / "limits.toml").write_text("[limits.EUR]\nnight = 1000000\n")
     with serving(SandboxOptions(orders=300, sign_key=SIGN_KEY)) as sandbox:
         variables = {
             "RECON_SIGN_KEY": SIGN_KEY,

@@ -157,6 +157,7 @@ def shop(tmp_path: Path, sqlite_url: str) -> Iterator[Shop]:
         "[window]\nopening_date = 2026-11-01\n"
     )
     (tmp_path / "config" / "gateway.toml").write_text("calls_per_second = 1000\n")
+    (tmp_path / "config" / "limits.toml").write_text("[limits.EUR]\nnight = 100000\n")
     (tmp_path / "config" / "merchants.toml").write_text(
         f'[accounts."{MERCHANT}/{ACCOUNT}"]\nname = "Literal"\nsettle_seconds = 0\n'
         f'inbox = "{tmp_path / "inbox"}"\nreports = "{tmp_path / "reports"}"\n'

@@ -15,6 +15,8 @@ from scripted_gateway import PAYMENT
 
 MERCHANT, ACCOUNT = "100042", "100042001"
 CURRENCY = "EUR"
+STATUSES = {"cancel": "cancelled", "review": "authorised"}
+"""Of rows by what they ask for; all others say paid."""
 ORDERS = (
     *("merchant_id", "account_id", "order_no", "currency", "amount", "status", "ordered_at"),
     *("transaction_id", "action", "action_amount", "request_id"),
@@ -135,7 +137,7 @@ def _row(wish: Intention, *, guise: Guise, request_id: str) -> dict[str, str]:
         wish.transaction_id,
         CURRENCY,
         f"{PAYMENT / 100:.2f}",
-        "paid",
+        STATUSES.get(wish.kind, "paid"),
         "2026-11-19T10:00:00Z",
         wish.transaction_id if guise.transaction else "",
         wish.kind,

@@ -145,14 +145,13 @@ def payout(
 
 
 def _place(merchant: str, account: str) -> tuple[Any, bool]:
-    """The account at the gateway, and whether that is on this machine."""
+    """The account at the gateway, and whether that is the sandbox."""
     from recon.config.settings import load_settings
     from recon.gateway.account import gateway_account
-    from recon.steps.ground.environment import is_on_this_machine
 
     settings = load_settings(os.environ)
     declared = gateway_account(settings, merchant_id=merchant, account_id=account)
-    return declared, is_on_this_machine(settings)
+    return declared, settings.is_sandbox
 
 
 def _sandbox_only(merchant: str, account: str, *, what: str) -> Any:

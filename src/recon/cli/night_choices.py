@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from recon.cli.choices import date_of
+from recon.cli.speaking import say
+from recon.model.nights import Mode
 
 if TYPE_CHECKING:
     from recon.model.business_date import BusinessCalendar
@@ -22,6 +24,16 @@ RunOption = Annotated[
     str, typer.Option("--run", help="The same as an option: a run, or a business date.")
 ]
 
+Live = Annotated[
+    bool | None,
+    typer.Option(
+        "--live/--dry-run",
+        help="Send what is approved, or tell what would be sent; live only towards the sandbox "
+        "without either.",
+        show_default=False,
+    ),
+]
+
 First = Annotated[
     str,
     typer.Option(
@@ -34,6 +46,21 @@ Last = Annotated[
         "--to", help="The last; without it the last one that has closed.", show_default=False
     ),
 ]
+
+
+def mode_of(live: bool | None) -> Mode:
+    """How a night runs: as was said; else live towards the sandbox, and dry towards all others.
+
+    Raises:
+        ConfigurationError: a variable or file is missing or wrong.
+    """
+    if live is None:
+        from recon.config.settings import load_settings
+
+        live = load_settings(os.environ).is_sandbox
+        if not live:
+            say("A dry run, for the gateway is not the sandbox: nothing is sent without --live.")
+    return Mode.LIVE if live else Mode.DRY_RUN
 
 
 def closed_day(text: str = "") -> date:

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 
 from recon.cli.choices import Account, BusinessDate, Merchant
-from recon.cli.night_choices import Night, RunOption, closed_day, run_of
+from recon.cli.night_choices import Live, Night, RunOption, closed_day, mode_of, run_of
 from recon.cli.speaking import Tell, complain, say, telling
 from recon.cli.tables import AsJson, show_json
+from recon.model.nights import Mode
 
 if TYPE_CHECKING:
     from recon.model.figures import Attention
@@ -33,9 +34,7 @@ def nightly(
     account: Account,
     business_date: BusinessDate = "",
     *,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Plan and compare, but send nothing.")
-    ] = False,
+    live: Live = None,
     opening: Opening = False,
     skip: Skip = "",
 ) -> None:
@@ -46,16 +45,17 @@ def nightly(
     day = closed_day(business_date)
     from recon.steps.night import whole_night as night
 
+    mode = mode_of(live)
     request = night.request_of(
         account=(merchant, account),
         business_date=day,
-        live=not dry_run,
+        live=mode is Mode.LIVE,
         opening=opening,
         skip=skip,
     )
     with telling(night.STEP_NAMES) as tell:
         figures = played(request, variables=os.environ, tell=tell)
-    dry = " (dry run, nothing was sent)" * dry_run
+    dry = " (dry run, nothing was sent)" * (mode is Mode.DRY_RUN)
     end_with(figures, account=f"{merchant}/{account}, {day}{dry}")
 
 

@@ -25,6 +25,10 @@ ROWS_REFUSED = (
     "A night takes the other rows. Write these to a file with `recon order-file replay`, correct "
     "them there, and put it into the inbox."
 )
+INSTRUCTIONS_REFUSED = (
+    "A night compares these rows, and sends nothing for them by itself: correct the file, or two "
+    "people approve each instruction that is meant so (`recon approve`)."
+)
 SETTLEMENT_ROWS_REFUSED = "A night takes the other rows: ask the gateway for a correct file."
 
 order_file = typer.Typer(help="One order file, before or after a night.", no_args_is_help=True)
@@ -49,7 +53,7 @@ def check(
 ) -> None:
     """Show what a night would read of a file and what it would refuse; nothing is stored.
 
-    Ends with 0 when every row would be accepted, with 1 when one would be refused.
+    Ends with 0 when every row and instruction would be accepted, with 1 when one would be refused.
     """
     from recon.config.settings import load_file_settings
     from recon.steps.files.order_files import check_file, check_settlement_file, the_account
@@ -66,8 +70,10 @@ def check(
     left = _left(file, layouts=_layouts(declared, settlement=settlement))
     if checked.rejects:
         complain(SETTLEMENT_ROWS_REFUSED if settlement else ROWS_REFUSED)
+    if checked.refused_actions:
+        complain(INSTRUCTIONS_REFUSED)
     say("Nothing was stored.")
-    if checked.rejects or left:
+    if checked.rejects or checked.refused_actions or left:
         raise typer.Exit(REFUSED_EXIT_CODE)
 
 
@@ -133,3 +139,8 @@ def _tell(checked: "CheckedFile") -> None:
     more = len(checked.rejects) - SHOWN_REJECTS_MAX
     if more > 0:
         complain(f"and {more} more; `recon order-file replay` writes them all")
+    for line, against in checked.refused_actions[:SHOWN_REJECTS_MAX]:
+        complain(f"line {line}, action: refused, {against}")
+    more = len(checked.refused_actions) - SHOWN_REJECTS_MAX
+    if more > 0:
+        complain(f"and {more} more refused instructions")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from recon.cli.choices import Account, BusinessDate, Merchant, date_of
-from recon.cli.night_choices import closed_day
+from recon.cli.night_choices import Live, closed_day, mode_of
 from recon.cli.night_commands import end_with
 from recon.cli.speaking import complain, say, telling
 from recon.model.nights import Mode, NightRequest, Part
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 CHANGES_SHOWN_MAX = 100
 """Lines of changed answers; more have one cause."""
 
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Tell what would be sent, send nothing.")]
 FilesDate = Annotated[
     str,
     typer.Option(
@@ -76,14 +75,14 @@ def settle(
     account: Account,
     business_date: BusinessDate = "",
     *,
-    dry_run: DryRun = False,
+    live: Live = None,
 ) -> None:
     """Ask, pass the gate and send what is approved, for a night that is still to come or stopped.
 
     Nothing is taken in and nothing compared: the night itself still has to run, and sends nothing
     twice.
     """
-    _end_sent(_do(Part.SETTLE, merchant, account, business_date, mode=_mode(dry_run)).run_id)
+    _end_sent(_do(Part.SETTLE, merchant, account, business_date, mode=mode_of(live)).run_id)
 
 
 def payouts(
@@ -91,10 +90,10 @@ def payouts(
     account: Account,
     business_date: BusinessDate = "",
     *,
-    dry_run: DryRun = False,
+    live: Live = None,
 ) -> None:
     """As `recon settle`, but send payouts alone; everything else waits for its night."""
-    _end_sent(_do(Part.PAYOUTS, merchant, account, business_date, mode=_mode(dry_run)).run_id)
+    _end_sent(_do(Part.PAYOUTS, merchant, account, business_date, mode=mode_of(live)).run_id)
 
 
 def finish(merchant: Merchant, account: Account, business_date: BusinessDate = "") -> None:
@@ -145,10 +144,6 @@ def _end_sent(run_id: str) -> None:
     if undone.kind is not None:
         say(f"{undone.kind}: {undone.sentence}")
         raise typer.Exit(undone.kind.exit_code)
-
-
-def _mode(dry_run: bool) -> Mode:
-    return Mode.DRY_RUN if dry_run else Mode.LIVE
 
 
 class _Done(NamedTuple):

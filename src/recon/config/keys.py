@@ -21,6 +21,8 @@ SIGN_KEY = "RECON_SIGN_KEY"
 KEY_VARIABLES = (SIGN_KEY, f"{SIGN_KEY}_FILE")
 SIGNER_VARIABLE = "RECON_SIGNER"
 """Names the socket of the process that holds the keys (`recon signer`)."""
+SANDBOX_SIGN_KEY = "sandbox"
+"""With which the sandbox signs, as everybody knows; no gateway of real money accepts it."""
 SAFE_KEY_MODES = frozenset({0o600, 0o400})
 
 
@@ -75,6 +77,12 @@ class SignKeys:
             if named.is_own
         }
         return cls(_told(partial(_shared_key, environment)), own)
+
+    @property
+    def are_of_sandbox(self) -> bool:
+        """Whether this process can sign with the sandbox's key and no other."""
+        keys = [key for key in (self.shared, *self.own.values()) if isinstance(key, SecretStr)]
+        return {key.get_secret_value() for key in keys} == {SANDBOX_SIGN_KEY}
 
     def of(self, account: str) -> SecretStr:
         """The key of one account.

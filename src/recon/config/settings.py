@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal
+from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
 
@@ -36,6 +37,7 @@ from recon.config.settlement_folder import SettlementFolder
 from recon.config.workbook_lists import WorkbookLists
 from recon.model.errors import ConfigurationError
 from recon.privacy.shown_text import printable
+from recon.privacy.this_machine import is_loopback
 
 CONFIG_FILE_BYTES_MAX = 1_048_576
 ADDRESS = "RECON_GATEWAY_BASE_URL"
@@ -145,6 +147,15 @@ class Settings(BaseModel):
     cluster: ClusterSettings = Field(default_factory=ClusterSettings)
     """Who does what can be done in parts."""
     config_dir: Path | None
+
+    @property
+    def is_sandbox(self) -> bool:
+        """Whether the gateway can only be the sandbox: on this machine, and asked with its key.
+
+        An address alone may be that of a tunnel to real money, which no such key can move.
+        """
+        host = urlsplit(self.gateway_base_url).hostname or ""
+        return is_loopback(host) and self.sign_keys.are_of_sandbox
 
     def account(self, merchant_id: str, *, account_id: str) -> AccountSettings:
         """The settings of one account.

@@ -32,8 +32,11 @@ class RuleAllowance:
         *,
         approved: Mapping[str, int],
         paid_before: AbstractSet[str] = frozenset(),
+        needs_limit: bool = False,
     ) -> None:
         self._bounds = bounds
+        self._needs_limit = needs_limit
+        """Real money: where no limit is set for a currency, people decide."""
         self._approved = dict(approved)
         """Currency -> minor units that this night's rule approved already."""
         self._paid_before = paid_before
@@ -49,9 +52,11 @@ class RuleAllowance:
 
     def hold_on(self, kind: InstructionKind, *, currency: str, amount: int) -> str:
         """Why people must approve it; "" when the rule may, which is then counted."""
+        bounds = self._bounds(currency)
+        if self._needs_limit and bounds == CurrencyLimits():
+            return f"{TWO_PEOPLE}: limits.toml sets no limit for {currency}"
         if kind not in MOVES_MONEY:
             return ""
-        bounds = self._bounds(currency)
         item = bounds.approved_by_rule
         if item is not None and _major(amount, currency) > item:
             return f"{TWO_PEOPLE}: a rule approves at most {item} {currency} at once"

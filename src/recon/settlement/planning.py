@@ -13,11 +13,12 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 
-from recon.model.words import InstructionKind, InstructionState
+from recon.model.words import REJECTED_STATES, InstructionKind, InstructionState
 from recon.settlement.allowance import RuleAllowance
 from recon.settlement.instruction import Instruction
 from recon.settlement.intention import REPEAT, Intention, ids_differ, named, plain_id
 from recon.settlement.known import Earlier, Known
+from recon.settlement.own_row import OrderRow
 
 RULE_APPROVER = "rule: order file"
 BY_HAND = "by hand"
@@ -26,8 +27,11 @@ CONTENT_CHARACTERS = 32
 """Of a content digest within a natural key; enough that no two payouts share it."""
 HOLD_CHARACTERS = 400
 """Of the sentence why it waits."""
+IF_MEANT = "two people approve it if it is meant so, else withdraw it"
 REPEATS_NAMED_MAX = 99
 """Earlier ones that a hold names; a payment has no more refunds, and the oldest come first."""
+_ENDED = REJECTED_STATES | {InstructionState.WITHDRAWN}
+"""States in which an instruction moved nothing, and never will."""
 REQUEST_IDS = uuid.UUID("5f0c6c1e-2f0b-5d0e-9c3a-7a4b1d6e8f20")
 """Name space of the ids under which the gateway knows our payouts; each is made once and kept."""
 
@@ -61,11 +65,15 @@ class Action:
     content_digest: str = ""
     """Of all that a payout says beside its amount; keyed."""
     sealed: str = field(default="", repr=False)
+    row: OrderRow | None = None
+    """What its row says beside it; None where it stands in no order row."""
 
     @property
     def amount(self) -> int:
-        """What is to move; a blank amount means the whole order."""
-        return self.order_amount if self.action_amount is None else self.action_amount
+        """What is to move; a blank amount takes the row's own figure, else the whole order."""
+        if self.action_amount is not None:
+            return self.action_amount
+        return self.order_amount if self.row is None else self.row.asked(self.kind)
 
     @property
     def base_key(self) -> str:
@@ -123,20 +131,20 @@ def plan(
     new: list[Instruction] = []
     links: list[tuple[int, str]] = []
     for action in planning.actions:
-        meant = planning.meant(action)
-        planned_id = planning.same_again(action, meant)
+        wanted, planned_id = planning.resolved(action)
         if not planned_id:
-            hold = planning.hold(action, meant)
-            limit = _hold_of_limits(action, hold, allowance=allowance, auto_approve=auto_approve)
+            meant = planning.meant(wanted)
+            hold = planning.hold(wanted, meant)
+            limit = _hold_of_limits(wanted, hold, allowance=allowance, auto_approve=auto_approve)
             because = "; ".join(filter(None, (hold.because, limit)))[:HOLD_CHARACTERS]
             instruction = _instruction_of(
-                action,
-                natural_key=planning.free_key(action),
+                wanted,
+                natural_key=planning.free_key(wanted),
                 instruction_id=new_id(),
                 hold=replace(hold, because=because),
                 approved=auto_approve and not because,
             )
-            planning.note(action, meant, instruction=instruction)
+            planning.note(wanted, meant, instruction=instruction)
             new.append(instruction)
             planned_id = instruction.instruction_id
         links.append((action.action_id, planned_id))
@@ -158,34 +166,67 @@ class _Planning:
             key = (action.file_id, action.kind, action.order_no)
             self._asked[key].append(self.meant(action))
 
-    def same_again(self, action: Action, meant: Intention) -> str:
-        """The instruction that the row stands for; "" when it is a new one."""
+    def resolved(self, action: Action) -> tuple[Action, str]:
+        """The action with what it asks for beside earlier ones, and the instruction it stands for.
+
+        The id is "" when it is a new one. A blank refund asks for what is left of its row's figure.
+        """
+        meant = self.meant(action)
+        if planned_id := self._same_again(action, meant):
+            return action, planned_id
+        before = self._before(action, meant)
+        if action.row is None or action.action_amount is not None or not before:
+            return action, ""
+        rest = replace(action, action_amount=action.row.asked(action.kind, before=before))
+        if rest.amount != action.amount:
+            # Those that may still move are counted before it: only an ended one can be this rest.
+            alike = self._known.alike(self.meant(rest))
+            return rest, self._told_again(rest, [one for one in alike if one.state in _ENDED])
+        if action.kind is not InstructionKind.REFUND or before != action.amount:
+            return action, ""
+        live = [one for one in self._known.beside(meant) if one.state not in _ENDED]
+        return action, self._told_again(action, live[::-1])
+
+    def _same_again(self, action: Action, meant: Intention) -> str:
+        """The instruction that means what the row means and that the row stands for, else ""."""
+        alike = self._known.alike(meant)
         if action.request_id:
             exact = self._known.of_key(_natural_key(action))
-            alike_or_exact = [exact] if exact else []
-            if not meant.subject:
-                alike_or_exact += self._known.alike(meant)
-            fitting = [
-                earlier
-                for earlier in alike_or_exact
-                if earlier.intention.request_id == action.request_id
-            ]
-        else:
-            alike = self._known.alike(meant)
-            same_file = [earlier for earlier in alike if earlier.file_name == action.file_name]
-            fitting = [
-                earlier
-                for earlier in same_file
-                if not earlier.intention.request_id
-                and (action.file_id, earlier.instruction_id) not in self._taken
-            ]
-        standing = [earlier for earlier in fitting if _says_no_more(action, earlier)]
+            alike = ([exact] if exact else []) + ([] if meant.subject else alike)
+        return self._told_again(action, alike)
+
+    def _told_again(self, action: Action, earlier: Iterable[Earlier]) -> str:
+        """The first of some that the row tells again: by request id, or in its file's next version.
+
+        "" when it tells none of them again.
+        """
+        fitting = [
+            one
+            for one in earlier
+            if one.intention.request_id == action.request_id
+            and (
+                action.request_id
+                or (
+                    one.file_name == action.file_name
+                    and (action.file_id, one.instruction_id) not in self._taken
+                )
+            )
+        ]
+        standing = [one for one in fitting if _says_no_more(action, one)]
         # Two payments of one order, instructed alike: each row stands for the one it names.
-        standing.sort(key=lambda earlier: earlier.intention.transaction_id != action.transaction_id)
-        for earlier in standing[:1]:
-            self._taken.add((action.file_id, earlier.instruction_id))
-            return earlier.instruction_id
+        standing.sort(key=lambda one: one.intention.transaction_id != action.transaction_id)
+        for one in standing[:1]:
+            self._taken.add((action.file_id, one.instruction_id))
+            return one.instruction_id
         return ""
+
+    def _before(self, action: Action, meant: Intention) -> int:
+        """Minor units of the same kind that may have moved, or still may, for the payment."""
+        return sum(
+            one.intention.amount
+            for one in self._known.beside(meant)
+            if one.state not in _ENDED and one.intention.currency == action.currency
+        )
 
     def hold(self, action: Action, meant: Intention) -> _Hold:
         """Why a new instruction waits for a person; empty when nothing speaks against it."""
@@ -194,14 +235,17 @@ class _Planning:
             for earlier in self._known.alike(meant)
             if earlier.intention.may_be(meant, ids_unique=self._ids_unique)
         )
-        if repeats:
-            return _Hold(_repeat_sentence(repeats), repeats)
-        return _Hold(self._id_used(action, meant) or self._replaces(action, meant))
+        because = _repeat_sentence(repeats) if repeats else ""
+        because = because or self._id_used(action, meant) or self._replaces(action, meant)
+        before = 0 if repeats else self._before(action, meant)
+        own = action.row and action.row.against(action.kind, amount=action.amount, before=before)
+        against = f"{own}; {IF_MEANT}" if own else ""
+        return _Hold("; ".join(filter(None, (because, against))), repeats)
 
     def free_key(self, action: Action) -> str:
         """A natural key that no instruction has."""
         key = _natural_key(action)
-        if action.request_id:
+        if action.request_id and self._known.of_key(key) is None:
             return key
         numbered = (f"{key}{number}" for number in count(1))
         return next(earlier for earlier in numbered if self._known.of_key(earlier) is None)

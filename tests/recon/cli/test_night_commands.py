@@ -202,7 +202,7 @@ def test_what_stands_after_a_night(played: Played, capsys: pytest.CaptureFixture
     shown = capsys.readouterr().out
     assert shown.startswith("100042/100042001: night of 2026-11-20, run ")
     assert "\n  BREAKS OPEN\n" in shown
-    assert "cancel not sent" in shown
+    assert "cancel waiting for approval" in shown
     run = shown.splitlines()[0].rsplit(" ", 1)[1]
     assert (
         "Not told: finance (the environment variable FINANCE with its address is not set)" in shown
@@ -273,7 +273,7 @@ def refuse_wrong_lists(run: str, *, capsys: pytest.CaptureFixture[str]) -> None:
     assert the_day_after("status", "--json") == 3
     account = json.loads(capsys.readouterr().out)["accounts"][0]
     assert (account["run"], account["standing"]) == (run, "BREAKS OPEN")
-    assert "cancel not sent" in {entry["what"] for entry in account["needs_a_person"]}
+    assert "cancel waiting for approval" in {entry["what"] for entry in account["needs_a_person"]}
     assert cli.main(["nights", "--to", "2026-11-20", "--json"]) == 4
     assert run in {night["run"] for night in json.loads(capsys.readouterr().out)["nights"]}
 

@@ -41,6 +41,22 @@ def test_a_file_is_checked_mended_and_checked_again(
     assert "has no refused row" in capsys.readouterr().out
 
 
+def test_an_instruction_against_its_row_is_refused_with_both_facts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its row is accepted; the check ends with 1 and says what the row says and what it asks."""
+    more = f"{HEADER},refund_amount,action,action_amount\n"
+    bad = GOOD.replace("paid", "partially_refunded")
+    (tmp_path / "o.csv").write_text(f"{more}{GOOD},,refund,4.00\n{bad},2.50,refund,10.00\n")
+    assert main(["order-file", "check", "o.csv", "--merchant", "100042"]) == 1
+    shown = capsys.readouterr()
+    assert "2 rows: 2 would be accepted, 0 refused." in shown.out
+    assert (
+        "line 3, action: refused, the instruction for order A-1 contradicts its own row: refund of "
+        "10.00 EUR, but the row's refund_amount is 2.50 EUR\nA night compares these rows"
+    ) in shown.err
+
+
 def test_more_rejects_than_are_shown_are_counted(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -2,10 +2,18 @@ from pathlib import Path
 
 import pytest
 
-from recon.config.keys import KEY_FILE_BYTES_MAX, OwnSignKey, SignKeys, key_of_file, secret_of
-from recon.config.settings import load_settings
+from recon.config.keys import (
+    KEY_FILE_BYTES_MAX,
+    SANDBOX_SIGN_KEY,
+    OwnSignKey,
+    SignKeys,
+    key_of_file,
+    secret_of,
+)
+from recon.config.settings import Settings, load_settings
 from recon.gateway.account import gateway_account
 from recon.model.errors import ConfigurationError
+from recon.sandbox import SandboxOptions
 
 KEY = "the key of the installation"
 FIRST, SECOND = "100042/100042001", "100042/100042002"
@@ -140,3 +148,26 @@ def test_a_key_file_that_is_no_file_is_refused(tmp_path: Path) -> None:
         key_of_file(tmp_path / "absent")
     with pytest.raises(ConfigurationError, match="not a regular file"):
         key_of_file(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("url", "keys", "expected"),
+    [
+        ("http://127.0.0.1:8080", {"RECON_SIGN_KEY": "sandbox"}, True),
+        ("http://[::1]:8080", {"RECON_SIGN_KEY": "sandbox"}, True),
+        ("http://127.0.0.1:8080", {"RECON_SIGN_KEY": "real"}, False),
+        ("https://gateway.example.com", {"RECON_SIGN_KEY": "sandbox"}, False),
+        ("http://127.0.0.1:8080", {"RECON_SIGN_KEY": "sandbox", "OUTLET_KEY": "real"}, False),
+        ("http://127.0.0.1:8080", {"RECON_SIGNER": "/run/signer"}, False),
+    ],
+)
+def test_only_its_own_key_on_this_machine_makes_a_gateway_the_sandbox(
+    url: str, keys: dict[str, str], *, expected: bool
+) -> None:
+    """An address may be that of a tunnel; the key of the sandbox moves nobody's money."""
+    own = {SECOND: OwnSignKey(sign_key_env="OUTLET_KEY")} if "OUTLET_KEY" in keys else {}
+    read = SignKeys.read(keys, accounts=own)
+    settings = Settings.model_construct(gateway_base_url=url, sign_keys=read)
+
+    assert settings.is_sandbox is expected
+    assert SandboxOptions().sign_key == SANDBOX_SIGN_KEY

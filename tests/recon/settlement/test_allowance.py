@@ -33,6 +33,17 @@ def _hold(
     return allowance.hold_on(kind, currency="EUR", amount=amount)
 
 
+def test_real_money_of_a_currency_without_a_limit_waits_for_people() -> None:
+    """Whatever its kind; any limit of the currency is one."""
+    bounds = {"EUR": CurrencyLimits(night=100), "USD": CurrencyLimits()}
+    allowance = RuleAllowance(lambda code: bounds[code], approved={}, needs_limit=True)
+
+    assert allowance.hold_on(InstructionKind.REFUND, currency="EUR", amount=900) == ""
+    for kind in (InstructionKind.REFUND, InstructionKind.REVIEW):
+        held = allowance.hold_on(kind, currency="USD", amount=1)
+        assert held == "needs approval by two people: limits.toml sets no limit for USD"
+
+
 def test_a_rule_approves_up_to_its_bound_and_not_a_cent_more() -> None:
     """The bound itself is within; a cent above needs two people."""
     allowance = _rule(approved_by_rule="500")

@@ -5,10 +5,11 @@ from typing import Any
 import pytest
 
 from recon.config.limits import CurrencyLimits
-from recon.model.words import InstructionKind, InstructionState
+from recon.model.words import InstructionKind, InstructionState, OrderStatus
 from recon.settlement.allowance import RuleAllowance
 from recon.settlement.intention import Intention
 from recon.settlement.known import Earlier, Known
+from recon.settlement.own_row import CONTRADICTS, OrderRow
 from recon.settlement.planning import Action, Plan, plan
 
 REFUND = Action(
@@ -34,12 +35,13 @@ def _planned(
     known: Known | None = None,
     auto_approve: bool = True,
     ids_unique: bool = False,
+    prefix: str = "i",
 ) -> Plan:
     ids = count(1)
     return plan(
         actions,
         known=Known() if known is None else known,
-        new_id=lambda: f"i{next(ids)}",
+        new_id=lambda: f"{prefix}{next(ids)}",
         auto_approve=auto_approve,
         ids_unique=ids_unique,
     )
@@ -299,3 +301,70 @@ def test_a_payout_is_never_approved_by_a_rule() -> None:
     )
 
     assert [(i.state, "two people" in i.hold) for i in made.new] == [("planned", True)]
+
+
+def _row_of(refund_amount: int, *, file: int = 1, name: str = "orders-1.csv") -> Action:
+    """A blank refund whose row says how much of the order is refunded in all."""
+    row = OrderRow(OrderStatus.PARTIALLY_REFUNDED, "EUR", 10_000, refund_amount=refund_amount)
+    return replace(REFUND, action_amount=None, row=row, file_id=file, file_name=name)
+
+
+@pytest.mark.parametrize("request_id", ["", "r-1"])
+def test_a_blank_refund_asks_for_what_is_left_of_its_rows_figure(request_id: str) -> None:
+    """6.60, then 10.00 in all: 3.40 more. Told again, it is the same instruction, ended or not."""
+    known = Known()
+    first = _planned(replace(_row_of(660), request_id="r-0"), known=known)
+    told = replace(_row_of(1_000, file=2, name="orders-2.csv"), request_id=request_id)
+    grown = _planned(told, known=known, prefix="rest")
+    again = _planned(replace(told, file_id=3), known=known)
+    ended = Known(replace(one, state=_state_of(one)) for one in _every(known, told))
+    after = _planned(replace(told, file_id=4), known=ended)
+
+    assert [one.amount for made in (first, grown) for one in made.new] == [660, 340]
+    assert {one.hold for made in (first, grown) for one in made.new} == {""}
+    assert (again.new, after.new) == ((), ())
+    assert again.links[0][1] == after.links[0][1] == grown.new[0].instruction_id
+
+
+def _every(known: Known, action: Action) -> list[Earlier]:
+    return known.beside(Intention.of(action))
+
+
+def _state_of(one: Earlier) -> InstructionState:
+    is_rest = one.intention.amount == 340
+    return InstructionState.REJECTED if is_rest else InstructionState.CONFIRMED
+
+
+def test_rows_that_ask_for_more_than_their_figure_together_wait() -> None:
+    """Two parts of one file fit, a third is above what is left; no sum of a rule is used for it."""
+    row = OrderRow(OrderStatus.PARTIALLY_REFUNDED, "EUR", 10_000, refund_amount=2_500)
+    parts = [replace(REFUND, action_amount=units, row=row) for units in (1_000, 1_500, 500)]
+    allowance = RuleAllowance(lambda _: CurrencyLimits(approved_by_rule_night=25), approved={})
+    ids = count(1)
+    made = plan(
+        parts,
+        known=Known(),
+        new_id=lambda: f"i{next(ids)}",
+        auto_approve=True,
+        allowance=allowance,
+    )
+
+    assert [one.state.value for one in made.new] == ["approved", "approved", "planned"]
+    assert made.new[2].hold.startswith(
+        f"{CONTRADICTS}: refund of 5.00 EUR, but the row's refund_amount is 25.00 EUR, of which "
+        "25.00 EUR is instructed already; two people approve it"
+    )
+
+
+def test_a_request_id_with_a_grown_refund_waits_and_keeps_its_own_key() -> None:
+    """The same id, twice 3.40 of a figure that grew: for people, and never two of one key."""
+    known = Known()
+    keys = {
+        one.natural_key
+        for units in (340, 680)
+        for one in _planned(
+            replace(_row_of(units), request_id="r-1"), known=known, prefix=f"{units}-"
+        ).new
+    }
+
+    assert len(keys) == 2

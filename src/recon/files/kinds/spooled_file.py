@@ -47,6 +47,8 @@ ACTION_COLUMNS = (
     "currency",
     "amount",
     "status",
+    "expected_captured_amount",
+    "refund_amount",
     "action",
     "action_amount",
     "action_reason",
@@ -55,7 +57,8 @@ ACTION_COLUMNS = (
     "line",
 )
 """One row per order row with an action. `amount` is the order's, int64 minor units; `action_amount`
-is Int64, blank for the whole order. `transaction_id` may be blank until the gateway was asked."""
+is Int64, blank for the row's own figure; `transaction_id` may be blank until the gateway is asked.
+"""
 
 
 class SpooledRows(NamedTuple):

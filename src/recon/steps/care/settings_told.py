@@ -34,13 +34,24 @@ def replies_told(settings: Settings) -> str:
 
 
 def limits_told(settings: Settings) -> str:
-    """Which currencies have a bound, and that nothing bounds the others."""
+    """Which currencies have a limit, and what becomes of the others.
+
+    Raises:
+        ConfigurationError: none has, so that no night can send by itself what files ask for.
+    """
     limits = settings.limits
     general = sorted(limits.limits)
     own = sorted(f"{key} {currency}" for key, of in limits.accounts.items() for currency in of)
-    if not general and not own:
-        return "none set: nothing bounds what a night may send (limits.toml)"
-    return f"set for {', '.join([*general, *own])}; other currencies have none"
+    if general or own:
+        others = "none" if settings.is_sandbox else "none: what they ask for waits for two people"
+        return f"set for {', '.join([*general, *own])}; other currencies have {others}"
+    if settings.is_sandbox:
+        return "none set, and the sandbox needs none"
+    people = "every instruction waits for two people, and nothing bounds what they let go"
+    if not any(account.auto_approve for account in settings.accounts.values()):
+        return f"none set: {people} (auto_approve = false)"
+    msg = f"none set: {people}; set `night` and `item` for each currency in limits.toml"
+    raise ConfigurationError(msg)
 
 
 def approvers_told(settings: Settings, *, variables: Mapping[str, str]) -> str:

@@ -30,6 +30,7 @@ from recon.steps.files.fewer_key_files import merge_keys
 from recon.steps.files.file_endorsements import counting
 from recon.steps.files.lost_facts import missing_read_again, reading_lost_facts
 from recon.steps.files.night_of_file import left_for_later
+from recon.steps.files.order_files import refused_actions
 from recon.steps.files.settlement_files import ingest_settlement
 from recon.steps.files.settling import still_written
 from recon.steps.files.short_files import short_files_told
@@ -44,6 +45,8 @@ from recon.store.nights.runs import Run
 STEP = "ingest"
 PLANNED_MAX = 10
 """So often a file is held against what stands, while others store theirs."""
+NAMED_MAX = 3
+"""Refused instructions that the step names; `recon order-file check` shows more."""
 LET_GO = "was not read: somebody let it go (`recon file list`)"
 
 
@@ -65,6 +68,7 @@ def ingest(
     figures = dict.fromkeys(("files", "known_files", "rows", "rejected", "refused"), 0)
     later: dict[str, str] = {}
     refused: list[str] = []
+    against: list[str] = []
     private: list[str] = []
     inbox_of = (run.merchant_id, run.account_id)
     lost = [*missing_read_again(inbox_of, environment=environment)]
@@ -73,7 +77,14 @@ def ingest(
     growing = still_written(
         waiting.files, account=account, layouts=account.layouts, environment=environment
     )
-    read = partial(_ingest_file, run=run, environment=environment, private=private, later=later)
+    read = partial(
+        _ingest_file,
+        run=run,
+        environment=environment,
+        private=private,
+        later=later,
+        against=against,
+    )
     for path in waiting.files:
         source, problem = read(path, problem=growing.get(path, ""))
         if problem:
@@ -85,7 +96,9 @@ def ingest(
         counted = {"files": 1, "rows": source.rows_accepted, "rejected": source.rows_rejected}
         figures |= {name: figures[name] + more for name, more in counted.items()}
     figures["refused"] = len(refused)
-    sentence = _sentence(figures, refused=refused, later=later) + left(waiting) + came.sentence()
+    figures["refused_instructions"] = len(against)
+    sentence = _sentence(figures, refused=refused, later=later) + _against_told(against)
+    sentence += left(waiting) + came.sentence()
     sentence += _not_archived(private) + _short_told(run, figures=figures, environment=environment)
     sentence += "".join(f" {each}" for each in lost)
     for others in (ingest_settlement, ingest_banks):
@@ -93,6 +106,16 @@ def ingest(
     with environment.store.writing() as connection:
         runs.note_step(connection, run_id, step=STEP)
     return StepSummary(STEP, sentence, figures)
+
+
+def _against_told(against: Sequence[str]) -> str:
+    if not against:
+        return ""
+    more = f"; and {len(against) - NAMED_MAX} more" if len(against) > NAMED_MAX else ""
+    return (
+        f" {len(against)} instructions refused; their rows are compared, and two people approve "
+        f"what is meant so: {'; '.join(against[:NAMED_MAX])}{more}."
+    )
 
 
 def _not_archived(private: Sequence[str]) -> str:
@@ -113,10 +136,12 @@ def _ingest_file(
     environment: Environment,
     private: list[str],
     later: dict[str, str],
+    against: list[str],
 ) -> tuple[SourceFile | None, str]:
     """Store one file; nothing when its content was read before, and why it cannot be read.
 
-    `later` gets the files that are left for a later night, and why.
+    `later` gets the files that are left for a later night, and why; `against` the instructions
+    that their own rows contradict.
     """
     try:
         if _let_go(path, run=run, environment=environment):
@@ -131,7 +156,12 @@ def _ingest_file(
             if is_instruction_file(path):
                 return _ingest_instructions(path, run=run, environment=environment, private=private)
             return _ingest_orders(
-                path, run=run, environment=environment, private=private, later=later
+                path,
+                run=run,
+                environment=environment,
+                private=private,
+                later=later,
+                against=against,
             )
     except SourceMissingError:
         return None, "was gone when it was to be read"
@@ -175,6 +205,7 @@ def _ingest_orders(
     environment: Environment,
     private: list[str],
     later: dict[str, str],
+    against: list[str],
 ) -> tuple[SourceFile | None, str]:
     account = environment.settings.account(run.merchant_id, account_id=run.account_id)
     rules, layout = environment.settings.rules, _layout(path, run, environment)
@@ -184,16 +215,22 @@ def _ingest_orders(
             later[path.name] = why
             return None, ""
         _archive(path, read.source_file, why=read.private, archive=archive, private=private)
-        if (source := _save(read, run=run, environment=environment)) is not None:
+        found: dict[int, str] = {}
+        source = _save(read, run=run, environment=environment, refused=found)
+        if source is not None:
+            name = shown_name(path.name)
+            against += [f"{name} line {line}: {why}" for line, why in found.items()]
             merge_keys(run, kind=SourceKind.ORDERS, environment=environment)
         return source, ""
 
 
-def _save(read: SpooledFile, *, run: Run, environment: Environment) -> SourceFile | None:
+def _save(
+    read: SpooledFile, *, run: Run, environment: Environment, refused: dict[int, str]
+) -> SourceFile | None:
     """Store a file that was read whole; nothing when its content was read before.
 
     Its rows are held against all that stand before anybody waits for it; where another file comes
-    meanwhile, once more.
+    meanwhile, once more. `refused` gets lines and why their instructions wait for a person.
     """
     store, source = environment.store, read.source_file
     for _ in range(PLANNED_MAX):
@@ -209,7 +246,7 @@ def _save(read: SpooledFile, *, run: Run, environment: Environment) -> SourceFil
                 connection,
                 run,
                 planned=planned,
-                parts=read.parts,
+                parts=lambda: _looked_through(read, refused=refused),
                 rejects=read.rejects,
                 at=environment.clock(),
             )
@@ -219,6 +256,13 @@ def _save(read: SpooledFile, *, run: Run, environment: Environment) -> SourceFil
         "was looked at, one after the other; start the night again"
     )
     raise StoreLockedError(msg)
+
+
+def _looked_through(read: SpooledFile, *, refused: dict[int, str]) -> Iterator[SpooledRows]:
+    """The rows of a file; what contradicts itself in them is noted as they pass."""
+    for part in read.parts():
+        refused.update(refused_actions(part.actions))
+        yield part
 
 
 def _plan(

@@ -4,9 +4,11 @@ Both read one file and store nothing; neither needs a database or a gateway.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+
+import pandas as pd
 
 from recon.config.file_layouts import (
     INSTRUCTIONS_PREFIX,
@@ -31,9 +33,11 @@ from recon.files.typing.mending import mendable_text
 from recon.files.typing.table_schema import ORDER_FILE
 from recon.model.errors import OutputError, UsageError
 from recon.model.money import format_minor_units
-from recon.model.words import EntryType, Reject, SourceFile
+from recon.model.words import EntryType, InstructionKind, OrderStatus, Reject, SourceFile
 from recon.privacy.own_files import for_owner
+from recon.settlement.own_row import OrderRow
 from recon.settlement.sealing import Seal
+from recon.store.database.frames import rows_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +53,8 @@ class CheckedFile:
     """Kind of instruction -> rows."""
     rejects: tuple[Reject, ...]
     ignored_columns: tuple[str, ...]
+    refused_actions: tuple[tuple[int, str], ...] = ()
+    """Line and why the instruction of an accepted row is not carried out by itself."""
 
 
 def the_account(
@@ -108,12 +114,14 @@ def _checked_orders(path: Path, *, layout: FileLayout, settings: FileSettings) -
     """An order file of any size, a part at a time."""
     sums: Counter[str] = Counter()
     actions: Counter[str] = Counter()
+    refused: list[tuple[int, str]] = []
     with order_file(path, rules=settings.rules, layout=layout, keep=False) as read:
         for orders, wanted in read.parts():
             for currency, amounts in orders.groupby("currency")["amount"]:
                 # Python's integers, since a sum may pass what 64 bits hold.
                 sums[str(currency)] += sum(amounts.tolist())
             actions.update(wanted["action"])
+            refused += refused_actions(wanted)
     known = read_of(ORDER_FILE, layout=layout)
     return CheckedFile(
         source=read.source_file,
@@ -122,7 +130,27 @@ def _checked_orders(path: Path, *, layout: FileLayout, settings: FileSettings) -
         actions=actions,
         rejects=read.rejects,
         ignored_columns=tuple(name for name in read.header if name not in known),
+        refused_actions=tuple(refused),
     )
+
+
+def refused_actions(actions: pd.DataFrame) -> Iterator[tuple[int, str]]:
+    """Lines of some actions that their own rows contradict, and both facts of each.
+
+    What earlier files had instructed is not counted here; planning counts it.
+    """
+    for row in rows_of(actions):
+        own = OrderRow(
+            OrderStatus(row["status"]),
+            row["currency"],
+            row["amount"],
+            row["expected_captured_amount"],
+            row["refund_amount"],
+        )
+        kind = InstructionKind(row["action"])
+        amount = row["action_amount"]
+        if against := own.against(kind, amount=own.asked(kind) if amount is None else amount):
+            yield row["line"], f"the instruction for order {row['order_no']} {against}"
 
 
 def check_settlement_file(

@@ -24,7 +24,7 @@ from recon.settlement.eligibility import Baseline, Cleared, Refused, ShownPaymen
 from recon.settlement.instruction import Instruction
 from recon.settlement.planning import HOLD_CHARACTERS, Action, Plan, plan
 from recon.steps.ground.answer_rows import Replies, reply_rows
-from recon.steps.ground.environment import Environment, is_on_this_machine
+from recon.steps.ground.environment import Environment
 from recon.steps.ground.identity import key_of
 from recon.steps.ground.kept_answers import keep, note_asked, seal
 from recon.steps.money.baselines import PaymentOf, payment_reader, payments_by_order
@@ -79,7 +79,7 @@ class HandResult:
 
 
 def carry_out(request: HandRequest, *, environment: Environment) -> HandResult:
-    """Journal one movement, and send it when the gateway is on this machine.
+    """Journal one movement, and send it when the gateway is the sandbox.
 
     Raises:
         UsageError: the account's papers speak against it; nothing was stored or sent.
@@ -120,7 +120,7 @@ def carry_out(request: HandRequest, *, environment: Environment) -> HandResult:
 def _asker(name: str, *, environment: Environment) -> str:
     """Who asks, by the name in approvers.toml, for a second person must be told apart from them.
 
-    On this machine's own gateway anybody may play.
+    Towards the sandbox anybody may play.
 
     Raises:
         UsageError: nobody of that name is declared.
@@ -128,7 +128,7 @@ def _asker(name: str, *, environment: Environment) -> str:
     declared = environment.settings.approvers.get(key_of(name, environment=environment))
     if declared is not None:
         return declared.name
-    if is_on_this_machine(environment.settings):
+    if environment.settings.is_sandbox:
         return " ".join(name.split())
     known = ", ".join(sorted(environment.settings.approvers)) or "nobody"
     msg = (
@@ -358,7 +358,7 @@ def _as_asked(
     if planned.hold:
         # Whoever asked for it does not approve it.
         return replace(own, hold=f"asked for by hand by {by}: {planned.hold}"[:HOLD_CHARACTERS])
-    if is_on_this_machine(environment.settings):
+    if environment.settings.is_sandbox:
         return replace(own, state=InstructionState.APPROVED, approved_by=f"by hand: {by}")
     return replace(
         own,

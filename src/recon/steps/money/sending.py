@@ -95,6 +95,7 @@ def rule_allowance(connection: Connection, run: Run, *, environment: Environment
         lambda currency: _bounds(run, currency=currency, environment=environment),
         approved=sending_rows.approved_by_rule(connection, run),
         paid_before=sending_rows.paid_payees(connection, run),
+        needs_limit=not environment.settings.is_sandbox,
     )
 
 
@@ -130,6 +131,7 @@ def no_longer_by_rule(
             allowances[night] = RuleAllowance(
                 lambda currency: _bounds(run, currency=currency, environment=environment),
                 approved=used.get(night, {}),
+                needs_limit=not environment.settings.is_sandbox,
             )
         if because := allowances[night].hold_on(
             item.kind, currency=item.currency, amount=item.amount

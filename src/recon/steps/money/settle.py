@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from recon.gateway.money_requests import GatewayOfMoney
 from recon.model.errors import ConfigurationError
 from recon.model.nights import Mode, Part, StepSummary
-from recon.model.words import InstructionKind, InstructionState, KeyAnswer
+from recon.model.words import InstructionKind, InstructionState, KeyAnswer, OrderStatus
 from recon.settlement.eligibility import (
     Baseline,
     Cleared,
@@ -24,7 +24,8 @@ from recon.settlement.eligibility import (
 from recon.settlement.gate_rules import Gate
 from recon.settlement.instruction import Instruction
 from recon.settlement.known import Known
-from recon.settlement.planning import RULE_APPROVER, plan
+from recon.settlement.own_row import OrderRow
+from recon.settlement.planning import IF_MEANT, RULE_APPROVER, plan
 from recon.settlement.replanning import plan_again
 from recon.settlement.sender import Sender, Sent
 from recon.settlement.sending_order import ALONE, planned_batches, queue
@@ -32,6 +33,7 @@ from recon.steps.ground import shown_answers
 from recon.steps.ground.ending import held_back, seconds_left
 from recon.steps.ground.endorsed import words_for_signer
 from recon.steps.ground.environment import Environment
+from recon.steps.ground.night_folder import storages_of
 from recon.steps.money import doubt, spilled
 from recon.steps.money.approve import lapse
 from recon.steps.money.baselines import payment_reader, payments_by_order
@@ -47,8 +49,9 @@ from recon.steps.money.sending import (
 )
 from recon.store import Connection
 from recon.store.money import instruction_rows, open_money, planning_rows, sending_rows
+from recon.store.money.bound_rows import events_of
 from recon.store.money.journal import StoredJournal
-from recon.store.nights import bound_actions, runs
+from recon.store.nights import bound_actions, runs, stored_orders
 from recon.store.nights.runs import Run, Stop
 
 STEP = "settle"
@@ -286,9 +289,13 @@ def _clear(run: Run, *, gate: Gate, gateway: GatewayOfMoney, environment: Enviro
             connection, run, payee_digests=(item.payee_digest for item in approved)
         )
         unruled = no_longer_by_rule(connection, run, approved=approved, environment=environment)
+        against = _against_rows(
+            connection, run, approved, baselines=baselines, others=others, environment=environment
+        )
     others.update(subscriptions | payees)
     account = environment.settings.account(run.merchant_id, account_id=run.account_id)
-    refused_first = dict.fromkeys(replaced, (REPLACED, False))
+    refused_first = {wanted: (because, True) for wanted, because in against.items()}
+    refused_first |= dict.fromkeys(replaced, (REPLACED, False))
     refused_first |= {wanted: (because, True) for wanted, because in unruled.items()}
     judged = [
         Refused(item, *refused_first[item.instruction_id])
@@ -310,6 +317,58 @@ def _clear(run: Run, *, gate: Gate, gateway: GatewayOfMoney, environment: Enviro
     )
     refused = tuple(item for item in judged if isinstance(item, Refused))
     return _Waiting(queued.cleared, refused + queued.refused)
+
+
+def _against_rows(
+    connection: Connection,
+    run: Run,
+    approved: Sequence[Instruction],
+    *,
+    baselines: Mapping[str, Baseline],
+    others: Mapping[str, Sequence[Instruction]],
+    environment: Environment,
+) -> dict[str, str]:
+    """Instruction id -> how the newest rows of its order contradict it, unless people saw that.
+
+    A rule or people approved what an order row asked for, and later rows may say otherwise.
+    """
+    of_rows = instruction_rows.of_order_files(connection, run)
+    items = [item for item in approved if item.instruction_id in of_rows]
+    standing: dict[str, list[tuple[int, str, OrderRow]]] = {}
+    for file_id, table in stored_orders.rows_by_file(
+        connection,
+        run,
+        order_nos=sorted({item.order_no for item in items}),
+        storages=storages_of(environment),
+    ):
+        for row in table.to_pylist():
+            names = ("currency", "amount", "expected_captured_amount", "refund_amount")
+            own = OrderRow(OrderStatus(row["status"]), **{name: row[name] for name in names})
+            standing.setdefault(row["order_no"], []).append((file_id, row["transaction_id"], own))
+    reasons: dict[str, str] = {}
+    for item in items:
+        shown = baselines[item.order_no].payments if item.order_no in baselines else ()
+        payments = {
+            one.transaction_id for one in shown if item.transaction_id in {"", one.transaction_id}
+        }
+        before = sum(
+            other.amount
+            for payment in payments
+            for other in others.get(payment, ())
+            if other.kind is item.kind and other.may_have_taken_effect
+        )
+        for file_id, transaction_id, own in standing.get(item.order_no, ()):
+            is_of_it = not transaction_id or not payments or transaction_id in payments
+            if file_id < (item.file_id or 0) or not is_of_it:
+                continue
+            if against := own.against(item.kind, amount=item.amount, before=before):
+                reasons[item.instruction_id] = f"{against}; {IF_MEANT}"
+    events = events_of(connection, [*reasons])
+    return {
+        wanted: why
+        for wanted, why in reasons.items()
+        if not any(why in str(event.get("hold", "")) for event in events[wanted])
+    }
 
 
 def _judge(

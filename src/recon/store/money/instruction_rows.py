@@ -19,7 +19,7 @@ from sqlalchemy import (
     update,
 )
 
-from recon.model.words import InstructionKind, InstructionState
+from recon.model.words import InstructionKind, InstructionState, SourceKind
 from recon.settlement.eligibility import Refused
 from recon.settlement.instruction import Instruction
 from recon.settlement.intention import named
@@ -140,6 +140,15 @@ _REPLACED = (
         instruction.c.state.in_(bindparam("wanted", expanding=True)),
         origin.c.file_id != _NEWEST_FILE,
         ~_STILL_ASKED,
+    )
+)
+_OF_ORDER_FILES = (
+    select(instruction.c.instruction_id)
+    .join(origin, origin.c.file_id == instruction.c.file_id)
+    .where(
+        *_OF,
+        instruction.c.state == InstructionState.APPROVED.value,
+        origin.c.kind == SourceKind.ORDERS.value,
     )
 )
 
@@ -268,6 +277,11 @@ def replaced(
     """Instructions in `states` that the newest version of their file no longer asks for."""
     wanted = {"wanted": [state.value for state in states]}
     return set(connection.execute(_REPLACED, account_values(run) | wanted).scalars())
+
+
+def of_order_files(connection: Connection, run: Run) -> set[str]:
+    """Approved instructions that came as actions of order rows."""
+    return set(connection.execute(_OF_ORDER_FILES, account_values(run)).scalars())
 
 
 def ended_captures(connection: Connection, run: Run) -> list[Instruction]:

@@ -6,10 +6,11 @@ from typing import Any
 
 from sqlalchemy import Connection, select
 
-from recon.model.words import InstructionKind, InstructionState, SourceKind
+from recon.model.words import InstructionKind, InstructionState, OrderStatus, SourceKind
 from recon.settlement.instruction import Instruction
 from recon.settlement.intention import Intention
 from recon.settlement.known import Earlier, Known
+from recon.settlement.own_row import OrderRow
 from recon.settlement.planning import Action
 from recon.store.money.instruction_reading import instruction_of
 from recon.store.nights.runs import Run
@@ -89,10 +90,19 @@ def unplanned_actions(connection: Connection, run: Run) -> list[Action]:
             reason=row["action_reason"],
             request_id=row["request_id"],
             strict=row["file_kind"] == SourceKind.INSTRUCTIONS.value,
+            row=_order_row(row),
             **{name: row[name] for name in _CARRIED},
         )
         for row in rows
     ]
+
+
+def _order_row(row: Mapping[Any, Any]) -> OrderRow | None:
+    """What the order row of an action says; an instruction file has none."""
+    if not row["status"]:
+        return None
+    names = ("currency", "amount", "expected_captured_amount", "refund_amount")
+    return OrderRow(OrderStatus(row["status"]), **{name: row[name] for name in names})
 
 
 def unplanned_orders(connection: Connection, run: Run) -> set[str]:

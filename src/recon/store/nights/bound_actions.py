@@ -26,11 +26,12 @@ OF_A_ROW = (
     *("line", "merchant_id", "account_id", "order_no", "transaction_id", "action", "currency"),
     *("amount", "action_amount", "action_reason", "request_id", "review_flag", "recurring_id"),
     *("contract_name", "payee", "payee_digest", "content_digest", "sealed"),
+    *("status", "expected_captured_amount", "refund_amount"),
 )
 """Columns of an action that planning reads; its instruction is what it becomes."""
 OF_A_FILE = ("name", "kind", "sha256")
-AMOUNTS = frozenset({"action_amount"})
-"""A blank one asks for the whole order; every other column has a value."""
+AMOUNTS = frozenset({"action_amount", "expected_captured_amount", "refund_amount"})
+"""Columns that may be blank; every other one has a value."""
 
 _WAITING = (
     select(

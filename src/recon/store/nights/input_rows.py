@@ -49,7 +49,9 @@ _STATE = case(
     else_=instruction.c.state,
 ).label("state")
 """The state, but for a refused end of a subscription that two people saw ended elsewhere."""
-_AS_COMPARED = {"transaction_id": _SUBJECT, "state": _STATE}
+_ARRIVED = func.coalesce(instruction.c.approved_at, instruction.c.planned_at).label("approved_at")
+"""What waits for people has its grace from when it arrived: it is no break at once."""
+_AS_COMPARED = {"transaction_id": _SUBJECT, "state": _STATE, "approved_at": _ARRIVED}
 
 
 @dataclass(frozen=True, slots=True)

@@ -284,6 +284,9 @@ _ACTION_COLUMNS = (
     "action_reason",
     "request_id",
     "line",
+    "status",
+    "expected_captured_amount",
+    "refund_amount",
 )
 
 

@@ -119,6 +119,21 @@ def rows_of_keys(
     return _joined(tables)
 
 
+def rows_by_file(
+    connection: Connection, run: Run, *, order_nos: Sequence[str], storages: StorageOf
+) -> Iterator[tuple[int, pa.Table]]:
+    """Rows that stand of some orders of the account, with the number of their file."""
+    for file, table, stands in _of_keys(
+        connection,
+        [_account(run)],
+        order_nos,
+        storages=storages,
+        columns=_without_source([*SCHEMAS["orders"].columns.names]),
+        until=None,
+    ):
+        yield file.file_id, table.filter(pa.array(stands))
+
+
 def ordered_since(
     connection: Connection,
     run: Run,

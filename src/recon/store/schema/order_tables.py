@@ -66,6 +66,10 @@ order_action = Table(
     amount_column("action_amount", nullable=True),
     text_column("action_reason", 50),
     text_column("request_id", ID_CHARACTERS),
+    # Of the order row that carries it; "" where it stands in an instruction file.
+    text_column("status", 20),
+    amount_column("expected_captured_amount", nullable=True),
+    amount_column("refund_amount", nullable=True),
     text_column("instruction_id", ID_CHARACTERS),  # what it became; "" until it is planned
     text_column("review_flag", 20),
     text_column("recurring_id", ID_CHARACTERS),

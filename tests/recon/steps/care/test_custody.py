@@ -33,7 +33,11 @@ def folder() -> Iterator[Path]:
 
 
 def keyless(merchant: Merchant, signer: RunningSigner) -> None:
-    """From now on the merchant's nights have no key."""
+    """From now on the merchant's nights have no key, by which they would know the sandbox."""
+    limits = (
+        f"[limits.{code}]\nnight = 100000000\n" for code in ("EUR", "GBP", "USD", "JPY", "KWD")
+    )
+    (merchant.folder / "config" / "limits.toml").write_text("".join(limits))
     merchant.variables.pop("RECON_SIGN_KEY", None)
     merchant.variables["RECON_SIGNER"] = str(signer.socket.path)
 

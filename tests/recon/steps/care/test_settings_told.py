@@ -28,7 +28,7 @@ def test_what_the_settings_promise_is_told(merchant: Any) -> None:
     found = told(merchant)
 
     assert found["replies"].sentence == "profile base, reply_signatures enforce"
-    assert "nothing bounds" in found["limits"].sentence
+    assert found["limits"].sentence == "none set, and the sandbox needs none"
     assert "nobody is declared" in found["approvers"].sentence
     assert found["notifications"].sentence == "0 kept, none refused"
     assert all(check.ok for check in found.values())
@@ -54,6 +54,21 @@ def test_limits_name_their_currencies(merchant: Any) -> None:
     configure(merchant, "limits.toml", "[limits.EUR]\nitem = 10\n")
 
     assert told(merchant)["limits"].sentence == "set for EUR; other currencies have none"
+
+
+def test_real_money_without_limits_is_a_fault(merchant: Any) -> None:
+    """But where people decide everything; a currency without a limit says who decides."""
+    key = {"RECON_SIGN_KEY": "of real money"}
+    none = told(merchant, **key)["limits"]
+    configure(merchant, "limits.toml", "[limits.EUR]\nitem = 10\n")
+    some = told(merchant, **key)["limits"]
+
+    assert not none.ok
+    assert "every instruction waits for two people" in none.sentence
+    assert some.ok
+    assert some.sentence.endswith(
+        "other currencies have none: what they ask for waits for two people"
+    )
 
 
 def test_people_without_a_code_are_named_and_a_lost_secret_is_a_fault(merchant: Any) -> None:

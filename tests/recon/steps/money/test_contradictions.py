@@ -55,8 +55,7 @@ def _refund(merchant: Any, payment: Any, amount: str, *, date: str) -> None:
     """A night of its own for one refund."""
     merchant.drop(
         f"refund-{date}.csv",
-        merchant.order(payment, status="partially_refunded", refund_amount=amount, action="refund")
-        | {"action_amount": amount},
+        merchant.order(payment, action="refund", action_amount=amount),
     )
     merchant.move_money(date=date)
     merchant.wait(hours=24)

@@ -9,6 +9,7 @@ from recon.store.database import history
 from recon.store.database.engine import Store, Turn
 from recon.store.nights import order_rows
 from recon.store.nights.bound_actions import (
+    AMOUNTS,
     OF_A_ROW,
     all_changed_actions,
     changed_actions,
@@ -70,7 +71,7 @@ def test_what_arrived_agrees_until_it_is_planned_and_after(store: Store, run: Ru
 def test_each_column_that_is_changed_is_found(store: Store, run: Run, column: str) -> None:
     """Whichever column of a waiting row says otherwise: its file is named."""
     arrive(store, run, 2, 3)
-    other = "7" if column in {"line", "amount", "action_amount"} else "'xyz'"
+    other = "7" if column in {"line", "amount", *AMOUNTS} else "'xyz'"
     change(store, f"UPDATE order_action SET {column} = {other}")  # noqa: S608 - of this test
     here, everywhere = problems(store, run)
 
