@@ -10,14 +10,16 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from protocol_world import World
 from sqlalchemy import update
 
 from recon.desk import endorsement as desk_endorsement
 from recon.gateway.money_requests import GatewayOfMoney
+from recon.model.uptime import uptime_of
 from recon.model.words import InstructionState, Outcome
 from recon.settlement import eligibility, resolution, sender
 from recon.settlement.intention import Intention, plain_id
-from recon.settlement.resolution import Resolution
+from recon.settlement.resolution import DoubtEvidence, Resolution
 from recon.settlement.sender import BatchResult, NoReply, Reply, RowResult, Sender, SurelyNotSent
 from recon.steps.ground import endorsed
 from recon.steps.money import approve, baselines, contradictions, doubt, gate, settle
@@ -270,18 +272,48 @@ def _claim_takes_anything(patch: pytest.MonkeyPatch) -> None:
 
 
 def _quarantine_by_the_wall(patch: pytest.MonkeyPatch) -> None:
-    """A clock that was put forward ends the wait."""
-    patch.setattr(doubt.evidence_rows, "waited", lambda *_, **__: None)
+    """A clock that was put forward ends the wait: it is taken for the one that nobody can set."""
+    patch.setattr(World, "uptime", lambda world: uptime_of(world.clock))
+
+
+def _earlier_answers_count(patch: pytest.MonkeyPatch) -> None:
+    """What was asked before the doubt is evidence of it too."""
+    patch.setattr(doubt.evidence_rows, "last_change", lambda *_: 0)
+
+
+def _one_wait_for_all_answers(patch: pytest.MonkeyPatch) -> None:
+    """When the quarantine is over tonight, answers from within it count."""
+    real = DoubtEvidence.had_waited
+
+    def had_waited(self: DoubtEvidence, _uptime: Any, *, much: timedelta) -> bool:
+        return real(self, self.uptime, much=much)
+
+    patch.setattr(DoubtEvidence, "had_waited", had_waited)
+
+
+def _a_reboot_ends_the_wait(patch: pytest.MonkeyPatch) -> None:
+    """On another boot than the doubt's nobody waits."""
+    real = resolution.waited
+
+    def waited(uptime: Any, *, readings: Any) -> timedelta:
+        is_other = bool(readings) and readings[0].boot_id != uptime.boot_id
+        return timedelta(days=1) if is_other else real(uptime, readings=readings)
+
+    patch.setattr(resolution, "waited", waited)
+
+
+def _any_boot_is_this(patch: pytest.MonkeyPatch) -> None:
+    """Uptimes of two machines are compared."""
+
+    def between(earlier: Any, later: Any) -> timedelta:
+        return timedelta(milliseconds=later.milliseconds - earlier.milliseconds)
+
+    patch.setattr(resolution, "between", between)
 
 
 def _halves_are_whole(patch: pytest.MonkeyPatch) -> None:
     """Answers that differ still decide."""
     patch.setattr(resolution, "_agreed", lambda seen: seen[0])
-
-
-def _any_date_is_believed(patch: pytest.MonkeyPatch) -> None:
-    """Answers from before a clock was put back count by their dates."""
-    patch.setattr(doubt, "_steadily_dated", lambda found, *, now: found)  # noqa: ARG005
 
 
 def _not_sent_wide(patch: pytest.MonkeyPatch) -> None:
@@ -431,7 +463,10 @@ MUTANTS: Mapping[str, Change] = {
     "outcomes in another order": _rows_by_position,
     "claims take doubts too": _claim_takes_anything,
     "quarantine by the clock on the wall": _quarantine_by_the_wall,
-    "answers dated in the future count": _any_date_is_believed,
+    "answers from before the doubt count": _earlier_answers_count,
+    "one wait for all answers": _one_wait_for_all_answers,
+    "a reboot ends the wait": _a_reboot_ends_the_wait,
+    "uptimes of two machines are compared": _any_boot_is_this,
     "differing answers decide": _halves_are_whole,
     "another id is another wish": _another_id_is_another_wish,
     "nobody looks again at the claim": _nobody_looks_again,

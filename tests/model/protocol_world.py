@@ -68,6 +68,8 @@ QUIET_DAYS = 14
 CASE_NIGHTS = 3
 """Quiet nights after which whatever the gateway shows against the journal has a case."""
 HANDED_OVER = (InstructionState.NEEDS_HUMAN,)
+RUNNING = (timedelta(0), timedelta(days=30), timedelta(hours=1))
+"""How long a machine has run that takes the place of another."""
 
 
 _OWN_RUNNER = asyncio.Runner
@@ -167,6 +169,11 @@ class World:
     true_time: timedelta = timedelta(0)
     wall_error: timedelta = timedelta(0)
     """How far the clock on the wall was set away from the truth."""
+    boots: int = 0
+    booted_at: timedelta = timedelta(0)
+    """In true time; a machine in another's place may have run for long."""
+    is_new_every_night: bool = False
+    """Each night has a machine of its own."""
     points: list[str] = field(default_factory=list)
     """Points that this night reached, in order."""
     crash_at: int = 0
@@ -239,7 +246,13 @@ class World:
 
     def uptime(self) -> Uptime:
         """The clock that nobody can set."""
-        return Uptime("one boot", int(self.true_time.total_seconds() * 1000))
+        running = self.true_time - self.booted_at
+        return Uptime(f"boot {self.boots}", int(running.total_seconds() * 1000))
+
+    def reboot(self, *, running: timedelta = timedelta(0)) -> None:
+        """The machine starts anew, or another one that has run so long takes its place."""
+        self.boots += 1
+        self.booted_at = self.true_time - running
 
     def reach(self, point: str) -> None:
         """A point at which the process may end."""
@@ -299,6 +312,8 @@ class World:
         At `lose_at` the database goes away for `away` transactions.
         """
         self._alive(crash_at)
+        if self.is_new_every_night:
+            self.reboot(running=RUNNING[self.boots % len(RUNNING)])
         self.lose_at, self.away = lose_at, away
         self.gateway.scripts = list(scripts)
         try:
@@ -383,6 +398,7 @@ class World:
     def quiet(self) -> None:
         """Nothing goes wrong any more, for as many days as evidence needs."""
         self.gateway.lag, self.gateway.deaf, self.gateway.rows = timedelta(0), False, ""
+        self.gateway.falls_silent = False
         people.allow_sending(self)
         calm = 0
         for _ in range(QUIET_DAYS):

@@ -99,6 +99,10 @@ class PlayedGateway:
     lag: timedelta = timedelta(0)
     deaf: bool = False
     """The query fails."""
+    falls_silent: bool = False
+    """The query fails from the next request for money on."""
+    epoch: datetime | None = None
+    """By its own clock, when `elapsed` was 0; None while its replies have no Date."""
     rows: str = ""
     """One of ROWS; "" while each payment is shown once, as it is."""
     at_odds: set[str] = field(default_factory=set)
@@ -134,6 +138,7 @@ class PlayedGateway:
         """One request, done and answered as the next script says."""
         script = self.scripts.pop(0) if self.scripts else GOOD
         self.requests += 1
+        self.deaf |= self.falls_silent
         if self.forbidden:
             self.broken.append(f"I14: a {prepared.kind} left although {self.forbidden}")
             self.forbidden = ""
@@ -174,7 +179,9 @@ class PlayedGateway:
         if self.deaf:
             return KeyAnswers(dict.fromkeys(keys, (KeyAnswer.FAILED, "no answer")), ())
         shown = [row for key in keys for row in self._rows(key)]
-        return KeyAnswers(dict.fromkeys(keys, (KeyAnswer.FOUND, "")), tuple(shown))
+        dated = self.epoch and self.epoch + self.elapsed()
+        found = dict.fromkeys(keys, (KeyAnswer.FOUND, ""))
+        return KeyAnswers(found, tuple(shown), gateway_at=dated)
 
     def _rows(self, transaction_id: str) -> list[dict[str, Any]]:
         """What the query shows of a payment: one row, or two that agree or do not."""

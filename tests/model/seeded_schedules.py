@@ -8,9 +8,10 @@ from datetime import timedelta
 import played_people as people
 from deliveries import AGAIN, FIRST
 from played_attacker import ATTACKS, attacked
-from protocol_world import CAPTURED, World
+from protocol_world import BEGAN, CAPTURED, RUNNING, World
 from scripted_gateway import BEYOND, BY_HAND, MISCOUNTED, ROWS, SCRIPTS, Script
 
+from recon.model.nights import Mode
 from recon.model.words import InstructionKind
 from recon.steps.people.verdicts import UNDECIDED
 
@@ -54,6 +55,10 @@ class Weather:
     beside: float = 0.3
     """That somebody acts while a night runs."""
     lie: float = 0.1
+    silent: float = 0.15
+    """That the query fails behind the first request for money."""
+    reboot: float = 0.15
+    dry: float = 0.15
     rows: float = 0.5
     """That the query shows payments in two rows, equal ones or not, where it ever does."""
 
@@ -62,6 +67,10 @@ STORM = Weather()
 LATE = Weather(LATE_SCRIPTS, YOUNG_WAITS, trouble=1.0, crash=0.1, clock=0.4, deaf=0.0)
 """Effects that come when somebody already looks, under a clock that somebody sets."""
 LATE_SHARE = 0.3
+DATED_SHARE = 0.7
+"""Of gateways whose replies have a Date."""
+NEW_MACHINES_SHARE = 0.15
+STAYS_SILENT = 0.5
 ROWS_SHARE = 0.3
 """Of worlds in which the query may show payments in two rows."""
 ATTACK_EVERY = 7
@@ -71,6 +80,9 @@ ATTACK_EVERY = 7
 def play(world: World, seed: int) -> list[str]:
     """Some bad nights, then quiet ones; every violation that the checker found on the way."""
     chance, rows = random.Random(seed), random.Random(f"query rows {seed}")
+    clocks = random.Random(f"clocks {seed}")
+    world.gateway.epoch = BEGAN if clocks.random() < DATED_SHARE else None
+    world.is_new_every_night = clocks.random() < NEW_MACHINES_SHARE
     has_rows = rows.random() < ROWS_SHARE
     weather = LATE if chance.random() < LATE_SHARE else STORM
     world.fall_behind(chance.choice(LAGS))
@@ -81,14 +93,12 @@ def play(world: World, seed: int) -> list[str]:
             world.merchant.tell_again(chance.randrange(99), guise=chance.choice(AGAIN))
         is_in_rows = has_rows and rows.random() < weather.rows
         world.gateway.rows = rows.choice(ROWS) if is_in_rows else ""
-        _bad_night(world, chance, weather=weather)
+        _bad_night(world, chance, clocks, weather=weather)
         found += world.problems()
         if chance.random() < weather.by_hand:
             world.gateway.by_hand(chance.choice(CAPTURED), amount=BY_HAND)
         _people(world, chance, weather=weather)
         world.pass_time(chance.choice(weather.waits))
-    # Until the end somebody puts the clock right, or it would hide every later answer for a day.
-    world.wall_error = max(world.wall_error, timedelta(0))
     world.quiet()
     found += world.problems(ended=True)
     number, rest = divmod(seed, ATTACK_EVERY)
@@ -97,8 +107,15 @@ def play(world: World, seed: int) -> list[str]:
     return found
 
 
-def _bad_night(world: World, chance: random.Random, *, weather: Weather) -> None:
-    world.gateway.deaf = chance.random() < weather.deaf
+def _bad_night(
+    world: World, chance: random.Random, clocks: random.Random, *, weather: Weather
+) -> None:
+    stays_silent = world.gateway.falls_silent and clocks.random() < STAYS_SILENT
+    world.gateway.deaf = chance.random() < weather.deaf or stays_silent
+    world.gateway.falls_silent = clocks.random() < weather.silent
+    mode = Mode.DRY_RUN if clocks.random() < weather.dry else Mode.LIVE
+    if clocks.random() < weather.reboot:
+        world.reboot(running=clocks.choice(RUNNING))
     if chance.random() < weather.clock:
         world.wall_error = chance.choice(SET_BY)
     crash_at = chance.randint(1, POINTS_MAX) if chance.random() < weather.crash else 0
@@ -108,7 +125,7 @@ def _bad_night(world: World, chance: random.Random, *, weather: Weather) -> None
     ]
     if chance.random() < weather.beside:
         world.act_beside(_act(world, chance), at=chance.randint(1, POINTS_MAX))
-    world.night(scripts=scripts, crash_at=crash_at)
+    world.night(scripts=scripts, crash_at=crash_at, mode=mode)
 
 
 def _script(chance: random.Random, *, weather: Weather) -> Script:

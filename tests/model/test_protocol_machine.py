@@ -13,9 +13,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 from played_attacker import ATTACKS, attacked
-from protocol_world import CAPTURED, World
+from protocol_world import BEGAN, CAPTURED, RUNNING, World
 from scripted_gateway import BEYOND, BY_HAND, MISCOUNTED, SCRIPTS, Script
 
+from recon.model.nights import Mode
 from recon.model.words import InstructionKind
 from recon.steps.people.verdicts import UNDECIDED
 
@@ -103,6 +104,27 @@ class Protocol(RuleBasedStateMachine):
         """Somebody puts the clock on the wall away from the truth, or right again."""
         self.world.wall_error = timedelta(minutes=minutes)
 
+    @rule(running=st.sampled_from(RUNNING))
+    def reboot(self, running: timedelta) -> None:
+        """The machine starts anew, or another one takes its place."""
+        self.world.reboot(running=running)
+
+    @rule(is_new=st.booleans(), is_dated=st.booleans())
+    def move(self, *, is_new: bool, is_dated: bool) -> None:
+        """From now on each night has a machine of its own, or not; replies have a Date, or not."""
+        self.world.is_new_every_night = is_new
+        self.world.gateway.epoch = BEGAN if is_dated else None
+
+    @rule(is_deaf=st.booleans(), falls_silent=st.booleans())
+    def fall_silent(self, *, is_deaf: bool, falls_silent: bool) -> None:
+        """The query fails, or will when money has left."""
+        self.world.gateway.deaf, self.world.gateway.falls_silent = is_deaf, falls_silent
+
+    @rule()
+    def look_dry(self) -> None:
+        """A night that asks and sends nothing."""
+        self.world.night(mode=Mode.DRY_RUN)
+
     @rule(place=st.sampled_from(CAPTURED))
     def refund_by_hand(self, place: str) -> None:
         """In the portal, past us."""
@@ -130,7 +152,6 @@ class Protocol(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         """Quiet nights end everything that evidence decides."""
-        self.world.wall_error = max(self.world.wall_error, timedelta(0))
         self.world.quiet()
         assert self.world.problems(ended=True) == []
         if self.attack:

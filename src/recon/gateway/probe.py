@@ -6,8 +6,7 @@ is moved.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
+from datetime import datetime
 from itertools import product
 from types import MappingProxyType
 from typing import Any
@@ -17,6 +16,7 @@ from recon.gateway.account import GatewayAccount
 from recon.gateway_client.interface.described import SignatureRules
 from recon.gateway_client.interface.signing import SignatureState, same_signature, sign
 from recon.gateway_client.interface.transport import ReadConnection
+from recon.gateway_client.query.query_bounds import http_date
 from recon.gateway_client.wire.json_reply import UnreadableReplyError, json_object, text_of
 from recon.gateway_client.wire.route import checked_proxy, trust
 from recon.gateway_client.wire.text import code_and_text, scrubbed
@@ -179,9 +179,5 @@ def _state(given: str, *, expected: str) -> SignatureState:
 
 
 def _skew_seconds(header: str, *, now: datetime) -> float | None:
-    try:
-        gateway_time = parsedate_to_datetime(header)
-    except (ValueError, TypeError, OverflowError):
-        return None
-    gateway_time = gateway_time.replace(tzinfo=UTC) if gateway_time.tzinfo is None else gateway_time
-    return (gateway_time - now).total_seconds()
+    gateway_time = http_date(header)
+    return None if gateway_time is None else (gateway_time - now).total_seconds()

@@ -67,6 +67,8 @@ class KeyAnswers:
     """One row per payment shown, as the files of answers have it (archive/answer_schemas.py)."""
     unused: tuple[str, ...] = ()
     """What else the replies had and no answer holds, each in words, sorted."""
+    gateway_at: datetime | None = None
+    """The earliest Date of the replies."""
 
 
 AnswersTo = Callable[[Sequence[str]], Awaitable[KeyAnswers]]
@@ -238,7 +240,8 @@ def answers_of(replies: QueryAnswers, *, rules: Rules, amounts: WireAmounts) -> 
     broken = {key: why for key, judged in by_key.items() if (why := _failure(judged)) is not None}
     answers |= {key: (KeyAnswer.FAILED, why) for key, why in broken.items()}
     kept = tuple(row for row in observations if row["order_no"] not in broken)
-    return KeyAnswers(answers, kept, tuple(sorted(set(_unused(replies)))[:UNUSED_KEPT_MAX]))
+    unused = tuple(sorted(set(_unused(replies)))[:UNUSED_KEPT_MAX])
+    return KeyAnswers(answers, kept, unused, replies.gateway_at)
 
 
 def _unused(replies: QueryAnswers) -> Iterator[str]:

@@ -27,6 +27,7 @@ class RefundAnswer:
 
     records: tuple[RefundRecord, ...]
     queried_at: datetime | None
+    gateway_at: datetime | None = None
 
     def reference_of(self, *, amount: int, currency: str) -> str | None:
         """The gateway's number of our refund, "" when it has none, None when it is unclear.
@@ -66,9 +67,11 @@ async def search_refunds(
     records: dict[str, list[RefundRecord]] = {}
     for record in looked_up.found:
         records.setdefault(record.key, []).append(record)
-    answers = {key: RefundAnswer(tuple(rows), rows[0].queried_at) for key, rows in records.items()}
-    answers |= {key: RefundAnswer((), None) for key in looked_up.not_found}
-    return answers
+    dated = looked_up.gateway_at
+    answers = {
+        key: RefundAnswer(tuple(rows), rows[0].queried_at, dated) for key, rows in records.items()
+    }
+    return answers | {key: RefundAnswer((), None, dated) for key in looked_up.not_found}
 
 
 async def look_up_refunds(

@@ -9,9 +9,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from recon.model.uptime import Uptime, between
 from recon.model.words import CONFIRMED_STATES, GatewayState, InstructionKind, InstructionState
 from recon.settlement.instruction import Instruction
-from recon.settlement.resolution import ANSWERS_APART_MIN, Seen
+from recon.settlement.resolution import ANSWERS_APART_MIN, Seen, by_any_clock
 
 _S = GatewayState
 _K = InstructionKind
@@ -77,6 +78,7 @@ def shown_against(
     ended: Ended,
     *,
     seen: Sequence[Seen],
+    readings: Sequence[Uptime],
     others: Sequence[Instruction],
     quarantined_for: timedelta,
 ) -> Opposite:
@@ -84,15 +86,17 @@ def shown_against(
 
     Args:
         ended: As above.
-        seen: Answers about its payment, oldest first.
+        seen: Answers about its payment that were asked after its end, in the order of coming.
+        readings: Clocks as they were read since its end, the first of all first.
         others: As above.
         quarantined_for: After the end; younger answers may lag behind.
     """
     opposite = against(ended, others=others)
-    ripe = ended.ended_at + quarantined_for
     steady: list[Seen] = []
     for answer in reversed(seen):
-        if answer.state not in opposite or answer.queried_at < ripe:
+        since = between(readings[0], answer.uptime)
+        passed = by_any_clock(since, last=ended.ended_at, now=answer.queried_at)
+        if answer.state not in opposite or passed < quarantined_for:
             break
         steady.append(answer)
     if not steady:
@@ -101,8 +105,10 @@ def shown_against(
         f"the journal has it as {ended.instruction.state}, but since "
         f"{steady[-1].queried_at:%Y-%m-%d %H:%M} UTC the gateway shows {steady[0].state}"
     )
-    apart = steady[0].queried_at - steady[-1].queried_at
-    return Opposite(words, is_steady=apart >= ANSWERS_APART_MIN)
+    apart = between(steady[-1].uptime, steady[0].uptime)
+    last, now = steady[-1].queried_at, steady[0].queried_at
+    is_steady = by_any_clock(apart, last=last, now=now) >= ANSWERS_APART_MIN
+    return Opposite(words, is_steady=is_steady)
 
 
 def number_unexplained(*, known: Iterable[str], refund_ids: Iterable[str]) -> str:

@@ -1,14 +1,15 @@
 """What became of an instruction in doubt? Decided by evidence, never by time alone.
 
-An answer counts only after the quarantine (a late effect may still arrive), and only when two
-answers at least five minutes apart agree. Captures and cancels are decided by the payment's state;
-that the effect came, one answer and a message whose signature covers that state decide at once. A
-refund is decided by our own reference, where the gateway can be asked for it; by the state alone
-never, because the portal can do the same, and by a message never, because the signature of a
-message does not cover its refund. That the search does not know it counts only where the same
-search showed another refund of ours, a day after the doubt. Part captures, payments that are no
-longer shown, refunds that only a message or a skipped number names, and kinds that no query shows
-go to a person.
+Evidence is what was asked after the doubt by the order of the history. An answer counts only when
+the quarantine had passed as it was asked (a late effect may still arrive), by clocks that nobody
+here can set, and only when two answers at least five minutes apart agree. Captures and cancels are
+decided by the payment's state; that the effect came, one answer and a message whose signature
+covers that state decide at once. A refund is decided by our own reference, where the gateway can be
+asked for it; by the state alone never, because the portal can do the same, and by a message never,
+because the signature of a message does not cover its refund. That the search does not know it
+counts only where the same search showed another refund of ours, a day after the doubt. Part
+captures, payments that are no longer shown, refunds that only a message or a skipped number names,
+and kinds that no query shows go to a person.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,6 +17,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol
 
+from recon.model.uptime import NEVER_READ, Uptime, between
 from recon.model.words import GatewayState, InstructionKind, InstructionState
 from recon.settlement.instruction import Instruction
 
@@ -35,7 +37,12 @@ _K = InstructionKind
 class _Timed(Protocol):
     @property
     def queried_at(self) -> datetime:
-        """When the gateway said so."""
+        """When the gateway said so, by the clock on the wall: for words, never for evidence."""
+        ...
+
+    @property
+    def uptime(self) -> Uptime:
+        """What clocks showed when it was asked."""
         ...
 
 
@@ -45,6 +52,7 @@ class Seen:
 
     state: GatewayState
     queried_at: datetime
+    uptime: Uptime = NEVER_READ
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +64,12 @@ class SearchedRefund:
     queried_at: datetime
     shown_beside: str = ""
     """A refund of ours that the same search did show; "" when it showed none."""
+    uptime: Uptime = NEVER_READ
 
 
 @dataclass(frozen=True, slots=True)
 class DoubtEvidence:
-    """Everything known since the doubt began, each part oldest first."""
+    """Everything known since the doubt began, each part in the order in which it came."""
 
     seen: Sequence[Seen] = ()
     refunds: Sequence[SearchedRefund] = ()
@@ -68,8 +77,14 @@ class DoubtEvidence:
     """Messages of the gateway that name our own reference, or skip a number, in words."""
     signed: Sequence[Seen] = ()
     """States of the payment in messages whose signature covers them; one may be sent again."""
-    waited: timedelta | None = None
-    """Time since the doubt by a clock that nobody can set; None when none was running."""
+    readings: Sequence[Uptime] = ()
+    """Clocks as they were read since the doubt, the first of all first."""
+    uptime: Uptime = NEVER_READ
+    """The same clocks now."""
+
+    def had_waited(self, uptime: Uptime, *, much: timedelta) -> bool:
+        """Whether so much time had surely passed since the doubt at a reading."""
+        return waited(uptime, readings=self.readings) >= much
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,15 +112,14 @@ def quarantine(deadline: timedelta) -> timedelta:
     return max(QUARANTINE_MIN, QUARANTINE_DEADLINES * deadline)
 
 
-def ripe_at(
-    since: datetime, *, waited: timedelta | None, now: datetime, quarantined_for: timedelta
-) -> datetime:
-    """When nothing can come late any more: before, nobody can tell late from never.
+def waited(uptime: Uptime, *, readings: Sequence[Uptime]) -> timedelta:
+    """How much time passed at least since a doubt: the longest that one of its readings ties.
 
-    A clock that was put forward must not shorten the wait: by today's time the doubt is younger.
+    After another boot, or on another machine, the wait begins again with the first reading there,
+    unless the gateway's Date ties it to an earlier one.
     """
-    began = since if waited is None else max(since, now - waited)
-    return began + quarantined_for
+    tied = (between(reading, uptime) for reading in readings)
+    return max((much for much in tied if much is not None), default=timedelta())
 
 
 def resolve(
@@ -127,33 +141,55 @@ def resolve(
         sentence = f"no query shows what became of a {instruction.kind.value.replace('_', ' ')}"
         return Resolution(InstructionState.NEEDS_HUMAN, sentence)
     # An answer from before the quarantine's end proves nothing: the effect may still come.
-    ripe = ripe_at(since, waited=evidence.waited, now=now, quarantined_for=quarantined_for)
-    silent = ripe - quarantined_for + SILENCE_MIN
-    searched = [refund for refund in evidence.refunds if refund.queried_at >= silent]
-    seen = [answer for answer in evidence.seen if answer.queried_at >= ripe]
+    had_waited = evidence.had_waited
+    searched = [one for one in evidence.refunds if had_waited(one.uptime, much=SILENCE_MIN)]
+    seen = [one for one in evidence.seen if had_waited(one.uptime, much=quarantined_for)]
+    unseen = _unseen(seen, evidence=evidence, since=since, now=now)
     if evidence.messages:
-        return _hinted(evidence) if now >= ripe else None
+        is_over = seen or unseen or had_waited(evidence.uptime, much=quarantined_for)
+        return _hinted(evidence) if is_over else None
     return (
         _by_message(instruction, evidence=evidence, agreed=_agreed(seen) if seen else None)
         or _missing_refund(searched)
         or _by_state(instruction, seen=seen, refund_visible_until=refund_visible_until)
-        or _unseen(seen, since=ripe, now=now)
+        or unseen
         or _divided(seen)
     )
 
 
-def _unseen(seen: Sequence[Seen], *, since: datetime, now: datetime) -> Resolution | None:
+def _unseen(
+    seen: Sequence[Seen], *, evidence: DoubtEvidence, since: datetime, now: datetime
+) -> Resolution | None:
     """No usable answer, or none about this payment, for too long: nobody waits for ever."""
-    last = max((answer.queried_at for answer in seen), default=since)
-    if now - last < UNSEEN_MAX:
+    last = seen[-1].queried_at if seen else since
+    heard = [answer.uptime for answer in seen[-1:]] or evidence.readings[:1]
+    quiet = between(heard[0], evidence.uptime) if heard else None
+    if by_any_clock(quiet, last=last, now=now) < UNSEEN_MAX:
         return None
     sentence = f"the gateway has not shown this payment since {last:%Y-%m-%d %H:%M} UTC"
+    if evidence.seen and not seen:
+        sentence = (
+            "no clock says how old the doubt was at any answer: this machine was started anew, or "
+            "is another, and the gateway's replies have no Date that tells"
+        )
     return Resolution(InstructionState.NEEDS_HUMAN, sentence)
+
+
+def by_any_clock(quiet: timedelta | None, *, last: datetime, now: datetime) -> timedelta:
+    """How long nothing was heard; where no other clock ties both, by the one on the wall.
+
+    Set forward or back, that one only asks people too early, who wait by the clocks that count.
+    """
+    return abs(now - last) if quiet is None else quiet
 
 
 def _divided(seen: Sequence[Seen]) -> Resolution | None:
     """Answers that say this and that, and never the same twice: nobody waits for ever."""
-    if not seen or seen[-1].queried_at - seen[0].queried_at < UNSEEN_MAX or _agreed(seen):
+    if not seen or _agreed(seen):
+        return None
+    quiet = between(seen[0].uptime, seen[-1].uptime)
+    last, now = seen[0].queried_at, seen[-1].queried_at
+    if by_any_clock(quiet, last=last, now=now) < UNSEEN_MAX:
         return None
     states = ", ".join(sorted({answer.state.value for answer in seen}))
     sentence = (
@@ -260,13 +296,19 @@ def _agreed(seen: Sequence[Seen]) -> Seen | None:
     for earlier in reversed(seen[:-1]):
         if earlier.state is not newest.state:
             return None
-        if newest.queried_at - earlier.queried_at >= ANSWERS_APART_MIN:
+        if _are_apart(earlier, newest):
             return newest
     return None
 
 
 def _apart(answers: Sequence[_Timed]) -> bool:
-    return len(answers) > 1 and answers[-1].queried_at - answers[0].queried_at >= ANSWERS_APART_MIN
+    return len(answers) > 1 and _are_apart(answers[0], answers[-1])
+
+
+def _are_apart(earlier: _Timed, later: _Timed) -> bool:
+    """Whether two answers were asked so far from each other that they are two."""
+    passed = between(earlier.uptime, later.uptime)
+    return passed is not None and passed >= ANSWERS_APART_MIN
 
 
 def _refund(agreed: Seen, *, until: datetime) -> Resolution | None:

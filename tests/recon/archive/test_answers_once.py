@@ -22,7 +22,8 @@ BEFORE, AFTER = "answers-1/replies-00001.parquet", "answers-2/replies-00003.parq
 def replies(*rows: dict[str, Any]) -> pa.Table:
     """A file of answers, sorted as it would be written."""
     blank: dict[str, Any] = {
-        field.name: None if field.nullable else "" for field in REPLIES.columns
+        field.name: None if field.nullable else 0 if pa.types.is_int64(field.type) else ""
+        for field in REPLIES.columns
     }
     own = {"phase": "baseline", "merchant_id": "M", "account_id": "1", "currency": "EUR"}
     cells = [blank | own | {"answer": "found", "answered_at": AT, **row} for row in rows]

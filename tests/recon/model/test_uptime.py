@@ -1,6 +1,6 @@
 from datetime import UTC, datetime, timedelta
 
-from recon.model.uptime import uptime_of
+from recon.model.uptime import Uptime, between, uptime_of
 from recon.steps.ground.environment import machine_uptime
 
 NOW = datetime(2026, 11, 21, 9, tzinfo=UTC)
@@ -20,3 +20,14 @@ def test_the_machines_reading_only_grows() -> None:
 
     assert first.boot_id == second.boot_id
     assert first.milliseconds <= second.milliseconds
+
+
+def test_only_readings_of_one_known_boot_or_with_the_gateways_date_are_tied() -> None:
+    """Two machines count from different moments, and one that does not know its boot is any."""
+    day = timedelta(days=1)
+    first = Uptime("a", 1_000, NOW)
+
+    assert between(first, Uptime("a", 61_000, NOW + day)) == timedelta(minutes=1)
+    assert between(first, Uptime("b", 5_000, NOW + day)) == day
+    assert between(first, Uptime("b", 61_000)) is None
+    assert between(Uptime(), Uptime(milliseconds=61_000)) is None

@@ -3,6 +3,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from recon.model.uptime import Uptime
 from recon.model.words import GatewayState, InstructionKind, InstructionState
 from recon.settlement.contradiction import (
     Ended,
@@ -34,7 +35,11 @@ def _opposite(
 ) -> Opposite:
     return shown_against(
         Ended(item, ENDED, ENDED),
-        seen=[Seen(state, ENDED + timedelta(minutes=minutes)) for minutes, state in answers],
+        seen=[
+            Seen(state, ENDED, Uptime("boot", round(minutes * 60_000)))
+            for minutes, state in answers
+        ],
+        readings=[Uptime("boot", 0)],
         others=others,
         quarantined_for=QUARANTINE,
     )

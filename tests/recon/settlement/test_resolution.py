@@ -1,9 +1,11 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
+from recon.model.uptime import Uptime
 from recon.model.words import GatewayState, InstructionKind, InstructionState
 from recon.settlement.instruction import Instruction
 from recon.settlement.resolution import DoubtEvidence, SearchedRefund, Seen, quarantine, resolve
@@ -11,6 +13,7 @@ from tests.recon.settlement.instructions import INSTRUCTION
 
 DOUBT = datetime(2026, 11, 21, 2, 0, tzinfo=UTC)
 QUARANTINE = timedelta(minutes=15)
+_MINUTE = timedelta(minutes=1)
 VISIBLE = DOUBT + timedelta(days=7)
 CAPTURE = replace(
     INSTRUCTION,
@@ -22,8 +25,22 @@ CAPTURE = replace(
 S = GatewayState
 
 
+def _read(minutes: float, boot_id: str = "boot", *, gateway: float | None = None) -> Uptime:
+    """Clocks so long after the doubt; the gateway's too, where it had one."""
+    dated = None if gateway is None else DOUBT + timedelta(minutes=gateway)
+    return Uptime(boot_id, round(minutes * 60_000), dated)
+
+
 def _seen(*answers: tuple[float, GatewayState]) -> list[Seen]:
-    return [Seen(state, DOUBT + timedelta(minutes=minutes)) for minutes, state in answers]
+    return [
+        Seen(state, DOUBT + timedelta(minutes=minutes), _read(minutes))
+        for minutes, state in answers
+    ]
+
+
+def _known(*, minutes: float, **parts: Any) -> DoubtEvidence:
+    """Evidence on a machine that ran on since the doubt."""
+    return DoubtEvidence(readings=[_read(0)], uptime=_read(minutes), **parts)
 
 
 def _last(answers: Sequence[tuple[float, object]]) -> datetime:
@@ -34,7 +51,7 @@ def _last(answers: Sequence[tuple[float, object]]) -> datetime:
 def _state(instruction: Instruction, *answers: tuple[float, GatewayState]) -> str:
     ended = resolve(
         instruction,
-        evidence=DoubtEvidence(seen=_seen(*answers)),
+        evidence=_known(seen=_seen(*answers), minutes=(_last(answers) - DOUBT) / _MINUTE),
         now=_last(answers),
         quarantined_for=QUARANTINE,
         refund_visible_until=VISIBLE,
@@ -122,7 +139,7 @@ def test_a_part_capture_is_a_persons_to_decide() -> None:
     assert _state(part, (16, S.AUTHORISED), (30, S.AUTHORISED)) == "resolved_not_applied"
     ended = resolve(
         part,
-        evidence=DoubtEvidence(seen=_seen((16, S.PAID), (30, S.PAID))),
+        evidence=_known(seen=_seen((16, S.PAID), (30, S.PAID)), minutes=30),
         now=_last([(30, S.PAID)]),
         quarantined_for=QUARANTINE,
         refund_visible_until=VISIBLE,
@@ -142,7 +159,7 @@ def _with(
 ) -> str:
     ended = resolve(
         replace(CAPTURE, kind=kind),
-        evidence=evidence,
+        evidence=replace(evidence, readings=[_read(0)], uptime=_read(minutes)),
         now=DOUBT + timedelta(minutes=minutes),
         quarantined_for=QUARANTINE,
         refund_visible_until=VISIBLE,
@@ -151,7 +168,10 @@ def _with(
 
 
 def _searches(*found: tuple[float, str], beside: str = "") -> list[SearchedRefund]:
-    return [SearchedRefund(number, DOUBT + timedelta(hours=at), beside) for at, number in found]
+    return [
+        SearchedRefund(number, DOUBT + timedelta(hours=at), beside, _read(at * 60))
+        for at, number in found
+    ]
 
 
 def test_a_refund_with_our_reference_happened() -> None:
@@ -192,16 +212,61 @@ def test_a_message_with_our_reference_brings_a_person() -> None:
     )
 
 
-def test_a_clock_put_forward_does_not_shorten_the_wait() -> None:
-    """By the clock that nobody can set both answers came within the quarantine, or after it."""
-    seen = _seen((60, S.PAID), (90, S.PAID))
-    capture = InstructionKind.CAPTURE
-    ended = {
-        minutes: _with(DoubtEvidence(seen=seen, waited=timedelta(minutes=minutes)), kind=capture)
-        for minutes in (2, 44, 45, 90)
-    }
+def _ended(
+    *answers: tuple[Uptime, GatewayState], readings: Sequence[Uptime], now: datetime = DOUBT
+) -> str:
+    """How a capture ends by answers that were all dated alike, as a wrong clock would."""
+    seen = [Seen(state, DOUBT, uptime) for uptime, state in answers]
+    evidence = DoubtEvidence(seen=seen, readings=readings, uptime=answers[-1][0])
+    ended = resolve(
+        CAPTURE,
+        evidence=evidence,
+        now=now,
+        quarantined_for=QUARANTINE,
+        refund_visible_until=VISIBLE,
+    )
+    return "" if ended is None else f"{ended.state}: {ended.evidence}"
 
-    assert ended == {2: "", 44: "", 45: "resolved_applied", 90: "resolved_applied"}
+
+def test_no_date_on_the_wall_makes_an_answer_older_or_younger() -> None:
+    """Only the uptime when it was asked says so, for each answer by itself."""
+    young = [(_read(2), S.PAID), (_read(14), S.PAID)]
+    old = [(_read(15), S.PAID), (_read(20), S.PAID)]
+    too_near = [(_read(15), S.PAID), (_read(19.9), S.PAID)]
+
+    told = [_ended(*seen, readings=[_read(0)]) for seen in (young, [young[0], old[0]], too_near)]
+    assert told == ["", "", ""]
+    assert _ended(*old, readings=[_read(0)]).startswith("resolved_applied")
+
+
+def test_after_another_boot_the_wait_begins_again_or_the_gateways_date_tells() -> None:
+    """The new boot's first reading starts it; a Date ties what another machine asked."""
+    second = [(_read(minutes, "second"), S.AUTHORISED) for minutes in (100, 114, 115, 120)]
+    dated = [(_read(1, f"boot {day}", gateway=day * 24 * 60), S.AUTHORISED) for day in range(1, 4)]
+
+    def read(answers: Sequence[tuple[Uptime, GatewayState]]) -> list[Uptime]:
+        return [_read(0), *(uptime for uptime, _ in answers)]
+
+    assert _ended(*second[:3], readings=read(second[:3])) == ""
+    assert _ended(*second, readings=read(second)).startswith("resolved_not_applied")
+    assert _ended(*dated[:2], readings=read(dated[:2])) == ""
+    assert _ended(*dated, readings=read(dated)).startswith("resolved_not_applied")
+
+
+def test_where_no_clock_ties_the_answers_people_are_asked_in_the_end() -> None:
+    """Machines without a boot id, or new ones and no Date: no evidence, but nobody waits for ever.
+
+    The clock on the wall may stand before the doubt as well as long after it.
+    """
+    for boots in (["unknown"] * 3, ["one", "two", "three"]):
+        untied = [(_read(20 + 10 * at, boot), S.PAID) for at, boot in enumerate(boots)]
+        readings = [_read(0, "unknown"), *(uptime for uptime, _ in untied)]
+        days = (2, 4, -3)
+        told = [_ended(*untied, readings=readings, now=DOUBT + timedelta(days=at)) for at in days]
+
+        assert told[0] == ""
+        assert told[1].startswith("needs_human: no clock says how old the doubt was")
+        assert told[2] == told[1]
 
 
 def test_a_payment_that_is_no_longer_shown_goes_to_a_person() -> None:
@@ -213,20 +278,20 @@ def test_a_payment_that_is_no_longer_shown_goes_to_a_person() -> None:
 
 @pytest.mark.parametrize("kind", [InstructionKind.CAPTURE, InstructionKind.REFUND])
 def test_a_payment_that_no_answer_shows_goes_to_people_after_a_bound(kind: InstructionKind) -> None:
-    """With no answer about the payment for three days after the quarantine, people look."""
+    """With no answer about the payment for three days after the doubt, people look."""
 
     def after(days: float, *answers: tuple[float, GatewayState]) -> str:
         ended = resolve(
             replace(CAPTURE, kind=kind),
-            evidence=DoubtEvidence(seen=_seen(*answers)),
-            now=DOUBT + QUARANTINE + timedelta(days=days),
+            evidence=_known(seen=_seen(*answers), minutes=days * 24 * 60),
+            now=DOUBT + timedelta(days=days),
             quarantined_for=QUARANTINE,
             refund_visible_until=VISIBLE,
         )
         return "" if ended is None else ended.evidence
 
     assert after(2.99) == ""
-    assert after(3).startswith("the gateway has not shown this payment since 2026-11-21 02:15")
+    assert after(3).startswith("the gateway has not shown this payment since 2026-11-21 02:00")
     assert after(3, (60, S.PAID)) == ""
     assert after(4, (60, S.PAID)).startswith("the gateway has not shown this payment since")
 

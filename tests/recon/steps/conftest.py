@@ -24,6 +24,7 @@ from recon.config.settings import load_tables
 from recon.matching.breaks.result import Reconciliation
 from recon.model.figures import NightFigures
 from recon.model.nights import Mode, NightRequest, StepSummary
+from recon.model.uptime import Uptime
 from recon.model.words import Verdict
 from recon.sandbox import RunningSandbox, SandboxOptions, serving
 from recon.sandbox.ground.options import Profile
@@ -104,6 +105,10 @@ class Merchant:
     sandbox: RunningSandbox
     variables: dict[str, str]
     now: datetime = datetime(2026, 11, 21, 2, 0, tzinfo=UTC)
+    """The true time."""
+    wall_error: timedelta = timedelta()
+    """How far the clock on the wall stands from it."""
+    boot_id: str = "first boot"
     told: list[StepSummary] = field(default_factory=list)
 
     @property
@@ -124,7 +129,11 @@ class Merchant:
     def clock(self) -> datetime:
         """Each look at the clock is a second later, so that events have an order."""
         self.now += timedelta(seconds=1)
-        return self.now
+        return self.now + self.wall_error
+
+    def uptime(self) -> Uptime:
+        """The clock that nobody can set."""
+        return Uptime(self.boot_id, int(self.now.timestamp() * 1000))
 
     @contextmanager
     def environment(self, *, seed: int = 1, **variables: str) -> Iterator[Environment]:
@@ -133,7 +142,7 @@ class Merchant:
             clock=self.clock,
             randomness=random.Random(f"{seed}{self.now}"),
         ) as opened:
-            yield opened
+            yield replace(opened, uptime=self.uptime)
 
     def result(self, run_id: str = "") -> Reconciliation:
         """The result of a run; without its name of the one that finished last."""
@@ -217,10 +226,11 @@ class Merchant:
             "ordered_at": payment.ordered_at,
         } | changed
 
-    def wait(self, *, hours: int) -> None:
+    def wait(self, *, hours: int = 0, minutes: int = 0) -> None:
         """Let time pass, ours and the gateway's."""
-        self.now += timedelta(hours=hours)
-        self.post("/_sandbox/clock", {"seconds": hours * 3600})
+        much = timedelta(hours=hours, minutes=minutes)
+        self.now += much
+        self.post("/_sandbox/clock", {"seconds": much // timedelta(seconds=1)})
 
     def workbooks(self) -> Workbooks:
         return plain_workbooks()

@@ -89,7 +89,6 @@ NOT_BOUND = {
     "batch": "its claim and end are events; its other columns are not compared with them",
     "attempt": "what left and came back, kept for people; states come from events",
     "notification": "signed by the gateway, the signature is not checked again when it is read",
-    "doubt_clock": "it can only lengthen the wait after a doubt, whose beginning is bound",
     "refund_search": "proves nothing without a search of that very night",
     "run_source": "WEAK: whose books say what was charged back, where a run has read none itself",
 }

@@ -23,7 +23,7 @@ from recon.gateway_client.interface.rows import Credentials, text_pattern, text_
 from recon.gateway_client.interface.signing import beside
 from recon.gateway_client.interface.transport import Clock, RawReply, ReadConnection
 from recon.gateway_client.query.pace import AccountPace, HeldTooLongError, Sleep, Turns
-from recon.gateway_client.query.query_bounds import QueryLimits, grouped
+from recon.gateway_client.query.query_bounds import QueryLimits, grouped, http_date
 from recon.gateway_client.query.query_questions import order_question, refund_question
 from recon.gateway_client.query.query_reading import GroupAnswer, Record
 from recon.gateway_client.query.query_refusal import (
@@ -281,6 +281,8 @@ class QueryClient:
         )
         if answer.refusal is not None and answer.may_repeat:
             raise AgainError(answer.reason)
+        if answer.records or answer.not_found:
+            work.dates.append(http_date(raw.headers.get("date", "")))
         return answer
 
     async def _send(

@@ -46,9 +46,14 @@ def retry_after_seconds(text: str, *, now: datetime) -> float:
     """The seconds a Retry-After header asks for (a count or a date); 0 when it says nothing."""
     if text.isascii() and text.isdigit():
         return float(text[:RETRY_AFTER_DIGITS_MAX])
+    at = http_date(text)
+    return 0.0 if at is None else max(0.0, (at - now).total_seconds())
+
+
+def http_date(text: str) -> datetime | None:
+    """The instant of a Date or Retry-After header; None when it says none."""
     try:
         at = parsedate_to_datetime(text)
+        return at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
     except (ValueError, TypeError, OverflowError):
-        return 0.0
-    at = at.replace(tzinfo=UTC) if at.tzinfo is None else at
-    return max(0.0, (at - now).total_seconds())
+        return None

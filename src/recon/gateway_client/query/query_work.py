@@ -7,6 +7,7 @@ smaller groups, at last alone. No network here.
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Generic, Literal, NamedTuple, Protocol
 
 from recon.gateway_client.interface.reply_outcomes import ReplyFinding
@@ -62,6 +63,8 @@ class Answers(Generic[Record]):
     findings: tuple[ReplyFinding, ...]
     calls: int
     """HTTP calls made, repeated ones included."""
+    gateway_at: datetime | None = None
+    """The earliest Date of the replies that answered; None where one of them had none."""
 
 
 class Missed(NamedTuple):
@@ -92,6 +95,8 @@ class Work(Generic[Record]):
     """Calls since the last one that the gateway answered."""
     missed: dict[Group, Missed] = field(default_factory=dict)
     last_failure: str = ""
+    dates: list[datetime | None] = field(default_factory=list)
+    """The Date of each reply that answered some key."""
 
     @property
     def is_open(self) -> bool:
@@ -182,6 +187,7 @@ class Work(Generic[Record]):
             failed=tuple(FailedKey(key, self.failed[key]) for key in keys if key in self.failed),
             findings=tuple(sorted(self.findings, key=lambda answer: (answer.kind, str(answer)))),
             calls=self.calls,
+            gateway_at=None if None in self.dates else min(filter(None, self.dates), default=None),
         )
 
     def _take_refusal(self, answer: GroupAnswer[Record], *, keys: Sequence[str]) -> None:

@@ -18,7 +18,7 @@ from recon.matching.frames.sources import Sources
 from recon.model.errors import ConfigurationError
 from recon.model.words import KeyAnswer
 from recon.steps.ground import shown_answers
-from recon.steps.ground.answer_rows import Replies, reply_rows
+from recon.steps.ground.answer_rows import Replies, reply_rows, this_moment
 from recon.steps.ground.ending import seconds_left
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.kept_answers import keep, table_of_run
@@ -64,6 +64,7 @@ def ask_siblings(run: Run, *, environment: Environment) -> int:
         return 0
     count = 0
     for account_id in siblings:
+        asked = this_moment(environment)
         try:
             replies = asyncio.run(
                 ask(
@@ -87,7 +88,8 @@ def ask_siblings(run: Run, *, environment: Environment) -> int:
             account_id,
             replies.answers,
             replies.observations,
-            environment.clock(),
+            asked,
+            replies.gateway_at,
         )
         keep(run, reply_rows(run, of_sibling), environment=environment)
         count += len(replies.observations)

@@ -11,13 +11,34 @@ import pyarrow.compute as pc
 
 from recon.archive.answer_schemas import ASKED, REPLIES
 from recon.config.rules import Rules
+from recon.model.uptime import Uptime
 from recon.model.words import GatewayState, KeyAnswer
+from recon.steps.ground.environment import Environment
+from recon.store.database.history import head
 from recon.store.nights.runs import Run
 from recon.store.schema.columns import REASON_CHARACTERS
 
 CODE_FIELDS = ("payment_status", "query_result")
 _SHOWN = (KeyAnswer.FOUND, "")
 """Of a payment whose key has no answer of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """When questions were asked, at the earliest."""
+
+    at: datetime
+    """By the clock on the wall."""
+    uptime: Uptime
+    after: int
+    """The newest link of the history then."""
+
+
+def this_moment(environment: Environment) -> Moment:
+    """Taken before a question is asked."""
+    with environment.store.reading() as connection:
+        after = head(connection).sequence
+    return Moment(environment.clock(), environment.uptime(), after)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +51,8 @@ class Replies:
     """Order number -> answer and the reason of a failure."""
     payments: Sequence[Mapping[str, Any]]
     """One row per payment shown, as `recon.gateway.queries` has them."""
-    at: datetime
+    asked: Moment
+    gateway_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +63,7 @@ class ReplyRows:
     account_id: str
     answered: int
     """Keys."""
-    at: datetime
+    asked: Moment
     table: pa.Table
     """Columns of REPLIES: a row per payment, and one per key that showed none."""
 
@@ -50,7 +72,7 @@ def reply_rows(run: Run, replies: Replies) -> ReplyRows:
     """The rows of some answers; they cost least while the answers have just come."""
     table = _table(run, replies)
     answered = len(replies.answers)
-    return ReplyRows(replies.phase, replies.account_id, answered, replies.at, table)
+    return ReplyRows(replies.phase, replies.account_id, answered, replies.asked, table)
 
 
 def asked_table(run: Run, keys: pa.Array, *, phase: str) -> pa.Table:
@@ -80,7 +102,11 @@ def _table(run: Run, replies: Replies) -> pa.Table:
         "phase": replies.phase,
         "merchant_id": run.merchant_id,
         "account_id": replies.account_id,
-        "answered_at": replies.at,
+        "answered_at": replies.asked.at,
+        "asked_after": replies.asked.after,
+        "boot_id": replies.asked.uptime.boot_id,
+        "uptime_ms": replies.asked.uptime.milliseconds,
+        "gateway_at": replies.gateway_at,
     }
     schema = REPLIES.columns
     for field in (field for field in schema if field.name not in {*columns, *beside}):

@@ -24,7 +24,7 @@ from recon.desk.held_keys import NO_KEYS, HeldKeys, held_keys
 from recon.files.kinds.layouts import refuse_wrong_layouts
 from recon.files.kinds.ledger_file import refuse_wrong_mapping
 from recon.model.errors import ConfigurationError
-from recon.model.uptime import Uptime, uptime_of
+from recon.model.uptime import UNKNOWN_BOOT, Uptime, uptime_of
 from recon.model.words import Clock
 from recon.privacy.this_machine import is_loopback
 from recon.store.database.engine import Store, open_store
@@ -213,7 +213,7 @@ def machine_uptime() -> Uptime:
     try:
         boot_id = BOOT_ID.read_text().strip()
     except OSError:
-        boot_id = "unknown"
+        boot_id = UNKNOWN_BOOT
     return Uptime(boot_id, time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1_000_000)
 
 

@@ -6,7 +6,7 @@ the files are one step of the night: its manifest names them, and the history bi
 
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from datetime import date, datetime
+from datetime import date
 from typing import Any
 
 import pyarrow as pa
@@ -110,6 +110,7 @@ def keep(run: Run, *rows: ReplyRows, environment: Environment) -> None:
         account_id=given[0].account_id,
         answered=sum(some.answered for some in given),
         last_at=pc.max(pc.coalesce(table["queried_at"], table["answered_at"])).as_py(),
+        asked_after=pc.max(table["asked_after"]).as_py(),
         codes=json.dumps(codes_in(table), sort_keys=True),
         chargeback_codes=answer_parts.joined_codes(codes),
     )
@@ -237,9 +238,11 @@ def rows_where(
 
 
 def evidence(
-    connection: Connection, run: Run, *, order_no: str, since: datetime, environment: Environment
+    connection: Connection, run: Run, *, order_no: str, after: int, environment: Environment
 ) -> list[Mapping[str, Any]]:
-    """What sealed answers of all runs say of an order since an instant, in the order of coming.
+    """What sealed answers of all runs, asked after a link of the history, say of an order.
+
+    They are in the order of coming; no clock was asked.
 
     Answers that no history binds are no evidence; of nights that were let go nothing is known here,
     and no night goes while money of before it is in doubt.
@@ -249,7 +252,7 @@ def evidence(
     """
     rows: list[Mapping[str, Any]] = []
     bound: dict[str, Mapping[str, FileEntry]] = {}
-    known = answer_parts.of_account(connection, run, since=since)
+    known = answer_parts.of_account(connection, run, after=after)
     for part in still_kept(connection, known):
         if part.run_id not in bound:
             writer = _writer_of(part, like=run)
@@ -257,7 +260,10 @@ def evidence(
         if bound[part.run_id].get(part.path) != part.entry:
             continue
         table = read_part(part, environment=environment)
-        shown = table.filter(pc.equal(table["order_no"], order_no)).to_pylist()
+        about = pc.and_(
+            pc.equal(table["order_no"], order_no), pc.greater_equal(table["asked_after"], after)
+        )
+        shown = table.filter(about).to_pylist()
         rows += [{**row, "is_of_run": part.is_of_run} for row in shown]
     return rows
 

@@ -13,12 +13,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from recon.archive.schemas import SCHEMAS
+from recon.config.rules import Rules
 from recon.matching.frames.arrays import text_column
 from recon.matching.frames.same_words import same_word
 from recon.matching.frames.sorting import LEADING, many_in_order
 from recon.matching.frames.sources import GATEWAY_COLUMNS, KEY_COLUMNS
-from recon.model.words import KeyAnswer
+from recon.model.uptime import Uptime
+from recon.model.words import GatewayState, KeyAnswer
 from recon.proof.night_tables import frame_of_table
+from recon.settlement.resolution import Seen
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.kept_answers import (
     answers_in,
@@ -244,18 +247,23 @@ def risks_shown(
     return list(table.filter(says).select(columns).to_pylist())
 
 
-def seen_since(rows: Iterable[Mapping[str, Any]], since: datetime) -> list[Mapping[str, Any]]:
-    """Payments of an order that were shown since, in the order of coming; `rows`: see evidence."""
-    return [row for row in rows if row["queried_at"] is not None and row["queried_at"] > since]
+def seen_of(
+    rows: Iterable[Mapping[str, Any]], *, transaction_id: str, rules: Rules
+) -> Iterator[Seen]:
+    """What answers said of a payment, in the order of coming: its state, or that it was not shown.
+
+    `rows`: see `kept_answers.evidence`.
+    """
+    for row in rows:
+        if row["queried_at"] is not None and row["transaction_id"] == transaction_id:
+            yield Seen(rules.state_of(row["payment_status"]), row["queried_at"], uptime_in(row))
+        elif row["answer"] == KeyAnswer.NOT_FOUND and row["is_of_run"]:
+            yield Seen(GatewayState.NONE, row["answered_at"], uptime_in(row))
 
 
-def not_found_since(rows: Iterable[Mapping[str, Any]], since: datetime) -> list[datetime]:
-    """When nights' answers said that the gateway does not know an order, oldest first."""
-    return sorted(
-        row["answered_at"]
-        for row in rows
-        if row["answer"] == KeyAnswer.NOT_FOUND and row["is_of_run"] and row["answered_at"] > since
-    )
+def uptime_in(row: Mapping[str, Any]) -> Uptime:
+    """What clocks showed when an answer was asked for."""
+    return Uptime(row["boot_id"], row["uptime_ms"], row["gateway_at"])
 
 
 def authorised_at(

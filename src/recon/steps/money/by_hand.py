@@ -23,7 +23,7 @@ from recon.privacy.own_files import make_folder
 from recon.settlement.eligibility import Baseline, Cleared, Refused, ShownPayment, clear
 from recon.settlement.instruction import Instruction
 from recon.settlement.planning import HOLD_CHARACTERS, Action, Plan, plan
-from recon.steps.ground.answer_rows import Replies, reply_rows
+from recon.steps.ground.answer_rows import Replies, reply_rows, this_moment
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.identity import key_of
 from recon.steps.ground.kept_answers import keep, note_asked, seal
@@ -253,6 +253,7 @@ def _run_of(request: HandRequest, *, environment: Environment) -> Run:
 
 def _ask(request: HandRequest, *, run: Run, environment: Environment) -> Baseline:
     """What the gateway says of the order now; kept as evidence like a night's answers."""
+    asked = this_moment(environment)
     replies = asyncio.run(
         ask(
             [request.order_no],
@@ -262,8 +263,8 @@ def _ask(request: HandRequest, *, run: Run, environment: Environment) -> Baselin
             randomness=environment.randomness,
         )
     )
-    now = environment.clock()
-    kept = Replies(BASELINE, run.account_id, replies.answers, replies.observations, now)
+    shown, dated = replies.observations, replies.gateway_at
+    kept = Replies(BASELINE, run.account_id, replies.answers, shown, asked, dated)
     note_asked(run, phase=BASELINE, keys=[request.order_no], environment=environment)
     keep(run, reply_rows(run, kept), environment=environment)
     seal(run, environment=environment)

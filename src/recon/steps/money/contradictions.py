@@ -4,15 +4,16 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 
 from recon.model.nights import Mode
+from recon.model.words import GatewayState
 from recon.settlement.contradiction import Ended, Opposite, against, shown_against
 from recon.settlement.instruction import Instruction
 from recon.settlement.refund_numbers import contradicted
-from recon.settlement.resolution import Seen, quarantine
+from recon.settlement.resolution import quarantine
 from recon.steps.ground import shown_answers
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.kept_answers import evidence
 from recon.store import Connection
-from recon.store.money import case_rows, instruction_rows
+from recon.store.money import case_rows, evidence_rows, instruction_rows
 from recon.store.nights import runs
 from recon.store.nights.runs import Run
 
@@ -75,21 +76,22 @@ def _shown(
             continue
         if not ended.is_done and status == item.baseline_status:
             continue  # it stood so before anything was sent
+        end = evidence_rows.last_change(connection, item.instruction_id)
         rows = evidence(
             connection,
             run,
             order_no=item.order_no,
-            since=ended.ended_at,
+            after=end,
             environment=environment,
         )
-        seen = [
-            Seen(rules.state_of(row["payment_status"]), row["queried_at"])
-            for row in shown_answers.seen_since(rows, ended.ended_at)
-            if row["transaction_id"] == item.transaction_id
-        ]
-        seen.sort(key=lambda answer: answer.queried_at)
+        seen = shown_answers.seen_of(rows, transaction_id=item.transaction_id, rules=rules)
+        noted = evidence_rows.readings(connection, item.instruction_id, after=end)
         if opposite := shown_against(
-            ended, seen=seen, others=beside, quarantined_for=quarantine(deadline)
+            ended,
+            seen=[one for one in seen if one.state is not GatewayState.NONE],
+            readings=[*noted, *map(shown_answers.uptime_in, rows)],
+            others=beside,
+            quarantined_for=quarantine(deadline),
         ):
             opposites[item] = opposite
     return opposites

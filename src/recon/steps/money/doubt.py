@@ -7,8 +7,9 @@ settlement files show.
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
-from typing import Any, TypeVar
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
 
 from recon.gateway.account import gateway_account
 from recon.gateway.money_requests import GatewayOfMoney
@@ -49,8 +50,6 @@ from recon.store.money.journal import StoredJournal, move
 from recon.store.nights import notification_rows, settlement_rows
 from recon.store.nights.facts_keys import changed_facts
 from recon.store.nights.runs import Run
-
-_Answer = TypeVar("_Answer", Seen, SearchedRefund)
 
 PROFILE_WITH_SEARCH = "extended"
 """The profile whose gateway can be asked for refunds by our own reference."""
@@ -140,7 +139,8 @@ def resolve_doubts(run: Run, *, environment: Environment) -> dict[InstructionSta
             if resolution.state in FINAL_STATES:
                 values["outcome_at"] = environment.clock()
             event = move(connection, item, to=resolution.state, values=values)
-            append(connection, [event], at=environment.clock())
+            read = evidence_rows.clock_event(item.instruction_id, uptime=environment.uptime())
+            append(connection, [event, read], at=environment.clock())
             ended[resolution.state] = ended.get(resolution.state, 0) + 1
     return ended
 
@@ -171,6 +171,7 @@ def _search_refunds(run: Run, *, environment: Environment) -> Mapping[str, Searc
     }
     if not refunds:
         return {}
+    uptime = environment.uptime()
     answers = asyncio.run(
         search_refunds(
             sorted({*refunds, *([known.instruction_id] if known else ())}),
@@ -190,7 +191,8 @@ def _search_refunds(run: Run, *, environment: Environment) -> Mapping[str, Searc
             reference = answer.reference_of(amount=ours.amount, currency=ours.currency)
             if reference is not None:
                 at = answer.queried_at or environment.clock()
-                searched[wanted] = SearchedRefund(reference, at, shown)
+                asked = replace(uptime, gateway_at=answer.gateway_at)
+                searched[wanted] = SearchedRefund(reference, at, shown, asked)
                 evidence_rows.save_search(connection, wanted, search=searched[wanted])
     return searched
 
@@ -248,21 +250,21 @@ def _resolution_of(
         return None
     rules = environment.settings.rules
     deadline = timedelta(seconds=environment.settings.gateway.deadline_seconds)
-    now = environment.clock()
-    seen = _seen(connection, item, run=run, since=since, now=now, environment=environment)
-    searches = _searches_until(connection, item, last=searched)
+    doubted = evidence_rows.last_change(connection, item.instruction_id)
+    rows = evidence(connection, run, order_no=item.order_no, after=doubted, environment=environment)
+    seen = shown_answers.seen_of(rows, transaction_id=item.transaction_id, rules=rules)
+    noted = evidence_rows.readings(connection, item.instruction_id)
     return resolve(
         item,
         evidence=DoubtEvidence(
-            seen=seen,
-            refunds=_steadily_dated(searches, now=now),
+            seen=[*seen],
+            refunds=_searches_until(connection, item, last=searched),
             messages=_told(connection, item, run=run),
             signed=signed,
-            waited=evidence_rows.waited(
-                connection, item.instruction_id, uptime=environment.uptime()
-            ),
+            readings=[*noted, *map(shown_answers.uptime_in, rows)],
+            uptime=environment.uptime(),
         ),
-        now=now,
+        now=environment.clock(),
         quarantined_for=quarantine(deadline),
         refund_visible_until=rules.business_calendar.due_at(
             since, grace=Grace.parse(rules.grace.refund_visible)
@@ -282,42 +284,6 @@ def _searches_until(
     stored = evidence_rows.searches(connection, item.instruction_id)
     earlier = (each for each in stored if not each.refund_reference_id and each != last)
     return [*earlier, last]
-
-
-def _seen(
-    connection: Connection,
-    item: Instruction,
-    *,
-    run: Run,
-    since: datetime,
-    now: datetime,
-    environment: Environment,
-) -> list[Seen]:
-    """Answers since the doubt: the payment's state, or that it was not shown at all."""
-    rules = environment.settings.rules
-    rows = evidence(connection, run, order_no=item.order_no, since=since, environment=environment)
-    shown = [
-        Seen(rules.state_of(row["payment_status"]), row["queried_at"])
-        for row in shown_answers.seen_since(rows, since)
-        if row["transaction_id"] == item.transaction_id
-    ]
-    missing = shown_answers.not_found_since(rows, since)
-    gone = [Seen(GatewayState.NONE, at) for at in missing if at <= now]
-    return sorted((*_steadily_dated(shown, now=now), *gone), key=lambda answer: answer.queried_at)
-
-
-def _steadily_dated(answers: Sequence[_Answer], *, now: datetime) -> list[_Answer]:
-    """Answers in the order they came, less those dated after a later one, or after now.
-
-    The clock was put back after such an answer: how young the doubt was then is not known.
-    """
-    kept: list[_Answer] = []
-    latest = now
-    for answer in reversed(answers):
-        if answer.queried_at <= latest:
-            kept.append(answer)
-            latest = answer.queried_at
-    return kept[::-1]
 
 
 def _told(connection: Connection, item: Instruction, *, run: Run) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from recon.steps.compare.siblings import ask_siblings
 from recon.steps.files.keep_ledger import keep_ledger
 from recon.steps.files.lost_facts import reading_lost_facts
 from recon.steps.ground import kept_answers, shown_answers
-from recon.steps.ground.answer_rows import Replies, ReplyRows, reply_rows
+from recon.steps.ground.answer_rows import Replies, ReplyRows, reply_rows, this_moment
 from recon.steps.ground.ending import seconds_left
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.order_numbers import OrderNumbers, order_numbers
@@ -116,7 +116,7 @@ def _ask_all(
         save(*held)
     for start in range(done, len(keys), KEYS_PER_FILE):
         some = keys[start : start + KEYS_PER_FILE]
-        save(rows_of(Asked(some, environment.clock(), _not_asked(some, why=last_reason))))
+        save(rows_of(Asked(some, this_moment(environment), _not_asked(some, why=last_reason))))
     return unused
 
 
@@ -124,12 +124,15 @@ def _is_enough(held: Sequence[ReplyRows], *, now: datetime) -> bool:
     """Whether answers wait long enough, or are enough, to be written."""
     if sum(rows.answered for rows in held) >= KEYS_PER_FILE:
         return True
-    return now - held[0].at >= HELD_MAX
+    return now - held[0].asked.at >= HELD_MAX
 
 
 def _rows(asked: Asked, *, run: Run, phase: str) -> ReplyRows:
-    answers, payments = asked.answers.answers, asked.answers.observations
-    return reply_rows(run, Replies(phase, run.account_id, answers, payments, asked.at))
+    got = asked.answers
+    replies = Replies(
+        phase, run.account_id, got.answers, got.observations, asked.moment, got.gateway_at
+    )
+    return reply_rows(run, replies)
 
 
 def _not_asked(keys: Sequence[str], *, why: str) -> KeyAnswers:

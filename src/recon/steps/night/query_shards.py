@@ -27,6 +27,7 @@ from recon.gateway_client.query.lanes import Lane
 from recon.gateway_client.query.pace import AccountPace, HoldNotice
 from recon.model.errors import ConfigurationError
 from recon.model.headway import Way
+from recon.steps.ground.answer_rows import Moment, this_moment
 from recon.steps.ground.environment import Environment, system_clock
 
 KEYS_PER_SHARD_MAX = 1_000
@@ -65,7 +66,7 @@ class Asked(NamedTuple):
     """What came of some keys."""
 
     keys: Sequence[str]
-    at: datetime
+    moment: Moment
     """Not later than they were asked: an answer without a payment has no time of its own."""
     answers: KeyAnswers
 
@@ -106,11 +107,12 @@ def asked_in_shards(
     began = time.monotonic()
     at_once = min(workers.partitions, environment.settings.gateway.queries_in_flight)
     while some := [*islice(parts, at_once)]:
+        moment = this_moment(environment)
         shards = [
             Shard(
                 keys=tuple(part),
                 account=account,
-                at=environment.clock(),
+                at=moment.at,
                 seed=environment.randomness.getrandbits(SEED_BITS),
                 sharers=len(some),
                 number=number,
@@ -122,7 +124,7 @@ def asked_in_shards(
         ]
         for shard, answers in zip(shards, workers.each(ask_shard, shards), strict=True):
             way.more(len(shard.keys))
-            yield Asked(shard.keys, shard.at, answers)
+            yield Asked(shard.keys, moment, answers)
 
 
 def _asked_here(
@@ -147,8 +149,8 @@ def _asked_here(
         answers_to = runner.run(stack.enter_async_context(opening))
         try:
             for part in parts:
-                at = environment.clock()
-                yield Asked(part, at, _played(answers_to(part), runner=runner))
+                moment = this_moment(environment)
+                yield Asked(part, moment, _played(answers_to(part), runner=runner))
         finally:
             runner.run(stack.aclose())
 

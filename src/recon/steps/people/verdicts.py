@@ -16,7 +16,7 @@ from recon.model.errors import UsageError
 from recon.model.words import REJECTED_STATES, InstructionKind, InstructionState, Verdict
 from recon.settlement.approval import Decides, beyond_limit, problem_of_role, problem_of_two
 from recon.settlement.instruction import Instruction
-from recon.settlement.resolution import quarantine, ripe_at
+from recon.settlement.resolution import quarantine, waited
 from recon.steps.ground.closed_dates import refuse_closed
 from recon.steps.ground.endorsed import Said, note_endorsed
 from recon.steps.ground.environment import Environment
@@ -121,6 +121,8 @@ def resolve(
             case_rows.close_case(connection, instruction_id, verdict=verdict, reason=reason, at=at)
         else:
             _decide(connection, instruction, verdict=verdict, reason=reason, at=at)
+            read = evidence_rows.clock_event(instruction_id, uptime=environment.uptime())
+            append(connection, [read], at=at)
         open_words = approval_rows.open_verdicts_of(connection, instruction_id)
         approval_rows.close_verdicts(connection, open_words, decided=verdict)
     return DoubtWord(instruction, decided=True, others=others, before=before)
@@ -251,15 +253,10 @@ def _refuse_early(
         return
     now = environment.clock()
     deadline = timedelta(seconds=environment.settings.gateway.deadline_seconds)
-    ripe = ripe_at(
-        instruction.in_doubt_since,
-        waited=evidence_rows.waited(
-            connection, instruction.instruction_id, uptime=environment.uptime()
-        ),
-        now=now,
-        quarantined_for=quarantine(deadline),
-    )
-    if now < ripe:
+    readings = evidence_rows.readings(connection, instruction.instruction_id)
+    left = quarantine(deadline) - waited(environment.uptime(), readings=readings)
+    if left > timedelta():
+        ripe = now + left
         msg = (
             f"instruction {instruction.instruction_id} may still be carried out until "
             f"{ripe:%Y-%m-%d %H:%M:%S} UTC, because the gateway may be late; nothing was noted: "

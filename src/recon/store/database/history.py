@@ -102,6 +102,7 @@ FREE = {
         {"planned", "approved", "in_flight", "in_doubt", "confirmed", "rejected"}
     ),
     "batch": None,
+    "doubt clock": None,
     "actions": None,
     "facts": None,
     "order keys": None,

@@ -51,7 +51,6 @@ SAID: Mapping[str, str] = {
 
 FOLLOWING: Mapping[str, str] = {
     "contradiction": "verdict closed_at",
-    "doubt_clock": "",
     "history": "",
     "order_file": "",
     "instruction": "state hold approved_by approved_at message outcome_at in_doubt_since sealed",

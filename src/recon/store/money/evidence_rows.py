@@ -1,23 +1,22 @@
 """Evidence about doubts beside the gateway's answers: their clocks, and searches for refunds."""
 
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from sqlalchemy import Connection, bindparam, insert, select
 
 from recon.model.uptime import Uptime
 from recon.model.words import InstructionKind, InstructionState
 from recon.settlement.resolution import SearchedRefund
+from recon.store.database.history import Event, append, of_entity
 from recon.store.nights.runs import Run
-from recon.store.schema import doubt_clock, instruction, refund_search
+from recon.store.schema import instruction, refund_search
 from recon.store.schema.account_filter import account_values, in_account
 
-_CLOCK = select(doubt_clock.c.boot_id, doubt_clock.c.uptime_ms).where(
-    doubt_clock.c.instruction_id == bindparam("of_instruction")
-)
-_CLOCKED = select(doubt_clock.c.instruction_id)
-_START_CLOCK = insert(doubt_clock)
+CLOCK = "doubt clock"
+"""Entity of the history: its events are readings."""
 _OWN_REFUNDS = select(instruction.c.refund_reference_id).where(
     *in_account(instruction),
     instruction.c.transaction_id == bindparam("of_payment"),
@@ -43,35 +42,36 @@ class KnownRefund:
 def note_clocks(
     connection: Connection, instruction_ids: Iterable[str], *, uptime: Uptime, at: datetime
 ) -> None:
-    """Start the clock of every doubt that has none yet."""
-    wanted_ids = list(instruction_ids)
-    if not wanted_ids:
-        return
-    known = set(connection.execute(_CLOCKED).scalars())
-    rows = [
-        {
-            "instruction_id": wanted,
-            "boot_id": uptime.boot_id,
-            "uptime_ms": uptime.milliseconds,
-            "noted_at": at,
-        }
-        for wanted in wanted_ids
-        if wanted not in known
+    """Start the wait of every doubt that has none on this boot of this machine."""
+    events = [
+        clock_event(wanted, uptime=uptime)
+        for wanted in instruction_ids
+        if all(one.boot_id != uptime.boot_id for one in readings(connection, wanted))
     ]
-    if rows:
-        connection.execute(_START_CLOCK, rows)
+    append(connection, events, at=at)
 
 
-def waited(connection: Connection, instruction_id: str, *, uptime: Uptime) -> timedelta | None:
-    """Time since a doubt's clock was started; None when the machine was started anew since.
+def clock_event(instruction_id: str, *, uptime: Uptime) -> Event:
+    """What the clock showed that nobody can set, when somebody looked at an instruction."""
+    shown = {"boot_id": uptime.boot_id, "uptime_ms": uptime.milliseconds}
+    return Event(CLOCK, instruction_id, "read", shown)
 
-    Then the clock on the wall decides: where each night has a machine of its own, which is thrown
-    away after it, the time since its start would never be long enough.
-    """
-    row = connection.execute(_CLOCK, {"of_instruction": instruction_id}).one_or_none()
-    if row is None or row.boot_id != uptime.boot_id:
-        return None
-    return timedelta(milliseconds=uptime.milliseconds - row.uptime_ms)
+
+def readings(connection: Connection, instruction_id: str, *, after: int = 0) -> list[Uptime]:
+    """The noted readings of an instruction's clock, behind a link of the history, oldest first."""
+    shown = (
+        json.loads(str(link["data"]))
+        for link in of_entity(connection, instruction_id)
+        if link["entity"] == CLOCK and int(str(link["sequence"])) > after
+    )
+    return [Uptime(one["boot_id"], one["uptime_ms"]) for one in shown]
+
+
+def last_change(connection: Connection, instruction_id: str) -> int:
+    """The link of the history by which an instruction came to the state that it is in."""
+    links = of_entity(connection, instruction_id)
+    changes = (int(str(link["sequence"])) for link in links if link["entity"] == "instruction")
+    return max(changes, default=0)
 
 
 def save_search(connection: Connection, instruction_id: str, *, search: SearchedRefund) -> None:
@@ -82,6 +82,9 @@ def save_search(connection: Connection, instruction_id: str, *, search: Searched
             refund_reference_id=search.refund_reference_id,
             queried_at=search.queried_at,
             shown_beside=search.shown_beside,
+            boot_id=search.uptime.boot_id,
+            uptime_ms=search.uptime.milliseconds,
+            gateway_at=search.uptime.gateway_at,
         )
     )
 
@@ -115,5 +118,11 @@ def searches(connection: Connection, instruction_id: str) -> list[SearchedRefund
     """All searches for a refund as they came, whatever the clock said."""
     rows = connection.execute(_SEARCHES, {"of_instruction": instruction_id})
     return [
-        SearchedRefund(row.refund_reference_id, row.queried_at, row.shown_beside) for row in rows
+        SearchedRefund(
+            row.refund_reference_id,
+            row.queried_at,
+            row.shown_beside,
+            Uptime(row.boot_id, row.uptime_ms, row.gateway_at),
+        )
+        for row in rows
     ]

@@ -49,6 +49,8 @@ class AnswerPart:
     """Keys with a final answer."""
     last_at: datetime | None = None
     """Of its newest answer."""
+    asked_after: int = 0
+    """The newest link of the history when the last of its answers was asked."""
     codes: str = "{}"
     """JSON: field -> code -> how often, and an order that shows it."""
     chargeback_codes: str = ""
@@ -124,12 +126,10 @@ def of_run(connection: Connection, run_id: str) -> list[AnswerPart]:
     return [AnswerPart(**row) for row in rows.mappings()]
 
 
-def of_account(
-    connection: Connection, owner: OfAccount, *, since: datetime | None = None
-) -> list[AnswerPart]:
-    """Files with answers about an account, also later than an instant, in the order of coming."""
-    later = () if since is None else (answer_part.c.last_at > since,)
-    query = _PARTS.where(*in_account(answer_part), answer_part.c.answered > 0, *later)
+def of_account(connection: Connection, owner: OfAccount, *, after: int = 0) -> list[AnswerPart]:
+    """Files with answers about an account, asked after a link, in the order of coming."""
+    later = answer_part.c.asked_after >= after
+    query = _PARTS.where(*in_account(answer_part), answer_part.c.answered > 0, later)
     return [
         AnswerPart(**row) for row in connection.execute(query, account_values(owner)).mappings()
     ]

@@ -10,7 +10,7 @@ from recon.store.schema.approval_tables import approval, release, used_code, ver
 from recon.store.schema.bank_tables import bank_entry, bank_statement
 from recon.store.schema.case_tables import contradiction
 from recon.store.schema.endorsement_tables import endorsement
-from recon.store.schema.evidence_tables import doubt_clock, refund_search
+from recon.store.schema.evidence_tables import refund_search
 from recon.store.schema.facts_tables import merged_keys, order_facts, order_facts_account
 from recon.store.schema.input_tables import break_end, instruction_version, rules_version, run_input
 from recon.store.schema.journal_tables import exported_journal
@@ -38,7 +38,6 @@ __all__ = [
     "charged_back_order",
     "contradiction",
     "control_total",
-    "doubt_clock",
     "dry_batch",
     "endorsement",
     "exported_journal",

@@ -1,6 +1,6 @@
 """Which files hold what the gateway answered, and the few answers that are asked for by key."""
 
-from sqlalchemy import Column, Index, Integer, String, Table, Text
+from sqlalchemy import BigInteger, Column, Index, Integer, String, Table, Text
 
 from recon.store.schema.columns import (
     ID_CHARACTERS,
@@ -31,6 +31,8 @@ answer_part = Table(
     count_column("asked"),  # keys that are to be asked for
     count_column("answered"),  # keys with a final answer
     at_column("last_at"),  # of the newest answer
+    # the newest link of the history when the last of them was asked
+    Column("asked_after", BigInteger, nullable=False, server_default="0"),
     Column("codes", Text, nullable=False, server_default="{}"),
     text_column("chargeback_codes"),  # those that the rules took for chargebacks
     Index("ix_answer_part_run", "run_id", "phase"),

@@ -11,13 +11,14 @@ import pytest
 from recon.archive.rows_file import write_ordered
 from recon.archive.schemas import SCHEMAS
 from recon.archive.step_folder import Rows
+from recon.model.uptime import NEVER_READ
 from recon.model.words import KeyAnswer
 from recon.proof.night_tables import absent_of, input_tables
 from recon.steps.compare.inputs import frozen_inputs, sources_of
 from recon.steps.compare.parted_inputs import parted_inputs
 from recon.steps.compare.sealed_inputs import seal_inputs
 from recon.steps.ground import kept_answers
-from recon.steps.ground.answer_rows import Replies, reply_rows
+from recon.steps.ground.answer_rows import Moment, Replies, reply_rows
 from recon.steps.ground.environment import Environment
 from recon.steps.night import whole_night as night
 from recon.store.nights import runs
@@ -214,5 +215,5 @@ def answered(run: Run, numbers: list[str], *, environment: Environment) -> None:
         for number in numbers
     ]
     said = dict.fromkeys(numbers, (KeyAnswer.FOUND, ""))
-    replies = Replies(BASELINE, run.account_id, said, payments, AT)
+    replies = Replies(BASELINE, run.account_id, said, payments, Moment(AT, NEVER_READ, 0))
     kept_answers.keep(run, reply_rows(run, replies), environment=environment)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +11,11 @@ import pytest
 from sqlalchemy import update
 
 from recon.model.errors import ArchiveBrokenError
-from recon.model.words import KeyAnswer
+from recon.model.uptime import NEVER_READ
+from recon.model.words import GatewayState, KeyAnswer
 from recon.steps.ground import kept_answers, newest_answers, shown_answers
 from recon.steps.ground.answer_files import EVERY_COLUMN
-from recon.steps.ground.answer_rows import Replies, reply_rows
+from recon.steps.ground.answer_rows import Moment, Replies, reply_rows
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.night_folder import links
 from recon.steps.ground.risk_told import risk_told
@@ -27,6 +28,8 @@ from recon.store.schema import answer_part
 from tests.recon.steps.conftest import Merchant
 
 AT = datetime(2026, 11, 21, 2, 0, tzinfo=UTC)
+ASKED_AFTER = 7
+"""A link of the history."""
 FOUND, ABSENT = (KeyAnswer.FOUND, ""), (KeyAnswer.NOT_FOUND, "")
 SILENT = (KeyAnswer.FAILED, "silence")
 
@@ -69,7 +72,7 @@ class Asking:
     ) -> None:
         """Keep answers."""
         whose = account or self.run.account_id
-        replies = Replies(phase, whose, said, payments, AT)
+        replies = Replies(phase, whose, said, payments, Moment(AT, NEVER_READ, ASKED_AFTER))
         rows = reply_rows(self.run, replies)
         kept_answers.keep(self.run, rows, environment=self.environment)
 
@@ -88,9 +91,15 @@ class Asking:
         columns = (frame[name] for name in ("order_no", "answer", "payment_status"))
         return sorted(zip(*columns, strict=True))
 
-    def evidence(self, order_no: str, since: datetime) -> Any:
+    def evidence(self, order_no: str, after: int) -> Any:
         """What sealed answers say of an order."""
-        return self.told(kept_answers.evidence, order_no=order_no, since=since)
+        return self.told(kept_answers.evidence, order_no=order_no, after=after)
+
+    def seen(self, order_no: str, after: int) -> Any:
+        """The same of its payment."""
+        rows = self.evidence(order_no, after)
+        rules = self.environment.settings.rules
+        return shown_answers.seen_of(rows, transaction_id=f"T-{order_no}", rules=rules)
 
     def unbound(self) -> Any:
         """Why money would wait."""
@@ -263,20 +272,24 @@ def test_payments_are_shown_by_order_transaction_and_status(asking: Asking) -> N
     assert orders == {"A", "B"}
 
 
-def test_only_sealed_answers_are_evidence(asking: Asking) -> None:
-    """What no history binds could be anybody's; once bound, its time decides."""
+def test_only_sealed_answers_that_were_asked_after_a_link_are_evidence(asking: Asking) -> None:
+    """What no history binds could be anybody's; once bound, its place in the history decides.
+
+    That place stands in the sealed file: what the database says beside it makes none younger.
+    """
     asking.keep({"A": FOUND, "B": ABSENT}, payment("A"))
-    before = asking.evidence("A", AT - timedelta(minutes=1))
+    before = asking.evidence("A", ASKED_AFTER)
     asking.seal()
-    after = asking.evidence("A", AT - timedelta(minutes=1))
-    absent = asking.evidence("B", AT - timedelta(minutes=1))
+    shown, absent = ([*asking.seen(key, ASKED_AFTER)] for key in "AB")
+    with asking.environment.store.writing() as connection:
+        connection.execute(update(answer_part).values(asked_after=ASKED_AFTER + 9))
 
     assert before == []
-    assert [row["queried_at"] for row in shown_answers.seen_since(after, AT - timedelta(1))] == [AT]
-    assert shown_answers.seen_since(after, AT) == []
-    assert shown_answers.not_found_since(absent, AT - timedelta(1)) == [AT]
-    assert shown_answers.not_found_since(absent, AT) == []
-    assert asking.evidence("A", AT + timedelta(hours=1)) == []
+    assert [(one.state, one.queried_at, one.uptime) for one in shown] == [
+        (GatewayState.AUTHORISED, AT, NEVER_READ)
+    ]
+    assert [one.state for one in absent] == [GatewayState.NONE]
+    assert asking.evidence("A", ASKED_AFTER + 1) == []
 
 
 def test_answers_that_come_after_the_seal_are_a_step_of_their_own(asking: Asking) -> None:

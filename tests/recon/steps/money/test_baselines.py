@@ -5,7 +5,7 @@ from typing import Any
 from recon.model.nights import StepSummary
 from recon.model.words import GatewayState, KeyAnswer
 from recon.settlement.eligibility import ShownPayment
-from recon.steps.ground.answer_rows import Replies, reply_rows
+from recon.steps.ground.answer_rows import Replies, reply_rows, this_moment
 from recon.steps.ground.kept_answers import keep, note_asked, seal
 from recon.steps.ground.shown_answers import baseline_payments
 from recon.steps.money.baselines import payments_by_order
@@ -74,7 +74,7 @@ def test_a_night_sends_nothing_for_a_payment_that_is_shown_in_two_ways(merchant:
                 ]
             said = {"O-2": (KeyAnswer.FOUND, "")}
             note_asked(run, phase=BASELINE, keys=said, environment=environment)
-            replies = Replies(BASELINE, run.account_id, said, shown, environment.clock())
+            replies = Replies(BASELINE, run.account_id, said, shown, this_moment(environment))
             keep(run, reply_rows(run, replies), environment=environment)
             seal(run, environment=environment)
 

@@ -24,7 +24,9 @@ from recon.steps.money.restore import accept_restore
 from recon.steps.money.sending import stop_sending
 from recon.steps.people import people
 from recon.store.database.history import Event, append
-from recon.store.schema import doubt_clock, instruction
+from recon.store.money.evidence_rows import CLOCK
+from recon.store.schema import history as links
+from recon.store.schema import instruction
 
 pytestmark = pytest.mark.xdist_group("restored databases")
 """They share what takes longer to make than to look at."""
@@ -245,7 +247,11 @@ def test_after_acceptance_people_decide_what_was_sent(restored: Any) -> None:
     with restored.environment() as environment:
         second = accept(environment, "kim")
         with environment.store.reading() as connection:
-            clocks = connection.execute(select(doubt_clock.c.noted_at)).scalars().all()
+            clocks = (
+                connection.execute(select(links.c.at).where(links.c.entity == CLOCK))
+                .scalars()
+                .all()
+            )
     restored.move_money()
 
     told = next(one for one in restored.told[::-1] if one.step == "settle")

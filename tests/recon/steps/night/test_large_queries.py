@@ -6,9 +6,10 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from recon.model.uptime import NEVER_READ
 from recon.model.words import KeyAnswer
 from recon.steps.ground import kept_answers, shown_answers
-from recon.steps.ground.answer_rows import Replies, reply_rows
+from recon.steps.ground.answer_rows import Moment, Replies, reply_rows
 from recon.steps.ground.environment import Environment
 from recon.steps.night.orders_in_question import orders_in_question
 from recon.store.nights.answer_parts import AFTER, BASELINE, OWN_PHASES
@@ -56,7 +57,7 @@ class Night(NamedTuple):
         """Keep answers, the first so many of which are no usable ones."""
         said = dict.fromkeys(numbers, (KeyAnswer.FOUND, ""))
         said |= dict.fromkeys(numbers[:failed], (KeyAnswer.FAILED, "why"))
-        replies = Replies(BASELINE, self.run.account_id, said, (), AT)
+        replies = Replies(BASELINE, self.run.account_id, said, (), Moment(AT, NEVER_READ, 0))
         rows = reply_rows(self.run, replies)
         kept_answers.keep(self.run, rows, environment=self.environment)
 

@@ -46,7 +46,7 @@ PEOPLE_ALONE = (
     "agreement answer_file approval break_answer endorsement release sign_off used_code verdict "
     "wrong_code"
 )
-BOTH = "doubt_clock history order_file reject_end sending_switch"
+BOTH = "history order_file reject_end sending_switch"
 """Who adds rows to which table, written out once more: a new table is red until it stands here."""
 MONEY = "answer_part attempt batch instruction notification run"
 """What a night sends by, and what it learns: no word of people makes a row of these."""

@@ -3,35 +3,39 @@ from datetime import UTC, datetime, timedelta
 from recon.model.uptime import Uptime
 from recon.settlement.resolution import SearchedRefund
 from recon.store.database.engine import Store
+from recon.store.database.history import Event, append, verify
 from recon.store.money import evidence_rows
 
 NOW = datetime(2026, 11, 21, 9, tzinfo=UTC)
 
 
-def test_a_doubts_clock_starts_once(store: Store) -> None:
-    """A second look does not start the wait again."""
+def test_a_doubts_clock_starts_once_on_each_boot(store: Store) -> None:
+    """A second look starts no wait again; what was read is bound in the history."""
+    read = [Uptime("boot-1", 1_000), Uptime("boot-1", 900_000), Uptime("boot-2", 5)]
     with store.writing() as connection:
-        for milliseconds in (1_000, 900_000):
-            uptime = Uptime("boot-1", milliseconds)
+        for uptime in read:
             evidence_rows.note_clocks(connection, ["i1"], uptime=uptime, at=NOW)
 
-        waited = evidence_rows.waited(connection, "i1", uptime=Uptime("boot-1", 61_000))
-    assert waited == timedelta(seconds=60)
+        assert evidence_rows.readings(connection, "i1") == [read[0], read[2]]
+        assert evidence_rows.readings(connection, "i1", after=1) == [read[2]]
+        assert evidence_rows.readings(connection, "i2") == []
+        assert verify(connection)[0].sequence == 2
 
 
-def test_after_a_reboot_there_is_no_such_clock(store: Store) -> None:
-    """Readings of two boots cannot be compared; other clocks decide then."""
+def test_only_a_change_of_state_is_one(store: Store) -> None:
+    """A reading of its clock behind it moves no instruction's beginning of doubt."""
     with store.writing() as connection:
-        evidence_rows.note_clocks(connection, ["i1"], uptime=Uptime("boot-1", 1), at=NOW)
+        append(connection, [Event("instruction", "i1", "in_doubt", {})], at=NOW)
+        evidence_rows.note_clocks(connection, ["i1", "i2"], uptime=Uptime("boot-1", 1), at=NOW)
 
-        assert evidence_rows.waited(connection, "i1", uptime=Uptime("boot-2", 99)) is None
-        assert evidence_rows.waited(connection, "i2", uptime=Uptime("boot-1", 99)) is None
+        assert evidence_rows.last_change(connection, "i1") == 1
+        assert evidence_rows.last_change(connection, "i2") == 0
 
 
 def test_searches_come_as_they_were_made(store: Store) -> None:
     """A clock that was put back between two searches does not change their order."""
     searches = [
-        SearchedRefund("T1-01", NOW + timedelta(minutes=5), "T9-01"),
+        SearchedRefund("T1-01", NOW + timedelta(minutes=5), "T9-01", Uptime("boot-1", 7, NOW)),
         SearchedRefund("", NOW),
     ]
     with store.writing() as connection:
