@@ -89,7 +89,7 @@ def test_each_trouble_is_named_with_what_to_do(
 
 def _of_older_program(merchant: Any) -> None:
     with closing(sqlite3.connect(merchant.sqlite_path)) as connection:
-        connection.execute("UPDATE alembic_version SET version_num = '0001'")
+        connection.execute("UPDATE alembic_version SET version_num = '0000'")
         connection.commit()
 
 
