@@ -44,6 +44,11 @@ def since_boot() -> timedelta:
     return timedelta(microseconds=time.clock_gettime_ns(clock) // 1_000)
 
 
+async def pause(much: timedelta) -> None:
+    """Let time pass."""
+    await asyncio.sleep(much.total_seconds())
+
+
 @dataclass(frozen=True, slots=True)
 class Prepared:
     """A request that is ready to leave: canonical bytes, rows in order."""
@@ -226,7 +231,7 @@ class Sender:
         new_id: Callable[[], str],
         crash_point: Callable[[str], None],
         elapsed: Callable[[], timedelta] = since_boot,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        sleep: Callable[[timedelta], Awaitable[None]] = pause,
         interval: timedelta = timedelta(),
     ) -> None:
         self._gateway = gateway
@@ -311,7 +316,7 @@ class Sender:
                 break
             if reason := self._ending():
                 return reason
-            await self._sleep(min(wait, LOOK_AGAIN).total_seconds())
+            await self._sleep(min(wait, LOOK_AGAIN))
         return ""
 
     def _signable(self, group: tuple[Cleared, ...], unsigned: Unsigned) -> tuple[Cleared, ...]:
@@ -355,11 +360,9 @@ class Sender:
             self._circuit.note(doubtful=False, left=False, reason=answer.reason)
             self._circuit.stop_reason = self._circuit.stop_reason or answer.reason * answer.final
             return None
-        pause = max(
-            self._interval, answer.asks_to_wait if isinstance(answer, Reply) else timedelta()
-        )
-        if pause:
-            self._next_at = self._elapsed() + pause
+        asked = answer.asks_to_wait if isinstance(answer, Reply) else timedelta()
+        if wait := max(self._interval, asked):
+            self._next_at = self._elapsed() + wait
         if isinstance(answer, NoReply):
             self._journal.doubt(batch_id, reason=answer.reason, at=self._clock())
             self._circuit.note(doubtful=True, left=True, reason=answer.reason)

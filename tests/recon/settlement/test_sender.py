@@ -137,8 +137,8 @@ class Time:
         self._began = self.now
         self._tape = tape
 
-    async def sleep(self, seconds: float) -> None:
-        self.now += timedelta(seconds=seconds)
+    async def sleep(self, much: timedelta) -> None:
+        self.now += much
         waited = f"until {(self.now - self._began).total_seconds():g} s"
         if self._tape.events[-1].startswith("until"):
             self._tape.events.pop()
