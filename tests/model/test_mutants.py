@@ -17,6 +17,7 @@ QUICK = {
     "any reply is a success": 1,
     "bounds forget doubts": 28,
     "no history of claims": 5,
+    "quarantine by the clock on the wall": 28,
     "another id is another wish": 13,
     "the first of two rows is taken": 1,
     "without what holds: words of another database": 35,

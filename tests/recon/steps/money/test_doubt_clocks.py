@@ -46,10 +46,13 @@ def _people_are_declared(merchant: Any) -> None:
 
 
 def test_answers_from_before_a_doubt_are_no_evidence_whatever_their_date(merchant: Any) -> None:
-    """Two dry nights under a clock 12 hours ahead; three captures then move, and nobody answers."""
+    """Dry nights under a clock 12 hours ahead; three captures then move, and nobody answers.
+
+    The last of them come more than a quarantine after the first: only the history says before.
+    """
     _ask_for_captures(merchant, 3)
     merchant.wall_error = HALF_A_DAY
-    for _ in range(2):
+    for _ in range(4):
         merchant.move_money(mode=Mode.DRY_RUN)
         merchant.wait(minutes=10)
     merchant.wall_error = timedelta()
@@ -86,9 +89,9 @@ def test_after_a_reboot_the_wait_starts_again(merchant: Any, at_the_send: timede
     _doubt(merchant, LATE_EFFECT)
     merchant.boot_id = "second boot"
     young = []
-    for hours in (6, 12):
+    for hours, minutes in ((6, 3), (12, 6)):
         merchant.wall_error = at_the_send + timedelta(hours=hours)
-        young.append(_nights(merchant, 4))
+        young.append(_nights(merchant, minutes))
 
     assert young == [{"in_doubt": 1}] * 2
     assert _nights(merchant, 15, 6) == {"resolved_applied": 1}
