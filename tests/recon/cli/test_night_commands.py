@@ -389,11 +389,11 @@ def test_a_night_that_left_money_in_doubt_ends_with_5_and_says_so_last(
 
     assert (code, asked) == (5, 5)
     assert last[0] == (
-        "MONEY IN DOUBT: 100042/100042001, 2026-11-20, and the workbook says BREAKS OPEN"
+        "MONEY IN DOUBT: 100042/100042001, 2026-11-20, and the workbook says INCOMPLETE"
     )
     assert re.match(r"In doubt: \d+ captures \([0-9.]+ [A-Z]{3}", last[1])
     assert "Sending stopped: the reply's signature is wrong. Not sent: " in last[1]
-    assert "\n  MONEY IN DOUBT (BREAKS OPEN): In doubt: " in shown
+    assert "\n  MONEY IN DOUBT (INCOMPLETE): In doubt: " in shown
     assert "The reply's signature is wrong. Do not send it again." in shown
     assert " OK. " not in shown
     steps = re.findall(r"^  Each of these \d+: (.+)$", shown, re.MULTILINE)

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from recon.config.settings import Settings
 from recon.model.errors import FolderError, NightHeldError, UsageError
 from recon.model.words import InstructionKind, InstructionState
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.identity import identify
-from recon.steps.money import by_hand
 from recon.steps.money.approve import approve, lapse, waiting
 from recon.steps.money.by_hand import HandRequest, HandResult, carry_out
 from recon.steps.people import people
@@ -192,7 +192,7 @@ def test_a_gateway_elsewhere_is_only_asked_through_a_night(
     """Outside this machine the instruction waits for another person and nothing is sent."""
     payment = merchant.payments("authorised")[0]
     (merchant.folder / "config" / "approvers.toml").write_text(PEOPLE)
-    monkeypatch.setattr(by_hand, "is_on_this_machine", lambda _settings: False)
+    monkeypatch.setattr(Settings, "is_sandbox", property(lambda _settings: False))
 
     result = _ask(merchant, "capture", payment)
 
@@ -207,7 +207,7 @@ def test_nobody_asks_a_gateway_elsewhere_under_a_name_of_their_own(
     """A free name would let one person ask and approve."""
     payment = merchant.payments("authorised")[0]
     (merchant.folder / "config" / "approvers.toml").write_text(PEOPLE)
-    monkeypatch.setattr(by_hand, "is_on_this_machine", lambda _settings: False)
+    monkeypatch.setattr(Settings, "is_sandbox", property(lambda _settings: False))
 
     with pytest.raises(UsageError, match=r"declares no 'bernd' .*nothing was stored or sent"):
         _ask(merchant, "capture", payment, by="bernd")
@@ -220,8 +220,10 @@ def test_whoever_asked_by_hand_approves_it_under_no_name(
 ) -> None:
     """Also when the hold that named them has given way to another reason to wait."""
     payment = next(one for one in merchant.payments("authorised") if one.currency == "EUR")
-    (merchant.folder / "config" / "approvers.toml").write_text(PEOPLE)
-    monkeypatch.setattr(by_hand, "is_on_this_machine", lambda _settings: False)
+    (merchant.folder / "config" / "approvers.toml").write_text(
+        PEOPLE.replace('"Kim Day"', '"Kim Day"\nrole = "reviewer"')
+    )
+    monkeypatch.setattr(Settings, "is_sandbox", property(lambda _settings: False))
     asked = _ask(merchant, "capture", payment, by=by)
     with merchant.environment() as environment:
         if lapsed:
@@ -229,7 +231,7 @@ def test_whoever_asked_by_hand_approves_it_under_no_name(
             merchant.now += timedelta(days=9)
             assert lapse(environment) == 1
         _approve(environment, "kim")
-        with pytest.raises(UsageError, match="Anna Berg asked for it or approved it first"):
+        with pytest.raises(UsageError, match="Anna Berg asked for it"):
             _approve(environment, "anna")
         _approve(environment, "jo")
 
@@ -332,7 +334,8 @@ def test_what_did_not_leave_is_seen_until_it_does(merchant: Any) -> None:
     merchant.move_money(date="2026-11-21")
 
     assert result.state is InstructionState.APPROVED
-    assert "By hand: anna, and it was not sent: the gateway could not be reached" in told[0]
+    assert "By hand: anna, and it was not sent: nothing could be sent 3 times in a row" in told[0]
+    assert "the gateway could not be reached" in told[0]
     assert [effect["operation"] for effect in merchant.effects()] == ["capture"]
 
 
