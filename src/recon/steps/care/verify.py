@@ -12,6 +12,7 @@ from recon.model.errors import (
     ArchiveBrokenError,
     ArchiveError,
     ConfigurationError,
+    OutputError,
     SourceMissingError,
 )
 from recon.model.figures import NightFigures
@@ -239,11 +240,15 @@ def _delivered(
     if not path.is_file():
         gone = f"run {run.run_id}: its workbook {path} is gone (`recon workbook {run.run_id}`)"
         return [gone], []
-    problems = [f"run {run.run_id}: {problem}" for problem in reading.beside(path)]
-    if _sha256(path) == run.workbook_sha256:
-        return problems, []
-    night = _night_of(environment, run) if reading.run_of(path) == run.run_id else None
-    cells = [] if night is None else [*reading.answered(night, path)]
+    problems: list[str] = []
+    try:
+        problems += (f"run {run.run_id}: {problem}" for problem in reading.beside(path))
+        if _sha256(path) == run.workbook_sha256:
+            return problems, []
+        night = _night_of(environment, run) if reading.run_of(path) == run.run_id else None
+        cells = [] if night is None else [*reading.answered(night, path)]
+    except OutputError:  # no workbook any more: the others are looked at all the same
+        night, cells = None, []
     if night is None or cells:
         wrong = f"run {run.run_id}: {path} is not the workbook that was written that night"
         return [wrong, *cells[:CELLS_SHOWN_MAX], *problems], []
