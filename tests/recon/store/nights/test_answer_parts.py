@@ -54,14 +54,14 @@ def test_an_unanswered_key_fails_t3(store: Store, run: Run) -> None:
 def test_files_are_found_by_run_and_by_account_in_the_order_of_coming(
     store: Store, run: Run
 ) -> None:
-    """Lists of keys are no answers, and an older answer than wanted is left out."""
-    later = replace(PART, run_id="r2", path="later", last_at=AT.replace(hour=3))
+    """Lists of keys are no answers, and what was asked before a link is left out."""
+    later = replace(PART, run_id="r2", path="later", asked_after=9)
     other = replace(PART, account_id="100042002", path="other")
     _save(store, ASKED, PART, later, other)
     with store.reading() as connection:
         of_run = answer_parts.of_run(connection, run.run_id)
         of_account = answer_parts.of_account(connection, run)
-        since = answer_parts.of_account(connection, run, since=AT)
+        since = answer_parts.of_account(connection, run, after=9)
         newest = answer_parts.newest(connection)
 
     assert [part.schema_label for part in of_run] == ["asked/1", "replies/1", "replies/1"]
