@@ -166,7 +166,7 @@ def test_what_was_left_when_sending_stopped_is_fixed_with_the_run(merchant: Any)
 
 def test_what_the_gateway_did_not_take_is_not_counted_as_sent(merchant: Any) -> None:
     """Where a 429 with Retry-After is declared final its rows were not sent, and wait."""
-    declared = "[user.refusals]\nretry_after_is_final = true\n"
+    declared = "[user.refusals]\nrefusal_is_final = true\n"
     (merchant.folder / "config" / "status_map.toml").write_text(declared)
     _capture(merchant, count=2)
     merchant.fault(
