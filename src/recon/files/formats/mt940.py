@@ -157,7 +157,7 @@ def _fields(file: FilePieces, *, name: str) -> Iterator[Field]:
         else:
             header.append((number, line))
             if len(header) > HEADER_LINES_MAX or not _HEADER.fullmatch(line):
-                _refuse_unclaimed(header[-1:], name=name)
+                _refuse_unclaimed([(number, line)], name=name)
     _refuse_unclaimed(header, name=name)
     if tag:
         yield Field(tag, tuple(lines), start)

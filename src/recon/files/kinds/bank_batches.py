@@ -54,7 +54,6 @@ class TypedEntries:
         self, block: EntryBlock, *, start: int, odd: Iterable[int], numbers: pa.Array
     ) -> pa.RecordBatch:
         size = len(block)
-        texts = dict(block.texts)
         charges, instructed = np.zeros(size, dtype=np.int64), [""] * size
         ordered: list[int | None] = [None] * size
         for row in odd:
@@ -62,9 +61,10 @@ class TypedEntries:
             charges[row - start] = cells["charges"]
             instructed[row - start] = cells["instructed_currency"]
             ordered[row - start] = cells["instructed_amount"]
-            for name in WORDS:
-                if name in cells:
-                    texts[name] = _with_cell(texts[name], row - start, cells[name])
+        texts = _with_words(
+            block.texts,
+            words={row - start: self.more[row] for row in odd if "text" in self.more[row]},
+        )
         columns = {
             "statement": np.full(size, self.number, dtype=np.int64),
             "entry_no": numbers,
@@ -83,11 +83,15 @@ class TypedEntries:
         return _with_parts(batch, parts={row - start: self.parts.get(row, []) for row in odd})
 
 
-def _with_cell(column: pa.Array, at: int, text: str, /) -> pa.Array:
-    """The column with one cell exchanged; only few entries have a list that cannot be counted."""
-    cells = column.to_pylist()
-    cells[at] = text
-    return pa.array(cells, column.type)
+def _with_words(texts: Mapping[str, pa.Array], *, words: Mapping[int, Row]) -> dict[str, pa.Array]:
+    """The columns with the words of entries whose lists cannot be counted, each written once."""
+    columns = dict(texts)
+    for name in WORDS if words else ():
+        cells = columns[name].to_pylist()
+        for at, own in words.items():
+            cells[at] = own[name]
+        columns[name] = pa.array(cells, columns[name].type)
+    return columns
 
 
 def _typed(cells: Any, *, kind: pa.DataType) -> pa.Array:

@@ -149,6 +149,7 @@ def _typed(
         if entry.details:
             own = {"statement": number, "entry_no": numbers[row].as_py()}
             own |= {"currency": currency, "amount": int(amounts[row])}
+            own |= {"charges": more[row]["charges"]}
             parts[row] = _parts(entry, of=own, where=where, turned=turned, notes=notes)
             if not parts[row]:
                 more[row] |= _words_of_all(entry)
@@ -196,9 +197,8 @@ def _parts(
     for row in parts:
         row["amount"] *= -1 if turned and row["reversal"] else 1
     listed = sum(row["amount"] for row in parts)
-    own_charges = _more(whole, currency=of["currency"], where=where)["charges"]
     # What the bank took off the sum is said beside each payment, or once beside the entry.
-    charged = sum(row["charges"] for row in parts) or own_charges
+    charged = sum(row["charges"] for row in parts) or of["charges"]
     if not same or of["amount"] not in {listed, listed + charged}:
         notes.append(
             f"{scrubbed(where.name)}, {where}: the payments listed in the entry of line "
