@@ -68,6 +68,10 @@ def test_foreign_words_stay_in_their_cell_and_a_long_list_says_so() -> None:
     assert page[-1] == "2 more stand in `recon status`."
 
 
+LOG_SENT_SECONDS_MAX = 30
+"""Until lines that a flow logged in this process have reached the server."""
+
+
 @pytest.mark.flow
 @pytest.mark.usefixtures("people")
 @pytest.mark.parametrize(
@@ -102,7 +106,9 @@ def logged(server: PrefectServer) -> list[str]:
     from prefect.client.orchestration import SyncPrefectClient
     from prefect.client.schemas.filters import LogFilter, LogFilterFlowRunId
     from prefect.client.schemas.sorting import FlowRunSort
+    from prefect.logging.handlers import APILogWorker
 
+    APILogWorker.drain_all(timeout=LOG_SENT_SECONDS_MAX)
     with SyncPrefectClient(server.api_url, auth_string=server.auth) as client:
         (run,) = client.read_flow_runs(sort=FlowRunSort.START_TIME_DESC, limit=1)
         lines = client.read_logs(LogFilter(flow_run_id=LogFilterFlowRunId(any_=[run.id])))

@@ -110,6 +110,8 @@ class Merchant:
     """How far the clock on the wall stands from it."""
     boot_id: str = "first boot"
     told: list[StepSummary] = field(default_factory=list)
+    chance: str = ""
+    """Seeds the ids beside the clock: two copies at one moment draw different ones."""
 
     @property
     def inbox(self) -> Path:
@@ -140,7 +142,7 @@ class Merchant:
         with environment_of(
             self.variables | variables,
             clock=self.clock,
-            randomness=random.Random(f"{seed}{self.now}"),
+            randomness=random.Random(f"{seed}{self.now}{self.chance}"),
         ) as opened:
             yield replace(opened, uptime=self.uptime)
 

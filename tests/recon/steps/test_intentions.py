@@ -176,10 +176,23 @@ def test_ids_declared_unique_make_two(merchant: Any, second: str, sent: int) -> 
     payment = _paid(merchant)
     merchant.drop("monday.csv", _ordered(merchant, payment, request_id="R-1"))
     merchant.move_money()
-    merchant.drop("tuesday.csv", _ordered(merchant, payment, request_id=second))
+    both = _ordered(merchant, payment, request_id=second, refund_amount="2.00")
+    merchant.drop("tuesday.csv", both)
     merchant.move_money()
 
     assert len(_refunds(merchant)) == sent
+
+
+def test_ids_declared_unique_refund_no_more_than_their_row_says(merchant: Any) -> None:
+    """A second id whose row still says 1.00 in all waits for people."""
+    _declare_unique(merchant)
+    payment = _paid(merchant)
+    for day in ("monday", "tuesday"):
+        merchant.drop(f"{day}.csv", _ordered(merchant, payment, request_id=day))
+        merchant.move_money()
+
+    assert _refunds(merchant) == ["1.00"]
+    assert merchant.instruction_states() == {"confirmed": 1, "planned": 1}
 
 
 def test_a_blank_amount_is_compared_as_what_it_comes_to(merchant: Any) -> None:
@@ -241,7 +254,8 @@ def test_what_was_approved_as_two_is_judged_again_before_it_goes(merchant: Any) 
     own = (merchant.folder / "config" / "merchants.toml").read_text()
     _declare_unique(merchant)
     payment = _paid(merchant)
-    rows = (_ordered(merchant, payment, request_id=name) for name in ("R-1", "R-2"))
+    both = {"refund_amount": "2.00"}
+    rows = (_ordered(merchant, payment, request_id=name, **both) for name in ("R-1", "R-2"))
     merchant.drop("orders.csv", *rows)
     merchant.move_money(mode=Mode.DRY_RUN)
     assert merchant.instruction_states() == {"approved": 2}
@@ -299,7 +313,7 @@ def test_what_is_withdrawn_before_the_first_byte_is_left_out(merchant: Any) -> N
     assert merchant.instruction_states() == {"confirmed": 2, "withdrawn": 1}
     assert len(merchant.effects()) == 2
     assert "2 sent in 1 batches" in sentence
-    assert "1 left out at the last moment" in sentence
+    assert "1 taken back meanwhile" in sentence
 
 
 def test_what_is_on_its_way_cannot_be_withdrawn_and_says_so(merchant: Any) -> None:

@@ -25,7 +25,8 @@ def copied(merchant: Any) -> Any:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     shutil.copy(path, other)
     url = f"sqlite:///{other}"
-    return replace(merchant, variables={**merchant.variables, "RECON_DATABASE_URL": url}, told=[])
+    variables = {**merchant.variables, "RECON_DATABASE_URL": url}
+    return replace(merchant, variables=variables, told=[], chance="copy")
 
 
 def night_with(merchant: Any, environment: Environment) -> None:

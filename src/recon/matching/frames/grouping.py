@@ -28,6 +28,14 @@ def total(values: Ints, *, groups: Rows, size: int) -> Ints:
     return sums
 
 
+def greatest(values: Ints, *, groups: Rows, size: int) -> Ints:
+    """The largest value of each group, 0 where it has none above 0."""
+    found = np.zeros(size, dtype=np.int64)
+    inside = groups >= 0
+    np.maximum.at(found, groups[inside], values[inside])
+    return found
+
+
 def count(mask: Bools, *, groups: Rows, size: int) -> Ints:
     """How many rows of each group are marked."""
     return total(mask.astype(np.int64), groups=groups, size=size)

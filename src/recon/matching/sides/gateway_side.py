@@ -18,6 +18,7 @@ from recon.matching.frames.grouping import (
     count,
     first_row,
     given,
+    greatest,
     instants_of,
     present,
     taken,
@@ -70,6 +71,12 @@ def gateway_side(
     items = every.take(kept)
     columns = _summed(items, size=size)
     columns["gateway_ambiguous"] = present(outcome == CONFLICT, groups=sets, size=size)
+    # One payment told in two ways is one payment: what is at risk is the larger of the two.
+    columns["gateway_amount_shown"] = np.where(
+        columns["gateway_ambiguous"],
+        greatest(_amounts_shown(items), groups=items["set"], size=size),
+        columns["gateway_amount_shown"],
+    )
     columns["gateway_ambiguous"] |= _shared_payments(
         items, payments=_pairs(accounts, ids)[kept], size=size
     )
@@ -177,6 +184,13 @@ def _shared_payments(items: Arrays, *, payments: Rows, size: int) -> Bools:
     return present(several[mine], groups=sets, size=size)
 
 
+def _amounts_shown(items: Arrays) -> Ints:
+    """What each answer shows as the amount of its payment, minor units."""
+    live = np.isin(items["state"], [*_MONEY, NUMBER["chargeback"]])
+    promised = np.where(items["authorised_known"], items["authorised"], items["amount"])
+    return np.where(live, np.maximum(items["captured"], 0), promised)
+
+
 def _summed(items: Arrays, *, size: int) -> dict[str, Column]:
     """The payments of each set as one (grain: set)."""
     groups, state = items["set"], items["state"]
@@ -186,7 +200,6 @@ def _summed(items: Arrays, *, size: int) -> dict[str, Column]:
     captured, refunded, authorised = (items[n] for n in ("captured", "refunded", "authorised"))
     authorised_known, captured_known = items["authorised_known"], items["captured_known"]
     spoken = _speaking(items, size=size)
-    shown = np.where(authorised_known, authorised, items["amount"])
     over = authorised_known & captured_known & (captured > authorised) & live
     known = ~present(~authorised_known & live, groups=groups, size=size)
     taken_known = ~present(~captured_known & live, groups=groups, size=size)
@@ -194,7 +207,7 @@ def _summed(items: Arrays, *, size: int) -> dict[str, Column]:
         "gateway_captured": np.where(live, captured, 0),
         "gateway_refunded": np.where(live, refunded, 0),
         "gateway_charged": np.where(charged, captured - refunded, 0),
-        "gateway_amount_shown": np.where(live, np.maximum(captured, 0), shown),
+        "gateway_amount_shown": _amounts_shown(items),
     }
     marks = {
         "unmapped": state == NUMBER["unmapped"],

@@ -27,6 +27,9 @@ name = "Cara Lim"
 [approvers.dan]
 name = "Dan Orr"
 role = "reviewer"
+[approvers.eve]
+name = "Eve Lund"
+role = "reviewer"
 """
 
 
@@ -85,14 +88,25 @@ def test_the_second_word_is_about_the_same_thing(environment: Environment) -> No
     assert [say("anna", environment), say("ben", environment, subject="two")] == ["", ""]
 
 
-@pytest.mark.parametrize("name", ["dan", "cara"])
-def test_who_cannot_be_the_second(environment: Environment, name: str) -> None:
-    """A reviewer, and whoever spoke first, end no stop as the second person."""
-    say("cara", environment)
+@pytest.mark.parametrize(("first", "second"), [("cara", "cara"), ("dan", "dan"), ("dan", "eve")])
+def test_who_cannot_be_the_second(environment: Environment, first: str, second: str) -> None:
+    """Whoever spoke first, or a second reviewer: one of the two decides about money."""
+    say(first, environment)
 
-    with pytest.raises(UsageError, match=r"second"):
-        say(name, environment)
+    with pytest.raises(UsageError, match=r"second person must say|approver"):
+        say(second, environment)
     assert len(waiting_words(environment)) == 1
+
+
+@pytest.mark.parametrize(("first", "second"), [("cara", "dan"), ("dan", "cara")])
+def test_an_approver_and_a_reviewer_agree_in_any_order(
+    environment: Environment, first: str, second: str
+) -> None:
+    """Neither order shuts the other person out."""
+    assert say(first, environment) == ""
+    both = say(second, environment)
+    assert both.startswith({"cara": "Cara Lim", "dan": "Dan Orr"}[first])
+    assert both.count("Cara Lim") == both.count("Dan Orr") == 1
 
 
 def test_a_first_word_ends_with_the_next_business_day(
