@@ -1,15 +1,13 @@
 """The file of a night that says who approved, answered, or said why a night is missing.
 
 One decision a line. It is packed, for a large night approves thousands by rule; DuckDB and every
-other reader of JSON lines unpack it themselves. Nights of before have it plain.
+other reader of JSON lines unpack it themselves.
 """
 
 import gzip
 from collections.abc import Callable
 
 DECISIONS = "decisions.jsonl.gz"
-DECISIONS_BEFORE = "decisions.jsonl"
-"""As nights of before have it."""
 
 
 def packed_lines(lines: str) -> bytes:
@@ -18,12 +16,5 @@ def packed_lines(lines: str) -> bytes:
 
 
 def kept_decisions(read: Callable[[str], bytes]) -> list[str]:
-    """The decisions of a night, one a line; `read` gives the content of a file of its proof.
-
-    Raises:
-        FileNotFoundError: there is neither file.
-    """
-    try:
-        return gzip.decompress(read(DECISIONS)).decode().splitlines()
-    except FileNotFoundError:
-        return read(DECISIONS_BEFORE).decode().splitlines()
+    """The decisions of a night, one a line; `read` gives the content of a file of its proof."""
+    return gzip.decompress(read(DECISIONS)).decode().splitlines()

@@ -2,16 +2,13 @@
 
 from recon.archive.manifest import MANIFEST
 from recon.model.errors import NightLetGoError
-from recon.steps.ground.kept_decisions import DECISIONS, DECISIONS_BEFORE
+from recon.steps.ground.kept_decisions import DECISIONS
 from recon.steps.ground.night_folder import SIGNED
 from recon.store import Connection
 from recon.store.nights.let_go_rows import let_go_of
 
 KEPT_FILES = frozenset(
-    {
-        *("results/breaks.parquet", "proof/totals.parquet"),
-        *(f"proof/{DECISIONS}", f"proof/{DECISIONS_BEFORE}", "proof/rules.json"),
-    }
+    {"results/breaks.parquet", "proof/totals.parquet", f"proof/{DECISIONS}", "proof/rules.json"}
 )
 """Of a night that is let go, beside every manifest and what people put their names under."""
 SIGNED_FILES = ("proof/workbook.xlsx", SIGNED)

@@ -25,7 +25,6 @@ from recon.steps.compare.what_if import what_if
 from recon.steps.ground import kept_results
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.kept_answers import still_kept
-from recon.steps.ground.kept_decisions import DECISIONS_BEFORE
 from recon.steps.ground.let_go_nights import KEPT_FILES
 from recon.steps.ground.night_folder import bind
 from recon.steps.night.report import rebuild
@@ -125,8 +124,7 @@ def files_of(folder: Path) -> set[str]:
 def is_what_is_kept(files: set[str]) -> bool:
     """Whether these are the manifests and what stays beside them, and nothing else."""
     manifests = {name for name in files if name.endswith(f"/{MANIFEST}")}
-    kept = KEPT_FILES - {f"proof/{DECISIONS_BEFORE}"}
-    return files - manifests == kept and len(manifests) >= 5
+    return files - manifests == KEPT_FILES and len(manifests) >= 5
 
 
 def checked(merchant: Merchant, name: str = "") -> Verification:

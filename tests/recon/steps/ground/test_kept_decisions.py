@@ -1,4 +1,4 @@
-"""What people decided, as nights have it and as nights of before had it."""
+"""What people decided, as nights have it."""
 
 import json
 from collections.abc import Mapping
@@ -7,12 +7,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from recon.steps.ground.kept_decisions import (
-    DECISIONS,
-    DECISIONS_BEFORE,
-    kept_decisions,
-    packed_lines,
-)
+from recon.steps.ground.kept_decisions import DECISIONS, kept_decisions, packed_lines
 
 LINES = [
     json.dumps({"decision": "answer", "text": "café \N{RIGHTWARDS ARROW} paid"}),
@@ -30,18 +25,13 @@ def _kept(files: Mapping[str, bytes]) -> list[str]:
     return kept_decisions(read)
 
 
-@pytest.mark.parametrize(
-    "files", [{DECISIONS: packed_lines(TEXT)}, {DECISIONS_BEFORE: TEXT.encode()}]
-)
-def test_decisions_are_read_packed_and_as_nights_of_before_have_them(
-    files: Mapping[str, bytes],
-) -> None:
-    """Both files say the same, line by line."""
-    assert _kept(files) == LINES
+def test_decisions_are_read_packed_line_by_line() -> None:
+    """What was packed says what it said."""
+    assert _kept({DECISIONS: packed_lines(TEXT)}) == LINES
 
 
 def test_a_night_without_the_file_is_no_night_without_decisions() -> None:
-    """Where neither lies there, nobody is told that nobody decided anything."""
+    """Where it does not lie there, nobody is told that nobody decided anything."""
     with pytest.raises(FileNotFoundError):
         _kept({})
 
