@@ -415,12 +415,11 @@ def _words_never_run_out(patch: pytest.MonkeyPatch) -> None:
 HELD_BY: Mapping[str, tuple[Change, ...]] = {
     "a sent yes is used again": (_over_is_forgotten,),
     "one person under two names": (_short_names_are_people, _short_names_sign),
-    "the newest no is taken away": (_over_is_forgotten, _a_missing_word_is_not_missed),
+    "the newest no is taken away": (_over_is_forgotten, _links_of_words_are_not_read),
     "a no among others is taken away": (_over_is_forgotten, _a_missing_word_is_not_missed),
     "a yes moves another payment": (_terms_are_not_signed,),
     "words of another database": (_any_database_is_this,),
     "a word that ran out is half": (_words_never_run_out,),
-    "the desk begins anew": (_links_of_words_are_not_read,),
 }
 """Attack -> what must all be gone before it moves money."""
 

@@ -200,12 +200,11 @@ def _bring_words(world: "World", wanted: str) -> None:
     _call_approved(world, wanted)
 
 
-def _turn_on(world: "World", *more: Event) -> None:
+def _turn_on(world: "World") -> None:
     with _writing(world) as (environment, connection):
         at = environment.clock()
         if sending_rows.stopped(connection):
             sending_rows.turn_switch(connection, stop=False, by=BOTH, reason=people.REASON, at=at)
-        append(connection, more, at=at)
 
 
 def _allow(world: "World", short: str) -> None:
@@ -225,18 +224,6 @@ def _join_words(world: "World", wanted: str) -> None:
     _turn_on(world)
 
 
-def _begin_anew(world: "World", wanted: str) -> None:
-    """People stop all; every word is taken away, and the desk is said to begin after the switch."""
-    _say_yes(world, wanted, "ann")
-    people.stop_sending(world)
-    with _writing(world) as (_, connection):
-        connection.execute(delete(endorsement))
-    _turn_on(world, Event("desk", "desk", "introduced", {}))
-    # A rule approves this one: the stop alone holds it.
-    world.approve_by_rule(is_allowed=True)
-    world.instruct(InstructionKind.REFUND, BESIDE, amount=AMOUNT)
-
-
 ATTACKS: Mapping[str, Callable[["World", str], None]] = {
     "a sent yes is used again": _use_again,
     "one person under two names": _under_two_names,
@@ -245,7 +232,6 @@ ATTACKS: Mapping[str, Callable[["World", str], None]] = {
     "a yes moves another payment": _move_another,
     "words of another database": _bring_words,
     "a word that ran out is half": _join_words,
-    "the desk begins anew": _begin_anew,
 }
 LET_GO_ONCE = frozenset({"a sent yes is used again"})
 """Attacks in which people let it go, once, before the attacker comes."""

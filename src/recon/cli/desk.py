@@ -48,7 +48,6 @@ def serve(
     from recon.steps.ground.desk_files import refuse_open_files
     from recon.steps.ground.desk_memory import remember
     from recon.steps.ground.desk_turn import the_desk
-    from recon.steps.ground.endorsed import note_beginning
     from recon.steps.ground.environment import environment_of, system_clock
     from recon.steps.people.at_desk import hear
 
@@ -62,16 +61,7 @@ def serve(
             raise ConfigurationError(msg)
         refuse_open_files(environment)
         with the_desk(environment) as go_on:
-            with environment.store.writing() as connection:
-                since = note_beginning(connection, environment=environment, always=True)
             remember(environment)
-            if since:
-                say(
-                    "This desk is new here: what people are said to have decided up to link "
-                    f"{since} of the history counts without a signature. Look at it "
-                    "(`recon verify`)."
-                )
-
             listen = partial(hear, environment=environment, form=form(), more=signing_acts())
 
             def heard(act: str, body: Mapping[str, Any], origin: str) -> Mapping[str, Any]:

@@ -62,8 +62,6 @@ class Kind(StrEnum):
     """A file is read again, or let go; one person's word."""
     TAKEN_BACK = "taken_back"
     """An earlier word counts no more; `says` has its kind under `of`, it has the same subject."""
-    BEGINNING = "beginning"
-    """Nobody's word: what stood in the history before there was a desk; `says` has its head."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from recon.steps.ground.environment import Environment
 from recon.steps.money.accepted_restores import unendorsed_restores
 from recon.store import Connection
 from recon.store.money.bound_rows import PROBLEMS_MAX
-from recon.store.money.endorsement_rows import Endorsed, Noted, override
+from recon.store.money.endorsement_rows import Endorsed, override
 from recon.store.nights import sign_off_rows
 from recon.store.people import agreement_rows, approval_rows, resolution_rows
 
@@ -44,9 +44,8 @@ def unendorsed(connection: Connection, *, environment: Environment) -> list[str]
 
 def _overrides(connection: Connection, words: Endorsed) -> Iterator[str]:
     for what, subject in agreement_rows.complete(connection):
-        noted = Noted(agreement_rows.ENTITY, subject, approval_rows.COMPLETE)
         meaning = override(what, subject=subject)
-        if problem := words.problem(connection, Kind.OVERRIDE, subject=meaning, noted=noted):
+        if problem := words.problem(connection, Kind.OVERRIDE, subject=meaning):
             yield f"{meaning}: two people are said to have agreed, but {problem}"
 
 
@@ -59,11 +58,7 @@ def _releases(connection: Connection, words: Endorsed) -> Iterator[str]:
 def _decisions(connection: Connection, words: Endorsed) -> Iterator[str]:
     for instruction_id, verdict in approval_rows.agreed_verdicts(connection):
         problem = words.problem(
-            connection,
-            Kind.DECISION,
-            subject=instruction_id,
-            says={"verdict": verdict},
-            noted=Noted("verdict", instruction_id, "proposed"),
+            connection, Kind.DECISION, subject=instruction_id, says={"verdict": verdict}
         )
         if problem:
             yield f"instruction {instruction_id} counts as decided ({verdict}), but {problem}"

@@ -11,7 +11,7 @@ from recon.steps.ground.endorsed import Said, endorsed, note_endorsed
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.identity import Person
 from recon.store import Connection
-from recon.store.money.endorsement_rows import Endorsed, Noted
+from recon.store.money.endorsement_rows import Endorsed
 from recon.store.nights import file_words
 from recon.store.nights.file_words import FileWord
 
@@ -31,9 +31,8 @@ def counting(connection: Connection, *, environment: Environment) -> Callable[[F
 
 
 def is_endorsed(connection: Connection, word: FileWord, *, words: Endorsed) -> bool:
-    """Whether the desk signed a word, or it is older than the desk."""
-    noted = Noted(word.entity, word.file, word.said)
-    return words.is_said(connection, Kind.FILE, subject=word.sha256, says=word.says, noted=noted)
+    """Whether the desk signed a word."""
+    return words.is_said(connection, Kind.FILE, subject=word.sha256, says=word.says)
 
 
 def unendorsed_files(connection: Connection, words: Endorsed) -> Iterator[str]:

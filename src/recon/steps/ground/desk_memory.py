@@ -43,12 +43,6 @@ def remember(environment: Environment) -> None:
         memory.keep(name_of(environment.store), Spoken(sequence, signature))
 
 
-def has_spoken(environment: Environment) -> bool:
-    """Whether this desk ever gave this database a word, whatever the database says."""
-    memory = _memory(environment)
-    return memory is not None and memory.newest(name_of(environment.store)) is not None
-
-
 def go_on_restored(environment: Environment) -> int:
     """Go on with the words that the database has; the number of the newest that is lost, or 0."""
     memory, database = _memory(environment), name_of(environment.store)

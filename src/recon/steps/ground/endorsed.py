@@ -10,7 +10,6 @@ from recon.gateway.money_requests import InstructionWords, WordsOf
 from recon.model.errors import UsageError
 from recon.settlement.instruction import Instruction
 from recon.settlement.terms import terms_of
-from recon.steps.ground.desk_memory import has_spoken
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.identity import Person
 from recon.store import Connection
@@ -48,9 +47,7 @@ def note_endorsed(
             else f"there is no desk, so nobody's word counts: {SET_UP}"
         )
         raise UsageError(f"{msg}; nothing was changed")
-    if endorsement_saving.next_sequence(connection) == 1:
-        note_beginning(connection, environment=environment)
-    nonce = _nonce(environment)
+    nonce = f"{environment.randomness.getrandbits(NONCE_BITS):032x}"
     word = Endorsement(
         kind=decision.kind,
         subject=decision.subject,
@@ -67,46 +64,6 @@ def note_endorsed(
         database=endorsement_saving.named_database(connection, chance=nonce, at=person.word.at),
     )
     endorsement_saving.save(connection, endorse(word, key=key), word=word, at=person.word.at)
-
-
-def note_beginning(
-    connection: Connection, *, environment: Environment, always: bool = False
-) -> int:
-    """The desk's first endorsement of a database that is older than it: what needs none.
-
-    Does nothing where the desk spoke before: by the database, or by its own memory, from which
-    nobody else can take a word. `always` writes one too where nothing is older than the desk, so
-    that nobody can say so later.
-
-    Returns:
-        The link of the history up to which words count without a signature; 0: none does.
-    """
-    key, since = environment.desk.private, endorsement_saving.introduced(connection)
-    spoke = endorsement_saving.next_sequence(connection) != 1 or has_spoken(environment)
-    if key is None or spoke or not (since or always):
-        return 0
-    now, nonce = environment.clock(), _nonce(environment)
-    word = Endorsement(
-        kind=Kind.BEGINNING,
-        subject="desk",
-        items={},
-        says={"sequence": str(since)},
-        person="",
-        name="",
-        role="",
-        proven=False,
-        at=instant(now),
-        valid_until="",
-        sequence=1,
-        nonce=nonce,
-        database=endorsement_saving.named_database(connection, chance=nonce, at=now),
-    )
-    endorsement_saving.save(connection, endorse(word, key=key), word=word, at=now)
-    return since
-
-
-def _nonce(environment: Environment) -> str:
-    return f"{environment.randomness.getrandbits(NONCE_BITS):032x}"
 
 
 def words_for_signer(environment: Environment) -> WordsOf:

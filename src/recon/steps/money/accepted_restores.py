@@ -104,9 +104,6 @@ def _unendorsed(
     connection: Connection, words: Endorsed, *, link: int, data: Mapping[str, Any]
 ) -> str:
     accepts = Accepts(data.get("lost", {}), int(data.get("after", 0)))
-    since = words.since(connection)
-    if since and link <= since:
-        return ""
     subject = override(ACCEPT_RESTORE, subject=accepts.subject)
     problem = words.problem(connection, Kind.OVERRIDE, subject=subject)
     return f"the restore of link {link} counts as accepted, but {problem}" if problem else ""

@@ -1,12 +1,11 @@
 """Endorsements in the database: written by the desk, opened by whoever has its public key."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
 from datetime import datetime
 from itertools import chain
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, func, select
+from sqlalchemy import Connection, select
 
 from recon.desk.endorsement import (
     Endorsement,
@@ -21,7 +20,6 @@ from recon.desk.held_keys import HeldKeys
 from recon.model.errors import GateClosedError
 from recon.model.words import InstructionState
 from recon.settlement.planning import RULE_APPROVER
-from recon.store.money import sending_rows
 from recon.store.money.bound_rows import (
     PROBLEMS_MAX,
     TERMS,
@@ -29,7 +27,6 @@ from recon.store.money.bound_rows import (
     bound_by,
     events_of,
 )
-from recon.store.money.endorsement_saving import introduced
 from recon.store.money.opened_words import OpenedWords
 from recon.store.schema import history, instruction, sending_switch
 
@@ -61,22 +58,7 @@ _TURNS = (
     .order_by(sending_switch.c.turn.desc())
     .limit(2)
 )
-_NOTED = select(func.max(history.c.sequence)).where(
-    history.c.entity == bindparam("entity"),
-    history.c.entity_id == bindparam("entity_id"),
-    history.c.event == bindparam("event"),
-)
-APPROVED = (InstructionState.APPROVED.value,)
 ALLOW_SENDING = "allow sending"
-
-
-@dataclass(frozen=True, slots=True)
-class Noted:
-    """Where the history has what somebody did."""
-
-    entity: str
-    entity_id: str
-    event: str
 
 
 class Endorsed:
@@ -106,16 +88,10 @@ class Endorsed:
         *,
         subject: str,
         says: Mapping[str, str] | None = None,
-        noted: Noted | None = None,
     ) -> str:
-        """Why two people did not agree to one thing; "" when the desk endorsed that they did.
-
-        `noted` is where the history has it: what stood there before the desk needs no signature.
-        """
+        """Why two people did not agree to one thing; "" when the desk endorsed that they did."""
         if self._keys.public is None:
             return NO_KEY
-        if noted is not None and self._came_before(connection, noted):
-            return ""
         wanted = (says or {}).items()
         every = self.words(connection)
         about = [word for word in every if word.kind is kind and word.subject == subject]
@@ -129,9 +105,7 @@ class Endorsed:
     def is_signed(
         self, connection: Connection, run_id: str, *, by: str, says: Mapping[str, str]
     ) -> bool:
-        """Whether somebody put their name under a workbook, or did before there was a desk."""
-        if self._came_before(connection, Noted("sign-off", run_id, "signed")):
-            return True
+        """Whether somebody put their name under a workbook."""
         every = self.words(connection)
         gone = taken_back(every, kind=Kind.SIGN_OFF, subject=run_id)
         back = max((word.sequence for word in gone if word.name == by), default=0)
@@ -145,17 +119,9 @@ class Endorsed:
         )
 
     def is_said(
-        self,
-        connection: Connection,
-        kind: Kind,
-        *,
-        subject: str,
-        says: Mapping[str, str],
-        noted: Noted,
+        self, connection: Connection, kind: Kind, *, subject: str, says: Mapping[str, str]
     ) -> bool:
-        """Whether one person said exactly this at the desk, or did before there was one."""
-        if self._came_before(connection, noted):
-            return True
+        """Whether one person said exactly this at the desk."""
         return any(
             word.kind is kind
             and word.subject == subject
@@ -169,36 +135,11 @@ class Endorsed:
     ) -> str:
         """Why two people did not agree to write this much of a break off; "" when they did."""
         says = money_said(money)
-        noted = Noted("break", break_id, "write-off agreed")
-        return self.problem(connection, Kind.WRITE_OFF, subject=break_id, says=says, noted=noted)
+        return self.problem(connection, Kind.WRITE_OFF, subject=break_id, says=says)
 
     def release_problem(self, connection: Connection, run_id: str) -> str:
         """Why two people did not release a run; "" when they did."""
-        noted = Noted("release", run_id, "released by")
-        return self.problem(connection, Kind.RELEASE, subject=run_id, noted=noted)
-
-    def since(self, connection: Connection) -> int:
-        """The link of the history up to which words of people need no signature; 0: all do.
-
-        Only the desk's own first endorsement says so; at the sandbox, before anybody spoke, the
-        upgrade of the database does.
-        """
-        if self._keys.public is None:
-            return 0
-        first = self._words.numbered(connection, 1)
-        if first is not None and first.kind is Kind.BEGINNING:
-            return int(first.says.get("sequence", "0"))
-        if self._words.any(connection) or self._keys.must_be_proven:
-            return 0
-        return introduced(connection)
-
-    def _came_before(self, connection: Connection, noted: Noted) -> bool:
-        """Whether the newest such event of the history is older than the desk."""
-        since = self.since(connection)
-        if not since:
-            return False
-        newest = connection.execute(_NOTED, asdict(noted)).scalar_one()
-        return newest is not None and newest <= since
+        return self.problem(connection, Kind.RELEASE, subject=run_id)
 
     def refuse_rows(self, connection: Connection, instruction_ids: Sequence[str]) -> None:
         """The last look before a claim.
@@ -217,7 +158,7 @@ class Endorsed:
         *,
         only: Sequence[str] | None = None,
         at: datetime | None = None,
-        states: Iterable[str] = APPROVED,
+        states: Iterable[str] = (InstructionState.APPROVED.value,),
     ) -> Iterator[str]:
         """Instructions that people are said to have approved and that the desk did not endorse.
 
@@ -225,16 +166,12 @@ class Endorsed:
             connection: of the database.
             only: these instructions; None looks at all.
             at: the instant at which the approvals must still hold; None: at none.
-            states: only those in these states; what was sent before there was a desk needs none.
+            states: only those in these states.
         """
         yield from self._by_rule(connection, only=only)
-        states = tuple(states)
-        after = 0 if states == APPROVED else self.since(connection)
         approved = self._approved(connection, only=only, states=states)
         for start in range(0, len(approved), VALUES_PER_QUERY_MAX):
             ids = approved[start : start + VALUES_PER_QUERY_MAX]
-            if after:
-                ids = _approved_after(connection, ids, link=after)
             events = events_of(connection, ids)
             for wanted in ids:
                 item_events = events.get(wanted, [])
@@ -264,8 +201,7 @@ class Endorsed:
         if len(turns) == 1:
             return "sending was allowed again, but the stop before it is gone from its table"
         subject = override(ALLOW_SENDING, subject=str(turns[1].turn))
-        noted = Noted(sending_rows.SWITCH, str(turns[0].turn), "allowed")
-        problem = self.problem(connection, Kind.OVERRIDE, subject=subject, noted=noted)
+        problem = self.problem(connection, Kind.OVERRIDE, subject=subject)
         return f"sending was allowed again, but {problem} (`recon stop-sending`)" if problem else ""
 
     def _row_problem(
@@ -338,19 +274,3 @@ def override(what: str, *, subject: str) -> str:
 def money_said(money: tuple[str, int]) -> dict[str, str]:
     """Money as a word about a write-off says it."""
     return {"currency": money[0], "minor_units": str(money[1])}
-
-
-def _approved_after(connection: Connection, ids: Sequence[str], *, link: int) -> list[str]:
-    """Those whose newest approval is younger than a link."""
-    rows = connection.execute(
-        select(history.c.entity_id)
-        .where(
-            history.c.entity == "instruction",
-            history.c.event == InstructionState.APPROVED.value,
-            history.c.entity_id.in_(list(ids)),
-            history.c.sequence > link,
-        )
-        .distinct()
-    )
-    young = set(rows.scalars())
-    return [instruction_id for instruction_id in ids if instruction_id in young]

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, func, insert, select
 from recon.desk.endorsement import Endorsement, Signed
 from recon.store.database.history import Event, append, first_hash
 from recon.store.money.endorsement_links import ENTITY, SAID, WORDS, newest_said
-from recon.store.schema import endorsement, history
+from recon.store.schema import endorsement
 
 _NEWEST = select(func.max(endorsement.c.sequence))
 
@@ -62,13 +62,3 @@ def signature_of(connection: Connection, sequence: int) -> str:
         select(endorsement.c.signature).where(endorsement.c.sequence == sequence)
     ).scalar_one_or_none()
     return signature or ""
-
-
-def introduced(connection: Connection) -> int:
-    """The link of the history at which a database of an earlier release got to know the desk."""
-    sequence = connection.execute(
-        select(func.min(history.c.sequence)).where(
-            history.c.entity == "desk", history.c.event == "introduced"
-        )
-    ).scalar_one()
-    return int(sequence or 0)

@@ -45,16 +45,6 @@ class OpenedWords:
         self._look(connection)
         return list(self._opened.values())
 
-    def any(self, connection: Connection) -> bool:
-        """Whether the table has rows, of this key or not."""
-        self._look(connection)
-        return bool(self._opened or self._unopened)
-
-    def numbered(self, connection: Connection, number: int) -> Endorsement | None:
-        """One word by its number."""
-        self._look(connection)
-        return self._opened.get(number)
-
     def about(self, connection: Connection, instruction_id: str) -> Sequence[Endorsement]:
         """The words about one instruction."""
         self._look(connection)

@@ -7,7 +7,6 @@ from sqlalchemy import delete, insert, update
 from recon.desk.endorsement import Endorsement, Kind, endorse, instant
 from recon.desk.held_keys import SANDBOX_KEYS
 from recon.store.database.engine import Store
-from recon.store.database.history import Event, append
 from recon.store.money.endorsement_rows import Endorsed
 from recon.store.money.endorsement_saving import named_database, next_sequence, save
 from recon.store.schema import endorsement
@@ -79,18 +78,3 @@ def test_what_was_removed_or_put_beside_is_told(store: Store) -> None:
     told = broken(store)
     assert any("endorsement 4" in one and "not the desk's" in one for one in told)
     assert any("endorsement 2 is missing" in one for one in told)
-
-
-def test_a_history_of_before_the_desk_is_believed_by_its_first_word_alone(store: Store) -> None:
-    """A table that says so proves nothing: the desk signs once up to which link."""
-    with store.writing() as connection:
-        released = Event("release", "r1", "released by", {})
-        append(connection, [released, Event("desk", "desk", "introduced", {})], at=NOW)
-    assert problem(store) == ""  # at the sandbox, before anybody spoke
-    with store.reading() as connection:
-        desk = Endorsed(type(SANDBOX_KEYS)(SANDBOX_KEYS.public, None, must_be_proven=True))
-        assert "for nobody" in desk.release_problem(connection, "r1")
-    said(store, "jo", kind=Kind.BEGINNING)
-    with store.reading() as connection:
-        desk = Endorsed(type(SANDBOX_KEYS)(SANDBOX_KEYS.public, None, must_be_proven=True))
-        assert desk.release_problem(connection, "r1") == ""

@@ -1,9 +1,8 @@
 """What the desk looks up to give a word its number."""
 
 from recon.store.database.engine import Store
-from recon.store.database.history import Event, append
-from recon.store.money.endorsement_saving import introduced, next_sequence, signature_of
-from tests.recon.store.money.test_endorsement_rows import NOW, said
+from recon.store.money.endorsement_saving import next_sequence, signature_of
+from tests.recon.store.money.test_endorsement_rows import said
 
 
 def test_each_word_has_the_next_number(store: Store) -> None:
@@ -14,11 +13,3 @@ def test_each_word_has_the_next_number(store: Store) -> None:
         signatures = [signature_of(connection, number) for number in (1, 2, 3)]
     assert [len(one) for one in signatures] == [128, 128, 0]
     assert signatures[0] != signatures[1]
-
-
-def test_a_database_knows_since_when_it_has_a_desk(store: Store) -> None:
-    """The first such link counts, and a new database has none."""
-    with store.writing() as connection:
-        assert introduced(connection) == 0
-        append(connection, [Event("desk", "desk", "introduced", {})] * 2, at=NOW)
-        assert introduced(connection) == 1

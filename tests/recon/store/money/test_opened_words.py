@@ -19,7 +19,6 @@ def test_words_are_opened_once(store: Store) -> None:
     said(store, "kim")
     with store.reading() as connection:
         assert [one.person for one in words.all(connection)] == ["jo", "kim"]
-        assert words.numbered(connection, 2) == words.all(connection)[1]
         assert list(words.broken(connection)) == []
         assert words.taken_away(connection) == ""
 
@@ -51,4 +50,3 @@ def test_without_a_key_nothing_is_opened(store: Store) -> None:
     with store.reading() as connection:
         words = OpenedWords(NO_KEYS)
         assert words.all(connection) == []
-        assert not words.any(connection)
