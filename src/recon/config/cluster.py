@@ -25,8 +25,6 @@ LOCAL = "local"
 PARTITIONS_MAX = 256
 LOCAL_WORKERS_MAX = 64
 COMPARED_AT_ONCE_MAX = 64
-NO_LONGER = "compare_beside"
-"""A key of releases before parts of a comparison were done side by side."""
 
 Item = TypeVar("Item")
 Done = TypeVar("Done")
@@ -54,17 +52,6 @@ class ClusterSettings(DeclaredTable):
     compared_at_once: int = Field(default=1, ge=1, le=COMPARED_AT_ONCE_MAX)
     """Parts of a comparison; 1: this process does them one after another, more: so many processes
     of this machine do, or the workers of the address."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _without_what_went(cls, tables: Any) -> Any:
-        if NO_LONGER in tables:
-            msg = (
-                f"{NO_LONGER} is no key any more: leave it out, and where it was true write "
-                "`compared_at_once = 2`"
-            )
-            raise ValueError(msg)
-        return tables
 
     @model_validator(mode="after")
     def _certificates_of_a_scheduler(self) -> Self:

@@ -4,17 +4,15 @@ The newest line up to the day of an event holds. Where there is none, or it is t
 says what an amount is worth, and nobody guesses it.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date, timedelta
 from decimal import Decimal
-from typing import Annotated, Any, Self
+from typing import Annotated, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
 from recon.config.declared import DeclaredTable
 from recon.model.business_date import date_of_text
-from recon.model.errors import ConfigurationError
 from recon.model.money import exponent
 
 VALID_DAYS = 7
@@ -23,8 +21,6 @@ holidays is longer."""
 DECIMALS_MAX = 12
 RATES_MAX = 10_000
 """Lines of one pair."""
-SINCE = "0.2.0"
-"""The release from which on a rate needs a day."""
 
 
 def _day(text: object) -> object:
@@ -61,20 +57,16 @@ class RateRules(DeclaredTable):
     """After its day a rate holds on so many more, unless a newer one takes its place."""
     basis_points: int = Field(default=0, ge=0, le=10_000)
     """Of the booked amount: so much difference is no break."""
-    rate: Rate | None = Field(default=None, exclude_if=is_nothing)
-    """Of every day, as rules before SINCE had it: only what such nights were judged by has one."""
 
     @model_validator(mode="after")
     def _names_a_rate(self) -> Self:
-        if not self.on and self.rate is None:
+        if not self.on:
             msg = 'names no rate; write one as on = { 2026-01-05 = "0.92" }'
             raise ValueError(msg)
         return self
 
     def applied(self, pair: str, *, day: str) -> "AppliedRate":
         """What holds on the day of an event, an ISO date."""
-        if self.rate is not None:
-            return AppliedRate(pair, day, self.rate, "", self.valid_days, self.basis_points)
         event = date.fromisoformat(day)
         since = max((named for named in self.on if named <= event), default=None)
         if since is None:
@@ -105,7 +97,7 @@ class AppliedRate:
         if self.rate is None:
             return self._missing()
         plain = f"{self.rate.normalize():f}"
-        return f"the rate {plain} of {self.since}" if self.since else f"the agreed rate {plain}"
+        return f"the rate {plain} of {self.since}"
 
     def _missing(self) -> str:
         if self.differs:
@@ -134,20 +126,3 @@ class AppliedRate:
     def allows(self, gap: int, *, of: int) -> bool:
         """Whether so much difference of a booked amount is none."""
         return abs(gap) * 10_000 <= abs(of) * self.basis_points
-
-
-def refuse_undated(tables: Mapping[str, Any], *, source: str) -> None:
-    """Refuse a file whose rates have no day.
-
-    Raises:
-        ConfigurationError: naming the first pair of them.
-    """
-    rates = tables.get("rate")
-    for pair, own in rates.items() if isinstance(rates, Mapping) else ():
-        if isinstance(own, Mapping) and "rate" in own:
-            msg = (
-                f"{source}: rate.{pair}.rate: a rate has a day since {SINCE}; write it as "
-                f'[rate."{pair}".on], a line for each day from which one holds, such as '
-                '2026-01-05 = "0.92"'
-            )
-            raise ConfigurationError(msg)

@@ -19,7 +19,6 @@ from recon.config.approvers import Approver, approvers_of
 from recon.config.bank_folder import BankFolder, banks_of
 from recon.config.cluster import ClusterSettings, cluster_of
 from recon.config.declared import DeclaredTable, declared
-from recon.config.exchange_rates import refuse_undated
 from recon.config.fee_contract import FeeContract, contract_of
 from recon.config.file_layouts import FileLayout
 from recon.config.file_sources import ExpectedFile, RemoteSource
@@ -327,7 +326,6 @@ def load_rules(
     if CONTRACT in tables:
         msg = f"{source}: {CONTRACT}: the fee contract stands in fees.toml"
         raise ConfigurationError(msg)
-    refuse_undated(tables, source=source)
     rules = Rules.of(tables, source=source)
     contract = _contract(config_dir=config_dir, fees_file=fees_file)
     if contract is None:

@@ -1,13 +1,11 @@
 import tomllib
 from decimal import Decimal
 from fractions import Fraction
-from pathlib import Path
 from random import Random
 
 import pytest
 
 from recon.config.rules import Rules
-from recon.config.settings import load_rules
 from recon.model.errors import ConfigurationError
 from recon.model.money import exponent
 
@@ -100,27 +98,3 @@ def test_a_mistake_is_told_with_its_key(text: str, words: str) -> None:
     with pytest.raises(ConfigurationError) as refused:
         rules(text)
     assert words in str(refused.value)
-
-
-def test_a_file_with_an_undated_rate_is_refused_with_what_to_write(tmp_path: Path) -> None:
-    """The rules before 0.2.0 had one; nobody knows of which day it was."""
-    old = tmp_path / "old.toml"
-    old.write_text('[rate."USD.EUR"]\nrate = "0.92"\nbasis_points = 10\n', encoding="utf-8")
-    with pytest.raises(ConfigurationError) as refused:
-        load_rules(config_dir=None, rules_file=old)
-    assert str(refused.value) == (
-        f"{old}: rate.USD.EUR.rate: a rate has a day since 0.2.0; write it as "
-        '[rate."USD.EUR".on], a line for each day from which one holds, such as 2026-01-05 = "0.92"'
-    )
-    old.write_text(DATED, encoding="utf-8")
-    assert load_rules(config_dir=None, rules_file=old).rate["USD.EUR"].basis_points == 10
-
-
-def test_rules_of_nights_before_keep_their_digest() -> None:
-    """What such a night was judged by is read back as it was: its rate holds on every day."""
-    before = {"rate": {"USD.EUR": {"rate": "0.92", "basis_points": 10}}}
-    read = Rules.of(before, source="the rules of a night")
-    assert read.document["rate"] == before["rate"]
-    assert read.rate_of("USD", into="EUR", day="2031-01-01").words == "the agreed rate 0.92"
-    assert Rules.of(read.document, source="x").digest == read.digest
-    assert Rules.of(rules().document, source="x").digest == rules().digest

@@ -22,7 +22,7 @@ class Difference:
     same_rules: bool
     unchanged: int
     rules: tuple[ChangedRule, ...]
-    """Empty when they are the same, or those of an earlier version were not kept."""
+    """Empty when they are the same."""
     moved_by_rules: str
     """What of the second night the change of the rules alone moved; "" when nothing changed."""
     changes: tuple[Change, ...]

@@ -64,7 +64,7 @@ def _breaks(path: Path) -> pd.DataFrame:
     written = tuple(name for name in BREAK_COLUMNS if name not in OF_THE_BANK)
     raw = _raw(path, columns=written)
     columns = {name: _column(raw, name, path=path) for name in written}
-    # A release before them wrote no columns of the bank, and this one needs them of no earlier run.
+    # The columns of the bank are needed of no earlier run.
     blank = pd.Series([pd.NA] * len(raw.lines), dtype=MINOR_UNITS_OR_BLANK)
     return pd.DataFrame({name: columns.get(name, blank) for name in BREAK_COLUMNS})
 

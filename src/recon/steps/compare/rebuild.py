@@ -21,8 +21,8 @@ from recon.store.nights.input_rows import Inputs
 from recon.store.nights.runs import Run
 
 NOT_KEPT = (
-    "run {} did not keep what it compared (an earlier version of recon ran it, or it never "
-    "compared): it cannot be rebuilt; its workbook and result stay"
+    "run {} did not keep what it compared, for it never came to compare: it cannot be rebuilt; "
+    "its workbook and result stay"
 )
 
 

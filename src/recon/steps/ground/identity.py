@@ -224,7 +224,7 @@ def _told_before(connection: Connection, short: str) -> str:
     """What was tried in somebody's name since they last spoke, so that they hear of it."""
     tried = approval_rows.wrong_since_last_word(connection, short)
     return "; ".join(
-        f"{count} wrong codes were given in your name ({origin or 'an earlier release'})"
+        f"{count} wrong codes were given in your name ({origin})"
         for origin, count in sorted(tried.items())
     )
 

@@ -33,7 +33,7 @@ class Owner:
 
     @classmethod
     def parsed(cls, text: str) -> Self | None:
-        """As it was written; None when it is of an older version, or was not known."""
+        """As it was written; None when it was not known."""
         try:
             boot_id, namespace, pid, ticks = text.split(" ")
             return cls(boot_id, namespace, int(pid), int(ticks))

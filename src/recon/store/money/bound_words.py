@@ -180,8 +180,7 @@ def _cases(events: list[EntityEvent]) -> list[Row]:
             "noted_at": event.at,
             "closed": bool(closed),
             "closed_at": closed[-1].at if closed else None,
-            # An earlier release told only what was seen, not of which payment.
-            **{name: event.data[name] for name in PAYMENT if name in event.data},
+            **{name: event.data[name] for name in PAYMENT},
         }
         for event in opened[:1]
     ]

@@ -12,7 +12,7 @@ from recon.store.nights.bound_runs import ENTITY, RECONCILED, data_of
 from recon.store.schema import history, result_summary
 
 BOUND_BY = "summary_sha256"
-"""What an event `reconciled` calls the hash; an earlier release bound none."""
+"""What an event `reconciled` calls the hash."""
 
 
 def hash_of(document: str) -> str:
@@ -35,7 +35,7 @@ def changed_summaries(connection: Connection, *, run_id: str = "") -> Iterator[s
     stored = {str(row.run_id): str(row.document) for row in connection.execute(kept)}
     for name, sha256 in sorted(bound.items()):
         document = stored.get(name)
-        if sha256 and (document is None or hash_of(document) != sha256):
+        if document is None or hash_of(document) != sha256:
             now = "is gone" if document is None else "says something else than that night"
             yield (
                 f"run {name}: what the database keeps of its result (verdict, rows, money at risk, "

@@ -140,7 +140,7 @@ def all_words(connection: Connection) -> list[FileWord]:
 
 
 def _file_word(entity_id: str, event: str, data: Mapping[str, str]) -> FileWord:
-    """A word as its event has it; an earlier release told less."""
+    """A word as its event has it; of a forged one may be missing what no word lacks."""
     by, reason, sha256, account, name = (
         data.get(each, "") for each in ("by", "reason", "sha256", "account", "name")
     )
@@ -193,8 +193,7 @@ def known_file(
         )
     ).scalar()
     word = newest and _counts(connection, newest, decision=AGAIN, counts=counts)
-    # Of an earlier release the word has no hash.
-    return None if word and word.sha256 in {sha256, ""} else known
+    return None if word and word.sha256 == sha256 else known
 
 
 def say_again(

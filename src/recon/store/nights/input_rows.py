@@ -7,7 +7,7 @@ Instructions move on: each state that a run found is kept once.
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import pandas as pd
@@ -71,8 +71,7 @@ class Inputs:
     settlement: bool = False
     """Whether settlement files were a source of the account."""
     exported: tuple[Exported, ...] = ()
-    agreed_write_offs: AgreedWriteOffs | None = None
-    """None: an earlier version ran it."""
+    agreed_write_offs: AgreedWriteOffs = field(default_factory=AgreedWriteOffs)
     last_reject_end: int | None = None
     """The newest delivery of, or decision on, a rejected order row; None where none counted yet."""
     moved_by_rules: tuple[str, ...] = ()
@@ -126,7 +125,7 @@ def save(connection: Connection, run_id: str, *, inputs: Inputs) -> None:
         "siblings": inputs.siblings,
         "settlement": inputs.settlement,
         "exported": [asdict(journal) for journal in inputs.exported],
-        "agreed_write_offs": inputs.agreed_write_offs and asdict(inputs.agreed_write_offs),
+        "agreed_write_offs": asdict(inputs.agreed_write_offs),
         "last_reject_end": inputs.last_reject_end,
         "moved_by_rules": inputs.moved_by_rules,
     }
@@ -140,7 +139,7 @@ def save(connection: Connection, run_id: str, *, inputs: Inputs) -> None:
 
 
 def load(connection: Connection, run_id: str) -> Inputs | None:
-    """What a run compared; None when it never got that far, or an earlier version ran it."""
+    """What a run compared; None when it never got that far."""
     rows = connection.execute(select(run_input).where(run_input.c.run_id == run_id))
     row = rows.mappings().one_or_none()
     if row is None:
@@ -150,10 +149,10 @@ def load(connection: Connection, run_id: str) -> Inputs | None:
     return replace(
         Inputs(**known),
         siblings=tuple(document["siblings"]),
-        settlement=document.get("settlement", False),
+        settlement=document["settlement"],
         exported=tuple(Exported(**journal) for journal in document["exported"]),
         agreed_write_offs=_agreed(document["agreed_write_offs"]),
-        last_reject_end=document.get("last_reject_end"),
+        last_reject_end=document["last_reject_end"],
         moved_by_rules=tuple(document["moved_by_rules"]),
     )
 
@@ -174,20 +173,11 @@ def first_write_offs(connection: Connection, run: Run) -> dict[str, tuple[str, i
         )
         .order_by(run_table.c.finished_at)
     ).scalars()
-    known = (_agreed(json.loads(document)["agreed_write_offs"]) for document in documents)
-    entries = (
-        write_off.entries
-        for write_off in known
-        if write_off is not None and write_off.entries is not None
-    )
-    first = next(entries, None)
-    return None if first is None else dict(first)
+    known = (_agreed(json.loads(document)["agreed_write_offs"]).entries for document in documents)
+    return next((dict(entries) for entries in known if entries is not None), None)
 
 
-def _agreed(cells: Any) -> AgreedWriteOffs | None:
-    """As it was kept; earlier versions kept a list of ids without what they came to."""
-    if not isinstance(cells, Mapping):
-        return None
+def _agreed(cells: Mapping[str, Any]) -> AgreedWriteOffs:
     breaks, entries = cells["breaks"], cells["entries"]
     return AgreedWriteOffs(_money(breaks), None if entries is None else _money(entries))
 

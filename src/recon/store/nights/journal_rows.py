@@ -108,7 +108,7 @@ class LeftAs:
 
     format: str = OWN_FORMAT
     days: tuple[str, ...] = ()
-    """On which its file books it; earlier releases told of none, nor of a format: it was CSV."""
+    """On which its file books it."""
 
 
 def left_as(connection: Connection, journal_ids: Iterable[str]) -> dict[str, LeftAs]:
@@ -119,10 +119,7 @@ def left_as(connection: Connection, journal_ids: Iterable[str]) -> dict[str, Lef
         .order_by(history.c.sequence)
     ).tuples()
     known = ((name, json.loads(data)) for name, data in rows)
-    return {
-        name: LeftAs(data.get("format", OWN_FORMAT), tuple(data.get("days", ())))
-        for name, data in known
-    }
+    return {name: LeftAs(data["format"], tuple(data["days"])) for name, data in known}
 
 
 def note_again(

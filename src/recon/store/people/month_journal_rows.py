@@ -70,7 +70,7 @@ def handed_out_of_closes(
 def out_of_closes(connection: Connection) -> list[MonthJournalOut]:
     """What closes of every account handed out, as it was handed out last, the oldest first.
 
-    An earlier release told of a journal no more than its close; it is in no list.
+    Journals of nights are told of under the same name, without a close.
     """
     rows = connection.execute(
         select(history.c.at, history.c.data)

@@ -60,7 +60,7 @@ def test_the_process_that_asks_is_not_another_owner() -> None:
 
 
 def test_an_owner_is_read_as_it_was_written() -> None:
-    """What an older version left is nobody that could be looked for."""
+    """What names no process is nobody that could be looked for."""
     owner = Owner.this()
 
     assert Owner.parsed(str(owner)) == owner

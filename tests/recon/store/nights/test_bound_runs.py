@@ -108,18 +108,13 @@ def test_a_run_that_was_made_up_or_taken_away_is_told(judged: Store) -> None:
     ]
 
 
-def test_a_run_of_an_earlier_release_says_what_it_can(store: Store) -> None:
-    """Its links have no verdict, account and instant of comparison: those are believed."""
+def test_a_verdict_that_no_link_tells_is_named(store: Store) -> None:
+    """A run that never compared has none, whatever its row says."""
     request = NightRequest("100042", "100042001", date(2026, 11, 20), Mode.LIVE)
     with store.writing() as connection:
         runs.start(connection, request, run_id="r1", as_of=AS_OF, now=NOW)
-    with store.writing() as connection:
-        row = dict(connection.execute(select(run)).mappings().one())
-        connection.execute(insert(run).values(row | {"run_id": "r0", "status": "stopped"}))
-        began = {"business_date": "2026-11-20", "mode": "live"}
-        ended = [Event("run", "r0", "started", began), Event("run", "r0", "stopped", {})]
-        append(connection, ended, at=NOW)
-        connection.execute(
-            update(run).where(run.c.run_id == "r0").values(finished_at=NOW, verdict="RECONCILED")
-        )
     assert problems(store) == []
+    with store.writing() as connection:
+        connection.execute(update(run).values(verdict="RECONCILED"))
+    (told,) = problems(store)
+    assert "its verdict is not the one of that night" in told

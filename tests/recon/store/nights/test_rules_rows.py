@@ -17,7 +17,10 @@ def test_rules_are_kept_once_and_come_back_as_they_were(store: Store) -> None:
     rules = Rules.of(
         {
             "calendar": {"holidays": ["2026-12-25"]},
-            "rate": {"USD.EUR": {"on": {"2026-11-02": "0.9215"}}, "JPY.EUR": {"rate": "0.0061"}},
+            "rate": {
+                "USD.EUR": {"on": {"2026-11-02": "0.9215"}},
+                "JPY.EUR": {"on": {"2026-11-02": "0.0061"}},
+            },
             "tolerance": {"EUR": {"basis_points": 5}},
         },
         source="x",
