@@ -32,6 +32,8 @@ PLAIN_SOURCES = frozenset(
 NO_ENTRIES = "entry_id,merchant_id,account_id,order_no,entry_type,currency,amount,booked_at\n"
 KILLED_WITHIN_SECONDS = 200
 ASKED_AGAIN_AFTER_SECONDS = 0.02
+TOLD_BEFORE_SECONDS = 1
+"""Between SIGTERM and SIGKILL; a machine that goes down waits longer, but the request as long."""
 NIGHT_BEGINS = timedelta(days=1, hours=2)
 """At two in the morning after its business date."""
 PEOPLE_COME = timedelta(hours=1)
@@ -63,6 +65,8 @@ class PlayedMerchant:
     """The newest one."""
     written: Path | None = None
     """That of the newest night, if it wrote one."""
+    timezone: str = "UTC"
+    """Of the machine, while it plays its newest night."""
     _results: list[Path] = field(default_factory=list)
 
     @classmethod
@@ -96,6 +100,7 @@ class PlayedMerchant:
         for file in step.arrives:
             self._arrive(file)
         self._write_config(*(file.parent for file in step.arrives))
+        self.timezone = step.stated.get("timezone", "UTC")
         options = [self.filled(word) for word in step.stated.get("options", ())]
         if self.scenario.plain:
             return self._compare(step, day=day, options=options)
@@ -184,8 +189,9 @@ class PlayedMerchant:
     def _killed(
         self, words: list[str], *, wire: list[dict[str, Any]], where: Mapping[str, Any]
     ) -> Said:
-        """Kill the night, without a word, while it waits for the answer to one request."""
-        silence = {"kind": "silence", "seconds": 2 * KILLED_WITHIN_SECONDS, "nth": 1, **where}
+        """Kill the night while it waits for the answer to one request, at once or after a word."""
+        of = {name: value for name, value in where.items() if name != "told_before"}
+        silence = {"kind": "silence", "seconds": 2 * KILLED_WITHIN_SECONDS, "nth": 1, **of}
         self.gateway.plan([*wire, silence])
         with self._variables():
             process = subprocess.Popen(
@@ -195,6 +201,10 @@ class PlayedMerchant:
         while self.gateway.played() == 0 and process.poll() is None and time.monotonic() < ends:
             time.sleep(ASKED_AGAIN_AFTER_SECONDS)
         killed = self.gateway.played() > 0
+        if where.get("told_before"):
+            process.send_signal(signal.SIGTERM)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(TOLD_BEFORE_SECONDS)
         process.send_signal(signal.SIGKILL)
         text = process.communicate()[0]
         if not killed:
@@ -273,13 +283,16 @@ class PlayedMerchant:
                 "RECON_ACCOUNT": ACCOUNT,
                 "RECON_CLOCK_SHIFT": str(shift),
                 "COLUMNS": "200",
+                "TZ": self.timezone,
             }
         )
+        time.tzset()
         try:
             yield
         finally:
             os.environ.clear()
             os.environ.update(before)
+            time.tzset()
 
 
 def _source(file: Path) -> str:
