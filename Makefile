@@ -39,7 +39,7 @@ demo: $(READY) ## one whole night against the sandbox gateway; prints where the 
 # come late, two desks as processes, crashes, schedules, Prefect (two seconds to import) and a browser: both take
 # minutes of their own, and neither is left out of .ci/run.
 CODE = tests/architecture tests/golden
-LONG = tests/scenarios/test_nights.py tests/recon/period/test_late_files.py tests/recon/period/test_waiting_adjustments.py tests/recon/cli/test_two_desks.py
+LONG = tests/scenarios/test_nights.py tests/recon/period/test_late_files.py tests/recon/period/test_waiting_adjustments.py tests/recon/cli/test_two_desks.py tests/reports/test_stated_figures.py
 NIGHTS = tests/recon/steps tests/model tests/chaos tests/tasks tests/flows tests/browser $(LONG)
 
 # Of these `make test` plays few, and .ci/run as many as `make test-truths` says.
