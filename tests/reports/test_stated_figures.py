@@ -27,6 +27,17 @@ from tests.reports.test_recalculation import recalculated
 pytestmark = pytest.mark.skipif(
     bool(missing_programs()), reason=f"not installed: {', '.join(missing_programs())}"
 )
+STANDING = """
+import os
+from flows.night_standing import standing_lines
+from recon.steps.ground.environment import environment_of, system_clock
+from recon.store.nights import runs
+with environment_of(os.environ, clock=system_clock, signs=False) as environment:
+    with environment.store.reading() as connection:
+        run = runs.finished(connection)[-1]
+    print(*standing_lines(run.run_id, environment=environment), sep="\\n")
+"""
+"""What Prefect shows of a night beside the sentences of its steps, without a server."""
 ORDERS = 900
 """Enough that the demo plants every kind of break."""
 NO_FIGURES = (
@@ -60,9 +71,10 @@ def statements(where: str) -> list[Stated]:
 class Night:
     """What a night of the demo sealed, as tables, and what it told people."""
 
-    def __init__(self, folder: Path, *, told: str, status: str) -> None:
+    def __init__(self, folder: Path, *, told: str, status: str, standing: str) -> None:
         (sealed,) = (folder / "archive" / "nights").glob("*/*/*/*")
         self.told, self.status = told.splitlines(), status.splitlines()
+        self.standing = standing.replace("\n|  |  |  |", " and").splitlines()
         self._tables = duckdb.connect()
         for path in sealed.glob("results/*.parquet"):
             self._view(path.stem, path)
@@ -168,15 +180,18 @@ def night(tmp_path_factory: pytest.TempPathFactory) -> Night:
     ).stdout
     given = (line.partition("=") for line in (folder / "env").read_text().splitlines())
     env = {name.removeprefix("export "): value.strip("'\"") for name, _, value in given}
-    status = subprocess.run(
-        [*recon, "status"], capture_output=True, text=True, env={**os.environ, **env}, check=False
-    ).stdout
-    return Night(folder, told=told, status=status)
+    status, standing = (
+        subprocess.run(
+            words, stdout=subprocess.PIPE, text=True, env={**os.environ, **env}, check=False
+        ).stdout
+        for words in ([*recon, "status"], [sys.executable, "-c", STANDING])
+    )
+    return Night(folder, told=told, status=status, standing=standing)
 
 
-@pytest.mark.parametrize("where", ["page", "told", "status"])
+@pytest.mark.parametrize("where", ["page", "told", "status", "standing"])
 def test_every_stated_figure_is_one_of_the_sealed_folder(night: Night, where: str) -> None:
-    """Page one, what the night said, what `recon status` says: no figure is only theirs."""
+    """Page one, what the night said, `recon status`, Prefect's page: no figure is only theirs."""
     lines, stated = getattr(night, where), statements(where)
 
     assert sum(len(figures_of(line)) for line in lines) > len(stated)
