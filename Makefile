@@ -223,10 +223,6 @@ bench-reconcile: $(READY) ## CPU of a reconciliation of 1,000,000 planted orders
 bench-engine: $(READY) ## CPU and calls of comparing one order, of T14, of a night of three orders, and CPU of 200,000 orders (ENGINE_ORDERS)
 	@nice -n 5 $(BIN)/python benchmarks/bench_engine.py --many $${ENGINE_ORDERS:-200000}
 
-.PHONY: bench-cluster
-bench-cluster: $(READY) ## CPU of the gateway's query in one process and on two Dask workers
-	@nice -n 5 $(BIN)/python benchmarks/bench_cluster.py
-
 .PHONY: bench-workbook
 bench-workbook: $(READY) ## CPU and memory of writing 200,000 matches beside XlsxWriter and openpyxl, of a night, of an import (WORKBOOK_ROWS, WORKBOOK_LARGE)
 	@nice -n 5 $(BIN)/python benchmarks/bench_workbook.py

@@ -21,10 +21,7 @@ from recon.workers.dask_workers import imported, local_options
 class KilledOnce:
     """Workers of whom one dies over the first part that it is handed; `mark` then has its pid."""
 
-    elsewhere = True
-
     def __init__(self, workers: Workers, *, mark: Path) -> None:
-        self.partitions = workers.partitions
         self.mark = mark
         self._workers = workers
 
@@ -117,6 +114,4 @@ def dask_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClusterSe
         files[name].chmod(0o600)
     options = local_options(ClusterSettings(address="local"), variables={}) | {"security": made}
     with distributed.LocalCluster(**options) as started:
-        yield ClusterSettings(
-            partitions=4, address=started.scheduler_address, connect_seconds=60, **files
-        )
+        yield ClusterSettings(address=started.scheduler_address, connect_seconds=60, **files)

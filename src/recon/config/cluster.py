@@ -18,11 +18,9 @@ from pydantic import (
 )
 
 from recon.config.declared import DeclaredTable, declared
-from recon.model.words import Clock
 
 LOCAL = "local"
 """The address of a cluster that a night starts on its own machine."""
-PARTITIONS_MAX = 256
 LOCAL_WORKERS_MAX = 64
 COMPARED_AT_ONCE_MAX = 64
 
@@ -37,7 +35,6 @@ SchedulerAddress = Annotated[
 class ClusterSettings(DeclaredTable):
     """What other processes do of a night, and of which machines (`cluster.toml`)."""
 
-    partitions: int = Field(default=1, ge=1, le=PARTITIONS_MAX)
     address: SchedulerAddress = ""
     """"": this process; `local`: processes of this machine; else a scheduler, `tls://host:port`."""
     local_workers: int = Field(default=2, ge=1, le=LOCAL_WORKERS_MAX)
@@ -66,29 +63,8 @@ class ClusterSettings(DeclaredTable):
         return self
 
 
-class HoldBoard(Protocol):
-    """Where parts that read one account at the same time tell each other to wait.
-
-    The gateway's client, which knows nothing of clusters, calls the same a notice.
-    """
-
-    def tell(self, seconds: float) -> None:
-        """Nobody may call for so long."""
-
-    def heard(self) -> float:
-        """Seconds that are left of the longest wait that anybody told."""
-
-
 class Workers(Protocol):
     """What does work in parts."""
-
-    @property
-    def partitions(self) -> int:
-        """How many parts are done at once."""
-
-    @property
-    def elsewhere(self) -> bool:
-        """Whether parts are done by other processes."""
 
     def each(
         self, work: Callable[[Item], Done], items: Iterable[Item], *, needs: Collection[str] = ()
@@ -97,12 +73,6 @@ class Workers(Protocol):
 
         `needs` names the variables that the work needs in its environment, where that is made for
         it.
-        """
-
-    def notice(self, name: str, *, clock: Clock) -> HoldBoard | None:
-        """Where parts that are done at the same time tell each other; None when none are.
-
-        `clock` is that of whoever looks, a function of a module.
         """
 
     @property
@@ -122,8 +92,6 @@ class Workers(Protocol):
 class InProcess:
     """This process does every part, one after another."""
 
-    partitions: int = 1
-    elsewhere: bool = False
     helps: bool = False
 
     def each(
@@ -132,9 +100,6 @@ class InProcess:
         """See Workers."""
         _ = needs
         return map(work, items)
-
-    def notice(self, name: str, *, clock: Clock) -> None:
-        """See Workers."""
 
     def meanwhile(
         self, work: Callable[[Item], Done], item: Item, *, needs: Collection[str] = ()

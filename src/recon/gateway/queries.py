@@ -33,8 +33,7 @@ from recon.gateway_client import (
     UnsignedError,
 )
 from recon.gateway_client.interface.wire_amounts import WireAmounts
-from recon.gateway_client.query.lanes import Lane
-from recon.gateway_client.query.pace import AccountPace, HoldNotice
+from recon.gateway_client.query.pace import AccountPace
 from recon.gateway_client.query.query_reading import parsed_date
 from recon.model.errors import AmountError, ConfigurationError, SignerError
 from recon.model.money import parse_minor_units
@@ -174,8 +173,6 @@ def pace_of(
     *,
     patience_max: int | None = None,
     ends_in_seconds: float | None = None,
-    notice: HoldNotice | None = None,
-    lane: Lane | None = None,
 ) -> AccountPace:
     """The pace of an account's reads, as nothing is known of the gateway yet."""
     patience = gateway.read_patience_seconds
@@ -184,8 +181,6 @@ def pace_of(
         in_flight=gateway.queries_in_flight,
         patience_seconds=patience if patience_max is None else min(patience, patience_max),
         ends_in_seconds=ends_in_seconds,
-        notice=notice,
-        lane=lane,
     )
 
 

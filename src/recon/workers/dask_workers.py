@@ -10,8 +10,7 @@ import logging
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import CancelledError
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import cache, partial
 from typing import Any, Self
 
@@ -21,7 +20,6 @@ from recon.config.keys import key_of_file
 from recon.model.collecting import collect_seldom
 from recon.model.errors import ClusterError, ConfigurationError, ReconError
 from recon.model.freed_memory import keep_freed
-from recon.model.words import Clock
 from recon.workers.process_pool import ProcessPool
 
 RETRIES = 3
@@ -34,9 +32,6 @@ NOT_FOR_WORKERS = frozenset(
     {"RECON_DATABASE_URL", "RECON_SEAL_KEY", "RECON_SEAL_KEY_FILE", "RECON_DESK_KEY_FILE"}
 )
 """Variables that it must not use: blank there, since a process takes over what it does not get."""
-NOTICE_SECONDS_MAX = 5
-"""How long a worker waits for the scheduler before it goes on without the others' word."""
-NOTHING_TOLD = 0.0
 NO_PAGES: dict[str, object] = {
     "distributed.scheduler.http.routes": [],
     "distributed.worker.http.routes": [],
@@ -66,9 +61,8 @@ def workers_of(cluster: ClusterSettings, *, variables: Mapping[str, str]) -> Ite
 
 def _of_this_machine(cluster: ClusterSettings, *, variables: Mapping[str, str]) -> Workers:
     if cluster.compared_at_once == 1:
-        return InProcess(cluster.partitions)
+        return InProcess()
     return ProcessPool(
-        cluster.partitions,
         at_once=cluster.compared_at_once,
         variables=variables,
         seconds_max=cluster.result_seconds,
@@ -83,16 +77,6 @@ class DaskWorkers:
         self._connect = connect
         self._client: Any = None
         self._open = ExitStack()
-
-    @property
-    def partitions(self) -> int:
-        """See Workers."""
-        return self._cluster.partitions
-
-    @property
-    def elsewhere(self) -> bool:
-        """See Workers."""
-        return True
 
     def __enter__(self) -> Self:
         return self
@@ -148,17 +132,6 @@ class DaskWorkers:
             if client.status == "running" and not future.done():
                 client.cancel([future], force=True)
 
-    def notice(self, name: str, *, clock: Clock) -> "DaskNotice":
-        """See Workers; nothing is told yet.
-
-        Raises:
-            ClusterError: the scheduler is gone.
-        """
-        client = self._connected()
-        with _said_plainly(self._cluster):
-            imported().Variable(name, client=client).set(NOTHING_TOLD)
-        return DaskNotice(name, clock)
-
     def in_words(self) -> str:
         """Who is there, in words.
 
@@ -189,39 +162,6 @@ class DaskWorkers:
                 return future.result(timeout=self._cluster.result_seconds)
             finally:
                 future.release()
-
-
-@dataclass(frozen=True, slots=True)
-class DaskNotice:
-    """What workers tell each other by the scheduler: until when the gateway wants no call.
-
-    An instant, so that whoever begins later waits no longer: the workers' clocks must agree. Only
-    a worker can look; one that has lost its scheduler hears nothing, and its part is done again.
-    """
-
-    name: str
-    clock: Clock
-    """The worker's own."""
-
-    def tell(self, seconds: float) -> None:
-        """See Notice."""
-        until = self.clock().timestamp() + seconds
-        if until > self._until():
-            with suppress(TimeoutError, OSError):
-                self._variable().set(until, timeout=NOTICE_SECONDS_MAX)
-
-    def heard(self) -> float:
-        """See Notice."""
-        return max(0.0, self._until() - self.clock().timestamp())
-
-    def _until(self) -> float:
-        with suppress(TimeoutError, OSError):
-            return float(self._variable().get(timeout=NOTICE_SECONDS_MAX))
-        return NOTHING_TOLD
-
-    def _variable(self) -> Any:
-        distributed = imported()
-        return distributed.Variable(self.name, client=distributed.get_client())
 
 
 def done_by(work: Callable[[Item], Done], item: Item, *, release: str) -> Done:

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from recon.config.cluster import IN_PROCESS, PARTITIONS_MAX, ClusterSettings, InProcess, cluster_of
+from recon.config.cluster import IN_PROCESS, ClusterSettings, InProcess, cluster_of
 from recon.config.settings import load_tables
 from recon.model.errors import ConfigurationError
 
@@ -10,9 +10,9 @@ FILES = {"ca_file": "/ca", "certificate_file": "/cert", "key_file": "/key"}
 
 
 def test_as_shipped_one_process_does_everything() -> None:
-    """Who configures nothing has one partition and no cluster."""
+    """Who configures nothing has no cluster."""
     assert cluster_of(load_tables("cluster", config_dir=None)) == ClusterSettings()
-    assert (IN_PROCESS.partitions, IN_PROCESS.elsewhere) == (1, False)
+    assert not IN_PROCESS.helps
 
 
 def test_one_process_does_parts_in_their_order_and_only_when_asked() -> None:
@@ -39,9 +39,7 @@ def test_an_address_holds_with_its_certificates(address: str) -> None:
 @pytest.mark.parametrize(
     ("tables", "words"),
     [
-        ({"partitions": 0}, "partitions"),
-        ({"partitions": PARTITIONS_MAX + 1}, "partitions"),
-        ({"partition": 4}, "partition: unknown"),
+        ({"worker": 4}, "worker: unknown"),
         ({"address": "tcp://dask.internal:8786", **FILES}, "address"),
         ({"address": "dask.internal", **FILES}, "address"),
         ({"address": "tls://dask.internal:8786"}, "ca_file, certificate_file and key_file"),

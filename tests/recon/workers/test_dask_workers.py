@@ -215,7 +215,7 @@ def test_without_an_address_dask_is_never_imported() -> None:
         "import sys; from recon.config.cluster import ClusterSettings; "
         "import recon.steps.ground.environment; "
         "from recon.workers.dask_workers import workers_of\n"
-        "with workers_of(ClusterSettings(partitions=2), variables={}) as workers:\n"
+        "with workers_of(ClusterSettings(), variables={}) as workers:\n"
         "    assert [*workers.each(abs, [-1])] == [1]\n"
         "print([name for name in sys.modules if name.split('.')[0] in "
         "('dask', 'distributed', 'prefect_dask')])"

@@ -199,9 +199,9 @@ def test_processes_end_with_whoever_stops_asking(tmp_path: Path) -> None:
 @pytest.mark.parametrize("helps", [True, False])
 def test_other_processes_are_there_for_who_asks_for_them(helps: bool) -> None:  # noqa: FBT001 - a case
     """As shipped there is none, and the piece is done when its result is wanted."""
-    settings = ClusterSettings(compared_at_once=1 + helps, partitions=3)
+    settings = ClusterSettings(compared_at_once=1 + helps)
     with workers_of(settings, variables={}) as workers:
-        assert (workers.helps, workers.partitions) == (helps, 3)
+        assert workers.helps is helps
         with workers.meanwhile(doubled, 4) as wait:
             number, who = wait()
 

@@ -10,9 +10,6 @@ import math
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import Protocol
-
-from recon.gateway_client.query.lanes import Lane
 
 DOUBLING_SECONDS = 2.0
 """So long without a refusal, and the pace is twice what it was."""
@@ -36,27 +33,15 @@ class HeldTooLongError(Exception):
     """The next call would have to wait longer than anybody does; it was not made."""
 
 
-class HoldNotice(Protocol):
-    """Where all who read one account tell each other of a hold."""
-
-    def tell(self, seconds: float) -> None:
-        """The gateway wants no call for so long."""
-
-    def heard(self) -> float:
-        """Seconds that are left of the longest hold that anybody told."""
-
-
 class AccountPace:
     """What is known of one account's pace; outlives the clients that share it, one after another.
 
     Args:
-        calls_per_second: At most, all lanes together.
+        calls_per_second: At most.
         in_flight: Calls at the same time, at most.
         patience_seconds: How long a silent gateway is asked again; 0: never.
         ends_in_seconds: After so long no call starts any more; None: no such end.
         seconds: A clock that only goes forward.
-        notice: Of those who read the same account elsewhere at the same time; None: nobody does.
-        lane: The slots in which this process may call, where others read the account beside it.
     """
 
     def __init__(
@@ -67,8 +52,6 @@ class AccountPace:
         patience_seconds: float = PATIENCE_SECONDS,
         ends_in_seconds: float | None = None,
         seconds: Seconds = time.monotonic,
-        notice: HoldNotice | None = None,
-        lane: Lane | None = None,
     ) -> None:
         self.patience_seconds = patience_seconds
         self.seconds = seconds
@@ -81,8 +64,6 @@ class AccountPace:
         self._share = 1.0
         self._slowed_at = seconds()
         self._next_at = seconds()
-        self._lane = lane
-        self._notice = notice
         self._held_until = seconds()
         self._ends_at = None if ends_in_seconds is None else seconds() + ends_in_seconds
 
@@ -112,8 +93,7 @@ class AccountPace:
     @property
     def held_seconds(self) -> float:
         """How long the gateway still wants no call at all."""
-        elsewhere = self._notice.heard() if self._notice else 0.0
-        return max(elsewhere, self._held_until - self.seconds(), 0.0)
+        return max(self._held_until - self.seconds(), 0.0)
 
     @property
     def has_been_silent_too_long(self) -> bool:
@@ -123,22 +103,16 @@ class AccountPace:
 
     def wait_seconds(self) -> float:
         """How long the next call has to wait; 0 when it may start."""
-        if self._lane is not None:
-            return self._lane.wait_seconds(self.held_seconds, share=self._share_now())
         return max(self.held_seconds, self._next_at - self.seconds())
 
     def started(self) -> None:
         """Count a call that starts now."""
-        if self._lane is not None:
-            self._lane.started()
         now, interval = self.seconds(), 1 / self.calls_per_second
         late = 0.0 if interval >= SLEEP_COARSE_SECONDS else SLEEP_COARSE_SECONDS
         self._next_at = max(self._next_at, now - late) + interval
 
     def hold(self, seconds: float) -> None:
-        """Let no call start for so long, here or elsewhere."""
-        if seconds > 0 and self._notice:
-            self._notice.tell(seconds)
+        """Let no call start for so long."""
         self._held_until = max(self._held_until, self.seconds() + seconds)
 
     def slow_down(self, turn: int) -> None:

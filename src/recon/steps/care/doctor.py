@@ -215,11 +215,11 @@ def _cluster(settings: Settings, *, variables: Mapping[str, str]) -> str:
     cluster = settings.cluster
     at_once, is_beside = cluster.compared_at_once, cluster.compared_at_once > 1
     by = "workers" if cluster.address else f"{at_once} processes"
-    parts = f"{cluster.partitions} part(s)" + f"; comparisons by {by}" * is_beside
+    compared = f"; comparisons by {by}" * is_beside
     if not cluster.address:
-        return f"none: this {'machine' if is_beside else 'process'} does everything, in {parts}"
+        return f"none: this {'machine' if is_beside else 'process'} does everything{compared}"
     with DaskWorkers(cluster, connect=partial(connected, cluster, variables=variables)) as workers:
-        return f"{cluster.address}: {workers.in_words()}; {parts}"
+        return f"{cluster.address}: {workers.in_words()}{compared}"
 
 
 def _history(store: Store, reports: Path, key: str) -> str:
