@@ -69,6 +69,8 @@ class RawTable:
     """The last line has no line end, so it may have been cut."""
     typed_dates: bool = False
     """Cells that were dates, not text, are written as ISO 8601."""
+    workbook: bool = False
+    """A spreadsheet saved it, which may have read texts as dates of another country."""
     declared: Declared | None = None
     """What the file itself says it holds."""
 

@@ -130,6 +130,7 @@ def _part(
         bad_rows=tuple(bad),
         numbers=numbers,
         typed_dates=True,
+        workbook=True,
     )
 
 

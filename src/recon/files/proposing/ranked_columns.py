@@ -15,6 +15,7 @@ from recon.files.proposing.vocabulary import (
     CLOCKS,
     CREDITS,
     DATES,
+    DAYS_OF_ROWS,
     DEBITS,
     STAND_INS,
     names_of_column,
@@ -165,6 +166,9 @@ def _best(free: Iterable[TheirColumn], column: TableColumn) -> list[TheirColumn]
     """The columns whose name means ours: whole names before such with a unit behind."""
     names = names_of_column(column.name)
     known = list(free)
+    if column.cell is Cell.INSTANT or column.cell is Grammar.DATE:
+        # Of two days each may be ours, also where one says its zone.
+        return [their for their in known if _is_named(their, names)]
     whole = [their for their in known if their.words in names]
     if any(fits(their, column) for their in whole):
         return whole
@@ -172,6 +176,10 @@ def _best(free: Iterable[TheirColumn], column: TableColumn) -> list[TheirColumn]
     return [their for their in known if _bare(their.words) in names] or [
         their for their in known if _bare(their.words) in others and their.full and their.all_differ
     ]
+
+
+def _is_named(their: TheirColumn, names: frozenset[str]) -> bool:
+    return their.words in names or _bare(their.words) in names
 
 
 def _bare(words: str) -> str:
@@ -229,9 +237,15 @@ def _beside_days(ranked: Ranked, theirs: Mapping[str, TheirColumn], *, schema: T
 
 
 def _ask_of_dates(
-    ranked: Ranked, theirs: Mapping[str, TheirColumn], *, schema: TableSchema
+    ranked: Ranked,
+    theirs: Mapping[str, TheirColumn],
+    *,
+    schema: TableSchema,
 ) -> None:
-    """A column that is only named a date may be another day than ours, where there are others."""
+    """A column that is only named a date may be another day than ours, where there are others.
+
+    So may the day of a settled row, such as its booking: ours is that of the batch.
+    """
     taken = set(ranked.columns.values())
     others = [
         their.name
@@ -241,7 +255,8 @@ def _ask_of_dates(
     for column in schema.columns:
         name = ranked.columns.get(column.name, "")
         timed = column.required and (column.cell is Cell.INSTANT or column.cell is Grammar.DATE)
-        vague = timed and name in theirs and theirs[name].words in DATES
+        weak = DATES | DAYS_OF_ROWS if column.name == "settled_on" else DATES
+        vague = timed and name in theirs and _is_named(theirs[name], weak)
         if vague and others and f"columns.{column.name}" not in ranked.questions:
             names = " or ".join(repr(other) for other in (name, *others))
             ranked.questions[f"columns.{column.name}"] = f"is it {names}?"

@@ -74,6 +74,11 @@ _WRITTEN = re.compile(
 )
 _COMPACT = {8: ("%Y%m%d", "%d%m%Y"), 12: ("%Y%m%d%H%M",), 14: ("%Y%m%d%H%M%S", "%d%m%Y%H%M%S")}
 """Digits alone -> what they may be."""
+_DAY_IN_DIGITS = re.compile(
+    r"20[0-9]{2}(?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01])(?:[0-9]{4}|[0-9]{6})?", re.ASCII
+)
+_PADDED = {"m": 5, "d": 8, "H": 11}
+"""Part of a pattern -> its place in the standard form."""
 _UNIX = range(1_000_000_000, 4_000_000_000)
 _SERIAL = range(25_569, 80_000)
 _MARKS_SHOWN_MAX = 3
@@ -110,7 +115,7 @@ def looks_like_time(text: str) -> bool:
 
 def looks_like_day(text: str) -> bool:
     """Whether a cell is a time that is written as one, not a count."""
-    return not text.isdigit() and looks_like_time(text) and any(sign in text for sign in "-/ ")
+    return any(form.fullmatch(text) for form in (_ISO, _WRITTEN, _DAY_IN_DIGITS))
 
 
 def decided_amounts(cells: Iterable[SeenCell], *, in_cents: bool, answers: Answers) -> Decided:
@@ -256,12 +261,12 @@ def decided_times(
         if not readings:
             ask = f"the time on line {examples[0].line} is written in no way that is known"
             return Decided({}, {"times": ask})
-        first, *others = readings.items()
-        keys["times"] = first[1]
+        first, *others = readings
+        keys["times"] = first
         if others:
-            pair = zip(first[0], others[0][0], strict=True)
-            row = next(i for i, (one_way, other) in enumerate(pair) if one_way != other)
-            ways = " or ".join(repr(pattern) for pattern in readings.values())
+            pair = zip(readings[first], readings[others[0]], strict=True)
+            row = next((i for i, (one_way, other) in enumerate(pair) if one_way != other), 0)
+            ways = " or ".join(map(repr, readings))
             questions["times"] = (
                 f"line {examples[row].line} has {examples[row].text}, which fits {ways}; "
                 "no row decides"
@@ -294,21 +299,40 @@ def _has_offset(text: str, *, times: str) -> bool:
 
 def _time_readings(
     examples: Sequence[SeenCell], *, answers: Answers
-) -> dict[tuple[str | None, ...], str]:
-    """What all cells say together -> the plainest pattern by which they do; the best ones only."""
+) -> dict[str, tuple[str | None, ...]]:
+    """Pattern -> what all cells say by it; the best ones only, one of each order of their parts.
+
+    Two digits are demanded of a part only where a cell has a 0 before its one: a sample of the
+    last months of a year shows no other. Orders by which all of a sample is alike, such as that
+    of 11/11/2026, are two: the next day they differ.
+    """
     patterns = list(dict.fromkeys(p for cell in examples for p in _patterns(cell.text)))
     if "times" in answers:
         patterns = [answers["times"]]
-    best: dict[tuple[str | None, ...], str] = {}
+    best: dict[str, dict[str, tuple[str | None, ...]]] = {}
     fitting = 0
-    for pattern in sorted(patterns, key=lambda text: text.count("%-")):
+    for pattern in sorted(patterns, key=lambda text: text.count("%-"), reverse=True):
         values = tuple(_moment(cell.text, times=pattern) for cell in examples)
         fits = sum(value is not None for value in values)
         if fits > fitting:
             best, fitting = {}, fits
         if fits == fitting and fits:
-            best.setdefault(values, pattern)
-    return best
+            best.setdefault(pattern.replace("%-", "%"), {})[pattern] = values
+    return dict(_least_demanding(alike) for alike in best.values())
+
+
+def _least_demanding(
+    alike: Mapping[str, tuple[str | None, ...]],
+) -> tuple[str, tuple[str | None, ...]]:
+    """Of patterns of one order, all of which fit, the one that demands only digits that are seen.
+
+    A value below 10 in a part of two digits has a 0 before its one.
+    """
+    values = next(iter(alike.values()))
+    seen = {part for part, at in _PADDED.items() if any(v and v[at] == "0" for v in values)}
+    fitting = [p for p in alike if all("%-" + part not in p for part in seen)]
+    demanded = fitting or [*alike]
+    return max(demanded, key=lambda text: text.count("%-")), values
 
 
 def _moment(text: str, *, times: str) -> str | None:

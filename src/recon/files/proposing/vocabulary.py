@@ -66,6 +66,8 @@ MINUS_WORDS, PLUS_WORDS = DEBITS | _NAMES["signs_minus"], CREDITS | _NAMES["sign
 CLOCKS = _NAMES["clocks"]
 DATES = _NAMES["dates"]
 """Names of times that do not say of what."""
+DAYS_OF_ROWS = _NAMES["days_of_rows"]
+"""Names of days that a settled row may have beside the one of its batch."""
 CENTS = _NAMES["cents"]
 """Words in a name by which amounts are of the smallest unit."""
 TOTALS = _NAMES["totals"]

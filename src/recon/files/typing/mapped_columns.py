@@ -24,7 +24,12 @@ from recon.files.typing.written_amounts import (
     with_turned_sign,
     without_direction,
 )
-from recon.files.typing.written_times import days_of, times_in_standard_form, with_clock
+from recon.files.typing.written_times import (
+    days_of,
+    times_in_standard_form,
+    with_clock,
+    without_swapped_days,
+)
 
 _WORDS_SHOWN_MAX = 20
 
@@ -160,7 +165,8 @@ def _dated(
     problems: CellProblems,
 ) -> pa.Array:
     """A column of times in the standard form; of a date only the day."""
-    dated = cells[column.name]
+    times = layout.times if raw.workbook else ""
+    dated = without_swapped_days(cells[column.name], times=times, problems=problems)
     clock = layout.clock.get(column.name)
     if clock is not None:
         dated = with_clock(dated, clocks=_cells(raw, clock))

@@ -1,6 +1,6 @@
 """Times as a merchant's program writes them, in the standard form: `2026-11-20T09:30:00+01:00`.
 
-Patterns of fixed parts are rewritten by Arrow for a whole column. What needs reckoning (twelve
+Patterns of numbers are rewritten by Arrow for a whole column. What needs reckoning (twelve
 hours, two digits of a year, names of months, counts of days or seconds) is done for each different
 cell once.
 """
@@ -22,8 +22,14 @@ PATTERNS_KEPT = 256
 """Ways to write times that are taken apart once; a proposal tries some dozens on every cell."""
 _ISO_DATE = r"\A[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T ].*)?\z"
 _PART = re.compile("%-?.")
-_PLAIN_PARTS = frozenset({"%Y", "%m", "%d", "%H", "%M", "%S", "%f", "%z"})
-"""What stands in the standard form as it stands in the cell."""
+_PLAIN_PARTS = frozenset({"%Y", "%m", "%d", "%H", "%M", "%S", "%f", "%z", "%-m", "%-d", "%-H"})
+"""What stands in the standard form as it stands in the cell, but for a 0 before one digit."""
+_UNPADDED = (
+    (r"\A([0-9]{4})-([0-9])-", r"\1-0\2-"),
+    (r"\A([0-9]{4}-[0-9]{2})-([0-9])T", r"\1-0\2T"),
+    (r"T([0-9]):", r"T0\1:"),
+)
+"""A month, a day, an hour of one digit -> with the 0 before it."""
 _CENTURY = 2000
 _NOON = 12
 _COUNTED = re.compile(r"[0-9]{1,12}(?:\.[0-9]{1,52})?", re.ASCII)
@@ -32,7 +38,48 @@ _DAY_SECONDS = 86_400
 _FIRST_SERIAL = 25_569
 """1970-01-01 as a spreadsheet counts days; what is before it is a mistake."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_REAL_DATE = r"\A[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T ][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]+)?)?)?\z"
+"""As a spreadsheet's date comes here, also through CSV: without an offset."""
+_TO_DAY_12 = r"\A[0-9]{4}-[0-9]{2}-(?:0[1-9]|1[0-2])"
+_WRITTEN_DAY = r"\A[0-9]{1,2}[./ -][0-9]{1,2}[./ -](?:[0-9]{2}|[0-9]{4})(?:[^0-9]|\z)"
+_NO_MONTH = r"\A(?:(?:1[3-9]|[23][0-9])[./ -]|[0-9]{1,2}[./ -](?:1[3-9]|[23][0-9])[./ -])"
+"""Of two numbers one is no month, so that a spreadsheet of the other country leaves a text."""
 _DATE_CHARACTERS = 10
+
+
+def without_swapped_days(cells: pa.Array, *, times: str, problems: CellProblems) -> pa.Array:
+    """Times without those of which a spreadsheet may have taken the day for the month.
+
+    It makes 4 March of 03/04 and leaves 25/04 a text. So no real date of the column (of a large
+    file: of one part of it) is of day 13 or more, and no text could have become one.
+
+    Args:
+        cells: As they stand in the file; real dates in ISO 8601.
+        times: How a workbook's texts are written, "" where none are known to be.
+        problems: Where such a date is noted.
+    """
+    dates = pc.match_substring_regex(cells, _REAL_DATE)
+    written = pc.and_not(pc.match_substring_regex(cells, _WRITTEN_DAY), dates)
+    left = pc.and_(written, pc.match_substring_regex(cells, _NO_MONTH))
+    could_be = pc.and_(dates, pc.match_substring_regex(cells, _TO_DAY_12))
+    texts = pc.filter(cells, left)
+    spoken_against = pc.any(pc.or_(pc.and_not(written, left), pc.and_not(dates, could_be))).as_py()
+    if spoken_against or not (len(texts) or _says_day_and_month(times)):
+        return cells
+    beside = (
+        f"beside texts such as {texts[0].as_py()[:_DATE_CHARACTERS]}"
+        if len(texts)
+        else f"and no text as {times}"
+    )
+    why = f"is a real date {beside}: a spreadsheet may have swapped day and month; export it anew"
+    note_cells(problems, could_be, why=why)
+    return pc.if_else(could_be, "", cells)
+
+
+def _says_day_and_month(times: str) -> bool:
+    """Whether a pattern has numbers of days and months, and not the year before them."""
+    parts = [part.replace("-", "") for part in _PART.findall(times)]
+    return {"%d", "%m"} <= set(parts) and parts[0] != "%Y"
 
 
 def times_in_standard_form(
@@ -49,6 +96,8 @@ def times_in_standard_form(
         pattern, rewritten = _time_pattern(layout.times)
         fits = pc.match_substring_regex(cells, rf"\A{pattern}\z")
         written = pc.replace_substring_regex(cells, rf"\A{pattern}\z", rewritten)
+        for short, padded in _UNPADDED if "%-" in layout.times else ():
+            written = pc.replace_substring_regex(written, short, padded)
     fine = pc.or_(fine, fits)
     note_cells(problems, pc.invert(fine), why=f"is not a time written as {layout.times}")
     return pc.if_else(fine, pc.if_else(fits, written, cells), "")
@@ -122,7 +171,7 @@ def _time_pattern(times: str) -> tuple[str, str]:
     pattern = re.escape(literals[0]) + "".join(
         TIME_PARTS[part] + re.escape(text) for part, text in zip(parts, literals[1:], strict=True)
     )
-    group = {part: rf"\{group}" for group, part in enumerate(parts, start=1)}
+    group = {part.replace("-", ""): rf"\{at}" for at, part in enumerate(parts, start=1)}
     clock = ":".join(group.get(part, "00") for part in ("%H", "%M", "%S"))
     fraction = f".{group['%f']}" if "%f" in group else ""
     date = "-".join(group.get(part, "") for part in ("%Y", "%m", "%d"))

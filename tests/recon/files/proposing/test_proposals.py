@@ -189,3 +189,39 @@ def test_a_header_alone_is_no_sample_until_another_one_has_rows(tmp_path: Path) 
     both = proposal_of(files, schema=schema, constants=CONSTANTS, answers={})
 
     assert both.layout["columns"]["order_no"] == "Order ID"
+
+
+SETTLED = "Batch ID;Type;Order ID;Transaction ID;Reference;Currency;Gross;Fee;Net"
+
+
+@pytest.mark.parametrize(
+    ("kind", "header", "row", "asked"),
+    [
+        ("orders", "Order ID;Currency;Total;State;Datum;Versand", "{n};EUR;10.00;paid;{a};{b}", 1),
+        ("orders", "Order ID;Currency;Total;State;Placed at", "{n};EUR;10.00;paid;{a}", 0),
+        (
+            "ledger",
+            "Entry;Order ID;Type;Currency;Amount;Date;Paid",
+            "E{n};{n};fee;EUR;1.00;{a};{b}",
+            1,
+        ),
+        ("settlement", f"{SETTLED};Value date;Settlement date UTC", "", 1),
+        ("settlement", f"{SETTLED};Booking date;Ausgezahlt", "", 1),
+        ("settlement", f"{SETTLED};Settlement date;Ausgezahlt", "", 0),
+    ],
+)
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [("03.11.2026", "05.11.2026"), ("2026-11-25", "2026-11-27"), ("20261125", "20261127")],
+)
+def test_of_two_days_the_one_that_is_meant_is_asked(
+    kind: str, header: str, row: str, asked: int, first: str, second: str, tmp_path: Path
+) -> None:
+    """However a day is written, another column of days may be the one; its name may say which."""
+    row = row or "B;capture;{n};t{n};R;EUR;10.00;0.00;10.00;{a};{b}"
+    rows = [row.format(n=number, a=first, b=second) for number in range(3)]
+    path = tmp_path / "two-days.csv"
+    path.write_text("\n".join([header, *rows]) + "\n")
+    questions = proposed(path, schema=KINDS[kind].schema, answers={}).questions
+    days = {"columns.ordered_at", "columns.booked_at", "columns.settled_on"}
+    assert len(days & set(questions)) == asked, questions
