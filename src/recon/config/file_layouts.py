@@ -105,6 +105,8 @@ class FileLayout(DeclaredTable):
     """The column with the sign of `amount`, which has none itself; of books S and H."""
     turned: tuple[str, ...] = ()
     """Our amount columns whose sign is the opposite of ours."""
+    turned_rows: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    """Entry type of settled rows -> our amount columns whose sign is the opposite in these."""
     captures: Literal["", "plus", "minus"] = ""
     """Of books whose amounts have a sign or two sides: that of captures; empty: none has one."""
     units: Literal["major", "minor"] = "major"

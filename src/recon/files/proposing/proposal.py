@@ -14,7 +14,7 @@ from recon.files.proposing.sides import decide_captures, decide_sign
 from recon.files.proposing.total_line import decide_trailer
 from recon.files.proposing.vocabulary import names_of_column
 from recon.files.proposing.written_days import decide_times
-from recon.files.proposing.written_money import decide_amounts
+from recon.files.proposing.written_money import decide_amounts, decide_turned
 from recon.files.typing.table_schema import TableSchema
 from recon.privacy.shown_text import scrubbed
 
@@ -63,6 +63,7 @@ def proposal_of(
     decide_words(draft)
     decide_amounts(draft)
     decide_sign(draft)
+    decide_turned(draft)
     decide_captures(draft)
     decide_times(draft)
     decide_trailer(draft)
@@ -84,7 +85,8 @@ def _proposed(draft: LayoutDraft) -> Proposal:
         if value
     }
     for key, text in draft.answers.items():
-        set_answer(layout, key, text)
+        if key.removeprefix("columns.") not in ranked.debit:  # a pair holds both of its columns
+            set_answer(layout, key, text)
         draft.questions.pop(key, None)
     read = {*ranked.columns.values(), *ranked.debit.values(), *ranked.clock.values()}
     read.add(layout.get("sign", {}).get("column", ""))

@@ -127,9 +127,9 @@ def ranked_columns(
     """
     chosen = _chosen(answers, theirs)
     ranked = Ranked(chosen, {}, {}, {})
-    left = [column for column in schema.columns if column.name not in chosen]
     if signed:
-        left = _split(left, theirs, ranked=ranked)
+        _split(schema, theirs, ranked=ranked)
+    left = [column for column in schema.columns if column.name not in ranked.columns]
     # A name that is ours to the letter is taken before another column may claim it.
     for exact in (True, False):
         for column in sorted(left, key=lambda column: not column.required):
@@ -190,18 +190,15 @@ def _bare(words: str) -> str:
     return " ".join(parts)
 
 
-def _split(
-    left: Sequence[TableColumn], theirs: Mapping[str, TheirColumn], *, ranked: Ranked
-) -> list[TableColumn]:
-    """Amounts that stand in two columns, `Gross Debit` and `Gross Credit`, or Soll and Haben."""
-    rest = []
-    for column in left:
+def _split(schema: TableSchema, theirs: Mapping[str, TheirColumn], *, ranked: Ranked) -> None:
+    """Amounts that stand in two columns, `Gross Debit` and `Gross Credit`, or Soll and Haben.
+
+    Who decided for one side of them decided for both.
+    """
+    for column in schema.columns:
         pair = _pair(column, theirs) if column.cell is Cell.AMOUNT else None
-        if pair is None:
-            rest.append(column)
-            continue
-        ranked.debit[column.name], ranked.columns[column.name] = pair
-    return rest
+        if pair and ranked.columns.get(column.name, pair[1]) in pair:
+            ranked.debit[column.name], ranked.columns[column.name] = pair
 
 
 def _pair(column: TableColumn, theirs: Mapping[str, TheirColumn]) -> tuple[str, str] | None:

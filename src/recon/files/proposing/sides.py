@@ -2,14 +2,12 @@
 
 from collections.abc import Iterator, Mapping
 
+from recon.files.proposing.answers import words_answered
 from recon.files.proposing.layout_draft import LayoutDraft
 from recon.files.proposing.ranked_columns import TheirColumn
-from recon.files.proposing.readings_of_cells import Answers
 from recon.files.proposing.vocabulary import MINUS_WORDS, PLUS_WORDS, plain_words
 from recon.files.typing.table_schema import DIRECTIONS, Cell
 from recon.model.words import SourceKind
-
-_BEFORE = "words.entry_type."
 
 
 def decide_sign(draft: LayoutDraft) -> None:
@@ -81,7 +79,7 @@ def _signs(draft: LayoutDraft, *, amount: str, debit: str) -> Iterator[tuple[int
     """Line, sign, and direction of each row whose entry type has one."""
     entry_type = draft.ranked.columns.get("entry_type", "")
     constant = draft.constant("entry_type")
-    words = draft.keys.get("words", {}).get("entry_type", {}) | _entry_types_of(draft.answers)
+    words = draft.keys.get("words", {}).get("entry_type", {}) | words_answered(draft.answers)
     sign: Mapping[str, str] = draft.keys.get("sign", {})
     for sample in draft.samples:
         names = (amount, debit, entry_type, sign.get("column", ""))
@@ -96,12 +94,6 @@ def _signs(draft: LayoutDraft, *, amount: str, debit: str) -> Iterator[tuple[int
                 moved = -moved
             if way and moved:
                 yield row.line, moved, way
-
-
-def _entry_types_of(answers: Answers) -> dict[str, str]:
-    """Their word -> our entry type, where a person decided."""
-    given = answers.items()
-    return {key.removeprefix(_BEFORE): ours for key, ours in given if key.startswith(_BEFORE)}
 
 
 def _sign(text: str) -> int:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from recon.files.proposing.layout_draft import LayoutDraft
 from recon.files.proposing.readings_of_cells import units_of
 from recon.files.proposing.sample import SAMPLE_ROWS_MAX, Sample
-from recon.files.proposing.written_money import written_layout
+from recon.files.proposing.written_money import read_units, written_layout
 from recon.model.words import SourceKind
 
 
@@ -54,15 +54,13 @@ def _sum_of(draft: LayoutDraft, sample: Sample) -> int:
     if column not in sample.header or not is_whole or len(_currencies(draft, sample)) > 1:
         return 0
     layout, sign = written_layout(draft), draft.keys.get("sign", {})
-    debit = draft.ranked.debit.get("amount", "")
     total = 0
     for row in sample.rows:
         cells = dict(zip(sample.header, row.cells, strict=True))
-        added, taken = (units_of(cells.get(name) or "0", layout=layout) for name in (column, debit))
-        if added is None or taken is None:
+        units = read_units(cells, "amount", draft=draft, layout=layout)
+        if units is None:
             return 0
-        is_minus = bool(sign) and cells[sign["column"]] == sign["minus"]
-        total += taken - added if is_minus else added - taken
+        total += -units if sign and cells[sign["column"]] == sign["minus"] else units
     return total
 
 

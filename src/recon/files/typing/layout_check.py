@@ -8,7 +8,13 @@ import re
 from collections.abc import Iterator, Sequence
 
 from recon.config.file_layouts import FileLayout
-from recon.files.typing.table_schema import Cell, Grammar, TableColumn, TableSchema
+from recon.files.typing.table_schema import (
+    SETTLED_TYPES,
+    Cell,
+    Grammar,
+    TableColumn,
+    TableSchema,
+)
 from recon.model.errors import AmountError, ConfigurationError
 from recon.model.money import exponent
 
@@ -37,6 +43,13 @@ def refuse_wrong_layout(layout: FileLayout, *, schemas: Sequence[TableSchema], w
 
 def _refuse_wrong_cells(layout: FileLayout, *, columns: dict[str, TableColumn], where: str) -> None:
     """Refuse a second column for what is no amount or no time."""
+    for kind, names in layout.turned_rows.items():
+        of_amounts = all(columns[name].cell is Cell.AMOUNT for name in names if name in columns)
+        if kind not in SETTLED_TYPES or not {"gross", *names} <= set(columns) or not of_amounts:
+            msg = (
+                f"{where}turned_rows.{kind}: only amounts of settled rows have other signs by type"
+            )
+            raise ConfigurationError(msg)
     for key, cell in (("debit", Cell.AMOUNT), ("turned", Cell.AMOUNT), ("clock", Cell.INSTANT)):
         for name in getattr(layout, key):
             if columns[name].cell is not cell:

@@ -201,6 +201,9 @@ def _reckoned(
         amounts = signed_by(amounts, signs=signs, sign=layout.sign, problems=problems)
     if name in layout.turned:
         amounts = with_turned_sign(amounts)
+    if kinds := [kind for kind, turned in layout.turned_rows.items() if name in turned]:
+        rows = pc.is_in(cells["entry_type"], value_set=pa.array(kinds, pa.large_string()))
+        amounts = pc.if_else(rows, with_turned_sign(amounts), amounts)
     if layout.units == "minor":
         currencies = cells[column.currency]
         amounts = in_major_units(amounts, currencies=currencies, problems=problems)

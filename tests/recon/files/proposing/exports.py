@@ -1,4 +1,4 @@
-"""Files as other programs export them, made from what is true of them: 42 shapes, by a seed.
+"""Files as other programs export them, made from what is true of them: 48 shapes, by a seed.
 
 Nothing of the product is used: amounts, dates and encodings are written by plain Python, and what
 is true of every row (minor units, moments in UTC, ids, words) stands beside the bytes.
@@ -60,6 +60,8 @@ class Shape(BaseModel):
     quoted: bool = False
     days_alone: bool = False
     """Moments are written as days."""
+    payouts: str = ""
+    """Batches end with a pay-out: of their sum (`tied`), or of another one (`untied`)."""
 
 
 @dataclass(frozen=True)
@@ -147,12 +149,16 @@ def _truth(shape: Shape, *, chance: Random) -> tuple[Row, ...]:
             "text": f"pay-out {number}",
         }
         if shape.kind == "settlement":
+            if row["word"] in {"payout", "reserve"}:
+                row["word"] = "capture"
             row["gross"] = units if row["word"] == "capture" else -units
             row["fee"] = chance.randrange(1, 100)
             row["net"] = row["gross"] - row["fee"]
         if shape.kind == "bank":
             row["amount"] = units * chance.choice((1, 1, -1))
         rows.append(row)
+    if shape.payouts:
+        rows = _with_payouts(rows, tied=shape.payouts == "tied")
     rows[0]["at"], rows[0]["day"] = _first_day(shape, rows[0])
     for row in rows if shape.days_alone else ():
         local = row["at"].astimezone(ZoneInfo(shape.zone))
@@ -161,6 +167,19 @@ def _truth(shape: Shape, *, chance: Random) -> tuple[Row, ...]:
     for row in rows:
         row["opening"], row["closing"] = balance, balance + booked
     return tuple(rows)
+
+
+def _with_payouts(rows: list[Row], *, tied: bool) -> list[Row]:
+    """The lines of settlements, each batch with the line that pays it out, and one of a reserve."""
+    paid = []
+    for batch in dict.fromkeys(row["batch_id"] for row in rows):
+        lines = [row for row in rows if row["batch_id"] == batch]
+        kept = {**lines[0], "word": "reserve", "order_no": f"R-{batch}", "gross": -700, "fee": 0}
+        kept["net"] = kept["gross"]
+        total = sum(row["net"] for row in (*lines, kept)) - (0 if tied else 300)
+        out = {**lines[0], "word": "payout", "order_no": f"P-{batch}", "fee": 0}
+        paid += [*lines, kept, out | {"gross": total, "net": total}]
+    return paid
 
 
 def _first_day(shape: Shape, row: Row) -> tuple[datetime, date]:
@@ -232,6 +251,7 @@ def _signed(value: int, row: Row, ours: str, *, shape: Shape) -> Any:
     if ours == "amount" and "=-sign" in shape.columns:
         value = abs(value)
     turned = ours in shape.layout.get("turned", ())
+    turned ^= ours in shape.layout.get("turned_rows", {}).get(row["word"], ())
     return _amount(-value if turned else value, row, shape=shape)
 
 

@@ -51,7 +51,10 @@ def answers_of(export: Export) -> dict[str, str]:
     answers |= {"zone": shape.zone, "units": "major", "decimal_sign": "."}
     for key, value in shape.layout.items():
         if isinstance(value, dict):
-            answers |= {f"{key}.{name}": text for name, text in value.items()}
+            answers |= {
+                f"{key}.{name}": text if isinstance(text, str) else ",".join(text)
+                for name, text in value.items()
+            }
         else:
             answers[key] = str(value)
     if "constants.batch_id" in answers:

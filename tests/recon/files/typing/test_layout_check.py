@@ -4,14 +4,14 @@ import pytest
 
 from recon.config.file_layouts import FileLayout
 from recon.files.typing.layout_check import refuse_wrong_layout
-from recon.files.typing.table_schema import ORDER_FILE
+from recon.files.typing.table_schema import LEDGER, ORDER_FILE, SETTLEMENT, TableSchema
 from recon.model.errors import ConfigurationError
 
 
-def problem(**layout: Any) -> str:
-    """What is wrong with this layout for order files."""
+def problem(schema: TableSchema = ORDER_FILE, /, **layout: Any) -> str:
+    """What is wrong with this layout for files of a kind."""
     try:
-        refuse_wrong_layout(FileLayout(**layout), schemas=(ORDER_FILE,), where="layout: ")
+        refuse_wrong_layout(FileLayout(**layout), schemas=(schema,), where="layout: ")
     except ConfigurationError as error:
         return str(error)
     return ""
@@ -50,3 +50,22 @@ def test_a_layout_of_words_that_exist_is_taken() -> None:
         words={"status": {"bezahlt": "paid"}, "action": {"keine": "", "einziehen": "capture"}},
     )
     assert found == ""
+
+
+@pytest.mark.parametrize(
+    ("schema", "turned", "told"),
+    [
+        (SETTLEMENT, {"payout": ("gross", "net"), "reserve": ()}, ""),
+        (SETTLEMENT, {"write_off": ("gross",)}, "turned_rows.write_off"),
+        (SETTLEMENT, {"payout": ("grosss",)}, "turned_rows.payout"),
+        (SETTLEMENT, {"payout": ("batch_id",)}, "turned_rows.payout"),
+        (LEDGER, {"refund": ("amount",)}, "turned_rows.refund"),
+    ],
+)
+def test_only_amounts_of_settled_rows_have_signs_by_their_type(
+    schema: TableSchema, turned: dict[str, tuple[str, ...]], told: str
+) -> None:
+    """A type or a column that no settled row has would be a setting that silently does not hold."""
+    found = problem(schema, turned_rows=turned)
+    assert bool(found) == bool(told)
+    assert told in found

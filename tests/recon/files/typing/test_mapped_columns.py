@@ -212,3 +212,25 @@ def test_all_faults_of_a_row_are_told_at_once(order_csv: Callable[[str | bytes],
     assert reject.column == "Betrag"
     assert "; also Stand: is none of bezahlt, offen" in reject.reason
     assert "; also Wann: " in reject.reason
+
+
+def test_signs_of_settled_rows_may_depend_on_their_type(tmp_path: Path) -> None:
+    """Their words are ours before it is asked what a row is; other rows keep their signs."""
+    path = tmp_path / "settlement.csv"
+    rows = ["B,charge,10.00,-0.20,9.80", "B,payout,-6.90,0.00,-6.90", "B,back,3.00,-0.10,2.90"]
+    path.write_text("\n".join(["batch_id,entry_type,gross,fee,net", *rows]) + "\n")
+    layout = FileLayout(
+        constants={"merchant_id": "1", "account_id": "1", "settled_on": "2026-11-20"}
+        | dict.fromkeys(("order_no", "transaction_id", "reference_no"), "")
+        | {"currency": "EUR"},
+        words={"entry_type": {"charge": "capture", "payout": "payout", "back": "refund"}},
+        turned=("fee",),
+        turned_rows={"payout": ("gross", "net"), "refund": ("gross", "fee", "net")},
+    )
+    table = read_table(path, kind=SourceKind.SETTLEMENT, rules=Rules(), layout=layout)
+    assert table.rejects == ()
+    assert table.frame[["gross", "fee", "net"]].to_numpy().tolist() == [
+        [1000, 20, 980],
+        [690, 0, 690],
+        [-300, -10, -290],
+    ]
