@@ -1,7 +1,7 @@
 """Flow `close`: the close of a month, prepared and signed in Prefect's form.
 
 The first run only prepares: verdict, what blocks it, and the digest that is signed. A reviewer and
-then an approver put their names under that digest; two people open a closed month again.
+an approver, in any order, put their names under that digest; two people open a closed month again.
 """
 
 from collections.abc import Sequence
@@ -155,7 +155,7 @@ def _of_account(
     workbook = write_close_workbook(prepared, path, seen=seen)
     lines = [f"{prepared.verdict.value}; workbook {workbook}; digest {seen.digest}"]
     signed = prepared.state.signed
-    lines += [f"Signed by {signed.by} (reviewer)"] if signed else []
+    lines += [f"Signed by {signed.by} ({signed.role})"] if signed else []
     lines += [
         f"Blocked: {in_words(each.what, code=each.code)}. Next: {each.where}"
         for each in prepared.blockers[:BLOCKERS_SHOWN_MAX]
@@ -191,17 +191,18 @@ def _signed(
 
 def _became(word: "CloseWord", *, month: str, role: str) -> State[Any]:
     """What became of a name under a month."""
+    from recon.steps.care.signed_closes import other_role
+
     lines = [f"- Moved: {on_a_page(each)}" for each in word.moved]
     lapsed = f" The signature of {word.lapsed} lapsed: figures moved." if word.lapsed else ""
     if word.closed is not None:
         closed = word.closed
         sentence = f"{month} is CLOSED by {closed.by}; folder {closed.folder}."
         return _ended(lines, sentence=sentence, name="CLOSED")
-    if not word.signed:
-        sentence = f"{month}: nothing was signed.{lapsed} Prepare it again; a reviewer signs first."
-        return _ended(lines, sentence=sentence, name="Lapsed")
     until = f" until {word.valid_until:%Y-%m-%d %H:%M} UTC" if word.valid_until else ""
-    sentence = f"{month}: signed as {role}; an approver must sign the same{until}.{lapsed}"
+    sentence = (
+        f"{month}: signed as {role}; the {other_role(role)} must sign the same{until}.{lapsed}"
+    )
     return _ended(lines, sentence=sentence, name="Signed")
 
 

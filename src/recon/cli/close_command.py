@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 BLOCKERS_SHOWN_MAX = OPEN_SHOWN_MAX = MOVED_SHOWN_MAX = 20
 """Lines of each on the terminal; the workbook has them all."""
-LAPSED_EXIT_CODE = 1
 
 
 def close(
@@ -39,7 +38,7 @@ def close(
         Path | None, typer.Option(help="Where workbook and files go; else the account's reports.")
     ] = None,
     sign: Annotated[
-        str, typer.Option(help="Sign it as reviewer, then as approver: two people close a month.")
+        str, typer.Option(help="Sign it as reviewer or as approver: two people close a month.")
     ] = "",
     name: Annotated[str, typer.Option("--as", help="Your short name in approvers.toml.")] = "",
     digest: Annotated[
@@ -51,10 +50,10 @@ def close(
 ) -> None:
     """Prepare the close of a month: NOT READY with what blocks it, or READY; or sign it.
 
-    Preparing changes nothing. With --sign a reviewer, then an approver put their names under what
-    was prepared; the second one closes the month and seals its folder. Of a closed month the sealed
-    figures are shown, and what would be different today. Ends with 0 when it is ready or closed, 3
-    when it is ready with open items, 4 when something blocks it, 1 when a signature lapsed.
+    Preparing changes nothing. With --sign a reviewer and an approver, in any order, put their
+    names under what was prepared; the second one closes the month and seals its folder. Of a closed
+    month the sealed figures are shown, and what would be different today. Ends with 0 when it is
+    ready or closed, 3 when it is ready with open items, 4 when something blocks it.
     """
     from recon.period.business_month import BusinessMonth
     from recon.steps.ground.environment import environment_of, system_clock
@@ -179,6 +178,7 @@ def _sign(to_sign: "MonthToSign", *, name: str, code: str, out: Path | None) -> 
     from recon.cli.workbooks import signing_acts
     from recon.steps.care.closed_view import closed_view
     from recon.steps.care.months_at_desk import SIGN_CLOSE, close_body, close_word_of
+    from recon.steps.care.signed_closes import other_role
     from recon.steps.ground.environment import environment_of, system_clock
 
     body, month = close_body(to_sign), to_sign.month
@@ -187,12 +187,10 @@ def _sign(to_sign: "MonthToSign", *, name: str, code: str, out: Path | None) -> 
         complain(f"The signature of {word.lapsed} lapsed: what they signed is not what is there.")
         for sentence in word.moved[:MOVED_SHOWN_MAX]:
             complain(f"Moved: {sentence}")
-        if not word.signed:
-            complain("Nothing was signed: look at it again, a reviewer signs first.")
-            raise typer.Exit(LAPSED_EXIT_CODE)
     if word.closed is None:
         until = f"{word.valid_until:%Y-%m-%d %H:%M} UTC" if word.valid_until else "it lapses"
-        say(f"Signed as {to_sign.role}: an approver must sign the same until {until}.")
+        other = other_role(to_sign.role)
+        say(f"Signed as {to_sign.role}: the {other} must sign the same until {until}.")
         return
     with environment_of(os.environ, clock=system_clock, signs=False) as environment:
         view = closed_view(

@@ -102,7 +102,7 @@ def test_two_people_close_a_month_by_the_command_line(
     told = capsys.readouterr()
     assert codes == [0, 0], told
     assert "To sign: 2026-11 of" in told.out
-    assert "Signed as reviewer: an approver must sign the same until" in told.out
+    assert "Signed as reviewer: the approver must sign the same until" in told.out
     assert f"Close of {MERCHANT}/{ACCOUNT} for 2026-11: CLOSED on" in told.out
     path = tmp_path / f"close-{MERCHANT}-{ACCOUNT}-2026-11-closed.xlsx"
     book = openpyxl.load_workbook(path, data_only=True)

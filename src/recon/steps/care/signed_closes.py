@@ -45,8 +45,6 @@ PREPARED_MAX = 3
 class CloseWord:
     """What became of one person's word under a month."""
 
-    signed: bool
-    """It stands; where it does not, `lapsed` says why."""
     closed: ClosedMonth | None = None
     """The close, where it was the second."""
     valid_until: datetime | None = None
@@ -64,7 +62,7 @@ class MonthToSign:
     month: BusinessMonth
     account: tuple[str, str]
     role: str
-    """One of ROLES: the reviewer first, then an approver."""
+    """One of ROLES; who of the two comes first is free."""
     seen: str
     """The digest that the person was shown, or its first digits."""
 
@@ -114,7 +112,7 @@ class _Signing:
         self._refuse_unready()
         self._refuse_unseen()
         self._refuse_person(first)
-        if self.wanted.role == ROLES[0] or first is None or self._lapsed(first):
+        if first is None or self._lapsed(first):
             return self._note_first()
         return self._close(first, drawn=drawn)
 
@@ -159,23 +157,18 @@ class _Signing:
     def _refuse_person(self, first: tuple[SignedMonth, FirstWord] | None) -> None:
         role = self.wanted.role
         refuse_role(role, person=self.person, environment=self.environment)
-        if first is None:
-            if role != ROLES[0]:
-                msg = f"the {ROLES[0]} signs first; nothing was signed"
-                raise UsageError(msg)
+        if first is None or self._lapsed(first):
             return
-        if self._lapsed(first):
-            return
-        if role == ROLES[0]:
+        if role == first[0].role:
             msg = (
-                f"{first[0].by} signed {self.wanted.month.name} as {ROLES[0]} already; an "
-                f"{ROLES[1]} signs next"
+                f"{first[0].by} signed {self.wanted.month.name} as {role} already; the "
+                f"{other_role(role)} signs next"
             )
             raise UsageError(msg)
         refuse_two(self.person, first=first[1].by.by, environment=self.environment)
 
     def _note_first(self) -> CloseWord | None:
-        """The reviewer's word; one of another digest before it lapses, and what moved is told."""
+        """The first word; one of another digest before it lapses, and what moved is told."""
         account, month = self.wanted.account, self.wanted.month.name
         by, at = self.person.word.in_words, self.person.word.at
         with self.environment.store.writing() as connection:
@@ -189,24 +182,26 @@ class _Signing:
                 why = f"{len(moved)} figures or lists moved after it"
                 agreement_rows.void(connection, first[1], why=why, at=at)
                 closed_months.note_lapsed(connection, account, month=month, why=why, at=at)
-            if self.wanted.role != ROLES[0]:
-                return CloseWord(signed=False, lapsed=lapsed, moved=moved)
             self._agreed(connection)
-            signed = SignedMonth(self.seen.digest, by, at, self.seen.document)
+            role = self.wanted.role
+            signed = SignedMonth(self.seen.digest, by, at, self.seen.document, role)
             closed_months.note_signed(connection, account, month=month, signed=signed)
             word = agreement_rows.open_word(connection, CLOSE, subject=self.seen.digest)
             until = word.valid_until if word else None
-        return CloseWord(signed=True, valid_until=until, lapsed=lapsed, moved=moved)
+        return CloseWord(valid_until=until, lapsed=lapsed, moved=moved)
 
     def _close(
         self, first: tuple[SignedMonth, FirstWord], *, drawn: DrawnClose
     ) -> CloseWord | None:
-        """The approver's word: the folder under its name, then the transaction that closes."""
+        """The second word: the folder under its name, then the transaction that closes."""
         account, store = self.wanted.account, self.environment.store
         at = self.person.word.at
-        names = (
-            CloseSignature(ROLES[0], first[0].by, first[0].at),
-            CloseSignature(ROLES[1], self.person.word.in_words, at),
+        names = sorted(
+            (
+                CloseSignature(first[0].role, first[0].by, first[0].at),
+                CloseSignature(self.wanted.role, self.person.word.in_words, at),
+            ),
+            key=lambda name: ROLES.index(name.role),
         )
         try:
             with closing_lock(store, merchant_id=account[0], account_id=account[1]):
@@ -214,7 +209,7 @@ class _Signing:
                     if not self._stands(connection):
                         return None
                 sealed = write_close_folder(
-                    replace(self.close, signatures=names),
+                    replace(self.close, signatures=tuple(names)),
                     seen=self.seen,
                     drawn=drawn,
                     environment=self.environment,
@@ -242,7 +237,7 @@ class _Signing:
                 "signed: look at what became of it (`recon close`), then sign again"
             )
             raise NightHeldError(msg) from error
-        return CloseWord(signed=True, closed=closed)
+        return CloseWord(closed=closed)
 
     def _stands(self, connection: Connection) -> bool:
         """Whether everything is as it was prepared; inside the transaction nobody changes it.
@@ -284,7 +279,7 @@ class _Signing:
         if not both:
             msg = (
                 f"the word of {first.by} for {self.wanted.month.name} counts no more; nothing was "
-                f"signed: the {ROLES[0]} signs anew"
+                "signed: sign anew, and the other after you"
             )
             raise UsageError(msg)
         return both
@@ -317,4 +312,11 @@ def _refuse_state(wanted: MonthToSign, *, close: PreparedClose) -> None:
 def names_of(close: PreparedClose) -> Sequence[str]:
     """Who signed so far, for people."""
     signed = close.state.signed
-    return [] if signed is None else [f"{signed.by} ({ROLES[0]}, {signed.at:%Y-%m-%d %H:%M} UTC)"]
+    return (
+        [] if signed is None else [f"{signed.by} ({signed.role}, {signed.at:%Y-%m-%d %H:%M} UTC)"]
+    )
+
+
+def other_role(role: str) -> str:
+    """Who must sign the same."""
+    return ROLES[1 - ROLES.index(role)]

@@ -34,6 +34,8 @@ class SignedMonth:
     at: datetime
     seen: Mapping[str, Any]
     """Figures and the digests of lists, to say later what moved."""
+    role: str
+    """As what: a reviewer, or the approver who came first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +146,12 @@ def note_signed(
     connection: Connection, account: tuple[str, str], *, month: str, signed: SignedMonth
 ) -> None:
     """The first word under a month."""
-    details = {"by": signed.by, "digest": signed.digest, "seen": dict(signed.seen)}
+    details = {
+        "by": signed.by,
+        "digest": signed.digest,
+        "role": signed.role,
+        "seen": dict(signed.seen),
+    }
     _append(connection, account, month=month, event=SIGNED, details=details, at=signed.at)
 
 
@@ -232,7 +239,9 @@ def _state(events: list[tuple[str, datetime, Mapping[str, Any]]]) -> MonthState:
         if event == REOPENED
     ]
     is_closed = lasting[-1:] == [CLOSED]
-    signed = SignedMonth(data["digest"], data["by"], at, data["seen"]) if newest == SIGNED else None
+    signed = None
+    if newest == SIGNED:
+        signed = SignedMonth(data["digest"], data["by"], at, data["seen"], data["role"])
     return MonthState(
         closes, is_closed, signed, reopened[-1] if reopened and not is_closed else None
     )

@@ -148,7 +148,7 @@ def folder_of(merchant: Merchant) -> Iterator[Path]:
 def test_two_people_close_a_month_and_seal_its_folder(ended: Merchant) -> None:
     """The second word closes it: folder, both names, its manifest in the history; verify agrees."""
     first = signed(ended, role="reviewer", name="dan")
-    assert (first.signed, first.closed, state(ended).is_closed) == (True, None, False)
+    assert (first.closed, state(ended).is_closed) == (None, False)
 
     word = signed(ended, role="approver", name="anna")
 
@@ -177,10 +177,27 @@ def test_two_people_close_a_month_and_seal_its_folder(ended: Merchant) -> None:
     assert view.differs == ()
 
 
+def test_an_approver_may_come_first(ended: Merchant) -> None:
+    """The reviewer's word closes then; the names stand under their roles."""
+    assert signed(ended, role="approver", name="anna").closed is None
+    closed = signed(ended, role="reviewer", name="dan").closed
+
+    assert closed is not None
+    with folder_of(ended) as folder:
+        names = json.loads((folder / "close-1" / "signatures.json").read_text())
+    assert [(each["role"], each["by"][:4]) for each in names] == [
+        ("reviewer", "Dan "),
+        ("approver", "Anna"),
+    ]
+    assert problems(ended) == ""
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        ([("approver", "anna")], "the reviewer signs first"),
+        ([("approver", "anna"), ("reviewer", "anna")], "a second person must say the same"),
+        ([("approver", "anna"), ("approver", "ben")], "signed 2026-11 as approver already"),
+        ([("approver", "dan")], "Dan Orr is a reviewer; an approver signs"),
         ([("reviewer", "anna"), ("approver", "anna")], "a second person must say the same"),
         ([("reviewer", "anna"), ("approver", "dan")], "Dan Orr is a reviewer; an approver signs"),
         ([("reviewer", "anna"), ("reviewer", "ben")], "signed 2026-11 as reviewer already"),
@@ -191,7 +208,7 @@ def test_two_people_close_a_month_and_seal_its_folder(ended: Merchant) -> None:
 def test_who_may_not_sign_closes_nothing(
     ended: Merchant, words: list[tuple[str, str]], sentence: str
 ) -> None:
-    """The same person twice, a reviewer last, the wrong order: refused, nothing changed."""
+    """The same person or role twice, a reviewer as approver: refused, nothing changed."""
     *before, (role, name) = words
     for earlier, who in before:
         signed(ended, role=earlier, name=who)
@@ -218,8 +235,7 @@ def test_a_first_word_that_runs_out_while_the_second_is_said_closes_nothing(
         signed(ended, role="approver", name="anna", crash_point=late)
 
     assert not state(ended).is_closed
-    with pytest.raises(UsageError, match="the reviewer signs first"):
-        signed(ended, role="approver", name="anna")
+    assert signed(ended, role="approver", name="anna").closed is None
 
 
 def test_a_first_word_under_a_month_is_taken_back(ended: Merchant) -> None:
@@ -229,8 +245,10 @@ def test_a_first_word_under_a_month_is_taken_back(ended: Merchant) -> None:
         person = identify("anna", code=None, environment=environment)
         words_taken_back("close-month", person=person, environment=environment)
     assert state(ended).signed is None
-    with pytest.raises(UsageError, match="the reviewer signs first"):
-        signed(ended, role="approver", name="ben")
+    assert signed(ended, role="approver", name="ben").closed is None
+    with ended.environment() as environment:
+        person = identify("ben", code=None, environment=environment)
+        words_taken_back("close-month", person=person, environment=environment)
     signed(ended, role="reviewer", name="dan")
     assert signed(ended, role="approver", name="anna").closed is not None
 
@@ -241,10 +259,8 @@ def test_the_name_of_a_reviewer_who_left_closes_nothing(ended: Merchant) -> None
     left = PEOPLE.replace("[approvers.dan]", "[approvers.dana]").replace("Dan Orr", "Dana Orr")
     (ended.folder / "config" / "approvers.toml").write_text(left)
 
-    with pytest.raises(UsageError, match="the reviewer signs first"):
-        signed(ended, role="approver", name="anna")
-    signed(ended, role="reviewer", name="dana")
-    assert signed(ended, role="approver", name="anna").closed is not None
+    assert signed(ended, role="approver", name="anna").closed is None
+    assert signed(ended, role="reviewer", name="dana").closed is not None
 
 
 @pytest.mark.parametrize(
@@ -270,20 +286,21 @@ def test_a_month_that_is_not_ready_is_signed_by_nobody(ended: Merchant) -> None:
 def test_figures_that_move_between_the_words_end_the_first(
     ended: Merchant, monkeypatch: pytest.MonkeyPatch, role: str
 ) -> None:
-    """Whoever speaks next is told what moved; an approver signs nothing, a reviewer begins anew."""
+    """Whoever speaks next is told what moved, and is the first of the two then."""
     signed(ended, role="reviewer", name="dan")
     move(monkeypatch)
 
     word = signed(ended, role=role, name="anna")
 
     assert "Dan Orr" in word.lapsed
-    assert word.signed is (role == "reviewer")
+    assert word.closed is None
     assert any("then, " in sentence for sentence in word.moved), word.moved
     assert not state(ended).is_closed
     who = state(ended).signed
-    assert (who is not None) is (role == "reviewer")
-    if role == "reviewer":
-        assert signed(ended, role="approver", name="ben").closed is not None
+    assert who is not None
+    assert (who.role, "Anna Berg" in who.by) == (role, True)
+    other = {"reviewer": "approver", "approver": "reviewer"}[role]
+    assert signed(ended, role=other, name="ben").closed is not None
 
 
 def move(monkeypatch: pytest.MonkeyPatch) -> None:

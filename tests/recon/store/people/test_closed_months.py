@@ -11,7 +11,7 @@ from recon.store.people.closed_months import ClosedMonth, MonthState, ReopenedMo
 
 NOW = datetime(2026, 12, 2, 8, tzinfo=UTC)
 OWN = ("100042", "100042001")
-SIGNED = SignedMonth("d" * 64, "Dan Orr", NOW, {"figures": [["EUR", 1]], "lists": {}})
+SIGNED = SignedMonth("d" * 64, "Dan Orr", NOW, {"figures": [["EUR", 1]], "lists": {}}, "reviewer")
 CLOSED = ClosedMonth(
     OWN, "2026-11", 1, "d" * 64, "periods/a/b/2026-11/close-1", "m" * 64, "Dan and Anna", NOW, "x"
 )

@@ -1,0 +1,43 @@
+"""The lists of mutants stay true while the code changes; how they are drawn."""
+
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from tests.mutants.drawing import changes_of
+
+HERE = Path(__file__).parent
+LISTED = [
+    pytest.param(mutant, id=f"{path.stem}-{number}")
+    for path in sorted(HERE.glob("*.toml"))
+    for number, mutant in enumerate(tomllib.loads(path.read_text("utf-8"))["mutant"])
+]
+MODULE = """
+def due(at, *, now, waits):
+    if at <= now and not waits:
+        found.append(at - now)
+    return len(found) == 1
+"""
+
+
+@pytest.mark.parametrize("mutant", LISTED)
+def test_a_listed_mutant_fits_its_file(mutant: dict[str, str]) -> None:
+    """What it changes stands there once: a line that was rewritten wants its mutant again."""
+    text = (HERE.parents[1] / mutant["file"]).read_text("utf-8")
+
+    assert text.count(mutant["was"]) == 1
+    assert mutant["was"] != mutant["becomes"]
+
+
+def test_each_change_is_one_change_of_one_place() -> None:
+    """Bounds, conditions, signs, what is written down: one after the other."""
+    assert {becomes.strip() for _, becomes in changes_of(MODULE)} == {
+        "if at <= now:",
+        "if at < now and not waits:",
+        "if at <= now and waits:",
+        "pass",
+        "found.append(at + now)",
+        "return len(found) != 1",
+        "return len(found) == 2",
+    }
