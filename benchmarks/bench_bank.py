@@ -1,6 +1,6 @@
 """CPU and memory of `recon bank check` on a statement, as camt.053, as MT940 and as CSV.
 
-Run by `make bench-bank`, on a document of so many entries in one statement, each with a reference,
+`make bench NAME=bank`, on a document of so many entries in one statement, each with a reference,
 another side and a text as banks write them.
 """
 
@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from datetime import date, timedelta
 from pathlib import Path
 
-ENTRIES = 1_000_000
+ENTRIES = 500_000
 FIRST = date(2026, 11, 2)
 DAYS = 28
 KIB = 1024

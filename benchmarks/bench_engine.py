@@ -1,6 +1,6 @@
 """What comparing few orders costs, whatever they are: the fixed part of the engine and of a night.
 
-Run by `make bench-engine`. One order that agrees in every leg, and one of each break that the
+`make bench NAME=engine`. One order that agrees in every leg, and one of each break that the
 planted data know; a whole night of three captures, in this process after a first one, against a
 sandbox in a process of its own; and 200,000 orders, which the fixed part must not be paid for by.
 CPU of this process, the median of several runs; calls are those that cProfile counts of one run.
@@ -18,8 +18,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 
-from bench_journal import INBOX, PLACE, authorised, post, sandbox, variables
-from bench_recovery import HEADER
+from played_merchant import INBOX, PLACE, authorised, post, sandbox, variables
 
 from recon.cli.workbooks import workbooks
 from recon.config.rules import Rules
@@ -38,6 +37,10 @@ FEW, MANY = 1, 200_000
 SHARE_BROKEN = 100
 NIGHT_ORDERS = 3
 SANDBOX_ORDERS = 300
+HEADER = (
+    *("merchant_id", "account_id", "order_no", "currency", "amount", "status", "ordered_at"),
+    *("refund_amount", "action", "action_amount", "action_reason", "request_id"),
+)
 REPEATS = 9
 REPEATS_OF_MANY = 3
 REPEATS_OF_NIGHTS = 5

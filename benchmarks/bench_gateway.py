@@ -1,6 +1,6 @@
 """What a query of 100 orders costs the client, and how many orders the sandbox answers.
 
-Run by `make bench-gateway`. Loopback only, a few seconds for each figure. Each contender runs in a
+`make bench NAME=gateway`. Loopback only, a few seconds for each figure. Each contender runs in a
 process of its own; rounds are interleaved, so that other work on the machine hits all alike. Judge
 by CPU and its ratio: wall time on a shared machine says little. The peers, aiohttp and orjson, are
 no dependencies of recon: uv fetches them into an environment of their own, and without them the

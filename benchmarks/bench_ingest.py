@@ -1,6 +1,6 @@
 """What order files cost beside polars, openpyxl and raw databases, on the same rows.
 
-Run by `make bench-ingest`. Each run is a fresh process, rounds interleaved, so that other work on
+`make bench NAME=ingest`. Each run is a fresh process, rounds interleaved, so that other work on
 the machine hits all alike. Judge by the ratios of CPU, the server's counted with PostgreSQL's. The
 peers that are no dependency of recon are fetched by uv into an environment of their own; without
 them the figures of recon stand alone. Databases are asked twice: empty, and holding half the keys.

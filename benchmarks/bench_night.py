@@ -1,6 +1,6 @@
 """What every stage of a night costs: files, questions, money, comparison, workbook.
 
-Run by `make bench-night` (NIGHT_ORDERS, a million without it). A whole night of the real command
+`make bench NAME=night` (--orders, a million without it). A whole night of the real command
 against a sandbox in a process of its own: one order file of all payments, captures asked for of one
 in twenty, a ledger file of all that happened; then the close of its month. The figures are those
 that every night writes; read the CPU, which other work on the machine hardly changes.
@@ -22,7 +22,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from bench_journal import (
+from played_merchant import (
     INBOX,
     PLACE,
     command,

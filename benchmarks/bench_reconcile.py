@@ -1,6 +1,6 @@
 """What the reconciliation costs beside its peers, on the same planted orders.
 
-Run by `make bench-reconcile`. First frames in, breaks out, beside DuckDB's SQL and datacompy; then
+`make bench NAME=reconcile`. First frames in, breaks out, beside DuckDB's SQL and datacompy; then
 CSV files in, beside these two and fastrecon. Each run in a fresh process, rounds interleaved, so
 that other work on the machine hits all alike. Judge by the ratios of CPU. The peers are no
 dependencies of recon: uv fetches them into an environment of their own, and without them the

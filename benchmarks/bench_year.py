@@ -1,6 +1,6 @@
 """What a year of nights takes on the disk, and whether each of them can be rebuilt.
 
-Run by `make bench-year` (YEAR_NIGHTS, YEAR_ORDERS a day; small without them, a tenth of a large
+`make bench NAME=year` (--nights, --orders a day; small without them, a tenth of a large
 merchant is 2000). The payments are of the thirty days before the first night, as the gateway dates
 them. The first night brings the orders of a window but for those that the later ones bring, each
 the orders of one day; the last has a whole window, 30 days. So nothing has to be played until a
@@ -24,7 +24,6 @@ from pathlib import Path
 from time import process_time
 from unittest.mock import patch
 
-from bench_journal import INBOX, PLACE, sandbox, variables
 from bench_night import (
     BOOKED,
     ENDINGS,
@@ -35,6 +34,7 @@ from bench_night import (
     lines_of,
     units_of,
 )
+from played_merchant import INBOX, PLACE, sandbox, variables
 
 from recon import cli
 from recon.config.night_archive import BESIDE

@@ -23,6 +23,7 @@ from recon.config.settings import AccountSettings, GatewaySettings
 from recon.config.settlement_folder import SettlementFolder
 from recon.model import errors, nights
 from recon.model import words as model
+from tests.campaigns import CAMPAIGNS
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
@@ -268,6 +269,18 @@ def test_what_is_played_in_small_is_played_in_its_size() -> None:
         assert [file.name for file in files if f'"{name}"' in file.read_text()], name
     for file in files:
         assert [name for name in sizes if f'"{name}"' in file.read_text()], file.name
+
+
+def test_every_campaign_is_documented_and_plays_what_is_there() -> None:
+    """Its files exist and read the variables that it sets; CONTRIBUTING names it."""
+    for name, campaign in CAMPAIGNS.items():
+        given = [ROOT / word for word in campaign["pytest"].split() if word.startswith("tests/")]
+        files = [each for each in given if each.is_file()]
+        files += [path for each in given for path in each.rglob("*.py")]
+        around = {path for each in given for path in each.parent.glob("conftest.py")}
+        read = "".join(path.read_text(encoding="utf-8") for path in {*files, *around})
+        assert [variable for variable in campaign["variables"] if f'"{variable}"' not in read] == []
+        assert f"`{name}`" in text_of("CONTRIBUTING.md")
 
 
 def recipe_of(target: str) -> str:

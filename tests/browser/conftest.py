@@ -13,7 +13,7 @@ from recon.sandbox import SandboxOptions, serving
 from tests.recon.sandbox.conftest import Caller
 
 collect_ignore = [] if os.environ.get("PREFECT_FORMS") else ["test_prefect_forms.py"]
-"""It starts a server, a worker and some interpreters: `make prefect-forms` only."""
+"""It starts a server, a worker and some interpreters: campaign `prefect-forms` only."""
 
 CHROMIUM = Path("/usr/bin/chromium")
 ARGUMENTS = [

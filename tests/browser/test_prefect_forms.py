@@ -1,4 +1,4 @@
-"""Prefect's own pages in a real browser, on what `make serve` starts: `make prefect-forms`.
+"""Prefect's own pages in a real browser, on what `make serve` starts: campaign `prefect-forms`.
 
 A night by its form, its refunds approved by two people with codes, the night that sends them, the
 workbook found from its artifact, and a doubt decided by the message that stands beside it.

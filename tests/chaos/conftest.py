@@ -28,7 +28,7 @@ MEMORY = Path("/dev/shm")  # noqa: S108 - a file system, not a file
 
 @pytest.fixture
 def tell(capfd: pytest.CaptureFixture[str], request: pytest.FixtureRequest) -> Callable[..., None]:
-    """Says what a campaign came to, also when its tests pass; only where `make chaos` asks."""
+    """Says what a campaign came to, also when its tests pass; only where campaign `chaos` asks."""
 
     def say(**counts: object) -> None:
         if os.environ.get("CHAOS") == "1":

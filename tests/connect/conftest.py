@@ -1,4 +1,4 @@
-"""The page for newcomers, done as it stands: `make connect` only, for it takes a whole night."""
+"""The page for newcomers, done as it stands; a whole night, so in campaign `connect` only."""
 
 import os
 

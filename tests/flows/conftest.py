@@ -28,8 +28,8 @@ ON_REQUEST = {
     "KILLED_WORKER": "test_killed_worker.py",
 }
 collect_ignore = [name for variable, name in ON_REQUEST.items() if not os.environ.get(variable)]
-"""They need servers or workers of their own: `make prefect-postgresql`, `process-walk` and
-`killed-worker` only."""
+"""They need servers or workers of their own: the campaigns `prefect-postgresql`, `process-walk`
+and `killed-worker` only."""
 
 ROOT = Path(__file__).parents[2]
 RUN_ID = "run-1"

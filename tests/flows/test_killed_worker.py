@@ -1,4 +1,4 @@
-"""A worker killed in the middle of a batch, on a real Prefect server: `make killed-worker`.
+"""A worker killed in the middle of a batch, on a real Prefect server: campaign `killed-worker`.
 
 What is timed is what people wait for: from SIGKILL until the same form, started again, holds the
 night, and until that night has ended.

@@ -1,4 +1,4 @@
-"""Prefect's own server on Debian's PostgreSQL, as in production: `make prefect-postgresql`."""
+"""Prefect's own server on Debian's PostgreSQL, as in production: campaign `prefect-postgresql`."""
 
 import os
 import shutil

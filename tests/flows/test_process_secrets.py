@@ -1,4 +1,4 @@
-"""Who holds which secret while everything runs: `make process-walk`.
+"""Who holds which secret while everything runs: campaign `process-walk`.
 
 All programs of one machine are started with a secret of its own for every purpose, also in the
 shell that starts them. While a night runs, the variables and the command line of every process of

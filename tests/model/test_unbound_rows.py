@@ -1,6 +1,6 @@
 """Rows that the history does not bind, changed past the code: they move no money twice or unasked.
 
-`make chaos` plays every column of every row at both times; an ordinary run a share of them.
+Campaign `chaos` plays every column of every row at both times; an ordinary run a share of them.
 """
 
 import os

@@ -1,7 +1,7 @@
 """The pictures that the documents show, drawn into docs/images by a target.
 
 Sheets of the demo's night and of the close of its month, what `recon demo` writes to a
-terminal, and the pages of Prefect that `make prefect-forms` has left in out/pages.
+terminal, and the pages of Prefect that campaign `prefect-forms` has left in out/pages.
 Only what a document shows.
 """
 
@@ -69,7 +69,7 @@ def copy_pages(folder: Path) -> list[Path]:
     """
     wanted = sorted(name for name in shown_by_documents() if name.startswith("prefect-"))
     if missing := [name for name in wanted if not (PAGES / name).exists()]:
-        msg = f"no {', '.join(missing)} in {PAGES}: run `make prefect-forms` first"
+        msg = f"no {', '.join(missing)} in {PAGES}: run campaign `prefect-forms` first"
         raise ConfigurationError(msg)
     return [Path(shutil.copy(PAGES / name, folder / name)) for name in wanted]
 

@@ -1,8 +1,8 @@
 """Bent order files: nothing escapes uncaught, and nothing is accepted that a strict reader is not.
 
-Each is read in the reading process, as a night reads it. `make fuzz-files` reads FILE_FUZZ_CASES of
-them and of those of `test_kind_fuzz`, from number FILE_FUZZ_FROM on; each case is made from its own
-number alone.
+Each is read in the reading process, as a night reads it. Campaign `fuzz-files` reads
+FILE_FUZZ_CASES of them and of those of `test_kind_fuzz`, from number FILE_FUZZ_FROM on; each case
+is made from its own number alone.
 """
 
 import json

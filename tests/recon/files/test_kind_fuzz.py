@@ -1,8 +1,8 @@
 """Bent files of every kind in every format, as a night reads them, against independent readers.
 
 Orders with all their columns, ledgers, settlement files and instructions; CSV, JSON lines, XML,
-workbooks and Parquet, each in the reading process. `make fuzz-files` reads FILE_FUZZ_CASES of them
-together with the files of `test_file_fuzz`.
+workbooks and Parquet, each in the reading process. Campaign `fuzz-files` reads
+FILE_FUZZ_CASES of them together with the files of `test_file_fuzz`.
 """
 
 from functools import partial

@@ -1,6 +1,6 @@
 """Every reader of replies against bytes that nobody meant: JSON, XML, HTML and headers.
 
-`REPLY_FUZZ_CASES` sets how many cases run in all (`make fuzz` runs 20,000 and more).
+`REPLY_FUZZ_CASES` sets how many cases run in all (campaign `fuzz` runs 20,000 and more).
 """
 
 import asyncio

@@ -35,7 +35,7 @@ from tests.recon.period.test_truth_of_months import by_currency
 
 pytestmark = pytest.mark.xdist_group("late files")
 ORDERS_A_DAY = int(os.environ.get("MONTHS_ORDERS", "2"))
-"""More at `make months-truth`."""
+"""More at campaign `months-truth`."""
 NOVEMBER, DECEMBER = BusinessMonth.named("2026-11"), BusinessMonth.named("2026-12")
 FIRST, LAST = NOVEMBER.first, NOVEMBER.last
 KNOWN_BY = DECEMBER.first.isoformat()

@@ -41,12 +41,12 @@ ON_POSTGRESQL = bool(os.environ.get("STEPS_ON_POSTGRESQL"))
 """Set: the same tests run on a PostgreSQL server, as a login that may only what a night needs."""
 
 CAMPAIGNS = bool(os.environ.get("KILLED_NIGHTS"))
-"""Set by `make killed-nights`: the tests of it that start a process for each night run too."""
+"""Set by campaign `killed-nights`: the tests of it that start a process for each night run too."""
 
 collect_ignore = (
     [] if os.environ.get("SETTLED_NIGHTS") else ["test_settled_nights.py", "test_settled_money.py"]
 )
-"""Nights over all of the sandbox's files: `make settled-nights`."""
+"""Nights over all of the sandbox's files: campaign `settled-nights`."""
 if ON_POSTGRESQL:
     collect_ignore.append("test_begun.py")  # there each test plays for itself
 
@@ -63,7 +63,7 @@ UP_TO_COMPARE = night.STEP_NAMES[: night.STEP_NAMES.index("reconcile")]
 
 
 IN_PARTS = bool(os.environ.get("NIGHTS_IN_PARTS"))
-"""Set by `make nights-in-parts`: every night of any test is compared in parts, too."""
+"""Set by campaign `nights-in-parts`: every night of any test is compared in parts, too."""
 
 
 PLAYED_ONCE = frozenset({"test_in_parts", "test_more_totals"})

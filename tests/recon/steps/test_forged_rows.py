@@ -1,7 +1,7 @@
 """Rows forged, changed or taken away past the code: found before money moves.
 
-`make forged-rows` plays FORGED_ROWS of them in an order of chance; `make test-nights` plays every
-column of every table once, and every way to add or take away a row.
+Campaign `forged-rows` plays FORGED_ROWS of them in an order of chance; `make test-nights` plays
+every column of every table once, and every way to add or take away a row.
 """
 
 import os

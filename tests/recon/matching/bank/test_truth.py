@@ -33,7 +33,7 @@ FEW = 4
 SEEDS = int(os.environ.get("BANK_SEEDS", FEW))
 """Months that are played; `make test-truths` plays more, BANK_SEEDS=250 many."""
 BOOKS_SEEDS = int(os.environ.get("BOOKS_SEEDS", "5"))
-"""The same of months with books; `make bank-truth` plays more of both."""
+"""The same of months with books; campaign `bank-truth` plays more of both."""
 BOOKS_AT_ONCE = 5
 AS_OF = datetime(2026, 11, 28, tzinfo=UTC)
 RULES = Rules.of(

@@ -15,7 +15,7 @@ ARRIVES_WITHIN_SECONDS = 40
 ENDS_WITHIN_SECONDS = 40
 """Ten where nothing else runs; less than the gateway's silence wherever it runs."""
 TOLD = [signal.SIGTERM, signal.SIGINT] if os.environ.get("CHAOS") else [signal.SIGTERM]
-"""Both in `make chaos`; a night of its own process is slow."""
+"""Both in campaign `chaos`; a night of its own process is slow."""
 
 
 def test_a_signal_that_was_held_back_comes_afterwards() -> None:

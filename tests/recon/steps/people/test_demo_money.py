@@ -1,6 +1,6 @@
 """Two people move the demo's money by commands: a list by their phones, then a doubt by a message.
 
-`make prefect-forms` plays the same by Prefect's pages.
+Campaign `prefect-forms` plays the same by Prefect's pages.
 """
 
 import re
