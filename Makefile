@@ -82,7 +82,7 @@ fix: $(READY) ## let ruff put right what it can
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 
-golden: $(READY) ## what must not change by itself, compared with what is frozen: nights, workbook cells, machine files, requests, help, exit codes (GOLDEN="help" for one play)
+golden: $(READY) ## what must not change by itself, compared with what is frozen: nights, machine files, requests, exit codes (GOLDEN="requests" for one play)
 	@$(BIN)/python -m tests.golden $(GOLDEN)
 
 golden-freeze: $(READY) ## freeze these figures anew, where a change of them is meant; look at the diff of tests/golden/frozen.toml

@@ -33,13 +33,13 @@ from recon.steps.night import whole_night as night
 from recon.store.database.migrate import upgrade
 from recon.store.nights import runs
 from tests.golden.figures import Figure
-from tests.golden.workbooks import cells_of, digest, digests_of
+from tests.golden.workbooks import digest, digests_of
 
 NOW = datetime(2026, 11, 21, 2, 0, tzinfo=UTC)
 """Two hours after the business date has closed."""
 SEED = 42
 SMALL = 60
-"""Orders of the night whose workbook is frozen cell by cell."""
+"""Orders of a night of which only the end is frozen."""
 SIZES = (300, 2_000)
 DATABASES = ("SQLite", "PostgreSQL")
 WRONG_SIGNATURE = {"operation": "capture", "kind": "wrong_signature", "nth": 1}
@@ -65,16 +65,11 @@ class Played:
         return self.steps[-1].figures
 
 
-def whole_workbook() -> Tables:
-    """A small night's workbook: every cell of every sheet."""
-    with _played(SMALL, database="SQLite") as ended:
-        return {f"workbook, {sheet}": cells for sheet, cells in cells_of(ended.workbook).items()}
-
-
 def night_of(size: int, *, database: str) -> Tables:
     """What a night of so many orders comes to on a database."""
+    name = f"night of {size} orders, {database}"
     with _played(size, database=database) as ended:
-        return {f"night of {size} orders, {database}": _told(ended)}
+        return {name: _told(ended), f"{name}, sheets": digests_of(ended.workbook)}
 
 
 def ends() -> Tables:
@@ -152,7 +147,6 @@ def _told(ended: Played) -> dict[str, Figure]:
         "digest": ended.digest,
         **{f"the gateway did, {name}": count for name, count in sorted(done.items())},
         "effects at the gateway": digest("\n".join(ended.effects)),
-        **{f"sheet {name}": value for name, value in digests_of(ended.workbook).items()},
     }
 
 

@@ -8,17 +8,16 @@ from contextlib import redirect_stdout
 from functools import partial
 from multiprocessing import get_context
 
-from tests.golden.commands import exit_codes, helps
+from tests.golden.commands import exit_codes
 from tests.golden.figures import Figure, Tables
 from tests.golden.machine_files import machine_files
-from tests.golden.nights import DATABASES, SIZES, ends, night_of, whole_workbook
+from tests.golden.nights import DATABASES, SIZES, ends, night_of
 from tests.golden.request_bodies import request_bodies
 
 Played = dict[str, dict[str, Figure]]
 QUICK: dict[str, Callable[[], Played]] = {
     "requests": request_bodies,
     "exit codes": exit_codes,
-    "help": helps,
     "machine files": machine_files,
 }
 """What takes seconds: a part of `make check`."""
@@ -30,7 +29,6 @@ PLAYS: dict[str, Callable[[], Played]] = {
         for size in SIZES
         for database in DATABASES
     },
-    "workbook": whole_workbook,
 }
 """All, in the order in which their figures stand in the file."""
 PROCESSES = 2

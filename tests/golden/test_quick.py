@@ -3,7 +3,7 @@
 import pytest
 
 from recon.model.words import End
-from tests.golden.figures import differences, frozen, told
+from tests.golden.figures import Figure, differences, frozen, told
 from tests.golden.nights import DATABASES, SIZES
 from tests.golden.plays import PLAYS, QUICK, of_play, play
 from tests.planted import RECIPES
@@ -11,7 +11,7 @@ from tests.planted import RECIPES
 
 @pytest.mark.parametrize("name", QUICK)
 def test_what_is_quick_to_play_is_as_it_was_frozen(name: str) -> None:
-    """Requests, help, exit codes and machine files change only on purpose."""
+    """Requests, exit codes and machine files change only on purpose."""
     found = differences(of_play(name, frozen()), play(name))
 
     assert not found, told(found)
@@ -47,7 +47,12 @@ def test_every_exit_code_is_frozen() -> None:
 @pytest.mark.parametrize("size", SIZES)
 def test_a_night_is_the_same_on_every_database(size: int) -> None:
     """The figures of SQLite and PostgreSQL are one, down to the cells and the gateway's effects."""
-    tables = frozen()
-    first, *others = (tables[f"night of {size} orders, {each}"] for each in DATABASES)
+    first, *others = (night_on(each, size=size) for each in DATABASES)
 
     assert others == [first]
+
+
+def night_on(database: str, *, size: int) -> list[dict[str, Figure]]:
+    """Its figures, and the digests of its sheets."""
+    name = f"night of {size} orders, {database}"
+    return [frozen()[name], frozen()[f"{name}, sheets"]]

@@ -1,4 +1,4 @@
-"""Every cell of a workbook, and how each sheet looks."""
+"""What a workbook says, and how each sheet looks: one digest a sheet."""
 
 import hashlib
 from collections.abc import Iterator
@@ -13,7 +13,17 @@ LOOK = "look"
 DIGEST_CHARACTERS = 16
 
 
-def cells_of(path: Path) -> dict[str, dict[str, Figure]]:
+def digests_of(path: Path) -> dict[str, Figure]:
+    """Sheet -> one digest over its cells and looks."""
+    return {sheet: digest(repr(cells)) for sheet, cells in _cells(path).items()}
+
+
+def digest(text: str) -> str:
+    """The first characters of a SHA-256: enough to be told from any other by accident."""
+    return hashlib.sha256(text.encode()).hexdigest()[:DIGEST_CHARACTERS]
+
+
+def _cells(path: Path) -> dict[str, dict[str, Figure]]:
     """Sheet -> its cells by their coordinates, and one digest over how it looks."""
     return {
         sheet.title: {
@@ -27,16 +37,6 @@ def cells_of(path: Path) -> dict[str, dict[str, Figure]]:
         }
         for sheet in load_workbook(path)
     }
-
-
-def digests_of(path: Path) -> dict[str, Figure]:
-    """Sheet -> one digest over its cells and looks."""
-    return {sheet: digest(repr(cells)) for sheet, cells in cells_of(path).items()}
-
-
-def digest(text: str) -> str:
-    """The first characters of a SHA-256: enough to be told from any other by accident."""
-    return hashlib.sha256(text.encode()).hexdigest()[:DIGEST_CHARACTERS]
 
 
 def _figure(value: Any) -> Figure:
