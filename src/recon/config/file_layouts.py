@@ -65,7 +65,7 @@ class Trailer(DeclaredTable):
 
 
 class SignColumn(DeclaredTable):
-    """A column that says whether `amount` is added or subtracted, such as Soll and Haben."""
+    """A column that says whether an amount is added or subtracted, such as Soll and Haben."""
 
     column: str = Field(min_length=1, max_length=200)
     plus: str = Field(max_length=40)
@@ -101,8 +101,8 @@ class FileLayout(DeclaredTable):
     """What may stand before or behind an amount, such as `$` or `€`; it says no currency."""
     debit: dict[str, str] = Field(default_factory=dict)
     """Our column of a signed amount -> their second column for it, of what is subtracted."""
-    sign: SignColumn | None = None
-    """The column with the sign of `amount`, which has none itself; of books S and H."""
+    sign: dict[str, SignColumn] = Field(default_factory=dict)
+    """Our amount column -> the column with its sign, which it has not itself; of books S and H."""
     turned: tuple[str, ...] = ()
     """Our amount columns whose sign is the opposite of ours."""
     turned_rows: dict[str, tuple[str, ...]] = Field(default_factory=dict)

@@ -25,6 +25,10 @@ def set_answer(layout: dict[str, Any], key: str, text: str) -> None:
     elif table == "words":
         column, _, word = rest.partition(".")
         layout.setdefault("words", {}).setdefault(column, {})[word] = text
+    elif table == "sign":
+        column, _, part = rest.partition(".")
+        if part:  # which column has the sign of which amount is decided with its words
+            layout.setdefault(table, {}).setdefault(column, {})[part] = text
     elif table == "turned_rows":
         layout.setdefault(table, {})[rest] = turned_of(text)
     elif table != "columns" or rest != text:

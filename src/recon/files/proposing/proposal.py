@@ -89,6 +89,6 @@ def _proposed(draft: LayoutDraft) -> Proposal:
             set_answer(layout, key, text)
         draft.questions.pop(key, None)
     read = {*ranked.columns.values(), *ranked.debit.values(), *ranked.clock.values()}
-    read.add(layout.get("sign", {}).get("column", ""))
+    read |= {sign["column"] for sign in layout.get("sign", {}).values()}
     not_read = [scrubbed(name) for name in draft.samples[0].header if name not in read]
     return Proposal(layout, draft.questions, tuple(draft.blank), tuple(not_read))

@@ -53,14 +53,14 @@ def _sum_of(draft: LayoutDraft, sample: Sample) -> int:
         return 0  # its opening and closing prove it
     if column not in sample.header or not is_whole or len(_currencies(draft, sample)) > 1:
         return 0
-    layout, sign = written_layout(draft), draft.keys.get("sign", {})
+    layout = written_layout(draft)
     total = 0
     for row in sample.rows:
         cells = dict(zip(sample.header, row.cells, strict=True))
         units = read_units(cells, "amount", draft=draft, layout=layout)
         if units is None:
             return 0
-        total += -units if sign and cells[sign["column"]] == sign["minus"] else units
+        total += units
     return total
 
 

@@ -11,12 +11,12 @@ from recon.files.proposing.readings_of_cells import SeenCell, decided_amounts, u
 from recon.files.proposing.vocabulary import CENTS
 from recon.files.typing.table_schema import DIRECTIONS, SETTLED_TYPES
 from recon.model.money import exponent, is_currency
-from recon.model.words import SourceKind
+from recon.model.words import EntryType, SourceKind
 
-_OF_ROW = ("gross", "fee", "net")
+OF_ROW = ("gross", "fee", "net")
 _CHOICES = (
     *((), ("gross", "net"), ("gross",), ("net",), ("fee",), ("gross", "fee"), ("fee", "net")),
-    _OF_ROW,
+    OF_ROW,
 )
 """Columns of a row whose sign may differ from ours, the plainest first."""
 _WAYS = {kind: way for kind, way in DIRECTIONS.items() if kind in SETTLED_TYPES} | {"payout": 1}
@@ -70,10 +70,14 @@ def read_units(
         units_of(cells.get(name) or "0", layout=layout)
         for name in (ranked.columns.get(ours, ""), ranked.debit.get(ours, ""))
     )
-    return None if added is None or taken is None else added - taken
+    sign = draft.keys.get("sign", {}).get(ours)
+    if added is None or taken is None or (sign and added < 0):
+        return None
+    is_minus = bool(sign) and cells[sign["column"]] == sign["minus"] != ""
+    return -added if is_minus else added - taken
 
 
-class _Settled(NamedTuple):
+class SettledRow(NamedTuple):
     """A row of a settlement file whose amounts can be read."""
 
     line: int
@@ -83,11 +87,16 @@ class _Settled(NamedTuple):
     units: tuple[int, int, int]
     """Gross, fee, net."""
 
+    @property
+    def is_right(self) -> bool:
+        """Whether its net has the sign of its type, or its type says none."""
+        return self.units[2] * _WAYS.get(self.kind, 0) >= 0
+
     def turned(self, columns: Collection[str]) -> tuple[int, int, int]:
         """The same with the opposite sign in some columns."""
         gross, fee, net = (
             -units if name in columns else units
-            for name, units in zip(_OF_ROW, self.units, strict=True)
+            for name, units in zip(OF_ROW, self.units, strict=True)
         )
         return gross, fee, net
 
@@ -103,18 +112,20 @@ def decide_turned(draft: LayoutDraft) -> None:
     Gross, fee and net prove which of them differ; the sums of batches that a pay-out ends, which
     rows are the wrong way round as a whole. What neither proves, and is not as ours, is asked.
     """
-    names = [draft.ranked.columns.get(name, "") for name in _OF_ROW]
+    names = [draft.ranked.columns.get(name, "") for name in OF_ROW]
     unread = {"decimal_sign", "units", "currency_sign"} & draft.questions.keys()
     if draft.schema.kind is not SourceKind.SETTLEMENT or unread:
         return
     if any(name not in draft.theirs for name in names):
         return
-    rows = list(_settled(draft))
+    rows = list(settled_rows(draft))
     with_fee = [row for row in rows if row.units[1]]
+    # Refunds without a sign look as if fees had the other one; captures do not.
+    with_fee = [row for row in with_fee if row.kind == EntryType.CAPTURE] or with_fee
     if sum(row.adds_up(("fee",)) for row in with_fee) > sum(row.adds_up(()) for row in with_fee):
         draft.keys["turned"] = ["fee"]
         rows = [row._replace(units=row.turned(("fee",))) for row in rows]
-    by_kind: dict[str, list[_Settled]] = {}
+    by_kind: dict[str, list[SettledRow]] = {}
     for row in rows:
         by_kind.setdefault(row.kind, []).append(row)
     turned = {kind: _turned_in(of, kind=kind) for kind, of in by_kind.items() if kind in _WAYS}
@@ -144,13 +155,14 @@ def decide_turned(draft: LayoutDraft) -> None:
         draft.keys["turned_rows"] = turned_rows
 
 
-def _settled(draft: LayoutDraft) -> Iterator[_Settled]:
+def settled_rows(draft: LayoutDraft) -> Iterator[SettledRow]:
+    """The rows of a settlement file, as far as its layout is decided."""
     layout, columns = written_layout(draft), draft.ranked.columns
     words = draft.keys.get("words", {}).get("entry_type", {}) | words_answered(draft.answers)
     for sample in draft.samples:
         for row in sample.rows:
             cells = dict(zip(sample.header, row.cells, strict=True))
-            units = [read_units(cells, name, draft=draft, layout=layout) for name in _OF_ROW]
+            units = [read_units(cells, name, draft=draft, layout=layout) for name in OF_ROW]
             labels = {
                 name: cells[columns[name]] if name in columns else draft.constant(name)
                 for name in ("entry_type", "batch_id", "currency")
@@ -159,10 +171,10 @@ def _settled(draft: LayoutDraft) -> Iterator[_Settled]:
             gross, fee, net = units
             if gross is not None and fee is not None and net is not None:
                 batch = (labels["batch_id"], labels["currency"])
-                yield _Settled(row.line, kind, batch, (gross, fee, net))
+                yield SettledRow(row.line, kind, batch, (gross, fee, net))
 
 
-def _turned_in(rows: Sequence[_Settled], *, kind: str) -> tuple[str, ...]:
+def _turned_in(rows: Sequence[SettledRow], *, kind: str) -> tuple[str, ...]:
     """The fewest columns by whose other sign the rows of a kind add up, the right way before."""
     return max(
         _CHOICES,
@@ -173,7 +185,7 @@ def _turned_in(rows: Sequence[_Settled], *, kind: str) -> tuple[str, ...]:
     )
 
 
-def _contrary(rows: Sequence[_Settled], columns: Collection[str], *, kind: str) -> int:
+def _contrary(rows: Sequence[SettledRow], columns: Collection[str], *, kind: str) -> int:
     """The first line whose net is not as ours, where that may be a mistake; 0: none.
 
     Refunds and fees are given back now and then; of reserves and pay-outs either way is common.
@@ -184,14 +196,14 @@ def _contrary(rows: Sequence[_Settled], columns: Collection[str], *, kind: str) 
     return 0 if rare and len(lines) * 2 <= len(rows) else next(iter(lines), 0)
 
 
-def _all_turned(rows: Sequence[_Settled], columns: Collection[str]) -> tuple[str, ...]:
+def _all_turned(rows: Sequence[SettledRow], columns: Collection[str]) -> tuple[str, ...]:
     """The same rows as a whole the other way round; a fee that is always 0 stays as it is."""
-    names = _OF_ROW if any(row.units[1] for row in rows) else ("gross", "net")
-    return tuple(name for name in _OF_ROW if (name in columns) != (name in names))
+    names = OF_ROW if any(row.units[1] for row in rows) else ("gross", "net")
+    return tuple(name for name in OF_ROW if (name in columns) != (name in names))
 
 
 def _proven_by_batches(
-    rows: Sequence[_Settled],
+    rows: Sequence[SettledRow],
     turned: Mapping[str, Collection[str]],
     whole: Mapping[str, Collection[str]],
 ) -> dict[str, bool]:

@@ -27,7 +27,7 @@ def refuse_wrong_layout(layout: FileLayout, *, schemas: Sequence[TableSchema], w
     """
     columns = {column.name: column for schema in schemas for column in schema.columns}
     names = list(columns)
-    for key in ("columns", "constants", "words", "debit", "turned", "clock"):
+    for key in ("columns", "constants", "words", "debit", "sign", "turned", "clock"):
         unknown = sorted(set(getattr(layout, key)) - set(names))
         if unknown:
             msg = f"{where}{key}.{unknown[0]} is none of the columns {', '.join(names)}"
@@ -50,7 +50,8 @@ def _refuse_wrong_cells(layout: FileLayout, *, columns: dict[str, TableColumn], 
                 f"{where}turned_rows.{kind}: only amounts of settled rows have other signs by type"
             )
             raise ConfigurationError(msg)
-    for key, cell in (("debit", Cell.AMOUNT), ("turned", Cell.AMOUNT), ("clock", Cell.INSTANT)):
+    amounts = [(key, Cell.AMOUNT) for key in ("debit", "sign", "turned")]
+    for key, cell in (*amounts, ("clock", Cell.INSTANT)):
         for name in getattr(layout, key):
             if columns[name].cell is not cell:
                 msg = f"{where}{key}.{name} is no column of {cell.value}s"
@@ -60,9 +61,6 @@ def _refuse_wrong_cells(layout: FileLayout, *, columns: dict[str, TableColumn], 
         raise ConfigurationError(msg)
     if layout.trailer is not None and layout.trailer.amount and "amount" not in columns:
         msg = f"{where}trailer.amount: only a column `amount` has a sum, and these files have none"
-        raise ConfigurationError(msg)
-    if layout.sign is not None and "amount" not in columns:
-        msg = f"{where}sign: only a column `amount` has one, and these files have none"
         raise ConfigurationError(msg)
 
 

@@ -34,7 +34,6 @@ from recon.files.typing.written_times import (
 _WORDS_SHOWN_MAX = 20
 
 AMOUNT = "amount"
-"""The column whose sign may stand in another one."""
 STATED = "transaction_amount"
 """Of books: the same movement in the currency of its payment."""
 
@@ -82,9 +81,8 @@ def read_of(schema: TableSchema, *, layout: FileLayout) -> frozenset[str]:
 
 def _beside(schema: TableSchema, *, layout: FileLayout) -> list[str]:
     """Their second columns: of what is subtracted, and of the time of day."""
-    second = list((layout.debit | layout.clock).items())
-    if layout.sign is not None:
-        second.append((AMOUNT, layout.sign.column))
+    second = [*(layout.debit | layout.clock).items()]
+    second += [(name, sign.column) for name, sign in layout.sign.items()]
     return [their for name, their in second if name in schema.names]
 
 
@@ -196,9 +194,9 @@ def _reckoned(
     if debit is not None:
         debits = written(_cells(raw, debit), their=debit)
         amounts = less_debits(amounts, debits=debits, problems=problems)
-    if layout.sign is not None and name == AMOUNT:
-        signs = _cells(raw, layout.sign.column)
-        amounts = signed_by(amounts, signs=signs, sign=layout.sign, problems=problems)
+    if sign := layout.sign.get(name):
+        signs = _cells(raw, sign.column)
+        amounts = signed_by(amounts, signs=signs, sign=sign, problems=problems)
     if name in layout.turned:
         amounts = with_turned_sign(amounts)
     if kinds := [kind for kind, turned in layout.turned_rows.items() if name in turned]:

@@ -152,6 +152,8 @@ def _truth(shape: Shape, *, chance: Random) -> tuple[Row, ...]:
             if row["word"] in {"payout", "reserve"}:
                 row["word"] = "capture"
             row["gross"] = units if row["word"] == "capture" else -units
+            if shape.payouts and row["word"] == "refund":
+                row["gross"] = -units % 10_000 - 10_000  # what is paid out is above 0
             row["fee"] = chance.randrange(1, 100)
             row["net"] = row["gross"] - row["fee"]
         if shape.kind == "bank":

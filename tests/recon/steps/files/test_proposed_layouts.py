@@ -89,13 +89,18 @@ def test_samples_of_one_layout_may_leave_its_encoding_and_quote_open(tmp_path: P
 
 
 def test_a_column_of_signs_is_asked_where_no_amount_is_known(tmp_path: Path) -> None:
-    """The question for the amount tells of the signs: they must not be lost with its answer."""
+    """An answer for the amount does not answer of what the signs are."""
     rows = "A1;20.11.2026;bezahlt;H;1,00\nA2;21.11.2026;bezahlt;S;2,00\n"
     asked = of_texts(tmp_path, "Bestellnummer;Datum;Status;Vorzeichen;Preis\n" + rows)
-    question = asked.proposal.questions["columns.amount"]
-
-    assert question.startswith("which column is it: 'Preis'?")
-    assert "'Vorzeichen' says which way money goes" in question
+    assert asked.proposal.questions["columns.amount"].startswith("which column is it: 'Preis'?")
+    text = "Bestellnummer;Datum;Status;Vorzeichen;Preis\n" + rows
+    answered = of_texts(tmp_path, text, columns__amount="Preis").proposal
+    assert "'Vorzeichen' says which way money goes" in answered.questions["sign.amount"]
+    decided = {"columns.amount": "Preis", "sign.amount": "Vorzeichen"}
+    layout = of_texts(tmp_path, text, **decided).proposal.layout
+    assert layout["sign"] == {"amount": {"column": "Vorzeichen", "plus": "H", "minus": "S"}}
+    with pytest.raises(UsageError, match=r"^sign\.amount: 'Status' is no column"):
+        of_texts(tmp_path, text, **decided | {"sign.amount": "Status"})
 
 
 def test_an_answer_that_no_layout_can_have_is_refused(tmp_path: Path) -> None:
@@ -331,7 +336,8 @@ def test_a_letter_says_the_side_of_an_entry(debit: str, captures: str, tmp_path:
     proposal = of_texts(tmp_path, LETTERED + rows, kind="ledger")
     assert proposal.usable, proposal
     assert proposal.proposal.layout["captures"] == captures
-    assert proposal.proposal.layout["sign"] == {"column": "S/H", "plus": "H", "minus": "S"}
+    sides = {"column": "S/H", "plus": "H", "minus": "S"}
+    assert proposal.proposal.layout["sign"] == {"amount": sides}
     assert amounts_of(tmp_path, proposal) == AMOUNTS
 
     wrong = "E9;A1;refund;EUR;2026-11-20T10:00:00Z;1,00;"
@@ -348,10 +354,9 @@ def test_a_letter_that_no_row_has_is_asked(tmp_path: Path) -> None:
     """Books of captures alone show one side; the word of the other one is somebody's to say."""
     text = LETTERED + "E1;A1;capture;EUR;2026-11-20T10:00:00Z;129,99;S\n"
     asked = of_texts(tmp_path, text, kind="ledger").proposal.questions
-    assert asked == {
-        "sign.plus": "column 'S/H' says 'S' in every row; what does it say of the other side?"
-    }
-    decided = of_texts(tmp_path, text, kind="ledger", **{"sign.plus": "H"})
+    ask = "column 'S/H' says 'S' in every row; what does it say of the other side?"
+    assert asked == {"sign.amount.plus": ask}
+    decided = of_texts(tmp_path, text, kind="ledger", **{"sign.amount.plus": "H"})
     assert decided.usable, decided
     assert decided.proposal.layout["captures"] == "minus"
 
@@ -438,3 +443,42 @@ def test_what_a_portal_does_not_have_is_asked_with_what_to_say_instead(tmp_path:
         "gateway has)"
     )
     assert "such as that on line 2 have no offset" in asked.questions["zone"]
+
+
+LETTERS = (
+    "Batch ID;Settlement date;Type;Order ID;Transaction ID;Reference;Currency;Gross;Fee;Net;{}\n"
+)
+LETTERED_ROW = "B1;2026-11-20;{};A1;t1;R1;EUR;{};{};{};{}\n"
+
+
+@pytest.mark.parametrize(
+    ("names", "charge", "refund", "signed"),
+    [
+        ("CR/DR", "CR", "DR", {"gross": "CR", "net": "CR"}),
+        ("CR/DR;Fee DR/CR", "CR;DR", "DR;CR", {"gross": "CR", "net": "CR", "fee": "DR"}),
+    ],
+)
+def test_a_column_of_signs_may_be_that_of_several_amounts(
+    names: str, charge: str, refund: str, signed: dict[str, str], tmp_path: Path
+) -> None:
+    """Net is gross less fee by one choice of them alone; what is read has the right signs."""
+    given_back = ("0.30", "9.70") if "Fee" in names else ("0.30", "10.30")
+    rows = LETTERED_ROW.format("charge", "50.00", "1.00", "49.00", charge)
+    rows += LETTERED_ROW.format("refund", "10.00", *given_back, refund)
+    proposal = of_texts(tmp_path, LETTERS.format(names) + rows, kind="settlement")
+    assert proposal.usable, proposal
+    found = proposal.proposal.layout["sign"]
+    assert {ours: sign["plus"] for ours, sign in found.items()} == signed
+    assert "turned_rows" not in proposal.proposal.layout
+
+
+def test_signs_that_no_net_decides_are_asked_and_answered(tmp_path: Path) -> None:
+    """Without a fee the column may be of any of three amounts: whoever knows says of which."""
+    row = LETTERED_ROW.format("korrektur", "9.00", "1.00", "7.00", "DR")
+    text = LETTERS.format("CR/DR") + row.replace("korrektur", "adjustment")
+    asked = of_texts(tmp_path, text, kind="settlement").proposal.questions
+    assert "'CR/DR' says which way money goes" in asked["sign.gross"]
+    given = {"sign.gross": "CR/DR", "sign.net": "CR/DR", "sign.gross.plus": "CR"}
+    answered = of_texts(tmp_path, text, kind="settlement", **given).proposal
+    assert list(answered.questions) == ["sign.net.plus"]
+    assert answered.layout["sign"]["gross"] == {"column": "CR/DR", "plus": "CR", "minus": "DR"}
