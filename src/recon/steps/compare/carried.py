@@ -1,14 +1,17 @@
 """What a run over plain files hands to the next: settlement lines, booked cash, which files told.
 
-A later run judges all lines together. What a file repeats of lines that were handed on counts once,
-and a file that was read before is refused by the name of the run that read it. Of payments that the
-later run does not compare the lines count in their batch and their fees only.
+A later run judges all lines together. What a file repeats of lines that another one told, here or
+in an earlier run, counts once, and a file that was read before is refused by the name of the run
+that read it. Of payments that the later run does not compare the lines count in their batch and
+their fees only.
 """
 
 import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import reduce
+from operator import or_
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +31,7 @@ from recon.matching.frames.arrays import texts
 from recon.matching.frames.coding import is_word
 from recon.matching.frames.grouping import Bools, given
 from recon.matching.frames.sources import LEDGER_COLUMNS, SETTLEMENT_COLUMNS, Sources
-from recon.matching.frames.total_rows import ACCOUNT
+from recon.matching.frames.total_rows import ACCOUNT, Place, counts, paired, sums
 from recon.matching.frames.versions import REPEAT
 from recon.matching.sides.closing_entries import CLOSERS
 from recon.matching.sides.fee_volumes import with_month_volumes
@@ -37,7 +40,7 @@ from recon.matching.sides.payouts import judged_entries
 from recon.matching.sides.settlement_side import PAY_OUT, as_earlier
 from recon.model.errors import SourceUnreadableError, UsageError
 from recon.model.money import format_minor_units
-from recon.model.words import EntryType, Reject, SourceKind
+from recon.model.words import ControlTotal, EntryType, Reject, SourceKind
 from recon.privacy.shown_text import scrubbed
 from recon.steps.compare.result_files import SUMMARY, Content
 from recon.steps.ground.csv_columns import csv_parts
@@ -170,16 +173,15 @@ def refuse_known(tables: Iterable[TableRead], *, known: Iterable[FileReadBefore]
 
 
 def with_carried(tables: Tables, *, carried: Carried | None) -> Tables:
-    """The tables of a run with the lines and the entries that were handed on.
+    """The tables of a run, each settlement line once, with what was handed on.
 
     What is open of the lines stays open though no newer ones are given. Without books the entries
     are handed on and not compared: of the run's own payments none would be booked.
     """
-    if carried is None:
-        return tables
     settled, booked = tables[SourceKind.SETTLEMENT], tables[SourceKind.LEDGER]
-    fresh = _without_repeats(settled, of=carried.lines.frame)
-    settled = (_with_refused(carried, given=settled), *fresh)
+    if carried is None:
+        return {**tables, SourceKind.SETTLEMENT: _each_line_once(settled)}
+    settled = _each_line_once((_with_refused(carried, given=settled), *settled))
     if booked:
         booked = (carried.entries, *booked)
     return {**tables, SourceKind.SETTLEMENT: settled, SourceKind.LEDGER: booked}
@@ -208,25 +210,57 @@ def _with_refused(carried: Carried, *, given: Sequence[TableRead]) -> TableRead:
     return TableRead(carried.lines.frame, facts)
 
 
-def _without_repeats(given_: tuple[TableRead, ...], *, of: pd.DataFrame) -> tuple[TableRead, ...]:
-    """The tables without the lines that are there already, equal ones as often as they are."""
-    batches = {*zip(*(texts(of[name]) for name in (*ACCOUNT, "batch_id")), strict=True)}
-    left: Counter[tuple[Any, ...]] | None = None
-    fresh = []
-    for table in given_:
-        frame = table.frame
-        keys = zip(*(texts(frame[name]) for name in (*ACCOUNT, "batch_id")), strict=True)
-        rows = np.flatnonzero(np.array([key in batches for key in keys], dtype=np.bool_))
-        if not rows.size:
-            fresh.append(table)
-            continue
-        left = Counter(_told(of)) if left is None else left
-        repeated = np.zeros(len(frame), dtype=np.bool_)
-        for row, cells in zip(rows.tolist(), _told(frame.iloc[rows]), strict=True):
-            repeated[row] = left[cells] > 0
-            left[cells] -= 1
-        fresh.append(_less(table, repeated=repeated))
-    return tuple(fresh)
+def _each_line_once(tables: Sequence[TableRead]) -> tuple[TableRead, ...]:
+    """The tables, each without what those before it tell.
+
+    A line counts as often as the file that tells it most often: its second of a file is told again
+    by the second of another one, not by the first.
+    """
+    if not tables[1:]:
+        return tuple(tables)
+    lines = pd.concat([table.frame[[*_TOLD]] for table in tables], ignore_index=True)
+    sizes = [len(table.frame) for table in tables]
+    lines["nth"] = lines.groupby([np.repeat(range(len(sizes)), sizes), *_TOLD]).cumcount()
+    again = np.split(lines.duplicated().to_numpy(), np.cumsum(sizes)[:-1])
+    return tuple(_less(table, repeated=rows) for table, rows in zip(tables, again, strict=True))
+
+
+def lines_totals(
+    read: Tables, *, carried: Carried | None, compared: pd.DataFrame | None
+) -> Iterator[ControlTotal]:
+    """T2 of settlement lines: Σ of the most that one file tells of each = what is compared."""
+    tables = (*((carried.lines,) if carried else ()), *read[SourceKind.SETTLEMENT])
+    if compared is None or not tables[1:]:
+        return
+    none = Counter[tuple[Any, ...]]()
+    most = reduce(or_, (Counter(_told(table.frame)) for table in tables), none)
+    times, net = Counter[Place](), Counter[Place]()
+    for cells, number in most.items():
+        line = dict(zip(_TOLD, cells, strict=True))
+        place = line["merchant_id"], line["account_id"], line["currency"]
+        times[place] += number
+        net[place] += number * line["net"]
+    name = "settlement: each line as often as the file that tells it most often = compared"
+    yield from paired("T2", name, left=times, right=counts(compared), measure="count")
+    right = sums(compared, column="net")
+    yield from paired("T2", name, left=net, right=right, measure="amount")
+
+
+def told_again(read: Tables, *, tables: Tables) -> Iterator[str]:
+    """Of which settlement file lines count once because another one told them: how many, and Σ."""
+    kind = SourceKind.SETTLEMENT
+    for before, once in zip(read[kind][::-1], tables[kind][::-1], strict=False):
+        number = len(before.frame) - len(once.frame)
+        if number:
+            net = Counter[str]()
+            left, right = (sums(table.frame, column="net") for table in (before, once))
+            for place in left:
+                net[place[2]] += left[place] - right.get(place, 0)
+            amounts = (f"{format_minor_units(net[one], currency=one)} {one}" for one in sorted(net))
+            yield (
+                f"{scrubbed(before.facts.source_file.name)}: {number} lines, net "
+                f"{', '.join(amounts)}, were told by another file, too, and count once."
+            )
 
 
 def _told(lines: pd.DataFrame) -> Iterator[tuple[Any, ...]]:
@@ -234,6 +268,8 @@ def _told(lines: pd.DataFrame) -> Iterator[tuple[Any, ...]]:
 
 
 def _less(table: TableRead, *, repeated: Bools) -> TableRead:
+    if not repeated.any():
+        return table
     file, number = table.facts.source_file, int(repeated.sum())
     file = replace(
         file, rows_accepted=file.rows_accepted - number, rows_skipped=file.rows_skipped + number

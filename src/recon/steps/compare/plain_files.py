@@ -37,9 +37,11 @@ from recon.steps.compare.carried import (
     Tables,
     as_compared,
     carried_files,
+    lines_totals,
     read_carried,
     refuse_known,
     remove_others,
+    told_again,
     with_carried,
 )
 from recon.steps.compare.carried_bank import (
@@ -143,7 +145,13 @@ def reconcile_files(
         compared = engine(sources, rules=rules, as_of=as_of, previous=previous)
         books = books_of(sources, rules=rules)
         result = with_totals(
-            compared, totals=books_totals(books, sides=compared.sides, account=("", ""))
+            compared,
+            totals=(
+                *books_totals(books, sides=compared.sides, account=("", "")),
+                *lines_totals(
+                    handed_on.read, carried=handed_on.carried, compared=sources.settlement
+                ),
+            ),
         )
         earlier = frozenset(request.out.iterdir())
         notes = _notes(request, handed_on=handed_on, result=compared, sources=sources, rules=rules)
@@ -165,7 +173,9 @@ def reconcile_files(
 class _HandedOn:
     """What a run read, and what an earlier one handed to it."""
 
+    read: Tables
     tables: Tables
+    """With what was handed on, each settlement line once."""
     carried: Carried | None
     banks: BankFiles | None
     """With what was handed on."""
@@ -307,21 +317,22 @@ def _sources_given(request: PlainFilesRequest, *, rules: Rules) -> tuple[_Handed
     carried_bank = None if before is None else read_carried_bank(before)
     layouts = given_layouts(request.layouts)
     refuse_wrong_given(layouts)
-    tables = _read(request, carried=carried, rules=rules, layouts=layouts)
+    read = _read(request, carried=carried, rules=rules, layouts=layouts)
+    tables = with_carried(read, carried=carried)
     sources = _sources(tables)
     given = read_bank_files(request.bank, rules=rules, layouts=layouts) if request.bank else None
     banks = with_carried_bank(
         given, carried=carried_bank, settlement=sources.settlement, rules=rules
     )
     sources = with_each_instruction_once(_with_banks(sources, banks))
-    handed_on = _HandedOn(tables, carried, banks, carried_bank)
+    handed_on = _HandedOn(read, tables, carried, banks, carried_bank)
     return handed_on, as_compared(sources, carried=carried, rules=rules)
 
 
 def _read(
     request: PlainFilesRequest, *, carried: Carried | None, rules: Rules, layouts: GivenLayouts
 ) -> Tables:
-    """Every file, with what an earlier run handed on."""
+    """Every file, none of which an earlier run read."""
     tables = {
         kind: tuple(
             plain_table(path, kind=kind, rules=rules, layout=layouts.of(path, kind=kind))
@@ -330,7 +341,7 @@ def _read(
         for kind, paths in _named(request)
     }
     refuse_known(tables[SourceKind.SETTLEMENT], known=() if carried is None else carried.files)
-    return with_carried(tables, carried=carried)
+    return tables
 
 
 def _sources(tables: Tables) -> Sources:
@@ -369,6 +380,7 @@ def _notes(
     lines = (
         *lacking,
         *ignored_columns(handed_on.tables),
+        *told_again(handed_on.read, tables=handed_on.tables),
         *_old_lines(request, handed_on=handed_on),
     )
     if handed_on.carried_bank is None or request.bank:

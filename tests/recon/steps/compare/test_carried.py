@@ -1,7 +1,8 @@
 import csv
 import json
+import random
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -14,7 +15,7 @@ from recon.model.figures import NightFigures
 from recon.model.money import format_minor_units
 from recon.steps.compare.carried import BOOKED, CARRIED_FILES, FILES, LINES
 from recon.steps.compare.plain_files import PlainFilesRequest, WriteWorkbook, reconcile_files
-from tests.recon.matching.cash.truth import MERCHANT, Found, Row, truth_of
+from tests.recon.matching.cash.truth import MERCHANT, Found, Row, Truth, truth_of
 
 NOW = datetime(2026, 11, 28, 1, tzinfo=UTC)
 SPLIT, END = "2026-10-09", "2026-11-27"
@@ -76,12 +77,23 @@ def run(
     previous: Path | None = None,
     rules: str = "",
     bank: tuple[Path, ...] = (),
+    exports: Sequence[list[Row]] = (),
     write_workbook: WriteWorkbook = write_nothing,
 ) -> Reconciliation:
-    """Reconcile the rows of each kind that is given; the folder `out` has the result."""
+    """Reconcile the rows of each kind that is given; the folder `out` has the result.
+
+    `exports` are settlement files beside that one.
+    """
     given = {
         kind: (write(rows, kind=kind, path=folder / f"{kind}.csv"),) for kind, rows in files.items()
     }
+    given["settlement"] = (
+        *given.get("settlement", ()),
+        *(
+            write(rows, kind="settlement", path=folder / f"settlement-{number}.csv")
+            for number, rows in enumerate(exports)
+        ),
+    )
     rules_file = folder / "rules.toml"
     rules_file.write_text(f'[payment_status]\n3000 = "paid"\n4100 = "refunded"\n{rules}')
     request = PlainFilesRequest(
@@ -125,16 +137,31 @@ def failed(result: Reconciliation) -> list[str]:
     return [f"{each.id} {each.name}" for each in result.control_totals if not each.passed]
 
 
+def unreadable(truth: Truth) -> list[Row]:
+    """A line that cannot be read, for each batch that has one."""
+    return [
+        {
+            "merchant_id": MERCHANT,
+            "account_id": account,
+            "batch_id": batch,
+            "settled_on": "2026-10-06",
+            "entry_type": "capture",
+            "currency": "EUR",
+            "gross": "1.00",
+            "fee": "0.00",
+            "net": "x",
+        }
+        for account, batch in truth.unreadable
+    ]
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_two_runs_one_after_the_other_find_what_one_run_over_all_finds(
     seed: int, tmp_path: Path
 ) -> None:
     """Each planted break once, to the unit, and no other: in one piece and by --previous."""
     truth = truth_of(seed)
-    for account, batch in truth.unreadable:
-        row = {"merchant_id": MERCHANT, "account_id": account, "batch_id": batch}
-        row |= {"settled_on": "2026-10-06", "entry_type": "capture", "currency": "EUR"}
-        truth.rows["settlement"].append({**row, "gross": "1.00", "fee": "0.00", "net": "x"})
+    truth.rows["settlement"] += unreadable(truth)
     rules = f'[ledger]\nfees_per = "{truth.fees_per}"\n'
     whole = run(tmp_path / "whole", truth.rows, rules=rules)
     early, late = until(truth.rows, SPLIT)
@@ -147,6 +174,32 @@ def test_two_runs_one_after_the_other_find_what_one_run_over_all_finds(
     assert second.gateway_holds == whole.gateway_holds
     held = [result.held.to_dict("records") for result in (second, whole)]
     assert held[0] == held[1]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_exports_that_overlap_are_the_one_export_of_all_their_lines(
+    seed: int, tmp_path: Path
+) -> None:
+    """In any order, in one run or two; equal lines of one export stay as many as they are there."""
+    truth, chance = truth_of(seed), random.Random(seed)
+    others = {kind: rows for kind, rows in truth.rows.items() if kind != "settlement"}
+    lines = truth.rows["settlement"]
+    days = sorted({row["settled_on"] for row in lines})
+    third = len(days) // 3
+    exports = [
+        [row for row in lines if row["settled_on"] <= days[-third]] + unreadable(truth),
+        [row for row in lines if row["settled_on"] > days[third]] + unreadable(truth),
+        chance.sample(lines, len(lines) // 2) + unreadable(truth),
+    ]
+    chance.shuffle(exports)
+    rules = f'[ledger]\nfees_per = "{truth.fees_per}"\n'
+    one = run(tmp_path / "one", others, exports=exports, rules=rules)
+    run(tmp_path / "first", others, exports=exports[:1], rules=rules)
+    before = tmp_path / "first" / "out"
+    two = run(tmp_path / "two", others, exports=exports[1:], previous=before, rules=rules)
+    for result in (one, two):
+        assert failed(result) == []
+        assert found(result) == Counter(truth.key), truth.told
 
 
 def month(number: int, *, books: bool = True) -> Files:
