@@ -69,6 +69,7 @@ def ingest(
     later: dict[str, str] = {}
     refused: list[str] = []
     against: list[str] = []
+    copies: list[str] = []
     private: list[str] = []
     inbox_of = (run.merchant_id, run.account_id)
     lost = [*missing_read_again(inbox_of, environment=environment)]
@@ -93,11 +94,14 @@ def ingest(
         if source is None:
             figures["known_files"] += shown_name(path.name) not in later
             continue
+        if order_rows.is_copy(source):
+            copies.append(f"{shown_name(source.name)} ({source.rows_read} rows)")
         counted = {"files": 1, "rows": source.rows_accepted, "rejected": source.rows_rejected}
         figures |= {name: figures[name] + more for name, more in counted.items()}
     figures["refused"] = len(refused)
     figures["refused_instructions"] = len(against)
     sentence = _sentence(figures, refused=refused, later=later) + _against_told(against)
+    sentence += f" Told before, and counted once: {', '.join(copies)}." if copies else ""
     sentence += left(waiting) + came.sentence()
     sentence += _not_archived(private) + _short_told(run, figures=figures, environment=environment)
     sentence += "".join(f" {each}" for each in lost)
@@ -150,8 +154,9 @@ def _ingest_file(
         if problem:
             refuse(shown_name(path.name), problem)
         sha256 = sha256_of(path)
-        if _taken_before(path, sha256=sha256, run=run, environment=environment):
-            return None, ""
+        is_known, copy = _taken_before(path, sha256=sha256, run=run, environment=environment)
+        if is_known:
+            return copy, ""
         with guarded(path, run=run, environment=environment, sha256=sha256):
             if is_instruction_file(path):
                 return _ingest_instructions(path, run=run, environment=environment, private=private)
@@ -169,10 +174,13 @@ def _ingest_file(
         return None, _refused(path, str(error), run=run, environment=environment)
 
 
-def _taken_before(path: Path, *, sha256: str, run: Run, environment: Environment) -> bool:
+def _taken_before(
+    path: Path, *, sha256: str, run: Run, environment: Environment
+) -> tuple[bool, SourceFile | None]:
     """Whether this very content was read whole in an earlier night, and is kept if it is to be.
 
-    Files that stay in an inbox would otherwise cost each night what they cost the first.
+    And what was noted of it where it was read under another name. Files that stay in an inbox
+    would otherwise cost each night what they cost the first.
     """
     with environment.store.reading() as connection:
         known = file_words.known_file(
@@ -183,9 +191,14 @@ def _taken_before(path: Path, *, sha256: str, run: Run, environment: Environment
             counts=counting(connection, environment=environment),
         )
     if known is None:  # nor is what was refused known by its content: it is told each night
-        return False
+        return False, None
     account = environment.settings.account(run.merchant_id, account_id=run.account_id)
-    return account.archive is None or is_kept(path, sha256=sha256, archive=account.archive)
+    if account.archive is not None and not is_kept(path, sha256=sha256, archive=account.archive):
+        return False, None
+    if known.name == path.name:
+        return True, None
+    with environment.store.writing(turn=Turn.ORDERS) as connection:
+        return _known(connection, run, name=path.name, sha256=sha256, environment=environment)
 
 
 def _let_go(path: Path, *, run: Run, environment: Environment) -> bool:
@@ -238,8 +251,11 @@ def _save(
             planned = _plan(connection, read, run=run, environment=environment)
         environment.crash_point("archived the orders")
         with store.writing(turn=Turn.ORDERS) as connection:
-            if _is_known(connection, run, source=source, environment=environment):
-                return None
+            is_known, copy = _known(
+                connection, run, name=source.name, sha256=source.sha256, environment=environment
+            )
+            if is_known:
+                return copy
             if order_plan.is_stale(connection, planned):
                 continue
             order_rows.save_file(
@@ -317,8 +333,10 @@ def _ingest_instructions(
     )
     _archive(path, read.source_file, why=why, archive=archive, private=private)
     with environment.store.writing(turn=Turn.ORDERS) as connection:
-        if _is_known(connection, run, source=read.source_file, environment=environment):
-            return None, ""
+        name, sha256 = read.source_file.name, read.source_file.sha256
+        is_known, copy = _known(connection, run, name=name, sha256=sha256, environment=environment)
+        if is_known:
+            return copy, ""
         order_rows.save_instruction_file(
             connection,
             run,
@@ -336,7 +354,10 @@ def _refused(path: Path, problem: str, *, run: Run, environment: Environment) ->
         path, problem=problem, kind=SourceKind.ORDERS, name=shown_name(path.name)
     )
     with environment.store.writing(turn=Turn.ORDERS) as connection:
-        if not _is_known(connection, run, source=source, environment=environment):
+        is_known, _ = _known(
+            connection, run, name=source.name, sha256=source.sha256, environment=environment
+        )
+        if not is_known:
             order_rows.save_unread(
                 connection,
                 run,
@@ -347,17 +368,20 @@ def _refused(path: Path, problem: str, *, run: Run, environment: Environment) ->
     return problem
 
 
-def _is_known(
-    connection: Connection, run: Run, *, source: SourceFile, environment: Environment
-) -> bool:
+def _known(
+    connection: Connection, run: Run, *, name: str, sha256: str, environment: Environment
+) -> tuple[bool, SourceFile | None]:
+    """Whether content is known, and what was noted of it where that is so under another name."""
     known = file_words.known_file(
         connection,
         run,
-        name=source.name,
-        sha256=source.sha256,
+        name=name,
+        sha256=sha256,
         counts=counting(connection, environment=environment),
     )
-    return known is not None
+    if known is None or known.name == name:
+        return known is not None, None
+    return True, order_rows.save_copy(connection, run, of=known, name=name, at=environment.clock())
 
 
 def _sentence(figures: dict[str, int], *, refused: Sequence[str], later: Mapping[str, str]) -> str:

@@ -6,6 +6,7 @@ engine calls it a duplicate: nothing is chosen silently.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -32,8 +33,8 @@ def known_file(connection: Connection, run: Run, *, name: str, sha256: str) -> S
     """The file of this account with this content, if that is what stands now.
 
     Content that came back after a newer version of the same name is a new version again; under a
-    new name it is known while another name has it as its newest version. What a dry run read is
-    known to dry runs only: it binds nothing.
+    new name it is known while another name, which was read itself, has it as its newest version.
+    What a dry run read is known to dry runs only: it binds nothing.
     """
     newest = (
         select(func.max(order_file.c.file_id))
@@ -47,11 +48,33 @@ def known_file(connection: Connection, run: Run, *, name: str, sha256: str) -> S
     )
     alike = or_(order_file.c.name == name, order_file.c.sha256 == sha256)
     rows = connection.execute(select(order_file).where(order_file.c.file_id.in_(newest), alike))
-    by_name = {row["name"]: row for row in rows.mappings()}
-    if name in by_name:
-        same_name = by_name[name]
-        return _source_file(same_name) if same_name["sha256"] == sha256 else None
-    return next((_source_file(row) for row in by_name.values() if row["sha256"] == sha256), None)
+    files = [_source_file(row) for row in rows.mappings()]
+    named = next((file for file in files if file.name == name), None)
+    if named is not None and (named.sha256 != sha256 or not is_copy(named)):
+        return named if named.sha256 == sha256 else None
+    original = next((file for file in files if file.sha256 == sha256 and not is_copy(file)), None)
+    return original and (named or original)
+
+
+def is_copy(file: SourceFile) -> bool:
+    """Whether none of its rows was looked at, because they are those of a file of another name."""
+    return 0 < file.rows_read == file.rows_skipped
+
+
+def save_copy(
+    connection: Connection, run: Run, *, of: SourceFile, name: str, at: datetime
+) -> SourceFile:
+    """Note that known content arrived under another name; its rows and what they ask count once."""
+    copy = replace(
+        of,
+        name=name,
+        rows_accepted=0,
+        rows_rejected=0,
+        rows_skipped=of.rows_read,
+        rows_unassigned=0,
+    )
+    insert_file(connection, run, source=copy, at=at)
+    return copy
 
 
 def save_file(

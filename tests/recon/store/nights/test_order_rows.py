@@ -132,6 +132,35 @@ def test_content_that_came_back_is_a_new_version(
         assert order_rows.known_file(connection, run, **first) is not None
 
 
+def test_known_content_under_a_new_name_is_an_arrival_of_no_row(
+    store: Store, run: Run, storages: StorageOf
+) -> None:
+    """It is a file of the night, known by its own name, until what it repeats is replaced."""
+    _load(store, run, ORDER, storages=storages)
+    with store.writing() as connection:
+        ((first, _),) = order_rows.files_of_night(connection, run)
+        copy = order_rows.save_copy(connection, run, of=first, name="b.csv", at=OPENING)
+        named = {"name": "b.csv", "sha256": first.sha256}
+        assert order_rows.known_file(connection, run, **named) == copy
+        assert order_rows.known_file(connection, run, **named | {"name": "c.csv"}) == first
+        files = order_rows.files_of_night(connection, run)
+
+    assert [(file.name, file.rows_skipped) for file, _ in files] == [
+        ("b.csv", 1),
+        ("orders.csv", 0),
+    ]
+    assert [counts.accepted for _, counts in files] == [0, 1]
+    assert _current(store, run, storages) == [("A-1", 10_000, "orders.csv")]
+    _load(store, run, {**ORDER, "amount": 9_000}, storages=storages)
+    with store.reading() as connection:
+        assert order_rows.known_file(connection, run, **named) is None
+    _load(store, run, ORDER, name="b.csv", storages=storages)
+    assert sorted(_current(store, run, storages)) == [
+        ("A-1", 9_000, "orders.csv"),
+        ("A-1", 10_000, "b.csv"),
+    ]
+
+
 def test_rejects_of_the_newest_version_count(store: Store, run: Run, storages: StorageOf) -> None:
     """A mended file takes its old rejects away; a night shows those of the newest version."""
     bad = Reject(SourceKind.ORDERS, "orders.csv", 2, "amount", "not an amount", "x", "m", "a", "k")
