@@ -350,6 +350,7 @@ UNVERIFIED_WORDS: Mapping[str, str] = {
     UnverifiedReason.SIGNATURE_INVALID: "The reply's signature is wrong or missing; tell IT.",
     UnverifiedReason.ECHO_MISMATCH: "The reply names another payment than was asked; tell IT.",
     UnverifiedReason.BATCH_QUARANTINED: "A line of this batch could not be read; see Sources.",
+    UnverifiedReason.ORDERS_MISSING: "An order file that may tell of it is lacking; get it.",
 }
 
 VERDICT_WORDS: Mapping[Verdict, str] = {

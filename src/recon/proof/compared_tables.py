@@ -117,6 +117,10 @@ def sources_of_tables(tables: Mapping[str, pa.Table]) -> Sources:
         volumes=frame_of_table(tables[VOLUMES]) if VOLUMES in tables else None,
         bank=_bank_of(tables, terms=terms),
         quarantined=tuple(Quarantined(**row) for row in tables["quarantined"].to_pylist()),
+        orders_lack_since=next(
+            (datetime.fromisoformat(row["word"]) for row in terms if row["name"] == "orders_lack"),
+            None,
+        ),
     )
 
 
@@ -164,6 +168,8 @@ def _terms(sources: Sources, *, rules: Rules, previous: Previous | None) -> Iter
         for name in ("first", "last", "waits_for"):
             yield _term("settled_days", name, word=getattr(days, name))
         yield from (_term("settled_batch", batch) for batch in days.batches)
+    if sources.orders_lack_since is not None:
+        yield _term("orders_lack", "since", word=sources.orders_lack_since.isoformat())
     if previous is not None:
         yield _term("previous", "as_of", word=previous.as_of.isoformat())
 

@@ -90,7 +90,7 @@ def judged_part(
 
     Args:
         rows: FRAMES of all rows of some order numbers, and what the whole night has of
-            instructions, rejects, quarantined, volumes and settled.
+            instructions, rejects, quarantined, volumes, settled and orders_lack_since.
         elsewhere: what is known of all rows.
         rules: how they are judged.
         as_of: when.

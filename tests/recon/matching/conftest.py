@@ -62,6 +62,7 @@ class Case:
         self.universe: list[Mapping[str, str]] | None = None
         self.previous: Previous | None = None
         self.as_of = AS_OF
+        self.lack_since: datetime | None = None
         self.tables: dict[str, Any] = {
             "payment_status": {code: word for word, code in CODES.items() if word != "unmapped"},
             "authorisation": {"valid_days": 365},
@@ -138,6 +139,11 @@ class Case:
         self.universe = [{**key, "order_no": number} for number in order_nos]
         return self
 
+    def lacking(self, since: datetime) -> "Case":
+        """An order file that may tell of payments since then is lacking."""
+        self.lack_since = since
+        return self
+
     def after(self, earlier: Reconciliation, *, charged_back: tuple[str, ...] = ()) -> "Case":
         """An earlier run."""
         keys = [{"merchant_id": "M", "account_id": "1", "order_no": n} for n in charged_back]
@@ -178,6 +184,7 @@ class Case:
             settlement=optional["settlement"],
             rejects=tuple(self.rejects),
             universe=universe,
+            orders_lack_since=self.lack_since,
         )
 
     @property
@@ -211,13 +218,15 @@ def breaks_of(cases: Mapping[str, Case]) -> pd.DataFrame:
 def _alike(cases: Mapping[str, Case]) -> list[dict[str, Case]]:
     alike: dict[str, dict[str, Case]] = {}
     for name, one in cases.items():
-        kind = str((sorted(one.rows), one.universe is None, one.tables))
+        kind = str((sorted(one.rows), one.universe is None, one.tables, one.lack_since))
         alike.setdefault(kind, {})[name] = one
     return [*alike.values()]
 
 
 def _run_together(cases: Mapping[str, Case]) -> Reconciliation:
-    one = Case().ruled(**next(iter(cases.values())).tables)
+    first = next(iter(cases.values()))
+    one = Case().ruled(**first.tables)
+    one.lack_since = first.lack_since
     for merchant, each in cases.items():
         for source, rows in each.rows.items():
             moved = [{**row, "merchant_id": merchant} for row in rows]

@@ -55,6 +55,8 @@ class Set:
     ahead: bool = False
     """Its rows are dated long after the night; then they are late, too."""
     covered: bool = True
+    lacking: bool = False
+    """An order file is lacking that may tell of its payments."""
     shown: frozenset[str] = frozenset()
     """States that the query can show."""
 
@@ -178,6 +180,8 @@ class Judge:
         codes = {code for code, waits in found if code and (one.late or not waits)}
         waiting = any(waits for _, waits in found) and not one.late
         state = "BREAK" if codes else "PENDING" if waiting else "MATCHED"
+        if one.lacking and one.order is None and "MISSING_IN_ORDERS" in codes - {*DOUBTS}:
+            state, codes = ("BREAK", codes) if codes & {*DOUBTS} else ("UNVERIFIED", set())
         if state == "MATCHED" and not (one.order or one.payments or one.entries):
             state = ""
         return Judged(state, self._ahead(frozenset(codes)), self.effects, (left[0], left[1]))

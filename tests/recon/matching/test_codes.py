@@ -1,7 +1,7 @@
 """One case per code and flag: the rows, and what the set comes to."""
 
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -516,6 +516,23 @@ CASES: list[tuple[str, str, Build]] = [
     ("result unmapped", "UNVERIFIED QUERY_RESULT_UNMAPPED", lambda c: c.order().answer("unmapped")),
     ("never asked", "UNVERIFIED QUERY_FAILED", lambda c: c.order().asked()),
     ("row rejected", "UNVERIFIED ROW_QUARANTINED", lambda c: c.order().payment().reject()),
+    (
+        "order file lacks",
+        "UNVERIFIED ORDERS_MISSING",
+        lambda c: c.payment().lacking(LONG_AGO - timedelta(seconds=1)),
+    ),
+    ("order file lacks, paid before", "MISSING_IN_ORDERS", lambda c: c.payment().lacking(LONG_AGO)),
+    (
+        "order file lacks, in grace",
+        "PENDING",
+        lambda c: c.payment(transaction_date=JUST_NOW).lacking(LONG_AGO),
+    ),
+    ("order file lacks, order there", "MATCHED", lambda c: c.order().payment().lacking(LONG_AGO)),
+    (
+        "order file lacks, doubt stays",
+        "REFUND_UNCONFIRMED MISSING_IN_ORDERS",
+        lambda c: c.payment().move("refund", "in_doubt").lacking(LONG_AGO - timedelta(seconds=1)),
+    ),
     (
         "entry conflict",
         "UNVERIFIED ENTRY_ID_CONFLICT",

@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pandas as pd
@@ -136,13 +136,19 @@ ALL = frozenset(CODES)
 
 
 @pytest.mark.parametrize("covered", [True, False], ids=["ledger", "no-ledger"])
+@pytest.mark.parametrize("lacking", [False, True], ids=["", "order-file-lacking"])
 @pytest.mark.parametrize(
     ("shown", "mapped"),
     [(ALL, ALL), (ALL - {*HIDING}, ALL - {*HIDING}), (ALL - {*HIDING}, ALL)],
     ids=["all-shown", "refunds-hidden", "refunds-declared-hidden"],
 )
 def test_a_second_judge_agrees_on_every_random_set(
-    new_case: Callable[[], Any], *, covered: bool, shown: frozenset[str], mapped: frozenset[str]
+    new_case: Callable[[], Any],
+    *,
+    covered: bool,
+    lacking: bool,
+    shown: frozenset[str],
+    mapped: frozenset[str],
 ) -> None:
     """State, codes and both effects are what the contract gives; of no match anything is left."""
     pick = random.Random(f"{covered}{sorted(shown)}")
@@ -152,10 +158,13 @@ def test_a_second_judge_agrees_on_every_random_set(
     )
     if covered:
         case.ledger()
+    if lacking:
+        case.lacking(LONG_AGO - timedelta(seconds=1))
     case.rows["instructions"] = []
     sets = {f"N{number}": drawn(pick, covered=covered, shown=shown) for number in range(SIZE)}
     for name, one in sets.items():
         one.ahead = one.late and pick.random() < 0.2
+        one.lacking = lacking
         put(case, one, name=name)
 
     told = found(case)

@@ -176,6 +176,8 @@ class Sources:
     nobody brought again since; None: the rejects say it."""
     quarantined: tuple[Quarantined, ...] = ()
     """Order rows of any night that could not be read and that nobody brought again since."""
+    orders_lack_since: datetime | None = None
+    """An order file is lacking that may tell of payments since then; None: none is lacking."""
     is_part: bool = False
     """Whether these are all rows of some order numbers: groups of the settlement are judged with
     what is left of all parts."""

@@ -15,7 +15,7 @@ from recon.matching.judging.pattern import UNVERIFIED_REASONS, Pattern
 from recon.matching.judging.settlement_leg import payout_findings, settlement_findings
 from recon.matching.judging.state_table import Due
 from recon.matching.sets.residuals import BOOKED_EXACTLY
-from recon.model.words import BreakCode, Flag, SetState
+from recon.model.words import BreakCode, Flag, SetState, UnverifiedReason
 
 PRECEDENCE = tuple(BreakCode)
 ABSENT = ""
@@ -68,6 +68,8 @@ def judge(pattern: Pattern) -> Judgement:
     codes = tuple(sorted({f.code for f in late if f.code}, key=PRECEDENCE.index))
     waits = tuple(finding for finding in findings if not pattern.is_late(finding.due))
     flags = tuple(sorted({*_flags(pattern), *(f.flag for f in late if f.flag)}))
+    if pattern.orders_lack and BreakCode.MISSING_IN_ORDERS in codes and not _FIRM & {*codes}:
+        return Judgement(SetState.UNVERIFIED, reason=UnverifiedReason.ORDERS_MISSING.value)
     if codes:
         return Judgement(SetState.BREAK, codes, flags)
     if waits:

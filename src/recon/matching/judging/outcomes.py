@@ -67,6 +67,7 @@ def judge_sets(joined: Joined, *, rules: Rules, as_of: int) -> Outcomes:
         **plain_facts(sets, ours=ours, covered=joined.covered),
         **moves,
         "unverified": unverified_reasons(sets),
+        "orders_lack": (sets["orders_lack"] & (sets["order_state"] == 0)).astype(np.int64),
         "late": late_bits(due, as_of=as_of),
     }
     sums = _Sums(sets, ours, joined.covered, rules)

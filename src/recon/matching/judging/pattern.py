@@ -38,6 +38,8 @@ class Pattern:
     order_state: int
     gateway_state: int
     unverified: int
+    orders_lack: int
+    """No order, and an order file is lacking that may tell of it."""
     anything: int
     """Any order, payment or compared entry."""
     wrong_account: int

@@ -5,6 +5,7 @@ With the net per side, set and currency: what the effects and the control totals
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 import numpy as np
 import pandas as pd
@@ -284,10 +285,19 @@ def _mark_evidence(sets: Arrays, *, sources: Sources, keys: SetKeys) -> None:
         | _named_in_part(sets, rows=sources.quarantined),
         "chargeback_before": sets["chargeback_before"]
         | _spoken_of(keys.of["chargebacks"], size=size),
+        "orders_lack": _may_be_told(sets["transaction_date"], since=sources.orders_lack_since),
         "no_answer": failed,
         "answer_unmapped_only": unmapped,
         "gateway_state": np.where(failed | unmapped, NUMBER["unverified"], sets["gateway_state"]),
     }
+
+
+def _may_be_told(paid: Ints, *, since: datetime | None) -> Bools:
+    """Payments of which an order file that is lacking may tell; without a date all of them."""
+    if since is None:
+        return np.zeros(len(paid), dtype=np.bool_)
+    covered = pd.Timestamp(since).value // 1_000
+    return np.asarray((paid == NO_INSTANT) | (paid > covered), dtype=np.bool_)
 
 
 def _named_in_part(sets: Arrays, *, rows: Sequence[Quarantined]) -> Bools:

@@ -35,6 +35,7 @@ from recon.steps.compare.siblings import siblings_of, with_siblings
 from recon.steps.compare.whole_settlement import settlement_of
 from recon.steps.files.arrived_rows import Extract, order_steps, with_arrived
 from recon.steps.files.keep_ledger import unread_files
+from recon.steps.files.lacking_orders import orders_lack_since
 from recon.steps.files.never_read import WHOLE_FILE
 from recon.steps.ground import kept_results, shown_answers
 from recon.steps.ground.answer_rows import chargeback_codes
@@ -175,6 +176,9 @@ def sources_of(run: Run, *, inputs: Inputs, rules: Rules, environment: Environme
             unread_batches=unread_batches(connection, run, inputs=inputs),
             bank=bank_source(connection, run, until=until, rules=rules),
             quarantined=quarantined(connection, run, inputs=inputs),
+            orders_lack_since=orders_lack_since(
+                connection, run, until=until, calendar=rules.business_calendar
+            ),
         )
     whole = with_siblings(own, run=run, siblings=siblings, last_file=until, environment=environment)
     counted = _with_ids_once(without_opening_balance(whole, rules=rules))

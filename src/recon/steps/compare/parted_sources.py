@@ -23,6 +23,7 @@ from recon.steps.compare.parted_answers import parted_answers
 from recon.steps.compare.parted_inputs import PartedInputs, parted_inputs
 from recon.steps.compare.parted_ledger import arrived_ledger, older_entries
 from recon.steps.files.arrived_rows import order_steps, with_steps
+from recon.steps.files.lacking_orders import orders_lack_since
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.kept_books import LEDGER
 from recon.steps.ground.night_folder import BOOKS, INPUTS, links, newest, storages_of
@@ -115,6 +116,9 @@ def _small(
         merged_rows={source.name: counts for source, counts in loaded},
         unread_batches=unread_batches(connection, run, inputs=inputs),
         quarantined=quarantined(connection, run, inputs=inputs),
+        orders_lack_since=orders_lack_since(
+            connection, run, until=until, calendar=environment.settings.rules.business_calendar
+        ),
     )
     orders = {**steps, FROM_OTHERS: len(parted.joined.orders)}
     if parted.entries is None:

@@ -63,7 +63,7 @@ def _short(files: Sequence[SourceFile], *, earlier: Sequence[tuple[str, int]]) -
 
 def _unjudged(files: Sequence[SourceFile], *, earlier: Sequence[tuple[str, int]]) -> list[str]:
     """A sentence where too few nights had files of a sender to know what is usual."""
-    known = {_sender(file.name): len(_usual(file.name, earlier=earlier)) for file in files}
+    known = {sender_of(file.name): len(_usual(file.name, earlier=earlier)) for file in files}
     few = {sender: nights for sender, nights in sorted(known.items()) if nights < USUAL_FILES_MIN}
     if not few:
         return []
@@ -104,11 +104,11 @@ def short_of(file: SourceFile, *, earlier: Sequence[tuple[str, int]]) -> Short |
 
 def _usual(name: str, *, earlier: Sequence[tuple[str, int]]) -> tuple[int, ...]:
     """Rows of the last files of the same sender."""
-    rows = [rows for other, rows in earlier if _sender(other) == _sender(name) and rows]
+    rows = [rows for other, rows in earlier if sender_of(other) == sender_of(name) and rows]
     return tuple(rows[:USUAL_FILES_MAX])
 
 
-def _sender(name: str) -> str:
+def sender_of(name: str) -> str:
     """Who sends files of such a name: what is a number in it may be another one."""
     return _DIGITS.sub("#", name)
 

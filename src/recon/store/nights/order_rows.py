@@ -7,7 +7,7 @@ engine calls it a duplicate: nothing is chosen silently.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, func, insert, or_, select
@@ -152,6 +152,32 @@ def files_of_night(
             ),
         )
         for row in newest.values()
+    ]
+
+
+def versions_until(
+    connection: Connection, run: Run, *, until: int, whole_file: str
+) -> list[tuple[SourceFile, date, bool]]:
+    """Every version of each order file up to a night, its night, and whether it was refused whole.
+
+    `whole_file` is the column of the reject that stands for a file that could not be read.
+    """
+    refused = select(reject.c.file_id).where(reject.c.column == whole_file)
+    rows = connection.execute(
+        select(order_file, order_file.c.file_id.in_(refused).label("is_refused"))
+        .where(
+            order_file.c.merchant_id == run.merchant_id,
+            order_file.c.account_id == run.account_id,
+            order_file.c.kind == SourceKind.ORDERS.value,
+            order_file.c.business_date <= run.business_date,
+            order_file.c.file_id <= until,
+            *counting(run),
+        )
+        .order_by(order_file.c.file_id)
+    )
+    return [
+        (_source_file(row), row["business_date"], bool(row["is_refused"]))
+        for row in rows.mappings()
     ]
 
 
