@@ -58,13 +58,16 @@ def without_swapped_days(cells: pa.Array, *, times: str, problems: CellProblems)
         times: How a workbook's texts are written, "" where none are known to be.
         problems: Where such a date is noted.
     """
+    in_doubt = _says_day_and_month(times)
+    written = pc.match_substring_regex(cells, _WRITTEN_DAY)
+    if not (in_doubt or pc.any(written).as_py()):
+        return cells  # most files, at the price of a glance
     dates = pc.match_substring_regex(cells, _REAL_DATE)
-    written = pc.and_not(pc.match_substring_regex(cells, _WRITTEN_DAY), dates)
     left = pc.and_(written, pc.match_substring_regex(cells, _NO_MONTH))
     could_be = pc.and_(dates, pc.match_substring_regex(cells, _TO_DAY_12))
     texts = pc.filter(cells, left)
     spoken_against = pc.any(pc.or_(pc.and_not(written, left), pc.and_not(dates, could_be))).as_py()
-    if spoken_against or not (len(texts) or _says_day_and_month(times)):
+    if spoken_against or not (len(texts) or in_doubt):
         return cells
     beside = (
         f"beside texts such as {texts[0].as_py()[:_DATE_CHARACTERS]}"
