@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
+from urllib.parse import quote
 from uuid import UUID
 
 from prefect.artifacts import (
@@ -25,7 +26,6 @@ from prefect.exceptions import PrefectHTTPStatusError
 from flows.automations import WAITING
 from flows.night_bar import night_bar
 from flows.page_text import table_row
-from flows.workbook_server import ADDRESS_VARIABLE, link_of
 from recon.model.nights import NightRequest, StepSummary
 from tasks.running import say
 
@@ -34,6 +34,10 @@ ROWS_SHOWN_MAX = 100
 
 Made = TypeVar("Made")
 NOT_OF_A_KEY = re.compile(r"[^a-z0-9]+")
+
+
+ADDRESS_VARIABLE = "RECON_WORKBOOKS_URL"
+"""Where people reach the reports folders of all accounts, by `<merchant>/<account>/<workbook>`."""
 
 
 class Artifacts:
@@ -133,7 +137,7 @@ class Artifacts:
         )
 
     def workbook(self, workbook: Path) -> None:
-        """A link to it, and where it lies; without a server a browser opens no link to a file."""
+        """Where it lies, and a link where a share is configured: browsers open no file."""
         account = (self._request.merchant_id, self._request.account_id)
         link = link_of(workbook, account=account, address=os.environ.get(ADDRESS_VARIABLE, ""))
         self._published(
@@ -177,3 +181,10 @@ def artifact_key(kind: str, *, request: NightRequest) -> str:
 def _night_in_words(request: NightRequest) -> str:
     account = f"Merchant {request.merchant_id}, account {request.account_id}"
     return f"{account}, business date {request.business_date}, {request.mode}."
+
+
+def link_of(workbook: Path, *, account: tuple[str, str], address: str) -> str:
+    """The address of a workbook; that of the file itself where no share is configured."""
+    if not address:
+        return workbook.absolute().as_uri()
+    return "/".join((address.rstrip("/"), *map(quote, (*account, workbook.name))))

@@ -191,13 +191,10 @@ def _doors(url: str, *, auth: str) -> dict[str, str]:
     }
 
 
-def free_port(*, wanted: int = 0) -> int:
-    """A port of the loopback interface that nobody listens on; the wanted one, if it is free."""
+def free_port() -> int:
+    """A port of the loopback interface that nobody listens on."""
     with socket.socket() as probe:
-        try:
-            probe.bind((LOOPBACK, wanted))
-        except (OSError, OverflowError):
-            return free_port()
+        probe.bind((LOOPBACK, 0))
         return int(probe.getsockname()[1])
 
 

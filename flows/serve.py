@@ -19,7 +19,6 @@ from urllib.parse import urlsplit
 import psutil
 
 from flows.prefect_server import (
-    LOOPBACK,
     STARTUP_TIMEOUT_SECONDS,
     answers,
     end_process,
@@ -30,7 +29,6 @@ from flows.prefect_server import (
     start_server,
 )
 from flows.signer_beside import key_set_apart
-from flows.workbook_server import ADDRESS_VARIABLE, AUTH_VARIABLES
 from recon.config.keys import SIGNER_VARIABLE
 from recon.model.errors import ReconError, UsageError
 from recon.privacy.own_files import STRANGERS, for_owner, make_folder, write_result
@@ -42,7 +40,6 @@ UI_PORT = 4200
 COMMAND_TIMEOUT_SECONDS = 300
 PAUSE_SECONDS = 0.2
 PROCESSES = "processes.json"
-CONFIG_VARIABLE = "RECON_CONFIG_DIR"
 
 PREFECT = (sys.executable, "-m", "prefect")
 RECON = (str(Path(sys.executable).with_name("recon")),)
@@ -85,7 +82,6 @@ def _start_all(folder: Path, *, port: int) -> None:
     _run([*RECON, "demo", "--dir", str(folder / "demo"), "--prepare-only"], {}, folder)
     env = folder / "demo" / "env"
     recon = key_set_apart(folder / "signer", env=env, variables=read_env(env))
-    recon = {**recon, ADDRESS_VARIABLE: f"http://{LOOPBACK}:{free_port(wanted=port + 1)}"}
     _start_sandbox(folder, recon=recon)
     shop = [*RECON, "demo", "--dir", str(folder / "demo"), "--deliver"]
     _start(folder, name="shop", command=shop, variables={})
@@ -100,11 +96,9 @@ def _start_all(folder: Path, *, port: int) -> None:
     _deploy(folder, variables=variables, of_prefect=of_prefect)
     # Whom to ring for nobody has said yet; what needs no bell is there from the start.
     _run([*RECON, "prefect", "automations"], variables, folder)
-    _start_workbooks(folder, recon=recon, auth=server.auth)
     worker = [*PREFECT, "worker", "start", "--pool", WORK_POOL, "--type", "process"]
     _start(folder, name="worker", command=worker, variables=variables)
     _say(f"Prefect:  {server.url}  (asks for {server.auth})")
-    _say(f"workbooks: {recon[ADDRESS_VARIABLE]}  (the same password; the artifacts link there)")
     _say(f"sandbox:  {recon['RECON_GATEWAY_BASE_URL']}/_sandbox/")
     _say(f"reports:  {folder / 'demo' / 'reports'}")
     _say("`make stop` ends them all; their logs are in " + str(folder))
@@ -133,15 +127,6 @@ def _start_signer(folder: Path, *, recon: Mapping[str, str]) -> None:
     rules = folder / "signer" / "signer.toml"
     _start(folder, name="signer", command=[*RECON, "signer", "--rules", str(rules)], variables={})
     _wait(folder, name="signer", until=Path(recon[SIGNER_VARIABLE]).is_socket)
-
-
-def _start_workbooks(folder: Path, *, recon: Mapping[str, str], auth: str) -> None:
-    """What hands out workbooks: it gets the folder of the configuration and the password alone."""
-    url = recon[ADDRESS_VARIABLE]
-    command = [*RECON, "prefect", "workbooks", "--port", str(urlsplit(url).port)]
-    variables = {CONFIG_VARIABLE: recon[CONFIG_VARIABLE], AUTH_VARIABLES[0]: auth}
-    _start(folder, name="workbooks", command=command, variables=variables)
-    _wait(folder, name="workbooks", until=lambda: answers(f"{url}/health"))
 
 
 def _wait(folder: Path, *, name: str, until: Callable[[], bool]) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from flows.artifacts import Artifacts, artifact_key
+from flows.artifacts import Artifacts, artifact_key, link_of
 from flows.prefect_server import PrefectServer
 from recon.model.nights import Mode, NightRequest, StepSummary
 from recon.model.words import ControlTotal, End
@@ -112,3 +112,14 @@ def test_a_prefect_that_is_gone_is_tried_once(
     artifacts.workbook(tmp_path)
 
     assert tried == ["summary-100042001"]
+
+
+def test_an_artifact_links_to_the_share_of_the_reports() -> None:
+    """The file itself where no share is configured."""
+    path, account = Path("/var/reports/reconciliation-2026-11-20.xlsx"), ("100042", "100042001")
+
+    assert link_of(path, account=account, address="") == f"file://{path}"
+    assert (
+        link_of(path, account=account, address="https://share.example/")
+        == f"https://share.example/100042/100042001/{path.name}"
+    )

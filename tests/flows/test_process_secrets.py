@@ -72,7 +72,6 @@ PROGRAMS = {
     "signer": "recon signer",
     "sandbox": "recon sandbox",
     "shop": "--deliver",
-    "workbooks": "prefect workbooks",
     "worker": "worker start",
     "starter": "_workspace_supervisor",
     "night": "prefect.engine",
@@ -80,7 +79,7 @@ PROGRAMS = {
     "reader": "recon.files.reader",
 }
 """Program -> what its command line says; the worker starts a starter, and that the night."""
-PASSWORD_HOLDERS = ("server", "workbooks", "worker", "starter", "night")
+PASSWORD_HOLDERS = ("server", "worker", "starter", "night")
 EXPECTED = {
     *((name, "night's database") for name in ("worker", "starter", "night")),
     *((name, "seal key") for name in ("worker", "starter", "night")),

@@ -97,26 +97,6 @@ def pool(
     say(f"{out}: now: {create} --base-job-template {out}")
 
 
-@prefect.command("workbooks")
-def workbooks(
-    *,
-    host: Annotated[
-        str, typer.Option(help="The address to listen on; elsewhere a proxy must do TLS.")
-    ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="0 takes a free port.", min=0, max=65535)] = 4201,
-) -> None:
-    """Serve the workbooks to whoever has the password of Prefect, until Ctrl-C.
-
-    With its address in RECON_WORKBOOKS_URL the artifacts of nights link to it.
-    """
-    from flows.workbook_server import AUTH_VARIABLES, serve_until_ended
-    from recon.config.settings import load_file_settings
-
-    reports = {name: each.reports for name, each in load_file_settings(os.environ).accounts.items()}
-    auth = next((os.environ[name] for name in AUTH_VARIABLES if os.environ.get(name)), "")
-    serve_until_ended(reports, auth=auth, at=(host, port), ready=say)
-
-
 @prefect.command("automations")
 def automations(
     block: Annotated[
