@@ -271,9 +271,7 @@ class _Walk:
 
     def _take_row(self, attributes: dict[str, Any]) -> None:
         number = attributes.get("r", str(self._row + 1)).strip()
-        # A row without cells may stand once more: workbooks of earlier releases of ours have one.
-        first = self._row + (self._column > 0)
-        if not re.fullmatch("[0-9]{1,10}", number) or int(number) < max(first, 1):
+        if not re.fullmatch("[0-9]{1,10}", number) or int(number) <= self._row:
             self._refuse(f"row {number[:20]!r} stands behind row {self._row}")
         for name in attributes:
             if _BETWEEN not in name and name not in _ROW_ATTRIBUTES:
