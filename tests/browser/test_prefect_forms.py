@@ -314,4 +314,4 @@ def test_refunds_are_approved_by_two_people_and_the_workbook_is_found(desk: Desk
     assert desk.moved("refund") > 0
     assert workbook.is_file()
     assert [one["name"] for one in words] == ["Noted", "Decided"], words
-    assert words[1]["message"].endswith("): applied.")
+    assert words[1]["message"].endswith(", applied.")
