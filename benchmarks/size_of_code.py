@@ -9,6 +9,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import typer
+
+from recon.cli.commands import app
+
 ROOT = Path(__file__).parents[1]
 OTHER_FOLDERS = ("flows", "tasks", "reports")
 OTHER_ENDINGS = {".sql", ".toml", ".mako", ".txt"}
@@ -80,10 +84,13 @@ def row(name: str, cells: Iterable[object]) -> str:
 
 
 def commands() -> int:
-    """Commands and groups' commands of the command line."""
-    registered = re.compile(r"\.command\(")
-    files = (ROOT / "src/recon/cli").rglob("*.py")
-    return sum(len(registered.findall(path.read_text(encoding="utf-8"))) for path in files)
+    """Commands of the command line, those of groups each for itself."""
+    waiting, count = [typer.main.get_command(app)], 0
+    while waiting:
+        inside = getattr(waiting.pop(), "commands", None)
+        count += inside is None
+        waiting += (inside or {}).values()
+    return count
 
 
 def main() -> None:
