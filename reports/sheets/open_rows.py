@@ -13,6 +13,8 @@ import pandas as pd
 
 from recon.matching.frames.grouping import Ints, amounts_of
 from recon.model.figures import NightFigures
+from recon.model.money import Money
+from recon.model.words import InstructionKind, InstructionState
 from reports.drawing.listing import rows_of
 from reports.sheets.matched_totals import AMOUNT_NAMES, largest_of, sums_by
 
@@ -24,8 +26,17 @@ GROUP_NAMES = ("result", "reason", "expected_side", "account_id", "currency")
 _EFFECTS = ("effect_orders", "effect_ledger")
 _SIDES = ("order_amount", "gateway_amount", "ledger_amount")
 _BLANK: Mapping[str, Any] = {"reason": "", "expected_side": "", "due_at": None}
+_KINDS: Mapping[str, str] = {
+    InstructionKind.CAPTURE: "capture",
+    InstructionKind.REFUND: "refund",
+    InstructionKind.CANCEL: "cancellation",
+}
+_WAITS_FOR: Mapping[str, str] = {
+    InstructionState.PLANNED: "for a person's approval",
+    InstructionState.APPROVED: "to be sent",
+}
 Told = Callable[[Mapping[str, Any]], str | None]
-"""What is known of a row that could not be read, in words."""
+"""What is known of a row beside its codes, in words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,17 +68,39 @@ class OpenRows:
 def open_rows(figures: NightFigures, *, reason_of: Told) -> OpenRows:
     """What is not verified, then what waits; of too many rows those with most money at risk."""
     frames = {NOT_VERIFIED: figures.unverified, WAITING: figures.pending}
+    ours = _waiting(figures.instructions)
+    words_of: Mapping[str, Told] = {
+        NOT_VERIFIED: reason_of,
+        WAITING: lambda row: (
+            ours.get(row["order_no"]) if row["expected_side"] == "gateway" else None
+        ),
+    }
     if sum(map(len, frames.values())) <= figures.open_rows_max:
         rows = [
             row
             for result, frame in frames.items()
-            for row in sorted(_rows(frame, result=result, reason_of=reason_of), key=_place)
+            for row in sorted(_rows(frame, result=result, words_of=words_of[result]), key=_place)
         ]
         return OpenRows(rows, [{**row, "rows": 1, RISK: _risk_of_row(row)} for row in rows])
-    return _cut(frames, shown=figures.open_rows_shown, reason_of=reason_of)
+    return _cut(frames, shown=figures.open_rows_shown, words_of=words_of)
 
 
-def _cut(frames: Mapping[str, pd.DataFrame], *, shown: int, reason_of: Told) -> OpenRows:
+def _waiting(instructions: pd.DataFrame) -> dict[str, str]:
+    """Order -> what of ours waits to be sent, and whether a person is to approve it first."""
+    rows = instructions[instructions["state"].isin(_WAITS_FOR) & instructions["kind"].isin(_KINDS)]
+    sentences: dict[str, list[str]] = {}
+    for row in rows.to_dict("records"):
+        what = _KINDS[row["kind"]]
+        if row["kind"] != InstructionKind.CANCEL:
+            what += f" of {Money.of_minor_units(row['amount'], currency=row['currency'])}"
+        sentence = f"Our {what} waits {_WAITS_FOR[row['state']]}."
+        sentences.setdefault(row["order_no"], []).append(sentence)
+    return {order: " ".join(each) for order, each in sentences.items()}
+
+
+def _cut(
+    frames: Mapping[str, pd.DataFrame], *, shown: int, words_of: Mapping[str, Told]
+) -> OpenRows:
     first: list[dict[str, Any]] = []
     groups: list[dict[str, Any]] = []
     largest: dict[str, int] = {}
@@ -81,7 +114,7 @@ def _cut(frames: Mapping[str, pd.DataFrame], *, shown: int, reason_of: Told) -> 
         for currency, amount in (largest_of(frame) if len(frame) else {}).items():
             largest[currency] = max(largest.get(currency, 0), amount)
         most = frame.iloc[np.argsort(-risk, kind="stable")[:shown]]
-        first += _rows(most, result=result, reason_of=reason_of)
+        first += _rows(most, result=result, words_of=words_of[result])
     first.sort(key=lambda row: (-_risk_of_row(row), *_place(row)))
     return OpenRows(first[:shown], groups, is_cut=True, largest=largest)
 
@@ -95,9 +128,9 @@ def _by_reason(frame: pd.DataFrame, *, result: str, risk: Ints) -> pd.DataFrame:
     return whole
 
 
-def _rows(frame: pd.DataFrame, *, result: str, reason_of: Told) -> list[dict[str, Any]]:
+def _rows(frame: pd.DataFrame, *, result: str, words_of: Told) -> list[dict[str, Any]]:
     rows = [{**_BLANK, **row, "result": result} for row in rows_of(frame)]
-    return [{**row, "told": reason_of(row)} for row in rows] if result == NOT_VERIFIED else rows
+    return [{**row, "told": words_of(row)} for row in rows]
 
 
 def _risk(frame: pd.DataFrame) -> Ints:

@@ -28,7 +28,7 @@ def _why(row: Row) -> str:
         if row["reason"] == UnverifiedReason.ROW_QUARANTINED and row.get("told"):
             return str(row["told"])
         return UNVERIFIED_WORDS.get(row["reason"], str(row["reason"]))
-    return _comes(row) if row["order_no"] else ""
+    return str(row["told"] or _comes(row)) if row["order_no"] else ""
 
 
 def _comes(row: Row) -> str:

@@ -25,9 +25,12 @@ STANDING = {
     "resolved_applied": "sure",
     "in_doubt": "doubt",
     "needs_human": "doubt",
+    "planned": "waits",
     "approved": "waits",
     "rejected": "refused",
 }
+UNSENT = "unsent"
+"""The grace of an instruction that is still to be sent."""
 DOUBTS = ("CAPTURE_UNCONFIRMED", "REFUND_UNCONFIRMED", "CANCEL_UNCONFIRMED", "OVER_REFUND")
 """No write-off closes these."""
 
@@ -232,13 +235,14 @@ class Judge:
             and (refunds or self.refunded == back)
         )
 
-    def _findings(self) -> Iterator[tuple[int, str, bool]]:
+    def _findings(self) -> Iterator[tuple[int, str, bool | str]]:
         """Leg (0 orders, 1 ledger, 2 ours), code, and whether a grace delays it."""
         ours = [(2, code, waits) for code, waits in self._of_ours()]
         yield from ours
         yield from self._beyond_bounds()
         told = {code for _, code, _ in ours}
-        for code, waits in self._of_orders(told):
+        unsent = any(waits == UNSENT for _, _, waits in ours) and not self.one.late
+        for code, waits in self._of_orders(told, unsent=unsent):
             yield 0, code, waits
         if self.one.covered or self.one.state == "chargeback":
             for code, waits in self._of_ledger():
@@ -252,7 +256,7 @@ class Judge:
         if beyond and (self.money or one.state == "authorised"):
             yield 0, "OVER_REFUND", False
 
-    def _of_ours(self) -> Iterator[tuple[str, bool]]:
+    def _of_ours(self) -> Iterator[tuple[str, bool | str]]:
         one = self.one
         quiet = {"capture": (*MONEY, "chargeback"), "cancel": DEAD}
         for kind, seen in quiet.items():
@@ -266,7 +270,7 @@ class Judge:
             if one.any_of(kind, "sure"):
                 yield f"{word}_UNCONFIRMED", True
             if one.any_of(kind, "waits"):
-                yield f"{word}_DUE", True
+                yield f"{word}_DUE", UNSENT
         sure, doubt = one.ours("refund", "sure"), one.ours("refund", "doubt")
         if one.any_of("refund", "doubt") and sure + doubt > self.refunded:
             yield "REFUND_UNCONFIRMED", False
@@ -276,9 +280,9 @@ class Judge:
         if self.unseen and not self.reply:
             yield "REFUND_UNCONFIRMED", True
         if one.any_of("refund", "waits"):
-            yield "REFUND_DUE", True
+            yield "REFUND_DUE", UNSENT
 
-    def _of_orders(self, told: set[str]) -> Iterator[tuple[str, bool]]:
+    def _of_orders(self, told: set[str], *, unsent: bool) -> Iterator[tuple[str, bool]]:
         one = self.one
         if one.state == "chargeback":
             if one.order is None:
@@ -289,7 +293,13 @@ class Judge:
         spoken = one.covered and self.ledger and not self._books_closed()
         if (one.state == "none" and spoken) or self._explained():
             return
-        differing = [*self._of_table(told), *self._of_amounts()]
+        states, amounts = [*self._of_table(told)], [*self._of_amounts()]
+        if unsent:
+            # Whatever the states say, nothing is due before the move is.
+            states = [(code, waits) for code, waits in states if not code]
+            if self._only_refunds_lack():
+                amounts = []
+        differing = [*states, *amounts]
         doubted = dict(self._shown_doubts()) if any(c and not w for c, w in differing) else {}
         yield from ((c, w) for c, w in differing if c not in doubted.values())
         yield from ((code, False) for code in doubted)
@@ -297,8 +307,15 @@ class Judge:
             sent = self.refunded + self.hidden + self.running
             if self.tells and sent > one.ordered[1]:
                 yield "REFUND_UNEXPECTED", False
-            elif self.tells and sent < one.ordered[1] and self.reply:
+            elif self.tells and sent < one.ordered[1] and self.reply and not unsent:
                 yield "REFUND_DUE", False
+
+    def _only_refunds_lack(self) -> bool:
+        one, (ordered, back) = self.one, self.one.ordered
+        sent = self.refunded + (self.hidden + self.running) * self.tells
+        single = sum(row["state"] in MONEY for row in one.payments) <= 1
+        waits = one.any_of("refund", "waits")
+        return waits and sent < back and self.captured == ordered and single
 
     def _shown_doubts(self) -> Iterator[tuple[str, str]]:
         """Doubts whose effect may be what the gateway shows, each with what it would explain."""

@@ -36,6 +36,14 @@ def _ended(case: Any, state: str, **cells: str) -> Any:
     return case.move("cancel_subscription", state, **row)
 
 
+def _second_part(case: Any, *, captured: int) -> Any:
+    """Of 50.00 to be refunded 30.00 are, and the rest waits to be sent."""
+    case.order("partially_refunded", refund_amount=5000)
+    case.payment("partially_refunded", amount=captured, refunded_amount=3000)
+    case.entry().entry("refund", amount=3000)
+    return case.move("refund", "approved", amount=2000, approved_at=JUST_NOW)
+
+
 def _paid_out(case: Any, state: str = "confirmed", **cells: object) -> Any:
     """A payout of ours and a ledger entry for one."""
     return case.payout(state).entry("payout", **{"order_no": "", **cells})
@@ -227,6 +235,54 @@ CASES: list[tuple[str, str, Build]] = [
         "capture waited too long",
         "CAPTURE_DUE",
         lambda c: c.order().payment("authorised").move("capture", "approved"),
+    ),
+    (
+        "refund waits without a date",
+        "PENDING",
+        lambda c: c.order("refunded").payment().entry().move("refund", "planned", approved_at=None),
+    ),
+    (
+        "refund told again waits",
+        "PENDING",
+        lambda c: (
+            c.order("partially_refunded", refund_amount=3000)
+            .payment("partially_refunded", refunded_amount=3000)
+            .entry()
+            .entry("refund", amount=3000)
+            .move("refund", "planned", amount=3000, approved_at=JUST_NOW)
+        ),
+    ),
+    (
+        "second part of a refund waits",
+        "PENDING",
+        lambda c: _second_part(c, captured=10000),
+    ),
+    (
+        "second part of a refund waits, too much captured",
+        "AMOUNT_OVER LEDGER_AMOUNT_MISMATCH",
+        lambda c: _second_part(c, captured=11000),
+    ),
+    (
+        "refund of a cancelled order waits",
+        "PENDING",
+        lambda c: (
+            c.order("cancelled").payment().entry().move("refund", "approved", approved_at=JUST_NOW)
+        ),
+    ),
+    (
+        "capture in doubt, shown as paid just now",
+        "PENDING",
+        lambda c: (
+            c.order()
+            .payment()
+            .ledger()
+            .move("capture", "in_doubt", approved_at=None, outcome_at=JUST_NOW)
+        ),
+    ),
+    (
+        "capture in doubt, shown as paid long ago",
+        "MISSING_IN_LEDGER",
+        lambda c: c.order().payment().ledger().move("capture", "in_doubt"),
     ),
     ("capture due", "CAPTURE_DUE", lambda c: c.order().payment("authorised")),
     (

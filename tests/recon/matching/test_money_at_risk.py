@@ -1,6 +1,8 @@
 import csv
 import itertools
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -48,3 +50,21 @@ def test_no_figure_is_a_difference_across_currencies(
     assert len(breaks) == len(WORTH) ** 4 - len(WORTH)
     wrong = [row for row in breaks if row["exposure"] != WORTH[row["currency"]]]
     assert wrong == []
+
+
+def test_what_the_ledger_lacks_of_a_part_capture_in_doubt_is_the_part(
+    new_case: Callable[[], Any],
+) -> None:
+    """The gateway shows 100.00 EUR as paid, of which our capture in doubt is 40.00 EUR."""
+    case = new_case().ruled(gateway={"amount_means": "authorised"}).ledger()
+
+    (row,) = (
+        case.order()
+        .payment()
+        .move("capture", "in_doubt", amount=4000)
+        .run()
+        .breaks.to_dict("records")
+    )
+
+    assert (row["code"], row["exposure"]) == ("MISSING_IN_LEDGER", 4000)
+    assert row["reason"] == "Gateway captured 40.00 EUR, the ledger has no capture of it."

@@ -52,9 +52,7 @@ def drawn(pick: random.Random, *, covered: bool, shown: frozenset[str]) -> Set:
             one.payments.append(row)
     for _ in range(pick.choice([0, 0, 1, 1, 2])):
         kind = pick.choice(["capture", "refund", "refund", "refund", "cancel"])
-        word = pick.choice(
-            ["confirmed", "confirmed", "confirmed", "in_doubt", "rejected", "approved"]
-        )
+        word = pick.choice([*("confirmed",) * 3, "in_doubt", "rejected", "approved", "planned"])
         one.moves.append(
             {"kind": kind, "state": word, "amount": pick.choice([usual, *AMOUNTS[:4]])}
         )

@@ -95,7 +95,12 @@ def _exposure(joined: Joined, *, outcomes: Outcomes, numbers: Ints, amounts: lis
     effects = np.zeros(size, dtype=np.int64)
     np.maximum.at(effects, owner[own], effect[own])
     effects = np.maximum(effects, _known(outcomes, covered=joined.covered))
-    columns = exposures(outcomes.sets, effects=effects, uncaptured=outcomes.ours.uncaptured)
+    columns = exposures(
+        outcomes.sets,
+        effects=effects,
+        uncaptured=outcomes.ours.uncaptured,
+        beyond_ours=joined.sets["uncaptured"],
+    )
     measures = {codes: {exposure_of(code) for code in codes} for codes in {*amounts}}
     picked = [
         max(int(columns[name][number]) for name in measures[codes])

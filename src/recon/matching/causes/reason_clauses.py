@@ -53,8 +53,7 @@ def gateway_says(facts: Facts) -> str:
     if state not in MONEY:
         return f"the gateway says {state} with {facts.money(facts.stated)}"
     sentence = f"the gateway says {state} with {captured} captured{together}"
-    in_part = not facts.captured_known and 0 < facts.capture_doubtful < facts.gateway_captured
-    if facts.uncaptured or in_part:
+    if facts.uncaptured:
         sentence = f"the gateway says {state} with {captured} authorised"
     if state == "paid" and not facts.gateway_refunded:
         return sentence
@@ -280,6 +279,18 @@ def _not_done(kind: str) -> Clause:
     return clause
 
 
+def _waits_for(kind: str) -> Clause:
+    """Whether somebody is to approve it first."""
+
+    def clause(facts: Facts) -> str:
+        planned = (kind, InstructionState.PLANNED)
+        if any((move.kind, move.state) == planned for move in facts.rows.moves):
+            return "for a person's approval"
+        return "to be sent"
+
+    return clause
+
+
 def _ours(kind: str, column: str, states: frozenset[InstructionState]) -> Clause:
     """What we instructed of one kind and standing, in the currency that we instructed it in."""
 
@@ -382,6 +393,7 @@ CLAUSES: Mapping[str, Clause] = {
     "capture_not_done": _not_done("capture"),
     "cancel_not_done": _not_done("cancel"),
     "refund_not_done": _not_done("refund"),
+    **{f"{kind}_waits_for": _waits_for(kind) for kind in ("capture", "cancel", "refund")},
     "payout_doubtful": _payout("doubtful"),
     "payout_rejected": _payout("rejected"),
     "paid_out": _paid_out,

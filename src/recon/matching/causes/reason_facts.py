@@ -40,9 +40,8 @@ class Facts(NamedTuple):
     gateway_captured: int
     gateway_refunded: int
     payments_with_money: int
-    captured_known: bool
     uncaptured: int
-    """Of what the gateway shows as captured, what our confirmed capture left."""
+    """Of what the gateway shows as captured, what our capture left, also one in doubt."""
     refund_hidden: bool
     """The gateway's answers cannot show every refund."""
     refund_unknown: bool

@@ -25,7 +25,7 @@ OF_MOVES: Mapping[BreakCode, tuple[Sentence, ...]] = {
     _C.CANCEL_REJECTED: (Sentence("Our cancellation {cancel_not_done}: {gateway_says}."),),
     _C.CANCEL_DUE: (
         Sentence(
-            "Our cancellation still waits to be sent; {gateway_says}.",
+            "Our cancellation still waits {cancel_waits_for}; {gateway_says}.",
             lambda facts: facts.cancel_waiting_any,
         ),
         Sentence("{Order_says}, {gateway_says}: it is to be cancelled."),
@@ -42,7 +42,7 @@ OF_MOVES: Mapping[BreakCode, tuple[Sentence, ...]] = {
     ),
     _C.CAPTURE_DUE: (
         Sentence(
-            "Our capture of {capture_waiting} still waits to be sent; {gateway_says}.",
+            "Our capture of {capture_waiting} still waits {capture_waits_for}; {gateway_says}.",
             lambda facts: facts.capture_waiting_any,
         ),
         Sentence("{Order_says}, {gateway_says}: it is to be captured."),
@@ -65,7 +65,7 @@ OF_MOVES: Mapping[BreakCode, tuple[Sentence, ...]] = {
     ),
     _C.REFUND_DUE: (
         Sentence(
-            "Our refund of {refund_waiting} still waits to be sent; {refund_seen}.",
+            "Our refund of {refund_waiting} still waits {refund_waits_for}; {refund_seen}.",
             lambda facts: facts.refund_waiting_any,
         ),
         Sentence(

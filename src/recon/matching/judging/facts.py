@@ -118,6 +118,14 @@ def _uncaptured(sets: Arrays, *, explained: Bools) -> Ints:
     return np.where(less, shown - confirmed, 0).astype(np.int64)
 
 
+def beyond_doubt(sets: Arrays) -> Ints:
+    """What the query shows as authorised beyond a capture of ours that is in doubt."""
+    ours = ints(sets["capture_confirmed"]) + ints(sets["capture_doubtful"])
+    shown = ints(sets["gateway_captured"])
+    part = ~sets["captured_known"] & (ints(sets["capture_doubtful"]) > 0) & (ours < shown)
+    return np.where(part, shown - ours, 0).astype(np.int64)
+
+
 def late_bits(due: Mapping[Due, Ints], *, as_of: int) -> Ints:
     """Bit n is set where the n-th clock has run out; due exactly at as-of is late."""
     late = np.zeros(len(next(iter(due.values()))), dtype=np.int64)

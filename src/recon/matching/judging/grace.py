@@ -19,9 +19,10 @@ AHEAD_MAX_MICROSECONDS = AHEAD_MAX // timedelta(microseconds=1)
 DATES = (
     *("ordered_at", "transaction_date", "booked_at", "instructed_at", "payout_at"),
     *("capture_confirmed_at", "cancel_confirmed_at", "refund_confirmed_at", "review_confirmed_at"),
-    *("capture_waiting_at", "cancel_waiting_at", "refund_waiting_at"),
+    *("capture_waiting_at", "cancel_waiting_at", "refund_waiting_at", "capture_doubtful_at"),
 )
 """Of every side, from which a grace may run."""
+WAITING = ("capture_waiting", "cancel_waiting", "refund_waiting")
 
 
 def microseconds(instant: datetime) -> int:
@@ -34,7 +35,7 @@ def due_columns(sets: Arrays, *, rules: Rules) -> dict[Due, Ints]:
     ordered, dated = sets["ordered_at"], sets["transaction_date"]
     sold = np.where(ordered == NO_INSTANT, dated, ordered)
     sold = np.where(sold == NO_INSTANT, sets["instructed_at"], sold)
-    taken = np.maximum(dated, sets["capture_confirmed_at"])
+    taken = np.maximum.reduce([dated, sets["capture_confirmed_at"], sets["capture_doubtful_at"]])
     moved = np.maximum(taken, sets["refund_confirmed_at"])
     grace = rules.grace
     starts = {
@@ -62,7 +63,7 @@ def due_columns(sets: Arrays, *, rules: Rules) -> dict[Due, Ints]:
 def without_ahead(sets: Arrays, *, as_of: int) -> dict[str, Column]:
     """The dates of sets without those that lie too far ahead: they begin no grace and no age.
 
-    `date_ahead` marks the sets that had one.
+    `date_ahead` marks the sets that had one. An instruction that waits and has no date arrived now.
     """
     columns: dict[str, Column] = {}
     marked = np.zeros(len(sets), dtype=np.bool_)
@@ -70,6 +71,9 @@ def without_ahead(sets: Arrays, *, as_of: int) -> dict[str, Column]:
         ahead = is_ahead(sets[name], as_of=as_of)
         columns[name] = np.where(ahead, NO_INSTANT, sets[name])
         marked |= ahead
+    for name in WAITING:
+        undated = sets[f"{name}_any"] & (sets[f"{name}_at"] == NO_INSTANT)
+        columns[f"{name}_at"] = np.where(undated, as_of, columns[f"{name}_at"])
     return {**columns, "date_ahead": marked}
 
 

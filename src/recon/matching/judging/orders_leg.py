@@ -10,6 +10,7 @@ from recon.model.words import BreakCode
 DEAD = frozenset({"cancelled", "expired", "failed"})
 MONEY = frozenset({"paid", "partially_refunded", "refunded"})
 SHOWN_MONEY = MONEY | {"chargeback"}
+WAITING = frozenset({Due.CAPTURE_WAITING, Due.CANCEL_WAITING, Due.REFUND_WAITING})
 
 
 def order_findings(pattern: Pattern) -> Iterator[Finding]:
@@ -26,12 +27,26 @@ def order_findings(pattern: Pattern) -> Iterator[Finding]:
     if pattern.gateway == "none" and booked:
         return
     if not pattern.explained:
-        differing = [
-            *_table_findings(pattern),
-            *_amount_findings(pattern),
-            *_other_refund(pattern),
-        ]
-        yield from _with_shown_doubts(differing, pattern=pattern)
+        states, amounts = [*_table_findings(pattern)], [*_amount_findings(pattern)]
+        other_refund = [*_other_refund(pattern)]
+        if _is_still_to_move(pattern):
+            states = [finding for finding in states if finding.code is None]
+            if _lacks_only_refunds(pattern):
+                amounts = other_refund = []
+        yield from _with_shown_doubts([*states, *amounts], pattern=pattern)
+        yield from other_refund
+
+
+def _is_still_to_move(pattern: Pattern) -> bool:
+    """An instruction of ours is not sent and not late: until then the states say nothing yet."""
+    ours = instruction_findings(pattern)
+    return any(each.due in WAITING and not pattern.is_late(each.due) for each in ours)
+
+
+def _lacks_only_refunds(pattern: Pattern) -> bool:
+    """The order expects more refunded than is shown, a refund waits, and nothing else differs."""
+    only = not pattern.captured_sign and not pattern.several_payments
+    return bool(pattern.refund_waiting and pattern.refunded_sign < 0 and only)
 
 
 def _table_findings(pattern: Pattern) -> Iterator[Finding]:

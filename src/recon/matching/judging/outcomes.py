@@ -9,7 +9,13 @@ from recon.config.rules import Rules
 from recon.matching.frames.arrays import Arrays
 from recon.matching.frames.coding import combined
 from recon.matching.frames.grouping import NO_INSTANT, Bools, Ints, Rows, total
-from recon.matching.judging.facts import late_bits, our_moves, plain_facts, unverified_reasons
+from recon.matching.judging.facts import (
+    beyond_doubt,
+    late_bits,
+    our_moves,
+    plain_facts,
+    unverified_reasons,
+)
 from recon.matching.judging.grace import due_columns, with_unproven, without_ahead
 from recon.matching.judging.judgement import Judgement, judge
 from recon.matching.judging.pattern import distinct_patterns
@@ -60,7 +66,7 @@ def judge_sets(joined: Joined, *, rules: Rules, as_of: int) -> Outcomes:
     due = with_unproven(due_columns(sets, rules=rules), sets=sets, as_of=as_of)
     moves, ours = our_moves(sets, refund_late=due[Due.REFUND] <= as_of, rules=rules)
     joined.sets.columns |= {
-        "uncaptured": ours.uncaptured,
+        "uncaptured": np.maximum(ours.uncaptured, beyond_doubt(sets)),
         "refund_hidden": np.full(len(sets), not all(map(rules.shows, REFUND_STATES))),
     }
     fixed = {

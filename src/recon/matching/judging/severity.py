@@ -31,7 +31,6 @@ BY_LARGEST_AMOUNT = frozenset(
         BreakCode.REFUND_DUE,
         BreakCode.MISSING_AT_GATEWAY,
         BreakCode.MISSING_IN_ORDERS,
-        BreakCode.MISSING_IN_LEDGER,
         BreakCode.CAPTURE_UNCONFIRMED,
         BreakCode.CAPTURE_REJECTED,
         BreakCode.CANCEL_UNCONFIRMED,
@@ -49,6 +48,7 @@ BY_LARGEST_AMOUNT = frozenset(
 
 _MEASURED_BY: Mapping[BreakCode, str] = {
     BreakCode.CURRENCY_MISMATCH: "whole",
+    BreakCode.MISSING_IN_LEDGER: "taken",
     BreakCode.SETTLEMENT_MISSING: "captured",
     BreakCode.SETTLEMENT_AMOUNT_MISMATCH: "settlement gap",
     BreakCode.UNEXPECTED_RECEIPT: "settled",
@@ -177,11 +177,14 @@ def exposure_of(code: BreakCode) -> str:
     return "amount" if code in BY_LARGEST_AMOUNT else _MEASURED_BY.get(code, "effect")
 
 
-def exposures(sets: Arrays, *, effects: Ints, uncaptured: Ints) -> dict[str, Ints]:
+def exposures(
+    sets: Arrays, *, effects: Ints, uncaptured: Ints, beyond_ours: Ints
+) -> dict[str, Ints]:
     """What a set may put at risk, by what it is measured by; minor units, unsigned.
 
     No figure is a difference across currencies: of sides in two of them the whole is at risk.
-    `uncaptured`: what our confirmed capture, which explains the set, left of the payment.
+    `uncaptured`: what our confirmed capture, which explains the set, left of the payment;
+    `beyond_ours`: the same, and what one in doubt left.
     """
     columns = {
         "fee": sets["fee_gap"],
@@ -208,6 +211,8 @@ def exposures(sets: Arrays, *, effects: Ints, uncaptured: Ints) -> dict[str, Int
     sizes["settlement gap"] = np.where(foreign, whole, sizes["settlement gap"])
     charged = np.where(ints(sets["ledger_chargeback"]) == 0, charged_by_lines(sets), 0)
     amounts = np.where(uncaptured > 0, np.minimum(amounts, sizes["captured"]), amounts)
+    taken = np.abs(sets["gateway_captured"] - beyond_ours)
+    sizes["taken"] = np.where(beyond_ours > 0, np.minimum(amounts, taken), amounts)
     return {**sizes, "whole": whole, "amount": amounts, "effect": np.maximum(effects, charged)}
 
 

@@ -27,7 +27,13 @@ from recon.matching.frames.sources import (
 )
 from recon.matching.sides.ledger_side import left_behind
 from recon.model.business_date import midnight
-from recon.model.words import Quarantined, Reject, SourceFile
+from recon.model.words import (
+    DOUBTFUL_STATES,
+    InstructionKind,
+    Quarantined,
+    Reject,
+    SourceFile,
+)
 from recon.proof.books_bridge import FileMoney, rejected_sums
 from recon.steps.compare.bank_inputs import bank_source
 from recon.steps.compare.sealed_orders import sealed_orders
@@ -55,6 +61,7 @@ from recon.steps.ground.window import (
     without_opening_balance,
 )
 from recon.store import Connection
+from recon.store.money import instruction_rows
 from recon.store.money.endorsement_rows import Endorsed
 from recon.store.nights import (
     break_rows,
@@ -79,9 +86,11 @@ def frozen_inputs(run: Run, *, environment: Environment) -> Inputs:
     """How far the run reads, and what it is told beside the tables; its rules are kept."""
     rules = environment.settings.rules
     before = previous_night(run, environment=environment)
+    with environment.store.reading() as connection:
+        shown = _doubts_shown(connection, run, environment=environment)
     with environment.store.writing() as connection:
         rules_rows.keep(connection, rules, at=environment.clock())
-        version = input_rows.keep_instructions(connection, run)
+        version = input_rows.keep_instructions(connection, run, shown=shown)
         last_file, last_observation = input_rows.last_rows(connection)
         return Inputs(
             rules_digest=rules.digest,
@@ -98,6 +107,26 @@ def frozen_inputs(run: Run, *, environment: Environment) -> Inputs:
                 connection, run, words=endorsed(environment), environment=environment
             ),
         )
+
+
+def _doubts_shown(
+    connection: Connection, run: Run, *, environment: Environment
+) -> dict[str, datetime]:
+    """Capture in doubt -> when this run's answers first showed it as taken, where they do."""
+    doubtful = instruction_rows.of_account(connection, run, states=DOUBTFUL_STATES)
+    captures = [item for item in doubtful if item.kind is InstructionKind.CAPTURE]
+    taken = shown_answers.first_taken(
+        connection,
+        run,
+        transactions={item.transaction_id for item in captures},
+        rules=environment.settings.rules,
+        environment=environment,
+    )
+    return {
+        item.instruction_id: taken[item.transaction_id]
+        for item in captures
+        if item.transaction_id in taken
+    }
 
 
 def _agreed_write_offs(

@@ -21,7 +21,7 @@ from recon.matching.frames.sources import GATEWAY_COLUMNS, KEY_COLUMNS
 from recon.model.uptime import Uptime
 from recon.model.words import GatewayState, KeyAnswer
 from recon.proof.night_tables import frame_of_table
-from recon.settlement.resolution import Seen
+from recon.settlement.resolution import TAKEN, Seen
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.kept_answers import (
     answers_in,
@@ -245,6 +245,33 @@ def risks_shown(
     )
     says = pc.match_substring(table["detail"], _RISK)
     return list(table.filter(says).select(columns).to_pylist())
+
+
+def first_taken(
+    connection: Connection,
+    run: Run,
+    *,
+    transactions: Collection[str],
+    rules: Rules,
+    environment: Environment,
+) -> dict[str, datetime]:
+    """Transaction -> when this run's answers first showed its money as taken, of those shown so."""
+    if not transactions:
+        return {}
+    rows = rows_where(
+        connection,
+        run,
+        phases=OWN_PHASES,
+        wanted=_among("transaction_id", transactions),
+        columns=["transaction_id", "payment_status", "queried_at"],
+        environment=environment,
+    ).to_pylist()
+    taken: dict[str, datetime] = {}
+    for row in rows:
+        if rules.state_of(row["payment_status"]) in TAKEN:
+            known = taken.get(row["transaction_id"], row["queried_at"])
+            taken[row["transaction_id"]] = min(known, row["queried_at"])
+    return taken
 
 
 def seen_of(

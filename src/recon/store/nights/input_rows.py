@@ -8,14 +8,21 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from datetime import datetime
+from typing import Any, NamedTuple
 
 import pandas as pd
 from sqlalchemy import Connection, case, delete, func, insert, select
 
 from recon.matching.frames.sources import INSTRUCTION_COLUMNS, AgreedWriteOffs, Exported
+from recon.model.business_date import AHEAD_MAX
 from recon.model.nights import Mode
-from recon.model.words import InstructionKind, InstructionState
+from recon.model.words import (
+    DOUBTFUL_STATES,
+    WAITING_STATES,
+    InstructionKind,
+    InstructionState,
+)
 from recon.store.database.frames import frame_of_select
 from recon.store.nights import answer_parts
 from recon.store.nights.runs import Run
@@ -84,8 +91,11 @@ def last_rows(connection: Connection) -> tuple[int, int]:
     return file or 0, answer_parts.newest(connection)
 
 
-def keep_instructions(connection: Connection, run: Run) -> int:
-    """Keep every instruction of the account that changed; the number of the newest version."""
+def keep_instructions(connection: Connection, run: Run, *, shown: Mapping[str, datetime]) -> int:
+    """Keep every instruction of the account that changed; the number of the newest version.
+
+    `shown`: when answers first showed a doubtful one as done; it stays what it was before.
+    """
     columns = (_AS_COMPARED.get(name, instruction.c[name]) for name in VERSION_COLUMNS)
     instructions = connection.execute(
         select(*columns)
@@ -96,11 +106,19 @@ def keep_instructions(connection: Connection, run: Run) -> int:
         .order_by(instruction.c.instruction_id)
     ).mappings()
     known = _known(connection, run)
-    rows = [
-        {**row, "content": content, "run_id": run.run_id}
-        for row in instructions
-        if known.get(row["instruction_id"]) != (content := _content(row))
-    ]
+    rows: list[dict[str, Any]] = []
+    for each in instructions:
+        before = known.get(each["instruction_id"])
+        row = dict(each)
+        if row["state"] in WAITING_STATES:
+            # A night may run long after its date: what arrives then is no wrong date.
+            row["approved_at"] = min(row["approved_at"], run.as_of + AHEAD_MAX)
+        if row["state"] in DOUBTFUL_STATES:
+            earlier = before and before.state in DOUBTFUL_STATES and before.outcome_at
+            row["outcome_at"] = earlier or shown.get(row["instruction_id"])
+        content = _content(row)
+        if before is None or before.content != content:
+            rows.append({**row, "content": content, "run_id": run.run_id})
     if rows:
         connection.execute(insert(instruction_version), rows)
     return connection.execute(select(func.max(instruction_version.c.version_id))).scalar() or 0
@@ -196,12 +214,17 @@ def _newest(run: Run) -> Any:
     )
 
 
-def _known(connection: Connection, run: Run) -> dict[str, str]:
-    table = instruction_version
-    rows = connection.execute(
-        select(table.c.instruction_id, table.c.content).where(table.c.version_id.in_(_newest(run)))
-    )
-    return {row.instruction_id: row.content for row in rows}
+class _Version(NamedTuple):
+    content: str
+    state: str
+    outcome_at: datetime | None
+
+
+def _known(connection: Connection, run: Run) -> dict[str, _Version]:
+    table = instruction_version.c
+    columns = (table.instruction_id, *(table[name] for name in _Version._fields))
+    rows = connection.execute(select(*columns).where(table.version_id.in_(_newest(run))))
+    return {instruction_id: _Version(*version) for instruction_id, *version in rows}
 
 
 def _content(row: Mapping[Any, Any]) -> str:
