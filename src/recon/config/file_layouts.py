@@ -72,6 +72,17 @@ class SignColumn(DeclaredTable):
     minus: str = Field(min_length=1, max_length=40)
 
 
+class WrittenNumbers(DeclaredTable):
+    """What order numbers of a file have that those of the other sides have not, or lack."""
+
+    prefix: str = Field(default="", max_length=20)
+    """Taken off where it stands in front, such as `#` or `SHOP-`."""
+    suffix: str = Field(default="", max_length=20)
+    """Taken off where it stands behind, such as `.0`."""
+    digits: int = Field(default=0, ge=0, le=50)
+    """Of numbers of digits alone: so many, with 0 in front and no more of them; 0: as written."""
+
+
 class FileLayout(DeclaredTable):
     """How files of some names are written."""
 
@@ -109,6 +120,8 @@ class FileLayout(DeclaredTable):
     """Entry type of settled rows -> our amount columns whose sign is the opposite in these."""
     captures: Literal["", "plus", "minus"] = ""
     """Of books whose amounts have a sign or two sides: that of captures; empty: none has one."""
+    order_numbers: WrittenNumbers | None = None
+    """What becomes of the order numbers, of any kind of file; absent: nothing."""
     units: Literal["major", "minor"] = "major"
     """Minor: amounts are whole numbers of the smallest unit."""
     times: str = Field(default="", max_length=60)

@@ -4,6 +4,7 @@ What comes out has the standard form, which the readers of cells then judge as s
 file had been written so. A cell that the layout does not explain is a problem of its own.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from recon.config.file_layouts import FileLayout
+from recon.config.file_layouts import FileLayout, WrittenNumbers
 from recon.files.formats.raw_table import RawTable, filled
 from recon.files.typing.cell_problems import CellProblems, note_cells
 from recon.files.typing.table_schema import Cell, Grammar, TableColumn, TableSchema
@@ -102,6 +103,8 @@ def mapped_columns(raw: RawTable, *, schema: TableSchema, layout: FileLayout) ->
     for name, words in layout.words.items():
         if name in theirs:
             cells[name] = _worded(cells[name], words=words, problems=_of(mapped, name))
+    if layout.order_numbers is not None and "order_no" in theirs:
+        cells["order_no"] = _order_numbers(cells["order_no"], layout.order_numbers)
     for column in schema.columns:
         if column.name not in theirs:
             continue
@@ -152,6 +155,18 @@ def _worded(cells: pa.Array, *, words: Mapping[str, str], problems: CellProblems
     shown = ", ".join(sorted(words)[:_WORDS_SHOWN_MAX])
     note_cells(problems, pc.is_null(places), why=f"is none of {shown}")
     return pc.fill_null(pc.take(ours, places), "")
+
+
+def _order_numbers(cells: pa.Array, wanted: WrittenNumbers) -> pa.Array:
+    """Order numbers as the other sides write them; of each something is left."""
+    prefix, suffix = re.escape(wanted.prefix), re.escape(wanted.suffix)
+    kept: Any = pc.replace_substring_regex(cells, rf"\A{prefix}(.+)\z", r"\1")
+    kept = pc.replace_substring_regex(kept, rf"\A(.+){suffix}\z", r"\1")
+    if not wanted.digits:
+        return kept
+    short = pc.replace_substring_regex(kept, r"\A0+([0-9]+)\z", r"\1")
+    padded = pc.utf8_lpad(short, width=wanted.digits, padding="0")
+    return pc.if_else(pc.match_substring_regex(kept, r"\A[0-9]+\z"), padded, kept)
 
 
 def _dated(

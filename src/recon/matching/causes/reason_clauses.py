@@ -46,7 +46,8 @@ def gateway_says(facts: Facts) -> str:
     state, captured = words_of(facts.state_gateway), facts.money(facts.gateway_captured)
     together = " in several payments" if facts.payments_with_money > 1 else ""
     if state == "none":
-        return "the gateway does not know the payment"
+        elsewhere = f"has the payment under order {facts.paid_under}"
+        return f"the gateway {elsewhere if facts.paid_under else 'does not know the payment'}"
     if state == "chargeback":
         also = " and others" if facts.payments_with_money else ""
         return f"the gateway reports a chargeback of the payment{also} of {captured}"

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 
 from recon.matching.causes.reason_rows import NO_ROWS, RowsOfSets, SetRows
+from recon.matching.frames.arrays import among
 from recon.matching.frames.grouping import Ints, amounts_of, given, total
 from recon.matching.sets.joined_sets import Joined
 from recon.matching.sides.gateway_side import NUMBER
@@ -81,13 +82,15 @@ class Facts(NamedTuple):
     settled_currency: str
     fee_gap: int
     exchange_gap: int
+    paid_under: str
+    """Where the gateway has nothing: the order under which it has the payment that is named."""
 
     def money(self, amount: int | None) -> str:
         """An amount of the break's currency; `nothing` where there is none."""
         return money(amount, currency=self.currency)
 
 
-_OF_SETS = Facts._fields[Facts._fields.index("ordered") + 1 :]
+_OF_SETS = Facts._fields[Facts._fields.index("ordered") + 1 : -1]
 
 
 def money(amount: int | None, *, currency: str) -> str:
@@ -110,9 +113,30 @@ def facts_of(frame: pd.DataFrame, *, joined: Joined, rows: RowsOfSets) -> Iterat
         [rows.get(number, NO_ROWS) for number in numbers.tolist()],
         sets["order_amount"][numbers].tolist(),
         *(sets[name][numbers].tolist() for name in _OF_SETS),
+        _paid_under(joined, numbers=numbers.tolist()),
     ]
     for values in zip(*columns, strict=True):
         yield Facts(*values)
+
+
+def _paid_under(joined: Joined, *, numbers: list[int]) -> list[str]:
+    """The order under which the gateway has the payment that the rows of each set name."""
+    sets = joined.sets
+    unpaid = {number for number in numbers if sets["gateway_state"][number] == NUMBER["none"]}
+    if not unpaid:
+        return [""] * len(numbers)
+    named: dict[tuple[int, str], set[int]] = {}
+    for side in (joined.orders.items, joined.ledger.items):
+        rows = side.take(np.isin(side["set"], [*unpaid]) & (side["transaction_id"] != ""))
+        for number, payment in rows.rows("set", "transaction_id"):
+            named.setdefault((int(sets["account"][number]), payment), set()).add(int(number))
+    paid = joined.gateway.items
+    paid = paid.take(among(paid["transaction_id"], {payment for _, payment in named}))
+    orders: dict[int, set[str]] = {}
+    for holder, payment in paid.rows("set", "transaction_id"):
+        for number in named.get((int(sets["account"][holder]), payment), ()):
+            orders.setdefault(number, set()).add(sets["key"][holder])
+    return [min(orders.get(number, {""})) for number in numbers]
 
 
 def _stated(joined: Joined) -> Ints:

@@ -104,7 +104,10 @@ OF_BOOKS: Mapping[BreakCode, tuple[Sentence, ...]] = {
     _C.MISSING_IN_LEDGER: (
         Sentence("Gateway captured {gateway_captured}, the ledger has no capture of it."),
     ),
-    _C.LEDGER_ONLY: (Sentence("{Ledger_has}; neither orders nor gateway know it."),),
+    _C.LEDGER_ONLY: (
+        Sentence("{Ledger_has}; {gateway_says}.", lambda facts: bool(facts.paid_under)),
+        Sentence("{Ledger_has}; neither orders nor gateway know it."),
+    ),
     _C.PAYOUT_NOT_BOOKED: (Sentence("{Paid_out}, the ledger has no payout of it."),),
     _C.PAYOUT_AMOUNT_MISMATCH: (Sentence("{Paid_out}, {payout_booked}."),),
     _C.LEDGER_PAYOUT_ONLY: (Sentence("{Payout_booked}; nobody else tells of it."),),

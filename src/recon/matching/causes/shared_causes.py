@@ -7,7 +7,10 @@ have next to nothing of that day. What is merely alike is left without a cause.
 
 from collections import Counter
 from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
 from datetime import date
+from itertools import permutations
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -37,6 +40,9 @@ BOTH_CAPTURED, ORDERED = ("order_captured", "gateway_captured"), ("order_capture
 """By what sets are counted that speak against a cause, and what they must have (`agreeing`)."""
 WITH_ORDER, WITH_CAPTURE = "order_state", "ledger_capture"
 """Sides by which they are counted day by day (`agreeing_days`)."""
+ZERO = "0"
+KEYS_LOOKED_AT_MAX = 1_000
+"""So many order numbers say what may stand before or behind them; all are then held to it."""
 EPOCH = date(1970, 1, 1).toordinal()
 AMOUNT_CODES = frozenset(
     {
@@ -133,6 +139,74 @@ def _scale(breaks: Breaks, evidence: CauseEvidence) -> Found:
                     yield inside.index, sentence
 
 
+def _written_otherwise(breaks: Breaks, evidence: CauseEvidence) -> Found:
+    """Order numbers of which one side has something in front or behind that another has not."""
+    sets = evidence.joined.sets
+    state = sets["gateway_state"]
+    there = {
+        "orders": sets["order_state"] != 0,
+        "gateway": (state != NUMBER["none"]) & (state != NUMBER["unverified"]),
+        "ledger": sets["ledger_present"],
+    }
+    chosen = breaks[breaks["order_no"].ne("").to_numpy()]
+    for _, rows in chosen.groupby(ACCOUNT):
+        left = rows
+        for one, other in permutations(there, 2):
+            has, lacks = (there[side][left["set"].to_numpy()] for side in (one, other))
+            longer = {*left["order_no"][has & ~lacks]}
+            shorter = {*left["order_no"][lacks & ~has]}
+            affix = _affix(longer, shorter)
+            pairs = {key: affix.off(key) for key in longer if affix.off(key) in shorter}
+            if len(pairs) >= max(BREAKS_MIN, SHARE_MIN * min(len(longer), len(shorter))):
+                key = min(pairs)
+                paired = left["order_no"].isin({*pairs, *pairs.values()})
+                found, left = left.index[paired], left[~paired]
+                yield (
+                    found,
+                    (
+                        f"Order numbers of the {one} have {affix.words} that those of the {other} "
+                        f'have not ("{key}", "{pairs[key]}"): if they are the same orders, set '
+                        "`order_numbers` in the layout of either side's files."
+                    ),
+                )
+
+
+class _Affix(NamedTuple):
+    """What stands in front of order numbers, or behind them; zeros in front are alike."""
+
+    text: str
+    is_in_front: bool
+
+    def off(self, key: str) -> str:
+        """The order number without it; "" where it does not stand there, or nothing is left."""
+        if self.text == ZERO and self.is_in_front:
+            return key.lstrip(ZERO) if key.startswith(ZERO) else ""
+        has = key.startswith(self.text) if self.is_in_front else key.endswith(self.text)
+        if not self.text or not has:
+            return ""
+        return key.removeprefix(self.text) if self.is_in_front else key.removesuffix(self.text)
+
+    @property
+    def words(self) -> str:
+        """What it is, and where it stands."""
+        text = "zeros" if self == _Affix(ZERO, is_in_front=True) else f'"{self.text}"'
+        return f"{text} {'in front' if self.is_in_front else 'behind'}"
+
+
+def _affix(longer: AbstractSet[str], shorter: AbstractSet[str]) -> _Affix:
+    """What most of the longer numbers, of the first ones, have more than a shorter one."""
+    counts: Counter[_Affix] = Counter()
+    for key in sorted(longer)[:KEYS_LOOKED_AT_MAX]:
+        for cut in range(1, len(key)):
+            if key[cut:] in shorter:
+                front = key[:cut] if key[:cut].strip(ZERO) else ZERO
+                counts[_Affix(front, is_in_front=True)] += 1
+            if key[:-cut] in shorter:
+                counts[_Affix(key[-cut:], is_in_front=False)] += 1
+    nothing = _Affix("", is_in_front=True)
+    return max(sorted(counts), key=counts.__getitem__, default=nothing)
+
+
 def _unknown_file(breaks: Breaks, evidence: CauseEvidence) -> Found:
     """A file of which the gateway knows nearly no order: another account or environment."""
     chosen = breaks[breaks["code"].eq(BreakCode.MISSING_AT_GATEWAY)]
@@ -208,6 +282,7 @@ FINDERS: tuple[Finder, ...] = (
     _other_account,
     _scale,
     _doubled_file,
+    _written_otherwise,
     find_zone_shifts,
     _unknown_file,
     _missing_day(

@@ -1,6 +1,6 @@
 import pytest
 
-from recon.config.file_layouts import FileLayout
+from recon.config.file_layouts import FileLayout, WrittenNumbers
 from recon.files.kinds.layouts import refuse_wrong_layouts
 from recon.model.errors import ConfigurationError
 
@@ -24,3 +24,12 @@ def test_a_settlement_layout_knows_the_columns_of_settlement_files() -> None:
     refuse_wrong_layouts([layout(gross="Gross")], of="settlement")
     with pytest.raises(ConfigurationError, match=r"settlement layout .* columns\.ordered_at is no"):
         refuse_wrong_layouts([layout(ordered_at="When")], of="settlement")
+
+
+def test_only_files_with_order_numbers_may_say_how_theirs_are_written() -> None:
+    """A bank's statement has none: there the setting would silently not hold."""
+    shop = FileLayout(order_numbers=WrittenNumbers(prefix="#"))
+    refuse_wrong_layouts([shop])
+    refuse_wrong_layouts([shop], of="settlement")
+    with pytest.raises(ConfigurationError, match="order_numbers: these files have no column"):
+        refuse_wrong_layouts([shop], of="bank")

@@ -1,10 +1,11 @@
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
 
-from recon.config.file_layouts import FileLayout
+from recon.config.file_layouts import FileLayout, WrittenNumbers
 from recon.config.rules import Rules
 from recon.files.typing.typed_table import Table, read_table
 from recon.model.errors import SourceUnreadableError
@@ -234,3 +235,31 @@ def test_signs_of_settled_rows_may_depend_on_their_type(tmp_path: Path) -> None:
         [690, 0, 690],
         [-300, -10, -290],
     ]
+
+
+@pytest.mark.parametrize(
+    ("order_numbers", "written", "read_as"),
+    [
+        ({"prefix": "#"}, ["#1001", "1001", "#"], ["1001", "1001", "#"]),
+        ({"prefix": "SHOP-", "suffix": ".0"}, ["SHOP-1001.0", "1001.0.0"], ["1001", "1001.0"]),
+        (
+            {"digits": 6},
+            ["1001", "0001001", "A-1", "1234567"],
+            ["001001", "001001", "A-1", "1234567"],
+        ),
+        ({"digits": 1}, ["001001", "0", "000"], ["1001", "0", "0"]),
+        ({}, ["#1001", "001001"], ["#1001", "001001"]),
+    ],
+)
+def test_order_numbers_are_read_as_the_other_sides_write_them(
+    order_csv: Callable[[str | bytes], Path],
+    order_numbers: dict[str, Any],
+    written: list[str],
+    read_as: list[str],
+) -> None:
+    """What is taken off stands where it is declared; of a number never all of it."""
+    rows = [ROW.replace("A-1", number) for number in written]
+    layout = LAYOUT.model_copy(update={"order_numbers": WrittenNumbers(**order_numbers)})
+    table = read(order_csv("\n".join([THEIRS, *rows, ""])), layout)
+
+    assert table.frame["order_no"].tolist() == read_as

@@ -2,6 +2,8 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
+import pytest
+
 MakeCase = Callable[[], Any]
 OTHER_DAY = datetime(2026, 10, 2, 12, tzinfo=UTC)
 
@@ -172,3 +174,42 @@ def test_a_day_of_which_half_is_booked_has_no_cause(make_case: MakeCase) -> None
         case.entry(order_no=f"A{number}", transaction_id=f"T{number}")
 
     assert causes(case) == {""}
+
+
+@pytest.mark.parametrize(
+    ("orders", "gateway", "told"),
+    [
+        ("#{}", "{}", ('"#" in front', "orders", "gateway")),
+        ("{}", "SHOP-{}", ('"SHOP-" in front', "gateway", "orders")),
+        ("{}.0", "{}", ('".0" behind', "orders", "gateway")),
+        ("00{}", "{}", ("zeros in front", "orders", "gateway")),
+    ],
+)
+def test_order_numbers_written_otherwise_are_one_cause(
+    make_case: MakeCase, orders: str, gateway: str, told: tuple[str, str, str]
+) -> None:
+    """What one side has in front or behind is told on both sides' breaks, and what to declare."""
+    case = make_case()
+    for number in range(998, 1003):
+        payment = f"T{number}"
+        case.order(order_no=orders.format(number), transaction_id=payment)
+        case.payment(order_no=gateway.format(number), transaction_id=payment)
+    breaks = case.run().breaks
+
+    (cause,) = set(breaks["cause"])
+    words, longer, shorter = told
+    assert cause.startswith(
+        f"Order numbers of the {longer} have {words} that those of the {shorter} have not ("
+    )
+    assert "`order_numbers`" in cause
+    assert not breaks["reason"].str.contains("does not know the payment").any()
+    assert breaks["reason"].str.contains("has the payment under order ").sum() == 5
+
+
+def test_order_numbers_that_only_look_alike_have_no_such_cause(make_case: MakeCase) -> None:
+    """Of five numbers of each side two differ by what stands in front: that is chance."""
+    case = make_case()
+    for order, payment in (("11", "1"), ("12", "2"), ("33", "44"), ("55", "66"), ("77", "88")):
+        case.order(order_no=order).payment(order_no=payment, transaction_id=f"T{payment}")
+
+    assert not any(cause.startswith("Order numbers") for cause in causes(case))
