@@ -61,7 +61,7 @@ class Books:
     """Entries and facts by key, each with its business date."""
 
     entries: pd.DataFrame
-    """entry_type, currency, key, day, amount as it moves the accounts (grain: entry)."""
+    """entry_type, currency, key, day, amount as it moves the accounts, gone_on (grain: entry)."""
     facts: pd.DataFrame
     """currency, key, day, amount (grain: fact)."""
     effects: pd.DataFrame
@@ -198,8 +198,8 @@ def _entries(evidence: MonthEvidence, *, days: DayTable) -> pd.DataFrame:
     amount = rows["transaction_amount"].fillna(rows["amount"]).astype("int64")
     named = stated & rows["transaction_currency"].ne("")
     currency = rows["currency"].where(~named, rows["transaction_currency"])
-    sign = amounts_at(base, sums=pd.Series(SIGN))
-    sign = sign.where(~rows["entry_type"].str.endswith(_REVERSAL), -sign)
+    way = 1 - 2 * rows["entry_type"].str.endswith(_REVERSAL).astype("int64")
+    sign = amounts_at(base, sums=pd.Series(SIGN)) * way
     orders = words_at(rows["transaction_id"], words=orders_of_payments(evidence))
     otherwise = rows["transaction_id"].where(
         rows["transaction_id"].ne(""), "entry " + rows["entry_id"]
@@ -214,9 +214,10 @@ def _entries(evidence: MonthEvidence, *, days: DayTable) -> pd.DataFrame:
             "entry_type": rows["entry_type"].astype("str"),
             "currency": currency.astype("str"),
             "key": key.astype("str"),
-            "day": days.dates_of(rows["booked_at"]),
+            "day": days.dates_of(rows["booked_at"]).where(rows["gone_on"].eq(""), rows["gone_on"]),
             "amount": amount * sign,
-            "written": amount.where(base.eq(WRITE_OFF), 0),
+            "written": (amount * way).where(base.eq(WRITE_OFF), 0),
+            "gone_on": rows["gone_on"],
             BATCH: rows["reference_no"].astype("str"),
         }
     )

@@ -29,6 +29,9 @@ _OF_INSTRUCTION = (
     *("instruction_id", "order_no", "transaction_id", "kind", "currency", "amount", "state"),
     *("approved_at", "sent_at", "outcome_at"),
 )
+OF_GATEWAY = ("fee", "reserve", "payout")
+"""Base types of entries that a night compares since the first settled day, whatever its window."""
+_REVERSAL = "_reversal"
 _OF_ENTRY = tuple(
     name for name in SCHEMAS["ledger"].columns.names if name not in {"source", "line"}
 )
@@ -56,7 +59,8 @@ class MonthEvidence:
     told_alone: pd.DataFrame
     """_SAME_LINE (grain: line): of nights that had the rest of its batch as sums."""
     entries: pd.DataFrame
-    """The books: the newest version of each entry."""
+    """The books: the newest version of each entry; a deleted one once more, the other way round,
+    `gone_on` the night that had it no more ("" for all others)."""
     ordered: pd.DataFrame
     """order_no, ordered_at."""
     terms: pd.DataFrame
@@ -203,4 +207,37 @@ def _newest_entries(
             earlier, "ledger", account=account, key=key, columns=_OF_ENTRY, among=words
         )
         rows = pd.concat([before[~is_among(before[key], rows[key])], rows], ignore_index=True)
-    return rows.drop_duplicates().drop_duplicates(key, keep=False, ignore_index=True)
+    rows = rows.drop_duplicates().drop_duplicates(key, keep=False, ignore_index=True)
+    gone_on = _gone_on(rows, nights=(*earlier, *nights), account=account)
+    gone = rows.assign(gone_on=gone_on)[gone_on.ne("")]
+    base = gone["entry_type"].str.removesuffix(_REVERSAL)
+    back = base.where(gone["entry_type"].ne(base), base + _REVERSAL)
+    whole = [rows.assign(gone_on=""), gone.assign(entry_type=back)]
+    return pd.concat(whole, ignore_index=True) if len(gone) else whole[0]
+
+
+def _gone_on(
+    entries: pd.DataFrame, *, nights: Sequence[MonthNight], account: tuple[str, str]
+) -> "pd.Series[str]":
+    """The business date of the night that had an entry no more, "" where none should have had it.
+
+    A night has the entries since its books begin, and older ones of the orders it asks about.
+    """
+    gone_on = pd.Series("", entries.index, dtype="str")
+    read = [night for night in nights if night.books_since is not None]
+    after = np.searchsorted([night.number for night in read], entries["number"], side="right")
+    for place, night in enumerate(read):
+        rows = entries[after == place]
+        if night.books_since is None or rows.empty:
+            continue
+        since, cash_since = night.books_since
+        of_gateway = rows["entry_type"].str.removesuffix(_REVERSAL).isin(OF_GATEWAY)
+        is_young = rows["booked_at"] >= since
+        lacked = (is_young & ~of_gateway) | (rows["booked_at"].ge(cash_since) & of_gateway)
+        old = rows[~is_young & ~of_gateway & rows["order_no"].ne("")]
+        if len(old):
+            asked = table_of(night, "answers", account=account, columns=("order_no",))["order_no"]
+            named = pc.is_in(pa.array(old["order_no"], pa.string()), value_set=asked)
+            lacked[old.index] = named.to_numpy(zero_copy_only=False)
+        gone_on[rows.index[lacked]] = night.business_date
+    return gone_on

@@ -10,6 +10,7 @@ from recon.period.month_words import (
     MOVEMENTS,
     OUTSIDE,
     RESERVE_MOVED,
+    STRADDLES,
     TRANSIT,
     entry_words,
 )
@@ -97,7 +98,7 @@ def _books(statement: MonthStatement, currency: str) -> Iterator[StatementRow]:
         "open", "", f"The books, derived, at the close of {statement.month.before}", None, opening
     )
     names = sorted(name for of, at, name in figures if (of, at) == (BOOKS, MOVED))
-    words = {name: f"Booked: {entry_words(name).lower()}" for name in names}
+    words = {name: STRADDLES.get(name) or f"Booked: {entry_words(name).lower()}" for name in names}
     yield from _rows("move", figures, of=BOOKS, at=MOVED, words=words)
     yield StatementRow("close", "", f"The books, derived, {statement.closing_words}", None, closing)
     yield StatementRow("listed", "owed", "The gateway owes", None, owed)

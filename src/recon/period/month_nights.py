@@ -6,6 +6,7 @@ knows it says it, so that no row is made into a frame twice.
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import reduce
 from pathlib import Path
 
@@ -52,6 +53,10 @@ class MonthNight:
     answered: Mapping[str, Path] = field(default_factory=dict)
     """The files of the gateway's answers by their names in the night's folder, where `answers` has
     only what none of them says; see archive.answers_once."""
+
+    books_since: tuple[datetime, datetime] | None = None
+    """Since when its books are whole: entries of orders, and those of fees, reserves and pay-outs;
+    None where it has none, or where rows of them were refused."""
 
     @property
     def all_files(self) -> tuple[Path, ...]:

@@ -32,7 +32,7 @@ from recon.period.nights_chain import chain_equations, open_breaks
 from recon.period.open_items import open_items
 from recon.period.prior_periods import ClosedPeriod
 from recon.period.shown_payments import NOTHING_ASKED, AskedEarlier, asked_earlier
-from recon.period.straddling_items import LATE, straddling_items
+from recon.period.straddling_items import LATE, VANISHED, straddling_items
 from recon.period.told_by_nights import lost_batches, told_by_nights, told_equations
 from recon.period.unknown_refunds import UnknownRefund, unknown_refunds
 from recon.period.waiting_adjustments import WAITS
@@ -191,7 +191,9 @@ def _stated(frame: MonthFrame, *, nights: Sequence[MonthNight]) -> MonthStatemen
         transit=None if transit is None else open_transit[last],
         before_bank={} if transit is None else transit.before,
         books=differing,
-        straddling=straddling_items(evidence, facts=facts, transit=transit, month=month, days=days),
+        straddling=straddling_items(
+            evidence, facts=facts, transit=transit, books=books, month=month, days=days
+        ),
         facts=_told(own, evidence=evidence, last=last),
         unknown_refunds=unknown_refunds(evidence, facts=facts),
         unmeasured_refunds=sorted(evidence.unknown),
@@ -305,6 +307,8 @@ def _figures_of_books(
             amount, count = int(rows["amount"].sum()), int(rows["amount"].ne(0).sum())
             yield MonthFigure(str(currency), "books", at, str(what), count, amount)
     booked = books.entries[month.has(books.entries["day"])]
+    kinds = booked["entry_type"].where(booked["gone_on"].eq(""), VANISHED)
+    booked = booked.assign(entry_type=kinds)
     for (currency, kind), rows in booked.groupby(["currency", "entry_type"]):
         amount = int(rows["amount"].sum())
         yield MonthFigure(str(currency), "books", MOVED, str(kind), len(rows), amount)

@@ -50,6 +50,7 @@ STRADDLES: Mapping[str, str] = {
     "old_sale": "Refund of an earlier month's sale",
     "late": "Told after the month's last night",
     "prior": "Of a closed month, told after its close",
+    "entry_vanished": "Ledger entries deleted, not reversed",
 }
 RESERVE_MOVED = "Reserve: kept (+), released (-)"
 OUTSIDE = "Before the first settled day, settled by no line: not counted"

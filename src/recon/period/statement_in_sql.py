@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from datetime import datetime
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -152,10 +153,11 @@ def _views(
     rows = ", ".join(
         f"({night.number}, "
         + ", ".join(map(quoted, (night.business_date, night.run_id, night.predecessor)))
+        + "".join(f", {_instant(moment)}" for moment in night.books_since or (None, None))
         + ")"
         for night in (*frame.earlier, *nights)
     )
-    named = "t(number, business_date, run_id, predecessor)"
+    named = "t(number, business_date, run_id, predecessor, books_since, cash_since)"
     yield f"CREATE OR REPLACE TEMP TABLE nights AS FROM (VALUES {rows}) {named}"
     due = ", ".join(f"({quoted(day)})" for day in ("", *frame.due))
     yield f"CREATE OR REPLACE TEMP TABLE due AS FROM (VALUES {due}) t(day) WHERE day <> ''"
@@ -181,6 +183,10 @@ def _views(
     unknown = ", ".join(f"({quoted(payment)})" for payment in (*statement.unmeasured_refunds, ""))
     yield f"CREATE OR REPLACE TEMP TABLE unknown_refunds AS FROM (VALUES {unknown}) t(payment)"
     yield _OPENINGS
+
+
+def _instant(moment: datetime | None) -> str:
+    return f"{'NULL' if moment is None else quoted(moment.isoformat())}::TIMESTAMPTZ"
 
 
 def _booked_on(names: JournalNames) -> str:

@@ -2,12 +2,13 @@
 
 Sold and captured, captured and settled, settled and at the bank; a refund of an earlier month's
 sale; a fact of the month that was first told after its last night; one of a closed month that was
-told after its close. What is booked in another month
+told after its close; an entry of the books that was deleted. What is booked in another month
 than it took place stands with the books.
 """
 
 import pandas as pd
 
+from recon.period.books_of_month import Books
 from recon.period.business_month import BusinessMonth, DayTable
 from recon.period.cash_in_transit import Transit
 from recon.period.dated_facts import CAPTURE, REFUND, DatedFacts
@@ -16,8 +17,8 @@ from recon.period.month_evidence import MonthEvidence
 from recon.period.prior_periods import prior_items
 
 SOLD, SETTLED, AT_BANK, OLD_SALE, LATE = "sold", "settled", "at_bank", "old_sale", "late"
-PRIOR = "prior"
-STRADDLES = (SOLD, SETTLED, AT_BANK, OLD_SALE, LATE, PRIOR)
+PRIOR, VANISHED = "prior", "entry_vanished"
+STRADDLES = (SOLD, SETTLED, AT_BANK, OLD_SALE, LATE, PRIOR, VANISHED)
 STRADDLING_COLUMNS = ("what", "currency", "key", "order_no", "first_on", "then_on", "amount")
 
 
@@ -26,6 +27,7 @@ def straddling_items(
     *,
     facts: DatedFacts,
     transit: Transit | None,
+    books: Books | None,
     month: BusinessMonth,
     days: DayTable,
 ) -> pd.DataFrame:
@@ -53,7 +55,8 @@ def straddling_items(
     old = old[old["first_on"].ne("") & (old["first_on"] < month.first.isoformat())]
     own = movements[month.has(movements["event_on"])]
     late, prior = _late(evidence, own, month=month), _prior(evidence, own)
-    whole = pd.concat([across, _named(old), late, prior])
+    gone = _vanished(evidence, books=books, days=days)
+    whole = pd.concat([across, _named(old), late, prior, gone[month.has(gone["then_on"])]])
     return whole.sort_values(["currency", "what", "first_on", "key"], ignore_index=True)
 
 
@@ -68,6 +71,23 @@ def _at_bank(transit: Transit | None) -> pd.DataFrame:
         order_no="",
         first_on=rows["moved_on"],
         then_on=words_at(rows["batch_id"], words=came),
+    )
+
+
+def _vanished(evidence: MonthEvidence, *, books: Books | None, days: DayTable) -> pd.DataFrame:
+    """Entries that were deleted: booked on, gone by the night of, and what their going moved."""
+    if books is None:
+        return _named(_at_bank(None))
+    gone = books.entries[books.entries["gone_on"].ne("")]
+    own = evidence.entries.loc[gone.index]
+    return _named(
+        gone.assign(
+            what=VANISHED,
+            key=own["entry_id"],
+            order_no=own["order_no"],
+            first_on=days.dates_of(own["booked_at"]),
+            then_on=gone["gone_on"],
+        )
     )
 
 

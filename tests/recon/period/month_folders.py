@@ -38,6 +38,7 @@ def nights_of(
             "rules",
             folders.write(folder, day),
             before[number],
+            books_since=folders.books_since(day),
         )
         for number, day in enumerate(days)
     ]
@@ -48,7 +49,17 @@ def earlier_of(truth: MonthTruth, folder: Path) -> list[MonthNight]:
     folders = NightFolders(truth)
     days = [] if truth.is_first else [*days_of(truth.begin, truth.first_close - timedelta(days=1))]
     return as_earlier(
-        [MonthNight(0, f"run-{day}", f"{day}", "", folders.write(folder, day)) for day in days]
+        [
+            MonthNight(
+                0,
+                f"run-{day}",
+                f"{day}",
+                "",
+                folders.write(folder, day),
+                books_since=folders.books_since(day),
+            )
+            for day in days
+        ]
     )
 
 
@@ -82,6 +93,11 @@ class NightFolders:
     def nights(self) -> list[date]:
         first = self.truth.first if self.truth.is_first else self.truth.first_close
         return days_of(first, self.truth.end)
+
+    def books_since(self, night: date) -> tuple[datetime, datetime]:
+        """Entries of the window, and of groups all."""
+        opens = self.truth.calendar.opens
+        return opens(night - timedelta(days=self.truth.window)), opens(self.truth.begin)
 
     def write(self, folder: Path, night: date) -> Mapping[str, Path]:
         """The folder of a night: what it read, and of its results what a month asks for."""
@@ -278,6 +294,8 @@ class NightFolders:
         since, named = night - timedelta(days=self.truth.window), {sale.order for sale in asked}
         for number, entry in enumerate(self.truth.entries):
             is_old = entry.day < since and (entry.order or entry.key == "adjustments")
+            if entry.gone is not None and entry.gone <= night:
+                continue
             if entry.day > night or (is_old and entry.order not in named):
                 continue
             booked = self.truth.calendar.opens(entry.day) + timedelta(hours=3)
@@ -323,7 +341,7 @@ class NightFolders:
         booked: dict[tuple[str, str], int] = defaultdict(int)
         by_account: dict[tuple[str, str], int] = defaultdict(int)
         for entry in self.truth.entries:
-            if entry.day <= night:
+            if entry.day <= night and (entry.gone is None or entry.gone > night):
                 booked[entry.key, entry.currency] += moves(entry)
                 by_account[entry.key, account_of(entry.kind)] += moves(entry)
         refunds: dict[str, int] = defaultdict(int)

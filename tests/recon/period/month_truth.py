@@ -111,6 +111,8 @@ class Entry:
     payment: str = ""
     reference: str = ""
     key: str = ""
+    gone: date | None = None
+    """The first night whose books have it no more: it was deleted, and nothing reverses it."""
 
 
 @dataclass

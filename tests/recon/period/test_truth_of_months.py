@@ -31,12 +31,13 @@ from recon.steps.care.month_statements import StatedMonth
 from tests.recon.period.month_folders import (
     CLEARING,
     FEES,
+    NightFolders,
     account_of,
     due_of,
     earlier_of,
     nights_of,
 )
-from tests.recon.period.month_truth import PLACE, Calendar, MonthTruth, moves
+from tests.recon.period.month_truth import PLACE, Calendar, Entry, MonthTruth, moves
 
 pytestmark = pytest.mark.xdist_group("truth of months")
 PLAYED = {
@@ -309,6 +310,35 @@ def test_every_class_of_straddling_items_is_there(
     assert {*dates} == {"sold", "settled", "at_bank", "old_sale", "late"}
     for what in ("sold", "settled", "at_bank", "old_sale"):
         assert all(first != then for first, then in dates[what])
+
+
+def test_an_entry_that_was_deleted_is_taken_back_by_the_night_that_has_it_no_more(
+    tmp_path: Path,
+) -> None:
+    """One of every kind, and an old one of an order that is asked about: each is named."""
+    truth = MonthTruth(SMALL.first, SMALL.seed, per_day=SMALL.per_day)
+    days = NightFolders(truth).nights()
+    played = [*days[:-1:7], days[-1]]
+    is_open = {sale.order for sale in truth.sales if sale.settled is None}
+    gone: dict[str, Entry] = {}
+    for entry in truth.entries:
+        kind = "old" if entry.order in is_open else entry.kind
+        nights = [night for night in played if night >= entry.day][1:]
+        nights = nights[2:] if kind == "old" else nights
+        if truth.within(entry.day) and nights and truth.within(nights[0]) and kind not in gone:
+            entry.gone, gone[kind] = nights[0], entry
+    statement = stated(truth, nights_of(truth, tmp_path, days=played))
+    own = statement.straddling
+    rows = own[own["what"].eq("entry_vanished")].to_dict("records")
+    told = {(row["key"], row["order_no"], row["then_on"], row["amount"]) for row in rows}
+
+    assert broken_ids(statement) == set()
+    assert [*statement.unproven_figures] == []
+    assert {*gone} == {"old", *(entry.kind for entry in truth.entries)}
+    assert told == {
+        (f"E{truth.entries.index(each)}", each.order, f"{each.gone}", -moves(each))
+        for each in gone.values()
+    }
 
 
 def changed(

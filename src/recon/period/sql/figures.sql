@@ -10,6 +10,6 @@ SELECT currency, 'transit', 'moved', move, count(*), sum(amount)::BIGINT
 FROM transit_moves, month WHERE counts_on BETWEEN first AND last
 GROUP BY ALL
 UNION ALL
-SELECT currency, 'books', 'moved', entry_type, count(*), sum(amount)::BIGINT
+SELECT currency, 'books', 'moved', CASE WHEN gone_on = '' THEN entry_type ELSE 'entry_vanished' END, count(*), sum(amount)::BIGINT
 FROM entries, month WHERE day BETWEEN first AND last
 GROUP BY ALL;

@@ -86,8 +86,28 @@ newest AS (
     -- Of two contents under one number in one night neither counts.
     FROM contents WHERE entry_id NOT IN (SELECT entry_id FROM contents GROUP BY entry_id HAVING count(*) > 1)
 ),
+-- What the next night with books has no more, though its books reach back to it or it asked about its order, was
+-- deleted: it is taken back by the date of that night.
+lacked AS (
+    SELECT e.*, m.next, m.business_date AS gone_on, m.books_since, m.cash_since
+    FROM newest e
+    ASOF JOIN (SELECT number AS next, * FROM nights WHERE books_since IS NOT NULL) m ON e.number < m.next
+),
+asked AS (
+    SELECT DISTINCT number AS next, order_no
+    FROM (SELECT number, order_no FROM answers UNION ALL SELECT number, order_no FROM earlier_answers)
+    SEMI JOIN (SELECT next AS number, order_no FROM lacked WHERE order_no <> '') USING (number, order_no)
+),
+deleted AS (
+    SELECT l.* EXCLUDE (next, books_since, cash_since) REPLACE (
+        CASE WHEN ends_with(l.entry_type, '_reversal') THEN replace(l.entry_type, '_reversal', '') ELSE l.entry_type || '_reversal' END AS entry_type)
+    FROM lacked l LEFT JOIN asked a USING (next, order_no)
+    WHERE CASE WHEN replace(l.entry_type, '_reversal', '') IN ('fee', 'reserve', 'payout') THEN l.booked_at >= l.cash_since
+               ELSE l.booked_at >= l.books_since OR a.next IS NOT NULL END
+),
+counted AS (SELECT *, '' AS gone_on FROM newest UNION ALL BY NAME FROM deleted),
 named AS (
-    SELECT n.entry_type, n.booked_at, n.reference_no AS batch_id, replace(n.entry_type, '_reversal', '') AS base,
+    SELECT n.gone_on, n.entry_type, n.booked_at, n.reference_no AS batch_id, replace(n.entry_type, '_reversal', '') AS base,
         CASE WHEN ends_with(n.entry_type, '_reversal') THEN -1 ELSE 1 END AS way,
         CASE WHEN n.transaction_amount IS NOT NULL AND n.transaction_currency <> ''
              THEN n.transaction_currency ELSE n.currency END AS currency,
@@ -95,7 +115,7 @@ named AS (
         CASE base WHEN 'fee' THEN 'fees' WHEN 'payout' THEN 'pay-outs'
             ELSE CASE WHEN n.order_no <> '' THEN n.order_no WHEN base = 'adjustment' THEN 'adjustments'
                       ELSE coalesce(p.order_no, nullif(n.transaction_id, ''), 'entry ' || n.entry_id) END END AS key
-    FROM newest n LEFT JOIN payments_of p ON p.payment = nullif(n.transaction_id, '')
+    FROM counted n LEFT JOIN payments_of p ON p.payment = nullif(n.transaction_id, '')
 ),
 moved AS (
     SELECT *, way * CASE WHEN base IN ('capture', 'adjustment') THEN amount
@@ -108,9 +128,9 @@ gaps AS (
         SELECT currency, key, amount FROM fact_keys UNION ALL SELECT currency, key, -moves FROM moved)
     GROUP BY ALL
 )
-SELECT m.entry_type, m.currency, m.key, coalesce(d.business_date, '') AS day,
-    m.moves + CASE WHEN m.base = 'write_off' THEN sign(coalesce(g.gap, 0)) * m.amount ELSE 0 END AS amount, m.batch_id,
-    m.way * m.amount AS whole
+SELECT m.entry_type, m.currency, m.key, coalesce(nullif(m.gone_on, ''), d.business_date, '') AS day,
+    m.moves + CASE WHEN m.base = 'write_off' THEN sign(coalesce(g.gap, 0)) * m.way * m.amount ELSE 0 END AS amount, m.batch_id,
+    m.way * m.amount AS whole, m.gone_on
 FROM moved m
 LEFT JOIN gaps g ON g.currency = m.currency AND g.key = m.key
 ASOF LEFT JOIN days d ON m.booked_at >= d.opens_at;

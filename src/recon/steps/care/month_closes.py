@@ -7,7 +7,7 @@ the answers that people gave, and from what the database knows of money in doubt
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from enum import StrEnum
 from pathlib import Path
@@ -21,6 +21,7 @@ from recon.period.books_of_month import OPEN, PAYOUTS_KEY
 from recon.period.business_month import BusinessMonth
 from recon.period.month_statement import CLOSING, OPENING, MonthFigure
 from recon.period.month_words import DIFFERENCES, ITEMS, STRADDLES
+from recon.period.straddling_items import VANISHED
 from recon.period.told_by_nights import ALONE
 from recon.period.unknown_refunds import untold_refunds
 from recon.period.waiting_adjustments import WAITS
@@ -39,7 +40,10 @@ from recon.store.people.closed_months import MonthState
 
 NO_BREAK = "Differs in the books, and no break shows it yet"
 PROOF_SHEET = "sheet Proof; statement.sql says each of them once more"
+BOOKS_SHEET = "sheet Books lists by order what no break shows; run the next night over those orders"
+_LISTS = {"P5": BOOKS_SHEET, "P6": BOOKS_SHEET}
 BATCHES_NAMED_MAX = 3
+ENTRIES_NAMED_MAX = 3
 WINDOW_MARGIN_DAYS = 5
 """Days beyond the age of a batch, for the next night to run in."""
 WINDOW_DAYS_MAX = 366
@@ -209,10 +213,9 @@ def _of_equations(stated: StatedMonth) -> Iterator[Blocker]:
         if not each.holds:
             currency = f", {each.currency}" if each.currency else ""
             yield Blocker(
-                f"{each.id} {each.name}{currency}, by {each.measure}: pandas {each.left} and "
-                f"{each.right}, SQL {each.sql_left} and {each.sql_right}",
+                f"{each.id} {each.name}{currency}, by {each.measure}: {each.both_sides}",
                 "",
-                _read_again(stated) if each.name == ALONE else PROOF_SHEET,
+                _read_again(stated) if each.name == ALONE else _LISTS.get(each.id, PROOF_SHEET),
             )
     for sentence in stated.statement.unproven_figures:
         yield Blocker(sentence, "", "figures.csv and statement.sql")
@@ -360,8 +363,23 @@ def _open_items(stated: StatedMonth) -> Iterator[OpenItem]:
         yield from _listed(own, OPEN, words={OPEN: NO_BREAK}, sheet="Books")
     for what, sheet in (("late", "Straddling"), ("prior", "Prior periods")):
         yield from _listed(statement.straddling, what, words=STRADDLES, sheet=sheet)
+    yield from _deleted(statement.straddling)
     for untold in untold_refunds(statement.unknown_refunds):
         yield OpenItem(untold.sentence, untold.payments, "", 0, "")
+
+
+def _deleted(straddling: pd.DataFrame) -> Iterator[OpenItem]:
+    """Entries of the books that were deleted, the first of them by number, order and amount."""
+    for item in _listed(straddling, VANISHED, words=STRADDLES, sheet="Straddling"):
+        own = straddling["what"].eq(VANISHED) & straddling["currency"].eq(item.currency)
+        named = [
+            f"{row['key']} ({row['order_no'] or 'no order'}, "
+            f"{format_minor_units(-row['amount'], currency=item.currency)} {item.currency}, "
+            f"gone by the night of {row['then_on']})"
+            for row in straddling[own].head(ENTRIES_NAMED_MAX).to_dict("records")
+        ]
+        more = f" and {item.count - len(named)} more" if item.count > len(named) else ""
+        yield replace(item, what=f"{item.what}: {', '.join(named)}{more}")
 
 
 def _listed(

@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
 from itertools import groupby
 from typing import Any
 
@@ -17,11 +17,12 @@ from recon.archive.answers_once import PASSED_OVER
 from recon.archive.schemas import SCHEMAS
 from recon.archive.step_folder import whole_file
 from recon.archive.storage import reachable
+from recon.config.rules import Rules
 from recon.matching.bank.bank_frames import covered_to
-from recon.model.business_date import BusinessCalendar
+from recon.model.business_date import BusinessCalendar, Grace, midnight
 from recon.model.errors import ArchiveBrokenError, UsageError
 from recon.model.nights import Mode
-from recon.model.words import Verdict
+from recon.model.words import SourceKind, Verdict
 from recon.period.business_month import BusinessMonth
 from recon.period.journal_names import JournalNames
 from recon.period.month_nights import EARLIER_READ, NEWEST_ONLY, READ, MonthNight
@@ -32,6 +33,7 @@ from recon.steps.ground.environment import Environment
 from recon.steps.ground.night_folder import PROOF, RESULTS, STEPS, folder_of, links
 from recon.steps.ground.predecessor import MISSING, standing_without_a_night
 from recon.steps.ground.sealed_night import UNREAD, SealedNight, sealed_night
+from recon.steps.ground.window import ledger_start
 from recon.steps.night.sealed_proof import RULES
 from recon.store.nights import runs
 from recon.store.nights.runs import Run
@@ -92,8 +94,7 @@ class StatedMonth:
         sentences = [*_nights_told(self.nights)]
         statement = self.statement
         sentences += [
-            f"{each.id} {each.name}, {each.currency}: pandas {each.left} and {each.right}, "
-            f"SQL {each.sql_left} and {each.sql_right} ({each.measure})"
+            f"{each.id} {each.name}, {each.currency}: {each.both_sides} ({each.measure})"
             for each in statement.equations
             if not each.holds
         ]
@@ -307,6 +308,7 @@ def _night(
     for file in answered:
         night.as_sealed(file)
     about = night.steps[RESULTS].manifest.about
+    since = _books_since(run, night=night)
     return MonthNight(
         number,
         run.run_id,
@@ -315,7 +317,26 @@ def _night(
         files,
         about.predecessor,
         answered,
+        since,
     )
+
+
+def _books_since(run: Run, *, night: SealedNight) -> tuple[datetime, datetime] | None:
+    """Since when the books of a night are whole (`MonthNight.books_since`).
+
+    In the first days that were ever settled pay-outs may be of batches from before: none is missed.
+    """
+    terms, rejects = night.frame("terms"), night.frame("rejects")
+    given = terms["name"].eq("given") & terms["key"].eq("ledger")
+    if not given.any() or rejects["kind"].eq(SourceKind.LEDGER.value).any():
+        return None
+    rules = Rules.model_validate(_rules(night))
+    since, calendar = ledger_start(run, rules=rules), rules.business_calendar
+    settled = terms["name"].eq("settled_days") & terms["key"].eq("first")
+    days = [date.fromisoformat(str(day)) for day in terms.loc[settled, "word"]]
+    grace = Grace.parse(rules.grace.gateway_to_ledger)
+    begins = [calendar.due_at(midnight(day, zone=calendar.zone), grace=grace) for day in days]
+    return since, begins[0] if begins else since
 
 
 def _frame(
