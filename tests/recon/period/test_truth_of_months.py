@@ -319,7 +319,10 @@ def test_an_entry_that_was_deleted_is_taken_back_by_the_night_that_has_it_no_mor
     truth = MonthTruth(SMALL.first, SMALL.seed, per_day=SMALL.per_day)
     days = NightFolders(truth).nights()
     played = [*days[:-1:7], days[-1]]
-    is_open = {sale.order for sale in truth.sales if sale.settled is None}
+    is_open = {sale.order for sale in truth.sales if sale.settled is None} - truth.unbooked
+    sale = next(sale for sale in truth.sales if sale.order in truth.unbooked)
+    names = {"order": sale.order, "key": sale.order}
+    truth.entries.append(Entry("write_off", sale.currency, 500, truth.first, **names))
     gone: dict[str, Entry] = {}
     for entry in truth.entries:
         kind = "old" if entry.order in is_open else entry.kind
@@ -336,7 +339,12 @@ def test_an_entry_that_was_deleted_is_taken_back_by_the_night_that_has_it_no_mor
     assert [*statement.unproven_figures] == []
     assert {*gone} == {"old", *(entry.kind for entry in truth.entries)}
     assert told == {
-        (f"E{truth.entries.index(each)}", each.order, f"{each.gone}", -moves(each))
+        (
+            f"E{truth.entries.index(each)}",
+            each.order,
+            f"{each.gone}",
+            -each.amount if each.kind == "write_off" else -moves(each),
+        )
         for each in gone.values()
     }
 

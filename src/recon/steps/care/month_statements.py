@@ -15,7 +15,7 @@ from typing import Any
 
 from recon.archive.answers_once import PASSED_OVER
 from recon.archive.schemas import SCHEMAS
-from recon.archive.step_folder import whole_file
+from recon.archive.step_folder import entry_of, whole_file
 from recon.archive.storage import reachable
 from recon.config.rules import Rules
 from recon.matching.bank.bank_frames import covered_to
@@ -329,6 +329,8 @@ def _books_since(run: Run, *, night: SealedNight) -> tuple[datetime, datetime] |
     terms, rejects = night.frame("terms"), night.frame("rejects")
     given = terms["name"].eq("given") & terms["key"].eq("ledger")
     if not given.any() or rejects["kind"].eq(SourceKind.LEDGER.value).any():
+        return None
+    if PROOF not in night.steps or entry_of(night.steps[PROOF], name=RULES) is None:
         return None
     rules = Rules.model_validate(_rules(night))
     since, calendar = ledger_start(run, rules=rules), rules.business_calendar

@@ -8,11 +8,12 @@ import pytest
 
 from recon.period.books_of_month import DIFFERENCE_COLUMNS
 from recon.period.business_month import BusinessMonth
+from recon.period.month_equation import MonthEquation
 from recon.period.month_words import DIFFERENCES
 from recon.period.told_by_nights import ALONE
 from recon.steps.care import month_closes
 from recon.steps.care.close_files import close_document, close_files, close_name, write_close_files
-from recon.steps.care.month_closes import CloseVerdict, PreparedClose, prepared_close
+from recon.steps.care.month_closes import BOOKS_SHEET, CloseVerdict, PreparedClose, prepared_close
 from recon.steps.care.month_statements import StatedMonth
 from recon.steps.ground.predecessor import STILL_OPEN
 from tests.recon.steps.conftest import ACCOUNT, MERCHANT, Merchant
@@ -211,6 +212,18 @@ def test_an_equation_that_does_not_hold_blocks(
 
     assert close.verdict is CloseVerdict.NOT_READY
     assert f"{first.id} {first.name}, by count: pandas 41 and" in blocked(close)
+
+
+def test_what_the_books_differ_by_blocks_in_major_units(
+    ended: Merchant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the currency's own decimals, with the sheet that lists the orders and what to do."""
+    owed = MonthEquation("P5", "open", "KWD", "amount", 3700, 0, 3700, None)
+    close = given(ended, monkeypatch, equations=[owed])
+
+    said = "P5 open, KWD, by amount: pandas 3.700 and 0.000, SQL 3.700 and None"
+    assert said in blocked(close)
+    assert {each.where for each in close.blockers if said == each.what} == {BOOKS_SHEET}
 
 
 @pytest.mark.parametrize(
