@@ -30,7 +30,14 @@ from recon.steps.compare.part_files import write_files
 from recon.steps.compare.stretches import IN_STRETCHES, Stretch, rows_of_stretch
 from recon.steps.ground.night_folder import rows_of
 
-_BESIDE = (*("instructions", "rejects", "quarantined", "volumes", "settled", "orders_lack_since"),)
+_BESIDE = (
+    "instructions",
+    "rejects",
+    "quarantined",
+    "volumes",
+    "settled",
+    "orders_lack_since",
+)
 
 
 @dataclass(frozen=True, slots=True)
