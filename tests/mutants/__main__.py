@@ -43,7 +43,11 @@ SCENARIOS: dict[str, tuple[str, ...]] = {
     "steps": ("money/", "doubt/", "people/", "query/", "corrections/", "continuity/", "month/"),
 }
 """Package -> where a change of it shows: plain runs first, then areas of nights."""
-ROOTS = {"reports": "reports"}
+FOLDERS = {
+    "reports": ("reports",),
+    "gateway": ("src/recon/gateway", "src/recon/gateway_client"),
+}
+"""Package -> where it lies, where that is not one folder of its name."""
 NOT_NOTICED = ""
 DOES_NOT_START = "it does not start"
 
@@ -79,8 +83,9 @@ def write(package: str, *, mutants: Sequence[Mutant]) -> None:
 def drawn(package: str, *, count: int, seed: int) -> list[Mutant]:
     """So many changes of lines inside functions, one a file, by chance."""
     chance = random.Random(seed)
-    folder = CHECKOUT / ROOTS.get(package, f"src/recon/{package}")
-    files = sorted(path for path in folder.rglob("*.py") if "migrations" not in path.parts)
+    folders = [CHECKOUT / name for name in FOLDERS.get(package, (f"src/recon/{package}",))]
+    every = sorted(path for folder in folders for path in folder.rglob("*.py"))
+    files = [path for path in every if "migrations" not in path.parts]
     options = [(path, list(changes_of(path.read_text("utf-8")))) for path in files]
     options = [(path, changes) for path, changes in options if changes]
     found: list[Mutant] = []
@@ -196,9 +201,12 @@ def played(
         say(f"{package}: {found.file}: {found.noticed_by or 'SURVIVES'}")
         return found
 
-    with ThreadPoolExecutor(places.qsize()) as pool:
-        found = list(pool.map(one, mutants))
+    found = list(mutants)
     write(package, mutants=found)
+    with ThreadPoolExecutor(places.qsize()) as pool:
+        for number, each in enumerate(pool.map(one, mutants)):
+            found[number] = each
+            write(package, mutants=found)  # a run that is ended keeps what it learnt
     by = [each.noticed_by for each in found if not each.survives]
     scenarios = sum("tests/scenarios/" in each for each in by)
     say(
