@@ -49,8 +49,9 @@ from recon.steps.ground.booked_payouts import with_payouts
 from recon.steps.ground.endorsed import endorsed
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.kept_books import books_of_run, entries_of_types
-from recon.steps.ground.night_folder import storages_of
+from recon.steps.ground.night_folder import COMPARED, storages_of
 from recon.steps.ground.predecessor import previous_night
+from recon.steps.ground.sealed_night import SealedNight, sealed_night
 from recon.steps.ground.window import (
     ENTRIES,
     in_question,
@@ -86,18 +87,14 @@ def frozen_inputs(run: Run, *, environment: Environment) -> Inputs:
     """How far the run reads, and what it is told beside the tables; its rules are kept."""
     rules = environment.settings.rules
     before = previous_night(run, environment=environment)
-    with environment.store.reading() as connection:
-        shown = _doubts_shown(connection, run, environment=environment)
     with environment.store.writing() as connection:
         rules_rows.keep(connection, rules, at=environment.clock())
-        version = input_rows.keep_instructions(connection, run, shown=shown)
         last_file, last_observation = input_rows.last_rows(connection)
         return Inputs(
             rules_digest=rules.digest,
             previous_run_id="" if before is None else before.run_id,
             last_file=last_file,
             last_observation=last_observation,
-            last_instruction_version=version,
             product_version=__version__,
             siblings=siblings_of(run, environment=environment),
             settlement=_has_settlement(run, environment=environment),
@@ -109,10 +106,17 @@ def frozen_inputs(run: Run, *, environment: Environment) -> Inputs:
         )
 
 
-def _doubts_shown(
-    connection: Connection, run: Run, *, environment: Environment
-) -> dict[str, datetime]:
-    """Capture in doubt -> when this run's answers first showed it as taken, where they do."""
+def instructions_of(
+    connection: Connection, run: Run, *, inputs: Inputs, environment: Environment
+) -> pd.DataFrame:
+    """Every instruction of the account as it stands now, INSTRUCTION_COLUMNS.
+
+    Of a capture in doubt `outcome_at` is when answers first showed it as taken: as the night before
+    sealed it, else as this run's answers show it.
+
+    Raises:
+        ArchiveError: the folder of the night before cannot be reached, or is not as it was sealed.
+    """
     doubtful = instruction_rows.of_account(connection, run, states=DOUBTFUL_STATES)
     captures = [item for item in doubtful if item.kind is InstructionKind.CAPTURE]
     taken = shown_answers.first_taken(
@@ -122,11 +126,24 @@ def _doubts_shown(
         rules=environment.settings.rules,
         environment=environment,
     )
-    return {
+    shown = {
         item.instruction_id: taken[item.transaction_id]
         for item in captures
         if item.transaction_id in taken
     }
+    if captures and inputs.previous_run_id:
+        before = runs.get(connection, inputs.previous_run_id)
+        shown |= _doubts_shown(sealed_night(connection, before, environment=environment))
+    return input_rows.instruction_frame(connection, run, shown=shown)
+
+
+def _doubts_shown(night: SealedNight) -> dict[str, datetime]:
+    """Instruction in doubt -> when answers first showed it as done, as a night sealed it."""
+    if COMPARED not in night.steps or not night.has("instructions"):
+        return {}
+    rows = night.table("instructions").to_pylist()
+    doubtful = (row for row in rows if row["state"] in DOUBTFUL_STATES)
+    return {row["instruction_id"]: row["outcome_at"] for row in doubtful if row["outcome_at"]}
 
 
 def _agreed_write_offs(
@@ -175,7 +192,7 @@ def sources_of(run: Run, *, inputs: Inputs, rules: Rules, environment: Environme
         lines, days, volumes = settlement_of(
             connection, run, asked=named, inputs=inputs, rules=rules, environment=environment
         )
-        moves = input_rows.instruction_frame(connection, run, until=inputs.last_instruction_version)
+        moves = instructions_of(connection, run, inputs=inputs, environment=environment)
         instructions = in_question(moves, asked=asked)
         begins = ledger_start(run, rules=rules), settlement_begins(days, rules=rules)
         recent = _in_window(

@@ -18,8 +18,7 @@ from recon.matching.sides.ledger_side import left_behind
 from recon.matching.sides.orders_side import expected
 from recon.model.money import format_minor_units
 from recon.model.words import KeyAnswer
-from recon.steps.compare.inputs import sources_of
-from recon.steps.compare.rebuild import kept_inputs, run_named
+from recon.steps.compare.rebuild import compared_then, kept_inputs, run_named
 from recon.steps.compare.result_files import output_folder, publish, stage
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.kept_books import books_of_run
@@ -64,11 +63,12 @@ def opening_of(name: str, *, environment: Environment) -> Opening:
     Raises:
         UsageError: there is no such finished night.
         InputsGoneError: what the night compared is not stored any more.
+        ArchiveError: its folder cannot be reached, or is not as it was sealed.
     """
     with environment.store.reading() as connection:
         run = run_named(connection, name)
-    inputs, rules, _ = kept_inputs(run, environment=environment)
-    used = sources_of(run, inputs=inputs, rules=rules, environment=environment)
+    inputs, _, _ = kept_inputs(run, environment=environment)
+    used, _ = compared_then(run, environment=environment)
     with environment.store.reading() as connection:
         parts = [
             _orders(connection, run, used=used, until=inputs.last_file, environment=environment),

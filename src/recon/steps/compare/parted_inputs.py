@@ -30,7 +30,7 @@ from recon.model.words import KeyAnswer
 from recon.proof.night_tables import FRAMES, TARIFFS, input_tables, table_of
 from recon.steps.compare.bank_inputs import bank_source
 from recon.steps.compare.coded_rows import coded
-from recon.steps.compare.inputs import of_this_account
+from recon.steps.compare.inputs import instructions_of, of_this_account
 from recon.steps.compare.parted_ledger import chosen_entries, ledger_table
 from recon.steps.compare.parted_settlement import PartedSettlement, parted_settlement
 from recon.steps.compare.siblings import SIBLING_KEYS_MAX, with_siblings
@@ -47,7 +47,7 @@ from recon.steps.ground.window import (
     window_start,
 )
 from recon.store import Connection
-from recon.store.nights import facts_rows, input_rows, ledger_rows, order_rows, stored_orders
+from recon.store.nights import facts_rows, ledger_rows, order_rows, stored_orders
 from recon.store.nights.answer_parts import OWN_PHASES
 from recon.store.nights.input_rows import Inputs
 from recon.store.nights.night_lines import AskedFor
@@ -168,7 +168,7 @@ def _small(
     rejected = order_rows.rejects_of_night(connection, run, until=until)
     files, rejects = of_this_account(loaded, rejected, run=run, siblings=inputs.siblings)
     source = ledger_rows.source_of(connection, run.run_id)
-    every = input_rows.instruction_frame(connection, run, until=inputs.last_instruction_version)
+    every = instructions_of(connection, run, inputs=inputs, environment=environment)
     moves = in_question(every, asked=names)
     sources = Sources(
         orders=frame_of((), columns=ORDER_COLUMNS),

@@ -77,13 +77,23 @@ def rebuilt(run: Run, *, environment: Environment) -> Rebuilt:
         ArchiveError: its folder cannot be reached, or is not as it was sealed.
     """
     inputs, rules, digest_then = kept_inputs(run, environment=environment)
+    sources, previous = compared_then(run, environment=environment)
+    result = compare(sources, rules=rules, as_of=run.as_of, previous=previous)
+    return Rebuilt(run, rules, sources, previous, result, digest_then, inputs.product_version)
+
+
+def compared_then(run: Run, *, environment: Environment) -> tuple[Sources, Previous | None]:
+    """What a run compared and what it carried forward, as it sealed them.
+
+    Raises:
+        InputsGoneError: it sealed neither.
+        ArchiveError: its folder cannot be reached, or is not as it was sealed.
+    """
     with environment.store.reading() as connection:
         kept = kept_sources(connection, run, environment=environment)
     if kept is None:
         raise InputsGoneError(NOT_KEPT.format(run.run_id))
-    sources, previous = kept
-    result = compare(sources, rules=rules, as_of=run.as_of, previous=previous)
-    return Rebuilt(run, rules, sources, previous, result, digest_then, inputs.product_version)
+    return kept
 
 
 def run_named(connection: Connection, name: str) -> Run:

@@ -1,20 +1,24 @@
 """What a run compared: how far it read the tables, so that later rows do not change its night.
 
 Order rows, answers and ledger entries are never changed, so a number says how far a run read them.
-Instructions move on: each state that a run found is kept once.
+Instructions move on: the night's folder has them as they were compared.
 """
 
-import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 import pandas as pd
 from sqlalchemy import Connection, case, delete, func, insert, select
 
-from recon.matching.frames.sources import INSTRUCTION_COLUMNS, AgreedWriteOffs, Exported
+from recon.matching.frames.sources import (
+    INSTRUCTION_COLUMNS,
+    AgreedWriteOffs,
+    Exported,
+    frame_of,
+)
 from recon.model.business_date import AHEAD_MAX
 from recon.model.nights import Mode
 from recon.model.words import (
@@ -23,20 +27,17 @@ from recon.model.words import (
     InstructionKind,
     InstructionState,
 )
-from recon.store.database.frames import frame_of_select
 from recon.store.nights import answer_parts
 from recon.store.nights.runs import Run
 from recon.store.schema import (
     contradiction,
     instruction,
-    instruction_version,
     order_file,
     run_input,
 )
 from recon.store.schema import run as run_table
 from recon.store.schema.case_tables import APPLIED
 
-VERSION_COLUMNS = tuple(name for name in INSTRUCTION_COLUMNS if name != "source")
 _SUBJECT = case(
     (instruction.c.kind == InstructionKind.CANCEL_SUBSCRIPTION.value, instruction.c.recurring_id),
     else_=instruction.c.transaction_id,
@@ -71,7 +72,6 @@ class Inputs:
     last_file: int
     last_observation: int
     """The newest file of answers."""
-    last_instruction_version: int
     product_version: str
     siblings: tuple[str, ...] = ()
     """The merchant's other accounts, as they were declared."""
@@ -91,49 +91,34 @@ def last_rows(connection: Connection) -> tuple[int, int]:
     return file or 0, answer_parts.newest(connection)
 
 
-def keep_instructions(connection: Connection, run: Run, *, shown: Mapping[str, datetime]) -> int:
-    """Keep every instruction of the account that changed; the number of the newest version.
+def instruction_frame(
+    connection: Connection, run: Run, *, shown: Mapping[str, datetime]
+) -> pd.DataFrame:
+    """INSTRUCTION_COLUMNS of every instruction of the account that was not withdrawn.
 
-    `shown`: when answers first showed a doubtful one as done; it stays what it was before.
+    `shown`: doubtful instruction -> when answers first showed it as done.
     """
-    columns = (_AS_COMPARED.get(name, instruction.c[name]) for name in VERSION_COLUMNS)
+    own = (name for name in INSTRUCTION_COLUMNS if name != "source")
+    columns = (_AS_COMPARED.get(name, instruction.c[name]) for name in own)
     instructions = connection.execute(
         select(*columns)
         .where(
             instruction.c.merchant_id == run.merchant_id,
             instruction.c.account_id == run.account_id,
+            instruction.c.state != InstructionState.WITHDRAWN.value,
         )
         .order_by(instruction.c.instruction_id)
     ).mappings()
-    known = _known(connection, run)
     rows: list[dict[str, Any]] = []
     for each in instructions:
-        before = known.get(each["instruction_id"])
         row = dict(each)
         if row["state"] in WAITING_STATES:
             # A night may run long after its date: what arrives then is no wrong date.
             row["approved_at"] = min(row["approved_at"], run.as_of + AHEAD_MAX)
         if row["state"] in DOUBTFUL_STATES:
-            earlier = before and before.state in DOUBTFUL_STATES and before.outcome_at
-            row["outcome_at"] = earlier or shown.get(row["instruction_id"])
-        content = _content(row)
-        if before is None or before.content != content:
-            rows.append({**row, "content": content, "run_id": run.run_id})
-    if rows:
-        connection.execute(insert(instruction_version), rows)
-    return connection.execute(select(func.max(instruction_version.c.version_id))).scalar() or 0
-
-
-def instruction_frame(connection: Connection, run: Run, *, until: int) -> pd.DataFrame:
-    """INSTRUCTION_COLUMNS of every instruction that was not withdrawn, as of a version."""
-    table = instruction_version
-    newest = _newest(run).where(table.c.version_id <= until)
-    query = select(*(table.c[name] for name in VERSION_COLUMNS)).where(
-        table.c.version_id.in_(newest), table.c.state != InstructionState.WITHDRAWN.value
-    )
-    return frame_of_select(
-        connection, query.order_by(table.c.instruction_id), columns=INSTRUCTION_COLUMNS
-    )
+            row["outcome_at"] = shown.get(row["instruction_id"])
+        rows.append(row)
+    return frame_of(rows, columns=INSTRUCTION_COLUMNS)
 
 
 def save(connection: Connection, run_id: str, *, inputs: Inputs) -> None:
@@ -202,31 +187,3 @@ def _agreed(cells: Mapping[str, Any]) -> AgreedWriteOffs:
 
 def _money(cells: Mapping[str, Sequence[Any]]) -> dict[str, tuple[str, int]]:
     return {key: (str(currency), int(amount)) for key, (currency, amount) in cells.items()}
-
-
-def _newest(run: Run) -> Any:
-    """The newest version of each instruction of the account."""
-    table = instruction_version
-    return (
-        select(func.max(table.c.version_id))
-        .where(table.c.merchant_id == run.merchant_id, table.c.account_id == run.account_id)
-        .group_by(table.c.instruction_id)
-    )
-
-
-class _Version(NamedTuple):
-    content: str
-    state: str
-    outcome_at: datetime | None
-
-
-def _known(connection: Connection, run: Run) -> dict[str, _Version]:
-    table = instruction_version.c
-    columns = (table.instruction_id, *(table[name] for name in _Version._fields))
-    rows = connection.execute(select(*columns).where(table.version_id.in_(_newest(run))))
-    return {instruction_id: _Version(*version) for instruction_id, *version in rows}
-
-
-def _content(row: Mapping[Any, Any]) -> str:
-    text = "\x1f".join(str(row[name]) for name in VERSION_COLUMNS)
-    return hashlib.sha256(text.encode()).hexdigest()

@@ -12,7 +12,7 @@ from recon.store.schema.case_tables import contradiction
 from recon.store.schema.endorsement_tables import endorsement
 from recon.store.schema.evidence_tables import refund_search
 from recon.store.schema.facts_tables import merged_keys, order_facts, order_facts_account
-from recon.store.schema.input_tables import break_end, instruction_version, rules_version, run_input
+from recon.store.schema.input_tables import break_end, rules_version, run_input
 from recon.store.schema.journal_tables import exported_journal
 from recon.store.schema.money_tables import attempt, batch, history, instruction
 from recon.store.schema.notification_tables import notification, notification_case
@@ -43,7 +43,6 @@ __all__ = [
     "exported_journal",
     "history",
     "instruction",
-    "instruction_version",
     "merged_keys",
     "notification",
     "notification_case",

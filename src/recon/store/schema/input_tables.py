@@ -1,11 +1,9 @@
 """What a run compared, kept so that its night can be compared again."""
 
-from sqlalchemy import Column, Integer, String, Table, Text
+from sqlalchemy import Column, Integer, Table, Text
 
 from recon.store.schema.columns import (
     ID_CHARACTERS,
-    account_columns,
-    amount_column,
     at_column,
     id_column,
     metadata,
@@ -30,32 +28,8 @@ run_input = Table(
     text_column("previous_run_id", ID_CHARACTERS),  # whose open breaks it carried forward
     Column("last_file", Integer, nullable=False),
     Column("last_observation", Integer, nullable=False),  # the newest file of answers
-    Column("last_instruction_version", Integer, nullable=False),
     text_column("product_version", 40),
     Column("document", Text, nullable=False),
-)
-
-# One row per state in which a run found an instruction; only what changed since the run before.
-instruction_version = Table(
-    "instruction_version",
-    metadata,
-    Column("version_id", Integer, primary_key=True),
-    id_column("run_id"),
-    text_column("content", 64),
-    id_column("instruction_id", index=True),
-    *account_columns(),
-    text_column("order_no", ID_CHARACTERS),
-    text_column("transaction_id", ID_CHARACTERS),
-    Column("kind", String(20), nullable=False),
-    text_column("currency", 3),
-    amount_column("amount"),
-    Column("state", String(24), nullable=False),
-    text_column("request_id", ID_CHARACTERS),
-    at_column("approved_at"),
-    at_column("sent_at"),
-    at_column("outcome_at"),
-    text_column("refund_reference_id", ID_CHARACTERS),
-    Column("line", Integer, nullable=False, server_default="0"),
 )
 
 # One row per break that was open the night before a run and is not open after it.

@@ -5,6 +5,7 @@ import pyarrow as pa
 import pytest
 
 from recon.matching.frames import same_words, sorting
+from recon.model.words import DOUBTFUL_STATES
 from recon.steps.compare.inputs import previous_of, sources_of
 from recon.steps.compare.kept_sources import kept_sources
 from recon.steps.night import whole_night as night
@@ -42,6 +43,29 @@ def test_what_was_sealed_is_what_the_tables_gave(merchant: Merchant) -> None:
     assert previous is not None
     assert before is not None
     pd.testing.assert_frame_equal(previous.breaks, before.breaks)
+
+
+def test_a_doubt_keeps_when_answers_first_showed_it(merchant: Merchant) -> None:
+    """Its grace runs from there, however many nights show it again; nothing else keeps it."""
+    paid = next(one for one in merchant.payments("authorised") if one.currency == "EUR")
+    part = {"status": "paid", "action": "capture", "action_amount": "1.00"}
+    merchant.drop("orders.csv", merchant.order(paid, **part))
+    merchant.fault({"operation": "capture", "kind": "fin", "when": "after", "nth": 1})
+    shown = []
+    for day in ("2026-11-20", "2026-11-21", "2026-11-22"):
+        merchant.night(date=day)
+        merchant.fault()
+        merchant.wait(hours=24)
+        with merchant.environment() as environment, environment.store.reading() as connection:
+            run = runs.get(connection, runs.finished(connection)[-1].run_id)
+            kept = kept_sources(connection, run, environment=environment)
+        assert kept is not None
+        assert kept[0].instructions is not None
+        shown.append(kept[0].instructions.iloc[0])
+
+    assert [one["state"] in DOUBTFUL_STATES for one in shown] == [True] * 3
+    assert shown[0]["outcome_at"] > shown[0]["sent_at"]
+    assert {one["outcome_at"] for one in shown} == {shown[0]["outcome_at"]}
 
 
 def test_of_a_run_that_sealed_nothing_there_is_nothing(merchant: Merchant) -> None:

@@ -1,6 +1,6 @@
 import re
 from dataclasses import replace
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime
 from typing import Any
 
 import pytest
@@ -13,7 +13,6 @@ from recon.proof.engine import reconcile
 from recon.steps.care.verify import Reading, verify
 from recon.steps.compare import in_parts
 from recon.steps.compare.difference import difference
-from recon.steps.compare.inputs import frozen_inputs
 from recon.steps.compare.reconcile import with_known_rules
 from recon.steps.compare.rules_change import changed_rules
 from recon.steps.compare.what_if import note_answer, what_if
@@ -203,17 +202,6 @@ def test_what_a_later_version_added_is_no_change() -> None:
 
     assert changed_rules(before, before) == ()
     assert [str(one) for one in changed_rules(before, after)] == ["grace.refund_visible 5bd -> 6bd"]
-
-
-def test_an_instruction_is_kept_again_only_when_it_changed(tied: Any) -> None:
-    """Nights without news add no version."""
-    with tied.environment() as environment:
-        with environment.store.reading() as connection:
-            run = runs.get(connection, newest(tied))
-        once, twice = (frozen_inputs(run, environment=environment) for _ in range(2))
-
-    assert once.last_instruction_version == twice.last_instruction_version
-    assert tied.now > run.started_at + timedelta(seconds=1)
 
 
 def test_a_night_under_new_rules_is_never_reconciled() -> None:

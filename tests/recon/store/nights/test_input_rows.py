@@ -11,7 +11,6 @@ INPUTS = Inputs(
     previous_run_id="before",
     last_file=3,
     last_observation=70,
-    last_instruction_version=5,
     product_version="1",
     siblings=("100042002",),
     exported=(Exported("b1", "EUR", 1, booked=True),),
