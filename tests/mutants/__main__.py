@@ -2,12 +2,15 @@
 
 The mutants stand in a TOML file for each package, drawn by chance or written down from faults of
 the past: file, what stands there, what it becomes, and who notices it. A copy of the checkout is
-changed, never the checkout. A mutant that nobody noticed yet is played against the scenarios that
-show its package, then against the tests of its module; what is red is written down, and from then
-on that alone is played. No time decides: a run ends when its tests end.
+changed, never the checkout. Who noticed before is asked first, and alone where it still does; else
+all scenarios that come by the mutant's place, the quickest first, then the tests of its module.
+Where they come by is found once (`--reach`, which plays all scenarios) and kept in out/.
 """
 
 import argparse
+import ast
+import contextlib
+import json
 import os
 import random
 import re
@@ -25,24 +28,16 @@ from queue import Queue
 import tomli_w
 
 from tests.mutants.drawing import changes_of
+from tests.mutants.reach import Change, Reach, found, put_marks
 
 HERE = Path(__file__).parent
 CHECKOUT = HERE.parents[1]
-PLAIN = "tests/scenarios/test_plain_runs.py"
-NIGHTS = "tests/scenarios/test_nights.py"
-SCENARIOS: dict[str, tuple[str, ...]] = {
-    "matching": (PLAIN, "settlement/", "continuity/", "doubt/lost-reply", "money/refunds"),
-    "proof": (PLAIN, "continuity/", "settlement/", "month/"),
-    "files": (PLAIN, "ingest/", "corrections/"),
-    "reports": (PLAIN, "people/", "money/", "month/"),
-    "archive": ("corrections/", "month/", "continuity/", "people/answers"),
-    "store": ("corrections/", "money/", "doubt/", "people/", "month/", "crash/"),
-    "settlement": ("money/", "doubt/", "people/"),
-    "gateway": ("query/", "money/", "doubt/"),
-    "period": ("month/",),
-    "steps": ("money/", "doubt/", "people/", "query/", "corrections/", "continuity/", "month/"),
-}
-"""Package -> where a change of it shows: plain runs first, then areas of nights."""
+KEPT = CHECKOUT / "out" / "mutants.json"
+PACKAGES = (
+    *("matching", "proof", "settlement", "steps", "store"),
+    *("gateway", "period", "archive", "files", "reports"),
+)
+SCENARIOS = ("tests/scenarios/test_plain_runs.py", "tests/scenarios/test_nights.py")
 FOLDERS = {
     "reports": ("reports",),
     "gateway": ("src/recon/gateway", "src/recon/gateway_client"),
@@ -50,6 +45,10 @@ FOLDERS = {
 """Package -> where it lies, where that is not one folder of its name."""
 NOT_NOTICED = ""
 DOES_NOT_START = "it does not start"
+NEVER_ENDS = "it never ends"
+ENDS_WITHIN = 5
+"""Times as long as the same tests took unchanged, and START_SECONDS: what takes longer hangs."""
+START_SECONDS = 240
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +63,11 @@ class Mutant:
     """A test, as pytest names it."""
     survives: str = ""
     """Why nobody needs to notice it."""
+
+    @property
+    def change(self) -> Change:
+        """What it changes."""
+        return Change(self.file, self.was, self.becomes)
 
 
 def listed(package: str) -> list[Mutant]:
@@ -85,16 +89,19 @@ def drawn(package: str, *, count: int, seed: int) -> list[Mutant]:
     chance = random.Random(seed)
     folders = [CHECKOUT / name for name in FOLDERS.get(package, (f"src/recon/{package}",))]
     every = sorted(path for folder in folders for path in folder.rglob("*.py"))
-    files = [path for path in every if "migrations" not in path.parts]
-    options = [(path, list(changes_of(path.read_text("utf-8")))) for path in files]
+    texts = {path: path.read_text("utf-8") for path in every if "migrations" not in path.parts}
+    options = [(path, list(changes_of(text))) for path, text in texts.items()]
     options = [(path, changes) for path, changes in options if changes]
     found: list[Mutant] = []
     while options and len(found) < count:
         weights = [len(changes) for _, changes in options]
         place = chance.choices(range(len(options)), weights)[0]
-        path, changes = options.pop(place)
+        path, changes = options[place]
         was, becomes = chance.choice(changes)
-        found.append(Mutant(str(path.relative_to(CHECKOUT)), was, becomes))
+        with contextlib.suppress(SyntaxError):  # a parenthesis may be left over
+            ast.parse(texts[path].replace(was, becomes))
+            options.pop(place)
+            found.append(Mutant(str(path.relative_to(CHECKOUT)), was, becomes))
     return found
 
 
@@ -110,77 +117,106 @@ def copied(folder: Path) -> Path:
     return folder
 
 
-def judged(mutant: Mutant, *, package: str, place: Path) -> Mutant:
-    """Who notices the mutant; the test that did is asked first, and alone where it still does."""
+def judged(mutant: Mutant, *, reach: Reach | None, place: Path) -> Mutant:
+    """Who notices the mutant."""
     file = place / mutant.file
     whole = file.read_text("utf-8")
     if whole.count(mutant.was) != 1:
         raise SystemExit(f"{mutant.file} has not once:\n{mutant.was}\ntake the mutant off the list")
     file.write_text(whole.replace(mutant.was, mutant.becomes), "utf-8")
     try:
-        for words in asked(mutant, package=package, place=place):
-            if noticed := first_red(words, place=place):
+        for tests in asked(mutant, reach=reach, place=place):
+            if tests and (noticed := first_red(tests, reach=reach, place=place)):
                 return replace(mutant, noticed_by=noticed)
     finally:
         file.write_text(whole, "utf-8")
     return replace(mutant, noticed_by=NOT_NOTICED)
 
 
-def asked(mutant: Mutant, *, package: str, place: Path) -> Iterator[list[str]]:
+def asked(mutant: Mutant, *, reach: Reach | None, place: Path) -> Iterator[Sequence[str]]:
     """What pytest plays, in turn: who noticed before, scenarios, then the tests of the module."""
-    if mutant.noticed_by and mutant.noticed_by != DOES_NOT_START:
+    if "::" in mutant.noticed_by:
         yield [mutant.noticed_by]
-    areas = [area for area in SCENARIOS[package] if area != PLAIN]
-    if PLAIN in SCENARIOS[package]:
-        yield [PLAIN]
-    yield [NIGHTS, "-k", " or ".join(areas)]
+    yield SCENARIOS if reach is None else reach.scenarios(mutant.change)
     module = Path(mutant.file)
     inside = Path("tests", *module.parts[1:]) if module.parts[0] == "src" else Path("tests", module)
     own = inside.with_name(f"test_{module.name}")
-    for tests in (own, own.parent):
-        if (place / tests).exists():
-            yield [str(tests)]
+    yield [str(tests) for tests in (own, own.parent) if (place / tests).exists()]
 
 
-def first_red(words: Sequence[str], *, place: Path) -> str:
+def first_red(tests: Sequence[str], *, reach: Reach | None, place: Path) -> str:
     """The first test that is red, as pytest names it; "" where all are green."""
     command = [sys.executable, "-m", "pytest", "-x", "-n", "0", "-p", "no:cacheprovider"]
-    variables = {**os.environ, "PYTHONPATH": f"{place / 'src'}{os.pathsep}{place}"}
-    variables |= {"PYTHONPYCACHEPREFIX": str(place / "bytecode")}
-    variables.pop("PYTHONDONTWRITEBYTECODE", None)
-    done = subprocess.run(
-        [*command, "--tb=no", "-rfE", *words],
-        cwd=place,
-        env=variables,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    command += ["-o", "addopts=--import-mode=importlib -q", "--tb=no", "-rfE"]
+    known = reach is not None and all(test in reach.seconds for test in tests)
+    bound = ENDS_WITHIN * sum(map(reach.seconds.get, tests)) + START_SECONDS if known else None
+    try:
+        done = subprocess.run(
+            [*command, *tests],
+            cwd=place,
+            env=variables(place),
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=bound,
+        )
+    except subprocess.TimeoutExpired:
+        return NEVER_ENDS
     if done.returncode in {0, 5}:
         return NOT_NOTICED
     red = re.search(r"^(?:FAILED|ERROR) (.+?)(?: - |$)", done.stdout, re.MULTILINE)
     return red[1] if red and "::" in red[1] else DOES_NOT_START
 
 
+def variables(place: Path) -> dict[str, str]:
+    """The environment in which a copy is played, not the checkout."""
+    own = {
+        "PYTHONPATH": f"{place / 'src'}{os.pathsep}{place}",
+        "PYTHONPYCACHEPREFIX": str(place / "bytecode"),
+    }
+    every = {**os.environ, **own}
+    every.pop("PYTHONDONTWRITEBYTECODE", None)
+    return every
+
+
+def reached(place: Path, *, changes: Sequence[Change]) -> Reach:
+    """Play all scenarios in a copy that marks who comes by."""
+    marks, report = place / "marks", place / "report.xml"
+    put_marks(place, marks=marks, changes=changes)
+    command = [sys.executable, "-m", "pytest", "-n", "0", "-p", "no:cacheprovider"]
+    words = [*command, "--junitxml", str(report), *SCENARIOS]
+    subprocess.run(words, cwd=place, env=variables(place), check=True)
+    return found(marks, report=report)
+
+
 def main() -> int:
     """Draw what is asked for, break, play, write down who noticed; 1 where somebody should have."""
     words = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
-    words.add_argument("packages", nargs="*", default=[*SCENARIOS], help="else all")
+    words.add_argument("packages", nargs="*", default=[*PACKAGES], help="else all")
     words.add_argument("--draw", type=int, default=0, help="draw so many more of each package")
     words.add_argument("--seed", type=int, default=7)
     words.add_argument("--workers", type=int, default=2)
     words.add_argument("--survivors", action="store_true", help="play only what nobody noticed")
+    words.add_argument("--reach", action="store_true", help="find anew which scenarios come by")
     said = words.parse_args()
+    lists = {}
+    for package in said.packages:
+        mutants = listed(package)
+        known = {one.file for one in mutants}
+        more = drawn(package, count=said.draw, seed=said.seed)
+        lists[package] = mutants + [one for one in more if one.file not in known]
+        write(package, mutants=lists[package])
     alive = 0
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
+        if said.reach:
+            changes = [mutant.change for mutants in lists.values() for mutant in mutants]
+            reach = reached(copied(Path(folder) / "reach"), changes=changes)
+            KEPT.parent.mkdir(exist_ok=True)
+            KEPT.write_text(json.dumps(asdict(reach), indent=1))
         places: Queue[Path] = Queue()
         for number in range(said.workers):
             places.put(copied(Path(folder) / str(number)))
-        for package in said.packages:
-            mutants = listed(package)
-            known = {one.file for one in mutants}
-            more = drawn(package, count=said.draw, seed=said.seed)
-            mutants += [one for one in more if one.file not in known]
+        for package, mutants in lists.items():
             alive += played(package, mutants=mutants, places=places, survivors=said.survivors)
     return min(alive, 1)
 
@@ -189,20 +225,20 @@ def played(
     package: str, *, mutants: Sequence[Mutant], places: "Queue[Path]", survivors: bool
 ) -> int:
     """Play a package's mutants and write its list; how many live that somebody should notice."""
+    reach = Reach.read(KEPT)
 
     def one(mutant: Mutant) -> Mutant:
         if mutant.survives or (survivors and mutant.noticed_by):
             return mutant
         place = places.get()
         try:
-            found = judged(mutant, package=package, place=place)
+            found = judged(mutant, reach=reach, place=place)
         finally:
             places.put(place)
         say(f"{package}: {found.file}: {found.noticed_by or 'SURVIVES'}")
         return found
 
     found = list(mutants)
-    write(package, mutants=found)
     with ThreadPoolExecutor(places.qsize()) as pool:
         for number, each in enumerate(pool.map(one, mutants)):
             found[number] = each

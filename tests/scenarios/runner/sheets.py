@@ -21,6 +21,7 @@ SHEETS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "attention": ("Summary", ("What",)),
     "held": ("Summary", ("Currency", "Payable")),
     "became": ("Journals", ("What became of it",)),
+    "journals": ("Journals", ("Journal", "Debit")),
     "bank": ("Bank", ("Batch",)),
     "fees": ("Fees", ("Line",)),
 }

@@ -17,6 +17,8 @@ END = "which moves records at the end of a business date to another one: is its 
 TOLD = {
     ("ledger", 8.0): f"The times of the ledger in account 1 are 8 hours ahead of those "
     f"of the gateway, {END}",
+    ("ledger", 1.0): f"The times of the ledger in account 1 are 1 hour ahead of those "
+    f"of the gateway, {END}",
     ("orders", -5.5): f"The times of the orders in account 1 are 5.5 hours behind those "
     f"of the gateway, {END}",
     ("orders", 5.75): f"The times of the orders in account 1 are 5.75 hours ahead of those "
@@ -94,3 +96,20 @@ def test_an_end_of_a_date_with_both_sides_is_no_shift() -> None:
     )
 
     assert causes(files, sources=lost) == {TOLD["ledger", 8.0]: len(files.key), "": 3}
+
+
+@pytest.mark.parametrize(
+    ("left", "told"), [(3, TOLD["ledger", 1.0]), (2, "")], ids=["three", "two"]
+)
+def test_three_breaks_are_a_cause_and_two_are_looked_at_one_by_one(left: int, told: str) -> None:
+    """Of the eight that a shift of an hour keeps apart some are there and the others are not."""
+    files = zone_shifted("ledger", hours=1)
+    gone = {*files.key["name"]} - {*files.key["name"].tail(left)}
+    orders, gateway, ledger = (
+        frame[~frame["order_no"].isin(gone)].reset_index(drop=True)
+        for frame in (files.sources.orders, files.sources.gateway, files.sources.ledger)
+        if frame is not None
+    )
+
+    sources = replace(files.sources, orders=orders, gateway=gateway, ledger=ledger)
+    assert causes(files, sources=sources) == {told: left}
