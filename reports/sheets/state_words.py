@@ -17,6 +17,7 @@ FLAG_WORDS: Mapping[Flag, str] = {
     Flag.ZERO_AMOUNT: "amount is zero",
     Flag.EXPIRING: "authorisation ends soon",
     Flag.DATE_AHEAD: "dated after this night",
+    Flag.ENTRY_VANISHED: "a ledger entry is no longer there",
     Flag.INSTRUCTED: "moved on our instruction",
     Flag.CHARGEBACK_BOOKED: "chargeback is booked",
     Flag.WRITTEN_OFF: "written off",

@@ -187,14 +187,22 @@ _COMPARED = (
             "kind",
             "closed (a break that ended), away (a break out of sight), chargeback (a key that was "
             "once charged back), exported (a journal handed out), opening (left out as older), "
-            "unread (a batch of which a line could not be read)",
+            "unread (a batch of which a line could not be read), vanished (a ledger entry that is "
+            "no longer there)",
         ),
-        text("id", "the break's id; of `opening` what was left out; of `unread` the batch"),
+        text(
+            "id",
+            "the break's id; of `opening` what was left out; of `unread` the batch; of "
+            "`vanished` the entry",
+        ),
         *KEY,
         CURRENCY,
         text("first_seen", "of `away`: since when it is known", unit=ISO_DATE),
         field("number", pa.int64(), "of `exported` its version, of `opening` how many rows"),
-        money("amount", "of `opening` their net; of `exported` 1 once the books show it"),
+        money(
+            "amount",
+            "of `opening` their net, of `vanished` its own; of `exported` 1 once the books show it",
+        ),
         key=("kind", "id", *BY_KEY, "currency"),
         folder="compared",
     ),

@@ -260,6 +260,7 @@ class Flag(StrEnum):
     ZERO_AMOUNT = "zero_amount"
     EXPIRING = "expiring"
     DATE_AHEAD = "date_ahead"
+    ENTRY_VANISHED = "entry_vanished"
     INSTRUCTED = "instructed"
     CHARGEBACK_BOOKED = "chargeback_booked"
     WRITTEN_OFF = "written_off"

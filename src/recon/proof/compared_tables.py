@@ -9,6 +9,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
+import pandas as pd
 import pyarrow as pa
 
 from recon.archive.schemas import SCHEMAS
@@ -17,6 +18,7 @@ from recon.matching.bank.expected import bank_of
 from recon.matching.frames.bank_sources import BankSource, NightOfBank, RefusedBankFile
 from recon.matching.frames.sources import (
     KEY_COLUMNS,
+    VANISHED_COLUMNS,
     AgreedWriteOffs,
     Exported,
     LeftOut,
@@ -147,7 +149,15 @@ def previous_of_tables(tables: Mapping[str, pa.Table]) -> Previous | None:
         ),
         closed=frozenset(row["id"] for row in known if row["kind"] == "closed"),
         away={row["id"]: row["first_seen"] for row in known if row["kind"] == "away"},
+        vanished=vanished_of(tables["known"]),
     )
+
+
+def vanished_of(known: pa.Table) -> pd.DataFrame:
+    """The ledger entries that were no longer there (VANISHED_COLUMNS), from the table `known`."""
+    rows = [row for row in known.to_pylist() if row["kind"] == "vanished"]
+    named = ({**row, "entry_id": row["id"]} for row in rows)
+    return frame_of(named, columns=VANISHED_COLUMNS)
 
 
 def _terms(sources: Sources, *, rules: Rules, previous: Previous | None) -> Iterator[Cells]:
@@ -304,6 +314,9 @@ def _known(sources: Sources, *, previous: Previous | None) -> Iterator[Cells]:
         yield _known_row("away", name, first_seen=day)
     for key in previous.chargebacks[[*KEY_COLUMNS]].to_dict("records"):
         yield _known_row("chargeback", "", **{str(name): cell for name, cell in key.items()})
+    for entry in previous.vanished.to_dict("records"):
+        cells = {str(name): cell for name, cell in entry.items()}
+        yield _known_row("vanished", cells.pop("entry_id"), **cells)
 
 
 def _known_row(kind: str, name: str, **cells: Any) -> Cells:

@@ -17,6 +17,7 @@ from recon.matching.frames.sources import (
     LEDGER_COLUMNS,
     ORDER_COLUMNS,
     SETTLEMENT_COLUMNS,
+    VANISHED_COLUMNS,
     Previous,
     Sources,
     frame_of,
@@ -151,6 +152,22 @@ class Case:
         self.previous = Previous(earlier.as_of, earlier.breaks, chargebacks)
         return self
 
+    def gone(self, *order_nos: str) -> "Case":
+        """Ledger entries of orders that the night before counted and this one has no more."""
+        place = {"merchant_id": "M", "account_id": "1", "currency": "EUR", "amount": 700}
+        entries = [
+            {**place, "entry_id": f"G{n}", "order_no": name} for n, name in enumerate(order_nos)
+        ]
+        return self.lost(entries)
+
+    def lost(self, entries: list[dict[str, Any]]) -> "Case":
+        """More of such entries."""
+        before = self.previous or Case().after(Case().run()).previous
+        assert before is not None
+        more = frame_of(entries, columns=VANISHED_COLUMNS)
+        self.previous = replace(before, vanished=pd.concat([before.vanished, more]))
+        return self
+
     def ruled(self, **tables: Any) -> "Case":
         """Other rules."""
         self.tables |= tables
@@ -235,6 +252,9 @@ def _run_together(cases: Mapping[str, Case]) -> Reconciliation:
         if each.universe is not None:
             asked = [{**key, "merchant_id": merchant} for key in each.universe]
             one.universe = [*(one.universe or []), *asked]
+        if each.previous is not None and len(each.previous.vanished):
+            gone = each.previous.vanished.assign(merchant_id=merchant)
+            one.lost(gone.to_dict("records"))
     return one.run()
 
 

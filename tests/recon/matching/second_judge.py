@@ -58,6 +58,8 @@ class Set:
     ahead: bool = False
     """Its rows are dated long after the night; then they are late, too."""
     covered: bool = True
+    gone: bool = False
+    """The night before had an entry of it that the books have no more."""
     lacking: bool = False
     """An order file is lacking that may tell of its payments."""
     shown: frozenset[str] = frozenset()
@@ -170,7 +172,7 @@ class Judge:
         one = self.one
         ours = one.any_of("refund", "sure") or one.any_of("refund", "doubt")
         if one.state == "partially_refunded" and self.unknown and not ours:
-            return Judged("UNVERIFIED", self._ahead(frozenset()), self.effects, (0, 0))
+            return Judged("UNVERIFIED", self._flagged(frozenset()), self.effects, (0, 0))
         left = [self._left_of_orders(), self._left_of_ledger()]
         written = one.booked("write_off") if one.covered else 0
         closed = [written > 0 and abs(amount) == written for amount in left]
@@ -187,13 +189,15 @@ class Judge:
             state, codes = ("BREAK", codes) if codes & {*DOUBTS} else ("UNVERIFIED", set())
         if state == "MATCHED" and not (one.order or one.payments or one.entries):
             state = ""
-        return Judged(state, self._ahead(frozenset(codes)), self.effects, (left[0], left[1]))
+        return Judged(state, self._flagged(frozenset(codes)), self.effects, (left[0], left[1]))
 
-    def _ahead(self, codes: frozenset[str]) -> frozenset[str]:
-        """The codes with the one flag that is held against the engine's."""
+    def _flagged(self, codes: frozenset[str]) -> frozenset[str]:
+        """The codes with the flags that are held against the engine's."""
         one = self.one
-        dated = one.order or one.payments or one.entries or one.moves
-        return codes | {"date_ahead"} if one.ahead and dated else codes
+        if not (one.order or one.payments or one.entries or one.moves):
+            return codes
+        told = {"date_ahead": one.ahead, "entry_vanished": one.gone}
+        return codes | {flag for flag, is_told in told.items() if is_told}
 
     def _left_of_orders(self) -> int:
         if self._explained():

@@ -546,6 +546,16 @@ CASES: list[tuple[str, str, Build]] = [
         lambda c: c.order(ordered_at=AHEAD).payment(transaction_date=AHEAD).entry(booked_at=AHEAD),
     ),
     (
+        "an entry that is no longer there",
+        "MATCHED entry_vanished",
+        lambda c: c.order().payment().entry().gone("A1"),
+    ),
+    (
+        "an entry that is no longer there beside what differs",
+        "MISSING_IN_LEDGER entry_vanished",
+        lambda c: c.order().payment().ledger().gone("A1"),
+    ),
+    (
         "a day ahead is no wrong date",
         "PENDING",
         lambda c: c.order(ordered_at=datetime(2026, 11, 22, tzinfo=UTC)),

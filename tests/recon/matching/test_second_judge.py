@@ -122,14 +122,15 @@ def found(case: Any) -> dict[str, Judged]:
     for state, frame in frames.items():
         for row in frame.to_dict("records"):
             words = {*row["flags"].split(";")}
-            told = words | {row["code"]} if state == "BREAK" else words & {"date_ahead"}
-            codes = frozenset(word for word in told if word.isupper() or word == "date_ahead")
+            told = words | {row["code"]} if state == "BREAK" else words & FLAGS
+            codes = frozenset(word for word in told if word.isupper() or word in FLAGS)
             effects = tuple(0 if pd.isna(row[n]) else int(row[n]) for n in LEGS)
             outcomes[row["order_no"]] = Judged(state, codes, (effects[0], effects[1]), (0, 0))
     return outcomes
 
 
 LEGS = ("effect_orders", "effect_ledger")
+FLAGS = {"date_ahead", "entry_vanished"}
 ALL = frozenset(CODES)
 
 
@@ -163,7 +164,9 @@ def test_a_second_judge_agrees_on_every_random_set(
     for name, one in sets.items():
         one.ahead = one.late and pick.random() < 0.2
         one.lacking = lacking
+        one.gone = covered and pick.random() < 0.1
         put(case, one, name=name)
+    case.gone(*(name for name, one in sets.items() if one.gone))
 
     told = found(case)
     judged = {name: Judge(one).judged() for name, one in sets.items()}

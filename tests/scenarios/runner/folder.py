@@ -12,7 +12,7 @@ STEP_KEYS = frozenset({"night", "command", "portal", "answer", "remove"})
 NIGHT_KEYS = frozenset({"night", "at", "wire", "options", "kill_when", "timezone"})
 TABLES = frozenset(
     {"breaks", "unverified", "rejected", "effects", "pending", "matched", "instructions"}
-    | {"totals", "attention", "became", "journals", "held", "bank", "fees"}
+    | {"totals", "attention", "notes", "became", "journals", "held", "bank", "fees"}
 )
 EMPTY_UNLESS_STATED = frozenset({"breaks", "unverified", "rejected", "effects"})
 """Of these a scenario names every row: what is not written there must not have happened."""

@@ -26,6 +26,7 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
     "matched": ("order", "how it was matched", "what explains it"),
     "instructions": ("kind", "order", "amount", "state"),
     "attention": ("what", "order", "what to do"),
+    "notes": ("why",),
 }
 """What a reader wants to see of rows that nobody expected."""
 

@@ -26,6 +26,8 @@ SHEETS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "fees": ("Fees", ("Line",)),
 }
 """Table -> its sheet, and titles that its header line has."""
+NOTES, PERSON = "notes", "Needs a person"
+"""What page one must say beside its figures, and the title below it."""
 RESULTS = {"pending": "Waiting", "unverified": "Not verified"}
 """Two tables share a sheet, and a column tells them apart."""
 TITLES = {"order no": "order", "money at risk": "at risk", "ref.": "id"}
@@ -53,10 +55,19 @@ class Results:
         """The rows of one table, every cell as text under its title."""
         if table.endswith(".csv"):
             return self._file(table)
+        if table == NOTES:
+            return self._notes()
         sheet, titles = SHEETS[table]
         found = _below(self.cells.get(sheet, ()), titles=titles)
         found = [row for row in found if not next(iter(row.values()), "").startswith(COUNTED)]
         return [row for row in found if table not in RESULTS or row["result"] == RESULTS[table]]
+
+    def _notes(self) -> Sequence[Row]:
+        """The sentences of page one above what needs a person, below its figures."""
+        lines = [[cell for cell in line if cell is not None] for line in self.cells["Summary"]]
+        first = next((n for n, line in enumerate(lines) if line[:1] == [PERSON]), 0)
+        every = (str(line[0]) for line in lines[:first] if len(line) == 1)
+        return [{"why": text} for text in every if text.endswith(".")]
 
     def failing_totals(self) -> tuple[str, ...]:
         """Ids of control totals whose two figures differ."""

@@ -187,6 +187,7 @@ def others_of(sources: Sources, *, previous: Previous | None) -> dict[str, pd.Da
         frames["instructions"] = sources.instructions
     if previous is not None:
         frames |= {"breaks": previous.breaks, "chargebacks": previous.chargebacks}
+        frames["vanished"] = previous.vanished
     if sources.universe is not None:
         frames[ASKED] = sources.universe
     return frames

@@ -80,6 +80,16 @@ LEDGER_COLUMNS: Mapping[str, str] = {
 }
 """One row per ledger entry; positive as written, adjustments may be signed."""
 
+VANISHED_COLUMNS: Mapping[str, str] = {
+    "entry_id": TEXT,
+    "merchant_id": TEXT,
+    "account_id": TEXT,
+    "order_no": TEXT,
+    "currency": TEXT,
+    "amount": MINOR_UNITS,
+}
+"""One row per ledger entry that is no longer there; as it was written."""
+
 INSTRUCTION_COLUMNS: Mapping[str, str] = {
     "instruction_id": TEXT,
     "merchant_id": TEXT,
@@ -253,6 +263,9 @@ class Previous:
     """Ids of breaks that closed: what is broken again is a new break that points to the old."""
     away: Mapping[str, str] = field(default_factory=dict)
     """Id -> first seen of breaks that went out of sight without closing."""
+    vanished: pd.DataFrame = field(default_factory=lambda: frame_of((), columns=VANISHED_COLUMNS))
+    """Ledger entries that the newest earlier books had, that tonight's have no more and reverse by
+    none."""
 
 
 def frame_of(rows: Iterable[Mapping[str, object]], *, columns: Mapping[str, str]) -> pd.DataFrame:

@@ -28,6 +28,7 @@ def set_flags(
         Flag.ZERO_AMOUNT: _zero_amount(sets),
         Flag.EXPIRING: _expiring(sets, as_of=as_of, rules=rules),
         Flag.DATE_AHEAD: sets["date_ahead"],
+        Flag.ENTRY_VANISHED: sets["entry_vanished"],
         Flag.PORTAL_ACTION: _portal_action(sets, instructed=instructed, rules=rules),
         Flag.REFUND_FROM_SETTLEMENT: sets["refund_settled"],
         Flag.CUT_OFF_DIFFERENCE: matched & _cut_off_difference(sets, rules=rules),

@@ -87,7 +87,7 @@ def join_sides(
         sources: the rows.
         numbers: their keys and accounts as numbers.
         rules: the status map, rates and fees.
-        previous: what was once charged back.
+        previous: what was once charged back, and entries that are no longer there.
         first_days: see settlement_side.first_days_told; of all rows there are.
     """
     ledger = sources.ledger
@@ -118,6 +118,7 @@ def join_sides(
     items = {"order": orders.items, "gateway": gateway.items, "ledger": books.items}
     nets = nets_of({**items, "payout": paid_items})
     _put_together(sets, nets=nets, sources=sources, keys=keys)
+    sets.columns["entry_vanished"] = _of_vanished(sets, previous=previous)
     return Joined(sets, nets, orders, gateway, books, keys, covered, paid_items, lines)
 
 
@@ -298,6 +299,18 @@ def _may_be_told(paid: Ints, *, since: datetime | None) -> Bools:
         return np.zeros(len(paid), dtype=np.bool_)
     covered = pd.Timestamp(since).value // 1_000
     return np.asarray((paid == NO_INSTANT) | (paid > covered), dtype=np.bool_)
+
+
+def _of_vanished(sets: Arrays, *, previous: Previous | None) -> Bools:
+    """Sets whose order had a ledger entry that is no longer there."""
+    gone: set[tuple[str, ...]] = set()
+    if previous is not None:
+        gone = {*previous.vanished[[*KEY_COLUMNS]].itertuples(index=False, name=None)}
+    marked = among(sets["order_no"], {order_no for *_, order_no in gone} - {""})
+    rows = np.flatnonzero(marked)
+    keys = sets.take(rows).rows(*KEY_COLUMNS) if len(rows) else ()
+    marked[rows] = [key in gone for key in keys]
+    return np.asarray(marked, dtype=np.bool_)
 
 
 def _named_in_part(sets: Arrays, *, rows: Sequence[Quarantined]) -> Bools:

@@ -38,6 +38,7 @@ from recon.proof.books_bridge import FileMoney, rejected_sums
 from recon.steps.compare.bank_inputs import bank_source
 from recon.steps.compare.sealed_orders import sealed_orders
 from recon.steps.compare.siblings import siblings_of, with_siblings
+from recon.steps.compare.vanished_entries import vanished_entries
 from recon.steps.compare.whole_settlement import settlement_of
 from recon.steps.files.arrived_rows import Extract, order_steps, with_arrived
 from recon.steps.files.keep_ledger import unread_files
@@ -390,6 +391,9 @@ def previous_of(
                 codes=chargeback_codes(rules),
                 until=inputs.last_observation,
                 environment=environment,
+            ),
+            vanished=vanished_entries(
+                connection, run, before=before, rules=rules, environment=environment
             ),
         )
 

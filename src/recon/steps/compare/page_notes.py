@@ -2,8 +2,11 @@
 
 from collections import Counter
 
+import pandas as pd
+
 from recon.matching.breaks.result import Reconciliation
 from recon.matching.frames.sources import Sources
+from recon.steps.compare.vanished_entries import vanished_told
 from recon.steps.files.arrived_rows import files_told
 from recon.steps.files.incomplete import NO_ORDER_FILE, missing_sources
 from recon.steps.files.rejected_rows import nameless_told
@@ -77,6 +80,7 @@ def page_notes(
     result: Reconciliation,
     inputs: Inputs,
     sources: Sources,
+    vanished: pd.DataFrame,
     stop: Stop,
     environment: Environment,
 ) -> tuple[str, ...]:
@@ -100,6 +104,7 @@ def page_notes(
             "Without its order files a payment looks like one that no order explains: find the "
             "files before anything below is answered."
         )
+    notes += vanished_told(vanished)
     notes += _opening_told(run, sources=sources)
     notes += skipped_nights(run, environment=environment)
     if run.mode.value != "live":

@@ -20,6 +20,7 @@ from recon.files.formats.named_bytes import sha256_of
 from recon.matching.breaks.reopened import with_reopened
 from recon.matching.breaks.result import Reconciliation
 from recon.matching.cash.holdings import gateway_holds
+from recon.matching.frames.sources import VANISHED_COLUMNS, frame_of
 from recon.model.errors import Defect, OutputError
 from recon.model.figures import (
     BANK_DAYS_AHEAD,
@@ -41,7 +42,7 @@ from recon.proof.bridge import bridge_of
 from recon.proof.held_against import SHEETS_IN_SQL, second_proof
 from recon.steps.compare.fee_claims import write_claims
 from recon.steps.compare.grave_breaks import grave_breaks
-from recon.steps.compare.inputs import frozen_inputs, sources_of
+from recon.steps.compare.inputs import frozen_inputs, previous_of, sources_of
 from recon.steps.compare.journals import handed_out
 from recon.steps.compare.page_notes import page_notes
 from recon.steps.compare.second_proof import sheets_proven
@@ -202,7 +203,13 @@ def figures_of(run: Run, *, result: Reconciliation, environment: Environment) ->
         ledger_covered=sources.ledger is not None,
         stopped=str(stop),
         notes=page_notes(
-            run, result=result, inputs=inputs, sources=sources, stop=stop, environment=environment
+            run,
+            result=result,
+            inputs=inputs,
+            sources=sources,
+            vanished=shown.vanished,
+            stop=stop,
+            environment=environment,
         ),
     )
 
@@ -274,7 +281,9 @@ def _compared_by(run: Run, *, environment: Environment) -> tuple[Inputs, ShownSo
         return inputs, shown
     rules = environment.settings.rules
     sources = sources_of(run, inputs=inputs, rules=rules, environment=environment)
-    return inputs, ShownSources(sources, books_of(sources, rules=rules))
+    previous = previous_of(run, inputs=inputs, rules=rules, environment=environment)
+    vanished = frame_of((), columns=VANISHED_COLUMNS) if previous is None else previous.vanished
+    return inputs, ShownSources(sources, books_of(sources, rules=rules), vanished)
 
 
 def _trend(connection: Connection, run: Run) -> list[TrendPoint]:

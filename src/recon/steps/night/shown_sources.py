@@ -30,7 +30,7 @@ from recon.matching.sides.summed_lines import summed_lines, with_summed
 from recon.model.charged_fees import ChargedFees
 from recon.model.words import REVERSAL_SUFFIX, EntryType, KeyAnswer
 from recon.proof.books_bridge import BOOK_STEPS, Books
-from recon.proof.compared_tables import sources_of_tables
+from recon.proof.compared_tables import sources_of_tables, vanished_of
 from recon.proof.night_tables import FRAMES, TARIFFS, frame_of_table, with_tariffs
 from recon.steps.ground.night_folder import COMPARED, INPUTS
 from recon.steps.ground.sealed_night import SealedNight
@@ -54,6 +54,8 @@ class ShownSources:
     where there are settlement lines, the fees; of answers one row of each word; settlement lines of
     payments summed up; no instructions and no universe."""
     books: Books
+    vanished: pd.DataFrame
+    """VANISHED_COLUMNS."""
     night: SealedNight | None = None
     """Where all rows of the frames are; None: they are here."""
 
@@ -92,7 +94,8 @@ def shown_sources(night: SealedNight) -> ShownSources:
         gateway=frame_of(words, columns=GATEWAY_COLUMNS),
         settlement=None if lines is None else _summed(night, of=lines),
     )
-    return ShownSources(shown, _books_of(tables["steps"]), night)
+    vanished = vanished_of(tables["known"])
+    return ShownSources(shown, _books_of(tables["steps"]), vanished, night)
 
 
 def _with_brands(night: SealedNight) -> Iterator[pd.DataFrame]:

@@ -37,13 +37,13 @@ def ends_until(connection: Connection, last: Run) -> dict[str, BreakEnd]:
         end = BreakEnd(row.break_id, row.movement, row.first_seen)
         by_run.setdefault(row.run_id, []).append(end)
     ends: dict[str, BreakEnd] = {}
-    for run_id in _nights_before(connection, last):
+    for run_id in nights_before(connection, last):
         for end in by_run.get(run_id, ()):
             ends.setdefault(end.break_id, end)
     return ends
 
 
-def _nights_before(connection: Connection, last: Run) -> Iterator[str]:
+def nights_before(connection: Connection, last: Run) -> Iterator[str]:
     """A run, the one it carried forward, and so on, the newest first."""
     rows = connection.execute(
         select(run_input.c.run_id, run_input.c.previous_run_id)

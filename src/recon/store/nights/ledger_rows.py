@@ -78,6 +78,12 @@ def unread(connection: Connection, run_id: str, *, whole_file: str) -> str:
     )
 
 
+def is_read_whole(connection: Connection, run_id: str) -> bool:
+    """Whether a run read books of which no row was refused."""
+    refused = connection.execute(_REFUSED, {"of_run": run_id}).first()
+    return refused is None and source_of(connection, run_id) is not None
+
+
 def rejected_sums(connection: Connection, run_id: str) -> dict[tuple[str, str], int]:
     """(entry type, currency) -> minor units of refused entries, added up by the database.
 

@@ -18,7 +18,7 @@ from recon.matching.exact.exact_search import Leg, keys_of
 from recon.matching.frames import same_words
 from recon.matching.frames.coding import NO_KEY
 from recon.matching.frames.numbering import WholeKeys
-from recon.matching.frames.sources import Previous, Sources
+from recon.matching.frames.sources import VANISHED_COLUMNS, Previous, Sources
 from recon.model.words import Reject
 from recon.proof.control_totals import Proof
 from recon.proof.engine import concluded, prove
@@ -73,6 +73,7 @@ APART: dict[str, Change] = {
     "our-move-by-transaction": lambda c: c.order().payment().entry().move(
         "refund", "confirmed", order_no=""
     ),
+    "entry-no-longer-there": lambda c: c.order().payment().entry().gone("A1"),
     "rejected-row": lambda c: c.order().payment().entry().reject(),
     "keyless-entry": lambda c: c.order().payment().entry().entry(
         "refund", order_no="", transaction_id="T1"
@@ -228,11 +229,12 @@ def random_night(seed: int) -> tuple[Sources, Previous | None]:
     told = replace(night, **frames, rejects=(reject,))
     if generator.random() < 0.5:
         return told, None
+    gone = told.ledger.sample(5, random_state=seed)[[*VANISHED_COLUMNS]]
     before = replace(told, gateway=told.gateway.iloc[generator.randrange(9) :], universe=None)
     as_of = AS_OF - timedelta(days=1)
     proof = prove(before, rules=RULES_OF_NIGHTS, as_of=as_of, previous=None)
     charged = told.gateway[["merchant_id", "account_id", "order_no"]].iloc[:2]
-    return told, Previous(as_of, proof.frames.breaks, charged)
+    return told, Previous(as_of, proof.frames.breaks, charged, vanished=gone)
 
 
 @pytest.mark.parametrize("seed", range(2))
