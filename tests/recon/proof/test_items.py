@@ -36,6 +36,14 @@ def test_rows_of_a_break_are_told_by_their_names(case: Any) -> None:
     assert shown_under(broken.items) == {*broken.breaks["break_id"]}
 
 
+def test_rows_in_another_account_are_told_under_the_one_break(case: Any) -> None:
+    """The order's set is the first of all, and the payment's set has no result of its own."""
+    wrong = case.order().payment(account_id="2").run()
+
+    assert [*wrong.breaks["code"]] == ["WRONG_ACCOUNT"]
+    assert shown_under(wrong.items) == {*wrong.breaks["break_id"]}
+
+
 def test_the_currency_of_a_set_is_said_where_a_row_has_another(case: Any) -> None:
     """In nearly every set all rows have one; then it is blank, and the row's own counts."""
     case.order().payment(amount=12000).entry(amount=12000)

@@ -263,3 +263,20 @@ def test_entries_abroad_come_to_the_same(day: str) -> None:
     night, rules = abroad(night, rate=day)
 
     assert assert_same_in_parts(night, size=64, rules=rules) > 30
+
+
+def test_an_entry_abroad_that_names_its_payment_alone_is_counted_once() -> None:
+    """The first entry of the books, which every part needs and none counts."""
+    night = replace(planted(size=120, broken=30).sources, settlement=None)
+    ledger, gateway = night.ledger, night.gateway
+    assert ledger is not None
+    own = gateway["order_no"].eq(ledger["order_no"].iloc[0])
+    ledger = ledger.assign(
+        order_no=ledger["order_no"].where(ledger.index > 0, ""),
+        transaction_id=ledger["transaction_id"].where(
+            ledger.index > 0, gateway["transaction_id"][own].iloc[0]
+        ),
+    )
+    night, rules = abroad(replace(night, ledger=ledger), rate="2026-10-01")
+
+    assert assert_same_in_parts(night, size=64, rules=rules) > 0

@@ -94,6 +94,26 @@ def test_refunds_never_exceed_what_was_captured() -> None:
     assert "exceed" in _reason(replace(REFUND, amount=4_001), PAID, others=(done,))
 
 
+@pytest.mark.parametrize(
+    "state", [InstructionState.REJECTED, InstructionState.RESOLVED_NOT_APPLIED]
+)
+@pytest.mark.parametrize(
+    ("instruction", "payment", "before"),
+    [
+        (REFUND, PAID, InstructionKind.REFUND),
+        (CANCEL, AUTHORISED, InstructionKind.CAPTURE),
+    ],
+)
+def test_what_did_not_take_effect_counts_against_no_bound(
+    instruction: Instruction,
+    payment: ShownPayment,
+    before: InstructionKind,
+    state: InstructionState,
+) -> None:
+    """A refund of the whole that was refused leaves all to refund, a refused capture a cancel."""
+    assert _reason(instruction, payment, others=(_other(before, state),)) == ""
+
+
 @pytest.mark.parametrize(("charged_back", "may"), [(6_000, True), (6_001, False)])
 def test_a_chargeback_leaves_only_the_rest_to_refund(charged_back: int, *, may: bool) -> None:
     """What the shopper's bank took back counts against what was captured, as refunds do."""

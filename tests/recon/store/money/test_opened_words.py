@@ -1,9 +1,10 @@
 """The words of a database as they are opened: what is missing among them is told."""
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from sqlalchemy import delete
 
-from recon.desk.held_keys import NO_KEYS, SANDBOX_KEYS
+from recon.desk.held_keys import NO_KEYS, SANDBOX_KEYS, HeldKeys
 from recon.store.database.engine import Store
 from recon.store.money.opened_words import OpenedWords
 from recon.store.schema import endorsement
@@ -50,3 +51,13 @@ def test_without_a_key_nothing_is_opened(store: Store) -> None:
     with store.reading() as connection:
         words = OpenedWords(NO_KEYS)
         assert words.all(connection) == []
+
+
+def test_words_of_another_key_alone_take_none_away(store: Store) -> None:
+    """Nothing rests on what was said before the first word that holds."""
+    said(store, "jo", "kim")
+    key = Ed25519PrivateKey.from_private_bytes(bytes(32)).public_key()
+    with store.reading() as connection:
+        words = OpenedWords(HeldKeys(key, None, must_be_proven=True))
+        assert words.all(connection) == []
+        assert words.taken_away(connection) == ""
