@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from zoneinfo import ZoneInfo
@@ -7,7 +8,15 @@ import pytest
 
 from recon.config.rules import GatewayRules, Rules
 from recon.gateway.queries import DETAIL_CHARACTERS_MAX, answers_of
-from recon.gateway_client import FailedKey, FraudCheck, OrderRecord, QueryAnswers, RiskFacts
+from recon.gateway_client import (
+    FailedKey,
+    FindingKind,
+    FraudCheck,
+    OrderRecord,
+    QueryAnswers,
+    ReplyFinding,
+    RiskFacts,
+)
 from recon.gateway_client.interface.wire_amounts import WireAmounts
 from recon.model.words import KeyAnswer
 
@@ -47,6 +56,15 @@ def test_every_key_gets_its_answer_and_payment() -> None:
     assert (row["amount"], row["currency"], row["transaction_id"]) == (1_000, "EUR", "T1")
     assert '"risk": "low"' in row["detail"]
     assert row["queried_at"] == RECORD.queried_at
+
+
+def test_a_cell_that_cannot_be_read_is_told_of_a_row_that_counts() -> None:
+    """Of a row that does not count its own failure tells it already."""
+    told = ("A-1: transaction_date is no date", "C-1: silence")
+    findings = tuple(ReplyFinding(FindingKind.MALFORMED, words) for words in told)
+    replies = replace(_told(RECORD), findings=findings)
+
+    assert answers_of(replies, rules=Rules(), amounts=SHIPPED).unused == told[:1]
 
 
 def test_what_is_said_of_risk_is_kept_first() -> None:
