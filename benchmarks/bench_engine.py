@@ -22,7 +22,6 @@ from played_merchant import INBOX, PLACE, authorised, post, sandbox, variables
 
 from recon.cli.workbooks import workbooks
 from recon.config.rules import Rules
-from recon.matching.engine import digest_alone
 from recon.matching.frames.sources import Sources
 from recon.model.collecting import collect_seldom
 from recon.model.money import format_minor_units, parse_minor_units
@@ -63,7 +62,7 @@ def tell(what: str, run: Callable[[], object], *, repeats: int, calls: bool = Tr
 
 
 def compared(sources: Sources, *, rules: Rules) -> None:
-    """A reconciliation with all of its frames, and the digest that T14 holds it against."""
+    """A reconciliation with all of its frames, and its digest."""
     result = reconcile(sources, rules=rules, as_of=AS_OF)
     _ = (result.matches, result.digest)
 
@@ -113,8 +112,6 @@ def main() -> None:
     print(f"{'CPU s':<58}{'median':>8}{'least':>8}{'calls':>12}")
     agreeing = planted(size=FEW, broken=0, settled=True).sources
     tell("one order, all of it", lambda: compared(agreeing, rules=rules), repeats=REPEATS)
-    again = lambda: digest_alone(agreeing, rules=rules, as_of=AS_OF)  # noqa: E731 - one of two
-    tell("one order, its digest once more (T14)", again, repeats=REPEATS)
     broken = planted(size=SHARE_BROKEN, broken=SHARE_BROKEN, settled=True).sources
     sentence = f"{len(broken.orders)} orders with a break each"
     tell(sentence, lambda: compared(broken, rules=rules), repeats=REPEATS)

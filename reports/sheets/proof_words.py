@@ -26,7 +26,7 @@ QUESTIONS: Mapping[str, str] = {
     "T11": "What batches leave after their pay-outs is what is listed as held back",
     "T12": "Debit and credit of the proposed journals are equal",
     "T13": "These sheets hold what the database holds",
-    "T14": "The same inputs in another order give the same result",
+    "T14": "SQL over the sealed files finds the same states, sums and totals",
     "T15": "Each statement of a bank: opening and what was booked come to its closing",
     "T16": "The statements of a bank follow each other without a gap",
     "T17": "What was paid out and did not come is in transit, explained or a break",

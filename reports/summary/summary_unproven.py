@@ -58,7 +58,7 @@ TO_DO: Mapping[str, str] = {
     "T11": "Hold the settlement file against what was paid out; ask the gateway.",
     "T12": "Import no journal of this night; tell IT.",
     "T13": WRITTEN,
-    "T14": "The same files gave two results: tell IT, and keep the files as they are.",
+    "T14": "SQL over the same files finds another figure: tell IT, and keep the files as they are.",
     "T15": "An entry of a statement is lost: `recon bank check` reads the file by itself.",
     "T16": "An entry of a statement is lost: `recon bank check` reads the file by itself.",
     "T18": "A line or a pay-out of the settlement is lost: compare it with what is held back.",

@@ -5,9 +5,7 @@ result. Money is never moved in parts, and parts never write the database.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Protocol, Self, TypeVar
 
@@ -79,14 +77,6 @@ class Workers(Protocol):
     def helps(self) -> bool:
         """Whether others do the parts of a comparison."""
 
-    def meanwhile(
-        self, work: Callable[[Item], Done], item: Item, *, needs: Collection[str] = ()
-    ) -> AbstractContextManager[Callable[[], Done]]:
-        """Begin one piece of work; whoever wants what came of it calls what the block is given.
-
-        At the end of the block work that nobody waited for is let go. `needs` is as for `each`.
-        """
-
 
 @dataclass(frozen=True, slots=True)
 class InProcess:
@@ -100,13 +90,6 @@ class InProcess:
         """See Workers."""
         _ = needs
         return map(work, items)
-
-    def meanwhile(
-        self, work: Callable[[Item], Done], item: Item, *, needs: Collection[str] = ()
-    ) -> AbstractContextManager[Callable[[], Done]]:
-        """See Workers; it is done when it is wanted."""
-        _ = needs
-        return nullcontext(partial(work, item))
 
 
 IN_PROCESS: Workers = InProcess()

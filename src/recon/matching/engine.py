@@ -26,7 +26,6 @@ from recon.matching.breaks.result_rows import (
     name_entries,
     not_compared_rows,
 )
-from recon.matching.breaks.sum_bounds import refuse_beyond_sums
 from recon.matching.cash.result import (
     CashResult,
     judge_cash,
@@ -38,9 +37,9 @@ from recon.matching.causes.cause_evidence import CauseEvidence
 from recon.matching.causes.reasons import with_reasons
 from recon.matching.causes.shared_causes import with_causes
 from recon.matching.causes.suggestions import with_suggestions
-from recon.matching.exact.aside import Exact, set_aside
+from recon.matching.exact.aside import Exact
 from recon.matching.exact.calm_sets import first_days_of, with_calm
-from recon.matching.exact.every_match import EveryMatch, every_match
+from recon.matching.exact.every_match import EveryMatch
 from recon.matching.frames.arrays import Arrays
 from recon.matching.frames.digest import digest_of
 from recon.matching.frames.sources import LEDGER_COLUMNS, Previous, Sources, frame_of
@@ -52,7 +51,6 @@ from recon.matching.sides.instruction_versions import with_each_instruction_once
 from recon.matching.sides.ledger_side import JUDGED
 from recon.matching.sides.payouts import judged_entries
 from recon.matching.sides.settled_refunds import with_refunds_settled
-from recon.model.freed_memory import give_back
 from recon.model.words import SetState
 
 
@@ -61,34 +59,9 @@ def digest_of_result(frames: Frames, *, matches: pd.DataFrame | EveryMatch) -> s
     return digest_of([frames.breaks, frames.effects, matches, frames.pending, frames.unverified])
 
 
-def digest_alone(
-    sources: Sources,
-    *,
-    rules: Rules,
-    as_of: datetime,
-    previous: Previous | None = None,
-    parts: AsideEvidence = NO_EVIDENCE,
-) -> str:
-    """The digest that `reconcile` gives, made without the totals and what only they need.
-
-    `parts`: see judge_the_rest.
-    """
-    refuse_beyond_sums(sources)
-    sources = prepared(sources, rules=rules)
-    exact = set_aside(sources, rules=rules, previous=previous, as_of=as_of)
-    give_back()
-    # Of what was judged nothing but its frames is wanted: the sets go before the matches are made.
-    frames = judge_the_rest(
-        sources, exact=exact, rules=rules, as_of=as_of, previous=previous, parts=parts
-    ).frames
-    give_back()
-    matches = every_match(frames.matches, exact=exact, sources=sources)
-    return digest_of_result(frames, matches=matches)
-
-
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What was not set aside, judged: all that the digest is made of."""
+    """What was not set aside, judged."""
 
     joined: Joined
     outcomes: Outcomes

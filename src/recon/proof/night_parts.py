@@ -18,11 +18,8 @@ from recon.matching.breaks.sum_bounds import Sums, sums_of_amounts
 from recon.matching.causes.aside_evidence import AsideEvidence
 from recon.matching.causes.cause_evidence import CauseEvidence
 from recon.matching.causes.shared_causes import evidence_of
-from recon.matching.engine import judge_the_rest
-from recon.matching.exact.aside import Exact, nothing_left, set_aside, without_left
+from recon.matching.exact.aside import Exact, set_aside, without_left
 from recon.matching.exact.elsewhere import Elsewhere
-from recon.matching.exact.every_match import every_match
-from recon.matching.frames.digest import digest_of
 from recon.matching.frames.same_words import taken
 from recon.matching.frames.sources import Previous, Sources
 from recon.matching.sides.agreed_fees import with_fees_priced
@@ -57,8 +54,6 @@ class PartFigures:
     """Source -> its rows that are aside."""
     reasons: Mapping[str, int]
     """Why sets are unverified -> how many are."""
-    digest: str
-    """Of SECTIONS."""
     settled: pd.DataFrame | None
     """The settlement lines aside, summed up (see summed_lines); None: nobody gave any."""
     unpriced: Mapping[str, int]
@@ -115,7 +110,6 @@ def judged_part(
         rows={**{name: len(frame) for name, frame in frames.items()}, ITEMS: len(items)},
         aside={leg: len(getattr(sources, leg)) for leg in exact.rows},
         reasons=Counter(result.unverified["reason"].tolist()),
-        digest=digest_of(frames.values()),
         settled=None if sources.settlement is None else summed_lines(sources.settlement),
         unpriced=proof.fees.not_covered,
     )
@@ -129,23 +123,6 @@ def _left(rows: Sources, *, exact: Exact) -> Sources:
         name: taken(getattr(rows, name), rows=numbers) for name, numbers in exact.left.items()
     }
     return replace(rows, **frames, universe=left.universe)
-
-
-def digest_of_part(
-    rows: Sources,
-    *,
-    elsewhere: Elsewhere,
-    rules: Rules,
-    as_of: datetime,
-    previous: Previous | None,
-) -> str:
-    """The digest that `judged_part` gives, made without the totals and what only they need."""
-    given = _prepared(rows, elsewhere=elsewhere, rules=rules)
-    exact = set_aside(given, rules=rules, previous=previous, as_of=as_of, elsewhere=elsewhere)
-    aside = nothing_left(exact)
-    own = judge_the_rest(given, exact=aside, rules=rules, as_of=as_of, previous=None).frames
-    matches = every_match(own.matches, exact=aside, sources=given)
-    return digest_of([matches, own.pending, own.unverified])
 
 
 def _prepared(rows: Sources, *, elsewhere: Elsewhere, rules: Rules) -> Sources:

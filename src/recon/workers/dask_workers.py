@@ -114,24 +114,6 @@ class DaskWorkers:
         """See Workers."""
         return self._cluster.compared_at_once > 1
 
-    @contextmanager
-    def meanwhile(
-        self, work: Callable[[Item], Done], item: Item, *, needs: Collection[str] = ()
-    ) -> Iterator[Callable[[], Done]]:
-        """See Workers; a worker has its own environment.
-
-        Raises:
-            ClusterError: as `each`, also when the result is waited for.
-        """
-        _ = needs
-        client = self._connected()
-        future = self._handed_out(work, item)
-        try:
-            yield partial(self._result, future)
-        finally:
-            if client.status == "running" and not future.done():
-                client.cancel([future], force=True)
-
     def in_words(self) -> str:
         """Who is there, in words.
 

@@ -13,9 +13,8 @@ import traceback
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from threading import Lock
 from typing import Any, BinaryIO
@@ -70,18 +69,6 @@ class ProcessPool(InProcess):
                 in_hand.append(processes.hand_out(work, item))
             while in_hand:
                 yield processes.result(in_hand.popleft())
-
-    @contextmanager
-    def meanwhile(
-        self, work: Callable[[Item], Done], item: Item, *, needs: Collection[str] = ()
-    ) -> Iterator[Callable[[], Done]]:
-        """See Workers.
-
-        Raises:
-            ReconError: as `each`, when the result is waited for.
-        """
-        with closing(self._begun(needs)) as processes:
-            yield partial(processes.result, processes.hand_out(work, item))
 
     def _begun(self, needs: Collection[str]) -> "_Processes":
         given = os.environ if self.variables is None else self.variables

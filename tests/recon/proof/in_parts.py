@@ -11,15 +11,11 @@ import pyarrow as pa
 from recon.config.rules import Rules
 from recon.matching.breaks.result import Deferred, Reconciliation
 from recon.matching.breaks.result_frames import OPEN_SORTED_BY
-from recon.matching.causes.aside_evidence import added_evidence
-from recon.matching.engine import digest_alone
-from recon.matching.frames.digest import digest_of
 from recon.matching.frames.sources import Previous, Sources
 from recon.proof.books_bridge import Books
 from recon.proof.gathering import Gathering
-from recon.proof.night_parts import FRAMES, SECTIONS, JudgedPart, digest_of_part, judged_part
+from recon.proof.night_parts import FRAMES, JudgedPart, judged_part
 from recon.proof.whole_of_parts import reconcile_rest, settled_of_parts
-from recon.steps.compare.other_side import turned
 
 
 class InMemory:
@@ -27,11 +23,9 @@ class InMemory:
 
     def __init__(self, parts: list[JudgedPart]) -> None:
         self.parts = parts
-        self.rest: dict[str, pd.DataFrame] = {}
 
     def columns(self, section: str, *, rest: pd.DataFrame) -> pd.DataFrame:
         """All rows, sorted as a result is."""
-        self.rest[section] = rest
         every = pd.concat([rest, *(part.frames[section] for part in self.parts)])
         return every.sort_values(OPEN_SORTED_BY, kind="stable").reset_index(drop=True)
 
@@ -56,11 +50,7 @@ class InParts(NamedTuple):
     result: Reconciliation
     """Its frames with the rows of the parts."""
     parts: list[JudgedPart]
-    turned: list[str]
-    """The digest of each part with its rows the other way round."""
     books: Books
-    rest: tuple[str, str]
-    """The digest of what is left, and of its rows the other way round."""
 
 
 def left_of(night: Sources, *, parts: list[JudgedPart]) -> Sources:
@@ -99,9 +89,4 @@ def reconciled_in_parts(
         name: merged.columns(name, rest=getattr(result, name)) for name in ("pending", "unverified")
     }
     whole = replace(result, **open_sets, aside={}, every_item=Deferred(lambda: items))
-    again = [digest_of_part(turned(each), elsewhere=known, **told) for each in rows]
-    _ = result.digest
-    own = digest_of([result.breaks, result.effects, *(merged.rest[name] for name in SECTIONS)])
-    evidence = added_evidence(part.figures.evidence for part in parts)
-    other = digest_alone(turned(left_of(night, parts=parts)), parts=evidence, **told)
-    return InParts(whole, parts, again, gathering.books(), (own, other))
+    return InParts(whole, parts, gathering.books())

@@ -73,7 +73,7 @@ def killed_until_marked(mark: str) -> int:
     return os.getpid()
 
 
-def test_a_worker_does_a_piece_beside_the_night_and_one_that_dies_changes_nothing(
+def test_a_worker_does_a_piece_and_one_that_dies_changes_nothing(
     dask_cluster: ClusterSettings, tmp_path: Path
 ) -> None:
     """It is done again by another worker, never by us; as shipped none is asked for it."""
@@ -83,8 +83,7 @@ def test_a_worker_does_a_piece_beside_the_night_and_one_that_dies_changes_nothin
         assert not others.helps
     with workers_of(beside, variables={}) as opened:
         assert opened.helps
-        with opened.meanwhile(killed_until_marked, str(mark)) as wait:
-            who = wait()
+        (who,) = opened.each(killed_until_marked, [str(mark)])
 
     assert who not in {os.getpid(), int(mark.read_text())}
 

@@ -3,12 +3,13 @@
 import os
 import signal
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from recon.config.cluster import ClusterSettings
+from recon.config.cluster import ClusterSettings, Workers
 from recon.model.errors import ArchiveError, ClusterError
 from recon.workers.dask_workers import workers_of
 from recon.workers.process_pool import ATTEMPTS, ProcessPool
@@ -69,10 +70,15 @@ def known(_: str) -> dict[str, str]:
     return dict(os.environ)
 
 
-def test_a_piece_is_done_by_another_process_while_this_one_goes_on() -> None:
-    """What came of it is given when it is asked for, whatever was printed meanwhile."""
-    with ProcessPool().meanwhile(doubled, 21) as wait:
-        number, who = wait()
+def done(work: Callable[[Any], Any], item: object, *, by: Workers | None = None) -> Any:
+    """What came of one piece."""
+    (came,) = (by or ProcessPool()).each(work, [item])
+    return came
+
+
+def test_a_piece_is_done_by_another_process() -> None:
+    """What came of it is given, whatever was printed meanwhile."""
+    number, who = done(doubled, 21)
 
     assert number == 42
     assert who != os.getpid()
@@ -83,8 +89,7 @@ def test_a_process_that_dies_changes_nothing(tmp_path: Path) -> None:
     mark = tmp_path / "killed"
     mark.write_text(f"/{ATTEMPTS - 1}")
 
-    with ProcessPool().meanwhile(killed_before, str(mark)) as wait:
-        assert wait() == ATTEMPTS - 1
+    assert done(killed_before, str(mark)) == ATTEMPTS - 1
 
 
 def test_processes_that_die_each_time_end_the_step_with_a_sentence(tmp_path: Path) -> None:
@@ -92,41 +97,29 @@ def test_processes_that_die_each_time_end_the_step_with_a_sentence(tmp_path: Pat
     mark = tmp_path / "killed"
     mark.write_text("/100")
 
-    with (
-        ProcessPool().meanwhile(killed_before, str(mark)) as wait,
-        pytest.raises(ClusterError, match=r"ended from outside 3 times.*kept.*compared_at_once"),
-    ):
-        wait()
+    with pytest.raises(ClusterError, match=r"ended from outside 3 times.*kept.*compared_at_once"):
+        done(killed_before, str(mark))
     assert mark.read_text() == "xxx/100"
 
 
 def test_an_error_of_ours_comes_back_as_itself() -> None:
     """Its sentence is what people read."""
-    with (
-        ProcessPool().meanwhile(refused, "") as wait,
-        pytest.raises(ArchiveError, match=r"^the archive says no$"),
-    ):
-        wait()
+    with pytest.raises(ArchiveError, match=r"^the archive says no$"):
+        done(refused, "")
 
 
 def test_an_unexpected_error_is_named_by_its_place_and_not_by_its_words() -> None:
     """Its words may quote a file."""
-    with (
-        ProcessPool().meanwhile(broken, "card-canary") as wait,
-        pytest.raises(ClusterError, match=r"ValueError at test_process_pool\.py:\d+") as caught,
-    ):
-        wait()
+    with pytest.raises(ClusterError, match=r"ValueError at test_process_pool\.py:\d+") as caught:
+        done(broken, "card-canary")
     assert "canary" not in str(caught.value)
 
 
 def test_a_piece_without_end_ends_the_step(tmp_path: Path) -> None:
     """After result_seconds; its process ends with the block."""
     mark = tmp_path / "asleep"
-    with (
-        ProcessPool(seconds_max=5).meanwhile(asleep, str(mark)) as wait,
-        pytest.raises(ClusterError, match="was not done within 5 s"),
-    ):
-        wait()
+    with pytest.raises(ClusterError, match="was not done within 5 s"):
+        done(asleep, str(mark), by=ProcessPool(seconds_max=5))
 
     with pytest.raises(ProcessLookupError):
         os.kill(int(mark.read_text()), 0)
@@ -140,8 +133,7 @@ def test_a_second_process_knows_only_the_variables_that_the_work_names() -> None
         "S3_KEY": "for the archive",
     }
 
-    with ProcessPool(variables=given).meanwhile(known, "", needs={"S3_KEY"}) as wait:
-        has = wait()
+    (has,) = ProcessPool(variables=given).each(known, [""], needs={"S3_KEY"})
 
     assert has["S3_KEY"] == "for the archive"
     assert not {name for name, word in has.items() if name.startswith("RECON_") or "canary" in word}
@@ -198,12 +190,11 @@ def test_processes_end_with_whoever_stops_asking(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("helps", [True, False])
 def test_other_processes_are_there_for_who_asks_for_them(helps: bool) -> None:  # noqa: FBT001 - a case
-    """As shipped there is none, and the piece is done when its result is wanted."""
+    """As shipped there is none."""
     settings = ClusterSettings(compared_at_once=1 + helps)
     with workers_of(settings, variables={}) as workers:
         assert workers.helps is helps
-        with workers.meanwhile(doubled, 4) as wait:
-            number, who = wait()
+        number, who = done(doubled, 4, by=workers)
 
     assert number == 8
     assert (who != os.getpid()) is helps

@@ -240,7 +240,7 @@ class Reconciliation:
 
     @property
     def digest(self) -> str:
-        """SHA-256 over the four frames and the effects: the same inputs, the same digest (T14)."""
+        """SHA-256 over the four frames and the effects: the same inputs, the same digest."""
         return self.digest_of_all.get()
 
 

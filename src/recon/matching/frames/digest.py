@@ -1,4 +1,4 @@
-"""One SHA-256 over frames: the same inputs, the same digest (T14)."""
+"""One SHA-256 over frames: the same inputs, the same digest."""
 
 import hashlib
 from collections.abc import Iterable, Iterator

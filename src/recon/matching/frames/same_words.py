@@ -72,16 +72,7 @@ def taken(frame: pd.DataFrame, *, rows: Rows) -> pd.DataFrame:
     return pd.DataFrame(columns, copy=False)
 
 
-def upside_down(frame: pd.DataFrame) -> pd.DataFrame:
-    """The rows the other way round, held as `without_copies` holds them."""
-    turned = slice(None, None, -1)
-    if len(frame) <= PIECE_ROWS:
-        return frame.iloc[turned].reset_index(drop=True)
-    columns = {name: permuted(frame[name], rows=turned) for name in frame.columns}
-    return pd.DataFrame(columns, copy=False)
-
-
-def permuted(column: "pd.Series[Any]", *, rows: Rows | slice) -> "pd.Series[Any]":
+def permuted(column: "pd.Series[Any]", *, rows: Rows) -> "pd.Series[Any]":
     """All rows of a column in another order, held as `without_copies` holds them."""
     once = _once(column)
     return column.iloc[rows].reset_index(drop=True) if once is None else once

@@ -22,10 +22,8 @@ from recon.archive.storage import reachable
 from recon.config.cluster import IN_PROCESS
 from recon.config.rules import Rules
 from recon.matching.breaks.result import Deferred, Reconciliation
-from recon.matching.causes.aside_evidence import added_evidence
-from recon.matching.engine import digest_alone
 from recon.matching.exact.elsewhere import Elsewhere
-from recon.matching.frames.digest import Columns, digest_of
+from recon.matching.frames.digest import Columns
 from recon.matching.frames.sources import Previous, Sources
 from recon.model.freed_memory import give_back
 from recon.model.headway import Way
@@ -33,7 +31,6 @@ from recon.proof.books_bridge import Books
 from recon.proof.gathering import Gathering
 from recon.proof.match_ids import MATCHES
 from recon.proof.merged_frames import Merged
-from recon.proof.night_parts import SECTIONS
 from recon.proof.night_tables import (
     FRAMES,
     SETTLEMENT,
@@ -45,13 +42,13 @@ from recon.proof.night_tables import (
 from recon.proof.whole_of_parts import reconcile_rest, settled_of_parts
 from recon.steps.compare.handed_night import HandedNight, handed_night, keys_needed, opened_night
 from recon.steps.compare.merged_files import merged_by_others
-from recon.steps.compare.other_side import orders_read, turned
 from recon.steps.compare.part_work import PartDone, PartOfNight, do_part, do_part_with
 from recon.steps.compare.rules_change import is_under_signed_rules
 from recon.steps.compare.stretches import IN_STRETCHES, Stretch, rows_of_stretch, stretches
 from recon.steps.files.incomplete import RowsInParts
 from recon.steps.ground.environment import Environment
-from recon.steps.ground.sealed_night import UNREAD, SealedNight
+from recon.steps.ground.night_folder import INPUTS
+from recon.steps.ground.sealed_night import UNREAD, SealedNight, sealed_night
 from recon.store.nights.input_rows import Inputs
 from recon.store.nights.runs import Run
 
@@ -99,17 +96,15 @@ class RestCompared:
     result: Reconciliation
     rest: Reconciliation
     """Of what is left alone, whose rows the files of the parts do not have."""
-    is_same: bool
-    """Whether every part and the rest came to the same with their rows the other way round."""
-
-    def again(self) -> str:
-        """The digest of all rows the other way round; blank where one of the parts has another."""
-        return self.result.digest if self.is_same else ""
 
 
 def is_large(run: Run, *, environment: Environment) -> bool:
-    """Whether a run has more orders than one part."""
-    return orders_read(run, environment=environment) > ORDERS_PER_PART
+    """Whether a run sealed more orders before money than one part has."""
+    with environment.store.reading() as connection:
+        inputs = sealed_night(connection, run, environment=environment).steps.get(INPUTS)
+    files = inputs.manifest.files if inputs else ()
+    orders = sum(entry.rows for entry in files if entry.name == "orders.parquet")
+    return orders > ORDERS_PER_PART
 
 
 def is_in_parts(run: Run, *, inputs: Inputs, environment: Environment) -> bool:
@@ -224,11 +219,16 @@ def _table(part: PartDone, *, name: str, night: SealedNight) -> pa.Table:
 def rest_compared(
     parts: InParts, *, rules: Rules, as_of: datetime, previous: Previous | None
 ) -> RestCompared:
-    """The rest compared, once more turned round, and put together with the parts."""
-    figures = [part.figures for part in parts.done]
-    terms: dict[str, Any] = {"rules": rules, "as_of": as_of, "previous": previous}
+    """The rest compared, and put together with the parts."""
     both = _WithRest(parts.merged)
-    result = reconcile_rest(parts.rest, parts=figures, merged=both, **terms)
+    result = reconcile_rest(
+        parts.rest,
+        parts=[part.figures for part in parts.done],
+        merged=both,
+        rules=rules,
+        as_of=as_of,
+        previous=previous,
+    )
     result.make_rows()
     give_back()
     rest = replace(
@@ -236,12 +236,7 @@ def rest_compared(
         every_match=Deferred(lambda: both.rest[MATCHES]),
         match_columns=None,
     )
-    own = digest_of([result.breaks, result.effects, *(both.rest[name] for name in SECTIONS)])
-    evidence = added_evidence(part.evidence for part in figures)
-    again = digest_alone(turned(parts.rest), parts=evidence, **terms)
-    give_back()
-    same = all(part.turned == part.figures.digest for part in parts.done)
-    return RestCompared(result, rest, is_same=same and own == again)
+    return RestCompared(result, rest)
 
 
 def files_of_parts(

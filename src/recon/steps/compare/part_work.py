@@ -1,4 +1,4 @@
-"""One part of a comparison, done by any process: read, judged, judged again turned round, written.
+"""One part of a comparison, done by any process: read, judged, written.
 
 It is told the folder of the night, its hashes, the rules and a stretch of order numbers; no row and
 no secret travels. It is a pure function: done again, anywhere, it comes to the same.
@@ -14,18 +14,15 @@ import pyarrow as pa
 
 from recon.archive.step_folder import Sealed
 from recon.matching.exact.elsewhere import Elsewhere
-from recon.model.freed_memory import give_back
 from recon.proof.night_parts import (
     SECTIONS,
     JudgedPart,
     PartFigures,
-    digest_of_part,
     judged_part,
 )
 from recon.proof.night_tables import FRAMES, ITEMS, filed_table, table_of, tariff_tables
 from recon.steps.compare.handed_night import HandedNight, opened_night
 from recon.steps.compare.kept_sources import small_of_night
-from recon.steps.compare.other_side import turned
 from recon.steps.compare.part_files import write_files
 from recon.steps.compare.stretches import IN_STRETCHES, Stretch, rows_of_stretch
 from recon.steps.ground.night_folder import rows_of
@@ -54,8 +51,6 @@ class PartDone:
     """What came of a part."""
 
     figures: PartFigures
-    turned: str
-    """The digest of the part with its rows the other way round."""
     orders: int
     answers: Mapping[str, int]
     """Answer -> rows of the part, aside or left."""
@@ -81,21 +76,17 @@ def do_part_with(part: PartOfNight, *, variables: Mapping[str, str]) -> PartDone
     beside: dict[str, Any] = {name: getattr(small, name) for name in _BESIDE}
     rows = replace(rows_of_stretch(night, part.stretch), **beside)
     del small, beside
-    terms: dict[str, Any] = {
-        "elsewhere": part.elsewhere,
-        "rules": part.night.rules,
-        "as_of": part.night.as_of,
-        "previous": previous,
-    }
-    judged = judged_part(rows, **terms)
+    judged = judged_part(
+        rows,
+        elsewhere=part.elsewhere,
+        rules=part.night.rules,
+        as_of=part.night.as_of,
+        previous=previous,
+    )
     figures = judged.figures
     files = write_files(night, name=f"{part.stretch.number:05}", rows=rows_of(_tables(judged)))
-    # Of both sides only one is held.
-    del judged
-    give_back()
-    again = digest_of_part(turned(rows), **terms)
     answers = Counter(rows.gateway["answer"].tolist())
-    return PartDone(figures, again, len(rows.orders), answers, files)
+    return PartDone(figures, len(rows.orders), answers, files)
 
 
 def _tables(part: JudgedPart) -> Iterator[tuple[str, pa.Table]]:

@@ -1,7 +1,6 @@
 """Step 5: compare orders, gateway and ledger as the tables have them, and keep the result."""
 
-from collections.abc import Callable, Mapping
-from contextlib import nullcontext
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -10,7 +9,6 @@ from recon.archive.step_folder import Sealed
 from recon.matching.breaks.reopened import BreakEnd, ends_of
 from recon.matching.breaks.result import Reconciliation
 from recon.matching.causes.proposed_journals import shown_in_the_books
-from recon.matching.engine import digest_alone
 from recon.matching.frames.sources import Previous, Sources
 from recon.model.freed_memory import give_back
 from recon.model.headway import Way
@@ -31,12 +29,6 @@ from recon.steps.compare.in_parts import (
 from recon.steps.compare.inputs import frozen_inputs, previous_of, sources_of
 from recon.steps.compare.kept_sources import WrittenSources
 from recon.steps.compare.more_totals import carried_forward, with_books, with_totals
-from recon.steps.compare.other_side import (
-    is_made_beside,
-    made_beside,
-    turned_round,
-    with_same_digest,
-)
 from recon.steps.compare.part_files import remove_files
 from recon.steps.compare.parted_sources import parted_sources
 from recon.steps.compare.rules_change import moved_since_signed
@@ -71,8 +63,8 @@ from recon.store.nights.runs import Run, Stop
 from recon.store.schema.columns import REASON_CHARACTERS
 
 STEP = "reconcile"
-PARTS = 6
-"""Of the work, each told when it is done: loaded, digested, compared, books, written, in SQL."""
+PARTS = 5
+"""Of the work, each told when it is done: loaded, compared, books, written, in SQL."""
 WORDS_MAX = 100_000
 """Ids of rows without an order number that every part is told. Where there are more, hardly a set
 stands by itself, and the night is compared whole."""
@@ -163,18 +155,11 @@ def _compared_whole(
     }
     terms: dict[str, Any] = {"inputs": inputs, "rules": rules, "environment": environment}
     read = partial(begun.read, environment) if begun else partial(sources_of, run, **terms)
-    is_beside = is_made_beside(run, environment=environment)
-    if is_beside:
-        sources, again = read(), ""
-        way.more()
-    else:
-        digest = partial(digest_alone, rules=rules, as_of=run.as_of, previous=previous)
-        sources, again = turned_round(read(), digest=digest, way=way)
+    sources = read()
+    way.more()
     written = begun.step if begun else write_compared(run, sources=sources, **carried)
     give_back()
-    beside = partial(made_beside, run, compared=written.compared, way=way, environment=environment)
-    with beside() if is_beside else nullcontext(lambda: again) as other:
-        proven = _proven(run, sources=sources, again=other, **carried)
+    proven = _proven(run, sources=sources, **carried)
     way.more()
     moved = moved_since_signed(
         run, result=proven, sources=sources, previous=previous, environment=environment
@@ -243,7 +228,7 @@ def _compared_in_parts(
     way.more()
     result = whole.result
     proven = _with_totals(
-        with_same_digest(result, again=whole.again, run=run),
+        result,
         run=run,
         books=seen.books,
         predecessor=predecessor,
@@ -252,7 +237,6 @@ def _compared_in_parts(
     result = with_missing_sources(proven, sources=small, parts=parts.rows)
     result = with_unverified(result, sources=small, run=run, environment=environment)
     lacking = _lacking(result, sources=small, run=run, parts=parts.rows, environment=environment)
-    way.more()
     files = files_of_parts(whole, parts, environment=environment)
     results = write_results(run, files, inputs=written, environment=environment)
     ends = ends_of(result, previous=previous)
@@ -283,22 +267,16 @@ def _proven(
     run: Run,
     *,
     sources: Sources,
-    again: Callable[[], str],
     previous: Previous | None,
     predecessor: str,
     environment: Environment,
 ) -> Reconciliation:
-    """The sources compared, with T14, the totals of books and of what is carried forward.
-
-    `again` gives the digest of the sources turned round.
-    """
+    """The sources compared, with the totals of books and of what is carried forward."""
     rules = environment.settings.rules
     compared = compare(sources, rules=rules, as_of=run.as_of, previous=previous)
     give_back()
-    twice = with_same_digest(compared, again=again, run=run)
-    give_back()
     return _with_totals(
-        twice,
+        compared,
         run=run,
         books=books_of(sources, rules=rules),
         predecessor=predecessor,

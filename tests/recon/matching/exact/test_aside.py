@@ -22,10 +22,10 @@ from recon.matching.frames.sources import VANISHED_COLUMNS, Previous, Sources
 from recon.model.words import Reject
 from recon.proof.control_totals import Proof
 from recon.proof.engine import concluded, prove
-from recon.steps.compare.other_side import turned
 from tests.planted import RULES, planted
 from tests.planted.all_classified import prove_all_classified
 from tests.planted.planted_files import AS_OF
+from tests.recon.matching.turned import turned
 
 FRAMES = (
     *("breaks", "effects", "matches", "pending", "unverified"),

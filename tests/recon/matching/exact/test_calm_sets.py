@@ -17,12 +17,12 @@ from recon.matching.frames.sources import Sources
 from recon.model.words import Flag
 from recon.proof.control_totals import Proof, control_totals
 from recon.proof.engine import concluded, prove
-from recon.steps.compare.other_side import turned
 from tests.planted import planted
 from tests.planted.all_classified import prove_all_classified
 from tests.planted.planted_files import AS_OF
 from tests.recon.matching.conftest import LONG_AGO
 from tests.recon.matching.exact.test_aside import RULES_OF_NIGHTS, assert_same, random_night
+from tests.recon.matching.turned import turned
 
 SEEDS = int(os.environ.get("CALM_SEEDS", "1"))
 """Nights whose rows are spoilt at random; `make test-truths` plays more."""
@@ -219,7 +219,7 @@ def test_a_part_with_money_that_is_not_told_once_is_found_by_a_total() -> None:
 def test_a_part_without_money_that_is_not_told_once_is_found_in_the_other_order() -> None:
     """Orders that are only authorised add up to nothing: in another order others are in the part.
 
-    The digest is then another one, and T14 fails.
+    The digest is then another one, which the property tests of row order see.
     """
     night = with_open_sets(planted(size=120, broken=60).sources)
     told = {"rules": RULES_OF_NIGHTS, "as_of": AS_OF, "previous": None}

@@ -11,9 +11,9 @@ from recon.matching.frames import same_words
 from recon.matching.frames.digest import digest_of
 from recon.matching.frames.same_words import (
     held_once,
+    permuted,
     said_once,
     taken,
-    upside_down,
     without_copies,
 )
 
@@ -81,6 +81,14 @@ def test_few_rows_are_left_as_they_are() -> None:
 def test_a_blank_of_the_type_null_is_no_word() -> None:
     """Nobody knows what it says."""
     assert said_once([pa.nulls(ROWS, pa.large_string())], size=ROWS) is None
+
+
+def upside_down(frame: pd.DataFrame) -> pd.DataFrame:
+    """The rows the other way round, as they are sorted into another order."""
+    rows = np.arange(len(frame), dtype=np.intp)[::-1]
+    return pd.DataFrame(
+        {name: permuted(frame[name], rows=rows) for name in frame.columns}, copy=False
+    )
 
 
 def test_rows_the_other_way_round() -> None:

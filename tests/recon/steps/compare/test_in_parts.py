@@ -8,7 +8,6 @@ from dataclasses import replace
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -17,9 +16,8 @@ from recon.matching.frames.sources import Sources, frame_of
 from recon.model.nights import Mode
 from recon.model.words import Verdict
 from recon.proof.night_tables import FRAMES
-from recon.steps.compare import in_parts, part_work
+from recon.steps.compare import in_parts
 from recon.steps.compare import reconcile as reconciling
-from recon.steps.compare.other_side import turned
 from recon.steps.compare.part_work import PartDone, PartOfNight, do_part
 from recon.steps.compare.reconcile import reconcile
 from recon.steps.files.incomplete import NO_ANSWER, RowsInParts, missing_sources
@@ -217,36 +215,6 @@ def test_parts_of_a_night_in_an_s3_archive_are_read_and_written_there(
         merchant.night(mode=Mode.DRY_RUN)
 
     assert len(in_three) == 1
-
-
-def one_part_another_result(part: PartOfNight, **told: Any) -> PartDone:
-    """A part that comes to something else with its rows the other way round."""
-    done = part_work.do_part_with(part, **told)
-    return replace(done, turned="another") if part.stretch.number == 2 else done
-
-
-def without_a_row(sources: Sources) -> Sources:
-    """The other side of the rest, which has lost an order."""
-    other = turned(sources)
-    return replace(other, orders=other.orders.iloc[1:])
-
-
-@pytest.mark.parametrize(
-    ("name", "spoilt"), [("do_part_with", one_part_another_result), ("turned", without_a_row)]
-)
-def test_a_part_or_a_rest_that_hangs_on_the_order_of_rows_is_not_proven(
-    merchant: Merchant, monkeypatch: pytest.MonkeyPatch, name: str, spoilt: Callable[..., Any]
-) -> None:
-    """T14 fails by its own name where one digest of many is another."""
-    monkeypatch.setattr(in_parts, "ORDERS_PER_PART", ORDERS_PER_PART)
-    monkeypatch.setattr(in_parts, name, spoilt)
-    filed(merchant)
-
-    assert merchant.night(mode=Mode.DRY_RUN) is Verdict.NOT_PROVEN
-    failed = [total for total in merchant.result().control_totals if not total.passed]
-    assert [(total.id, total.name.partition(",")[0]) for total in failed] == [
-        ("T14", "the same inputs again")
-    ]
 
 
 class Killed(BaseException):

@@ -25,7 +25,6 @@ from recon.steps.compare.stretches import Stretch, rows_of_stretch, stretches
 from recon.steps.ground.sealed_night import SealedNight, sealed_night
 from recon.store.nights import runs
 from tests.planted import planted
-from tests.recon.steps.compare.test_other_side import written
 from tests.recon.steps.compare.test_parted_inputs import books, older, plain, priced
 from tests.recon.steps.compare.test_siblings import (
     OTHER,
@@ -33,6 +32,7 @@ from tests.recon.steps.compare.test_siblings import (
     _payment_of_other,
     _second_account,
 )
+from tests.recon.steps.compare.written_night import written
 from tests.recon.steps.conftest import Merchant
 from tests.recon.steps.large_nights import in_groups_of, many, peak_bytes, sealed
 

@@ -1,0 +1,44 @@
+"""A night in memory, written as a night writes it."""
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+
+from recon.archive.local_storage import LocalStorage
+from recon.archive.manifest import About
+from recon.archive.step_folder import write_step
+from recon.config.night_archive import ArchiveSettings
+from recon.config.rules import Rules
+from recon.matching.frames.sources import Previous, Sources
+from recon.proof.compared_tables import compared_tables
+from recon.proof.night_tables import absent_of, input_tables
+from recon.steps.compare.handed_night import HandedNight
+from recon.steps.ground.night_folder import COMPARED, INPUTS, rows_of
+
+AS_OF = datetime(2026, 11, 21, tzinfo=UTC)
+
+
+def written(
+    folder: Path, *, sources: Sources, rules: Rules, previous: Previous | None = None
+) -> HandedNight:
+    """Sources as a night writes them, and what another process is told of them."""
+    storage = LocalStorage(folder)
+    empty = {"predecessor": "", "rules_digest": rules.digest, "product_version": "0"}
+    small = compared_tables(sources, rules=rules, previous=previous, books={})
+    steps = []
+    for step, tables in ((INPUTS, input_tables(sources)), (COMPARED, small.items())):
+        about = About(
+            run_id="R",
+            merchant_id="M",
+            account_id="1",
+            business_date="2026-11-20",
+            mode="live",
+            step=step,
+            history_before="",
+            absent=absent_of(sources),
+            **empty,
+        )
+        steps.append(write_step(storage, night="nights/R", about=about, parts=rows_of(tables)))
+    places = tuple((sealed.folder, sealed.sha256) for sealed in steps)
+    archive = ArchiveSettings(path=str(folder))
+    return HandedNight("R", AS_OF, json.dumps(rules.document), archive, places)
