@@ -192,7 +192,7 @@ _COMPARED = (
         ),
         text(
             "id",
-            "the break's id; of `opening` what was left out; of `unread` the batch; of "
+            "the break's id; of `opening` what was left out; of `unread` the batch or blank; of "
             "`vanished` the entry",
         ),
         *KEY,

@@ -327,6 +327,7 @@ class Reject:
 
     Not in its repr, so that the digests of earlier nights hold."""
     currency: str = field(default="", repr=False)
+    """Also of a settlement line, where it could be read."""
     amount: int = field(default=0, repr=False)
     """Minor units, as the row says."""
     batch_id: str = field(default="", repr=False)

@@ -126,9 +126,9 @@ def sources_of_tables(tables: Mapping[str, pa.Table]) -> Sources:
     )
 
 
-def _unread_of(known: list[Cells]) -> frozenset[tuple[str, str, str]]:
+def _unread_of(known: list[Cells]) -> frozenset[tuple[str, str, str, str]]:
     return frozenset(
-        (row["merchant_id"], row["account_id"], row["id"])
+        (row["merchant_id"], row["account_id"], row["currency"], row["id"])
         for row in known
         if row["kind"] == "unread"
     )
@@ -304,8 +304,9 @@ def _known(sources: Sources, *, previous: Previous | None) -> Iterator[Cells]:
     for left in sources.opening_balance:
         cells = {"currency": left.currency, "number": left.count}
         yield _known_row("opening", left.what, **cells, amount=left.amount)
-    for merchant, account, batch in sources.unread_batches or ():
-        yield _known_row("unread", batch, merchant_id=merchant, account_id=account)
+    for merchant, account, currency, batch in sources.unread_batches or ():
+        cells = {"merchant_id": merchant, "account_id": account, "currency": currency}
+        yield _known_row("unread", batch, **cells)
     if previous is None:
         return
     for name in previous.closed:

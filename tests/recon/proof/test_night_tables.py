@@ -147,13 +147,14 @@ def test_what_stands_beside_the_rows_comes_back(case: Any) -> None:
         settlement=given.settlement,
         settled=SettledDays("2026-10-01", "2026-10-02", frozenset({"B1"}), waits_for="03.csv"),
         quarantined=(QUARANTINED,),
+        unread_batches=frozenset({("M", "1", "EUR", "B1"), ("M", "1", "", "B2")}),
     )
     small = compared_tables(
         sources, rules=case.rules, previous=None, books=books_of(sources, rules=case.rules)
     )
     back = sources_of_tables({**dict(input_tables(sources)), **small})
     same = ("rejects", "files", "merged_rows", "arrived", "books", "exported", "quarantined")
-    for name in (*same, "agreed_write_offs", "opening_balance", "settled"):
+    for name in (*same, "agreed_write_offs", "opening_balance", "settled", "unread_batches"):
         assert getattr(back, name) == getattr(sources, name), name
     assert back.instructions is None
     assert back.universe is None

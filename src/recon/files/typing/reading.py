@@ -81,8 +81,9 @@ def rejects_of(reading: TableReading, *, schema: TableSchema) -> tuple[Reject, .
     ]
     for row, (column, _) in reading.problems.items():
         key: dict[str, Any] = {name: _key_cell(reading, name, row=row) for name in KEY_NAMES}
-        if schema.kind is SourceKind.SETTLEMENT:
-            key["batch_id"] = _key_cell(reading, "batch_id", row=row)
+        if schema.kind is SourceKind.SETTLEMENT and column != WHOLE_ROW:
+            of_batch = ("batch_id", "currency")
+            key |= {name: _key_cell(reading, name, row=row) for name in of_batch}
         shown = reading.mapped.shown.get(column)
         value = "" if shown is None else scrubbed(shown[row].as_py())
         line, column_shown = (

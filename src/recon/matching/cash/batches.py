@@ -21,7 +21,7 @@ from recon.matching.frames.arrays import texts, texts_at
 from recon.matching.frames.coding import combined
 from recon.matching.frames.grouping import amounts_of, total
 from recon.matching.frames.sources import Sources
-from recon.matching.frames.total_rows import ACCOUNT, ACCOUNT_CURRENCY, Place
+from recon.matching.frames.total_rows import ACCOUNT_CURRENCY, Place
 from recon.matching.sides.ledger_side import is_base_type
 from recon.matching.sides.settlement_side import pay_outs
 from recon.model.words import EntryType, Reject, SourceKind
@@ -31,8 +31,9 @@ NO_PAYOUT, OTHER_CURRENCY, UNSURE, RESERVE = "no_payout", "other_currency", "uns
 """What a listed amount is: from before the opening, held back, owed to the gateway, paid beyond
 what there was, of a batch that is not paid out, of a batch whose pay-out has another currency, of a
 batch of which a line could not be read, kept as a reserve."""
-BatchOf = tuple[str, str, str]
-"""Merchant, account and batch."""
+BatchOf = tuple[str, str, str, str]
+"""Merchant, account, currency and batch: as `listed` knows a batch. Of a line that could not be
+read, "" is any currency or a batch that it does not name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +116,9 @@ def batches_of(sources: Sources) -> Mapping[Place, tuple[Batch, ...]]:
     }
     paid_out = {(*key[:2], key[3]) for key, shut in zip(keys, closed.tolist(), strict=True) if shut}
     unsure = unsure_batches(sources)
+    # A pay-out of another currency that could not be read may be of a batch without one, and lines
+    # of another currency of a pay-out without lines.
+    in_any = {(*held[:2], held[3]) for held in unsure}
     by_place: dict[Place, list[Batch]] = {}
     for number, (merchant, account, currency, batch) in enumerate(keys):
         entry = Batch(
@@ -125,38 +129,50 @@ def batches_of(sources: Sources) -> Mapping[Place, tuple[Batch, ...]]:
             bool(closed[number])
             or (sums[0][number] < 0 and (merchant, account, batch) not in paid_out),
             bool(only_paid[number]) and (merchant, account, batch) in open_ones,
-            (merchant, account, batch) in unsure,
+            (merchant, account, currency, batch) in unsure
+            or (
+                (merchant, account, batch) in in_any
+                and bool(only_paid[number] or not closed[number])
+            ),
         )
         by_place.setdefault((merchant, account, currency), []).append(entry)
     return {holder: tuple(sorted(batches)) for holder, batches in by_place.items()}
 
 
 def unsure_batches(sources: Sources) -> set[BatchOf]:
-    """The batches of which a line could not be read: it names one, else all of its file.
+    """The batches of which a line could not be read.
 
-    What a line names none of the others do, and what names nothing, may be of any batch.
+    A line that names no batch may be of any that its file tells of, or of none that is known. One
+    whose currency could not be read is of those that its batch has lines in, else of any ("").
     """
-    if sources.unread_batches is not None:
-        return {*sources.unread_batches}
-    lines = sources.settlement
+    lines, unread = sources.settlement, sources.unread_batches
     refused = [entry for entry in sources.rejects if entry.kind is SourceKind.SETTLEMENT]
-    if lines is None or not refused:
+    if lines is None or not (refused if unread is None else unread):
         return set()
-    names = (*ACCOUNT, "batch_id", "source")
+    names = (*ACCOUNT_CURRENCY, "batch_id", "source")
     known = {*zip(*(lines[name].tolist() for name in names), strict=True)}
-    return {each for entry in refused for each in _named_by(entry, known=known)}
+    if unread is None:
+        unread = frozenset(each for entry in refused for each in _named_by(entry, known=known))
+    currencies: dict[tuple[str, ...], set[str]] = {}
+    for merchant, account, currency, batch, _ in known:
+        currencies.setdefault((merchant, account, batch), set()).add(currency)
+    return {
+        (merchant, account, own, batch)
+        for merchant, account, currency, batch in unread
+        for own in ({currency} if currency else currencies.get((merchant, account, batch), {""}))
+    }
 
 
 def _named_by(entry: Reject, *, known: Collection[tuple[str, ...]]) -> set[BatchOf]:
     own = (entry.merchant_id, entry.account_id)
-    mine = [each for each in known if not entry.account_id or each[:2] == own]
-    named = {
-        (merchant, account, batch)
-        for merchant, account, batch, source in mine
-        if entry.batch_id == batch or (not entry.batch_id and entry.source == source)
-    }
-    accounts = {own} if entry.account_id else {(each[0], each[1]) for each in mine}
-    return named or {(*account, entry.batch_id) for account in accounts}
+    mine = [each for each in known if own[0] in {"", each[0]} and own[1] in {"", each[1]}]
+    named = [
+        (each[0], each[1], entry.currency, each[3])
+        for each in mine
+        if (entry.batch_id == each[3] if entry.batch_id else entry.source == each[4])
+    ]
+    accounts = {own} if all(own) else {(each[0], each[1]) for each in named or mine}
+    return {*named, *((*account, entry.currency, entry.batch_id) for account in accounts)}
 
 
 def _opening(holder: Place, rules: Rules) -> tuple[int, int]:

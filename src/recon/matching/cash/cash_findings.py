@@ -27,7 +27,7 @@ from recon.matching.cash.before_books import BEFORE_BOOKS
 from recon.matching.cash.book_groups import FEES, PAYOUTS, RESERVES, UNASSIGNED, BookGroups
 from recon.matching.frames.arrays import Arrays, Column, filled
 from recon.matching.frames.grouping import NO_INSTANT, Bools, Ints, latest, present, total
-from recon.matching.frames.total_rows import Place
+from recon.matching.frames.total_rows import ACCOUNT_CURRENCY, Place
 from recon.matching.judging.grace import due, is_ahead, microseconds
 from recon.model.business_date import AHEAD_MAX, Grace, midnight
 from recon.model.words import BreakCode, Flag, SetState, UnverifiedReason
@@ -70,7 +70,7 @@ def findings_of_groups(
     Args:
         books: the groups.
         listed: what the gateway holds, of which a reserve below 0 was released too far.
-        unsure: merchant, account and batch of lines that could not be read.
+        unsure: the batches of which a line could not be read.
         clock: when, by which rules.
     """
     groups, size = books.groups, len(books.groups)
@@ -220,22 +220,22 @@ def _over_released(groups: Arrays, *, listed: Iterable[Listed]) -> Ints:
 def _unsure(books: BookGroups, *, unsure: set[BatchOf], rules: Rules) -> Bools:
     """Groups of which a line could not be read.
 
-    Of pay-outs, and of fees by batch, that of its batch; of all else those of its account. What
-    the books have of a batch that no line tells of stands where they name none.
+    Of pay-outs, and of fees by batch, that of its batch; of all else those of its account and
+    currency. What the books have of a batch that no line tells of stands where they name none.
     """
     groups, lines = books.groups, books.settled
     if not unsure:
         return np.zeros(len(groups), dtype=np.bool_)
     by_batch = {PAYOUTS: "", **({FEES: UNASSIGNED} if rules.ledger.fees_per == "batch" else {})}
-    accounts = {held[:2] for held in unsure}
-    with_lines = {*lines.rows("merchant_id", "account_id", "name")}
-    untold = {held[:2] for held in unsure - with_lines}
-    marks = [
-        (*account, name) in unsure or (name == by_batch[kind] and (*account,) in untold)
-        if kind in by_batch
-        else (*account,) in accounts
-        for *account, kind, name in groups.rows("merchant_id", "account_id", "kind", "name")
-    ]
+    read = {*lines.rows(*ACCOUNT_CURRENCY, "name", "kind")}
+    places = {held[:3] for held in unsure}
+    untold = {kind: {held[:3] for held in unsure if (*held, kind) not in read} for kind in by_batch}
+    marks = []
+    for *place, kind, name in groups.rows(*ACCOUNT_CURRENCY, "kind", "name"):
+        mine = untold.get(kind, places) if name == by_batch.get(kind, name) else set[Place]()
+        in_any_currency = (place[0], place[1], "")
+        is_of_batch = kind in by_batch and (*place, name) in unsure
+        marks.append(is_of_batch or (*place,) in mine or in_any_currency in mine)
     return np.array(marks, dtype=np.bool_)
 
 

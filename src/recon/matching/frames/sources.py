@@ -181,9 +181,9 @@ class Sources:
     books_since: Mapping[tuple[str, str], str] = field(default_factory=dict)
     """Merchant and account -> the first day of its books, where they may begin after the lines of
     the settlement; empty for a night, whose books are those of its whole window."""
-    unread_batches: frozenset[tuple[str, str, str]] | None = None
-    """Merchant, account and batch of settlement lines of any night that could not be read and that
-    nobody brought again since; None: the rejects say it."""
+    unread_batches: frozenset[tuple[str, str, str, str]] | None = None
+    """Merchant, account, currency and batch of settlement lines of any night that could not be read
+    and that nobody brought again since, "" where the cell could not; None: the rejects say it."""
     quarantined: tuple[Quarantined, ...] = ()
     """Order rows of any night that could not be read and that nobody brought again since."""
     orders_lack_since: datetime | None = None

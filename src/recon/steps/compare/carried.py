@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import reduce
-from operator import or_
+from operator import attrgetter, or_
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +54,8 @@ _TOLD = tuple(name for name in _KEPT if name not in FACTS)
 """What makes a line a repeat of another, and what every run hands on."""
 _ENTRY = tuple(name for name in LEDGER_COLUMNS if name not in {"source", "line"})
 _AMOUNTS = ("gross", "fee", "net")
-_REFUSED = ("merchant_id", "account_id", "batch_id", "source", "line", "column", "reason")
+_OF_BATCH = ("merchant_id", "account_id", "currency", "batch_id")
+_REFUSED = (*_OF_BATCH, "source", "line", "column", "reason")
 _NAMES = ("order_no", "transaction_id")
 Tables = Mapping[SourceKind, tuple[TableRead, ...]]
 """Kind -> the files of a run."""
@@ -193,13 +194,10 @@ def _with_refused(carried: Carried, *, given: Sequence[TableRead]) -> TableRead:
         key
         for table in given
         for lines in [table.frame[~is_word(table.frame["entry_type"], PAY_OUT)]]
-        for key in zip(*(texts(lines[name]) for name in (*ACCOUNT, "batch_id")), strict=True)
+        for key in zip(*(texts(lines[name]) for name in _OF_BATCH), strict=True)
     }
-    refused = tuple(
-        bad
-        for bad in carried.refused
-        if (bad.merchant_id, bad.account_id, bad.batch_id) not in batches
-    )
+    batches |= {(*key[:2], "", key[3]) for key in batches}
+    refused = tuple(bad for bad in carried.refused if attrgetter(*_OF_BATCH)(bad) not in batches)
     file = carried.lines.facts.source_file
     file = replace(
         file,

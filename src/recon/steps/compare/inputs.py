@@ -253,14 +253,14 @@ def _with_ids_once(sources: Sources) -> Sources:
 
 def unread_batches(
     connection: Connection, run: Run, *, inputs: Inputs
-) -> frozenset[tuple[str, str, str]] | None:
+) -> frozenset[tuple[str, str, str, str]] | None:
     """Batches that nobody can judge, as the run found them; None where no files are declared."""
     if not inputs.settlement:
         return None
     batches = settlement_rows.unread_batches(
         connection, run, siblings=inputs.siblings, until=inputs.last_file
     )
-    return frozenset((run.merchant_id, run.account_id, batch) for batch in batches)
+    return frozenset((run.merchant_id, run.account_id, *each) for each in batches)
 
 
 def quarantined(connection: Connection, run: Run, *, inputs: Inputs) -> tuple[Quarantined, ...]:

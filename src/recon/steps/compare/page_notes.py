@@ -67,9 +67,9 @@ def _unread_lines(run: Run, *, inputs: Inputs, environment: Environment) -> list
     places = [f"line {line} of {file} ({column})" for file, line, column in lines[:UNREAD_TOLD_MAX]]
     places += ["…"] if len(lines) > UNREAD_TOLD_MAX else []
     sentence = (
-        f"{len(lines):,} settlement lines could not be read ({', '.join(places)}): their batches "
-        "and the fees and reserves of the account are not verified until the file is sent again, "
-        "corrected, under its name."
+        f"{len(lines):,} settlement lines could not be read ({', '.join(places)}): their batches, "
+        "and the fees and reserves in the currencies that they can be of, are not verified until "
+        "the file is sent again, corrected, under its name."
     )
     return [sentence]
 

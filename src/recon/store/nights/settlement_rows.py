@@ -152,19 +152,21 @@ def missing(
 
 def unread_batches(
     connection: Connection, run: Run, *, siblings: Collection[str], until: int | None = None
-) -> frozenset[str]:
-    """Batches of the account of which a file still has a line that could not be read.
+) -> frozenset[tuple[str, str]]:
+    """Currency and batch of lines of the account that still cannot be read; "" where a cell cannot.
 
-    A line that names no batch may be of any that its file tells of. Lines of `siblings`, the
+    A line that names no batch may be of any that its file tells of, too. Lines of `siblings`, the
     merchant's other accounts, are their business; `until` is the last file that counts.
     """
     unread = _unread(run, siblings=siblings, until=until)
-    named = select(reject.c.batch_id).where(*unread, reject.c.batch_id != "")
-    unnamed = select(reject.c.file_id).where(*unread, reject.c.batch_id == "")
-    of_files = select(settled_sum.c.batch_id).where(
-        *of_account(run, until=until), settled_sum.c.file_id.in_(unnamed)
+    own = select(reject.c.currency, reject.c.batch_id).where(*unread)
+    of_files = (
+        select(reject.c.currency, settled_sum.c.batch_id)
+        .join(settled_sum, settled_sum.c.file_id == reject.c.file_id)
+        .where(*unread, reject.c.batch_id == "", *of_account(run, until=until))
     )
-    return frozenset(connection.execute(union(named, of_files)).scalars())
+    rows = connection.execute(union(own, of_files))
+    return frozenset((currency, batch) for currency, batch in rows)
 
 
 def unread_lines(

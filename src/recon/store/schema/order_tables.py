@@ -96,7 +96,7 @@ reject = Table(
     text_column("merchant_id", ID_CHARACTERS),
     text_column("account_id", ID_CHARACTERS),
     text_column("order_no", ID_CHARACTERS),
-    # Of an entry of the books of which all three can be read.
+    # Of an entry of the books of which all three can be read; of a settlement line its currency.
     text_column("entry_type", 40),
     text_column("currency", 3),
     Column("amount", BigInteger, nullable=False, server_default="0"),

@@ -22,7 +22,7 @@ SATURDAY = 5
 
 @dataclass(frozen=True, slots=True, order=True)
 class Finding:
-    """What a group or a listed amount comes to: `state` is matched, pending or a code."""
+    """What a group or a listed amount comes to: `state` is matched, pending, unread or a code."""
 
     holder: Holder
     key: str
@@ -87,9 +87,16 @@ class CashJudge:
     """All lines of a settlement and all entries of the books, as they stood at an instant."""
 
     def __init__(
-        self, lines: Iterable[Row], *, entries: Iterable[Row], terms: Terms, as_of: datetime
+        self,
+        lines: Iterable[Row],
+        *,
+        entries: Iterable[Row],
+        terms: Terms,
+        as_of: datetime,
+        unread: Iterable[Row] = (),
     ) -> None:
         self.terms, self.as_of = terms, as_of
+        self.unread = [*unread]
         self.lines: dict[Holder, list[Row]] = defaultdict(list)
         self.entries: dict[Holder, list[Row]] = defaultdict(list)
         for rows, by in ((lines, self.lines), (entries, self.entries)):
@@ -130,6 +137,11 @@ class CashJudge:
             what = "" if paid or owed else "no_payout"
             if len(paid) == len(rows) and self._is_mixed(holder, name):
                 what = "other_currency"
+            is_half = not paid or len(paid) == len(rows)
+            if any(
+                is_half or holder[2] in self._currencies(line) for line in self._lost(holder, name)
+            ):
+                what = "unsure"
             if what == "no_payout" and left <= sum(amount for *_, amount in debts):
                 what = ""  # nothing of it is left to pay out
             if what:
@@ -144,6 +156,46 @@ class CashJudge:
             for name, day, amount in those:
                 yield Held(holder, what if name else "opening", name, sign * amount, day)
         yield from self._reserve(holder)
+
+    def _lost(self, holder: Holder, *names: str) -> list[Row]:
+        """Lines of the account that nobody can read and that may be of some batches."""
+        return [
+            line
+            for line in self.unread
+            if (line["merchant_id"], line["account_id"]) == holder[:2]
+            and line["batch_id"] in {"", *names}
+        ]
+
+    def _currencies(self, line: Row) -> set[str]:
+        """What a line that nobody can read may be in; a batch without lines in any."""
+        if line["currency"]:
+            return {line["currency"]}
+        owner = line["merchant_id"], line["account_id"]
+        every = {*self.lines, *self.entries}
+        mine = {
+            other[2]
+            for other in every
+            if other[:2] == owner
+            and any(row["batch_id"] == line["batch_id"] for row in self.lines.get(other, []))
+        }
+        return mine or {other[2] for other in every if other[:2] == owner}
+
+    def _is_unread(self, holder: Holder, *, key: str, groups: Mapping[str, Group]) -> bool:
+        """Whether a line that nobody can read may be of a group."""
+        kind, _, name = (*key.split(":"), "")[:3]
+        by_batch = kind == "payout" or (kind == "fees" and self.terms.fees_per == "batch")
+        if by_batch and name not in {"", "unassigned"}:
+            lost = self._lost(holder, name)
+        else:
+            mine = {own for own, each in groups.items() if own.startswith(kind) and each.rows[0]}
+            told = {own.split(":")[-1] for own in mine}
+            lost = [
+                line
+                for line in self.unread
+                if (line["merchant_id"], line["account_id"]) == holder[:2]
+                and not (by_batch and line["batch_id"] in told)
+            ]
+        return any(holder[2] in self._currencies(line) for line in lost)
 
     def _is_mixed(self, holder: Holder, name: str) -> bool:
         """Lines without a pay-out in one currency, a pay-out without lines in another."""
@@ -177,6 +229,8 @@ class CashJudge:
             yield Finding(row.holder, key, "UNEXPECTED_RECEIPT", row.amount, 0)
         elif row.what == "other_currency":
             yield Finding(row.holder, key, "CURRENCY_MISMATCH", row.amount, 0)
+        elif row.what == "unsure":
+            yield Finding(row.holder, key, "unread", row.amount, 0)
         elif row.what == "no_payout" and self._is_foreign(row):
             return
         elif row.what in {"item", "debt", "no_payout"}:
@@ -209,7 +263,7 @@ class CashJudge:
                 groups[f"reserves:{holder[2]}"].add(signed(entry), side=1, young=young)
         self._pay_outs(holder, groups=groups)
         for key, each in groups.items():
-            yield self._judged(holder, key=key, group=each)
+            yield self._judged(holder, key=key, group=each, groups=groups)
 
     def _group_of_fee(self, row: Row, *, known: set[str]) -> str:
         per, is_line = self.terms.fees_per, "batch_id" in row
@@ -242,7 +296,8 @@ class CashJudge:
             for entry in sorted(self.entries[holder], key=lambda each: each["booked_at"])
             if entry["entry_type"].removesuffix("_reversal") == "payout"
         ]
-        names = {entry["entry_id"]: _named(entry, known=set(batches)) for entry in booked}
+        known = {line["batch_id"] for line in self.lines[holder]}
+        names = {entry["entry_id"]: _named(entry, known=known) for entry in booked}
         booked_names = {*names.values()}
         rest = {name for name, rows in batches.items() if name not in booked_names and _paid(rows)}
         for name in [name for name in batches if name in rest]:
@@ -263,7 +318,9 @@ class CashJudge:
                 amount = signed(row) if side else -row["net"]
                 groups[key].add(amount, side=side, young=young)
 
-    def _judged(self, holder: Holder, *, key: str, group: Group) -> Finding:
+    def _judged(
+        self, holder: Holder, *, key: str, group: Group, groups: Mapping[str, Group]
+    ) -> Finding:
         (settled, booked), (young, young_booked) = group.sums, group.young
         effect, flags = settled - booked, ""
         released = key.startswith("reserves") and any(
@@ -271,7 +328,9 @@ class CashJudge:
         )
         lowest = min(0, young) + min(0, -young_booked)
         highest = max(0, young) + max(0, -young_booked)
-        if released:
+        if self._is_unread(holder, key=key, groups=groups):
+            state = "unread"
+        elif released:
             state, flags = "RESERVE_BOOKED_DIFFERS", "over_released"
         elif not effect or self._is_written_off(holder, key=key, effect=effect):
             state = "matched"

@@ -10,6 +10,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from recon.model.words import SourceKind
 from tests.recon.matching.cash.second_cash_judge import CashJudge, Finding, Held, Row, Terms
 from tests.recon.matching.conftest import AS_OF, OF_GROUPS
 
@@ -22,6 +23,8 @@ BOOKED = tuple(
 KINDS = ("capture", "capture", "refund", "adjustment", "fee", "reserve", "reserve", "chargeback")
 SIGNS = {"capture": 1, "refund": -1, "chargeback": -1, "fee": 0}
 BLANK = {"order_no": "", "transaction_id": "", "reference_no": ""}
+OF_UNREAD = (("currency", "batch_id"), ("batch_id",), ("currency",), ())
+"""What can be read of a line that cannot."""
 GROUPS = ("fees", "reserves", "payout")
 OF_HELD = ("HELD_BACK", "UNEXPECTED_RECEIPT", "CURRENCY_MISMATCH")
 
@@ -33,6 +36,8 @@ class Month:
         self.pick, self.merchant, self.fees_per = pick, merchant, fees_per
         self.lines: list[Row] = []
         self.entries: list[Row] = []
+        self.unread: list[Row] = []
+        """Lines that nobody can read, with what can be read of them."""
         for account in pick.choice(("1", "1", "12")):
             for currency in pick.choice((("EUR",), ("EUR",), ("EUR", "USD"))):
                 owner = {"merchant_id": merchant, "account_id": account, "currency": currency}
@@ -40,6 +45,11 @@ class Month:
                     self._batch(f"B{number}", owner=owner)
         pick.shuffle(self.lines)
         pick.shuffle(self.entries)
+        if self.lines and pick.random() < 0.3:
+            lost = self.lines.pop()
+            names = ("merchant_id", "account_id", *pick.choice(OF_UNREAD))
+            blank = {"currency": "", "batch_id": ""}
+            self.unread.append({**blank, **{name: lost[name] for name in names}})
 
     def _batch(self, batch: str, *, owner: Row) -> None:
         pick, day = self.pick, self.pick.choice(DAYS)
@@ -112,30 +122,39 @@ def test_the_second_judge_comes_to_the_same(new_case: Callable[[], Any], fees_pe
     opening = {"opening_payable": 70, "opening_reserve": 150} if opened else {}
     terms = Terms(fees_per, {"EUR": 70} if opened else {}, {"EUR": 150} if opened else {})
     case, pick = new_case(), random.Random(f"cash {fees_per}")
-    lines, entries = [], []
+    lines, entries, unread = [], [], []
     for number in range(MERCHANTS):
         month = Month(pick, merchant=f"M{number}", fees_per=fees_per)
         alone = CashJudge(month.lines, entries=month.entries, terms=terms, as_of=AS_OF)
         month.write_off(alone.findings())
         lines += month.lines
+        unread += month.unread
         entries += month.entries
     for line in lines:
         case.line(**line)
     for entry in entries:
         case.entry(**entry)
+    for cells in unread:
+        # Each is of a file of its own batch, or of one that tells of all of its merchant.
+        case.reject(kind=SourceKind.SETTLEMENT, column="net", **{"order_no": "", **cells})
     result = case.ruled(ledger={"fees_per": fees_per}, settlement={"EUR": opening}).run()
     assert not [total for total in result.control_totals if not total.passed]
-    judge = CashJudge(lines, entries=entries, terms=terms, as_of=AS_OF)
+    judge = CashJudge(lines, entries=entries, terms=terms, as_of=AS_OF, unread=unread)
     assert Counter(_listed(result)) == Counter(judge.held())
     findings = judge.findings()
-    assert {row.state for row in findings} > {"pending", *OF_HELD[:2], "FEE_BOOKED_DIFFERS"}
+    assert {row.state for row in findings} > {
+        "pending",
+        "unread",
+        *OF_HELD[:2],
+        "FEE_BOOKED_DIFFERS",
+    }
     assert sorted(_rows_of(result, findings=findings)) == sorted(map(_shown, findings))
 
 
 def _shown(row: Finding) -> tuple[Any, ...]:
     """What both judges say of a finding; how much is held only where it is a break."""
     is_group = row.key.split(":")[0] in GROUPS
-    exposed = abs(row.settled) if row.state != "pending" else 0
+    exposed = abs(row.settled) if row.state not in {"pending", "unread"} else 0
     sums = (row.settled, row.booked) if is_group else (exposed, 0)
     return (*row.holder, row.key, row.state, *sums, row.flags)
 
@@ -159,7 +178,8 @@ def _rows_of(result: Any, *, findings: list[Finding]) -> Iterator[tuple[Any, ...
     alone = result.breaks["order_no"].eq("") & result.breaks["transaction_id"].eq("")
     broken = result.breaks[alone & result.breaks["code"].isin(OF_GROUPS)]
     waiting = result.pending[result.pending["order_no"].eq("")]
-    for row in (*broken.to_dict("records"), *waiting.to_dict("records")):
+    unread = result.unverified[result.unverified["order_no"].eq("")].assign(code="unread")
+    for row in [row for rows in (broken, waiting, unread) for row in rows.to_dict("records")]:
         key = row["entry_id"] if "entry_id" in row else keys.get(row["break_id"], row["break_id"])
         sums = [
             0 if row[name] is None else row[name] for name in ("gateway_amount", "ledger_amount")

@@ -97,8 +97,9 @@ def month_of(
             merchant_id=MERCHANT,
             account_id=account,
             batch_id=batch,
+            currency=currency,
         )
-        for account, batch in truth.unreadable
+        for account, batch, currency in truth.unreadable
     )
     return Sources(**frames, instructions=None, rejects=rejects), rules
 

@@ -67,6 +67,56 @@ def test_a_batch_of_which_no_line_can_be_read_is_no_break_of_the_books(
     assert [total for total in result.control_totals if not total.passed] == []
 
 
+@pytest.mark.parametrize(
+    ("names", "unsure"),
+    [
+        ({"batch_id": "B1", "currency": "EUR"}, {"B1": {"EUR"}, "": {"EUR"}}),
+        ({"batch_id": "B1"}, {"B1": {"EUR", "USD"}, "": {"EUR", "USD"}}),
+        ({"batch_id": "B2", "currency": "EUR"}, {"": {"EUR"}}),
+        ({"batch_id": "B3"}, {"": {"EUR", "USD", "GBP"}}),
+        ({"currency": "USD"}, {"B1": {"USD"}, "": {"USD"}}),
+        ({"currency": "USD", "account_id": ""}, {"B1": {"USD"}, "": {"USD"}}),
+        ({"currency": "USD", "merchant_id": ""}, {"B1": {"USD"}, "": {"USD"}}),
+        ({}, {"B1": {"EUR", "USD"}, "B2": {"GBP"}, "": {"EUR", "USD", "GBP"}}),
+    ],
+)
+def test_a_line_that_cannot_be_read_leaves_only_what_it_can_belong_to_unsure(
+    case: Any, names: dict[str, str], unsure: dict[str, set[str]]
+) -> None:
+    """Its batch, and the currencies that it can be of; "" stands for fees and reserves of these."""
+    case.ledger()
+    for batch, currency in (("B1", "EUR"), ("B1", "USD"), ("B2", "GBP")):
+        cells = {"batch_id": batch, "currency": currency, **OLD, **KEYLESS}
+        case.line("adjustment", gross=10_000, fee=100, **cells)
+        case.line("reserve", gross=-1_000, **cells)
+        case.line("payout", gross=8_000, **cells)
+    case.reject(kind=SourceKind.SETTLEMENT, column="net", **{"order_no": "", **names})
+    expected = {
+        f"{word}:{currency}{batch and ':'}{batch}"
+        for batch, currencies in unsure.items()
+        for word in (("held", "payout") if batch else ("fees", "reserves"))
+        for currency in currencies
+    }
+    result = case.run()
+    assert reasons(result) == dict.fromkeys(expected, "BATCH_QUARANTINED")
+    assert len(result.breaks) == 12 - len(expected)
+    assert [total for total in result.control_totals if not total.passed] == []
+
+
+@pytest.mark.parametrize("kind", ["adjustment", "payout"])
+def test_the_other_half_of_a_batch_in_two_currencies_may_be_what_cannot_be_read(
+    case: Any, kind: str
+) -> None:
+    """A pay-out without lines, and lines without a pay-out, of which the rest has another one."""
+    case.line(kind, currency="GBP", gross=10_000, **OLD, **KEYLESS)
+    case.reject(
+        kind=SourceKind.SETTLEMENT, column="net", batch_id="B1", currency="EUR", order_no=""
+    )
+    result = case.run()
+    assert result.breaks["code"].tolist() == []
+    assert reasons(result)["held:GBP:B1"] == "BATCH_QUARANTINED"
+
+
 def test_what_is_held_is_owed_to_the_merchant_and_a_debt_to_nobody(case: Any) -> None:
     """Neither changes the books; what is at risk is what is left."""
     case.ledger()

@@ -42,8 +42,8 @@ class Truth:
         default_factory=lambda: {"orders": [], "gateway": [], "ledger": [], "settlement": []}
     )
     key: list[Found] = field(default_factory=list)
-    unreadable: list[tuple[str, str]] = field(default_factory=list)
-    """Account and batch of a line that nobody can read."""
+    unreadable: list[tuple[str, str, str]] = field(default_factory=list)
+    """Account, batch and currency ("" where that is bad, too) of a line that nobody can read."""
     told: list[str] = field(default_factory=list)
     """The stories, one of each account."""
 
@@ -52,7 +52,7 @@ def truth_of(seed: int) -> Truth:
     """The month of a seed."""
     chance = random.Random(f"fees {seed}")
     truth = Truth(WAYS[seed % len(WAYS)])
-    stories = [*chance.choices([*CALM], k=4), *chance.sample([*PLANTED], k=5)]
+    stories = [*chance.choices([*CALM], k=4), *chance.sample([*PLANTED], k=6)]
     for number, name in enumerate(stories):
         month = Month(truth, f"{number + 1:03}", currency=chance.choice(CURRENCIES), chance=chance)
         {**CALM, **PLANTED}[name](month)
@@ -278,9 +278,19 @@ def _unreadable(m: Month) -> None:
     first, second = (m.batch() for _ in range(2))
     if m.truth.fees_per == "batch":
         m.book("fee", sum(second.fees.values()), day=second.day, reference_no=second.name)
-    m.truth.unreadable.append((m.account, first.name))
+    m.truth.unreadable.append((m.account, first.name, m.chance.choice((m.currency, ""))))
     m.paid(first, first.net + m.amount())
     m.paid(second, second.net)
+
+
+def _unreadable_in_other_money(m: Month) -> None:
+    """A line cannot be read: what the account has in another currency is judged all the same."""
+    _unreadable(m)
+    other, kept = Batch(f"G{m.account}", m.days.pop(0)), m.amount()
+    m.line(other, "adjustment", kept, currency="GBP")
+    m.line(other, "reserve", -kept, currency="GBP")
+    m.paid(other, 0, ours="GBP")
+    m.broken("RESERVE_NOT_BOOKED", "reserves:GBP", -kept, kept)
 
 
 def _fees_key(m: Month, group: str) -> str:
@@ -446,5 +456,6 @@ PLANTED: Mapping[str, Callable[[Month], None]] = {
     "payout differs": _payout_differs,
     "payout of books only": _payout_of_books_only,
     "in other money": _in_other_money,
+    "unreadable in other money": _unreadable_in_other_money,
 }
 """Stories with one break each."""

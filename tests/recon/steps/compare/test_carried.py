@@ -146,12 +146,12 @@ def unreadable(truth: Truth) -> list[Row]:
             "batch_id": batch,
             "settled_on": "2026-10-06",
             "entry_type": "capture",
-            "currency": "EUR",
+            "currency": currency or "?",
             "gross": "1.00",
             "fee": "0.00",
             "net": "x",
         }
-        for account, batch in truth.unreadable
+        for account, batch, currency in truth.unreadable
     ]
 
 
@@ -307,6 +307,21 @@ def test_lines_that_a_later_file_repeats_count_once(tmp_path: Path) -> None:
     assert found(result) == Counter()
     assert result.gateway_holds is not None
     assert [(fees.charged, fees.booked) for fees in result.gateway_holds.fees] == [(800, 800)]
+
+
+@pytest.mark.parametrize(("currency", "unverified"), [("GBP", {"fees:EUR"}), ("EUR", set())])
+def test_a_line_that_cannot_be_read_is_handed_on_until_its_batch_is_told_in_its_currency(
+    tmp_path: Path, currency: str, unverified: set[str]
+) -> None:
+    """What a later file tells of the batch in another currency brings it again as little."""
+    first, second = month(10), month(11)
+    bad = {**first["settlement"][0], "net": "x"}
+    first["settlement"].append(bad)
+    run(tmp_path / "first", first, as_of="2026-10-31")
+    second["settlement"].append({**bad, "currency": currency, "net": bad["gross"], "fee": 0})
+    result = run(tmp_path / "second", second, previous=tmp_path / "first" / "out")
+    assert failed(result) == []
+    assert {"fees:EUR"} & {*result.unverified["entry_id"]} == unverified
 
 
 def test_lines_handed_on_say_since_when_payments_must_be_settled(tmp_path: Path) -> None:

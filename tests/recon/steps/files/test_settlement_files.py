@@ -382,7 +382,8 @@ def test_a_line_that_could_not_be_read_leaves_its_batch_unsure_until_it_can_be(
 ) -> None:
     """The nights after it judge nothing by what is left of a batch, however old; others they do.
 
-    What one batch holds back is not paid out by another of which a line is missing here.
+    What one batch holds back is not paid out by another of which a line is missing here. What the
+    same batch has in another currency is judged.
     """
     first, second, third = booked(settling, 3)
     kept = line(first, batch_id="KEPT")
@@ -390,7 +391,11 @@ def test_a_line_that_could_not_be_read_leaves_its_batch_unsure_until_it_can_be(
     lost = [line(second, batch_id="LOST"), line(third, batch_id="LOST")]
     other = line(second, batch_id="OTHER", entry_type="adjustment", gross="1.00")
     bad = {**lost[1], "gross": "much"}
-    files = [kept, paid, lost[0], bad, paid_out(*lost), other, paid_out(other)]
+    sums = {"gross": "1.00", "fee": "0.20", "net": "0.80", "currency": "GBP"}
+    pounds = line(second, batch_id="LOST", entry_type="adjustment", **sums)
+    rest = [paid_out(*lost), other, paid_out(other), pounds]
+    rest.append({**paid_out(pounds), "fee": "0.00"})
+    files = [kept, paid, lost[0], bad, *rest]
     send(settling, "S1.csv", *files)
     settling.night()
     told = cash_of(settling)
@@ -402,11 +407,13 @@ def test_a_line_that_could_not_be_read_leaves_its_batch_unsure_until_it_can_be(
 
     assert cash_of(settling) == told
     assert "fees:EUR" not in stored(settling).matches["entry_id"].tolist()
+    unread = stored(settling).unverified
+    assert {*unread["entry_id"]} == {"held:EUR:LOST", "payout:EUR:LOST"}
     assert any("line 5 of settlement/S1.csv (gross)" in note for note in notes(settling))
     with settling.environment() as environment:
         assert rebuild_night("2026-11-23", out=None, environment=environment).same
 
-    send(settling, "S1.csv", kept, paid, *lost, paid_out(*lost), other, paid_out(other))
+    send(settling, "S1.csv", kept, paid, *lost, *rest)
     settling.wait(hours=24)
     settling.night(date="2026-11-24")
     assert cash_of(settling) == {"KEPT": told["KEPT"]}
