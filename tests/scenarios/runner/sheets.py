@@ -64,7 +64,9 @@ class Results:
 
     def _notes(self) -> Sequence[Row]:
         """The sentences of page one above what needs a person, below its figures."""
-        lines = [[cell for cell in line if cell is not None] for line in self.cells["Summary"]]
+        lines = [
+            [cell for cell in line if cell is not None] for line in self.cells.get("Summary", ())
+        ]
         first = next((n for n, line in enumerate(lines) if line[:1] == [PERSON]), 0)
         every = (str(line[0]) for line in lines[:first] if len(line) == 1)
         return [{"why": text} for text in every if text.endswith(".")]
