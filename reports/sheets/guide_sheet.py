@@ -2,11 +2,12 @@
 
 from typing import Any
 
+from recon.matching.codes import CODES
 from recon.model.figures import NightFigures
 from reports.drawing import look as looks
 from reports.drawing.draft import Draft
 from reports.drawing.page import print_on, protect, put_header, put_heading, set_widths
-from reports.sheets.words import BREAK_WORDS, UNVERIFIED_WORDS, VERDICT_WORDS
+from reports.sheets.words import UNVERIFIED_WORDS, VERDICT_WORDS
 
 WIDTHS = (36, 30, 78, 78)
 _OF_A_NIGHT = "Signing is a command of its own."
@@ -90,8 +91,8 @@ def _put_codes(draft: Draft, sheet: Any, row: int) -> int:
     titles = ("Code", "What is wrong", "What it means", "What to do")
     put_header(draft, sheet, row=row + 1, titles=titles)
     body = looks.BODY_TEXT.but(wrap=True, top=True)
-    for number, (code, words) in enumerate(BREAK_WORDS.items(), row + 2):
+    for number, (code, words) in enumerate(CODES.items(), row + 2):
         draft.text(sheet, (number, 1), code.value, body)
         for column, text in enumerate((words.title, words.meaning, words.to_do), 2):
             draft.text(sheet, (number, column), text, body)
-    return row + 3 + len(BREAK_WORDS)
+    return row + 3 + len(CODES)

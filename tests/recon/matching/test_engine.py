@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from recon.config.rules import Rules
+from recon.matching.codes import PRECEDENCE
 from recon.matching.frames.tolerance import tolerance_of
-from recon.matching.judging.judgement import PRECEDENCE
 from recon.matching.judging.severity import risk_of_break
 from recon.model.words import BreakCode, Verdict
 

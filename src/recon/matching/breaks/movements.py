@@ -10,11 +10,12 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from recon.matching.breaks.result import MOVEMENT_COLUMNS
+from recon.matching.codes import CODES
 from recon.matching.frames.arrays import Arrays, among, frame_of_cells
 from recon.matching.frames.grouping import Rows
 from recon.matching.frames.sources import Previous
 from recon.matching.frames.total_rows import ACCOUNT, counted, paired, sums
-from recon.model.words import BreakCode, ControlTotal, Flag, SetState
+from recon.model.words import ControlTotal, Flag, SetState
 
 NEW, REOPENED, RETURNED = "new", "reopened", "returned"
 """Where a break comes from: `reopened`: it had closed, and points to the closed one; `returned`: it
@@ -29,22 +30,8 @@ CLOSED = (*FOR_GOOD, PENDING, UNVERIFIED, EXPLAINED, NOT_SEEN)
 """How a break stops being one. `explained`: the break of another account says it now; `not seen`:
 no row of tonight speaks of it: it left the window, or the books that it is about were not read."""
 
-MISSED_A_SIDE = frozenset(
-    {
-        BreakCode.MISSING_AT_GATEWAY,
-        BreakCode.MISSING_IN_ORDERS,
-        BreakCode.MISSING_IN_LEDGER,
-        BreakCode.BOOKED_NOT_AT_GATEWAY,
-        BreakCode.LEDGER_ONLY,
-        BreakCode.REFUND_NOT_BOOKED,
-        BreakCode.CHARGEBACK_NOT_BOOKED,
-        BreakCode.PAYOUT_NOT_BOOKED,
-        BreakCode.LEDGER_PAYOUT_ONLY,
-        BreakCode.SETTLEMENT_MISSING,
-        BreakCode.STALE_PENDING,
-    }
-)
-"""Codes of existence and timing: they end as `matched late` when the missing leg arrives."""
+
+_LACKS_A_SIDE = frozenset(code for code, told in CODES.items() if told.lacks_a_side)
 
 
 class Fate(NamedTuple):
@@ -188,7 +175,7 @@ def _closing(was: Mapping[str, Any], *, fate: Fate | None) -> str:
         return PENDING if fate.state == SetState.PENDING else UNVERIFIED
     if Flag.WRITTEN_OFF in fate.flags.split(";"):
         return WRITTEN_OFF
-    return LATE if was["code"] in MISSED_A_SIDE else RESOLVED
+    return LATE if was["code"] in _LACKS_A_SIDE else RESOLVED
 
 
 def _is_of_books(was: Mapping[str, Any]) -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from recon.matching.codes import CODES, PRECEDENCE
 from recon.matching.judging.finding import Finding, Leg
 from recon.matching.judging.ledger_leg import ledger_findings
 from recon.matching.judging.orders_leg import SHOWN_MONEY, instruction_findings, order_findings
@@ -17,22 +18,10 @@ from recon.matching.judging.state_table import Due
 from recon.matching.sets.residuals import BOOKED_EXACTLY
 from recon.model.words import BreakCode, Flag, SetState, UnverifiedReason
 
-PRECEDENCE = tuple(BreakCode)
 ABSENT = ""
 """Neither side says anything: no row anywhere."""
 
-_FIRM = frozenset(
-    {
-        BreakCode.CAPTURE_UNCONFIRMED,
-        BreakCode.REFUND_UNCONFIRMED,
-        BreakCode.CANCEL_UNCONFIRMED,
-        BreakCode.STATUS_UNMAPPED,
-        BreakCode.AMBIGUOUS_MATCH,
-        BreakCode.OVER_REFUND,
-        BreakCode.REVIEW_STUCK,
-        BreakCode.SUBSCRIPTION_NOT_ENDED,
-    }
-)
+_FIRM = frozenset(code for code, told in CODES.items() if told.firm)
 """A write-off does not close these: they are doubts, not differences."""
 
 

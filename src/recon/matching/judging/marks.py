@@ -6,10 +6,10 @@ import numpy as np
 import pandas as pd
 
 from recon.config.rules import Rules
+from recon.matching.codes import PRECEDENCE
 from recon.matching.frames.arrays import Arrays, Column
 from recon.matching.frames.grouping import NO_INSTANT, Bools, Rows
 from recon.matching.judging.grace import DAY_MICROSECONDS, business_days, microseconds
-from recon.matching.judging.judgement import PRECEDENCE
 from recon.matching.judging.outcomes import Outcomes
 from recon.matching.sides.gateway_side import NUMBER
 from recon.model.business_date import midnight

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 
 from recon.config.rules import Rules, SeverityRules
+from recon.matching.codes import CODES
 from recon.matching.frames.arrays import Arrays
 from recon.matching.frames.grouping import Ints
 from recon.matching.sets.residuals import charged_by_lines, ints
@@ -17,89 +18,14 @@ AGE_RAISES_AFTER_DAYS = 3
 """More business days than this raise the severity by one step."""
 
 LEVELS = tuple(Severity)
-_HIGH = LEVELS.index(Severity.HIGH)
-
-BY_LARGEST_AMOUNT = frozenset(
-    {
-        BreakCode.AMBIGUOUS_MATCH,
-        BreakCode.STATUS_CONFLICT,
-        BreakCode.STATUS_UNMAPPED,
-        BreakCode.STALE_PENDING,
-        BreakCode.AUTHORISATION_EXPIRED,
-        BreakCode.CAPTURE_DUE,
-        BreakCode.CANCEL_DUE,
-        BreakCode.REFUND_DUE,
-        BreakCode.MISSING_AT_GATEWAY,
-        BreakCode.MISSING_IN_ORDERS,
-        BreakCode.CAPTURE_UNCONFIRMED,
-        BreakCode.CAPTURE_REJECTED,
-        BreakCode.CANCEL_UNCONFIRMED,
-        BreakCode.CANCEL_REJECTED,
-        BreakCode.REFUND_UNCONFIRMED,
-        BreakCode.REFUND_REJECTED,
-        BreakCode.REFUND_FAILED_AFTER_ACCEPT,
-        BreakCode.PAYOUT_UNCONFIRMED,
-        BreakCode.PAYOUT_FAILED,
-        BreakCode.REVIEW_STUCK,
-        BreakCode.SUBSCRIPTION_NOT_ENDED,
-    }
-)
-"""Codes whose exposure is the largest order, gateway or instruction amount, not the effect."""
-
-_MEASURED_BY: Mapping[BreakCode, str] = {
-    BreakCode.CURRENCY_MISMATCH: "whole",
-    BreakCode.MISSING_IN_LEDGER: "taken",
-    BreakCode.SETTLEMENT_MISSING: "captured",
-    BreakCode.SETTLEMENT_AMOUNT_MISMATCH: "settlement gap",
-    BreakCode.UNEXPECTED_RECEIPT: "settled",
-    BreakCode.FEE_VARIANCE: "fee",
-    BreakCode.FX_DIFFERENCE: "exchange",
-}
-"""Codes beyond the two legs, by what they differ in."""
-
-NOBODY_OWED = frozenset(
-    {
-        BreakCode.WRONG_ACCOUNT,
-        BreakCode.DUPLICATE_ORDER_ROW,
-        BreakCode.DUPLICATE_LEDGER_POSTING,
-        BreakCode.BOOKED_NOT_AT_GATEWAY,
-        BreakCode.MISSING_AT_GATEWAY,
-        BreakCode.REFUND_NOT_BOOKED,
-        BreakCode.LEDGER_AMOUNT_MISMATCH,
-        BreakCode.FX_DIFFERENCE,
-        BreakCode.MISSING_IN_LEDGER,
-        BreakCode.LEDGER_ONLY,
-        BreakCode.PAYOUT_NOT_BOOKED,
-        BreakCode.PAYOUT_AMOUNT_MISMATCH,
-        BreakCode.LEDGER_PAYOUT_ONLY,
-        BreakCode.SETTLEMENT_MISSING,
-        BreakCode.SETTLEMENT_AMOUNT_MISMATCH,
-        BreakCode.FEE_VARIANCE,
-        BreakCode.UNEXPECTED_RECEIPT,
-        BreakCode.BANK_NOT_BOOKED,
-    }
-)
-"""File, ledger and existence codes: nobody is owed by what they say."""
-
-NEVER_BELOW_HIGH = frozenset(
-    {
-        BreakCode.CAPTURE_UNCONFIRMED,
-        BreakCode.REFUND_UNCONFIRMED,
-        BreakCode.CANCEL_UNCONFIRMED,
-        BreakCode.PAYOUT_UNCONFIRMED,
-        BreakCode.OVER_REFUND,
-        BreakCode.DUPLICATE_PAYMENT,
-        # No amount says how often a customer is still charged.
-        BreakCode.SUBSCRIPTION_NOT_ENDED,
-    }
-)
 
 
 def owed_to(code: BreakCode, *, effect_orders: int) -> str:
     """`shopper`, `merchant` or `none`, by the sign of gateway minus order."""
-    if code is BreakCode.LEDGER_REFUND_ONLY:
-        return "shopper"
-    if code in NOBODY_OWED or effect_orders == 0:
+    told = CODES[code].owed_to
+    if told == "shopper":
+        return told
+    if told == "nobody" or effect_orders == 0:
         return "none"
     return "shopper" if effect_orders > 0 else "merchant"
 
@@ -145,7 +71,7 @@ def money_at_risk(exposure: int, *, effects: Iterable[int]) -> int:
 def severity_of(
     codes: Sequence[BreakCode], *, at_risk: int, currency: str, age_days: int, rules: Rules
 ) -> Severity:
-    """Money at risk sets it, age raises it, `ignore` caps it, doubt is never below HIGH."""
+    """Money at risk sets it, age raises it, `ignore` caps it; never below the floor of a code."""
     thresholds = rules.severity.get(currency, SeverityRules())
     unit = 10 ** (exponent(currency) if currency else 0)
     limits = (thresholds.medium, thresholds.high, thresholds.critical)
@@ -154,9 +80,7 @@ def severity_of(
         level = min(level + 1, len(LEVELS) - 1)
     if at_risk < thresholds.ignore * unit:
         level = 0
-    if NEVER_BELOW_HIGH.intersection(codes):
-        level = max(level, _HIGH)
-    return LEVELS[level]
+    return LEVELS[max((level, *(LEVELS.index(CODES[code].lowest) for code in codes)))]
 
 
 def graver(severity: str, other: str) -> str:
@@ -174,7 +98,7 @@ def urgency(row: Mapping[Any, Any]) -> tuple[int, int, str]:
 
 def exposure_of(code: BreakCode) -> str:
     """The column of `exposures` that a code is measured by."""
-    return "amount" if code in BY_LARGEST_AMOUNT else _MEASURED_BY.get(code, "effect")
+    return CODES[code].risk
 
 
 def exposures(

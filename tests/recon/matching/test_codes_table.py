@@ -1,0 +1,43 @@
+import pytest
+
+from recon.matching.codes import CODES, codes_of
+from recon.model.errors import Defect
+from recon.model.words import BreakCode
+
+ROW = '[[code]]\nname = "{name}"\ntitle = "T"\nmeaning = "M."\nto_do = "D."\n'
+WHOLE = "".join(ROW.format(name=code.value) for code in BreakCode)
+
+
+def test_the_order_of_the_table_is_the_order_of_precedence() -> None:
+    """Of several codes of a set the first one names its break."""
+    last = ROW.format(name=BreakCode.WRONG_ACCOUNT.value)
+    codes = codes_of(WHOLE.replace(last, "") + last, source="t")
+
+    assert [*codes][-1] is BreakCode.WRONG_ACCOUNT
+    assert [*codes][:-1] == [*BreakCode][1:]
+    assert [*CODES][:2] == [BreakCode.WRONG_ACCOUNT, BreakCode.DUPLICATE_ORDER_ROW]
+
+
+BROKEN = {
+    "unknown code": (WHOLE + ROW.format(name="NEW_CODE"), r"\(NEW_CODE\): there is no such code"),
+    "twice": (WHOLE + ROW.format(name="OVER_REFUND"), r"\(OVER_REFUND\): it stands 2 times"),
+    "lacking": (WHOLE.replace(ROW.format(name="OVER_REFUND"), ""), "t says nothing of OVER_REFUND"),
+    "no title": (WHOLE.replace('title = "T"\n', "", 1), r"code 1 \(WRONG_ACCOUNT\), title: Field"),
+    "long title": (
+        WHOLE.replace('"T"', f'"{"T" * 31}"', 1),
+        "title: String should have at most 30",
+    ),
+    "risk": (WHOLE + 'risk = "all"\n', r"\(STALE_PENDING\), risk: Input should be"),
+    "unknown field": (WHOLE + 'owed = "nobody"\n', r"\(STALE_PENDING\), owed: Extra inputs"),
+    "floor": (WHOLE + 'floor = "URGENT"\n', r"\(STALE_PENDING\), floor: Input should be"),
+    "not yes or no": (WHOLE + 'firm = "yes"\n', r"\(STALE_PENDING\), firm: Input should be"),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_table_that_is_not_whole_says_where(name: str) -> None:
+    """An unknown code or field, one that lacks or stands twice is an error that names it."""
+    text, said = BROKEN[name]
+
+    with pytest.raises(Defect, match=said):
+        codes_of(text, source="t")
