@@ -4,9 +4,9 @@ import tomllib
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from recon.model.errors import Defect
 from recon.model.words import BreakCode, Severity
@@ -14,6 +14,16 @@ from recon.model.words import BreakCode, Severity
 TITLE_MAX = 30
 """Characters of a title: it stands in a column of page one."""
 Text = Annotated[str, Field(min_length=1)]
+
+
+class Template(BaseModel):
+    """Words with the names of amounts and clauses in braces; a capital name begins a sentence."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    text: Text
+    when: str = Field(default="", alias="if")
+    """See expressions.py; "": it holds for all that is left."""
 
 
 class Code(BaseModel):
@@ -40,6 +50,21 @@ class Code(BaseModel):
     floor: Literal["LOW", "MEDIUM", "HIGH", "CRITICAL"] = "LOW"
     firm: bool = False
     lacks_a_side: bool = False
+    journal: Literal["", "books", "undecided"] = ""
+    say: tuple[Template, ...] = ()
+
+    @field_validator("say", mode="before")
+    @classmethod
+    def _of_list(cls, say: Any) -> Any:
+        return tuple(say) if isinstance(say, list) else say
+
+    @field_validator("say")
+    @classmethod
+    def _ends_without_condition(cls, say: tuple[Template, ...]) -> tuple[Template, ...]:
+        if say and [bool(sentence.when) for sentence in say] != [True] * (len(say) - 1) + [False]:
+            msg = "the last sentence, and no other, holds without a condition"
+            raise ValueError(msg)
+        return say
 
     @property
     def lowest(self) -> Severity:

@@ -1,5 +1,6 @@
 import pytest
 
+from recon.matching.causes.reasons import sentences_of
 from recon.matching.codes import CODES, codes_of
 from recon.model.errors import Defect
 from recon.model.words import BreakCode
@@ -41,3 +42,19 @@ def test_a_table_that_is_not_whole_says_where(name: str) -> None:
 
     with pytest.raises(Defect, match=said):
         codes_of(text, source="t")
+
+
+@pytest.mark.parametrize(
+    ("say", "said"),
+    [
+        ('{ text = "A." }, { text = "B." }', "the last sentence, and no other"),
+        ('{ if = "covered", text = "A." }', "the last sentence, and no other"),
+        ('{ if = "coverd", text = "A." }, { text = "B." }', "there is no fact 'coverd'"),
+        ('{ text = "It has {leger_has}." }', "there is no clause or amount 'leger_has'"),
+        ('{ text = "It is {covered}." }', "there is no clause or amount 'covered'"),
+    ],
+)
+def test_a_sentence_that_could_not_be_said_is_refused(say: str, said: str) -> None:
+    """A condition or a name that nobody knows is an error at the start, with its code."""
+    with pytest.raises(Defect, match=said):
+        sentences_of(codes_of(f"{WHOLE}say = [{say}]\n", source="t"))

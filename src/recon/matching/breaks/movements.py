@@ -31,7 +31,7 @@ CLOSED = (*FOR_GOOD, PENDING, UNVERIFIED, EXPLAINED, NOT_SEEN)
 no row of tonight speaks of it: it left the window, or the books that it is about were not read."""
 
 
-_LACKS_A_SIDE = frozenset(code for code, told in CODES.items() if told.lacks_a_side)
+_LACKS_A_SIDE = frozenset(code for code, row in CODES.items() if row.lacks_a_side)
 
 
 class Fate(NamedTuple):

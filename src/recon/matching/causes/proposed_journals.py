@@ -16,34 +16,19 @@ import pandas as pd
 from recon.config.rules import JournalAccounts, Rules
 from recon.matching.breaks.result import EFFECT_COLUMNS, JOURNAL_COLUMNS
 from recon.matching.causes.journal_parts import PARTS, BookingPart
+from recon.matching.codes import CODES
 from recon.matching.frames.arrays import frame_of_cells, records
 from recon.matching.frames.sources import Exported, Sources
 from recon.matching.frames.total_rows import compared_sums
 from recon.model.words import BreakCode, ControlTotal
 
-_C = BreakCode
-BOOKED = frozenset(
-    {
-        *(_C.MISSING_IN_LEDGER, _C.LEDGER_AMOUNT_MISMATCH, _C.DUPLICATE_LEDGER_POSTING),
-        *(_C.BOOKED_NOT_AT_GATEWAY, _C.REFUND_NOT_BOOKED, _C.CHARGEBACK_NOT_BOOKED),
-        *(_C.CHARGEBACK_REVERSED_NOT_BOOKED, _C.PAYOUT_NOT_BOOKED, _C.PAYOUT_AMOUNT_MISMATCH),
-        *(_C.FEE_NOT_BOOKED, _C.FEE_BOOKED_DIFFERS),
-        *(_C.RESERVE_NOT_BOOKED, _C.RESERVE_BOOKED_DIFFERS, _C.BANK_NOT_BOOKED),
-    }
-)
+BOOKED = frozenset(code for code, row in CODES.items() if row.journal == "books")
 """Codes that are answered by booking what the gateway shows.
 
 Others need a decision or evidence first: whether to refund, whose a movement is, what a status
 means.
 """
-UNDECIDED = frozenset(
-    {
-        *(_C.LEDGER_REFUND_ONLY, _C.CHARGEBACK_UNPROVEN, _C.CHARGEBACK_AFTER_REFUND),
-        *(_C.REFUND_UNCONFIRMED, _C.CAPTURE_UNCONFIRMED, _C.CANCEL_UNCONFIRMED),
-        *(_C.PAYOUT_UNCONFIRMED, _C.PAYOUT_FAILED, _C.LEDGER_PAYOUT_ONLY, _C.LEDGER_ONLY),
-        *(_C.FX_DIFFERENCE, _C.REFUND_FAILED_AFTER_ACCEPT, _C.OVER_REFUND),
-    }
-)
+UNDECIDED = frozenset(code for code, row in CODES.items() if row.journal == "undecided")
 """Findings beside the primary code with which its amount is not proven."""
 
 

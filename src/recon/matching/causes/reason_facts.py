@@ -1,7 +1,7 @@
 """What is known of one break when its reason is put into words; nothing here chooses words."""
 
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple, get_type_hints
 
 import numpy as np
 import pandas as pd
@@ -85,11 +85,40 @@ class Facts(NamedTuple):
     paid_under: str
     """Where the gateway has nothing: the order under which it has the payment that is named."""
 
+    @property
+    def gateway_net(self) -> int:
+        """Net of the gateway's side, 0 where it is absent."""
+        return self.gateway_amount or 0
+
+    @property
+    def order_net(self) -> int:
+        """Net of the order's side, 0 where it is absent."""
+        return self.order_amount or 0
+
+    @property
+    def told_twice(self) -> bool:
+        """The gateway tells one payment in several ways."""
+        payments = self.rows.payments
+        return len({payment.transaction_id for payment in payments}) < len(payments)
+
+    @property
+    def has_rivals(self) -> bool:
+        """Other records share an id with it."""
+        return bool(self.rows.rivals_by)
+
     def money(self, amount: int | None) -> str:
         """An amount of the break's currency; `nothing` where there is none."""
         return money(amount, currency=self.currency)
 
 
+NETS = ("gateway_amount", "order_amount", "ledger_amount")
+"""Amounts that may be absent."""
+_DERIVED = ("gateway_net", "order_net", "told_twice", "has_rivals")
+FACTS: Mapping[str, type] = {
+    **{name: kind for name, kind in get_type_hints(Facts).items() if kind in {int, str, bool}},
+    **{name: get_type_hints(getattr(Facts, name).fget)["return"] for name in _DERIVED},
+}
+"""What a condition may name, and of which type it is."""
 _OF_SETS = Facts._fields[Facts._fields.index("ordered") + 1 : -1]
 
 

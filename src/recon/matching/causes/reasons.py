@@ -1,35 +1,62 @@
 """Why a break is open, as one sentence that finance can read.
 
-A code has one sentence for each way in which a set comes to it; the first whose condition holds is
-told. Every number in it is one of the set's own rows, or the sum of such, of the side that the
-sentence names.
+codes.toml has one sentence for each way in which a set comes to a code; the first whose condition
+holds is told. Every number in it is one of the set's own rows, or the sum of such, of the side that
+the sentence names.
 """
 
 from collections.abc import Mapping
+from itertools import repeat
 from string import Formatter
+from typing import NamedTuple
 
 import pandas as pd
 
 from recon.matching.causes.reason_clauses import CLAUSES
-from recon.matching.causes.reason_facts import Facts, facts_of
+from recon.matching.causes.reason_facts import FACTS, NETS, Facts, facts_of
 from recon.matching.causes.reason_rows import rows_of_sets
-from recon.matching.causes.sentence import Sentence
-from recon.matching.causes.sentences_of_books import OF_BOOKS
-from recon.matching.causes.sentences_of_moves import OF_MOVES
-from recon.matching.causes.sentences_of_payments import OF_PAYMENTS
+from recon.matching.codes import CODES, Code, Template
+from recon.matching.expressions import Condition, condition_of
 from recon.matching.frames.sources import Sources
 from recon.matching.judging.outcomes import Outcomes
 from recon.matching.sets.joined_sets import Joined
+from recon.model.errors import Defect
 from recon.model.words import BreakCode
 
-SENTENCES: Mapping[BreakCode, tuple[Sentence, ...]] = {**OF_PAYMENTS, **OF_MOVES, **OF_BOOKS}
-"""Of every code; the last sentence of each holds without a condition."""
-_NAMED: Mapping[str, tuple[str, ...]] = {
-    sentence.words: tuple(name for _, name, _, _ in Formatter().parse(sentence.words) if name)
-    for sentences in SENTENCES.values()
-    for sentence in sentences
-}
-"""What each sentence says of a break: only that is put into words."""
+
+class Sentence(NamedTuple):
+    """A sentence of codes.toml, ready to be said."""
+
+    text: str
+    holds: Condition
+    named: tuple[str, ...]
+    """What it says of a break: only that is put into words."""
+
+
+def sentences_of(codes: Mapping[BreakCode, Code]) -> Mapping[BreakCode, tuple[Sentence, ...]]:
+    """The sentences of every code, whose conditions and names are known.
+
+    Raises:
+        Defect: a sentence names a fact or a clause that is not there, with its code.
+    """
+    return {name: tuple(map(_ready, code.say, repeat(name))) for name, code in codes.items()}
+
+
+def _ready(written: Template, code: BreakCode) -> Sentence:
+    named = tuple(name for _, name, _, _ in Formatter().parse(written.text) if name)
+    amounts = {name for name, kind in FACTS.items() if kind is int}
+    if unknown := [name for name in named if name.lower() not in {*CLAUSES, *amounts, *NETS}]:
+        msg = f"codes.toml, {code}: there is no clause or amount {unknown[0]!r}"
+        raise Defect(msg)
+    try:
+        condition = condition_of(written.when or "True", facts=FACTS)
+    except ValueError as error:
+        msg = f"codes.toml, {code}: {error}"
+        raise Defect(msg) from error
+    return Sentence(written.text, condition, named)
+
+
+SENTENCES = sentences_of(CODES)
 
 
 def with_reasons(
@@ -55,8 +82,8 @@ def with_reasons(
 def reason_of(code: BreakCode, *, facts: Facts) -> str:
     """The sentence for a code, amounts with their currency."""
     sentence = sentence_of(code, facts=facts)
-    shown = {name: _told(name, facts=facts) for name in _NAMED[sentence.words]}
-    return sentence.words.format(**shown)
+    shown = {name: _told(name, facts=facts) for name in sentence.named}
+    return sentence.text.format(**shown)
 
 
 def sentence_of(code: BreakCode, *, facts: Facts) -> Sentence:

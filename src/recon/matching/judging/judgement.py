@@ -21,7 +21,7 @@ from recon.model.words import BreakCode, Flag, SetState, UnverifiedReason
 ABSENT = ""
 """Neither side says anything: no row anywhere."""
 
-_FIRM = frozenset(code for code, told in CODES.items() if told.firm)
+_FIRM = frozenset(code for code, row in CODES.items() if row.firm)
 """A write-off does not close these: they are doubts, not differences."""
 
 

@@ -22,10 +22,10 @@ LEVELS = tuple(Severity)
 
 def owed_to(code: BreakCode, *, effect_orders: int) -> str:
     """`shopper`, `merchant` or `none`, by the sign of gateway minus order."""
-    told = CODES[code].owed_to
-    if told == "shopper":
-        return told
-    if told == "nobody" or effect_orders == 0:
+    owed = CODES[code].owed_to
+    if owed == "shopper":
+        return owed
+    if owed == "nobody" or effect_orders == 0:
         return "none"
     return "shopper" if effect_orders > 0 else "merchant"
 
