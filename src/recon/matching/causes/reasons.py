@@ -23,6 +23,9 @@ from recon.matching.sets.joined_sets import Joined
 from recon.model.errors import Defect
 from recon.model.words import BreakCode
 
+_SAYABLE = {*CLAUSES, *NETS, *(name for name, kind in FACTS.items() if kind is int)}
+"""What a sentence may name: clauses and amounts."""
+
 
 class Sentence(NamedTuple):
     """A sentence of codes.toml, ready to be said."""
@@ -44,8 +47,7 @@ def sentences_of(codes: Mapping[BreakCode, Code]) -> Mapping[BreakCode, tuple[Se
 
 def _ready(written: Template, code: BreakCode) -> Sentence:
     named = tuple(name for _, name, _, _ in Formatter().parse(written.text) if name)
-    amounts = {name for name, kind in FACTS.items() if kind is int}
-    if unknown := [name for name in named if name.lower() not in {*CLAUSES, *amounts, *NETS}]:
+    if unknown := [name for name in named if name.lower() not in _SAYABLE]:
         msg = f"codes.toml, {code}: there is no clause or amount {unknown[0]!r}"
         raise Defect(msg)
     try:

@@ -10,11 +10,9 @@ from functools import partial
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 
 from recon.config.rules import Rules
-from recon.matching.frames.fingerprints import Words, numbers_of
-from recon.matching.frames.grouping import Bools
+from recon.matching.frames.fingerprints import are_among, numbers_of
 from recon.matching.frames.names import is_among
 from recon.matching.frames.sources import VANISHED_COLUMNS, frame_of
 from recon.model.errors import NightLetGoError
@@ -63,15 +61,16 @@ def vanished_entries(
     here = [numbers_of(frame[name]) for frame in read(connection, run, names) for name in names]
     known = np.sort(np.concatenate([np.zeros(0, np.uint64), *here]))
     since = ledger_start(run, rules=rules)
-    asked: pa.Array | None = None
+    asked: list[str] | None = None
     try:
         for frame in read(connection, earlier, (*VANISHED_COLUMNS, "booked_at")):
-            rows = frame[~_are_among(known, numbers_of(frame["entry_id"]))]
+            rows = frame[~are_among(numbers_of(frame["entry_id"]), known)]
             is_old = rows["booked_at"].lt(since)
             if is_old.any():
                 if asked is None:
-                    asked = asked_keys(connection, run, phases=OWN_PHASES, environment=environment)
-                rows = rows[~is_old | is_among(rows["order_no"], asked.to_pylist())]
+                    keys = asked_keys(connection, run, phases=OWN_PHASES, environment=environment)
+                    asked = keys.to_pylist()
+                rows = rows[~is_old | is_among(rows["order_no"], asked)]
             gone.append(rows[[*VANISHED_COLUMNS]])
     except NightLetGoError:
         return gone[0]
@@ -120,12 +119,3 @@ def _entries(
     for table in entry_batches(connection, night, columns=columns, environment=environment):
         frame = frame_of_table(table)
         yield frame[frame[named[0]].eq(run.merchant_id) & frame[named[1]].eq(run.account_id)]
-
-
-def _are_among(known: Words, words: Words) -> Bools:
-    """Which are among some that are sorted."""
-    if not len(known):
-        return np.zeros(len(words), dtype=np.bool_)
-    places = np.minimum(np.searchsorted(known, words), len(known) - 1)
-    among: Bools = known[places] == words
-    return among
