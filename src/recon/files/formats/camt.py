@@ -7,8 +7,7 @@ stands, and both places are read.
 
 import re
 from collections.abc import Iterator
-from functools import partial
-from typing import Any, NoReturn
+from typing import Any
 
 from lxml import etree
 
@@ -22,7 +21,6 @@ from recon.files.formats.bank_records import (
     RawEntry,
     RawStatement,
 )
-from recon.files.formats.camt_shapes import RUN, PlainEntries, is_plain
 from recon.files.formats.format_limits import XML_DEPTH_MAX
 from recon.files.formats.named_bytes import FilePieces
 from recon.files.formats.raw_table import refuse
@@ -57,38 +55,20 @@ def camt_statements(file: FilePieces) -> list[RawStatement]:
     """
     name = file.path.name
     refuse_unfit_xml(file, bytes_max=CAMT_BYTES_MAX, name=name)
-    if is_plain(file):
-        cut = PlainEntries(read=partial(_entry, name=name), day_of=_day)
-        try:
-            return _read(cut.rest_of(file.pieces()), cut=cut, name=name)
-        except _OutOfPlaceError:
-            pass
-    return _read(file.pieces(), cut=None, name=name)
-
-
-class _OutOfPlaceError(Exception):
-    """What is left without the entries that were cut out is odd: the document is read as it is."""
-
-
-def _read(pieces: Iterator[bytes], *, cut: PlainEntries | None, name: str) -> list[RawStatement]:
     statements: list[RawStatement] = []
     try:
-        for statement in _statements(pieces, cut=cut, name=name):
+        for statement in _statements(file.pieces(), name=name):
             statements.append(statement)
             if len(statements) > STATEMENTS_MAX:
                 refuse(name, f"has more than {STATEMENTS_MAX} statements; split it")
     except (etree.XMLSyntaxError, ValueError) as error:
-        if cut is not None:
-            raise _OutOfPlaceError from error  # its place is told in the whole document
         refuse(name, f"is not well-formed XML: {scrubbed(str(error))}")
     if not statements:
         refuse(name, "has no statement (Stmt, Rpt or Ntfctn) in it")
     return statements
 
 
-def _statements(
-    pieces: Iterator[bytes], *, cut: PlainEntries | None, name: str
-) -> Iterator[RawStatement]:
+def _statements(pieces: Iterator[bytes], *, name: str) -> Iterator[RawStatement]:
     form = ""
     held = Gathered()
     parser = _parser()
@@ -103,48 +83,24 @@ def _statements(
             held = Gathered()
             element.clear()
         elif above is not None and _local(above.tag) in _CONTAINERS:
-            for entry in _entries_at(element, cut=cut, name=name):
-                held.add(entry)
+            held.add(_entry(element, name=name))
             if held.rows > ENTRIES_MAX:
                 refuse(name, f"has more than {ENTRIES_MAX} entries; split it")
-            _forget(element, above=above)
-        elif cut is not None and element.get(RUN) is not None:
-            raise _OutOfPlaceError
+            # The line ends before an entry would become one text without a bound.
+            before = element.getprevious()
+            if before is None:
+                above.text = None
+            else:
+                before.tail = None
+            above.remove(element)
     root = parser.close()
     form = form or _form_of(root, name=name)
     _refuse_too_deep(root, name=name)
 
 
-def _entries_at(
-    element: Any, *, cut: PlainEntries | None, name: str
-) -> tuple[RawEntry | EntryBlock, ...]:
-    """The entry of an element, or those that were cut out in its place."""
-    number = element.get(RUN) if cut is not None else None
-    run = None if cut is None or number is None else cut.taken(int(number))
-    if run is None:
-        return (_entry(element, name=name),)
-    if sum(1 for _ in element.iterancestors()) + run.depth > XML_DEPTH_MAX:
-        _refuse_depth(name)
-    return run.entries
-
-
-def _forget(element: Any, *, above: Any) -> None:
-    """An entry, and the line ends before it: they would become one text without a bound."""
-    before = element.getprevious()
-    if before is None:
-        above.text = None
-    else:
-        before.tail = None
-    above.remove(element)
-
-
 def _refuse_too_deep(element: Any, *, name: str) -> None:
     if _TOO_DEEP(element):
-        _refuse_depth(name)
-
-
-def _refuse_depth(name: str) -> NoReturn:
-    refuse(name, f"is nested deeper than {XML_DEPTH_MAX} elements")
+        refuse(name, f"is nested deeper than {XML_DEPTH_MAX} elements")
 
 
 def _parser() -> Any:

@@ -2,11 +2,14 @@ from pathlib import Path
 
 import pytest
 
+from recon.config.rules import Rules
 from recon.files.formats.bank_records import RawStatement
 from recon.files.formats.camt import camt_statements
 from recon.files.formats.named_bytes import FileBytes, pieces_of
+from recon.files.kinds.bank_file import bank_file_of
+from recon.matching.frames.bank_sources import BankSource
 from recon.model.errors import SourceUnreadableError
-from tests.recon.files.bank_documents import CALM, IBAN, camt, entry, payment
+from tests.recon.files.bank_documents import CALM, IBAN, balance, camt, entry, head, payment
 
 
 def read(text: str) -> list[RawStatement]:
@@ -95,3 +98,57 @@ def test_the_other_side_of_a_debit_is_its_creditor() -> None:
         "Gateway Ltd GB29NWBK",
         "We Gateway Ltd GB29NWBK",
     ]
+
+
+def typed(text: str) -> BankSource:
+    """The entries of a document, proven."""
+    file = pieces_of(FileBytes(Path("b.xml"), text.encode(), "0"))
+    return bank_file_of(file, rules=Rules()).source
+
+
+def document(entries: list[str]) -> str:
+    """One statement of entries of 1.00 that adds up."""
+    closing = balance("OPBD", "0.00") + balance("CLBD", f"{len(entries)}.00")
+    return camt(head() + closing + "".join(entries))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "match"),
+    [
+        (">E90<", ">E90\x01<", "well-formed"),
+        (">E90<", ">E90&none;<", "well-formed"),
+        ("<NtryRef>E90</NtryRef>", "<NtryRef>E90</NtryRe>", "well-formed"),
+        ('<Amt Ccy="EUR">1.00</Amt>', '<Amt Ccy="EUR" Ccy="EUR">1.00</Amt>', "well-formed"),
+        ("1.00</Amt>", "1.0x</Amt>", "is no amount"),
+        ("CRDT", "WHAT", "an entry has no amount, no CdtDbtInd or no state"),
+        ('Ccy="EUR">1.00', 'Ccy="USD">1.00', "line 91 is an entry in USD"),
+        ("<Dt>2026-11-20</Dt></BookgDt>", "<Dt>soon</Dt></BookgDt>", "without a day of booking"),
+        ("<Dt>2026-11-20</Dt></BookgDt>", "<Dt>2026-11-31</Dt></BookgDt>", "which is no date"),
+        (">E90<", f">{'E' * 65}<", "more than 64"),
+    ],
+)
+def test_what_is_wrong_with_one_entry_among_many_is_said(old: str, new: str, match: str) -> None:
+    """With its line, and nothing of the file counts."""
+    texts = [entry("1.00", ref=f"E{at}") for at in range(100)]
+    texts[90] = texts[90].replace(old, new, 1)
+    text = document(texts).replace("\n", "").replace("<Ntry>", "\n<Ntry>")
+    text = text.removeprefix("\n").replace("\n", "", 1)
+    with pytest.raises(SourceUnreadableError, match=match):
+        typed(text)
+
+
+def test_a_value_date_that_is_no_day_is_that_of_booking() -> None:
+    """The bank booked it on that day at the latest."""
+    texts = [entry("1.00", ref=f"E{at}") for at in range(3)]
+    texts[-1] = texts[-1].replace("<ValDt><Dt>2026-11-20", "<ValDt><Dt>11-20")
+    assert typed(document(texts)).entries["value_on"].tolist() == ["2026-11-20"] * 3
+
+
+def test_entries_that_stand_below_another_one_are_none() -> None:
+    """Their words are words of the entry around them, at most."""
+    inside = entry("5.00", ref="INNER")
+    outer = entry("1.00", ref="A", inner=f"<X>{inside}{inside}</X>")
+    text = document([entry("1.00", ref="B"), outer, entry("1.00", ref="C")])
+    assert typed(text).entries["entry_no"].tolist() == ["B", "A", "C"]
+    words = f"<NtryDtls><TxDtls><RmtInf><Strd>{inside}</Strd></RmtInf></TxDtls></NtryDtls>"
+    assert "INNER" in typed(document([entry("1.00", ref="A", inner=words)])).entries["text"][0]
