@@ -25,7 +25,6 @@ from plain_sheets import listed
 from sqlalchemy import Connection
 
 from recon.cli.endings import ending_of
-from recon.cli.workbooks import workbooks
 from recon.model.errors import UsageError
 from recon.model.figures import NightFigures
 from recon.model.nights import Mode, NightRequest
@@ -100,7 +99,7 @@ def _night(order: dict[str, Any], *, say: Callable[[str], object] = str) -> int:
         verdict = night.run(
             request,
             environment=environment,
-            workbooks=workbooks() if order.get("real_workbook") else PLAIN,
+            workbooks=PLAIN,
             progress=lambda _: None,
         )
         say(f"{verdict}\n")

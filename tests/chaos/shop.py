@@ -24,7 +24,7 @@ from recon.model.money import parse_minor_units
 from recon.steps.ground.environment import environment_of
 from recon.steps.ground.identity import identify
 from recon.steps.money import approve
-from recon.steps.people import people, verdicts
+from recon.steps.people import verdicts
 
 MERCHANT, ACCOUNT = "100042", "100042001"
 BUSINESS_DATE = "2026-11-20"
@@ -131,13 +131,6 @@ class Shop:
             "RECON_CONFIG_DIR": str(self.folder / "config"),
         }
 
-    def look_back(self, *, days: int) -> None:
-        """Orders and entries older than so many days are not asked about by themselves."""
-        rules = self.folder / "config" / "rules.toml"
-        text = rules.read_text()
-        window = f"[window]\norders_days = {days}\nledger_days = {days}\n"
-        rules.write_text(text.replace("[window]\n", window))
-
     def instruct(self, count: int) -> None:
         """Put a file with so many captures, cancels and refunds into the inbox."""
         rows = []
@@ -192,7 +185,7 @@ class Shop:
 
     def warm(self) -> int:
         """A first night, so that later ones are quick."""
-        return self.nursery.warm(self._order(real_workbook=True))
+        return self.nursery.warm(self._order())
 
     def rush(self, count: int, **how: Any) -> dict[int, tuple[int, str]]:
         """So many nights at once, let go at one moment; how each ended and what it said."""
@@ -283,21 +276,6 @@ class Shop:
                     environment=environment,
                 )
 
-    def withdraw_hopeless(self) -> int:
-        """A person takes back what can never go, such as a refund of what was never captured."""
-        with closing(self.journal()) as journal:
-            held = [
-                row[0]
-                for row in journal.execute(
-                    "SELECT instruction_id FROM instruction WHERE state = 'approved' "
-                    "AND hold LIKE 'the gateway shows expired%'"
-                )
-            ]
-        with environment_of(self.variables, clock=self.tick) as environment:
-            for wanted in held:
-                people.withdraw(wanted, by="ann", reason="never paid", environment=environment)
-        return len(held)
-
     def tick(self) -> datetime:
         """The clock of whoever does something beside the nights."""
         self.now += timedelta(milliseconds=10)
@@ -336,10 +314,6 @@ class Shop:
 
     def _seeded(self) -> list[dict[str, str]]:
         return [row for row in self._effects() if row["origin"] == "seed"]
-
-    def truth(self) -> list[dict[str, str]]:
-        """Everything that our requests did, as the gateway's ledger has it."""
-        return [row for row in self._effects() if row["origin"] == "api"]
 
     def _effects(self) -> list[dict[str, str]]:
         return [json.loads(line) for line in self._get("/_sandbox/effects").splitlines()]

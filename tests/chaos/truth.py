@@ -93,23 +93,6 @@ def forgotten(
     ]
 
 
-def sums_of_journal(journal: sqlite3.Connection) -> Counter[tuple[str, str]]:
-    """Minor units that the journal believes to have moved, by kind and currency."""
-    found = journal.execute(
-        "SELECT kind, currency, sum(amount) FROM instruction "
-        "WHERE state IN ('confirmed', 'resolved_applied') GROUP BY 1, 2"
-    )
-    return Counter({(kind, currency): total for kind, currency, total in found})
-
-
-def sums_of_effects(effects: Iterable[Effect]) -> Counter[tuple[str, str]]:
-    """Minor units that really moved, by kind and currency."""
-    sums: Counter[tuple[str, str]] = Counter()
-    for one in effects:
-        sums[one.kind, one.currency] += one.amount
-    return sums
-
-
 def journal_of(database_url: str) -> sqlite3.Connection:
     """The journal as SQLite, whatever it is kept in."""
     if database_url.startswith("sqlite:///"):

@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -13,16 +12,12 @@ from recon.config.approvers import Approver
 from recon.model.errors import UsageError
 from recon.model.words import InstructionState
 from recon.settlement.instruction import Instruction
-from recon.settlement.terms import terms_of
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.identity import Person, identify
 from recon.steps.money import approve, sending
 from recon.steps.money.approve import Narrowing
 from recon.steps.people import people, verdicts
-from recon.store.database.history import append
 from recon.store.money import instruction_rows
-from recon.store.money.bound_rows import TERMS
-from recon.store.money.journal import move
 
 if TYPE_CHECKING:
     from protocol_world import World
@@ -167,21 +162,6 @@ def allow_sending(world: "World") -> None:
             person = person_of(world, short)
             sending.allow_sending(person=person, reason=REASON, environment=environment)
     world.stopped, world.gateway.forbidden = False, ""
-
-
-def forge(world: "World") -> list[str]:
-    """Somebody with the night's login approves all that waits, in the names of both; its ids."""
-    with world.environment() as environment, environment.store.writing() as connection:
-        items = instruction_rows.in_states(connection, states=(InstructionState.PLANNED,))
-        at = environment.clock()
-        values = {"approved_by": "Ann Lee, Ben Orr", "approved_at": at, "hold": ""}
-        moved = [
-            (item, move(connection, item, to=InstructionState.APPROVED, values=values))
-            for item in items
-        ]
-        events = [replace(told, data={**told.data, TERMS: terms_of(it)}) for it, told in moved]
-        append(connection, events, at=at)
-    return [item.instruction_id for item in items]
 
 
 def intention_of(item: Any) -> Intention:

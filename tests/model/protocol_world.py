@@ -429,10 +429,6 @@ class World:
         found = self.store.looking.execute("SELECT instruction_id, state FROM instruction")
         return dict(found.fetchall())
 
-    def states_told(self) -> list[str]:
-        """The states of all instructions, sorted."""
-        return sorted(self.states().values())
-
     def open_states(self) -> set[str]:
         """States in which evidence still has something to decide."""
         return set(self.states().values()) & {"in_flight", "in_doubt"}

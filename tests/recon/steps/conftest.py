@@ -40,15 +40,10 @@ from tests.recon.steps.in_parts import compared_twice
 ON_POSTGRESQL = bool(os.environ.get("STEPS_ON_POSTGRESQL"))
 """Set: the same tests run on a PostgreSQL server, as a login that may only what a night needs."""
 
-CAMPAIGNS = bool(os.environ.get("KILLED_NIGHTS"))
-"""Set by campaign `killed-nights`: the tests of it that start a process for each night run too."""
-
 collect_ignore = (
     [] if os.environ.get("SETTLED_NIGHTS") else ["test_settled_nights.py", "test_settled_money.py"]
 )
 """Nights over all of the sandbox's files: campaign `settled-nights`."""
-if ON_POSTGRESQL:
-    collect_ignore.append("test_begun.py")  # there each test plays for itself
 
 MERCHANT = "100042"
 ACCOUNT = "100042001"
@@ -75,14 +70,6 @@ def nights_in_parts(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPa
     """Hold each comparison against one in parts, where that is asked for."""
     if IN_PARTS and request.path.stem not in PLAYED_ONCE:
         compared_twice(monkeypatch)
-
-
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """What only repeats slowly what other tests of an ordinary run keep waits for its target."""
-    slow = [] if CAMPAIGNS else [one for one in items if one.get_closest_marker("campaign")]
-    if slow:
-        config.hook.pytest_deselected(items=slow)
-        items[:] = [one for one in items if one not in slow]
 
 
 @dataclass(frozen=True)

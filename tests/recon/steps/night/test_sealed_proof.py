@@ -112,11 +112,8 @@ def test_an_archive_that_is_gone_after_money_loses_nothing_and_moves_nothing_twi
 NIGHT = "from recon.cli import main; raise SystemExit(main())"
 KILLED_AT = [
     ("archived the books:1", "nightly"),
-    pytest.param("archived a part:5", "nightly", marks=pytest.mark.campaign),
     ("archived a manifest:2", "nightly"),
-    pytest.param("archived a part:22", "finish", marks=pytest.mark.campaign),
     ("archived a manifest:4", "finish"),
-    pytest.param("archived a manifest:5", "finish", marks=pytest.mark.campaign),
 ]
 """The books, before they are bound; while `inputs` is written, before it is; then of `results`,
 before it and `proof` are."""
