@@ -8,7 +8,6 @@ from typing import Any
 
 import httpx
 import pytest
-from lxml import etree
 
 from recon.sandbox import RunningSandbox, SandboxOptions, serving
 
@@ -37,18 +36,6 @@ CARD_SIGNED = (
     *("merchant_id", "account_id", "order_no", "currency", "amount", "first_name", "last_name"),
     *("card", "expiration_year", "expiration_month", "security_code", "shopper_email"),
 )
-
-
-SHORT_SIGNED = ("merchant_id", "account_id", "order_no", "currency", "amount", "return_url")
-APM_PAYMENT = {
-    "merchant_id": MERCHANT,
-    "account_id": ACCOUNT,
-    "order_no": "web-1",
-    "currency": "EUR",
-    "amount": "10.00",
-    "return_url": "https://shop.example/done?basket=7",
-    "payment_method": "ideal",
-}
 
 
 def signature(*values: str, key: str = SIGN_KEY) -> str:
@@ -106,19 +93,6 @@ class Caller:
         signed = signature(*(str(fields.get(name, "")) for name in CARD_SIGNED))
         return self.http.post("/v1/authorise", json={"encryption_data": signed} | fields)
 
-    def authorise_apm(self, **changed: Any) -> httpx.Response:
-        """Pay by another method."""
-        fields = APM_PAYMENT | changed
-        signed = signature(*(str(fields.get(name, "")) for name in SHORT_SIGNED))
-        return self.http.post("/v1/authorise", json={"encryption_data": signed} | fields)
-
-    def checkout(self, **changed: Any) -> httpx.Response:
-        """Ask for the hosted page."""
-        fields = {name: value for name, value in APM_PAYMENT.items() if name != "payment_method"}
-        fields |= changed
-        signed = signature(*(str(fields.get(name, "")) for name in SHORT_SIGNED))
-        return self.http.post("/v1/checkout", data={"encryption_data": signed} | fields)
-
     def effects(self, *, origin: str = "api") -> list[dict[str, str]]:
         """The truth of one origin."""
         lines = self.http.get("/_sandbox/effects").text.splitlines()
@@ -169,10 +143,3 @@ def gateway(running: RunningSandbox) -> Iterator[Caller]:
     with caller.http:
         caller.http.post("/_sandbox/reset").raise_for_status()
         yield caller
-
-
-def elements(reply: httpx.Response) -> dict[str, str]:
-    """The elements under `respon`."""
-    root = etree.fromstring(reply.content)
-    assert root.tag == "respon"
-    return {child.tag: child.text or "" for child in root}

@@ -1,14 +1,11 @@
 """Notifications over real HTTP: what arrives, what is repeated, and when the gateway gives up."""
 
 import json
-import time
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from recon.sandbox import SandboxOptions, serving
-from tests.recon.sandbox.conftest import Caller
 from tests.recon.sandbox.merchant_site import MerchantSite, merchant_site
 
 DAY = 86_400
@@ -95,69 +92,3 @@ def test_nothing_leaves_this_machine(gateway: Any, url: str) -> None:
     (said,) = told(gateway)
     assert (said["state"], said["url"], said["attempts"]) == ("not sent", url, [])
     assert later(gateway, 2 * DAY) == 0
-
-
-def test_what_names_no_address_is_told_to_the_address_of_the_sandbox() -> None:
-    """`--notify-url` is for what names none; merchant and account are filled in."""
-    with merchant_site() as site:
-        url = site.url + "/{merchant_id}/{account_id}"
-        with serving(SandboxOptions(orders=30, notify_url=url)) as running:
-            gateway = Caller(running.base_url)
-            with gateway.http:
-                paid = gateway.captured()[0]
-                row = paid | {"refund_amount": paid["amount"], "refund_reference": "ours-1"}
-                assert gateway.row("refund", row)["refund_status"] == "1"
-                said = told(gateway)
-                assert {one["url"] for one in said} == {f"{site.url}/100042/100042001"}
-                assert site.told("webhooks_type") == ["REFUND RECIEVED", "REFUND ACCEPTED"]
-                later(gateway, 2 * DAY)
-                last = site.received[-1]
-    assert (last["webhooks_type"], last["refund_status"]) == ("REFUND RESULT", "1")
-    assert (last["refund_reference"], last["refund_processing_date"]) == (
-        "ours-1",
-        "20261122220000",
-    )
-
-
-def test_what_waits_survives_a_restart(tmp_path: Any) -> None:
-    """A state file keeps what is not yet acknowledged, and the next sandbox repeats it."""
-    options = SandboxOptions(orders=10, state=tmp_path / "state.sqlite")
-    with merchant_site() as site:
-        site.statuses = [500]
-        for expected in (["HTTP 500"], ["HTTP 500", "HTTP 200"]):
-            with serving(options) as running:
-                gateway = Caller(running.base_url)
-                with gateway.http:
-                    if expected == ["HTTP 500"]:
-                        gateway.authorise(order_no="n-1", notify_url=site.url)
-                    else:
-                        later(gateway, 5)
-                    (said,) = told(gateway)
-            assert [tried["outcome"] for tried in said["attempts"]] == expected
-
-
-def test_a_clock_that_runs_repeats_by_itself() -> None:
-    """Under --real-clock nobody has to move anything."""
-    options = SandboxOptions(orders=0, real_clock=True)
-    with merchant_site() as site, serving(options) as running:
-        site.statuses = [503]
-        gateway = Caller(running.base_url)
-        with gateway.http:
-            gateway.authorise(order_no="n-1", notify_url=site.url)
-            for _ in range(100):
-                if len(site.received) > 1:
-                    break
-                gateway.http.get("/_sandbox/health")
-                time.sleep(0.05)
-    assert len(site.received) == 2
-
-
-def test_the_story_of_a_transaction_shows_its_notifications(gateway: Any, site: Any) -> None:
-    """The page for people lists type, address, state and attempts."""
-    site.statuses = [500]
-    transaction_id = gateway.authorise(order_no="n-1", notify_url=site.url)
-    (said,) = told(gateway)
-    page = gateway.http.get(f"/_sandbox/transactions/{said['transaction_id']}").text
-    assert transaction_id.status_code == 200
-    for words in ("Notifications", "PAYMENT", site.url, "waiting", "HTTP 500"):
-        assert words in page

@@ -8,7 +8,6 @@ from decimal import Decimal
 from typing import Any
 
 import httpx
-import pytest
 
 from recon.sandbox import SandboxOptions, serving
 
@@ -33,33 +32,6 @@ def capture_some(gateway: Any) -> list[dict[str, str]]:
     refunds = [row | {"refund_amount": "1.00", "refund_reason": "r"} for row in rows[:2]]
     gateway.batch("refund", refunds)
     return rows
-
-
-def test_the_page_leads_to_every_file(gateway: Any) -> None:
-    """From the list of dates to the list of files, each of which is there."""
-    assert f"/_sandbox/files/{ACCOUNT}/{DAY}/" in gateway.http.get("/_sandbox/files/").text
-    page = gateway.http.get(f"/_sandbox/files/{ACCOUNT}/{DAY}/").text
-    names = (f"orders-{DAY}-web.csv", f"ledger-{DAY}.csv", f"settlement-{DAY}.csv")
-    for name in (*names, f"answer-key-{DAY}.json"):
-        assert name in page
-        reply = download(gateway, name)
-        assert reply.status_code == 200
-        assert name in reply.headers["content-disposition"]
-
-
-@pytest.mark.parametrize(
-    ("day", "account", "name"),
-    [
-        (DAY, ACCOUNT, "nothing.csv"),
-        ("2026-02-30", ACCOUNT, f"ledger-{DAY}.csv"),
-        (DAY, "9", f"ledger-{DAY}.csv"),
-    ],
-)
-def test_what_is_not_there_is_named(gateway: Any, day: str, account: str, name: str) -> None:
-    """A file, a date or an account that does not exist is not found, and says where to look."""
-    reply = download(gateway, name, day=day, account=account)
-    assert reply.status_code == 404
-    assert "/_sandbox/files/" in reply.text
 
 
 def test_the_same_seed_gives_the_same_files() -> None:
@@ -128,27 +100,6 @@ def test_the_answer_key_names_every_difference_between_settlement_and_truth(gate
     assert "FEE_VARIANCE" in by_code
 
 
-def test_fees_follow_the_one_rule_but_for_the_planted_one(gateway: Any) -> None:
-    """1.40 % of a capture and 0.25, rounded down; refunds cost nothing."""
-    capture_some(gateway)
-    wrong = []
-    for row in rows_in(download(gateway, f"settlement-{DAY}.csv").text):
-        if row["currency"] != "EUR" or row["entry_type"] == "payout":
-            continue
-        cents = int(Decimal(row["gross"]) * 100)
-        agreed = cents * 140 // 10_000 + 25 if row["entry_type"] == "capture" else 0
-        if int(Decimal(row["fee"]) * 100) != agreed:
-            wrong.append(row["transaction_id"])
-    planted = download(gateway, f"answer-key-{DAY}.json").json()["settlement"]
-    known = {
-        one["shown"]["transaction_id"]
-        for one in planted
-        if one["code"] in {"FEE_VARIANCE", "UNEXPECTED_RECEIPT", "SETTLEMENT_AMOUNT_MISMATCH"}
-        and one["shown"]["currency"] == "EUR"
-    }
-    assert set(wrong) <= known
-
-
 def test_files_follow_the_truth(gateway: Any) -> None:
     """What takes effect between two downloads stands in the second one; a reset takes it back."""
     name = f"settlement-{DAY}.csv"
@@ -158,11 +109,3 @@ def test_files_follow_the_truth(gateway: Any) -> None:
     assert download(gateway, name).text.count("\n") > first.count("\n")
     gateway.http.post("/_sandbox/reset").raise_for_status()
     assert download(gateway, name).text == first
-
-
-def test_a_day_without_movements_has_an_empty_settlement(gateway: Any) -> None:
-    """A header and nothing else, and nothing planted."""
-    text = download(gateway, "settlement-2020-01-01.csv", day="2020-01-01").text
-    assert text.count("\n") == 1
-    key = download(gateway, "answer-key-2020-01-01.json", day="2020-01-01").json()
-    assert key["settlement"] == []

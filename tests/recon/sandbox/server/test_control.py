@@ -9,22 +9,6 @@ from recon.sandbox.ground.book_records import LoggedRequest
 from recon.sandbox.server.sandbox_app import open_sandbox
 
 
-def test_health_says_ok_and_what_stands_here(gateway: Any) -> None:
-    """The one thing a script waits for, with the facts of the start."""
-    health = gateway.http.get("/_sandbox/health").json()
-    assert health["status"] == "ok"
-    assert (health["seed"], health["orders"]) == (42, 200)
-    assert health["now"] == "2026-11-20T22:00:00Z"
-
-
-def test_the_clock_moves_only_when_told(gateway: Any) -> None:
-    """It stands between calls and moves forward by whole seconds."""
-    clock = gateway.http.get("/_sandbox/clock").json
-    assert clock() == {"now": "2026-11-20T22:00:00Z"}
-    gateway.pass_days(3)
-    assert gateway.http.get("/_sandbox/clock").json() == {"now": "2026-11-23T22:00:00Z"}
-
-
 @pytest.mark.parametrize("body", ["", "{}", '{"seconds": -1}', '{"seconds": 1e99}', "[1]", "x"])
 def test_the_clock_refuses_what_is_no_count_of_seconds(gateway: Any, body: str) -> None:
     """Backwards, fractions and more than ten years are refused, the clock stays."""
@@ -79,10 +63,3 @@ def test_a_clock_that_runs_never_goes_back(tmp_path: Path) -> None:
     again = open_sandbox(options)
     assert again.clock.now() >= later
     again.book.close()
-
-
-def test_payments_lists_also_those_without_an_effect(gateway: Any) -> None:
-    """Pending and declined payments have no effect and are still there."""
-    lines = gateway.http.get("/_sandbox/payments").text
-    assert '"state": "pending"' in lines
-    assert '"state": "failed"' in lines
