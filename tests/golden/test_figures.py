@@ -1,7 +1,7 @@
 from datetime import date, datetime
 from pathlib import Path
 
-from tests.golden.figures import SHOWN_MAX, differences, freeze, frozen, told
+from tests.golden.figures import differences, freeze, frozen
 
 TABLES = {
     "workbook, Breaks": {
@@ -37,33 +37,9 @@ def test_each_difference_names_its_sheet_and_cell() -> None:
     ]
 
 
-def test_a_long_text_is_shown_where_it_differs() -> None:
-    """Of a body or a help text the part around the first other character is told."""
-    same = "x" * 1_000
-    ((_, sentence),) = differences(
-        {"help": {"recon": f"{same}old"}}, {"help": {"recon": f"{same}new"}}
-    )
-
-    assert 'xold"' in sentence
-    assert 'xnew"' in sentence
-    assert len(sentence) < 600
-
-
 def test_a_table_that_came_or_went_differs() -> None:
     """Also without any other change."""
     table = {"exit codes": {"recon": 0}}
 
     assert differences({}, table) == [("exit codes", "exit codes: recon was nothing, is 0")]
     assert differences(table, {}) == [("exit codes", "exit codes: recon was 0, is nothing")]
-
-
-def test_many_differences_are_counted_and_the_way_on_is_told() -> None:
-    """The terminal shows the first, how many there are, and how to freeze anew."""
-    cells = {f"A{number}": number for number in range(SHOWN_MAX + 5)}
-    text = told(differences({"Breaks": cells, "help": {"recon": "old"}}, {}))
-
-    assert "Breaks: A0 was 0, is nothing\n" in text
-    assert "Breaks: ... and 5 more\n" in text
-    assert "help: recon" in text
-    assert f"{SHOWN_MAX + 6} frozen figures differ" in text
-    assert "make golden-freeze" in text

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from recon import cli
-from recon.cli.commands import FORMER_NAMES, GROUPS
+from recon.cli.commands import FORMER_NAMES
 from recon.model.errors import GateClosedError, NightHeldError, StoreLockedError
 
 NOT_OF_PLAIN_FILES = {"sqlalchemy", "alembic", "prefect", "dask", "distributed", "aiohttp"}
@@ -88,34 +88,6 @@ def test_plain_files_load_no_database(tmp_path: Path) -> None:
     assert (tmp_path / "out" / "reconciliation.xlsx").exists()
 
 
-@pytest.mark.parametrize("words", [(name,) for name in COMMANDS] + [("db", "upgrade")])
-def test_every_command_has_help(words: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
-    """Each command explains itself and each of its options."""
-    code = cli.main([*words, "--help"])
-
-    said = capsys.readouterr().out
-    assert code == 0
-    assert f"Usage: recon {' '.join(words)}" in said
-
-
-def test_the_first_screen_has_groups_and_daily_work_first(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Six groups, the eight commands of every day on top, and no command twice or in no group."""
-    monkeypatch.setenv("COLUMNS", "100")
-    assert cli.main(["--help"]) == 0
-
-    shown = capsys.readouterr().out
-    places = [shown.index(f"─ {name} ─") for name in GROUPS]
-    assert places == sorted(places)
-    assert "─ Commands ─" not in shown
-    assert list(GROUPS) == ["Every day", "Nights", "People", "Files", "Gateway", "Upkeep"]
-    assert len(GROUPS["Every day"]) == 8
-    names = [name for commands in GROUPS.values() for name in commands]
-    assert len(names) == len(set(names))
-    assert not set(names) & set(FORMER_NAMES)
-
-
 @pytest.mark.parametrize(("former", "today"), FORMER_NAMES.items())
 def test_an_old_name_answers_with_the_new_one(
     former: str, today: str, capsys: pytest.CaptureFixture[str]
@@ -126,12 +98,6 @@ def test_an_old_name_answers_with_the_new_one(
     out, err = capsys.readouterr()
     assert f"recon {today}" in out
     assert f"`recon {former}` is `recon {today}` now" in err
-
-
-def test_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) -> None:
-    """`recon --version` is one line."""
-    assert cli.main(["--version"]) == 0
-    assert capsys.readouterr().out.startswith("recon 0.")
 
 
 @pytest.mark.parametrize(

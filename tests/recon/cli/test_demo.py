@@ -10,24 +10,19 @@ from recon import cli
 from recon.cli.demo_folder import (
     DemoFolder,
     DemoMemory,
-    agree,
     empty,
     folder_at,
-    recall,
     remember,
 )
 from recon.cli.demo_gateway import demo_gateway, effects, health
-from recon.cli.demo_settings import env_text, rules_toml, variables_of
+from recon.cli.demo_settings import rules_toml, variables_of
 from recon.cli.demo_work import ACCOUNT, prepared
 from recon.config.settings import load_settings
-from recon.model.errors import ConfigurationError, UsageError
 from recon.model.words import GatewayState, KeyAnswer
 from recon.sandbox import DEMO_BUSINESS_DATE, SandboxOptions, serving
-from recon.sandbox.sample_night import Account
 from recon.steps.night.whole_night import STEP_NAMES
 from tests.recon.cli.conftest import DEMO_OF_60, PlayedDemo
 
-ROOT = Path(__file__).parents[3]
 FEW = DemoMemory(orders=40, seed=7)
 
 
@@ -169,14 +164,6 @@ def test_fresh_takes_away_only_what_the_demo_made(tmp_path: Path) -> None:
     assert sorted(files_in(tmp_path)) == sorted(str(path.relative_to(tmp_path)) for path in mine)
 
 
-def test_fresh_starts_over_with_another_size(tmp_path: Path) -> None:
-    """After --fresh another size and seed hold."""
-    prepare(tmp_path, "--orders", "40")
-
-    assert prepare(tmp_path, "--orders", "60", "--seed", "9", "--fresh") == 0
-    assert json.loads((tmp_path / "demo.json").read_text())["orders"] == 60
-
-
 @pytest.mark.parametrize("words", [("--orders", "41"), ("--seed", "8")])
 def test_another_size_on_the_same_folder_is_refused(
     words: tuple[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -188,15 +175,6 @@ def test_another_size_on_the_same_folder_is_refused(
     assert "--fresh" in capsys.readouterr().err
 
 
-def test_agreement_of_size_and_seed() -> None:
-    """Nothing asked: what is there, else the defaults; the same asked: what is there."""
-    assert agree(None, orders=None, seed=None) == DemoMemory(2000, 42)
-    assert agree(None, orders=5, seed=0) == DemoMemory(5, 0)
-    assert agree(FEW, orders=None, seed=7) == FEW
-    with pytest.raises(UsageError, match="40 orders with seed 7"):
-        agree(FEW, orders=41, seed=None)
-
-
 def test_a_folder_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
     """A folder with a database that no demo made is refused, also by --fresh."""
     (tmp_path / "recon.sqlite").write_text("production")
@@ -204,33 +182,6 @@ def test_a_folder_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
     assert prepare(tmp_path) == 2
     assert prepare(tmp_path, "--fresh") == 2
     assert (tmp_path / "recon.sqlite").read_text() == "production"
-
-
-@pytest.mark.parametrize("name", ["with space", "a$b", "a'b", "a?b", "a#b"])
-def test_a_path_that_needs_quoting_is_refused(name: str, tmp_path: Path) -> None:
-    """`env` has nothing to expand or quote, so the path must not need it."""
-    with pytest.raises(UsageError, match="choose another"):
-        folder_at(tmp_path / name)
-    assert not (tmp_path / name).exists()
-
-
-def test_a_folder_that_cannot_be_made_is_one_sentence(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """A file in the way ends with 1 and the option that helps."""
-    (tmp_path / "file").write_text("")
-
-    assert prepare(tmp_path / "file" / "d") == 1
-    assert "--dir" in capsys.readouterr().err
-
-
-def test_a_broken_memory_says_how_to_go_on(tmp_path: Path) -> None:
-    """What the demo remembers may be damaged; --fresh helps."""
-    (tmp_path / "demo.json").write_text("{")
-
-    with pytest.raises(ConfigurationError, match="--fresh"):
-        recall(DemoFolder(tmp_path))
-    assert prepare(tmp_path, "--orders", "40", "--fresh") == 0
 
 
 def test_a_prepare_that_was_killed_is_done_again(tmp_path: Path) -> None:
@@ -277,19 +228,3 @@ def test_a_port_that_is_taken_is_left_to_its_owner(tmp_path: Path) -> None:
         assert ready.port != stranger.port
         assert len(effects(ready.port)) > 40
     assert variables_in(tmp_path)["RECON_GATEWAY_BASE_URL"].endswith(f":{ready.port}")
-
-
-def test_env_has_nothing_to_expand() -> None:
-    """Plain KEY=VALUE lines, absolute paths."""
-    variables = variables_of(
-        DemoFolder(Path("/srv/demo")),
-        account=Account("1", "2", "3"),
-        base_url="http://127.0.0.1:9",
-        business_date=DEMO_BUSINESS_DATE,
-        clock_shift=0,
-    )
-
-    text = env_text(variables)
-
-    assert "RECON_DATABASE_URL=sqlite:////srv/demo/recon.sqlite\n" in text
-    assert not set(text) & set("\"'$` ")

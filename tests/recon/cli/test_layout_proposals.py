@@ -3,7 +3,6 @@ from pathlib import Path
 import pytest
 
 from recon.cli import main
-from recon.config.settings import load_file_settings
 from tests.connect import own_files
 
 ORDERS = (
@@ -22,33 +21,6 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("RECON_CONFIG_DIR", "RECON_MERCHANT", "RECON_ACCOUNT"):
         monkeypatch.delenv(name, raising=False)
     (tmp_path / "shop-1.csv").write_bytes(ORDERS.encode("cp1252"))
-
-
-def test_what_is_asked_ends_with_one_and_what_is_answered_is_a_layout(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A proposal goes from a question to a layout that `check` reads the same file by."""
-    words = ["order-file", "propose", "shop-1.csv", *ACCOUNT]
-    assert main(words) == 1
-    asked = capsys.readouterr()
-    assert "zone: times such as that on line 2 have no offset" in asked.err
-    assert 'questions = { "zone" = ' in asked.out
-
-    account = '[accounts."100042/100042001"]\ninbox = "in"\nreports = "out"\n'
-    merchants = tmp_path / "merchants.toml"
-    merchants.write_text(account + asked.out, "utf-8")
-    monkeypatch.setenv("RECON_CONFIG_DIR", str(tmp_path))
-    assert main(["order-file", "check", "shop-1.csv", "--merchant", "100042"]) == 2
-    assert "questions" in capsys.readouterr().err
-
-    assert main([*words, "--answer", "zone=Europe/Berlin"]) == 0
-    decided = capsys.readouterr()
-    assert "2 rows, 2 would be accepted, 0 refused" in decided.err
-    merchants.write_text(account + decided.out, "utf-8")
-    (settings,) = load_file_settings({"RECON_CONFIG_DIR": str(tmp_path)}).accounts.values()
-    assert settings.layouts[0].files == "shop-*.csv"
-    assert main(["order-file", "check", "shop-1.csv", "--merchant", "100042"]) == 0
-    assert "Accepted: 1257.50 EUR" in capsys.readouterr().out
 
 
 def test_three_exports_that_nobody_prepared_come_to_a_first_workbook(

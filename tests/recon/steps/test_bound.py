@@ -92,17 +92,6 @@ def test_what_was_changed_after_two_people_approved_it_is_not_sent(
     assert any(said in one for one in problems)
 
 
-def test_what_two_people_approved_goes(begun: Callable[[Any], Any]) -> None:
-    """The control lets through what nobody touched, and the end of it still agrees."""
-    merchant = begun(approve_it)
-    merchant.night()
-    with merchant.environment() as environment:
-        problems = verify(environment, reading=UNREAD).problems
-
-    assert [row["amount"] for row in merchant.effects()] == ["1.00"]
-    assert problems == ()
-
-
 def test_a_change_between_the_gate_and_the_claim_ends_the_night(
     begun: Callable[[Any], Any],
 ) -> None:
@@ -143,23 +132,6 @@ def test_nobody_approves_what_the_history_did_not_bind(
 
     assert merchant.effects() == []
     assert merchant.instruction_states() == {"planned": 1}
-
-
-def test_an_instruction_that_was_put_beside_the_journal_is_found(
-    begun: Callable[[Any], Any],
-) -> None:
-    """A copy of an approved row under another id has no event of the history."""
-    merchant = begun(approve_it)
-    with closing(sqlite3.connect(merchant.sqlite_path)) as connection:
-        names = [row[1] for row in connection.execute("PRAGMA table_info(instruction)")]
-        own = {"instruction_id": "'planted'", "natural_key": "natural_key || '2'"}
-        chosen = ", ".join(own.get(name, name) for name in names)
-        connection.execute(f"INSERT INTO instruction SELECT {chosen} FROM instruction")  # noqa: S608 - names of our own
-        connection.commit()
-    merchant.move_money()
-
-    assert merchant.effects() == []
-    assert "planted" in settled(merchant)
 
 
 ACTION_CHANGES = [
@@ -222,13 +194,3 @@ def test_what_was_changed_between_its_arrival_and_its_planning_is_not_sent(
     assert any(said in one and "orders.csv (number" in one for one in problems), problems
     if "its table has" not in said:  # nothing is left that could be planned, and nothing is sent
         assert said in settled(merchant)
-
-
-def test_what_arrived_is_planned_and_sent(merchant: Any) -> None:
-    """What nobody touched goes, and stays without a problem when it has become instructions."""
-    ask_for_two(merchant)
-
-    assert night_with(merchant, "") == []
-    assert [row["amount"] for row in merchant.effects()] == ["1.00", "1.00"]
-    merchant.wait(hours=24)
-    assert night_with(merchant, "UPDATE order_action SET request_id = request_id") == []

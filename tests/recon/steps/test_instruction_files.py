@@ -101,17 +101,6 @@ def _rows(merchant: Any, query: str) -> list[Any]:
         return connection.execute(query).fetchall()
 
 
-def test_a_refund_of_an_instruction_file_is_sent_once(merchant: Any) -> None:
-    """The same file twice, and a copy of it under another name, move the money once."""
-    refund = _refund(_paid(merchant))
-    drop_instructions(merchant, refund)
-    merchant.move_money()
-    drop_instructions(merchant, refund, name="instructions-copy.csv")
-    merchant.move_money()
-
-    assert _refunds(merchant) == ["1.00"]
-
-
 def test_a_request_id_with_other_content_is_held(merchant: Any) -> None:
     """The same request id with another amount is not sent: it waits and names the first."""
     payment = _paid(merchant)
@@ -123,18 +112,6 @@ def test_a_request_id_with_other_content_is_held(merchant: Any) -> None:
 
     assert _refunds(merchant) == ["1.00"]
     assert "request_id R-1 was used by instruction" in hold
-
-
-def test_rows_that_cannot_be_read_are_counted_and_the_night_ties(merchant: Any) -> None:
-    """A bad row stands in the night's rejects with its line; every total still ties."""
-    payment = _paid(merchant)
-    drop_instructions(merchant, _refund(payment), _refund(payment, request_id="R-2", amount="0.00"))
-    merchant.night()
-    rejects = _rows(merchant, 'SELECT kind, line, "column" FROM reject')
-    failed = _rows(merchant, 'SELECT id, name FROM control_total WHERE "left" != "right"')
-
-    assert rejects == [("instructions", 3, "amount")]
-    assert failed == []
 
 
 PEOPLE = """
@@ -165,17 +142,6 @@ def _approve(merchant: Any, *, by: str) -> None:
         values = {"hold": "", "approved_by": by}
         event = move(connection, found, to=InstructionState.APPROVED, values=values)
         append(connection, [event], at=environment.clock())
-
-
-def test_a_payout_waits_for_two_people(sealing_merchant: Any) -> None:
-    """A payout of a file is planned and held, never sent by rule."""
-    drop_instructions(sealing_merchant, PAYOUT)
-    sealing_merchant.move_money()
-    found = _rows(sealing_merchant, "SELECT state, hold, payee FROM instruction")
-
-    assert [(state, payee) for state, _, payee in found] == [("planned", "DE…3000")]
-    assert found[0][1].endswith("every payout does, and this is the first to DE…3000")
-    assert _rows(sealing_merchant, "SELECT count(*) FROM batch") == [(0,)]
 
 
 def test_a_payout_approved_by_a_rule_is_refused(sealing_merchant: Any) -> None:
@@ -268,30 +234,6 @@ def test_a_payout_goes_from_its_file_to_a_match_in_the_books(paying_merchant: An
     assert matched["ledger_amount"].tolist() == [-25_000]
     assert broken.empty
     assert failed == []
-
-
-@pytest.mark.parametrize(
-    ("fields", "payee"),
-    [
-        ({"source_amount": "300.00"}, "DE…3000, from 300.00 USD"),
-        ({"source_amount": "300.00", "fee_paid_by": "BENEFICIARY"}, "DE…3000, from 300.00 USD"),
-        ({}, "DE…3000, from USD"),
-    ],
-)
-def test_a_payout_from_another_currency_goes_from_its_file_to_its_end(
-    paying_merchant: Any, fields: dict[str, str], payee: str
-) -> None:
-    """Two people see what it is paid from; it is sent once and confirmed, whose fee it ever is."""
-    merchant = paying_merchant
-    drop_instructions(merchant, PAYOUT | {"source_currency": "USD"} | fields)
-    merchant.move_money()
-    ((hold,),) = _rows(merchant, "SELECT hold FROM instruction")
-    two_approve(merchant)
-    merchant.move_money()
-
-    assert hold.endswith(f"this is the first to {payee}")
-    assert _rows(merchant, "SELECT state, payee FROM instruction") == [("confirmed", payee)]
-    assert [(one["currency"], one["amount"]) for one in merchant.effects()] == [("EUR", "250.00")]
 
 
 def test_a_payout_that_could_never_go_is_approved_by_nobody(paying_merchant: Any) -> None:

@@ -1,6 +1,5 @@
 """One intention moves money once, whatever file told it, whatever name or id it bears."""
 
-import csv
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -16,7 +15,6 @@ from recon.steps.money.approve import approve, waiting
 from recon.steps.night import whole_night as night
 from recon.steps.people import people
 from tests.recon.steps.conftest import Payment
-from tests.recon.steps.test_instruction_files import drop_instructions
 
 PEOPLE = """
 [approvers.bob]
@@ -26,7 +24,6 @@ limit = { EUR = 1000 }
 name = "Cleo Ott"
 limit = { EUR = 1000 }
 """
-Told = Callable[[Any, Payment], None]
 
 
 def _paid(merchant: Any) -> Payment:
@@ -38,88 +35,11 @@ def _refunds(merchant: Any) -> list[str]:
     return [row["amount"] for row in merchant.effects() if row["operation"] == "refund"]
 
 
-def _instructed(payment: Payment, **changed: str) -> dict[str, str]:
-    """As a row of an instruction file."""
-    return {
-        "merchant_id": "100042",
-        "account_id": "100042001",
-        "kind": "refund",
-        "request_id": "R-1",
-        "order_no": payment.order_no,
-        "transaction_id": payment.transaction_id,
-        "currency": payment.currency,
-        "amount": "1.00",
-    } | changed
-
-
 def _ordered(merchant: Any, payment: Payment, **changed: str) -> dict[str, str]:
     """As a row of an order file."""
     asked = {"status": "partially_refunded", "refund_amount": "1.00", "action": "refund"}
     found: dict[str, str] = merchant.order(payment, **asked | {"action_amount": "1.00"} | changed)
     return found
-
-
-def _instruction_file(merchant: Any, payment: Payment, **changed: str) -> None:
-    drop_instructions(merchant, _instructed(payment, **changed))
-
-
-def _file(name: str, **changed: str) -> Told:
-    """An order file of that name with the refund."""
-
-    def tell(merchant: Any, payment: Payment) -> None:
-        merchant.drop(name, _ordered(merchant, payment, **changed))
-
-    return tell
-
-
-FORMS: dict[str, tuple[Told, Told]] = {
-    "instruction file, then order file": (
-        _instruction_file,
-        _file("orders.csv", request_id="R-1"),
-    ),
-    "without an id, then with one in another file": (
-        _file("monday.csv"),
-        _file("tuesday.csv", request_id="R-1"),
-    ),
-    "with an id, then without in another file": (
-        _file("monday.csv", request_id="R-1"),
-        _file("tuesday.csv"),
-    ),
-    "redelivered, corrected only by adding ids": (
-        _file("orders.csv"),
-        _file("orders.csv", request_id="R-1"),
-    ),
-    "with another id": (
-        _file("monday.csv", request_id="R-1"),
-        _file("tuesday.csv", request_id="R-2"),
-    ),
-    "instruction files with two ids": (
-        _instruction_file,
-        lambda merchant, payment: drop_instructions(
-            merchant, _instructed(payment, request_id="R-2"), name="instructions-2.csv"
-        ),
-    ),
-}
-
-
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("is_same_night", [True, False])
-def test_one_refund_told_twice_goes_out_once(
-    merchant: Any, form: str, *, is_same_night: bool
-) -> None:
-    """However the same refund is told a second time, the money moves once."""
-    payment = _paid(merchant)
-    first, second = FORMS[form]
-    first(merchant, payment)
-    if not is_same_night:
-        merchant.move_money()
-    second(merchant, payment)
-    merchant.move_money()
-    merchant.wait(hours=24)
-    merchant.move_money(date="2026-11-21")
-
-    assert len(_refunds(merchant)) <= 1
-    assert sum(merchant.instruction_states().values()) <= 2
 
 
 def test_the_second_waits_for_people_who_see_the_first(merchant: Any) -> None:
@@ -144,22 +64,6 @@ def test_the_second_waits_for_people_who_see_the_first(merchant: Any) -> None:
     assert f"repeat of instruction {first.instruction_id} from monday.csv" in item.hold
     assert (first.request_id, first.state) == ("R-1", "confirmed")
     assert _refunds(merchant) == ["1.00", "1.00"]
-
-
-def test_the_second_can_be_withdrawn(merchant: Any) -> None:
-    """One person takes it back, and it never goes."""
-    payment = _paid(merchant)
-    merchant.drop("monday.csv", _ordered(merchant, payment))
-    merchant.drop("tuesday.csv", _ordered(merchant, payment, action_reason="damaged"))
-    merchant.move_money()
-    with merchant.environment() as environment:
-        ((_, told),) = people.status(environment)
-        (held,) = [one for one in told if "looks like a repeat" in one.next_step.lower()]
-        people.withdraw(held.instruction_id, by="Ann", reason="twice", environment=environment)
-    merchant.move_money()
-
-    assert _refunds(merchant) == ["1.00"]
-    assert merchant.instruction_states() == {"confirmed": 1, "withdrawn": 1}
 
 
 def _declare_unique(merchant: Any) -> None:
@@ -193,47 +97,6 @@ def test_ids_declared_unique_refund_no_more_than_their_row_says(merchant: Any) -
 
     assert _refunds(merchant) == ["1.00"]
     assert merchant.instruction_states() == {"confirmed": 1, "planned": 1}
-
-
-def test_a_blank_amount_is_compared_as_what_it_comes_to(merchant: Any) -> None:
-    """The whole order, blank in one file and written out in the other, is one refund."""
-    payment = _paid(merchant)
-    whole = {"status": "refunded", "refund_amount": payment.amount}
-    merchant.drop("monday.csv", _ordered(merchant, payment, **whole, action_amount=""))
-    drop_instructions(merchant, _instructed(payment, amount=payment.amount))
-    merchant.move_money()
-
-    assert len(_refunds(merchant)) == 1
-    assert merchant.instruction_states() == {"confirmed": 1, "planned": 1}
-
-
-def test_the_same_file_again_is_the_same_instruction(merchant: Any) -> None:
-    """Also after the payment became known by sending: nothing new, nothing held."""
-    payment = _paid(merchant)
-    merchant.drop("orders.csv", _ordered(merchant, payment))
-    merchant.move_money()
-    row = _ordered(merchant, payment, updated_at="2026-11-21T01:00:00Z")
-    path = merchant.inbox / "orders.csv"
-    with path.open("w", newline="") as file:
-        writer = csv.DictWriter(file, fieldnames=list(row))
-        writer.writeheader()
-        writer.writerow(row)
-    merchant.move_money()
-
-    assert merchant.instruction_states() == {"confirmed": 1}
-
-
-def test_two_equal_rows_without_ids_are_one_and_a_question(merchant: Any) -> None:
-    """The second of two equal rows of a file is held, and is the same one when it comes again."""
-    payment = _paid(merchant)
-    merchant.drop("orders.csv", *(_ordered(merchant, payment) for _ in range(2)))
-    merchant.move_money()
-    states = merchant.instruction_states()
-    merchant.drop("orders.csv", *(_ordered(merchant, payment) for _ in range(2)), {})
-    merchant.move_money()
-
-    assert len(_refunds(merchant)) == 1
-    assert states == merchant.instruction_states() == {"confirmed": 1, "planned": 1}
 
 
 def test_names_that_come_to_one_payment_are_one_intention(merchant: Any) -> None:
@@ -343,9 +206,3 @@ def test_a_doubt_cannot_be_withdrawn_and_says_so(merchant: Any) -> None:
         pytest.raises(UsageError, match="is in doubt: it may have taken effect"),
     ):
         _withdraw_one(environment)
-
-
-def test_a_person_cannot_withdraw_what_is_not_there(merchant: Any) -> None:
-    """An id that nobody has is named."""
-    with merchant.environment() as environment, pytest.raises(UsageError, match="no instruction x"):
-        people.withdraw("x", by="Ann", reason="twice", environment=environment)

@@ -1,8 +1,6 @@
 """Live nights under a fee contract: break, sheet, claim file, and the credit that ends them."""
 
-import csv
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -33,12 +31,6 @@ def settling(merchant: Any) -> Any:
     return merchant
 
 
-def _charged(payment: Any, *, more: str = "0.00") -> dict[str, str]:
-    gross = Decimal(payment.amount)
-    fee = (gross / 100).quantize(Decimal("0.01"), rounding="ROUND_HALF_UP") + Decimal(more)
-    return line(payment, fee=str(fee), net=str(gross - fee), brand="VISA")
-
-
 def _pay_out(*lines: dict[str, str]) -> dict[str, str]:
     """The row that pays a batch out, with the sums of its lines."""
     sums = {
@@ -59,38 +51,6 @@ def _adds_up(merchant: Any, day: str) -> list[tuple[Any, ...]]:
 def _variances(merchant: Any) -> list[str]:
     breaks = merchant.result().breaks
     return breaks[breaks["code"].eq("FEE_VARIANCE")]["order_no"].tolist()
-
-
-def _claims(merchant: Any, day: str) -> list[tuple[str, str]]:
-    name = f"fee-claims-100042-100042001-{day}.csv"
-    with Path(merchant.folder, "reports", name).open() as file:
-        return [(row["order_no"], row["claimed"]) for row in csv.DictReader(file)]
-
-
-def test_a_night_claims_what_was_charged_too_much_until_it_is_given_back(settling: Any) -> None:
-    """FEE_VARIANCE, the sheet and the claim on the first night; none of it after the credit."""
-    right, dear = booked(settling, 2)
-    lines = [_charged(right), _charged(dear, more="0.30")]
-    send(settling, "S1.csv", *lines, _pay_out(*lines))
-    settling.night(workbooks=workbooks())
-
-    assert _variances(settling) == [dear.order_no]
-    assert _claims(settling, "2026-11-20") == [(dear.order_no, "0.30")]
-    (path,) = settling.folder.joinpath("reports").glob("reconciliation-*.xlsx")
-    rows = [[cell.value for cell in row] for row in load_workbook(path)["Fees"].iter_rows()]
-    (visa,) = [row for row in rows if row[0] == "visa" and row[2] == "brand visa"]
-    assert [float(visa[6]), float(visa[10])] == [2, 0.30]
-    assert _adds_up(settling, "2026-11-20") == [(right.currency, 0.0, "OK")]
-
-    credit = {"entry_type": "fee", "gross": "0.00", "fee": "-0.30", "net": "0.30"}
-    send(settling, "S2.csv", line(dear, **credit, batch_id="S2", settled_on="2026-11-21"))
-    settling.wait(hours=24)
-    settling.night(date="2026-11-21", workbooks=workbooks())
-
-    assert _variances(settling) == []
-    assert _claims(settling, "2026-11-21") == []
-    with settling.environment() as environment:
-        assert rebuild_night("2026-11-20", out=None, environment=environment).same
 
 
 MONTHLY = """

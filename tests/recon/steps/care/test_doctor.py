@@ -139,40 +139,6 @@ def test_a_night_that_never_ran_fails_its_line(merchant: Any) -> None:
     assert check.sentence.startswith("No night ran for 2026-11-23: run what is missing")
 
 
-def test_a_cluster_that_is_not_there_fails_its_line(merchant: Any) -> None:
-    """A scheduler that does not answer is named, and nothing else suffers."""
-    files = {}
-    for name in ("ca_file", "certificate_file", "key_file"):
-        files[name] = merchant.folder / name
-        files[name].touch(mode=0o600)
-        files[name].write_text("no certificate")
-    lines = [f'{name} = "{path}"' for name, path in files.items()]
-    (merchant.folder / "config" / "cluster.toml").write_text(
-        "\n".join(['address = "tls://127.0.0.1:1"', "connect_seconds = 0.2", *lines])
-    )
-
-    found = _found(merchant)
-
-    assert [name for name, check in found.items() if not check.ok] == ["cluster"]
-    assert "tls://127.0.0.1:1" in found["cluster"].sentence
-
-
-def test_missing_books_fail_their_line_only(merchant: Any) -> None:
-    """A ledger that is not there is named before a night stops at it."""
-    (merchant.folder / "ledger.csv").unlink()
-    found = _found(merchant)
-
-    assert [name for name, check in found.items() if not check.ok] == ["ledger"]
-
-
-def test_a_missing_inbox_fails_its_line_only(merchant: Any) -> None:
-    """A folder that is not there fails its line; the others go on."""
-    merchant.inbox.rmdir()
-    found = _found(merchant)
-
-    assert [name for name, check in found.items() if not check.ok] == ["inbox"]
-
-
 def test_an_unregistered_address_is_named(merchant: Any) -> None:
     """A gateway that does not know our address says what to register."""
     with merchant.unregistered():

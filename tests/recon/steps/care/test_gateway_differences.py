@@ -34,17 +34,6 @@ def refunded_order(merchant: Any) -> str:
     return str(next(one["order_no"] for one in mine if one["operation"] == "refund"))
 
 
-def test_decimals_are_seen_of_a_named_order_in_each_currency(merchant: Any) -> None:
-    """Dinar with three, euro and yen with two: as sent and read, each currency on its own line."""
-    named = [order_of(merchant, currency) for currency in ("EUR", "KWD", "JPY")]
-
-    checks = found(merchant, *named)
-
-    assert all(check.ok for check in checks.values()), checks
-    for currency, decimals in (("EUR", 2), ("KWD", 3), ("JPY", 2)):
-        assert f"is written with {decimals} decimals" in checks[f"amounts of {currency}"].sentence
-
-
 def test_decimals_that_differ_from_ours_are_written_out(merchant: Any) -> None:
     """Amounts that we would write otherwise: the line to paste makes the next look right."""
     yen, dinar = order_of(merchant, "JPY"), order_of(merchant, "KWD")
@@ -71,21 +60,6 @@ def test_without_a_named_order_it_says_what_was_not_looked_at(merchant: Any) -> 
 
     assert amounts.ok
     assert "not looked at; name orders with --order" in amounts.sentence
-
-
-def test_a_status_without_a_meaning_and_an_unknown_order_are_told(merchant: Any) -> None:
-    """Each named order's status with its meaning; what rules.toml lacks is to be mapped."""
-    payment = merchant.payments("authorised")[0]
-    rules = merchant.folder / "config" / "rules.toml"
-    lines = rules.read_text().splitlines()
-    rules.write_text("\n".join(line for line in lines if "2000" not in line))
-
-    checks = found(merchant, payment.order_no, "nobody-1")
-
-    assert not checks["payment statuses"].ok
-    assert f"2000 of order {payment.order_no} means unmapped" in checks["payment statuses"].sentence
-    assert '2000 = "?"' in checks["payment statuses"].sentence
-    assert "no payment of nobody-1" in checks["named orders"].sentence
 
 
 def test_whether_refunds_are_shown_is_seen_of_a_refunded_order(merchant: Any) -> None:
@@ -119,11 +93,3 @@ def test_how_it_refuses_and_what_it_ignores_is_seen(merchant: Any) -> None:
 
     assert "is refused with code I0013" in checks["refusals"].sentence
     assert checks["further fields"].sentence.endswith("is ignored")
-
-
-def test_a_number_that_is_none_is_not_asked_about(merchant: Any) -> None:
-    """A comma would be two orders; the line names the form."""
-    checks = found(merchant, "A,B")
-
-    assert not checks["named orders"].ok
-    assert "A,B does not have the form" in checks["named orders"].sentence

@@ -39,35 +39,6 @@ def test_a_right_gateway_passes_every_line(merchant: Any) -> None:
     assert checks["signature rule"].sentence == "accepted as configured"
 
 
-def test_how_unknown_orders_are_told_is_seen(merchant: Any) -> None:
-    """A row with a code that means not found; a code that means something else is to be mapped."""
-    told = found(merchant)["unknown orders"]
-    text = (merchant.folder / "config" / "rules.toml").read_text()
-    (merchant.folder / "config" / "rules.toml").write_text(
-        text.replace('2 = "not_found"', '2 = "failed"')
-    )
-    wrong = found(merchant)["unknown orders"]
-
-    assert told.ok
-    assert "has a row with query_result 2, not_found" in told.sentence
-    assert not wrong.ok
-    assert '2 = "not_found"' in wrong.sentence
-
-
-def test_a_gateway_that_leaves_unknown_orders_out_is_seen(merchant: Any) -> None:
-    """Without the setting each such order would count as unanswered; with it the line is right."""
-    merchant.fault({"operation": "retrievalTrans", "kind": "drop_row"})
-    silent = found(merchant)["unknown orders"]
-    (merchant.folder / "config" / "status_map.toml").write_text(
-        '[user.query]\nrow_missing_when_asked_alone = "not_found"\n'
-    )
-    declared = found(merchant)["unknown orders"]
-
-    assert not silent.ok
-    assert 'row_missing_when_asked_alone = "not_found"' in silent.sentence
-    assert declared.ok
-
-
 def test_looking_moves_and_stores_nothing(merchant: Any) -> None:
     """The gateway has no effect of ours afterwards, the database no answer."""
     found(merchant)
@@ -108,15 +79,6 @@ def test_an_address_that_is_not_registered_says_what_to_register(merchant: Any) 
     assert not checks["query"].ok
     assert "register the outgoing IP address" in checks["query"].sentence
     assert "signature rule" not in checks
-
-
-def test_a_gateway_that_is_not_there_ends_the_list(merchant: Any) -> None:
-    """Nothing answers: one line says so, and nothing else is tried."""
-    checks = found(merchant, RECON_GATEWAY_BASE_URL="http://127.0.0.1:9")
-
-    assert not checks["connection"].ok
-    assert "cannot be reached" in checks["connection"].sentence
-    assert set(checks) == {"profile", "connection"}
 
 
 def test_a_code_that_nobody_mapped_is_named_with_the_line_to_paste(merchant: Any) -> None:

@@ -15,7 +15,6 @@ from recon.files.formats.named_bytes import sha256_of
 from recon.model.errors import NightLetGoError
 from recon.model.words import Verdict
 from recon.steps.care import housekeeping as keeping
-from recon.steps.care.closed_view import closed_view
 from recon.steps.care.housekeeping import NIGHTS, Spared
 from recon.steps.care.sql_questions import answer
 from recon.steps.care.verify import Verification, verify, verify_night
@@ -37,7 +36,7 @@ from recon.store.people.approval_rows import PersonsWord
 from tests.recon.files.s3_server import S3Server, serving_s3
 from tests.recon.steps.care.test_housekeeping import case_of
 from tests.recon.steps.care.test_reopened_months import reopened
-from tests.recon.steps.care.test_signed_closes import NOVEMBER, UNREAD, close
+from tests.recon.steps.care.test_signed_closes import UNREAD, close
 from tests.recon.steps.conftest import (
     ACCOUNT,
     BUSINESS_DATE,
@@ -252,17 +251,6 @@ def test_whoever_asks_for_a_night_that_went_is_told_so_in_one_sentence(aged: Mer
         assert {run_id in part.path for part in kept} == {False}
 
 
-def test_a_closed_month_still_shows_its_seal_when_a_night_of_it_went(aged: Merchant) -> None:
-    """What would be different today is not known any more, and that is what it says."""
-    deleted(aged)
-    with aged.environment() as environment:
-        view = closed_view(NOVEMBER, account=(MERCHANT, ACCOUNT), environment=environment)
-    assert view is not None
-    assert view.differs is not None
-    assert "was let go on" in view.differs[0]
-    assert view.figures is not None
-
-
 def test_a_folder_that_is_only_missing_is_lost(aged: Merchant) -> None:
     """Nothing in the history lets it go, so it is no retention; of one that went the same holds."""
     shutil.rmtree(night_folder(aged, BROKEN))
@@ -394,31 +382,3 @@ def old_nights() -> Iterator[S3Server]:
     """A storage with a bucket for nights."""
     with serving_s3("old-nights") as server:
         yield server
-
-
-def test_nights_in_an_s3_storage_go_and_stay_the_same_way(
-    aged: Merchant, old_nights: S3Server
-) -> None:
-    """The same files stay, and what stays verifies."""
-    root = Path(archive_of(aged).shown)
-    address, client = old_nights.address, old_nights.client
-    for name in files_of(root):
-        if "/answers-" in name and BUSINESS_DATE not in name:
-            continue  # an upload takes a moment
-        if any(day in name for day in (BROKEN, LAST)):
-            continue
-        client.upload_file(str(root / name), "old-nights", f"archive/{name}")
-    (aged.folder / "config" / "archive.toml").write_text(
-        f'[archive]\npath = "s3://old-nights/archive"\nendpoint = "{address}"\n'
-        'region = "us-east-1"\naccess_key_env = "S3_ID"\nsecret_key_env = "S3_SECRET"\n'
-    )
-    aged.variables |= {"S3_ID": "testing", "S3_SECRET": "testing"}
-    folder = str(night_folder(aged).relative_to(root))
-
-    assert deleted(aged) == ()
-
-    listed = client.list_objects_v2(Bucket="old-nights", Prefix=f"archive/{folder}/")
-    files = {each["Key"].removeprefix(f"archive/{folder}/") for each in listed["Contents"]}
-    assert is_what_is_kept(files)
-    found = checked(aged, BUSINESS_DATE)
-    assert (found.problems, len(found.let_go)) == ((), 1)

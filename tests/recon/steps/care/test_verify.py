@@ -11,8 +11,6 @@ import openpyxl
 import pytest
 
 from recon.cli.workbooks import reading, workbooks
-from recon.model.errors import SourceMissingError
-from recon.model.nights import Mode
 from recon.steps.care.verify import Reading, Verification, verify
 from recon.steps.money.gate import gate_of
 from recon.store.nights import runs
@@ -65,15 +63,6 @@ def test_a_workbook_lies_where_the_reports_folder_is_now(settled: Any) -> None:
     (problem,) = _verified(settled).problems
     assert problem.endswith("is not the workbook that was written that night")
     assert str(workbook) in problem
-
-
-def test_an_untouched_night_verifies(settled: Any) -> None:
-    """A night whose chain, rows and workbook are as written has no problem."""
-    workbook = _workbook(settled)
-    found = _verified(settled)
-
-    assert (found.problems, found.unfinished, found.checked_runs) == ((), (), 1)
-    assert _verified(settled, workbook=workbook).problems == ()
 
 
 def test_an_edited_workbook_is_found(settled: Any) -> None:
@@ -169,23 +158,6 @@ def test_an_edited_history_is_found(settled: Any) -> None:
     )
 
     assert "history 1" in _verified(settled).problems[0]
-
-
-def test_an_unfinished_run_is_listed_and_no_failure(merchant: Any) -> None:
-    """A run that stopped is listed beside the problems, not among them."""
-    merchant.inbox.rmdir()
-    with pytest.raises(SourceMissingError):
-        merchant.night(mode=Mode.DRY_RUN)
-    found = _verified(merchant)
-
-    assert found.problems == ()
-    assert "stopped" in found.unfinished[0]
-
-
-def test_a_workbook_that_does_not_exist_is_a_usage_error(merchant: Any) -> None:
-    """Naming a file that is not there is an error of the call."""
-    with pytest.raises(SourceMissingError, match="does not exist"):
-        _verified(merchant, workbook=merchant.folder / "none.xlsx")
 
 
 def test_what_is_wrong_beside_a_workbook_is_told_with_its_run(settled: Any) -> None:

@@ -20,7 +20,6 @@ from recon.matching.breaks.result import (
     Reconciliation,
 )
 from recon.matching.frames.sources import frame_of
-from recon.matching.judging.severity import risk_of_break
 from recon.model.errors import (
     ConfigurationError,
     Defect,
@@ -29,12 +28,10 @@ from recon.model.errors import (
     SourceUnreadableError,
     UsageError,
 )
-from recon.model.figures import BATCH_COLUMNS, INSTRUCTION_SHEET_COLUMNS, NightFigures
-from recon.model.words import GRAVE, Verdict
-from recon.proof.engine import reconcile
-from recon.steps.compare import plain_files, result_files
+from recon.model.figures import NightFigures
+from recon.model.words import Verdict
+from recon.steps.compare import result_files
 from recon.steps.compare.earlier_run import read_earlier_run
-from recon.steps.compare.plain_figures import SEVERAL
 from recon.steps.compare.plain_files import PlainFilesRequest, reconcile_files
 from recon.steps.compare.sheets_proven import SheetTotals
 from recon.steps.ground.csv_columns import csv_of
@@ -128,27 +125,6 @@ def test_the_workbook_is_read_back_against_what_is_published(
     assert left == sorted([*COLUMNS, "reconciliation.xlsx", "summary.json"])
 
 
-def test_more_matches_than_a_sheet_takes_are_read_back_from_their_own_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """matches.csv has no name yet while the workbook that names it is held against it."""
-    plain = plain_files.plain_figures
-
-    def long(*args: Any, **named: Any) -> NightFigures:
-        return replace(plain(*args, **named), matched_rows_max=0, matched_rows_shown=1)
-
-    monkeypatch.setattr(plain_files, "plain_figures", long)
-    made = workbooks()
-
-    result = reconcile_files(
-        request(tmp_path), clock=lambda: NOW, write_workbook=made.write, sheet_totals=made.totals
-    )
-
-    assert len(result.matches) > 0
-    assert {one.id for one in result.control_totals if not one.passed} == set()
-    assert (tmp_path / "out" / "matches.csv").read_bytes().count(b"\n") == len(result.matches) + 1
-
-
 def test_a_run_into_a_used_folder_reads_back_the_workbook_of_its_own(tmp_path: Path) -> None:
     """The new workbook gets a name of its own, T13 reads that one, and the earlier one stays."""
     made = workbooks()
@@ -221,56 +197,6 @@ def contents(folder: Path) -> dict[str, str]:
     return {path.name: path.read_text() for path in folder.iterdir()}
 
 
-def test_every_file_of_the_contract_is_written_with_its_columns(tmp_path: Path) -> None:
-    """Seven text files and the workbook, columns as the contract lists them, nothing else left."""
-    result = run(request(tmp_path))
-    written = contents(tmp_path / "out")
-    assert result.verdict is Verdict.BREAKS_OPEN
-    assert set(written) == {*COLUMNS, "summary.json", "reconciliation.xlsx"}
-    for name, columns in COLUMNS.items():
-        assert written[name].splitlines()[0] == ",".join(columns), name
-    assert "\r" not in "".join(written.values())
-
-
-def test_amounts_have_the_decimals_of_their_currency(ran: Path) -> None:
-    """Two for EUR, none for JPY, three for KWD; a leading minus; blank where a side is absent."""
-    breaks = (ran / "out/breaks.csv").read_text()
-    effects = (ran / "out/effects.csv").read_text()
-    pending = (ran / "out/pending.csv").read_text()
-    assert ",paid,paid,EUR,11.00,12.00,12.00,1.00,0.00," in breaks
-    assert ",paid,none,JPY,1100,," in breaks
-    assert ",orders,JPY,-1100\n" in effects
-    assert ",paid,none,KWD,1.234,,,-1.234," in pending
-    assert "2026-11-21T23:00:00Z" in pending
-
-
-def test_rejects_stand_beside_with_line_and_reason(ran: Path) -> None:
-    """What could not be read is listed, and its set is not verified."""
-    written = contents(ran / "out")
-    assert "orders.csv,5,amount," in written["rejects.csv"]
-    assert ",A4,,,,none,none,,,,,,,ROW_QUARANTINED\n" in written["unverified.csv"]
-
-
-def test_the_summary_has_every_key_of_the_contract(ran: Path) -> None:
-    """Verdict, totals, codes, inputs with their hashes; amounts as text, never a fraction."""
-    text = (ran / "out/summary.json").read_text()
-    told = json.loads(text, parse_float=pytest.fail)
-    for key in ("verdict", "as_of", "scope_of_assurance", "unmapped_codes", "not_covered"):
-        assert key in told
-    assert told["verdict"] == "BREAKS OPEN"
-    assert told["as_of"] == "2026-11-21T00:00:00Z"
-    assert told["breaks_by_code"] == {"AMOUNT_OVER": 1, "MISSING_AT_GATEWAY": 1}
-    hashes = {each["source"]: each["sha256"] for each in told["inputs"]}
-    assert hashes["orders"] == hashlib.sha256(ORDERS.encode()).hexdigest()
-    amounts = [total for total in told["control_totals"] if total["measure"] == "amount"]
-    assert amounts
-    assert all(isinstance(total["left"], str) for total in amounts)
-    assert {"id", "name", "currency", "left", "right", "difference", "passed"} <= set(amounts[0])
-    sides = {(s["source"], s["currency"], s["state"]): s for s in told["sources"]}
-    assert sides["orders", "EUR", "MATCHED"]["amount"] == "10.00"
-    assert len(told["rules_digest"]) == 64
-
-
 @pytest.mark.parametrize("seed", range(5))
 def test_the_order_of_rows_changes_no_byte(ran: Path, seed: int) -> None:
     """Whatever the order of the rows of the inputs; only rejects name lines."""
@@ -284,20 +210,6 @@ def test_the_order_of_rows_changes_no_byte(ran: Path, seed: int) -> None:
     first, second = contents(ran / "out"), contents(shuffled / "out")
     for name in set(COLUMNS) - {"rejects.csv"}:
         assert first[name] == second[name], name
-
-
-def test_files_of_one_kind_may_come_in_parts(ran: Path) -> None:
-    """Two files of orders are one table; the same file twice is a mistake."""
-    head, *rows = ORDERS.splitlines(keepends=True)
-    parts = (ran / "o1.csv", ran / "o2.csv")
-    parts[0].write_text(head + "".join(rows[:2]))
-    parts[1].write_text(head + "".join(rows[2:]))
-    run(request(ran, orders=parts, out=ran / "parts"))
-    whole, of_parts = contents(ran / "out"), contents(ran / "parts")
-    assert of_parts["breaks.csv"] == whole["breaks.csv"]
-    assert of_parts["matches.csv"] == whole["matches.csv"]
-    with pytest.raises(UsageError, match="is named twice as orders"):
-        run(request(ran, orders=(parts[0], parts[0])))
 
 
 def test_the_figures_name_the_file_of_all_matches_as_it_is_published(tmp_path: Path) -> None:
@@ -317,24 +229,6 @@ def test_the_figures_name_the_file_of_all_matches_as_it_is_published(tmp_path: P
     assert file.rows == figures.matches.count == content.count(b"\n") - 1 > 0
     assert file.sha256 == hashlib.sha256(content).hexdigest()
     assert file.size_bytes == len(content)
-
-
-def test_without_a_ledger_the_verdict_is_incomplete(tmp_path: Path) -> None:
-    """Leg B is then not covered, and says so."""
-    result = run(request(tmp_path, ledger=()))
-    assert result.verdict is Verdict.INCOMPLETE
-    assert result.not_covered
-
-
-def test_an_earlier_run_gives_breaks_their_first_day(ran: Path) -> None:
-    """The second night keeps ids and first days, and rolls forward."""
-    second = request(ran, previous=ran / "out", as_of=date(2026, 11, 23), out=ran / "second")
-    result = run(second)
-    assert set(result.breaks["first_seen"]) == {"2026-11-20", "2026-11-23"}
-    assert "T7" in {total.id for total in result.control_totals}
-    again = read_earlier_run(ran / "second")
-    assert again.breaks["exposure"].tolist() == result.breaks["exposure"].tolist()
-    assert again.as_of == result.as_of
 
 
 def test_chargebacks_of_an_earlier_run_are_remembered(tmp_path: Path) -> None:
@@ -438,49 +332,6 @@ def test_a_failure_keeps_the_files_of_an_earlier_run(
     assert contents(ran / "out") == before
 
 
-def test_the_figures_show_the_instructions_in_doubt(tmp_path: Path) -> None:
-    """What may or may not have moved stands on page one, with its amount and its day."""
-    path = tmp_path / "instructions.csv"
-    path.write_text(INSTRUCTIONS)
-    shown: list[NightFigures] = []
-
-    def look(figures: NightFigures, place: Path) -> Path:
-        shown.append(figures)
-        return place
-
-    reconcile_files(request(tmp_path, instructions=(path,)), clock=lambda: NOW, write_workbook=look)
-    (figures,) = shown
-    doubt = figures.attention[0]
-    assert (doubt.what, doubt.order_no, doubt.amount) == ("refund in doubt", "A1", 500)
-    assert doubt.since == datetime(2026, 11, 19, 10, tzinfo=UTC)
-    assert tuple(figures.instructions.columns) == INSTRUCTION_SHEET_COLUMNS
-    assert tuple(figures.batches.columns) == BATCH_COLUMNS
-    assert (figures.merchant_id, figures.account_id) == ("100042", "100042001")
-    assert (figures.generated_at, figures.opening_breaks) == (NOW, None)
-
-
-def test_the_figures_name_each_grave_break_as_those_of_a_night_do(tmp_path: Path) -> None:
-    """What is high or critical needs a person, with its money at risk and a day to answer by."""
-    rules = tmp_path / "rules.toml"
-    rules.write_text("".join(f"[severity.{name}]\nhigh = 1\n" for name in ("EUR", "JPY", "KWD")))
-    shown: list[NightFigures] = []
-
-    def look(figures: NightFigures, place: Path) -> Path:
-        shown.append(figures)
-        return place
-
-    asked = request(tmp_path, rules_file=rules)
-    result = reconcile_files(asked, clock=lambda: NOW, write_workbook=look)
-
-    grave = result.breaks[result.breaks["severity"].isin(GRAVE)]
-    assert len(grave) > 0
-    (figures,) = shown
-    assert {(entry.code, entry.order_no, entry.amount) for entry in figures.attention} == {
-        (row["code"], row["order_no"], risk_of_break(row)) for row in grave.to_dict("records")
-    }
-    assert all(entry.due is not None and entry.is_urgent for entry in figures.attention)
-
-
 def test_an_instruction_of_a_key_that_no_record_has_is_a_break_with_its_money(
     tmp_path: Path,
 ) -> None:
@@ -496,41 +347,6 @@ def test_an_instruction_of_a_key_that_no_record_has_is_a_break_with_its_money(
     assert "REFUND_UNCONFIRMED" in told
     assert ",EUR," in told
     assert ",5.00," in told
-
-
-def test_an_instruction_in_two_files_is_one(tmp_path: Path) -> None:
-    """The same row in two files of the journal is one move, in the figures as in the breaks."""
-    paths = (tmp_path / "one.csv", tmp_path / "two.csv")
-    for path in paths:
-        path.write_text(INSTRUCTIONS)
-    shown: list[NightFigures] = []
-
-    def look(figures: NightFigures, place: Path) -> Path:
-        shown.append(figures)
-        return place
-
-    reconcile_files(request(tmp_path, instructions=paths), clock=lambda: NOW, write_workbook=look)
-
-    doubts = [entry for entry in shown[0].attention if not entry.code]
-    assert [doubt.amount for doubt in doubts] == [500]
-    assert len(shown[0].instructions) == 1
-
-
-def test_several_accounts_are_shown_as_several(tmp_path: Path) -> None:
-    """A workbook of more than one account names none of them in its title."""
-    (tmp_path / "orders.csv").write_text(ORDERS.replace("100042001,A2", "100042002,A2"))
-    (tmp_path / "orders2.csv").write_text(ORDERS.splitlines()[0] + ",Colour\n")
-    shown: list[NightFigures] = []
-
-    def look(figures: NightFigures, place: Path) -> Path:
-        shown.append(figures)
-        return place
-
-    both = (tmp_path / "orders.csv", tmp_path / "orders2.csv")
-    asked = request(tmp_path, orders=both)
-    reconcile_files(asked, clock=lambda: NOW, write_workbook=look, reconcile=reconcile)
-    assert (shown[0].merchant_id, shown[0].account_id) == ("100042", SEVERAL)
-    assert shown[0].notes == ("orders2.csv: nothing was read from the unknown columns Colour.",)
 
 
 def test_money_without_a_currency_is_a_defect() -> None:

@@ -9,25 +9,19 @@ from typing import Any
 
 import pytest
 
-from recon.config.settings import load_settings
 from recon.files.inbox.arrived_files import inbox as waiting_in
 from recon.files.kinds.bank_file import ENDINGS
-from recon.model.errors import ConfigurationError
 from recon.model.words import Verdict
 from recon.steps.care.doctor import checks
 from recon.steps.care.housekeeping import delete, housekeeping
-from recon.steps.care.verify_folder import sql_problems
 from recon.steps.compare.rebuild import rebuild_night
 from recon.store.nights import bank_rows, runs
 from recon.store.nights.runs import Run
 from tests.recon.steps.files.test_settlement_files import (
-    book,
     booked,
-    broken,
     declare,
     line,
     paid_out,
-    passed,
     place,
     send,
     stored,
@@ -139,28 +133,6 @@ def every_byte(folder: Path) -> bytes:
     return b"".join(path.read_bytes() for path in paths)
 
 
-def test_a_pay_out_that_arrives_is_matched_and_the_days_are_covered(banking: Any) -> None:
-    """The statement is proven, the pay-out found, and SQL over the folder says the same."""
-    payment = sale(banking)
-    ours = entry(payment.amount, "BATCH-0001", on="2026-11-20")
-    other = entry("-800.00", OTHERS, who=OTHERS, on="2026-11-20")
-    closing = f"{float(payment.amount) + 200:.2f}"
-    tell(banking, 1, ours, other, day="2026-11-20", opening="1000.00", closing=closing)
-    banking.night()
-    tables = sealed(banking)
-    assert [(one["batch_id"], one["state"]) for one in tables["paid"]] == [
-        ("BATCH-0001", "MATCHED")
-    ]
-    assert [one["place"] for one in tables["counted"]] == [0]
-    for number in ("T15", "T16", "T17", "T14"):
-        assert set(passed(banking, number)) == {True}, number
-    assert "bank main: covered from 2026-11-20 to 2026-11-20" in {
-        one["statement"] for one in stored(banking).scope_of_assurance
-    }
-    with banking.environment() as environment:
-        assert sql_problems(newest(banking), environment=environment) == []
-
-
 @pytest.mark.parametrize("ending", ["sta", "940", "mt940", "swi", "txt"])
 def test_an_inbox_of_a_bank_takes_what_banks_send(tmp_path: Path, ending: str) -> None:
     """An MT940 file is taken by its ending; an order file of that ending is left where it is."""
@@ -183,52 +155,6 @@ def test_what_is_not_ours_is_nowhere(banking: Any) -> None:
     assert b"Example-Canary" not in kept
 
 
-def test_a_missing_pay_out_is_one_break_until_it_comes(banking: Any) -> None:
-    """In transit until its day is past and covered, then a break, then resolved: one id."""
-    payment = sale(banking)
-    tell(banking, 1, day="2026-11-20", opening="10.00", closing="10.00")
-    banking.night()
-    assert "PAYOUT_NOT_AT_BANK" not in broken(banking).values()
-    assert [one["state"] for one in sealed(banking)["paid"]] == ["PENDING"]
-    balance = "10.00"
-    for number, day in ((2, "2026-11-23"), (3, "2026-11-24"), (4, "2026-11-25"), (5, "2026-11-26")):
-        tell(banking, number, day=day, opening=balance, closing=balance)
-    banking.wait(hours=24 * 6)
-    banking.night(date="2026-11-26", skip="nobody was there")
-    frame = stored(banking).breaks
-    mine = frame[frame["code"].eq("PAYOUT_NOT_AT_BANK")]
-    assert mine["effect_bank"].tolist() == [-int(payment.amount.replace(".", ""))]
-    known = mine["break_id"].tolist()
-    late = entry(payment.amount, "BATCH-0001", on="2026-11-27")
-    closing = f"{float(payment.amount) + 10:.2f}"
-    tell(banking, 6, late, day="2026-11-27", opening=balance, closing=closing)
-    banking.wait(hours=24)
-    banking.night(date="2026-11-27")
-    moved = stored(banking).movements
-    assert moved[moved["break_id"].isin(known)]["movement"].tolist() == ["resolved"]
-    assert set(passed(banking, "T7")) == {True}
-    assert sealed(banking)["paid"][0]["flags"] == "late"
-
-
-def test_a_refused_statement_leaves_the_night_incomplete_and_says_why(banking: Any) -> None:
-    """Nothing of a statement that does not add up counts; its number and both figures are told."""
-    payment = sale(banking)
-    ours = entry(payment.amount, "BATCH-0001", on="2026-11-20")
-    path = tell(banking, 7, ours, day="2026-11-20", opening="0.00", closing="1.00")
-    assert banking.night() is Verdict.INCOMPLETE
-    said = " ".join(stored(banking).not_covered)
-    assert "statement 7" in said
-    assert "1.00" in said
-    assert payment.amount in said
-    # It comes right under the same name, and the next night has nothing against it.
-    tell(banking, 7, ours, day="2026-11-20", opening="0.00", closing=payment.amount)
-    assert path.exists()
-    banking.wait(hours=72)
-    banking.night(date=SECOND)
-    assert "statement 7" not in " ".join(stored(banking).not_covered)
-    assert [one["state"] for one in sealed(banking)["paid"]] == ["MATCHED"]
-
-
 @pytest.mark.parametrize(
     ("change", "told"),
     [
@@ -247,29 +173,6 @@ def test_a_statement_that_cannot_count_is_named(
     said = [one for one in stored(banking).not_covered if "statement 3" in one]
     assert len(said) == 1
     assert told in said[0]
-
-
-def test_a_gap_ends_what_is_covered(banking: Any) -> None:
-    """The balance of one day is not the next one's: covered to the gap, INCOMPLETE, both told."""
-    sale(banking)
-    tell(banking, 1, day="2026-11-19", opening="5.00", closing="5.00")
-    tell(banking, 2, day="2026-11-20", opening="6.00", closing="6.00")
-    assert banking.night() is Verdict.INCOMPLETE
-    said = " ".join(stored(banking).not_covered)
-    assert "gap" in said
-    assert "5.00" in said
-    assert "6.00" in said
-    assert "bank main: covered from 2026-11-19 to 2026-11-19" in {
-        one["statement"] for one in stored(banking).scope_of_assurance
-    }
-
-
-def test_without_a_statement_the_bank_is_named_as_not_covered(banking: Any) -> None:
-    """Never a silent zero."""
-    sale(banking)
-    banking.night()
-    assert any(one.startswith("the bank") for one in stored(banking).not_covered)
-    assert sealed(banking) == {}
 
 
 def test_a_night_can_be_rebuilt_after_later_statements(banking: Any) -> None:
@@ -301,14 +204,6 @@ def test_a_batch_that_is_told_later_puts_its_entry_into_scope(banking: Any) -> N
     assert [one["state"] for one in sealed(banking)["paid"]] == ["MATCHED"]
 
 
-def test_a_bank_without_rules_is_refused_by_name(merchant: Any) -> None:
-    """A folder of statements of a bank that no rule describes is a mistake, not a silence."""
-    path = merchant.folder / "config" / "merchants.toml"
-    path.write_text(path.read_text() + FOLDER.format(inbox=merchant.folder / "bank"))
-    with pytest.raises(ConfigurationError, match="main"):
-        load_settings(merchant.variables)
-
-
 def test_statements_are_kept_without_what_is_not_in_scope(banking: Any) -> None:
     """The database has the sum of the others, and the entries in scope."""
     payment = sale(banking)
@@ -323,19 +218,6 @@ def test_statements_are_kept_without_what_is_not_in_scope(banking: Any) -> None:
     assert source is not None
     assert source.statements[0].others == -80_000
     assert source.entries["text"].tolist() == ["BATCH-0001"]
-
-
-def test_books_are_not_asked_here(banking: Any) -> None:
-    """A booked pay-out stays one set of the books; the bank adds no second break of it."""
-    payment = sale(banking)
-    book(banking)
-    wrong = entry("0.01", "BATCH-0001", on="2026-11-20")
-    tell(banking, 1, wrong, day="2026-11-20", opening="0.00", closing="0.01")
-    banking.night()
-    frame = stored(banking).breaks
-    mine = frame[frame["effect_bank"].notna()]
-    assert mine["code"].tolist() == ["BANK_AMOUNT_DIFFERS"]
-    assert mine["effect_bank"].tolist() == [1 - int(payment.amount.replace(".", ""))]
 
 
 def told_of_bank(merchant: Any) -> Any:

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from openpyxl import Workbook
 
 from recon.model.nights import Mode, NightRequest
 from recon.steps.night import whole_night as night
@@ -19,7 +18,6 @@ from tests.recon.files.s3_server import serving_s3
 from tests.recon.files.sftp_server import PASSWORD, USER, sftp_server
 from tests.recon.resting import resting
 from tests.recon.steps.files.test_bank_nights import (
-    IBAN,
     OTHERS,
     banking,
     inbox,
@@ -31,6 +29,7 @@ from tests.recon.steps.files.test_bank_nights import entry as row
 from tests.recon.steps.files.test_settlement_files import line, paid_out, passed, send, stored
 
 __all__ = ["banking"]
+
 DAY = "2026-11-20"
 
 
@@ -61,35 +60,6 @@ def states(merchant: Any) -> list[tuple[str, str]]:
     return [(one["batch_id"], one["state"]) for one in sealed(merchant)["paid"]]
 
 
-@pytest.mark.parametrize("version", ["02", "04", "08", "14"])
-def test_a_statement_in_xml_proves_its_pay_out(banking: Any, version: str) -> None:
-    """camt.053 in versions that banks send: matched by the batch in its reference, T15 holds."""
-    amount = sale(banking).amount
-    text = statement(amount, inner=listed(amount, "BATCH-0001"))
-    put(banking, "s.xml", text.replace("053.001.02", f"053.001.{version}"))
-    banking.night()
-    assert states(banking) == [("BATCH-0001", "MATCHED")]
-    assert set(passed(banking, "T15")) == {True}
-
-
-def test_a_notification_lists_what_an_entry_of_the_statement_is_of(banking: Any) -> None:
-    """camt.054 names the batch, camt.053 the sum alone: they join by reference and amount.
-
-    The entry names nobody, so that without the list the pay-out is not found.
-    """
-    amount = sale(banking).amount
-    sums = statement(amount, inner="").replace("<NtryRef>E1<", "<NtryRef>COLLECT-7<")
-    put(banking, "s.xml", sums)
-    banking.night()
-    assert states(banking) == [("BATCH-0001", "PENDING")]
-    lists = entry(amount, ref="COLLECT-7", inner=listed(amount, "BATCH-0001"))
-    body = head("9") + lists
-    put(banking, "n.xml", camt(body, form="054", version="08", container="Ntfctn"))
-    banking.night()
-    assert states(banking) == [("BATCH-0001", "MATCHED")]
-    assert set(passed(banking, "T17")) == {True}
-
-
 def test_a_report_of_the_day_shows_what_came_and_covers_nothing(banking: Any) -> None:
     """camt.052: its booked entries count before the statement is there, and once when it is."""
     amount = sale(banking).amount
@@ -105,35 +75,6 @@ def test_a_report_of_the_day_shows_what_came_and_covers_nothing(banking: Any) ->
     assert [one["place"] for one in sealed(banking)["counted"] if one["place"] >= 0] == [0]
     assert sum(one["amount"] for one in sealed(banking)["received"]) == round(float(amount) * 100)
     assert set(passed(banking, "T17")) == {True}
-
-
-def test_a_workbook_is_read_by_its_layout(banking: Any) -> None:
-    """XLSX with the bank's own names, its account as a constant, another person's entry in it."""
-    amount = sale(banking).amount
-    merchants = banking.folder / "config" / "merchants.toml"
-    columns = (
-        'entry_no = "Nr", statement_no = "Auszug", from_date = "Von", to_date = "Bis", '
-        'opening = "Anfang", closing = "Ende", booked_on = "Buchung", value_on = "Valuta", '
-        'amount = "Betrag", text = "Zweck", counterparty = "Gegenseite"'
-    )
-    merchants.write_text(
-        f'{merchants.read_text()}\n[[bank."main".layouts]]\nfiles = "*.xlsx"\n'
-        f'columns = {{ {columns} }}\nconstants = {{ iban = "{IBAN}", currency = "EUR" }}\n'
-    )
-    book, day = Workbook(), DAY
-    sheet = book.active
-    assert sheet is not None
-    sheet.append([
-        *("Nr", "Auszug", "Von", "Bis", "Anfang", "Ende", "Buchung", "Valuta"),
-        *("Betrag", "Zweck", "Gegenseite"),
-    ])  # fmt: skip
-    told = ["7", day, day, "100.00", plus("80.00", amount), day, day]
-    sheet.append(["1", *told, amount, "BATCH-0001", "Clearing"])
-    sheet.append(["2", *told, "-20.00", OTHERS, OTHERS])
-    book.save(inbox(banking) / "november.xlsx")
-    banking.night()
-    assert states(banking) == [("BATCH-0001", "MATCHED")]
-    assert set(passed(banking, "T15")) == {True}
 
 
 def test_statements_are_fetched_by_sftp(

@@ -1,10 +1,5 @@
 import csv
-import stat
-import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 from cryptography.fernet import Fernet
@@ -12,14 +7,11 @@ from cryptography.fernet import Fernet
 from recon.config.file_layouts import STANDARD
 from recon.config.settings import AccountSettings, FileSettings, load_file_settings
 from recon.files.kinds.spooled_file import spooled_file
-from recon.files.reader.door import Read
-from recon.model.errors import ConfigurationError, OutputError, SourceUnreadableError, UsageError
+from recon.model.errors import ConfigurationError, OutputError, SourceUnreadableError
 from recon.steps.files.order_files import check_file, mended_name, the_account, write_mendable
 
 HEADER = "merchant_id,account_id,order_no,currency,amount,status,ordered_at,action,request_id"
 GOOD = "100042,100042001,A-1,EUR,10.00,paid,2026-01-05T10:00:00Z,refund,R-1"
-CARD = "4111111111111111"
-
 MERCHANTS = """
 [accounts."100042/100042001"]
 inbox = "in"
@@ -52,112 +44,11 @@ def account_of(settings: FileSettings) -> AccountSettings:
     return the_account(settings, merchant_id="100042", account_id="100042001")
 
 
-def test_a_check_says_what_a_night_would_read(tmp_path: Path) -> None:
-    """Rows, sums, instructions, ignored columns and rejects, and nothing is written."""
-    settings = settings_of(tmp_path)
-    path = tmp_path / "o.csv"
-    path.write_text(f"{HEADER},extra\n{GOOD},x\n{GOOD.replace('10.00', '10.5')},x\n")
-    before = sorted(tmp_path.rglob("*"))
-    found = check_file(path, account=account_of(settings), settings=settings)
-    assert (found.source.rows_accepted, found.source.rows_rejected) == (1, 1)
-    assert (found.sums, found.actions) == ({"EUR": "10.00"}, {"refund": 1})
-    assert (found.layout, found.ignored_columns) == ("", ("extra",))
-    assert [(r.line, r.column) for r in found.rejects] == [(3, "amount")]
-    assert sorted(tmp_path.rglob("*")) == before
-
-
-def test_a_file_goes_through_the_layout_of_its_name(tmp_path: Path) -> None:
-    """The check uses the layout that a night would use."""
-    settings = settings_of(tmp_path)
-    path = tmp_path / "de-1.csv"
-    row = GOOD.replace(",", ";").replace("10.00", "10,00").replace("paid", "bezahlt")
-    path.write_text(f"{HEADER.replace(',', ';').replace('status', 'stand')}\n{row}\n")
-    found = check_file(path, account=account_of(settings), settings=settings)
-    assert (found.layout, found.sums) == ("de-*.csv", {"EUR": "10.00"})
-
-
 def test_a_layout_that_names_no_column_of_ours_is_told(tmp_path: Path) -> None:
     """The error names the layout, the key and the column before a file is read."""
     settings = settings_of(tmp_path, more='constants = { merchant = "1" }')
     with pytest.raises(ConfigurationError, match=r'"de-\*\.csv": constants\.merchant is none of'):
         check_file(tmp_path / "absent.csv", account=account_of(settings), settings=settings)
-
-
-def test_the_merchant_is_enough_where_it_has_one_account(tmp_path: Path) -> None:
-    """Several accounts need a name, and an unknown one is told the known ones."""
-    settings = settings_of(tmp_path)
-    assert the_account(settings, merchant_id="100043", account_id=None).inbox == Path("in")
-    with pytest.raises(UsageError, match="name one with --account: 100042001, 100042002"):
-        the_account(settings, merchant_id="100042", account_id=None)
-    with pytest.raises(UsageError, match=r"no account 7 \(declared: 100042/100042001"):
-        the_account(settings, merchant_id="7", account_id=None)
-
-
-def test_refused_rows_come_as_a_file_that_is_refused_until_it_is_mended(tmp_path: Path) -> None:
-    """Nothing of the file is accepted as it is; with its cells corrected all of it is."""
-    settings = settings_of(tmp_path)
-    bad = [
-        GOOD.replace("10.00", "10.5"),
-        GOOD.replace("paid", "bezahlt"),
-        "only,two",
-        GOOD.replace("A-1", CARD),
-        GOOD.replace("refund", "refnd"),
-        GOOD,  # the last line, without a line end: it may have been cut
-    ]
-    path, out = tmp_path / "o.csv", tmp_path / "mended-o.csv"
-    path.write_text("\n".join([HEADER, GOOD, *bad]))
-    account = account_of(settings)
-    assert write_mendable(path, out=out, account=account, settings=settings) == (out, 6)
-    assert stat.S_IMODE(out.stat().st_mode) == 0o600
-    assert CARD not in out.read_text()
-    checked = check_file(out, account=account, settings=settings)
-    assert checked.source.rows_accepted == 0
-    rows = list(csv.DictReader(out.read_text().splitlines()))
-    assert [row["rejected_line"] for row in rows] == ["3", "4", "5", "6", "7", "8"]
-    assert rows[2]["rejected_text"] == "only,two"
-    for number, row in enumerate(rows):
-        right = dict(zip(HEADER.split(","), GOOD.split(","), strict=True))
-        row.update(right | {"order_no": f"A-{number}", "request_id": f"R-{number}"})
-    with out.open("w", newline="") as file:
-        writer = csv.DictWriter(file, fieldnames=list(rows[0]))
-        writer.writeheader()
-        writer.writerows(rows)
-    assert check_file(out, account=account, settings=settings).source.rows_accepted == 6
-
-
-class InThisProcess:
-    """The door without a process behind it, so that a test reaches the readers."""
-
-    @contextmanager
-    def read(self, _: Path, work: Callable[..., Any], /, **arguments: object) -> Iterator[Read]:
-        """What `work` makes of a file."""
-        with tempfile.TemporaryFile() as rows:
-            facts = work(rows, **arguments)
-            rows.seek(0)
-            yield Read(facts, rows)
-
-
-def test_a_file_of_many_parts_is_checked_and_mended_as_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """No order file is held whole, and what is told and written does not hang on the parts."""
-    settings = settings_of(tmp_path)
-    account = account_of(settings)
-    path, found = tmp_path / "o.csv", []
-    keys = [f"{4_000_000_000_000_000 + number}" for number in range(12)]
-    rows = [GOOD.replace("A-1", key).replace("R-1", f"R-{key}") for key in keys]
-    rows[3:5] = [rows[3].replace("10.00", "10.5"), "only,two"]
-    path.write_text("\n".join([HEADER, *rows, ""]))
-    for size in (70, 1_000_000):
-        monkeypatch.setattr("recon.files.formats.raw_reader.PART_BYTES", size)
-        monkeypatch.setattr("recon.files.reader.files.file_reader", InThisProcess)
-        out = tmp_path / f"mended-{size}.csv"
-        checked = check_file(path, account=account, settings=settings)
-        written = write_mendable(path, out=out, account=account, settings=settings)
-        found.append((checked, written == (out, 2), out.read_text()))
-    assert found[0] == found[1]
-    assert (checked.source.rows_accepted, checked.sums) == (10, {"EUR": "100.00"})
-    assert f",{keys[3]}," in found[0][2]
 
 
 def test_what_the_layout_does_not_explain_is_not_accepted_in_another_meaning(

@@ -1,18 +1,14 @@
-import time
 from pathlib import Path
 
 import pytest
 
 from recon.config.ledger_source import LedgerSource
 from recon.config.rules import Rules
-from recon.files.formats.named_bytes import read_bytes
 from recon.files.kinds.ledger_file import read_ledger
-from recon.files.proposing.proposal import proposal_of
 from recon.model.errors import SourceUnreadableError, UsageError
 from recon.steps.files.proposed_layouts import KINDS, Proposed, propose_layout
 from tests.recon.files.proposing.exports import ACCOUNT, MERCHANT, SHAPES, made
 
-PROPOSED_SECONDS_MAX = 2
 SHAPE = {shape.name: shape for shape in SHAPES}
 
 
@@ -56,24 +52,6 @@ def test_a_proposal_is_read_by_the_readers_of_a_night(
     assert [file.source.rows_rejected for file in proposal.checked if file.source] == [0, 0]
 
 
-def test_samples_of_two_layouts_are_refused(tmp_path: Path) -> None:
-    """One layout is of one header."""
-    first, second = (made(SHAPE[name], seed=0) for name in ("cents", "kwd"))
-    for export in (first, second):
-        (tmp_path / export.name).write_bytes(export.content)
-    paths = [tmp_path / first.name, tmp_path / second.name]
-    with pytest.raises(SourceUnreadableError, match="has another header"):
-        propose_layout(paths, kind="orders", rules=Rules(), answers={})
-
-
-def test_the_sample_that_differs_is_named(tmp_path: Path) -> None:
-    """Not the last one, and not the one that it differs from."""
-    good = "order_no,ordered_at,amount\nA1,2026-11-20T10:00:00Z,1.00\n"
-    other = good.replace(",", ";")
-    with pytest.raises(SourceUnreadableError, match=r"^b\.csv has .* than a\.csv"):
-        of_texts(tmp_path, good, other, good)
-
-
 def test_samples_of_one_layout_may_leave_its_encoding_and_quote_open(tmp_path: Path) -> None:
     """A file of ASCII reads alike in every encoding, one without quotes by every quote."""
     header = "order_no;amount;currency;status;ordered_at;customer\n"
@@ -115,23 +93,6 @@ def test_an_answer_that_no_layout_can_have_is_refused(tmp_path: Path) -> None:
         of_texts(tmp_path, text, delimiter__sign=";")
 
 
-def test_a_currency_that_is_none_leaves_the_others_as_they_are(tmp_path: Path) -> None:
-    """It is a row that a night refuses, not a word of the layout."""
-    codes = ["EUR", "USD", "GBP", "CHF", "PLN", "SEK", "NOK", "DKK", "CZK"]
-    text = "order_no,ordered_at,amount,currency,status\n"
-    row = "A{},2026-11-20T10:00:00Z,1.00,{},paid\n"
-    rows = "".join(row.format(number, code) for number, code in enumerate(codes))
-    upper = of_texts(tmp_path, text + rows + row.format(9, "n/a"))
-    lower = of_texts(tmp_path, text + rows.replace("CZK", "czk") + row.format(9, "n/a"))
-
-    assert "words" not in upper.proposal.layout
-    words = {code: code for code in codes[:-1]} | {"czk": "CZK"}
-    assert lower.proposal.layout["words"] == {"currency": words}
-    for proposal in (upper, lower):
-        (checked,) = proposal.checked
-        assert [reject.line for reject in checked.rejects] == [11]
-
-
 def test_a_row_that_a_night_would_refuse_makes_a_proposal_unusable(tmp_path: Path) -> None:
     """The check says why not, with the line."""
     export = made(SHAPE["cents"], seed=0)
@@ -142,24 +103,6 @@ def test_a_row_that_a_night_would_refuse_makes_a_proposal_unusable(tmp_path: Pat
     (checked,) = proposal.checked
     assert not proposal.usable
     assert [reject.line for reject in checked.rejects] == [len(export.rows) + 2]
-
-
-def test_every_kind_of_file_can_be_proposed() -> None:
-    """Orders, instructions, settlement, ledger, bank, and the list of payments of a gateway."""
-    kinds = {"orders", "gateway", "instructions", "settlement", "ledger", "bank"}
-    assert set(KINDS) == kinds
-
-
-def test_a_proposal_for_a_large_sample_takes_seconds(tmp_path: Path) -> None:
-    """5,000 rows of twelve columns are ranked and read in two seconds of the processor."""
-    export = made(SHAPE["shopify"], seed=0)
-    header, *rows = export.content.split(b"\n")
-    path = tmp_path / "large.csv"
-    path.write_bytes(b"\n".join([header, *(row for _ in range(120) for row in rows[:-1]), b""]))
-    schema = KINDS["orders"].schema
-    began = time.process_time()
-    proposal_of([read_bytes(path)], schema=schema, constants={}, answers={})
-    assert time.process_time() - began < PROPOSED_SECONDS_MAX
 
 
 LEDGER = "entry_id,order_no,entry_type,currency,amount,booked_at\n"
@@ -208,15 +151,6 @@ def test_what_was_captured_and_refunded_is_read_of_a_portal(tmp_path: Path) -> N
     assert columns["captured_amount"] == "Captured"
     assert proposal.proposal.layout["units"] == "minor"
     assert proposal.proposal.not_read == ()
-
-
-def test_a_state_of_a_portal_may_be_of_two_words(tmp_path: Path) -> None:
-    """Rules name it as the portal writes it."""
-    text = f"{PORTAL}reference_no\n" + "".join(map(PAID.format, (1, 2)))
-    text = text.replace("payment_status", "State").replace(",0,0,", ",Partially refunded,0,")
-    proposal = of_texts(tmp_path, text, kind="gateway")
-    assert proposal.usable, proposal
-    assert proposal.proposal.layout["columns"]["payment_status"] == "State"
 
 
 def test_a_number_of_a_document_is_the_entry_where_nothing_else_is(tmp_path: Path) -> None:
@@ -320,70 +254,6 @@ def test_numbers_of_two_accounts_are_no_sides(tmp_path: Path) -> None:
     assert proposal.proposal.not_read == ("Soll", "Haben")
 
 
-LETTERED = "Belegnr.;Auftragsnummer;Art;WKZ;Buchungsdatum;Umsatz;S/H\n"
-
-
-@pytest.mark.parametrize(("debit", "captures"), [("S", "minus"), ("H", "plus")])
-def test_a_letter_says_the_side_of_an_entry(debit: str, captures: str, tmp_path: Path) -> None:
-    """S and H, seen from either account, come to what Soll and Haben do; another is refused."""
-    credit, other = ("H", "plus") if debit == "S" else ("S", "minus")
-    rows = "".join(
-        f"{row.split(';;')[0]};{row.split(';;')[1].strip()};{credit}\n"
-        if ";;" in row
-        else row.replace(";\n", f";{debit}\n")
-        for row in SIDED_ROWS
-    )
-    proposal = of_texts(tmp_path, LETTERED + rows, kind="ledger")
-    assert proposal.usable, proposal
-    assert proposal.proposal.layout["captures"] == captures
-    sides = {"column": "S/H", "plus": "H", "minus": "S"}
-    assert proposal.proposal.layout["sign"] == {"amount": sides}
-    assert amounts_of(tmp_path, proposal) == AMOUNTS
-
-    wrong = "E9;A1;refund;EUR;2026-11-20T10:00:00Z;1,00;"
-    (tmp_path / "a.csv").write_text(f"{LETTERED}{rows}{wrong}{debit}\n{wrong}X\n")
-    assert proposal.layout is not None
-    checked = KINDS["ledger"].check(tmp_path / "a.csv", proposal.layout, Rules())
-    assert [(reject.line, reject.reason) for reject in checked.rejects] == [
-        (6, f"is {captures}, but refund must be {other} in books with captures in {captures}"),
-        (7, "has neither 'H' nor 'S' as its sign"),
-    ]
-
-
-def test_a_letter_that_no_row_has_is_asked(tmp_path: Path) -> None:
-    """Books of captures alone show one side; the word of the other one is somebody's to say."""
-    text = LETTERED + "E1;A1;capture;EUR;2026-11-20T10:00:00Z;129,99;S\n"
-    asked = of_texts(tmp_path, text, kind="ledger").proposal.questions
-    ask = "column 'S/H' says 'S' in every row; what does it say of the other side?"
-    assert asked == {"sign.amount.plus": ask}
-    decided = of_texts(tmp_path, text, kind="ledger", **{"sign.amount.plus": "H"})
-    assert decided.usable, decided
-    assert decided.proposal.layout["captures"] == "minus"
-
-
-@pytest.mark.parametrize("shown", ["-5,50", "5,50"])
-def test_what_books_state_of_a_payment_has_the_sign_of_its_entry(
-    shown: str, tmp_path: Path
-) -> None:
-    """Of an adjustment it stays, of others the type says it; a minus beside a plus is refused."""
-    header = LETTERED.replace("Umsatz;S/H", "Umsatz;transaction_amount;transaction_currency")
-    entry = "{};A1;{};EUR;2026-11-20T10:00:00Z;{};{};USD\n"
-    rows = entry.format("E1", "capture", "5,00", "5,50")
-    rows += entry.format("E2", "refund", "-5,00", shown)
-    rows += entry.format("E3", "adjustment", "-5,00", shown)
-    proposal = of_texts(tmp_path, header + rows, kind="ledger")
-    assert proposal.usable, proposal
-    assert proposal.layout is not None
-    source = LedgerSource(path=tmp_path / "a.csv", layout=proposal.layout)
-    entries = read_ledger(source, environment={}, rules=Rules()).entries
-    assert entries["transaction_amount"].tolist() == [550, 550, -550]
-
-    (tmp_path / "a.csv").write_text(header + rows + entry.format("E4", "capture", "5,00", "-5,50"))
-    (reject,) = KINDS["ledger"].check(tmp_path / "a.csv", proposal.layout, Rules()).rejects
-    assert (reject.line, reject.column) == (5, "transaction_amount")
-    assert reject.reason == "is minus, but the amount of its entry is plus"
-
-
 TOTALLED = "Buchungsnummer;Auftragsnummer;Art;WKZ;Buchungsdatum;Betrag\n"
 
 
@@ -421,16 +291,6 @@ def test_a_last_line_that_is_no_sum_is_held_to_nothing(
     assert of_texts(tmp_path, text).proposal.layout["trailer"] == {"word": "Summe"}
 
 
-@pytest.mark.parametrize(
-    "state", ["Partially refunded after a dispute", "R\u00fcckerstattet", "Settled (T+2)"]
-)
-def test_a_state_of_a_portal_may_be_long_and_not_of_ascii(state: str, tmp_path: Path) -> None:
-    """Rules name it as the portal writes it."""
-    text = f"{PORTAL}reference_no\n" + "".join(map(PAID.format, (1, 2)))
-    text = text.replace(",0,0,", f",{state},0,")
-    assert of_texts(tmp_path, text, kind="gateway").usable
-
-
 def test_what_a_portal_does_not_have_is_asked_with_what_to_say_instead(tmp_path: Path) -> None:
     """Money is offered for no code; a time is asked by the first line that has it."""
     text = "Transaktions-ID;H\u00e4ndlerreferenz;Zeitpunkt;Bruttobetrag (Cent);W\u00e4hrung;Status;"
@@ -443,42 +303,3 @@ def test_what_a_portal_does_not_have_is_asked_with_what_to_say_instead(tmp_path:
         "gateway has)"
     )
     assert "such as that on line 2 have no offset" in asked.questions["zone"]
-
-
-LETTERS = (
-    "Batch ID;Settlement date;Type;Order ID;Transaction ID;Reference;Currency;Gross;Fee;Net;{}\n"
-)
-LETTERED_ROW = "B1;2026-11-20;{};A1;t1;R1;EUR;{};{};{};{}\n"
-
-
-@pytest.mark.parametrize(
-    ("names", "charge", "refund", "signed"),
-    [
-        ("CR/DR", "CR", "DR", {"gross": "CR", "net": "CR"}),
-        ("CR/DR;Fee DR/CR", "CR;DR", "DR;CR", {"gross": "CR", "net": "CR", "fee": "DR"}),
-    ],
-)
-def test_a_column_of_signs_may_be_that_of_several_amounts(
-    names: str, charge: str, refund: str, signed: dict[str, str], tmp_path: Path
-) -> None:
-    """Net is gross less fee by one choice of them alone; what is read has the right signs."""
-    given_back = ("0.30", "9.70") if "Fee" in names else ("0.30", "10.30")
-    rows = LETTERED_ROW.format("charge", "50.00", "1.00", "49.00", charge)
-    rows += LETTERED_ROW.format("refund", "10.00", *given_back, refund)
-    proposal = of_texts(tmp_path, LETTERS.format(names) + rows, kind="settlement")
-    assert proposal.usable, proposal
-    found = proposal.proposal.layout["sign"]
-    assert {ours: sign["plus"] for ours, sign in found.items()} == signed
-    assert "turned_rows" not in proposal.proposal.layout
-
-
-def test_signs_that_no_net_decides_are_asked_and_answered(tmp_path: Path) -> None:
-    """Without a fee the column may be of any of three amounts: whoever knows says of which."""
-    row = LETTERED_ROW.format("korrektur", "9.00", "1.00", "7.00", "DR")
-    text = LETTERS.format("CR/DR") + row.replace("korrektur", "adjustment")
-    asked = of_texts(tmp_path, text, kind="settlement").proposal.questions
-    assert "'CR/DR' says which way money goes" in asked["sign.gross"]
-    given = {"sign.gross": "CR/DR", "sign.net": "CR/DR", "sign.gross.plus": "CR"}
-    answered = of_texts(tmp_path, text, kind="settlement", **given).proposal
-    assert list(answered.questions) == ["sign.net.plus"]
-    assert answered.layout["sign"]["gross"] == {"column": "CR/DR", "plus": "CR", "minus": "DR"}

@@ -145,35 +145,6 @@ def files(merchant: Any) -> dict[str, tuple[int, ...]]:
     }
 
 
-def test_a_night_compares_what_was_settled(settling: Any) -> None:
-    """Each line is held against its payment and each batch against its pay-out, once a version.
-
-    What a batch does not pay out is held back, and no failure of the proof.
-
-    Order numbers that only the file names are asked about; the night is rebuilt from its tables.
-    """
-    first, second, unordered = booked(settling, 3)
-    settling.drop("orders.csv", settling.order(first), settling.order(second))
-    nobody = {"order_no": "NOBODY-1", "transaction_id": "1"}
-    lines = [line(first), line(second, gross="1.00"), line(unordered), line(first, **nobody)]
-    send(settling, "S1.csv", *lines, paid_out(*lines))
-    settling.night()
-    wanted = {
-        second.order_no: "SETTLEMENT_AMOUNT_MISMATCH",
-        unordered.order_no: "MISSING_IN_ORDERS",
-        "NOBODY-1": "UNEXPECTED_RECEIPT",
-    }
-    assert broken(settling) == wanted
-    assert passed(settling, "T11") == [True]
-    assert "1 new settlement files with 5 lines accepted" in settling.told[0].sentence
-    send(settling, "S1.csv", *lines, paid_out(*lines[1:]))
-    assert settling.night() is Verdict.BREAKS_OPEN
-    assert passed(settling, "T11") == [True]
-    assert "held:" in "".join(stored(settling).pending["entry_id"])
-    with settling.environment() as environment:
-        assert rebuild_night("2026-11-20", out=None, environment=environment).same
-
-
 def test_what_a_dry_run_read_of_settlement_is_judged_by_the_live_night(settling: Any) -> None:
     """A settlement file tells of days, not of nights: its lines count whoever read it first."""
     first, second = booked(settling, 2)
@@ -224,40 +195,6 @@ def test_nothing_is_called_unsettled_before_the_files_are_there(settling: Any) -
     assert waits not in stored(settling).not_covered
 
 
-def test_a_bad_file_and_a_bad_line_are_told_as_sources(settling: Any) -> None:
-    """A refused file makes the night INCOMPLETE; the payment of a refused line is UNVERIFIED."""
-    first, second = booked(settling, 2)
-    send(settling, "S1.csv", line(first), line(second, net="0.01"))
-    (place(settling) / "S2.csv").write_text("nothing,of,this\n1,2,3\n")
-    assert settling.night() is Verdict.INCOMPLETE
-    assert "settlement file settlement/S2.csv could not be read" in str(
-        stored(settling).not_covered
-    )
-    assert list(stored(settling).unverified["order_no"]) == ["", second.order_no]
-    assert broken(settling) == {}
-
-
-def test_files_are_known_by_name_and_content_and_lines_by_all_they_say(settling: Any) -> None:
-    """The same again is nothing; other content is a new version; equal lines elsewhere repeat."""
-    first, second = booked(settling, 2)
-    send(settling, "S1.csv", line(first), line(second))
-    send(settling, "S2.csv", line(first), line(first), line(second, settled_on="2026-11-21"))
-    send(settling, "empty-1.csv")
-    send(settling, "empty-2.csv")
-    assert "4 new settlement files with 5 lines accepted" in ingested(settling, "first")
-    send(settling, "S1.csv", line(first), line(second, net="0.01"))
-    # The second one is read once more: a line of it counted in the first.
-    assert "2 new settlement files with 4 lines accepted; 2 known" in ingested(settling, "second")
-    assert "0 new settlement files with 0 lines accepted; 4 known" in ingested(settling, "third")
-    assert files(settling) == {
-        "orders.csv": (2, 2, 0, 0),
-        "settlement/S1.csv": (2, 0, 1, 1),
-        "settlement/S2.csv": (3, 3, 0, 0),
-        "settlement/empty-1.csv": (0, 0, 0, 0),
-        "settlement/empty-2.csv": (0, 0, 0, 0),
-    }
-
-
 def test_the_folder_must_exist_and_be_its_own(merchant: Any) -> None:
     """A folder that is not there stops the night; that of the order files is refused."""
     declare(merchant)
@@ -268,17 +205,6 @@ def test_the_folder_must_exist_and_be_its_own(merchant: Any) -> None:
     path.write_text(text)
     with pytest.raises(ConfigurationError, match="give settlement files their own"):
         ingested(merchant, "second")
-
-
-def test_a_layout_that_names_no_column_of_settlement_is_refused(settling: Any) -> None:
-    """Layouts of settlement files know the columns of settlement lines, and no others."""
-    path = settling.folder / "config" / "merchants.toml"
-    layout = '\n[[accounts."100042/100042001".settlement.layouts]]\ncolumns = { amount = "x" }\n'
-    path.write_text(path.read_text() + layout)
-    with pytest.raises(
-        ConfigurationError, match=r"columns\.amount is none of the columns batch_id"
-    ):
-        ingested(settling, "first")
 
 
 def test_the_first_settled_day_begins_where_the_calendar_of_the_rules_says(settling: Any) -> None:

@@ -12,11 +12,9 @@ from hypothesis import strategies as st
 
 from recon.model.errors import Defect
 from recon.model.money import format_minor_units
-from recon.steps.ground import csv_columns
 from recon.steps.ground.csv_columns import csv_of
 
 COLUMNS = ("order_no", "exposure", "currency", "age_days", "due_at", "reason")
-SEVERAL = ("order_amount", "gateway_amount", "ledger_amount")
 NAMES = st.text(st.sampled_from(list("ab,\"\n é;'=")), max_size=6)
 AMOUNTS = st.none() | st.integers(-(10**15), 10**15)
 FIRST, LAST = datetime(2020, 1, 1), datetime(2030, 1, 1)  # noqa: DTZ001 - the zone is drawn
@@ -61,48 +59,6 @@ def test_the_bytes_are_those_of_the_writer(rows: list[tuple[Any, ...]]) -> None:
     assert csv_of(frame_of(rows), columns=COLUMNS) == written(rows)
 
 
-@settings(max_examples=80)
-@given(
-    st.lists(
-        st.tuples(
-            st.sampled_from(["EUR", "JPY", "KWD"]),
-            *[st.none() | st.integers(-1, 1)] * len(SEVERAL),
-        ),
-        max_size=4,
-    )
-)
-def test_columns_of_equal_amounts_do_not_share_their_blanks(rows: list[tuple[Any, ...]]) -> None:
-    """Amounts that stand in several columns are written once: 0 is never a blank, nor one a 0."""
-    names = ("currency", *SEVERAL)
-    columns = list(zip(*rows, strict=True)) or [()] * len(names)
-    kinds = ("str", *["Int64"] * len(SEVERAL))
-    frame = pd.DataFrame(
-        {
-            name: pd.Series(cells, dtype=kind)
-            for name, cells, kind in zip(names, columns, kinds, strict=True)
-        }
-    )
-    lines = [",".join(names)] + [
-        ",".join(
-            [
-                currency,
-                *("" if a is None else format_minor_units(a, currency=currency) for a in amounts),
-            ]
-        )
-        for currency, *amounts in rows
-    ]
-
-    assert csv_of(frame, columns=names) == "".join(f"{line}\n" for line in lines)
-
-
-def test_blocks_leave_no_seam(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many rows are texts at once, the whole is the same."""
-    rows = [(f"A{n}", n - 3, "JPY" if n % 3 else "EUR", n, None, "") for n in range(7)]
-    monkeypatch.setattr(csv_columns, "BLOCK_ROWS", 2)
-
-    assert csv_of(frame_of(rows), columns=COLUMNS) == written(rows)
-
-
 def test_money_without_a_currency_is_a_defect() -> None:
     """Nothing is written as if it had decimals that nobody knows; 0 of no currency is blank."""
     row = ("A1", 5, "", None, None, "")
@@ -110,10 +66,3 @@ def test_money_without_a_currency_is_a_defect() -> None:
     with pytest.raises(Defect, match="5 minor units has no currency"):
         csv_of(frame_of([row]), columns=COLUMNS)
     assert csv_of(frame_of([("A1", 0, *row[2:])]), columns=COLUMNS).endswith("A1,,,,,\n")
-
-
-def test_a_carriage_return_is_quoted() -> None:
-    """A reader that takes it for the end of a line would see two rows."""
-    text = csv_of(frame_of([("A\r1", 1, "EUR", 1, None, "x")]), columns=COLUMNS)
-
-    assert '"A\r1",0.01,EUR' in text

@@ -2,12 +2,11 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from datetime import timedelta
 from functools import partial
 from typing import Any
 
 import pytest
-from sqlalchemy import insert, update
+from sqlalchemy import update
 
 from recon.config.approvers import Approver
 from recon.desk.endorsement import Kind, Signed, opened, row_problem
@@ -22,7 +21,7 @@ from recon.steps.ground.endorsed import Said, note_endorsed, words_for_signer
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.identity import Person, identify
 from recon.steps.ground.two_words import waiting_words
-from recon.steps.money.approve import approve, reject, waiting
+from recon.steps.money.approve import approve, waiting
 from recon.steps.money.gate import gate_of
 from recon.steps.money.sending import sending_stopped, stop_sending
 from recon.steps.night import whole_night as night
@@ -122,44 +121,6 @@ def test_a_forged_approval_sends_nothing(begun: Callable[[Any], Any], by: str) -
     assert "counts as approved" in told
 
 
-def test_the_approval_rows_are_no_endorsement(begun: Callable[[Any], Any]) -> None:
-    """Also the tables of people's words, as far as the login may write them, prove nothing."""
-    merchant = begun(wait_for_two)
-    merchant.sqlite_path  # noqa: B018 - on PostgreSQL the night's login may not even write them
-    with merchant.environment() as environment:
-        wanted = waiting(environment).wanted
-        now = environment.clock()
-        with environment.store.writing() as connection:
-            approval_rows.save_first(
-                connection,
-                wanted.digest,
-                instruction_ids=approval_rows.ids_of(wanted.items),
-                word=PersonsWord("Jo Ahn", authenticated=True, at=now),
-                valid_until=now + timedelta(days=9),
-            )
-            first = approval_rows.open_approval(connection, wanted.digest)
-            assert first is not None
-            second = PersonsWord("Kim Bell", authenticated=True, at=now)
-            approval_rows.save_second(connection, first, word=second)
-        forge(environment)
-    merchant.move_money()
-
-    assert merchant.effects() == []
-
-
-def test_what_the_desk_endorsed_goes(begun: Callable[[Any], Any], keyed: dict[str, str]) -> None:
-    """Two words with the desk's key, and a night that has the public one alone sends."""
-    merchant = begun(wait_for_two)
-    merchant.variables |= keyed
-    with merchant.environment() as environment:
-        yes(environment, "jo", "kim")
-    as_night(merchant, keyed)
-    merchant.night()
-
-    assert [row["amount"] for row in merchant.effects()] == ["1.00"]
-    assert problems_of(merchant) == ""
-
-
 def test_a_stranger_can_check_what_it_is_handed(begun: Callable[[Any], Any]) -> None:
     """Terms and words as a signing process gets them cover the row, by the public key alone."""
     merchant = begun(wait_for_two)
@@ -189,37 +150,6 @@ def test_only_the_desk_hears_people(begun: Callable[[Any], Any], keyed: dict[str
     assert merchant.instruction_states() == {"planned": 1}
 
 
-def test_an_endorsement_of_another_key_counts_for_nothing(
-    begun: Callable[[Any], Any], keyed: dict[str, str]
-) -> None:
-    """Two words under the sandbox's key are none where a desk is set up."""
-    merchant = begun(wait_for_two)
-    with merchant.environment() as environment:
-        yes(environment, "jo", "kim")
-    as_night(merchant, keyed)
-    merchant.move_money()
-
-    assert merchant.effects() == []
-    assert "counts as approved" in settled(merchant)
-    assert "endorsement 1" in problems_of(merchant)
-
-
-def test_one_endorsement_copied_is_one(begun: Callable[[Any], Any]) -> None:
-    """A row that is a copy of another word is no second person."""
-    merchant = begun(wait_for_two)
-    with merchant.environment() as environment:
-        yes(environment, "jo")
-        with environment.store.writing() as connection:
-            row = dict(connection.execute(endorsement.select()).mappings().one())
-            connection.execute(insert(endorsement).values(**row | {"sequence": 2}))
-        forge(environment)
-    merchant.move_money()
-
-    assert merchant.effects() == []
-    assert "Jo Ahn alone" in settled(merchant)
-    assert "is a copy of endorsement 1" in problems_of(merchant)
-
-
 def test_a_larger_amount_bound_anew_is_not_endorsed(begun: Callable[[Any], Any]) -> None:
     """Who changes the table and binds the change in the history still lacks two people."""
     merchant = begun(wait_for_two)
@@ -235,46 +165,6 @@ def test_a_larger_amount_bound_anew_is_not_endorsed(begun: Callable[[Any], Any])
 
     assert merchant.effects() == []
     assert "counts as approved" in settled(merchant)
-
-
-def test_an_approval_that_ran_out_is_not_used_again(begun: Callable[[Any], Any]) -> None:
-    """The words hold until the day that they say, whatever the tables say later."""
-    merchant = begun(wait_for_two)
-    with merchant.environment() as environment:
-        yes(environment, "jo", "kim")
-        merchant.now += timedelta(days=5)
-        # The night takes back what ran out; somebody writes it in again.
-        from recon.steps.money.approve import lapse
-
-        lapse(environment)
-        forge(environment)
-        with environment.store.writing() as connection:
-            connection.execute(
-                update(approval_rows.approval).values(valid_until=merchant.now + timedelta(days=9))
-            )
-    merchant.move_money()
-
-    assert merchant.effects() == []
-
-
-def test_what_a_person_rejected_stays_rejected(begun: Callable[[Any], Any]) -> None:
-    """A rejection is signed, too: bringing the row back needs two new words."""
-    merchant = begun(wait_for_two)
-    with merchant.environment() as environment:
-        yes(environment, "jo")
-        ids = [one.instruction_id for one in waiting(environment).wanted.items]
-        kim = identify("kim", code=None, environment=environment)
-        digest = waiting(environment).wanted.digest
-        approve(digest, person=kim, environment=environment)
-        with environment.store.writing() as connection:
-            connection.execute(update(instruction).values(state="planned"))
-        reject(ids, person=kim, reason="not meant", environment=environment)
-        with environment.store.writing() as connection:
-            connection.execute(update(instruction).values(state="planned"))
-        forge(environment)
-        with environment.store.reading() as connection:
-            words = endorsement_rows.Endorsed(environment.desk)
-            assert "for nobody" in next(words.row_problems(connection))
 
 
 def test_a_forged_release_holds_on(merchant: Any) -> None:

@@ -1,18 +1,10 @@
 from pathlib import Path
 
-import pandas as pd
 import pytest
 
 from recon.model.errors import ArchiveBrokenError
-from recon.steps.compare.rebuild import rebuilt
-from recon.steps.ground import kept_results
-from recon.store.nights import results, runs
 from tests.recon.steps.conftest import Merchant
 
-FRAMES = (
-    *("matches", "breaks", "pending", "unverified", "effects"),
-    *("sides", "movements", "journals"),
-)
 RULES = """
 [grace]
 gateway_to_ledger = "1h"
@@ -45,40 +37,6 @@ def ended(merchant: Merchant) -> Merchant:
 def _breaks(merchant: Merchant) -> Path:
     (path,) = merchant.folder.glob("**/archive/nights/*/*/*/*/results/breaks.parquet")
     return path
-
-
-def test_a_result_comes_back_from_its_folder_as_it_was_made(ended: Merchant) -> None:
-    """Every frame with its rows in their order, and words, totals and digest beside them."""
-    with ended.environment() as environment, environment.store.reading() as connection:
-        run = runs.get(connection, runs.finished(connection)[-1].run_id)
-        kept = kept_results.load(connection, run.run_id, environment=environment)
-        made = rebuilt(run, environment=environment).result
-        orders = kept_results.orders_left_open(connection, run.run_id, environment=environment)
-        parts = [
-            *kept_results.match_batches(connection, run.run_id, rows_max=1, environment=environment)
-        ]
-        totals = results.load_totals(connection, run.run_id)
-
-    assert kept is not None
-    for name in FRAMES:
-        stored, wanted = getattr(kept, name), getattr(made, name)
-        pd.testing.assert_frame_equal(
-            stored.astype(str), wanted.astype(str)[list(stored.columns)], check_dtype=False
-        )
-    assert len(kept.journals) == 4
-    assert (kept.digest, kept.control_totals) == (made.digest, totals)
-    assert kept.scope_of_assurance == made.scope_of_assurance
-    assert orders == {*made.breaks["order_no"], *made.pending["order_no"]}
-    assert sum(map(len, parts)) == len(made.matches)
-
-
-def test_a_run_without_a_result_has_none(merchant: Merchant) -> None:
-    """What never came to a result is not looked for in the archive."""
-    with merchant.environment() as environment, environment.store.reading() as connection:
-        assert kept_results.load(connection, "unknown", environment=environment) is None
-        assert kept_results.open_breaks(connection, "unknown", environment=environment) is None
-        left = kept_results.orders_left_open(connection, "unknown", environment=environment)
-    assert left == set()
 
 
 def test_a_changed_file_is_refused_and_never_shown(ended: Merchant) -> None:

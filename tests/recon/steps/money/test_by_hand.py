@@ -15,11 +15,8 @@ from recon.steps.ground.identity import identify
 from recon.steps.money.approve import approve, lapse, waiting
 from recon.steps.money.by_hand import HandRequest, HandResult, carry_out
 from recon.steps.people import people
-from recon.store.database.history import of_entity, verify
 from recon.store.database.migrate import upgrade
 from recon.store.database.night_lock import account_lock
-from recon.store.money.instruction_sheet import batch_frame
-from recon.store.nights import runs
 
 PLACE = {"merchant_id": "100042", "account_id": "100042001"}
 
@@ -50,36 +47,9 @@ def _ask(merchant: Any, kind: str, payment: Any, **options: str) -> HandResult:
         return carry_out(request, environment=environment)
 
 
-def test_a_capture_by_hand_is_journalled_and_sent_once(merchant: Any) -> None:
-    """One row, one effect, and a history that names who asked for it."""
-    payment = merchant.payments("authorised")[0]
-
-    result = _ask(merchant, "capture", payment)
-
-    assert result.state is InstructionState.CONFIRMED
-    assert [effect["operation"] for effect in merchant.effects()] == ["capture"]
-    with merchant.environment() as environment, environment.store.reading() as connection:
-        events = list(of_entity(connection, result.instruction_id))
-        assert verify(connection)[1] == ""
-    assert [event["event"] for event in events] == ["approved", "in_flight", "confirmed"]
-    assert "by hand: anna" in str(events[0]["data"])
-
-
 def _ids_unique(merchant: Any) -> None:
     with (merchant.folder / "config" / "merchants.toml").open("a") as merchants:
         merchants.write('instructions = { ids = "unique" }\n')
-
-
-def test_the_like_of_an_earlier_movement_waits_for_a_person(merchant: Any) -> None:
-    """The same refund twice is held, also under a request id, unless ids are declared unique."""
-    payment = merchant.payments("captured")[0]
-    amount = _part(payment)
-    _ask(merchant, "refund", payment, amount=amount, request_id="first")
-    again = _ask(merchant, "refund", payment, amount=amount, request_id="second")
-
-    assert again.state is InstructionState.PLANNED
-    assert again.message.startswith("asked for by hand by anna: looks like a repeat")
-    assert len(merchant.effects()) == 1
 
 
 def test_where_ids_are_unique_another_one_is_another_movement(merchant: Any) -> None:
@@ -137,14 +107,6 @@ def test_what_the_gateway_speaks_against_is_neither_stored_nor_sent(
 
     assert merchant.effects() == []
     assert merchant.instruction_states() == {}
-
-
-def test_an_unknown_order_is_named(merchant: Any) -> None:
-    """An order that the gateway does not know moves nothing."""
-    payment = replace(merchant.payments("authorised")[0], order_no="nobodys-order")
-
-    with pytest.raises(UsageError, match="does not know it; nothing was stored"):
-        _ask(merchant, "capture", payment)
 
 
 @pytest.fixture
@@ -258,18 +220,6 @@ def _held(environment: Environment) -> Any:
     return account_lock(environment.store, merchant_id="100042", account_id="100042001")
 
 
-def test_the_next_night_takes_a_movement_by_hand_as_its_own(merchant: Any) -> None:
-    """What was done by hand is an instruction of the account: no break, and not done again."""
-    payment = merchant.payments("authorised")[0]
-    _ask(merchant, "capture", payment)
-    merchant.drop("orders.csv", merchant.order(payment, status="authorised", action="capture"))
-
-    merchant.move_money()
-
-    assert [effect["operation"] for effect in merchant.effects()] == ["capture"]
-    assert merchant.instruction_states()["confirmed"] == 1
-
-
 def test_limits_count_what_goes_by_hand(merchant: Any) -> None:
     """The second refund of a day that would go above the day's limit is not sent."""
     (merchant.folder / "config" / "limits.toml").write_text("[limits.EUR]\nday = 1.50\n")
@@ -292,16 +242,6 @@ def test_what_goes_by_hand_is_noted_beside_the_reports(merchant: Any) -> None:
     with pytest.raises(UsageError, match="a backup that was restored"):
         _ask(merchant, "capture", second)
     assert len(merchant.effects()) == 1
-
-
-def test_a_reports_folder_that_is_not_there_yet_is_made_first(merchant: Any) -> None:
-    """The first movement of an account may come before its first night."""
-    (merchant.folder / "reports").rmdir()
-
-    result = _ask(merchant, "capture", merchant.payments("authorised")[0])
-
-    assert result.state is InstructionState.CONFIRMED
-    assert (merchant.folder / "reports").is_dir()
 
 
 def test_without_a_reports_folder_nothing_is_stored_or_sent(merchant: Any) -> None:
@@ -370,18 +310,3 @@ def test_what_was_sent_is_never_told_as_not_sent(merchant: Any) -> None:
 
     assert "nothing was stored or sent" not in str(error.value)
     assert len(merchant.effects()) == 1
-
-
-def test_the_next_night_lists_the_batch_that_went_by_hand(merchant: Any) -> None:
-    """Between two nights: the second one's sheet has it, the first one's does not."""
-    payment = merchant.payments("authorised")[0]
-    merchant.night()
-    result = _ask(merchant, "capture", payment)
-    merchant.wait(hours=24)
-    merchant.night(date="2026-11-21")
-    with merchant.environment() as environment, environment.store.reading() as connection:
-        nights = runs.last_finished(connection, **PLACE).values()
-        listed = [[*batch_frame(connection, run)["kind"]] for run in nights]
-
-    assert result.state is InstructionState.CONFIRMED
-    assert listed == [[], ["capture"]]

@@ -5,7 +5,7 @@ from sqlalchemy import update
 
 from recon.model.errors import UsageError
 from recon.model.nights import Mode
-from recon.model.words import InstructionKind, Verdict
+from recon.model.words import InstructionKind
 from recon.steps.ground.identity import identify
 from recon.steps.money.by_hand import HandRequest, carry_out
 from recon.steps.people.people import status
@@ -154,26 +154,6 @@ def test_an_effect_after_the_end_is_a_case_and_closes_the_payment(merchant: Any)
 
     assert "capture contradicted" not in [one.what for one in _attention(merchant)]
     assert merchant.instruction_states() == {"resolved_not_applied": 1, "approved": 1}
-
-
-def test_one_opposite_answer_keeps_a_night_from_reconciled(merchant: Any) -> None:
-    """All sides agree, but not with what the journal believes: it is named at once."""
-    paid = _ended_without_effect(merchant)
-    merchant.post("/_sandbox/portal", {"action": "capture", "key": paid.order_no})
-    merchant.wait(hours=24)
-    other = merchant.payments("captured")[0]
-    merchant.drop("a.csv", merchant.order(other))
-    with (merchant.folder / "ledger.csv").open("a") as ledger:
-        for one in (paid, other):
-            row = (one.order_no, "capture", one.currency, one.amount, one.ordered_at)
-            ledger.write(f"E-{one.order_no},100042,100042001,{','.join(row)}\n")
-    verdict = merchant.night(date="2026-11-23")
-    (found,) = _attention(merchant)
-
-    assert (len(merchant.result().breaks), verdict) == (0, Verdict.BREAKS_OPEN)
-    assert found.what == "answer not verified"
-    assert f"Capture of order {paid.order_no}: the journal has it as" in found.next_step
-    assert "the gateway shows paid" in found.next_step
 
 
 def test_what_was_refused_and_took_effect_is_a_case(merchant: Any) -> None:

@@ -6,9 +6,7 @@ import pytest
 from recon.model.nights import Mode
 from recon.notifications.receiver import Receiver
 from recon.steps.people.people import status
-from recon.store.money import instruction_sheet
 from recon.store.money.journal import StoredJournal
-from recon.store.nights import runs
 from tests.recon.notifications.told import PAYMENT, REFUND, form
 
 
@@ -29,25 +27,6 @@ def test_a_dry_run_ends_no_doubt(merchant: Any) -> None:
 
     assert dry == {"in_doubt": 2}
     assert merchant.instruction_states() == {"resolved_applied": 2}
-
-
-def test_the_night_that_ends_a_doubt_shows_it(merchant: Any) -> None:
-    """Its sheet has the instruction with what became of it, its line counts it, once."""
-    paid = merchant.payments("authorised")[0]
-    merchant.drop("orders.csv", merchant.order(paid, status="paid", action="capture"))
-    merchant.fault({"operation": "capture", "kind": "fin", "when": "after", "nth": 1})
-    shown, told = [], []
-    for day in ("2026-11-20", "2026-11-21", "2026-11-22", "2026-11-23"):
-        merchant.move_money(date=day)
-        merchant.fault()
-        with merchant.environment() as environment, environment.store.reading() as connection:
-            (run,) = runs.newest(connection, count=1)
-            shown.append(instruction_sheet.sheet_frame(connection, run)["state"].tolist())
-        told += [one.sentence for one in merchant.told if one.step == "settle"]
-        merchant.wait(hours=24)
-
-    assert shown == [["in_doubt"], ["in_doubt"], ["resolved_applied"], []]
-    assert ["doubts ended: 1" in sentence for sentence in told] == [False, False, True, False]
 
 
 def test_a_dry_run_judges_no_kept_reply(merchant: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,6 @@ HALF_A_DAY = timedelta(hours=12)
 NO_ANSWER = {"operation": "retrievalTrans", "kind": "wrong_signature"}
 LOST_REPLY = {"operation": "capture", "kind": "fin", "when": "after"}
 LATE_EFFECT = {"operation": "capture", "kind": "late", "seconds": 600}
-DATED_LATER = {"operation": "retrievalTrans", "kind": "clock_skew"}
 
 
 def _ask_for_captures(merchant: Any, count: int = 1) -> None:
@@ -67,36 +66,6 @@ def test_answers_from_before_a_doubt_are_no_evidence_whatever_their_date(merchan
     assert _nights(merchant, 6, 6) == {"resolved_applied": 3}
 
 
-def test_the_quarantine_is_measured_for_each_answer(merchant: Any) -> None:
-    """Answers of its first minutes, dated half a day later, are no evidence half a day later."""
-    _doubt(merchant, LATE_EFFECT)
-    merchant.wall_error = HALF_A_DAY
-    _nights(merchant, 1, 6)
-    merchant.wall_error = timedelta()
-    merchant.fault(NO_ANSWER)
-    silent = _nights(merchant, 13 * 60)
-    merchant.fault()
-
-    assert silent == {"in_doubt": 1}
-    assert _nights(merchant, 6, 6) == {"resolved_applied": 1}
-
-
-@pytest.mark.parametrize("at_the_send", [timedelta(hours=-6), timedelta()])
-def test_after_a_reboot_the_wait_starts_again(merchant: Any, at_the_send: timedelta) -> None:
-    """By the wall hours have passed: the clock was put forward, or was slow when money left."""
-    merchant.wait(hours=12)
-    merchant.wall_error = at_the_send
-    _doubt(merchant, LATE_EFFECT)
-    merchant.boot_id = "second boot"
-    young = []
-    for hours, minutes in ((6, 3), (12, 6)):
-        merchant.wall_error = at_the_send + timedelta(hours=hours)
-        young.append(_nights(merchant, minutes))
-
-    assert young == [{"in_doubt": 1}] * 2
-    assert _nights(merchant, 15, 6) == {"resolved_applied": 1}
-
-
 def test_after_a_reboot_people_wait_again_too(merchant: Any) -> None:
     """Nobody is let through by the clock on the wall; whoever tries starts the new boot's wait."""
     _people_are_declared(merchant)
@@ -109,20 +78,6 @@ def test_after_a_reboot_people_wait_again_too(merchant: Any) -> None:
                 say("anna", "not_applied", environment)
         merchant.wait(minutes=2)
         assert not say("anna", "not_applied", environment)
-
-
-def test_on_a_machine_that_is_new_every_night_the_gateways_date_confirms_the_age(
-    merchant: Any,
-) -> None:
-    """Replies of two nights, each dated by the gateway more than a quarantine after the doubt."""
-    _doubt(merchant, LATE_EFFECT)
-    states = []
-    for night in range(4):
-        merchant.boot_id = f"machine {night}"
-        merchant.fault(DATED_LATER | {"seconds": night * 86_400})
-        states.append(_nights(merchant, 24 * 60))
-
-    assert states == [*[{"in_doubt": 1}] * 2, *[{"resolved_applied": 1}] * 2]
 
 
 def test_without_a_date_a_machine_that_is_new_every_night_asks_people(merchant: Any) -> None:

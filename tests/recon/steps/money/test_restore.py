@@ -1,4 +1,3 @@
-import json
 import shutil
 import sqlite3
 from contextlib import closing
@@ -13,7 +12,6 @@ from sqlalchemy import select
 
 from recon.model.business_date import BusinessCalendar
 from recon.model.errors import HistoryBrokenError, UsageError
-from recon.model.nights import Mode
 from recon.steps.care import doctor
 from recon.steps.care.verify import Reading, verify
 from recon.steps.ground.environment import Environment
@@ -88,15 +86,6 @@ def restored(begun: Any) -> Any:
     return begun(lose)
 
 
-def test_a_restored_database_sends_nothing(restored: Any) -> None:
-    """Files that were settled after the backup are not settled again."""
-    restored.move_money()
-    told = next(one for one in restored.told[::-1] if one.step == "settle")
-
-    assert len(restored.effects()) == 3
-    assert "recon db accept-restore" in str(told.figures["stopped"])
-
-
 def test_the_doctor_sees_a_restored_database(restored: Any) -> None:
     """Before a night does."""
     looked = doctor.checks(restored.variables, clock=restored.clock, randomness=Random(1))
@@ -104,16 +93,6 @@ def test_the_doctor_sees_a_restored_database(restored: Any) -> None:
 
     assert not history.ok
     assert "recon db accept-restore" in history.sentence
-
-
-def test_a_restored_database_sends_nothing_in_the_nights_after_either(restored: Any) -> None:
-    """A night on it does not vouch for it: only two people do."""
-    restored.night()
-    restored.move_money()
-    told = next(one for one in restored.told[::-1] if one.step == "settle")
-
-    assert len(restored.effects()) == 3
-    assert "recon db accept-restore" in str(told.figures["stopped"])
 
 
 def test_the_newest_database_put_back_goes_on_after_nights_on_an_older_one(
@@ -165,15 +144,6 @@ def test_doctor_and_verify_miss_the_head_file(alone: Any) -> None:
     assert not history.ok
     assert "recon db accept-restore" in history.sentence
     assert any("history-head.jsonl is not there or empty" in one for one in problems)
-
-
-def test_nothing_a_person_does_makes_a_head_file_for_it(alone: Any) -> None:
-    """Its own link would vouch for it."""
-    with alone.environment() as environment:
-        stop_sending(by="Jo Ahn", reason="looking for the newest database", environment=environment)
-    notes = alone.folder / "reports" / "history-head.jsonl"
-
-    assert not notes.exists() or notes.read_bytes() == b""
 
 
 def test_two_people_go_on_without_the_head_file(alone: Any) -> None:
@@ -325,67 +295,3 @@ def test_what_is_planned_after_acceptance_for_those_days_is_not_approved_by_rule
 
     assert restored.instruction_states() == {"planned": 3}
     assert len(restored.effects()) == 3
-
-
-def test_verify_names_the_cut_tail(restored: Any) -> None:
-    """Links that were noted outside the database and are gone are found."""
-    with restored.environment() as environment:
-        problems = verify(environment, reading=UNREAD).problems
-
-    assert any("links were cut off, or a backup was restored" in one for one in problems)
-
-
-def test_the_newest_database_passes(merchant: Any) -> None:
-    """Night after night the note and the database agree."""
-    merchant.drop("orders.csv", *[merchant.order(one) for one in merchant.payments("captured")[:2]])
-    merchant.night()
-    merchant.night()
-    with merchant.environment() as environment:
-        assert verify(environment, reading=UNREAD).problems == ()
-
-
-def test_an_instruction_changed_past_the_journal_closes_the_gate(merchant: Any) -> None:
-    """A state that its last event does not have is found, named, and nothing is sent."""
-    one = next(p for p in merchant.payments("captured") if p.currency == "EUR")
-    merchant.drop("refunds.csv", merchant.order(one, status="refunded", action="refund"))
-    merchant.move_money()
-    with closing(sqlite3.connect(database(merchant))) as connection:
-        connection.execute("UPDATE instruction SET state = 'approved'")
-        connection.commit()
-    merchant.move_money()
-    told = next(one for one in merchant.told[::-1] if one.step == "settle")
-
-    assert "changed past the journal" in str(told.figures["stopped"])
-    assert len(merchant.effects()) == 1
-
-
-def test_an_instruction_removed_past_the_journal_closes_the_gate(merchant: Any) -> None:
-    """What was approved is never forgotten: its events are there without it, so nothing is sent."""
-    one, other = [p for p in merchant.payments("captured") if p.currency == "EUR"][:2]
-    merchant.drop("first.csv", merchant.order(one, status="refunded", action="refund"))
-    merchant.move_money(mode=Mode.DRY_RUN)
-    with closing(sqlite3.connect(database(merchant))) as connection:
-        connection.execute("DELETE FROM instruction")
-        connection.commit()
-    merchant.drop("second.csv", merchant.order(other, status="refunded", action="refund"))
-    merchant.move_money()
-    told = next(one for one in merchant.told[::-1] if one.step == "settle")
-
-    assert "it was removed past the journal" in str(told.figures["stopped"])
-    assert merchant.effects() == []
-
-
-def test_files_that_claim_a_link_without_a_hash_hide_nothing(merchant: Any) -> None:
-    """Neither beside file vouches for a chain by a number that the chain does not have."""
-    merchant.night()
-    reports = next(merchant.folder.rglob("history-verified.json")).parent
-    forged = {"sequence": 10**9, "hash": ""}
-    (reports / "history-verified.json").write_text(json.dumps(forged))
-    with (reports / "history-head.jsonl").open("a") as file:
-        file.write(json.dumps(forged | {"run": "x", "at": "y"}) + "\n")
-    merchant.night()
-    told = next(one for one in merchant.told[::-1] if one.step == "settle")
-    kept = json.loads((reports / "history-verified.json").read_text())
-
-    assert "is a backup that was restored" in str(told.figures["stopped"])
-    assert 0 < kept["sequence"] < forged["sequence"]

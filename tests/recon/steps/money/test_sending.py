@@ -11,7 +11,6 @@ from recon.steps.ground.identity import identify
 from recon.steps.money.sending import allow_sending, sending_stopped, stop_sending
 from recon.steps.people import people
 from recon.store.database.night_lock import account_lock
-from recon.store.money import sending_rows
 from recon.store.money.journal import StoredJournal
 
 NO_CODE = "(identity not authenticated)"
@@ -66,18 +65,6 @@ def _settled(merchant: Any) -> Any:
     return next(step for step in merchant.told if step.step == "settle")
 
 
-def test_above_the_rules_bound_an_instruction_waits_for_two_people(merchant: Any) -> None:
-    """What a rule may not approve is planned, held in words, and never sent by the night."""
-    payments = _drop_captures(merchant)
-    smallest = min(payments, key=lambda p: _cents(p.amount))
-    _limits(merchant, approved_by_rule=smallest.amount)
-    merchant.move_money()
-    held = _sql(merchant, "SELECT hold FROM instruction WHERE state = 'planned'")
-
-    assert [row["order_no"] for row in merchant.effects()] == [smallest.order_no]
-    assert [hold.startswith("needs approval by two people") for (hold,) in held] == [True, True]
-
-
 def test_the_nights_limit_holds_over_a_repeated_night(merchant: Any) -> None:
     """What was sent counts: the same night again does not send the rest."""
     payments = _drop_captures(merchant)
@@ -118,19 +105,6 @@ def test_stopped_sending_sends_nothing_and_says_who_stopped_it(merchant: Any) ->
         ((_, waiting),) = people.status(environment)
     told = "Sending is stopped. It waits for the next night; withdraw it if it is not meant."
     assert [one.next_step for one in waiting] == [told] * 3
-
-
-def test_after_allowing_it_the_next_night_sends_what_waited(merchant: Any) -> None:
-    """One word allows nothing; after the second everything that waited goes."""
-    _drop_captures(merchant)
-    _stop(merchant)
-    assert _allow(merchant, "bob") == [False]
-    merchant.move_money()
-    assert merchant.effects() == []
-    assert _allow(merchant, "cleo") == [True]
-    merchant.move_money()
-
-    assert len(merchant.effects()) == 3
 
 
 def test_a_word_for_an_earlier_stop_does_not_end_a_later_one(merchant: Any) -> None:
@@ -179,13 +153,6 @@ def test_the_switch_wants_a_name_and_a_reason(merchant: Any, by: str, reason: st
         stop_sending(by=by, reason=reason, environment=environment)
 
 
-def test_stopping_twice_names_who_was_first(merchant: Any) -> None:
-    """A second stop changes nothing and says who holds it."""
-    _stop(merchant)
-    with merchant.environment() as environment, pytest.raises(UsageError, match="by Ann"):
-        stop_sending(by="Bob", reason="me too", environment=environment)
-
-
 def _account(merchant: Any, line: str) -> None:
     with (merchant.folder / "config" / "merchants.toml").open("a") as merchants:
         merchants.write(line)
@@ -227,31 +194,3 @@ def test_what_left_counts_when_the_rule_is_asked_again(merchant: Any) -> None:
 
     assert sum(_cents(one["amount"]) for one in merchant.effects()) == sent
     assert "approved" not in merchant.instruction_states()
-
-
-def test_a_live_night_sends_exactly_what_the_dry_run_listed(merchant: Any) -> None:
-    """The list of a dry run is the list of batches that the live night then sends."""
-    payments = _drop_captures(merchant)
-    paid = [p for p in merchant.payments("captured") if p.currency == "EUR"][:2]
-    merchant.drop(
-        "more.csv", *(merchant.order(p, status="refunded", action="refund") for p in paid)
-    )
-    merchant.move_money(mode=Mode.DRY_RUN)
-    sentence = _settled(merchant).sentence
-    with merchant.environment() as environment, environment.store.reading() as connection:
-        (run_id,) = connection.exec_driver_sql("SELECT run_id FROM run").one()
-        listed = [
-            (plan.kind.value, plan.sums["EUR"])
-            for plan in sending_rows.dry_batches(connection, run_id)
-        ]
-    assert merchant.effects() == []
-    merchant.move_money()
-    sent = _sql(
-        merchant,
-        "SELECT b.kind, count(*), sum(i.amount) FROM batch b JOIN attempt a USING (batch_id) "
-        "JOIN instruction i USING (instruction_id) GROUP BY b.batch_id ORDER BY min(b.claimed_at)",
-    )
-
-    assert [(kind, (rows, amount)) for kind, rows, amount in sent] == listed
-    assert [kind for kind, _ in listed] == ["capture", "refund"]
-    assert f"batch 1: capture {len(payments)} of " in sentence

@@ -1,6 +1,6 @@
 """An object store with faults: money moves only over what it kept, and its waits have an end."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -14,11 +14,9 @@ from recon.model.errors import ArchiveError
 from recon.model.headway import heard_by
 from recon.steps.night import whole_night
 from tests.recon.archive.test_remote_storage import KEYS
-from tests.recon.files.s3_server import Asked, S3Server, serving_s3, write_certificate
+from tests.recon.files.s3_server import S3Server, serving_s3, write_certificate
 from tests.recon.steps.conftest import UP_TO_COMPARE, Merchant, plain_workbooks
 from tests.recon.steps.night.test_sealed_settle import capture
-
-Fault = Callable[[Asked], str]
 
 
 @pytest.fixture(scope="module")
@@ -86,39 +84,6 @@ def test_what_a_storage_did_not_keep_is_missed_before_money(
     storage.process.fault = lambda _: ""
     night(stored)
     assert captures(stored) == 1
-
-
-def each_at_first(kinds: Mapping[str, str]) -> Fault:
-    """Method -> the fault of the first answer to it about each object."""
-    seen: set[tuple[str, str]] = set()
-
-    def fault(asked: Asked) -> str:
-        is_first = (asked.method, asked.path) not in seen
-        seen.add((asked.method, asked.path))
-        return kinds.get(asked.method, "") if is_first else ""
-
-    return fault
-
-
-@pytest.mark.parametrize(
-    "fault",
-    [
-        each_at_first({"PUT": "stored", "GET": "cut", "HEAD": "busy"}),
-        lambda asked: "empty" if asked.method == "GET" and asked.path.count("/") == 1 else "",
-    ],
-    ids=["500 though stored, truncated, busy", "empty listings"],
-)
-def test_a_night_over_a_faulty_storage_moves_its_money_once(
-    stored: Merchant, storage: S3Server, fault: Fault
-) -> None:
-    """And so does the one after it, which reads what this one left."""
-    storage.process.fault = fault
-    night(stored, steps=whole_night.STEP_NAMES)
-    night(stored)
-    storage.process.fault = lambda _: ""
-
-    assert captures(stored) == 1
-    assert stored.instruction_states() == {"confirmed": 1}
 
 
 def test_a_busy_storage_is_waited_for_aloud_and_not_for_ever(

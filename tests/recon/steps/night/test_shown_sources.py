@@ -22,12 +22,11 @@ from recon.steps.files.incomplete import NO_ANSWER, missing_sources
 from recon.steps.ground.sealed_night import SealedNight
 from recon.steps.night.shown_sources import shown_sources
 from tests.recon.matching.conftest import case, make_case, new_case
-from tests.recon.steps.large_nights import in_groups_of, many, peak_bytes, sealed
+from tests.recon.steps.large_nights import in_groups_of, sealed
 
 __all__ = ["case", "make_case", "new_case"]
+
 NO_HELD = pd.DataFrame(columns=["merchant_id", "account_id", "currency"])
-BYTES_A_ROW = 2
-"""Of Arrow, for each row more of orders and books; a column of numbers would be 8."""
 
 
 def night_of(case: Any, *, folder: Path) -> SealedNight:
@@ -129,25 +128,3 @@ def test_a_night_without_a_usable_answer_says_so(
     assert (NO_ANSWER in missing_sources(shown.sources)) == is_missing
     assert shown.sources.ledger is None
     assert shown.books == {}
-
-
-def test_what_is_shown_of_four_times_the_orders_takes_the_same_memory(
-    case: Any, tmp_path: Path
-) -> None:
-    """Neither orders nor answers nor books are held whole for their sums."""
-    small = dict(input_tables(case.order().line().sources()))
-    small |= compared_tables(case.ledger().sources(), rules=case.rules, previous=None, books={})
-    peaks = {}
-    for rows in (100_000, 400_000):
-        tables = {
-            "orders": many("orders", rows=rows),
-            "answers": many("answers", rows=rows, answer="found"),
-            "ledger": many("ledger", rows=rows),
-            "universe": many("universe", rows=rows),
-            "settlement": many("settlement", rows=rows, entry_type="capture"),
-        }
-        night = sealed(tmp_path / f"{rows}", tables=small | tables)
-        del tables
-        peaks[rows] = peak_bytes(lambda night=night: shown_sources(night))  # type: ignore[misc]
-
-    assert peaks[400_000] - peaks[100_000] < BYTES_A_ROW * 300_000

@@ -30,10 +30,6 @@ def _capture_three(merchant: Any) -> list[str]:
     return sorted(payment.order_no for payment in payments)
 
 
-def _captured(merchant: Any) -> list[str]:
-    return sorted(row["order_no"] for row in merchant.effects() if row["operation"] == "capture")
-
-
 def _workbook(merchant: Any) -> dict[str, Any]:
     (path,) = (merchant.folder / "reports").glob("*.xlsx")
     document: dict[str, Any] = json.loads(path.read_text())
@@ -56,69 +52,6 @@ def test_each_step_tells_how_far_it_is(merchant: Any) -> None:
     ]
 
 
-def test_a_night_captures_what_was_instructed_once(merchant: Any) -> None:
-    """Every instructed capture takes effect once, and the same night again sends nothing."""
-    wanted = _capture_three(merchant)
-    merchant.night()
-    first = _captured(merchant)
-    merchant.move_money()
-
-    assert first == wanted
-    assert _captured(merchant) == wanted
-    assert merchant.invariants()["double_effects"] == 0
-
-
-def test_refunds_and_cancels_move_what_the_file_says(merchant: Any) -> None:
-    """A partial refund, a full refund and a cancel take effect with the file's amounts."""
-    partly, whole = [p for p in merchant.payments("captured") if p.currency == "EUR"][:2]
-    cancelled = merchant.payments("authorised")[0]
-    merchant.drop(
-        "orders.csv",
-        merchant.order(
-            partly,
-            status="partially_refunded",
-            action="refund",
-            action_amount="1.00",
-            action_reason="late",
-        )
-        | {"refund_amount": "1.00"},
-        merchant.order(whole, status="refunded", action="refund"),
-        merchant.order(cancelled, status="cancelled", action="cancel"),
-    )
-    merchant.move_money()
-    moved = {row["order_no"]: (row["operation"], row["amount"]) for row in merchant.effects()}
-
-    assert moved == {
-        partly.order_no: ("refund", "1.00"),
-        whole.order_no: ("refund", whole.amount),
-        cancelled.order_no: ("cancel", cancelled.amount),
-    }
-
-
-def test_a_dry_run_moves_nothing_and_tells_what_it_would_send(merchant: Any) -> None:
-    """Dry run sends no byte of money and names kind, count and sum."""
-    _capture_three(merchant)
-    merchant.move_money(mode=Mode.DRY_RUN)
-    (settled,) = [step for step in merchant.told if step.step == "settle"]
-
-    assert merchant.effects() == []
-    assert "would send" in settled.sentence
-    assert settled.figures["cleared"] == 3
-
-
-def test_a_silent_gateway_leaves_doubt_on_page_one_and_is_not_sent_again(merchant: Any) -> None:
-    """A capture that took effect without a reply is in doubt, on page one, and never resent."""
-    wanted = _capture_three(merchant)
-    merchant.fault({"operation": "capture", "kind": "reset", "when": "after", "nth": 1})
-    merchant.night()
-    page_one = _workbook(merchant)["attention"]
-    merchant.fault()
-    merchant.night()
-
-    assert page_one == ["capture in doubt"] * 3
-    assert _captured(merchant) == wanted
-
-
 def test_page_one_names_urgent_breaks_between_doubts_and_what_waits(merchant: Any) -> None:
     """A high break stands after money in doubt and before an instruction that only waits."""
     captures, paid = merchant.payments("authorised"), merchant.payments("captured")
@@ -136,48 +69,6 @@ def test_page_one_names_urgent_breaks_between_doubts_and_what_waits(merchant: An
     assert what[0] == "capture in doubt"
     assert what[-1] == "cancel not sent"
     assert "critical break" in what[1:-1]
-
-
-@pytest.mark.parametrize(
-    ("when", "state"), [("after", "resolved_applied"), ("before", "resolved_not_applied")]
-)
-def test_doubt_ends_by_a_later_query(merchant: Any, when: str, state: str) -> None:
-    """Two later nights that agree end the doubt, whichever way it went, without a resend."""
-    _capture_three(merchant)
-    merchant.fault({"operation": "capture", "kind": "fin", "when": when, "nth": 1})
-    merchant.night()
-    merchant.fault()
-    captured = _captured(merchant)
-    merchant.wait(hours=24)
-    merchant.night(date="2026-11-21")
-    waiting = merchant.instruction_states()
-    merchant.wait(hours=24)
-    merchant.move_money(date="2026-11-22")
-
-    assert waiting == {"in_doubt": 3}
-    assert merchant.instruction_states() == {state: 3}
-    assert _captured(merchant) == captured
-
-
-def test_a_missing_row_is_in_doubt_and_its_neighbours_are_confirmed(merchant: Any) -> None:
-    """A row absent from the reply is in doubt, never failed; the rest of the batch is settled."""
-    _capture_three(merchant)
-    merchant.fault({"operation": "capture", "kind": "drop_row", "row": 1, "nth": 1})
-    merchant.move_money()
-
-    assert merchant.instruction_states() == {"confirmed": 2, "in_doubt": 1}
-
-
-def test_a_gateway_that_is_down_makes_no_breaks(merchant: Any) -> None:
-    """Without the gateway the night is INCOMPLETE, everything is unverified, nothing is sent."""
-    _capture_three(merchant)
-    merchant.variables["RECON_GATEWAY_BASE_URL"] = "http://127.0.0.1:9"
-    verdict = merchant.night()
-    report = _workbook(merchant)
-
-    assert verdict is Verdict.INCOMPLETE
-    assert (report["break"]["rows"], report["unverified"]["rows"]) == (0, 3)
-    assert merchant.effects() == []
 
 
 def test_a_wrong_key_stops_before_money(merchant: Any) -> None:
@@ -198,25 +89,6 @@ def test_an_address_that_is_not_registered_stops_before_money(merchant: Any) -> 
     assert merchant.effects() == []
 
 
-def test_an_empty_inbox_is_incomplete_and_said(merchant: Any) -> None:
-    """A night without an order file is INCOMPLETE and says that none has arrived."""
-    verdict = merchant.night()
-
-    assert verdict is Verdict.INCOMPLETE
-    assert "no order file has arrived" in merchant.told[0].sentence
-
-
-def test_a_file_that_is_not_what_its_name_says_stays_and_is_reported(merchant: Any) -> None:
-    """An unreadable order file makes the night INCOMPLETE; the other files are settled."""
-    wanted = _capture_three(merchant)
-    (merchant.inbox / "broken.xlsx").write_text("not a workbook")
-    verdict = merchant.night()
-
-    assert verdict is Verdict.INCOMPLETE
-    assert _captured(merchant) == wanted
-    assert (merchant.inbox / "broken.xlsx").exists()
-
-
 def test_a_missing_inbox_is_named(merchant: Any) -> None:
     """An inbox folder that does not exist is an error that names it."""
     merchant.inbox.rmdir()
@@ -234,18 +106,6 @@ def test_a_reports_folder_that_cannot_be_written_stops_before_money(merchant: An
     with pytest.raises(OutputError, match="nothing was sent"):
         merchant.night()
     assert merchant.effects() == []
-
-
-def test_a_night_on_postgresql_is_the_same_night(
-    merchant: Any, migrated_postgresql_url: str
-) -> None:
-    """The same instructions take effect once on PostgreSQL, and the verdict is the same."""
-    wanted = _capture_three(merchant)
-    merchant.variables["RECON_DATABASE_URL"] = migrated_postgresql_url
-    verdicts = {merchant.night(), merchant.night()}
-
-    assert _captured(merchant) == wanted
-    assert verdicts <= {Verdict.BREAKS_OPEN, Verdict.RECONCILED}
 
 
 def _digests(merchant: Any) -> list[str]:
@@ -295,15 +155,6 @@ def test_a_code_that_nobody_mapped_moves_nothing(merchant: Any) -> None:
     assert merchant.instruction_states() == {"approved": 3}
 
 
-def test_a_dry_run_then_a_live_night_sends_once(merchant: Any) -> None:
-    """What a dry run planned is what the live night sends, once."""
-    wanted = _capture_three(merchant)
-    merchant.night(mode=Mode.DRY_RUN)
-    merchant.move_money()
-
-    assert _captured(merchant) == wanted
-
-
 def test_a_stale_answer_after_our_capture_sends_nothing(merchant: Any) -> None:
     """When the query lags behind a confirmed capture, the next night moves nothing."""
     payments = merchant.payments("authorised")[:1]
@@ -344,21 +195,6 @@ def test_what_a_newer_version_dropped_is_not_sent(merchant: Any) -> None:
 
     assert merchant.effects() == []
     assert merchant.instruction_states() == {"approved": 1, "planned": 1}
-
-
-@pytest.mark.parametrize("kind", ["wrong_amount", "foreign_row", "unknown_code", "wrong_signature"])
-def test_a_reply_that_lies_is_never_believed(merchant: Any, kind: str) -> None:
-    """An altered reply confirms nothing it does not prove, and nothing is sent again."""
-    wanted = _capture_three(merchant)
-    merchant.fault({"operation": "capture", "kind": kind, "nth": 1})
-    merchant.night()
-    merchant.fault()
-    merchant.move_money()
-    states = merchant.instruction_states()
-
-    assert _captured(merchant) == wanted
-    assert states.get("rejected", 0) == 0
-    assert states.get("in_doubt", 0) >= (0 if kind == "foreign_row" else 1)
 
 
 def test_a_held_account_names_its_holder(merchant: Any) -> None:

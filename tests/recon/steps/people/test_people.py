@@ -5,12 +5,8 @@ import pytest
 from sqlalchemy import update
 
 from recon.model.errors import ConfigurationError, UsageError
-from recon.model.nights import Mode
-from recon.steps.ground.identity import identify
-from recon.steps.money.approve import approve, waiting
 from recon.steps.night import whole_night as night
 from recon.steps.people import people
-from recon.store.database import history
 from recon.store.schema import run
 
 
@@ -55,33 +51,6 @@ def test_a_repeat_waits_for_a_person_with_its_reason(merchant: Any) -> None:
     assert len(merchant.effects()) == 1
 
 
-def test_a_quiet_account_needs_nobody(merchant: Any) -> None:
-    """An account whose instructions are all settled has an empty list."""
-    merchant.drop("orders.csv", *(merchant.order(p) for p in merchant.payments("captured")[:2]))
-    merchant.night()
-
-    assert _status(merchant) == [("2026-11-20", [])]
-
-
-def test_a_withdrawn_instruction_is_never_sent(merchant: Any) -> None:
-    """What a person takes back leaves the list, stays in the history and is not sent later."""
-    paid = next(p for p in merchant.payments("captured") if p.currency == "EUR")
-    merchant.drop("orders.csv", merchant.order(paid, status="cancelled", action="cancel"))
-    merchant.night()
-    with merchant.environment() as environment:
-        ((_, (waiting,)),) = people.status(environment)
-        people.withdraw(
-            waiting.instruction_id, by="Ada", reason="was a test", environment=environment
-        )
-        with environment.store.reading() as connection:
-            events = [e["event"] for e in history.of_entity(connection, waiting.instruction_id)]
-    merchant.night()
-
-    assert _status(merchant) == [("2026-11-20", [])]
-    assert merchant.instruction_states() == {"withdrawn": 1}
-    assert events[-1] == "withdrawn"
-
-
 def test_what_was_sent_cannot_be_withdrawn(merchant: Any) -> None:
     """An instruction in doubt or settled is past taking back, and an unknown one is named."""
     capture = merchant.payments("authorised")[0]
@@ -108,24 +77,6 @@ def _standing(merchant: Any) -> str:
     with merchant.environment() as environment:
         ((run, _),) = people.status(environment)
         return people.standing_of(run, environment=environment)
-
-
-def test_a_finished_night_shows_its_verdict_and_what_was_missing(merchant: Any) -> None:
-    """A night without order files is INCOMPLETE and its standing says why."""
-    merchant.night()
-
-    assert _standing(merchant) == (
-        "INCOMPLETE: Missing: no order file has arrived for this business date. Get what is "
-        "missing, then start the same night again."
-    )
-
-
-def test_a_dry_run_is_marked(merchant: Any) -> None:
-    """Nobody takes a dry run for a night that moved money."""
-    merchant.drop("orders.csv", merchant.order(merchant.payments("captured")[0]))
-    merchant.night(mode=Mode.DRY_RUN)
-
-    assert "dry run, nothing was sent" in _standing(merchant)
 
 
 def test_a_stopped_night_says_why(merchant: Any) -> None:
@@ -170,33 +121,6 @@ def test_an_authorisation_that_ends_soon_is_named_first(merchant: Any) -> None:
     assert listed[0].lapses
     assert listed[0].next_step.startswith("The authorisation ends ")
     assert not listed[1].lapses
-
-
-TWO_PEOPLE = """
-[approvers.anna]
-name = "Anna"
-limit = { EUR = 100000, USD = 100000, GBP = 100000, JPY = 10000000, KWD = 100000 }
-[approvers.dan]
-name = "Dan"
-role = "reviewer"
-"""
-
-
-def test_a_word_that_waits_for_its_second_is_told(merchant: Any) -> None:
-    """Page one says who approved already, so that the second person is found."""
-    (merchant.folder / "config" / "approvers.toml").write_text(TWO_PEOPLE)
-    path = merchant.folder / "config" / "merchants.toml"
-    path.write_text(path.read_text() + "auto_approve = false\n")
-    one = merchant.payments("authorised")[0]
-    merchant.drop("orders.csv", merchant.order(one, status="paid", action="capture"))
-    merchant.night()
-    with merchant.environment() as environment:
-        person = identify("anna", code=None, environment=environment)
-        digest = waiting(environment).wanted.digest
-        approve(digest, person=person, environment=environment)
-        ((_, listed),) = people.status(environment)
-
-    assert "Anna approved it." in listed[0].next_step
 
 
 def test_a_night_that_holds_refunds_needs_two_people(merchant: Any) -> None:

@@ -105,32 +105,6 @@ def take(merchant: Any, path: Path, *, by: str = "jo") -> Import:
         return import_resolutions(path, person=person, form=form(), environment=environment)
 
 
-def test_answers_come_back_and_stand_in_the_next_workbook(desk: Any, workbook: Path) -> None:
-    """What finance wrote is stored and shown with its author the night after."""
-    back = Returned(workbook)
-    key = back.answer("Order corrected")
-    back.write("Resolved on", date(2026, 11, 21))
-
-    done = take(desk, back.save("answered.xlsx"))
-    desk.night(workbooks=workbooks())
-    later = Returned(newest_workbook(desk))
-    row = next(r for r in range(3) if later.sheet.cell(HEADER_ROW + 1 + r, 1).value == key)
-    shown = {
-        title: later.sheet.cell(HEADER_ROW + 1 + row, later.columns[title]).value
-        for title in ("Resolution", "Owner", "Answered by", "Answers so far")
-    }
-
-    assert [one.break_id for one in done.taken] == [key]
-    assert not done.refusals
-    assert not done.altered
-    assert shown == {
-        "Resolution": "Order corrected",
-        "Owner": "Jo Hill",
-        "Answered by": "Jo Hill",
-        "Answers so far": 1,
-    }
-
-
 def test_the_same_file_again_changes_nothing(desk: Any, workbook: Path) -> None:
     """A file that was imported is known by its content."""
     back = Returned(workbook)
@@ -218,17 +192,6 @@ def test_an_answer_to_a_break_that_ended_since_stands_under_its_own_night(
     assert done.refusals == ()
 
 
-def test_a_write_off_waits_for_a_second_person(desk: Any, workbook: Path) -> None:
-    """Giving money up by one person alone counts as nothing yet."""
-    back = Returned(workbook)
-    back.answer("Written off (approved)")
-
-    done = take(desk, back.save("answered.xlsx"))
-
-    assert [one.waits for one in done.taken] == [True]
-    assert "wait for a second person" in sentence_of(done)
-
-
 @pytest.mark.parametrize(
     ("title", "value", "said"),
     [
@@ -255,16 +218,6 @@ def test_a_cell_that_is_no_answer_is_refused_by_name(
     assert said in done.refusals[0].reason
     assert done.refusals[0].cell.startswith("Breaks!")
     assert CARD not in f"{done.refusals}{sentence_of(done)}"
-
-
-def test_a_resolution_without_an_owner_is_refused(desk: Any, workbook: Path) -> None:
-    """Somebody must look after a resolution."""
-    back = Returned(workbook)
-    back.write("Resolution", "Order corrected")
-
-    done = take(desk, back.save("answered.xlsx"))
-
-    assert [one.reason for one in done.refusals] == ["a resolution needs an owner"]
 
 
 def test_sorted_rows_are_accepted(desk: Any, workbook: Path) -> None:
@@ -319,24 +272,6 @@ def test_a_replaced_night_is_refused_with_its_successor(desk: Any, workbook: Pat
 
     with pytest.raises(SourceUnreadableError, match="replaces it"):
         take(desk, path)
-
-
-def test_a_workbook_of_another_database_is_refused(desk: Any, workbook: Path) -> None:
-    """A run that this database does not know is somebody else's."""
-    back = Returned(workbook)
-    hidden = back.book["_run"]
-    cell = next(row[1] for row in hidden.iter_rows() if row[0].value == "run_id")
-    cell.value = "20261120-other"
-
-    with pytest.raises(SourceUnreadableError, match="does not know"):
-        take(desk, back.save("answered.xlsx"))
-
-
-@pytest.mark.parametrize("name", [" ", "somebody", "Jo Hil"])
-def test_an_answer_needs_a_declared_person(desk: Any, workbook: Path, name: str) -> None:
-    """A name is no free text: whoever brings answers stands in approvers.toml."""
-    with pytest.raises(UsageError, match=r"approvers\.toml declares no"):
-        take(desk, workbook, by=name)
 
 
 def write_offs(desk: Any, workbook: Path, *, rows: int, by: str = "jo") -> list[Any]:

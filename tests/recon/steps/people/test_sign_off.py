@@ -126,17 +126,6 @@ def test_who_may_not_sign_is_told_why(proven: Any, steps: list[tuple[str, str]],
         signed(proven, run_id, role=role, name=name)
 
 
-def test_an_approver_signs_first(proven: Any) -> None:
-    """The night counts as signed with both names alone, and nothing of it is called changed."""
-    run_id = newest(proven)
-    one = signed(proven, run_id, role="approver", name="anna")
-    both = signed(proven, run_id, role="reviewer", name="dan")
-
-    assert (one.unsigned_days > 0, both.unsigned_days) == (True, 0)
-    assert [each.by for each in both.signed] == ["Dan Orr", "Anna Berg"]
-    assert problems(proven) == ()
-
-
 def problems(merchant: Any) -> tuple[str, ...]:
     """What `recon verify` finds."""
     with merchant.environment() as environment:
@@ -265,32 +254,6 @@ def test_an_earlier_night_that_ends_after_the_signature_voids_it(proven: Any) ->
     (night,) = listed(proven)
     assert (night.run_id, night.signed) == (first, ())
     assert night.void_because == f"run {back} replaced it"
-
-
-def test_a_grave_break_without_owner_and_comment_stops_the_signature(merchant: Any) -> None:
-    """Somebody looks after every high break before anybody signs."""
-    (merchant.folder / "config" / "approvers.toml").write_text(PEOPLE)
-    one = merchant.payments("captured")[0]
-    merchant.drop("orders.csv", merchant.order(one, amount="900000.00", currency="EUR"))
-    merchant.night(workbooks=workbooks())
-
-    with pytest.raises(UsageError, match="no owner or no comment"):
-        signed(merchant, newest(merchant), role="reviewer", name="dan")
-
-
-def test_every_expected_night_is_listed(proven: Any) -> None:
-    """A night that never ran is missing, not absent."""
-    found = listed(proven, days=3)
-
-    assert [one.standing for one in found[:2]] == ["missing", "missing"]
-    assert found[2].run_id == newest(proven)
-    assert found[0].unsigned_days == found[2].unsigned_days + 2
-
-
-def test_a_range_that_is_none_is_refused(proven: Any) -> None:
-    """From after to is a mistake of the caller."""
-    with proven.environment() as environment, pytest.raises(UsageError, match="range"):
-        nights(DAY, last=DAY - timedelta(days=1), environment=environment)
 
 
 def test_a_workbook_that_was_swapped_since_somebody_looked_is_not_signed(proven: Any) -> None:

@@ -5,8 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
-from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -37,16 +35,7 @@ from tests.recon.steps.people.test_sign_off import newest, prove, signed
 
 pytestmark = pytest.mark.xdist_group("signatures")
 
-POINTS = [
-    *(f"archived a part:{number}" for number in (1, 2, 3)),
-    *("archived a manifest:1", "bound a signature:1"),
-]
-"""From the first byte of the folder to the end of the transaction."""
 COMMAND = "from recon.cli import main; raise SystemExit(main())"
-
-
-class EndedError(BaseException):
-    """The process is gone."""
 
 
 @pytest.fixture
@@ -54,19 +43,6 @@ def proven(begun: Any) -> Merchant:
     """A merchant with one night whose breaks are all small."""
     merchant: Merchant = begun(prove)
     return merchant
-
-
-def ending(at: str) -> Callable[[str], None]:
-    """A crash point that ends at this pass of this name."""
-    name, _, count = at.partition(":")
-    passes: list[str] = []
-
-    def pass_by(point: str) -> None:
-        passes.append(point)
-        if point == name and passes.count(name) == int(count):
-            raise EndedError
-
-    return pass_by
 
 
 def wanted(environment: Environment, run_id: str, *, role: str = "reviewer") -> NightToSign:
@@ -131,34 +107,6 @@ def test_each_signature_has_its_names_its_answers_and_its_copy(
     assert copied == {"answers.jsonl", "manifest.json", "signatures.json", "workbook.xlsx"}
 
 
-@pytest.mark.parametrize("point", POINTS)
-def test_a_signature_that_is_ended_counts_with_its_folder_or_not_at_all(
-    proven: Merchant, tmp_path: Path, point: str
-) -> None:
-    """Until the transaction nobody signed; what was left is nobody's, and the next one signs."""
-    run_id = newest(proven)
-    with proven.environment() as opened:
-        environment = replace(opened, crash_point=ending(point))
-        person = identify("dan", code=None, environment=environment)
-        with pytest.raises(EndedError):
-            sign(
-                wanted(environment, run_id),
-                person=person,
-                copy=signed_bytes,
-                environment=environment,
-            )
-
-    assert names_under(proven, run_id) == set()
-    assert problems(proven, run_id) == ()
-    assert evidence(proven, tmp_path / "before") == []
-    signed(proven, run_id, role="reviewer", name="ben")
-    assert names_under(proven, run_id) == {"reviewer"}
-    assert problems(proven, run_id) == ()
-    assert evidence(proven, tmp_path / "after") == []
-    under = json.loads((run_folder(proven) / "signed-reviewer" / "signatures.json").read_text())
-    assert [each["by"] for each in under] == ["Ben Roy"]
-
-
 @pytest.mark.process
 @pytest.mark.parametrize("point", ["archived a manifest:1", "bound a signature:1"])
 def test_a_process_that_is_killed_signs_nothing(proven: Merchant, point: str) -> None:
@@ -205,14 +153,6 @@ def test_a_folder_that_was_changed_is_named(proven: Merchant, tmp_path: Path, na
     assert f"signed-reviewer/{name} is not the file" in "".join(evidence(proven, tmp_path / "out"))
 
 
-def test_a_folder_that_is_gone_is_named(proven: Merchant) -> None:
-    """A signature whose folder was taken away is lost evidence."""
-    run_id = newest(proven)
-    signed(proven, run_id, role="reviewer", name="dan")
-    (run_folder(proven) / "signed-reviewer").rename(proven.folder / "elsewhere")
-    assert "signed-reviewer/manifest.json" in "".join(problems(proven, run_id))
-
-
 def answered(merchant: Merchant, *rows: int) -> str:
     """Jo answers these breaks of the newest workbook; the run that it is of."""
     back = Returned(newest_workbook(merchant))
@@ -252,19 +192,3 @@ def test_what_is_answered_while_somebody_signs_is_looked_at_first(begun: Any) ->
             sign(wanted(environment, run_id), person=kim, copy=beside, environment=environment)
     assert names_under(merchant, run_id) == set()
     assert problems(merchant, run_id) == ()
-
-
-def test_two_people_who_sign_at_once_are_one_signature(proven: Merchant) -> None:
-    """Whoever comes second is told, and the folder of the first one stays whole."""
-    run_id = newest(proven)
-
-    def beside(content: bytes, **more: Any) -> bytes:
-        signed(proven, run_id, role="reviewer", name="ben")
-        return signed_bytes(content, **more)
-
-    with proven.environment() as environment:
-        dan = identify("dan", code=None, environment=environment)
-        with pytest.raises(UsageError, match="Ben Roy signed run"):
-            sign(wanted(environment, run_id), person=dan, copy=beside, environment=environment)
-    assert names_under(proven, run_id) == {"reviewer"}
-    assert problems(proven, run_id) == ()

@@ -11,9 +11,8 @@ from recon.steps.care.verify import verify
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.identity import Person, identify
 from recon.steps.money.gate import gate_of
-from recon.steps.people.people import status
 from recon.steps.people.taken_back import words_taken_back
-from recon.steps.people.verdicts import DoubtWord, agree_write_off, release, resolve, sentence_of
+from recon.steps.people.verdicts import DoubtWord, release, resolve, sentence_of
 from recon.store.money import instruction_rows
 from recon.store.money.bound_words import changed_words
 from recon.store.nights import runs
@@ -83,66 +82,6 @@ def told(name: str, said: str, environment: Environment) -> str:
     person = identify(name, code=None, environment=environment)
     decision = decision_of(the_doubt(environment), said, SEEN, person, environment)
     return sentence_of(decision, verdict=said)
-
-
-def test_two_people_who_say_the_same_decide(environment: Environment, doubtful: Any) -> None:
-    """A doubt that evidence cannot decide ends with two names, and nothing is sent."""
-    assert [say(name, "applied", environment) for name in ("anna", "ben")] == [False, True]
-    assert doubtful.instruction_states() == {"resolved_applied": 1}
-    doubtful.fault()
-    doubtful.night()
-    assert len(doubtful.effects()) == 1
-
-
-def test_one_person_cannot_decide_twice(environment: Environment, doubtful: Any) -> None:
-    """The second word is somebody else's."""
-    say("anna", "applied", environment)
-
-    with pytest.raises(UsageError, match="second person"):
-        say("anna", "applied", environment)
-    assert doubtful.instruction_states() == {"in_doubt": 1}
-
-
-def test_the_verdict_of_who_left_is_no_half(environment: Environment, doubtful: Any) -> None:
-    """Of somebody who is not declared any more a word waits for nobody."""
-    say("anna", "applied", environment)
-    left = PEOPLE.replace("[approvers.anna]", "[approvers.ann]").replace("Anna Berg", "Ann Berg")
-    (doubtful.folder / "config" / "approvers.toml").write_text(left)
-    with doubtful.environment() as later:
-        assert not say("ben", "applied", later)
-        assert doubtful.instruction_states() == {"in_doubt": 1}
-        assert say("ann", "applied", later, evidence="seen by me, too")
-
-
-def test_people_who_disagree_decide_nothing(environment: Environment, doubtful: Any) -> None:
-    """The opposite of a colleague's word is said so to both, and replaces nothing of theirs."""
-    doubtful.wait(hours=1)
-
-    first = told("dan", "applied", environment)
-    second = told("anna", "not_applied", environment)
-
-    assert "it waits for a second person" in first
-    assert second.startswith("Noted, and undecided: you say not_applied of the refund of")
-    assert "Dan Orr says applied. Both words stand" in second
-    assert doubtful.instruction_states() == {"in_doubt": 1}
-    assert waits(environment).endswith(
-        "Undecided: Dan Orr says applied, Anna Berg says not_applied; two people must say the same."
-    )
-    with pytest.raises(UsageError, match="Dan Orr said so already"):
-        told("dan", "applied", environment)
-
-    third = told("anna", "applied", environment)
-
-    assert "Decided: refund of" in third
-    assert "Your earlier word (not_applied) counts no more." in third
-    assert doubtful.instruction_states() == {"resolved_applied": 1}
-    assert agrees(environment) == []
-
-
-def waits(environment: Environment) -> str:
-    """What page one and `recon status` say of the doubt, up to what to do."""
-    (_, (entry,)), *_ = status(environment)
-    return entry.next_step.partition(" Do not send it again.")[0]
 
 
 def agrees(environment: Environment) -> list[str]:
@@ -310,18 +249,6 @@ def held_because(run_id: str, merchant: Any) -> str:
     return str(gate.held_because)
 
 
-def test_the_first_word_of_who_left_releases_nothing(merchant: Any) -> None:
-    """A release needs two people who are declared: the word after one who left is the first."""
-    run_id = not_proven(merchant)
-    lift("anna", run_id, merchant)
-    (merchant.folder / "config" / "approvers.toml").write_text(WITHOUT_ANNA)
-
-    assert lift("ben", run_id, merchant) is False
-    assert "NOT PROVEN" in held_because(run_id, merchant)
-    assert lift("ann", run_id, merchant) is True
-    assert held_because(run_id, merchant) == ""
-
-
 @pytest.mark.parametrize(
     ("people", "why", "again"),
     [
@@ -361,27 +288,6 @@ def test_a_release_is_taken_back_until_it_counts(merchant: Any) -> None:
             assert list(changed_words(connection)) == []
         with pytest.raises(UsageError, match="nobody takes it back alone"):
             words_taken_back(run_id, person=person, environment=environment)
-
-
-def test_a_proven_night_has_nothing_to_release(merchant: Any) -> None:
-    """Only a NOT PROVEN night holds anything."""
-    (merchant.folder / "config" / "approvers.toml").write_text(PEOPLE)
-    merchant.night()
-    with merchant.environment() as environment:
-        person = identify("anna", code=None, environment=environment)
-        with environment.store.reading() as connection:
-            (night,) = runs.finished(connection)
-        with pytest.raises(UsageError, match="holds nothing"):
-            release(night.run_id, reason="because I say so", person=person, environment=environment)
-
-
-def test_no_write_off_waits_where_none_was_given(merchant: Any) -> None:
-    """A number that nobody gave is refused with those that wait."""
-    (merchant.folder / "config" / "approvers.toml").write_text(PEOPLE)
-    with merchant.environment() as environment:
-        person = identify("anna", code=None, environment=environment)
-        with pytest.raises(UsageError, match="waiting: none"):
-            agree_write_off(7, person=person, environment=environment)
 
 
 def test_a_night_that_was_called_proven_later_holds_on(doubtful: Any) -> None:
