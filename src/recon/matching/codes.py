@@ -1,19 +1,22 @@
-"""The table of break codes, codes.toml: one place says what a code is called and how it counts."""
+"""The table of break codes, codes.toml: what a code is called, when a set has it, how it counts."""
 
 import tomllib
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from recon.model.errors import Defect
-from recon.model.words import BreakCode, Severity
+from recon.model.words import BreakCode, Flag, Severity
 
 TITLE_MAX = 30
 """Characters of a title: it stands in a column of page one."""
 Text = Annotated[str, Field(min_length=1)]
+Kind = TypeVar("Kind", BreakCode, Flag)
+Row = TypeVar("Row", bound=BaseModel)
 
 
 class Template(BaseModel):
@@ -24,6 +27,19 @@ class Template(BaseModel):
     text: Text
     when: str = Field(default="", alias="if")
     """See expressions.py; "": it holds for all that is left."""
+
+
+class When(BaseModel):
+    """One way to have a code or a flag; the head of codes.toml tells what each field means."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    holds: Text = Field(alias="if")
+    leg: Literal["", "orders", "instructions", "ledger", "settlement"] = ""
+    grace: str = ""
+    side: Literal["orders", "gateway", "ledger", "settlement"] = "gateway"
+    payout: bool = False
+    last: bool = False
 
 
 class Code(BaseModel):
@@ -50,6 +66,8 @@ class Code(BaseModel):
     floor: Literal["LOW", "MEDIUM", "HIGH", "CRITICAL"] = "LOW"
     firm: bool = False
     lacks_a_side: bool = False
+    both_legs: bool = False
+    when: list[When] = []
     journal: Literal["", "books", "undecided"] = ""
     say: tuple[Template, ...] = ()
 
@@ -72,41 +90,87 @@ class Code(BaseModel):
         return Severity(self.floor)
 
 
-def codes_of(text: str, *, source: str) -> Mapping[BreakCode, Code]:
-    """Read a table of codes, in the order of precedence.
+class FlagOfSets(BaseModel):
+    """When a set has a flag, and why it agrees then."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    name: Text
+    rule: str = ""
+    when: list[When]
+
+
+class Agreement(BaseModel):
+    """Why a set agrees."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    rule: Text
+    holds: Text = Field(alias="if")
+
+
+@dataclass(frozen=True, slots=True)
+class CodeTable:
+    """What codes.toml says."""
+
+    codes: Mapping[BreakCode, Code]
+    """In the order of precedence."""
+    facts: Mapping[str, str]
+    """Name -> condition; in this order."""
+    cells: Mapping[str, list[str]]
+    """State of the order -> a word for each column of states of the gateway."""
+    flags: Mapping[Flag, FlagOfSets]
+    matched: tuple[Agreement, ...]
+
+
+def table_of(text: str, *, source: str) -> CodeTable:
+    """Read a table of codes.
 
     Args:
         text: TOML with one `[[code]]` for each code.
         source: what it is called in errors.
 
     Raises:
-        Defect: a field or a code is not known, lacks or stands twice; the message names it.
+        Defect: a field, code or flag is not known, lacks or stands twice; the message names it.
     """
     tables = tomllib.loads(text)
-    codes: dict[BreakCode, Code] = {}
-    known = {code.value: code for code in BreakCode}
-    counts = Counter(str(table.get("name", "")) for table in tables.get("code", []))
-    for number, table in enumerate(tables.get("code", []), 1):
-        name = str(table.get("name", ""))
-        where = f"{source}, code {number} ({name or 'without a name'})"
+    codes = _named(tables.get("code", []), kinds=BreakCode, model=Code, source=source)
+    if lacking := [code.value for code in BreakCode if code not in codes]:
+        msg = f"{source} says nothing of {', '.join(lacking)}"
+        raise Defect(msg)
+    flags = _named(tables.get("flag", []), kinds=Flag, model=FlagOfSets, source=source)
+    matched = tuple(Agreement.model_validate(row) for row in tables.get("matched", []))
+    cells = {state: words.split() for state, words in tables.get("states", {}).items()}
+    return CodeTable(codes, tables.get("facts", {}), cells, flags, matched)
+
+
+def _named(
+    rows: list[dict[str, Any]], *, kinds: type[Kind], model: type[Row], source: str
+) -> dict[Kind, Row]:
+    """The rows by what they are named, in their order."""
+    named: dict[Kind, Row] = {}
+    what = {BreakCode: "code", Flag: "flag"}[kinds]
+    known = {kind.value: kind for kind in kinds}
+    counts = Counter(str(row.get("name", "")) for row in rows)
+    for number, row in enumerate(rows, 1):
+        name = str(row.get("name", ""))
+        where = f"{source}, {what} {number} ({name or 'without a name'})"
         if name not in known:
-            msg = f"{where}: there is no such code"
+            msg = f"{where}: there is no such {what}"
             raise Defect(msg)
         if counts[name] > 1:
             msg = f"{where}: it stands {counts[name]} times"
             raise Defect(msg)
         try:
-            codes[known[name]] = Code.model_validate(table)
+            named[known[name]] = model.model_validate(row)
         except ValidationError as error:
             first = error.errors()[0]
             msg = f"{where}, {'.'.join(map(str, first['loc']))}: {first['msg']}"
             raise Defect(msg) from error
-    if lacking := [name for name in known if name not in counts]:
-        msg = f"{source} says nothing of {', '.join(lacking)}"
-        raise Defect(msg)
-    return codes
+    return named
 
 
-CODES = codes_of(Path(__file__).with_name("codes.toml").read_text("utf-8"), source="codes.toml")
+TABLE = table_of(Path(__file__).with_name("codes.toml").read_text("utf-8"), source="codes.toml")
+CODES = TABLE.codes
 """Every code, in the order of precedence."""
 PRECEDENCE = tuple(CODES)

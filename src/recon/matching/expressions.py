@@ -3,15 +3,17 @@
     condition_of("0 < refunded <= captured and state in ('paid', 'refunded')", facts=types)
 
 Parsed once; nothing is evaluated that is not one of these, and each name is looked up as an
-attribute. A number stands beside a number, a text beside a text, and what decides is true or false.
+attribute: one value each, or a column of them, and then the condition is a column as well.
+A number stands beside a number, a text beside a text, and what decides is true or false.
 """
 
 import ast
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import reduce
 from typing import Any
 
-Condition = Callable[[Any], bool]
+Condition = Callable[[Any], Any]
 """Facts -> whether it holds."""
 _Value = Callable[[Any], Any]
 _COMPARED: Mapping[type[ast.cmpop], Callable[[Any, Any], bool]] = {
@@ -21,8 +23,8 @@ _COMPARED: Mapping[type[ast.cmpop], Callable[[Any, Any], bool]] = {
     ast.LtE: operator.le,
     ast.Gt: operator.gt,
     ast.GtE: operator.ge,
-    ast.In: lambda one, several: one in several,
-    ast.NotIn: lambda one, several: one not in several,
+    ast.In: lambda one, several: _any(one == word for word in several),
+    ast.NotIn: lambda one, several: _not(_any(one == word for word in several)),
 }
 _OF_SEVERAL = (ast.In, ast.NotIn)
 _IN_ORDER = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
@@ -46,14 +48,26 @@ def condition_of(text: str, *, facts: Mapping[str, type]) -> Condition:
     return _condition(tree, facts=facts)
 
 
+def _any(holds: Iterable[Any]) -> Any:
+    return reduce(operator.or_, holds)
+
+
+def _all(holds: Iterable[Any]) -> Any:
+    return reduce(operator.and_, holds)
+
+
+def _not(holds: Any) -> Any:
+    return operator.xor(True, holds)
+
+
 def _condition(node: ast.expr, *, facts: Mapping[str, type]) -> Condition:
     if isinstance(node, ast.BoolOp):
         parts = [_condition(part, facts=facts) for part in node.values]
-        holds = all if isinstance(node.op, ast.And) else any
-        return lambda known: holds(part(known) for part in parts)
+        together = _all if isinstance(node.op, ast.And) else _any
+        return lambda known: together(part(known) for part in parts)
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
         denied = _condition(node.operand, facts=facts)
-        return lambda known: not denied(known)
+        return lambda known: _not(denied(known))
     if isinstance(node, ast.Compare):
         return _comparison(node, facts=facts)
     kind, value = _value(node, facts=facts)
@@ -73,7 +87,7 @@ def _comparison(node: ast.Compare, *, facts: Mapping[str, type]) -> Condition:
             msg = f"{ast.unparse(node)!r} compares what cannot be compared"
             raise ValueError(msg)
         pairs.append((_COMPARED[type(sign)], one, other))
-    return lambda known: all(holds(one(known), other(known)) for holds, one, other in pairs)
+    return lambda known: _all(holds(one(known), other(known)) for holds, one, other in pairs)
 
 
 def _value(node: ast.expr, *, facts: Mapping[str, type]) -> tuple[Any, _Value]:

@@ -1,7 +1,8 @@
 import pytest
 
 from recon.matching.causes.reasons import sentences_of
-from recon.matching.codes import CODES, codes_of
+from recon.matching.codes import CODES, table_of
+from recon.matching.judging.judgement import rows_of
 from recon.model.errors import Defect
 from recon.model.words import BreakCode
 
@@ -12,7 +13,7 @@ WHOLE = "".join(ROW.format(name=code.value) for code in BreakCode)
 def test_the_order_of_the_table_is_the_order_of_precedence() -> None:
     """Of several codes of a set the first one names its break."""
     last = ROW.format(name=BreakCode.WRONG_ACCOUNT.value)
-    codes = codes_of(WHOLE.replace(last, "") + last, source="t")
+    codes = table_of(WHOLE.replace(last, "") + last, source="t").codes
 
     assert [*codes][-1] is BreakCode.WRONG_ACCOUNT
     assert [*codes][:-1] == [*BreakCode][1:]
@@ -31,6 +32,12 @@ BROKEN = {
     "risk": (WHOLE + 'risk = "all"\n', r"\(STALE_PENDING\), risk: Input should be"),
     "unknown field": (WHOLE + 'owed = "nobody"\n', r"\(STALE_PENDING\), owed: Extra inputs"),
     "floor": (WHOLE + 'floor = "URGENT"\n', r"\(STALE_PENDING\), floor: Input should be"),
+    "leg": (
+        WHOLE + 'when = [{ if = "covered", leg = "books" }]\n',
+        r"\(STALE_PENDING\), when.0.leg: Input should be",
+    ),
+    "no condition": (WHOLE + 'when = [{ leg = "ledger" }]\n', r"when.0.if: Field required"),
+    "unknown flag": (WHOLE + '[[flag]]\nname = "odd"\n', r"\(odd\): there is no such flag"),
     "not yes or no": (WHOLE + 'firm = "yes"\n', r"\(STALE_PENDING\), firm: Input should be"),
 }
 
@@ -41,7 +48,7 @@ def test_a_table_that_is_not_whole_says_where(name: str) -> None:
     text, said = BROKEN[name]
 
     with pytest.raises(Defect, match=said):
-        codes_of(text, source="t")
+        table_of(text, source="t")
 
 
 @pytest.mark.parametrize(
@@ -57,4 +64,21 @@ def test_a_table_that_is_not_whole_says_where(name: str) -> None:
 def test_a_sentence_that_could_not_be_said_is_refused(say: str, said: str) -> None:
     """A condition or a name that nobody knows is an error at the start, with its code."""
     with pytest.raises(Defect, match=said):
-        sentences_of(codes_of(f"{WHOLE}say = [{say}]\n", source="t"))
+        sentences_of(table_of(f"{WHOLE}say = [{say}]\n", source="t").codes)
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ('when = [{ if = "coverd" }]', "STALE_PENDING: there is no fact 'coverd'"),
+        ('when = [{ if = "net_sign" }]', "STALE_PENDING: 'net_sign' is neither true nor false"),
+        ('when = [{ if = "covered", grace = "a_week" }]', "there is no clock 'a_week'"),
+        ('[facts]\nbooks = "alone"\nalone = "covered"', "books: there is no fact 'alone'"),
+        ('[states]\npaid = "= CAPTURE_DEU"', "states, paid: there is no cell 'CAPTURE_DEU'"),
+        ('[[flag]]\nname = "late"\nwhen = [{ if = "latte" }]', "late: there is no fact 'latte'"),
+    ],
+)
+def test_a_condition_that_could_not_be_asked_is_refused(more: str, said: str) -> None:
+    """A fact, a clock or a cell that nobody knows is an error at the start, with its place."""
+    with pytest.raises(Defect, match=said):
+        rows_of(table_of(f"{WHOLE}{more}\n", source="t"))

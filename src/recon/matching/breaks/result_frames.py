@@ -50,7 +50,7 @@ def matches_of(rows: Arrays, *, outcomes: Outcomes, alone: Arrays) -> pd.DataFra
 
 def pending_of(rows: Arrays, *, outcomes: Outcomes) -> pd.DataFrame:
     """Sets within grace, with what they wait for."""
-    sides = [j.waits[0].expected_side if j.waits else "" for j in outcomes.judgements]
+    sides = [j.expected_side for j in outcomes.judgements]
     chosen = _in_state(rows, SetState.PENDING)
     numbers = _patterns(chosen, outcomes=outcomes)
     chosen.columns["expected_side"] = np.array([*sides, ""], dtype=object)[numbers]

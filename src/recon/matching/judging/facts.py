@@ -7,8 +7,7 @@ import numpy as np
 from recon.config.rules import Rules
 from recon.matching.frames.arrays import Arrays
 from recon.matching.frames.grouping import Bools, Ints
-from recon.matching.judging.pattern import CLOCKS
-from recon.matching.judging.state_table import Due
+from recon.matching.judging.grace import CLOCKS
 from recon.matching.sets.residuals import MONEY_STATES, STATES_REFUND, Ours, bits, ints
 from recon.matching.sides.gateway_side import GATEWAY_STATES, NUMBER
 from recon.matching.sides.orders_side import ORDER_STATES
@@ -126,7 +125,7 @@ def beyond_doubt(sets: Arrays) -> Ints:
     return np.where(part, shown - ours, 0).astype(np.int64)
 
 
-def late_bits(due: Mapping[Due, Ints], *, as_of: int) -> Ints:
+def late_bits(due: Mapping[str, Ints], *, as_of: int) -> Ints:
     """Bit n is set where the n-th clock has run out; due exactly at as-of is late."""
     late = np.zeros(len(next(iter(due.values()))), dtype=np.int64)
     for bit, clock in enumerate(CLOCKS):
@@ -242,7 +241,7 @@ def _refund_evidence(sets: Arrays) -> Bools:
 
 
 def unverified_reasons(sets: Arrays) -> Ints:
-    """Number of the first reason (pattern.UNVERIFIED_REASONS, from 1) or 0.
+    """Number of the first reason (judgement.UNVERIFIED_REASONS, from 1) or 0.
 
     A refund of untold amount that may be our own in doubt is that doubt, which people decide.
     """

@@ -8,7 +8,6 @@ import pandas as pd
 from recon.config.rules import Rules
 from recon.matching.frames.arrays import Arrays, Column
 from recon.matching.frames.grouping import NO_INSTANT, Bools, Ints
-from recon.matching.judging.state_table import Due
 from recon.model.business_date import AHEAD_MAX, BusinessCalendar, Grace
 
 MINUTE_MICROSECONDS = 60_000_000
@@ -23,6 +22,12 @@ DATES = (
 )
 """Of every side, from which a grace may run."""
 WAITING = ("capture_waiting", "cancel_waiting", "refund_waiting")
+CLOCKS = (
+    *("order_to_gateway", "hard_limit", "ledger_entry", "gateway_to_ledger", "refund_to_ledger"),
+    *("capture_confirmed", "cancel_confirmed", "refund_confirmed", "review_confirmed", *WAITING),
+    *("payout_booked", "settlement"),
+)
+"""What may delay a finding, as the table of codes names it."""
 
 
 def microseconds(instant: datetime) -> int:
@@ -30,7 +35,7 @@ def microseconds(instant: datetime) -> int:
     return int(pd.Timestamp(instant).as_unit("us").value // 1000)
 
 
-def due_columns(sets: Arrays, *, rules: Rules) -> dict[Due, Ints]:
+def due_columns(sets: Arrays, *, rules: Rules) -> dict[str, Ints]:
     """For every grace, when it ends for each set; NO_INSTANT (late) where it never started."""
     ordered, dated = sets["ordered_at"], sets["transaction_date"]
     sold = np.where(ordered == NO_INSTANT, dated, ordered)
@@ -39,20 +44,20 @@ def due_columns(sets: Arrays, *, rules: Rules) -> dict[Due, Ints]:
     moved = np.maximum(taken, sets["refund_confirmed_at"])
     grace = rules.grace
     starts = {
-        Due.ORDER: (sold, grace.order_to_gateway),
-        Due.HARD: (sold, grace.hard_limit),
-        Due.BOOKED: (sets["booked_at"], grace.gateway_to_ledger),
-        Due.LEDGER: (taken, grace.gateway_to_ledger),
-        Due.LEDGER_REFUND: (moved, grace.gateway_to_ledger),
-        Due.CAPTURE: (sets["capture_confirmed_at"], grace.instruction_to_gateway),
-        Due.CANCEL: (sets["cancel_confirmed_at"], grace.instruction_to_gateway),
-        Due.REFUND: (sets["refund_confirmed_at"], grace.refund_visible),
-        Due.CAPTURE_WAITING: (sets["capture_waiting_at"], grace.instruction_to_gateway),
-        Due.CANCEL_WAITING: (sets["cancel_waiting_at"], grace.instruction_to_gateway),
-        Due.REFUND_WAITING: (sets["refund_waiting_at"], grace.instruction_to_gateway),
-        Due.REVIEW: (sets["review_confirmed_at"], grace.instruction_to_gateway),
-        Due.PAYOUT: (sets["payout_at"], grace.gateway_to_ledger),
-        Due.SETTLEMENT: (moved, grace.settlement),
+        "order_to_gateway": (sold, grace.order_to_gateway),
+        "hard_limit": (sold, grace.hard_limit),
+        "ledger_entry": (sets["booked_at"], grace.gateway_to_ledger),
+        "gateway_to_ledger": (taken, grace.gateway_to_ledger),
+        "refund_to_ledger": (moved, grace.gateway_to_ledger),
+        "capture_confirmed": (sets["capture_confirmed_at"], grace.instruction_to_gateway),
+        "cancel_confirmed": (sets["cancel_confirmed_at"], grace.instruction_to_gateway),
+        "refund_confirmed": (sets["refund_confirmed_at"], grace.refund_visible),
+        "capture_waiting": (sets["capture_waiting_at"], grace.instruction_to_gateway),
+        "cancel_waiting": (sets["cancel_waiting_at"], grace.instruction_to_gateway),
+        "refund_waiting": (sets["refund_waiting_at"], grace.instruction_to_gateway),
+        "review_confirmed": (sets["review_confirmed_at"], grace.instruction_to_gateway),
+        "payout_booked": (sets["payout_at"], grace.gateway_to_ledger),
+        "settlement": (moved, grace.settlement),
     }
     return {
         clock: due(since, grace=Grace.parse(length), calendar=rules.business_calendar)
@@ -82,11 +87,11 @@ def is_ahead(instants: Ints, *, as_of: int) -> Bools:
     return np.asarray(instants > as_of + AHEAD_MAX_MICROSECONDS, dtype=np.bool_)
 
 
-def with_unproven(due: dict[Due, Ints], *, sets: Arrays, as_of: int) -> dict[Due, Ints]:
+def with_unproven(due: dict[str, Ints], *, sets: Arrays, as_of: int) -> dict[str, Ints]:
     """Settlement that fell due after the last day that files prove is looked for the next day."""
-    ends = due[Due.SETTLEMENT]
+    ends = due["settlement"]
     unproven = (ends > sets["settled_until"]) & (ends <= as_of)
-    return due | {Due.SETTLEMENT: np.where(unproven, as_of + DAY_MICROSECONDS, ends)}
+    return due | {"settlement": np.where(unproven, as_of + DAY_MICROSECONDS, ends)}
 
 
 def due(since: Ints, *, grace: Grace, calendar: BusinessCalendar) -> Ints:

@@ -17,9 +17,7 @@ from recon.matching.judging.facts import (
     unverified_reasons,
 )
 from recon.matching.judging.grace import due_columns, with_unproven, without_ahead
-from recon.matching.judging.judgement import Judgement, judge
-from recon.matching.judging.pattern import distinct_patterns
-from recon.matching.judging.state_table import Due
+from recon.matching.judging.judgement import Judgement, distinct_patterns, judge
 from recon.matching.sets.joined_sets import Joined
 from recon.matching.sets.residuals import Ours, legs
 from recon.matching.sets.wrong_account import brought_together, wrong_accounts
@@ -64,7 +62,7 @@ def judge_sets(joined: Joined, *, rules: Rules, as_of: int) -> Outcomes:
     joined.sets.columns["account_ambiguous"] = moved.ambiguous
     sets = brought_together(joined.sets, host=moved.host)
     due = with_unproven(due_columns(sets, rules=rules), sets=sets, as_of=as_of)
-    moves, ours = our_moves(sets, refund_late=due[Due.REFUND] <= as_of, rules=rules)
+    moves, ours = our_moves(sets, refund_late=due["refund_confirmed"] <= as_of, rules=rules)
     joined.sets.columns |= {
         "uncaptured": np.maximum(ours.uncaptured, beyond_doubt(sets)),
         "refund_hidden": np.full(len(sets), not all(map(rules.shows, REFUND_STATES))),
@@ -95,20 +93,20 @@ class _Sums(NamedTuple):
 
 
 def _judged(
-    sums: _Sums, *, fixed: dict[str, Ints], due: dict[Due, Ints], host: Rows, strict: Bools
+    sums: _Sums, *, fixed: dict[str, Ints], due: dict[str, Ints], host: Rows, strict: Bools
 ) -> Outcomes:
     both = legs(sums.sets, ours=sums.ours, rules=sums.rules, strict=strict, covered=sums.covered)
     numbers, patterns = distinct_patterns({**fixed, **both.facts})
-    judgements = tuple(judge(pattern) for pattern in patterns)
+    judgements = judge(patterns)
     due_at = _due_at(numbers, judgements=judgements, due=due)
     return Outcomes(numbers, judgements, host, due_at, sums.sets, sums.ours, both.rounded)
 
 
-def _due_at(numbers: Rows, *, judgements: tuple[Judgement, ...], due: dict[Due, Ints]) -> Ints:
+def _due_at(numbers: Rows, *, judgements: tuple[Judgement, ...], due: dict[str, Ints]) -> Ints:
     """The first of the instants a pending set waits for."""
     ends = np.full(len(numbers), NO_INSTANT, dtype=np.int64)
     for clock, end in due.items():
-        waiting = np.array([any(w.due is clock for w in j.waits) for j in judgements], np.bool_)
+        waiting = np.array([clock in j.clocks for j in judgements], np.bool_)
         if not waiting.any():
             continue
         rows = waiting[numbers]
