@@ -107,7 +107,7 @@ def _prepared(
     month: "BusinessMonth", account: tuple[str, str], *, environment: "Environment"
 ) -> State[Any]:
     """Every account that fits: its workbook in the reports, and what is signed."""
-    from recon.cli.statement_command import declared_accounts, index_of_months
+    from recon.cli.month_commands import declared_accounts, index_of_months
 
     merchant_id, account_id = account
     lines: list[str] = []

@@ -33,7 +33,7 @@ from recon.gateway_client.payments.shopper import (
     PayingPerson,
     RecurringContract,
 )
-from recon.sandbox.operations.checkout_inputs import ALIASES, FIXED
+from recon.sandbox.operations.checkout import ALIASES, FIXED
 from tests.conformance.conftest import QUICK, Target, interface_of
 from tests.conformance.test_apm_contract import apm_payment
 from tests.conformance.test_card_contract import card_payment

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from recon.cli.choices import date_of
+from recon.cli.night_choices import date_of
 from recon.cli.speaking import complain, say
 
 if TYPE_CHECKING:

@@ -101,9 +101,9 @@ def _prepare(folder: "DemoFolder", memory: "DemoMemory") -> None:
 
 def _nights(folder: "DemoFolder", memory: "DemoMemory", *, to: str) -> "Mapping[str, int | str]":
     """The newest night again, or those that are left up to a date; the figures of the last."""
-    from recon.cli.choices import date_of
     from recon.cli.demo_folder import recall
     from recon.cli.demo_work import days_after, whole_night
+    from recon.cli.night_choices import date_of
     from recon.steps.night.whole_night import STEP_NAMES
 
     *before, newest = days_after(memory, to=date_of(to)) if to else [None]

@@ -7,18 +7,22 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
 
-from recon.cli.demo_folder import DemoFolder, DemoMemory, recall, remember, write_whole
-from recon.cli.demo_gateway import demo_gateway, handed_out, move_clock
-from recon.cli.demo_settings import (
+from recon.cli.demo_folder import (
     BANK_FORMS,
+    DemoFolder,
+    DemoMemory,
     approvers_toml,
     env_text,
     gateway_toml,
     merchants_toml,
+    recall,
+    remember,
     retention_toml,
     rules_toml,
     variables_of,
+    write_whole,
 )
+from recon.cli.demo_gateway import demo_gateway, handed_out, move_clock
 from recon.cli.night_commands import played
 from recon.cli.speaking import Tell
 from recon.model.business_date import BusinessCalendar

@@ -1,14 +1,143 @@
-"""All commands of `recon gateway` under one name, and the one that looks at the way there."""
+"""`recon gateway`: its commands under one name, the doctor, and the questions that only read.
 
+The API document names `refunds` and `optimise` and no more; only the profile `extended` has them.
+"""
+
+import asyncio
+import json
 import os
-from typing import Annotated
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from random import SystemRandom
+from typing import Annotated, Any
 
 import typer
 
-from recon.cli import gateway_money, gateway_payments, gateway_query, gateway_questions
-from recon.cli.choices import Account, Merchant
-from recon.cli.speaking import say
-from recon.cli.tables import AsJson, show_json
+from recon.cli import gateway_money, gateway_payments
+from recon.cli.night_choices import Account, Merchant
+from recon.cli.speaking import AsJson, say, show, show_json
+
+
+def refunds(
+    keys: Annotated[list[str], typer.Argument(help="Order numbers.")],
+    merchant: Merchant,
+    account: Account,
+    *,
+    references: Annotated[
+        bool, typer.Option("--references", help="The numbers are references of your own.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Search refunds (`retrievalRefund`, profile extended); changes nothing."""
+    from recon.config.settings import load_settings
+    from recon.gateway.refunds import look_up_refunds
+    from recon.steps.ground.environment import system_clock
+
+    refuse_too_many(keys)
+    refunds_found = asyncio.run(
+        look_up_refunds(
+            order_nos=[] if references else keys,
+            references=keys if references else [],
+            account=(merchant, account),
+            settings=load_settings(os.environ),
+            clock=system_clock,
+            randomness=SystemRandom(),
+        )
+    )
+    name = "refund_reference" if references else "order_no"
+    rows = [
+        {field: _shown(getattr(refund, field)) for field in FIELDS}
+        for refund in refunds_found.found
+    ]
+    rows += [{name: key, "told": "no refund"} for key in refunds_found.not_found]
+    rows += [{name: item.key, "told": f"no answer: {item.reason}"} for item in refunds_found.failed]
+    if as_json:
+        show_json(rows)
+    else:
+        show(rows, columns=QUESTION_COLUMNS)
+    if refunds_found.failed:
+        raise typer.Exit(INCOMPLETE_EXIT_CODE)
+
+
+def optimise(
+    merchant: Merchant,
+    account: Account,
+    *,
+    currency: Annotated[str, typer.Option(help="Such as EUR.")],
+    amount: Annotated[str, typer.Option(help="Such as 12.50.")],
+    shopper_id: Annotated[str, typer.Option(help="Your own id of the shopper.")],
+    shopper_email: Annotated[str, typer.Option(help="The shopper's address; it is signed.")],
+    shopper_country: Annotated[str, typer.Option(help="Two letters, such as DE.")],
+    as_json: AsJson = False,
+) -> None:
+    """Ask which payment methods suit a shopper (`optimise`, profile extended); moves nothing."""
+    from recon.cli.private_files import checked
+    from recon.config.settings import load_settings
+    from recon.gateway.account import gateway_account
+    from recon.gateway.one_call import best_methods
+    from recon.gateway_client import MethodsRequest
+    from recon.steps.ground.environment import system_clock
+
+    declared = gateway_account(load_settings(os.environ), merchant_id=merchant, account_id=account)
+    request = checked(
+        MethodsRequest,
+        {
+            "request_id": str(uuid.UUID(int=SystemRandom().getrandbits(128), version=4)),
+            "currency": currency,
+            "amount": amount,
+            "shopper_id": shopper_id,
+            "shopper_email": shopper_email,
+            "shopper_country": shopper_country,
+        },
+    )
+    methods = best_methods(request, account=declared, clock=system_clock)
+    if as_json:
+        show_json({"methods": list(methods.methods), "told": methods.reason})
+    else:
+        say("\n".join(methods.methods) or methods.reason or "The gateway names no method.")
+    if methods.reason:
+        raise typer.Exit(REFUSED_EXIT_CODE)
+
+
+def query(
+    keys: Annotated[list[str], typer.Argument(help="Order numbers.")],
+    merchant: Merchant,
+    account: Account,
+    *,
+    transactions: Annotated[
+        bool, typer.Option("--transactions", help="The numbers are the gateway's transaction ids.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Ask the gateway what it knows of some orders; changes nothing."""
+    from recon.config.settings import load_settings
+    from recon.gateway.queries import look_up
+    from recon.steps.ground.environment import system_clock
+
+    refuse_too_many(keys)
+    settings = load_settings(os.environ)
+    looked_up = asyncio.run(
+        look_up(
+            order_nos=[] if transactions else keys,
+            transaction_ids=keys if transactions else [],
+            account=(merchant, account),
+            settings=settings,
+            clock=system_clock,
+            randomness=SystemRandom(),
+        )
+    )
+    rows = [_row(record, state=settings.rules.state_of) for record in looked_up.found]
+    name = "transaction_id" if transactions else "order_no"
+    rows += [{name: key, "state": "not known to the gateway"} for key in looked_up.not_found]
+    rows += [{name: item.key, "state": f"no answer: {item.reason}"} for item in looked_up.failed]
+    if as_json:
+        show_json(rows)
+    else:
+        show(rows, columns=PAYMENT_COLUMNS)
+    if looked_up.failed:
+        raise typer.Exit(INCOMPLETE_EXIT_CODE)
+
 
 WRONG_EXIT_CODE = 1
 
@@ -61,9 +190,9 @@ def doctor(
 
 calls = typer.Typer(help="One call to the gateway, for people.", no_args_is_help=True)
 calls.command("doctor")(doctor)
-calls.command("query")(gateway_query.query)
-calls.command("refunds")(gateway_questions.refunds)
-calls.command("optimise")(gateway_questions.optimise)
+calls.command("query")(query)
+calls.command("refunds")(refunds)
+calls.command("optimise")(optimise)
 calls.command("capture")(gateway_money.capture)
 calls.command("refund")(gateway_money.refund)
 calls.command("cancel")(gateway_money.cancel)
@@ -80,3 +209,67 @@ def _calls() -> None:
 
     Exit codes: 0 done, 1 refused, 2 usage, 3 waits for a person, 4 the outcome is not known.
     """
+
+
+INCOMPLETE_EXIT_CODE = 4
+KEYS_MAX = 1_000
+PAYMENT_COLUMNS = (
+    *("order_no", "transaction_id", "amount", "currency", "payment_status", "state"),
+    *("query_result", "transaction_date"),
+)
+
+
+def refuse_too_many(keys: Sequence[str]) -> None:
+    """A person reads what comes back: only so many numbers at once."""
+    if len(keys) > KEYS_MAX:
+        msg = f"{len(keys)} numbers; at most {KEYS_MAX} at once"
+        raise typer.BadParameter(msg)
+
+
+def _row(record: Any, *, state: Any) -> Mapping[str, Any]:
+    from recon.gateway_client.payments.risk_facts import RISK_FIELDS
+
+    return {
+        "order_no": record.order_no,
+        "transaction_id": record.transaction_id,
+        "amount": f"{record.amount:f}",
+        "currency": record.currency,
+        "payment_status": record.payment_status,
+        "state": str(state(record.payment_status)),
+        "query_result": record.query_result,
+        "reference_no": record.reference_no,
+        "transaction_date": record.transaction_date,
+        "queried_at": record.queried_at.isoformat(),
+        "risk": {name: risk for name, risk in asdict(record.risk).items() if risk},
+        "extra": {
+            name: _structured(text)
+            for name, text in {**record.reply_extra, **record.extra}.items()
+            if name not in RISK_FIELDS
+        },
+    }
+
+
+def _structured(text: str) -> Any:
+    """An object or list as such; it was kept as JSON, which a long one may have outgrown."""
+    if not text.startswith(("{", "[")):
+        return text
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+REFUSED_EXIT_CODE = 1
+QUESTION_COLUMNS = (
+    *("order_no", "transaction_id", "refund_amount", "currency", "refund_status"),
+    *("refund_reference_id", "refund_reference", "refund_date", "refund_processing_date", "told"),
+)
+FIELDS = (
+    *("key", "order_no", "transaction_id", "currency", "amount", "refund_amount"),
+    *("refund_status", "payment_status", "refund_reference", "refund_reference_id"),
+    *("refund_reason", "refund_date", "refund_processing_date"),
+)
+
+
+def _shown(value: Any) -> str:
+    return str(value)

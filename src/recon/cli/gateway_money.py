@@ -10,9 +10,8 @@ from typing import Annotated
 
 import typer
 
-from recon.cli.choices import Account, Merchant
-from recon.cli.speaking import say
-from recon.cli.tables import AsJson, show, show_json
+from recon.cli.night_choices import Account, Merchant
+from recon.cli.speaking import AsJson, say, show, show_json
 
 REFUSED_EXIT_CODE = 1
 WAITS_EXIT_CODE = 3

@@ -13,10 +13,9 @@ from typing import Annotated, Any
 
 import typer
 
-from recon.cli.choices import Account, Merchant
+from recon.cli.night_choices import Account, Merchant
 from recon.cli.private_files import checked, read_private
-from recon.cli.speaking import say
-from recon.cli.tables import AsJson, show_json
+from recon.cli.speaking import AsJson, say, show_json
 from recon.privacy.own_files import for_owner
 
 EXIT_CODES = {"done": 0, "accepted": 0, "pending": 0, "failed": 1, "rejected": 1, "not_sent": 1}

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from recon.cli.choices import Account, Merchant
+from recon.cli.night_choices import Account, Merchant
 from recon.cli.speaking import complain, say
 
 if TYPE_CHECKING:

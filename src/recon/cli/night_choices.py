@@ -1,4 +1,4 @@
-"""Which night a command is about: a business date, or a run; named the same way everywhere."""
+"""Options that commands share; a night is a business date or a run, named the same way everywhere."""
 
 import os
 from datetime import date, datetime, timedelta
@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from recon.cli.choices import date_of
 from recon.cli.speaking import say
 from recon.model.nights import Mode
 
@@ -137,3 +136,34 @@ def _is_date(name: str) -> bool:
     except typer.BadParameter:
         return False
     return True
+
+
+Merchant = Annotated[
+    str, typer.Option(envvar="RECON_MERCHANT", help="The merchant's number at the gateway.")
+]
+Account = Annotated[
+    str, typer.Option(envvar="RECON_ACCOUNT", help="The account's number at the gateway.")
+]
+BusinessDate = Annotated[
+    str,
+    typer.Option(
+        envvar="RECON_BUSINESS_DATE",
+        help="The day to settle, such as 2026-11-20; without it the last one that has closed.",
+        show_default=False,
+    ),
+]
+
+
+def date_of(text: str) -> date:
+    """A date as people type it.
+
+    Raises:
+        typer.BadParameter: anything but year, month and day with hyphens.
+    """
+    from recon.model.business_date import date_of_text
+
+    try:
+        return date_of_text(text)
+    except ValueError as error:
+        msg = f"{text!r} is not a date such as 2026-11-20"
+        raise typer.BadParameter(msg) from error

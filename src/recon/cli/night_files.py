@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from recon.cli.choices import Account, Merchant
+from recon.cli.night_choices import Account, Merchant
 from recon.cli.one_time_codes import Code
 from recon.cli.people_commands import As, ask_desk_to
 from recon.cli.speaking import say

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from recon.cli.night_choices import Night, RunOption, named_night
-from recon.cli.speaking import say
-from recon.cli.tables import AsJson, show, show_json
+from recon.cli.speaking import AsJson, say, show, show_json
 
 if TYPE_CHECKING:
     from recon.store.nights.runs import Run

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from recon.cli.night_choices import First, Last, days_of
-from recon.cli.speaking import complain, say
-from recon.cli.tables import AsJson, show_json
+from recon.cli.speaking import AsJson, complain, say, show_json
 
 if TYPE_CHECKING:
     from recon.steps.people.sign_off import Night

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from recon.cli.choices import date_of
-from recon.cli.night_choices import Night, RunOption, last_closed, named_night, run_of
+from recon.cli.night_choices import Night, RunOption, date_of, last_closed, named_night, run_of
 from recon.cli.speaking import complain, say, telling
 
 if TYPE_CHECKING:

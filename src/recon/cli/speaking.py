@@ -1,17 +1,18 @@
-"""What people read: results on stdout, progress and complaints on stderr.
+"""What people read: results and short tables on stdout, progress and complaints on stderr.
 
 On a terminal long work shows a bar of the rows or parts that are done; elsewhere each step is one
 plain sentence, so that a log of a scheduler reads like a diary, and a step that takes minutes says
-how far it is.
+how far it is. A program reads the same tables as JSON.
 """
 
+import json
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from io import TextIOWrapper
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -153,3 +154,20 @@ def _tell_or_lose(sentence: str, *, lost: list[str]) -> None:
         # What waits in its buffer would fail once more at the end and change the exit code.
         with suppress(OSError, ValueError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
+
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+
+
+def show(rows: Sequence[Mapping[str, Any]], *, columns: Sequence[str]) -> None:
+    """Print rows under their column names, as wide as they are, so that a pipe loses nothing."""
+    lines = [list(columns), *([str(row.get(name, "")) for name in columns] for row in rows)]
+    widths = [max(map(len, cells)) for cells in zip(*lines, strict=True)]
+    for line in lines:
+        cells = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))
+        say("  ".join(cells).rstrip())
+
+
+def show_json(document: Any) -> None:
+    """Print one JSON document; dates and amounts as text."""
+    say(json.dumps(document, indent=2, default=str))

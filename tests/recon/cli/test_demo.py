@@ -13,9 +13,10 @@ from recon.cli.demo_folder import (
     empty,
     folder_at,
     remember,
+    rules_toml,
+    variables_of,
 )
 from recon.cli.demo_gateway import demo_gateway, effects, health
-from recon.cli.demo_settings import rules_toml, variables_of
 from recon.cli.demo_work import ACCOUNT, prepared
 from recon.config.settings import load_settings
 from recon.model.words import GatewayState, KeyAnswer

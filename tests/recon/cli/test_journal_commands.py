@@ -1,6 +1,6 @@
 """What is said where no journal leaves."""
 
-from recon.cli.journal_commands import nothing_left
+from recon.cli.month_commands import nothing_left
 
 
 def test_who_finds_nothing_to_hand_out_is_told_how_a_lost_journal_is_written_again() -> None:

@@ -12,15 +12,15 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from recon.sandbox.faults.fault_kinds import KINDS
 from recon.sandbox.faults.fault_plan import install, rules_in
+from recon.sandbox.faults.fault_rule import KINDS
 from recon.sandbox.ground.book import Book
 from recon.sandbox.ground.clock import VirtualClock
 from recon.sandbox.ground.operation_call import Sandbox
 from recon.sandbox.ground.options import SandboxOptions
 from recon.sandbox.ground.sandbox_terms import load_terms
-from recon.sandbox.ground.signatures import sign
 from recon.sandbox.ground.truth import invariants
+from recon.sandbox.ground.wire import sign
 from recon.sandbox.operations.portal_operations import KINDS_BY_HAND, act_by_hand
 from recon.sandbox.server.http_exchange import exchange
 from recon.sandbox.server.sandbox_app import fill

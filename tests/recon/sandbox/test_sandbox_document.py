@@ -5,8 +5,8 @@ import re
 from pathlib import Path
 
 from recon.sandbox import SandboxOptions, create_app
-from recon.sandbox.faults.fault_kinds import KINDS
 from recon.sandbox.faults.fault_plan import rules_in
+from recon.sandbox.faults.fault_rule import KINDS
 from recon.sandbox.operations.operations import OPERATIONS
 
 DOCUMENT = (Path(__file__).parents[3] / "docs" / "SANDBOX.md").read_text(encoding="utf-8")

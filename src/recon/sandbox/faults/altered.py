@@ -1,13 +1,31 @@
-"""Faults inside a reply: rows that are missing, repeated, foreign or false, signatures that lie."""
+"""Faults inside a reply: rows that are missing, repeated, foreign or false, signatures that lie.
 
-from collections.abc import Callable, Mapping
+A content fault makes of the row it hits no row, one, or two. The last reply of each operation is
+kept only while a fault needs one to replay; beside it stands what a client was truly told.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from recon.model.words import GatewayState
-from recon.sandbox.faults.altered_rows import ROW_CHANGES, Row, key_of
-from recon.sandbox.faults.fault_rule import Fault
+from recon.sandbox.faults.fault_plan import planned_faults
+from recon.sandbox.faults.fault_rule import (
+    ANY_OPERATION,
+    ENDINGS,
+    REPEATING_KINDS,
+    Fault,
+    FaultRule,
+    RowKey,
+)
+from recon.sandbox.ground.book import Book
+from recon.sandbox.ground.book_records import RowReply
 from recon.sandbox.ground.operation_call import OperationReply, Sandbox
+from recon.sandbox.ground.wire import render_json
+
+Row = dict[str, Any]
 
 SIGNATURE = "encryption_data"
 Content = Mapping[str, Any]
@@ -134,3 +152,169 @@ def _is_recent(sandbox: Sandbox, row: Row, *, within: float) -> bool:
     statement = "SELECT coalesce(max(committed_at), 0) FROM effect WHERE transaction_id = ?"
     last = int(sandbox.book.select(statement, (key_of(row)[0],))[0][0])
     return sandbox.clock.now() - last < within
+
+
+FOREIGN = "99999999999999999999"
+"""The transaction of a row that nobody asked for."""
+
+NEW_FIELD = "settlement_hint"
+"""A field that no document names."""
+
+STATUS_KEYS = (
+    "payment_status",
+    "capture_status",
+    "cancel_status",
+    "review_status",
+    "refund_status",
+    "order_status",
+    "status",
+)
+OPPOSITE = ("1", "0")
+"""Codes of a row's status: done, failed."""
+OPPOSITES: Mapping[str, tuple[str, str]] = {"payment_status": ("3000", "5000")}
+"""The same of a payment: paid, cancelled."""
+AMOUNT_KEYS = ("refund_amount", "amount", "payment_amount")
+
+
+def key_of(row: Mapping[str, Any]) -> RowKey:
+    """The transaction and order of a row."""
+    return str(row.get("transaction_id", "")), str(row.get("order_no", ""))
+
+
+def _dropped(_row: Row, _rule: FaultRule) -> list[Row]:
+    return []
+
+
+def _duplicated(row: Row, _rule: FaultRule) -> list[Row]:
+    return [row, dict(row)]
+
+
+def _contradicted(row: Row, _rule: FaultRule) -> list[Row]:
+    """Another row of the same transaction, in a state that it cannot have beside the first."""
+    name = next((name for name in STATUS_KEYS if name in row), "")
+    if not name:
+        return [row]
+    first, other = OPPOSITES.get(name, OPPOSITE)
+    return [row, {**row, name: other if row[name] == first else first}]
+
+
+def _wrong_amount(row: Row, _rule: FaultRule) -> list[Row]:
+    name = next((name for name in AMOUNT_KEYS if name in row), "")
+    return [{**row, name: f"1{row[name]}"} if name else row]
+
+
+def _short_amount(row: Row, _rule: FaultRule) -> list[Row]:
+    """`10.30` as `10.3`: a last digit is missing, whatever it was."""
+    return [row | {name: str(row[name])[:-1] for name in AMOUNT_KEYS if row.get(name)}]
+
+
+def _numbers(row: Row, _rule: FaultRule) -> list[Row]:
+    """Amounts, ids and codes as numbers instead of text."""
+    return [{name: _as_number(value) for name, value in row.items()}]
+
+
+def _as_number(value: Any) -> Any:
+    try:
+        number = Decimal(value) if isinstance(value, str) else None
+    except InvalidOperation:
+        return value
+    return value if number is None or not number.is_finite() else number
+
+
+def _foreign(row: Row, _rule: FaultRule) -> list[Row]:
+    return [row, {**row, "transaction_id": FOREIGN, "order_no": FOREIGN}]
+
+
+def _unknown_code_row(row: Row, rule: FaultRule) -> list[Row]:
+    return [row | {name: rule.code for name in STATUS_KEYS if name in row}]
+
+
+def _unknown_field(row: Row, _rule: FaultRule) -> list[Row]:
+    return [row | {NEW_FIELD: {"batch": "B-17", "days": 2}}]
+
+
+ROW_CHANGES: Mapping[str, Callable[[Row, FaultRule], list[Row]]] = {
+    "drop_row": _dropped,
+    "duplicate_row": _duplicated,
+    "contradicting_row": _contradicted,
+    "wrong_amount": _wrong_amount,
+    "short_amount": _short_amount,
+    "number_types": _numbers,
+    "foreign_row": _foreign,
+    "unknown_code": _unknown_code_row,
+    "unknown_field": _unknown_field,
+}
+
+
+def earlier_reply(book: Book, operation: str) -> dict[str, Any] | None:
+    """The content of the last reply that was remembered, None before there was one."""
+    text = book.note(_note(operation))
+    return json.loads(text) if text else None
+
+
+def remember_reply(book: Book, operation: str, *, content: Any) -> None:
+    """Remember a reply if a rule of the plan may want to repeat it."""
+    wanted = any(
+        entry.rule.kind in REPEATING_KINDS and entry.rule.operation in {ANY_OPERATION, operation}
+        for entry in planned_faults(book)
+    )
+    if wanted:
+        book.write_note(_note(operation), value=render_json(content).decode())
+
+
+def _note(operation: str) -> str:
+    return f"earlier_reply:{operation}"
+
+
+MESSAGE_KEYS = ("error_message", "refund_message", "result_info", "failure_reason")
+ROW_MISSING = "the reply had no such row"
+UNANSWERED = ENDINGS | {"late"}
+
+
+def row_replies_after(
+    before: OperationReply, after: OperationReply, *, wire: FaultRule | None, rows: Iterable[RowKey]
+) -> tuple[RowReply, ...]:
+    """What to log beside the truth, for a reply before and after its faults.
+
+    A query is logged only where a fault made it lie: it asks for a hundred rows at a time.
+    """
+    if wire is not None and wire.kind in UNANSWERED:
+        return no_row_replies(before, why=_why(wire), rows=rows)
+    asked = list(rows)
+    if after.content == before.content and len(before.row_replies) in {0, len(asked)}:
+        return before.row_replies
+    lied = [row for row in _rows(after) if row not in _rows(before)]
+    if not before.row_replies:
+        return tuple(map(_told, lied))
+    answered = {key_of(row): _told(row) for row in reversed(_rows(after))}
+    keys = [(row.transaction_id, row.order_no) for row in before.row_replies]
+    keys += [key for key in asked if before.rows_key and key not in keys]
+    known = [answered.pop(key, RowReply(*key, "", ROW_MISSING)) for key in keys]
+    return (*known, *answered.values())
+
+
+def no_row_replies(
+    reply: OperationReply, *, why: str, rows: Iterable[RowKey]
+) -> tuple[RowReply, ...]:
+    """Every row with nothing beside it but the reason."""
+    keys = [(row.transaction_id, row.order_no) for row in reply.row_replies] or list(rows)
+    return tuple(RowReply(*key, "", why) for key in keys)
+
+
+def _why(wire: FaultRule) -> str:
+    if wire.kind == "status":
+        return f"no answer (HTTP {wire.status})"
+    return f"no answer ({wire.kind})"
+
+
+def _rows(reply: OperationReply) -> list[dict[str, Any]]:
+    if not reply.rows_key:
+        return [dict(reply.content)]
+    rows = reply.content.get(reply.rows_key)
+    return [rows] if isinstance(rows, dict) else list(rows or ())
+
+
+def _told(row: dict[str, Any]) -> RowReply:
+    status = next((str(row[name]) for name in STATUS_KEYS if row.get(name)), "")
+    message = next((str(row[name]) for name in MESSAGE_KEYS if row.get(name)), "")
+    return RowReply(*key_of(row), status, message)

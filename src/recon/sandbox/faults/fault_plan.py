@@ -17,8 +17,14 @@ from pydantic import BaseModel, ValidationError
 
 from recon.config.mistakes import UNKNOWN_KEY, mistakes_of
 from recon.model.errors import ConfigurationError
-from recon.sandbox.faults.fault_kinds import NOTIFY_KINDS, WIRE_KINDS
-from recon.sandbox.faults.fault_rule import ANY_OPERATION, Fault, FaultRule, RowKey
+from recon.sandbox.faults.fault_rule import (
+    ANY_OPERATION,
+    NOTIFY_KINDS,
+    WIRE_KINDS,
+    Fault,
+    FaultRule,
+    RowKey,
+)
 from recon.sandbox.ground.book import Book
 
 RULES_MAX = 1_000

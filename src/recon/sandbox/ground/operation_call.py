@@ -12,12 +12,9 @@ from typing import Any, Literal
 from recon.sandbox.ground.book import Book
 from recon.sandbox.ground.book_records import RowReply
 from recon.sandbox.ground.clock import VirtualClock
-from recon.sandbox.ground.lengths import too_long
 from recon.sandbox.ground.options import SandboxOptions
 from recon.sandbox.ground.sandbox_terms import OF_PARAMETER, SandboxTerms
-from recon.sandbox.ground.signatures import agrees, sign, text_of
-from recon.sandbox.ground.wire import Fields
-from recon.sandbox.ground.wire_text import wire_minor_units
+from recon.sandbox.ground.wire import Fields, agrees, sign, text_of, too_long, wire_minor_units
 
 HTTP_OK = 200
 HTTP_BAD_REQUEST = 400

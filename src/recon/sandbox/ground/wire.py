@@ -2,16 +2,35 @@
 
 A body's Content-Type is ignored, as the samples of the API document send JSON text under a form's
 type. Requests are foreign bytes: sizes, counts and nesting have limits, XML has no entities.
+
+Fields of a request that have a form: amounts with exactly their decimals, codes, dates, ids.
+
+Lengths of fields under the profile extended, as the bundled profiles.toml has them (A-03).
+
+Signatures as the sandbox computes them, on its own: it never shares code with the client.
+
+A signature is SHA-256, lower-case hex, over the values of a template's fields in order, without a
+delimiter and without their spaces, a missing field empty, and then the sign key. The templates are
+those of the bundled signature.toml.
 """
 
+import hashlib
+import hmac
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from datetime import date
 from decimal import Decimal
+from functools import cache
 from typing import Any
 from urllib.parse import parse_qsl
+from uuid import UUID
 
 from lxml import etree
+
+from recon.config.settings import load_tables
+from recon.model.errors import AmountError, ConfigurationError
+from recon.model.money import WIRE_DECIMALS_MIN, exponent, parse_minor_units
 
 Fields = dict[str, Any]
 
@@ -121,3 +140,106 @@ def _fill(element: Any, content: Mapping[str, Any]) -> None:
             _fill(child, value)
         else:
             child.text = _NOT_IN_XML.sub("", str(value))
+
+
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
+_COUNTRY = re.compile(r"[A-Z]{2}", re.ASCII)
+
+
+def wire_minor_units(text: Any, *, currency: str) -> int | None:
+    """Minor units of an amount with a point and exactly the wire's decimals, None for all else.
+
+    Two decimals, or the currency's own where these are more; JPY 1000 is `1000.00`.
+    """
+    if not isinstance(text, str):
+        return None
+    try:
+        decimals = max(WIRE_DECIMALS_MIN, exponent(currency))
+        minor_units = parse_minor_units(text, currency=currency)
+    except AmountError:
+        return None
+    return minor_units if len(text.partition(".")[2]) == decimals else None
+
+
+def is_uuid(text: str) -> bool:
+    """Whether a text is a UUID in its usual form."""
+    try:
+        return str(UUID(text)) == text.lower()
+    except ValueError:
+        return False
+
+
+def is_date(text: str) -> bool:
+    """Whether a text is a day as YYYY-MM-DD."""
+    try:
+        return bool(_DATE.fullmatch(text) and date.fromisoformat(text))
+    except ValueError:
+        return False
+
+
+def is_country(text: str) -> bool:
+    """Whether a text has the form of a two-letter country code."""
+    return _COUNTRY.fullmatch(text) is not None
+
+
+@cache
+def lengths() -> Mapping[str, int]:
+    """Characters at most, by field."""
+    return dict(load_tables("profiles", config_dir=None)["extended"]["lengths"])
+
+
+def too_long(fields: Mapping[str, Any], *, profile: str) -> str:
+    """The first field that is longer than it may be, "" when none is; `base` knows no lengths."""
+    if profile != "extended":
+        return ""
+    bounds = lengths()
+    given = (name for name in fields if name in bounds)
+    return next((name for name in given if len(text_of(fields[name])) > bounds[name]), "")
+
+
+ALL_ROWS = "[]"
+"""A field of this suffix is taken from every row of the request, in order."""
+
+
+@cache
+def signed_fields(template: str) -> tuple[str, ...]:
+    """The names a signature covers, in order, from the bundled signature.toml.
+
+    Raises:
+        ConfigurationError: signature.toml has no such template.
+    """
+    templates = load_tables("signature", config_dir=None).get("base", {}).get("templates", {})
+    if template not in templates:
+        msg = f"signature.toml has no template {template}; the sandbox cannot sign it"
+        raise ConfigurationError(msg)
+    return tuple(templates[template])
+
+
+def sign(
+    template: str,
+    fields: Mapping[str, Any],
+    *,
+    sign_key: str,
+    rows: Iterable[Mapping[str, Any]] = (),
+) -> str:
+    """The signature of a message: 64 lower-case hexadecimal characters."""
+    parts: list[str] = []
+    for name in signed_fields(template):
+        if name.endswith(ALL_ROWS):
+            parts += [text_of(row.get(name.removesuffix(ALL_ROWS))) for row in rows]
+        else:
+            parts.append(text_of(fields.get(name)))
+    plain = "".join(parts).replace(" ", "")
+    return hashlib.sha256(f"{plain}{sign_key}".encode()).hexdigest()
+
+
+def agrees(given: str, *, expected: str) -> bool:
+    """Whether two signatures are the same, whatever the case, in constant time."""
+    return hmac.compare_digest(given.lower().encode(), expected.lower().encode())
+
+
+def text_of(value: Any) -> str:
+    """A field as text: ids may come as numbers, everything that is not text or number is empty."""
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        return ""
+    return str(value)

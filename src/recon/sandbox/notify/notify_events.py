@@ -4,22 +4,23 @@ The document names notify_url and not what is sent there; types and retries are 
 documentation of the same interface, names and signature are assumption A-13. A notification is
 planned inside the transaction of the effect it tells of, and the courier sends it after the commit:
 to the notify_url of the request, else to that of the sandbox, and only to this machine.
+
+Faults of notifications: lost, doubled, late, out of order, cut, forged, contradicted.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from recon.privacy.this_machine import is_loopback
 from recon.sandbox.faults.fault_plan import draw
+from recon.sandbox.faults.fault_rule import Fault
 from recon.sandbox.ground.book_records import Effect, Payment, on_wire
 from recon.sandbox.ground.clock import DAY_SECONDS, fourteen_digits
 from recon.sandbox.ground.operation_call import Sandbox
-from recon.sandbox.ground.payment_detail import Detail, details_of
-from recon.sandbox.ground.payment_result import result_of
-from recon.sandbox.ground.signatures import sign
-from recon.sandbox.notify.notify_faults import HELD_RANK, TEMPLATE, played
+from recon.sandbox.ground.payment_result import Detail, details_of, result_of
+from recon.sandbox.ground.wire import sign
 from recon.sandbox.notify.notify_rows import Notification, State, add, release_held, withdraw
 
 PAYMENT = "PAYMENT"
@@ -211,3 +212,58 @@ def is_own_address(url: str) -> bool:
         return known and (host == "localhost" or is_loopback(host))
     except ValueError:
         return False
+
+
+TEMPLATE = "payment_reply"
+FORGED_SIGNATURE = "0" * 64
+MORE_DIGITS = ("refund_amount", "payment_amount", "amount")
+"""The amount of a message, the one it is about first."""
+
+HELD_RANK = -1
+"""Of a message that waits for the next one."""
+
+
+def played(notification: Notification, *, faults: list[Fault], sign_key: str) -> list[Notification]:
+    """What is sent instead of one message."""
+    notification = replace(notification, fault=" ".join(fault.rule.kind for fault in faults))
+    copies: list[Notification] = []
+    for fault in faults:
+        notification, added = _one(notification, fault=fault, sign_key=sign_key)
+        copies += added
+    return [notification, *copies]
+
+
+def _one(
+    notification: Notification, *, fault: Fault, sign_key: str
+) -> tuple[Notification, list[Notification]]:
+    kind = fault.rule.kind
+    later = notification.due_at + round(fault.rule.lasting)
+    if kind == "notify_dropped":
+        return replace(notification, state="dropped"), []
+    if kind in {"notify_late", "notify_reordered"}:
+        rank = HELD_RANK if kind == "notify_reordered" else notification.rank
+        return replace(notification, due_at=later, first_at=later, rank=rank), []
+    copy = replace(notification, fault=kind)
+    if kind == "notify_twice":
+        return notification, [copy]
+    if kind == "notify_forged":
+        forged = _changed(notification.body) | {"encryption_data": FORGED_SIGNATURE}
+        return notification, [replace(copy, body=urlencode(forged), retried=0)]
+    if kind == "notify_contradicting":
+        changed = _changed(notification.body)
+        changed["encryption_data"] = sign(TEMPLATE, changed, sign_key=sign_key)
+        return notification, [replace(copy, body=urlencode(changed), retried=0)]
+    return notification, []
+
+
+def sent_body(notification: Notification) -> str:
+    """The bytes of the next attempt; one that is cut arrives whole when it is repeated."""
+    cut = "notify_truncated" in notification.fault.split() and not notification.attempts
+    return notification.body[: len(notification.body) // 2] if cut else notification.body
+
+
+def _changed(body: str) -> dict[str, str]:
+    """The message with one digit more in the amount that it is about."""
+    pairs = dict(parse_qsl(body, keep_blank_values=True))
+    name = next((name for name in MORE_DIGITS if name in pairs), "amount")
+    return pairs | {name: f"1{pairs.get(name, '')}"}

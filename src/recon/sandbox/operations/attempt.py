@@ -8,9 +8,9 @@ from recon.model.money import is_currency
 from recon.model.words import GatewayState
 from recon.sandbox.ground.book_records import Payment
 from recon.sandbox.ground.operation_call import Call, Sandbox, amount_of, wrong
-from recon.sandbox.ground.payment_detail import Detail
+from recon.sandbox.ground.payment_result import Detail
 from recon.sandbox.ground.population import transaction_id_of
-from recon.sandbox.ground.wire_text import wire_minor_units
+from recon.sandbox.ground.wire import wire_minor_units
 from recon.sandbox.operations.subscription import asked_for
 
 _ORDER_NO = re.compile(r"[A-Za-z0-9#][A-Za-z0-9._#/:-]{0,49}", re.ASCII)

@@ -1,18 +1,22 @@
-"""`authorise`: a payment by card, or by another method where no card is named."""
+"""`authorise`: a payment by card, or by another method where no card is named.
+
+By another method it is pending until the payer pays on the issuer's page.
+"""
 
 from dataclasses import replace
 
 from recon.sandbox.ground.operation_call import (
+    HTTP_BAD_REQUEST,
     Call,
     OperationReply,
     Sandbox,
+    json_refusal,
     merchant_refusal,
     signature_refusal,
     wrong,
 )
-from recon.sandbox.ground.payment_result import xml_refusal, xml_result
-from recon.sandbox.ground.signatures import signed_fields
-from recon.sandbox.operations.apm import answer_apm
+from recon.sandbox.ground.payment_result import row_reply_of, signed, xml_refusal, xml_result
+from recon.sandbox.ground.wire import signed_fields
 from recon.sandbox.operations.attempt import attempted, order_refusal, reuse_refusal
 from recon.sandbox.operations.card import (
     CARD_FIELDS,
@@ -22,7 +26,7 @@ from recon.sandbox.operations.card import (
     saved_card,
     threeds_result,
 )
-from recon.sandbox.operations.payment_course import by_card, failed
+from recon.sandbox.operations.payment_course import by_card, failed, waiting
 
 TEMPLATE = "authorise_card"
 
@@ -72,3 +76,27 @@ def _field_refusal(call: Call, *, card: Card | str) -> str:
     saved = CARD_FIELDS if _token(call) else ()
     required = [name for name in signed_fields(TEMPLATE) if name not in saved]
     return order_refusal(call, required=required)
+
+
+APM_TEMPLATE = "authorise_apm"
+HTTP_NOT_FOUND = 404
+ELEMENTS = ("merchant_id", "account_id", "order_no", "amount", "currency")
+
+
+def answer_apm(sandbox: Sandbox, call: Call) -> OperationReply:
+    """XML with the issuer_url; JSON with 400 what is invalid, with 404 an unknown account."""
+    unknown = merchant_refusal(sandbox, call)
+    reason = unknown or signature_refusal(sandbox, call, template=APM_TEMPLATE)
+    required = (*signed_fields(APM_TEMPLATE), "payment_method")
+    reason = reason or order_refusal(call, required=required) or reuse_refusal(sandbox, call)
+    if reason:
+        status = HTTP_NOT_FOUND if unknown else HTTP_BAD_REQUEST
+        return json_refusal(sandbox, call, reason=reason, http_status=status)
+    payment, detail = attempted(sandbox, call, method="apm")
+    detail = replace(detail, stage="issuer")
+    payment, detail = waiting(sandbox, payment, detail=detail)
+    content = {name: call.text(name) for name in ELEMENTS} | {"issuer_url": detail.page_url}
+    row_reply = row_reply_of(payment, detail)
+    return OperationReply(
+        signed(sandbox, content), form="xml", row_replies=(row_reply,), outcome=row_reply.status
+    )

@@ -11,7 +11,6 @@ from typing import Any
 from recon.model.words import GatewayState
 from recon.sandbox.ground.book_records import Effect, Payment, RowReply, effect_of
 from recon.sandbox.ground.clock import DAY_SECONDS
-from recon.sandbox.ground.lengths import too_long
 from recon.sandbox.ground.operation_call import (
     Call,
     OperationReply,
@@ -22,9 +21,7 @@ from recon.sandbox.ground.operation_call import (
     wrong,
 )
 from recon.sandbox.ground.sandbox_terms import OF_PARAMETER
-from recon.sandbox.ground.signatures import text_of
-from recon.sandbox.ground.wire import Fields
-from recon.sandbox.ground.wire_text import wire_minor_units
+from recon.sandbox.ground.wire import Fields, text_of, too_long, wire_minor_units
 from recon.sandbox.notify.notify_events import tell_refund
 from recon.sandbox.operations.payment_course import after_review
 

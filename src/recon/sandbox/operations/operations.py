@@ -6,15 +6,14 @@ from functools import partial
 
 from recon.sandbox.faults.fault_rule import RowKey
 from recon.sandbox.ground.operation_call import Call, OperationReply, Sandbox
-from recon.sandbox.ground.signatures import text_of
+from recon.sandbox.ground.wire import text_of
 from recon.sandbox.operations.authorise import answer_authorise
 from recon.sandbox.operations.batch import CANCEL, CAPTURE, REFUND, REVIEW, BatchKind, answer_batch
 from recon.sandbox.operations.checkout import answer_checkout
-from recon.sandbox.operations.optimise import answer_optimise
 from recon.sandbox.operations.order_query import answer_query
 from recon.sandbox.operations.payout_operation import answer_payout
-from recon.sandbox.operations.refund_search import LISTS, answer_refund_search
-from recon.sandbox.operations.subscription_end import answer_cancel_subscription
+from recon.sandbox.operations.refund_search import LISTS, answer_optimise, answer_refund_search
+from recon.sandbox.operations.subscription import answer_cancel_subscription
 
 Answer = Callable[[Sandbox, Call], OperationReply]
 NEVER_LATE = frozenset({"authorise", "checkout"})

@@ -19,7 +19,7 @@ from recon.sandbox.ground.operation_call import (
     signature_refusal,
     wrong,
 )
-from recon.sandbox.ground.payment_detail import Detail, details_of
+from recon.sandbox.ground.payment_result import Detail, details_of
 from recon.sandbox.ground.sandbox_terms import QUERY_RESULT_UNKNOWN_KEY, short_name
 from recon.sandbox.operations.batch import is_expired
 

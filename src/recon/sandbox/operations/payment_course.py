@@ -10,8 +10,14 @@ from recon.model.words import GatewayState
 from recon.sandbox.ground.book_records import Payment, effect_of
 from recon.sandbox.ground.clock import iso
 from recon.sandbox.ground.operation_call import Call, Sandbox
-from recon.sandbox.ground.payment_detail import Detail, details_of, opaque, write_detail
-from recon.sandbox.ground.payment_result import SUCCESS, Course
+from recon.sandbox.ground.payment_result import (
+    SUCCESS,
+    Course,
+    Detail,
+    details_of,
+    opaque,
+    write_detail,
+)
 from recon.sandbox.notify.notify_events import tell_payment
 from recon.sandbox.operations.card import CHALLENGE, FAILED, Card, save_card
 from recon.sandbox.operations.subscription import asked_for, begin

@@ -31,8 +31,7 @@ from recon.sandbox.ground.operation_call import (
     wrong,
 )
 from recon.sandbox.ground.population import transaction_id_of
-from recon.sandbox.ground.signatures import text_of
-from recon.sandbox.ground.wire_text import is_country, is_date, is_uuid
+from recon.sandbox.ground.wire import is_country, is_date, is_uuid, text_of
 from recon.sandbox.notify.notify_events import tell_payout
 
 COMPLETED = "COMPLETED"

@@ -1,27 +1,32 @@
-"""The refund search (`retrievalRefund`, profile extended): every refund of every key asked for.
+"""Operations of the profile extended that move nothing: `retrievalRefund` and `optimise`.
 
-The API document names the operation and no more; fields are those of public documentation of the
-same interface (A-08). A key without a refund has no row. `refund_references` and
+The API document names both and no more; fields are those of public documentation of the same
+interface (A-08). In the refund search a key without a refund has no row; `refund_references` and
 `merchant_refunds` find the merchant's own reference as well as the gateway's, since which of them
-means which is not shown.
+means which is not shown. The best methods of each currency stand in sandbox.toml.
 """
 
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from recon.model.money import is_currency
 from recon.sandbox.ground.book import KEYS_PER_SELECT
 from recon.sandbox.ground.book_records import on_wire
 from recon.sandbox.ground.clock import DAY_SECONDS, fourteen_digits
 from recon.sandbox.ground.operation_call import (
+    HTTP_OK,
     Call,
     OperationReply,
     Sandbox,
+    amount_of,
     echoed_signature,
+    json_refusal,
     merchant_refusal,
     signature_refusal,
     wrong,
 )
 from recon.sandbox.ground.sandbox_terms import short_name
+from recon.sandbox.ground.wire import signed_fields
 from recon.sandbox.operations.order_query import (
     JOINED_LENGTH_MAX,
     KEYS_MAX,
@@ -131,3 +136,38 @@ def _row(sandbox: Sandbox, refund: Iterable[Any], *, account_id: str, now: int) 
         "refund_date": fourteen_digits(at),
         "refund_processing_date": fourteen_digits(processed) if shows_end else "",
     }
+
+
+TEMPLATE = "optimise"
+METHODS_KEY = "payment_methods"
+OTHERWISE = "otherwise"
+"""The methods of a currency that has none of its own."""
+
+
+def answer_optimise(sandbox: Sandbox, call: Call) -> OperationReply:
+    """The methods, best first; JSON with HTTP 400 what is refused."""
+    reason = merchant_refusal(sandbox, call) or signature_refusal(sandbox, call)
+    reason = reason or _field_refusal(call)
+    if reason:
+        return json_refusal(sandbox, call, reason=reason)
+    listed = sandbox.terms.payment_methods
+    methods = listed.get(call.text("currency"), listed[OTHERWISE])
+    content = {
+        "merchant_id": call.text("merchant_id"),
+        "account_id": call.text("account_id"),
+        "request_id": call.text("request_id"),
+        "encryption_data": echoed_signature(call, reason=""),
+        METHODS_KEY: [{"payment_method": name} for name in methods],
+    }
+    return OperationReply(content, outcome=str(HTTP_OK))
+
+
+def _field_refusal(call: Call) -> str:
+    """`parameters` and the signed field that is missing or malformed, else ""."""
+    missing = next((name for name in signed_fields(TEMPLATE) if not call.text(name)), "")
+    if missing:
+        return wrong(missing)
+    if not is_currency(call.text("currency")):
+        return wrong("currency")
+    amount = amount_of(call.fields.get("amount"), currency=call.text("currency"))
+    return "" if amount > 0 else wrong("amount")

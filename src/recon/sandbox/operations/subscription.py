@@ -1,7 +1,8 @@
-"""Subscriptions: what a card payment asks for, and how they stand in the book.
+"""Subscriptions: what a card payment asks for, how they stand in the book, and how they end.
 
-Each period of a subscription is a contract that is charged at its end; the payment that made the
-subscription is none. `subscription_charges` charges them, `subscription_end` ends them.
+Each period is a contract that the clock charges at its end; the payment that made the subscription
+is none. One that was ended (`cancelsubscription`) makes no new contract, but the one that is
+already there is still charged at the end of its period.
 """
 
 from calendar import monthrange
@@ -10,10 +11,23 @@ from dataclasses import astuple, dataclass, fields, replace
 from datetime import UTC, datetime
 from typing import Any
 
+from recon.model.words import GatewayState
 from recon.sandbox.ground.book import Book
-from recon.sandbox.ground.book_records import Payment
+from recon.sandbox.ground.book_records import Effect, Payment, RowReply, effect_of
 from recon.sandbox.ground.clock import DAY_SECONDS, MOVE_SECONDS_MAX
-from recon.sandbox.ground.operation_call import amount_of
+from recon.sandbox.ground.operation_call import (
+    Call,
+    OperationReply,
+    Sandbox,
+    amount_of,
+    echoed_signature,
+    merchant_refusal,
+    signature_refusal,
+    wrong,
+)
+from recon.sandbox.ground.payment_result import SUCCESS, Detail, details_of
+from recon.sandbox.ground.population import transaction_id_of
+from recon.sandbox.notify.notify_events import tell_payment
 
 ACTIVE = "active"
 INACTIVE = "Inactived"
@@ -149,3 +163,136 @@ def find(book: Book, recurring_id: str) -> Subscription | None:
     statement = f"SELECT {COLUMNS} FROM subscription WHERE recurring_id = ?"  # noqa: S608
     rows = book.select(statement, (recurring_id,))
     return Subscription(*rows[0]) if rows else None
+
+
+STATUS_DONE = "1"
+STATUS_FAILED = "0"
+NAMES = ("recurring_id", "contract_name")
+
+
+def answer_cancel_subscription(sandbox: Sandbox, call: Call) -> OperationReply:
+    """The subscription becomes Inactived; a second time, or under another name, is refused."""
+    reason = merchant_refusal(sandbox, call) or signature_refusal(sandbox, call)
+    if reason:
+        return _reply(call, message=sandbox.terms.request_refusal(reason), reason=reason)
+    missing = next((name for name in NAMES if not call.text(name)), "")
+    subscription = find(sandbox.book, call.text("recurring_id"))
+    refused = wrong(missing) or _refusal(call, subscription)
+    message = sandbox.terms.subscription_refusal(refused) if refused else ""
+    if subscription is not None and not refused:
+        _end(sandbox.book, subscription, call=call)
+    return _reply(call, message=message, subscription=subscription)
+
+
+def _refusal(call: Call, subscription: Subscription | None) -> str:
+    if subscription is None or subscription.account_id != call.text("account_id"):
+        return "unknown"
+    if subscription.contract_name != call.text("contract_name").strip():
+        return "unknown"
+    return "" if subscription.state == ACTIVE else "inactive"
+
+
+def _end(book: Book, subscription: Subscription, *, call: Call) -> None:
+    book.execute(
+        "UPDATE subscription SET state = ? WHERE recurring_id = ?",
+        (INACTIVE, subscription.recurring_id),
+    )
+    effect = Effect(
+        operation="cancelsubscription",
+        origin="api",
+        merchant_id=subscription.merchant_id,
+        account_id=subscription.account_id,
+        order_no=subscription.order_no,
+        transaction_id=subscription.transaction_id,
+        currency=subscription.currency,
+        amount=None,
+        committed_at=call.now,
+        request_log_id=call.request_log_id,
+    )
+    book.append_effects([effect])
+
+
+def _reply(
+    call: Call, *, message: str, reason: str = "", subscription: Subscription | None = None
+) -> OperationReply:
+    status = STATUS_FAILED if message else STATUS_DONE
+    names = ("merchant_id", "account_id", "recurring_id", "contract_name")
+    content = {name: call.text(name) for name in names}
+    content |= {"cancel_status": status, "error_message": message}
+    content["encryption_data"] = echoed_signature(call, reason=reason)
+    row_reply = RowReply(
+        subscription.transaction_id if subscription else "",
+        subscription.order_no if subscription else "",
+        status,
+        message,
+    )
+    return OperationReply(content, row_replies=(row_reply,), outcome=status)
+
+
+_FIRST_DUE = f"""
+SELECT number, due_at, {COLUMNS} FROM contract JOIN subscription USING (recurring_id)
+WHERE charged_as = '' AND due_at <= ? ORDER BY due_at, recurring_id LIMIT 1
+"""  # noqa: S608 - our own names
+
+
+def charge_what_is_due(sandbox: Sandbox) -> int:
+    """Charge every contract whose end has come, in the order of time; returns how many."""
+    now, charged = sandbox.clock.now(), 0
+    while due := sandbox.book.select(_FIRST_DUE, (now,)):
+        number, due_at, *values = due[0]
+        with sandbox.book.transaction():
+            _charge(sandbox, Subscription(*values), number=number, due_at=due_at)
+        charged += 1
+    return charged
+
+
+def _charge(sandbox: Sandbox, subscription: Subscription, *, number: int, due_at: int) -> None:
+    """One payment, authorised and captured by the gateway itself; the next contract follows."""
+    book = sandbox.book
+    count = book.next_number("payments")
+    payment = Payment(
+        transaction_id=transaction_id_of(due_at, number=count),
+        order_no=f"{subscription.recurring_id}-{number:05d}",
+        merchant_id=subscription.merchant_id,
+        account_id=subscription.account_id,
+        currency=subscription.currency,
+        authorised=subscription.amount,
+        state=GatewayState.PAID,
+        created_at=due_at,
+        captured=subscription.amount,
+        captured_at=due_at,
+        reference_no=f"R{count:09d}",
+    )
+    book.write_payments([payment])
+    book.append_effects(
+        effect_of(
+            payment,
+            operation=operation,
+            origin="gateway",
+            amount=payment.authorised,
+            committed_at=due_at,
+        )
+        for operation in ("authorise", "capture")
+    )
+    _tell(sandbox, subscription, payment=payment)
+    book.execute(
+        "UPDATE contract SET charged_as = ? WHERE recurring_id = ? AND number = ?",
+        (payment.transaction_id, subscription.recurring_id, number),
+    )
+    if subscription.state == ACTIVE:
+        next_contract(book, subscription, number=number + 1)
+
+
+def _tell(sandbox: Sandbox, subscription: Subscription, *, payment: Payment) -> None:
+    """Tell of a charge where its first payment told of itself."""
+    first = details_of(sandbox.book, [subscription.transaction_id])
+    detail = first.get(subscription.transaction_id, Detail("", "card"))
+    notified = Detail(
+        payment.transaction_id,
+        "card",
+        info=SUCCESS,
+        notify_url=detail.notify_url,
+        contract_name=subscription.contract_name,
+        recurring_id=subscription.recurring_id,
+    )
+    tell_payment(sandbox, payment, detail=notified, at=payment.created_at)

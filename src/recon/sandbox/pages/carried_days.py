@@ -25,17 +25,17 @@ from recon.sandbox.pages.bank_book import (
     OnItsWay,
     currencies_of,
 )
-from recon.sandbox.pages.planted_batches import of_one_currency
 from recon.sandbox.pages.planted_books import BOOKED_AT, plain_books
 from recon.sandbox.pages.planted_settlement import (
     PAYOUT,
     SETTLED,
     SettlementLine,
+    of_one_currency,
     pay_outs_of,
     settled_line,
 )
 from recon.sandbox.pages.planted_statements import EXCHANGED_AFTER, in_euros
-from recon.sandbox.sample_night.plain_orders import BOOKING_TIME, CHECKOUT_TIME
+from recon.sandbox.sample_night.plants import BOOKING_TIME, CHECKOUT_TIME
 from recon.sandbox.sample_night.records import LedgerLine, OrderLine
 
 SALES_A_DAY = 5

@@ -2,20 +2,26 @@
 
 Order files, ledger, settlement file, and an answer key of everything planted into them. They are
 written from the ledger of effects: the same seed and truth give the same bytes, on any machine.
+
+What a night knows since the gateway's settlement tells it, for the answer key.
+
+The sample night expects what its own files can show. A settled refund says how much was refunded
+where no query does, and a payment that the settlement names is asked about although no file of the
+merchant has it.
 """
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 from recon.model.business_date import BusinessCalendar
-from recon.model.words import GatewayState
+from recon.model.words import BreakCode, EntryType, Flag, GatewayState, UnverifiedReason
 from recon.sandbox.ground.book_records import Effect
 from recon.sandbox.ground.operation_call import Sandbox
 from recon.sandbox.ground.truth import EFFECTS_PER_READ, effect_table
-from recon.sandbox.pages.bank_book import BANKS, BankMonth
+from recon.sandbox.pages.bank_book import BANKS, BankMonth, statement_files
 from recon.sandbox.pages.carried_days import (
     HANDED_OUT,
     ToldSoFar,
@@ -24,22 +30,32 @@ from recon.sandbox.pages.carried_days import (
     order_of_sale,
     sold,
 )
-from recon.sandbox.pages.known_by_settlement import known_by_settlement
-from recon.sandbox.pages.planted_batches import PaidBatches, held_key, paid_batches
 from recon.sandbox.pages.planted_books import PlantedBooks, books_key, books_of
 from recon.sandbox.pages.planted_settlement import (
     PAYOUT,
     SETTLEMENT_HEADER,
+    PaidBatches,
     Settlement,
     SettlementLine,
     answer_key,
     cells_of,
+    held_key,
+    paid_batches,
     settlement_of,
 )
 from recon.sandbox.pages.planted_statements import bank_month, key_of
-from recon.sandbox.pages.statement_texts import statement_files
 from recon.sandbox.sample_night import Account, SampleNight, sample_night
-from recon.sandbox.sample_night.records import LEDGER_HEADER, ORDER_HEADER, LedgerLine
+from recon.sandbox.sample_night.records import (
+    LEDGER_HEADER,
+    ORDER_HEADER,
+    Expectation,
+    LedgerLine,
+    Story,
+    breaks,
+    effects_of,
+    flagged,
+    pending,
+)
 from recon.sandbox.sample_night.records import cells_of as line_cells
 from recon.sandbox.sample_night.sample_files import (
     answer_key_table,
@@ -295,3 +311,87 @@ def days_offered(sandbox: Sandbox) -> list[date]:
     """The business dates that the page names: those that lie behind the clock, newest first."""
     today = datetime.fromtimestamp(sandbox.clock.now(), UTC).date()
     return [date.fromordinal(today.toordinal() - back) for back in range(DAYS_SHOWN)]
+
+
+ORDER_GRACE = timedelta(hours=24)
+"""How long an order may be away, as in the bundled rules."""
+_UNKNOWN = UnverifiedReason.REFUND_AMOUNT_UNKNOWN
+
+
+def known_by_settlement(
+    night: SampleNight,
+    *,
+    payments: Sequence[TruePayment],
+    settlement: Settlement,
+    before: Sequence[SettlementLine],
+    now: datetime,
+) -> SampleNight:
+    """The night with what is expected of payments that the settlement of its day tells of.
+
+    Args:
+        night: as its own files have it.
+        payments: all that there truly are.
+        settlement: of the business date.
+        before: the lines of the days before.
+        now: when the business date closes.
+    """
+    by_id = {payment.transaction_id: payment for payment in payments}
+    refunded = {line.transaction_id for line in settlement.true if _is(line, EntryType.REFUND)}
+    lines = (*before, *settlement.lines)
+    settled = {line.transaction_id for line in lines if _is(line, EntryType.CAPTURE)}
+    first = min((line.settled_on for line in before), default=night.business_date.isoformat())
+    stories = [
+        replace(story, expected=_told(story.expected, by_id=by_id, settled=settled, first=first))
+        if story.expected is not None
+        and story.expected.unverified is _UNKNOWN
+        and story.expected.transaction_id in refunded
+        else story
+        for story in night.stories
+    ]
+    known = {line.order_no for story in night.stories for line in story.orders}
+    known |= {line.order_no for story in night.stories for line in story.ledger}
+    known |= {story.expected.order_no for story in night.stories if story.expected is not None}
+    lonely = [
+        payment
+        for payment in payments
+        if payment.transaction_id in refunded
+        and payment.order_no not in known
+        and payment.state is GatewayState.PARTIALLY_REFUNDED
+    ]
+    expected = [*(_lonely(payment, now=now) for payment in lonely), *_left_out(settlement, by_id)]
+    return replace(night, stories=(*stories, *(Story((), (), each) for each in expected)))
+
+
+def _is(line: SettlementLine, kind: EntryType) -> bool:
+    return line.entry_type == kind
+
+
+def _told(
+    expected: Expectation,
+    *,
+    by_id: dict[str, TruePayment],
+    settled: Collection[str],
+    first: str,
+) -> Expectation:
+    """Of an order in the merchant's files: it agrees, or its capture is still to be settled."""
+    payment = by_id[expected.transaction_id]
+    if payment.transaction_id in settled or payment.authorised_at.date().isoformat() < first:
+        return flagged(payment, "the settlement says how much", flag=Flag.REFUND_FROM_SETTLEMENT)
+    return pending(payment, "the settlement says how much, and has no capture yet")
+
+
+def _lonely(payment: TruePayment, *, now: datetime) -> Expectation:
+    """Of a payment that no file of the merchant has."""
+    why = "refunded in part and settled; no order file holds it"
+    if now < payment.authorised_at + ORDER_GRACE:
+        return pending(payment, why)
+    effects = effects_of(payment, gateway=payment.net, order=0, ledger=0)
+    return breaks(payment, why, code=BreakCode.MISSING_IN_ORDERS, effects=effects)
+
+
+def _left_out(settlement: Settlement, by_id: dict[str, TruePayment]) -> Iterator[Expectation]:
+    for planted in settlement.planted:
+        if planted.code is BreakCode.SETTLEMENT_MISSING and planted.true is not None:
+            payment = by_id.get(planted.true.transaction_id)
+            if payment is not None:
+                yield pending(payment, "not settled, and not late by then")

@@ -14,8 +14,7 @@ from recon.model.words import REVERSAL_SUFFIX, BreakCode, EntryType, Flag
 from recon.sandbox.pages.bank_book import Arrival, BankMonth
 from recon.sandbox.pages.planted_settlement import PAYOUT, SettlementLine
 from recon.sandbox.pages.planted_statements import LEAST_PLANTED
-from recon.sandbox.sample_night.fitting import BOOKING_GRACE
-from recon.sandbox.sample_night.records import LedgerLine
+from recon.sandbox.sample_night.records import BOOKING_GRACE, LedgerLine
 
 BOOKED_AT = time(9, tzinfo=UTC)
 """When the books have a batch, on the day after it was settled."""

@@ -24,8 +24,7 @@ from recon.sandbox.pages.bank_book import (
     PlantedAtBank,
     currencies_of,
 )
-from recon.sandbox.pages.planted_batches import DAYS_BEFORE
-from recon.sandbox.pages.planted_settlement import SettlementLine
+from recon.sandbox.pages.planted_settlement import DAYS_BEFORE, SettlementLine
 
 LEAST_PLANTED = 1_000
 """Minor units below which nothing is planted into a pay-out."""

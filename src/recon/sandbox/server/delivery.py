@@ -20,7 +20,7 @@ from recon.sandbox.faults.outage import Outage
 from recon.sandbox.ground.clock import real_seconds
 from recon.sandbox.ground.operation_call import OperationReply
 from recon.sandbox.ground.wire import render_json, render_xml
-from recon.sandbox.pages.checkout_page import render_checkout
+from recon.sandbox.pages.pay_page import render_checkout
 from recon.sandbox.server.http_exchange import Exchange
 
 MEDIA_TYPES = {

@@ -2,19 +2,22 @@
 
 from dataclasses import dataclass, replace
 
-from recon.sandbox.faults.altered import altered
-from recon.sandbox.faults.earlier import earlier_reply, remember_reply
-from recon.sandbox.faults.fault_kinds import WIRE_KINDS
+from recon.sandbox.faults.altered import (
+    altered,
+    earlier_reply,
+    no_row_replies,
+    remember_reply,
+    row_replies_after,
+)
 from recon.sandbox.faults.fault_plan import draw
-from recon.sandbox.faults.fault_rule import Fault, FaultRule
-from recon.sandbox.faults.row_replies import no_row_replies, row_replies_after
+from recon.sandbox.faults.fault_rule import WIRE_KINDS, Fault, FaultRule
 from recon.sandbox.ground.book_records import LoggedRequest
 from recon.sandbox.ground.clock import real_seconds
 from recon.sandbox.ground.operation_call import Call, OperationReply, Sandbox, unreadable
 from recon.sandbox.ground.wire import parse_body
 from recon.sandbox.operations.operations import NEVER_LATE, OPERATIONS, row_keys
 from recon.sandbox.operations.portal_operations import act_on_rows, plan_flips, run_flips
-from recon.sandbox.operations.subscription_charges import charge_what_is_due
+from recon.sandbox.operations.subscription import charge_what_is_due
 
 NO_REPLY = OperationReply({}, outcome="none")
 

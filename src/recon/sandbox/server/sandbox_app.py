@@ -13,12 +13,11 @@ from recon.model.errors import ConfigurationError
 from recon.sandbox.faults.fault_plan import install, read_plan
 from recon.sandbox.ground.book import Book
 from recon.sandbox.ground.clock import VirtualClock, real_seconds
-from recon.sandbox.ground.incoming import reached_at, read_body
 from recon.sandbox.ground.operation_call import Sandbox
 from recon.sandbox.ground.options import ORDERS_MAX, SandboxOptions
 from recon.sandbox.ground.population import populate
 from recon.sandbox.ground.sandbox_terms import SandboxTerms, load_terms
-from recon.sandbox.ground.wire import parse_body, render_json
+from recon.sandbox.ground.wire import BODY_BYTES_MAX, parse_body, render_json
 from recon.sandbox.notify.courier import Courier
 from recon.sandbox.operations.operations import EXTENDED_ONLY, OPERATIONS
 from recon.sandbox.pages.pay_page import Visit, shown, submitted
@@ -168,3 +167,19 @@ def _response(visit: Visit) -> Response:
     if visit.location:
         return RedirectResponse(visit.location, status_code=HTTP_SEE_OTHER, headers=HEADERS)
     return HTMLResponse(visit.html, status_code=visit.http_status, headers=HEADERS)
+
+
+def reached_at(request: Request) -> str:
+    """The address of this gateway on the connection itself: a header could say anything."""
+    host, port = request.scope["server"]
+    return f"http://{host}:{port}"
+
+
+async def read_body(request: Request) -> bytes | None:
+    """The whole body, None when it is larger than the gateway takes."""
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > BODY_BYTES_MAX:
+            return None
+    return bytes(body)

@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from recon.sandbox import SandboxOptions, serving
-from recon.sandbox.faults.fault_kinds import KINDS, NOTIFY_KINDS
+from recon.sandbox.faults.fault_rule import KINDS, NOTIFY_KINDS
 from recon.sandbox.ground.clock import real_seconds
 from tests.recon.sandbox.conftest import Caller
 

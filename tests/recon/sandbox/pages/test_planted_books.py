@@ -14,7 +14,7 @@ from typing import Any
 import httpx
 import pytest
 
-from recon.cli.demo_settings import BANK_FORMS, rules_toml
+from recon.cli.demo_folder import BANK_FORMS, rules_toml
 from recon.cli.demo_work import ACCOUNT
 from recon.model.figures import NightFigures
 from recon.model.words import BreakCode

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from recon.cli.demo_settings import rules_toml
+from recon.cli.demo_folder import rules_toml
 from recon.model.figures import NightFigures
 from recon.model.money import format_minor_units
 from recon.model.words import GatewayState, Verdict

@@ -6,9 +6,9 @@ import pytest
 
 from recon.model.words import BreakCode
 from recon.sandbox.sample_night import Account, SampleNight, sample_night
-from recon.sandbox.sample_night.answer_key import NOT_SHOWN
 from recon.sandbox.sample_night.records import ORDER_HEADER
 from recon.sandbox.sample_night.sample_files import (
+    NOT_SHOWN,
     answer_key_table,
     ledger_csv_text,
     order_rows,

@@ -1,0 +1,744 @@
+"""A month of the clearing account: `recon statement`, `close`, `reopen`, and the `journals` it asks for.
+
+Two people close a month and two open it again; they first see what blocks it, or what would move.
+"""
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from recon.cli.night_choices import Night, RunOption, run_of
+from recon.cli.one_time_codes import Code, refuse_typed
+from recon.cli.speaking import AsJson, complain, say, show_json
+
+if TYPE_CHECKING:
+    from recon.config.settings import Settings
+    from recon.period.business_month import BusinessMonth
+    from recon.steps.care.closed_view import ClosedView
+    from recon.steps.care.month_closes import PreparedClose
+    from recon.steps.care.month_index import AccountMonth
+    from recon.steps.care.month_statements import StatedMonth
+    from recon.steps.care.signed_closes import MonthToSign
+    from recon.steps.ground.environment import Environment
+
+BLOCKERS_SHOWN_MAX = OPEN_SHOWN_MAX = MOVED_SHOWN_MAX = 20
+"""Lines of each on the terminal; the workbook has them all."""
+
+
+def close(
+    month: Annotated[str, typer.Argument(help="The month, such as 2026-11.", show_default=False)],
+    *,
+    merchant: Annotated[
+        str, typer.Option(envvar="RECON_MERCHANT", help="The merchant; without it every one.")
+    ] = "",
+    account: Annotated[
+        str, typer.Option(envvar="RECON_ACCOUNT", help="The account; without it every one.")
+    ] = "",
+    out: Annotated[
+        Path | None, typer.Option(help="Where workbook and files go; else the account's reports.")
+    ] = None,
+    sign: Annotated[
+        str, typer.Option(help="Sign it as reviewer or as approver: two people close a month.")
+    ] = "",
+    name: Annotated[str, typer.Option("--as", help="Your short name in approvers.toml.")] = "",
+    digest: Annotated[
+        str,
+        typer.Option(help="Of what you looked at, its first 16 digits; without it what is shown."),
+    ] = "",
+    code: Code = "",
+    as_json: AsJson = False,
+) -> None:
+    """Prepare the close of a month: NOT READY with what blocks it, or READY; or sign it.
+
+    Preparing changes nothing. With --sign a reviewer and an approver, in any order, put their
+    names under what was prepared; the second one closes the month and seals its folder. Of a closed
+    month the sealed figures are shown, and what would be different today. Ends with 0 when it is
+    ready or closed, 3 when it is ready with open items, 4 when something blocks it.
+    """
+    from recon.period.business_month import BusinessMonth
+    from recon.steps.ground.environment import environment_of, system_clock
+
+    wanted = BusinessMonth.named(month)
+    with environment_of(os.environ, clock=system_clock, signs=False) as environment:
+        refuse_typed(code, environment=environment)
+        accounts = declared_accounts(environment.settings, merchant=merchant, account=account)
+        if not sign:
+            _show(wanted, accounts, out=out, environment=environment, as_json=as_json)
+            return
+        which = one_account(environment.settings, merchant=merchant, account=account)
+        to_sign = _to_sign(wanted, which, digest=digest, environment=environment, role=sign)
+    _sign(to_sign, name=name, code=code, out=out)
+
+
+def _show(
+    wanted: "BusinessMonth",
+    accounts: list[tuple[str, str]],
+    *,
+    out: Path | None,
+    environment: "Environment",
+    as_json: bool,
+) -> None:
+    """Each account: closed as it was sealed, or prepared."""
+    from recon.steps.care.closed_view import closed_view
+    from recon.steps.care.month_index import of_closed
+
+    documents, indexed, worst = [], [], 0
+    for which in accounts:
+        folder = out or _reports(which, environment=environment)
+        view = closed_view(wanted, account=which, environment=environment)
+        if view is not None:
+            documents.append(_closed_document(view))
+            workbook = None if as_json else _say_closed(view, folder=folder)
+            indexed.append(of_closed(view, workbook=workbook))
+            continue
+        document, prepared, code = _prepared(
+            wanted, which, folder=folder, environment=environment, is_told=not as_json
+        )
+        documents.append(document)
+        indexed.append(prepared)
+        worst = max(worst, code)
+    pages = index_of_months(indexed, month=wanted, out=out, settings=environment.settings)
+    for line in () if as_json else pages:
+        say(line)
+    if as_json:
+        show_json(documents)
+    if worst:
+        raise typer.Exit(worst)
+
+
+def _prepared(
+    wanted: "BusinessMonth",
+    which: tuple[str, str],
+    *,
+    folder: Path,
+    environment: "Environment",
+    is_told: bool,
+) -> "tuple[dict[str, Any], AccountMonth, int]":
+    from recon.steps.care.close_digest import seen_close
+    from recon.steps.care.close_files import close_document, close_name, write_close_files
+    from recon.steps.care.month_closes import prepared_close
+    from recon.steps.care.month_index import of_prepared
+    from reports.month_workbook import write_close_workbook
+
+    prepared = prepared_close(wanted, account=which, environment=environment)
+    seen = seen_close(prepared)
+    digest = seen.digest
+    files = write_close_files(prepared, files=seen.files, folder=folder)
+    path = folder / f"{close_name(prepared)}.xlsx"
+    workbook = write_close_workbook(prepared, path, seen=seen)
+    if is_told:
+        for line in _lines(prepared, digest=digest):
+            say(line)
+        say(f"Workbook: {workbook}")
+        say(f"Tables and SQL: {files}")
+        _complain(prepared)
+    document = {**close_document(prepared), "digest": digest}
+    return document, of_prepared(prepared, workbook=workbook), prepared.verdict.exit_code
+
+
+def _reports(which: tuple[str, str], *, environment: "Environment") -> Path:
+    return environment.settings.account(which[0], account_id=which[1]).reports
+
+
+def _to_sign(
+    wanted: "BusinessMonth",
+    which: tuple[str, str],
+    *,
+    role: str,
+    digest: str,
+    environment: "Environment",
+) -> "MonthToSign":
+    """What is signed, said before the code is asked.
+
+    Raises:
+        UsageError: something blocks the month.
+    """
+    from recon.model.errors import UsageError
+    from recon.steps.care.close_digest import seen_close
+    from recon.steps.care.month_closes import prepared_close
+    from recon.steps.care.signed_closes import MonthToSign
+
+    if not digest:
+        prepared = prepared_close(wanted, account=which, environment=environment)
+        digest = seen_close(prepared).digest
+        verdict = prepared.verdict.value
+        if prepared.blockers:
+            _complain(prepared)
+            msg = (
+                f"{wanted.name} is {verdict}, so nobody was asked and nothing was signed: "
+                f"`recon close {wanted.name}` says it again, and writes the workbook"
+            )
+            raise UsageError(msg)
+        say(f"To sign: {wanted.name} of {'/'.join(which)}, {verdict}, digest {digest}")
+    return MonthToSign(wanted, which, role, digest)
+
+
+def _sign(to_sign: "MonthToSign", *, name: str, code: str, out: Path | None) -> None:
+    from recon.cli.people_commands import ask_desk_to
+    from recon.cli.workbooks import signing_acts
+    from recon.steps.care.closed_view import closed_view
+    from recon.steps.care.months_at_desk import SIGN_CLOSE, close_body, close_word_of
+    from recon.steps.care.signed_closes import other_role
+    from recon.steps.ground.environment import environment_of, system_clock
+
+    body, month = close_body(to_sign), to_sign.month
+    word = close_word_of(ask_desk_to(SIGN_CLOSE, body, name=name, code=code, more=signing_acts()))
+    if word.lapsed:
+        complain(f"The signature of {word.lapsed} lapsed: what they signed is not what is there.")
+        for sentence in word.moved[:MOVED_SHOWN_MAX]:
+            complain(f"Moved: {sentence}")
+    if word.closed is None:
+        until = f"{word.valid_until:%Y-%m-%d %H:%M} UTC" if word.valid_until else "it lapses"
+        other = other_role(to_sign.role)
+        say(f"Signed as {to_sign.role}: the {other} must sign the same until {until}.")
+        return
+    with environment_of(os.environ, clock=system_clock, signs=False) as environment:
+        view = closed_view(
+            month, account=to_sign.account, environment=environment, is_compared=False
+        )
+        if view is not None:
+            _say_closed(view, folder=out or _reports(to_sign.account, environment=environment))
+
+
+def _closed_document(view: "ClosedView") -> dict[str, Any]:
+    closed = asdict(view.closed) | {"at": view.closed.at.isoformat()}
+    return {
+        "verdict": "CLOSED",
+        "closed": closed,
+        "sealed": view.document,
+        "would_differ": [*(view.differs or ())],
+    }
+
+
+def _say_closed(view: "ClosedView", *, folder: Path) -> Path:
+    """Show a closed month, and put its workbook in the reports; where it lies."""
+    from recon.model.money import format_minor_units
+    from recon.period.month_statement import CLOSING
+    from reports.drawing.in_place import put_in_place
+
+    closed = view.closed
+    which = "/".join(closed.account)
+    say(f"Close of {which} for {closed.month}: {closed.in_words}")
+    say(f"Sealed by what the night of {closed.known_by} knew; close {closed.number}.")
+    owed: dict[str, int] = {}
+    for figure in view.figures:
+        if (figure.of, figure.at) == ("gateway", CLOSING):
+            owed[figure.currency] = owed.get(figure.currency, 0) + figure.amount
+    for currency, amount in sorted(owed.items()):
+        shown = format_minor_units(amount, currency=currency)
+        say(f"The gateway owes at the close, as sealed: {shown} {currency}")
+    for line in differing_lines(view.differs):
+        say(line)
+    name = f"{view.name.removesuffix('.xlsx')}-closed.xlsx"
+    workbook = put_in_place(view.workbook, path=folder / name)
+    say(f"Workbook: {workbook}")
+    say(f"Folder: {closed.folder}, manifest {closed.manifest}")
+    return workbook
+
+
+def differing_lines(differs: Sequence[str] | None) -> Iterator[str]:
+    """What would be different today, for a terminal; nothing where nobody asked."""
+    if differs is None:
+        return
+    for sentence in differs[:MOVED_SHOWN_MAX]:
+        yield f"Would be different today: {sentence}"
+    more = len(differs) - MOVED_SHOWN_MAX
+    if more > 0:
+        yield f"and {more} more that would be different today"
+    if not differs:
+        yield "Nothing would be different today."
+
+
+def _lines(prepared: "PreparedClose", *, digest: str) -> Iterator[str]:
+    from recon.model.money import format_minor_units
+    from recon.steps.care.signed_closes import names_of
+    from reports.sheets.words import in_words
+
+    stated = prepared.stated
+    statement = stated.statement
+    which = "/".join(statement.account)
+    yield f"Close of {which} for {statement.month.name}: {prepared.verdict.value}"
+    if (reopened := prepared.state.reopened) is not None:
+        at = f"{reopened.at:%Y-%m-%d %H:%M} UTC"
+        yield f"REOPENED on {at} by {reopened.by}: {reopened.reason}"
+    yield f"By what the night of {stated.known_by} knows."
+    held = sum(each.holds for each in statement.equations)
+    yield f"Proof: {held} of {len(statement.equations)} equations hold, in pandas and in SQL."
+    for currency in statement.currencies:
+        owed = statement.sum_of(currency, of="gateway", at="closing")
+        shown = format_minor_units(owed, currency=currency)
+        yield f"The gateway owes {statement.closing_words}: {shown} {currency}"
+    for each in prepared.open_items[:OPEN_SHOWN_MAX]:
+        amount = format_minor_units(each.amount, currency=each.currency) if each.currency else ""
+        what = in_words(each.what, code=each.code)
+        yield f"Open: {what}, {each.count}, {amount} {each.currency}".rstrip(", ")
+    left = len(prepared.open_items) - OPEN_SHOWN_MAX
+    if left > 0:
+        yield f"and {left} more that are open: see the sheet Close"
+    yield f"Digest: {digest}"
+    for signed in names_of(prepared):
+        yield f"Signed: {signed}"
+
+
+def _complain(prepared: "PreparedClose") -> None:
+    from reports.sheets.words import in_words
+
+    for each in prepared.blockers[:BLOCKERS_SHOWN_MAX]:
+        owner = f" Owner: {each.owner}." if each.owner else ""
+        complain(f"Blocked: {in_words(each.what, code=each.code)}.{owner} Next: {each.where}")
+    left = len(prepared.blockers) - BLOCKERS_SHOWN_MAX
+    if left > 0:
+        complain(f"and {left} more: see the sheet Close")
+
+
+OWN_FORMAT = "csv"
+KEPT_A_LINE = 20
+"""Ids of journals that are kept back for one reason, on a line."""
+AGAIN = " Whatever the format: `--again ID` writes a lost one once more (`recon journals list`)."
+
+Again = Annotated[
+    list[str] | None, typer.Option(help="A journal whose file was lost, by its id; may repeat.")
+]
+DayOfNight = Annotated[
+    bool,
+    typer.Option(
+        "--day-of-night", help="Of a night: book what may be of the month before on its day, too."
+    ),
+]
+
+journals = typer.Typer(help="Journals that would put the books right.", no_args_is_help=True)
+
+
+@journals.callback()
+def _journals() -> None:
+    """Journals that would put the books right."""
+
+
+@journals.command("export")
+def export(
+    night: Night = "",
+    *,
+    out: Annotated[Path, typer.Option(help="Folder for the files.")],
+    run: RunOption = "",
+    period: Annotated[
+        str, typer.Option(help="A closed month instead of a night, such as 2026-11.")
+    ] = "",
+    written_as: Annotated[
+        str,
+        typer.Option(
+            "--format", help="Of a month: csv, datev, xero, netsuite, sap-csv, beancount, hledger."
+        ),
+    ] = OWN_FORMAT,
+    merchant: Annotated[
+        str, typer.Option(envvar="RECON_MERCHANT", help="Of a month: the merchant's number.")
+    ] = "",
+    account: Annotated[
+        str, typer.Option(envvar="RECON_ACCOUNT", help="Of a month: the account's number.")
+    ] = "",
+    currency: Annotated[
+        list[str] | None,
+        typer.Option(help="Of a month: journals in this currency alone; may repeat."),
+    ] = None,
+    again: Again = None,
+    day_of_night: DayOfNight = False,
+) -> None:
+    """Write journals for the books; each is handed out once and never again.
+
+    Of a night those that it proposes, as CSV, but for what may be of the month before. With
+    --period those of a closed month: the proposed ones, and what is accrued and taken back, as its
+    two people signed them.
+    """
+    if period:
+        if night or run or day_of_night:
+            msg = "name a night (--day-of-night is of one) or a month (--period), not both"
+            raise typer.BadParameter(msg)
+        which, only = (merchant, account), currency or ()
+        _export_month(
+            period, which, out=out, written_as=written_as, again=again or (), currencies=only
+        )
+        return
+    if written_as != OWN_FORMAT or currency:
+        msg = (
+            "the journals of a night are CSV of all currencies; --format and --currency are of a "
+            "closed month (--period)"
+        )
+        raise typer.BadParameter(msg)
+    _export_night(run_of(night, run), out=out, again=again or (), is_of_night=day_of_night)
+
+
+def _export_night(named: str, *, out: Path, again: Sequence[str], is_of_night: bool) -> None:
+    from recon.steps.care.night_books import export_of_night
+    from recon.steps.ground.environment import environment_of, system_clock
+
+    with environment_of(os.environ, clock=system_clock) as environment:
+        handed = export_of_night(
+            named, out=out, environment=environment, again=again, is_of_night=is_of_night
+        )
+    _say_kept_back(handed.kept_back)
+    if handed.path is None:
+        say(nothing_left(f"{handed.handed_before} proposed journals", before=handed.handed_before))
+        return
+    say(f"{handed.journals} journals: {handed.path}")
+
+
+def _say_kept_back(kept_back: Mapping[str, str]) -> None:
+    """Each with its reason; one that many share is said once a line of them."""
+    by_reason: dict[str, list[str]] = {}
+    for name, why in kept_back.items():
+        by_reason.setdefault(why, []).append(name)
+    for why, names in by_reason.items():
+        for first in range(0, len(names), KEPT_A_LINE):
+            say(f"Kept back: {', '.join(names[first : first + KEPT_A_LINE])}; {why}.")
+
+
+def nothing_left(what: str, *, before: int) -> str:
+    """That no journal leaves, and how one is written again where some left before."""
+    return f"Nothing to hand out: {what} left before.{AGAIN if before else ''}"
+
+
+def _export_month(
+    period: str,
+    which: tuple[str, str],
+    *,
+    out: Path,
+    written_as: str,
+    again: Sequence[str],
+    currencies: Sequence[str],
+) -> None:
+    from recon.period.business_month import BusinessMonth
+    from recon.steps.care.month_books import MonthBooks, export_month
+    from recon.steps.ground.environment import environment_of, system_clock
+
+    month = BusinessMonth.named(period)
+    with environment_of(os.environ, clock=system_clock) as environment:
+        own = one_account(environment.settings, merchant=which[0], account=which[1])
+        wanted = MonthBooks(month, own, written_as, out, again, currencies)
+        handed = export_month(wanted, environment=environment)
+    _say_kept_back(handed.kept_back)
+    if not handed.paths:
+        what = f"{handed.handed_before} journals of {period}"
+        say(nothing_left(what, before=handed.handed_before))
+        return
+    say(f"{handed.journals} journals of {period}, close {handed.closed.number}:")
+    for path in handed.paths:
+        say(f"  {path}")
+
+
+@journals.command("list")
+def list_out() -> None:
+    """List the journals that were handed out and that no night's ledger shows yet.
+
+    Also accruals and reversals of closed months, which no night looks for in the books: until the
+    month after theirs is closed.
+    """
+    from recon.model.money import Money
+    from recon.period.month_journals import PERMANENT
+    from recon.steps.compare.journals import journals_out
+    from recon.steps.ground.environment import environment_of, system_clock
+
+    with environment_of(os.environ, clock=system_clock) as environment:
+        handed_out = journals_out(environment)
+    for out in handed_out:
+        amount = Money.of_minor_units(out.amount, currency=out.currency)
+        what = f"for order {out.order_no or '-'}" if out.kind == PERMANENT else out.kind
+        source = "run" if out.kind == PERMANENT else "the close of"
+        say(
+            f"{out.journal_id}: {amount} {what} of {out.merchant_id}/{out.account_id}, dated "
+            f"{out.day or 'by a night that is not kept'}, handed out as {out.format} "
+            f"{out.handed_out_at:%Y-%m-%d %H:%M} UTC of {source} {out.handed_out_of}"
+        )
+    say(f"{len(handed_out)} journals are out and not yet seen in the books.")
+
+
+def reopen(
+    month: Annotated[str, typer.Argument(help="The month, such as 2026-11.", show_default=False)],
+    *,
+    merchant: Annotated[
+        str, typer.Option(envvar="RECON_MERCHANT", help="The merchant; may be left out for one.")
+    ] = "",
+    account: Annotated[
+        str, typer.Option(envvar="RECON_ACCOUNT", help="The account; may be left out for one.")
+    ] = "",
+    reason: Annotated[str, typer.Option(help="Why; kept in the history.")] = "",
+    name: Annotated[str, typer.Option("--as", help="Your short name in approvers.toml.")] = "",
+    code: Code = "",
+) -> None:
+    """Show what of a closed month would move; with --reason and --as open it again, two people do.
+
+    Its sealed folder stays; closing it again makes a second one.
+    """
+    from recon.cli.people_commands import ask_desk_to
+    from recon.cli.workbooks import signing_acts
+    from recon.period.business_month import BusinessMonth
+    from recon.steps.care.months_at_desk import REOPEN_MONTH, reopen_body, reopen_word_of
+    from recon.steps.ground.environment import environment_of, system_clock
+
+    wanted = BusinessMonth.named(month)
+    with environment_of(os.environ, clock=system_clock, signs=False) as environment:
+        refuse_typed(code, environment=environment)
+        which = one_account(environment.settings, merchant=merchant, account=account)
+        _show_moved(wanted, which, environment=environment)
+    if not name:
+        say(f"To open it again: recon reopen {wanted.name} --reason WHY --as NAME (two people)")
+        return
+    body = reopen_body(wanted, account=which, reason=reason)
+    word = reopen_word_of(
+        ask_desk_to(REOPEN_MONTH, body, name=name, code=code, more=signing_acts())
+    )
+    if word.reopened:
+        say(f"REOPENED: {wanted.name}. Its folder {word.closed.folder} stays.")
+    else:
+        say("Noted: a second person must say the same. The month is still closed.")
+
+
+def _show_moved(
+    month: "BusinessMonth", which: tuple[str, str], *, environment: "Environment"
+) -> None:
+    """What would move; a folder that cannot be read keeps nobody from opening the month.
+
+    Raises:
+        UsageError: the month is not closed.
+    """
+    from recon.model.errors import ArchiveError, UsageError
+    from recon.steps.care.closed_view import closed_view
+
+    try:
+        view = closed_view(month, account=which, environment=environment)
+    except ArchiveError as error:
+        complain(f"What would move cannot be shown: {error}")
+        return
+    if view is None:
+        msg = f"{month.name} of {'/'.join(which)} is not closed; nothing was changed"
+        raise UsageError(msg)
+    say(f"{month.name} of {'/'.join(which)}: {view.closed.in_words}")
+    for line in differing_lines(view.differs):
+        say(line)
+
+
+NOT_PROVEN_EXIT_CODE = 4
+TROUBLES_SHOWN_MAX = 20
+_NUMBER_WIDTH = 16
+_COUNT_WIDTH = 7
+_LABEL_WIDTH = 58
+
+
+def statement(
+    month: Annotated[str, typer.Argument(help="The month, such as 2026-11.", show_default=False)],
+    *,
+    merchant: Annotated[
+        str, typer.Option(envvar="RECON_MERCHANT", help="The merchant; without it every one.")
+    ] = "",
+    account: Annotated[
+        str, typer.Option(envvar="RECON_ACCOUNT", help="The account; without it every one.")
+    ] = "",
+    out: Annotated[
+        Path | None, typer.Option(help="Where workbook and files go; else the account's reports.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """State a month of the clearing account: opening, movements, closing, tied to lists and books.
+
+    It changes nothing and may be asked on any day; of a closed month it shows the sealed figures,
+    and what would be different today. Ends with 4 when a night is missing or NOT PROVEN, or a
+    figure does not tie.
+    """
+    from recon.period.business_month import BusinessMonth
+    from recon.steps.ground.environment import environment_of, system_clock
+
+    wanted = BusinessMonth.named(month)
+    documents: list[dict[str, Any]] = []
+    troubled: list[StatedMonth] = []
+    indexed: list[AccountMonth] = []
+    with environment_of(os.environ, clock=system_clock, signs=False) as environment:
+        settings = environment.settings
+        for which in declared_accounts(settings, merchant=merchant, account=account):
+            document, own, stated = _of_account(
+                wanted, which, out=out, environment=environment, is_shown=not as_json
+            )
+            documents.append(document)
+            indexed.append(own)
+            troubled += [stated] if stated is not None and not stated.is_proven else []
+        pages = index_of_months(indexed, month=wanted, out=out, settings=settings)
+        for line in () if as_json else pages:
+            say(line)
+    if as_json:
+        show_json(documents)
+    for stated in troubled:
+        for sentence in stated.troubles[:TROUBLES_SHOWN_MAX]:
+            complain(f"{'/'.join(stated.statement.account)}: {sentence}")
+    if troubled:
+        raise typer.Exit(NOT_PROVEN_EXIT_CODE)
+
+
+def _of_account(
+    wanted: "BusinessMonth",
+    which: tuple[str, str],
+    *,
+    out: Path | None,
+    environment: "Environment",
+    is_shown: bool,
+) -> "tuple[dict[str, Any], AccountMonth, StatedMonth | None]":
+    """One account: the document, its line over all accounts; the statement of an open month."""
+    from recon.steps.care.closed_view import closed_view
+    from recon.steps.care.month_index import of_closed, of_stated
+    from recon.steps.care.month_statements import stated_month
+
+    view = closed_view(wanted, account=which, environment=environment)
+    if view is not None:
+        return _of_closed(view, is_shown=is_shown), of_closed(view, workbook=None), None
+    folder = out or environment.settings.account(which[0], account_id=which[1]).reports
+    stated = stated_month(wanted, account=which, environment=environment)
+    document, workbook = _of_open(stated, folder=folder, is_shown=is_shown)
+    return document, of_stated(stated, workbook=workbook), stated
+
+
+def index_of_months(
+    accounts: "list[AccountMonth]",
+    *,
+    month: "BusinessMonth",
+    out: Path | None,
+    settings: "Settings",
+) -> list[str]:
+    """Write the page over the accounts of each merchant that has several; where it lies, said."""
+    from recon.steps.care.month_index import merchants_of
+    from reports.reading.months_index import write_months_index
+
+    names = settings.rules.journal.accounts
+    lines = []
+    for _, own in merchants_of(accounts):
+        merchant, first = own[0].account
+        folder = out or settings.account(merchant, account_id=first).reports
+        clearing = names.clearing if names else ""
+        path = write_months_index(own, month=month, clearing=clearing, folder=folder)
+        lines.append(f"All accounts of {merchant}: {path}")
+    return lines
+
+
+def _of_open(stated: "StatedMonth", *, folder: Path, is_shown: bool) -> tuple[dict[str, Any], Path]:
+    """A month as it is known now, written and said; the document for programs, the workbook."""
+    from recon.steps.care.month_files import document_of, month_files, name_of, write_month_files
+    from reports.month_workbook import write_month_workbook
+
+    content = month_files(stated)
+    files = write_month_files(stated, files=content, folder=folder)
+    path = folder / f"{name_of(stated)}.xlsx"
+    workbook = write_month_workbook(stated, path, files=content)
+    if is_shown:
+        for line in _statement_lines(stated):
+            say(line)
+        say(f"Workbook: {workbook}")
+        say(f"Tables and SQL: {files}")
+    return document_of(stated), workbook
+
+
+def _of_closed(view: "ClosedView", *, is_shown: bool) -> dict[str, Any]:
+    """A closed month with the figures that were sealed, and what would be different today."""
+    closed, stated = view.closed, view.stated
+    if is_shown and stated is not None:
+        which = "/".join(closed.account)
+        say(f"Statement of {which} for {closed.month}, {closed.in_words}.")
+        for currency in stated.statement.currencies:
+            say("")
+            for line in _of_currency(stated, currency):
+                say(line)
+        say("")
+        for sentence in view.differs or ("nothing",):
+            say(f"Would be different today: {sentence}")
+        say(f"The sealed workbook: recon close {closed.month}")
+    elif is_shown:
+        say(f"Statement of {'/'.join(closed.account)} for {closed.month}, {closed.in_words}.")
+        for sentence in view.differs or ():
+            say(f"Would be different today: {sentence}")
+        say(f"Its figures stand in the sealed workbook: recon close {closed.month}")
+    sealed: dict[str, Any] = view.document["statement"]
+    return {**sealed, "closed_by": closed.by, "would_differ": [*(view.differs or ())]}
+
+
+def declared_accounts(
+    settings: "Settings", *, merchant: str, account: str
+) -> list[tuple[str, str]]:
+    """The accounts that are named, or all; `account` may be `merchant/account`, too.
+
+    Raises:
+        UsageError: none fits.
+    """
+    from recon.model.errors import UsageError
+    from recon.steps.ground.environment import account_of
+
+    every = [account_of(name) for name in sorted(settings.accounts)]
+    chosen = [
+        which
+        for which in every
+        if merchant in {"", which[0]} and account in {"", which[1], "/".join(which)}
+    ]
+    if not chosen:
+        named = ", ".join("/".join(which) for which in every) or "none"
+        wanted = account if "/" in account else f"{merchant or '*'}/{account or '*'}"
+        msg = f"no declared account is {wanted}; declared: {named}"
+        raise UsageError(msg)
+    return chosen
+
+
+def one_account(settings: "Settings", *, merchant: str, account: str) -> tuple[str, str]:
+    """The one account that people speak about.
+
+    Raises:
+        UsageError: none fits, or several do.
+    """
+    from recon.model.errors import UsageError
+
+    every = declared_accounts(settings, merchant=merchant, account=account)
+    if len(every) > 1:
+        named = ", ".join("/".join(which) for which in every)
+        msg = f"say which account it is (--merchant, --account): {named}"
+        raise UsageError(msg)
+    return every[0]
+
+
+def _statement_lines(stated: "StatedMonth") -> Iterator[str]:
+    """The statement for a console, currency by currency."""
+    statement = stated.statement
+    which = "/".join(statement.account)
+    named = f"Statement of {which} for {statement.month.name}"
+    yield f"{named}, by what the night of {stated.known_by} knows."
+    due = [night for night in stated.nights if night.run_id or night.trouble]
+    fine = sum(not night.trouble for night in due)
+    yield f"Nights: {fine} of {len(due)} stand."
+    if stated.is_first:
+        yield "No night ran before: what was open then is what this month's nights still show."
+    if not statement.is_settled:
+        yield "No settlement file was given: fees, reserves and pay-outs are not covered."
+    if len(stated.rules) > 1:
+        since = ", ".join(f"{digest[:12]} from {day}" for digest, day in stated.rules.items())
+        yield f"The rules changed: {since}. Dates are those of the newest."
+    for currency in statement.currencies:
+        yield ""
+        yield from _of_currency(stated, currency)
+    held = sum(each.holds for each in statement.equations)
+    yield ""
+    yield f"Proof: {held} of {len(statement.equations)} equations hold, in pandas and in SQL."
+    if statement.unknown_refunds:
+        from recon.period.unknown_refunds import untold_refunds
+
+        yield from (f"{untold.sentence}." for untold in untold_refunds(statement.unknown_refunds))
+
+
+def _of_currency(stated: "StatedMonth", currency: str) -> Iterator[str]:
+    from recon.period.month_layout import blocks_of
+
+    for block in blocks_of(stated.statement, currency=currency):
+        for row in block:
+            yield _row(row.label, row.count, row.amount, currency=currency, indent=row.depth)
+
+
+def _row(label: str, count: int | None, amount: int, *, currency: str, indent: int) -> str:
+    from recon.model.money import format_minor_units
+
+    shown = f"{format_minor_units(amount, currency=currency)} {currency}"
+    name = f"{'  ' * indent}{label}"
+    counted = "" if count is None else str(count)
+    return f"{name:<{_LABEL_WIDTH}}{counted:>{_COUNT_WIDTH}}{shown:>{_NUMBER_WIDTH + 4}}"

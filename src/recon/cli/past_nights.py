@@ -1,0 +1,268 @@
+"""What past nights tell: `compare-again`, `diff`, `opening`, `sql`, `evidence` and `what-if`.
+
+Nothing of a night changes; a what-if tries rules before anybody changes the real ones.
+"""
+
+import os
+from datetime import UTC
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from recon.cli.month_commands import one_account
+from recon.cli.night_choices import First, Last, Night, RunOption, closed_day, days_of, named_night
+from recon.cli.speaking import AsJson, complain, say, show, show_json
+from recon.model.money import format_minor_units
+from recon.model.words import DIGITS_READ
+
+if TYPE_CHECKING:
+    from recon.steps.compare.opening import OpeningLine
+    from recon.steps.compare.what_if import WhatIf
+
+CHANGES_SHOWN_MAX = 200
+"""Lines of one difference; more have one cause, and the workbooks have them all."""
+
+
+def nights_compared(
+    first: Annotated[str, typer.Argument(help="A run, or the business date of a night.")],
+    second: Night = "",
+) -> None:
+    """Say what the second night judges otherwise than the first, and which side moved."""
+    from recon.steps.compare.difference import difference
+    from recon.steps.ground.environment import environment_of, system_clock
+
+    with environment_of(os.environ, clock=system_clock) as environment:
+        both = difference(first, second or str(closed_day()), environment=environment)
+    say(both.first)
+    say(both.second)
+    say(f"Rules: {'the same' if both.same_rules else 'CHANGED between the two'}")
+    for rule in both.rules:
+        say(f"  {rule}")
+    if both.moved_by_rules:
+        say(f"  {both.moved_by_rules}")
+    say(f"{len(both.changes)} changed, {both.unchanged} judged alike")
+    for change in both.changes[:CHANGES_SHOWN_MAX]:
+        merchant, account, name, currency = change.key
+        money = format_minor_units(change.exposure, currency=currency) if currency else "0"
+        say(
+            f"{merchant}/{account} {name}: {change.before} -> {change.after} "
+            f"({money} {currency}): {change.why}"
+        )
+    if len(both.changes) > CHANGES_SHOWN_MAX:
+        say(f"... and {len(both.changes) - CHANGES_SHOWN_MAX} more")
+
+
+def compare_again(
+    night: Night = "",
+    *,
+    run: RunOption = "",
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for the result files of that night.")
+    ] = None,
+) -> None:
+    """Compare a past night again from what is stored, and say whether its result is the same.
+
+    What came after that night does not count: later files, answers, instructions and rules.
+    Ends with 0 when the result is the same, with 1 when it is not.
+    """
+    from recon import __version__
+    from recon.steps.compare.rebuild import rebuild_night
+    from recon.steps.ground.environment import environment_of, system_clock
+
+    with environment_of(os.environ, clock=system_clock) as environment:
+        again = rebuild_night(named_night(night, run), out=out, environment=environment)
+    say(
+        f"{again.run.business_date}, run {again.run.run_id}, as of {again.run.as_of:%Y-%m-%d %H:%M}"
+    )
+    if out is not None:
+        say(f"Result: {out}")
+    if again.same:
+        say(f"The same result as that night: {again.digest_then}")
+        return
+    versions = f"recon {again.version_then} compared then, recon {__version__} now"
+    complain(
+        f"NOT the result of that night: {again.result.digest}, it was {again.digest_then}. Its "
+        f"inputs are all there; {versions}. Its workbook and the files of --out show what differs."
+    )
+    raise typer.Exit(1)
+
+
+OPENING_COLUMNS = ("what", "currency", "items", "amount", "oldest", "newest")
+
+
+def opening(
+    night: Night = "",
+    *,
+    run: RunOption = "",
+    out: Annotated[Path | None, typer.Option(help="Folder for the items, as opening.csv.")] = None,
+) -> None:
+    """Show what a night did not compare because it is older than its window: the opening balance.
+
+    Orders and payments by what they came to, ledger entries by what they book; never breaks.
+    """
+    from recon.steps.compare.opening import opening_of, write_opening
+    from recon.steps.ground.environment import environment_of, system_clock
+
+    with environment_of(os.environ, clock=system_clock) as environment:
+        balance = opening_of(named_night(night, run), environment=environment)
+    word = f", {balance.run.predecessor}" if balance.run.predecessor else ""
+    say(f"{balance.run.business_date}, run {balance.run.run_id}{word}")
+    if not balance.lines:
+        say("Nothing is older than the window of this night: the opening balance is 0.")
+    else:
+        show([_row(line) for line in balance.lines], columns=OPENING_COLUMNS)
+    if out is not None:
+        say(f"Items: {write_opening(balance, folder=out)}")
+
+
+def _row(line: "OpeningLine") -> dict[str, object]:
+    return {
+        "what": line.what,
+        "currency": line.currency,
+        "items": line.items,
+        "amount": format_minor_units(line.amount, currency=line.currency),
+        "oldest": line.oldest[:10],
+        "newest": line.newest[:10],
+    }
+
+
+LET_GO_SHOWN_MAX = 20
+"""Sentences on the terminal; the others are counted."""
+
+
+def sql(
+    statement: Annotated[str, typer.Argument(help="One SELECT; docs/SQL.md has ten of them.")],
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """Answer one SELECT over all nights: nights, breaks, effects, totals, matches, decisions."""
+    from recon.steps.care.sql_questions import answer
+    from recon.steps.ground.environment import environment_of, system_clock
+
+    with environment_of(os.environ, clock=system_clock) as environment:
+        answered = answer(statement, environment=environment)
+    rows = answered.rows.to_pylist()
+    if as_json:
+        show_json(rows)
+    else:
+        shown = [{name: "" if cell is None else cell for name, cell in row.items()} for row in rows]
+        show(shown, columns=answered.rows.column_names)
+        say(f"{len(rows)} rows.")
+    for sentence in answered.let_go[:LET_GO_SHOWN_MAX]:
+        complain(f"Of this night only breaks, totals and decisions answer: {sentence}")
+    if len(answered.let_go) > LET_GO_SHOWN_MAX:
+        complain(f"… and {len(answered.let_go) - LET_GO_SHOWN_MAX} more nights like it.")
+    if not answered.is_whole:
+        complain(f"These are the first {len(rows)} rows; ask for fewer, or read the files.")
+
+
+FAULTS_SHOWN_MAX = 20
+"""Sentences on the terminal; the index has them all."""
+
+
+def evidence(
+    *,
+    out: Annotated[Path, typer.Option(help="An empty folder, or one that is not there yet.")],
+    first: First = "",
+    last: Last = "",
+    account: Annotated[
+        str, typer.Option(help="Only this account, as merchant/account; without it every one.")
+    ] = "",
+) -> None:
+    """Copy nights, closes, decisions, rules, people and history of a span into one folder.
+
+    Every hash is verified while it is copied; README.txt says how to verify the folder with
+    sha256sum and duckdb alone. Nothing else is changed. Ends with 1 when a folder is not as it was
+    sealed: it is copied with its fault named.
+    """
+    from recon.model.errors import UsageError
+    from recon.steps.care.evidence import Span, accounts_of, write_evidence
+    from recon.steps.ground.environment import environment_of, system_clock
+    from reports.reading.evidence_workbook import evidence_index
+
+    days = days_of(first, last)
+    if days[0] > days[1]:
+        msg = f"{days[0]} is after {days[1]}: nothing was written"
+        raise UsageError(msg)
+    with environment_of(os.environ, clock=system_clock, signs=False) as environment:
+        span = Span(*days, accounts_of(environment, name=account))
+        written = write_evidence(span, out=out, drawn=evidence_index, environment=environment)
+    index = written.index
+    say(f"{len(index.nights)} runs and {len(index.closes)} closes were copied to {out}.")
+    for going in index.let_go[:FAULTS_SHOWN_MAX]:
+        say(f"Let go: {going}.")
+    say(f"History up to {index.head.sequence}:{index.head.hash}")
+    say(f"manifest.json: {written.manifest}")
+    for fault in index.faults[:FAULTS_SHOWN_MAX]:
+        complain(fault)
+    if index.faults:
+        complain(f"{len(index.faults)} fault(s); all of them stand in index.xlsx.")
+        raise typer.Exit(1)
+
+
+KINDS_SHOWN_MAX = 40
+"""Lines on the terminal; the workbook of --out has all."""
+TRIED_COLUMNS = ("night", "was", "would be", "sets", "money")
+
+
+def what_if(
+    rules: Annotated[Path, typer.Argument(help="The candidate rules, a file like rules.toml.")],
+    *,
+    first: First = "",
+    last: Last = "",
+    merchant: Annotated[str, typer.Option(help="Needed where several are declared.")] = "",
+    account: Annotated[str, typer.Option(help="Needed where several are declared.")] = "",
+    out: Annotated[Path | None, typer.Option(help="The workbook to write (.xlsx).")] = None,
+) -> None:
+    """Judge past nights again under other rules, each on the simulated night before it.
+
+    Reads the nights' sealed folders alone. Nothing is moved or signed; the history keeps the digest
+    of the answer, which page one quotes when these become the rules.
+    """
+    from recon.config.settings import config_dir_of, load_rules
+    from recon.steps.compare.what_if import note_answer
+    from recon.steps.compare.what_if import what_if as ask
+    from recon.steps.ground.environment import environment_of, system_clock
+
+    candidate = load_rules(config_dir=config_dir_of(os.environ), rules_file=rules)
+    days = days_of(first, last)
+    with environment_of(os.environ, clock=system_clock, signs=False) as environment:
+        named = one_account(environment.settings, merchant=merchant, account=account)
+        answer = ask(
+            candidate,
+            account=named,
+            first=days[0],
+            last=days[1],
+            environment=environment,
+            progress=say,
+        )
+        note_answer(answer, rules=candidate, account=named, environment=environment)
+    _tell(answer)
+    if out is not None:
+        from recon.cli.workbooks import write_what_if
+
+        say(f"Workbook: {write_what_if(answer, path=out, at=system_clock().astimezone(UTC))}")
+
+
+def _tell(answer: "WhatIf") -> None:
+    from recon.steps.compare.what_if import moved
+
+    for rule in answer.rules:
+        late = " (decides what a night reads: not in these figures)"
+        say(f"{rule}{late if rule in answer.not_played else ''}")
+    if not answer.rules:
+        say("These are the rules of the last of these nights.")
+    kinds = [*moved(answer.nights)]
+    if kinds:
+        rows = [
+            {"night": str(kind.business_date), "was": kind.before, "would be": kind.after}
+            | {"sets": kind.count, "money": kind.money}
+            for kind in kinds[:KINDS_SHOWN_MAX]
+        ]
+        show(rows, columns=TRIED_COLUMNS)
+    if len(kinds) > KINDS_SHOWN_MAX:
+        say(f"... and {len(kinds) - KINDS_SHOWN_MAX} more lines: --out has them all")
+    count = len(answer.never_raised)
+    say(f"{count} answered breaks would never have been raised.")
+    say(f"Digest of this answer: {answer.digest[:DIGITS_READ]}")
