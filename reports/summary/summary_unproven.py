@@ -34,7 +34,7 @@ NAMES = ("order_no", "transaction_id", "entry_id")
 AGAIN, STORED, STOPPED, WRITTEN = "{again}", "{stored}", "{stopped}", "{written}"
 OF_A_NIGHT: Mapping[str, str] = {
     AGAIN: "Start the night of this date again.",
-    STORED: "`recon compare-again` compares what is stored.",
+    STORED: "`recon verify --compare` compares what is stored.",
     STOPPED: " (`recon stop-sending`)",
     WRITTEN: "This file is not what the database holds: `recon workbook` writes it again.",
 }

@@ -12,7 +12,6 @@ import typer
 
 from recon import __version__
 from recon.cli import (
-    answer_command,
     bank_commands,
     demo,
     file_commands,
@@ -58,9 +57,6 @@ DAILY, NIGHTS, PEOPLE, FILES, GATEWAY, UPKEEP = (
     *("Every day", "Nights", "People", "Files", "Gateway", "Upkeep"),
 )
 """Groups of the first screen, in this order."""
-FORMER_NAMES = {"report": "workbook", "rebuild": "compare-again"}
-"""Old name of a command -> today's; they answer until the next release."""
-
 GROUPS: Mapping[str, Mapping[str, Callable[..., object] | typer.Typer]] = {
     DAILY: {
         "nightly": night_commands.nightly,
@@ -76,14 +72,11 @@ GROUPS: Mapping[str, Mapping[str, Callable[..., object] | typer.Typer]] = {
         "runs": night_lists.runs,
         "finish": night_commands.finish,
         "workbook": reconcile_commands.workbook,
-        "compare-again": past_nights.compare_again,
         "diff": past_nights.nights_compared,
         "what-if": past_nights.what_if,
         "verify": reconcile_commands.verify,
         "opening": past_nights.opening,
         "journals": month_commands.journals,
-        "index": people_commands.index,
-        "tell": night_commands.tell,
         "sql": past_nights.sql,
         "statement": month_commands.statement,
         "close": month_commands.close,
@@ -92,10 +85,8 @@ GROUPS: Mapping[str, Mapping[str, Callable[..., object] | typer.Typer]] = {
         "ingest": night_commands.ingest,
         "query": night_commands.query,
         "settle": night_commands.settle,
-        "payouts": night_commands.payouts,
     },
     PEOPLE: {
-        "answer": answer_command.answer,
         "reject": people_commands.reject,
         "take-back": people_commands.take_back,
         "withdraw": night_commands.withdraw,
@@ -123,7 +114,6 @@ GROUPS: Mapping[str, Mapping[str, Callable[..., object] | typer.Typer]] = {
         "doctor": upkeep.doctor,
         "db": database,
         "housekeeping": upkeep.housekeeping,
-        "set-aside": upkeep.set_aside,
         "prefect": upkeep.prefect,
         "demo": demo.demo,
     },
@@ -194,7 +184,6 @@ def main(words: Sequence[str] | None = None) -> int:
     debug = DEBUG_OPTION in words
     words = [word for word in words if word != DEBUG_OPTION]
     try:
-        words = _of_today(words)
         _refuse_cards(words)
         code = _exit_code_of(words)
         nights_command.tell_missed(words[0] if words else "")
@@ -205,16 +194,6 @@ def main(words: Sequence[str] | None = None) -> int:
     if code == INTERRUPTED.exit_code:
         complain(INTERRUPTED.sentence)
     return code
-
-
-def _of_today(words: Sequence[str]) -> list[str]:
-    """The words with today's name of the command, after saying it to whoever typed the old one."""
-    name, *others = words or [""]
-    if name not in FORMER_NAMES:
-        return list(words)
-    today = FORMER_NAMES[name]
-    complain(f"`recon {name}` is `recon {today}` now; the old name goes with the next release.")
-    return [today, *others]
 
 
 def _refuse_cards(words: Sequence[str]) -> None:

@@ -1,4 +1,4 @@
-"""`recon order-file` (one file, before or after a night) and `recon rejected-rows` (what was refused)."""
+"""`recon order-file`: a file, before or after a night; `recon rejected-rows`: what was refused."""
 
 import os
 from pathlib import Path
@@ -14,7 +14,7 @@ from recon.model.errors import SourceUnreadableError
 
 if TYPE_CHECKING:
     from recon.config.file_layouts import FileLayout
-    from recon.config.settings import AccountSettings
+    from recon.config.settings import AccountSettings, FileSettings
     from recon.steps.files.order_files import CheckedFile
 
 SHOWN_REJECTS_MAX = 20
@@ -24,8 +24,8 @@ WHOLE_FILE_REFUSED = (
     "its place."
 )
 ROWS_REFUSED = (
-    "A night takes the other rows. Write these to a file with `recon order-file replay`, correct "
-    "them there, and put it into the inbox."
+    "A night takes the other rows. Write these to a file with `recon order-file check --mend`, "
+    "correct them there, and put it into the inbox."
 )
 INSTRUCTIONS_REFUSED = (
     "A night compares these rows, and sends nothing for them by itself: correct the file, or two "
@@ -52,6 +52,18 @@ def check(
     settlement: Annotated[
         bool, typer.Option("--settlement", help="It is a settlement file of the gateway.")
     ] = False,
+    mend: Annotated[
+        bool,
+        typer.Option(
+            "--mend",
+            help="Only write the refused rows as a file for the inbox: correct its rows, leave the "
+            "columns rejected_… as they are, keep mended- in its name.",
+        ),
+    ] = False,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="With --mend: where to; mended-<name>.csv in this folder without it."),
+    ] = None,
 ) -> None:
     """Show what a night would read of a file and what it would refuse; nothing is stored.
 
@@ -62,6 +74,9 @@ def check(
 
     settings = load_file_settings(os.environ)
     declared = the_account(settings, merchant_id=merchant, account_id=account)
+    if mend:
+        _write_mendable(file, out=out, declared=declared, settings=settings)
+        return
     check_as = check_settlement_file if settlement else check_file
     try:
         checked = check_as(file, account=declared, settings=settings)
@@ -94,25 +109,12 @@ def _left(file: Path, *, layouts: tuple["FileLayout", ...]) -> str:
     return "" if why.startswith(WAITS_FOR) else why
 
 
-@order_file.command("replay")
-def replay(
-    file: File,
-    merchant: Merchant,
-    account: Account = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(help="Where to; `mended-<name>.csv` in this folder without it."),
-    ] = None,
+def _write_mendable(
+    file: Path, *, out: Path | None, declared: "AccountSettings", settings: "FileSettings"
 ) -> None:
-    """Write the refused rows of a file as one that can be mended and put into the inbox.
+    """Write the refused rows as a file that can be corrected and put into the inbox."""
+    from recon.steps.files.order_files import write_mendable
 
-    Correct its rows, leave the columns `rejected_…` as they are, keep `mended-` in its name.
-    """
-    from recon.config.settings import load_file_settings
-    from recon.steps.files.order_files import the_account, write_mendable
-
-    settings = load_file_settings(os.environ)
-    declared = the_account(settings, merchant_id=merchant, account_id=account)
     written = write_mendable(file, out=out, account=declared, settings=settings)
     if written is None:
         say(f"{file.name} has no refused row; nothing was written.")
@@ -140,7 +142,7 @@ def _tell(checked: "CheckedFile") -> None:
         complain(f"line {reject.line}, {reject.column}: {reject.reason}{shown}")
     more = len(checked.rejects) - SHOWN_REJECTS_MAX
     if more > 0:
-        complain(f"and {more} more; `recon order-file replay` writes them all")
+        complain(f"and {more} more; `recon order-file check --mend` writes them all")
     for line, against in checked.refused_actions[:SHOWN_REJECTS_MAX]:
         complain(f"line {line}, action: refused, {against}")
     more = len(checked.refused_actions) - SHOWN_REJECTS_MAX

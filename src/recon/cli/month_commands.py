@@ -1,4 +1,4 @@
-"""A month of the clearing account: `recon statement`, `close`, `reopen`, and the `journals` it asks for.
+"""A month of the clearing account: `recon statement`, `close`, `reopen`, `journals`.
 
 Two people close a month and two open it again; they first see what blocks it, or what would move.
 """

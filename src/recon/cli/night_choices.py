@@ -1,4 +1,4 @@
-"""Options that commands share; a night is a business date or a run, named the same way everywhere."""
+"""Options that commands share; a night is a date or a run, named the same way everywhere."""
 
 import os
 from datetime import date, datetime, timedelta

@@ -13,8 +13,6 @@ from recon.cli.night_choices import (
     BusinessDate,
     Live,
     Merchant,
-    Night,
-    RunOption,
     closed_day,
     date_of,
     mode_of,
@@ -131,12 +129,25 @@ class _Standings:
     at: datetime
 
 
-def status(*, as_json: AsJson = False) -> None:
+def status(
+    *,
+    as_json: AsJson = False,
+    tell: Annotated[
+        str,
+        typer.Option(
+            help="A run or a business date: tell the people of notices.toml how it ended who have "
+            "not been told yet, and nothing else."
+        ),
+    ] = "",
+) -> None:
     """Show what needs a person: the newest night of each account and its open instructions.
 
     Ends with the code of the worst night: 5 money, 4 not proven, incomplete, stopped or missing, 3
     breaks open, 0.
     """
+    if tell:
+        _tell_again(tell)
+        return
     standings = _standings()
     if as_json:
         show_json(_document_of(standings))
@@ -183,7 +194,7 @@ def _say_standings(standings: _Standings) -> None:
         say(f"{run.merchant_id}/{run.account_id}: night of {run.business_date}, run {run.run_id}")
         say(f"  {standing}")
         for name, problem in standings.not_told[run.run_id].items():
-            say(f"  Not told: {name} ({problem}); `recon tell {run.run_id}` tries again.")
+            say(f"  Not told: {name} ({problem}); `recon status --tell {run.run_id}` tries again.")
         _say_attention(attention, now=standings.at)
     for sentence in standings.missed:
         say(sentence)
@@ -228,16 +239,12 @@ def _say_attention(attention: Sequence["Attention"], *, now: datetime) -> None:
         say(f"  and {more} more; `recon status --json` has all of them")
 
 
-def tell(
-    night: Night = "",
-    *,
-    run: RunOption = "",
-) -> None:
+def _tell_again(night: str) -> None:
     """Tell the people of notices.toml how a night ended who have not been told yet."""
     from recon.steps.ground.environment import environment_of, system_clock
     from recon.steps.night import notices
 
-    named = run_of(night, run)
+    named = run_of(night, "")
     with environment_of(os.environ, clock=system_clock) as environment:
         again = notices.tell_again(named, environment=environment)
     say(f"Told: {', '.join(again)}." if again else f"Nobody is still to be told of run {named}.")
@@ -333,24 +340,18 @@ def settle(
     business_date: BusinessDate = "",
     *,
     live: Live = None,
+    payouts: Annotated[
+        bool,
+        typer.Option("--payouts", help="Payouts alone; everything else waits for its night."),
+    ] = False,
 ) -> None:
     """Ask, pass the gate and send what is approved, for a night that is still to come or stopped.
 
     Nothing is taken in and nothing compared: the night itself still has to run, and sends nothing
     twice.
     """
-    _end_sent(_do(Part.SETTLE, merchant, account, business_date, mode=mode_of(live)).run_id)
-
-
-def payouts(
-    merchant: Merchant,
-    account: Account,
-    business_date: BusinessDate = "",
-    *,
-    live: Live = None,
-) -> None:
-    """As `recon settle`, but send payouts alone; everything else waits for its night."""
-    _end_sent(_do(Part.PAYOUTS, merchant, account, business_date, mode=mode_of(live)).run_id)
+    part = Part.PAYOUTS if payouts else Part.SETTLE
+    _end_sent(_do(part, merchant, account, business_date, mode=mode_of(live)).run_id)
 
 
 def finish(merchant: Merchant, account: Account, business_date: BusinessDate = "") -> None:

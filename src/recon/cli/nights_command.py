@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 TOLD_BY = frozenset(
     {
-        *("nightly", "ingest", "query", "settle", "payouts", "finish", "tell", "housekeeping"),
+        *("nightly", "ingest", "query", "settle", "finish", "housekeeping"),
         *("approve", "reject", "resolve", "release", "agree-write-off", "sign-off", "withdraw"),
-        *("import-resolutions", "notifications", "verify", "index", "stop-sending"),
+        *("import-resolutions", "notifications", "verify", "stop-sending"),
     }
 )
 """Commands that say at their end which nights are missing; `status` and its like say it anyway."""

@@ -1,4 +1,4 @@
-"""What past nights tell: `compare-again`, `diff`, `opening`, `sql`, `evidence` and `what-if`.
+"""What past nights tell: `diff`, `opening`, `sql`, `evidence` and `what-if`.
 
 Nothing of a night changes; a what-if tries rules before anybody changes the real ones.
 """
@@ -51,41 +51,6 @@ def nights_compared(
         )
     if len(both.changes) > CHANGES_SHOWN_MAX:
         say(f"... and {len(both.changes) - CHANGES_SHOWN_MAX} more")
-
-
-def compare_again(
-    night: Night = "",
-    *,
-    run: RunOption = "",
-    out: Annotated[
-        Path | None, typer.Option(help="Folder for the result files of that night.")
-    ] = None,
-) -> None:
-    """Compare a past night again from what is stored, and say whether its result is the same.
-
-    What came after that night does not count: later files, answers, instructions and rules.
-    Ends with 0 when the result is the same, with 1 when it is not.
-    """
-    from recon import __version__
-    from recon.steps.compare.rebuild import rebuild_night
-    from recon.steps.ground.environment import environment_of, system_clock
-
-    with environment_of(os.environ, clock=system_clock) as environment:
-        again = rebuild_night(named_night(night, run), out=out, environment=environment)
-    say(
-        f"{again.run.business_date}, run {again.run.run_id}, as of {again.run.as_of:%Y-%m-%d %H:%M}"
-    )
-    if out is not None:
-        say(f"Result: {out}")
-    if again.same:
-        say(f"The same result as that night: {again.digest_then}")
-        return
-    versions = f"recon {again.version_then} compared then, recon {__version__} now"
-    complain(
-        f"NOT the result of that night: {again.result.digest}, it was {again.digest_then}. Its "
-        f"inputs are all there; {versions}. Its workbook and the files of --out show what differs."
-    )
-    raise typer.Exit(1)
 
 
 OPENING_COLUMNS = ("what", "currency", "items", "amount", "oldest", "newest")

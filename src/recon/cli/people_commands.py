@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from recon.cli.night_choices import BusinessDate, Night, RunOption, closed_day, run_of
+from recon.cli.night_choices import Night, RunOption, run_of
 from recon.cli.one_time_codes import Code, code_of
 from recon.cli.speaking import complain, say
 
@@ -131,11 +131,29 @@ def release(
     night: Night = "",
     *,
     run: RunOption = "",
-    reason: Annotated[str, typer.Option(help="Why refunds may go on.")],
+    spill_file: Annotated[
+        Path | None,
+        typer.Option(
+            help="Instead of a night: a spill file that does not fit and stops the nights; it is "
+            "kept under another name, and nothing is sent by it."
+        ),
+    ] = None,
+    reason: Annotated[str, typer.Option(help="Why it may go on; kept in the history.")],
     name: As,
     code: Code = "",
 ) -> None:
-    """Lift the hold that a NOT PROVEN night puts on refunds and payouts; two people do."""
+    """Lift the hold that a NOT PROVEN night puts on refunds and payouts; two people do.
+
+    Or that of a spill file: what its batch left in flight is in doubt and is asked about.
+    """
+    if spill_file is not None:
+        body = {"file": str(spill_file.resolve()), "reason": reason}
+        kept = ask_desk_to("set-aside", body, name=name, code=code)["kept"]
+        if not kept:
+            say("Noted: a second person must set it aside, too. Nights stop until then.")
+        else:
+            say(f"Set aside: {kept}. Start the night again.")
+        return
     done = ask_desk_to(
         "release", {"run_id": run_of(night, run), "reason": reason}, name=name, code=code
     )
@@ -206,21 +224,6 @@ def _seen(run_id: str, *, workbook: Path | None) -> str:
     if digest:
         say(f"To sign: {path}, SHA-256 {digest}")
     return digest
-
-
-def index(
-    folder: Annotated[Path, typer.Argument(help="Where the index workbook goes.")],
-    business_date: BusinessDate = "",
-) -> None:
-    """Write one workbook over all accounts of a night, each linked to its own workbook."""
-    from recon.cli.workbooks import index as write
-    from recon.steps.ground.environment import environment_of, system_clock
-    from recon.steps.night.night_index import index_of
-
-    day = closed_day(business_date)
-    with environment_of(os.environ, clock=system_clock, signs=False) as environment:
-        lines = index_of(day, environment=environment)
-    say(f"Index: {write(lines, day=day, folder=folder)}")
 
 
 def enrol(

@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from recon.cli.night_choices import Night, RunOption, date_of, last_closed, named_night, run_of
+from recon.cli.night_choices import (
+    Night,
+    RunOption,
+    closed_day,
+    date_of,
+    last_closed,
+    named_night,
+    run_of,
+)
 from recon.cli.speaking import complain, say, telling
 
 if TYPE_CHECKING:
@@ -136,16 +144,68 @@ def _now() -> datetime:
     return datetime.now(UTC)
 
 
-def workbook(night: Night = "", *, run: RunOption = "") -> None:
-    """Write the workbook of a night again, from what is stored alone."""
+def workbook(
+    night: Night = "",
+    *,
+    run: RunOption = "",
+    owner: Annotated[
+        str, typer.Option(help="Fill in who looks after breaks, for import-resolutions.")
+    ] = "",
+    comment: Annotated[str, typer.Option(help="With --owner: what is being done.")] = "",
+    breaks: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--break",
+            help="With --owner: a break's id; may be repeated. Without it every break of severity "
+            "high or above that has no owner or no comment.",
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="With --owner: the workbook; else answers-… in the account's reports."),
+    ] = None,
+    index: Annotated[
+        Path | None,
+        typer.Option(help="Instead: write the page over all accounts of the date to this folder."),
+    ] = None,
+) -> None:
+    """Write the workbook of a night again, from what is stored alone.
+
+    With --owner and --comment it is a copy with these answers, which changes nothing until
+    `recon import-resolutions` takes it in, as it takes a workbook that people filled.
+    """
     from recon.cli.workbooks import workbooks
     from recon.steps.ground.environment import environment_of, system_clock
     from recon.steps.night.report import rebuild
 
+    if index is not None:
+        _write_index(index, business_date=night)
+        return
     named = run_of(night, run)
     with environment_of(os.environ, clock=system_clock) as environment:
-        path = rebuild(named, environment=environment, workbooks=workbooks())
-    say(f"Workbook: {path}")
+        if owner or comment:
+            from recon.steps.care.answered_workbook import WantedAnswer, answered_workbook
+
+            wanted = WantedAnswer(owner, comment, breaks or ())
+            path, count = answered_workbook(
+                named, wanted, path=out, environment=environment, workbooks=workbooks()
+            )
+            say(f"Answered: {count} break{'s' * (count != 1)}, in {path}")
+            say(f"To take them in: recon import-resolutions {path} --as NAME")
+            return
+        say(f"Workbook: {rebuild(named, environment=environment, workbooks=workbooks())}")
+
+
+def _write_index(folder: Path, *, business_date: str) -> None:
+    """One workbook over all accounts of a night, each linked to its own workbook."""
+    from recon.cli.workbooks import index as write
+    from recon.steps.ground.environment import environment_of, system_clock
+    from recon.steps.night.night_index import index_of
+
+    day = closed_day(business_date)
+    with environment_of(os.environ, clock=system_clock, signs=False) as environment:
+        lines = index_of(day, environment=environment)
+    say(f"Index: {write(lines, day=day, folder=folder)}")
 
 
 def verify(
@@ -158,11 +218,24 @@ def verify(
     ] = "",
     *,
     run: RunOption = "",
+    compare: Annotated[
+        bool,
+        typer.Option(
+            "--compare", help="Compare that night again, and say whether its result is the same."
+        ),
+    ] = False,
+    out: Annotated[
+        Path | None, typer.Option(help="With --compare: folder for the result files.")
+    ] = None,
 ) -> None:
     """Check the hash chain, the stored totals, the folders and the workbooks of finished runs.
 
-    Ends with 0 when they agree, whatever the verdicts were.
+    Ends with 0 when they agree, whatever the verdicts were. What came after a night does not count
+    where it is compared again: later files, answers, instructions and rules.
     """
+    if compare:
+        _compare_again(named_night(what, run), out=out)
+        return
     from recon.cli.workbooks import reading
     from recon.steps.care.verify import verify as check
     from recon.steps.care.verify import verify_night
@@ -191,3 +264,27 @@ def verify(
         complain(f"{len(checked.problems)} problem(s) found; nothing was changed.")
         raise typer.Exit(1)
     say(f"All agree: {checked.checked_runs} finished run(s), history up to {checked.history_head}.")
+
+
+def _compare_again(night: str, *, out: Path | None) -> None:
+    """Compare a past night again from what is stored; ends with 1 when its result is another."""
+    from recon import __version__
+    from recon.steps.compare.rebuild import rebuild_night
+    from recon.steps.ground.environment import environment_of, system_clock
+
+    with environment_of(os.environ, clock=system_clock) as environment:
+        again = rebuild_night(night, out=out, environment=environment)
+    say(
+        f"{again.run.business_date}, run {again.run.run_id}, as of {again.run.as_of:%Y-%m-%d %H:%M}"
+    )
+    if out is not None:
+        say(f"Result: {out}")
+    if again.same:
+        say(f"The same result as that night: {again.digest_then}")
+        return
+    versions = f"recon {again.version_then} compared then, recon {__version__} now"
+    complain(
+        f"NOT the result of that night: {again.result.digest}, it was {again.digest_then}. Its "
+        f"inputs are all there; {versions}. Its workbook and the files of --out show what differs."
+    )
+    raise typer.Exit(1)

@@ -1,4 +1,4 @@
-"""What an operator does around nights: `db`, `doctor`, `housekeeping`, `set-aside`, `prefect`.
+"""What an operator does around nights: `db`, `doctor`, `housekeeping`, `prefect`.
 
 And what runs until Ctrl-C: the sandbox gateway, the signer, the receiver of notifications.
 """
@@ -105,25 +105,6 @@ def accept_restore(
         say("Noted: a second person must accept it, too. Nothing is sent until then.")
     else:
         say(f"Accepted. {waiting} instructions that were not sent yet now wait for people.")
-
-
-def set_aside(
-    file: Annotated[Path, typer.Argument(help="The spill file that a night named.")],
-    *,
-    name: As,
-    reason: Annotated[str, typer.Option(help="Why it is not needed; kept in the history.")],
-    code: Code = "",
-) -> None:
-    """Keep a spill file that does not fit under another name, so that nights go on; two people do.
-
-    Nothing is sent by it. What its batch left in flight is in doubt and is asked about.
-    """
-    body = {"file": str(file.resolve()), "reason": reason}
-    kept = ask_desk_to("set-aside", body, name=name, code=code)["kept"]
-    if not kept:
-        say("Noted: a second person must set it aside, too. Nights stop until then.")
-    else:
-        say(f"Set aside: {kept}. Start the night again.")
 
 
 def housekeeping(

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from recon import cli
-from recon.cli.commands import FORMER_NAMES
 from recon.model.errors import GateClosedError, NightHeldError, StoreLockedError
 
 NOT_OF_PLAIN_FILES = {"sqlalchemy", "alembic", "prefect", "dask", "distributed", "aiohttp"}
@@ -86,18 +85,6 @@ def test_plain_files_load_no_database(tmp_path: Path) -> None:
 
     assert said.splitlines()[-1] == "[]"
     assert (tmp_path / "out" / "reconciliation.xlsx").exists()
-
-
-@pytest.mark.parametrize(("former", "today"), FORMER_NAMES.items())
-def test_an_old_name_answers_with_the_new_one(
-    former: str, today: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """What a script calls by its old name still works for a release, and says how it is called."""
-    assert cli.main([former, "--help"]) == 0
-
-    out, err = capsys.readouterr()
-    assert f"recon {today}" in out
-    assert f"`recon {former}` is `recon {today}` now" in err
 
 
 @pytest.mark.parametrize(

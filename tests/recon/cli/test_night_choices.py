@@ -158,5 +158,5 @@ def test_a_span_ends_with_the_last_closed_day(
 
     assert cli.main(["what-if", str(tmp_path / "candidate.toml")]) == 2
     assert f"no finished live night from {CLOSED} to {CLOSED}" in capsys.readouterr().err
-    assert cli.main(["index", str(tmp_path)]) == 0
+    assert cli.main(["workbook", "--index", str(tmp_path)]) == 0
     assert f"nights-{CLOSED}" in capsys.readouterr().out

@@ -31,7 +31,6 @@ WORDS = {
     "file dismiss": ["a.csv", *PLACE, *WHY],
     "import-resolutions": ["a.xlsx"],
     "rejected-rows dismiss": ["1", *WHY],
-    "set-aside": ["a.json", *WHY],
     "close": ["2026-11", "--sign", "reviewer", *PLACE],
     "reopen": ["2026-11", *PLACE, *WHY],
 }

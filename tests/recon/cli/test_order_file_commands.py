@@ -7,7 +7,7 @@ from recon.cli import main
 from tests.recon.files.test_bad_files import ROWS, WHOLE
 
 HEADER = "merchant_id,account_id,order_no,currency,amount,status,ordered_at"
-WORDS = ("check", "replay")
+WORDS = (["check"], ["check", "--mend"])
 GOOD = "100042,100042001,A-1,EUR,10.00,paid,2026-01-05T10:00:00Z"
 
 
@@ -31,13 +31,13 @@ def test_a_file_is_checked_mended_and_checked_again(
     assert "2 rows: 1 would be accepted, 1 refused." in shown.out
     assert "Accepted: 10.00 EUR" in shown.out
     assert "line 3, amount: '10' does not have the decimals of EUR" in shown.err
-    assert main(["order-file", "replay", "o.csv", "--merchant", "100042"]) == 0
+    assert main(["order-file", "check", "--mend", "o.csv", "--merchant", "100042"]) == 0
     assert capsys.readouterr().out == "1 refused rows: mended-o.csv\n"
     mended = tmp_path / "mended-o.csv"
     mended.write_text(mended.read_text().replace("EUR,10,", "EUR,10.00,"))
     assert main(["order-file", "check", "mended-o.csv", "--merchant", "100042"]) == 0
     assert "1 rows: 1 would be accepted, 0 refused." in capsys.readouterr().out
-    assert main(["order-file", "replay", "mended-o.csv", "--merchant", "100042"]) == 0
+    assert main(["order-file", "check", "--mend", "mended-o.csv", "--merchant", "100042"]) == 0
     assert "has no refused row" in capsys.readouterr().out
 
 
@@ -63,7 +63,10 @@ def test_more_rejects_than_are_shown_are_counted(
     """A file full of mistakes does not fill the screen."""
     (tmp_path / "o.csv").write_text(f"{HEADER}\n" + f"{GOOD},x\n" * 30)
     assert main(["order-file", "check", "o.csv", "--merchant", "100042"]) == 1
-    assert "\nand 10 more; `recon order-file replay` writes them all\n" in capsys.readouterr().err
+    assert (
+        "\nand 10 more; `recon order-file check --mend` writes them all\n"
+        in capsys.readouterr().err
+    )
 
 
 @pytest.mark.parametrize(
@@ -141,7 +144,7 @@ def test_check_and_replay_say_the_same_of_a_file(
     (tmp_path / name).write_bytes(content.encode() if isinstance(content, str) else content)
     main(["order-file", "check", name, "--merchant", "100042"])
     checked = capsys.readouterr()
-    code = main(["order-file", "replay", name, "--merchant", "100042"])
+    code = main(["order-file", "check", "--mend", name, "--merchant", "100042"])
     replayed = capsys.readouterr().out
     counted = re.search(r"(\d+) refused\.", checked.out)
 
@@ -163,7 +166,7 @@ def test_a_trailer_that_does_not_tie_is_told_by_check_and_replay(
     declared = tmp_path / "merchants.toml"
     declared.write_text(f"{declared.read_text()}{layout}")
     (tmp_path / "o.csv").write_text(f"{HEADER}\n{GOOD}\nEND,5\n")
-    codes = [main(["order-file", one, "o.csv", "--merchant", "100042"]) for one in WORDS]
+    codes = [main(["order-file", *one, "o.csv", "--merchant", "100042"]) for one in WORDS]
     shown = capsys.readouterr()
 
     assert codes == [1, 1]

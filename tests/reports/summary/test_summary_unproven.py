@@ -38,7 +38,7 @@ def test_what_does_not_tie_is_named_with_the_order_and_what_to_do(build: Build) 
 
     assert WHY in words
     assert "gateway less order files = explained by the sheets" in words
-    (told,) = [one for one in words if "`recon compare-again`" in one]
+    (told,) = [one for one in words if "`recon verify --compare`" in one]
     assert str(row["order_no"]) in told
     assert any(f"`recon release {night.run_id}`" in one for one in words)
 

@@ -1,4 +1,4 @@
-"""Every kind of fault, and one rule of a plan: which calls go wrong, how, on which side of the commit.
+"""Every kind of fault, and one rule of a plan: which calls go wrong, how, and on which side.
 
 docs/SANDBOX.md explains each kind with an example; a test holds that list equal to this one.
 """

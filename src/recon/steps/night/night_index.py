@@ -72,7 +72,7 @@ def index_after(
         problem = str(error) if isinstance(error, ReconError) else type(error).__name__
         say(
             f"The index over all accounts was not written ({problem}). The night and its workbook "
-            f"are kept: write it with `recon index FOLDER --business-date {day}`."
+            f"are kept: write it with `recon workbook {day} --index FOLDER`."
         )
         return
     say(f"All accounts: {path}")

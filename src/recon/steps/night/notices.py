@@ -1,7 +1,7 @@
 """Telling people that a night has ended: after the account is free again, and never in its way.
 
 Each attempt is an event of the run in the history. What was not told is not lost: `recon status`
-shows it and `recon tell` tries again.
+shows it and `recon status --tell` tries again.
 """
 
 import hashlib
@@ -153,7 +153,7 @@ def _told(run_id: str, *, environment: Environment) -> tuple[str, ...]:
     problems |= deliver(messages)
     _keep(run, problems=problems, environment=environment)
     return tuple(
-        f"notice {name} did not arrive: {problem}; `recon tell {run_id}` tries again"
+        f"notice {name} did not arrive: {problem}; `recon status --tell {run_id}` tries again"
         for name, problem in sorted(problems.items())
         if problem
     )

@@ -134,7 +134,7 @@ def read(path: Path) -> Spilled:
         msg = (
             f"{path} should hold an answer of the gateway, but is not what was written "
             f"({type(error).__name__}); nothing was changed: find out who changed it, then two "
-            "people set it aside (`recon set-aside`)"
+            "people set it aside (`recon release --spill-file`)"
         )
         raise SpillError(msg) from error
 

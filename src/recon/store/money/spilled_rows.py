@@ -86,5 +86,5 @@ def _unfit(spilled: Spilled, *, state: str) -> str:
     return (
         f"the spill file of batch {spilled.batch_id} ({spilled.at:%Y-%m-%d %H:%M} UTC) {what}, but "
         f"{why}. Nothing was sent or changed: put the right database back; if it is lost, two "
-        "people set the file aside (`recon set-aside`)"
+        "people set the file aside (`recon release --spill-file`)"
     )

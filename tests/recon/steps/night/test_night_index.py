@@ -46,5 +46,5 @@ def test_an_index_that_fails_never_fails_the_night(
 
     assert said == (
         f"The index over all accounts was not written ({told}). The night and its workbook "
-        "are kept: write it with `recon index FOLDER --business-date 2026-11-20`."
+        "are kept: write it with `recon workbook 2026-11-20 --index FOLDER`."
     )

@@ -86,7 +86,7 @@ def test_a_webhook_that_fails_fails_no_night_and_is_seen(merchant: Any, hook: We
     assert complaints == [
         (
             "notice finance did not arrive: json to 127.0.0.1 answered 500; "
-            f"`recon tell {run_id}` tries again"
+            f"`recon status --tell {run_id}` tries again"
         )
     ]
     with merchant.environment() as environment:
