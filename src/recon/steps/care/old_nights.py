@@ -10,30 +10,48 @@ import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
+from functools import cached_property
 
 from recon.archive.step_folder import Sealed, whole_file
 from recon.archive.storage import Storage, reachable
+from recon.model.business_date import month_of
 from recon.model.errors import (
     ArchiveBrokenError,
     ArchiveError,
     ConfigurationError,
     NightHeldError,
 )
-from recon.steps.care.needed_answers import speaks_against
-from recon.steps.care.needed_nights import AllNeededNights, NeededNights
+from recon.model.nights import Mode
 from recon.steps.care.sealed_closes import close_problems
 from recon.steps.care.verify_folder import folder_problems
+from recon.steps.ground import kept_results
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.let_go_nights import is_kept
-from recon.steps.ground.night_folder import folder_of, is_attempt, storage_of
+from recon.steps.ground.night_folder import (
+    RESULTS,
+    STEPS,
+    folder_of,
+    is_attempt,
+    links,
+    storage_of,
+)
 from recon.steps.ground.sealed_night import sealed_night
 from recon.store import Connection
 from recon.store.database import history
-from recon.store.database.history import Head
 from recon.store.database.night_lock import account_lock
-from recon.store.nights import let_go_rows, runs, sign_off_rows
+from recon.store.money import retention_rows
+from recon.store.nights import (
+    answer_parts,
+    journal_rows,
+    ledger_rows,
+    let_go_rows,
+    runs,
+    sign_off_rows,
+)
 from recon.store.nights.let_go_rows import LetGo
 from recon.store.nights.runs import Run
+from recon.store.people import closed_months
+from recon.store.schema.account_filter import OfAccount
 
 NIGHTS_AT_ONCE = 100
 """Folders that are looked through, byte by byte, in one go; the next time takes the rest."""
@@ -66,26 +84,136 @@ class OldNights:
     """Why older ones stay, each reason with how many, as a sentence."""
 
 
+@dataclass(frozen=True)
+class _Account:
+    """What of an account's nights is still read or open, asked once."""
+
+    connection: Connection
+    environment: Environment
+    like: Run
+    """Any run of it."""
+    days: int
+
+    @cached_property
+    def _live(self) -> dict[date, Run]:
+        """Its finished live nights by business date."""
+        name = {"merchant_id": self.like.merchant_id, "account_id": self.like.account_id}
+        finished = runs.last_finished(self.connection, **name)
+        return {day: run for day, run in finished.items() if run.mode is Mode.LIVE}
+
+    @cached_property
+    def _read_from(self) -> date:
+        """From this business date on nights are read: by the newest one, and by open months."""
+        name, until = (self.like.merchant_id, self.like.account_id), self.environment.clock().date()
+        opens = min(
+            (
+                month
+                for month in {month_of(day) for day in self._live}
+                if not closed_months.closed_since(self.connection, name, month=month, until=until)
+            ),
+            default="9999-99",
+        )
+        return max((day for day in self._live if month_of(day) < opens), default=date.min)
+
+    @cached_property
+    def _needed(self) -> dict[str, str]:
+        """Run -> what still reads its folder."""
+        out = journal_rows.not_seen_in_the_books(self.connection)
+        needed = {each.run_id: "a journal of it is not in the books yet" for each in out}
+        if (reader := ledger_rows.newest_reader(self.connection, self.like)) is not None:
+            needed[reader] = "its books are the newest that were read"
+        newest = self._live[max(self._live)]
+        needed[newest.run_id] = "it is the newest of its account"
+        night = sealed_night(self.connection, newest, environment=self.environment)
+        if RESULTS in night.steps:
+            before = night.steps[RESULTS].manifest.about.predecessor
+            needed.setdefault(before, "the newest night carried its breaks forward")
+        return needed
+
+    @cached_property
+    def _open(self) -> set[str]:
+        """Breaks that are open today, what they open again, and the orders that they are of."""
+        newest = self._live[max(self._live)].run_id
+        frames = kept_results.frames(
+            self.connection, newest, names=("breaks", "movements"), environment=self.environment
+        )
+        breaks, reopened = frames["breaks"], frames["movements"]["reopens"]
+        return {*breaks["break_id"], *breaks["order_no"], *reopened} - {""}
+
+    def unsettled(self, run: Run) -> str:
+        """Why the folder of a run stays by what the database has; "" when nothing needs it.
+
+        Raises:
+            ArchiveError: the newest night cannot be read.
+        """
+        name, month = (self.like.merchant_id, self.like.account_id), month_of(run.business_date)
+        if let_go_rows.let_go_of(self.connection, run.run_id) is not None:
+            return "somebody let it go at the same time"
+        if closed_months.state_of(self.connection, name, month=month).closed is None:
+            return f"{month} of {'/'.join(name)} is not closed (`recon close {month}`)"
+        if run.business_date >= self._read_from or not self._live:
+            return f"nights of {'/'.join(name)} from then on are read by what is open"
+        return self._needed.get(run.run_id, "") or self._undecided(run)
+
+    def _undecided(self, run: Run) -> str:
+        """Money that answers of a run may decide: a night asks its merchant's other accounts too.
+
+        Only answers that came after an instruction was planned say anything of it.
+        """
+        before = self.environment.clock() - timedelta(days=self.days)
+        parts = [part for part in answer_parts.of_run(self.connection, run.run_id) if part.answered]
+        newest = max((part.last_at for part in parts if part.last_at is not None), default=before)
+        asked = {(part.merchant_id, part.account_id): part for part in parts}
+        owners: tuple[OfAccount, ...] = (run, *asked.values())
+        for owner in owners:
+            if retention_rows.open_money(self.connection, owner, before=max(before, newest)):
+                which = f"{owner.merchant_id}/{owner.account_id}"
+                return (
+                    f"an instruction or a case of {which} from before is still open (`recon "
+                    "status`)"
+                )
+        return ""
+
+    def looked_at(self, run: Run) -> OldNight | str:
+        """The folder of a run that may go, every byte of it as it was sealed; else why it stays."""
+        connection, environment = self.connection, self.environment
+        try:
+            if reason := self.unsettled(run):
+                return reason
+            if not {link.step for link in links(connection, run.run_id)} >= {*STEPS}:
+                return "its folder is not whole"
+            own = kept_results.open_breaks(connection, run.run_id, environment=environment)
+            if own is not None and {*own["break_id"], *own["order_no"]} & self._open:
+                return "a break that it shows is still open"
+            if problems := folder_problems(connection, run, environment=environment):
+                return f"{problems[0]} (`recon verify {run.run_id}`)"
+            return _listed(connection, run, environment=environment)
+        except (ArchiveError, ConfigurationError) as error:
+            return f"{UNREAD}: {error}"
+
+
 def old_nights(environment: Environment, *, days: int) -> OldNights:
     """The folders that are older than so many days: those that may go, and why others stay."""
     going: list[OldNight] = []
     why: dict[str, list[date]] = {}
+    accounts: dict[tuple[str, str], _Account] = {}
     with environment.store.reading() as connection:
         half_gone = let_go_rows.half_gone(connection)
         older = _older(connection, days=days, environment=environment)
-        if not older:
-            return OldNights((), half_gone)
-        problem = _unsafe(connection, environment=environment)
-        accounts = AllNeededNights(connection, environment, days)
+        problem = _unsafe(connection, environment=environment) if older else ""
         for run in older:
-            reason = problem or _needed(accounts.of(run), run)
-            if not reason and len(going) == NIGHTS_AT_ONCE:
-                reason = f"{NIGHTS_AT_ONCE} nights go at once, the next time takes the rest"
-            night = None if reason else _looked_at(connection, run, environment=environment)
+            account = accounts.setdefault(
+                (run.merchant_id, run.account_id), _Account(connection, environment, run, days)
+            )
+            night: OldNight | str = problem
+            if not problem and len(going) < NIGHTS_AT_ONCE:
+                night = account.looked_at(run)
+            elif not problem:
+                night = f"{NIGHTS_AT_ONCE} nights go at once, the next time takes the rest"
             if isinstance(night, OldNight):
                 going.append(night)
             else:
-                why.setdefault(reason or night or "", []).append(run.business_date)
+                why.setdefault(night, []).append(run.business_date)
     staying = [f"{len(days)} older stay ({_span(days)}): {reason}" for reason, days in why.items()]
     return OldNights(going, half_gone, staying)
 
@@ -98,7 +226,6 @@ def let_go(
     Everything is asked again: minutes may lie between what was shown and this.
     """
     with environment.store.reading() as connection:
-        closes = history.head(connection)
         problem = _unsafe(connection, environment=environment)
     for night in nights:
         run = night.run
@@ -106,9 +233,7 @@ def let_go(
             with account_lock(
                 environment.store, merchant_id=run.merchant_id, account_id=run.account_id
             ):
-                reason = problem or _let_one_go(
-                    night, days=days, by=by, closes=closes, environment=environment
-                )
+                reason = problem or _let_one_go(night, days=days, by=by, environment=environment)
         except NightHeldError:
             reason = HELD
         if reason:
@@ -130,12 +255,11 @@ def finish(half_gone: Iterable[LetGo], *, environment: Environment) -> Iterator[
 def _older(connection: Connection, *, days: int, environment: Environment) -> list[Run]:
     """Finished runs of nights that are older, and were not let go yet; the oldest first."""
     before = environment.clock() - timedelta(days=days)
-    day = before.date()
     gone = {each.run_id for each in let_go_rows.all_let_go(connection)}
     named = [
         each.run_id
         for each in runs.finished(connection)
-        if each.business_date < day and each.run_id not in gone
+        if each.business_date < before.date() and each.run_id not in gone
     ]
     every = [runs.get(connection, run_id) for run_id in named]
     return sorted(
@@ -146,30 +270,8 @@ def _older(connection: Connection, *, days: int, environment: Environment) -> li
 def _unsafe(connection: Connection, *, environment: Environment) -> str:
     """Why no night may go at all today; "" when nothing speaks against it."""
     _, broken = history.verify(connection)
-    if broken:
-        return f"{broken}: `recon verify`"
-    problem = next(close_problems(connection, environment=environment), "")
+    problem = broken or next(close_problems(connection, environment=environment), "")
     return f"{problem}: `recon verify`" if problem else ""
-
-
-def _needed(account: NeededNights, run: Run) -> str:
-    """Why a folder stays; also where that cannot be looked at."""
-    try:
-        return account.needs(run)
-    except (ArchiveError, ConfigurationError) as error:
-        return f"{UNREAD}: {error}"
-
-
-def _looked_at(connection: Connection, run: Run, *, environment: Environment) -> OldNight | str:
-    """The folder of a run, every byte of it as it was sealed; else why it stays."""
-    try:
-        problems = folder_problems(connection, run, environment=environment)
-        if problems:
-            return f"{problems[0]} (`recon verify {run.run_id}`)"
-        reason = speaks_against(connection, run, environment=environment)
-        return reason or _listed(connection, run, environment=environment)
-    except (ArchiveError, ConfigurationError) as error:
-        return f"{UNREAD}: {error}"
 
 
 def _listed(connection: Connection, run: Run, *, environment: Environment) -> OldNight | str:
@@ -210,38 +312,29 @@ def _is_aside(name: str, *, run: Run) -> bool:
 
 def _going(connection: Connection, run: Run, *, storage: Storage) -> list[str]:
     """The files of a run's folder that do not stay when it goes, by name."""
-    return [*_going_of(connection, run, names=storage.names(folder_of(run)))]
-
-
-def _going_of(connection: Connection, run: Run, *, names: Iterable[str]) -> Iterator[str]:
     folder = folder_of(run)
     is_signed = bool(sign_off_rows.signatures(connection, run.run_id))
-    for name in names:
-        if not is_kept(name.removeprefix(f"{folder}/"), is_signed=is_signed):
-            yield name
+    return [
+        name
+        for name in storage.names(folder)
+        if not is_kept(name.removeprefix(f"{folder}/"), is_signed=is_signed)
+    ]
 
 
-def _let_one_go(
-    night: OldNight, *, days: int, by: str, closes: Head, environment: Environment
-) -> str:
-    """Let a folder go; why it stays."""
+def _let_one_go(night: OldNight, *, days: int, by: str, environment: Environment) -> str:
+    """Let a folder go; why it stays.
+
+    Looked at and noted in one transaction: people may sign it, reopen its month or hand out a
+    journal while no night runs.
+    """
     run = night.run
     names = [name.removeprefix(f"{folder_of(run)}/") for name in night.names[:NAMES_TOLD_MAX]]
-    with environment.store.reading() as connection:
-        reason = _needed(NeededNights(connection, environment, run, days), run)
-        again = reason or _looked_at(connection, run, environment=environment)
-    if isinstance(again, str):
-        return again
-    if again.list_sha256 != night.list_sha256:
-        return "its files are not those that were shown; the next housekeeping shows them"
     with environment.store.writing() as connection:
-        # People may reopen a month, hand out a journal or plan by hand while no night runs.
-        _, reason = history.verify(connection, after=closes)
-        reason = reason or NeededNights(connection, environment, run, days).unsettled(run)
-        if {*_going_of(connection, run, names=night.names)} != {*night.names}:
-            reason = reason or "somebody signed it meanwhile"
-        if reason:
-            return reason
+        again = _Account(connection, environment, run, days).looked_at(run)
+        if isinstance(again, str):
+            return again
+        if again.list_sha256 != night.list_sha256:
+            return "its files are not those that were shown; the next housekeeping shows them"
         going = LetGo(
             run.run_id,
             run.merchant_id,
@@ -265,13 +358,11 @@ def _let_one_go(
 
 def _finish_one(going: LetGo, *, environment: Environment) -> Iterator[str]:
     """Remove what is left of a folder, and nothing that is not what was let go."""
-    with environment.store.reading() as connection:
-        run = runs.get(connection, going.run_id)
-        is_half_gone = going in let_go_rows.half_gone(connection)
-    if not is_half_gone:
-        return
     try:
         with environment.store.reading() as connection:
+            if going not in let_go_rows.half_gone(connection):
+                return
+            run = runs.get(connection, going.run_id)
             names, strange = _left(connection, run, environment=environment)
         yield from strange
         if not strange:

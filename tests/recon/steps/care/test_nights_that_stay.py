@@ -11,8 +11,7 @@ from recon.model.errors import NightLetGoError
 from recon.model.words import InstructionState
 from recon.steps.care import housekeeping as keeping
 from recon.steps.care import old_nights
-from recon.steps.care.needed_answers import undecided
-from recon.steps.care.needed_nights import NeededNights
+from recon.steps.care.old_nights import _Account
 from recon.store.database.night_lock import account_lock
 from recon.store.nights import runs
 from recon.store.nights.let_go_rows import all_let_go
@@ -218,15 +217,15 @@ def test_the_books_that_are_the_newest_keep_the_night_that_read_them(aged: Merch
 
 
 def test_what_the_newest_night_carried_forward_stays(aged: Merchant) -> None:
-    """Whoever makes the newest night again judges by it."""
+    """Whoever makes the newest night again judges by it; and both are read by what is open."""
     newest, last = (night_folder(aged, day).name for day in (NEWEST, LAST))
     with aged.environment() as environment, environment.store.reading() as connection:
-        run = runs.get(connection, newest)
-        needed = NeededNights(connection, environment, run, DAYS_KEPT).needed
-    assert needed == {
-        newest: "its books are the newest that were read",
-        last: "the newest night carried its breaks forward",
-    } | {newest: "it is the newest of its account"}
+        account = _Account(connection, environment, runs.get(connection, newest), DAYS_KEPT)
+        assert account._needed == {
+            newest: "it is the newest of its account",
+            last: "the newest night carried its breaks forward",
+        }
+        assert str(account._read_from) == LAST
 
 
 def test_answers_about_another_account_stay_while_its_money_is_open(aged: Merchant) -> None:
@@ -263,23 +262,6 @@ def test_a_doubt_that_is_younger_than_the_nights_answers_keeps_them(aged: Mercha
     aged.as_owner(update(instruction).values(doubt))
     with aged.environment() as environment, environment.store.reading() as connection:
         run = runs.get(connection, run_id)
-        reason = undecided(connection, run, before=newest - timedelta(minutes=1))
+        age = (aged.now - newest).days + 1
+        reason = _Account(connection, environment, run, age)._undecided(run)
     assert "an instruction or a case of" in reason
-
-
-def test_an_answer_that_speaks_against_an_ended_instruction_stays(aged: Merchant) -> None:
-    """One more makes a case, which stops money for that payment: without the first none comes."""
-    ended = {
-        "state": InstructionState.RESOLVED_NOT_APPLIED.value,
-        "outcome_at": aged.now - timedelta(days=DAYS_KEPT + 100),
-    }
-    aged.as_owner(update(instruction).values(ended))
-
-    assert dates(aged) == []
-    assert "its answers speak against instruction" in notes(aged)
-    deleted(aged)
-    assert (night_folder(aged) / "inputs" / "orders.parquet").is_file()
-
-    open_case(aged)
-    aged.as_owner(update(contradiction).values(verdict="applied"))
-    assert dates(aged) == [BUSINESS_DATE]
