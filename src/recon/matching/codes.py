@@ -70,13 +70,15 @@ class Code(BaseModel):
     when: list[When] = []
     journal: Literal["", "books", "undecided"] = ""
     say: tuple[Template, ...] = ()
+    say_of_cash: tuple[Template, ...] = ()
+    say_of_bank: tuple[Template, ...] = ()
 
-    @field_validator("say", mode="before")
+    @field_validator("say", "say_of_cash", "say_of_bank", mode="before")
     @classmethod
     def _of_list(cls, say: Any) -> Any:
         return tuple(say) if isinstance(say, list) else say
 
-    @field_validator("say")
+    @field_validator("say", "say_of_cash", "say_of_bank")
     @classmethod
     def _ends_without_condition(cls, say: tuple[Template, ...]) -> tuple[Template, ...]:
         if say and [bool(sentence.when) for sentence in say] != [True] * (len(say) - 1) + [False]:

@@ -64,7 +64,21 @@ def test_a_table_that_is_not_whole_says_where(name: str) -> None:
 def test_a_sentence_that_could_not_be_said_is_refused(say: str, said: str) -> None:
     """A condition or a name that nobody knows is an error at the start, with its code."""
     with pytest.raises(Defect, match=said):
-        sentences_of(table_of(f"{WHOLE}say = [{say}]\n", source="t").codes)
+        sentences_of(
+            {
+                c: row.say
+                for c, row in table_of(f"{WHOLE}say = [{say}]\n", source="t").codes.items()
+            },
+            facts={"covered": bool},
+            sayable={"ledger_has"},
+        )
+
+
+def test_every_code_says_why_it_is_open() -> None:
+    """Of sets, of groups and held-back money, or of what a bank has; of booking it: the bank."""
+    silent = {c for c, row in CODES.items() if not row.say + row.say_of_cash + row.say_of_bank}
+
+    assert silent == {BreakCode.BANK_NOT_BOOKED}
 
 
 @pytest.mark.parametrize(

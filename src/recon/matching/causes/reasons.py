@@ -5,17 +5,16 @@ holds is told. Every number in it is one of the set's own rows, or the sum of su
 the sentence names.
 """
 
-from collections.abc import Mapping
-from itertools import repeat
+from collections.abc import Callable, Collection, Mapping
 from string import Formatter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pandas as pd
 
 from recon.matching.causes.reason_clauses import CLAUSES
 from recon.matching.causes.reason_facts import FACTS, NETS, Facts, facts_of
 from recon.matching.causes.reason_rows import rows_of_sets
-from recon.matching.codes import CODES, Code, Template
+from recon.matching.codes import CODES, Template
 from recon.matching.expressions import Condition, condition_of
 from recon.matching.frames.sources import Sources
 from recon.matching.judging.outcomes import Outcomes
@@ -23,12 +22,9 @@ from recon.matching.sets.joined_sets import Joined
 from recon.model.errors import Defect
 from recon.model.words import BreakCode
 
-_SAYABLE = {*CLAUSES, *NETS, *(name for name, kind in FACTS.items() if kind is int)}
-"""What a sentence may name: clauses and amounts."""
-
 
 class Sentence(NamedTuple):
-    """A sentence of codes.toml, ready to be said."""
+    """A sentence of codes.toml, ready to be put into words."""
 
     text: str
     holds: Condition
@@ -36,29 +32,68 @@ class Sentence(NamedTuple):
     """What it says of a break: only that is put into words."""
 
 
-def sentences_of(codes: Mapping[BreakCode, Code]) -> Mapping[BreakCode, tuple[Sentence, ...]]:
+def sentences_of(
+    says: Mapping[BreakCode, tuple[Template, ...]],
+    *,
+    facts: Mapping[str, type],
+    sayable: Collection[str],
+) -> Mapping[BreakCode, tuple[Sentence, ...]]:
     """The sentences of every code, whose conditions and names are known.
+
+    Args:
+        says: the sentences as they are written.
+        facts: what their conditions may name.
+        sayable: what stands in braces.
 
     Raises:
         Defect: a sentence names a fact or a clause that is not there, with its code.
     """
-    return {name: tuple(map(_ready, code.say, repeat(name))) for name, code in codes.items()}
+    return {
+        code: tuple(_ready(one, code, facts=facts, sayable=sayable) for one in written)
+        for code, written in says.items()
+    }
 
 
-def _ready(written: Template, code: BreakCode) -> Sentence:
+def _ready(
+    written: Template, code: BreakCode, *, facts: Mapping[str, type], sayable: Collection[str]
+) -> Sentence:
     named = tuple(name for _, name, _, _ in Formatter().parse(written.text) if name)
-    if unknown := [name for name in named if name.lower() not in _SAYABLE]:
+    if unknown := [name for name in named if name.lower() not in sayable]:
         msg = f"codes.toml, {code}: there is no clause or amount {unknown[0]!r}"
         raise Defect(msg)
     try:
-        condition = condition_of(written.when or "True", facts=FACTS)
+        condition = condition_of(written.when or "True", facts=facts)
     except ValueError as error:
         msg = f"codes.toml, {code}: {error}"
         raise Defect(msg) from error
     return Sentence(written.text, condition, named)
 
 
-SENTENCES = sentences_of(CODES)
+def in_words(sentence: Sentence, *, facts: Any, words: Mapping[str, Callable[[Any], str]]) -> str:
+    """A sentence in words; a name with a capital begins it.
+
+    Args:
+        sentence: of a code.
+        facts: of the break.
+        words: what each name says of the facts; only what is named is put into words.
+    """
+    shown = {}
+    for name in sentence.named:
+        text = words[name.lower()](facts)
+        shown[name] = text if name.islower() else text[:1].upper() + text[1:]
+    return sentence.text.format(**shown)
+
+
+def _amount(name: str) -> Callable[[Facts], str]:
+    return lambda facts: facts.money(getattr(facts, name))
+
+
+_AMOUNTS = (*NETS, *(name for name, kind in FACTS.items() if kind is int))
+_WORDS: Mapping[str, Callable[[Facts], str]] = {**{n: _amount(n) for n in _AMOUNTS}, **CLAUSES}
+"""What a sentence may name: clauses and amounts."""
+SENTENCES = sentences_of(
+    {code: row.say for code, row in CODES.items()}, facts=FACTS, sayable=_WORDS
+)
 
 
 def with_reasons(
@@ -83,19 +118,9 @@ def with_reasons(
 
 def reason_of(code: BreakCode, *, facts: Facts) -> str:
     """The sentence for a code, amounts with their currency."""
-    sentence = sentence_of(code, facts=facts)
-    shown = {name: _told(name, facts=facts) for name in sentence.named}
-    return sentence.text.format(**shown)
+    return in_words(sentence_of(code, facts=facts), facts=facts, words=_WORDS)
 
 
 def sentence_of(code: BreakCode, *, facts: Facts) -> Sentence:
     """The first sentence of the code that holds."""
     return next(candidate for candidate in SENTENCES[code] if candidate.holds(facts))
-
-
-def _told(name: str, *, facts: Facts) -> str:
-    """A word of a sentence; one that begins the sentence is written with a capital."""
-    plain = name.lower()
-    clause = CLAUSES.get(plain)
-    text = clause(facts) if clause else facts.money(getattr(facts, plain))
-    return text if plain == name else text[:1].upper() + text[1:]

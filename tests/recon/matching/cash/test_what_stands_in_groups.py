@@ -48,6 +48,24 @@ def test_a_line_that_cannot_be_read_leaves_its_batch_and_its_fees_unsure(
     assert [total for total in result.control_totals if not total.passed] == []
 
 
+@pytest.mark.parametrize(
+    ("kind", "cells"), [("fee", {"gross": 0, "fee": 100}), ("reserve", {"gross": -100})]
+)
+def test_a_day_that_is_still_to_come_is_not_called_a_release(
+    case: Any, kind: str, cells: dict[str, int]
+) -> None:
+    """A group with a date ahead says what its sides differ by, as any other."""
+    case.ledger()
+    case.line(kind, settled_on="2026-12-20", **cells, **KEYLESS)
+    case.entry(kind, amount=300, **BOOKED)
+
+    breaks = case.run().breaks
+    (row,) = breaks[breaks["code"].eq(f"{kind.upper()}_BOOKED_DIFFERS")].to_dict("records")
+
+    assert row["flags"] == "date_ahead"
+    assert "the settlement has 1.00 EUR, the books have 3.00 EUR, 2.00 EUR apart" in row["reason"]
+
+
 @pytest.mark.parametrize("fees_per", ["balance", "batch", "day"])
 def test_a_batch_of_which_no_line_can_be_read_is_no_break_of_the_books(
     case: Any, fees_per: str
