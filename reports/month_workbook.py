@@ -9,7 +9,7 @@ from datetime import datetime, time
 from pathlib import Path
 from typing import Any
 
-from recon.period.prior_periods import prior_items
+from recon.period.month_statement import prior_items
 from recon.steps.care.close_digest import SeenClose
 from recon.steps.care.month_closes import PreparedClose
 from recon.steps.care.month_statements import StatedMonth
@@ -87,8 +87,8 @@ GUIDE = (
     (
         "Proof",
         (
-            "Every figure is computed twice, in pandas and in SQL, over files that are "
-            "sealed. The SQL lies beside the workbook: statement.sql."
+            "Every figure is computed in SQL over files that are sealed; each equation holds two "
+            "of them against each other. The SQL lies beside the workbook: statement.sql."
         ),
     ),
     (

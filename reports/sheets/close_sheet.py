@@ -9,7 +9,7 @@ import pandas as pd
 from recon.matching.judging.severity import risk_of_break
 from recon.model.resolutions import with_answers
 from recon.period.business_month import BusinessMonth
-from recon.period.month_layout import blocks_of
+from recon.period.statement_rows import blocks_of
 from recon.steps.care.month_closes import Blocker, CloseVerdict, OpenItem, PreparedClose
 from reports.drawing import look as looks
 from reports.drawing.draft import Draft
@@ -93,7 +93,7 @@ def draw_close(draft: Draft, sheet: Any, *, close: PreparedClose, digest: str) -
 
 def draw_journals(draft: Draft, sheet: Any, *, close: PreparedClose) -> None:
     """What the books are to be told, and by month and currency that debits are credits."""
-    lines = close.stated.statement.journals.lines
+    lines = close.stated.statement.journals
     rows = rows_of(lines)
     sentence = "What the books are to be told: permanent, or accrued and taken back next day."
     put_heading(draft, sheet, title="Journals", sentence=sentence)

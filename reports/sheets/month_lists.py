@@ -5,10 +5,8 @@ from typing import Any
 
 import pandas as pd
 
-from recon.period.listed_differences import SHOWN_BY_NIGHTS
-from recon.period.looked_up import words_at
-from recon.period.month_words import DIFFERENCES, ITEMS, MOVEMENTS, RESERVE_MOVED, STRADDLES
-from recon.period.prior_periods import prior_items
+from recon.period.month_statement import GROUPS, OPEN, prior_items
+from recon.period.statement_rows import DIFFERENCES, ITEMS, MOVEMENTS, RESERVE_MOVED, STRADDLES
 from recon.steps.care.month_statements import StatedMonth
 from reports.drawing import look as looks
 from reports.drawing.draft import Draft
@@ -85,8 +83,6 @@ PROOF_TITLES = (
     "Measure",
     ">Left",
     ">Right",
-    ">Left, SQL",
-    ">Right, SQL",
     "Check",
 )
 SENTENCES = {
@@ -98,7 +94,7 @@ SENTENCES = {
         "Dated in a closed month and told after its close: it counts here, the close stays."
     ),
     "Nights": "Every business date of the month, and what is wrong with its night.",
-    "Proof": "Both sides of each equation, by pandas and by SQL over the same sealed files.",
+    "Proof": "Both sides of each equation, in SQL over the sealed files of the nights.",
     "Facts": "Every movement of the month by the business date of its own event.",
 }
 
@@ -150,7 +146,7 @@ def draw_books(draft: Draft, sheet: Any, *, stated: StatedMonth, files: Files) -
         amounts=("amount", "told"),
         first=("is_shown", "NO"),
     )
-    is_open = frame["what"].isin(SHOWN_BY_NIGHTS)
+    is_open = frame["what"].isin((OPEN, *GROUPS))
     is_alike = frame["amount"].eq(frame["shown"])
     is_shown = pd.Series("yes", frame.index, dtype="str").where(is_alike, "NO").where(is_open, "")
     frame = frame.assign(
@@ -217,7 +213,7 @@ def _movements(facts: pd.DataFrame) -> pd.DataFrame:
 
 def _labels(names: "pd.Series[str]", words: Mapping[str, str]) -> "pd.Series[str]":
     """The words of each; a name without any is a defect."""
-    return words_at(names, words={str(name): words[str(name)] for name in names.unique()})
+    return names.map({name: words[str(name)] for name in names.unique()}).astype("str")
 
 
 def draw_nights(draft: Draft, sheet: Any, *, stated: StatedMonth) -> None:
@@ -239,26 +235,21 @@ def draw_nights(draft: Draft, sheet: Any, *, stated: StatedMonth) -> None:
 
 
 def draw_proof(draft: Draft, sheet: Any, *, stated: StatedMonth) -> None:
-    """The equations; each check is a formula over the four figures beside it."""
-    set_widths(sheet, (6, 74, 6, 10, 20, 20, 20, 20, 10))
+    """The equations; each check is a formula over the two figures beside it."""
+    set_widths(sheet, (6, 74, 6, 10, 20, 20, 10))
     put_heading(draft, sheet, title="Proof", sentence=SENTENCES["Proof"])
     put_header(draft, sheet, row=TOP, titles=PROOF_TITLES)
     row = TOP
     for row, each in enumerate(stated.statement.equations, start=TOP + 1):
         for column, text in enumerate((each.id, each.name, each.currency, each.measure), start=1):
             draft.text(sheet, (row, column), text, looks.BODY_TEXT)
-        for column, number in enumerate(
-            (each.left, each.right, each.sql_left, each.sql_right), start=5
-        ):
+        for column, number in enumerate((each.left, each.right), start=5):
             if each.measure == "amount":
                 draft.amount(sheet, (row, column), number, each.currency)
             else:
                 draft.number(sheet, (row, column), number)
-        formula = f'=IF(AND(E{row}=F{row},E{row}=G{row},E{row}=H{row}),"{OK}","{CHECK}")'
-        draft.formula(sheet, (row, 9), (formula, OK if each.holds else CHECK), looks.CHECK)
-    colour_checks(sheet, f"I{TOP + 1}:I{max(row, TOP + 1)}")
-    for sentence in stated.statement.unproven_figures:
-        row += 1
-        draft.text(sheet, (row + 1, 1), sentence, looks.NOTE)
+        formula = f'=IF(E{row}=F{row},"{OK}","{CHECK}")'
+        draft.formula(sheet, (row, 7), (formula, OK if each.holds else CHECK), looks.CHECK)
+    colour_checks(sheet, f"G{TOP + 1}:G{max(row, TOP + 1)}")
     sheet.freeze_panes = f"A{TOP + 1}"
     finish(sheet, stated=stated, title_row=TOP)

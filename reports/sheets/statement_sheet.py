@@ -6,7 +6,7 @@ from typing import Any
 
 from openpyxl.worksheet.pagebreak import Break
 
-from recon.period.month_layout import StatementRow, blocks_of
+from recon.period.statement_rows import StatementRow, blocks_of
 from recon.steps.care.month_index import NOT_PROVEN, PROVEN
 from recon.steps.care.month_statements import StatedMonth
 from reports.drawing import look as looks

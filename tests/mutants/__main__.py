@@ -140,6 +140,7 @@ def asked(mutant: Mutant, *, reach: Reach | None, place: Path) -> Iterator[Seque
     yield SCENARIOS if reach is None else reach.scenarios(mutant.change)
     module = Path(mutant.file)
     inside = Path("tests", *module.parts[1:]) if module.parts[0] == "src" else Path("tests", module)
+    inside = inside if module.suffix == ".py" else inside.parent
     own = inside.with_name(f"test_{module.name}")
     yield [str(tests) for tests in (own, own.parent) if (place / tests).exists()]
 

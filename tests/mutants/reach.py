@@ -74,7 +74,7 @@ def put_marks(place: Path, *, marks: Path, changes: Iterable[Change]) -> None:
     marks.mkdir()
     (place / "src/recon/marks.py").write_text(MODULE.format(folder=marks), "utf-8")
     of_file: dict[str, list[Change]] = {}
-    for change in changes:
+    for change in (one for one in changes if one.file.endswith(".py")):  # no SQL comes by
         of_file.setdefault(change.file, []).append(change)
     for file, own in of_file.items():
         text = (place / file).read_text("utf-8")

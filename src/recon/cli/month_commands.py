@@ -267,7 +267,7 @@ def _lines(prepared: "PreparedClose", *, digest: str) -> Iterator[str]:
         yield f"REOPENED on {at} by {reopened.by}: {reopened.reason}"
     yield f"By what the night of {stated.known_by} knows."
     held = sum(each.holds for each in statement.equations)
-    yield f"Proof: {held} of {len(statement.equations)} equations hold, in pandas and in SQL."
+    yield f"Proof: {held} of {len(statement.equations)} equations hold."
     for currency in statement.currencies:
         owed = statement.sum_of(currency, of="gateway", at="closing")
         shown = format_minor_units(owed, currency=currency)
@@ -436,7 +436,7 @@ def list_out() -> None:
     month after theirs is closed.
     """
     from recon.model.money import Money
-    from recon.period.month_journals import PERMANENT
+    from recon.period.month_statement import PERMANENT
     from recon.steps.compare.journals import journals_out
     from recon.steps.ground.environment import environment_of, system_clock
 
@@ -720,15 +720,15 @@ def _statement_lines(stated: "StatedMonth") -> Iterator[str]:
         yield from _of_currency(stated, currency)
     held = sum(each.holds for each in statement.equations)
     yield ""
-    yield f"Proof: {held} of {len(statement.equations)} equations hold, in pandas and in SQL."
+    yield f"Proof: {held} of {len(statement.equations)} equations hold."
     if statement.unknown_refunds:
-        from recon.period.unknown_refunds import untold_refunds
+        from recon.period.month_statement import untold_refunds
 
         yield from (f"{untold.sentence}." for untold in untold_refunds(statement.unknown_refunds))
 
 
 def _of_currency(stated: "StatedMonth", currency: str) -> Iterator[str]:
-    from recon.period.month_layout import blocks_of
+    from recon.period.statement_rows import blocks_of
 
     for block in blocks_of(stated.statement, currency=currency):
         for row in block:

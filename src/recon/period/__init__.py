@@ -1,1 +1,1 @@
-"""What a month came to: the dated facts of its nights, and their equations in pandas and in SQL."""
+"""What a month came to: the dated facts of its nights and their equations, in SQL."""

@@ -1,13 +1,10 @@
-"""A month of business dates, and the business date of every instant around it."""
+"""A month of business dates, and when each date around it opens."""
 
 import calendar
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
-
-import numpy as np
-import pandas as pd
 
 from recon.model.business_date import BusinessCalendar
 from recon.model.errors import UsageError
@@ -59,39 +56,14 @@ class BusinessMonth:
         """The month that follows."""
         return BusinessMonth.named(f"{self.last + timedelta(days=1):%Y-%m}")
 
-    def has(self, days: "pd.Series[str]") -> "pd.Series[bool]":
-        """Which of some ISO dates lie in it."""
-        return days.between(self.first.isoformat(), self.last.isoformat())
 
-
-@dataclass(frozen=True, slots=True)
-class DayTable:
-    """When each business date opens; it closes when the next one opens."""
-
-    dates: Sequence[str]
-    """ISO dates in order."""
-    opens_at: Sequence[datetime]
-    """The instant (UTC) from which on a date's facts are its own."""
-
-    @classmethod
-    def around(cls, month: BusinessMonth, *, calendar: BusinessCalendar) -> "DayTable":
-        """The days around a month, by the zone and the cut-off of the rules."""
-        span = (month.last - month.first).days + 2 * AROUND_DAYS
-        start = month.first - timedelta(days=AROUND_DAYS)
-        days = [start + timedelta(days=number) for number in range(span + 1)]
-        opens = [calendar.closes_at(day - timedelta(days=1)) for day in days]
-        return cls([day.isoformat() for day in days], opens)
-
-    def dates_of(self, instants: "pd.Series[pd.Timestamp]") -> "pd.Series[str]":
-        """The business date of each instant; "" where there is none."""
-        opens = np.array([_microseconds(moment) for moment in self.opens_at], dtype=np.int64)
-        known = instants.notna()
-        stamps = instants.where(known, pd.Timestamp(0, tz="UTC"))
-        moments = stamps.dt.as_unit("us").astype("int64").to_numpy()
-        at = np.clip(np.searchsorted(opens, moments, side="right") - 1, 0, len(opens) - 1)
-        named = np.where(known.to_numpy(), np.array(self.dates, dtype=object)[at], "")
-        return pd.Series(named, index=instants.index, dtype="str")
-
-
-def _microseconds(moment: datetime) -> int:
-    return (moment - _EPOCH) // timedelta(microseconds=1)
+def days_around(
+    month: BusinessMonth, *, calendar: BusinessCalendar
+) -> Iterator[tuple[str, datetime]]:
+    """Business dates around a month and when each opens; one closes when the next one opens."""
+    days = (month.last - month.first).days + 2 * AROUND_DAYS + 1
+    start = month.first - timedelta(days=AROUND_DAYS)
+    yield start.isoformat(), _EPOCH
+    for number in range(1, days):
+        day = start + timedelta(days=number)
+        yield day.isoformat(), calendar.closes_at(day - timedelta(days=1))

@@ -11,7 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from recon.archive.schemas import SCHEMAS
-from recon.period.month_nights import EARLIER_READ, MonthNight
+from recon.period.month_in_sql import EARLIER_READ
+from recon.period.month_statement import MonthNight
 from tests.recon.period.month_truth import ACCOUNT, MERCHANT, MonthTruth, Sale, moves
 
 CLEARING, FEES = "clearing", "fees"

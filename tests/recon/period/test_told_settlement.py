@@ -5,19 +5,15 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import pyarrow.parquet as pq
 import pytest
 
 from recon.archive.schemas import SCHEMAS
 from recon.model.business_date import BusinessCalendar
-from recon.period import statement_in_sql
+from recon.period import month_in_sql as in_sql
 from recon.period.business_month import BusinessMonth
-from recon.period.month_nights import MonthNight
-from recon.period.month_statement import MonthFrame, MonthStatement, statement_of
-from recon.period.statement_in_sql import proven_by_sql
-from recon.period.told_by_nights import ALONE
-from recon.period.told_settlement import told_settlement
+from recon.period.month_in_sql import month_in_sql, statement_of
+from recon.period.month_statement import ALONE, MonthFrame, MonthNight, MonthStatement
 from tests.recon.period.month_folders import nights_of, table_of_rows
 from tests.recon.period.month_truth import PLACE, MonthTruth
 
@@ -69,28 +65,12 @@ def nights_that(
     return nights
 
 
-def by_pandas(nights: Sequence[MonthNight]) -> list[tuple[object, ...]]:
+def lines_of(nights: Sequence[MonthNight]) -> list[tuple[object, ...]]:
     """The lines that count, and the night that told each."""
-    names = ["entry_type", "transaction_id", "gross", "fee", "net", "told"]
-    lines = told_settlement(nights, account=PLACE).lines[names]
-    return sorted(lines.itertuples(index=False, name=None))
-
-
-@pytest.fixture(scope="module")
-def november(tmp_path_factory: pytest.TempPathFactory) -> MonthStatement:
-    """A statement of the month, of which SQL takes what it is called."""
-    nights = nights_that(tmp_path_factory.mktemp("month"), asked=("T1", ""), by_payment=False)
-    return statement_of(FRAME, nights=nights)
-
-
-def by_sql(nights: Sequence[MonthNight], *, statement: MonthStatement) -> list[tuple[object, ...]]:
-    """The same as DuckDB has them."""
-    with duckdb.connect() as connection, pytest.MonkeyPatch.context() as few:
-        few.setattr(statement_in_sql, "TABLES", ["facts.sql"])
-        connection.execute("SET TimeZone = 'UTC'")
-        statement_in_sql._set_up(connection, statement=statement, nights=nights, frame=FRAME)
-        asked = "SELECT entry_type, transaction_id, gross, fee, net, told FROM lines"
-        return sorted(connection.execute(asked).fetchall())
+    with month_in_sql(FRAME, nights=nights) as month:
+        return sorted(
+            month.rows("SELECT entry_type, transaction_id, gross, fee, net, told FROM lines")
+        )
 
 
 @pytest.mark.parametrize("by_payment", [False, True])
@@ -98,7 +78,7 @@ def by_sql(nights: Sequence[MonthNight], *, statement: MonthStatement) -> list[t
     "asked", [("T1", "T2", ""), ("T1 T2", "", ""), ("T2", "T1", "T2")], ids=str
 )
 def test_what_stood_alone_in_any_night_counts_and_the_rest_is_a_sum(
-    november: MonthStatement, tmp_path: Path, *, asked: Sequence[str], by_payment: bool
+    tmp_path: Path, *, asked: Sequence[str], by_payment: bool
 ) -> None:
     """Each line as often as it is settled, equal ones too, and what is left of the batch."""
     nights = nights_that(tmp_path, asked=asked, by_payment=by_payment)
@@ -108,26 +88,22 @@ def test_what_stood_alone_in_any_night_counts_and_the_rest_is_a_sum(
         for kind, payment, gross, fee in (FIRST, FIRST, KEPT, SECOND, left, PAID)
     )
 
-    assert by_pandas(nights) == counted
-    assert by_sql(nights, statement=november) == counted
+    assert lines_of(nights) == counted
 
 
 @pytest.mark.parametrize("by_payment", [False, True])
-def test_nothing_stands_for_a_sum_that_is_used_up(
-    november: MonthStatement, tmp_path: Path, *, by_payment: bool
-) -> None:
+def test_nothing_stands_for_a_sum_that_is_used_up(tmp_path: Path, *, by_payment: bool) -> None:
     """Where every line stood alone once, the batch has its lines and no sum of nothing."""
     nights = nights_that(tmp_path, asked=("T1", "T2 T3", ""), by_payment=by_payment)
     counted = sorted(
         (kind, payment, gross, fee, gross - fee, 0) for kind, payment, gross, fee in BATCH
     )
 
-    assert by_pandas(nights) == counted
-    assert by_sql(nights, statement=november) == counted
+    assert lines_of(nights) == counted
 
 
 def test_a_batch_of_other_sums_is_the_newest_nights_and_what_stood_alone_is_missed(
-    november: MonthStatement, tmp_path: Path
+    tmp_path: Path,
 ) -> None:
     """Nobody knows whether a line still stands in it: the sum counts, and P2 counts the lines."""
     more = (*BATCH, ("capture", "T4", 70, 0))
@@ -135,16 +111,11 @@ def test_a_batch_of_other_sums_is_the_newest_nights_and_what_stood_alone_is_miss
     counted = [("earlier", "", 1570, 25, 1545, 0), ("payout", "", 1425, 0, 1425, 0)]
     counted = sorted([*counted, ("reserve", "", -50, 0, -50, 0)])
 
-    assert [row[:-1] for row in by_pandas(nights)] == [row[:-1] for row in counted]
-    assert [row[:-1] for row in by_sql(nights, statement=november)] == [row[:-1] for row in counted]
-    assert missed(
-        proven_by_sql(statement_of(FRAME, nights=nights), nights=nights, frame=FRAME)
-    ) == [("EUR", 3, 0, 3, 0)]
+    assert [row[:-1] for row in lines_of(nights)] == [row[:-1] for row in counted]
+    assert missed(statement_of(FRAME, nights=nights)) == [("EUR", 3, 0)]
 
 
-def test_a_night_that_has_such_a_batch_line_by_line_again_gives_them_back(
-    november: MonthStatement, tmp_path: Path
-) -> None:
+def test_a_night_that_has_such_a_batch_line_by_line_again_gives_them_back(tmp_path: Path) -> None:
     """What P2 missed is named by batch; after one wider window the lines count, and stay."""
     more = (*BATCH, ("capture", "T4", 70, 0))
     nights = nights_that(tmp_path, asked=("T1", "T2", ""), by_payment=False, last=more)
@@ -157,46 +128,37 @@ def test_a_night_that_has_such_a_batch_line_by_line_again_gives_them_back(
     )
     late = [*nights, *later[3:]]
 
-    after = proven_by_sql(statement_of(FRAME, nights=late), nights=late, frame=FRAME)
+    after = statement_of(FRAME, nights=late)
 
     assert before.lost_batches == [("2026-10-10", "B")]
     assert after.lost_batches == []
     assert missed(after) == []
-    lines = sorted((kind, payment, gross, fee) for kind, payment, gross, fee, *_ in by_pandas(late))
+    lines = sorted((kind, payment, gross, fee) for kind, payment, gross, fee, *_ in lines_of(late))
     assert lines == sorted(more)
-    assert [row[:-1] for row in by_sql(late, statement=november)] == [
-        row[:-1] for row in by_pandas(late)
-    ]
 
 
 def missed(statement: MonthStatement) -> list[tuple[object, ...]]:
-    """Both sides of the equation by both engines, where it does not hold."""
+    """Both sides of the equation, where it does not hold."""
     return [
-        (each.currency, each.left, each.right, each.sql_left, each.sql_right)
+        (each.currency, each.left, each.right)
         for each in statement.equations
         if each.name == ALONE and not each.holds
     ]
 
 
-def test_a_line_that_stood_alone_and_is_lost_by_both_engines_is_found(
+def test_a_line_that_stood_alone_and_is_lost_is_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What moved ties all the same, since both closes lack it: P2 says so by itself."""
-    read, alone = statement_in_sql._text, "FROM never_whole WHERE NOT is_sum)"
+    read, alone = in_sql._text, "FROM never_whole WHERE NOT is_sum)"
     assert alone in read("facts.sql")
     monkeypatch.setattr(
-        statement_in_sql,
-        "_text",
-        lambda name: read(name).replace(alone, f"{alone[:-1]} AND is_newest)"),
-    )
-    monkeypatch.setattr(
-        "recon.period.told_settlement._with_alone",
-        lambda rows, *, alone: rows[[*alone.columns[:-1]]],
+        in_sql, "_text", lambda name: read(name).replace(alone, f"{alone[:-1]} AND is_newest)")
     )
     nights = nights_that(tmp_path, asked=("T1", "T2", ""), by_payment=False)
-    statement = proven_by_sql(statement_of(FRAME, nights=nights), nights=nights, frame=FRAME)
+    statement = statement_of(FRAME, nights=nights)
     moved = [each for each in statement.equations if each.name.startswith("opening + movements")]
 
-    assert missed(statement) == [("EUR", 3, 0, 3, 0)]
+    assert missed(statement) == [("EUR", 3, 0)]
     assert moved
     assert all(each.holds for each in moved)

@@ -8,17 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from recon.period import books_of_month, statement_in_sql, waiting_adjustments
-from recon.period.month_nights import MonthNight
-from recon.period.month_statement import MonthFrame, MonthStatement, statement_of
-from recon.period.statement_in_sql import (
-    SqlMonth,
-    asked_of_sql,
-    held_against_sql,
-    month_in_sql,
-    proven_by_sql,
-)
-from recon.period.waiting_adjustments import NOT_BOOKED, NOT_IN_BATCH, WAITS
+from recon.period import month_in_sql as in_sql
+from recon.period.month_in_sql import statement_of
+from recon.period.month_statement import WAITS, MonthFrame, MonthNight, MonthStatement
 from tests.recon.period.month_folders import days_of, nights_of
 from tests.recon.period.month_truth import Entry, MonthTruth
 from tests.recon.period.test_late_files import FIRST, LAST, NOVEMBER, as_asked, asked, broken
@@ -26,6 +18,7 @@ from tests.recon.period.test_late_files import FIRST, LAST, NOVEMBER, as_asked, 
 DAY = date(2026, 11, 27)
 AFTER = LAST + timedelta(days=1)
 """The night by which the month is stated."""
+NOT_IN_BATCH, NOT_BOOKED = WAITS
 Row = tuple[str, str, int]
 
 
@@ -49,35 +42,26 @@ def days_known(truth: MonthTruth) -> list[date]:
 
 
 def stated(truth: MonthTruth, folder: Path) -> MonthStatement:
-    """The month by some of its nights, by both engines."""
+    """The month by some of its nights."""
     return asked(NOVEMBER, nights_of(truth, folder, days=days_known(truth)))
 
 
 @dataclass(frozen=True)
 class Asked:
-    """A month that each engine stated once, for tests that bend one of the two."""
+    """A month with its nights, for tests that bend how it is stated."""
 
     frame: MonthFrame
     nights: Sequence[MonthNight]
-    by_pandas: MonthStatement
-    by_sql: SqlMonth
 
     @classmethod
     def of(cls, nights: Sequence[MonthNight]) -> "Asked":
         """By these nights."""
-        frame, own = as_asked(NOVEMBER, nights)
-        statement = statement_of(frame, nights=own)
-        with month_in_sql(statement, nights=own, frame=frame) as connection:
-            return cls(frame, own, statement, asked_of_sql(connection, statement=statement))
+        return cls(*as_asked(NOVEMBER, nights))
 
-    def by_both(self, *, bent: str = "") -> MonthStatement:
-        """What both say, stated anew by the one that is bent."""
-        if bent == "SQL":
-            return proven_by_sql(self.by_pandas, nights=self.nights, frame=self.frame)
-        by_pandas = self.by_pandas
-        if bent == "pandas":
-            by_pandas = statement_of(self.frame, nights=self.nights)
-        return held_against_sql(by_pandas, by_sql=self.by_sql)
+    @property
+    def stated(self) -> MonthStatement:
+        """The month."""
+        return statement_of(self.frame, nights=self.nights)
 
 
 def waiting(statement: MonthStatement) -> list[Row]:
@@ -135,7 +119,7 @@ def test_what_has_no_other_half_is_listed_and_the_month_is_proven(
     change: Callable[[list[Entry], Entry], None],
     rows: list[Row],
 ) -> None:
-    """Each with its day and money, in both engines; what has it is not."""
+    """Each with its day and money; what has it is not."""
     truth = played(is_late=is_late)
     (entry,) = (each for each in truth.entries if of_adjustment(each) and each.currency == "EUR")
     change(truth.entries, entry)
@@ -146,25 +130,15 @@ def test_what_has_no_other_half_is_listed_and_the_month_is_proven(
     assert broken(statement) == []
 
 
-def test_an_engine_that_forgets_them_is_found(
+def test_a_month_that_forgets_them_is_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """P5 and P6 fail where either of the two takes what waits for a difference that is shown."""
+    """P5 and P6 fail where what waits is taken for a difference that is shown."""
     truth = played(is_late=True)
     month = Asked.of(nights_of(truth, tmp_path, days=days_known(truth)))
-    read = statement_in_sql._text
+    bend(monkeypatch, "WHERE w.is_entry", "WHERE false")
 
-    def forgetting(name: str) -> str:
-        return read(name).replace("WHERE w.is_entry", "WHERE false")
-
-    with monkeypatch.context() as bent:
-        bent.setattr(statement_in_sql, "_text", forgetting)
-        by_sql = {each.id for each in month.by_both(bent="SQL").equations if not each.holds}
-    with monkeypatch.context() as bent:
-        bent.setattr(books_of_month, "with_waiting_keys", lambda rows, *, facts, **_: (rows, facts))
-        by_pandas = {each.id for each in month.by_both(bent="pandas").equations if not each.holds}
-
-    assert by_sql == by_pandas == {"P5", "P6"}
+    assert {each.id for each in broken(month.stated)} == {"P5", "P6"}
 
 
 EARLIER_DAY = date(2026, 11, 9)
@@ -205,20 +179,16 @@ def test_by_amount_no_batch_answers_another(
     assert broken(statement) == []
 
 
-@pytest.mark.parametrize("way", ["pandas", "SQL"])
-def test_an_engine_that_pairs_two_batches_by_amount_is_found(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
+def test_two_batches_that_are_paired_by_amount_are_not_listed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """P5 fails where one of the two takes a row of another batch for an answer."""
+    """What the list lacks where a row of another batch is taken for an answer."""
     truth = played()
     in_time(truth)
     booked_for(truth, references=[BATCH_OF_DAY])
-    if way == "pandas":
-        monkeypatch.setattr(waiting_adjustments, "is_among", lambda keys, _: keys.eq("no batch"))
-    if way == "SQL":
-        bend(monkeypatch, "l.batch_id IN (SELECT batch_id FROM lines)", "false")
+    bend(monkeypatch, "l.batch_id IN (SELECT batch_id FROM lines)", "false")
 
-    assert {each.id for each in broken(stated(truth, tmp_path))} == {"P5"}
+    assert waiting(stated(truth, tmp_path)) == []
 
 
 def in_time(truth: MonthTruth) -> None:
@@ -237,21 +207,18 @@ def two_alike(tmp_path_factory: pytest.TempPathFactory) -> Asked:
     return Asked.of(nights_of(truth, folder, days=days_known(truth)))
 
 
-@pytest.mark.parametrize("way", ["both", "pandas", "SQL"])
+@pytest.mark.parametrize("is_bent", [False, True])
 def test_of_two_alike_the_one_whose_batch_is_late_waits(
-    two_alike: Asked, monkeypatch: pytest.MonkeyPatch, way: str
+    two_alike: Asked, monkeypatch: pytest.MonkeyPatch, *, is_bent: bool
 ) -> None:
-    """The name of the batch comes before the amount; an engine that forgets it is found."""
-    if way == "pandas":
-        monkeypatch.setattr(waiting_adjustments, "BY_NAME", [*waiting_adjustments.BY_NAME, "row"])
-    if way == "SQL":
+    """The name of the batch comes before the amount: without names the oldest is answered."""
+    if is_bent:
         bend(monkeypatch, "l.batch_id <> ''", "false")
 
-    statement = two_alike.by_both(bent=way)
+    statement = two_alike.stated
 
     row = (NOT_IN_BATCH, f"adjustments, not in batch, {EARLIER_DAY}", -777)
-    assert (waiting(statement) == [row]) is (way != "pandas")
-    assert (broken(statement) == []) is (way == "both")
+    assert (waiting(statement) == [row]) is not is_bent
 
 
 @pytest.fixture(scope="module")
@@ -274,27 +241,27 @@ def booked_on(tmp_path_factory: pytest.TempPathFactory) -> Callable[[date], Aske
 
 
 @pytest.mark.parametrize(
-    ("booked", "way"),
-    [(date(2026, 10, 28), "both"), (FIRST, "both"), (FIRST, "pandas"), (FIRST, "SQL")],
+    ("booked", "is_bent"), [(date(2026, 10, 28), False), (FIRST, False), (FIRST, True)]
 )
 def test_an_adjustment_of_a_batch_from_before_the_first_window_is_settled(
-    booked_on: Callable[[date], Asked], monkeypatch: pytest.MonkeyPatch, booked: date, way: str
+    booked_on: Callable[[date], Asked],
+    monkeypatch: pytest.MonkeyPatch,
+    booked: date,
+    *,
+    is_bent: bool,
 ) -> None:
     """Its line lies in the sum of the batch that it names: it waits for nothing."""
-    month = booked_on(booked)
-    if way == "pandas":
-        monkeypatch.setattr(waiting_adjustments, "EARLIER", "no such type")
-    if way == "SQL":
+    if is_bent:
         bend(monkeypatch, "base = 'earlier'", "base = 'no such type'")
 
-    statement = month.by_both(bent=way)
+    statement = booked_on(booked).stated
 
-    assert (waiting(statement) == []) is (way != "pandas")
-    assert (broken(statement) == []) is (way == "both")
+    assert (waiting(statement) == []) is not is_bent
+    assert broken(statement) == []
 
 
 def bend(monkeypatch: pytest.MonkeyPatch, text: str, other: str) -> None:
     """SQL that has another text in the place of one that it has."""
-    read = statement_in_sql._text
-    assert text in "".join(map(read, statement_in_sql.TABLES))
-    monkeypatch.setattr(statement_in_sql, "_text", lambda name: read(name).replace(text, other))
+    read = in_sql._text
+    assert text in "".join(map(read, in_sql.TABLES))
+    monkeypatch.setattr(in_sql, "_text", lambda name: read(name).replace(text, other))

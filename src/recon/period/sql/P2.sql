@@ -1,18 +1,12 @@
 -- What the nights told, one by one, comes to the facts of the month in one piece; every line that any night told
 -- counts, and every level to which a payment was captured is in its captures.
 -- A line may stand alone beside the sum of its batch: what it settles no night's sum takes back.
-WITH stood_alone AS (
-    FROM every_line WHERE line IN (
-        SELECT line FROM line_nights SEMI JOIN (FROM groups WHERE is_summed) USING (batch, number) WHERE NOT is_sum)
-),
-told AS (
-    SELECT f.currency, f.amount, n.business_date <= last AS is_by_then
-    FROM facts f JOIN nights n ON n.number = f.told, month WHERE f.event_on BETWEEN first AND last
-),
-sides AS (
-    SELECT 'told by each night + told late = dated in the month' AS name, currency,
-        count(*) FILTER (is_by_then) + count(*) FILTER (NOT is_by_then) AS n, sum(amount) AS amount, 0 AS n_right, 0 AS amount_right
-    FROM told GROUP BY currency
+WITH sides AS (
+    SELECT 'told by each night + told late = dated in the month' AS name, currency, "count" AS n, amount, 0 AS n_right, 0 AS amount_right
+    FROM told_by_nights
+    UNION ALL
+    SELECT 'told by each night + told late = dated in the month', currency, count(*), sum(amount), 0, 0
+    FROM straddling WHERE what = 'late' GROUP BY currency
     UNION ALL
     SELECT 'told by each night + told late = dated in the month', currency, 0, 0, count(*), sum(amount)
     FROM facts, month WHERE event_on BETWEEN first AND last GROUP BY currency
@@ -26,8 +20,7 @@ sides AS (
     WHERE l.settled_on BETWEEN first AND last GROUP BY l.currency
     UNION ALL
     SELECT 'lines that stood alone in a night, of payments that none settles there', currency, count(*), 0, 0, 0
-    FROM (FROM stood_alone ANTI JOIN lines USING (batch_id, settled_on, currency, entry_type, order_no, transaction_id))
-    GROUP BY currency
+    FROM lost_lines GROUP BY currency
     UNION ALL
     SELECT 'captured as the nights showed it = captures', currency, count(*), sum(captured), 0, 0
     FROM (SELECT payment, arg_max(currency, number) AS currency, arg_max(captured, number) AS captured FROM shown GROUP BY payment)

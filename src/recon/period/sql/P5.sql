@@ -1,16 +1,22 @@
--- The books differ from the gateway by what is booked in another month than it took place, and by what
--- is open; of that the breaks and what waits say the same. Adjustments that wait are listed by themselves, day by day.
-WITH own AS (FROM differing WHERE side = 'closing')
-SELECT 'P5' AS id, 'books - gateway = booked in another month + open' AS name, currency, 'amount' AS measure,
-    sum(gap)::BIGINT AS "left", sum(still + waits + timing)::BIGINT AS "right"
-FROM own GROUP BY currency
-UNION ALL
-SELECT 'P5', 'open in the books = breaks and what waits', currency, 'amount', sum(still)::BIGINT, sum(shown)::BIGINT
-FROM own GROUP BY currency
-UNION ALL
-SELECT 'P5', 'open in the books and shown by no night', currency, 'count', count(*) FILTER (still <> shown), 0
-FROM own GROUP BY currency
-UNION ALL
-SELECT 'P5', 'listed = waits: adjustments, ' || CASE WHEN w.is_entry THEN 'not in batch, ' ELSE 'not booked, ' END || w.day,
-    w.currency, 'amount', coalesce(sum(o.waits), 0)::BIGINT, sum(w.amount)::BIGINT
-FROM waiting w LEFT JOIN own o USING (currency, key) GROUP BY w.is_entry, w.day, w.currency;
+-- The books differ from the gateway by what is listed; of what is open by now the breaks and what waits say the same.
+-- Adjustments that wait are listed by themselves, day by day.
+WITH own AS (FROM differing WHERE side = 'closing'),
+listed AS (FROM listed_differences WHERE side = 'closing'),
+sides AS (
+    SELECT 'books - gateway = booked in another month + open' AS name, 'amount' AS measure, currency, amount AS "left", 0 AS "right"
+    FROM entries, month WHERE day <= last
+    UNION ALL
+    SELECT 'books - gateway = booked in another month + open', 'amount', currency, -amount, 0 FROM fact_keys, month WHERE day <= last
+    UNION ALL
+    SELECT 'books - gateway = booked in another month + open', 'amount', currency, 0, amount FROM listed
+    UNION ALL
+    SELECT 'open in the books = breaks and what waits', 'amount', currency, still, shown FROM own
+    UNION ALL
+    SELECT 'open in the books and shown by no night', 'count', currency, CASE WHEN still <> shown THEN 1 ELSE 0 END, 0 FROM own
+    UNION ALL
+    SELECT 'listed = waits: ' || key, 'amount', currency, amount, 0 FROM listed WHERE what IN ('not_in_batch', 'not_booked')
+    UNION ALL
+    SELECT 'listed = waits: ' || key, 'amount', currency, 0, amount FROM waiting, month WHERE day <= last
+)
+SELECT 'P5' AS id, name, currency, measure, sum("left")::BIGINT AS "left", sum("right")::BIGINT AS "right"
+FROM sides WHERE EXISTS (FROM books_given) GROUP BY name, currency, measure;

@@ -18,8 +18,8 @@ sides AS (
     FROM entries, month WHERE key = 'fees' AND day BETWEEN first AND last AND EXISTS (FROM books_given) GROUP BY currency
     UNION ALL
     SELECT 'fees charged = booked + to accrue at the close - to accrue before', 'amount', currency, 0,
-        sum(CASE WHEN side = 'closing' THEN still + timing ELSE -still - timing END)
-    FROM differing WHERE key = 'fees' AND EXISTS (FROM books_given) GROUP BY currency
+        sum(CASE WHEN side = 'closing' THEN amount ELSE -amount END)
+    FROM listed_differences WHERE key = 'fees' AND EXISTS (FROM books_given) GROUP BY currency
 )
 SELECT 'P8' AS id, name, currency, measure, sum("left")::BIGINT AS "left", sum("right")::BIGINT AS "right"
 FROM sides GROUP BY name, currency, measure;

@@ -82,6 +82,32 @@ parts AS (
                  UNION ALL SELECT false, w.size - coalesce(s.share, 0)) d, month
     WHERE d.part <> 0
 )
-SELECT * EXCLUDE (size, is_debit, is_later, place, part)
+SELECT * EXCLUDE (size, is_debit, is_later, part)
     REPLACE (CASE WHEN is_debit THEN part ELSE 0 END AS debit, CASE WHEN is_debit THEN 0 ELSE part END AS credit)
 FROM parts;
+
+-- All that the books are to be told: what was charged by the close and is booked by no journal of the month is accrued on the
+-- last day and taken back on the next.
+CREATE OR REPLACE TEMP TABLE month_journals AS
+WITH accrued AS (
+    SELECT currency, sum(amount) AS amount FROM (
+        SELECT currency, amount FROM listed_differences WHERE side = 'closing' AND key = 'fees'
+        UNION ALL
+        SELECT j.currency, j.debit - j.credit
+        FROM dated_journals j JOIN newest_breaks b USING (break_id), month
+        WHERE j.account IN (FROM clearing) AND b.code LIKE 'FEE_%' AND j.date <= month.last)
+    WHERE EXISTS (FROM booking WHERE fees <> '') AND EXISTS (FROM books_given)
+    GROUP BY currency HAVING sum(amount) <> 0
+      AND currency IN (SELECT currency FROM listed_differences WHERE side = 'closing' AND key = 'fees')
+),
+both_days AS (
+    SELECT w.kind, w.date, a.currency, a.amount * w.way AS amount FROM accrued a,
+        (SELECT 'accrual' AS kind, last AS date, 1 AS way FROM month UNION ALL SELECT 'reversal', first_after, -1 FROM month) w
+)
+SELECT 'permanent' AS kind, journal_id, date, account, debit, credit, currency, order_no, break_id, text, place FROM dated_journals
+UNION ALL
+SELECT kind, kind || '-fees-' || currency || '-' || month_name, date,
+    CASE WHEN is_debit = (amount > 0) THEN fees ELSE clearing END,
+    CASE WHEN is_debit THEN abs(amount) ELSE 0 END::BIGINT, CASE WHEN is_debit THEN 0 ELSE abs(amount) END::BIGINT, currency,
+    '', '', 'fees of ' || month_name || ', ' || kind, CASE WHEN is_debit THEN 1 ELSE 2 END
+FROM both_days, (SELECT unnest([true, false]) AS is_debit), booking, month;

@@ -14,6 +14,12 @@ by_night AS (
 SELECT e.* EXCLUDE (numbers, line, batch, is_sum), b.times
 FROM (SELECT line, max(n) AS times FROM by_night GROUP BY line) b JOIN every_line e USING (line);
 
+-- Lines that stood alone in a night beside the sum of their batch, of payments that no line settles there now.
+CREATE OR REPLACE TEMP TABLE lost_lines AS
+FROM every_line
+SEMI JOIN (FROM line_nights SEMI JOIN (FROM groups WHERE is_summed) USING (batch, number) WHERE NOT is_sum) USING (line)
+ANTI JOIN lines USING (batch_id, settled_on, currency, entry_type, order_no, transaction_id);
+
 -- Adjustments of no order: no night compares them. Each is answered by one of the opposite amount and the same name; then,
 -- of two of which one at least names no batch that a night told, by the oldest. What is left waits, under a key of its own.
 CREATE OR REPLACE TEMP TABLE loose AS
@@ -50,7 +56,7 @@ still_unpaired AS (
     SELECT r.* REPLACE (row_number() OVER (PARTITION BY currency, amount, is_told ORDER BY day, is_entry, place) AS nth)
     FROM ranked r ANTI JOIN (SELECT currency, -amount AS amount, NOT is_told AS is_told, nth FROM ranked) o USING (currency, amount, is_told, nth)
 )
-SELECT r.*, 'waits ' || row_number() OVER () AS key
+SELECT r.*, 'adjustments, ' || CASE WHEN is_entry THEN 'not in batch, ' ELSE 'not booked, ' END || day AS key
 FROM still_unpaired r
 ANTI JOIN (SELECT currency, -amount AS amount, is_told, nth FROM still_unpaired WHERE NOT is_told) o USING (currency, amount, is_told, nth);
 UPDATE entries SET key = w.key FROM waiting w WHERE w.is_entry AND entries.rowid = w.place;
@@ -106,10 +112,8 @@ unjudged AS (
 -- What we and the settlement know of payments beyond what an answer shows.
 told AS (
     SELECT s.currency, CASE WHEN s.order_no <> '' THEN s.order_no ELSE s.payment END AS key,
-        -(s.captured - s.charged - CASE WHEN s.payment IN (FROM unknown_refunds) THEN greatest(coalesce(r.refunded, 0), 0) ELSE s.refunded END) AS amount
-    FROM (SELECT payment, arg_max(currency, number) AS currency, arg_max(order_no, number) AS order_no,
-              arg_max(captured, number) AS captured, arg_max(refunded, number) AS refunded, arg_max(charged, number) AS charged
-          FROM shown GROUP BY payment) s
+        -(s.captured - s.charged - CASE WHEN s.is_unknown THEN greatest(coalesce(r.refunded, 0), 0) ELSE s.refunded END) AS amount
+    FROM levels s
     LEFT JOIN (SELECT payment, -sum(gross) AS refunded FROM lines WHERE base = 'refund' GROUP BY payment) r ON r.payment = s.payment
 ),
 sums AS (
@@ -137,3 +141,27 @@ SELECT side, currency, key, moved_by, booked_by, booked_by - moved_by AS gap,
     (moved - moved_by) - (booked - booked_by) AS timing,
     CASE WHEN key IN (FROM unjudged) THEN booked - moved ELSE -effect - unseen END AS shown
 FROM at_closes;
+
+-- As a statement lists it: what differs of an order at a close is answered by what was booked since, else by what took place
+-- since; the rest is open. Fees and pay-outs are sums of many entries, of which nobody knows which one answers which.
+-- What the nights show otherwise than it is stays to be seen, whatever else answers the rest.
+CREATE OR REPLACE TEMP TABLE listed_differences AS
+WITH classed AS (
+    SELECT *, abs(gap) AS size, sign(gap)::BIGINT AS way, key IN ('fees', 'pay-outs') AS is_group,
+        CASE WHEN key IN ('fees', 'pay-outs') THEN key WHEN key IN (SELECT key FROM waiting WHERE is_entry) THEN 'not_in_batch'
+             WHEN key IN (SELECT key FROM waiting) THEN 'not_booked' ELSE 'open' END AS what
+    FROM differing
+),
+answered AS (
+    SELECT *, CASE WHEN what = 'open' THEN least(greatest(-way * booked_later, 0), size) ELSE 0 END AS booked,
+        CASE WHEN what = 'open' THEN least(greatest(way * moved_later, 0), size - booked) ELSE 0 END AS moved
+    FROM classed
+),
+parts AS (
+    SELECT side, what, currency, key, way * (size - booked - moved) AS amount,
+        CASE WHEN what = 'open' OR is_group THEN way * (size - booked - moved) + shown - still ELSE 0 END AS shown
+    FROM answered
+    UNION ALL SELECT side, 'booked_later', currency, key, way * booked, 0 FROM answered
+    UNION ALL SELECT side, 'booked_earlier', currency, key, way * moved, 0 FROM answered
+)
+SELECT side, what, currency, key, amount::BIGINT AS amount, shown::BIGINT AS shown FROM parts WHERE amount <> 0 OR shown <> 0;

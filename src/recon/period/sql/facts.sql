@@ -1,5 +1,5 @@
 -- Every movement between merchant and gateway with the business date of its own event, from the
--- sealed folders of the nights. Run first; each equation is then one SELECT.
+-- sealed folders of the nights. Run after asked.sql; each equation is then one SELECT.
 --
 -- `answers`, `instructions`, `settlement`, `ledger`, `orders`, `terms` are the files of all nights,
 -- each row with the `number` of its night; `days` says when each business date opens. `earlier_answers`,
@@ -7,30 +7,9 @@
 -- charged back of payments that were won back, and of those that no later night shows what was booked; and, after a
 -- close, what they told of payments that come back.
 
-CREATE OR REPLACE TEMP TABLE newest_night AS SELECT max(number) AS number FROM nights;
-
 -- Payments: what each came to by each night that shows it otherwise than the one before --------------
-CREATE OR REPLACE TEMP TABLE won AS SELECT DISTINCT order_no, transaction_id FROM settlement WHERE entry_type = 'chargeback' AND gross > 0;
-
--- Paid before the first night's date closed, and shown by a later night and not by the first one.
-CREATE OR REPLACE TEMP TABLE came_back AS
-WITH found AS NOT MATERIALIZED (
-    SELECT number, transaction_id, CASE WHEN transaction_id = '' THEN order_no ELSE '' END AS order_no, transaction_date
-    FROM answers WHERE answer = 'found'
-),
--- None where no month is closed: then no answer is read for it.
-first_night AS (
-    SELECT number, business_date FROM nights
-    WHERE number >= 0 AND EXISTS (FROM closed WHERE known_by <> '') ORDER BY number LIMIT 1),
-first_close AS (
-    SELECT min(d.opens_at) AS closed_at FROM days d, first_night n
-    WHERE d.business_date > n.business_date HAVING count(*) > 0)
-SELECT DISTINCT order_no, transaction_id
-FROM found JOIN first_close ON transaction_date IS NULL OR transaction_date < closed_at
-ANTI JOIN (FROM found SEMI JOIN first_night USING (number)) shown USING (order_no, transaction_id);
-
 CREATE OR REPLACE TEMP VIEW asked AS
-WITH wanted AS (FROM won UNION ALL BY NAME FROM came_back)
+WITH wanted AS (FROM won UNION ALL BY NAME SELECT * EXCLUDE (paid_at) FROM came_back)
 FROM answers WHERE answer = 'found'
 UNION ALL BY NAME
 FROM earlier_answers
@@ -45,14 +24,15 @@ SELECT
     CASE WHEN state = 'refunded' THEN coalesce(refunded_amount, gross)
          WHEN state IN ('paid', 'partially_refunded', 'chargeback') THEN coalesce(refunded_amount, 0)
          ELSE 0 END AS refunded,
-    CASE WHEN state = 'chargeback' THEN gross - coalesce(refunded_amount, 0) ELSE 0 END AS charged
+    CASE WHEN state = 'chargeback' THEN gross - coalesce(refunded_amount, 0) ELSE 0 END AS charged,
+    state = 'partially_refunded' AND refunded_amount IS NULL AS is_unknown
 FROM (
     SELECT a.* EXCLUDE (amount), coalesce(t.word, 'unmapped') AS state, coalesce(a.captured_amount, a.amount, 0) AS gross
     FROM asked a LEFT JOIN terms t ON t.number = a.number AND t.name = 'payment_status' AND t.key = a.payment_status);
 
 -- Every night says its whole window once more: each content stands here once, with the first and the last night of it.
 CREATE OR REPLACE TEMP TABLE contents AS
-SELECT order_no, transaction_id, currency, transaction_date, captured, refunded, charged,
+SELECT order_no, transaction_id, currency, transaction_date, captured, refunded, charged, is_unknown,
     min(number) AS since, max(number) AS until
 FROM came_to GROUP BY ALL;
 
@@ -77,8 +57,7 @@ SELECT DISTINCT payment_no
 FROM (SELECT payment_no, pair, since, lag(until) OVER w AS until_before, lag(pair) OVER w AS pair_before
       FROM numbered WINDOW w AS (PARTITION BY payment_no ORDER BY since, until))
 WHERE pair <> pair_before OR since <= until_before;
-
-CREATE OR REPLACE TEMP TABLE shown AS
+CREATE OR REPLACE TEMP TABLE by_payment AS
 WITH night_by_night AS (
     SELECT c.* EXCLUDE (order_no, transaction_id), p.pair, p.payment_no
     FROM came_to c JOIN (FROM pairs SEMI JOIN mixed USING (payment_no)) p USING (order_no, transaction_id)
@@ -88,15 +67,16 @@ newest AS (
     QUALIFY row_number() OVER (
         PARTITION BY number, pair
         ORDER BY queried_at DESC NULLS LAST, captured DESC, refunded DESC, charged DESC) = 1
-),
-by_payment AS (
-    SELECT number, payment_no, min(pair) AS pair, max(currency) AS currency, min(transaction_date) AS transaction_date,
-        sum(captured)::BIGINT AS captured, sum(refunded)::BIGINT AS refunded, sum(charged)::BIGINT AS charged
-    FROM newest GROUP BY number, payment_no
-    UNION ALL
-    SELECT since, payment_no, pair, currency, transaction_date, captured, refunded, charged FROM numbered ANTI JOIN mixed USING (payment_no)
-),
-beside AS (
+)
+SELECT number, payment_no, min(pair) AS pair, max(currency) AS currency, min(transaction_date) AS transaction_date,
+    sum(captured)::BIGINT AS captured, sum(refunded)::BIGINT AS refunded, sum(charged)::BIGINT AS charged, bool_or(is_unknown) AS is_unknown
+FROM newest GROUP BY number, payment_no
+UNION ALL
+SELECT since, payment_no, pair, currency, transaction_date, captured, refunded, charged, is_unknown
+FROM numbered ANTI JOIN mixed USING (payment_no);
+
+CREATE OR REPLACE TEMP TABLE shown AS
+WITH beside AS (
     SELECT *, lag(captured) OVER w AS captured_before, lag(refunded) OVER w AS refunded_before, lag(charged) OVER w AS charged_before
     FROM by_payment WINDOW w AS (PARTITION BY payment_no ORDER BY number)
 )
@@ -113,9 +93,16 @@ WHERE payment <> '';
 
 DROP TABLE numbered;
 
+-- What each came to by now; is_unknown: refunded in part, and nothing at the gateway says how much.
 CREATE OR REPLACE TEMP TABLE levels AS
-SELECT payment, arg_max(captured, number) AS captured, arg_max(refunded, number) AS refunded
-FROM shown GROUP BY payment;
+SELECT s.payment, arg_max(s.order_no, s.number) AS order_no, arg_max(s.currency, s.number) AS currency,
+    arg_max(s.captured, s.number) AS captured, arg_max(s.refunded, s.number) AS refunded, arg_max(s.charged, s.number) AS charged,
+    bool_or(u.payment IS NOT NULL) AS is_unknown
+FROM shown s
+LEFT JOIN (SELECT p.payment FROM by_payment b JOIN pairs p USING (pair)
+           GROUP BY p.payment HAVING arg_max(b.is_unknown, b.number)) u ON u.payment = s.payment
+GROUP BY s.payment;
+DROP TABLE by_payment;
 
 -- The settlement: what the newest night counts; a batch that it has as sums, as the last night whole, else each line
 -- that stood alone in any night with the same sums, and the rest as sums ------------------------------------------
@@ -293,9 +280,10 @@ parts AS (
     WHERE r.paid_on IS NULL AND r.amount > 0
 ),
 by_day AS (
-    SELECT level, payment, order_no, currency, number, day, amount FROM parts
+    SELECT level, payment, order_no, currency, number, day, amount, 'first shown' AS dated_by FROM parts
     UNION ALL
-    SELECT r.level, r.payment, r.order_no, r.currency, r.number, coalesce(r.paid_on, r.business_date), r.amount - coalesce(p.amount, 0)
+    SELECT r.level, r.payment, r.order_no, r.currency, r.number, coalesce(r.paid_on, r.business_date), r.amount - coalesce(p.amount, 0),
+        CASE WHEN r.paid_on IS NULL THEN 'first shown' ELSE 'payment date' END
     FROM dated r
     LEFT JOIN (SELECT payment, level, number, sum(amount) AS amount FROM parts GROUP BY ALL) p
         ON p.payment = r.payment AND p.level = r.level AND p.number = r.number
@@ -321,34 +309,35 @@ chargebacks_told AS (
         sum(greatest(of_chargebacks, 0)) AS taken, sum(greatest(-of_chargebacks, 0)) AS back
     FROM moved GROUP BY payment
 )
-SELECT 'capture' AS kind, currency, counted AS amount, event_on, order_no, payment, '' AS batch_id, told FROM our_captures
+SELECT 'capture' AS kind, currency, counted AS amount, event_on, order_no, payment, '' AS batch_id, 'instruction' AS dated_by, told
+FROM our_captures
 UNION ALL
 SELECT CASE WHEN level = 'chargeback' AND amount < 0 THEN 'won_back' ELSE level END, currency,
-    CASE WHEN level = 'capture' THEN amount ELSE -amount END, day, order_no, payment, '', number
+    CASE WHEN level = 'capture' THEN amount ELSE -amount END, day, order_no, payment, '', dated_by, number
 FROM by_day
 UNION ALL
-SELECT 'refund', currency, -amount, event_on, order_no, payment, '', told FROM instructed WHERE kind = 'refund'
+SELECT 'refund', currency, -amount, event_on, order_no, payment, '', 'instruction', told FROM instructed WHERE kind = 'refund'
 UNION ALL
 -- The first lines settle what is known otherwise.
 SELECT CASE WHEN b.is_back THEN 'won_back' ELSE b.base END, b.currency,
     (greatest(b.reached, b.known) - greatest(b.below, b.known)) * CASE WHEN b.is_back THEN 1 ELSE -1 END,
-    b.day, b.order_no, b.payment, '', b.told
+    b.day, b.order_no, b.payment, '', 'settled', b.told
 FROM (
     SELECT b.*, coalesce(CASE WHEN base = 'refund' THEN r.amount WHEN is_back THEN c.back ELSE c.taken END, 0) AS known
     FROM by_lines b LEFT JOIN refunds_told r USING (payment) LEFT JOIN chargebacks_told c USING (payment)) b
 UNION ALL
 SELECT CASE base WHEN 'capture' THEN 'fee_on_captures' WHEN 'refund' THEN 'fee_on_refunds'
                  WHEN 'chargeback' THEN 'fee_on_chargebacks' WHEN 'fee' THEN 'fee_of_account' ELSE 'fee_on_others' END,
-    currency, -fee, settled_on, order_no, '', batch_id, told
+    currency, -fee, settled_on, order_no, '', batch_id, 'settled', told
 FROM lines WHERE NOT is_pay_out AND base <> 'payout'
 UNION ALL
-SELECT 'adjustment', currency, gross, settled_on, order_no, '', batch_id, told FROM lines WHERE base = 'adjustment'
+SELECT 'adjustment', currency, gross, settled_on, order_no, '', batch_id, 'settled', told FROM lines WHERE base = 'adjustment'
 UNION ALL
-SELECT 'payee', currency, net, settled_on, order_no, '', batch_id, told FROM lines WHERE base = 'payout' AND NOT is_pay_out
+SELECT 'payee', currency, net, settled_on, order_no, '', batch_id, 'settled', told FROM lines WHERE base = 'payout' AND NOT is_pay_out
 UNION ALL
-SELECT 'pay_out', currency, -net, settled_on, order_no, '', batch_id, told FROM lines WHERE is_pay_out
+SELECT 'pay_out', currency, -net, settled_on, order_no, '', batch_id, 'settled', told FROM lines WHERE is_pay_out
 UNION ALL
-SELECT 'reserve', currency, -gross, settled_on, order_no, '', batch_id, told FROM lines WHERE base = 'reserve';
+SELECT 'reserve', currency, -gross, settled_on, order_no, '', batch_id, 'settled', told FROM lines WHERE base = 'reserve';
 
 DELETE FROM facts WHERE amount = 0;
 

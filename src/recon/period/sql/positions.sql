@@ -2,32 +2,31 @@
 CREATE OR REPLACE TEMP TABLE closes AS
 SELECT 'opening' AS side, before AS day FROM month UNION ALL SELECT 'closing', last FROM month;
 
--- What the gateway owes: payments not settled, batches not paid out, reserves; one row each.
-CREATE OR REPLACE TEMP TABLE open_sums AS
-SELECT side, 'payments' AS what, currency, payment AS key, sum(amount) AS amount
+-- What the gateway owes, item by item: captured or given back and not settled, settled and never shown. What batches left
+-- and reserves follow one another in time: they are put in from `batches` and `reserve_days` once these are walked through.
+CREATE OR REPLACE TEMP TABLE open_items AS
+SELECT side, CASE WHEN bool_or(is_fact) THEN 'not_settled' ELSE 'never_shown' END AS what, currency, payment AS key,
+    max(order_no) AS order_no, coalesce(max(day) FILTER (is_fact), min(day)) AS since, sum(amount)::BIGINT AS amount
 FROM (
-    SELECT c.side, f.currency, f.payment, f.amount FROM facts f, closes c
+    SELECT c.side, f.currency, f.payment, f.order_no, f.event_on AS day, f.amount, true AS is_fact FROM facts f, closes c
     WHERE f.kind IN ('capture', 'refund', 'chargeback', 'won_back') AND NOT f.is_outside AND f.event_on <= c.day
     UNION ALL
-    SELECT c.side, l.currency, l.payment, -l.gross FROM lines l, closes c
+    SELECT c.side, l.currency, l.payment, l.order_no, l.settled_on, -l.gross, false FROM lines l, closes c
     WHERE l.base IN ('capture', 'refund', 'chargeback') AND l.counts_on <= c.day)
-GROUP BY ALL HAVING sum(amount) <> 0
-UNION ALL
-SELECT side, 'payable', currency, '', sum(amount)
-FROM (
-    SELECT c.side, l.currency, CASE WHEN l.is_pay_out THEN -l.net ELSE l.net END AS amount
-    FROM lines l, closes c WHERE l.counts_on <= c.day
-    UNION ALL
-    SELECT c.side, t.key, t.number FROM (FROM openings WHERE name = 'opening_payable') t, closes c)
-GROUP BY ALL
-UNION ALL
-SELECT side, 'reserve', currency, '', sum(amount)
-FROM (
-    SELECT c.side, l.currency, -l.gross AS amount FROM lines l, closes c
-    WHERE l.base = 'reserve' AND l.counts_on <= c.day
-    UNION ALL
-    SELECT c.side, t.key, t.number FROM (FROM openings WHERE name = 'opening_reserve') t, closes c)
-GROUP BY ALL;
+GROUP BY side, currency, payment HAVING sum(amount) <> 0;
+
+CREATE OR REPLACE TEMP TABLE batches AS
+SELECT c.side, l.currency, l.batch_id,
+    coalesce(max(l.settled_on) FILTER (l.is_pay_out), max(l.settled_on)) AS settled_on,
+    coalesce(sum(l.net) FILTER (NOT l.is_pay_out), 0)::BIGINT AS settled, coalesce(sum(l.net) FILTER (l.is_pay_out), 0)::BIGINT AS paid,
+    bool_or(l.is_pay_out) AS is_closed
+FROM lines l, closes c WHERE l.counts_on <= c.day
+GROUP BY c.side, l.currency, l.batch_id;
+
+CREATE OR REPLACE TEMP TABLE reserve_days AS
+SELECT c.side, l.currency, l.settled_on, -sum(l.gross)::BIGINT AS amount
+FROM lines l, closes c WHERE l.base = 'reserve' AND l.counts_on <= c.day
+GROUP BY c.side, l.currency, l.settled_on;
 
 -- What was paid out and is not at the bank, by the newest night; pay-outs of one entry are one finding.
 CREATE OR REPLACE TEMP TABLE transit_moves AS
@@ -48,19 +47,29 @@ unknown AS (
     WHERE break_id NOT IN (SELECT result_id FROM paid)
 ),
 last AS (SELECT result_id, max(booked_on) AS booked_on FROM received GROUP BY result_id)
-SELECT 'paid' AS move, result_id AS finding, currency, settled_on AS moved_on, counts_on, amount FROM own
+SELECT 'paid' AS move, result_id AS finding, currency, batch_id, settled_on AS moved_on, counts_on, amount FROM own
 UNION ALL
-SELECT CASE WHEN amount < 0 THEN 'returned' ELSE 'received' END, result_id, currency, booked_on, booked_on, -amount
+SELECT CASE WHEN amount < 0 THEN 'returned' ELSE 'received' END, result_id, currency, '', booked_on, booked_on, -amount
 FROM received WHERE result_id IN (FROM alone) OR result_id IN (FROM unknown)
 UNION ALL
-SELECT CASE WHEN o.bank_amount < 0 THEN 'returned' ELSE 'received' END, o.result_id, o.currency, l.booked_on, l.booked_on, -o.bank_amount
+SELECT CASE WHEN o.bank_amount < 0 THEN 'returned' ELSE 'received' END, o.result_id, o.currency, o.batch_id, l.booked_on, l.booked_on,
+    -o.bank_amount
 FROM own o JOIN last l USING (result_id) WHERE o.result_id IN (FROM shared) AND o.bank_amount IS NOT NULL
 UNION ALL
-SELECT 'kept', e.result_id, e.currency, l.booked_on, l.booked_on, -e.amount
+SELECT 'kept', e.result_id, e.currency, '', l.booked_on, l.booked_on, -e.amount
 FROM explained e JOIN last l USING (result_id)
 WHERE e.what IN ('charges', 'exchanged', 'exchanged at a rate', 'allowed by the rate') AND e.result_id IN (FROM alone);
 
 DELETE FROM transit_moves WHERE amount = 0;
+
+CREATE OR REPLACE TEMP TABLE open_transit AS
+SELECT m.*, coalesce(s.state, 'BREAK') AS state, coalesce(s.code, 'BANK_RECEIPT_UNKNOWN') AS code
+FROM (
+    SELECT c.side, m.finding, m.currency, sum(m.amount)::BIGINT AS amount, max(m.batch_id) AS batch_id, min(m.moved_on) AS since
+    FROM transit_moves m, closes c WHERE m.counts_on <= c.day
+    GROUP BY c.side, m.finding, m.currency HAVING sum(m.amount) <> 0) m
+LEFT JOIN (SELECT result_id AS finding, min(state) AS state, min(code) AS code
+           FROM paid WHERE is_own AND state <> 'OPENING' GROUP BY result_id) s USING (finding);
 
 -- The books: the newest version of each entry, as it moves clearing and reserve account together.
 CREATE OR REPLACE TEMP TABLE payments_of AS SELECT payment, max(order_no) AS order_no FROM orders_of GROUP BY payment;
@@ -107,7 +116,7 @@ deleted AS (
 ),
 counted AS (SELECT *, '' AS gone_on FROM newest UNION ALL BY NAME FROM deleted),
 named AS (
-    SELECT n.gone_on, n.entry_type, n.booked_at, n.reference_no AS batch_id, replace(n.entry_type, '_reversal', '') AS base,
+    SELECT n.entry_id, n.order_no, n.gone_on, n.entry_type, n.booked_at, n.reference_no AS batch_id, replace(n.entry_type, '_reversal', '') AS base,
         CASE WHEN ends_with(n.entry_type, '_reversal') THEN -1 ELSE 1 END AS way,
         CASE WHEN n.transaction_amount IS NOT NULL AND n.transaction_currency <> ''
              THEN n.transaction_currency ELSE n.currency END AS currency,
@@ -128,7 +137,8 @@ gaps AS (
         SELECT currency, key, amount FROM fact_keys UNION ALL SELECT currency, key, -moves FROM moved)
     GROUP BY ALL
 )
-SELECT m.entry_type, m.currency, m.key, coalesce(nullif(m.gone_on, ''), d.business_date, '') AS day,
+SELECT m.entry_id, m.order_no, m.entry_type, m.currency, m.key, coalesce(d.business_date, '') AS booked_on,
+    coalesce(nullif(m.gone_on, ''), d.business_date, '') AS day,
     m.moves + CASE WHEN m.base = 'write_off' THEN sign(coalesce(g.gap, 0)) * m.way * m.amount ELSE 0 END AS amount, m.batch_id,
     m.way * m.amount AS whole, m.gone_on
 FROM moved m

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from recon.model.money import format_minor_units
-from recon.period.month_words import DIFFERENCES, ITEMS, MOVEMENTS, RESERVE_MOVED, TRANSIT
+from recon.period.statement_rows import DIFFERENCES, ITEMS, MOVEMENTS, RESERVE_MOVED, TRANSIT
 from recon.steps.care.close_files import close_files
 from recon.steps.care.month_closes import PreparedClose
 from recon.steps.care.month_files import in_order

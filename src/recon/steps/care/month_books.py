@@ -22,7 +22,7 @@ from recon.model.money import parse_minor_units
 from recon.period.book_files.book_formats import WantedBooks, book_files
 from recon.period.book_files.book_lines import BookCodes, BookLine, DatevBooks, journals_of
 from recon.period.business_month import BusinessMonth
-from recon.period.month_journals import PERMANENT
+from recon.period.month_statement import PERMANENT
 from recon.steps.care.close_folders import sealed_close, sealed_file
 from recon.steps.compare.journals import WRITTEN_OFF, newest_run, proposing, set_aside
 from recon.steps.compare.result_files import output_folder, publish, stage

@@ -17,14 +17,19 @@ import pandas as pd
 from recon.matching.judging.severity import risk_of_break
 from recon.model.money import format_minor_units
 from recon.model.resolutions import KeptAnswer, with_answers
-from recon.period.books_of_month import OPEN, PAYOUTS_KEY
 from recon.period.business_month import BusinessMonth
-from recon.period.month_statement import CLOSING, OPENING, MonthFigure
-from recon.period.month_words import DIFFERENCES, ITEMS, STRADDLES
-from recon.period.straddling_items import VANISHED
-from recon.period.told_by_nights import ALONE
-from recon.period.unknown_refunds import untold_refunds
-from recon.period.waiting_adjustments import WAITS
+from recon.period.month_statement import (
+    ALONE,
+    CLOSING,
+    GROUPS,
+    OPEN,
+    OPENING,
+    VANISHED,
+    WAITS,
+    MonthFigure,
+    untold_refunds,
+)
+from recon.period.statement_rows import DIFFERENCES, ITEMS, STRADDLES
 from recon.steps.care.close_folders import sealed_document, sealed_figures
 from recon.steps.care.month_statements import CLOSED_MONTHS_MAX, StatedMonth, stated_month
 from recon.steps.ground import kept_results
@@ -39,7 +44,7 @@ from recon.store.people import closed_months, resolution_rows
 from recon.store.people.closed_months import MonthState
 
 NO_BREAK = "Differs in the books, and no break shows it yet"
-PROOF_SHEET = "sheet Proof; statement.sql says each of them once more"
+PROOF_SHEET = "sheet Proof; statement.sql says how each is computed"
 BOOKS_SHEET = "sheet Books lists by order what no break shows; run the next night over those orders"
 _LISTS = {"P5": BOOKS_SHEET, "P6": BOOKS_SHEET}
 BATCHES_NAMED_MAX = 3
@@ -208,7 +213,7 @@ def _of_nights(stated: StatedMonth) -> Iterator[Blocker]:
 
 
 def _of_equations(stated: StatedMonth) -> Iterator[Blocker]:
-    """Equations that do not hold, and figures that only one engine has."""
+    """Equations that do not hold."""
     for each in stated.statement.equations:
         if not each.holds:
             currency = f", {each.currency}" if each.currency else ""
@@ -217,8 +222,6 @@ def _of_equations(stated: StatedMonth) -> Iterator[Blocker]:
                 "",
                 _read_again(stated) if each.name == ALONE else _LISTS.get(each.id, PROOF_SHEET),
             )
-    for sentence in stated.statement.unproven_figures:
-        yield Blocker(sentence, "", "figures.csv and statement.sql")
 
 
 def _read_again(stated: StatedMonth) -> str:
@@ -356,7 +359,7 @@ def _open_items(stated: StatedMonth) -> Iterator[OpenItem]:
     for what in ("never_shown", "debt", "beyond"):
         yield from _listed(statement.closing_items, what, words=ITEMS, sheet="Open items")
     if (books := statement.books) is not None:
-        for what in (*WAITS, PAYOUTS_KEY):
+        for what in (*WAITS, GROUPS[1]):
             yield from _listed(books, what, words=DIFFERENCES, sheet="Books")
         named = {*statement.breaks["order_no"], *statement.breaks["transaction_id"]}
         own = books[~books["key"].isin(named)]

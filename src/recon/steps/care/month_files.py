@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from recon.model.money import format_minor_units
-from recon.period.month_statement import CLOSING, MOVED, OPENING, MonthFigure
+from recon.period.month_statement import AMOUNT, CLOSING, MOVED, OPENING, MonthFigure
 from recon.privacy.own_files import make_folder, replace_result
 from recon.steps.care.month_statements import StatedMonth
 from recon.steps.ground.csv_columns import csv_parts
@@ -59,7 +59,7 @@ def month_files(stated: StatedMonth) -> dict[str, str]:
         "in-transit": statement.transit,
         "books": statement.books,
         "told-by-nights": statement.told,
-        "journals": statement.journals.lines,
+        "journals": statement.journals,
     }
     tables = {f"{name}.csv": _table(frame) for name, frame in frames.items() if frame is not None}
     nights = [
@@ -77,22 +77,22 @@ def month_files(stated: StatedMonth) -> dict[str, str]:
         **tables,
         "proof.csv": csv_text(_PROOF, proof_rows(stated)),
         "nights.csv": csv_text(("night", "run", "standing", "trouble"), nights),
-        SCRIPT: stated.sql,
+        SCRIPT: statement.sql,
     }
 
 
-_PROOF = ("id", "name", "currency", "measure", "left", "right", "sql_left", "sql_right", "holds")
+_PROOF = ("id", "name", "currency", "measure", "left", "right", "holds")
 
 
 def proof_rows(stated: StatedMonth) -> list[dict[str, Any]]:
-    """The equations with both sides of both engines; amounts as text."""
+    """The equations with both sides; amounts as text."""
     rows = []
     for each in stated.statement.equations:
-        sides = {name: getattr(each, name) for name in ("left", "right", "sql_left", "sql_right")}
-        if each.measure == "amount":
+        sides: dict[str, int | str] = {"left": each.left, "right": each.right}
+        if each.measure == AMOUNT:
             sides = {
-                name: "" if number is None else format_minor_units(number, currency=each.currency)
-                for name, number in sides.items()
+                name: format_minor_units(number, currency=each.currency)
+                for name, number in (("left", each.left), ("right", each.right))
             }
         about = {"id": each.id, "name": each.name, "currency": each.currency}
         rows.append({**about, "measure": each.measure, **sides, "holds": each.holds})

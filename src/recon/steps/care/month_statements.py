@@ -24,11 +24,14 @@ from recon.model.errors import ArchiveBrokenError, UsageError
 from recon.model.nights import Mode
 from recon.model.words import SourceKind, Verdict
 from recon.period.business_month import BusinessMonth
-from recon.period.journal_names import JournalNames
-from recon.period.month_nights import EARLIER_READ, NEWEST_ONLY, READ, MonthNight
-from recon.period.month_statement import MonthFrame, MonthStatement, asked_of, statement_of
-from recon.period.prior_periods import ClosedPeriod
-from recon.period.statement_in_sql import proven_by_sql, sql_texts
+from recon.period.month_in_sql import EARLIER_READ, NEWEST_ONLY, READ, asked_earlier, statement_of
+from recon.period.month_statement import (
+    ClosedPeriod,
+    JournalNames,
+    MonthFrame,
+    MonthNight,
+    MonthStatement,
+)
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.night_folder import PROOF, RESULTS, STEPS, folder_of, links
 from recon.steps.ground.predecessor import MISSING, standing_without_a_night
@@ -77,8 +80,6 @@ class StatedMonth:
     """No night ran before the month: what was open then is only what later nights still show."""
     rules: Mapping[str, str]
     """Digest of the rules -> the first business date that they judged."""
-    sql: str
-    """Every figure as SQL over the nights' folders."""
     newest_run: str = ""
     """The run of the newest night that was read."""
     bank_to: str | None = None
@@ -98,7 +99,7 @@ class StatedMonth:
             for each in statement.equations
             if not each.holds
         ]
-        return [*sentences, *statement.unproven_figures]
+        return sentences
 
     @property
     def is_proven(self) -> bool:
@@ -128,6 +129,7 @@ def stated_month(
     Raises:
         UsageError: no live night of the account says anything of the month.
         ArchiveError: the archive cannot be reached, or a file is not as it was sealed.
+        ReconError: DuckDB came to no end: nothing is stated.
     """
     with environment.store.reading() as connection:
         finished = runs.last_finished(connection, merchant_id=account[0], account_id=account[1])
@@ -153,15 +155,12 @@ def stated_month(
         frame = replace(frame, closed=[*_periods(before)])
         frame = _with_earlier(frame, whole=whole, nights=nights, kept=kept, environment=environment)
         statement = statement_of(frame, nights=nights)
-        proven = proven_by_sql(statement, nights=nights, frame=frame)
-        sql = sql_texts(statement, nights=nights, frame=frame)
     return StatedMonth(
-        statement=proven,
+        statement=statement,
         nights=days,
         known_by=nights[-1].business_date,
         is_first=read[0].business_date >= month.first,
         rules=_rules_since(nights),
-        sql=sql,
         newest_run=nights[-1].run_id,
         bank_to=_bank_to(sealed[-1], account=account),
         closed=before,
@@ -254,7 +253,7 @@ def _with_earlier(
     A night whose folder was let go is not among them; the others are numbered up to -1.
     """
     first = date.fromisoformat(nights[0].business_date)
-    if min(whole) >= first or not (asked := asked_of(frame, nights=nights)).is_any:
+    if min(whole) >= first or not (asked := asked_earlier(frame, nights=nights)).payments:
         return frame
     paid_on = None if asked.since is None else frame.calendar.business_date_of(asked.since)
     days = earlier_days(whole, first=first, paid_on=paid_on, nights_max=NIGHTS_MAX - len(nights))
@@ -266,7 +265,7 @@ def _with_earlier(
         _night(number, run, night=night, kept=kept, names=EARLIER_READ)
         for number, (run, night) in enumerate(there, start=-len(there))
     ]
-    return replace(frame, asked=asked, earlier=earlier)
+    return replace(frame, earlier=earlier)
 
 
 def earlier_days(

@@ -15,7 +15,7 @@ import pandas as pd
 from recon.matching.breaks.result import Reconciliation
 from recon.model.nights import Mode
 from recon.period.business_month import BusinessMonth
-from recon.period.month_journals import PERMANENT
+from recon.period.month_statement import PERMANENT
 from recon.steps.care.month_books import sealed_lines, sums_by_journal
 from recon.steps.compare.journals import Handed, export_journals
 from recon.steps.ground.environment import Environment

@@ -16,7 +16,7 @@ from recon.model.figures import HandedOut
 from recon.model.nights import Mode
 from recon.model.words import Verdict
 from recon.period.business_month import BusinessMonth
-from recon.period.month_journals import PERMANENT
+from recon.period.month_statement import PERMANENT
 from recon.steps.compare.result_files import journals_csv, output_folder, publish, stage
 from recon.steps.ground import kept_results
 from recon.steps.ground.environment import Environment

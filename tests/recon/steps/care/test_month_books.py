@@ -13,7 +13,7 @@ import pytest
 
 from recon.model.errors import UsageError
 from recon.period.book_files.book_lines import BookLine
-from recon.period.month_journals import ACCRUAL, REVERSAL
+from recon.period.month_statement import ACCRUAL, REVERSAL
 from recon.steps.care import month_books, signed_closes
 from recon.steps.care.month_books import HandedBooks, MonthBooks, export_month
 from recon.steps.care.month_closes import PreparedClose, prepared_close
@@ -97,8 +97,7 @@ def close_with(monkeypatch: pytest.MonkeyPatch, *, fees: int) -> None:
     def prepared(*args: Any, **named: Any) -> PreparedClose:
         found = prepared_close(*args, **named)
         statement = found.stated.statement
-        lines = pd.concat([statement.journals.lines, accrued(fees)], ignore_index=True)
-        journals = replace(statement.journals, lines=lines)
+        journals = pd.concat([statement.journals, accrued(fees)], ignore_index=True)
         stated = replace(found.stated, statement=replace(statement, journals=journals))
         return replace(found, stated=stated, blockers=())
 

@@ -6,11 +6,9 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from recon.period.books_of_month import DIFFERENCE_COLUMNS
 from recon.period.business_month import BusinessMonth
-from recon.period.month_equation import MonthEquation
-from recon.period.month_words import DIFFERENCES
-from recon.period.told_by_nights import ALONE
+from recon.period.month_statement import ALONE, MonthEquation
+from recon.period.statement_rows import DIFFERENCES
 from recon.steps.care import month_closes
 from recon.steps.care.close_files import close_document, close_files, close_name, write_close_files
 from recon.steps.care.month_closes import BOOKS_SHEET, CloseVerdict, PreparedClose, prepared_close
@@ -168,7 +166,7 @@ def test_what_waits_in_the_books_keeps_a_month_from_ready(
         ("pay-outs", "JPY", "pay-outs", 8_869, 8_869),
         ("booked_later", "EUR", "WEB-3", -5, 0),
     ]
-    books = pd.DataFrame(rows, columns=[*DIFFERENCE_COLUMNS])
+    books = pd.DataFrame(rows, columns=["what", "currency", "key", "amount", "shown"])
     of_order = statement.breaks.head(1).assign(order_no="WEB-2")
     of_payment = of_order.assign(order_no="", transaction_id="TX-9")
     breaks = pd.concat([of_order, of_payment])
@@ -206,22 +204,22 @@ def test_money_in_doubt_that_left_after_the_close_does_not(ended: Merchant) -> N
 def test_an_equation_that_does_not_hold_blocks(
     ended: Merchant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is named with both sides of both engines, and the sheet where it stands."""
+    """It is named with both sides, and the sheet where it stands."""
     (first, *others) = closed(ended).stated.statement.equations
     close = given(ended, monkeypatch, equations=[replace(first, left=41), *others])
 
     assert close.verdict is CloseVerdict.NOT_READY
-    assert f"{first.id} {first.name}, by count: pandas 41 and" in blocked(close)
+    assert f"{first.id} {first.name}, by count: 41 and" in blocked(close)
 
 
 def test_what_the_books_differ_by_blocks_in_major_units(
     ended: Merchant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In the currency's own decimals, with the sheet that lists the orders and what to do."""
-    owed = MonthEquation("P5", "open", "KWD", "amount", 3700, 0, 3700, None)
+    owed = MonthEquation("P5", "open", "KWD", "amount", 3700, 0)
     close = given(ended, monkeypatch, equations=[owed])
 
-    said = "P5 open, KWD, by amount: pandas 3.700 and 0.000, SQL 3.700 and None"
+    said = "P5 open, KWD, by amount: 3.700 and 0.000"
     assert said in blocked(close)
     assert {each.where for each in close.blockers if said == each.what} == {BOOKS_SHEET}
 
@@ -245,16 +243,6 @@ def test_lines_of_old_batches_that_nobody_knows_any_more_block_with_the_way_out(
 
     assert says in named
     assert ("ledger_days = 56 in rules.toml, run the next night" in named) is (settled_on > "2026")
-
-
-def test_figures_that_one_engine_alone_has_block(
-    ended: Merchant, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """So does SQL that could not be run."""
-    close = given(ended, monkeypatch, unproven_figures=["SQL could not be run: no memory"])
-
-    assert close.verdict is CloseVerdict.NOT_READY
-    assert "SQL could not be run" in blocked(close)
 
 
 @pytest.mark.parametrize(("to", "is_blocked"), [("2026-11-29", True), ("", True), (LAST, False)])

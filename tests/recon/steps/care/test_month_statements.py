@@ -94,7 +94,7 @@ def test_a_changed_file_is_refused_by_name(merchant: Merchant, name: str) -> Non
 
 def earlier_answers(month: StatedMonth) -> str:
     """The files that a statement reads of nights before its own."""
-    return month.sql.split("VIEW earlier_answers")[1].split(";")[0]
+    return month.statement.sql.split("VIEW earlier_answers")[1].split(";")[0]
 
 
 def test_nights_before_a_month_are_asked_once_a_chargeback_was_won_back(

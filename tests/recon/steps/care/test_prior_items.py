@@ -8,10 +8,9 @@ from typing import Any
 import openpyxl
 import pytest
 
-from recon.period import statement_in_sql
+from recon.period import month_in_sql as in_sql
 from recon.period.business_month import BusinessMonth
-from recon.period.month_statement import CLOSING, OPENING
-from recon.period.prior_periods import prior_items
+from recon.period.month_statement import CLOSING, OPENING, prior_items
 from recon.steps.care import month_closes
 from recon.steps.care.close_digest import seen_close
 from recon.steps.care.closed_view import ClosedView, closed_view
@@ -67,7 +66,7 @@ def sums(figures: Any, *, at: str) -> dict[str, int]:
 def test_a_late_fact_of_a_closed_month_stands_in_the_open_one_with_its_own_date(
     late: Merchant,
 ) -> None:
-    """December opens with what November was closed with; both engines agree; November stays."""
+    """December opens with what November was closed with; November stays."""
     stated, view = december(late), november(late)
 
     items = prior_items(stated.statement.facts)
@@ -119,16 +118,20 @@ def test_an_opening_that_is_not_what_was_closed_is_named(
     )
 
 
-def test_sql_that_forgets_the_close_is_found(
+def test_a_month_that_forgets_the_close_opens_otherwise_and_says_so(
     late: Merchant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Both engines move such facts by themselves; one that does not fails the month."""
-    real = statement_in_sql._views
+    """Where facts told late are not moved, the opening is not what was closed: it is named."""
+    real = in_sql._inputs
 
-    def forgetting(*args: Any, **named: Any) -> Any:
-        frame = replace(named.pop("frame"), closed=())
-        return real(*args, **named, frame=frame)
+    def forgetting(frame: Any, **named: Any) -> Any:
+        return real(replace(frame, closed=()), **named)
 
-    monkeypatch.setattr(statement_in_sql, "_views", forgetting)
+    monkeypatch.setattr(in_sql, "_inputs", forgetting)
+    with late.environment() as environment:
+        close = prepared_close(DECEMBER, account=closes.OWN, environment=environment)
 
-    assert not december(late).statement.holds
+    assert any(
+        each.what == "Gateway: opens otherwise than 2026-11 was closed with"
+        for each in close.open_items
+    )
