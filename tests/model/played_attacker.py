@@ -23,9 +23,9 @@ from recon.settlement.instruction import Instruction
 from recon.settlement.terms import terms_of
 from recon.steps.ground.environment import Environment
 from recon.steps.money import approve, sending
+from recon.store.database.bound_tables import ROW
 from recon.store.database.history import Event, append
 from recon.store.money import endorsement_saving, instruction_rows, sending_rows
-from recon.store.money.bound_rows import TERMS
 from recon.store.schema import endorsement, instruction
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ def _call_approved(world: "World", wanted: str, **changed: str) -> None:
             "from": "planned",
             "approved_by": BOTH,
             "approved_at": str(at),
-            TERMS: terms_of(item),
+            ROW: terms_of(item),
         }
         append(connection, [Event("instruction", item.instruction_id, "approved", data)], at=at)
 

@@ -11,7 +11,7 @@ from recon.steps.ground.endorsed import endorsed
 from recon.steps.ground.environment import Environment
 from recon.steps.money.accepted_restores import unendorsed_restores
 from recon.store import Connection
-from recon.store.money.bound_rows import PROBLEMS_MAX
+from recon.store.database.record import PROBLEMS_MAX
 from recon.store.money.endorsement_rows import Endorsed, override
 from recon.store.nights import sign_off_rows
 from recon.store.people import agreement_rows, approval_rows, resolution_rows

@@ -16,8 +16,6 @@ from recon.model.errors import (
     SourceMissingError,
 )
 from recon.model.figures import NightFigures
-from recon.model.words import InstructionState
-from recon.proof.held_against import SHEETS
 from recon.steps.care.sealed_closes import close_problems
 from recon.steps.care.signed_words import unendorsed
 from recon.steps.care.verify_folder import (
@@ -27,19 +25,18 @@ from recon.steps.care.verify_folder import (
     sql_problems,
 )
 from recon.steps.compare.rebuild import run_named
-from recon.steps.compare.sheets_proven import section_of
 from recon.steps.ground import kept_results
 from recon.steps.ground.environment import Environment, account_of
 from recon.steps.ground.night_folder import storages_of
-from recon.steps.ground.sealed_totals import changed_totals
+from recon.steps.ground.sealed_totals import changed_summary, changed_totals
 from recon.steps.money.restore import link_missing
 from recon.steps.night.report import figures_of
 from recon.steps.people.sign_off import later_run
 from recon.store import Connection
 from recon.store.database import history
-from recon.store.money import bound_rows, bound_words
-from recon.store.nights import bound_actions, bound_runs, facts_rows, results, rules_rows, runs
-from recon.store.nights.bound_results import changed_summaries
+from recon.store.database.bound_tables import BOUND_TABLES, RUN
+from recon.store.database.record import changed, changed_in
+from recon.store.nights import bound_actions, facts_rows, rules_rows, runs
 from recon.store.nights.facts_keys import changed_facts, key_problems
 from recon.store.nights.facts_rows import StoredFacts
 from recon.store.nights.let_go_rows import all_let_go, let_go_of
@@ -100,16 +97,12 @@ def verify(
     with environment.store.reading() as connection:
         head, broken = history.verify(connection)
         finished = runs.finished(connection)
-        strayed = history.strayed_instruction(connection)
-        changed = bound_rows.changed_instructions(connection, states=InstructionState)
-        words = (*bound_words.changed_words(connection), *bound_words.changed_names(connection))
-        nights = (*bound_runs.changed_runs(connection), *changed_summaries(connection))
-        asked = bound_actions.all_changed_actions(connection)
-        facts = (*changed_facts(connection), *rules_rows.changed_rules(connection))
         problems = [
-            problem
-            for problem in (broken, strayed, *cut, *changed, *words, *asked, *nights, *facts)
-            if problem
+            *filter(None, (broken, *cut)),
+            *changed_in(connection, BOUND_TABLES),
+            *bound_actions.all_changed_actions(connection),
+            *changed_facts(connection),
+            *rules_rows.changed_rules(connection),
         ]
         problems += unendorsed(connection, environment=environment)
         problems += close_problems(connection, environment=environment)
@@ -158,10 +151,8 @@ def verify_night(environment: Environment, *, name: str) -> Verification:
         if not problems and going is None:
             problems += sql_problems(run, environment=environment)
         head, broken = history.verify(connection)
-        finished = next(night for night in runs.finished(connection) if night.run_id == run.run_id)
-        problems += _stored_totals(connection, finished, environment=environment)
-        problems += bound_runs.changed_runs(connection)
-        problems += changed_summaries(connection, run_id=run.run_id)
+        problems += changed(connection, RUN)
+        problems += changed_summary(connection, run.run_id)
         problems += changed_facts(connection)
         problems += rules_rows.changed_rules(connection)
         files, storages = facts_rows.of_night(connection, run), storages_of(environment)
@@ -220,7 +211,6 @@ def _cut_tails(environment: Environment) -> Iterator[str]:
 def _run_problems(
     connection: Connection, run: FinishedRun, *, environment: Environment
 ) -> Iterator[str]:
-    yield from _stored_totals(connection, run, environment=environment)
     try:
         of_run = runs.get(connection, run.run_id)
         yield from changed_totals(connection, of_run, environment=environment)
@@ -257,34 +247,6 @@ def _delivered(
         f"them in (`recon import-resolutions {path} --as NAME`)"
     )
     return problems, [note]
-
-
-def _stored_totals(
-    connection: Connection, run: FinishedRun, *, environment: Environment
-) -> Iterator[str]:
-    """What the database counted of a result, against the rows that its night sealed."""
-    summary = results.load_summary(connection, run.run_id)
-    if summary is None:
-        return
-    try:
-        counts = kept_results.section_rows(connection, run.run_id, environment=environment)
-    except ArchiveError:
-        return  # said of the night's folder
-    for section, rows in summary.rows.items():
-        if rows != counts[section]:
-            yield (
-                f"run {run.run_id}: the database says {rows} {section} rows, the night sealed "
-                f"{counts[section]}"
-            )
-    for total in results.load_totals(connection, run.run_id):
-        if total.id != SHEETS or total.measure != "count":
-            continue
-        section = section_of(total)
-        if section in counts and counts[section] != total.right:
-            yield (
-                f"run {run.run_id}: its workbook was proven against {total.right} {section} rows, "
-                f"the night sealed {counts[section]}"
-            )
 
 
 def _one_workbook(

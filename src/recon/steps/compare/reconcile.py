@@ -1,6 +1,5 @@
 """Step 5: compare orders, gateway and ledger as the tables have them, and keep the result."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -54,10 +53,9 @@ from recon.steps.ground.night_end import not_verified
 from recon.steps.ground.night_folder import bind, rows_of
 from recon.store import Connection
 from recon.store.database import history
+from recon.store.database.bound_tables import SUMMARY
 from recon.store.nights import break_rows, input_rows, journal_rows, results, runs
 from recon.store.nights.answer_parts import BASELINE
-from recon.store.nights.bound_results import BOUND_BY
-from recon.store.nights.bound_runs import RECONCILED
 from recon.store.nights.input_rows import Inputs
 from recon.store.nights.runs import Run, Stop
 from recon.store.schema.columns import REASON_CHARACTERS
@@ -109,12 +107,8 @@ def reconcile(run_id: str, *, environment: Environment) -> StepSummary:
     result = with_stopped_sending(result, stop=stop)
     way.more()
     with environment.store.writing() as connection:
-        summary = _keep(connection, run, replace(compared, result=result))
-        before = compared.inputs.previous_run_id
-        chained = _chained(result, previous_run=before, summary_sha256=summary)
-        history.append(
-            connection, [history.Event("run", run_id, RECONCILED, chained)], at=environment.clock()
-        )
+        kept = _keep(connection, run, replace(compared, result=result))
+        history.append(connection, [kept], at=environment.clock())
         bind(connection, run, sealed=compared.sealed, environment=environment)
     figures = _figures(result)
     sentences = (_sentence(figures), *holds_sentences(result))
@@ -306,40 +300,25 @@ def _figures(result: Reconciliation) -> dict[str, int | str]:
     }
 
 
-def _keep(connection: Connection, run: Run, compared: _Compared) -> str:
-    """The result, what it was computed from, what an INCOMPLETE one lacks; its summary's hash."""
+def _keep(connection: Connection, run: Run, compared: _Compared) -> history.Event:
+    """The result, what it was computed from, what an INCOMPLETE one lacks; the event of it."""
     result = compared.result
-    summary_sha256 = results.save(connection, run.run_id, result=result)
+    summary = results.save(connection, run.run_id, result=result)
     input_rows.save(connection, run.run_id, inputs=compared.inputs)
     break_rows.save_ends(connection, run.run_id, ends=compared.ends)
     shown = shown_in_the_books(result.effects, exported=compared.inputs.exported)
     journal_rows.note_booked(connection, run, shown=shown)
     lacking = compared.lacking if result.verdict is Verdict.INCOMPLETE else ()
-    runs.note_result(
-        connection,
-        run.run_id,
-        values={
-            "verdict": result.verdict.value,
-            "rules_digest": result.rules_digest,
-            "result_digest": result.digest,
-            "problem": "; ".join(lacking)[:REASON_CHARACTERS],
-        },
-    )
-    runs.note_step(connection, run.run_id, step=STEP)
-    return summary_sha256
-
-
-def _chained(
-    result: Reconciliation, *, previous_run: str, summary_sha256: str
-) -> Mapping[str, object]:
-    """What the history binds of a run: rules, result, its words and the night before it."""
-    return {
+    values = {
         "verdict": result.verdict.value,
         "rules_digest": result.rules_digest,
         "result_digest": result.digest,
-        "previous_run": previous_run,
-        BOUND_BY: summary_sha256,
+        "problem": "; ".join(lacking)[:REASON_CHARACTERS],
     }
+    runs.note_result(connection, run.run_id, values=values)
+    runs.note_step(connection, run.run_id, step=STEP)
+    details = {"previous_run": compared.inputs.previous_run_id, SUMMARY.under: summary}
+    return runs.result_event(run.run_id, values=values, event=runs.RECONCILED, details=details)
 
 
 def with_known_rules(result: Reconciliation, *, moved: tuple[str, ...]) -> Reconciliation:

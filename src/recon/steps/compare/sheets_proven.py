@@ -108,11 +108,6 @@ def _figures(listed: tuple[int, Mapping[str, int]]) -> Iterator[tuple[str, Mappi
     yield "amount", {currency: total for currency, total in sums.items() if currency}
 
 
-def section_of(total: ControlTotal) -> str:
-    """The section that a T13 is of."""
-    return total.name.removeprefix(NAME)
-
-
 def with_t13(result: Reconciliation, *, totals: tuple[ControlTotal, ...]) -> Reconciliation:
     """The result with these in place of earlier ones; NOT PROVEN where one does not tie."""
     others = tuple(

@@ -128,18 +128,6 @@ def match_batches(
         yield frame_of_table(plain_table(table, name="matches"))
 
 
-def section_rows(
-    connection: Connection, run_id: str, *, environment: Environment
-) -> dict[str, int]:
-    """Section -> its rows, as the manifest has them; nothing is read but the manifest.
-
-    Raises:
-        ArchiveError: see `load`.
-    """
-    night = _night(connection, run_id, environment=environment)
-    return {section: night.rows(name) for section, name in SECTIONS.items()}
-
-
 def section_sums(
     connection: Connection, run_id: str, *, environment: Environment
 ) -> dict[str, tuple[int, dict[str, int]]]:

@@ -11,8 +11,9 @@ from recon.steps.ground.environment import Environment
 from recon.steps.ground.night_folder import PROOF
 from recon.steps.ground.sealed_night import sealed_night
 from recon.store import Connection
+from recon.store.database.bound_tables import SUMMARY
+from recon.store.database.record import changed
 from recon.store.nights import results
-from recon.store.nights.bound_results import changed_summaries
 from recon.store.nights.runs import Run
 
 
@@ -46,6 +47,11 @@ def changed_totals(connection: Connection, run: Run, *, environment: Environment
         )
 
 
+def changed_summary(connection: Connection, run_id: str) -> Iterator[str]:
+    """What the database says of a run's verdict, rows and exposure that the night did not bind."""
+    return changed(connection, SUMMARY, of=run_id)
+
+
 def refuse_changed_result(connection: Connection, run: Run, *, environment: Environment) -> None:
     """Refuse to go on from totals that the run did not seal, or from a summary it did not bind.
 
@@ -56,7 +62,7 @@ def refuse_changed_result(connection: Connection, run: Run, *, environment: Envi
     if changed:
         msg = f"a control total was changed past the code, so no workbook is made of it: {changed}"
         raise ArchiveBrokenError(msg)
-    if changed := next(changed_summaries(connection, run_id=run.run_id), ""):
+    if changed := next(changed_summary(connection, run.run_id), ""):
         msg = f"a result was changed past the code, so no workbook is made of it: {changed}"
         raise ArchiveBrokenError(msg)
 

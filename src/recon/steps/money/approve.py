@@ -30,9 +30,10 @@ from recon.steps.ground.environment import Environment
 from recon.steps.ground.identity import Person, is_same, key_of, refuse_unproven, why_ended
 from recon.steps.ground.two_words import note_taken_back, refuse_alone, refuse_two
 from recon.store import Connection
+from recon.store.database.bound_tables import ROW
 from recon.store.database.history import append
 from recon.store.money import instruction_rows
-from recon.store.money.bound_rows import TERMS, holds_of, refuse_changed
+from recon.store.money.bound_rows import holds_of, refuse_changed
 from recon.store.money.journal import move
 from recon.store.people import approval_rows
 
@@ -137,7 +138,7 @@ def _second(
         for item in wanted.items
     ]
     # What both of them saw is bound, not only that they said yes.
-    events = [replace(event, data={**event.data, TERMS: terms_of(item)}) for item, event in moved]
+    events = [replace(event, data={**event.data, ROW: terms_of(item)}) for item, event in moved]
     append(connection, events, at=person.word.at)
     approval_rows.save_second(connection, first, word=person.word)
 

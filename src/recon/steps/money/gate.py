@@ -11,14 +11,15 @@ from recon.steps.ground.night_folder import storages_of
 from recon.steps.ground.releases import release_ended
 from recon.steps.money.restore import resolve_pending, restored_since
 from recon.store import Connection
-from recon.store.database import history
+from recon.store.database import history, record
+from recon.store.database.bound_tables import BEFORE_MONEY, INSTRUCTION
+from recon.store.database.record import changed_in
 from recon.store.database.verified_head import NOTHING, keep_verified, verified
-from recon.store.money import bound_rows, bound_words
+from recon.store.money import bound_rows
 from recon.store.money.endorsement_rows import Endorsed
 from recon.store.nights import (
     answer_parts,
     bound_actions,
-    bound_runs,
     facts_rows,
     ledger_rows,
     order_facts,
@@ -91,11 +92,10 @@ def _history_problem(connection: Connection, run: Run, *, environment: Environme
         keep_verified(folder, head)
     return (
         problem
-        or history.strayed_instruction(connection)
-        or next(bound_rows.back_again(connection, states=bound_rows.UNSENT), "")
-        or next(bound_rows.changed_instructions(connection, states=bound_rows.UNSENT), "")
-        or next(bound_words.changed_words(connection), "")
+        or next(record.strayed(connection, INSTRUCTION), "")
+        or next(bound_rows.back_again(connection), "")
+        or next(record.changed(connection, INSTRUCTION, where=bound_rows.MAY_LEAVE), "")
+        or next(changed_in(connection, BEFORE_MONEY), "")
         or next(bound_actions.changed_actions(connection, run), "")
-        or next(bound_runs.changed_runs(connection), "")
         or next(changed_facts(connection), "")
     )

@@ -18,10 +18,12 @@ from recon.steps.ground.two_words import ACCEPT_RESTORE, agreed
 from recon.steps.money.accepted_restores import ACCEPTED, ENTITY, noted, unagreed, what_is_lost
 from recon.store import Connection
 from recon.store.database import history
+from recon.store.database.bound_tables import INSTRUCTION
 from recon.store.database.engine import Store
 from recon.store.database.head_file import ACCEPTED_RESTORE, HeadFile
 from recon.store.database.history import Event, Head
 from recon.store.database.outside_heads import missing, problem_of
+from recon.store.database.record import strayed
 from recon.store.money import evidence_rows, instruction_rows
 from recon.store.money.journal import move
 from recon.store.nights import runs
@@ -178,7 +180,7 @@ def accept_restore(*, person: Person, reason: str, environment: Environment) -> 
 def _refuse_broken(connection: Connection) -> None:
     """Nobody's word makes a history whole that does not close."""
     _, problem = history.verify(connection)
-    if problem := problem or history.strayed_instruction(connection):
+    if problem := problem or next(strayed(connection, INSTRUCTION), ""):
         msg = (
             f"{problem}. This database was not only restored: nothing was accepted. Keep it, "
             "restore another backup, and run `recon verify` on that one"

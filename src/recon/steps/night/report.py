@@ -419,22 +419,19 @@ def _keep(
     run: Run, *, result: Reconciliation, path: Path, sheets: pa.Table, environment: Environment
 ) -> None:
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
-    details = {"workbook_sha256": digest, "verdict": result.verdict.value}
     sealed = write_proof(run, result=result, workbook=path, sheets=sheets, environment=environment)
     with environment.store.writing() as connection:
         bind(connection, run, sealed=[sealed], environment=environment)
-        head = history.append(
-            connection,
-            [history.Event("run", run.run_id, history.REPORTED, details)],
-            at=environment.clock(),
-        )
-        results.save_totals(connection, run.run_id, totals=result.control_totals)
-        values = {
-            "verdict": result.verdict.value,
-            "history_head": f"{head.sequence}:{head.hash}",
-        }
+        values = {"verdict": result.verdict.value}
         # Names stand under the workbook that was signed, never under one that was written later.
         if not sign_off_rows.signatures(connection, run.run_id):
             values |= {"workbook": str(path), "workbook_sha256": digest}
+        details = {"workbook_sha256": digest}
+        event = runs.result_event(
+            run.run_id, values=values, event=history.REPORTED, details=details
+        )
+        head = history.append(connection, [event], at=environment.clock())
+        results.save_totals(connection, run.run_id, totals=result.control_totals)
+        values |= {"history_head": f"{head.sequence}:{head.hash}"}
         runs.note_result(connection, run.run_id, values=values)
         runs.note_step(connection, run.run_id, step=STEP)

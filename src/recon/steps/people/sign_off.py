@@ -36,7 +36,9 @@ from recon.steps.ground.predecessor import (
 from recon.steps.ground.two_words import note_taken_back
 from recon.steps.people.signed_folder import NightToSign, SignedCopy, write_signature
 from recon.store import Connection
-from recon.store.nights import bound_runs, runs, sign_off_rows
+from recon.store.database.bound_tables import RUN
+from recon.store.database.record import changed
+from recon.store.nights import runs, sign_off_rows
 from recon.store.nights.runs import Run
 from recon.store.nights.sign_off_rows import ROLES, NightRun, Signature
 from recon.store.people import resolution_rows
@@ -410,8 +412,8 @@ def _refuse_night(
 
 def _refuse_unseen(connection: Connection, signed: NightRun, *, seen: str) -> None:
     """A file that its person did not see, or that nobody but the tables knows."""
-    if changed := next(bound_runs.changed_runs(connection), ""):
-        msg = f"{changed}: nobody signs until `recon verify` agrees"
+    if problem := next(changed(connection, RUN), ""):
+        msg = f"{problem}: nobody signs until `recon verify` agrees"
         raise UsageError(msg)
     if len(seen) < DIGITS_READ:
         msg = f"say which file you looked at: the first {DIGITS_READ} digits of its SHA-256"

@@ -30,7 +30,7 @@ from recon.store.money import case_rows, endorsement_rows, evidence_rows, instru
 from recon.store.money.journal import move
 from recon.store.nights import runs
 from recon.store.people import approval_rows, resolution_rows
-from recon.store.people.approval_rows import FirstVerdict, Release
+from recon.store.people.approval_rows import TAKEN_BACK, FirstVerdict, Release
 from recon.store.people.resolution_rows import WaitingWriteOff
 from recon.store.schema.case_tables import APPLIED
 
@@ -124,7 +124,7 @@ def resolve(
             read = evidence_rows.clock_event(instruction_id, uptime=environment.uptime())
             append(connection, [read], at=at)
         open_words = approval_rows.open_verdicts_of(connection, instruction_id)
-        approval_rows.close_verdicts(connection, open_words, decided=verdict)
+        approval_rows.close_verdicts(connection, open_words, decided=verdict, word=person.word)
     return DoubtWord(instruction, decided=True, others=others, before=before)
 
 
@@ -157,7 +157,7 @@ def take_back_verdict(
     own, _, _ = _said(connection, instruction_id, person=person, environment=environment)
     if not own:
         return ""
-    approval_rows.end_verdicts(connection, instruction_id, ends=own, word=person.word)
+    approval_rows.end_verdicts(connection, own, word=person.word, event=TAKEN_BACK)
     note_taken_back(
         connection, Kind.DECISION, instruction_id, person=person, environment=environment
     )

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Connection, and_, bindparam, func, insert, or_, select
+from sqlalchemy import Connection, and_, bindparam, insert, or_, select
 
-from recon.store.schema import batch, history, instruction, run
+from recon.store.schema import batch, history, run
 from recon.store.schema.account_filter import in_account, values_of
 
 GENESIS = "0" * 64
@@ -34,28 +34,6 @@ _LINKS = (
 )
 _OF_ENTITY = (
     select(history).where(history.c.entity_id == bindparam("wanted")).order_by(history.c.sequence)
-)
-_LAST_EVENTS = (
-    select(history.c.entity_id, func.max(history.c.sequence).label("sequence"))
-    .where(history.c.entity == "instruction")
-    .group_by(history.c.entity_id)
-    .subquery()
-)
-_STRAYED = (
-    select(instruction.c.instruction_id, instruction.c.state, history.c.event)
-    .select_from(instruction)
-    .outerjoin(_LAST_EVENTS, _LAST_EVENTS.c.entity_id == instruction.c.instruction_id)
-    .outerjoin(history, history.c.sequence == _LAST_EVENTS.c.sequence)
-    .where(or_(history.c.event.is_(None), history.c.event != instruction.c.state))
-    .order_by(instruction.c.instruction_id)
-    .limit(1)
-)
-_VANISHED = (
-    select(history.c.entity_id)
-    .outerjoin(instruction, instruction.c.instruction_id == history.c.entity_id)
-    .where(history.c.entity == "instruction", instruction.c.instruction_id.is_(None))
-    .order_by(history.c.sequence)
-    .limit(1)
 )
 _HASHES = select(history.c.sequence, history.c.hash).where(
     history.c.sequence.in_(bindparam("wanted", expanding=True))
@@ -219,23 +197,6 @@ def last_noted(connection: Connection, account: tuple[str, str]) -> tuple[str, d
     of_account = values_of(*account)
     row = connection.execute(_LAST_NOTED, of_account).one_or_none()
     return None if row is None else (row.entity, row.at)
-
-
-def strayed_instruction(connection: Connection) -> str:
-    """An instruction that is not what its last event says, or is gone, in words; "" when none.
-
-    Any row may have been changed, however old: all are looked at, a second for each 400,000 or so.
-    """
-    row = connection.execute(_STRAYED).one_or_none()
-    if row is None:
-        gone = connection.execute(_VANISHED).scalar_one_or_none()
-        sentence = "the history knows it, the journal does not: it was removed past the journal"
-        return f"instruction {gone} is gone: {sentence}" if gone else ""
-    sentence = f"its last event is {row.event!r}" if row.event else "the history never heard of it"
-    return (
-        f"instruction {row.instruction_id} is {row.state}, but {sentence}: it was changed past "
-        "the journal"
-    )
 
 
 def verify(connection: Connection, *, after: Head | None = None) -> tuple[Head, str]:

@@ -20,8 +20,9 @@ from recon.settlement.eligibility import Cleared
 from recon.settlement.masking import masked
 from recon.settlement.sender import Prepared, Reply, RowResult
 from recon.settlement.terms import filled_in
+from recon.store.database.bound_tables import INSTRUCTION, ROW
 from recon.store.database.history import Event
-from recon.store.money.bound_rows import TERMS
+from recon.store.database.record import cells_of
 from recon.store.schema import attempt, batch, instruction
 from recon.store.schema.columns import ID_CHARACTERS, REASON_CHARACTERS
 
@@ -217,7 +218,7 @@ def _filled_in(cleared: Cleared) -> dict[str, object]:
         transaction_id=payment.transaction_id,
         payment_amount=payment.amount,
     )
-    return {TERMS: terms} if terms else {}
+    return {ROW: terms} if terms else {}
 
 
 def rows_in_flight(connection: Connection, batch_id: str) -> list[str]:
@@ -274,17 +275,20 @@ def settle_rows(
             "instruction",
             wanted,
             STATE_OF[result.outcome].value,
-            {"batch": batch_id, "outcome": result.outcome, "code": result.code} | _named(result),
+            {"batch": batch_id, "outcome": result.outcome, "code": result.code}
+            | _bound(_values(result, at=at)),
         )
         for wanted, result in zip(ids, results, strict=True)
     ]
 
 
-def _named(result: RowResult) -> dict[str, object]:
-    """The gateway's own id of a payout takes the place of a transaction."""
-    if not result.payout_id:
-        return {}
-    return {TERMS: {"transaction_id": result.payout_id[:ID_CHARACTERS]}}
+def _bound(values: Mapping[str, Any]) -> dict[str, object]:
+    """What an outcome adds to the terms: since when it is in doubt, the gateway's id of a payout.
+
+    That what was sealed is erased with the end needs no telling.
+    """
+    cells = cells_of(INSTRUCTION, {name: values[name] for name in values if name != "sealed"})
+    return {ROW: cells} if cells else {}
 
 
 @cache

@@ -1,48 +1,32 @@
-"""Instructions as the history binds them, against what the journal's table says now."""
+"""What the history binds of instructions, for those who approve, claim and send them."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import groupby
 from typing import Any
 
-from sqlalchemy import Connection, Row, and_, bindparam, select
+from sqlalchemy import Connection, bindparam, select
 
 from recon.model.errors import GateClosedError
 from recon.model.words import InstructionState
 from recon.settlement.eligibility import Cleared
 from recon.settlement.instruction import Instruction
-from recon.settlement.terms import Terms, changed, folded
-from recon.store.database.history import LINKS_AT_ONCE
-from recon.store.money.instruction_reading import INSTRUCTIONS, instruction_of, instructions_where
+from recon.settlement.terms import BOUND, Terms, terms_of
+from recon.store.database.bound_tables import INSTRUCTION, ROW
+from recon.store.database.record import PROBLEMS_MAX, difference, folded, named
+from recon.store.money.instruction_reading import instructions_where
 from recon.store.schema import history, instruction
 
-TERMS = "terms"
-"""Where an event of an instruction has what it binds."""
-ENTITY = "instruction"
+ENTITY = INSTRUCTION.entity
 VALUES_PER_QUERY_MAX = 500
-PROBLEMS_MAX = 20
-"""Instructions that are named; one is reason enough to stop."""
 UNSENT = (InstructionState.PLANNED, InstructionState.APPROVED)
+MAY_LEAVE = instruction.c.state.in_([state.value for state in UNSENT])
 
 _EVENTS = (
     select(history.c.entity_id, history.c.data)
     .where(history.c.entity == ENTITY, history.c.entity_id.in_(bindparam("wanted", expanding=True)))
     .order_by(history.c.entity_id, history.c.sequence)
 )
-_BESIDE = (
-    INSTRUCTIONS.order_by(None)
-    .outerjoin_from(
-        instruction,
-        history,
-        and_(history.c.entity == ENTITY, history.c.entity_id == instruction.c.instruction_id),
-    )
-    .add_columns(history.c.data.label("bound_data"))
-    .where(instruction.c.state.in_(bindparam("states", expanding=True)))
-    .order_by(instruction.c.instruction_id, history.c.sequence)
-    .execution_options(yield_per=LINKS_AT_ONCE)
-)
-
 
 _OVER = frozenset(InstructionState) - {
     InstructionState.PLANNED,
@@ -56,7 +40,7 @@ _WAS_OVER = (
     .where(
         history.c.entity == ENTITY,
         history.c.event.in_([state.value for state in _OVER]),
-        instruction.c.state.in_(bindparam("states", expanding=True)),
+        MAY_LEAVE,
     )
     .order_by(history.c.sequence)
     .limit(PROBLEMS_MAX)
@@ -92,7 +76,7 @@ def refuse_changed(connection: Connection, items: Iterable[Instruction]) -> None
     wanted = list(items)
     events = events_of(connection, [item.instruction_id for item in wanted])
     for item in wanted:
-        _refuse(changed(item, bound=bound_by(events.get(item.instruction_id, ()))))
+        _refuse(item, bound=bound_by(events.get(item.instruction_id, ())))
 
 
 def refuse_changed_rows(connection: Connection, rows: Sequence[Cleared]) -> None:
@@ -105,7 +89,7 @@ def refuse_changed_rows(connection: Connection, rows: Sequence[Cleared]) -> None
     events = events_of(connection, ids)
     for row in rows:
         bound = bound_by(events.get(row.instruction.instruction_id, ()))
-        _refuse(changed(meant(row, bound=bound), bound=bound))
+        _refuse(meant(row, bound=bound), bound=bound)
     refuse_changed(
         connection, instructions_where(connection, instruction.c.instruction_id.in_(ids))
     )
@@ -125,45 +109,23 @@ def meant(row: Cleared, *, bound: Terms) -> Instruction:
     )
 
 
-def _refuse(problem: str) -> None:
-    if problem:
-        msg = f"the history does not hold: {problem}; nothing of this was sent or approved"
+def _refuse(item: Instruction, *, bound: Terms) -> None:
+    if problem := difference(INSTRUCTION, terms_of(item), then=bound):
+        what = named(INSTRUCTION, item.instruction_id, problem=problem)
+        msg = f"the history does not hold: {what}; nothing of this was sent or approved"
         raise GateClosedError(msg)
 
 
 def bound_by(events: Iterable[Mapping[str, Any]]) -> Terms:
     """The terms that some events of one instruction bind, oldest first."""
-    return folded(event.get(TERMS, {}) | _repeats(event) for event in events)
+    cells = folded(event.get(ROW, {}) for event in events)
+    return {name: cell for name, cell in cells.items() if name in BOUND}
 
 
-def _repeats(event: Mapping[str, Any]) -> Terms:
-    """What an approval must have seen grows when more of the same intention is found."""
-    return {"repeats": str(event["repeats"])} if "repeats" in event else {}
-
-
-def back_again(connection: Connection, *, states: Iterable[InstructionState]) -> Iterator[str]:
-    """Instructions in these states that the history knows to be over: sent, or taken back."""
-    wanted = {"states": [state.value for state in states]}
-    for row in connection.execute(_WAS_OVER, wanted):
+def back_again(connection: Connection) -> Iterator[str]:
+    """Instructions that may leave by their row, and that the history knows to be over."""
+    for row in connection.execute(_WAS_OVER):
         yield (
             f"instruction {row.entity_id} is {row.state}, but was {row.event.replace('_', ' ')} "
             "before, from which nothing leads back: it was changed past the journal"
         )
-
-
-def changed_instructions(
-    connection: Connection, *, states: Iterable[InstructionState]
-) -> Iterator[str]:
-    """Instructions in these states whose table says otherwise than the history, in words."""
-    wanted = {"states": [state.value for state in states]}
-    count = 0
-    with connection.execute(_BESIDE, wanted) as rows_beside:
-        for _, group in groupby(rows_beside, key=lambda row: str(row.instruction_id)):
-            rows: list[Row[Any]] = list(group)
-            item = instruction_of(rows[0]._mapping)  # noqa: SLF001 - SQLAlchemy's public name
-            data = [json.loads(row.bound_data) for row in rows if row.bound_data]
-            if problem := changed(item, bound=bound_by(data)):
-                yield problem
-                count += 1
-            if count >= PROBLEMS_MAX:
-                return

@@ -7,13 +7,14 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, func, insert, or_, select, update
+from sqlalchemy import Connection, bindparam, func, or_, select
 
 from recon.model.words import CONFIRMED_STATES, InstructionKind, InstructionState
 from recon.settlement.contradiction import NOT_DONE_STATES, Ended
 from recon.settlement.instruction import Instruction
 from recon.settlement.refund_numbers import Numbered
-from recon.store.database.history import Event, append
+from recon.store.database.bound_tables import CASE
+from recon.store.database.record import record
 from recon.store.money.instruction_reading import INSTRUCTION_COLUMNS, instruction_of
 from recon.store.nights.runs import Run
 from recon.store.schema import contradiction, instruction
@@ -21,7 +22,6 @@ from recon.store.schema.account_filter import OfAccount, account_values, in_acco
 from recon.store.schema.case_tables import APPLIED
 from recon.store.schema.columns import REASON_CHARACTERS
 
-ENTITY = "case"
 FINAL = (*CONFIRMED_STATES, *NOT_DONE_STATES)
 KINDS = (InstructionKind.CAPTURE, InstructionKind.CANCEL, InstructionKind.REFUND)
 
@@ -148,39 +148,24 @@ def with_case(connection: Connection, run: Run) -> frozenset[str]:
 
 def open_case(connection: Connection, item: Instruction, *, reason: str, at: datetime) -> None:
     """Keep what contradicts an instruction; its state stays as it is."""
-    connection.execute(
-        insert(contradiction).values(
-            instruction_id=item.instruction_id,
-            merchant_id=item.merchant_id,
-            account_id=item.account_id,
-            transaction_id=item.transaction_id,
-            believed=item.state.value,
-            told=reason[:REASON_CHARACTERS],
-            noted_at=at,
-        )
-    )
-    payment = {
+    case = {
+        "instruction_id": item.instruction_id,
         "merchant_id": item.merchant_id,
         "account_id": item.account_id,
         "transaction_id": item.transaction_id,
+        "believed": item.state.value,
+        "told": reason[:REASON_CHARACTERS],
+        "noted_at": at,
     }
-    append(
-        connection,
-        [Event(ENTITY, item.instruction_id, "opened", {"told": reason} | payment)],
-        at=at,
-    )
+    record(connection, CASE, case, event="opened", at=at)
 
 
 def close_case(
     connection: Connection, instruction_id: str, *, verdict: str, reason: str, at: datetime
 ) -> None:
     """Two people said what is true of it."""
-    connection.execute(
-        update(contradiction)
-        .where(contradiction.c.instruction_id == instruction_id)
-        .values(verdict=verdict, closed_at=at)
-    )
-    append(connection, [Event(ENTITY, instruction_id, "closed", {"told": reason})], at=at)
+    values, of = {"verdict": verdict, "closed_at": at}, {"instruction_id": instruction_id}
+    record(connection, CASE, values, of=of, event="closed", at=at, details={"told": reason})
 
 
 def had_case(connection: Connection, instruction_id: str) -> bool:

@@ -20,9 +20,9 @@ from recon.desk.held_keys import HeldKeys
 from recon.model.errors import GateClosedError
 from recon.model.words import InstructionState
 from recon.settlement.planning import RULE_APPROVER
+from recon.store.database.bound_tables import ROW
+from recon.store.database.record import PROBLEMS_MAX
 from recon.store.money.bound_rows import (
-    PROBLEMS_MAX,
-    TERMS,
     VALUES_PER_QUERY_MAX,
     bound_by,
     events_of,
@@ -187,7 +187,7 @@ class Endorsed:
         """For whoever checks some rows by itself: the terms that people saw, and their words."""
         events = events_of(connection, instruction_ids)
         seen = {
-            wanted: dict(yeses[-1][TERMS])
+            wanted: dict(yeses[-1][ROW])
             for wanted, item_events in events.items()
             if (yeses := _yeses(item_events))
         }
@@ -218,7 +218,7 @@ class Endorsed:
         yeses = _yeses(item_events)
         if not yeses:
             return "the history has no approval of it"
-        terms = yeses[-1][TERMS]
+        terms = yeses[-1][ROW]
         if not is_filled_in(terms, now=bound_by(item_events)):
             return "it is not what people approved any more"
         return row_problem(
@@ -262,7 +262,7 @@ def _yeses(item_events: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     return [
         item_event
         for item_event in item_events
-        if item_event.get("approved_by") and TERMS in item_event
+        if item_event.get("approved_by") and ROW in item_event
     ]
 
 

@@ -26,8 +26,8 @@ from recon.settlement.intention import named
 from recon.settlement.planning import Plan
 from recon.settlement.sender import Reply
 from recon.settlement.terms import terms_of
+from recon.store.database.bound_tables import ROW
 from recon.store.database.history import Event, append
-from recon.store.money.bound_rows import TERMS
 from recon.store.money.instruction_reading import (
     INSTRUCTIONS,
     instruction_of,
@@ -187,9 +187,7 @@ def save_plan(connection: Connection, run: Run, *, plan: Plan, at: datetime) -> 
             item.instruction_id,
             item.state.value,
             {"natural_key": item.natural_key, "approved_by": item.approved_by, "hold": item.hold}
-            | {TERMS: terms_of(item)}
-            | ({"again_for": item.again_for} if item.again_for else {})
-            | ({"repeats": item.repeats} if item.repeats else {}),
+            | {ROW: terms_of(item)},
         )
         for item in plan.new
     ]

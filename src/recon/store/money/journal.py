@@ -18,9 +18,11 @@ from recon.model.errors import Defect, NightHeldError
 from recon.model.words import InstructionState, Outcome
 from recon.settlement.instruction import FOLLOWS, Instruction
 from recon.settlement.sender import BatchResult, Prepared, Reply, RowResult
+from recon.store.database.bound_tables import INSTRUCTION, ROW
 from recon.store.database.engine import Store
 from recon.store.database.history import CLAIMED, Event, append
 from recon.store.database.night_lock import lock_stands
+from recon.store.database.record import cells_of
 from recon.store.money import sending_rows
 from recon.store.money.batch_rows import (
     CLOSED,
@@ -236,7 +238,9 @@ def move(
     if changed.rowcount != 1:
         msg = f"instruction {wanted.instruction_id} is no longer {wanted.state}"
         raise Defect(msg)
-    data = {"from": wanted.state, **{name: str(value) for name, value in values.items()}}
+    texts = {name: str(value) for name, value in values.items()}
+    cells = cells_of(INSTRUCTION, values)
+    data = {"from": wanted.state, **texts, **({ROW: cells} if cells else {})}
     return Event("instruction", wanted.instruction_id, to.value, data)
 
 

@@ -10,7 +10,8 @@ from recon.model.words import CONFIRMED_STATES, InstructionKind, InstructionStat
 from recon.settlement.instruction import MOVES_MONEY
 from recon.settlement.planning import RULE_APPROVER
 from recon.settlement.sending_order import BatchPlan
-from recon.store.database.history import Event, append
+from recon.store.database.bound_tables import SWITCH
+from recon.store.database.record import record
 from recon.store.nights.proofs import MAY_HAVE_MOVED
 from recon.store.nights.runs import Run
 from recon.store.schema import attempt, batch, dry_batch, instruction, sending_switch
@@ -19,8 +20,6 @@ from recon.store.schema.account_filter import account_values, in_account
 
 NAME_CHARACTERS = 100
 """Of the name beside the switch; the history has all of it."""
-SWITCH = "sending"
-"""Entity of the switch in the history."""
 _NEWEST_TURN = select(sending_switch).order_by(sending_switch.c.turn.desc()).limit(1)
 
 _PAID = (
@@ -116,14 +115,9 @@ def stopped(connection: Connection) -> Stopped | None:
 def turn_switch(connection: Connection, *, stop: bool, by: str, reason: str, at: datetime) -> None:
     """Stop all sending, or allow it again; the turn stands in the history for ever."""
     newest = connection.execute(select(func.max(sending_switch.c.turn))).scalar_one() or 0
-    connection.execute(
-        insert(sending_switch).values(
-            turn=newest + 1, stopped=stop, turned_by=by[:NAME_CHARACTERS], reason=reason, at=at
-        )
-    )
+    turn = {"turn": newest + 1, "turned_by": by[:NAME_CHARACTERS], "reason": reason, "at": at}
     event = "stopped" if stop else "allowed"
-    details = {"by": by, "reason": reason}
-    append(connection, [Event(SWITCH, str(newest + 1), event, details)], at=at)
+    record(connection, SWITCH, turn | {"stopped": stop}, event=event, at=at, details={"by": by})
 
 
 def approved_by_rule(connection: Connection, run: Run) -> dict[str, int]:

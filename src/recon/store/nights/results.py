@@ -12,8 +12,9 @@ from sqlalchemy import Connection, delete, insert, select
 
 from recon.matching.breaks.result import Reconciliation
 from recon.model.words import ControlTotal, Verdict
+from recon.store.database.bound_tables import SUMMARY
+from recon.store.database.record import cells_of
 from recon.store.nights import runs
-from recon.store.nights.bound_results import hash_of
 from recon.store.schema import control_total, result_summary
 
 SECTIONS: Mapping[str, str] = {
@@ -45,11 +46,11 @@ class Summary:
     """Currency -> minor units at risk in open breaks."""
 
 
-def save(connection: Connection, run_id: str, *, result: Reconciliation) -> str:
-    """Keep one result in place of an earlier one of the same run; the hash of its summary."""
+def save(connection: Connection, run_id: str, *, result: Reconciliation) -> Mapping[str, str]:
+    """Keep one result in place of an earlier one of the same run; what binds its summary."""
     document = save_summary(connection, run_id, summary=summary_of(result))
     save_totals(connection, run_id, totals=result.control_totals)
-    return hash_of(document)
+    return cells_of(SUMMARY, {"document": document})
 
 
 def summary_of(result: Reconciliation) -> Summary:

@@ -9,13 +9,15 @@ from datetime import UTC, date, datetime
 from typing import Any
 
 import psutil
-from sqlalchemy import Connection, bindparam, insert, select, update
+from sqlalchemy import Connection, bindparam, select, update
 
 from recon.model.errors import Defect, NightHeldError
 from recon.model.nights import Mode, NightRequest, Part
 from recon.model.words import Verdict
+from recon.store.database.bound_tables import RUN
 from recon.store.database.history import Event, append, of_entity
 from recon.store.database.owner import Owner
+from recon.store.database.record import event_of, record
 from recon.store.people.approval_rows import released
 from recon.store.schema import run
 from recon.store.schema.account_filter import in_account, values_of
@@ -73,6 +75,9 @@ STARTED, TAKEN_OVER = "started", "taken over"
 ENDED = ("finished", "stopped", PART_ENDED)
 """Events of a run that are its status from then on."""
 
+RECONCILED = "reconciled"
+"""The event of a run that compared."""
+
 RESUMED = "resumed"
 """The event of a stopped run that goes on as itself."""
 
@@ -82,7 +87,6 @@ SENDING_STOPPED = "sending stopped"
 NOT_VERIFIED = "not verified"
 """The event of an answer that a run could not believe and that is of no set."""
 
-_INSERT = insert(run)
 _ACTIVE = select(run).where(
     *in_account(run),
     run.c.status == "active",
@@ -129,40 +133,33 @@ def start(
     """
     dead = connection.execute(_ACTIVE, _place(request.merchant_id, request.account_id)).all()
     for row in dead:
-        connection.execute(
-            update(run).where(run.c.run_id == row.run_id).values(status="stopped", finished_at=now)
-        )
-    connection.execute(
-        _INSERT,
-        {
-            "run_id": run_id,
-            "merchant_id": request.merchant_id,
-            "account_id": request.account_id,
-            "business_date": request.business_date,
-            "mode": request.mode.value,
-            "status": "active",
-            "part": part or "",
-            "predecessor": predecessor,
-            "started_at": now,
-            "as_of": as_of,
-            **_owner(),
-        },
-    )
-    events = [Event("run", row.run_id, TAKEN_OVER, {"by": run_id}) for row in dead]
-    began = {"business_date": request.business_date.isoformat(), "mode": request.mode.value}
-    began |= {"merchant_id": request.merchant_id, "account_id": request.account_id}
-    began |= {"as_of": as_of.isoformat()}
-    began |= {"part": part.value} if part else {}
-    began |= {"predecessor": predecessor} if predecessor else {}
-    append(connection, [*events, Event("run", run_id, STARTED, began)], at=now)
+        values, of, by = _end("stopped", now), {"run_id": row.run_id}, {"by": run_id}
+        record(connection, RUN, values, of=of, event=TAKEN_OVER, at=now, details=by)
+    began = {
+        "run_id": run_id,
+        "merchant_id": request.merchant_id,
+        "account_id": request.account_id,
+        "business_date": request.business_date,
+        "mode": request.mode.value,
+        "status": "active",
+        "part": part or "",
+        "predecessor": predecessor,
+        "started_at": now,
+        "as_of": as_of,
+        **_owner(),
+    }
+    record(connection, RUN, began, event=STARTED, at=now)
     return tuple(row.run_id for row in dead)
 
 
 def resume(connection: Connection, run_id: str, *, now: datetime) -> None:
     """Make a run that stopped this process's; the caller holds the account's lock."""
     values = {"status": "active", "finished_at": None, "problem": "", **_owner()}
-    connection.execute(update(run).where(run.c.run_id == run_id).values(**values))
-    append(connection, [Event("run", run_id, RESUMED, {})], at=now)
+    record(connection, RUN, values, of={"run_id": run_id}, event=RESUMED, at=now)
+
+
+def _end(status: str, at: datetime) -> dict[str, Any]:
+    return {"status": status, "finished_at": at}
 
 
 def _owner() -> dict[str, str]:
@@ -212,8 +209,19 @@ def note_step(connection: Connection, run_id: str, *, step: str) -> None:
 
 
 def note_result(connection: Connection, run_id: str, *, values: Mapping[str, str]) -> None:
-    """Keep verdict, digests, workbook and the like on the run."""
+    """Keep verdict, digests, workbook and the like on the run; `result_event` binds them."""
     connection.execute(update(run).where(run.c.run_id == run_id).values(**values))
+
+
+def result_event(
+    run_id: str,
+    *,
+    values: Mapping[str, str],
+    event: str,
+    details: Mapping[str, Any] | None = None,
+) -> Event:
+    """The event of what `note_result` keeps."""
+    return event_of(RUN, {"run_id": run_id, **values}, event=event, details=details)
 
 
 def note_stop(connection: Connection, run_id: str, *, stop: Stop, now: datetime) -> None:
@@ -263,16 +271,11 @@ def finish(
     Raises:
         NightHeldError: another run took its account over and closed it; it stays as that one said.
     """
-    details = {"problem": reason_that_fits(problem)} if problem else {}
-    closed = connection.execute(
-        update(run)
-        .where(run.c.run_id == run_id, run.c.status == "active")
-        .values(status=status, finished_at=now, **details)
-    )
-    if closed.rowcount != 1:
+    values = _end(status, now) | ({"problem": reason_that_fits(problem)} if problem else {})
+    of, details = {"run_id": run_id, "status": "active"}, {"problem": problem}
+    if not record(connection, RUN, values, of=of, event=status, at=now, details=details):
         msg = f"run {run_id} was closed: another run took the account over, and tells what became"
         raise NightHeldError(f"{msg} of it")
-    append(connection, [Event("run", run_id, status, {"problem": problem})], at=now)
 
 
 def last_finished(connection: Connection, *, merchant_id: str, account_id: str) -> dict[date, Run]:

@@ -4,14 +4,14 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
 
-from sqlalchemy import Connection, and_, func, insert, select, update
+from sqlalchemy import Connection, and_, func, select
 
-from recon.store.database.history import Event, append
+from recon.store.database.bound_tables import SIGN_OFF
+from recon.store.database.record import record
 from recon.store.nights.runs import Run
 from recon.store.people.approval_rows import TAKEN_BACK, PersonsWord
 from recon.store.schema import run, sign_off
 
-ENTITY = "sign-off"
 ROLES = ("reviewer", "approver")
 """A night is signed when both are there, in whatever order."""
 _SIGNED = sign_off.c.signed_by != ""
@@ -48,28 +48,21 @@ def save(
     connection: Connection, run_id: str, *, role: str, word: PersonsWord, workbook_sha256: str
 ) -> None:
     """Put a name under a workbook, with its event."""
-    signed = {"signed_by": word.by, "authenticated": word.authenticated}
-    _put(connection, run_id, role=role, at=word.at, workbook_sha256=workbook_sha256, **signed)
-    details = {"role": role, "by": word.in_words, "workbook_sha256": workbook_sha256}
-    append(connection, [Event(ENTITY, run_id, "signed", details)], at=word.at)
+    own = {"run_id": run_id, "role": role}
+    signed = {"signed_by": word.by, "authenticated": word.authenticated, "signed_at": word.at}
+    values = signed | {"workbook_sha256": workbook_sha256}
+    signing: dict[str, Any] = {"event": "signed", "at": word.at, "details": {"by": word.in_words}}
+    if not record(connection, SIGN_OFF, values, of=own, **signing):
+        record(connection, SIGN_OFF, own | values, **signing)
 
 
 def take_back(
     connection: Connection, run_id: str, *, signature: Signature, word: PersonsWord
 ) -> None:
     """Take a name away from under a workbook; the row stays, with nobody in it."""
-    role, digest = signature.role, signature.workbook_sha256
-    nobody = {"signed_by": "", "authenticated": False}
-    _put(connection, run_id, role=role, at=word.at, workbook_sha256=digest, **nobody)
-    details = {"role": role, "by": word.in_words, "workbook_sha256": digest}
-    append(connection, [Event(ENTITY, run_id, TAKEN_BACK, details)], at=word.at)
-
-
-def _put(connection: Connection, run_id: str, *, role: str, at: datetime, **values: Any) -> None:
-    own = update(sign_off).where(sign_off.c.run_id == run_id, sign_off.c.role == role)
-    if not connection.execute(own.values(signed_at=at, **values)).rowcount:
-        row = {"run_id": run_id, "role": role, "signed_at": at, **values}
-        connection.execute(insert(sign_off).values(**row))
+    nobody = {"signed_by": "", "authenticated": False, "signed_at": word.at}
+    own, by = {"run_id": run_id, "role": signature.role}, {"by": word.in_words}
+    record(connection, SIGN_OFF, nobody, of=own, event=TAKEN_BACK, at=word.at, details=by)
 
 
 def signatures(connection: Connection, run_id: str) -> dict[str, Signature]:

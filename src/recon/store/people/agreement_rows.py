@@ -2,15 +2,21 @@
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
-from sqlalchemy import Connection, Row, insert, select, update
+from sqlalchemy import Connection, Row, select
 
-from recon.store.database.history import Event, append
-from recon.store.people.approval_rows import COMPLETE, FIRST, VOID, PersonsWord
+from recon.store.database.bound_tables import AGREEMENT
+from recon.store.database.record import record
+from recon.store.people.approval_rows import (
+    COMPLETE,
+    FIRST,
+    VOID,
+    PersonsWord,
+    first_word,
+    second_word,
+)
 from recon.store.schema import agreement
-
-ENTITY = "agreement"
-"""Entity of these words in the history; its key is what they are about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,54 +65,30 @@ def save_first(
     valid_until: datetime,
 ) -> None:
     """The first of two people asks for it."""
-    connection.execute(
-        insert(agreement).values(
-            what=what,
-            subject=subject,
-            reason=reason,
-            state=FIRST,
-            first_by=word.by,
-            first_authenticated=word.authenticated,
-            first_at=word.at,
-            valid_until=valid_until,
-            second_authenticated=False,
-        )
-    )
-    until = valid_until.isoformat()
-    details = {"by": word.in_words, "what": what, "reason": reason, "valid_until": until}
-    append(connection, [Event(ENTITY, subject, FIRST, details)], at=word.at)
+    asked = {"what": what, "subject": subject, "reason": reason, **first_word(word, valid_until)}
+    by = {"by": word.in_words}
+    record(connection, AGREEMENT, asked, event=FIRST, at=word.at, details=by)
 
 
 def save_second(
     connection: Connection, first: FirstWord, *, reason: str, word: PersonsWord
 ) -> None:
     """The second person says the same."""
-    connection.execute(
-        update(agreement)
-        .where(agreement.c.agreement_id == first.agreement_id, agreement.c.state == FIRST)
-        .values(
-            state=COMPLETE,
-            second_by=word.by,
-            second_authenticated=word.authenticated,
-            second_at=word.at,
-        )
-    )
-    details = {
-        "by": word.in_words,
-        "first": first.by.in_words,
-        "what": first.what,
-        "reason": reason,
-    }
-    append(connection, [Event(ENTITY, first.subject, COMPLETE, details)], at=word.at)
+    both = {"by": word.in_words, "first": first.by.in_words}
+    details = {**both, "what": first.what, "reason": reason}
+    values, of = second_word(word), _of(first)
+    record(connection, AGREEMENT, values, of=of, event=COMPLETE, at=word.at, details=details)
 
 
 def void(connection: Connection, first: FirstWord, *, why: str, at: datetime) -> None:
     """A first word that no longer counts."""
-    connection.execute(
-        update(agreement).where(agreement.c.agreement_id == first.agreement_id).values(state=VOID)
-    )
     details = {"what": first.what, "why": why}
-    append(connection, [Event(ENTITY, first.subject, VOID, details)], at=at)
+    values, of = {"state": VOID}, _of(first)
+    record(connection, AGREEMENT, values, of=of, event=VOID, at=at, details=details)
+
+
+def _of(first: FirstWord) -> dict[str, Any]:
+    return {"subject": first.subject, "agreement_id": first.agreement_id}
 
 
 def _first_of(row: Row[tuple[object, ...]]) -> FirstWord:

@@ -1,15 +1,16 @@
 """Decisions of people in the database: approvals, verdicts, releases, used and wrong codes."""
 
-import hashlib
 import json
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, func, insert, select, update
+from sqlalchemy import Connection, func, insert, select
 
+from recon.store.database.bound_tables import APPROVAL, RELEASE, VERDICT
 from recon.store.database.history import Event, append
+from recon.store.database.record import record
 from recon.store.schema import approval, release, used_code, verdict, wrong_code
 
 FIRST, COMPLETE, VOID = "first", "complete", "void"
@@ -34,11 +35,6 @@ class PersonsWord:
     def in_words(self) -> str:
         """The name, and whether a code proved it."""
         return self.by if self.authenticated else f"{self.by}{NOT_AUTHENTICATED}"
-
-
-def name_of(in_words: str) -> str:
-    """The name in a word as `PersonsWord.in_words` has it."""
-    return in_words.removesuffix(NOT_AUTHENTICATED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +81,7 @@ class Release:
 
 
 NOT_AUTHENTICATED = " (identity not authenticated)"
-_SPOKEN = (verdict.c.instruction_id, verdict.c.verdict_id)
+_SPOKEN = ("instruction_id", "verdict_id")
 _VERDICT = select(*(verdict.c[name] for name in FirstVerdict.__dataclass_fields__))
 _RELEASE = select(*(release.c[name] for name in Release.__dataclass_fields__))
 
@@ -129,56 +125,49 @@ def save_first(
     valid_until: datetime,
 ) -> None:
     """The first of two people approves a list."""
-    connection.execute(
-        insert(approval).values(
-            digest=digest,
-            instruction_ids=json.dumps(list(instruction_ids)),
-            state=FIRST,
-            first_by=word.by,
-            first_authenticated=word.authenticated,
-            first_at=word.at,
-            valid_until=valid_until,
-            second_authenticated=False,
-        )
-    )
-    details = {
-        "by": word.in_words,
-        "instructions": len(instruction_ids),
-        "list": list_digest(instruction_ids),
-        "valid_until": valid_until.isoformat(),
+    listed = {"digest": digest, "instruction_ids": json.dumps(list(instruction_ids))}
+    values = listed | first_word(word, valid_until)
+    details = {"by": word.in_words, "instructions": len(instruction_ids)}
+    record(connection, APPROVAL, values, event=FIRST, at=word.at, details=details)
+
+
+def first_word(word: PersonsWord, valid_until: datetime) -> dict[str, Any]:
+    """The cells of the first of two words."""
+    return {
+        "state": FIRST,
+        "first_by": word.by,
+        "first_authenticated": word.authenticated,
+        "first_at": word.at,
+        "valid_until": valid_until,
+        "second_authenticated": False,
     }
-    append(connection, [Event("approval", digest, FIRST, details)], at=word.at)
 
 
-def list_digest(instruction_ids: Sequence[str]) -> str:
-    """What tells one list of instructions from another."""
-    return hashlib.sha256("\x1f".join(instruction_ids).encode()).hexdigest()
+def second_word(word: PersonsWord) -> dict[str, Any]:
+    """The cells that the second word adds."""
+    return {
+        "state": COMPLETE,
+        "second_by": word.by,
+        "second_authenticated": word.authenticated,
+        "second_at": word.at,
+    }
 
 
 def save_second(connection: Connection, first: FirstApproval, *, word: PersonsWord) -> None:
     """The second person approves the same list."""
-    connection.execute(
-        update(approval)
-        .where(approval.c.approval_id == first.approval_id, approval.c.state == FIRST)
-        .values(
-            state=COMPLETE,
-            second_by=word.by,
-            second_authenticated=word.authenticated,
-            second_at=word.at,
-        )
-    )
     details = {"by": word.in_words, "first": first.by}
-    append(connection, [Event("approval", first.digest, COMPLETE, details)], at=word.at)
+    values, of = second_word(word), _of(first)
+    record(connection, APPROVAL, values, of=of, event=COMPLETE, at=word.at, details=details)
 
 
 def void(connection: Connection, first: FirstApproval, *, why: str, at: datetime) -> None:
     """A first word that no longer counts."""
-    connection.execute(
-        update(approval)
-        .where(approval.c.approval_id == first.approval_id)
-        .values(state=VOID, why=why[:400])
-    )
-    append(connection, [Event("approval", first.digest, VOID, {"why": why})], at=at)
+    values = {"state": VOID, "why": why[:400]}
+    record(connection, APPROVAL, values, of=_of(first), event=VOID, at=at)
+
+
+def _of(first: FirstApproval) -> dict[str, Any]:
+    return {"digest": first.digest, "approval_id": first.approval_id}
 
 
 def complete_approvals(
@@ -205,7 +194,9 @@ def open_verdicts_of(connection: Connection, instruction_id: str) -> list[FirstV
 def open_verdicts(connection: Connection) -> dict[str, list[FirstVerdict]]:
     """Instruction id -> as `open_verdicts_of`."""
     found: dict[str, list[FirstVerdict]] = {}
-    for row in connection.execute(_VERDICT.where(verdict.c.state == OPEN).order_by(*_SPOKEN)):
+    for row in connection.execute(
+        _VERDICT.where(verdict.c.state == OPEN).order_by(*(verdict.c[name] for name in _SPOKEN))
+    ):
         word = FirstVerdict(*row)
         found.setdefault(word.instruction_id, []).append(word)
     return found
@@ -221,42 +212,41 @@ def save_verdict(
     ends: Sequence[FirstVerdict] = (),
 ) -> None:
     """One person's verdict; `ends` are earlier words that it takes the place of."""
-    _end_verdicts(connection, ends, state=REPLACED)
-    connection.execute(
-        insert(verdict).values(
-            instruction_id=instruction_id,
-            verdict=decision,
-            evidence=evidence[:1000],
-            given_by=word.by,
-            authenticated=word.authenticated,
-            given_at=word.at,
-            state=OPEN,
-        )
-    )
-    ended = [each.given_by for each in ends]
-    spoken = {"by": word.in_words, "verdict": decision, "evidence": evidence}
-    details = {**spoken, "ends": ended}
-    append(connection, [Event("verdict", instruction_id, "proposed", details)], at=word.at)
+    end_verdicts(connection, ends, word=word)
+    spoken = {
+        "instruction_id": instruction_id,
+        "verdict": decision,
+        "evidence": evidence[:1000],
+        "given_by": word.by,
+        "authenticated": word.authenticated,
+        "given_at": word.at,
+        "state": OPEN,
+    }
+    by = {"by": word.in_words}
+    record(connection, VERDICT, spoken, event="proposed", at=word.at, details=by)
 
 
 def end_verdicts(
-    connection: Connection, instruction_id: str, *, ends: Sequence[FirstVerdict], word: PersonsWord
+    connection: Connection,
+    ends: Sequence[FirstVerdict],
+    *,
+    word: PersonsWord,
+    event: str = REPLACED,
 ) -> None:
-    """A person takes their verdict back."""
-    _end_verdicts(connection, ends, state=REPLACED)
-    details = {"by": word.in_words, "ends": [each.given_by for each in ends]}
-    append(connection, [Event("verdict", instruction_id, TAKEN_BACK, details)], at=word.at)
+    """Words count no more by that of a person: another takes their place, or it is taken back."""
+    for each in ends:
+        values = {"state": REPLACED if event == TAKEN_BACK else event}
+        of, by = {name: getattr(each, name) for name in _SPOKEN}, {"by": word.in_words}
+        record(connection, VERDICT, values, of=of, event=event, at=word.at, details=by)
 
 
-def _end_verdicts(connection: Connection, ends: Sequence[FirstVerdict], *, state: str) -> None:
-    ids = [each.verdict_id for each in ends]
-    connection.execute(update(verdict).where(verdict.c.verdict_id.in_(ids)).values(state=state))
-
-
-def close_verdicts(connection: Connection, words: Sequence[FirstVerdict], *, decided: str) -> None:
+def close_verdicts(
+    connection: Connection, words: Sequence[FirstVerdict], *, decided: str, word: PersonsWord
+) -> None:
     """Two people agreed: nothing that was said of it is open any more."""
-    _end_verdicts(connection, [each for each in words if each.verdict == decided], state=AGREED)
-    _end_verdicts(connection, [each for each in words if each.verdict != decided], state=REPLACED)
+    for each in words:
+        event = AGREED if each.verdict == decided else REPLACED
+        end_verdicts(connection, [each], word=word, event=event)
 
 
 def agreed_verdicts(connection: Connection) -> list[tuple[str, str]]:
@@ -289,7 +279,6 @@ def save_release(
     `ended` says why what was said before counts no more: this word is the first then.
     """
     before = release_of(connection, run_id)
-    own = update(release).where(release.c.run_id == run_id)
     first = {
         "reason": reason[:400],
         "first_by": word.by,
@@ -299,27 +288,21 @@ def save_release(
         "second_authenticated": False,
         "second_at": None,
     }
-    if before is None or ended:
-        if not connection.execute(own.values(**first)).rowcount:
-            connection.execute(insert(release).values(run_id=run_id, **first))
-        if ended:
-            append(connection, [Event("release", run_id, VOID, {"why": ended})], at=word.at)
-    else:
-        connection.execute(
-            own.values(
-                second_by=word.by, second_authenticated=word.authenticated, second_at=word.at
-            )
-        )
-    details = {"by": word.in_words, "reason": reason}
-    append(connection, [Event("release", run_id, "released by", details)], at=word.at)
+    second = {name: cell for name, cell in second_word(word).items() if name != "state"}
+    values = first if before is None or ended else second
+    of, by = {"run_id": run_id}, {"by": word.in_words, "reason": reason}
+    if ended:
+        append(connection, [Event(RELEASE.entity, run_id, VOID, {"why": ended})], at=word.at)
+    releasing: dict[str, Any] = {"event": "released by", "at": word.at, "details": by}
+    if not record(connection, RELEASE, values, of=of, **releasing):
+        record(connection, RELEASE, values | of, **releasing)
 
 
 def take_back_release(connection: Connection, run_id: str, *, word: PersonsWord) -> None:
     """The first person takes back the release of a run; the row stays, with nobody in it."""
-    nobody = {"first_by": "", "first_authenticated": False}
-    connection.execute(update(release).where(release.c.run_id == run_id).values(**nobody))
-    details = {"why": f"{word.in_words} took it back"}
-    append(connection, [Event("release", run_id, VOID, details)], at=word.at)
+    nobody, of = {"first_by": "", "first_authenticated": False}, {"run_id": run_id}
+    why = {"why": f"{word.in_words} took it back"}
+    record(connection, RELEASE, nobody, of=of, event=VOID, at=word.at, details=why)
 
 
 def use_code(connection: Connection, person: str, *, time_step: int, at: datetime) -> bool:

@@ -5,15 +5,16 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
 
-from sqlalchemy import Connection, func, insert, select, update
+from sqlalchemy import Connection, func, insert, select
 
 from recon.model.resolutions import WRITE_OFF, BreakAnswer, Import, KeptAnswer
+from recon.store.database.bound_tables import ANSWER
 from recon.store.database.history import Event, append
+from recon.store.database.record import event_of, record
 from recon.store.schema import answer_file, break_answer
 
 AccountKey = tuple[str, str]
 """Merchant and account."""
-ENTITY, ANSWERED = "break", "answered"
 
 
 _WRITTEN_OFF = select(
@@ -89,9 +90,7 @@ def save(
             refused=len(brought.refusals),
         )
     )
-    events = [
-        Event(ENTITY, answer.break_id, ANSWERED, _told(answer, by=brought.by)) for answer in answers
-    ]
+    events = [event_of(ANSWER, row, event="answered", details={"by": brought.by}) for row in rows]
     imported = {"name": brought.name, "by": brought.by, "taken": len(answers)}
     append(connection, [*events, Event("workbook", brought.sha256, "imported", imported)], at=at)
 
@@ -190,17 +189,13 @@ def waiting_write_offs(connection: Connection) -> list[WaitingWriteOff]:
 
 def agree(connection: Connection, answer_id: int, *, by: str, at: datetime) -> bool:
     """A second person agrees to a write-off; False when it no longer waits."""
-    changed = connection.execute(
-        update(break_answer)
-        .where(break_answer.c.answer_id == answer_id, break_answer.c.waits)
-        .values(waits=False, agreed_by=by, agreed_at=at)
-        .returning(break_answer.c.break_id)
-    ).one_or_none()
-    if changed is None:
+    own = select(break_answer.c.break_id, break_answer.c.version, break_answer.c.waits)
+    row = connection.execute(own.where(break_answer.c.answer_id == answer_id)).mappings().first()
+    if row is None or not row["waits"]:
         return False
-    details = {"by": by, "answer": answer_id}
-    append(connection, [Event(ENTITY, changed.break_id, "write-off agreed", details)], at=at)
-    return True
+    values, by_whom = {"waits": False, "agreed_by": by, "agreed_at": at}, {"by": by}
+    agreeing: dict[str, Any] = {"event": "write-off agreed", "at": at, "details": by_whom}
+    return record(connection, ANSWER, values, of={"answer_id": answer_id, **row}, **agreeing)
 
 
 def _kept(row: Any) -> KeptAnswer:
@@ -216,14 +211,3 @@ def _kept(row: Any) -> KeptAnswer:
         by=row["given_by"],
         waits=row["waits"],
     )
-
-
-def _told(new_answer: NewAnswer, *, by: str) -> dict[str, object]:
-    return {
-        "by": by,
-        "version": new_answer.version,
-        "resolution": new_answer.answer.resolution,
-        "owner": new_answer.answer.owner,
-        "comment": new_answer.answer.comment,
-        "waits": new_answer.waits,
-    }

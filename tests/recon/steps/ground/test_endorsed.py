@@ -27,9 +27,9 @@ from recon.steps.money.sending import sending_stopped, stop_sending
 from recon.steps.night import whole_night as night
 from recon.steps.people.at_desk import acts_of_signatures, hear
 from recon.steps.people.returned_answers import Form
+from recon.store.database.bound_tables import ROW
 from recon.store.database.history import append
 from recon.store.money import endorsement_rows, instruction_rows, sending_rows
-from recon.store.money.bound_rows import TERMS
 from recon.store.money.journal import move
 from recon.store.nights import runs
 from recon.store.people import approval_rows
@@ -97,7 +97,7 @@ def forge(environment: Environment, *, by: str = BOTH) -> None:
             (item, move(connection, item, to=InstructionState.APPROVED, values=values))
             for item in waiting_now
         ]
-        events = [replace(one, data={**one.data, TERMS: terms_of(item)}) for item, one in moved]
+        events = [replace(one, data={**one.data, ROW: terms_of(item)}) for item, one in moved]
         append(connection, events, at=now)
 
 
@@ -158,7 +158,7 @@ def test_a_larger_amount_bound_anew_is_not_endorsed(begun: Callable[[Any], Any])
         with environment.store.writing() as connection:
             connection.execute(update(instruction).values(amount=instruction.c.amount + 100))
             (item,) = instruction_rows.in_states(connection, states=(InstructionState.APPROVED,))
-            told = {"approved_by": BOTH, TERMS: terms_of(item)}
+            told = {"approved_by": BOTH, ROW: terms_of(item)}
             event = approval_rows.Event("instruction", item.instruction_id, "approved", told)
             append(connection, [event], at=environment.clock())
     merchant.move_money()

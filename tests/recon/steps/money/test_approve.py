@@ -14,7 +14,8 @@ from recon.steps.ground.identity import identify
 from recon.steps.money.approve import Narrowing, approve, lapse, reject, waiting
 from recon.steps.people.taken_back import words_taken_back
 from recon.store.database import history
-from recon.store.money.bound_words import changed_words
+from recon.store.database.bound_tables import BEFORE_MONEY, INSTRUCTION
+from recon.store.database.record import changed_in, strayed
 from recon.store.schema import approval
 
 pytestmark = pytest.mark.xdist_group("approvals")
@@ -87,13 +88,13 @@ def test_two_people_let_exactly_the_list_go(environment: Environment, asked: Any
     )
     with environment.store.reading() as connection:
         chain = history.verify(connection)[1]
-        strayed = history.strayed_instruction(connection)
+        unlike = [*strayed(connection, INSTRUCTION)]
     asked.move_money()
 
     assert (first[1], second[1]) == (False, True)
     assert len(asked.effects()) == 3
     assert asked.instruction_states() == {"confirmed": 3}
-    assert (chain, strayed) == ("", "")
+    assert (chain, unlike) == ("", [])
 
 
 def test_the_same_person_cannot_be_the_second(environment: Environment, asked: Any) -> None:
@@ -145,7 +146,7 @@ def unendorsed(environment: Environment) -> list[str]:
     with environment.store.reading() as connection:
         return [
             *signed_words.unendorsed(connection, environment=environment),
-            *changed_words(connection),
+            *changed_in(connection, BEFORE_MONEY),
         ]
 
 

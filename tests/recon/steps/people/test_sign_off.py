@@ -282,5 +282,5 @@ def test_a_workbook_that_the_history_does_not_know_is_not_signed(proven: Any) ->
         forged = {"workbook_sha256": hashlib.sha256(b"forged").hexdigest()}
         with environment.store.writing() as connection:
             runs.note_result(connection, run_id, values=forged)
-    with pytest.raises(UsageError, match="its workbook is not one of that night"):
+    with pytest.raises(UsageError, match="its workbook sha256 is another one"):
         signed(proven, run_id, role="reviewer", name="dan")

@@ -13,8 +13,9 @@ from recon.steps.ground.identity import Person, identify
 from recon.steps.money.gate import gate_of
 from recon.steps.people.taken_back import words_taken_back
 from recon.steps.people.verdicts import DoubtWord, release, resolve, sentence_of
+from recon.store.database.bound_tables import RELEASE
+from recon.store.database.record import changed
 from recon.store.money import instruction_rows
-from recon.store.money.bound_words import changed_words
 from recon.store.nights import runs
 from tests.recon.steps.ground.test_endorsed import UNREAD
 
@@ -280,12 +281,12 @@ def test_a_release_is_taken_back_until_it_counts(merchant: Any) -> None:
         person = identify("ben", code=None, environment=environment)
         words_taken_back(run_id, person=person, environment=environment)
         with environment.store.reading() as connection:
-            assert list(changed_words(connection)) == []
+            assert list(changed(connection, RELEASE)) == []
     assert [lift(name, run_id, merchant) for name in ("anna", "dan")] == [False, True]
     assert held_because(run_id, merchant) == ""
     with merchant.environment() as environment:
         with environment.store.reading() as connection:
-            assert list(changed_words(connection)) == []
+            assert list(changed(connection, RELEASE)) == []
         with pytest.raises(UsageError, match="nobody takes it back alone"):
             words_taken_back(run_id, person=person, environment=environment)
 
@@ -302,5 +303,5 @@ def test_a_night_that_was_called_proven_later_holds_on(doubtful: Any) -> None:
             runs.note_result(connection, night.run_id, values={"verdict": other})
         told = gate_of(run, environment=environment).closed_because
         found = verify(environment, reading=UNREAD).problems
-    assert f"run {night.run_id}: its verdict is not the one of that night" in told
+    assert f"run {night.run_id}: its verdict is {other}, bound was" in told
     assert any(one in told for one in found)

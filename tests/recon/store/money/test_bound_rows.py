@@ -7,11 +7,12 @@ import pytest
 from sqlalchemy import text
 
 from recon.model.errors import GateClosedError
-from recon.model.words import InstructionState
 from recon.settlement.sender import Sender, SurelyNotSent
+from recon.store.database.bound_tables import INSTRUCTION, ROW
 from recon.store.database.engine import Store
 from recon.store.database.history import Event, append
-from recon.store.money.bound_rows import changed_instructions, events_of, refuse_changed_rows
+from recon.store.database.record import changed
+from recon.store.money.bound_rows import events_of, refuse_changed_rows
 from recon.store.nights.runs import Run
 from tests.recon.store.scripted import AT, LoneJournal, ScriptedGateway, cleared_captures
 
@@ -19,7 +20,7 @@ from tests.recon.store.scripted import AT, LoneJournal, ScriptedGateway, cleared
 def problems(store: Store) -> list[str]:
     """What the table says otherwise than the history, over all states."""
     with store.reading() as connection:
-        return [*changed_instructions(connection, states=InstructionState)]
+        return [*changed(connection, INSTRUCTION)]
 
 
 def sent(store: Store, run: Run, *script: object, orders: int = 2) -> None:
@@ -74,11 +75,11 @@ def test_a_change_of_what_was_sent_is_found(store: Store, run: Run) -> None:
 def test_what_would_leave_is_compared_too(store: Store, run: Run, other: dict[str, Any]) -> None:
     """The bytes are made from memory: that the table is right is not enough."""
     (row,) = cleared_captures(store, run, orders=1)
-    changed = replace(row, instruction=replace(row.instruction, **other))
+    forged = replace(row, instruction=replace(row.instruction, **other))
     with store.reading() as connection:
         refuse_changed_rows(connection, [row])
-        with pytest.raises(GateClosedError, match="not what the history bound"):
-            refuse_changed_rows(connection, [changed])
+        with pytest.raises(GateClosedError, match="it was changed past the journal"):
+            refuse_changed_rows(connection, [forged])
 
 
 def test_a_payment_that_was_named_from_the_beginning_is_the_one_that_is_sent(
@@ -88,7 +89,7 @@ def test_a_payment_that_was_named_from_the_beginning_is_the_one_that_is_sent(
     (row,) = cleared_captures(store, run, orders=1)
     wanted = row.instruction.instruction_id
     with store.writing() as connection:
-        terms = {"terms": {"transaction_id": "T-9"}}
+        terms = {ROW: {"transaction_id": "T-9"}}
         append(connection, [Event("instruction", wanted, "approved", terms)], at=AT)
     with (
         store.reading() as connection,

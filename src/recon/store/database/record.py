@@ -1,0 +1,294 @@
+"""Rows and the events that bind them: written by one function, compared by one verifier.
+
+An event has the cells that its change wrote. What a row must say are the cells of all its events,
+a later one in place of an earlier one. Whoever changes, adds or takes away a row past the code
+leaves the events as they were, and these cannot be changed without breaking the chain.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import date, datetime
+from itertools import groupby, islice
+from typing import Any
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    String,
+    and_,
+    cast,
+    func,
+    insert,
+    or_,
+    select,
+    type_coerce,
+    update,
+)
+
+from recon.settlement.approval import sums_in_words
+from recon.settlement.terms import text_digest
+from recon.store.database.bound_tables import Bound
+from recon.store.database.history import LINKS_AT_ONCE, Event, append, instant_text
+from recon.store.schema import history
+from recon.store.schema.columns import IsoDate
+
+Cells = Mapping[str, Any]
+PROBLEMS_MAX = 20
+"""Rows that are named of each table; one is reason enough to stop."""
+SHOWN_CHARACTERS = 40
+"""Of a text in a sentence; a longer one is called another one."""
+PAST = "it was changed past the journal"
+
+
+def record(
+    connection: Connection,
+    bound: Bound,
+    values: Cells,
+    *,
+    event: str,
+    at: datetime,
+    of: Cells | None = None,
+    details: Cells | None = None,
+) -> bool:
+    """Write one row and the event that binds what is written.
+
+    Args:
+        connection: of the transaction; both are in it, or neither is.
+        bound: the table.
+        values: the new cells.
+        event: what happened.
+        at: when.
+        of: the row that is changed, by some of its columns, the entity's id among them; None adds
+            a row.
+        details: what the event tells beside the cells.
+
+    Returns:
+        Whether there was such a row; without one nothing is written.
+    """
+    written = {**(of or {}), **values}
+    if of is None:
+        done = connection.execute(insert(bound.table).values(**values))
+        if bound.within and bound.within not in values:
+            (written[bound.within],) = done.inserted_primary_key or (None,)
+    else:
+        same = (bound.table.c[name] == value for name, value in of.items())
+        if not connection.execute(update(bound.table).where(*same).values(**values)).rowcount:
+            return False
+    append(connection, [event_of(bound, written, event=event, details=details)], at=at)
+    return True
+
+
+def event_of(bound: Bound, values: Cells, *, event: str, details: Cells | None = None) -> Event:
+    """The event of a row that was written, for who appends many at once."""
+    data = {**(details or {}), bound.under: cells_of(bound, values)}
+    return Event(bound.entity, str(values[bound.key]), event, data)
+
+
+def cells_of(bound: Bound, values: Mapping[Any, Any]) -> dict[str, Any]:
+    """The bound cells among some values, as an event has them; a blank one is None."""
+    return {
+        name: _cell(values[name], is_digest=name in bound.as_digest)
+        for name in bound.columns
+        if name in values and name != bound.state and _is_bound(bound, name, values=values)
+    }
+
+
+def folded(written: Iterable[Cells]) -> dict[str, Any]:
+    """What a row must say after some events, oldest first; blank cells are left out."""
+    cells: dict[str, Any] = {}
+    for each in written:
+        cells |= each
+    return {name: cell for name, cell in cells.items() if cell not in (None, "")}
+
+
+def changed(
+    connection: Connection,
+    bound: Bound,
+    *,
+    where: ColumnElement[bool] | None = None,
+    of: str = "",
+) -> Iterator[str]:
+    """Each row that does not say what its events say, that no event tells of or that is gone.
+
+    Args:
+        connection: the database.
+        bound: the table.
+        where: looks at some rows only, and not for those that are gone.
+        of: looks at one entity only.
+    """
+    names = {bound.key, *bound.columns, *(column.name for column in bound.table.primary_key)}
+    key = bound.table.c[bound.key]
+    query = (
+        select(
+            *(_raw(bound.table.c[name]) for name in sorted(names)),
+            history.c.sequence.label("link"),
+            history.c.event.label("link_event"),
+            history.c.data.label("link_data"),
+        )
+        .outerjoin_from(bound.table, history, _link(bound))
+        .where(*([] if where is None else [where]), *([key == of] if of else []))
+        .order_by(key, history.c.sequence)
+        .execution_options(yield_per=LINKS_AT_ONCE)
+    )
+    with connection.execute(query) as rows:
+        for entity_id, group in groupby(rows.mappings(), key=lambda row: str(row[bound.key])):
+            for problem in _problems(bound, [*group]):
+                yield named(bound, entity_id, problem=problem)
+    if where is None:
+        yield from gone(connection, bound, of=of)
+
+
+def changed_in(connection: Connection, tables: Iterable[Bound]) -> Iterator[str]:
+    """As `changed`, of several tables; of each so many as people can look at."""
+    for bound in tables:
+        yield from islice(changed(connection, bound), PROBLEMS_MAX)
+
+
+def strayed(connection: Connection, bound: Bound) -> Iterator[str]:
+    """The first row that is not in the state that its newest event names, or that is gone.
+
+    Any row may have been changed, however old: all are looked at, a second for each 400,000 or so.
+    """
+    newest = (
+        select(history.c.entity_id, func.max(history.c.sequence).label("sequence"))
+        .where(history.c.entity == bound.entity)
+        .group_by(history.c.entity_id)
+        .subquery()
+    )
+    key, state = bound.table.c[bound.key], bound.table.c[bound.state]
+    query = (
+        select(key, state, history.c.event)
+        .select_from(bound.table)
+        .outerjoin(newest, newest.c.entity_id == key)
+        .outerjoin(history, history.c.sequence == newest.c.sequence)
+        .where(or_(history.c.event.is_(None), history.c.event != state))
+        .order_by(key)
+        .limit(1)
+    )
+    for entity_id, now, then in connection.execute(query):
+        problem = difference(bound, {bound.state: now}, then={bound.state: then})
+        yield named(bound, entity_id, problem=problem if then else _UNKNOWN)
+    yield from gone(connection, bound)
+
+
+def gone(connection: Connection, bound: Bound, *, of: str = "") -> Iterator[str]:
+    """Entities whose events bind rows, and that have none."""
+    query = (
+        select(history.c.entity_id, history.c.data)
+        .outerjoin(bound.table, _link(bound))
+        .where(history.c.entity == bound.entity, bound.table.c[bound.key].is_(None))
+        .where(*([history.c.entity_id == of] if of else []))
+        .order_by(history.c.sequence)
+    )
+    rows = connection.execute(query)
+    known = (row.entity_id for row in rows if bound.state or bound.under in data_of(row.data))
+    for entity_id in dict.fromkeys(known):
+        yield named(bound, entity_id, problem=_GONE)
+
+
+def difference(bound: Bound, now: Cells, *, then: Cells) -> str:
+    """What a row says otherwise than its events, in words; "" when they agree."""
+    if not then:
+        return _UNKNOWN
+    spared = bound.erased if now.get(bound.state) in bound.ended else frozenset()
+    words = [
+        f"its {name.replace('_', ' ')} {_shown(bound, name, now=now, then=then)}"
+        for name in bound.columns
+        if now.get(name) != then.get(name) and name not in spared
+    ]
+    return f"{'; '.join(words)}; {PAST}" if words else ""
+
+
+def named(bound: Bound, entity_id: str, *, problem: str) -> str:
+    """A problem of a row as people read it: table, key, what is the matter."""
+    return f"{bound.table.name.replace('_', ' ')} {entity_id}: {problem}"
+
+
+def data_of(text: str | None) -> Mapping[str, Any]:
+    """What an event tells; of a link that was spoilt nothing, for the chain itself says so."""
+    try:
+        document = json.loads(text or "{}")
+    except ValueError:
+        return {}
+    return document if isinstance(document, dict) else {}
+
+
+_UNKNOWN = "the history never heard of it: it was written past the journal"
+_GONE = "the history knows it, its table does not: it was removed past the journal"
+
+
+def _problems(bound: Bound, joined: Sequence[Mapping[Any, Any]]) -> Iterator[str]:
+    """The problems of one entity, of which each row stands once beside each event."""
+    own = [column.name for column in bound.table.primary_key]
+    rows = {tuple(row[name] for name in own): row for row in joined}
+    events = {row["link"]: row for row in joined if row["link"] is not None}
+    wanted = _wanted(bound, events.values())
+    for row in rows.values():
+        # Of two rows that say to be the same one only the first is it.
+        then = wanted.pop(row[bound.within] if bound.within else "", {})
+        now = folded([cells_of(bound, row)])
+        if bound.state:
+            now[bound.state] = row[bound.state]
+        if problem := difference(bound, now, then=then):
+            yield problem
+    yield from (_GONE for _ in wanted)
+
+
+def _wanted(bound: Bound, events: Iterable[Mapping[Any, Any]]) -> dict[Any, dict[str, Any]]:
+    """What each row of an entity must say, by what tells it from the others."""
+    written: dict[Any, list[Cells]] = {}
+    for event in events:
+        cells = data_of(event["link_data"]).get(bound.under)
+        if bound.state:
+            cells = {**(cells or {}), bound.state: event["link_event"]}
+        if cells is not None:
+            written.setdefault(cells.get(bound.within) if bound.within else "", []).append(cells)
+    return {which: folded(each) for which, each in written.items()}
+
+
+def _link(bound: Bound) -> ColumnElement[bool]:
+    key = bound.table.c[bound.key]
+    text = key if isinstance(key.type, String) else cast(key, String)
+    return and_(history.c.entity == bound.entity, history.c.entity_id == text)
+
+
+def _raw(column: ColumnElement[Any]) -> ColumnElement[Any]:
+    """As it stands in the row: a text that was put there past the code may be no date."""
+    if isinstance(column.type, IsoDate):
+        return type_coerce(column, String).label(column.name)
+    return column
+
+
+def _is_bound(bound: Bound, name: str, *, values: Mapping[Any, Any]) -> bool:
+    column, wanted = bound.only_where.get(name, (name, values[name]))
+    return bool(values.get(column) == wanted)
+
+
+def _cell(value: Any, *, is_digest: bool) -> Any:
+    if value is None or value == "":
+        return None
+    if isinstance(value, datetime):
+        return instant_text(value)
+    if isinstance(value, date):
+        return value.isoformat()
+    if is_digest:
+        return text_digest(str(value))
+    return value if isinstance(value, int) else str(value)
+
+
+def _shown(bound: Bound, name: str, *, now: Cells, then: Cells) -> str:
+    longest = max(len(str(cells.get(name))) for cells in (now, then))
+    if name in bound.as_digest or longest > SHOWN_CHARACTERS:
+        return "is another one"
+    shown, bound_to = _in_words(now, name) or "blank", _in_words(then, name) or "nothing"
+    return f"is {shown}, bound was {bound_to}"
+
+
+def _in_words(cells: Cells, name: str) -> str:
+    value = cells.get(name)
+    if name.endswith("amount"):
+        try:
+            return sums_in_words({str(cells.get("currency", "")): int(value or 0)})
+        except (KeyError, ValueError):
+            return str(value)
+    return "" if value is None else str(value)
