@@ -37,11 +37,14 @@ def recon_csv(folder: Path) -> Run:
 def _as_a_night(path: Path) -> Run:
     from recon.config.file_layouts import STANDARD
     from recon.config.rules import Rules
-    from recon.files.kinds.spooled_file import spooled_file
+    from recon.files.typing.table_schema import ORDER_FILE
+    from recon.files.typing.typed_table import read_table
+    from recon.model.words import SourceKind
 
     def run() -> dict[str, int]:
-        with spooled_file(path, rules=Rules(), layout=STANDARD, keep=False) as read:
-            frames = [part.orders for part in read.parts()]
+        how = {"kind": SourceKind.ORDERS, "schema": ORDER_FILE}
+        read = read_table(path, rules=Rules(), layout=STANDARD, **how)
+        frames = [read.frame]
         return {
             "good": sum(map(len, frames)),
             "bad": len(read.rejects),
@@ -190,7 +193,7 @@ def recon_ingest(folder: Path) -> Run:
     from recon.config.file_layouts import STANDARD
     from recon.config.rules import Rules
     from recon.files.kinds.archive import keep_read
-    from recon.files.kinds.spooled_file import spooled_file
+    from recon.files.reader import order_file
     from recon.model.nights import Mode, NightRequest
     from recon.store.database.engine import open_store
     from recon.store.nights import order_plan, order_rows, runs
@@ -204,7 +207,7 @@ def recon_ingest(folder: Path) -> Run:
     path, storages = folder / "orders.csv", _storages(folder)
 
     def load() -> dict[str, int]:
-        with spooled_file(path, rules=Rules(), layout=STANDARD, keep=True) as read:
+        with order_file(path, rules=Rules(), layout=STANDARD, keep=True) as read:
             keep_read(
                 path,
                 sha256=read.source_file.sha256,

@@ -59,16 +59,25 @@ def cells(number: int, inside: str) -> str:
     return f'<row r="{number}">{row}</row>'
 
 
+def header() -> str:
+    """A first row of the names."""
+    row = "".join(
+        f'<c r="{chr(65 + at)}1" t="inlineStr"><is><t>{name}</t></is></c>'
+        for at, name in enumerate(NAMES)
+    )
+    return f'<row r="1">{row}</row>'
+
+
 def repeated_string() -> bytes:
     """One shared string of 30,000 characters in 2,800 cells: 84 MB of text."""
-    rows = "".join(cells(n, 't="s"><v>0</v>') for n in range(1, 401))
-    return book(rows, strings=f"<si><t>{'x' * 30_000}</t></si>")
+    rows = "".join(cells(n, 't="s"><v>0</v>') for n in range(2, 402))
+    return book(header() + rows, strings=f"<si><t>{'x' * 30_000}</t></si>")
 
 
 def far_off_cell() -> bytes:
-    """Two cells that span a rectangle of 17 million."""
+    """A cell far below the header."""
     far = '<row r="1048576"><c r="Q1048576"><v>1</v></c></row>'
-    return book(cells(1, 't="inlineStr"><is><t>a</t></is>') + far)
+    return book(header() + far)
 
 
 def one_word_in_parquet() -> bytes:

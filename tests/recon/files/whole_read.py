@@ -1,5 +1,8 @@
-"""An order file as a night reads it, its parts put together: small enough here to be held whole."""
+"""An order file as a night reads it, in this process and in the reading process."""
 
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -7,9 +10,29 @@ import pandas as pd
 
 from recon.config.file_layouts import STANDARD, FileLayout
 from recon.config.rules import Rules
-from recon.files.kinds.spooled_file import SpooledFile, spooled_file
-from recon.files.reader import order_file
+from recon.files.kinds.spooled_file import SpooledFile
+from recon.files.reader import order_file, readings
+from recon.files.typing.table_schema import ORDER_FILE
 from recon.model.words import Reject, SourceFile
+
+
+@contextmanager
+def spooled_file(
+    path: Path, *, rules: Rules, layout: FileLayout, keep: bool
+) -> Iterator[SpooledFile]:
+    """As `order_file`, in this process."""
+    with tempfile.TemporaryFile() as rows:
+        facts = readings.table(
+            rows, path=path, schema=ORDER_FILE, rules=rules, layout=layout, keep=keep
+        )
+        yield SpooledFile(
+            rejects=facts.rejects,
+            source_file=facts.source_file,
+            private=facts.private,
+            header=facts.header,
+            ignored_columns=facts.ignored_columns,
+            _spool=rows,
+        )
 
 
 class OrderFile(NamedTuple):

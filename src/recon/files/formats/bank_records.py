@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from recon.matching.frames.bank_sources import STATEMENT
 from recon.matching.frames.grouping import Bools, Ints
 
-ENTRIES_MAX = 2_000_000
+ENTRIES_MAX = 1_000_000
 """Entries of one file."""
 STATEMENTS_MAX = 10_000
 """Statements of one file."""

@@ -22,7 +22,7 @@ from recon.files.formats.bank_records import (
     RawStatement,
 )
 from recon.files.formats.format_limits import XML_DEPTH_MAX
-from recon.files.formats.named_bytes import FilePieces
+from recon.files.formats.named_bytes import FileBytes
 from recon.files.formats.raw_table import refuse
 from recon.files.formats.xml_records import refuse_unfit_xml
 from recon.matching.frames.bank_sources import DETAILS, REPORT, STATEMENT
@@ -37,8 +37,6 @@ _OPENING, _PREVIOUS, _CLOSING = "OPBD", "PRCD", "CLBD"
 _BOOKED = "BOOK"
 _CREDIT, _DEBIT = "CRDT", "DBIT"
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
-CAMT_BYTES_MAX = 512 * 1024 * 1024
-"""One document, which is never in memory as a whole: about a million entries of few words."""
 FULL_LINE = 140
 """Characters of a line of remittance information; a longer text goes on in the next."""
 FED_BYTES = 64 * 1024
@@ -47,17 +45,17 @@ DETAILS_MAX = 100_000
 """Payments of one entry."""
 
 
-def camt_statements(file: FilePieces) -> list[RawStatement]:
+def camt_statements(file: FileBytes) -> list[RawStatement]:
     """Every statement, report or notification of a document.
 
     Raises:
         SourceUnreadableError: it is no such document, or an entry lacks what every entry has.
     """
     name = file.path.name
-    refuse_unfit_xml(file, bytes_max=CAMT_BYTES_MAX, name=name)
+    refuse_unfit_xml(file)
     statements: list[RawStatement] = []
     try:
-        for statement in _statements(file.pieces(), name=name):
+        for statement in _statements(file.content, name=name):
             statements.append(statement)
             if len(statements) > STATEMENTS_MAX:
                 refuse(name, f"has more than {STATEMENTS_MAX} statements; split it")
@@ -68,11 +66,11 @@ def camt_statements(file: FilePieces) -> list[RawStatement]:
     return statements
 
 
-def _statements(pieces: Iterator[bytes], *, name: str) -> Iterator[RawStatement]:
+def _statements(content: bytes, *, name: str) -> Iterator[RawStatement]:
     form = ""
     held = Gathered()
     parser = _parser()
-    for element in _elements(parser, pieces=pieces):
+    for element in _elements(parser, content=content):
         form = form or _form_of(element.getroottree().getroot(), name=name)
         _refuse_too_deep(element, name=name)
         tag, above = _local(element.tag), element.getparent()
@@ -117,12 +115,11 @@ def _parser() -> Any:
     )
 
 
-def _elements(parser: Any, *, pieces: Iterator[bytes]) -> Iterator[Any]:
-    for piece in pieces:
-        for start in range(0, len(piece), FED_BYTES):
-            parser.feed(piece[start : start + FED_BYTES])
-            for _, element in parser.read_events():
-                yield element
+def _elements(parser: Any, *, content: bytes) -> Iterator[Any]:
+    for start in range(0, len(content), FED_BYTES):
+        parser.feed(content[start : start + FED_BYTES])
+        for _, element in parser.read_events():
+            yield element
 
 
 def _form_of(root: Any, *, name: str) -> str:

@@ -1,23 +1,24 @@
 """CSV as RFC 4180 writes it, read strictly: quotes that close, one encoding, one delimiter.
 
 Delimiter, quote and encoding are those of the layout, never guessed. A row with another number of
-cells than the header is a bad row, never a shifted one. A file is read in parts, so that a large
-one needs no more memory than a small one: each part as a block (`csv_block`), and where that is
-doubtful by the scanner (`csv_scanner`), which knows the line on which each record starts.
+cells than the header is a bad row, never a shifted one. Every line is checked by its bytes first:
+of one that is a record by itself, with every quote at the beginning or end of a cell, Arrow cuts
+the cells; what goes over several lines, or has a quote or carriage return elsewhere, is scanned.
 """
 
 import codecs
-from collections.abc import Container, Iterable, Iterator
-from dataclasses import replace
+import re
+from collections.abc import Container, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from pyarrow import csv as arrow_csv
 
 from recon.config.file_layouts import STANDARD, FileLayout
-from recon.files.formats.csv_block import Dialect, read_block
-from recon.files.formats.csv_scanner import ScannedRecord, scanned, text_of
-from recon.files.formats.format_limits import CELL_CHARACTERS_MAX
+from recon.files.formats.format_limits import CELL_CHARACTERS_MAX, REJECTED_ROWS_MAX
+from recon.files.formats.named_bytes import FileBytes
 from recon.files.formats.raw_table import (
     BadRow,
     Declared,
@@ -32,265 +33,318 @@ from recon.files.formats.raw_table import (
 )
 
 SEPARATORS = ",;\t|"
-PART_BYTES = 8 * 1024 * 1024
-"""How much of a file is in memory at once: about 60,000 orders."""
-_BOMS = {
-    codecs.BOM_UTF16_LE: "UTF-16",
-    codecs.BOM_UTF16_BE: "UTF-16",
-}
+WINDOW_BYTES = 8 * 1024 * 1024
+"""Whole lines that are looked at together: about 60,000 orders."""
+_BOMS = {codecs.BOM_UTF16_LE: "UTF-16", codecs.BOM_UTF16_BE: "UTF-16"}
+_NEWLINE, _RETURN = ord("\n"), ord("\r")
+_LINE_END = re.compile(rb"\r?\n|\Z")
+_Ints = npt.NDArray[np.int64]
+_Bools = npt.NDArray[np.bool_]
 
 
-def csv_parts(
-    pieces: Iterable[bytes],
-    *,
-    name: str,
-    wanted: Container[str],
-    layout: FileLayout = STANDARD,
-) -> Iterator[RawTable]:
-    """The wanted columns of a CSV file from its bytes in pieces, some rows at a time.
-
-    What a file declares of itself, and whether its last line is open, stands in the last one.
+def csv_table(
+    file: FileBytes, *, wanted: Container[str], layout: FileLayout = STANDARD
+) -> RawTable:
+    """The wanted columns of a CSV file.
 
     Raises:
         SourceUnreadableError: the file as a whole is not CSV; the byte, line or column is named.
     """
-    reading = _Reading(name=name, wanted=wanted, layout=layout)
-    held, needed = b"", 0
-    for piece, is_last in _with_last(_utf8_lines(pieces, name=name, encoding=layout.encoding)):
-        held += piece
-        if is_last:
-            break  # a small file is one part
-        if not held or len(held) < needed:
-            continue
-        # The last record may be a trailer.
-        lines = held if layout.trailer is None else held.rstrip(b"\r\n")
-        ready = lines.rfind(b"\n") + 1
-        part, read = reading.part(held[:ready])
-        # A record that does not end yet is looked at again when there is twice as much of it.
-        needed = 0 if read else 2 * len(held)
-        held = held[read:]
-        if part is not None:
-            yield part
-    yield reading.last(held)
+    name = file.path.name
+    content = _utf8(file.content, name=name, encoding=layout.encoding)
+    body, declared = _without_trailer(content, name=name, layout=layout)
+    start = len(codecs.BOM_UTF8) if body.startswith(codecs.BOM_UTF8) else 0
+    for _ in range(layout.preamble):
+        start = body.find(b"\n", start) + 1 or len(body)
+    if layout.preamble:
+        refuse_cards_before_header(body[:start].decode(), name=name)
+    scanner = _Scanner(body, name=name, delimiter=layout.delimiter, quote=layout.quote)
+    first = scanner.header(start, line=1 + layout.preamble)
+    header = checked_header([cell.decode() for cell in first.cells], name=name)
+    _refuse_other_separator(header, name=name, delimiter=layout.delimiter)
+    rows = _Rows(scanner, header=header, names=[each for each in header if each in wanted])
+    line, start = first.line + body.count(b"\n", first.start, first.end), first.end
+    while start < len(body):
+        start, line = rows.take(start, line=line)
+    return rows.table(declared=declared)
 
 
-def _with_last(pieces: Iterable[bytes]) -> Iterator[tuple[bytes, bool]]:
-    """Each piece that has bytes, and whether none follows."""
-    before: bytes | None = None
-    for piece in filter(None, pieces):
-        if before is not None:
-            yield before, False
-        before = piece
-    if before is not None:
-        yield before, True
+class _Record(NamedTuple):
+    """One record as it stands in the file."""
+
+    line: int
+    cells: list[bytes]
+    stray_quote: bool
+    start: int
+    end: int
 
 
-class _Reading:
-    """One file while its parts are read, in order."""
+class _Scanner:
+    """One record after the other of UTF-8 text."""
 
-    def __init__(
-        self,
-        *,
-        name: str,
-        wanted: Container[str],
-        layout: FileLayout,
-    ) -> None:
-        self._name = name
-        self._wanted = wanted
-        self._layout = layout
-        self._dialect = Dialect(layout.delimiter, layout.quote)
-        self._header: tuple[str, ...] = ()
-        self._names: list[str] = []
-        self._line = 1
-        self._rows = 0
-        self._rejected = RejectedSoFar(name)
+    def __init__(self, content: bytes, *, name: str, delimiter: str, quote: str) -> None:
+        self.content, self.name = content, name
+        self.delimiter, self.quote = delimiter.encode(), quote.encode()
+        mark, ends = self.quote, re.escape(self.delimiter)
+        self._quoted = re.compile(b"%b([^%b]*(?:%b%b[^%b]*)*)%b" % ((mark,) * 6))
+        self._plain = re.compile(b"[^%b\r\n]*" % ends)
 
-    def part(self, content: bytes, *, final: bool = False) -> tuple[RawTable | None, int]:
-        """The whole records of UTF-8 text that begins with one, and how many bytes they are."""
-        start = 0 if self._header else self._read_header(content, final=final)
-        if not self._header:
-            return None, 0
-        records, end = self._records(content[start:], final=final)
-        self._rows += records.rows_read
-        refuse_too_many_rows(self._rows, name=self._name)
-        return records, start + end
+    def header(self, start: int, *, line: int) -> _Record:
+        """The first record that is no blank line.
 
-    def last(self, content: bytes) -> RawTable:
-        """The records of what is left, and what the whole file declares."""
-        body, declared = _without_trailer(content, name=self._name, layout=self._layout)
-        part, _ = self.part(body, final=True)
-        if part is None:
-            refuse(self._name, "is empty: it has not even a header")
-        cut = declared is None and _may_be_cut(content, part)
-        return replace(part, declared=declared, last_line_open=cut)
+        Raises:
+            SourceUnreadableError: there is none, or a quote stands within a name.
+        """
+        record = self.record(start, line=line)
+        while record.cells == [b""]:
+            if record.end == len(self.content):
+                refuse(self.name, "is empty: it has not even a header")
+            record = self.record(record.end, line=record.line + 1)
+        if record.stray_quote:
+            refuse(self.name, f"has a quote inside a column name on line {record.line}")
+        return record
 
-    def _read_header(self, content: bytes, *, final: bool) -> int:
-        before = _before_header(content, name=self._name, lines=self._layout.preamble)
-        if before < 0:
-            return 0
-        line = self._line + self._layout.preamble
-        text = text_of(content[before:].decode(), name=self._name, dialect=self._dialect)
-        first = next(scanned(text, line=line, final=final), None)
-        if first is None:
-            return 0
-        if first.stray_quote:
-            refuse(self._name, f"has a quote inside a column name on line {first.line}")
-        header = checked_header(first.cells, name=self._name)
-        _refuse_other_separator(header, name=self._name, delimiter=self._dialect.delimiter)
-        self._header = header
-        self._names = [column for column in header if column in self._wanted]
-        self._line = line + text.text.count("\n", 0, first.end)
-        return before + len(text.text[: first.end].encode())
+    def record(self, start: int, *, line: int) -> _Record:
+        """The record that begins there.
 
-    def _records(self, content: bytes, *, final: bool) -> tuple[RawTable, int]:
-        whole = content
-        if final and content and not content.endswith((b"\n", b"\r")):
-            whole = content + b"\n"  # a last record without a line end is a record
-        block = read_block(
-            whole,
-            header=self._header,
-            names=self._names,
-            dialect=self._dialect,
-            line=self._line,
+        Raises:
+            SourceUnreadableError: no record is certain any more; the line is named.
+        """
+        content, quote = self.content, self.quote
+        cells: list[bytes] = []
+        position, stray = start, False
+        while True:
+            quoted = content.startswith(quote, position)
+            match = (self._quoted if quoted else self._plain).match(content, position)
+            if match is None:
+                at = line + content.count(b"\n", start, position)
+                refuse(self.name, f"has a quote on line {at} that is never closed")
+            cells.append(match[1].replace(quote * 2, quote) if quoted else match[0])
+            stray = stray or (not quoted and quote in match[0])
+            position = match.end()
+            if content.startswith(self.delimiter, position):
+                position += len(self.delimiter)
+                continue
+            if ending := _LINE_END.match(content, position):
+                return _Record(line, cells, stray, start, ending.end())
+            at = line + content.count(b"\n", start, position)
+            if content.startswith(b"\r", position):
+                refuse(self.name, f"has a carriage return without a line feed on line {at}")
+            refuse(
+                self.name,
+                f"has more text behind a closing quote on line {at}, so no row is certain",
+            )
+
+
+class _Rows:
+    """The rows of one file, in windows of whole lines."""
+
+    def __init__(self, scanner: _Scanner, *, header: tuple[str, ...], names: list[str]) -> None:
+        self._scanner, self._header, self._names = scanner, header, names
+        self._chunks: dict[str, list[pa.Array]] = {name: [] for name in names}
+        self._lines: list[_Ints] = []
+        self._records: list[_Record] = []
+        """Good rows that were scanned."""
+        self._bad: list[BadRow] = []
+        self._rejected = RejectedSoFar(scanner.name)
+        self._read = 0
+
+    def take(self, start: int, *, line: int) -> tuple[int, int]:
+        """Read a window that begins with a record; where the next one begins, and on which line."""
+        content = self._scanner.content
+        end = content.find(b"\n", min(start + WINDOW_BYTES, len(content))) + 1 or len(content)
+        text = content[start:end]
+        marks = np.frombuffer(text, np.uint8)
+        ends = np.flatnonzero(marks == _NEWLINE) + 1
+        newlines = len(ends)
+        if not text.endswith(b"\n"):
+            ends = np.append(ends, len(text))
+        starts = np.concatenate(([0], ends[:-1]))
+        whole = ~self._odd_lines(text, marks=marks, starts=starts, ends=ends)
+        reach = 0
+        for at in np.flatnonzero(~whole).tolist():
+            if starts[at] < reach:
+                continue  # within the record before
+            record = self._scanner.record(start + int(starts[at]), line=line + at)
+            reach = record.end - start
+            whole[at : np.searchsorted(starts, reach)] = False
+            self._take_record(record)
+        filled = whole & (marks[starts] != _NEWLINE) & (marks[starts] != _RETURN)
+        if filled.any():
+            if not whole.all():
+                edges = np.flatnonzero(np.diff(np.concatenate(([0], whole.view(np.int8), [0]))))
+                runs = zip(edges[::2], edges[1::2], strict=True)
+                text = b"".join(text[starts[first] : ends[last - 1]] for first, last in runs)
+            self._take_lines(text, lines=line + np.flatnonzero(filled))
+        self._read += int(filled.sum())
+        refuse_too_many_rows(self._read + len(self._records), name=self._scanner.name)
+        further = content.count(b"\n", end, start + reach) if start + reach > end else 0
+        return max(end, start + reach), line + newlines + further
+
+    def _odd_lines(self, text: bytes, *, marks: Any, starts: _Ints, ends: _Ints) -> _Bools:
+        """Lines that are no record by themselves, or not surely."""
+        odd: _Bools = ends - starts > CELL_CHARACTERS_MAX
+        if b"\r" in text:
+            returns = np.flatnonzero(marks == _RETURN)
+            lone = returns[marks[np.minimum(returns + 1, len(marks) - 1)] != _NEWLINE]
+            odd[np.searchsorted(ends, lone, side="right")] = True
+        if self._scanner.quote not in text:
+            return odd
+        delimiter, quote = ord(self._scanner.delimiter), ord(self._scanner.quote)
+        quotes = np.flatnonzero(marks == quote)
+        of_line = np.searchsorted(ends, quotes, side="right")
+        counts = np.bincount(of_line, minlength=len(ends))
+        odd |= counts % 2 == 1
+        opens = (np.arange(len(quotes)) - (np.cumsum(counts) - counts)[of_line]) % 2 == 0
+        before = np.where(quotes == 0, _NEWLINE, marks[quotes - 1])
+        behind = np.minimum(quotes + 1, len(marks) - 1)
+        after = np.where(quotes + 1 == len(marks), _NEWLINE, marks[behind])
+        fits = np.where(
+            opens,
+            np.isin(before, (_NEWLINE, delimiter, quote)),
+            np.isin(after, (_NEWLINE, _RETURN, delimiter, quote)),
         )
-        if block is None or (final and block.end < len(whole)):
-            return self._scanned(content, final=final)
-        self._line += block.newlines
-        bad = tuple(
-            self._rejected.take(BadRow(odd.line, self._miscounted(odd.cells), odd.text))
-            for odd in block.odd
-        )
-        return self._table(block.columns, block.lines, bad), block.end
+        odd[of_line[~fits]] = True
+        if len(self._header) == 1:
+            odd[of_line] = True  # a blank cell in quotes is a row there, and a blank line is none
+        return odd
+
+    def _take_record(self, record: _Record) -> None:
+        """A record that was scanned."""
+        reason = ""
+        if record.stray_quote:
+            reason = "has a quote inside a cell that does not start with one"
+        elif record.cells == [b""]:
+            return
+        elif len(record.cells) != len(self._header):
+            reason = self._miscounted(len(record.cells))
+        elif any(len(cell.decode()) > CELL_CHARACTERS_MAX for cell in record.cells):
+            reason = f"has a cell of more than {CELL_CHARACTERS_MAX} characters"
+        if not reason:
+            self._records.append(record)
+            return
+        cut = self._scanner.content[record.start : record.end][:CELL_CHARACTERS_MAX]
+        self._take_bad(record.line, reason, cut.decode(errors="ignore").strip("\r\n"))
+
+    def _take_lines(self, text: bytes, *, lines: _Ints) -> None:
+        """Lines that are a record each; those with another number of cells are bad rows."""
+        odd = _OtherWidths()
+        if text.startswith(codecs.BOM_UTF8):
+            text = codecs.BOM_UTF8 + text  # Arrow drops one mark; here it is content
+        quoted = self._scanner.quote in text
+        try:
+            table = arrow_csv.read_csv(
+                pa.BufferReader(text),
+                read_options=arrow_csv.ReadOptions(
+                    column_names=self._header, use_threads=False, block_size=len(text) + 1
+                ),
+                parse_options=arrow_csv.ParseOptions(
+                    delimiter=self._scanner.delimiter.decode(),
+                    quote_char=self._scanner.quote.decode() if quoted else False,
+                    double_quote=quoted,
+                    ignore_empty_lines=True,
+                    invalid_row_handler=odd,
+                ),
+                convert_options=arrow_csv.ConvertOptions(
+                    check_utf8=False,
+                    column_types=dict.fromkeys(self._header, pa.large_string()),
+                    include_columns=self._names or self._header[:1],
+                    strings_can_be_null=False,
+                    null_values=[],
+                ),
+            )
+        finally:
+            for number, cells, shown in odd.rows:
+                if shown != self._scanner.quote.decode() * 2:  # a blank line
+                    self._take_bad(int(lines[number]), self._miscounted(cells), shown)
+        good = np.delete(lines, [number for number, _, _ in odd.rows])
+        if table.num_rows != len(good):
+            refuse(self._scanner.name, f"has other rows than lines from line {lines[0]} on")
+        self._lines.append(good)
+        for name in self._names:
+            self._chunks[name].append(trimmed(table.column(name)))
 
     def _miscounted(self, cells: int) -> str:
         return f"has {cells} cells where the header has {len(self._header)} columns"
 
-    def _scanned(self, content: bytes, *, final: bool) -> tuple[RawTable, int]:
-        text = text_of(content.decode(), name=self._name, dialect=self._dialect)
-        lines: list[int] = []
-        rows: list[list[str]] = []
-        bad: list[BadRow] = []
-        end = 0
-        for record in scanned(text, line=self._line, final=final):
-            end = record.end
-            reason = self._problem_of(record)
-            if reason:
-                bad.append(self._rejected.take(_bad_row(record, text.text, reason)))
-                continue
-            lines.append(record.line)
-            rows.append(record.cells)
-        self._line += text.text.count("\n", 0, end)
-        cells = dict(zip(self._header, zip(*rows, strict=True), strict=False))
-        columns = {
-            name: trimmed(pa.array(cells.get(name, ()), pa.string())) for name in self._names
-        }
-        table = self._table(columns, np.array(lines, dtype=np.int64), tuple(bad))
-        return table, len(text.text[:end].encode())
+    def _take_bad(self, line: int, reason: str, text: str) -> None:
+        self._bad.append(self._rejected.take(BadRow(line, reason, text)))
 
-    def _problem_of(self, record: ScannedRecord) -> str:
-        if record.stray_quote:
-            return "has a quote inside a cell that does not start with one"
-        if len(record.cells) != len(self._header):
-            return self._miscounted(len(record.cells))
-        if any(len(cell) > CELL_CHARACTERS_MAX for cell in record.cells):
-            return f"has a cell of more than {CELL_CHARACTERS_MAX} characters"
-        return ""
-
-    def _table(
-        self, columns: dict[str, pa.Array], lines: npt.NDArray[np.int64], bad: tuple[BadRow, ...]
-    ) -> RawTable:
+    def table(self, *, declared: Declared | None) -> RawTable:
+        """All of them, in the order of their lines."""
+        scanned = self._records
+        lines = np.concatenate(
+            [*self._lines, np.array([record.line for record in scanned], dtype=np.int64)]
+        )
+        order = None if not scanned else pa.array(np.argsort(lines))
+        columns: dict[str, pa.Array] = {}
+        for name in self._names:
+            at = self._header.index(name)
+            own = pa.array([record.cells[at].decode() for record in scanned], pa.large_string())
+            cells = pa.concat_arrays([*self._chunks.pop(name), trimmed(own)])
+            columns[name] = cells if order is None else cells.take(order)
+            pa.default_memory_pool().release_unused()  # its windows, which lie between others
+        if order is not None:
+            lines.sort()
+        bad = tuple(sorted(self._bad, key=lambda row: row.line))
+        # A bad last row is refused as it is.
+        last_is_good = len(lines) > 0 and not (bad and bad[-1].line > lines[-1])
+        is_open = last_is_good and not self._scanner.content.endswith(b"\n")
         return RawTable(
-            name=self._name,
+            name=self._scanner.name,
             sha256="",
             size_bytes=0,
             header=self._header,
             columns=columns,
             lines=lines,
             bad_rows=bad,
+            last_line_open=is_open and declared is None,
+            declared=declared,
         )
 
 
-def _before_header(content: bytes, *, name: str, lines: int) -> int:
-    """How many bytes the lines before the header are; -1 where they are not all there."""
-    end = 0
-    for _ in range(lines):
-        end = content.find(b"\n", end) + 1
-        if not end:
-            return -1
-    refuse_cards_before_header(content[:end].decode(), name=name)
-    return end
+class _OtherWidths:
+    """What Arrow says of rows with another number of cells; past too many of them it stops."""
+
+    def __init__(self) -> None:
+        self.rows: list[tuple[int, int, str]] = []
+        """Number from 0, cells, and the text."""
+
+    def __call__(self, row: Any) -> str:
+        """Keep one."""
+        self.rows.append((row.number - 1, row.actual_columns, row.text))
+        return "skip" if len(self.rows) <= REJECTED_ROWS_MAX else "error"
 
 
-def _may_be_cut(content: bytes, part: RawTable) -> bool:
-    """Whether the last row is a good one without a line end; a bad one is refused as it is."""
-    lines, bad = part.lines, part.bad_rows
-    last_is_good = len(lines) > 0 and not (bad and bad[-1].line > lines[-1])
-    return last_is_good and not content.endswith(b"\n")
-
-
-def _utf8_lines(pieces: Iterable[bytes], *, name: str, encoding: str) -> Iterator[bytes]:
-    """Whole lines in UTF-8, the encoding checked; only the last may be without a line end."""
+def _utf8(content: bytes, *, name: str, encoding: str) -> bytes:
+    """The content in UTF-8, its encoding checked."""
     if encoding == "utf-16":
-        yield _of_utf16(b"".join(pieces), name=name)
-        return
-    checked = _Checked(name, encoding)
-    parts: list[bytes | memoryview] = []
-    for piece in pieces:
-        cut = piece.rfind(b"\n") + 1
-        parts.append(memoryview(piece)[:cut] if cut else piece)
-        if cut:
-            yield checked.lines(b"".join(parts))
-            parts = [piece[cut:]]
-    yield checked.lines(b"".join(parts))
-
-
-class _Checked:
-    """Lines of a file, told by their place in it when they are not what the layout says."""
-
-    def __init__(self, name: str, encoding: str) -> None:
-        self._name = name
-        self._encoding = encoding
-        self._at = 0
-        self._line = 1
-
-    def lines(self, content: bytes) -> bytes:
-        """The next lines, in UTF-8 and without a mark at the beginning of the file."""
-        name, encoding, at = self._name, self._encoding, self._at
-        marked = b""
-        if not at:
-            for bom, encoding_name in _BOMS.items():
-                if content.startswith(bom):
-                    sentence = (
-                        f"is {encoding_name} (bytes 0 and 1 say so); save it as {encoding.upper()}"
-                    )
-                    refuse(name, sentence)
-            if encoding == "utf-8" and content.startswith(codecs.BOM_UTF8):
-                marked = codecs.BOM_UTF8
-        nul = content.find(b"\0")
-        if nul >= 0:
-            refuse(name, f"has a NUL at byte {at + nul}; a CSV file is text in {encoding.upper()}")
-        body = content.removeprefix(marked)
         try:
-            text = "" if encoding == "utf-8" and body.isascii() else body.decode(encoding)
-        except UnicodeDecodeError as error:
-            offset = error.start + len(marked)
-            line = self._line + content.count(b"\n", 0, offset)
-            sentence = f"byte {at + offset} on line {line} is 0x{content[offset]:02x}"
-            refuse(name, f"is not {encoding.upper()}: {sentence}")
-        self._at += len(content)
-        # Several times quicker than bytes.count, which looks for one after the other.
-        self._line += int(np.count_nonzero(np.frombuffer(content, np.uint8) == ord("\n")))
-        return body if encoding == "utf-8" else text.encode()
-
-
-def _of_utf16(content: bytes, *, name: str) -> bytes:
+            text = content.decode("utf-16")
+        except UnicodeError as error:
+            refuse(name, f"is not UTF-16: {error}")
+        if "\0" in text:
+            refuse(name, f"has a NUL at character {text.index(chr(0))}; a CSV file is text")
+        return text.encode()
+    for bom, other in _BOMS.items():
+        if content.startswith(bom):
+            refuse(name, f"is {other} (bytes 0 and 1 say so); save it as {encoding.upper()}")
+    if (nul := content.find(b"\0")) >= 0:
+        refuse(name, f"has a NUL at byte {nul}; a CSV file is text in {encoding.upper()}")
+    start = 0
     try:
-        text = content.decode("utf-16")
-    except UnicodeError as error:
-        refuse(name, f"is not UTF-16: {error}")
-    if "\0" in text:
-        refuse(name, f"has a NUL at character {text.index(chr(0))}; a CSV file is text")
-    return text.encode()
+        if encoding != "utf-8":
+            return content.decode(encoding).encode()
+        while start < len(content):  # as a whole it could take four times its size
+            end = content.find(b"\n", start + WINDOW_BYTES) + 1 or len(content)
+            content[start:end].decode()
+            start = end
+    except UnicodeDecodeError as error:
+        at = start + error.start
+        line = content.count(b"\n", 0, at) + 1
+        place = f"byte {at} on line {line} is 0x{content[at]:02x}"
+        refuse(name, f"is not {encoding.upper()}: {place}")
+    return content
 
 
 def _without_trailer(
@@ -305,15 +359,10 @@ def _without_trailer(
     return body + b"\n" if body else b"", declared_by(cells, trailer=trailer, name=name)
 
 
-def _refuse_other_separator(header: tuple[str, ...], *, name: str, delimiter: str) -> None:
+def _refuse_other_separator(header: Sequence[str], *, name: str, delimiter: str) -> None:
     if len(header) > 1:
         return
     needed = "a comma" if delimiter == "," else repr(delimiter)
     for separator in SEPARATORS:
         if separator in header[0]:
             refuse(name, f"separates its columns by {separator!r}; {needed} is needed")
-
-
-def _bad_row(record: ScannedRecord, text: str, reason: str) -> BadRow:
-    cut = text[record.start : min(record.end, record.start + CELL_CHARACTERS_MAX)]
-    return BadRow(record.line, reason, cut.strip("\r\n"))

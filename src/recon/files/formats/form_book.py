@@ -17,7 +17,7 @@ from openpyxl.utils.exceptions import InvalidFileException
 
 from recon.files.formats.named_bytes import FileBytes, read_bytes
 from recon.files.formats.raw_table import refuse
-from recon.files.formats.xlsx_archive import refuse_unfit_archive
+from recon.files.formats.xlsx_book import refuse_unfit_archive
 
 FORM_BYTES_MAX = 50 * 1024 * 1024
 """A filled-in workbook; its large lists are beside it, not in it."""
@@ -83,9 +83,7 @@ def refuse_unfit_form(path: Path) -> FileBytes:
         SourceUnreadableError: what is the matter with it, in words.
     """
     file = read_bytes(path, bytes_max=FORM_BYTES_MAX)
-    refuse_unfit_archive(
-        file.content, name=path.name, as_form=True, unpacked_max=FORM_UNPACKED_BYTES_MAX
-    )
+    refuse_unfit_archive(file.content, name=path.name, unpacked_max=FORM_UNPACKED_BYTES_MAX)
     return file
 
 

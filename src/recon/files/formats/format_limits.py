@@ -1,9 +1,9 @@
 """How much of a foreign file is read before it is refused; nothing is without a bound."""
 
-FILE_BYTES_MAX = 1024 * 1024 * 1024
-"""One GiB: about five million order rows of CSV."""
+FILE_BYTES_MAX = 200 * 1024 * 1024
+"""One file, which is read as a whole."""
 
-ROWS_MAX = 5_000_000
+ROWS_MAX = 1_000_000
 """Rows of one file."""
 
 COLUMNS_MAX = 256
@@ -30,7 +30,7 @@ SHEET_CELLS_MAX = 8_000_000
 SHEET_CHARACTERS_MAX = 64 * 1024 * 1024
 """Characters that the cells of a sheet say, a shared string once for each of them."""
 
-PARQUET_BYTES_MAX = 2 * FILE_BYTES_MAX
+PARQUET_BYTES_MAX = 1024 * 1024 * 1024
 """Unpacked bytes that a Parquet file declares."""
 
 PARQUET_RATIO_MAX = 32
@@ -50,9 +50,6 @@ JSON_LINE_BYTES_MAX = 1024 * 1024
 
 JSON_DEPTH_MAX = 8
 """Objects inside objects, of one line."""
-
-XML_BYTES_MAX = 256 * 1024 * 1024
-"""One XML file: about half a million records."""
 
 XML_DEPTH_MAX = 32
 """Elements inside elements."""

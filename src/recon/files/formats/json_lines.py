@@ -5,10 +5,11 @@ silently accept (a key twice, NaN, a lone surrogate) makes a bad row. A list is 
 column is read of which it is the value, its row is bad, too.
 """
 
+import io
 import json
 import re
 from codecs import BOM_UTF8
-from collections.abc import Collection, Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from typing import Any, NoReturn
 
 from recon.files.formats.format_limits import (
@@ -16,12 +17,13 @@ from recon.files.formats.format_limits import (
     JSON_DEPTH_MAX,
     JSON_LINE_BYTES_MAX,
 )
+from recon.files.formats.named_bytes import FileBytes
 from recon.files.formats.raw_table import RawTable
-from recon.files.formats.record_rows import ROWS_AT_ONCE, Record, RecordCell, tables_of
+from recon.files.formats.record_rows import Record, RecordCell, table_of
 
 _NUMBER_KEPT = re.compile(r"-?[0-9]+(?:\.[0-9]+)?", re.ASCII)
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_BLANK = b" \t\r"
+_BLANK = b" \t\r\n"
 
 
 class _Number(str):
@@ -30,26 +32,18 @@ class _Number(str):
     __slots__ = ()
 
 
-def json_parts(
-    pieces: Iterable[bytes],
-    *,
-    name: str,
-    wanted: Container[str],
-    needed: Collection[str] = (),
-    rows_at_once: int = ROWS_AT_ONCE,
-) -> Iterator[RawTable]:
-    """The wanted columns of a JSON lines file in UTF-8, from its bytes in pieces.
+def json_table(file: FileBytes, *, wanted: Container[str]) -> RawTable:
+    """The wanted columns of a JSON lines file in UTF-8.
 
     Raises:
         SourceUnreadableError: it is not UTF-8, or no line of it is an object.
     """
-    return tables_of(
-        (_record(number, line) for number, line in _lines(pieces)),
-        name=name,
+    lines = enumerate(io.BytesIO(file.content.removeprefix(BOM_UTF8)), start=1)
+    return table_of(
+        (_record(number, line) for number, own in lines if (line := own.strip(_BLANK))),
+        name=file.path.name,
         wanted=wanted,
-        needed=needed,
         nothing=lambda first: f"has no line that is a JSON object{first}",
-        rows_at_once=rows_at_once,
     )
 
 
@@ -59,23 +53,6 @@ def _record(number: int, line: bytes) -> Record:
         shown = line[:CELL_CHARACTERS_MAX].decode("utf-8", "replace")
         return Record(number, {}, problem=read, text=shown)
     return Record(number, read)
-
-
-def _lines(pieces: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
-    """Number and bytes of every line that is not blank."""
-    held, number = b"", 0
-    for piece in pieces:
-        *lines, held = (held + piece).split(b"\n")
-        for line in lines:
-            number += 1
-            yield from _line(number, line.removeprefix(BOM_UTF8) if number == 1 else line)
-    yield from _line(number + 1, held if number else held.removeprefix(BOM_UTF8))
-
-
-def _line(number: int, line: bytes) -> Iterator[tuple[int, bytes]]:
-    stripped = line.strip(_BLANK)
-    if stripped:
-        yield number, stripped
 
 
 def _read_row(line: bytes) -> dict[str, RecordCell] | str:

@@ -5,7 +5,7 @@ statements and gives a reversed credit (`RC`) the sign of a credit, and lines th
 fall away without a word. A sign is the mark beside the amount, whatever else stands there.
 """
 
-import codecs
+import io
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -22,12 +22,10 @@ from recon.files.formats.bank_records import (
     RawEntry,
     RawStatement,
 )
-from recon.files.formats.named_bytes import FilePieces
+from recon.files.formats.named_bytes import FileBytes
 from recon.files.formats.raw_table import refuse
 from recon.privacy.shown_text import scrubbed
 
-MT940_BYTES_MAX = 256 * 1024 * 1024
-"""One file."""
 LINE_CHARACTERS_MAX = 1_000
 """One line; SWIFT has 65, banks write longer ones."""
 FULL_LINE = 65
@@ -110,34 +108,20 @@ class _Open:
             self.entry = None
 
 
-def mt940_statements(file: FilePieces) -> list[RawStatement]:
+def mt940_statements(file: FileBytes) -> list[RawStatement]:
     """Every statement, or page of one, of a file.
 
     Raises:
         SourceUnreadableError: a line belongs to nothing, or a tag is not what it must be.
     """
     name = file.path.name
-    if file.size_bytes > MT940_BYTES_MAX:
-        refuse(name, f"has {file.size_bytes} bytes; at most {MT940_BYTES_MAX} are read: split it")
     statements = [*_statements(_fields(file, name=name), name=name)]
     if not statements:
         refuse(name, "has no statement in it: no line begins with :20:")
     return statements
 
 
-def _encoding_of(file: FilePieces) -> str:
-    """UTF-8 where it is, else what banks wrote before: one byte for each character."""
-    decoder = codecs.getincrementaldecoder("utf-8")()
-    try:
-        for piece in file.pieces():
-            decoder.decode(piece)
-        decoder.decode(b"", final=True)
-    except UnicodeDecodeError:
-        return "latin-1"
-    return "utf-8-sig"
-
-
-def _fields(file: FilePieces, *, name: str) -> Iterator[Field]:
+def _fields(file: FileBytes, *, name: str) -> Iterator[Field]:
     lines: list[str] = []
     header: list[tuple[int, str]] = []
     tag, start = "", 0
@@ -169,9 +153,9 @@ def _refuse_unclaimed(header: Sequence[tuple[int, str]], *, name: str) -> None:
         _wrong(name, number, f"belongs to no tag: {scrubbed(line)[:40]!r}")
 
 
-def _lines(file: FilePieces, *, name: str) -> Iterator[tuple[int, str]]:
+def _lines(file: FileBytes, *, name: str) -> Iterator[tuple[int, str]]:
     """Number and text of every line that says something, without the envelope of SWIFT."""
-    for number, raw in enumerate(_raw_lines(file), start=1):
+    for number, raw in enumerate(_raw_lines(file.content), start=1):
         line = raw.rstrip()
         if not line:
             continue
@@ -186,18 +170,15 @@ def _lines(file: FilePieces, *, name: str) -> Iterator[tuple[int, str]]:
             yield number, line
 
 
-def _raw_lines(file: FilePieces) -> Iterator[str]:
-    """The lines of a file that is never in memory as a whole."""
-    decoder = codecs.getincrementaldecoder(_encoding_of(file))()
-    held = ""
-    for piece in file.pieces():
-        *whole, held = (held + decoder.decode(piece)).split("\n")
-        yield from whole
-        if len(held) > LINE_CHARACTERS_MAX and held.rstrip() == held:
-            break  # no line is so long: what is known of it is enough to refuse it
-    else:
-        held += decoder.decode(b"", final=True)
-    yield held
+def _raw_lines(content: bytes) -> Iterator[str]:
+    """UTF-8 where it is, else what banks wrote before: one byte for each character."""
+    encoding = "utf-8-sig"
+    try:
+        for _ in io.TextIOWrapper(io.BytesIO(content), encoding, newline="\n"):
+            pass
+    except UnicodeDecodeError:
+        encoding = "latin-1"
+    yield from io.TextIOWrapper(io.BytesIO(content), encoding, newline="\n")
 
 
 def _ends_message(line: str) -> bool:

@@ -5,7 +5,7 @@ Whole numbers are taken as written: in an amount column they fit only currencies
 since nobody could say whether they meant major or minor units. Binary fractions are refused.
 """
 
-from collections.abc import Container, Iterator
+from collections.abc import Container
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,7 @@ from recon.files.formats.named_bytes import FileBytes
 from recon.files.formats.raw_table import (
     RawTable,
     checked_header,
+    joined,
     refuse,
     refuse_too_many_rows,
     trimmed,
@@ -36,10 +37,8 @@ MAGIC = b"PAR1"
 ENCRYPTED_MAGIC = b"PARE"
 
 
-def parquet_parts(
-    file: FileBytes, *, wanted: Container[str], rows_at_once: int = ROWS_AT_ONCE
-) -> Iterator[RawTable]:
-    """The wanted columns of a Parquet file, some rows at a time.
+def parquet_table(file: FileBytes, *, wanted: Container[str]) -> RawTable:
+    """The wanted columns of a Parquet file.
 
     Raises:
         SourceUnreadableError: not Parquet, damaged, too large, or a column is of no exact type.
@@ -60,12 +59,17 @@ def parquet_parts(
             page_checksum_verification=True,
         )
         text, line = _Text(name, size=len(file.content)), FIRST_LINE
-        rows_at_once = min(rows_at_once, ROWS_AT_ONCE)
-        for rows in _batches(source, columns=columns, rows_at_once=rows_at_once):
-            yield _part(rows, header=header, text=text, line=line)
+        parts = []
+        for batch in source.iter_batches(batch_size=ROWS_AT_ONCE, columns=columns):
+            rows = pa.Table.from_batches([batch])
+            parts.append(_part(rows, header=header, text=text, line=line))
             line += rows.num_rows
         if line - FIRST_LINE != declared:
             refuse(name, "is a damaged Parquet file: it holds other rows than it declares")
+        if not parts:
+            rows = source.read(columns=columns)
+            parts.append(_part(rows, header=header, text=text, line=line))
+        return joined(parts)
     except MemoryError:
         raise  # Arrow's is an error of its own as well; the file is too large, not damaged
     except (pa.ArrowException, OSError, ValueError) as error:
@@ -118,18 +122,6 @@ class _Text:
             spread = lengths.cast(pa.int64()).take(chunk.indices)
             self._bytes += pc.sum(spread).as_py() or 0
             _refuse_too_much(self._bytes, size=self._size, name=self.name)
-
-
-def _batches(
-    source: pq.ParquetFile, *, columns: list[str], rows_at_once: int
-) -> Iterator[pa.Table]:
-    """Its rows; one batch without rows where it has none."""
-    empty = True
-    for batch in source.iter_batches(batch_size=rows_at_once, columns=columns):
-        yield pa.Table.from_batches([batch])
-        empty = False
-    if empty:
-        yield source.read(columns=columns)
 
 
 def _part(rows: pa.Table, *, header: tuple[str, ...], text: _Text, line: int) -> RawTable:

@@ -158,14 +158,13 @@ def refuse_too_many_rejects(name: str, *, line: int, reason: str) -> NoReturn:
     )
 
 
-def trimmed(cells: Any, *, margins: bool = True) -> pa.Array:
-    """One array of text without white space around it; no `margins`: there is none."""
+def trimmed(cells: Any) -> pa.Array:
+    """One array of text without white space around it."""
     if isinstance(cells, pa.ChunkedArray):
         cells = cells.combine_chunks()
     if isinstance(cells, pa.ChunkedArray):  # of no or several arrays after all
         cells = pa.concat_arrays(cells.chunks) if cells.num_chunks else pa.array([], cells.type)
-    cells = cells.cast(pa.large_string())
-    return pc.utf8_trim_whitespace(cells) if margins else cells
+    return pc.utf8_trim_whitespace(cells.cast(pa.large_string()))
 
 
 def filled(text: str, *, rows: int) -> pa.Array:
@@ -173,16 +172,14 @@ def filled(text: str, *, rows: int) -> pa.Array:
     return pa.repeat(pa.scalar(text, pa.large_string()), rows)
 
 
-def joined(parts: Sequence[RawTable], *, sha256: str, size_bytes: int) -> RawTable:
+def joined(parts: Sequence[RawTable]) -> RawTable:
     """The parts of one file as one table; what a part does not have is blank in it."""
     last = parts[-1]
     if len(parts) == 1:
-        return replace(last, sha256=sha256, size_bytes=size_bytes)
+        return last
     named = dict.fromkeys(name for part in parts for name in part.numbers)
     return replace(
         last,
-        sha256=sha256,
-        size_bytes=size_bytes,
         columns={
             name: pa.concat_arrays(
                 [_cells(part, name, of=part.columns, kind=pa.large_string()) for part in parts]

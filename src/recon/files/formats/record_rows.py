@@ -1,11 +1,9 @@
-"""Records that name their own cells (JSON lines, XML) as tables, some rows at a time.
+"""Records that name their own cells (JSON lines, XML) as one table.
 
-Such a file has no header: its columns are all names that its records have. Whether a needed one is
-missing is known only behind the last record, so that rows wait until all needed ones were seen; in
-an honest file that is the first record.
+Such a file has no header: its columns are all names that its records have.
 """
 
-from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -19,13 +17,14 @@ from recon.files.formats.raw_table import (
     RawTable,
     RejectedSoFar,
     checked_header,
+    joined,
     refuse,
     refuse_too_many_rows,
     trimmed,
 )
 
 ROWS_AT_ONCE = 50_000
-"""Rows in memory at once."""
+"""Rows that are objects of Python at once."""
 
 
 class RecordCell(NamedTuple):
@@ -48,23 +47,21 @@ class Record(NamedTuple):
 
 @dataclass(slots=True)
 class _Part:
-    """Rows that were read and not handed on."""
+    """Rows that are no columns yet."""
 
     lines: list[int] = field(default_factory=list)
     rows: list[Mapping[str, RecordCell]] = field(default_factory=list)
     bad: list[BadRow] = field(default_factory=list)
 
 
-def tables_of(
+def table_of(
     records: Iterable[Record],
     *,
     name: str,
     wanted: Container[str],
     nothing: Callable[[str], str],
-    needed: Collection[str] = (),
-    rows_at_once: int = ROWS_AT_ONCE,
-) -> Iterator[RawTable]:
-    """The wanted columns of the records; the header of a table is all names seen so far.
+) -> RawTable:
+    """The wanted columns of the records; the header is all names that they have.
 
     `nothing` says what a file without a single row is, given its first bad row.
 
@@ -72,7 +69,7 @@ def tables_of(
         SourceUnreadableError: there is no row, or there are too many rows or names.
     """
     header: dict[str, None] = {}
-    part, before, first = _Part(), 0, ""
+    part, parts, before = _Part(), [], 0
     rejected = RejectedSoFar(name)
     read = wanted.read if isinstance(wanted, EveryColumn) else wanted
     for given in records:
@@ -80,7 +77,6 @@ def tables_of(
         if record.problem:
             bad = BadRow(record.line, record.problem, record.text[:CELL_CHARACTERS_MAX])
             part.bad.append(rejected.take(bad))
-            first = first or f": line {bad.line} {bad.reason}"
         else:
             header |= dict.fromkeys(record.cells)
             if len(header) > COLUMNS_MAX:
@@ -89,12 +85,15 @@ def tables_of(
             part.rows.append({key: cell for key, cell in record.cells.items() if key in wanted})
         waiting = len(part.lines) + len(part.bad)
         refuse_too_many_rows(before + waiting, name=name)
-        if waiting >= rows_at_once and header and all(column in header for column in needed):
-            yield _table(part, header=header, name=name, wanted=wanted)
+        if waiting >= ROWS_AT_ONCE:
+            parts.append(_table(part, header=header, name=name, wanted=wanted))
             part, before = _Part(), before + waiting
+    parts.append(_table(part, header=header, name=name, wanted=wanted))
+    table = joined(parts)
     if not header:
-        refuse(name, nothing(first))
-    yield _table(part, header=header, name=name, wanted=wanted)
+        bad_rows = table.bad_rows[:1]
+        refuse(name, nothing("".join(f": line {bad.line} {bad.reason}" for bad in bad_rows)))
+    return table
 
 
 def _without_lists(record: Record, *, read: Container[str]) -> Record:

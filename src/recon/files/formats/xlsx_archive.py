@@ -1,39 +1,35 @@
-"""Whether a file is an honest workbook, before any spreadsheet reader sees it.
+"""The parts of a workbook, which is a zip of XML, within bounds.
 
-A workbook is a zip of XML. Its parts are unpacked here once, counted as they come, because what a
-zip declares of itself may be a lie. Refused: bombs, macros, links to other files, document types,
-sheets that span more cells than memory holds, and cells whose value Excel never worked out.
+Each part that is read is unpacked once and counted as it comes, because what a zip declares of
+itself may be a lie. Refused: bombs, macros, links to other files, document types.
 """
 
 import io
 import lzma
 import posixpath
+import re
 import struct
 import zipfile
 import zlib
-from collections.abc import Iterator, Sequence
-from xml.parsers import expat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NoReturn
+
+from lxml import etree
 
 from recon.files.formats.format_limits import (
     ARCHIVE_BYTES_MAX,
     ARCHIVE_ENTRIES_MAX,
     ARCHIVE_RATIO_FREE_BYTES,
     ARCHIVE_RATIO_MAX,
-    COLUMNS_MAX,
-    ROWS_MAX,
-    SHEET_CELLS_MAX,
 )
 from recon.files.formats.raw_table import refuse
-from recon.files.formats.xlsx_cells import SheetSpan, refuse_malformed, shared_lengths, span_of
 
 ZIP_MAGIC = b"PK\x03\x04"
 OLE_MAGIC = b"\xd0\xcf\x11\xe0"
 WORKBOOK_PART = "xl/workbook.xml"
 RELATIONS_PART = "xl/_rels/workbook.xml.rels"
-STRINGS_PART = "xl/sharedstrings.xml"
-"""In lower case; writers differ."""
-SHEETS_FOLDER = "xl/worksheets/"
-_SHEETS_WITHOUT_CELLS = ("xl/chartsheets/", "xl/dialogsheets/")
+STYLES_PART = "xl/styles.xml"
 FORBIDDEN_PARTS = {
     "vbaproject": "macros",
     "externallinks/": "links to other files",
@@ -52,157 +48,160 @@ _DAMAGE = (
     ValueError,  # names that are no text
 )
 """All that the zip reader raises on bytes that are not a sound archive."""
+_SHEETS_WITHOUT_CELLS = ("chartsheet", "dialogsheet")
+_DATE_FORMATS = frozenset({*range(14, 23), *range(27, 37), 45, 47, *range(50, 59)})
+"""Numbers of the formats of dates and times that every spreadsheet has."""
+_SAID_IN_FORMATS = re.compile(r'"[^"]*"|\\.|[_*].|\[[^\]]*\]')
+"""What a format shows as it stands: no letter of it means a part of a date."""
 
-_READ_BYTES = 1024 * 1024
 
-
-def refuse_unfit_archive(
-    content: bytes, *, name: str, as_form: bool = False, unpacked_max: int = ARCHIVE_BYTES_MAX
-) -> None:
-    """Let only a plain workbook pass.
-
-    Args:
-        content: the file.
-        name: its name, for messages.
-        unpacked_max: bytes of all parts together.
-        as_form: formulas are read as formulas, so that their values do not matter.
+@contextmanager
+def reading_archive(name: str) -> Iterator[None]:
+    """Refuse a file whose bytes are no sound archive, wherever it shows.
 
     Raises:
-        SourceUnreadableError: what is the matter with it, in words.
+        SourceUnreadableError: they are not.
     """
-    if content.startswith(OLE_MAGIC):
-        refuse(name, "is encrypted or an old .xls; save it as .xlsx without a password")
-    if not content.startswith(ZIP_MAGIC):
-        refuse(name, "is not an .xlsx workbook (its first bytes are not those of a zip)")
     try:
-        with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            _refuse_unfit_parts(archive, name=name, unpacked_max=unpacked_max)
-            cells = _Cells(name, as_form=as_form)
-            for part, text in _unpacked(archive, name=name, unpacked_max=unpacked_max):
-                _refuse_unfit_text(part, text, name=name, cells=cells)
-            _refuse_unseen_sheets(archive, name=name)
+        yield
     except _DAMAGE as error:
         refuse(name, f"is a damaged workbook: {error}")
 
 
-def _refuse_unfit_parts(archive: zipfile.ZipFile, *, name: str, unpacked_max: int) -> None:
-    entries = archive.infolist()
-    names = [entry.filename for entry in entries]
-    if len(entries) > ARCHIVE_ENTRIES_MAX:
-        refuse(name, f"has {len(entries)} parts; at most {ARCHIVE_ENTRIES_MAX} are read")
-    if len({part.lower() for part in names}) != len(names):
-        refuse(name, "holds two parts of one name")
-    missing = {WORKBOOK_PART, RELATIONS_PART}.difference(names)
-    if missing:
-        refuse(name, f"is a zip but not an .xlsx workbook ({max(missing)} is missing)")
-    for part in names:
-        for word, what in FORBIDDEN_PARTS.items():
-            if word in part.lower():
-                refuse(name, f"holds {what} ({part}); save it as plain .xlsx without them")
-    declared = sum(entry.file_size for entry in entries)
-    if declared > unpacked_max:
-        refuse(name, f"unpacks to {declared} bytes; at most {unpacked_max} are read")
+class Workbook:
+    """A plain workbook: its parts, its sheets, its shared strings, its formats of dates."""
+
+    def __init__(self, content: bytes, *, name: str, unpacked_max: int = ARCHIVE_BYTES_MAX) -> None:
+        self.name = name
+        self._unpacked_max = self._left = unpacked_max
+        self._seen: set[str] = set()
+        if content.startswith(OLE_MAGIC):
+            refuse(name, "is encrypted or an old .xls; save it as .xlsx without a password")
+        if not content.startswith(ZIP_MAGIC):
+            refuse(name, "is not an .xlsx workbook (its first bytes are not those of a zip)")
+        self._zip = zipfile.ZipFile(io.BytesIO(content))
+        entries = self._zip.infolist()
+        self.parts = [entry.filename for entry in entries]
+        if len(entries) > ARCHIVE_ENTRIES_MAX:
+            refuse(name, f"has {len(entries)} parts; at most {ARCHIVE_ENTRIES_MAX} are read")
+        if len({part.lower() for part in self.parts}) != len(self.parts):
+            refuse(name, "holds two parts of one name")
+        missing = {WORKBOOK_PART, RELATIONS_PART}.difference(self.parts)
+        if missing:
+            refuse(name, f"is a zip but not an .xlsx workbook ({max(missing)} is missing)")
+        for part in self.parts:
+            for word, what in FORBIDDEN_PARTS.items():
+                if word in part.lower():
+                    refuse(name, f"holds {what} ({part}); save it as plain .xlsx without them")
+        declared = sum(entry.file_size for entry in entries)
+        if declared > unpacked_max:
+            refuse(name, f"unpacks to {declared} bytes; at most {unpacked_max} are read")
+        relations = self._root(RELATIONS_PART)
+        self._relations = {str(own.get("Id")): own for own in relations.iterchildren("{*}*")}
+
+    def part(self, part: str) -> bytes:
+        """The bytes of a part, as text in UTF-8 without a document type where it is XML."""
+        if part not in self.parts:
+            refuse(self.name, f"is a damaged workbook: it has no part {part[:80]!r}")
+        entry = self._zip.getinfo(part)
+        fair = max(ARCHIVE_RATIO_FREE_BYTES, ARCHIVE_RATIO_MAX * entry.compress_size)
+        with self._zip.open(entry) as packed:
+            text = packed.read(min(self._left, fair) + 1)
+        if len(text) > fair:
+            refuse(self.name, f"has a part ({part}) packed more than 1:{ARCHIVE_RATIO_MAX}")
+        if len(text) > self._left:
+            refuse(self.name, f"unpacks to more than {self._unpacked_max} bytes")
+        self._left -= len(text)
+        self._seen.add(part)
+        if part.lower().endswith((".xml", ".rels", ".vml")):
+            if text.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\0" in text[:64]:
+                refuse(self.name, f"has a part ({part}) that is not UTF-8")
+            if b"<!DOCTYPE" in text or b"<!ENTITY" in text:
+                refuse(
+                    self.name, f"has a part ({part}) with a document type, which no workbook needs"
+                )
+        return text
+
+    def elements(
+        self, part: str, *, tags: tuple[str, ...], events: tuple[str, ...]
+    ) -> Iterator[tuple[str, Any]]:
+        """Event and element of some tags of a part, and its root as the last."""
+        found = etree.iterparse(
+            io.BytesIO(self.part(part)),
+            events=events,
+            tag=tags,
+            resolve_entities=False,
+            no_network=True,
+            huge_tree=False,
+            load_dtd=False,
+        )
+        try:
+            yield from found
+            yield "root", found.root
+        except etree.XMLSyntaxError as error:
+            self.damaged(f"{part} is not well-formed XML ({error})")
+
+    def damaged(self, what: str) -> NoReturn:
+        """Refuse the file.
+
+        Raises:
+            SourceUnreadableError: always.
+        """
+        refuse(self.name, f"is a damaged workbook: {what}")
+
+    def _root(self, part: str) -> Any:
+        return [*self.elements(part, tags=("{}-",), events=("end",))][-1][1]
+
+    def rest(self) -> None:
+        """Look at the parts that were not read, but that another program may open."""
+        for part in self.parts:
+            if part not in self._seen:
+                self._root(part) if part.lower().endswith((".xml", ".rels")) else self.part(part)
+
+    def sheets(self) -> list[tuple[str, str]]:
+        """Title and part of every sheet that has cells."""
+        found = []
+        for sheet in self._root(WORKBOOK_PART).iter("{*}sheet"):
+            # Whatever the name space of relations is called.
+            ids = [text for key, text in sheet.attrib.items() if key.endswith("}id")]
+            relation = self._relations.get("".join(ids[:1]))
+            if relation is None:
+                self.damaged(f"its sheet {sheet.get('name', '')[:40]!r} is nowhere")
+            elif not str(relation.get("Type")).endswith(_SHEETS_WITHOUT_CELLS):
+                found.append((sheet.get("name", ""), _target(relation)))
+        return found
+
+    def strings_part(self) -> str:
+        """Where the shared strings are; "" where there are none."""
+        related = self._relations.values()
+        kind = "/sharedStrings"
+        return next((_target(own) for own in related if str(own.get("Type")).endswith(kind)), "")
+
+    def date_styles(self) -> frozenset[str]:
+        """The styles of cells whose numbers are dates or times, as cells name them."""
+        if STYLES_PART not in self.parts:
+            return frozenset()
+        root = self._root(STYLES_PART)
+        codes = {own.get("numFmtId"): own.get("formatCode", "") for own in root.iter("{*}numFmt")}
+        styles = root.find("{*}cellXfs")
+        found = set()
+        for number, style in enumerate(styles if styles is not None else ()):
+            own = style.get("numFmtId", "0")
+            if own in codes:
+                code = _SAID_IN_FORMATS.sub("", codes[own].partition(";")[0])
+                is_date = re.search("[dmhysDMHYS]", code) is not None
+                is_date &= re.search(r"\[[hms]+\]", codes[own], re.IGNORECASE) is None
+            else:
+                is_date = own.isdecimal() and int(own) in _DATE_FORMATS
+            if is_date:
+                found.add(str(number))
+        return frozenset(found)
+
+    def counts_from_1904(self) -> bool:
+        """Whether day 0 of its dates is that of old Macintosh programs."""
+        own = self._root(WORKBOOK_PART).find("{*}workbookPr")
+        return own is not None and own.get("date1904") in {"1", "true"}
 
 
-def _unpacked(
-    archive: zipfile.ZipFile, *, name: str, unpacked_max: int
-) -> Iterator[tuple[str, bytes]]:
-    total = 0
-    # The strings first: what a cell may say depends on how many there are.
-    entries = archive.infolist()
-    for entry in sorted(entries, key=lambda part: part.filename.lower() != STRINGS_PART):
-        text = bytearray()
-        with archive.open(entry) as part:
-            while piece := part.read(_READ_BYTES):
-                text += piece
-                _refuse_bomb(entry, len(text), name=name)
-                if len(text) + total > unpacked_max:
-                    refuse(name, f"unpacks to more than {unpacked_max} bytes")
-        total += len(text)
-        yield entry.filename, bytes(text)
-
-
-def _refuse_bomb(entry: zipfile.ZipInfo, size: int, *, name: str) -> None:
-    ratio = size // max(1, entry.compress_size)
-    if size > ARCHIVE_RATIO_FREE_BYTES and ratio > ARCHIVE_RATIO_MAX:
-        refuse(name, f"has a part ({entry.filename}) packed more than 1:{ARCHIVE_RATIO_MAX}")
-
-
-class _Cells:
-    """The cells of a workbook, a sheet at a time."""
-
-    def __init__(self, name: str, *, as_form: bool) -> None:
-        self._name, self._as_form = name, as_form
-        self._shared: Sequence[int] = ()
-        self._spanned = 0
-
-    def take_strings(self, part: str, text: bytes) -> None:
-        """The shared strings, which come before the sheets."""
-        self._shared = shared_lengths(part, text, name=self._name)
-
-    def take_sheet(self, part: str, text: bytes) -> None:
-        """Refuse a sheet that says what cannot be, or too much."""
-        span = span_of(part, text, name=self._name, shared=self._shared, as_form=self._as_form)
-        self._spanned += span.rows * span.columns
-        self._refuse_wide(part, span)
-
-    def _refuse_wide(self, part: str, span: SheetSpan) -> None:
-        rows, columns = span
-        if rows > ROWS_MAX or columns > COLUMNS_MAX or self._spanned > SHEET_CELLS_MAX:
-            refuse(
-                self._name,
-                f"has a sheet ({part}) of {rows} rows and {columns} columns; at most {COLUMNS_MAX} "
-                f"columns and {SHEET_CELLS_MAX} cells of all sheets are read: delete the far-off "
-                "cells",
-            )
-
-
-def _refuse_unfit_text(part: str, text: bytes, *, name: str, cells: _Cells) -> None:
-    kind = part.lower()
-    if not kind.endswith((".xml", ".rels", ".vml")):
-        return
-    if text.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\0" in text[:64]:
-        refuse(name, f"has a part ({part}) that is not UTF-8")
-    if b"<!DOCTYPE" in text or b"<!ENTITY" in text:
-        refuse(name, f"has a part ({part}) with a document type, which no workbook needs")
-    if kind.startswith(SHEETS_FOLDER) and kind.endswith(".xml"):
-        cells.take_sheet(part, text)
-    elif kind == STRINGS_PART:
-        cells.take_strings(part, text)
-    elif not kind.endswith(".vml"):  # old drawings, which Excel itself writes carelessly
-        refuse_malformed(part, text, name=name)
-
-
-def _refuse_unseen_sheets(archive: zipfile.ZipFile, *, name: str) -> None:
-    """Sheets and strings stand where they were looked at, and nowhere else."""
-    sheets = {
-        id_ for tag, of in _elements(archive, WORKBOOK_PART) if tag == "sheet" for id_ in _ids(of)
-    }
-    for tag, attributes in _elements(archive, RELATIONS_PART):
-        what = attributes.get("Type", "").rpartition("/")[2]
-        target = posixpath.normpath(posixpath.join("/xl", attributes.get("Target", ""))).lower()
-        is_sheet = attributes.get("Id") in sheets or what == "worksheet"
-        if tag != "Relationship" or (is_sheet and _is_seen_sheet(target)):
-            continue
-        if is_sheet or (what == "sharedStrings" and target != f"/{STRINGS_PART}"):
-            shown = attributes.get("Target", "")[:80]
-            refuse(name, f"is a damaged workbook: it has a sheet or its strings at {shown!r}")
-
-
-def _is_seen_sheet(target: str) -> bool:
-    folders = tuple(f"/{folder}" for folder in (SHEETS_FOLDER, *_SHEETS_WITHOUT_CELLS))
-    return target.startswith(folders) and target.endswith(".xml")
-
-
-def _ids(attributes: dict[str, str]) -> list[str]:
-    """What an element of the workbook says of its relation, whatever the name space is called."""
-    return [value for key, value in attributes.items() if key.rpartition(" ")[2] == "id"]
-
-
-def _elements(archive: zipfile.ZipFile, part: str) -> list[tuple[str, dict[str, str]]]:
-    """Local name and attributes of every element of a part that was found well-formed."""
-    elements: list[tuple[str, dict[str, str]]] = []
-    parser = expat.ParserCreate("UTF-8", " ")
-    parser.StartElementHandler = lambda tag, of: elements.append((tag.rpartition(" ")[2], of))
-    parser.Parse(archive.read(part), True)
-    return elements
+def _target(relation: Any) -> str:
+    return posixpath.normpath(posixpath.join("/xl", relation.get("Target", "")))[1:]

@@ -7,35 +7,28 @@ namespace; comments and processing instructions say nothing.
 
 import io
 import re
-from collections.abc import Collection, Container, Iterator
+from codecs import BOM_UTF8
+from collections.abc import Container, Iterator
 from typing import Any
 
 from lxml import etree
 
-from recon.files.formats.format_limits import CELL_CHARACTERS_MAX, XML_BYTES_MAX, XML_DEPTH_MAX
-from recon.files.formats.named_bytes import FileBytes, FilePieces, pieces_of
+from recon.files.formats.format_limits import CELL_CHARACTERS_MAX, XML_DEPTH_MAX
+from recon.files.formats.named_bytes import FileBytes
 from recon.files.formats.raw_table import RawTable, refuse
-from recon.files.formats.record_rows import ROWS_AT_ONCE, Record, RecordCell, tables_of
+from recon.files.formats.record_rows import Record, RecordCell, table_of
 from recon.privacy.shown_text import scrubbed
 
 _ENCODING = re.compile(rb"""\A\s*<\?xml[^>]*?encoding\s*=\s*["']([A-Za-z0-9._-]+)["']""")
 _TYPES = (b"<!DOCTYPE", b"<!ENTITY")
-_NO_UTF_8 = "is not XML in UTF-8 (it has NUL bytes or the mark of UTF-16)"
 HEAD_BYTES = 4_096
 """Within which a document says its encoding."""
 _ACCEPTED_ENCODINGS = frozenset({"utf-8", "us-ascii", "ascii"})
 _WHITE = " \t\r\n"
 
 
-def xml_parts(
-    file: FileBytes,
-    *,
-    wanted: Container[str],
-    record: str,
-    needed: Collection[str] = (),
-    rows_at_once: int = ROWS_AT_ONCE,
-) -> Iterator[RawTable]:
-    """The wanted columns of an XML document in UTF-8, some rows at a time.
+def xml_table(file: FileBytes, *, wanted: Container[str], record: str) -> RawTable:
+    """The wanted columns of an XML document in UTF-8.
 
     `record` names the element that is one row; empty: every child of the root is one.
 
@@ -43,14 +36,13 @@ def xml_parts(
         SourceUnreadableError: it is not well-formed, has a document type, or has no record.
     """
     name = file.path.name
+    refuse_unfit_xml(file)
     what = f"element {record!r}" if record else "element below its root"
-    return tables_of(
-        _records(fit_content(file, name=name), record=record, name=name),
+    return table_of(
+        _records(file.content, record=record, name=name),
         name=name,
         wanted=wanted,
-        needed=needed,
         nothing=lambda first: f"has no {what}{first and ' that can be read'}{first}",
-        rows_at_once=rows_at_once,
     )
 
 
@@ -68,60 +60,20 @@ def _records(content: bytes, *, record: str, name: str) -> Iterator[Record]:
         refuse(name, f"is not well-formed XML: {scrubbed(str(error))}")
 
 
-def fit_content(file: FileBytes, *, name: str) -> bytes:
-    """The bytes of a document in UTF-8 that has no document type and is not too large.
-
-    Raises:
-        SourceUnreadableError: it is another.
-    """
-    refuse_unfit_xml(pieces_of(file), bytes_max=XML_BYTES_MAX, name=name)
-    return file.content
-
-
-def refuse_unfit_xml(file: FilePieces, *, bytes_max: int, name: str) -> None:
-    """Refuse a document that is not in UTF-8, has a document type or is too large.
+def refuse_unfit_xml(file: FileBytes) -> None:
+    """Refuse a document that is not in UTF-8 or has a document type.
 
     Raises:
         SourceUnreadableError: it is one.
     """
-    if file.size_bytes > bytes_max:
-        refuse(name, f"has {file.size_bytes} bytes; at most {bytes_max} of XML are read: split it")
-    _refuse_other_encoding(first_bytes(file), name=name)
-    for window, _ in windows_of(file, size=len(_TYPES[0])):
-        if b"\0" in window:
-            refuse(name, _NO_UTF_8)
-        if any(word in window for word in _TYPES):
-            refuse(name, "has a document type, from which entities come; write it without")
-
-
-def _refuse_other_encoding(head: bytes, *, name: str) -> None:
-    if head[:2] in {b"\xff\xfe", b"\xfe\xff"}:
-        refuse(name, _NO_UTF_8)
-    declared = _ENCODING.match(head.removeprefix(b"\xef\xbb\xbf"))
+    name, content = file.path.name, file.content
+    if content[:2] in {b"\xff\xfe", b"\xfe\xff"} or b"\0" in content:
+        refuse(name, "is not XML in UTF-8 (it has NUL bytes or the mark of UTF-16)")
+    declared = _ENCODING.match(content[:HEAD_BYTES].removeprefix(BOM_UTF8))
     if declared and declared[1].decode().lower() not in _ACCEPTED_ENCODINGS:
         refuse(name, f"is XML in {declared[1].decode()}; write it in UTF-8")
-
-
-def first_bytes(file: FilePieces) -> bytes:
-    """As much of a document as says what it is."""
-    head = b""
-    for piece in file.pieces():
-        head += piece
-        if len(head) >= HEAD_BYTES:
-            break
-    return head
-
-
-def windows_of(file: FilePieces, *, size: int) -> Iterator[tuple[bytes, int]]:
-    """The pieces of a document, each behind the end of the one before, and how long that is.
-
-    No word of `size` bytes is cut.
-    """
-    end = b""
-    for piece in file.pieces():
-        window = end + piece
-        yield window, len(end)
-        end = window[max(0, len(window) - size + 1) :]
+    if any(word in content for word in _TYPES):
+        refuse(name, "has a document type, from which entities come; write it without")
 
 
 def _elements(content: bytes, *, record: str, name: str) -> Iterator[Any]:

@@ -5,16 +5,15 @@ which rest nowhere in clear.
 """
 
 import os
-from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
 import pyarrow as pa
 
 from recon.config.file_layouts import FileLayout
-from recon.files.formats.named_bytes import FileBytes, ReadSoFar, read_pieces
+from recon.files.formats.named_bytes import FileBytes, read_bytes
 from recon.files.formats.raw_reader import raw_of
-from recon.files.formats.raw_table import EveryColumn, refuse
+from recon.files.formats.raw_table import EveryColumn, RawTable, refuse
 from recon.files.kinds.payout_columns import PAYOUT_COLUMNS
 from recon.files.typing.card_columns import holds_card_numbers
 from recon.model.errors import OutputError
@@ -23,7 +22,6 @@ from recon.privacy.shown_text import scrubbed
 
 KEPT_MODE = 0o600
 FOLDER_MODE = 0o700
-COPIED_BYTES = 4 * 1024 * 1024
 
 
 def keep(file: FileBytes, *, archive: Path, layout: FileLayout) -> str:
@@ -35,10 +33,9 @@ def keep(file: FileBytes, *, archive: Path, layout: FileLayout) -> str:
     kept = kept_place(archive, sha256=file.sha256, name=file.path.name)
     if kept.is_file():
         return ""
-    why = private_content(file, layout=layout)
-    if why:
+    if why := private_content(raw_of(file, wanted=EveryColumn(), layout=layout)):
         return why
-    _write(kept, [file.content], archive=archive)
+    _write(kept, file.content, archive=archive)
     return ""
 
 
@@ -58,27 +55,23 @@ def keep_read(path: Path, *, sha256: str, private: str, archive: Path) -> str:
         return ""
     if private:
         return private
+    file = read_bytes(path)
+    if file.sha256 != sha256:
+        refuse(path.name, "changed after it was read; wait until it is complete and run again")
     kept = kept_place(archive, sha256=sha256, name=path.name)
-    _write(kept, _same_pieces(path, sha256=sha256), archive=archive)
+    _write(kept, file.content, archive=archive)
     return ""
 
 
-def _same_pieces(path: Path, *, sha256: str) -> Iterator[bytes]:
-    seen = ReadSoFar()
-    yield from read_pieces(path, seen=seen, piece_bytes=COPIED_BYTES)
-    if seen.sha256 != sha256:
-        refuse(path.name, "changed after it was read; wait until it is complete and run again")
-
-
-def _write(target: Path, pieces: Iterable[bytes], *, archive: Path) -> None:
-    """The pieces under a name that appears when all of them are on the disk."""
+def _write(target: Path, content: bytes, *, archive: Path) -> None:
+    """The content under a name that appears when all of it is on the disk."""
     part = target.with_name(f".{target.name}.part")
     try:
         make_folder(target.parent, mode=FOLDER_MODE)
         part.unlink(missing_ok=True)
         descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, KEPT_MODE)
         with os.fdopen(descriptor, "wb") as out:
-            out.writelines(pieces)
+            out.write(content)
             out.flush()
             os.fsync(out.fileno())
         part.replace(target)
@@ -95,13 +88,8 @@ def kept_place(archive: Path, *, sha256: str, name: str) -> Path:
     return archive / sha256[:2] / f"{sha256}{Path(name).suffix.lower()}"
 
 
-def private_content(file: FileBytes, *, layout: FileLayout) -> str:
-    """Why a file must not be kept, or "".
-
-    Raises:
-        SourceUnreadableError: it cannot be read.
-    """
-    raw = raw_of(file, wanted=EveryColumn(), layout=layout)
+def private_content(raw: RawTable) -> str:
+    """Why a file must not be kept, or ""; every column of it was read."""
     payees = [name for name in PAYOUT_COLUMNS if name in raw.header]
     if payees:
         return "it has columns of payees' bank details, which rest nowhere in clear"

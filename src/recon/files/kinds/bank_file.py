@@ -1,5 +1,6 @@
 """One file of a bank, in whatever form it comes: camt.05x, MT940, CSV or XLSX."""
 
+from codecs import BOM_UTF8
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -9,9 +10,8 @@ from recon.config.file_layouts import STANDARD, FileLayout
 from recon.config.rules import Rules
 from recon.files.formats.camt import camt_statements
 from recon.files.formats.mt940 import mt940_statements
-from recon.files.formats.named_bytes import FilePieces
+from recon.files.formats.named_bytes import FileBytes
 from recon.files.formats.raw_table import refuse
-from recon.files.formats.xml_records import first_bytes
 from recon.files.kinds.bank_batches import frame_of_batches
 from recon.files.kinds.bank_messages import typed_statements
 from recon.files.kinds.bank_table import bank_table
@@ -22,7 +22,8 @@ TABLES = frozenset({".csv", ".xlsx"})
 MESSAGES = frozenset({".sta", ".940", ".mt940", ".swi", ".txt"})
 ENDINGS = tuple(sorted((".xml", *TABLES, *MESSAGES)))
 """Of the names of a bank's files."""
-_BOM = b"\xef\xbb\xbf"
+HEAD_BYTES = 4_096
+"""Within which a document says what it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +42,7 @@ class BankFile:
         return BankSource(frame_of_batches(self.batches()), self.statements, notes=self.notes)
 
 
-def bank_file_of(file: FilePieces, *, rules: Rules, layout: FileLayout = STANDARD) -> BankFile:
+def bank_file_of(file: FileBytes, *, rules: Rules, layout: FileLayout = STANDARD) -> BankFile:
     """The statements of a file; all of them, or it is refused.
 
     Raises:
@@ -50,7 +51,7 @@ def bank_file_of(file: FilePieces, *, rules: Rules, layout: FileLayout = STANDAR
     if file.path.suffix.lower() in TABLES:
         return _table(file, rules=rules, layout=layout)
     name = file.path.name
-    if first_bytes(file).removeprefix(_BOM).lstrip()[:1] == b"<":
+    if file.content[:HEAD_BYTES].removeprefix(BOM_UTF8).lstrip()[:1] == b"<":
         raw = camt_statements(file)
     elif file.path.suffix.lower() in MESSAGES:
         raw = mt940_statements(file)
@@ -67,12 +68,12 @@ def bank_file_of(file: FilePieces, *, rules: Rules, layout: FileLayout = STANDAR
     )
 
 
-def _table(file: FilePieces, *, rules: Rules, layout: FileLayout) -> BankFile:
+def _table(file: FileBytes, *, rules: Rules, layout: FileLayout) -> BankFile:
     table = bank_table(file, rules=rules, layout=layout)
-    return BankFile(table.batches, table.statements, (), _source_file(file, rows=table.rows))
+    source = _source_file(file, rows=len(table.entries))
+    return BankFile(lambda: iter(table.entries.to_batches()), table.statements, (), source)
 
 
-def _source_file(file: FilePieces, *, rows: int) -> SourceFile:
-    return SourceFile(
-        SourceKind.BANK, file.path.name, file.sha256, file.size_bytes, rows, rows, 0, 0
-    )
+def _source_file(file: FileBytes, *, rows: int) -> SourceFile:
+    size = len(file.content)
+    return SourceFile(SourceKind.BANK, file.path.name, file.sha256, size, rows, rows, 0, 0)

@@ -25,7 +25,7 @@ from recon.files.kinds.payout_columns import (
     payout_interface,
     read_payout,
 )
-from recon.files.kinds.whole_file import refuse_unproven
+from recon.files.typing.control_figures import refuse_unproven
 from recon.files.typing.mapped_columns import read_of
 from recon.files.typing.table_schema import Cell, Grammar, TableColumn, TableSchema
 from recon.files.typing.typed_table import type_table

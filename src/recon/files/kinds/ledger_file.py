@@ -49,7 +49,7 @@ def read_ledger(
         SourceUnreadableError: file or database cannot be read, or columns are missing.
     """
     schema = schema_of(SourceKind.LEDGER)
-    layout = _layout_of(source)
+    layout = layout_of(source)
     zone = zone or (ZoneInfo(source.zone) if source.zone else None)
     refuse_wrong_mapping(source)
     if source.path is not None:
@@ -81,10 +81,11 @@ def refuse_wrong_mapping(source: LedgerSource) -> None:
         ConfigurationError: naming the key.
     """
     where = "merchants.toml: ledger.layout." if source.layout else "merchants.toml: ledger."
-    refuse_wrong_layout(_layout_of(source), schemas=(schema_of(SourceKind.LEDGER),), where=where)
+    refuse_wrong_layout(layout_of(source), schemas=(schema_of(SourceKind.LEDGER),), where=where)
 
 
-def _layout_of(source: LedgerSource) -> FileLayout:
+def layout_of(source: LedgerSource) -> FileLayout:
+    """How its columns are called and written."""
     return source.layout or FileLayout(columns=source.columns)
 
 

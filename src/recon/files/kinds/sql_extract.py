@@ -26,13 +26,14 @@ from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
-from recon.files.formats.format_limits import ROWS_MAX
 from recon.files.formats.raw_table import RawTable, checked_header, refuse, trimmed
 from recon.model.errors import ConfigurationError, SourceUnreadableError
 from recon.privacy.shown_text import scrubbed
 
 CONNECT_SECONDS = 10
 STATEMENT_MILLISECONDS = 600_000
+ROWS_MAX = 5_000_000
+"""Rows of one query."""
 THOUSANDTHS = 1_000
 """Of a major unit: no currency has smaller parts."""
 

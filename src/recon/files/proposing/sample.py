@@ -12,6 +12,7 @@ from recon.files.formats.named_bytes import FileBytes
 from recon.files.formats.raw_reader import FORMATS, raw_of
 from recon.files.formats.raw_table import EveryColumn, refuse
 from recon.files.formats.xlsx_book import sheet_texts
+from recon.files.formats.xlsx_cells import NumberText
 from recon.files.proposing.vocabulary import TOTALS, plain_words
 
 SAMPLE_BYTES_MAX = 8 * 1024 * 1024
@@ -97,19 +98,19 @@ def sample_of(file: FileBytes, *, known: frozenset[str], encoding: str = "") -> 
 
 
 def _of_sheet(file: FileBytes, *, known: frozenset[str]) -> Sample:
-    grid = list(islice(sheet_texts(file), PREAMBLE_MAX + SAMPLE_ROWS_MAX))
-    hits = [_hits([text for text, _ in cells], known=known) for _, cells in grid[:PREAMBLE_MAX]]
+    grid = sheet_texts(file, rows_max=PREAMBLE_MAX + SAMPLE_ROWS_MAX)
+    hits = [_hits(cells, known=known) for _, cells in grid[:PREAMBLE_MAX]]
     if not hits or max(hits) < HEADER_NAMES_MIN:
         _refuse_headless(file.path.name)
     at = hits.index(max(hits))
     number, cells = grid[at]
-    texts = [text.strip() for text, _ in cells]
+    texts = [text.strip() for text in cells]
     width = max(index for index, text in enumerate(texts) if text) + 1
     rows = tuple(
         Row(
             line,
-            [text.strip() for text, _ in row[:width]],
-            [is_number for _, is_number in row[:width]],
+            [text.strip() for text in row[:width]],
+            [isinstance(text, NumberText) for text in row[:width]],
         )
         for line, row in grid[at + 1 :]
     )

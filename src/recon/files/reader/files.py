@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, NamedTuple
+from zoneinfo import ZoneInfo
 
 import pandas as pd
 
@@ -12,19 +13,16 @@ from recon.config.ledger_source import LedgerSource
 from recon.config.rules import Rules
 from recon.files.kinds.bank_batches import ENTRY_SCHEMA
 from recon.files.kinds.instruction_file import NO_TABLES, sealed
+from recon.files.kinds.ledger_file import layout_of, refuse_wrong_mapping
+from recon.files.kinds.settlement_file import SETTLEMENT_FILE
 from recon.files.kinds.spooled_file import SpooledFile
 from recon.files.proposing.proposal import Proposal
 from recon.files.reader import parcel, readings
 from recon.files.reader.bounds import size_of
 from recon.files.reader.door import file_reader
-from recon.files.reader.readings import (
-    BankFacts,
-    InstructionFacts,
-    OrderFacts,
-    TableFacts,
-)
+from recon.files.reader.readings import BankFacts, InstructionFacts, TableFacts
 from recon.files.typing.mending import MendableRow
-from recon.files.typing.table_schema import TableSchema
+from recon.files.typing.table_schema import LEDGER, ORDER_FILE, TableSchema, schema_of
 from recon.matching.frames.bank_sources import BANK_ENTRY_COLUMNS, BankSource, no_entries
 from recon.matching.frames.sources import LEDGER_COLUMNS, SETTLEMENT_COLUMNS
 from recon.model.errors import SourceMissingError
@@ -50,10 +48,17 @@ def order_file(
         SourceUnreadableError: as its reader says, or it broke its reader.
         OutputError: there is no room for its rows.
     """
-    task = {"path": path, "rules": rules, "layout": layout, "keep": keep}
-    with file_reader().read(path, readings.orders, **task) as read:
-        facts: OrderFacts = read.facts
-        yield SpooledFile(*facts, _spool=read.rows)
+    task = {"path": path, "schema": ORDER_FILE, "rules": rules, "layout": layout, "keep": keep}
+    with file_reader().read(path, readings.table, **task) as read:
+        facts: TableFacts = read.facts
+        yield SpooledFile(
+            rejects=facts.rejects,
+            source_file=facts.source_file,
+            private=facts.private,
+            header=facts.header,
+            ignored_columns=facts.ignored_columns,
+            _spool=read.rows,
+        )
 
 
 def instruction_file(
@@ -94,8 +99,8 @@ def settlement_file(
         SourceMissingError: there is no such file.
         SourceUnreadableError: as its reader says, or it broke its reader.
     """
-    task = {"path": path, "rules": rules, "layout": layout, "keep": keep}
-    with file_reader().read(path, readings.settlement, **task) as read:
+    task = {"path": path, "schema": SETTLEMENT_FILE, "rules": rules, "layout": layout, "keep": keep}
+    with file_reader().read(path, readings.table, **task) as read:
         return TableRead(parcel.read_frame(read.rows)[list(SETTLEMENT_COLUMNS)], read.facts)
 
 
@@ -169,8 +174,10 @@ def ledger_file(source: LedgerSource, *, rules: Rules, keep: bool = False) -> It
     if source.path is None:
         msg = "the ledger is no file"
         raise SourceMissingError(msg)
-    task = {"source": source, "rules": rules, "keep": keep}
-    with file_reader().read(source.path, readings.ledger, **task) as read:
+    refuse_wrong_mapping(source)
+    zone = ZoneInfo(source.zone) if source.zone else None
+    task = {"path": source.path, "schema": LEDGER, "rules": rules, "layout": layout_of(source)}
+    with file_reader().read(source.path, readings.table, **task, keep=keep, zone=zone) as read:
         yield LedgerRead(read.facts, read.rows)
 
 
@@ -183,7 +190,7 @@ def plain_table(
         SourceMissingError: there is no such file.
         SourceUnreadableError: as its reader says, or it broke its reader.
     """
-    task = {"path": path, "kind": kind, "rules": rules, "layout": layout}
+    task = {"path": path, "schema": schema_of(kind), "rules": rules, "layout": layout}
     with file_reader().read(path, readings.table, **task) as read:
         return TableRead(parcel.read_frame(read.rows), read.facts)
 

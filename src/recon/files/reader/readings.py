@@ -6,38 +6,27 @@ Each is a function of the readers that this process would call by itself; nothin
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, NamedTuple
+from zoneinfo import ZoneInfo
 
-from recon.config.file_layouts import STANDARD, FileLayout
-from recon.config.ledger_source import LedgerSource
+from recon.config.file_layouts import FileLayout
 from recon.config.rules import Rules
-from recon.files.formats.named_bytes import FileBytes, open_pieces, read_bytes
+from recon.files.formats.named_bytes import read_bytes
+from recon.files.formats.raw_reader import raw_of, read_raw
+from recon.files.formats.raw_table import EveryColumn
 from recon.files.kinds.archive import private_content
 from recon.files.kinds.bank_batches import ENTRY_SCHEMA
 from recon.files.kinds.bank_file import bank_file_of
 from recon.files.kinds.instruction_file import InstructionFile, instruction_file_of
-from recon.files.kinds.ledger_file import read_ledger
 from recon.files.kinds.mendable_file import refused_instructions, refused_rows
-from recon.files.kinds.settlement_file import settlement_file_of
-from recon.files.kinds.spooled_file import spool_file
-from recon.files.kinds.typed_parts import HowToRead
 from recon.files.proposing.proposal import Proposal, proposal_of
 from recon.files.proposing.sample import SAMPLE_BYTES_MAX
 from recon.files.reader import parcel
+from recon.files.typing.mapped_columns import read_of
 from recon.files.typing.mending import MendableRow
-from recon.files.typing.table_schema import TableSchema, schema_of
-from recon.files.typing.typed_table import read_table
+from recon.files.typing.table_schema import TableSchema
+from recon.files.typing.typed_table import proven_table
 from recon.matching.frames.bank_sources import BankStatement
-from recon.model.words import Reject, SourceFile, SourceKind
-
-
-class OrderFacts(NamedTuple):
-    """Of an order file, whose rows lie aside in parts."""
-
-    rejects: tuple[Reject, ...]
-    source_file: SourceFile
-    private: str
-    header: tuple[str, ...]
-    ignored_columns: tuple[str, ...]
+from recon.model.words import Reject, SourceFile
 
 
 class TableFacts(NamedTuple):
@@ -45,8 +34,9 @@ class TableFacts(NamedTuple):
 
     rejects: tuple[Reject, ...]
     source_file: SourceFile
-    ignored_columns: tuple[str, ...] = ()
-    private: str = ""
+    ignored_columns: tuple[str, ...]
+    header: tuple[str, ...]
+    private: str
     """Why it must not be archived; "" too where it is not to be."""
 
 
@@ -65,14 +55,26 @@ class InstructionFacts(NamedTuple):
     private: str
 
 
-def orders(
-    rows: IO[bytes], *, path: Path, rules: Rules, layout: FileLayout, keep: bool
-) -> OrderFacts:
-    """An order file."""
-    read = spool_file(path, how=HowToRead(rules, layout, keep=keep), spool=rows)
-    return OrderFacts(
-        read.rejects, read.source_file, read.private, read.header, read.ignored_columns
-    )
+def table(
+    rows: IO[bytes],
+    *,
+    path: Path,
+    schema: TableSchema,
+    rules: Rules,
+    layout: FileLayout,
+    keep: bool = False,
+    zone: ZoneInfo | None = None,
+) -> TableFacts:
+    """A file as the columns of a schema; a layout's control figures are held.
+
+    `keep`: it may be archived, so every column is looked through for cards.
+    """
+    read = read_of(schema, layout=layout)
+    raw = read_raw(path, wanted=EveryColumn(read) if keep else read, layout=layout)
+    private = private_content(raw) if keep else ""
+    typed = proven_table(path, raw, schema=schema, rules=rules, layout=layout, zone=zone)
+    parcel.write_frame(typed.frame, into=rows)
+    return TableFacts(typed.rejects, typed.source_file, typed.ignored_columns, raw.header, private)
 
 
 def instructions(
@@ -90,23 +92,13 @@ def instructions(
     read = instruction_file_of(
         file, rules=rules, review_flags=review_flags, interface=interface, layout=layout
     )
-    return InstructionFacts(read, _private(file, layout=layout, keep=keep))
-
-
-def settlement(
-    rows: IO[bytes], *, path: Path, rules: Rules, layout: FileLayout, keep: bool
-) -> TableFacts:
-    """A settlement file."""
-    file = read_bytes(path)
-    read = settlement_file_of(file, rules=rules, layout=layout)
-    parcel.write_frame(read.lines, into=rows)
-    private = _private(file, layout=layout, keep=keep)
-    return TableFacts(read.rejects, read.source_file, read.ignored_columns, private)
+    private = private_content(raw_of(file, wanted=EveryColumn(), layout=layout)) if keep else ""
+    return InstructionFacts(read, private)
 
 
 def bank(rows: IO[bytes], *, path: Path, rules: Rules, layout: FileLayout) -> BankFacts:
     """A file of a bank, with its entries."""
-    read = bank_file_of(open_pieces(path), rules=rules, layout=layout)
+    read = bank_file_of(read_bytes(path), rules=rules, layout=layout)
     parcel.write_batches(read.batches(), schema=ENTRY_SCHEMA, into=rows)
     return BankFacts(read.statements, read.notes, read.source_file)
 
@@ -119,33 +111,8 @@ def bank_statements(
     layout: FileLayout,
 ) -> BankFacts:
     """What a file of a bank proves; its entries are let go."""
-    read = bank_file_of(open_pieces(path), rules=rules, layout=layout)
+    read = bank_file_of(read_bytes(path), rules=rules, layout=layout)
     return BankFacts(read.statements, read.notes, read.source_file)
-
-
-def ledger(rows: IO[bytes], *, source: LedgerSource, rules: Rules, keep: bool) -> TableFacts:
-    """A ledger that is a file."""
-    read = read_ledger(source, environment={}, rules=rules)
-    parcel.write_frame(read.entries, into=rows)
-    private = ""
-    if keep and source.path is not None:
-        layout = source.layout or STANDARD
-        private = _private(read_bytes(source.path), layout=layout, keep=True)
-    return TableFacts(read.rejects, read.source_file, private=private)
-
-
-def table(
-    rows: IO[bytes], *, path: Path, kind: SourceKind, rules: Rules, layout: FileLayout
-) -> TableFacts:
-    """A file of any kind, in the columns of the contract; a layout's control figures are held."""
-    # CSV are the large ones: what was just read is still at hand.
-    if path.suffix.lower() == ".csv" or layout != STANDARD:
-        how = HowToRead(rules, layout, keep=False, schema=schema_of(kind))
-        spooled = spool_file(path, how=how, spool=rows)
-        return TableFacts(spooled.rejects, spooled.source_file, spooled.ignored_columns)
-    read = read_table(path, kind=kind, rules=rules)
-    parcel.write_frame(read.frame, into=rows)
-    return TableFacts(read.rejects, read.source_file, read.ignored_columns)
 
 
 def mendable_orders(
@@ -185,7 +152,3 @@ def proposal(
     """A layout for files like these."""
     files = [read_bytes(path, bytes_max=SAMPLE_BYTES_MAX) for path in paths]
     return proposal_of(files, schema=schema, constants=constants, answers=answers)
-
-
-def _private(file: FileBytes, *, layout: FileLayout, keep: bool) -> str:
-    return private_content(file, layout=layout) if keep else ""

@@ -12,8 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from recon.files.typing.cell_bytes import laid_out
-from recon.files.typing.few_words import FewWords
+from recon.files.typing.distinct import Distinct
 from recon.model.errors import AmountError
 from recon.model.money import exponent, parse_minor_units, parse_signed_minor_units
 
@@ -57,7 +56,7 @@ def known_currencies(cells: pa.Array) -> dict[str, str]:
 def read_amounts(
     cells: pa.Array,
     *,
-    currencies: FewWords,
+    currencies: Distinct,
     signed: npt.NDArray[np.bool_] | None = None,
     numbers: pa.Array | None = None,
 ) -> AmountColumn:
@@ -66,12 +65,12 @@ def read_amounts(
     `signed` marks rows that may carry a minus, `numbers` cells that were exact numbers and so may
     lack decimals. Rows whose currency is unknown are left out without a problem of their own.
     """
-    given = np.diff(laid_out(cells)[0]) > 0
+    given = np.array(pc.not_equal(cells, ""), dtype=bool)
     column = AmountColumn(np.zeros(len(cells), dtype=np.int64), given)
     if not given.any():
         return column
-    for number, (code, problem) in enumerate(known_currencies(currencies.words).items()):
-        rows = np.flatnonzero((currencies.numbers == number) & given)
+    for number, (code, problem) in enumerate(known_currencies(currencies.texts).items()):
+        rows = np.flatnonzero((currencies.codes == number) & given)
         if problem:
             given[rows] = False
             continue
@@ -94,10 +93,6 @@ def _read_one_currency(
     currency: str,
     signed: npt.NDArray[np.bool_] | None,
 ) -> None:
-    every = _all_plain(texts, decimals=exponent(currency))
-    if every is not None:
-        column.minor_units[rows] = every
-        return
     plain = np.array(pc.match_substring_regex(texts, _plain_pattern(currency)), dtype=bool)
     digits: Any = pc.replace_substring(texts.filter(pa.array(plain)), ".", "")
     column.minor_units[rows[plain]] = np.array(digits.cast(pa.int64()))
@@ -109,28 +104,6 @@ def _read_one_currency(
         except AmountError as error:
             column.problems[row] = str(error)
             column.given[row] = False
-
-
-def _all_plain(texts: pa.Array, *, decimals: int) -> npt.NDArray[np.int64] | None:
-    """Minor units where each text fits `_plain_pattern`, None where one may not."""
-    places, content = laid_out(texts)
-    sizes = np.diff(places)
-    behind = decimals + 1 if decimals else 0
-    if sizes.min() <= behind or sizes.max() > _PLAIN_DIGITS_MAX - max(2, decimals) + behind:
-        return None
-    text = content.tobytes()
-    digits = text.translate(None, b".") if decimals else text
-    points = len(text) - len(digits)
-    if not digits.isdigit() or points != (len(texts) if decimals else 0):
-        return None
-    if decimals and not bool((content[places[1:] - behind] == ord(".")).all()):
-        return None
-    # As many points as texts, and one at its place in each: what is left are the digits.
-    ends = places - np.arange(len(places)) if decimals else places
-    whole = pa.LargeStringArray.from_buffers(
-        len(texts), pa.py_buffer(np.ascontiguousarray(ends)), pa.py_buffer(digits)
-    )
-    return np.asarray(whole.cast(pa.int64()))
 
 
 def _plain_pattern(currency: str) -> str:

@@ -5,7 +5,7 @@ changed on the way, and nobody could say which.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from recon.files.formats.raw_table import Declared, refuse
 from recon.files.typing.written_amounts import plain_amount
 from recon.model.errors import AmountError, SourceMissingError
 from recon.model.money import exponent, format_minor_units, parse_signed_minor_units
+from recon.model.words import Reject
 from recon.privacy.shown_text import scrubbed
 
 CONTROL_BYTES_MAX = 64 * 1024
@@ -66,6 +67,33 @@ def read_control_file(path: Path, *, ending: str) -> Declared:
         if name.startswith("amount")
     }
     return Declared(figures.get("rows", ""), amounts, figures.get("sha256", "").lower())
+
+
+def refuse_unproven(
+    path: Path,
+    *,
+    declared: Declared | None,
+    counted: Counted,
+    rejects: Sequence[Reject],
+    layout: FileLayout,
+) -> None:
+    """Refuse a file whose control figures differ, or with a bad row where all or nothing holds.
+
+    Raises:
+        SourceUnreadableError: naming the figure, or the first bad row.
+    """
+    if declared is not None:
+        refuse_other_figures(declared, counted=counted, layout=layout, name=path.name)
+    if layout.control_file:
+        beside = read_control_file(path, ending=layout.control_file)
+        refuse_other_figures(beside, counted=counted, layout=layout, name=path.name)
+    if layout.whole_file and rejects:
+        first = rejects[0]
+        refuse(
+            path.name,
+            f"has {len(rejects)} rows that cannot be read, and its merchant wants all or nothing; "
+            f"the first is line {first.line}, {first.column}: {first.reason}",
+        )
 
 
 def refuse_other_figures(

@@ -15,8 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from recon.files.typing.cell_bytes import laid_out
-from recon.files.typing.few_words import few_words
+from recon.files.typing.distinct import distinct_if_few
 
 YEAR_MIN = 1970
 YEAR_MAX = 2199
@@ -28,8 +27,6 @@ QUICK_LOCAL_YEAR_MAX = 2036
 NOT_GIVEN = np.iinfo(np.int64).min
 """How numpy writes "no time"."""
 
-COMPACT_DIGITS = 14
-
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _TO_THE_SECOND = r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,6})?"
 _OFFSET = r"(?:Z|[+-][0-9]{2}:[0-9]{2})"
@@ -38,9 +35,6 @@ _ISO = re.compile(
     r"(?:Z|[+-][0-9]{2}:?[0-9]{2}|[+-][0-9]{2})?)?",
     re.ASCII,
 )
-_USUAL = b"0000-00-00T00:00:00Z"
-"""With each digit a 0: the form that most files have."""
-_DIGITS_TO_0 = bytes.maketrans(b"123456789", b"0" * 9)
 _COMPACT = r"\A([0-9]{4})([0-9]{2})([0-9]{2})([0-9]{2})([0-9]{2})([0-9]{2})\z"
 
 
@@ -54,18 +48,14 @@ class InstantColumn:
 
 def read_instants(cells: pa.Array, *, zone: ZoneInfo, compact: bool = False) -> InstantColumn:
     """Instants of trimmed text; `compact` also takes the gateway's 14 digits."""
-    few = few_words(cells)
-    if few is None:
-        return _read_each(cells, zone=zone, compact=compact)
-    column = _read_each(few.words, zone=zone, compact=compact)
-    return InstantColumn(column.microseconds[few.numbers], few.by_row(column.problems))
+    own = distinct_if_few(cells)
+    column = _read_each(own.texts, zone=zone, compact=compact)
+    return InstantColumn(column.microseconds[own.codes], own.by_row(column.problems))
 
 
 def _read_each(cells: pa.Array, *, zone: ZoneInfo, compact: bool) -> InstantColumn:
-    if compact and pc.any(pc.equal(pc.binary_length(cells), COMPACT_DIGITS)).as_py():
+    if compact:
         cells = pc.replace_substring_regex(cells, _COMPACT, r"\1-\2-\3T\4:\5:\6")
-    if _is_usual(cells) and (every := _read_at_once(cells, zone=None)) is not None:
-        return InstantColumn(every)
     column = InstantColumn(np.full(len(cells), NOT_GIVEN, dtype=np.int64))
     left = np.array(pc.not_equal(cells, ""), dtype=bool)
     for pattern, local in ((_TO_THE_SECOND + _OFFSET, None), (_TO_THE_SECOND, zone)):
@@ -82,13 +72,6 @@ def _read_each(cells: pa.Array, *, zone: ZoneInfo, compact: bool) -> InstantColu
         except (ValueError, OverflowError) as error:
             column.problems[row] = str(error)
     return column
-
-
-def _is_usual(cells: pa.Array) -> bool:
-    """Whether each cell has the usual form."""
-    places, content = laid_out(cells)
-    same_size = bool((np.diff(places) == len(_USUAL)).all())
-    return same_size and content.tobytes().translate(_DIGITS_TO_0) == _USUAL * len(cells)
 
 
 def _read_at_once(texts: pa.Array, *, zone: ZoneInfo | None) -> npt.NDArray[np.int64] | None:

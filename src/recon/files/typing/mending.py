@@ -50,7 +50,7 @@ def mendable_rows(
     refused: Mapping[int, tuple[str, str]],
     also: Sequence[str] = (),
 ) -> list[MendableRow]:
-    """The refused rows of a table, or of a part of one, in the order of its lines.
+    """The refused rows of a table, in the order of its lines.
 
     Args:
         reading: The table.
@@ -62,7 +62,7 @@ def mendable_rows(
     filled = {column.name: _cells(reading, column, rows=rows) for column in schema.columns}
     for name in also:
         if name in reading.raw.columns:
-            filled[name] = _as_written(reading, reading.raw.columns[name], name=name, rows=rows)
+            filled[name] = _as_written(reading.raw.columns[name], rows=rows)
     mendable = [
         MendableRow(row.line, {}, WHOLE_ROW, row.reason, _bounded(row.text))
         for row in reading.raw.bad_rows
@@ -97,7 +97,7 @@ def mendable_text(
 
 def _cells(reading: TableReading, column: TableColumn, *, rows: Sequence[int]) -> dict[int, str]:
     """Row number -> the cell in the standard form."""
-    standard = _as_written(reading, reading.columns[column.name], name=column.name, rows=rows)
+    standard = _as_written(reading.columns[column.name], rows=rows)
     value = reading.typed[column.name]
     currencies = reading.columns[column.currency] if column.cell is Cell.AMOUNT else None
     cells = {}
@@ -112,13 +112,11 @@ def _cells(reading: TableReading, column: TableColumn, *, rows: Sequence[int]) -
     return cells
 
 
-def _as_written(
-    reading: TableReading, cells: pa.Array, *, name: str, rows: Sequence[int]
-) -> dict[int, str]:
-    """The text of some rows, card numbers cut; the column's, when all of the file was judged."""
+def _as_written(cells: pa.Array, *, rows: Sequence[int]) -> dict[int, str]:
+    """The text of some rows, card numbers cut."""
     texts: dict[int, str] = {row: cells[row].as_py() for row in rows}
     hits, misses = likely_cards(cells)
-    for row in hits if reading.cards.decided.get(name, len(hits) > len(misses)) else ():
+    for row in hits if len(hits) > len(misses) else ():
         if row in texts:
             texts[row] = f"{scrubbed(texts[row])}{CUT_MARK}"
     return texts

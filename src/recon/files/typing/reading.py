@@ -10,8 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from recon.files.formats.raw_table import RawTable
-from recon.files.typing.card_columns import CardTally
-from recon.files.typing.few_words import FewWords, numbered_words
+from recon.files.typing.distinct import Distinct, distinct
 from recon.files.typing.mapped_columns import MappedColumns
 from recon.files.typing.table_schema import Grammar, TableSchema
 from recon.files.typing.text_cells import is_fit
@@ -38,16 +37,15 @@ class TableReading:
     typed: dict[str, Any]
     problems: dict[int, tuple[str, str]]
     """Row number -> (column, reason): the first only."""
-    cards: CardTally = field(default_factory=CardTally)
     further: dict[int, dict[str, str]] = field(default_factory=dict)
     """Row number -> column -> reason: the other bad cells of such rows."""
-    _numbered: dict[str, FewWords] = field(default_factory=dict)
+    _distinct: dict[str, Distinct] = field(default_factory=dict)
 
-    def numbered(self, name: str) -> FewWords:
-        """The words of a column, numbered once: each column of amounts asks for its currencies."""
-        if name not in self._numbered:
-            self._numbered[name] = numbered_words(self.columns[name])
-        return self._numbered[name]
+    def distinct(self, name: str) -> Distinct:
+        """The texts of a column, found once: each column of amounts asks for its currencies."""
+        if name not in self._distinct:
+            self._distinct[name] = distinct(self.columns[name])
+        return self._distinct[name]
 
     @property
     def columns(self) -> Mapping[str, pa.Array]:

@@ -4,14 +4,12 @@ import re
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from recon.files.formats.format_limits import NUMBER_DIGITS_MAX
-from recon.files.typing.card_columns import CardTally, likely_cards
-from recon.files.typing.cell_bytes import surely_fit
-from recon.files.typing.few_words import few_words
+from recon.files.typing.card_columns import likely_cards
+from recon.files.typing.distinct import distinct, distinct_if_few
 from recon.files.typing.table_schema import Grammar
 from recon.privacy.card_numbers import holds_card
 
@@ -26,58 +24,26 @@ _WHOLE_NUMBER = rf"\A-?[0-9]{{1,{NUMBER_DIGITS_MAX}}}\z"
 _WORDS_SHOWN_MAX = 20
 
 
-def read_text(
-    cells: pa.Array,
-    *,
-    grammar: Grammar,
-    numbers: pa.Array | None,
-    column: str = "",
-    cards: CardTally | None = None,
-) -> dict[int, str]:
+def read_text(cells: pa.Array, *, grammar: Grammar, numbers: pa.Array | None) -> dict[int, str]:
     """Problems of filled cells by row number; blank cells are nobody's problem here."""
-    if numbers is None and (few := few_words(cells)) is not None:
-        judged, times = few.words, few.times()
-    else:
-        few, judged, times = None, cells, None
-    problems = _misfits(judged, grammar=grammar)
+    own = distinct_if_few(cells)
+    pattern, sentence = grammar.value
+    fits = pc.match_substring_regex(own.texts, rf"\A(?:{pattern})?\z")
+    misfits = {
+        row: f"is not {sentence}{_foreign_mark(own.texts[row].as_py())}"
+        for row in _rows(pc.invert(fits))
+    }
+    problems = own.by_row(misfits)
     if numbers is not None:
         odd = pc.and_(numbers, pc.invert(pc.match_substring_regex(cells, _WHOLE_NUMBER)))
         why = f"is no text and no whole number of up to {NUMBER_DIGITS_MAX} digits; make it text"
         problems |= dict.fromkeys(_rows(pc.and_(odd, pc.not_equal(cells, ""))), why)
     if grammar not in OF_OTHERS:
-        tally = cards or CardTally()
-        hits = _cards(judged, times=times, grammar=grammar, column=column, cards=tally)
-        problems |= dict.fromkeys(hits, "looks like a card number, which does not belong here")
-    return problems if few is None else few.by_row(problems)
-
-
-def _misfits(cells: pa.Array, *, grammar: Grammar) -> dict[int, str]:
-    """Filled cells that are not what the grammar allows."""
-    pattern, sentence = grammar.value
-    if surely_fit(cells, pattern=pattern):
-        return {}
-    filled = np.array(pc.not_equal(cells, ""), dtype=bool)
-    misfits = ~np.array(pc.match_substring_regex(cells, rf"\A(?:{pattern})\z"), dtype=bool)
-    return {
-        row: f"is not {sentence}{_foreign_mark(cells[row].as_py())}"
-        for row in np.flatnonzero(filled & misfits).tolist()
-    }
-
-
-def _cards(
-    judged: pa.Array,
-    *,
-    times: npt.NDArray[np.intp] | None,
-    grammar: Grammar,
-    column: str,
-    cards: CardTally,
-) -> list[int]:
-    """Which cells, or words that stand in so many rows each, hold a card that counts as one."""
-    hits, misses = likely_cards(judged)
-    if grammar in FREE_TEXTS:
-        return hits
-    counts = [len(rows) if times is None else int(times[rows].sum()) for rows in (hits, misses)]
-    return hits if cards.takes(column, hits=counts[0], misses=counts[1]) else []
+        hits, misses = likely_cards(own.texts)
+        if grammar in FREE_TEXTS or own.rows_of(hits) > own.rows_of(misses):
+            why = "looks like a card number, which does not belong here"
+            problems |= own.by_row(dict.fromkeys(hits, why))
+    return problems
 
 
 def is_fit(text: str, *, grammar: Grammar) -> bool:
@@ -89,10 +55,9 @@ def read_words(cells: pa.Array, *, words: frozenset[str]) -> dict[int, str]:
     """Problems of filled cells that are none of the words."""
     known = pa.array(["", *sorted(words)], pa.large_string())
     shown = ", ".join(sorted(words)[:_WORDS_SHOWN_MAX])
-    few = few_words(cells)
-    wrong = _rows(pc.invert(pc.is_in(cells if few is None else few.words, value_set=known)))
-    problems = dict.fromkeys(wrong, f"is none of {shown}")
-    return problems if few is None else few.by_row(problems)
+    own = distinct(cells)
+    wrong = _rows(pc.invert(pc.is_in(own.texts, value_set=known)))
+    return own.by_row(dict.fromkeys(wrong, f"is none of {shown}"))
 
 
 def _rows(mask: Any) -> list[int]:

@@ -21,9 +21,7 @@ from recon.files.formats.format_limits import REJECTED_ROWS_MAX
 from recon.files.formats.raw_reader import read_raw
 from recon.files.formats.raw_table import RawTable, filled, refuse, refuse_too_many_rejects
 from recon.files.typing.amounts import AmountColumn, exact_sum, known_currencies, read_amounts
-from recon.files.typing.card_columns import CardTally
-from recon.files.typing.cell_bytes import laid_out
-from recon.files.typing.control_figures import Counted, refuse_other_figures
+from recon.files.typing.control_figures import Counted, refuse_unproven
 from recon.files.typing.instants import InstantColumn, read_instants
 from recon.files.typing.mapped_columns import mapped_columns, needed_of, read_of
 from recon.files.typing.reading import KEY_NAMES, WHOLE_ROW, TableReading, rejects_of
@@ -90,15 +88,33 @@ def read_table(
 
     Raises:
         SourceMissingError: there is no such file.
-        SourceUnreadableError: it is not what its name says, columns are missing, or its trailer
-            declares other figures.
+        SourceUnreadableError: it is not what its name says, columns are missing, its control
+            figures differ, or a row is bad where all or nothing holds.
     """
     wanted = schema or schema_of(kind)
-    theirs = read_of(wanted, layout=layout)
-    raw = read_raw(path, wanted=theirs, layout=layout)
-    table = type_table(raw, schema=wanted, rules=rules, layout=layout, zone=zone)
-    if raw.declared is not None:
-        refuse_other_figures(raw.declared, counted=table.counted, layout=layout, name=raw.name)
+    raw = read_raw(path, wanted=read_of(wanted, layout=layout), layout=layout)
+    return proven_table(path, raw, schema=wanted, rules=rules, layout=layout, zone=zone)
+
+
+def proven_table(
+    path: Path,
+    raw: RawTable,
+    *,
+    schema: TableSchema,
+    rules: Rules,
+    layout: FileLayout = STANDARD,
+    zone: ZoneInfo | None = None,
+) -> Table:
+    """As `read_table`, of a file whose text columns were read before.
+
+    Raises:
+        SourceUnreadableError: columns are missing, its control figures differ, or a row is bad
+            where all or nothing holds.
+    """
+    table = type_table(raw, schema=schema, rules=rules, layout=layout, zone=zone)
+    refuse_unproven(
+        path, declared=raw.declared, counted=table.counted, rejects=table.rejects, layout=layout
+    )
     return table
 
 
@@ -109,17 +125,13 @@ def type_table(
     rules: Rules,
     layout: FileLayout = STANDARD,
     zone: ZoneInfo | None = None,
-    cards: CardTally | None = None,
 ) -> Table:
-    """As `read_table`, from text columns that somebody else brought.
-
-    `cards` carries what was seen in other parts of the same file.
+    """Text columns that somebody else brought as a typed frame and its rejects.
 
     Raises:
         SourceUnreadableError: a required column is missing.
     """
-    reading = reading_of(raw, schema=schema, rules=rules, layout=layout, zone=zone, cards=cards)
-    return _table(reading, schema)
+    return _table(reading_of(raw, schema=schema, rules=rules, layout=layout, zone=zone), schema)
 
 
 def reading_of(
@@ -129,7 +141,6 @@ def reading_of(
     rules: Rules,
     layout: FileLayout = STANDARD,
     zone: ZoneInfo | None = None,
-    cards: CardTally | None = None,
 ) -> TableReading:
     """Every cell of a table read, with what is wrong with it.
 
@@ -138,7 +149,7 @@ def reading_of(
     """
     _refuse_missing(raw, schema=schema, layout=layout)
     mapped = mapped_columns(raw, schema=schema, layout=layout)
-    reading = TableReading(raw, mapped, {}, {}, cards or CardTally())
+    reading = TableReading(raw, mapped, {}, {})
     if schema.needs_line_end and raw.last_line_open and len(raw.lines):
         reading.note(WHOLE_ROW, {len(raw.lines) - 1: "has no line end, so it may have been cut"})
     without_payment = _without_payment(reading, schema=schema, rules=rules)
@@ -204,15 +215,15 @@ def _without_payment(
     """Gateway rows that answer without showing a payment: only their key must be filled."""
     if schema.kind is not SourceKind.GATEWAY:
         return None
-    codes = reading.numbered("query_result")
-    given = codes.words.to_pylist()
+    codes = reading.distinct("query_result")
+    given = codes.texts.to_pylist()
     answers = [str(rules.answer_of(code)) for code in given]
-    reading.typed["answer"] = pa.array(answers, pa.large_string()).take(pa.array(codes.numbers))
+    reading.typed["answer"] = pa.array(answers, pa.large_string()).take(pa.array(codes.codes))
     answered = [
         code != "" and answer != KeyAnswer.FOUND
         for code, answer in zip(given, answers, strict=True)
     ]
-    return np.array(answered, dtype=bool)[codes.numbers]
+    return np.array(answered, dtype=bool)[codes.codes]
 
 
 def _read_column(
@@ -229,7 +240,7 @@ def _read_column(
         case Cell.AMOUNT:
             amounts = read_amounts(
                 cells,
-                currencies=reading.numbered(column.currency),
+                currencies=reading.distinct(column.currency),
                 signed=_signed(reading, kind=kind),
                 numbers=numbers,
             )
@@ -241,16 +252,14 @@ def _read_column(
             return instants.problems
         case Cell.CURRENCY:
             reading.typed[column.name] = cells
-            codes = reading.numbered(column.name)
-            known = known_currencies(codes.words)
+            codes = reading.distinct(column.name)
+            known = known_currencies(codes.texts)
             return codes.by_row(
                 {at: why for at, (code, why) in enumerate(known.items()) if code and why}
             )
         case Grammar() as grammar:
             reading.typed[column.name] = cells
-            return read_text(
-                cells, grammar=grammar, numbers=numbers, column=column.name, cards=reading.cards
-            )
+            return read_text(cells, grammar=grammar, numbers=numbers)
     reading.typed[column.name] = cells
     return read_words(cells, words=column.cell)
 
@@ -270,7 +279,7 @@ def _blanks(
     is_asked = column.name == "order_no" and excused is not None
     if column.may_be_blank and not is_asked:
         return {}
-    blank = np.diff(laid_out(reading.columns[column.name])[0]) == 0
+    blank = np.array(pc.equal(reading.columns[column.name], ""), dtype=bool)
     if is_asked:
         blank &= excused  # an answer without a payment has nothing but its key
     return dict.fromkeys(np.flatnonzero(blank).tolist(), "is blank")
@@ -326,10 +335,10 @@ def _counted(reading: TableReading) -> Counted:
         return Counted(raw.rows_read, {}, raw.rows_read, raw.sha256)
     sums = {}
     unread = len(raw.bad_rows) + int((~amounts.given).sum())
-    codes = reading.numbered("currency")
-    for number, (code, problem) in enumerate(known_currencies(codes.words).items()):
+    codes = reading.distinct("currency")
+    for number, (code, problem) in enumerate(known_currencies(codes.texts).items()):
         if not problem:
-            rows = codes.numbers == number
+            rows = codes.codes == number
             sums[code] = exact_sum(amounts.minor_units[rows & amounts.given])
     return Counted(raw.rows_read, sums, unread, raw.sha256)
 
@@ -341,7 +350,7 @@ def _as_written(reading: TableReading) -> Any:
         return reading.typed.get("amount")
     return read_amounts(
         signed,
-        currencies=reading.numbered("currency"),
+        currencies=reading.distinct("currency"),
         signed=np.ones(len(signed), dtype=np.bool_),
         numbers=reading.raw.numbers.get(reading.mapped.theirs["amount"]),
     )

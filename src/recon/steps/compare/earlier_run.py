@@ -12,7 +12,7 @@ from recon.files.formats.json_text import read_json_object
 from recon.files.formats.raw_reader import read_raw
 from recon.files.formats.raw_table import RawTable
 from recon.files.typing.amounts import read_amounts
-from recon.files.typing.few_words import numbered_words
+from recon.files.typing.distinct import distinct
 from recon.matching.breaks.result import AMOUNT_COLUMNS, BREAK_COLUMNS
 from recon.matching.frames.sources import KEY_COLUMNS, MINOR_UNITS_OR_BLANK, TEXT, Previous
 from recon.model.errors import SourceMissingError, SourceUnreadableError
@@ -83,7 +83,7 @@ def _column(raw: RawTable, name: str, *, path: Path) -> "pd.Series[Any]":
     cells = raw.columns[name]
     if name in AMOUNT_COLUMNS:
         every = np.ones(len(cells), dtype=bool)
-        currencies = numbered_words(raw.columns["currency"])
+        currencies = distinct(raw.columns["currency"])
         amounts = read_amounts(cells, currencies=currencies, signed=every)
         if amounts.problems:
             row, reason = next(iter(amounts.problems.items()))

@@ -5,7 +5,7 @@ import pytest
 from recon.config.rules import Rules
 from recon.files.formats.bank_records import RawStatement
 from recon.files.formats.camt import camt_statements
-from recon.files.formats.named_bytes import FileBytes, pieces_of
+from recon.files.formats.named_bytes import FileBytes
 from recon.files.kinds.bank_file import bank_file_of
 from recon.matching.frames.bank_sources import BankSource
 from recon.model.errors import SourceUnreadableError
@@ -14,7 +14,7 @@ from tests.recon.files.bank_documents import CALM, IBAN, balance, camt, entry, h
 
 def read(text: str) -> list[RawStatement]:
     """The statements of a document."""
-    return camt_statements(pieces_of(FileBytes(Path("bank.xml"), text.encode(), "")))
+    return camt_statements(FileBytes(Path("bank.xml"), text.encode(), ""))
 
 
 @pytest.mark.parametrize("version", [f"{number:02}" for number in range(2, 15)])
@@ -102,7 +102,7 @@ def test_the_other_side_of_a_debit_is_its_creditor() -> None:
 
 def typed(text: str) -> BankSource:
     """The entries of a document, proven."""
-    file = pieces_of(FileBytes(Path("b.xml"), text.encode(), "0"))
+    file = FileBytes(Path("b.xml"), text.encode(), "0")
     return bank_file_of(file, rules=Rules()).source
 
 

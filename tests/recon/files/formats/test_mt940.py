@@ -1,4 +1,3 @@
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,7 @@ from recon.files.formats.bank_records import (
     RawStatement,
 )
 from recon.files.formats.mt940 import LINE_CHARACTERS_MAX, mt940_statements
-from recon.files.formats.named_bytes import FileBytes, FilePieces, pieces_of
+from recon.files.formats.named_bytes import FileBytes
 from recon.files.kinds.bank_file import bank_file_of
 from recon.model.errors import SourceUnreadableError
 from tests.recon.files.bank_documents import MT940
@@ -19,7 +18,7 @@ from tests.recon.files.bank_documents import MT940
 
 def read(text: str, *, encoding: str = "utf-8") -> list[RawStatement]:
     """The statements of a file."""
-    return mt940_statements(pieces_of(FileBytes(Path("bank.sta"), text.encode(encoding), "")))
+    return mt940_statements(FileBytes(Path("bank.sta"), text.encode(encoding), ""))
 
 
 def test_a_statement_is_read() -> None:
@@ -116,35 +115,24 @@ def test_many_entries_are_columns_and_stand_in_their_order() -> None:
     (statement,) = read(text)
     assert [isinstance(each, EntryBlock) for each in statement.entries] == [True, *[False] * 3]
     entries = bank_file_of(
-        pieces_of(FileBytes(Path("b.sta"), text.encode(), "")), rules=Rules()
+        FileBytes(Path("b.sta"), text.encode(), ""), rules=Rules()
     ).source.entries
     assert entries["entry_no"].tolist() == [f"N{at}" for at in range(size)]
     assert entries["amount"].tolist() == [100 * at for at in range(size)]
     assert entries["text"].tolist() == [f"Invoice {at}" for at in range(size)]
 
 
-@pytest.mark.parametrize("encoding", ["utf-8", "latin-1"])
-@pytest.mark.parametrize("piece_bytes", [1, 3, 50])
-def test_a_file_says_the_same_in_pieces_of_any_size(piece_bytes: int, encoding: str) -> None:
-    """Wherever a piece ends: in a line, in a letter of two bytes."""
-    content = MT940.replace("Pay-out", "Auszüge für").encode(encoding)
-    parts = pieces_of(FileBytes(Path("bank.sta"), content, ""), piece_bytes=piece_bytes)
-    assert mt940_statements(parts) == read(content.decode(encoding), encoding=encoding)
-
-
-def test_a_line_without_an_end_is_refused_before_it_is_whole() -> None:
-    """Of a file that is one line no more than a piece is read."""
-    taken = []
-
-    def pieces() -> Iterator[bytes]:
-        for at in range(1_000):
-            taken.append(at)
-            yield b"x" * 900
-
-    file = FilePieces(Path("bank.sta"), 900_000, "", pieces)
+def test_a_line_that_no_bank_writes_is_refused() -> None:
+    """Of a file that is one line, too."""
     with pytest.raises(SourceUnreadableError, match=r"line 1 has 1800 characters"):
-        mt940_statements(file)
-    assert len(taken) == 1_000 + 2  # once for its letters, then two pieces
+        read("x" * 1_800)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "latin-1"])
+def test_letters_are_read_in_both_encodings(encoding: str) -> None:
+    """UTF-8 where it is, else one byte for each."""
+    (statement,) = read(MT940.replace("Pay-out", "Auszüge für"), encoding=encoding)
+    assert "Auszüge für" in statement.entries[0].text
 
 
 EMPTY_DAY = ":20:X\n:25:12345678/1\n:28C:1\n:60F:C261119EUR1,00\n:62F:C261119EUR1,00\n-\n"

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from recon.files.formats import named_bytes
-from recon.files.formats.named_bytes import open_pieces, read_bytes
+from recon.files.formats.named_bytes import read_bytes
 from recon.model.errors import SourceMissingError, SourceUnreadableError
 
 
@@ -105,15 +105,3 @@ def test_a_file_that_changes_while_it_is_read_is_refused(
     monkeypatch.setattr(named_bytes, "_read", read_then_change)
     with pytest.raises(SourceUnreadableError, match="while it was read"):
         read_bytes(path)
-
-
-def test_a_file_that_is_read_twice_has_one_content(tmp_path: Path) -> None:
-    """What is another when it is read again is refused, whatever its size says."""
-    path = tmp_path / "b.xml"
-    path.write_bytes(b"first words")
-    file = open_pieces(path, piece_bytes=4)
-    assert [*file.pieces()] == [b"firs", b"t wo", b"rds"]
-    assert (file.size_bytes, file.sha256) == (11, read_bytes(path).sha256)
-    path.write_bytes(b"other words")
-    with pytest.raises(SourceUnreadableError, match="changed while it was read"):
-        file.whole()

@@ -54,8 +54,8 @@ def test_what_is_not_well_formed_is_refused(tmp_path: Path, text: str) -> None:
         read(tmp_path, text, "id")
 
 
-def test_an_element_has_a_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Text, different names and the whole file are bounded."""
+def test_an_element_has_a_bound(tmp_path: Path) -> None:
+    """Text and different names are bounded."""
     long = "x" * (format_limits.CELL_CHARACTERS_MAX + 1)
     table = read(tmp_path, f"<f><o><id>1</id></o><o><id>{long}</id></o><o/></f>", "id")
     assert [bad.reason for bad in table.bad_rows] == [
@@ -65,6 +65,3 @@ def test_an_element_has_a_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     many = "".join(f"<k{n}>1</k{n}>" for n in range(format_limits.COLUMNS_MAX + 1))
     with pytest.raises(SourceUnreadableError, match="different names"):
         read(tmp_path, f"<f><o>{many}</o></f>", "id")
-    monkeypatch.setattr("recon.files.formats.xml_records.XML_BYTES_MAX", 5)
-    with pytest.raises(SourceUnreadableError, match="at most 5 of XML are read"):
-        read(tmp_path, "<f><o/></f>", "id")

@@ -5,7 +5,7 @@ import pytest
 
 from recon.config.file_layouts import FileLayout
 from recon.config.rules import Rules
-from recon.files.formats.named_bytes import open_pieces
+from recon.files.formats.named_bytes import read_bytes
 from recon.files.kinds.bank_file import BankFile, bank_file_of
 from recon.matching.frames.bank_sources import BANK_ENTRY_COLUMNS
 from recon.model.errors import SourceUnreadableError
@@ -31,7 +31,7 @@ def read(folder: Path, text: str, *, name: str = "bank.xml", **how: Any) -> Bank
     """A file of a bank."""
     path = folder / name
     path.write_text(text)
-    return bank_file_of(open_pieces(path), rules=RULES, **how)
+    return bank_file_of(read_bytes(path), rules=RULES, **how)
 
 
 def test_the_same_statement_in_every_form_is_the_same(tmp_path: Path) -> None:

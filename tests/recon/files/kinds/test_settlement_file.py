@@ -4,10 +4,11 @@ import pytest
 
 from recon.config.file_layouts import FileLayout
 from recon.config.rules import Rules
-from recon.files.formats.named_bytes import read_bytes
-from recon.files.kinds.settlement_file import SettlementFile, settlement_file_of
+from recon.files.kinds.settlement_file import SETTLEMENT_FILE
+from recon.files.typing.typed_table import Table, read_table
 from recon.matching.frames.sources import SETTLEMENT_COLUMNS
 from recon.model.errors import SourceUnreadableError
+from recon.model.words import SourceKind
 
 THEIRS = FileLayout(
     columns={"batch_id": "Lot", "order_no": "Merchant Ref", "own_reference": "Ours"},
@@ -21,17 +22,18 @@ L1,2026-11-20,Refunded,A-3,T3,R3,-4.00,0.00,-3.00,
 """
 
 
-def read(path: Path, text: str, *, layout: FileLayout = THEIRS) -> SettlementFile:
+def read(path: Path, text: str, *, layout: FileLayout = THEIRS) -> Table:
     """What a night reads of such a file."""
     path.write_text(text)
-    return settlement_file_of(read_bytes(path), rules=Rules(), layout=layout)
+    kind = SourceKind.SETTLEMENT
+    return read_table(path, kind=kind, rules=Rules(), layout=layout, schema=SETTLEMENT_FILE)
 
 
 def test_a_file_is_read_by_its_layout(tmp_path: Path) -> None:
     """Names, words and constants are the merchant's; a line that does not add up is refused."""
     found = read(tmp_path / "s.csv", TEXT)
-    assert list(found.lines.columns) == list(SETTLEMENT_COLUMNS)
-    assert found.lines[["entry_type", "net", "own_reference"]].to_numpy().tolist() == [
+    assert set(SETTLEMENT_COLUMNS) <= set(found.frame.columns)
+    assert found.frame[["entry_type", "net", "own_reference"]].to_numpy().tolist() == [
         ["capture", 970, ""],
         ["refund", -400, "I-2"],
     ]
@@ -41,7 +43,7 @@ def test_a_file_is_read_by_its_layout(tmp_path: Path) -> None:
 def test_a_last_line_that_may_have_been_cut_is_refused(tmp_path: Path) -> None:
     """A file that was still being written ends in the middle of a line."""
     found = read(tmp_path / "s.csv", TEXT.splitlines(keepends=True)[0] + TEXT.splitlines()[1])
-    assert len(found.lines) == 0
+    assert len(found.frame) == 0
     assert [one.line for one in found.rejects] == [2]
 
 

@@ -1,8 +1,4 @@
-import resource
-import signal
-import sys
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pytest
@@ -10,23 +6,13 @@ import pytest
 from recon.config.file_layouts import STANDARD, FileLayout, Trailer
 from recon.config.rules import Rules
 from recon.files.kinds.archive import keep_read
-from recon.files.kinds.spooled_file import SpooledFile, SpooledRows, spooled_file
-from recon.model.errors import OutputError, SourceUnreadableError
-from tests.recon.files.test_file_fuzz import CASES, case
+from recon.files.kinds.spooled_file import SpooledFile, SpooledRows
+from recon.model.errors import SourceUnreadableError
+from tests.recon.files.whole_read import spooled_file
 
 HEADER = "merchant_id,account_id,order_no,currency,amount,status,ordered_at,action,request_id"
 ROW = "100042,100042001,{},EUR,10.00,paid,2026-01-05T10:00:00Z,{},{}\n"
 CARD = "4242424242424242"
-spooled_file_module = sys.modules["recon.files.kinds.spooled_file"]
-typed_parts_module = sys.modules["recon.files.kinds.typed_parts"]
-
-
-@pytest.fixture(params=[1, 70, 1_000_000])
-def at_once(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
-    """How many bytes of a file are read at once: fewer than a line, a line, all."""
-    size: int = request.param
-    monkeypatch.setattr("recon.files.formats.raw_reader.PART_BYTES", size)
-    return size
 
 
 def _kept(path: Path, read: SpooledFile, archive: Path) -> str:
@@ -41,37 +27,6 @@ def _read(path: Path, *, keep: bool = True) -> tuple[SpooledFile, SpooledRows]:
     return read, SpooledRows(*frames) if parts else SpooledRows(*[pd.DataFrame()] * 2)
 
 
-@pytest.mark.parametrize("size", [1, 70])
-def test_a_file_in_parts_is_the_file_as_a_whole(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int
-) -> None:
-    """Rows, actions, rejects, counts and refusals of bent files do not hang on its parts."""
-    differing = []
-    for number in range(CASES // 8):
-        name, content = case(number)
-        path = tmp_path / name
-        path.write_bytes(content)
-        whole = _found(path)
-        with monkeypatch.context() as patch:
-            patch.setattr("recon.files.formats.raw_reader.PART_BYTES", size)
-            if _found(path) != whole:
-                differing.append(number)
-    assert differing == []
-
-
-def _found(path: Path) -> object:
-    try:
-        read, (orders, actions) = _read(path)
-    except SourceUnreadableError as error:
-        return str(error)
-    return read.rejects, read.source_file, _cells(orders), _cells(actions)
-
-
-def _cells(frame: pd.DataFrame) -> list[dict[Any, str]]:
-    return frame.astype(str).to_dict("records")
-
-
-@pytest.mark.usefixtures("at_once")
 @pytest.mark.parametrize(
     ("keys", "accepted"),
     [
@@ -83,52 +38,13 @@ def _cells(frame: pd.DataFrame) -> list[dict[Any, str]]:
 def test_cards_are_judged_over_the_whole_file(
     tmp_path: Path, keys: list[str], accepted: int
 ) -> None:
-    """A column numbered like cards is left alone, and a card is refused, wherever a part ends."""
+    """A column numbered like cards is left alone, and a card is refused, in the same column."""
     path = tmp_path / "orders.csv"
     path.write_text(HEADER + "\n" + "".join(ROW.format(key, "", "") for key in keys))
 
     assert len(_read(path)[1].orders) == accepted
 
 
-def test_a_file_that_is_another_when_it_is_read_again_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Cards judged over one content are never held against another."""
-    monkeypatch.setattr("recon.files.formats.raw_reader.PART_BYTES", 70)
-    path, read_once = tmp_path / "orders.csv", spooled_file_module._read
-    rows = [ROW.format(key, "", "") for key in (CARD, "4111111111111112", "4111111111111113")]
-    path.write_text(HEADER + "\n" + "".join(rows))
-
-    def replace_after(*given: Any, **named: Any) -> Any:
-        found = read_once(*given, **named)
-        path.write_text(HEADER + "\n" + "".join(reversed(rows)))
-        return found
-
-    monkeypatch.setattr(spooled_file_module, "_read", replace_after)
-    with pytest.raises(SourceUnreadableError, match="changed while it was read"):
-        _read(path)
-
-
-def test_a_file_that_grows_while_it_is_read_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What is added behind the first part is never taken for the file that was opened."""
-    monkeypatch.setattr("recon.files.formats.raw_reader.PART_BYTES", len(HEADER) + 1)
-    path = tmp_path / "orders.csv"
-    path.write_text(HEADER + "\n" + ROW.format("A-1", "", ""))
-    take = typed_parts_module.type_table
-
-    def grow(*given: Any, **named: Any) -> Any:
-        with path.open("a") as out:
-            out.write(ROW.format("A-2", "", ""))
-        return take(*given, **named)
-
-    monkeypatch.setattr(typed_parts_module, "type_table", grow)
-    with pytest.raises(SourceUnreadableError, match="while it was read"):
-        _read(path)
-
-
-@pytest.mark.usefixtures("at_once")
 def test_a_file_with_a_card_is_not_kept_and_another_once(tmp_path: Path) -> None:
     """The reason names the column, and never the number; a fit file lies there by its hash."""
     text = HEADER + ",note\n" + ROW.format("A-1", "", "").replace("\n", f",{CARD}\n")
@@ -156,26 +72,8 @@ def test_a_file_that_changed_after_it_was_read_is_not_kept(tmp_path: Path) -> No
     assert not list((tmp_path / "kept").rglob("*.*"))
 
 
-def test_no_room_to_lay_rows_aside_is_told(tmp_path: Path) -> None:
-    """A full disk says where room is needed, and that nothing was stored."""
-    path = tmp_path / "orders.csv"
-    path.write_text(HEADER + "\n" + ROW.format("A-1", "", "") * 200)
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    before_signal = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, before[1]))
-    try:
-        with pytest.raises(OutputError, match=r"cannot be laid aside in .*: make room"):
-            _read(path)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
-        signal.signal(signal.SIGXFSZ, before_signal)
-
-
-def test_a_whole_file_wish_and_a_trailer_hold_over_parts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Figures of the last record are compared with all parts; one bad row refuses them all."""
-    monkeypatch.setattr("recon.files.formats.raw_reader.PART_BYTES", 70)
+def test_a_whole_file_wish_and_a_trailer_hold(tmp_path: Path) -> None:
+    """Figures of the last record are compared with all rows; one bad row refuses them all."""
     layout = FileLayout(trailer=Trailer(word="END", rows=2, amount=3), whole_file=True)
     path = tmp_path / "orders.csv"
     rows = "".join(ROW.format(f"A-{n}", "capture", f"R{n}") for n in range(5))

@@ -19,9 +19,9 @@ from recon.config.rules import Rules
 from recon.files.reader import readings
 from recon.files.reader.bounds import MIB, Bounds, bounds_of
 from recon.files.reader.door import FileReader
+from recon.files.typing.table_schema import ORDERS
 from recon.model.errors import OutputError, ReaderBrokenError, SourceUnreadableError
 from recon.model.headway import heard_by
-from recon.model.words import SourceKind
 from tests.recon.files.reader import breaking
 from tests.recon.files.strict_reader import NEEDED
 
@@ -182,7 +182,7 @@ def test_a_parquet_file_that_needs_more_memory_is_not_called_damaged(tmp_path: P
     pq.write_table(pa.table(dict.fromkeys(NEEDED, word)), path, compression="zstd")
     tight = replace(bounds_of(0), data_bytes=200 * MIB)
     reader = FileReader(bounds=lambda _: tight)
-    task = {"path": path, "kind": SourceKind.ORDERS, "rules": Rules(), "layout": STANDARD}
+    task = {"path": path, "schema": ORDERS, "rules": Rules(), "layout": STANDARD}
 
     with (
         pytest.raises(ReaderBrokenError, match="needs more than 200 MiB of memory"),

@@ -13,13 +13,12 @@ from recon.config.file_layouts import STANDARD
 from recon.config.ledger_source import LedgerSource
 from recon.config.rules import Rules
 from recon.config.settings import load_file_settings
-from recon.files.formats.named_bytes import open_pieces, read_bytes
+from recon.files.formats.named_bytes import read_bytes
 from recon.files.kinds.bank_file import bank_file_of
 from recon.files.kinds.instruction_file import instruction_file_of, sealed
 from recon.files.kinds.ledger_file import read_ledger
 from recon.files.kinds.mendable_file import refused_instructions, refused_rows
-from recon.files.kinds.settlement_file import settlement_file_of
-from recon.files.kinds.spooled_file import spooled_file
+from recon.files.kinds.settlement_file import SETTLEMENT_FILE
 from recon.files.reader import (
     bank_facts,
     bank_file,
@@ -37,6 +36,7 @@ from recon.model.errors import ConfigurationError, SourceMissingError, SourceUnr
 from recon.model.words import SourceKind
 from recon.settlement.sealing import Seal
 from tests.recon.files.bank_documents import CALM, camt, entry
+from tests.recon.files.whole_read import spooled_file
 
 RULES = Rules()
 OWN = "100042,100042001"
@@ -115,8 +115,8 @@ def test_a_settlement_file_is_the_same(tmp_path: Path) -> None:
     """Its lines and what could not be read of it."""
     path = written(tmp_path, "s.csv", SETTLEMENT)
     far = settlement_file(path, rules=RULES, layout=STANDARD)
-    near = settlement_file_of(read_bytes(path), rules=RULES)
-    pd.testing.assert_frame_equal(far.frame, near.lines)
+    near = read_table(path, kind=SourceKind.SETTLEMENT, rules=RULES, schema=SETTLEMENT_FILE)
+    pd.testing.assert_frame_equal(far.frame, near.frame[far.frame.columns])
     assert far.facts[:2] == (near.rejects, near.source_file)
 
 
@@ -177,7 +177,7 @@ def test_a_statement_of_a_bank_is_the_same(tmp_path: Path) -> None:
     """Entries, statements and notes; one that does not add up is refused with the same words."""
     path = tmp_path / "b.xml"
     path.write_text(camt(CALM + entry("250.50")))
-    here = bank_file_of(open_pieces(path), rules=RULES)
+    here = bank_file_of(read_bytes(path), rules=RULES)
     with bank_file(path, rules=RULES) as through:
         pd.testing.assert_frame_equal(through.source.entries, here.source.entries)
         parts = pd.concat([*through.parts()], ignore_index=True)

@@ -8,7 +8,6 @@ import time
 from pathlib import Path
 
 from recon.config.file_layouts import STANDARD
-from recon.config.ledger_source import LedgerSource
 from recon.config.rules import Rules
 from recon.files.reader import priming, readings
 from recon.files.reader.door import OWN_VARIABLES, FileReader
@@ -40,14 +39,12 @@ def test_samples_are_read_without_a_thread() -> None:
 
 def test_each_sample_has_a_good_row_and_a_refused_one(tmp_path: Path) -> None:
     """What takes a row and what tells of one are both used once."""
-    orders, ledger = tmp_path / "orders.csv", tmp_path / "ledger.csv"
-    orders.write_text(priming.ORDERS)
-    ledger.write_text(priming.LEDGER)
-    how = {"rules": Rules(), "keep": True}
-    told = [
-        readings.orders(io.BytesIO(), path=orders, layout=STANDARD, **how),
-        readings.ledger(io.BytesIO(), source=LedgerSource(path=ledger), **how),
-    ]
+    told = []
+    for name, content, schema in priming.SAMPLES:
+        path = tmp_path / name
+        path.write_text(content)
+        how = {"rules": Rules(), "layout": STANDARD, "keep": True}
+        told.append(readings.table(io.BytesIO(), path=path, schema=schema, **how))
 
     files = [facts.source_file for facts in told]
     assert [(file.rows_accepted, file.rows_rejected) for file in files] == [(1, 1), (1, 1)]

@@ -5,7 +5,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from recon.files.typing.amounts import AmountColumn, exact_sum, read_amounts
-from recon.files.typing.few_words import numbered_words
+from recon.files.typing.distinct import distinct
 from recon.model.errors import AmountError
 from recon.model.money import parse_minor_units
 
@@ -19,7 +19,7 @@ def read(
     texts, currencies = zip(*pairs, strict=True)
     return read_amounts(
         pa.array(texts, TEXT),
-        currencies=numbered_words(pa.array(currencies, TEXT)),
+        currencies=distinct(pa.array(currencies, TEXT)),
         signed=np.full(len(pairs), signed),
         numbers=pa.array([numbers] * len(pairs)),
     )

@@ -15,7 +15,7 @@ import httpx
 import pytest
 
 from recon.config.rules import Rules
-from recon.files.formats.named_bytes import FileBytes, pieces_of
+from recon.files.formats.named_bytes import FileBytes
 from recon.files.kinds.bank_file import bank_file_of
 from recon.matching.breaks.result import Reconciliation
 from recon.matching.frames.bank_sources import BankSource, together
@@ -67,7 +67,7 @@ def files(request: pytest.FixtureRequest) -> Mapping[str, str]:
 
 def read(name: str, text: str) -> BankSource:
     """A file as its reader gives it."""
-    return bank_file_of(pieces_of(FileBytes(Path(name), text.encode(), name)), rules=RULES).source
+    return bank_file_of(FileBytes(Path(name), text.encode(), name), rules=RULES).source
 
 
 def settled(files: Mapping[str, str]) -> list[dict[str, Any]]:

@@ -9,13 +9,13 @@ import pytest
 from sqlalchemy import select
 
 from recon.files.inbox.fetching import RemoteFile
-from recon.files.kinds.spooled_file import spooled_file
 from recon.model.nights import Mode, NightRequest
 from recon.model.words import Verdict
 from recon.steps.files import arrivals
 from recon.steps.files.ingest import ingest
 from recon.store.nights import facts_rows, order_rows, runs
 from recon.store.schema import order_file, reject
+from tests.recon.files.whole_read import spooled_file
 
 EXPECTED = """
 [[accounts."100042/100042001".expected]]

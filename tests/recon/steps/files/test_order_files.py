@@ -6,9 +6,9 @@ from cryptography.fernet import Fernet
 
 from recon.config.file_layouts import STANDARD
 from recon.config.settings import AccountSettings, FileSettings, load_file_settings
-from recon.files.kinds.spooled_file import spooled_file
 from recon.model.errors import ConfigurationError, OutputError, SourceUnreadableError
 from recon.steps.files.order_files import check_file, mended_name, the_account, write_mendable
+from tests.recon.files.whole_read import spooled_file
 
 HEADER = "merchant_id,account_id,order_no,currency,amount,status,ordered_at,action,request_id"
 GOOD = "100042,100042001,A-1,EUR,10.00,paid,2026-01-05T10:00:00Z,refund,R-1"
