@@ -1,35 +1,34 @@
 """The workbook of a month: `write_month_workbook` draws a statement and puts it in its place.
 
-Sheets: Statement, Open items, In transit, Books, Straddling, Nights, Proof, Facts, Guide; a close
-(`write_close_workbook`) has Close before them and Journals, Open breaks, Prior periods among them.
-The same statement gives the same bytes; another one of the same month is called -v2.
+A close (`write_close_workbook`) has the sheet Close before the statement, and its journals and open
+breaks among the lists. The same statement gives the same bytes; another one of the same month is
+called -v2.
 """
 
+from collections.abc import Iterator
 from datetime import datetime, time
 from pathlib import Path
-from typing import Any
 
 from recon.period.month_statement import prior_items
 from recon.steps.care.close_digest import SeenClose
 from recon.steps.care.month_closes import PreparedClose
 from recon.steps.care.month_statements import StatedMonth
-from reports.drawing import look as looks
-from reports.drawing.draft import Draft
+from reports.drawing.blocks import Column, Listing, Sheet, Workbook
 from reports.drawing.in_place import written_in_place
-from reports.drawing.page import print_on, protect, put_heading, set_widths
-from reports.sheets.close_sheet import draw_close, draw_journals, draw_open_breaks
+from reports.sheets.close_sheet import close_sheet, journals_sheet, open_breaks_sheet
 from reports.sheets.month_lists import (
     Files,
-    draw_books,
-    draw_facts,
-    draw_items,
-    draw_nights,
-    draw_prior,
-    draw_proof,
-    draw_straddling,
-    draw_transit,
+    MonthList,
+    books,
+    movements,
+    nights_sheet,
+    open_items,
+    prior_periods,
+    proof_sheet,
+    straddling,
+    transit,
 )
-from reports.sheets.statement_sheet import draw_statement
+from reports.sheets.statement_sheet import statement_sheet
 
 GUIDE = (
     (
@@ -78,11 +77,8 @@ GUIDE = (
         ),
     ),
     (
-        "Formulas",
-        (
-            "White sums are formulas over the lists of this workbook. OK: what moved comes to "
-            "what is listed."
-        ),
+        "Check",
+        "OK: what moved comes to the closing, and what is listed comes to it too.",
     ),
     (
         "Proof",
@@ -99,7 +95,10 @@ GUIDE = (
         ),
     ),
 )
-WIDTHS = (28, 130)
+GUIDE_COLUMNS = (
+    Column("Word", 28, "word", tone="strong"),
+    Column("What it means", 130, "meaning", wrap=True),
+)
 
 
 def write_month_workbook(stated: StatedMonth, path: Path, *, files: Files) -> Path:
@@ -131,63 +130,52 @@ def close_workbook(close: PreparedClose, seen: SeenClose) -> bytes:
     return _drawn_close(close, seen=seen).content()
 
 
-def _drawn_close(close: PreparedClose, *, seen: SeenClose) -> Draft:
+def _drawn_close(close: PreparedClose, *, seen: SeenClose) -> Workbook:
     return drawn_month(close.stated, files=seen.files, close=close, digest=seen.digest)
 
 
 def drawn_month(
     stated: StatedMonth, *, files: Files, close: PreparedClose | None = None, digest: str = ""
-) -> Draft:
+) -> Workbook:
     """All sheets of a statement, and those of a close, with its digest, where it is one."""
     statement = stated.statement
-    draft = Draft(timezone="UTC")
-    if close is not None:
-        sheet = draft.sheet("Close")
-        sheet.sheet_properties.tabColor = looks.NAVY
-        draw_close(draft, sheet, close=close, digest=digest)
-    first, items = draft.sheet("Statement"), draft.sheet("Open items")
-    first.sheet_properties.tabColor = looks.NAVY
-    if statement.transit is not None:
-        draw_transit(draft, draft.sheet("In transit"), stated=stated, files=files)
-    if statement.books is not None:
-        draw_books(draft, draft.sheet("Books"), stated=stated, files=files)
-    draw_items(draft, items, stated=stated, files=files)
-    draw_straddling(draft, draft.sheet("Straddling"), stated=stated, files=files)
-    if close is not None:
-        draw_journals(draft, draft.sheet("Journals"), close=close)
-        draw_open_breaks(draft, draft.sheet("Open breaks"), close=close)
-    if close is not None or len(prior_items(statement.facts)):
-        draw_prior(draft, draft.sheet("Prior periods"), stated=stated, files=files)
-    draw_nights(draft, draft.sheet("Nights"), stated=stated)
-    draw_proof(draft, draft.sheet("Proof"), stated=stated)
-    draw_facts(draft, draft.sheet("Facts"), stated=stated, files=files)
-    _draw_guide(draft, draft.sheet("Guide"), stated=stated)
-    draw_statement(draft, first, stated=stated)
-    _describe(draft.workbook, stated=stated)
-    return draft
+    title = f"Statement {'/'.join(statement.account)} {statement.month.name}"
+    sheets = [*_sheets(stated, files=files, close=close, digest=digest, footer=title)]
+    return Workbook(title, sheets, datetime.combine(statement.month.last, time()))
 
 
-def _draw_guide(draft: Draft, sheet: Any, *, stated: StatedMonth) -> None:
-    set_widths(sheet, WIDTHS)
-    put_heading(draft, sheet, title="Guide", sentence="How to read this workbook.")
-    text = looks.PLAIN.but(wrap=True, top=True)
-    for row, (word, meaning) in enumerate(GUIDE, start=4):
-        draft.text(sheet, (row, 1), word, looks.LABEL.but(top=True))
-        draft.text(sheet, (row, 2), meaning, text)
-        sheet.row_dimensions[row].height = 15 * (1 + len(meaning) // WIDTHS[1])
-    print_on(
-        sheet, about=f"Statement {'/'.join(stated.statement.account)} {stated.statement.month.name}"
-    )
-    protect(sheet)
-
-
-def _describe(workbook: Any, *, stated: StatedMonth) -> None:
-    """Document properties: what the file is, of which month; never the moment it was made."""
+def _sheets(
+    stated: StatedMonth,
+    *,
+    files: Files,
+    close: PreparedClose | None,
+    digest: str,
+    footer: str,
+) -> Iterator[Sheet]:
     statement = stated.statement
-    written = datetime.combine(statement.month.last, time())
-    properties = workbook.properties
-    properties.title = f"Statement {'/'.join(statement.account)} {statement.month.name}"
-    properties.creator = "recon"
-    properties.created = properties.modified = written
-    workbook.active = 0
-    workbook.security.lockStructure = True
+
+    def listed(each: MonthList) -> Sheet:
+        return each.sheet(files=files, footer=footer)
+
+    if close is not None:
+        yield close_sheet(close, digest=digest, footer=footer.replace("Statement", "Close", 1))
+    yield statement_sheet(stated, footer=footer)
+    yield listed(open_items(stated))
+    if statement.transit is not None:
+        yield listed(transit(statement.transit))
+    if statement.books is not None:
+        yield listed(books(statement.books))
+    yield listed(straddling(statement.straddling))
+    if close is not None:
+        yield journals_sheet(close, footer=footer)
+        yield open_breaks_sheet(close, footer=footer)
+    if close is not None or len(prior_items(statement.facts)):
+        yield listed(prior_periods(stated))
+    yield nights_sheet(stated, footer=footer)
+    yield proof_sheet(stated, footer=footer)
+    yield listed(movements(statement.facts))
+    rows = [{"word": word, "meaning": meaning} for word, meaning in GUIDE]
+    about = "How to read this workbook."
+    yield Sheet(
+        "Guide", [Listing(GUIDE_COLUMNS, rows)], heading="Guide", about=about, footer=footer
+    )

@@ -1,1 +1,1 @@
-"""How sheets are drawn: the package, looks, pages, lists, plain text."""
+"""How sheets are drawn: looks, blocks, files in their place."""

@@ -1,107 +1,91 @@
-"""How cells look: one value per combination, made into an openpyxl style once per workbook.
+"""How cells look and what they hold: colours, fonts, number formats, exact amounts, inert text."""
 
-Colours, fonts and number formats of the whole workbook stand here and nowhere else.
-"""
-
-from dataclasses import dataclass, replace
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date, datetime
+from decimal import Decimal
 from functools import cache
-
-from openpyxl.styles import Alignment, Border, Font, PatternFill, Protection, Side
+from typing import Any, Literal
+from zoneinfo import ZoneInfo
 
 from recon.model.errors import AmountError
-from recon.model.money import exponent
+from recon.model.money import exponent, format_minor_units
 
-FONT = "Calibri"
-NAVY = "1F3864"
-LINE = "D9D9D9"
-GREY_TEXT = "7F7F7F"
-ENGINE_FILL = "F2F2F2"
-INPUT_FILL = "FFF9E5"
-INPUT_TEXT = "0000FF"
-GOOD = ("C6EFCE", "006100")
-WARN = ("FFEB9C", "7F6000")
-BAD = ("FFC7CE", "9C0006")
-LINK_TEXT = "1F3864"
-AGE_COLOURS = ("BDD7EE", "9DC3E6", "FFE699", "F4B183", "C00000")
-"""One per ageing bucket, youngest first."""
-HEAT = "F8CBAD"
-
-COUNT_FORMAT = '#,##0;[Red]-#,##0;"–"'  # noqa: RUF001 - zero is shown as an en dash
-DAYS_FORMAT = "0"
-TILE_FORMAT = "#,##0"
-SHARE_FORMAT = "0.00%"
-DATE_FORMAT = "yyyy-mm-dd"
-INSTANT_FORMAT = "yyyy-mm-dd hh:mm"
-TEXT_FORMAT = "@"
-GENERAL_FORMAT = "General"
+Kind = Literal[
+    "text", "money", "count", "days", "share", "date", "instant", "link", "check", "input", "key"
+]
+NAVY, INK, GREY, LINE, WHITE = "1F3864", "262626", "7F7F7F", "D9D9D9", "FFFFFF"
+ENGINE, CREAM, INPUT_INK = "F2F2F2", "FFF9E5", "0000FF"
+GOOD = {"bg_color": "C6EFCE", "font_color": "006100"}
+WARN = {"bg_color": "FFEB9C", "font_color": "7F6000"}
+BAD = {"bg_color": "FFC7CE", "font_color": "9C0006"}
+BOLD = {"bold": True}
+Tone = str
+"""One of TONES."""
+TONES: Mapping[str, Mapping[str, Any]] = {
+    "": {},
+    "good": GOOD | BOLD,
+    "warn": WARN,
+    "bad": BAD | BOLD,
+    "note": {"font_color": GREY, "italic": True},
+    "muted": {"font_color": GREY},
+    "strong": BOLD,
+    "total": BOLD | {"top": 1, "top_color": NAVY},
+    "grave": BOLD | {"font_color": BAD["font_color"]},
+    "amber": BOLD | {"font_color": WARN["font_color"]},
+    "title": BOLD | {"font_size": 14, "font_color": NAVY},
+    "heading": BOLD | {"font_size": 11, "font_color": NAVY},
+    "verdict good": GOOD | BOLD | {"font_size": 12},
+    "verdict warn": WARN | BOLD | {"font_size": 12},
+    "verdict bad": BAD | BOLD | {"font_size": 12},
+    "indented": {"indent": 3},
+}
+"""A colour never says what no word beside it says."""
+HEADER = {"bold": True, "font_color": WHITE, "bg_color": NAVY, "text_wrap": True, "valign": "top"}
+HEADER_INPUT = HEADER | {"bg_color": WARN["font_color"]}
+RIGHT = frozenset({"money", "count", "days", "share"})
+"""Kinds that stand right."""
+NUMBER_MINOR_UNITS_MAX = 10**15 - 1
+"""A spreadsheet keeps 15 digits; a larger amount is written as text, exactly."""
+TEXT_CHARACTERS_MAX = 1_000
+"""A cell holds 32,767; nobody reads more than this, and the database has the whole text."""
+NOT_COVERED = "not covered"
+OK, CHECK = "OK", "CHECK"
+"""What a check says in its cell."""
+REPLACEMENT = "\ufffd"
+_BREAKS = re.compile(r"\r\n|[\r\n\t\u2028\u2029]")
+# Control characters break the file; bidirectional overrides make text look like other text.
+_UNWANTED = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
+)
+_ESCAPED = re.compile(r"_x005F_(?=x[0-9A-Fa-f]{4}_)")
+_DAY = re.compile(r"\b\d{4}-\d\d-\d\d\b(?!T|\.)")
+_AMOUNT = re.compile(r"(?<![\w.-])(\d{4,})(\.\d+)? ([A-Z]{3})\b")
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
-    """A combination of style properties."""
+class CellLink:
+    """A text that leads to a cell of this workbook (`'Breaks'!A7`) or to a file beside it."""
 
-    number_format: str = GENERAL_FORMAT
-    bold: bool = False
-    italic: bool = False
-    underline: bool = False
-    size: int = 10
-    colour: str = "000000"
-    fill: str = ""
-    align: str = ""
-    indent: int = 0
-    wrap: bool = False
-    top: bool = False
-    line: str = ""
-    """"" none, "thin" below, "total" thin above and double below."""
-    unlocked: bool = False
-    quoted: bool = False
-    """Editing the cell keeps it text (a leading = + - @ of foreign text)."""
-
-    def but(self, **changes: object) -> "Look":
-        """The same look with some properties changed; the same changes give the same look."""
-        key = (id(self), *changes.items())
-        known = _CHANGED.get(key)
-        if known is None:
-            made = replace(self, **changes)  # type: ignore[arg-type]  # names are checked by replace
-            # The look itself is kept beside its change, so that its id stays its own.
-            known = _CHANGED[key] = (self, _SHARED.setdefault(made, made))
-        return known[1]
+    text: str
+    target: str
+    is_file: bool = False
 
 
-_CHANGED: dict[tuple[object, ...], tuple[Look, Look]] = {}
-"""A look by the one it was made from and what was changed: lists ask once for each of their cells.
-
-As many as a workbook has looks and currencies: looks are made of constants of this package."""
-_SHARED: dict[Look, Look] = {}
-"""Equal looks are one."""
-
-
-TITLE = Look(bold=True, size=20, colour=NAVY)
-SUBTITLE = Look(colour=GREY_TEXT)
-HEADING = Look(bold=True, size=12, colour=NAVY)
-HEADER = Look(bold=True, colour="FFFFFF", fill=NAVY, wrap=True, align="left", indent=1)
-HEADER_RIGHT = HEADER.but(align="right", indent=0)
-HEADER_CENTRE = HEADER.but(align="center", indent=0)
-HEADER_INPUT = HEADER.but(fill="7F6000")
-BODY = Look(line="thin")
-BODY_TEXT = BODY.but(number_format=TEXT_FORMAT, align="left", indent=1)
-NUMBER = BODY.but(number_format=COUNT_FORMAT, align="right")
-LABEL = BODY.but(bold=True, align="left", indent=1)
-LINK = BODY.but(underline=True, colour=LINK_TEXT, align="left", indent=1)
-INPUT = BODY.but(fill=INPUT_FILL, colour=INPUT_TEXT, unlocked=True, wrap=True)
-NOTE = Look(colour=GREY_TEXT, italic=True)
-PLAIN = Look()
-TILE_LABEL = Look(fill=ENGINE_FILL, colour=GREY_TEXT, align="center")
-TILE_NUMBER = Look(fill=ENGINE_FILL, colour=NAVY, bold=True, size=20, align="center")
-CHECK = BODY.but(bold=True, align="center")
+def cell_text(text: str) -> tuple[str, int]:
+    """The text as it may stand in a cell, and how many characters had to be replaced."""
+    if len(text) <= TEXT_CHARACTERS_MAX and text.isprintable():
+        return text, 0
+    clean, replaced = _UNWANTED.subn(REPLACEMENT, _BREAKS.sub(" ", text))
+    if len(clean) > TEXT_CHARACTERS_MAX:
+        clean = clean[: TEXT_CHARACTERS_MAX - 1] + "…"
+    return clean, replaced
 
 
-@cache
-def money_format(currency: str) -> str:
-    """The number format of a currency's amounts: its decimals, red minus, zero as en dash."""
-    places = decimals_of(currency)
-    digits = "#,##0" + (f".{'0' * places}" if places else "")
-    return f'{digits};[Red]-{digits};"–"'  # noqa: RUF001 - zero is shown as an en dash
+def read_text(value: Any) -> str:
+    """The text of a cell that was read back: the file escapes what looks like an escape."""
+    return "" if value is None else _ESCAPED.sub("_", str(value))
 
 
 @cache
@@ -113,42 +97,83 @@ def decimals_of(currency: str) -> int:
         return 0
 
 
-def font_of(look: Look) -> Font:
-    """The openpyxl font."""
-    return Font(
-        name=FONT,
-        size=look.size,
-        bold=look.bold,
-        italic=look.italic,
-        color=look.colour,
-        underline="single" if look.underline else None,
-    )
+def amount_text(minor_units: int, currency: str) -> str:
+    """The amount as text without grouping."""
+    if not currency:
+        return str(minor_units)
+    return format_minor_units(minor_units, currency=currency)
 
 
-def fill_of(look: Look) -> PatternFill:
-    """The openpyxl fill; none when the look has none."""
-    return PatternFill("solid", start_color=look.fill) if look.fill else PatternFill()
+def grouped_amount(minor_units: int, currency: str) -> str:
+    """The amount for people, such as "-1,234.50"."""
+    whole, point, rest = amount_text(abs(minor_units), currency).partition(".")
+    return f"{'-' if minor_units < 0 else ''}{int(whole):,}{point}{rest}"
 
 
-def border_of(look: Look) -> Border:
-    """The openpyxl border."""
-    if look.line == "thin":
-        return Border(bottom=Side("thin", color=LINE))
-    if look.line == "total":
-        return Border(top=Side("thin", color="000000"), bottom=Side("double", color="000000"))
-    return Border()
+def with_currency(minor_units: int, currency: str) -> str:
+    """Such as "1,234.50 EUR"."""
+    return f"{grouped_amount(minor_units, currency)} {currency}"
 
 
-def alignment_of(look: Look) -> Alignment:
-    """The openpyxl alignment."""
-    return Alignment(
-        horizontal=look.align or None,
-        vertical="top" if look.top else "center",
-        indent=look.indent,
-        wrap_text=look.wrap or None,
-    )
+def for_people(sentence: str) -> str:
+    """A sentence of the engine with dates and amounts as the columns write them."""
+    dated = _DAY.sub(lambda found: f"{date.fromisoformat(found[0]):%-d %b %Y}", sentence)
+    return _AMOUNT.sub(lambda found: f"{int(found[1]):,}{found[2] or ''} {found[3]}", dated)
 
 
-def protection_of(look: Look) -> Protection:
-    """Locked unless a person may write there."""
-    return Protection(locked=not look.unlocked)
+def amount_cell(minor_units: int, currency: str) -> Decimal | str:
+    """The amount as a sheet holds it: a number where it has at most 15 digits."""
+    if abs(minor_units) > NUMBER_MINOR_UNITS_MAX:
+        return amount_text(minor_units, currency)
+    return Decimal(minor_units).scaleb(-decimals_of(currency))
+
+
+def local_instant(value: datetime, *, timezone: str) -> datetime:
+    """An instant in the report's zone, without the zone (Excel has none)."""
+    if value.tzinfo is None:
+        return value.replace(microsecond=0)
+    return value.astimezone(ZoneInfo(timezone)).replace(tzinfo=None, microsecond=0)
+
+
+def day_of(value: Any) -> date | None:
+    """A date from a date, an instant or ISO text; None when blank or something else."""
+    if isinstance(value, datetime):
+        return value.date()
+    if isinstance(value, date):
+        return value
+    try:
+        return date.fromisoformat(str(value)[:10]) if value else None
+    except ValueError:
+        return None
+
+
+def text_width(text: str) -> int:
+    """Columns that a text takes; East Asian wide characters take two."""
+    if text.isascii():
+        return len(text)
+    import unicodedata
+
+    return sum(2 if unicodedata.east_asian_width(letter) in "WF" else 1 for letter in text)
+
+
+def number_format(kind: str, currency: str) -> str:
+    """The number format of a kind of cell: red minus, zero as an en dash."""
+    places = decimals_of(currency) if kind == "money" else 0
+    digits = "#,##0" + (f".{'0' * places}" if places else "")
+    counted = f'{digits};[Red]-{digits};"–"'  # noqa: RUF001 - zero is shown as an en dash
+    others = {"days": "0", "share": "0.00%", "date": "d mmm yyyy", "instant": "d mmm yyyy hh:mm"}
+    return others.get(kind, counted if kind in {"money", "count"} else "@")
+
+
+def properties(kind: str, currency: str) -> dict[str, Any]:
+    """What XlsxWriter makes a format of, before its tone."""
+    base = {"font_name": "Calibri", "font_size": 10, "font_color": INK, "valign": "vcenter"}
+    base |= {"bottom": 1, "bottom_color": LINE, "num_format": number_format(kind, currency)}
+    if kind in RIGHT:
+        return base | {"align": "right"}
+    if kind == "check":
+        return base | {"align": "center", "bold": True}
+    base |= {"align": "left", "indent": 1}
+    if kind == "link":
+        return base | {"font_color": NAVY, "underline": 1}
+    return base

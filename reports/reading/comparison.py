@@ -1,134 +1,71 @@
 """A workbook held against its night, cell by cell: which cell says something else?
 
 What it should say is the file that the run wrote, as long as it is there with the SHA-256 that the
-database has; else the night drawn again from the tables. Both are read by another library than the
-one that wrote them. Left out are the cells that people fill in and the lines of the sign-off.
-
-A program that saves formulas without computing them (openpyxl) leaves no value in their cells:
-those are counted, not named one by one, where the formula itself is that of the night.
+database has; else the night drawn again from the tables. Left out are the cells that people fill in
+and the lines of the sign-off.
 """
 
-import re
 import tempfile
-import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from decimal import Decimal, InvalidOperation
-from itertools import islice
+from itertools import islice, zip_longest
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, Any
 
-from openpyxl import load_workbook
 from openpyxl.utils import get_column_letter
-from python_calamine import CalamineError, CalamineWorkbook
 
 from recon.files.formats.form_book import refuse_unfit_form
 from recon.model.errors import OutputError, SourceUnreadableError
 from recon.model.figures import NightFigures
-from reports.reading.signed_copy import NAMES
-from reports.reading.workbook_check import workbook_facts
-from reports.sheets.breaks_sheet import ANSWERS, COLUMNS, HEADER_ROW, VERSION
+from reports.reading.workbook_check import UNREADABLE, Cells, opened, rows_in, workbook_facts
+from reports.sheets.breaks_sheet import ANSWERED_BY, ANSWERS, COLUMNS, HEADER_ROW, KEY
+from reports.sheets.breaks_sheet import TITLE as BREAKS
+from reports.sheets.page_one import SIGN_OFF, SIGNED_FILE
+from reports.sheets.page_one import TITLE as SUMMARY
 from reports.sheets.run_sheet import TITLE as RUN_TITLE
-from reports.summary.summary_tonight import SIGNED_FILE, SIGNED_NAMES
 from reports.workbook import drawn
 
-SUMMARY, BREAKS, GUIDE = "Summary", "Breaks", "Guide"
 CELL_CHARACTERS_MAX = 60
 """Of a cell, in a message."""
 NEWER_LATER = frozenset({"history_head", "History"})
 """Facts of the hidden sheet and the Guide that go on after the night."""
-LEFT_OUT = frozenset({*ANSWERS, VERSION, "Answered by"})
+LEFT_OUT = frozenset({*ANSWERS, ANSWERED_BY})
 """Columns of Breaks that people fill in, or that an import fills in later."""
 DIFFERENCES_MAX = 100_000
 """Cells of one workbook that are told; more say no more."""
-NO_VALUES = (
-    "{:,} formulas hold no value: whoever saved it last computed none (openpyxl does not). Open it "
-    "in Excel or LibreOffice, save it there, and verify that file"
-)
 _EQUAL = Decimal("1e-15")
 """Another program may write the last digit of a quotient otherwise."""
-
-Rows = list[list[Any]]
-Address = tuple[str, str]
-"""Sheet and cell."""
-
-
-class Differing(NamedTuple):
-    """Something that a workbook does not say as the night does."""
-
-    sentence: str
-    blank: Address | None = None
-    """The cell, where nothing stands in it."""
+_ANSWERED = frozenset(
+    number for number, column in enumerate(COLUMNS, 1) if column.title in LEFT_OUT
+)
+_KEY = next(number for number, column in enumerate(COLUMNS) if column.title == KEY)
 
 
 def run_of(path: Path) -> str:
     """The run that a workbook says it is of; "" when it is not a workbook of ours."""
     try:
         refuse_unfit_form(path)
-        return workbook_facts(CalamineWorkbook.from_path(str(path))).get("run_id", "")
-    except (SourceUnreadableError, CalamineError, OSError):
+        with opened(path) as book:
+            return workbook_facts(book).get("run_id", "")
+    except (SourceUnreadableError, *UNREADABLE):
         return ""
 
 
-def differences(night: NightFigures | Path, path: Path, *, valued: bool = True) -> Iterator[str]:
+def differences(night: NightFigures | Path, path: Path) -> Iterator[str]:
     """Every cell that does not say what the night says, named with its sheet.
 
-    `night` is the file that was written, or the figures to draw it from again; without `valued`
-    it is nothing that formulas hold no values, where they are those of the night.
+    `night` is the file that was written, or the figures to draw it from again.
 
     Raises:
         OutputError: the workbook cannot be read.
     """
     try:
-        with _true_file(night) as file:
-            every = [*islice(_differing(file, path), DIFFERENCES_MAX)]
-            blank = {each.blank for each in every if each.blank is not None}
-            unvalued = _formulas_alike(file, path, cells=blank) if blank else frozenset()
-        if unvalued and valued:
-            yield NO_VALUES.format(len(unvalued))
-        yield from (each.sentence for each in every if each.blank not in unvalued)
-    except (CalamineError, OSError) as error:
+        with _true_file(night) as file, opened(file) as true, opened(path) as book:
+            yield from islice(_differing(book, true=true), DIFFERENCES_MAX)
+    except UNREADABLE as error:
         msg = f"{path} cannot be read ({error}): it is not a workbook of ours"
         raise OutputError(msg) from error
-
-
-def _differing(file: IO[bytes], path: Path) -> Iterator[Differing]:
-    workbook = CalamineWorkbook.from_path(str(path))
-    signed = _sign_off_rows(file)
-    file.seek(0)
-    true = CalamineWorkbook.from_filelike(file)
-    for title in true.sheet_names:
-        if title not in workbook.sheet_names:
-            yield Differing(f"the sheet {title} is missing")
-            continue
-        rows = (_rows(workbook, title), _rows(true, title))
-        yield from _sheet(title, rows=rows, signed=signed)
-
-
-def _formulas_alike(file: IO[bytes], path: Path, *, cells: set[Address]) -> frozenset[Address]:
-    """Those of the cells that hold the night's formula, and so can be computed from the others."""
-    file.seek(0)
-    true, shown = (_formulas(of, cells=cells) for of in (file, path))
-    return frozenset(address for address in shown if shown[address] == true.get(address))
-
-
-def _formulas(of: IO[bytes] | Path, *, cells: set[Address]) -> dict[Address, str]:
-    book = load_workbook(of, read_only=True)
-    return {
-        address: cell.value
-        for title in {title for title, _ in cells} & {*book.sheetnames}
-        for row in book[title].iter_rows()
-        for cell in row
-        if isinstance(cell.value, str) and cell.value.startswith("=")
-        if (address := (title, cell.coordinate)) in cells
-    }
-
-
-def _rows(workbook: Any, title: str) -> Rows:
-    """The values from A1 on: the reader begins at the first cell that holds something."""
-    sheet = workbook.get_sheet_by_name(title)
-    above, before = sheet.start or (0, 0)
-    return [[]] * above + [[""] * before + row for row in sheet.iter_rows()]
 
 
 @contextmanager
@@ -144,75 +81,68 @@ def _true_file(night: NightFigures | Path) -> Iterator[IO[bytes]]:
         yield file
 
 
-def _sign_off_rows(file: IO[bytes]) -> frozenset[int]:
-    """Rows of page one that a signed copy fills in."""
-    with zipfile.ZipFile(file) as book:
-        names = book.read(NAMES).decode()
-    wanted = (*SIGNED_NAMES.values(), *SIGNED_FILE)
-    places = [re.search(rf'name="{name}"[^>]*>[^<]*?\$(\d+)', names) for name in wanted]
-    return frozenset(int(match[1]) for match in places if match)
+def _differing(book: Any, *, true: Any) -> Iterator[str]:
+    for title in true.sheetnames:
+        if title not in book.sheetnames:
+            yield f"the sheet {title} is missing"
+            continue
+        shown, stored = rows_in(book, title), rows_in(true, title)
+        if title == BREAKS:
+            yield from _breaks([*shown], true=[*stored])
+            continue
+        nothing: Cells = ()
+        for number, (row, expected) in enumerate(zip_longest(shown, stored, fillvalue=nothing), 1):
+            if not _is_left_out(title, expected):
+                yield from _row(title, number=number, sides=(row, expected))
 
 
-def _sheet(title: str, *, rows: tuple[Rows, Rows], signed: frozenset[int]) -> Iterator[Differing]:
-    shown, true = rows
-    if title == BREAKS:
-        yield from _breaks(shown, true=true)
-        return
-    left_out = (
-        signed if title == SUMMARY else _facts_left_out(true) if title in {RUN_TITLE, GUIDE} else ()
-    )
-    for number in range(1, max(len(shown), len(true)) + 1):
-        if number not in left_out:
-            sides = tuple(side[number - 1] if number <= len(side) else [] for side in rows)
-            yield from _row(title, number=number, sides=(sides[0], sides[1]))
+def _is_left_out(title: str, expected: Cells) -> bool:
+    """Lines that a signed copy fills in, and facts that go on after the night."""
+    if title == SUMMARY:
+        return not {*SIGN_OFF.values(), *SIGNED_FILE}.isdisjoint(map(str, expected))
+    return title in {RUN_TITLE, "Guide"} and bool(expected) and expected[0] in NEWER_LATER
 
 
-def _facts_left_out(true: Rows) -> frozenset[int]:
-    return frozenset(number for number, row in enumerate(true, 1) if row[0] in NEWER_LATER)
-
-
-def _breaks(shown: Rows, *, true: Rows) -> Iterator[Differing]:
+def _breaks(shown: Sequence[Cells], *, true: Sequence[Cells]) -> Iterator[str]:
     """Breaks by their key: people may sort them."""
     for number, sides in enumerate(zip(shown[:HEADER_ROW], true[:HEADER_ROW], strict=False), 1):
-        # "Shown" counts what a filter leaves.
-        yield from () if number == HEADER_ROW - 2 else _row(BREAKS, number=number, sides=sides)
-    stored = {row[0]: row for row in true[HEADER_ROW:] if row[0] != ""}
+        yield from _row(BREAKS, number=number, sides=sides)
+    stored = {_break_of(row): row for row in true[HEADER_ROW:] if _break_of(row)}
     for number, row in enumerate(shown[HEADER_ROW:], HEADER_ROW + 1):
-        if not row or all(cell == "" for cell in row):
+        if all(cell == "" for cell in row):
             continue
-        expected = stored.pop(row[0], None)
+        expected = stored.pop(_break_of(row), None)
         if expected is None:
-            sentence = f"{BREAKS}!A{number} says {_shown(row[0])}: no such break, or a second time"
-            yield Differing(sentence)
+            cell = f"{BREAKS}!{get_column_letter(_KEY + 1)}{number}"
+            yield f"{cell} says {_shown(_break_of(row))}: no such break, or a second time"
         else:
             yield from _row(BREAKS, number=number, sides=(row, expected), left_out=_ANSWERED)
     for key in stored:
-        yield Differing(f"{BREAKS} lacks the row of the break {key}")
+        yield f"{BREAKS} lacks the row of the break {key}"
 
 
-_ANSWERED = frozenset(
-    number for number, column in enumerate(COLUMNS, 1) if column.title in LEFT_OUT
-)
+def _break_of(row: Cells) -> str:
+    """The break of a row, without how often it was answered and the row's seal."""
+    return str(row[_KEY]).partition(".")[0] if len(row) > _KEY else ""
 
 
 def _row(
     title: str,
     *,
     number: int,
-    sides: tuple[list[Any], list[Any]],
+    sides: tuple[Cells, Cells],
     left_out: frozenset[int] = frozenset(),
-) -> Iterator[Differing]:
-    shown, true = sides
-    for column in range(1, max(len(shown), len(true)) + 1):
-        shown_cell, stored = (side[column - 1] if column <= len(side) else "" for side in sides)
-        if column not in left_out and not _is_same(shown_cell, stored):
-            cell = f"{get_column_letter(column)}{number}"
-            says = f"{title}!{cell} says {_shown(shown_cell)}, the night says {_shown(stored)}"
-            yield Differing(says, (title, cell) if shown_cell == "" else None)
+) -> Iterator[str]:
+    for column, (shown, stored) in enumerate(zip_longest(*sides, fillvalue=""), 1):
+        if title == BREAKS and column == _KEY + 1:
+            shown, stored = (str(each).partition(".")[0] for each in (shown, stored))  # noqa: PLW2901 - its version may grow
+        if column not in left_out and not _is_same(shown, stored):
+            cell = f"{title}!{get_column_letter(column)}{number}"
+            yield f"{cell} says {_shown(shown)}, the night says {_shown(stored)}"
 
 
 def _is_same(shown: object, stored: object) -> bool:
-    if type(shown) is not type(stored) or shown == stored:
+    if shown == stored or isinstance(shown, str) or isinstance(stored, str):
         return shown == stored
     try:
         left, other = Decimal(repr(shown)), Decimal(repr(stored))

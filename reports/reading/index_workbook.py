@@ -10,42 +10,46 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from openpyxl.worksheet.hyperlink import Hyperlink
-
 from recon.model.errors import OutputError
 from recon.model.words import Verdict
 from recon.steps.night.night_index import IndexLine
-from reports.drawing import look as looks
-from reports.drawing.draft import Draft
+from reports.drawing.blocks import Column, Listing, Sheet, Workbook
 from reports.drawing.in_place import put_in_place
-from reports.drawing.look import Look
-from reports.drawing.page import print_on, protect, put_header, put_heading, set_widths
+from reports.drawing.look import CellLink, Tone
 
-HEADER_ROW = 4
-WIDTHS = (12, 14, 16, 9, 9, 16, 34, 48, 64)
-TITLES = (
-    "Merchant",
-    "Account",
-    "Verdict",
-    ">Breaks",
-    ">High",
-    ">Needs a person",
-    "Signed",
-    "Void because",
-    "Workbook",
+COLUMNS = (
+    Column("Merchant", 12, "merchant"),
+    Column("Account", 14, "account"),
+    Column("Verdict", 16, "standing", tone=lambda row: _tone(row["standing"])),
+    Column("Breaks", 9, "breaks", "count"),
+    Column("High", 9, "grave", "count"),
+    Column("Needs a person", 16, "waiting", "count"),
+    Column("Signed", 34, "signed"),
+    Column("Void because", 48, "void_because", wrap=True),
+    Column("Workbook", 64, "workbook"),
 )
-WARNING = frozenset({Verdict.BREAKS_OPEN.value})
 
 
 def write_index(lines: Sequence[IndexLine], *, day: date, folder: Path) -> Path:
     """Write `nights-<date>.xlsx` into the folder, or -v2 when another one stands there.
 
+    Links are relative to the folder, so that both may be moved together.
+
     Raises:
         OutputError: the folder cannot be written.
     """
-    target = folder / f"nights-{day}.xlsx"
+    proven = sum(line.night.standing == Verdict.RECONCILED for line in lines)
+    sheet = Sheet(
+        "Nights",
+        [Listing(COLUMNS, [_row(line, folder=folder) for line in lines])],
+        heading=f"All accounts, {day}",
+        about=f"{proven} of {len(lines)} accounts reconciled. A night that never ran is missing.",
+        frozen=(4, 0),
+        footer=f"All accounts, night of {day}",
+    )
+    book = Workbook(f"Nights of {day}", [sheet], datetime.combine(day, time()))
     try:
-        return put_in_place(index_bytes(lines, day=day, folder=folder), path=target)
+        return put_in_place(book.content(), path=folder / f"nights-{day}.xlsx")
     except OSError as error:
         msg = (
             f"the index cannot be written to {folder} ({error.strerror}); the nights are kept: "
@@ -54,61 +58,29 @@ def write_index(lines: Sequence[IndexLine], *, day: date, folder: Path) -> Path:
         raise OutputError(msg) from error
 
 
-def index_bytes(lines: Sequence[IndexLine], *, day: date, folder: Path) -> bytes:
-    """The XLSX file; links are relative to the folder, so that both may be moved together."""
-    draft = Draft(timezone="UTC")
-    sheet = draft.sheet("Nights")
-    proven = sum(line.night.standing == Verdict.RECONCILED for line in lines)
-    sentence = f"{proven} of {len(lines)} accounts reconciled. A night that never ran is missing."
-    put_heading(draft, sheet, title=f"All accounts, {day}", sentence=sentence)
-    put_header(draft, sheet, row=HEADER_ROW, titles=TITLES)
-    set_widths(sheet, WIDTHS)
-    for row, line in enumerate(lines, HEADER_ROW + 1):
-        _put_line(draft, sheet, row, line=line, folder=folder)
-    sheet.freeze_panes = f"A{HEADER_ROW + 1}"
-    print_on(sheet, about=f"All accounts, night of {day}", title_rows=f"{HEADER_ROW}:{HEADER_ROW}")
-    protect(sheet)
-    properties: Any = draft.workbook.properties
-    properties.title, properties.creator = f"Nights of {day}", "recon"
-    properties.created = properties.modified = datetime.combine(day, time())
-    return draft.content()
-
-
-def _put_line(draft: Draft, sheet: Any, row: int, *, line: IndexLine, folder: Path) -> None:
+def _row(line: IndexLine, *, folder: Path) -> dict[str, Any]:
     night = line.night
-    draft.text(sheet, (row, 1), night.merchant_id, looks.BODY_TEXT)
-    draft.text(sheet, (row, 2), night.account_id, looks.BODY_TEXT)
-    draft.text(sheet, (row, 3), night.standing, _look_of(night.standing))
-    for column, count in enumerate((line.breaks, line.grave_breaks, line.waiting), 4):
-        draft.number(sheet, (row, column), count)
-    names = (
-        ", ".join(f"{signature.by} ({signature.role})" for signature in night.signed)
-        or "not signed"
-    )
-    draft.text(sheet, (row, 7), names, looks.BODY_TEXT)
-    draft.text(sheet, (row, 8), night.void_because, looks.BODY_TEXT)
-    if not night.workbook:
-        draft.text(sheet, (row, 9), "no workbook", looks.BODY_TEXT)
-        return
-    put_file_link(draft, sheet, (row, 9), path=Path(night.workbook), folder=folder)
+    names = ", ".join(f"{signature.by} ({signature.role})" for signature in night.signed)
+    path = Path(night.workbook)
+    return {
+        "merchant": night.merchant_id,
+        "account": night.account_id,
+        "standing": night.standing,
+        "breaks": line.breaks,
+        "grave": line.grave_breaks,
+        "waiting": line.waiting,
+        "signed": names or "not signed",
+        "void_because": night.void_because,
+        "workbook": file_link(path, folder=folder) if night.workbook else "no workbook",
+    }
 
 
-def put_file_link(
-    draft: Draft, sheet: Any, at: tuple[int, int], *, path: Path, folder: Path
-) -> None:
+def file_link(path: Path, *, folder: Path) -> CellLink:
     """A link to a file, relative to the folder of the workbook that has it."""
-    draft.text(sheet, at, path.name, looks.LINK)
-    cell = sheet.cell(row=at[0], column=at[1])
-    target = quote(Path(os.path.relpath(path, folder)).as_posix())
-    cell.hyperlink = Hyperlink(ref=cell.coordinate, target=target, display=path.name)
-    # The library sets a style of its own for links.
-    cell._style = draft.style(looks.LINK)  # noqa: SLF001
+    return CellLink(path.name, quote(Path(os.path.relpath(path, folder)).as_posix()), is_file=True)
 
 
-def _look_of(standing: str) -> Look:
-    fill, colour = looks.BAD
-    if standing == Verdict.RECONCILED:
-        fill, colour = looks.GOOD
-    elif standing in WARNING:
-        fill, colour = looks.WARN
-    return looks.BODY_TEXT.but(fill=fill, colour=colour, bold=True)
+def _tone(standing: str) -> Tone:
+    return {Verdict.RECONCILED.value: "good", Verdict.BREAKS_OPEN.value: "warn"}.get(
+        standing, "bad"
+    )

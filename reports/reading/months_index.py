@@ -1,12 +1,10 @@
 """The accounts of a merchant in one month on one page: what their clearing account stands at."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime, time
 from itertools import groupby
 from pathlib import Path
 from typing import Any
-
-from openpyxl.utils import get_column_letter
 
 from recon.model.errors import OutputError
 from recon.period.business_month import BusinessMonth
@@ -17,23 +15,33 @@ from recon.steps.care.month_index import (
     SharedLine,
     shared_lines,
 )
-from reports.drawing import look as looks
-from reports.drawing.draft import Draft
-from reports.drawing.highlight import CHECK, OK, colour_checks
+from reports.drawing.blocks import Column, Listing, Part, Sheet, TextLine, Workbook, check_of
 from reports.drawing.in_place import put_in_place
-from reports.drawing.page import print_on, protect, put_header, put_heading, set_widths
-from reports.reading.index_workbook import put_file_link
+from reports.drawing.look import Tone
+from reports.reading.index_workbook import file_link
 
-WIDTHS = (16, 22, 6, 20, 20, 20, 10, 20, 20, 52)
-TITLES = (
-    *("Account", "Standing", "Ccy", ">Owed before", ">Moved", ">The gateway owes", "Check"),
-    *(">The books, derived", ">Books less gateway", "Workbook"),
-)
-ACCOUNT, STANDING, CURRENCY, BEFORE, MOVED, OWED, CHECKED, BOOKED, APART, FILE = range(1, 11)
-TOP = 5
 SENTENCE = "The books have one clearing account for these: it stands at the sums, at no line alone."
 FINE = {PROVEN, CloseVerdict.CLOSED, CloseVerdict.READY}
 FAIR = {CloseVerdict.WITH_OPEN_ITEMS}
+
+
+def _tone(row: Any) -> Tone:
+    standing = row["standing"]
+    return "good" if standing in FINE else "warn" if standing in FAIR else "bad" if standing else ""
+
+
+COLUMNS = (
+    Column("Account", 16, "account"),
+    Column("Standing", 22, "standing", tone=_tone),
+    Column("Ccy", 6, "currency"),
+    Column("Owed before", 20, "before", "money"),
+    Column("Moved", 20, "moved", "money"),
+    Column("The gateway owes", 20, "owed", "money"),
+    Column("Check", 10, "check", "check"),
+    Column("The books, derived", 20, "booked", "money"),
+    Column("Books less gateway", 20, "apart", "money"),
+    Column("Workbook", 52, "workbook"),
+)
 
 
 def write_months_index(
@@ -45,15 +53,24 @@ def write_months_index(
         accounts: those of one merchant.
         month: the month.
         clearing: the books' clearing account as the rules name it, "" where they do not.
-        folder: where it goes.
+        folder: where it goes; links are relative to it.
 
     Raises:
         OutputError: the folder cannot be written.
     """
-    target = folder / f"months-{accounts[0].account[0]}-{month.name}.xlsx"
+    merchant = accounts[0].account[0]
+    named = f"Clearing account: {clearing}" if clearing else "The rules name no clearing account."
+    about = f"Accounts of {merchant}, {month.name}"
+    sheet = Sheet(
+        "Accounts",
+        [TextLine(named, "note"), TextLine(), *_blocks(accounts, folder=folder)],
+        heading=about,
+        about=SENTENCE,
+        footer=about,
+    )
+    book = Workbook(about.replace(",", ""), [sheet], datetime.combine(month.last, time()))
     try:
-        content = months_index(accounts, month=month, clearing=clearing, folder=folder)
-        return put_in_place(content, path=target)
+        return put_in_place(book.content(), path=folder / f"months-{merchant}-{month.name}.xlsx")
     except OSError as error:
         msg = (
             f"the page over all accounts cannot be written to {folder} ({error.strerror}); the "
@@ -62,81 +79,40 @@ def write_months_index(
         raise OutputError(msg) from error
 
 
-def months_index(
-    accounts: Sequence[AccountMonth], *, month: BusinessMonth, clearing: str, folder: Path
-) -> bytes:
-    """The XLSX file; links are relative to the folder, so that all may be moved together."""
-    merchant = accounts[0].account[0]
-    draft = Draft(timezone="UTC")
-    sheet = draft.sheet("Accounts")
-    put_heading(draft, sheet, title=f"Accounts of {merchant}, {month.name}", sentence=SENTENCE)
-    named = f"Clearing account: {clearing}" if clearing else "The rules name no clearing account."
-    draft.text(sheet, (3, 1), named, looks.NOTE)
-    set_widths(sheet, WIDTHS)
-    row = TOP
-    for currency, lines in groupby(shared_lines(accounts), key=lambda line: line.currency):
-        row = _put_currency(draft, sheet, row, currency=currency, lines=[*lines], folder=folder)
-    sheet.freeze_panes = "A4"
-    print_on(sheet, about=f"Accounts of {merchant}, {month.name}")
-    protect(sheet)
-    properties: Any = draft.workbook.properties
-    properties.title, properties.creator = f"Accounts of {merchant} {month.name}", "recon"
-    properties.created = properties.modified = datetime.combine(month.last, time())
-    return draft.content()
-
-
-def _put_currency(
-    draft: Draft, sheet: Any, row: int, *, currency: str, lines: Sequence[SharedLine], folder: Path
-) -> int:
-    """The accounts of one currency and their sum; the first free row after a blank one."""
-    put_header(draft, sheet, row=row, titles=TITLES)
-    first, total = row + 1, row + 1 + len(lines)
-    for at, line in enumerate(lines, start=first):
-        _put_line(draft, sheet, at, line=line, folder=folder)
-    draft.text(sheet, (total, ACCOUNT), f"Sum {currency}", looks.LABEL)
-    draft.text(sheet, (total, CURRENCY), currency, looks.LABEL)
-    booked = [line.booked for line in lines]
-    sums: dict[int, int | None] = {
-        BEFORE: sum(line.owed_before for line in lines),
-        MOVED: sum(line.moved for line in lines),
-        OWED: sum(line.owed for line in lines),
+def _blocks(accounts: Sequence[AccountMonth], *, folder: Path) -> Iterator[Part]:
+    """The accounts of each currency and their sum."""
+    for currency, group in groupby(shared_lines(accounts), key=lambda line: line.currency):
+        lines = [*group]
+        booked = [line.booked for line in lines]
         # Where an account's books were not compared nobody knows what the account stands at.
-        BOOKED: None if None in booked else sum(each or 0 for each in booked),
+        books = None if None in booked else sum(each or 0 for each in booked)
+        total = _money(
+            before=sum(line.owed_before for line in lines),
+            moved=sum(line.moved for line in lines),
+            owed=sum(line.owed for line in lines),
+            booked=books,
+        )
+        blank = {"standing": "", "check": None, "workbook": ""}
+        named = {"account": f"Sum {currency}", "currency": currency}
+        rows = [_row(line, folder=folder) for line in lines]
+        yield Listing(COLUMNS, rows, total={**blank, **named, **total})
+        yield TextLine()
+
+
+def _money(*, before: int, moved: int, owed: int, booked: int | None) -> dict[str, int | None]:
+    """By how much the books are apart stands beside; why, the workbook of each account says."""
+    apart = None if booked is None else booked - owed
+    return {"before": before, "moved": moved, "owed": owed, "booked": booked, "apart": apart}
+
+
+def _row(line: SharedLine, *, folder: Path) -> dict[str, Any]:
+    book, before, moved, owed = line.of.workbook, line.owed_before, line.moved, line.owed
+    sealed = "recon close shows it as it was sealed"
+    return {
+        "account": line.of.account[1],
+        "standing": line.of.standing,
+        "currency": line.currency,
+        **_money(before=before, moved=moved, owed=owed, booked=line.booked),
+        "check": check_of(holds=before + moved == owed),
+        "workbook": sealed if book is None else file_link(book, folder=folder),
     }
-    look = looks.NUMBER.but(bold=True, line="total")
-    for column, amount in sums.items():
-        letter = get_column_letter(column)
-        if amount is not None:
-            written = (f"SUM({letter}{first}:{letter}{total - 1})", amount, currency)
-            draft.money_formula(sheet, (total, column), written, look)
-    _put_apart(draft, sheet, total, booked=sums[BOOKED], owed=sums[OWED] or 0, currency=currency)
-    return total + 2
-
-
-def _put_line(draft: Draft, sheet: Any, row: int, *, line: SharedLine, folder: Path) -> None:
-    currency, standing = line.currency, line.of.standing
-    draft.text(sheet, (row, ACCOUNT), line.of.account[1], looks.BODY_TEXT)
-    fill, colour = looks.GOOD if standing in FINE else looks.WARN if standing in FAIR else looks.BAD
-    look = looks.BODY_TEXT.but(fill=fill, colour=colour, bold=True)
-    draft.text(sheet, (row, STANDING), standing, look)
-    draft.text(sheet, (row, CURRENCY), currency, looks.BODY_TEXT)
-    amounts = ((BEFORE, line.owed_before), (MOVED, line.moved), (OWED, line.owed))
-    for column, amount in (*amounts, (BOOKED, line.booked)):
-        draft.amount(sheet, (row, column), amount, currency)
-    word = OK if line.owed_before + line.moved == line.owed else CHECK
-    formula = f'=IF(ROUND(D{row}+E{row}-F{row},{looks.decimals_of(currency)})=0,"{OK}","{CHECK}")'
-    draft.formula(sheet, (row, CHECKED), (formula, word), looks.CHECK)
-    colour_checks(sheet, f"G{row}")
-    _put_apart(draft, sheet, row, booked=line.booked, owed=line.owed, currency=currency)
-    if line.of.workbook is None:
-        draft.text(sheet, (row, FILE), "recon close shows it as it was sealed", looks.BODY_TEXT)
-    else:
-        put_file_link(draft, sheet, (row, FILE), path=line.of.workbook, folder=folder)
-
-
-def _put_apart(
-    draft: Draft, sheet: Any, row: int, *, booked: int | None, owed: int, currency: str
-) -> None:
-    """By how much the books are apart; why, the workbook of each account says."""
-    if booked is not None:
-        draft.money_formula(sheet, (row, APART), (f"H{row}-F{row}", booked - owed, currency))

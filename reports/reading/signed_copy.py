@@ -13,29 +13,32 @@ from pathlib import Path
 from xml.sax.saxutils import escape
 
 from openpyxl.utils import get_column_letter
-from python_calamine import CalamineWorkbook
 
 from recon.model.errors import OutputError
 from recon.model.resolutions import KeptAnswer
 from recon.store.nights.sign_off_rows import Signature
 from reports.drawing.in_place import put_in_place
-from reports.drawing.package import PART_DATE
-from reports.drawing.plain_text import cell_text, local_instant
-from reports.sheets.breaks_sheet import ANSWERS, COLUMNS, HEADER_ROW
-from reports.summary.summary_page import RIGHT
-from reports.summary.summary_tonight import SIGNED_FILE, SIGNED_NAMES
+from reports.drawing.look import cell_text, local_instant
+from reports.reading.workbook_check import opened, rows_in
+from reports.sheets.breaks_sheet import ANSWERED_BY, ANSWERS, COLUMNS, KEY
+from reports.sheets.breaks_sheet import TITLE as BREAKS
+from reports.sheets.page_one import NOT_SIGNED, SIGN_OFF, SIGNED_FILE
+from reports.sheets.page_one import TITLE as SUMMARY
 
-PAGE_ONE = "xl/worksheets/sheet1.xml"
-BREAKS_PAGE = "xl/worksheets/sheet3.xml"
-NAMES = "xl/workbook.xml"
-BREAKS_TITLE = "Breaks"
-FILLED_IN = frozenset({*ANSWERS, "Answered by"})
+PAGES = {SUMMARY: "xl/worksheets/sheet1.xml", BREAKS: "xl/worksheets/sheet3.xml"}
 ENDINGS = {
     ("reviewer",): "reviewed",
     ("approver",): "awaits-review",
     ("reviewer", "approver"): "approved",
 }
 """Roles that signed -> how the copy is called."""
+FILLED_IN = [
+    (number, column)
+    for number, column in enumerate(COLUMNS)
+    if column.title in {*ANSWERS, ANSWERED_BY}
+]
+_KEY = next(number for number, column in enumerate(COLUMNS) if column.title == KEY)
+_CELL = re.compile(r'(<c r="([A-Z]+[0-9]+)" s="[0-9]+")[^>]*?(?:/>|>.*?</c>)')
 
 
 def write_signed_copy(
@@ -85,71 +88,65 @@ def signed_bytes(
     timezone: str,
 ) -> bytes:
     """The workbook with its signatures and its answers; all other parts as they are."""
+    texts = {
+        PAGES[SUMMARY]: _names(content, signatures=signatures, timezone=timezone),
+        PAGES[BREAKS]: _answers(content, answers=answers),
+    }
     target = io.BytesIO()
     with zipfile.ZipFile(io.BytesIO(content)) as signed, zipfile.ZipFile(target, "w") as copy:
-        rows = _rows_of(signed.read(NAMES).decode())
-        texts = {
-            PAGE_ONE: _texts(signatures, rows=rows, timezone=timezone),
-            BREAKS_PAGE: _answers(content, answers=answers),
-        }
-        for name in signed.namelist():
-            data = signed.read(name)
-            if texts.get(name):
-                data = _replaced(data.decode(), texts=texts[name]).encode()
-            part = zipfile.ZipInfo(name, PART_DATE)
-            part.compress_type = zipfile.ZIP_DEFLATED
-            copy.writestr(part, data)
+        for part in signed.infolist():
+            data = signed.read(part)
+            if texts.get(part.filename):
+                data = _replaced(data.decode(), texts=texts[part.filename]).encode()
+            copy.writestr(part, data, zipfile.ZIP_DEFLATED)
     return target.getvalue()
 
 
-def _rows_of(names: str) -> dict[str, int]:
-    """Name of a line of the sign-off -> its row on page one."""
-    wanted = (*SIGNED_NAMES.values(), *SIGNED_FILE)
-    rows = {name: re.search(rf'name="{name}"[^>]*>[^<]*?\$(\d+)', names) for name in wanted}
-    if not all(rows.values()):
-        msg = (
-            "this workbook has no lines for signatures: write the report again, then sign that one"
-        )
-        raise OutputError(msg)
-    return {name: int(match[1]) for name, match in rows.items() if match}
-
-
-def _texts(
-    signatures: Sequence[Signature], *, rows: Mapping[str, int], timezone: str
-) -> dict[str, str]:
-    """Cell -> what it says in the copy."""
-    who, when = get_column_letter(RIGHT + 1), get_column_letter(RIGHT + 2)
-    first = get_column_letter(RIGHT)
-    texts = {
-        f"{first}{rows['signFile']}": "Signed was the file whose SHA-256 is",
-        f"{first}{rows['signDigest']}": signatures[0].workbook_sha256,
+def _names(content: bytes, *, signatures: Sequence[Signature], timezone: str) -> dict[str, str]:
+    """Cell of page one -> what it says in the copy."""
+    lines = {
+        SIGNED_FILE[0]: "Signed was the file whose SHA-256 is",
+        SIGNED_FILE[1]: signatures[0].workbook_sha256,
     }
-    for signature in signatures:
-        row = rows[SIGNED_NAMES[signature.role]]
-        texts[f"{who}{row}"] = signature.by
-        texts[f"{when}{row}"] = f"{local_instant(signature.at, timezone=timezone):%Y-%m-%d %H:%M}"
+    by_role = {SIGN_OFF[signature.role]: signature for signature in signatures}
+    texts, left = {}, {*lines, *by_role}
+    with opened(io.BytesIO(content)) as book:
+        for number, cells in enumerate(rows_in(book, SUMMARY), 1):
+            for column, cell in enumerate(cells, 1):
+                if cell in lines:
+                    texts[_place(column, number)] = lines[cell]
+                elif cell in by_role and NOT_SIGNED in cells:
+                    who = cells.index(NOT_SIGNED) + 1
+                    at = local_instant(by_role[cell].at, timezone=timezone)
+                    texts[_place(who, number)] = by_role[cell].by
+                    # The name takes two columns.
+                    texts[_place(who + 2, number)] = f"{at:%Y-%m-%d %H:%M}"
+                else:
+                    continue
+                left.discard(str(cell))
+    if left:
+        msg = "this workbook has no lines for signatures: write the report again, then sign that"
+        raise OutputError(msg)
     return texts
 
 
 def _answers(content: bytes, *, answers: Mapping[str, KeptAnswer]) -> dict[str, str]:
     """Cell of Breaks -> what people had answered; cells without an answer are left alone."""
-    sheet = CalamineWorkbook.from_filelike(io.BytesIO(content)).get_sheet_by_name(BREAKS_TITLE)
-    keys = [row[0] if row else "" for row in sheet.to_python(skip_empty_area=False)]
     texts = {}
-    for number, key in enumerate(keys[HEADER_ROW:], HEADER_ROW + 1):
-        row = {"kept": answers.get(str(key))}
-        for column, answer_column in enumerate(COLUMNS, 1):
-            answer = (
-                answer_column.value(row)
-                if row["kept"] and answer_column.title in FILLED_IN
-                else None
-            )
-            if answer not in {None, ""}:
-                texts[f"{get_column_letter(column)}{number}"] = str(answer)
+    with opened(io.BytesIO(content)) as book:
+        for number, cells in enumerate(rows_in(book, BREAKS), 1):
+            key = str(cells[_KEY]).partition(".")[0] if len(cells) > _KEY else ""
+            if kept := answers.get(key):
+                for column, declared in FILLED_IN:
+                    value = declared.value
+                    text = value({"kept": kept}) if callable(value) else None
+                    if text not in {None, ""}:
+                        texts[_place(column + 1, number)] = str(text)
     return texts
 
 
-_CELL = re.compile(r'(<c r="([A-Z]+[0-9]+)" s="[0-9]+")[^>]*?(?:/>|>.*?</c>)')
+def _place(column: int, row: int) -> str:
+    return f"{get_column_letter(column)}{row}"
 
 
 def _replaced(page: str, *, texts: Mapping[str, str]) -> str:

@@ -1,47 +1,65 @@
 """Reading a workbook of ours back: what do its sheets really say? For T13, sheets = database.
 
 Reads the values that stand in the file, row by row, with another library than the one that wrote
-them, and adds them up in minor units.
+them, and adds them up in minor units. `matches.csv` lies beside a workbook of `recon reconcile` and
+holds all matches; `_run` names it.
 """
 
+import hashlib
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
+from zipfile import BadZipFile
 
-from python_calamine import CalamineError, CalamineWorkbook
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as arrow_csv
+from openpyxl import load_workbook
+from openpyxl.utils.exceptions import InvalidFileException
 
 from recon.model.errors import OutputError
 from recon.proof.held_against import BY_RULE, in_file
 from recon.steps.compare.sheets_proven import CHECKS, SheetTotals
-from reports.drawing.highlight import CHECK
-from reports.drawing.look import decimals_of
-from reports.reading.beside_files import sha256_of, totals_in
+from reports.drawing.look import CHECK, decimals_of, read_text
+from reports.sheets.breaks_sheet import EFFECT, KEY
+from reports.sheets.control_totals import TITLE as TOTALS_TITLE
+from reports.sheets.lists import CURRENCY, MATCHED_ROWS, RESULT, RULE, SETS
 from reports.sheets.named_files import named_in
-from reports.sheets.open_rows import NOT_VERIFIED, WAITING
-from reports.sheets.open_sheet import SETS
 from reports.sheets.run_sheet import TITLE as RUN_TITLE
 from reports.sheets.run_sheet import beside_of
-from reports.sheets.state_words import rule_of
+from reports.sheets.totals import NOT_VERIFIED, WAITING
+from reports.sheets.words import rule_of
 
-EFFECT = "Gateway − orders"  # noqa: RUF001 - the column's title has a minus
 MATCHES = "match"
-MATCHED = "Matched"
-LISTS: Mapping[str, tuple[str, str, str]] = {
-    "break": ("Breaks", "Break key", EFFECT),
-    "instruction": ("Instructions", "Instruction", "Amount"),
-}
-"""Section -> sheet, the column that every row fills, the column that is added up."""
-RULE = "How it was matched"
-TOTALS_TITLE = "Control totals"
-SOURCES = "Sources"
-PIVOT_ROWS = "Matched rows"
-CURRENCY = "Ccy"
-COUNTED = (CURRENCY, EFFECT, "Amount", "Result", SETS, PIVOT_ROWS)
-"""Columns that anything is made of, where a list has them; a break has thirty others."""
 RESULTS = {WAITING: "pending", NOT_VERIFIED: "unverified"}
 """Result of a row of the sheet Pending -> its section."""
+AMOUNT_TYPE = pa.decimal128(24, 4)
+"""Major units, exactly: no currency has more than four decimals."""
+SUMMED = "effect_orders"
+READ_BYTES = 8 * 1024 * 1024
+"""Of a file that are in memory at once when it is read back."""
+UNREADABLE = (BadZipFile, InvalidFileException, KeyError, OSError, SyntaxError, ValueError)
+"""What openpyxl raises of files that are no workbook of ours."""
+Cells = Sequence[Any]
+
+
+@contextmanager
+def opened(file: Path | IO[bytes]) -> Iterator[Any]:
+    """A workbook, to be read row by row."""
+    book = load_workbook(file, read_only=True)
+    try:
+        yield book
+    finally:
+        book.close()
+
+
+def rows_in(book: Any, title: str) -> Iterator[Cells]:
+    """The values of a sheet from A1 on, "" where nothing stands."""
+    for cells in book[title].iter_rows(values_only=True):
+        yield ["" if c is None else read_text(c) if isinstance(c, str) else c for c in cells]
 
 
 def sheet_totals(path: Path, *, beside: Mapping[str, Path] | None = None) -> SheetTotals:
@@ -55,60 +73,58 @@ def sheet_totals(path: Path, *, beside: Mapping[str, Path] | None = None) -> She
         OutputError: the file cannot be read, or a list is not where it should be.
     """
     try:
-        workbook = CalamineWorkbook.from_path(str(path))
-        facts = workbook_facts(workbook)
-        named = beside_of(facts)
-        files = {name: path.with_name(name) for _, _, name in named} | dict(beside or {})
-        totals = {name: _totals(workbook, name) for name in LISTS} | _open_totals(workbook)
-        totals |= _match_totals(list_rows(workbook, title=MATCHED, key=RULE))
-        totals |= _named_totals(workbook)
-        for _, _, name in named:
-            totals |= _unlike(totals, beside=files[name])
-        return {**totals, CHECKS: (_failing_checks(workbook), {})}
-    except (CalamineError, OSError, ValueError) as error:
+        with opened(path) as book:
+            named = beside_of(workbook_facts(book))
+            files = {name: path.with_name(name) for _, _, name in named} | dict(beside or {})
+            totals = {
+                "break": _summed(list_rows(book, "Breaks", (KEY, CURRENCY)), summed=EFFECT),
+                "instruction": _summed(
+                    list_rows(book, "Instructions", ("Instruction", CURRENCY)), summed="Amount"
+                ),
+                **_open_totals(book),
+                **_match_totals(list_rows(book, "Matched", (RULE, MATCHED_ROWS))),
+                **_named_totals(book),
+            }
+            for _, _, name in named:
+                totals |= _unlike(totals, beside=files[name])
+            # How many checks fail: what page one calls NOT PROVEN.
+            failing = sum(cell == CHECK for cells in rows_in(book, TOTALS_TITLE) for cell in cells)
+            return {**totals, CHECKS: (failing, {})}
+    except UNREADABLE as error:
         msg = f"{path} cannot be read back ({error}); the result is kept: write the report again"
         raise OutputError(msg) from error
 
 
-def _failing_checks(workbook: Any) -> int:
-    """How many cells of Control totals say CHECK: what page one calls NOT PROVEN."""
-    rows = workbook.get_sheet_by_name(TOTALS_TITLE).iter_rows()
-    return sum(cell == CHECK for cells in rows for cell in cells)
-
-
-def list_rows(workbook: Any, *, title: str, key: str) -> Iterator[dict[str, Any]]:
-    """What is counted of the rows of a list: from its header to the first row without a key."""
+def list_rows(
+    book: Any, title: str, named: tuple[str, ...], *, optional: bool = False
+) -> Iterator[dict[str, Any]]:
+    """The rows of a list: from the line that has these titles to the first row without the key."""
     places: dict[str, int] = {}
-    for cells in workbook.get_sheet_by_name(title).iter_rows():
+    for cells in rows_in(book, title):
         if not places:
-            if key in cells and CURRENCY in cells:
-                places = {name: cells.index(name) for name in (key, *COUNTED) if name in cells}
+            if set(named) <= set(cells):
+                places = {str(name): column for column, name in reversed([*enumerate(cells)])}
             continue
-        if cells[places[key]] == "":
+        if cells[places[named[0]]] == "":
             return
         yield {name: cells[column] for name, column in places.items()}
-    if not places:
-        msg = f"the sheet {title} has no list with a column {key!r}; write the report again"
+    if not places and not optional:
+        msg = f"the sheet {title} has no list with a column {named[0]!r}; write the report again"
         raise OutputError(msg)
 
 
-def _totals(workbook: Any, section: str) -> tuple[int, Mapping[str, int]]:
-    title, key, summed = LISTS[section]
-    return _summed(list_rows(workbook, title=title, key=key), summed=summed)
-
-
-def _open_totals(workbook: Any) -> dict[str, tuple[int, Mapping[str, int]]]:
-    """Both sections of the sheet Pending, read once: its rows, or the sums of more rows."""
+def _open_totals(book: Any) -> dict[str, tuple[int, Mapping[str, int]]]:
+    """Both sections of the sheet Pending, from the sums of all rows."""
     rows: dict[str, list[dict[str, Any]]] = {section: [] for section in RESULTS.values()}
-    for row in list_rows(workbook, title="Pending", key="Result"):
-        if section := RESULTS.get(row["Result"]):
+    for row in list_rows(book, "Pending", (RESULT, SETS)):
+        if section := RESULTS.get(row[RESULT]):
             rows[section].append(row)
     return {section: _summed(mine, summed=EFFECT) for section, mine in rows.items()}
 
 
-def _named_totals(workbook: Any) -> dict[str, tuple[int, Mapping[str, int]]]:
+def _named_totals(book: Any) -> dict[str, tuple[int, Mapping[str, int]]]:
     """The files that Sources names in place of rows, each with the rows that it says of them."""
-    rows = workbook.get_sheet_by_name(SOURCES).iter_rows()
+    rows = list_rows(book, "Sources", ("Kind", "Name", "Rows"), optional=True)
     return {
         in_file(section, sha256=digest): (count, {}) for section, count, digest in named_in(rows)
     }
@@ -123,14 +139,14 @@ def _summed(rows: Iterable[Mapping[str, Any]], *, summed: str) -> tuple[int, Map
 
 
 def _match_totals(rows: Iterable[Mapping[str, Any]]) -> dict[str, tuple[int, Mapping[str, int]]]:
-    """Of all matches, and by the rule that matched them: of rows, or of the sums of more rows."""
+    """Of all matches, and by the rule that matched them, from the sums of all rows."""
     counts: Counter[str] = Counter({MATCHES: 0})
     sums: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for row in rows:
         currency = str(row[CURRENCY])
         effect = minor_units_of(row[EFFECT], currency=currency)
         for section in (MATCHES, f"{BY_RULE}{rule_of(str(row[RULE]))}"):
-            counts[section] += int(row.get(PIVOT_ROWS, 1))
+            counts[section] += int(row[MATCHED_ROWS])
             sums[section][currency] += effect
     return {section: (count, dict(sums[section])) for section, count in counts.items()}
 
@@ -151,8 +167,9 @@ def beside_problems(path: Path) -> Iterator[str]:
         OutputError: the workbook cannot be read.
     """
     try:
-        facts = workbook_facts(CalamineWorkbook.from_path(str(path)))
-    except (CalamineError, OSError) as error:
+        with opened(path) as book:
+            facts = workbook_facts(book)
+    except UNREADABLE as error:
         msg = f"{path} cannot be read ({error}): it is not a workbook of ours"
         raise OutputError(msg) from error
     for rows, digest, name in beside_of(facts):
@@ -164,9 +181,9 @@ def beside_problems(path: Path) -> Iterator[str]:
             yield f"{file} is not the file that {path.name} names: it was changed since; {again}"
 
 
-def workbook_facts(workbook: Any) -> dict[str, str]:
+def workbook_facts(book: Any) -> dict[str, str]:
     """What the hidden sheet says of the run."""
-    rows = workbook.get_sheet_by_name(RUN_TITLE).iter_rows()
+    rows = rows_in(book, RUN_TITLE)
     return {str(cells[0]): str(cells[1]) for cells in rows if len(cells) > 1 and cells[0]}
 
 
@@ -189,3 +206,42 @@ def minor_units_of(cell: Any, *, currency: str) -> int:
         msg = f"{cell!r} is not an amount of {currency}; the workbook was changed"
         raise OutputError(msg)
     return int(minor_units)
+
+
+def sha256_of(path: Path) -> str:
+    """The SHA-256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def totals_in(path: Path) -> tuple[int, Mapping[str, Decimal]]:
+    """Rows of a CSV file, and the sum of SUMMED by currency in major units; read in parts.
+
+    Raises:
+        OSError: the file cannot be read.
+        ValueError: it is not what was written.
+    """
+    rows = 0
+    sums: defaultdict[str, Decimal] = defaultdict(Decimal)
+    convert = arrow_csv.ConvertOptions(
+        column_types={"currency": pa.string(), SUMMED: AMOUNT_TYPE},
+        include_columns=["currency", SUMMED],
+        strings_can_be_null=False,
+        null_values=[""],
+    )
+    with (
+        path.open("rb") as file,
+        arrow_csv.open_csv(
+            file,
+            read_options=arrow_csv.ReadOptions(block_size=READ_BYTES, use_threads=False),
+            parse_options=arrow_csv.ParseOptions(newlines_in_values=True),
+            convert_options=convert,
+        ) as batches,
+    ):
+        for batch in batches:
+            rows += batch.num_rows
+            currencies, amounts = batch.column("currency"), batch.column(SUMMED)
+            for currency in pc.unique(currencies).to_pylist():
+                mine = amounts.filter(pc.equal(currencies, currency))
+                sums[currency] += pc.sum(mine).as_py() or Decimal(0)
+    return rows, dict(sums)

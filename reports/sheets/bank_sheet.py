@@ -1,20 +1,15 @@
 """The Bank sheet: statements proven line by line, every pay-out, and what is expected next.
 
-Movements, closings and gaps are formulas; a statement that does not count says so in words.
+A statement that does not count says so in words.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import date
 from typing import Any
 
 from recon.model.figures import BANK_DAYS_AHEAD, NightFigures
-from reports.drawing import look as looks
-from reports.drawing.draft import Draft
-from reports.drawing.highlight import CHECK, OK, colour_checks
-from reports.drawing.listing import Column, Row, field, put_list, rows_of
-from reports.drawing.page import print_on, protect, put_header, put_heading, set_widths
-from reports.sheets.state_words import flag_words, in_words
-from reports.sheets.words import words_of
+from reports.drawing.blocks import Column, Listing, Row, Sheet, TextLine, check_of, rows_of
+from reports.sheets.words import flag_words, worded, words_of
 
 TITLE = "Bank"
 STATES = {
@@ -31,82 +26,102 @@ def _title(code: str) -> str:
 
 OPEN_FIRST = {"BREAK": 0, "PENDING": 1}
 STATEMENTS = (
-    *("Bank", "Statement", "From", "To", "Ccy", ">Opening", ">Movements", ">Closing", "Counts"),
-    *("Adds up", "Follows"),
+    Column("Bank", 14, "bank"),
+    Column("Statement", 18, "statement_no"),
+    Column("From", 13, "from_date", "date"),
+    Column("To", 13, "to_date", "date"),
+    Column("Ccy", 8, "currency"),
+    Column("Opening", 16, "opening", "money"),
+    Column("Movements", 16, "booked", "money"),
+    Column("Closing", 16, "closing", "money"),
+    Column("Counts", 16, "counts"),
+    Column("Adds up", 14, "adds_up", "check"),
+    Column("Follows", 12, "follows", "check"),
 )
-COUNTS, ADDS_UP, FOLLOWS = 9, 10, 11
-
 PAYOUTS = (
-    Column("Bank", 14, "text", field("bank")),
-    Column("Batch", 16, "text", field("batch_id")),
-    Column("Settled on", 12, "day", field("settled_on")),
-    Column("Expected on", 12, "day", field("due_on")),
-    Column("Ccy", 6, "text", field("currency"), "bnkCcy"),
-    Column("Gross", 16, "amount", field("gross")),
-    Column("Fees", 16, "amount", field("fees")),
-    Column("Held back", 16, "amount", field("held")),
-    Column("Announced", 16, "amount", field("amount"), "bnkPaid"),
-    Column("At the bank", 14, "amount", field("bank_amount")),
-    Column("Value date", 12, "day", field("value_on")),
-    Column("Days", 7, "days", field("days")),
-    Column("Difference", 14, "amount", field("difference")),
-    Column("State", 22, "text", field("shown"), "bnkState"),
-    Column("What it is", 24, "text", in_words("code", _title)),
-    Column("Beside", 20, "text", in_words("flags", flag_words)),
+    Column("Bank", 14, "bank"),
+    Column("Batch", 18, "batch_id"),
+    Column("Settled on", 13, "settled_on", "date"),
+    Column("Expected on", 13, "due_on", "date"),
+    Column("Ccy", 8, "currency"),
+    Column("Gross", 16, "gross", "money"),
+    Column("Fees", 16, "fees", "money"),
+    Column("Held back", 16, "held", "money"),
+    Column("Announced", 16, "amount", "money"),
+    Column("At the bank", 14, "bank_amount", "money"),
+    Column("Value date", 12, "value_on", "date"),
+    Column("Days", 7, "days", "days"),
+    Column("Difference", 14, "difference", "money"),
+    Column("State", 22, "shown"),
+    Column("What it is", 24, worded("code", _title)),
+    Column("Beside", 20, worded("flags", flag_words)),
 )
-BOOKED = Column("Booked", 14, "amount", field("booked"))
+BOOKED = Column("Booked", 14, "booked", "money")
 """Where the books are held against the bank."""
 EXCHANGED = (
-    Column("Came in", 9, "text", field("came_in")),
-    Column("Came", 14, "amount", field("came"), currency="came_in"),
+    Column("Came in", 9, "came_in"),
+    Column("Came", 14, "came", "money", currency="came_in"),
 )
 """Where the bank exchanged a pay-out: what stands on its statement."""
 LEAST_ARRIVED = 5
 """Pay-outs of a currency that must have arrived before their days say anything."""
 HALF, MOST = 50, 90
 EXPECTED = (
-    Column("Expected on", 14, "day", field("due_on")),
-    Column("Pay-outs", 16, "count", field("count")),
-    Column("Half within", 12, "days", field("half")),
-    Column("90 % within", 12, "days", field("most")),
-    Column("Ccy", 6, "text", field("currency")),
-    Column("Amount", 16, "amount", field("amount")),
+    Column("Expected on", 14, "due_on", "date"),
+    Column("Pay-outs", 18, "count", "count"),
+    Column("Half within", 13, "half", "days"),
+    Column("90 % within", 13, "most", "days"),
+    Column("Ccy", 8, "currency"),
+    Column("Amount", 16, "amount", "money"),
 )
 
 
-def draw_bank(draft: Draft, sheet: Any, *, figures: NightFigures) -> None:
+def bank_sheet(figures: NightFigures) -> Sheet:
     """Statements, pay-outs, what is expected."""
-    put_heading(
-        draft,
-        sheet,
-        title=TITLE,
-        sentence="What the gateway says it paid out, and what the bank has. Entries of other "
-        "people stand nowhere here: only their sum is a part of the movements.",
-    )
-    row = _put_statements(draft, sheet, rows=_in_order(figures), top=4)
-    payouts = payout_rows(figures)
-    draft.text(sheet, (row, 1), f"Pay-outs ({len(payouts)})", looks.HEADING)
-    columns = _columns(figures, payouts)
-    _, last = put_list(draft, sheet, columns=columns, rows=payouts, top=row + 1)
-    if not payouts:
-        draft.text(sheet, (last, 1), "None.", looks.NOTE)
-    row = last + 2
-    title = f"Expected at the bank in the next {BANK_DAYS_AHEAD} working days"
-    draft.text(sheet, (row, 1), title, looks.HEADING)
-    expected = _expected(payouts, until=figures.bank_until)
-    _, last = put_list(draft, sheet, columns=EXPECTED, rows=expected, top=row + 1)
-    if not expected:
-        draft.text(sheet, (last, 1), "Nothing.", looks.NOTE)
-    set_widths(sheet, [column.width for column in columns])
-    sheet.freeze_panes = "A4"
-    print_on(sheet, run_id=figures.run_id)
-    protect(sheet)
-
-
-def _columns(figures: NightFigures, payouts: Sequence[Row]) -> tuple[Column, ...]:
+    statements, payouts = [*_statements(figures)], payout_rows(figures)
     booked = (BOOKED,) if "banked" in figures.bank else ()
     exchanged = EXCHANGED if any(row["came_in"] for row in payouts) else ()
-    return (*PAYOUTS, *booked, *exchanged)
+    columns = (*PAYOUTS, *booked, *exchanged)
+    ahead = f"Expected at the bank in the next {BANK_DAYS_AHEAD} working days"
+    expected = _expected(payouts, until=figures.bank_until)
+    return Sheet(
+        TITLE,
+        [
+            Listing(
+                STATEMENTS,
+                statements,
+                title=f"Statements ({len(statements)})",
+                nothing="None that could be read.",
+            ),
+            TextLine(),
+            Listing(columns, payouts, title=f"Pay-outs ({len(payouts)})"),
+            TextLine(),
+            Listing(EXPECTED, expected, title=ahead, nothing="Nothing."),
+        ],
+        heading=TITLE,
+        about="What the gateway says it paid out, and what the bank has. Entries of other "
+        "people stand nowhere here: only their sum is a part of the movements.",
+        widths=[column.width for column in columns],
+        footer=f"Run {figures.run_id}",
+    )
+
+
+def _statements(figures: NightFigures) -> Iterator[dict[str, Any]]:
+    """Each statement with its checks: it adds up, and begins where the one before ended."""
+    before: dict[str, Any] = {}
+    rows = rows_of(figures.bank["counted"])
+    for row in sorted(rows, key=lambda row: (row["bank"], row["place"] < 0, row["place"])):
+        opening, closing = row["opening"], row["closing"]
+        is_known = None not in {opening, closing}
+        follows = before.get("bank") == row["bank"] and row["place"] > 0
+        is_next = follows and None not in {before.get("closing"), opening}
+        yield {
+            **row,
+            "counts": "counts" if row["place"] >= 0 else "does not count",
+            "adds_up": check_of(holds=opening + row["booked"] == closing) if is_known else None,
+            "follows": check_of(holds=before["closing"] == opening) if is_next else None,
+        }
+        before = row
 
 
 def payout_rows(figures: NightFigures) -> list[dict[str, Any]]:
@@ -190,42 +205,6 @@ def _days(row: Row) -> int | None:
 def _in_order(figures: NightFigures) -> list[dict[str, Any]]:
     rows = rows_of(figures.bank["counted"])
     return sorted(rows, key=lambda row: (row["bank"], row["place"] < 0, row["place"]))
-
-
-def _put_statements(draft: Draft, sheet: Any, *, rows: list[dict[str, Any]], top: int) -> int:
-    """Each statement with its live check: it adds up, and begins where the one before ended."""
-    draft.text(sheet, (top, 1), f"Statements ({len(rows)})", looks.HEADING)
-    put_header(draft, sheet, row=top + 1, titles=STATEMENTS)
-    before: dict[str, Any] = {}
-    first = top + 2
-    for at, row in enumerate(rows, start=first):
-        _put_statement(draft, sheet, at, row)
-        follows = before.get("bank") == row["bank"] and row["place"] > 0
-        if follows and None not in {before["closing"], row["opening"]}:
-            word = OK if before["closing"] == row["opening"] else CHECK
-            formula = f'=IF(ROUND(H{at - 1}-F{at},3)=0,"{OK}","{CHECK}")'
-            draft.formula(sheet, (at, FOLLOWS), (formula, word), looks.CHECK)
-        before = row
-    last = first + max(len(rows), 1) - 1
-    colour_checks(sheet, f"J{first}:K{last}")
-    if not rows:
-        draft.text(sheet, (last, 1), "None that could be read.", looks.NOTE)
-    return last + 2
-
-
-def _put_statement(draft: Draft, sheet: Any, at: int, row: Row) -> None:
-    names = ("bank", "statement_no", "from_date", "to_date", "currency")
-    for column, name in enumerate(names, start=1):
-        draft.text(sheet, (at, column), str(row[name]), looks.BODY_TEXT)
-    for column, name in enumerate(("opening", "booked", "closing"), start=len(names) + 1):
-        if row[name] is not None:
-            draft.amount(sheet, (at, column), row[name], row["currency"])
-    word = "counts" if row["place"] >= 0 else "does not count"
-    draft.text(sheet, (at, COUNTS), word, looks.BODY_TEXT)
-    if None not in {row["opening"], row["closing"]}:
-        word = CHECK if row["opening"] + row["booked"] - row["closing"] else OK
-        formula = f'=IF(ROUND(F{at}+G{at}-H{at},3)=0,"{OK}","{CHECK}")'
-        draft.formula(sheet, (at, ADDS_UP), (formula, word), looks.CHECK)
 
 
 def _expected(payouts: Iterable[Row], *, until: date) -> list[dict[str, Any]]:

@@ -1,232 +1,179 @@
-"""The Breaks sheet: one row per open break, with the cream columns that people answer in."""
+"""The sheet Breaks: what is wrong and what to do, the answer beside it, all else folded away.
 
-from collections.abc import Callable
+Sixteen columns: a register that fits a screen is answered, one of thirty is not. Only the cream
+cells are read back, by the key in the last column; a row whose other cells are no longer as they
+were drawn is not taken (`read_back`).
+"""
+
+from collections import Counter
+from collections.abc import Mapping
 from typing import Any
-
-from openpyxl.utils import get_column_letter
-from openpyxl.worksheet.datavalidation import DataValidation
-from openpyxl.worksheet.filters import AutoFilter
-from openpyxl.worksheet.table import Table, TableColumn, TableStyleInfo
 
 from recon.matching.judging.severity import risk_of_break
 from recon.model.figures import NightFigures
-from recon.model.resolutions import COMMENT_CHARACTERS_MAX, OWNER_CHARACTERS_MAX, KeptAnswer
-from reports.drawing import look as looks
-from reports.drawing.draft import Draft
-from reports.drawing.highlight import greyed_when, heat, when_equal
-from reports.drawing.listing import Column, Row, field, put_list
-from reports.drawing.page import print_on, protect, put_heading
-from reports.sheets.state_words import flag_words, in_words, state_words
+from recon.model.resolutions import (
+    COMMENT_CHARACTERS_MAX,
+    OWNER_CHARACTERS_MAX,
+    RESOLUTIONS,
+    SCOPES,
+    KeptAnswer,
+)
+from recon.model.words import GRAVE
+from reports.drawing.blocks import Column, Listing, Row, Sheet
+from reports.drawing.look import NOT_COVERED, Tone, for_people, grouped_amount
 from reports.sheets.totals import Rows
-from reports.sheets.words import OWED_WORDS, words_of
+from reports.sheets.words import OWED_WORDS, flag_words, state_words, words_of
 
-HEADER_ROW = 6
-OLD_DAYS = 31
-"""The age at which the colour is full."""
+TITLE, KEY = "Breaks", "Key"
+HEADER_ROW = 4
+"""Counted from 1, as people count rows."""
 ANSWERS = ("Resolution", "Owner", "Comment", "Resolved on", "Applies to")
 """Titles of the cream columns."""
-KEY = "Break key"
-VERSION = "Answers so far"
-LAST_ON_PAPER = "Why"
-"""The columns up to this one stand on paper, one page wide, then the answers; the others need a
-screen."""
-FIRST_ANSWERED, LAST_ANSWERED = "Answered by", "Applies to"
+ANSWERED_BY = "Answered by"
+EFFECT = "Gateway − orders"  # noqa: RUF001 - a minus
+_SIDES = (
+    ("orders", "order_amount", "state_orders"),
+    ("gateway", "gateway_amount", "state_gateway"),
+    ("ledger", "ledger_amount", ""),
+    ("bank", "bank_amount", ""),
+)
 
 
-def _title(row: Row) -> str:
-    return words_of(row["code"]).title
+def is_grave(row: Row) -> bool:
+    """Whether a person must answer it before the night is signed."""
+    return row["severity"] in GRAVE
 
 
-def _to_do(row: Row) -> str:
-    return words_of(row["code"]).to_do
+def _tone(row: Row) -> Tone:
+    return "grave" if is_grave(row) else ""
+
+
+def what_is_wrong(row: Row) -> str:
+    """Its title, with how grave it is and how many are alike."""
+    marks = [str(row["severity"]).lower()] if is_grave(row) else []
+    marks += [f"{row['alike']:,} alike"] if row["alike"] > 1 else []
+    title = words_of(row["code"]).title
+    return f"{title} ({', '.join(marks)})" if marks else title
 
 
 def _why(row: Row) -> str:
-    words = ": ".join(str(row[name]) for name in ("cause", "reason") if row[name])
+    words = for_people(": ".join(str(row[name]) for name in ("cause", "reason") if row[name]))
     older = row.get("reopens")
     return f"Open again, it was closed as break {older}. {words}" if older else words
 
 
-def _risk(row: Row) -> str:
-    return str(row.get("risk") or "")
-
-
-def _owed_to(row: Row) -> str:
-    return OWED_WORDS.get(row["owed_to"], str(row["owed_to"] or ""))
-
-
-def _kept(row: Row) -> KeptAnswer | None:
-    kept: KeptAnswer | None = row.get("kept")
-    return kept
-
-
-def _version(row: Row) -> int:
-    kept = _kept(row)
-    return kept.version if kept else 0
-
-
-def _answered(name: str) -> Callable[[Row], Any]:
-    """What an earlier night's answer says in this column."""
-
+def _answered(name: str) -> Any:
     def value(row: Row) -> Any:
-        kept = _kept(row)
+        kept: KeptAnswer | None = row["kept"]
         return getattr(kept.answer, name) if kept else None
 
     return value
 
 
-def _answered_by(row: Row) -> str:
-    kept = _kept(row)
+def answered_by(kept: KeptAnswer | None) -> str:
+    """Who gave the newest answer to a break."""
     if kept is None:
         return ""
     return f"{kept.by} (waits for a second person)" if kept.waits else kept.by
 
 
-def _nothing(_: Row) -> None:
-    return None
+def _key(row: Row) -> str:
+    """Which break it is, and how many answers the sheet knows of."""
+    kept: KeptAnswer | None = row["kept"]
+    return f"{row['break_id']}.{kept.version if kept else 0}"
+
+
+def _sides(row: Row) -> str:
+    """Both sides and what else is known, in one line."""
+    currency = row["currency"] or ""
+    parts = [f"payment {row['transaction_id']}"] if row["transaction_id"] else []
+    for name, amount, state in _SIDES:
+        if name == "ledger" and not row["is_covered"]:
+            parts.append(f"ledger {NOT_COVERED}")
+            continue
+        known = row.get(amount)
+        text = state_words(str(row[state] or "")) if state else ""
+        if known is not None or (state and row[state] not in {"", "none", None}):
+            shown = grouped_amount(known, currency) if known is not None else ""
+            parts.append(" ".join(filter(None, (name, text, shown))))
+    for name, effect in (("ledger", "effect_ledger"), ("paid out", "effect_bank")):
+        if row.get(effect) and (name != "ledger" or row["is_covered"]):
+            first = "gateway" if name == "ledger" else "bank"
+            difference = grouped_amount(row[effect], currency)
+            parts.append(f"{first} − {name} {difference}")  # noqa: RUF001 - a minus
+    if row["exposure"] != risk_of_break(row):
+        parts.append(f"whole amount {grouped_amount(row['exposure'], currency)}")
+    if row.get("risk"):
+        parts.append(f"risk, says the gateway: {row['risk']}")
+    return " · ".join(parts)
+
+
+def _code(row: Row) -> str:
+    """Such as "AMOUNT_OVER · HIGH · owed to shopper · 3 days old · first seen 2026-11-20"."""
+    owed_to = OWED_WORDS.get(row["owed_to"], str(row["owed_to"] or ""))
+    parts = [row["code"], row["severity"], f"owed to {owed_to}", f"{row['age_days'] or 0} days old"]
+    parts += [f"first seen {row['first_seen']}", f"account {row['account_id']}"]
+    return " · ".join([*parts, *([flag_words(row["flags"])] if row["flags"] else [])])
 
 
 COLUMNS = (
-    Column(KEY, 18, "text", field("break_id"), "brkKey"),
-    Column("What is wrong", 27, "text", _title),
-    Column("Age, days", 7, "days", lambda row: row["age_days"] or 0, "brkAge"),
-    Column("Severity", 11, "text", field("severity"), "brkSeverity"),
-    Column("Ccy", 6, "text", field("currency"), "brkCcy"),
-    Column("Orders", 15, "amount", field("order_amount"), "brkOrders"),
-    Column("Gateway", 15, "amount", field("gateway_amount"), "brkGateway"),
-    Column("Ledger", 15, "amount", field("ledger_amount"), "brkLedger", of_ledger=True),
-    Column("Gateway − orders", 15, "amount", field("effect_orders"), "brkEffectOrders"),  # noqa: RUF001 - a minus
-    Column(
-        "Gateway − ledger",  # noqa: RUF001 - a minus
-        15,
-        "amount",
-        field("effect_ledger"),
-        "brkEffectLedger",
-        of_ledger=True,
-    ),
-    Column("Money at risk", 15, "amount", risk_of_break, "brkAtRisk"),
-    Column("Owed to", 10, "text", _owed_to),
-    Column("Order no", 18, "text", field("order_no"), wrap=True),
-    Column("What to do", 36, "text", _to_do, wrap=True),
-    Column(LAST_ON_PAPER, 40, "text", _why, wrap=True),
-    Column("Payment", 24, "text", field("transaction_id")),
-    Column("Order says", 16, "text", in_words("state_orders", state_words)),
-    Column("Gateway says", 16, "text", in_words("state_gateway", state_words)),
-    Column("First seen", 11, "day", field("first_seen")),
-    Column("Flags", 24, "text", in_words("flags", flag_words)),
-    Column("Risk, says the gateway", 30, "text", _risk, wrap=True),
-    Column("Whole amount", 15, "amount", field("exposure"), "brkExposure"),
-    Column("Account", 14, "text", field("account_id")),
-    Column("Code", 27, "text", field("code"), "brkCode"),
-    Column("Answered by", 16, "text", _answered_by, wrap=True),
-    Column(VERSION, 9, "count", _version),
-    Column("Resolution", 22, "input", _answered("resolution")),
-    Column("Owner", 16, "input", _answered("owner")),
-    Column("Comment", 36, "input", _answered("comment")),
-    Column("Resolved on", 12, "input day", _answered("resolved_on")),
-    Column("Applies to", 20, "input", _nothing),
+    Column("Order no", 17, "order_no", wrap=True),
+    Column("Ccy", 6, "currency"),
+    Column("Money at risk", 13, risk_of_break, "money", tone=_tone),
+    Column("What is wrong", 19, what_is_wrong, wrap=True, tone=_tone),
+    Column("Why", 40, _why, wrap=True),
+    Column("What to do", 27, lambda row: words_of(row["code"]).to_do, wrap=True),
+    Column("Resolution", 15, _answered("resolution"), "input", choices=RESOLUTIONS),
+    Column("Owner", 12, _answered("owner"), "input", characters_max=OWNER_CHARACTERS_MAX),
+    Column("Comment", 18, _answered("comment"), "input", characters_max=COMMENT_CHARACTERS_MAX),
+    Column("Resolved on", 11, _answered("resolved_on"), "input"),
+    Column("Applies to", 12, lambda _: None, "input", choices=SCOPES),
+    Column(ANSWERED_BY, 18, lambda row: answered_by(row["kept"]), is_hidden=True),
+    Column("What each side says", 52, _sides, wrap=True, is_hidden=True),
+    Column(EFFECT, 15, "effect_orders", "money", is_hidden=True),
+    Column("Code, severity, since", 44, _code, wrap=True, is_hidden=True),
+    Column(KEY, 36, _key, "key", is_hidden=True),
 )
+PAPER_COLUMNS = sum(not column.is_hidden for column in COLUMNS)
 
 
-def draw_breaks(draft: Draft, sheet: Any, *, figures: NightFigures, rows: Rows) -> None:
-    """The register of open breaks, most urgent first."""
-    put_heading(
-        draft,
-        sheet,
-        title="Breaks",
-        sentence="One row per open break, most urgent first. Answer in the cream columns; "
-        "everything else is locked and is never read back.",
-    )
-    extent = put_list(
-        draft,
-        sheet,
-        columns=COLUMNS,
-        rows=[{**row, "kept": figures.answers.get(row["break_id"])} for row in rows.breaks],
-        top=HEADER_ROW,
-        ledger_covered=figures.ledger_covered,
-    )
-    _put_counts(draft, sheet, count=len(rows.breaks))
-    _put_table(sheet, last_row=extent[1])
-    _put_rules(sheet, extent=extent)
-    _put_validation(sheet, extent=extent)
-    sheet.freeze_panes = sheet.cell(row=HEADER_ROW + 1, column=3)
-    print_on(sheet, run_id=figures.run_id, title_rows=f"{HEADER_ROW}:{HEADER_ROW}")
-    answers = f"{_letter(FIRST_ANSWERED)}{HEADER_ROW}:{_letter(LAST_ANSWERED)}{extent[1]}"
-    # Two areas: what is wrong, then the answers, with the keys beside them.
-    sheet.print_area = f"A1:{_letter(LAST_ON_PAPER)}{extent[1]},{answers}"
-    sheet.print_title_cols = "A:B"
-    protect(sheet)
-
-
-def _put_counts(draft: Draft, sheet: Any, *, count: int) -> None:
-    draft.text(sheet, (4, 1), "Open breaks", looks.LABEL)
-    draft.formula(sheet, (4, 2), ("=COUNTA(brkKey)", count), looks.NUMBER)
-    draft.text(sheet, (4, 4), "Shown", looks.LABEL)
-    draft.formula(sheet, (4, 5), ("=SUBTOTAL(103,brkKey)", count), looks.NUMBER)
-
-
-def _put_table(sheet: Any, *, last_row: int) -> None:
-    """An Excel table over the rows; its columns are named here, or openpyxl would create cells."""
-    last_column = get_column_letter(len(COLUMNS))
-    columns = [
-        TableColumn(id=number, name=column.title) for number, column in enumerate(COLUMNS, 1)
+def break_rows(
+    rows: Rows, *, figures: NightFigures, answers: Mapping[str, KeptAnswer]
+) -> list[dict[str, Any]]:
+    """The breaks with what the sheet says of them beside what the result has."""
+    alike = Counter(row["cause"] or row["code"] for row in rows.breaks)
+    return [
+        {
+            **row,
+            "kept": answers.get(row["break_id"]),
+            "alike": alike[row["cause"] or row["code"]],
+            "is_covered": figures.ledger_covered,
+        }
+        for row in rows.breaks
     ]
-    reference = f"A{HEADER_ROW}:{last_column}{last_row}"
-    table = Table(displayName="tblBreaks", ref=reference, tableColumns=columns)
-    table.autoFilter = AutoFilter(ref=reference)
-    table.tableStyleInfo = TableStyleInfo(name=None, showRowStripes=False)
-    sheet.add_table(table)
 
 
-def _put_rules(sheet: Any, *, extent: tuple[int, int]) -> None:
-    first, last = extent
-    answered = f"LEN(${_letter('Resolution')}{first})>0"
-    whole = f"A{first}:{get_column_letter(len(COLUMNS))}{last}"
-    sheet.conditional_formatting.add(whole, greyed_when(answered))
-    severity = f"{_letter('Severity')}{first}:{_letter('Severity')}{last}"
-    for word, colours in {"CRITICAL": looks.BAD, "HIGH": looks.WARN}.items():
-        sheet.conditional_formatting.add(severity, when_equal(word, colours=colours))
-    ages = f"{_letter('Age, days')}{first}:{_letter('Age, days')}{last}"
-    sheet.conditional_formatting.add(ages, heat(most=OLD_DAYS))
+def breaks_sheet(figures: NightFigures, rows: Rows) -> Sheet:
+    """The register of open breaks, most urgent and largest first."""
+    shown = break_rows(rows, figures=figures, answers=figures.answers)
+    grave = sum(map(is_grave, shown))
+    about = (
+        f"{len(shown):,} open, {grave:,} of them high or critical, the largest money of each "
+        "severity first. Answer in the cream columns; + above the last one shows the rest."
+    )
+    return Sheet(
+        TITLE,
+        [Listing(COLUMNS, shown, is_list=True, nothing="")],
+        heading=f"Breaks · {figures.merchant_name or figures.merchant_id}",
+        about=about,
+        frozen=(HEADER_ROW, 4),
+        footer=f"Run {figures.run_id}",
+        paper_columns=PAPER_COLUMNS,
+        is_locked=False,
+        colour="C00000",
+    )
 
 
-def _put_validation(sheet: Any, *, extent: tuple[int, int]) -> None:
-    checks = {
-        "Resolution": DataValidation(
-            type="list",
-            formula1="lstResolutions",
-            error="Choose a resolution from the list.",
-        ),
-        "Owner": DataValidation(
-            type="textLength",
-            operator="lessThanOrEqual",
-            formula1=str(OWNER_CHARACTERS_MAX),
-            error=f"At most {OWNER_CHARACTERS_MAX} characters.",
-        ),
-        "Comment": DataValidation(
-            type="textLength",
-            operator="lessThanOrEqual",
-            formula1=str(COMMENT_CHARACTERS_MAX),
-            error=f"At most {COMMENT_CHARACTERS_MAX} characters.",
-        ),
-        "Applies to": DataValidation(
-            type="list",
-            formula1="lstScopes",
-            error="Choose from the list; blank means this break only.",
-        ),
-        "Resolved on": DataValidation(
-            type="date",
-            operator="greaterThan",
-            formula1="36526",
-            error="Write a date, such as 2026-11-21.",
-        ),
-    }
-    for title, check in checks.items():
-        check.allow_blank, check.showErrorMessage, check.errorTitle = True, True, title
-        check.add(f"{_letter(title)}{extent[0]}:{_letter(title)}{extent[1]}")
-        sheet.add_data_validation(check)
-
-
-def _letter(title: str) -> str:
-    position = next(n for n, column in enumerate(COLUMNS, 1) if column.title == title)
-    return get_column_letter(position)
+def place_of(number: int) -> str:
+    """Where the break with this number stands."""
+    return f"'{TITLE}'!A{HEADER_ROW + 1 + number}"

@@ -1,35 +1,56 @@
 """The Guide sheet: how to read the workbook, and every break code in plain words."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from recon.matching.codes import CODES
 from recon.model.figures import NightFigures
-from reports.drawing import look as looks
-from reports.drawing.draft import Draft
-from reports.drawing.page import print_on, protect, put_header, put_heading, set_widths
+from reports.drawing.blocks import Column, Listing, Sheet, TextLine
 from reports.sheets.words import UNVERIFIED_WORDS, VERDICT_WORDS
 
-WIDTHS = (36, 30, 78, 78)
 _OF_A_NIGHT = "Signing is a command of its own."
 _OF_PLAIN_FILES = "They are for yourself: only of nights are answers taken in and signed."
+RULES = (
+    Column("Word", 36, "word", tone="strong"),
+    Column("What it means", 186, "meaning", span=3),
+)
+CODES_COLUMNS = (
+    Column("Code", 36, "name"),
+    Column("What is wrong", 30, "title", wrap=True),
+    Column("What it means", 78, "meaning", wrap=True),
+    Column("What to do", 78, "to_do", wrap=True),
+)
 
 
-def draw_guide(draft: Draft, sheet: Any, *, figures: NightFigures) -> None:
+def guide_sheet(figures: NightFigures) -> Sheet:
     """Rules of reading, verdicts, codes."""
-    set_widths(sheet, WIDTHS)
-    put_heading(
-        draft, sheet, title="Guide", sentence="How to read this workbook, and what each code asks."
+    codes = [
+        {"name": code.value, "title": each.title, "meaning": each.meaning, "to_do": each.to_do}
+        for code, each in CODES.items()
+    ]
+    verdicts = [(verdict.value, words) for verdict, words in VERDICT_WORDS.items()]
+    return Sheet(
+        "Guide",
+        [
+            pairs(_rules(figures)),
+            TextLine(),
+            pairs(verdicts, title="Verdicts, worst first"),
+            TextLine(),
+            Listing(CODES_COLUMNS, codes, title="Break codes, first found first named"),
+            TextLine(),
+            pairs(UNVERIFIED_WORDS.items(), title="Why a set is not verified"),
+        ],
+        heading="Guide",
+        about="How to read this workbook, and what each code asks.",
+        widths=[column.width for column in CODES_COLUMNS],
+        footer=f"Run {figures.run_id}",
     )
-    row = 4
-    for title, text in _rules(figures):
-        draft.text(sheet, (row, 1), title, looks.LABEL)
-        draft.text(sheet, (row, 2), text, looks.PLAIN)
-        row += 1
-    row = _put_block(draft, sheet, row + 1, ("Verdicts, worst first", _verdicts()))
-    row = _put_codes(draft, sheet, row)
-    _put_block(draft, sheet, row, ("Why a set is not verified", list(UNVERIFIED_WORDS.items())))
-    print_on(sheet, run_id=figures.run_id)
-    protect(sheet)
+
+
+def pairs(words: Iterable[tuple[Any, str]], *, title: str = "") -> Listing:
+    """Words and what they mean."""
+    rows = [{"word": str(word), "meaning": meaning} for word, meaning in words]
+    return Listing(RULES, rows, title=title)
 
 
 def _rules(figures: NightFigures) -> list[tuple[str, str]]:
@@ -61,7 +82,10 @@ def _rules(figures: NightFigures) -> list[tuple[str, str]]:
         ),
         ("Known since, first seen", "The night that showed the break first; it may be far older."),
         ("Times", f"In {figures.timezone}; data as of the cut-off of the business day."),
-        ("Grey cells", "The engine's figures. White totals are formulas over the rows here."),
+        (
+            "Totals",
+            "Every figure is a value: no cell is a formula, and a filter changes no total.",
+        ),
         (
             "Cream cells",
             "The only cells to write in: the answers on Breaks. "
@@ -75,24 +99,3 @@ def _rules(figures: NightFigures) -> list[tuple[str, str]]:
 
 def _verdicts() -> list[tuple[str, str]]:
     return [(verdict.value, words) for verdict, words in VERDICT_WORDS.items()]
-
-
-def _put_block(draft: Draft, sheet: Any, row: int, block: tuple[str, list[tuple[str, str]]]) -> int:
-    title, lines = block
-    draft.text(sheet, (row, 1), title, looks.HEADING)
-    for number, (word, meaning) in enumerate(lines, row + 1):
-        draft.text(sheet, (number, 1), word, looks.LABEL)
-        draft.text(sheet, (number, 2), meaning, looks.PLAIN)
-    return row + len(lines) + 2
-
-
-def _put_codes(draft: Draft, sheet: Any, row: int) -> int:
-    draft.text(sheet, (row, 1), "Break codes, first found first named", looks.HEADING)
-    titles = ("Code", "What is wrong", "What it means", "What to do")
-    put_header(draft, sheet, row=row + 1, titles=titles)
-    body = looks.BODY_TEXT.but(wrap=True, top=True)
-    for number, (code, words) in enumerate(CODES.items(), row + 2):
-        draft.text(sheet, (number, 1), code.value, body)
-        for column, text in enumerate((words.title, words.meaning, words.to_do), 2):
-            draft.text(sheet, (number, column), text, body)
-    return row + 3 + len(CODES)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 
 from recon.proof.held_against import BY_RULE
-from reports.sheets.state_words import rule_words
+from reports.sheets.words import rule_words
 
 QUESTIONS: Mapping[str, str] = {
     "T0": "Every row of every file belongs to an account, or is counted as belonging to none",

@@ -7,33 +7,21 @@ from typing import Any
 
 from recon.model.errors import OutputError
 from recon.model.figures import MATCHES, NightFigures
-from recon.model.resolutions import RESOLUTIONS, SCOPES
-from reports.drawing.draft import Draft
-from reports.drawing.page import column_range
+from reports.drawing.blocks import Column, Listing, Sheet
 from reports.sheets.totals import Rows
 
 TITLE = "_run"
 BESIDE = "matched_file_"
 _BESIDE = re.compile(r"([0-9]{1,12}) ([0-9a-f]{64}) ((?!\.)[^/\\\x00]+)")
-SCHEMA_VERSION = 3
-LISTS = {"lstResolutions": RESOLUTIONS, "lstScopes": SCOPES}
-FIRST_LIST_COLUMN = 4
+SCHEMA_VERSION = 4
+COLUMNS = (Column("Fact", 20, "name"), Column("Value", 70, "value"))
 
 
-def draw_run(draft: Draft, sheet: Any, *, figures: NightFigures, rows: Rows) -> None:
-    """Facts of the run, the engine's verdict and the lists that validations use."""
+def run_sheet(figures: NightFigures, rows: Rows) -> Sheet:
+    """Facts of the run, among them the verdict."""
     facts = {**facts_of(figures, rows=rows), **beside_facts(figures)}
-    for row, (name, value) in enumerate(facts.items(), 1):
-        draft.text(sheet, (row, 1), name)
-        draft.text(sheet, (row, 2), value)
-        if name == "verdict":
-            draft.name("runVerdict", f"'{TITLE}'!$B${row}")
-    for column, (name, words) in enumerate(LISTS.items(), FIRST_LIST_COLUMN):
-        for row, word in enumerate(words, 1):
-            draft.text(sheet, (row, column), word)
-        draft.name(name, column_range(sheet, column=column, rows=(1, len(words))))
-    sheet.sheet_state = "veryHidden"
-    sheet.protection.sheet = True
+    listed = [{"name": name, "value": value} for name, value in facts.items()]
+    return Sheet(TITLE, [Listing(COLUMNS, listed)], frozen=(1, 0), is_hidden=True)
 
 
 def facts_of(figures: NightFigures, *, rows: Rows) -> dict[str, str]:

@@ -1,204 +1,140 @@
 """The Sources sheet: every input with its digest and counts, every rejected row, unknown codes."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator
+from dataclasses import asdict
 from typing import Any
 
-from openpyxl.utils import get_column_letter
-
 from recon.model.figures import NightFigures
-from reports.drawing import look as looks
-from reports.drawing.draft import Draft
-from reports.drawing.listing import LINE_POINTS, LINES_MAX
-from reports.drawing.page import (
-    column_range,
-    print_on,
-    protect,
-    put_header,
-    put_heading,
-    set_widths,
-)
-from reports.drawing.plain_text import text_width
-from reports.sheets.named_files import put_named
-from reports.sheets.totals_blocks import bridge_sentence
+from reports.drawing.blocks import Column, Listing, Part, Sheet, TextLine, check_of
+from reports.drawing.look import REPLACEMENT, CellLink
+from reports.sheets.control_totals import TOTALS_AT, bridge_sentence
+from reports.sheets.named_files import named_block
 
 WIDTHS = (15, 66, 12, 20, 12, 12, 12, 12, 10, 70)
-REASON_COLUMN = len(WIDTHS)
-LINK = looks.LINK.but(line="")
 REJECTS_MAX = 10_000
 """More rejected rows than this say one thing: the file is not what it should be."""
-FILE_TITLES = (
-    "Kind",
-    "Name",
-    ">Bytes",
-    ">Rows read",
-    ">Accepted",
-    ">Rejected",
-    ">Skipped",
-    ">Difference",
-    "Check",
-    "SHA-256",
+FILES = (
+    Column("Kind", 15, "kind"),
+    Column("Name", 66, "name"),
+    Column("Bytes", 12, "size_bytes", "count"),
+    Column("Rows read", 20, "rows_read", "count"),
+    Column("Accepted", 12, "rows_accepted", "count"),
+    Column("Rejected", 12, "rows_rejected", "count"),
+    Column("Skipped", 12, "rows_skipped", "count"),
+    Column("Difference", 12, "left", "count"),
+    Column("Check", 10, "check", "check"),
+    Column("SHA-256", 70, "sha256"),
 )
+REJECTS = (
+    Column("Kind", 15, "kind"),
+    Column("File", 66, "source"),
+    Column("Line", 12, "line", "count"),
+    Column("Column", 20, "column"),
+    Column("Order no", 24, "order_no", span=2),
+    Column("Value", 34, "value", span=3),
+    Column("Reason", 70, "reason", wrap=True),
+)
+STANDING = (
+    Column("Row", 15, "reject_id", "count"),
+    *REJECTS[1:4],
+    Column("Order no", 58, "order_no", span=5),
+    REJECTS[-1],
+)
+UNMAPPED = (
+    Column("Field", 15, "field"),
+    Column("Code", 66, "code"),
+    Column("Times", 12, "count", "count"),
+    Column("An order", 20, "sample"),
+)
+SCOPE = (
+    Column("Currency", 15, "currency"),
+    Column("What", 66, "statement"),
+    Column("Count", 12, "count", "count"),
+    Column("Amount", 20, "amount", "money"),
+)
+DISMISS = "Have these orders delivered, or decide: `recon rejected-rows dismiss ROW`."
 
 
-def draw_sources(draft: Draft, sheet: Any, *, figures: NightFigures) -> None:
+def sources_sheet(figures: NightFigures) -> Sheet:
     """Files, rejected rows, codes without a rule, replaced characters."""
-    set_widths(sheet, WIDTHS)
-    put_heading(
-        draft,
-        sheet,
-        title="Sources",
-        sentence="What was read. Rows read must be accepted, rejected or skipped by a rule that "
+    return Sheet(
+        "Sources",
+        [*_blocks(figures)],
+        heading="Sources",
+        about="What was read. Rows read must be accepted, rejected or skipped by a rule that "
         "has a name (identical repeats).",
+        widths=WIDTHS,
+        footer=f"Run {figures.run_id}",
     )
-    row = _put_files(draft, sheet, figures=figures)
-    row = put_named(draft, sheet, files=figures.files_named(), top=row)
-    row = _put_rejects(draft, sheet, figures=figures, top=row)
-    row = _put_standing(draft, sheet, figures=figures, top=row)
-    row = _put_unmapped(draft, sheet, figures=figures, top=row)
-    row = _put_assurance(draft, sheet, figures=figures, top=row)
-    sentence = (
-        f"{draft.replaced_characters} unprintable characters of foreign text were shown as \ufffd."
-    )
-    draft.text(sheet, (row, 1), sentence, looks.NOTE)
-    sheet.freeze_panes = "A4"
-    print_on(sheet, run_id=figures.run_id)
-    sheet.print_area = f"A1:{get_column_letter(len(WIDTHS))}{row}"
-    protect(sheet)
 
 
-def _put_files(draft: Draft, sheet: Any, *, figures: NightFigures) -> int:
-    draft.text(sheet, (4, 1), "Files and answers", looks.HEADING)
-    put_header(draft, sheet, row=5, titles=FILE_TITLES)
-    row = 6
-    grey = looks.NUMBER.but(fill=looks.ENGINE_FILL)
+def _blocks(figures: NightFigures) -> Iterator[Part]:
+    yield _files(figures)
+    for kind in figures.bridge if figures.files else ():
+        yield TextLine(CellLink(bridge_sentence(figures, kind=kind), TOTALS_AT))
+    yield TextLine()
+    if named := figures.files_named():
+        yield named_block(named)
+        yield TextLine()
+    yield from _rejects(figures)
+    if figures.unmapped_codes:
+        sampled = ("sample order_no", "order_no", "sample")
+        codes = [
+            {"field": "", "code": "", "count": 0, **each}
+            | {"sample": str(next((each[name] for name in sampled if name in each), ""))}
+            for each in figures.unmapped_codes
+        ]
+        yield Listing(UNMAPPED, codes, title="Gateway codes that no rule explains")
+        yield TextLine()
+    if figures.scope_of_assurance:
+        scope = [
+            {"currency": str(line.get("currency", "") or ""), "statement": line.get("statement")}
+            | {name: whole(line.get(name)) for name in ("count", "amount")}
+            for line in figures.scope_of_assurance
+        ]
+        yield Listing(SCOPE, scope, title="Scope of assurance")
+        yield TextLine()
+    yield TextLine(_replaced, "note")
+
+
+def _replaced(count: int) -> str:
+    return f"{count} unprintable characters of foreign text were shown as {REPLACEMENT}."
+
+
+def _files(figures: NightFigures) -> Listing:
+    names = ("rows_read", "rows_accepted", "rows_rejected", "rows_skipped")
+    rows = []
     for file in figures.files:
-        draft.text(sheet, (row, 1), file.kind.value, looks.BODY_TEXT)
-        draft.text(sheet, (row, 2), file.name, looks.BODY_TEXT)
-        counts = (file.rows_read, file.rows_accepted, file.rows_rejected, file.rows_skipped)
-        for column, count in enumerate((file.size_bytes, *counts), 3):
-            draft.number(sheet, (row, column), count, grey)
-        left = counts[0] - sum(counts[1:])
-        draft.formula(sheet, (row, 8), (f"=D{row}-SUM(E{row}:G{row})", left))
-        word = "CHECK" if left else "OK"
-        draft.formula(sheet, (row, 9), (f'=IF(H{row}=0,"OK","CHECK")', word), looks.CHECK)
-        draft.text(sheet, (row, 10), file.sha256, looks.BODY_TEXT)
-        row += 1
-    for name, column in (("srcKind", 1), ("srcAccepted", 5)):
-        reference = column_range(sheet, column=column, rows=(6, max(6, row - 1)))
-        draft.name(name, reference)
-    if not figures.files:
-        draft.text(sheet, (row, 1), "No file was read.", looks.NOTE)
-        return row + 2
-    return _put_sums(draft, sheet, figures=figures, row=row)
+        left = file.rows_read - file.rows_accepted - file.rows_rejected - file.rows_skipped
+        rows.append(asdict(file) | {"left": left, "check": check_of(holds=not left)})
+    sums = {name: sum(row[name] for row in rows) for name in names}
+    total: dict[str, Any] = {**dict.fromkeys(("name", "size_bytes", "left", "check", "sha256"))}
+    return Listing(
+        FILES,
+        rows,
+        title="Files and answers",
+        total={**total, "kind": "All", **sums} if rows else None,
+        nothing="No file was read.",
+    )
 
 
-def _put_sums(draft: Draft, sheet: Any, *, figures: NightFigures, row: int) -> int:
-    total = looks.NUMBER.but(line="total", bold=True)
-    draft.text(sheet, (row, 1), "All", looks.LABEL.but(line="total"))
-    sums = {
-        "D": sum(file.rows_read for file in figures.files),
-        "E": sum(file.rows_accepted for file in figures.files),
-        "F": sum(file.rows_rejected for file in figures.files),
-        "G": sum(file.rows_skipped for file in figures.files),
-    }
-    for column, (letter, count) in enumerate(sums.items(), 4):
-        formula = f"=SUM({letter}6:{letter}{row - 1})"
-        draft.formula(sheet, (row, column), (formula, count), total)
-    row += 1
-    for kind in figures.bridge:
-        to = (bridge_sentence(figures, kind=kind), "'Control totals'!A5")
-        draft.link(sheet, (row, 1), to, LINK)
-        row += 1
-    return row + 1
-
-
-def _put_rejects(draft: Draft, sheet: Any, *, figures: NightFigures, top: int) -> int:
-    title = f"Rejected rows ({len(figures.rejects)})"
-    draft.text(sheet, (top, 1), title, looks.HEADING)
-    if not figures.rejects:
-        draft.text(sheet, (top + 1, 1), "None.", looks.NOTE)
-        return top + 3
-    titles = ("Kind", "File", ">Line", "Column", "Order no", "", "Value", "", "", "Reason")
-    put_header(draft, sheet, row=top + 1, titles=titles)
-    shown = figures.rejects[:REJECTS_MAX]
-    for row, reject in enumerate(shown, top + 2):
-        _put_texts(draft, sheet, row, (reject.kind.value, reject.source))
-        draft.number(sheet, (row, 3), reject.line)
-        texts = (reject.column, reject.order_no, "", reject.value, "", "")
-        for column, text in enumerate(texts, 4):
-            draft.text(sheet, (row, column), text, looks.BODY_TEXT)
-        _put_reason(draft, sheet, row, reject.reason)
-    row = top + 2 + len(shown)
-    if len(figures.rejects) > REJECTS_MAX:
-        left = len(figures.rejects) - REJECTS_MAX
-        draft.text(sheet, (row, 1), f"{left} more are in the database.", looks.NOTE)
-        row += 1
-    return row + 1
-
-
-def _put_standing(draft: Draft, sheet: Any, *, figures: NightFigures, top: int) -> int:
-    """Order rows of earlier nights that could not be read and still stand for their orders."""
+def _rejects(figures: NightFigures) -> Iterator[Part]:
+    """Of tonight, then of earlier nights whose rows still stand for their orders."""
+    count = len(figures.rejects)
+    rows = [asdict(reject) for reject in figures.rejects[:REJECTS_MAX]]
+    yield Listing(REJECTS, rows, title=f"Rejected rows ({count})")
+    if count > REJECTS_MAX:
+        yield TextLine(f"{count - REJECTS_MAX} more are in the database.", "note")
+    yield TextLine()
     tonight = {(reject.source, reject.line) for reject in figures.rejects}
-    rows = [reject for reject in figures.quarantined if (reject.source, reject.line) not in tonight]
-    if not rows:
-        return top
-    title = f"Rejected on earlier nights, and not delivered again since ({len(rows)})"
-    draft.text(sheet, (top, 1), title, looks.HEADING)
-    titles = (">Row", "File", ">Line", "Column", "Order no", "", "", "", "", "Reason")
-    put_header(draft, sheet, row=top + 1, titles=titles)
-    for row, reject in enumerate(rows[:REJECTS_MAX], top + 2):
-        draft.number(sheet, (row, 1), reject.reject_id)
-        draft.text(sheet, (row, 2), reject.source, looks.BODY_TEXT)
-        draft.number(sheet, (row, 3), reject.line)
-        for column, text in enumerate((reject.column, reject.order_no), 4):
-            draft.text(sheet, (row, column), text, looks.BODY_TEXT)
-        _put_reason(draft, sheet, row, reject.reason)
-    row = top + 2 + len(rows[:REJECTS_MAX])
-    sentence = "Have these orders delivered, or decide: `recon rejected-rows dismiss ROW`."
-    draft.text(sheet, (row, 1), sentence, looks.NOTE)
-    return row + 2
-
-
-def _put_reason(draft: Draft, sheet: Any, row: int, reason: str) -> None:
-    """Why a row was rejected, in as many lines as it takes: all that is wrong in it."""
-    draft.text(sheet, (row, REASON_COLUMN), reason, looks.BODY_TEXT.but(wrap=True))
-    lines = -(-text_width(reason) // (WIDTHS[-1] - 2))
-    if lines > 1:
-        sheet.row_dimensions[row].height = LINE_POINTS * min(lines, LINES_MAX) + 3
-
-
-def _put_unmapped(draft: Draft, sheet: Any, *, figures: NightFigures, top: int) -> int:
-    if not figures.unmapped_codes:
-        return top
-    draft.text(sheet, (top, 1), "Gateway codes that no rule explains", looks.HEADING)
-    titles = ("Field", "Code", ">Times", "An order")
-    put_header(draft, sheet, row=top + 1, titles=titles)
-    for row, code in enumerate(figures.unmapped_codes, top + 2):
-        _put_texts(draft, sheet, row, (str(code.get("field", "")), str(code.get("code", ""))))
-        draft.number(sheet, (row, 3), int(code.get("count", 0)))
-        sample = code.get("sample order_no", code.get("order_no", code.get("sample", "")))
-        draft.text(sheet, (row, 4), str(sample), looks.BODY_TEXT)
-    return top + 3 + len(figures.unmapped_codes)
-
-
-def _put_assurance(draft: Draft, sheet: Any, *, figures: NightFigures, top: int) -> int:
-    if not figures.scope_of_assurance:
-        return top
-    draft.text(sheet, (top, 1), "Scope of assurance", looks.HEADING)
-    put_header(draft, sheet, row=top + 1, titles=("Currency", "What", ">Count", ">Amount"))
-    for row, line in enumerate(figures.scope_of_assurance, top + 2):
-        currency = str(line.get("currency", "") or "")
-        _put_texts(draft, sheet, row, (currency, str(line.get("statement", ""))))
-        draft.number(sheet, (row, 3), whole(line.get("count")))
-        draft.amount(sheet, (row, 4), whole(line.get("amount")), currency)
-    return top + 3 + len(figures.scope_of_assurance)
+    left = [each for each in figures.quarantined if (each.source, each.line) not in tonight]
+    if left:
+        title = f"Rejected on earlier nights, and not delivered again since ({len(left)})"
+        yield Listing(STANDING, [asdict(each) for each in left[:REJECTS_MAX]], title=title)
+        yield TextLine(DISMISS, "note")
+        yield TextLine()
 
 
 def whole(value: object) -> int | None:
     """A count as it stands in a mapping of figures; None when it is not given."""
     return None if value in {None, ""} else int(str(value))
-
-
-def _put_texts(draft: Draft, sheet: Any, row: int, texts: Sequence[str]) -> None:
-    for column, text in enumerate(texts, 1):
-        draft.text(sheet, (row, column), text, looks.BODY_TEXT)

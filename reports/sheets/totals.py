@@ -1,35 +1,54 @@
-"""What the engine knows of every total on the sheets: in integers, per currency, never over them.
+"""The rows of a night as its sheets show them, and their totals: integers, never over currencies.
 
-The sheets compute the same again by formulas; these values are cached in them and compared by the
-recalculation test. Two legs: `orders` (gateway minus orders) and `ledger` (gateway minus ledger).
+Two legs: `orders` (gateway minus orders) and `ledger` (gateway minus ledger). Of the lists that
+grow with the business (matched, waiting, not verified) there are the sums by group of all rows, and
+the rows that a sheet shows.
 """
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+import pandas as pd
+
 from recon.matching.breaks import movements as moves
+from recon.matching.frames.coding import placed, sums_of
+from recon.matching.frames.grouping import Ints, amounts_of
+from recon.matching.frames.grouping import Rows as Places
 from recon.matching.judging.severity import urgency
-from recon.model.figures import NightFigures
-from reports.drawing.draft import NUMBER_MINOR_UNITS_MAX
-from reports.drawing.listing import rows_of
-from reports.sheets.matched_totals import MatchedTotals, matched_totals
-from reports.sheets.open_rows import NOT_VERIFIED, WAITING, OpenRows, open_rows
+from recon.model.figures import MatchedRows, NightFigures
+from recon.model.headway import on_the_way
+from recon.model.money import Money
+from recon.model.words import InstructionKind, InstructionState
+from reports.drawing.blocks import rows_of
 
 Place = tuple[str, str]
 """Account, "" where it could not be read, and order number."""
 LEGS = ("orders", "ledger")
 PARTS = ("breaks", "waiting", "not verified", "matched")
-AMOUNT_FIELDS = ("order_amount", "gateway_amount", "ledger_amount", "exposure")
-_OTHER_AMOUNTS = (
-    "effect_orders",
-    "effect_ledger",
-    "amount",
-    "exposure_before",
-    "debit",
-    "credit",
-)
+WAITING, NOT_VERIFIED = "Waiting", "Not verified"
+RISK = "risk"
+"""What a set may cost: the effect that shows, else all of it; minor units."""
+MATCHED_BY = ("account_id", "currency", "state_orders", "state_gateway", "rule", "flags")
+OPEN_BY = ("result", "reason", "expected_side", "account_id", "currency")
+AMOUNT_NAMES = ("order_amount", "gateway_amount", "ledger_amount", "effect_orders", "effect_ledger")
+_EFFECTS, _SIDES = AMOUNT_NAMES[3:], AMOUNT_NAMES[:3]
+_BLANK: Mapping[str, Any] = {"reason": "", "expected_side": "", "due_at": None}
+_KINDS: Mapping[str, str] = {
+    InstructionKind.CAPTURE: "capture",
+    InstructionKind.REFUND: "refund",
+    InstructionKind.CANCEL: "cancellation",
+}
+_WAITS_FOR: Mapping[str, str] = {
+    InstructionState.PLANNED: "for a person's approval",
+    InstructionState.APPROVED: "to be sent",
+}
+_HALF = 10**9
+"""Amounts are added up in two halves: each half's sum fits in 64 bits for any batch."""
+Told = Callable[[Mapping[str, Any]], str | None]
+"""What is known of a row beside its codes, in words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +81,19 @@ class LegTotal:
         """Must be 0."""
         return self.difference - self.explained
 
-    @property
-    def amounts(self) -> tuple[int, ...]:
-        """Every amount that stands on a sheet."""
-        sides = (self.gateway, self.other, self.difference, self.explained, self.gross)
-        return (*sides, *self.parts.values(), self.elsewhere)
+
+@dataclass(frozen=True, slots=True)
+class Summed:
+    """Rows of a list that grows with the business: the sums of all of them, and those shown."""
+
+    groups: list[dict[str, Any]]
+    """`rows`, and the sum of each amount (minor units) by group, in order."""
+    shown: list[dict[str, Any]]
+
+    def count(self, *results: str) -> int:
+        """How many sets came to these results; without one: how many there are."""
+        chosen = (each for each in self.groups if not results or each["result"] in results)
+        return sum(group["rows"] for group in chosen)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +101,9 @@ class Rows:
     """The rows of the night as plain values, in the order in which the sheets show them."""
 
     breaks: list[dict[str, Any]]
-    open: OpenRows
-    """Pending and unverified."""
-    matched: MatchedTotals
+    open: Summed
+    """Pending and unverified; `result` says which."""
+    matched: Summed
     instructions: list[dict[str, Any]]
     batches: list[dict[str, Any]]
     movements: list[dict[str, Any]]
@@ -85,15 +112,6 @@ class Rows:
     sides: list[dict[str, Any]]
     elsewhere: list[dict[str, Any]]
     """break_id, account_id, leg, currency, amount: effects that no row of Breaks shows."""
-
-
-@dataclass(frozen=True, slots=True)
-class Totals:
-    """The engine's totals of a night."""
-
-    legs: tuple[LegTotal, ...]
-    text_currencies: frozenset[str]
-    """Currencies with an amount too large for a sheet's numbers: their totals are text."""
 
 
 GROUPS: Mapping[str, str] = {
@@ -116,7 +134,7 @@ OPENED = (moves.NEW, AGAIN := "again")
 """Where breaks come from; `again`: it had closed, or it was out of sight for some nights."""
 STILL_OPEN = "still open"
 CLOSED = (*moves.FOR_GOOD, ELSEWHERE := "other")
-"""How breaks end; `other`: it waits again, cannot be judged, is said elsewhere or was not seen."""
+"""How breaks end; `other`: it waits again, cannot be judged, is text elsewhere or was not seen."""
 COUNTS_AS: Mapping[str, str] = {
     moves.NEW: moves.NEW,
     **dict.fromkeys((moves.REOPENED, moves.RETURNED), AGAIN),
@@ -130,21 +148,14 @@ COUNTS_AS: Mapping[str, str] = {
 def rows_on_sheets(figures: NightFigures) -> Rows:
     """All rows, sorted: what is urgent first, then by order number."""
     breaks = rows_of(figures.breaks)
-    unread = unread_rows(figures)
     instructions = [
         {**row, "group": GROUPS.get(row["state"], "in doubt")}
         for row in rows_of(figures.instructions)
     ]
     return Rows(
         breaks=sorted(breaks, key=urgency),
-        open=open_rows(
-            figures,
-            reason_of=lambda row: (
-                unread.get((row["account_id"], row["order_no"]))
-                or unread.get(("", row["order_no"]))
-            ),
-        ),
-        matched=matched_totals(figures.matches, rows_max=figures.matched_rows_max),
+        open=_open(figures),
+        matched=_matched(figures),
         instructions=sorted(instructions, key=_instruction_urgency),
         batches=rows_of(figures.batches),
         movements=[
@@ -156,15 +167,11 @@ def rows_on_sheets(figures: NightFigures) -> Rows:
     )
 
 
-def totals_of(rows: Rows, *, ledger_covered: bool) -> Totals:
-    """Every total of a night, per currency and leg."""
+def legs_of(rows: Rows, *, ledger_covered: bool) -> tuple[LegTotal, ...]:
+    """The totals of a night, per currency and leg."""
     legs = LEGS if ledger_covered else LEGS[:1]
-    totals = tuple(
-        _leg_total(rows, currency=currency, leg=leg)
-        for currency in _currencies(rows)
-        for leg in legs
-    )
-    return Totals(totals, _text_currencies(rows, legs=totals))
+    currencies = _currencies(rows)
+    return tuple(_leg_total(rows, currency=each, leg=leg) for each in currencies for leg in legs)
 
 
 def sum_of(rows: Iterable[Mapping[str, Any]], *, name: str, currency: str) -> int:
@@ -213,31 +220,6 @@ def _currencies(rows: Rows) -> list[str]:
     return sorted(names - {"", None})
 
 
-def _text_currencies(rows: Rows, *, legs: Iterable[LegTotal]) -> frozenset[str]:
-    too_large = {
-        leg.currency
-        for leg in legs
-        if any(abs(amount) > NUMBER_MINOR_UNITS_MAX for amount in leg.amounts)
-    }
-    lists = (rows.breaks, rows.open.groups, rows.matched.groups, rows.instructions, rows.sides)
-    for part in (*lists, rows.journals, rows.movements):
-        large = [row for name in _amounts_among(part) for row in part if _is_large(row[name])]
-        too_large |= {row["currency"] for row in large}
-        too_large |= {row["currency_before"] for row in large if "currency_before" in row}
-    for currency, amount in (*rows.matched.largest.items(), *rows.open.largest.items()):
-        too_large |= {currency} if amount > NUMBER_MINOR_UNITS_MAX else set()
-    return frozenset(too_large)
-
-
-def _amounts_among(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The columns of amounts that rows of one list have."""
-    return [name for name in (*AMOUNT_FIELDS, *_OTHER_AMOUNTS) if rows and name in rows[0]]
-
-
-def _is_large(amount: int | None) -> bool:
-    return amount is not None and abs(amount) > NUMBER_MINOR_UNITS_MAX
-
-
 def _effects_elsewhere(
     breaks: list[dict[str, Any]], *, effects: list[dict[str, Any]]
 ) -> list[dict[str, Any]]:
@@ -282,3 +264,121 @@ def _sentence(source: str, line: int, column: str) -> str:
         f"Line {line} of {source} ({column}) could not be read, and nobody delivered this order "
         "again: have it delivered."
     )
+
+
+def _matched(figures: NightFigures) -> Summed:
+    """One pass over all matches for their sums, then the rows that the sheet shows."""
+    matched = figures.matches
+    sums: defaultdict[tuple[str, ...], Counter[str]] = defaultdict(Counter)
+    for batch in on_the_way(matched.batches(), "matches added up", of=matched.count):
+        for group, amounts in sums_by(batch, by=MATCHED_BY, of=AMOUNT_NAMES).items():
+            sums[group].update(amounts)
+    is_cut = matched.count > figures.matched_rows_max
+    shown: list[dict[str, Any]] = []
+    most = figures.matched_rows_shown if is_cut else matched.count
+    for batch in _orders_first(matched):
+        shown += rows_of(batch.iloc[: most - len(shown)])
+        if len(shown) >= most:
+            break
+    return Summed(_grouped(sums, by=MATCHED_BY), shown)
+
+
+def _grouped(
+    sums: Mapping[tuple[str, ...], Mapping[str, int]], *, by: Sequence[str]
+) -> list[dict[str, Any]]:
+    return [{**dict(zip(by, group, strict=True)), **sums[group]} for group in sorted(sums)]
+
+
+def _orders_first(matches: MatchedRows) -> Iterator[pd.DataFrame]:
+    """All rows: those of orders and payments, then those of bank and books without one.
+
+    The file begins with the latter, of which a reader would see neither a number nor an amount.
+    """
+    left = 0
+    for batch in matches.batches():
+        named = _names_a_payment(batch)
+        left += len(batch) - int(named.sum())
+        yield batch if named.all() else batch[named]
+    if left:
+        for batch in matches.batches():
+            yield batch[~_names_a_payment(batch)]
+
+
+def _names_a_payment(batch: pd.DataFrame) -> "pd.Series[bool]":
+    return (batch["order_no"] != "") | (batch["transaction_id"] != "")
+
+
+def _open(figures: NightFigures) -> Summed:
+    """What is not verified, then what waits; of too many rows those with most money at risk."""
+    frames = {NOT_VERIFIED: figures.unverified, WAITING: figures.pending}
+    unread, ours = unread_rows(figures), _waiting(figures.instructions)
+    words_of: Mapping[str, Told] = {
+        NOT_VERIFIED: lambda row: (
+            unread.get((row["account_id"], row["order_no"])) or unread.get(("", row["order_no"]))
+        ),
+        WAITING: lambda row: (
+            ours.get(row["order_no"]) if row["expected_side"] == "gateway" else None
+        ),
+    }
+    is_cut = sum(map(len, frames.values())) > figures.open_rows_max
+    groups: list[dict[str, Any]] = []
+    shown: list[dict[str, Any]] = []
+    for result, frame in frames.items():
+        if not len(frame):
+            continue
+        risk = _risk(frame)
+        every = frame.assign(risk=risk, result=result)
+        absent = [name for name in OPEN_BY if name not in every.columns]
+        every[absent] = ""
+        groups += _grouped(sums_by(every, by=OPEN_BY, of=(*AMOUNT_NAMES, RISK)), by=OPEN_BY)
+        order = np.argsort(-risk, kind="stable")[: figures.open_rows_shown]
+        rows = [{**_BLANK, **row} for row in rows_of(every.iloc[order] if is_cut else every)]
+        shown += sorted(
+            ({**row, "told": words_of[result](row)} for row in rows),
+            key=lambda row: (row["account_id"], row["order_no"] or "", row["transaction_id"] or ""),
+        )
+    if is_cut:
+        shown = sorted(shown, key=lambda row: -row[RISK])[: figures.open_rows_shown]
+    return Summed(groups, shown)
+
+
+def _waiting(instructions: pd.DataFrame) -> dict[str, str]:
+    """Order -> what of ours waits to be sent, and whether a person is to approve it first."""
+    rows = instructions[instructions["state"].isin(_WAITS_FOR) & instructions["kind"].isin(_KINDS)]
+    sentences: dict[str, list[str]] = {}
+    for row in rows.to_dict("records"):
+        what = _KINDS[row["kind"]]
+        if row["kind"] != InstructionKind.CANCEL:
+            what += f" of {Money.of_minor_units(row['amount'], currency=row['currency'])}"
+        sentence = f"Our {what} waits {_WAITS_FOR[row['state']]}."
+        sentences.setdefault(row["order_no"], []).append(sentence)
+    return {order: " ".join(each) for order, each in sentences.items()}
+
+
+def _risk(frame: pd.DataFrame) -> Ints:
+    """RISK of each row."""
+    effect, whole = (
+        np.maximum.reduce([np.abs(amounts_of(frame[name])) for name in names])
+        for names in (_EFFECTS, _SIDES)
+    )
+    risk: Ints = np.where(effect > 0, effect, whole)
+    return risk
+
+
+def sums_by(
+    batch: pd.DataFrame, *, by: Sequence[str], of: Sequence[str]
+) -> dict[tuple[str, ...], dict[str, int]]:
+    """Group -> rows and exact sums of a batch."""
+    numbers, groups = placed(batch, by=by)
+    counts = np.bincount(numbers, minlength=len(groups)).tolist()
+    sums = {name: _sums(batch[name], groups=numbers, size=len(groups)) for name in of}
+    return {
+        group: {"rows": count, **{name: sums[name][number] for name in of}}
+        for number, (group, count) in enumerate(zip(groups, counts, strict=True))
+    }
+
+
+def _sums(column: "pd.Series[int]", *, groups: Places, size: int) -> list[int]:
+    high, low = np.divmod(amounts_of(column), _HALF)
+    halves = (sums_of(half, groups=groups, size=size).tolist() for half in (high, low))
+    return [left * _HALF + other for left, other in zip(*halves, strict=True)]

@@ -34,7 +34,7 @@ ARROWS_TOO_MANY = {
     "store": ("recon.store.database.engine", "recon.store.nights.runs"),
     "steps": ("recon.steps.money.settle", "recon.steps.night.report"),
     "sandbox": ("recon.sandbox.ground.book", "recon.sandbox.server.sandbox_app"),
-    "reports": ("reports.drawing.draft", "reports.summary.summary_sheet"),
+    "reports": ("reports.drawing.blocks", "reports.sheets.page_one"),
     "sandbox for tests": ("recon.steps.money.settle", "recon.sandbox.ground.book"),
     "httpx": ("recon.store.nights.runs", "httpx"),
     "dask": ("recon.steps.compare.reconcile", "distributed"),

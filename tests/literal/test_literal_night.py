@@ -137,10 +137,10 @@ class Shop:
         """Code, severity and reason by order number, as the newest workbook has them."""
         newest = max((self.folder / "reports").glob("reconciliation-*.xlsx"))
         rows = values_of(newest.read_bytes(), "Breaks")
-        header = next(row for row in rows if "Break key" in row)
-        places = [header.index(title) for title in ("Order no", "Code", "Severity", "Why")]
-        listed = (row for row in rows[rows.index(header) + 1 :] if row[header.index("Code")])
-        return {row[places[0]]: tuple(row[at] for at in places[1:]) for row in listed}
+        header = next(row for row in rows if "Key" in row)
+        order_no, said, why = map(header.index, ("Order no", "Code, severity, since", "Why"))
+        listed = (row for row in rows[rows.index(header) + 1 :] if row[said])
+        return {row[order_no]: (*row[said].split(" · ")[:2], row[why]) for row in listed}
 
 
 @pytest.fixture

@@ -11,14 +11,14 @@ from tests.scenarios.runner.play import Night, facts
 from tests.scenarios.runner.sheets import Results
 
 BREAKS = [
-    ("Break key", "Order no", "Code", "Ccy", "Money at risk", "Why"),
+    ("Order no", "Code", "Ccy", "Money at risk", "Why", "Key"),
     (
-        "b1",
         "A-1",
         "AMOUNT_OVER",
         "EUR",
         10.0,
         "Gateway holds 100.00 EUR, the order says 90.00 EUR.",
+        "b1",
     ),
 ]
 NIGHT = Night(

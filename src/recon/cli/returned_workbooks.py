@@ -32,9 +32,7 @@ def returned_run(path: Path) -> str:
         return ""
 
 
-def returned_differences(
-    night: NightFigures | Path, path: Path, *, valued: bool = True
-) -> Iterator[str]:
+def returned_differences(night: NightFigures | Path, path: Path) -> Iterator[str]:
     """Every cell that does not say what the night says.
 
     Raises:
@@ -42,18 +40,18 @@ def returned_differences(
         SourceUnreadableError: it broke its reader.
     """
     if isinstance(night, Path):
-        yield from _told(night, path, valued=valued)
+        yield from _told(night, path)
         return
     from reports.workbook import drawn
 
     with tempfile.NamedTemporaryFile(suffix=".xlsx") as again:
         drawn(night).write(again.file)
         again.flush()
-        yield from _told(Path(again.name), path, valued=valued)
+        yield from _told(Path(again.name), path)
 
 
-def _told(night: Path, path: Path, *, valued: bool) -> list[str]:
-    with file_reader().read(path, differences, night=night, path=path, valued=valued) as read:
+def _told(night: Path, path: Path) -> list[str]:
+    with file_reader().read(path, differences, night=night, path=path) as read:
         return list(read.facts)
 
 
@@ -76,9 +74,8 @@ def differences(
     *,
     night: Path,
     path: Path,
-    valued: bool,
 ) -> list[str]:
     """In the fork: the cells that differ."""
     from reports.reading import comparison
 
-    return [*comparison.differences(night, path, valued=valued)]
+    return [*comparison.differences(night, path)]

@@ -6,7 +6,6 @@ The steps are imported by whoever needs theirs: plain files need no database.
 
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -63,22 +62,16 @@ def reading() -> "Reading":
     from recon.steps.care.verify import Reading
     from reports.reading.workbook_check import beside_problems
 
-    answered = partial(returned_differences, valued=False)
-    return Reading(beside_problems, returned_run, returned_differences, answered)
+    return Reading(beside_problems, returned_run, returned_differences)
 
 
 def form() -> "Form":
     """The reader of workbooks that come back."""
     from recon.cli.returned_workbooks import returned_answers
     from recon.steps.people.returned_answers import Form
-    from reports.reading.read_back import altered_cells
     from reports.sheets.run_sheet import keys_digest
 
-    return Form(
-        read=returned_answers,
-        altered=lambda rows, breaks: altered_cells(rows, breaks=breaks),
-        keys_digest=keys_digest,
-    )
+    return Form(read=returned_answers, keys_digest=keys_digest)
 
 
 def signing_acts() -> "Acts":

@@ -14,8 +14,8 @@ from recon.model.figures import (
 
 OPEN_SHEET_ROWS_MAX = 200_000
 """More rows than this nobody scrolls, and the file would be slow to open."""
-MATCHED_SHEET_ROWS_MAX = 1_000_000
-"""A sheet ends at row 1,048,576."""
+MATCHED_SHEET_ROWS_MAX = 50_000
+"""As above; the sums of all stand there anyway, and the file has each row."""
 
 
 class WorkbookLists(DeclaredTable):

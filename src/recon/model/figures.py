@@ -108,9 +108,8 @@ LISTS_IN_FILES = (MATCHES, "unverified", "pending")
 OPEN_ROWS_MAX, OPEN_ROWS_SHOWN = 10_000, 1_000
 """Sets that wait or could not be verified: of more than the first number a workbook has the sums,
 and the second number of rows."""
-MATCHED_ROWS_MAX, MATCHED_ROWS_SHOWN = 200_000, 1_000
-"""The same of matches: more than the first number nobody scrolls, and the file would be slow to
-open."""
+MATCHED_ROWS_MAX, MATCHED_ROWS_SHOWN = 1_000, 1_000
+"""The same of matches, of which the sheet always has the sums."""
 MATCHED_BATCH_ROWS = 10_000
 """Matches that are read into memory at once while a report is drawn."""
 MATCHED_LOOK_ROWS = 50_000

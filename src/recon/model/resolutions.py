@@ -5,7 +5,7 @@ shows what is kept. An answer never closes a break (only the books do); it says 
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
@@ -97,8 +97,6 @@ class ReturnedRow:
     version: int
     answer: BreakAnswer
     scope: str
-    shown: Mapping[str, object]
-    """Title of a locked column -> what stands there."""
     cells: Mapping[str, str]
     """Title of a cream column -> its cell, for messages."""
 
@@ -144,7 +142,5 @@ class Import:
     unchanged: int = 0
     blank: int = 0
     refusals: tuple[WorkbookRefusal, ...] = ()
-    altered: tuple[WorkbookRefusal, ...] = field(default_factory=tuple)
-    """Locked cells that say something else than the database: told, never read."""
     repeated: bool = False
     """The same file was imported before: nothing was done."""

@@ -5,7 +5,7 @@ from pydantic import ValidationError
 
 from recon.config.workbook_lists import WorkbookLists
 
-LISTS = [("matched_rows", 1_000_000), ("open_rows", 200_000)]
+LISTS = [("matched_rows", 50_000), ("open_rows", 200_000)]
 
 
 @pytest.mark.parametrize(("name", "most"), LISTS)

@@ -15,7 +15,7 @@ from recon.steps.ground.identity import identify
 from recon.steps.money.approve import approve, waiting
 from recon.steps.night import whole_night as night
 
-UNREAD = Reading(lambda _: (), lambda _: "", lambda *_: (), lambda *_: ())
+UNREAD = Reading(lambda _: (), lambda _: "", lambda *_: ())
 PEOPLE = """
 [approvers.jo]
 name = "Jo Ahn"

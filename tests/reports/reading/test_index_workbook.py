@@ -70,4 +70,4 @@ def test_the_footer_says_what_the_index_is(tmp_path: Path) -> None:
     """It belongs to a night of all accounts, not to a run."""
     sheet = load_workbook(write_index(lines(tmp_path), day=DAY, folder=tmp_path))["Nights"]
 
-    assert sheet.oddFooter.left.text == "All accounts, night of 2026-11-20"
+    assert sheet.oddFooter.left.text.endswith("All accounts, night of 2026-11-20")

@@ -81,7 +81,7 @@ def test_an_empty_list_is_zero_rows(build: Build, tmp_path: Path) -> None:
 def test_one_changed_amount_is_seen(workbook: Path) -> None:
     """A cent on one row changes the sum of its currency and no other."""
     before = sheet_totals(workbook)
-    after = sheet_totals(rewritten(workbook, sheet="Matched", cell="J5", value=0.02))
+    after = sheet_totals(rewritten(workbook, sheet="Matched", cell="J7", value=0.02))
 
     assert before["match"][1]["EUR"] == 1
     assert after["match"][1]["EUR"] == 2
@@ -90,14 +90,14 @@ def test_one_changed_amount_is_seen(workbook: Path) -> None:
 
 def test_one_lost_row_is_seen(workbook: Path) -> None:
     """A list ends at its first row without a key."""
-    after = sheet_totals(rewritten(workbook, sheet="Breaks", cell="A16", value=None))
+    after = sheet_totals(rewritten(workbook, sheet="Breaks", cell="P14", value=None))
 
     assert after["break"][0] == 9
 
 
 def test_text_in_place_of_an_amount_is_refused(workbook: Path) -> None:
     """What is no amount is not counted as nothing."""
-    changed = rewritten(workbook, sheet="Breaks", cell="I7", value="abc")
+    changed = rewritten(workbook, sheet="Breaks", cell="N5", value="abc")
 
     with pytest.raises(OutputError, match="not an amount"):
         sheet_totals(changed)
@@ -119,7 +119,7 @@ def test_a_file_that_is_no_workbook_is_refused(tmp_path: Path) -> None:
 
 def test_a_workbook_without_the_list_is_refused(workbook: Path) -> None:
     """A header that is gone is said, not read as an empty list."""
-    changed = rewritten(workbook, sheet="Breaks", cell="A6", value="Key")
+    changed = rewritten(workbook, sheet="Breaks", cell="P4", value="Break")
 
-    with pytest.raises(OutputError, match="has no list with a column 'Break key'"):
+    with pytest.raises(OutputError, match="has no list with a column 'Key'"):
         sheet_totals(changed)

@@ -1,24 +1,21 @@
 """Journals and the roll-forward: what would put the books right, and whence each break."""
 
-import io
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from python_calamine import CalamineWorkbook
 
 from recon.model.figures import HandedOut, NightFigures
-from reports.workbook import drawn
+from tests.reports.drawn_sheets import content_of, values_of
 
 Build = Callable[..., NightFigures]
 
 
 def rows_on(figures: NightFigures, sheet: str) -> list[list[Any]]:
     """The values of a sheet as another library reads them."""
-    workbook = CalamineWorkbook.from_filelike(io.BytesIO(drawn(figures).content()))
-    return list(workbook.get_sheet_by_name(sheet).iter_rows())
+    return values_of(content_of(figures), sheet)
 
 
 def below(rows: list[list[Any]], title: str) -> list[list[Any]]:

@@ -37,7 +37,7 @@ TOLD_BEFORE_SECONDS = 1
 NIGHT_BEGINS = timedelta(days=1, hours=2)
 """At two in the morning after its business date."""
 PEOPLE_COME = timedelta(hours=1)
-ANSWERS_SHEET, ANSWERS_HEADER = "Breaks", "Break key"
+ANSWERS_SHEET, ANSWERS_HEADER = "Breaks", "Key"
 BASE = Path(__file__).parent / "base"
 """A merchant as small as can be; a scenario's own files are laid over it key by key."""
 
@@ -260,7 +260,9 @@ class PlayedMerchant:
         assert self.workbook is not None
         book = load_workbook(self.answers if self.answers.exists() else self.workbook)
         sheet = book[ANSWERS_SHEET]
-        header = next(row for row in sheet.iter_rows() if row[0].value == ANSWERS_HEADER)
+        header = next(
+            row for row in sheet.iter_rows() if ANSWERS_HEADER in {cell.value for cell in row}
+        )
         columns = {str(cell.value): cell.column or 0 for cell in header}
         for row in range((header[0].row or 0) + 1, sheet.max_row + 1):
             if stated["order"] in {sheet.cell(row, columns["Order no"]).value, "every"}:

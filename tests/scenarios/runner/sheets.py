@@ -1,6 +1,7 @@
 """What people get, as tables of text: a workbook's sheets, by openpyxl, and the files beside it."""
 
 import csv
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -11,10 +12,10 @@ from openpyxl import load_workbook
 
 Row = Mapping[str, str]
 SHEETS: Mapping[str, tuple[str, tuple[str, ...]]] = {
-    "breaks": ("Breaks", ("Break key",)),
-    "pending": ("Pending", ("Result",)),
-    "unverified": ("Pending", ("Result",)),
-    "matched": ("Matched", ("Order no",)),
+    "breaks": ("Breaks", ("Order no", "Key")),
+    "pending": ("Pending", ("Result", "Order no")),
+    "unverified": ("Pending", ("Result", "Order no")),
+    "matched": ("Matched", ("Order no", "Match key")),
     "instructions": ("Instructions", ("Instruction",)),
     "rejected": ("Sources", ("Kind", "Line")),
     "totals": ("Control totals", ("What must be equal",)),
@@ -32,9 +33,11 @@ RESULTS = {"pending": "Waiting", "unverified": "Not verified"}
 """Two tables share a sheet, and a column tells them apart."""
 TITLES = {"order no": "order", "money at risk": "at risk", "ref.": "id"}
 """Shorter words for a few titles."""
+CODE_LINE = "Code, severity, since"
+"""A column of Breaks that says three things, the first ones of several."""
 DECIMALS = {"JPY": 0, "KWD": 3}
-COUNTED = ("=", "All instructions")
-"""Rows of page one that are formulas over other sheets."""
+COUNTED = ("All instructions",)
+"""A row of page one that leads to another sheet."""
 LAST_ROWS = frozenset({"None.", "All"})
 
 
@@ -115,10 +118,20 @@ def _below(lines: Sequence[Sequence[Any]], *, titles: Sequence[str]) -> list[Row
 def _row(titles: Sequence[Any], cells: Sequence[Any]) -> Row:
     named = {str(title): cell for title, cell in zip(titles, cells, strict=False) if title}
     currency = str(named.get("Ccy") or named.get("Currency") or "")
+    if line := named.pop(CODE_LINE, ""):
+        code, severity, owed_to, *_ = str(line).split(" · ")
+        named |= {"Code": code, "Severity": severity, "Owed to": owed_to.removeprefix("owed to ")}
     row = {_title(title): _text(cell, currency=currency) for title, cell in named.items()}
+    if line:
+        row["why"] = re.sub(r"\b\d\d? [A-Z][a-z]{2} \d{4}\b", _day, row["why"])
     if "at risk" in row and currency:
         row["at risk"] = f"{row['at risk']} {currency}"
     return row
+
+
+def _day(found: re.Match[str]) -> str:
+    """A day of a sentence for people as files have it."""
+    return f"{datetime.strptime(found[0], '%d %b %Y'):%Y-%m-%d}"  # noqa: DTZ007 - a day alone
 
 
 def _title(title: str) -> str:

@@ -1,6 +1,7 @@
 """How much is at risk in a break, who is owed, how old and how urgent it is."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -88,12 +89,15 @@ def graver(severity: str, other: str) -> str:
     return max(severity, other, key=lambda word: LEVELS.index(Severity(word)))
 
 
-def urgency(row: Mapping[Any, Any]) -> tuple[int, int, str]:
-    """Sorts rows of breaks, wherever people read them: the gravest first, of these the oldest.
+def urgency(row: Mapping[Any, Any]) -> tuple[int, Decimal, int, str]:
+    """Sorts rows of breaks, wherever people read them: the gravest first, of these the largest.
 
-    Amounts do not count: those of two currencies cannot be compared.
+    Amounts of two currencies are compared in major units, as the thresholds of severity are.
     """
-    return (-LEVELS.index(Severity(row["severity"])), -int(row["age_days"]), str(row["break_id"]))
+    currency = str(row["currency"] or "")
+    major = Decimal(risk_of_break(row)).scaleb(-exponent(currency) if currency else 0)
+    age_days = int(row["age_days"] or 0)
+    return (-LEVELS.index(Severity(row["severity"])), -major, -age_days, str(row["break_id"]))
 
 
 def exposure_of(code: BreakCode) -> str:

@@ -78,8 +78,6 @@ class Reading:
     """The run that a workbook says it is of, or ""."""
     differences: Callable[[NightFigures | Path, Path], Iterable[str]]
     """Its cells that do not say what the night's own workbook says, or its figures."""
-    answered: Callable[[NightFigures | Path, Path], Iterable[str]]
-    """The same of a workbook that was saved in its place, whatever program left out values."""
 
 
 def verify(
@@ -236,7 +234,7 @@ def _delivered(
         if _sha256(path) == run.workbook_sha256:
             return problems, []
         night = _night_of(environment, run) if reading.run_of(path) == run.run_id else None
-        cells = [] if night is None else [*reading.answered(night, path)]
+        cells = [] if night is None else [*reading.differences(night, path)]
     except OutputError:  # no workbook any more: the others are looked at all the same
         night, cells = None, []
     if night is None or cells:

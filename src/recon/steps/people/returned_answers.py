@@ -56,10 +56,6 @@ class Form:
     """How a returned workbook is read; `reports` provides it."""
 
     read: Callable[[Path], Returned]
-    altered: Callable[
-        [Sequence[ReturnedRow], Mapping[str, Mapping[str, Any]]], Sequence[WorkbookRefusal]
-    ]
-    """Locked cells that differ from the rows of the database (by break id)."""
     keys_digest: Callable[[Sequence[str]], str]
 
 
@@ -96,7 +92,6 @@ def import_resolutions(
         _refuse_other_rows(returned, night=night, form=form)
         today = local_day(environment.clock(), environment=environment)
         done, answers = _judge(returned, night=night, brought=brought, today=today)
-        done = replace(done, altered=tuple(form.altered(returned.rows, night.breaks)))
         resolution_rows.save(connection, answers, brought=done, at=environment.clock())
         written_off = resolution_rows.written_off_by_file(connection, returned.sha256)
         for break_id, money in written_off.items():
@@ -350,6 +345,4 @@ def sentence_of(done: Import) -> str:
     parts += [f"{done.unchanged} unchanged", f"{done.blank} without an answer"]
     if done.refusals:
         parts.append(f"{len(done.refusals)} cells refused")
-    if done.altered:
-        parts.append(f"{len(done.altered)} locked cells differ from the database and were not read")
     return f"{done.name}: {', '.join(parts)}."

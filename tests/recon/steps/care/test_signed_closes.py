@@ -41,7 +41,7 @@ from tests.recon.steps.people.test_sign_off import PEOPLE
 pytestmark = pytest.mark.xdist_group("closes")
 """They share a month that takes longer to make than to look at."""
 OWN = (MERCHANT, ACCOUNT)
-UNREAD = Reading(lambda _: (), lambda _: "", lambda *_: (), lambda *_: ())
+UNREAD = Reading(lambda _: (), lambda _: "", lambda *_: ())
 """No workbook of a night is looked into here."""
 PREPARED: dict[str, PreparedClose] = {}
 """By what it was prepared from: November is made of the same nights in most of these tests."""

@@ -12,9 +12,7 @@ from recon.steps.night.report import rebuild
 from tests.recon.steps.conftest import BUSINESS_DATE, Merchant, plain_workbooks
 from tests.recon.steps.night.test_sealed_settle import archive_of, capture
 
-READING = Reading(
-    beside=lambda _: (), run_of=lambda _: "", differences=lambda *_: (), answered=lambda *_: ()
-)
+READING = Reading(beside=lambda _: (), run_of=lambda _: "", differences=lambda *_: ())
 
 
 def played(merchant: Merchant) -> None:

@@ -25,7 +25,7 @@ from tests.recon.steps.signing import sign_seen
 pytestmark = pytest.mark.xdist_group("changed rules")
 """They share what takes longer to make than to look at."""
 
-UNREAD = Reading(lambda _: (), lambda _: "", lambda *_: (), lambda *_: ())
+UNREAD = Reading(lambda _: (), lambda _: "", lambda *_: ())
 """The workbooks of these nights are no workbooks."""
 
 PEOPLE = """

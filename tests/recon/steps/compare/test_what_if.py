@@ -20,7 +20,7 @@ ACCOUNT = ("100042", "100042001")
 FIRST, LAST = date(2026, 11, 20), date(2026, 11, 22)
 PEOPLE = '[approvers.jo]\nname = "Jo Hill"\nlimit = { EUR = 1000 }\n'
 LEDGER = "entry_id,merchant_id,account_id,order_no,entry_type,currency,amount,booked_at"
-HEADER_ROW = 6
+HEADER_ROW = 4
 OFF_BY = 7
 """Minor units, on one order."""
 TOLERANT = f"[tolerance.EUR]\nabsolute_minor_units = {OFF_BY}\n"

@@ -37,7 +37,7 @@ from recon.store.people.approval_rows import PersonsWord
 from recon.store.schema import endorsement, instruction
 
 BOTH = "Jo Ahn, Kim Bell"
-UNREAD = Reading(lambda _: (), lambda _: "", lambda *_: (), lambda *_: ())
+UNREAD = Reading(lambda _: (), lambda _: "", lambda *_: ())
 PEOPLE = """
 [approvers.jo]
 name = "Jo Ahn"

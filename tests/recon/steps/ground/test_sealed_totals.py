@@ -17,9 +17,7 @@ from tests.recon.steps.care.test_verify_folder import run_folder
 from tests.recon.steps.conftest import BUSINESS_DATE, Merchant, plain_workbooks
 from tests.recon.steps.night.test_sealed_settle import capture
 
-READING = Reading(
-    beside=lambda _: (), run_of=lambda _: "", differences=lambda *_: (), answered=lambda *_: ()
-)
+READING = Reading(beside=lambda _: (), run_of=lambda _: "", differences=lambda *_: ())
 
 
 def played(merchant: Merchant) -> None:

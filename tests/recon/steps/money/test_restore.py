@@ -29,7 +29,7 @@ from recon.store.schema import instruction
 pytestmark = pytest.mark.xdist_group("restored databases")
 """They share what takes longer to make than to look at."""
 
-UNREAD = Reading(lambda _: (), lambda _: "", lambda *_: (), lambda *_: ())
+UNREAD = Reading(lambda _: (), lambda _: "", lambda *_: ())
 """The workbooks of these nights are no workbooks."""
 
 REASON = "the disk of the database server died"

@@ -1,7 +1,7 @@
 import pytest
 
 from recon.model.words import Flag
-from reports.sheets.state_words import FLAG_WORDS, flag_words, in_words, state_words
+from reports.sheets.words import FLAG_WORDS, flag_words, state_words, worded
 
 
 @pytest.mark.parametrize(
@@ -25,9 +25,9 @@ def test_every_flag_has_words() -> None:
 
 def test_a_state_reads_as_text() -> None:
     """No underscore, and no "none" where a record is missing; blank stays blank."""
-    said = in_words("state", state_words)
+    words = worded("state", state_words)
 
-    assert [said({"state": one}) for one in ("partially_refunded", "none", "in_review", None)] == [
+    assert [words({"state": one}) for one in ("partially_refunded", "none", "in_review", None)] == [
         "partly refunded",
         "no record",
         "in review",

@@ -6,9 +6,8 @@ from dataclasses import replace
 
 from recon.model.figures import PLAIN_FILES, NightFigures
 from recon.model.words import ControlTotal, Verdict
-from reports.summary.summary_unproven import TO_DO
-from reports.workbook import SHEETS
-from tests.reports.drawn_sheets import content_of, words_on
+from reports.sheets.page_one import TO_DO
+from tests.reports.drawn_sheets import SHEETS, content_of, words_on
 
 Build = Callable[..., NightFigures]
 COMMANDS = re.compile("`recon [a-z-]+(?: [a-z]+)?")

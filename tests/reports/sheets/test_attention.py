@@ -36,7 +36,6 @@ def test_page_one_names_its_two_clocks(build: Build) -> None:
 
     assert words.count("Known since") == 1
     assert words.count("Oldest, business days") == 1
-    assert words.count("since it happened") == 1
     assert {"Since", "Oldest break", "Age"} & set(words) == set()
 
 
@@ -74,7 +73,7 @@ def test_one_reason_for_several_kinds_stands_on_top(build: Build) -> None:
     held = replace(doubt, what="capture not sent", is_urgent=False, next_step="Sending is stopped.")
     refund = replace(held, what="refund not sent", order_no="R-1")
     rows = values_of(content_of(replace(night, attention=(doubt, held, held, refund))), "Summary")
-    what = [row[1] for row in rows]
+    what = [row[0] for row in rows]
 
     top = what.index("2 capture, 1 refund not sent")
     assert what[top - 1 : top + 3] == [
@@ -83,7 +82,7 @@ def test_one_reason_for_several_kinds_stands_on_top(build: Build) -> None:
         "refund in doubt",
         "10 open breaks, 2 high, 0 of 10 answered",
     ]
-    assert [row[8] for row in rows].count("Sending is stopped.") == 1
+    assert [row[7] for row in rows].count("Sending is stopped.") == 1
 
 
 def test_rows_that_nobody_could_judge_need_a_person(build: Build) -> None:
@@ -110,12 +109,12 @@ def test_what_lapses_keeps_a_line_of_its_own(build: Build) -> None:
 def test_open_breaks_stand_on_page_one_with_their_money_at_risk(content: bytes) -> None:
     """Doubt first, then the breaks as a whole: how many, how much per currency, since when."""
     rows = values_of(content, "Summary")
-    what = [row[1] for row in rows]
-    line = next(row for row in rows if row[1] == "10 open breaks, 2 high, 0 of 10 answered")
+    what = [row[0] for row in rows]
+    line = next(row for row in rows if row[0] == "10 open breaks, 2 high, 0 of 10 answered")
 
     assert what.index("refund in doubt") < what.index("10 open breaks, 2 high, 0 of 10 answered")
-    assert line[3] == "50,129.45 EUR · 94,771 JPY · 1.236 KWD · 42.00 USD"
-    assert line[7] == "20 Nov 2026"
+    assert line[2] == "50,129.45 EUR · 94,771 JPY · 1.236 KWD · 42.00 USD"
+    assert line[6] == "20 Nov 2026"
 
 
 def test_page_one_says_who_looks_after_a_break_and_until_when(build: Build) -> None:
@@ -147,7 +146,7 @@ def test_money_at_risk_is_the_difference_where_one_is_known(build: Build) -> Non
     )
     figures = replace(night, breaks=pd.concat([breaks, unknown]), unverified=two)
     rows = values_of(content_of(figures), "Summary")
-    told = {str(row[1]).partition(",")[0]: row[3] for row in rows if len(row) > 3}
+    told = {str(row[0]).partition(",")[0]: row[2] for row in rows}
 
     assert told["2 open breaks"] == "29.00 EUR"
     assert told["2 not verified"] == "730.00 EUR"
@@ -160,7 +159,7 @@ def test_what_a_bank_lacks_is_at_risk_like_what_the_books_lack(build: Build) -> 
     breaks = night.breaks.iloc[[0]].assign(currency="EUR", **sides)
     content = content_of(replace(night, breaks=breaks))
     rows = values_of(content, "Summary")
-    told = {str(row[1]).partition(",")[0]: row[3] for row in rows if len(row) > 3}
+    told = {str(row[0]).partition(",")[0]: row[2] for row in rows}
 
     assert told["1 open break"] == "5.00 EUR"
     at = next(row for row in values_of(content, "Breaks") if "Money at risk" in row)

@@ -1,0 +1,517 @@
+"""Sheets declared as blocks; XlsxWriter draws them in constant memory, row after row.
+
+A sheet is a list of blocks: a sentence; a list with title, columns, rows and a total; or two lists
+beside each other. How a cell looks and what it holds stands in `look`; nothing is placed by hand,
+and every cell holds a value: no sheet has a formula.
+"""
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from io import BytesIO
+from itertools import zip_longest
+from operator import itemgetter
+from typing import IO, Any
+
+import pandas as pd
+
+from recon.model.errors import Defect
+from reports.drawing.look import (
+    CHECK,
+    CREAM,
+    GREY,
+    HEADER,
+    HEADER_INPUT,
+    INPUT_INK,
+    LINE,
+    NOT_COVERED,
+    OK,
+    RIGHT,
+    TONES,
+    CellLink,
+    Kind,
+    Tone,
+    amount_cell,
+    cell_text,
+    day_of,
+    decimals_of,
+    local_instant,
+    properties,
+    read_text,
+    text_width,
+)
+
+Row = Mapping[str, Any]
+PAPER_A4 = 9
+PAPER_ROWS_MAX = 40
+"""Of a long list that is read on the screen; on paper its first rows stand."""
+LINE_POINTS = 13
+LINES_MAX = 8
+ROWS_MAX = 1_048_576
+"""Rows of a sheet."""
+SEAL_CHARACTERS = 12
+FIRST_INPUT_DAY = date(2000, 1, 1)
+_FORMULA_STARTS = ("=", "+", "-", "@")
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of a list."""
+
+    title: str
+    width: int
+    """In characters; of a page whose blocks share a grid it is the grid that counts."""
+    value: str | Callable[[Row], Any]
+    """The name of a field, or what says the cell of a row."""
+    kind: Kind = "text"
+    currency: str = "currency"
+    """The field that names an amount's currency."""
+    wrap: bool = False
+    """A sentence: it may take more than one line."""
+    span: int = 1
+    """Columns of the sheet that it takes."""
+    tone: Tone | Callable[[Row], Tone] = ""
+    is_hidden: bool = False
+    """Grouped and folded away, at the right end of the sheet."""
+    choices: tuple[str, ...] = ()
+    characters_max: int = 0
+    """Of a cell that people fill in: what it takes; neither of both: a day."""
+    is_covered: bool = True
+    """Without its source each cell says that it is not covered."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """A list: title, header, rows, total."""
+
+    columns: Sequence[Column]
+    rows: Sequence[Row]
+    title: str | CellLink = ""
+    total: Row | None = None
+    nothing: str = "None."
+    """What stands there instead of rows."""
+    is_list: bool = False
+    """The list of its sheet: filtered, its header on each page, its first rows on paper."""
+
+
+@dataclass(frozen=True, slots=True)
+class TextLine:
+    """A line of text; "" is a gap."""
+
+    text: str | CellLink | Callable[[int], str] = ""
+    """Called with the number of characters that had to be replaced so far."""
+    tone: Tone = ""
+    span: int = 1
+    """Columns that its colour takes; over several of them it is broken into lines."""
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """Two lists side by side; the second begins `at` columns from the left."""
+
+    left: Listing
+    right: Listing
+    at: int
+
+
+Part = Listing | TextLine | Beside
+
+
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    """What stands on one sheet and how it is printed."""
+
+    title: str
+    blocks: Sequence[Part]
+    heading: str = ""
+    about: str = ""
+    """One sentence below the heading."""
+    widths: Sequence[int] = ()
+    """Of a page whose blocks share columns; else those of the first list."""
+    frozen: tuple[int, int] = (3, 0)
+    """Rows and columns that stay in sight."""
+    footer: str = ""
+    paper_columns: int = 0
+    """On paper the columns up to this one; 0: all."""
+    pages: tuple[int, int] = (1, 0)
+    """Wide and high; 0: as many as it takes."""
+    is_upright: bool = False
+    is_locked: bool = True
+    is_hidden: bool = False
+    colour: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Workbook:
+    """Sheets, and what the file says of itself."""
+
+    title: str
+    sheets: Sequence[Sheet]
+    written: datetime
+    subject: str = ""
+    facts: Mapping[str, str] = field(default_factory=dict)
+    timezone: str = "UTC"
+
+    def write(self, target: IO[bytes]) -> None:
+        """Write the file; the same workbook gives the same bytes."""
+        # By whoever draws: most commands that know of workbooks write none.
+        from xlsxwriter import Workbook as Writer
+
+        book = Writer(target, {"constant_memory": True})
+        created = self.written.astimezone(UTC) if self.written.tzinfo else self.written
+        book.set_properties(
+            {
+                "title": self.title,
+                "subject": self.subject,
+                "author": "recon",
+                "created": created.replace(tzinfo=None, microsecond=0),
+            }
+        )
+        for name, fact in self.facts.items():
+            book.set_custom_property(name, fact, "text")
+        drawn = _Drawn(book, self.timezone)
+        for sheet in self.sheets:
+            drawn.draw(sheet)
+        book.close()
+
+    def content(self) -> bytes:
+        """The file, for small ones."""
+        target = BytesIO()
+        self.write(target)
+        return target.getvalue()
+
+
+def list_sheet(
+    title: str, columns: Sequence[Column], rows: Sequence[Row], *, about: str, heading: str = ""
+) -> Sheet:
+    """A sheet that is one list."""
+    heading = heading or title
+    block = Listing(columns, rows)
+    return Sheet(title, [block], heading=heading, about=about, frozen=(4, 0), footer=heading)
+
+
+def rows_of(frame: Any) -> list[dict[str, Any]]:
+    """The rows of a frame as plain values."""
+    if not len(frame):
+        return []
+    columns = [[plain(value) for value in frame[name].tolist()] for name in frame.columns]
+    return [dict(zip(frame.columns, cells, strict=True)) for cells in zip(*columns, strict=True)]
+
+
+def plain(value: Any) -> Any:
+    """A value of a frame as int, str, datetime or None; NA, NaT and NaN are None."""
+    if value is None or isinstance(value, str):
+        return value
+    if value is pd.NA or value is pd.NaT:
+        return None
+    if isinstance(value, pd.Timestamp):
+        return value.to_pydatetime(warn=False)
+    if isinstance(value, date):
+        return value
+    # A column that lost its dtype carries NaN for blank; NaN alone differs from itself.
+    return None if value != value else int(value)  # noqa: PLR0124 - the test for NaN
+
+
+def seal_of(cells: Iterable[Any]) -> str:
+    """Twelve digits of the digest of what a row says: the same when written and when read back."""
+    text = "\x1f".join(map(_canonical, cells))
+    return hashlib.sha256(text.encode()).hexdigest()[:SEAL_CHARACTERS]
+
+
+def _canonical(cell: Any) -> str:
+    if cell is None or isinstance(cell, str):
+        return cell_text(read_text(cell))[0]
+    if isinstance(cell, date):
+        return cell.isoformat()[:10]
+    return f"{Decimal(f'{cell:.15g}').normalize():f}"
+
+
+def check_of(*, holds: bool) -> str:
+    """What a check says."""
+    return OK if holds else CHECK
+
+
+@dataclass(slots=True)
+class _Line:
+    """Cells of one row: (column, columns, content, kind, currency, look)."""
+
+    cells: list[tuple[int, int, Any, str, str, Mapping[str, Any]]]
+    points: int = 0
+
+
+class _Drawn:
+    """A workbook being drawn: its formats, each made once, and the sheet that is at hand."""
+
+    def __init__(self, book: Any, timezone: str) -> None:
+        self.book, self.timezone = book, timezone
+        self.replaced = 0
+        self._formats: dict[tuple[Any, ...], tuple[Any, Mapping[str, Any]]] = {}
+
+    def draw(self, sheet: Sheet) -> None:
+        """One sheet, from its first row to its last."""
+        page = self.book.add_worksheet(sheet.title)
+        first = next((each for each in sheet.blocks if isinstance(each, Listing)), None)
+        grid = sheet.widths or [column.width for column in (first.columns if first else ())]
+        for number, width in enumerate(grid):
+            page.set_column(number, number, width)
+        listed = next((e for e in sheet.blocks if isinstance(e, Listing) and e.is_list), None)
+        row, printed = 0, 0
+        for block in (*_head(sheet, listed), *sheet.blocks):
+            top = row
+            for line in self._lines(block, grid):
+                self._put(page, row, line)
+                row += 1
+                if row > ROWS_MAX:
+                    msg = f"{sheet.title} has more rows than a sheet"
+                    raise Defect(msg)
+            if block is listed:
+                header = top + bool(listed.title)
+                self._set_up(page, listed, header=header, last=max(header + 1, row - 1))
+                printed = header + 1 + PAPER_ROWS_MAX
+        self._set_up_page(page, sheet, grid=grid, last=min(row, printed) if printed else row)
+
+    def _lines(self, block: Part, grid: Sequence[int]) -> Iterator[_Line]:
+        """The rows of a block, its first column at 0."""
+        if isinstance(block, TextLine):
+            yield from self._sentence(block, grid)
+            return
+        if isinstance(block, Beside):
+            pairs = zip_longest(self._lines(block.left, grid), self._lines(block.right, grid))
+            for left, right in pairs:
+                moved = [(at + block.at, *rest) for at, *rest in right.cells] if right else []
+                both = [*(left.cells if left else ()), *moved]
+                yield _Line(both, max(each.points for each in (left, right) if each))
+            return
+        if block.title:
+            yield from self._sentence(TextLine(block.title, "heading"), grid)
+        starts = [sum(c.span for c in block.columns[:n]) for n in range(len(block.columns))]
+        titles = [
+            (at, each.span, each.title, "text", "", _header_look(each))
+            for at, each in zip(starts, block.columns, strict=True)
+        ]
+        high = any(
+            len(each.title) > _room(each, grid, at)
+            for at, each in zip(starts, block.columns, strict=True)
+        )
+        yield _Line(titles, 30 if high or block.is_list else 0)
+        plan = [self._plan(each, at, grid) for at, each in zip(starts, block.columns, strict=True)]
+        for each in block.rows:
+            yield self._row(plan, each)
+        if block.total is not None:
+            yield self._row(plan, block.total, tone="total")
+        if not block.rows and block.nothing:
+            yield from self._sentence(TextLine(block.nothing, "note"), grid)
+
+    def _sentence(self, sentence: TextLine, grid: Sequence[int]) -> Iterator[_Line]:
+        content = sentence.text(self.replaced) if callable(sentence.text) else sentence.text
+        kind, text = ("link", content.text) if isinstance(content, CellLink) else ("text", content)
+        look = {**TONES[sentence.tone], **_BARE, "text_wrap": sentence.span > 1}
+        lines = _lines_in(text, sum(grid[: sentence.span])) if sentence.span > 1 else 1
+        points = _SENTENCE_POINTS.get(sentence.tone, 0) if lines == 1 else LINE_POINTS * lines + 3
+        yield _Line([(0, sentence.span, content, kind, "", _kept(look))], points)
+
+    def _plan(self, column: Column, at: int, grid: Sequence[int]) -> tuple[Any, ...]:
+        """What of a column its rows need."""
+        value = itemgetter(column.value) if isinstance(column.value, str) else column.value
+        room = _room(column, grid, at) if column.wrap and not column.is_hidden else 0
+        base = _INPUT if column.kind == "input" else {"text_wrap": column.wrap}
+        looks = {tone: _kept({**base, **look}) for tone, look in TONES.items()}
+        return (at, column, value, looks, room)
+
+    def _row(self, plan: Iterable[tuple[Any, ...]], row: Row, *, tone: str = "") -> _Line:
+        line, high = _Line([]), 1
+        sealed: list[Any] = []
+        for at, column, value, looks, room in plan:
+            kind, currency = column.kind, ""
+            content: Any = value(row) if column.is_covered else NOT_COVERED
+            if not column.is_covered:
+                kind = "text"
+                looks = _UNCOVERED  # noqa: PLW2901 - of another kind
+            elif kind == "money":
+                currency = row.get(column.currency) or ""
+                if content is not None:
+                    content = amount_cell(content, currency)
+            elif kind == "date" or (kind == "input" and not isinstance(content, str)):
+                content = day_of(content)
+            elif kind == "instant" and content is not None:
+                content = local_instant(content, timezone=self.timezone)
+            if isinstance(content, CellLink):
+                kind = "link"
+            if kind == "key":
+                content = f"{content}.{seal_of([content, *sealed])}"
+            elif kind != "input":
+                sealed.append(content)
+            text = content.text if isinstance(content, CellLink) else content
+            own = column.tone if isinstance(column.tone, str) else column.tone(row)
+            if kind == "check" and content:
+                own = {OK: "good", CHECK: "bad"}.get(content, "muted")
+            line.cells.append((at, column.span, content, kind, currency, looks[own or tone]))
+            if room and isinstance(text, str) and len(text) > room:
+                high = max(high, _lines_in(text, room))
+        if high > 1:
+            line.points = LINE_POINTS * min(high, LINES_MAX) + 3
+        return line
+
+    def _put(self, page: Any, row: int, line: _Line) -> None:
+        """One row, left to right."""
+        if line.points:
+            page.set_row(row, line.points)
+        for at, span, content, kind, currency, look in line.cells:
+            style = self._format(kind, currency, look)
+            if span > 1 and look.get("text_wrap"):
+                page.merge_range(row, at, row, at + span - 1, "", style)
+            elif span > 1:
+                for column in range(at + 1, at + span):
+                    page.write_blank(row, column, None, style)
+            if content is None or content == "":
+                page.write_blank(row, at, None, style)
+            elif isinstance(content, str):
+                text, replaced = cell_text(content)
+                self.replaced += replaced
+                if text.startswith(_FORMULA_STARTS):
+                    style = self._format(kind, currency, _quoted(look))
+                page.write_string(row, at, text, style)
+            elif isinstance(content, CellLink):
+                page.write_url(row, at, _url(content), style)
+            elif isinstance(content, date):
+                page.write_datetime(row, at, content, style)
+            else:
+                page.write_number(row, at, content, style)
+
+    def _format(self, kind: str, currency: str, look: Mapping[str, Any]) -> Any:
+        known = self._formats.get((kind, decimals_of(currency), id(look)))
+        if known is None:
+            made = self.book.add_format(properties(kind, currency) | dict(look))
+            # The look stays beside its format, so that its id stays its own.
+            known = self._formats[kind, decimals_of(currency), id(look)] = (made, look)
+        return known[0]
+
+    def _set_up(self, page: Any, block: Listing, *, header: int, last: int) -> None:
+        """Filter, titles on each page, groups, and what the cream cells take."""
+        page.autofilter(header, 0, last, sum(column.span for column in block.columns) - 1)
+        page.repeat_rows(header)
+        if not any(column.kind == "input" for column in block.columns):
+            return
+        cream = self.book.add_format({"bg_color": CREAM, "border": 1, "border_color": LINE})
+        for number, column in enumerate(block.columns):
+            options = {"level": 1, "hidden": True} if column.is_hidden else {}
+            if column.kind == "input":
+                every = {"type": "formula", "criteria": "=TRUE", "format": cream}
+                page.conditional_format(header + 1, number, last, number, every)
+            page.set_column(number, number, column.width, None, options)
+            page.data_validation(header + 1, number, last, number, _rule(column))
+        if block.columns[-1].is_hidden:
+            page.set_column(len(block.columns), len(block.columns), 3, None, {"collapsed": True})
+
+    def _set_up_page(self, page: Any, sheet: Sheet, *, grid: Sequence[int], last: int) -> None:
+        page.hide_gridlines(2)
+        page.freeze_panes(*sheet.frozen)
+        if sheet.colour:
+            page.set_tab_color(sheet.colour)
+        if not sheet.is_upright:
+            page.set_landscape()
+        page.set_paper(PAPER_A4)
+        page.set_margins(left=0.4, right=0.4, top=0.4, bottom=0.6)
+        page.fit_to_pages(*sheet.pages)
+        if not sheet.is_hidden:  # what has a print area is printed, hidden or not
+            page.print_area(0, 0, max(last, 1) - 1, (sheet.paper_columns or max(len(grid), 1)) - 1)
+        footer = sheet.footer.replace("&", "&&")
+        page.set_footer(f"&L&8{footer}&C&8&A&R&8Page &P of &N")
+        # Long numbers in cells of text are meant: no green triangles.
+        page.ignore_errors({"number_stored_as_text": "A1:AZ1048576"})
+        if sheet.is_locked:
+            free = {"autofilter": True, "sort": True, "format_columns": True, "format_rows": True}
+            page.protect("", free)
+        if sheet.is_hidden:
+            page.very_hidden()
+
+
+def _url(link: CellLink) -> Any:
+    from xlsxwriter.url import Url
+
+    url = Url(f"{'external' if link.is_file else 'internal'}:{link.target}")
+    url.text = link.text
+    if link.is_file:
+        # As it is written in links: the library would make a path of Windows of it.
+        url._link = url._relationship_link = link.target  # noqa: SLF001 - there is no other way
+    return url
+
+
+def _head(sheet: Sheet, listed: Listing | None) -> list[TextLine]:
+    """Rows 1 to 3: what the sheet is, how to read it, and what paper leaves out."""
+    if not sheet.heading:
+        return []
+    count = len(listed.rows) if listed else 0
+    left_out = (
+        f"On paper: the first {PAPER_ROWS_MAX} of {count:,} rows. All of them stand in the file."
+        if count > PAPER_ROWS_MAX
+        else ""
+    )
+    return [TextLine(sheet.heading, "title"), TextLine(sheet.about, "muted"), TextLine(left_out)]
+
+
+_BARE = {"bottom": 0, "indent": 0}
+_SENTENCE_POINTS = {"title": 22, "heading": 18} | dict.fromkeys(
+    (tone for tone in TONES if tone.startswith("verdict")), 22
+)
+_INPUT = {"font_color": INPUT_INK, "locked": False, "text_wrap": True}
+_LOOKS: dict[frozenset[tuple[str, Any]], Mapping[str, Any]] = {}
+"""Equal looks are one, so that a format is found by its look's id."""
+
+
+def _kept(look: Mapping[str, Any]) -> Mapping[str, Any]:
+    return _LOOKS.setdefault(frozenset(look.items()), look)
+
+
+def _quoted(look: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Editing the cell keeps it text."""
+    return _kept({**look, "quote_prefix": True})
+
+
+_UNCOVERED = dict.fromkeys(TONES, _kept({"font_color": GREY, "align": "right"}))
+
+
+def _header_look(column: Column) -> Mapping[str, Any]:
+    if column.kind == "input":
+        return _kept({**HEADER_INPUT, "align": "left"})
+    align = "right" if column.kind in RIGHT else "center" if column.kind == "check" else "left"
+    wrap = column.span == 1
+    return _kept({**HEADER, "align": align, "indent": int(align == "left"), "text_wrap": wrap})
+
+
+def _room(column: Column, grid: Sequence[int], at: int) -> int:
+    """Characters that a line of a column holds."""
+    return max(sum(grid[at : at + column.span]) * 11 // 10 - 1, 4)
+
+
+def _lines_in(text: str, room: int) -> int:
+    """Lines that words take in so many characters."""
+    lines, left = 1, room
+    for word in text.split(" "):
+        width = text_width(word)
+        if width > left:
+            lines, left = lines + max(1, -(-width // room) if width > room else 1), room
+        left -= width + 1
+    return lines
+
+
+def _rule(column: Column) -> dict[str, Any]:
+    """What a cell of the form takes; of one that is not read back: nothing."""
+    rule: dict[str, Any] = {"error_title": column.title[:32], "ignore_blank": True}
+    if column.kind != "input":
+        message = "This cell is not read back: answer in the cream columns."
+        return rule | {"validate": "custom", "value": "=FALSE", "error_message": message}
+    if column.choices:
+        message = "Choose from the list."
+        return rule | {
+            "validate": "list",
+            "source": [*column.choices],
+            "error_message": message,
+        }
+    if column.characters_max:
+        length = {"validate": "length", "criteria": "<=", "value": column.characters_max}
+        return rule | length | {"error_message": f"At most {column.characters_max} characters."}
+    day = {"validate": "date", "criteria": ">", "value": FIRST_INPUT_DAY}
+    return rule | day | {"error_message": "Write a date, such as 2026-11-21."}

@@ -1,0 +1,149 @@
+"""Lists that grow with the business: sums of all rows, the first of them, and a file with all."""
+
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from recon.model.figures import ListFile, NightFigures, matched_of
+from recon.proof.held_against import in_file
+from reports.reading.workbook_check import beside_problems, sheet_totals
+from reports.sheets.totals import NOT_VERIFIED, RISK, WAITING, rows_on_sheets
+from reports.workbook import write_workbook
+from tests.reports.drawn_sheets import content_of, list_on, values_of
+
+MATCHES = ListFile("results/matches.parquet", 48, 4711, "ab" * 32)
+OPEN = {
+    "unverified": ListFile("results/unverified.parquet", 3, 4711, "ab" * 32),
+    "pending": ListFile("results/pending.parquet", 2, 815, "cd" * 32),
+}
+SUMS, SINGLE = ("How it was matched", "Matched rows"), ("How it was matched", "Match key")
+
+
+@pytest.fixture
+def long(figures: NightFigures) -> NightFigures:
+    """The example night, as if its lists were too many for their sheets."""
+    files = {"match": MATCHES, **OPEN}
+    shown = {"matched_rows_shown": 5, "open_rows_shown": 1}
+    return replace(figures, list_files=files, matched_rows_max=47, open_rows_max=1, **shown)
+
+
+def named(content: bytes) -> dict[str, list[Any]]:
+    """File -> its line on Sources."""
+    return {row[1]: row for row in values_of(content, "Sources") if str(row[1])[:8] == "results/"}
+
+
+@pytest.mark.parametrize("is_long", [True, False])
+def test_every_match_is_in_the_sums(long: NightFigures, *, is_long: bool) -> None:
+    """By currency, rule and what explains it, whether the sheet lists each row or not."""
+    content = content_of(long if is_long else replace(long, matched_rows_max=48))
+    sums = list_on(content, "Matched", *SUMS)
+
+    assert [(row["Ccy"], row["Matched rows"], row["What explains it"]) for row in sums] == [
+        ("EUR", 11, ""),
+        ("EUR", 1, "rounding within the tolerance"),
+        ("JPY", 12, ""),
+        ("KWD", 12, ""),
+        ("USD", 12, ""),
+    ]
+    assert Decimal(str(sums[1]["Gateway"])) == Decimal("1234567.90")
+    assert len(list_on(content, "Matched", *SINGLE)) == (5 if is_long else 48)
+
+
+def test_the_first_rows_are_those_of_the_whole_list(long: NightFigures) -> None:
+    """As many as declared, in their order, cell by cell."""
+    whole = content_of(replace(long, matched_rows_max=48))
+
+    assert list_on(content_of(long), "Matched", *SINGLE) == list_on(whole, "Matched", *SINGLE)[:5]
+
+
+def test_money_of_the_sums_stands_above_the_same_money_of_the_rows(long: NightFigures) -> None:
+    """From the currency to what explains it a column has one title."""
+    rows = [row for row in values_of(content_of(long), "Matched") if "Gateway − ledger" in row]  # noqa: RUF001 - a minus
+
+    assert len(rows) == 2
+    assert rows[0][5:12] == rows[1][5:12]
+
+
+def test_what_is_read_back_is_what_the_whole_lists_come_to(
+    long: NightFigures, figures: NightFigures, tmp_path: Path
+) -> None:
+    """T13 sees the same rows and sums, by rule too, and each file with its rows."""
+    whole = sheet_totals(write_workbook(figures, tmp_path / "whole.xlsx"))
+    files = {
+        in_file(section, sha256=file.sha256): file for section, file in long.list_files.items()
+    }
+    path = write_workbook(long, tmp_path / "long.xlsx")
+
+    assert whole["match"] == (48, {"EUR": 1, "JPY": 0, "KWD": 0, "USD": 0})
+    assert sheet_totals(path) == {
+        **whole,
+        **{section: (file.rows, {}) for section, file in files.items()},
+    }
+    assert list(beside_problems(path)) == []
+
+
+def test_files_of_all_rows_are_named_where_a_list_is_cut(long: NightFigures) -> None:
+    """The sheets name them, Sources says bytes, rows and SHA-256; whole lists name none."""
+    content = content_of(long)
+    lines = named(content)
+
+    assert {name: row[2:5] for name, row in lines.items()} == {
+        file.name: [file.size_bytes, file.rows, file.sha256] for file in long.list_files.values()
+    }
+    for sheet, files in (("Matched", [MATCHES]), ("Pending", OPEN.values())):
+        about = values_of(content, sheet)[1][0]
+        assert all(file.name in about for file in files)
+    whole = replace(long, matched_rows_max=48, open_rows_max=5)
+    assert named(content_of(whole)) == {}
+
+
+@pytest.mark.parametrize("rows_max", [49, 47], ids=["all", "first"])
+def test_rows_without_an_order_stand_behind_those_with_one(
+    figures: NightFigures, rows_max: int
+) -> None:
+    """What bank and books alone speak of comes last; no row is lost."""
+    rows = pd.concat(list(figures.matches.batches()), ignore_index=True)
+    bank = rows.head(1).assign(order_no="", transaction_id="", match_id="bank")
+    shown = replace(
+        figures,
+        matches=matched_of(pd.concat([bank, rows], ignore_index=True)),
+        matched_rows_max=rows_max,
+        matched_rows_shown=48,
+    )
+
+    keys = [row["Match key"] for row in list_on(content_of(shown), "Matched", *SINGLE)]
+    assert keys == [*rows["match_id"], "bank"][: 49 if rows_max == 49 else 48]
+
+
+def test_sets_that_are_alike_are_counted_as_many(figures: NightFigures, tmp_path: Path) -> None:
+    """They stand in one row of the sums, and are read back as so many."""
+    twice = pd.concat([figures.pending, figures.pending], ignore_index=True)
+    alike = replace(figures, pending=twice)
+
+    assert sheet_totals(write_workbook(alike, tmp_path / "alike.xlsx"))["pending"][0] == len(twice)
+
+
+def test_other_sheets_say_the_same_whatever_a_list_shows(
+    long: NightFigures, figures: NightFigures
+) -> None:
+    """Page one and the control totals show the same figures."""
+    books = [content_of(figures), content_of(long)]
+
+    for title in ("Summary", "Control totals"):
+        assert values_of(books[0], title) == values_of(books[1], title)
+
+
+def test_of_too_many_open_sets_those_with_most_money_stand_there(long: NightFigures) -> None:
+    """Below the sums of all of them stand as many rows as declared, the dearest first."""
+    every = rows_on_sheets(replace(long, open_rows_max=100)).open
+    dearest = max(every.shown, key=lambda row: row[RISK])
+    content = content_of(long)
+    sums, rows = (list_on(content, "Pending", "Result", title) for title in ("Sets", "Order no"))
+
+    assert [row["Order no"] for row in rows] == [dearest["order_no"]]
+    assert sum(row["Sets"] for row in sums) == len(every.shown) == 2
+    assert {row["Result"] for row in sums} == {NOT_VERIFIED, WAITING}
