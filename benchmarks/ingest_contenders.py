@@ -145,13 +145,13 @@ def _frame(folder: Path) -> Any:
 
 
 def recon_store(folder: Path) -> Run:
-    """recon: versions, repeats and successors kept, in files of facts and their index."""
+    """recon: rows kept in files of facts, bound in the history."""
     from datetime import UTC, datetime
 
     from recon.model.nights import Mode, NightRequest
     from recon.model.words import SourceFile, SourceKind
     from recon.store.database.engine import open_store
-    from recon.store.nights import order_plan, order_rows, runs
+    from recon.store.nights import order_rows, runs
 
     frame = _frame(folder)
     store = open_store((folder / "url").read_text())
@@ -175,13 +175,11 @@ def recon_store(folder: Path) -> Run:
 
     def load() -> dict[str, int]:
         with store.writing() as connection:
-            planned = order_plan.plan(
-                connection, run, source=source, parts=parts, storages=storages
+            orders = order_rows.written(
+                run, source=source, parts=parts, sender="", storage=storages(None)
             )
-            counts = order_rows.save_file(
-                connection, run, planned=planned, parts=parts, rejects=(), at=now
-            )
-        return {"good": counts.accepted, "bad": counts.repeat}
+            order_rows.save_file(connection, run, orders=orders, parts=parts, rejects=(), at=now)
+        return {"good": rows, "bad": 0}
 
     return load
 
@@ -196,7 +194,7 @@ def recon_ingest(folder: Path) -> Run:
     from recon.files.reader import order_file
     from recon.model.nights import Mode, NightRequest
     from recon.store.database.engine import open_store
-    from recon.store.nights import order_plan, order_rows, runs
+    from recon.store.nights import order_rows, runs
 
     store = open_store((folder / "url").read_text())
     now = datetime(2026, 11, 21, tzinfo=UTC)
@@ -215,22 +213,22 @@ def recon_ingest(folder: Path) -> Run:
                 archive=folder / "archive",
             )
             with store.writing() as connection:
-                planned = order_plan.plan(
-                    connection,
+                orders = order_rows.written(
                     run,
                     source=read.source_file,
                     parts=read.parts,
-                    storages=storages,
+                    sender="",
+                    storage=storages(None),
                 )
-                counts = order_rows.save_file(
+                order_rows.save_file(
                     connection,
                     run,
-                    planned=planned,
+                    orders=orders,
                     parts=read.parts,
                     rejects=read.rejects,
                     at=now,
                 )
-        return {"good": counts.accepted, "bad": len(read.rejects)}
+        return {"good": read.source_file.rows_accepted, "bad": len(read.rejects)}
 
     return load
 

@@ -6,11 +6,13 @@ counts for nothing, and writes it again under the same name.
 
 import hashlib
 import io
+import os
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import BinaryIO, cast
 
 import pyarrow as pa
@@ -21,8 +23,13 @@ from recon.archive.rows_file import read_rows, write_parts
 from recon.archive.step_folder import Hashing
 from recon.archive.storage import Storage, reachable
 from recon.model.errors import ArchiveBrokenError, FactsLostError, OutputError
+from recon.privacy.own_files import open_unlinked
 
 SUFFIX = ".parquet"
+FILES_MAX = 20_000
+"""So many files are known as they were written; behind them all are looked at once more."""
+_known: set[tuple[str, str]] = set()
+"""Hash, and place, size and time of files of this machine that this process has hashed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,10 +124,53 @@ def whole_facts(storage: Storage, file: FactsFile, *, doing: str) -> bytes:
         except FileNotFoundError:
             content = b""
     if hashlib.sha256(content).hexdigest() != file.sha256:
-        msg = (
-            f"{doing}: {file.path} is not in the archive {storage.shown}, or is not the file whose "
-            "hash the database keeps: the next night reads it again from the file that it came in; "
-            "`recon doctor` says whether that is still there"
-        )
-        raise FactsLostError(msg, path=file.path)
+        raise _lost(file, storage=storage, doing=doing)
     return content
+
+
+@contextmanager
+def facts_at(files: Iterable[tuple[Storage, FactsFile]], *, doing: str) -> Iterator[list[Path]]:
+    """Where files can be read by path, each exactly as it was written, while the block lasts.
+
+    Raises:
+        ArchiveError: one cannot be read, or is not the file whose hash the database has.
+    """
+    folders: dict[tuple[str, str], Path] = {}
+    paths: list[Path] = []
+    with ExitStack() as stack:
+        for storage, file in files:
+            place = storage.shown, file.folder
+            with reachable(storage, doing=doing):
+                if place not in folders:
+                    folders[place] = stack.enter_context(storage.local(file.folder))
+                path = folders[place] / f"{file.sha256}{SUFFIX}"
+                is_whole = False
+                with suppress(FileNotFoundError):
+                    is_whole = _is_as_written(path, sha256=file.sha256)
+            if not is_whole:
+                raise _lost(file, storage=storage, doing=doing)
+            paths.append(path)
+        yield paths
+
+
+def _is_as_written(path: Path, *, sha256: str) -> bool:
+    with os.fdopen(open_unlinked(path, os.O_RDONLY), "rb") as content:
+        now = os.fstat(content.fileno())
+        known = sha256, f"{now.st_dev}/{now.st_ino}/{now.st_size}/{now.st_ctime_ns}"
+        if known in _known:
+            return True
+        if hashlib.file_digest(content, "sha256").hexdigest() != sha256:
+            return False
+    if len(_known) >= FILES_MAX:
+        _known.clear()
+    _known.add(known)
+    return True
+
+
+def _lost(file: FactsFile, *, storage: Storage, doing: str) -> FactsLostError:
+    msg = (
+        f"{doing}: {file.path} is not in the archive {storage.shown}, or is not the file whose "
+        "hash the database keeps: the next night reads it again from the file that it came in; "
+        "`recon doctor` says whether that is still there"
+    )
+    return FactsLostError(msg, path=file.path)

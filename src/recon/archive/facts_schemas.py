@@ -1,7 +1,6 @@
 """What stands in the files of facts: the rows of a file that arrived, once for all nights.
 
-Each is named by its own SHA-256. Rows stay in the order in which they were stored; by its place in
-that order a later file says which row of an earlier one it takes the place of.
+Each is named by its own SHA-256. Which of its rows stand is looked up in all files together.
 """
 
 import pyarrow as pa
@@ -13,7 +12,6 @@ from recon.archive.fields import (
     LINE,
     MERCHANT,
     ORDER,
-    ROWS,
     SETTLED,
     field,
     file,
@@ -21,7 +19,6 @@ from recon.archive.fields import (
 )
 
 FOLDER = "facts"
-KEY = "a hash of merchant, account and order number; of lines also of transaction and own reference"
 ORDER_FACTS = file(
     "order_facts",
     *ORDER,
@@ -29,32 +26,7 @@ ORDER_FACTS = file(
     key=BY_KEY,
     folder=FOLDER,
 )
-"""The rows that a file brought, without those that stood already; each part of it by key."""
-ORDER_KEYS = file(
-    "order_keys",
-    field("key", pa.int64(), KEY),
-    key=("key",),
-    folder=FOLDER,
-)
-"""By which a later file knows whether this one has rows of its orders, and a night whether a
-settlement file tells of its payments."""
-MERGED_KEYS = file(
-    "merged_keys",
-    field("key", pa.int64(), KEY),
-    field("file_id", pa.int64(), "a file that has a row of it"),
-    key=("key", "file_id"),
-    folder=FOLDER,
-)
-"""The keys of many files of one inbox: who looks for an order opens few files."""
-ORDER_GONE = file(
-    "order_gone",
-    field("file_id", pa.int64(), "the file of the row; 0: the very file that says so"),
-    field("row", pa.int64(), "which of its rows, from 0", unit=ROWS),
-    key=("file_id", "row"),
-    folder=FOLDER,
-)
-"""The rows that rows of a file take the place of."""
-
+"""The rows that a file brought, each part of it by key."""
 SETTLED_FACTS = file(
     "settled_facts",
     word("batch_id", "the pay-out that the line belongs to"),

@@ -7,8 +7,16 @@ import pyarrow as pa
 import pytest
 from moto.server import ThreadedMotoServer
 
-from recon.archive.facts_files import FactsFile, read_facts, rows_in, whole_facts, write_facts
-from recon.archive.facts_schemas import ORDER_GONE, ORDER_KEYS
+from recon.archive.facts_files import (
+    FactsFile,
+    facts_at,
+    read_facts,
+    rows_in,
+    whole_facts,
+    write_facts,
+)
+from recon.archive.facts_schemas import ORDER_FACTS
+from recon.archive.fields import field, file
 from recon.archive.local_storage import LocalStorage
 from recon.archive.storage import Storage
 from recon.model.errors import ArchiveBrokenError, ArchiveError
@@ -17,19 +25,18 @@ from tests.recon.archive.test_remote_storage import bucket, server, storage_of
 __all__ = ["bucket", "server"]
 
 FOLDER = "facts/orders/2026/11"
-PARTS = [
-    pa.table([pa.array(numbers)], schema=ORDER_KEYS.columns) for numbers in ([3, 1], [-(2**63)])
-]
+NUMBERS = file("numbers", field("key", pa.int64(), "a number"), key=("key",), folder="facts")
+PARTS = [pa.table([pa.array(numbers)], schema=NUMBERS.columns) for numbers in ([3, 1], [-(2**63)])]
 
 
 def written(storage: Storage) -> FactsFile:
     """A file of two parts."""
-    return write_facts(storage, PARTS, folder=FOLDER, schema=ORDER_KEYS, doing="not kept")
+    return write_facts(storage, PARTS, folder=FOLDER, schema=NUMBERS, doing="not kept")
 
 
 def read(storage: Storage, file: FactsFile) -> list[int]:
     """Its rows."""
-    table = read_facts(storage, file, schema=ORDER_KEYS, doing="not read")
+    table = read_facts(storage, file, schema=NUMBERS, doing="not read")
     numbers: list[int] = table["key"].to_pylist()
     return numbers
 
@@ -49,7 +56,10 @@ def test_rows_come_back_from_s3(server: ThreadedMotoServer, bucket: str) -> None
     """As they do from a folder."""
     storage = storage_of(server, bucket)
 
-    assert read(storage, written(storage)) == [3, 1, -(2**63)]
+    file = written(storage)
+    assert read(storage, file) == [3, 1, -(2**63)]
+    with facts_at([(storage, file)], doing="not read") as (path,):
+        assert path.read_bytes() == whole_facts(storage, file, doing="")
 
 
 def _cut(path: Path) -> None:
@@ -58,7 +68,7 @@ def _cut(path: Path) -> None:
 
 def _swapped(path: Path) -> None:
     other = write_facts(
-        LocalStorage(path.parents[4]), PARTS[:1], folder=FOLDER, schema=ORDER_KEYS, doing=""
+        LocalStorage(path.parents[4]), PARTS[:1], folder=FOLDER, schema=NUMBERS, doing=""
     )
     path.write_bytes((path.parents[4] / other.path).read_bytes())
 
@@ -76,6 +86,27 @@ def test_a_file_that_is_another_is_refused_by_name(
         ArchiveBrokenError, match=f"not read: {file.path} .* reads it again from the file"
     ):
         read(storage, file)
+    with (
+        pytest.raises(ArchiveBrokenError, match=f"not read: {file.path}"),
+        facts_at([(storage, file)], doing="not read"),
+    ):
+        pass
+
+
+def test_a_file_that_was_looked_at_once_is_looked_at_again_where_it_was_written_since(
+    tmp_path: Path,
+) -> None:
+    """By whoever reads it by path."""
+    storage = LocalStorage(tmp_path)
+    file = written(storage)
+    with facts_at([(storage, file)], doing="not read") as paths:
+        assert paths == [tmp_path / file.path]
+    _swapped(tmp_path / file.path)
+    with (
+        pytest.raises(ArchiveBrokenError, match=f"not read: {file.path}"),
+        facts_at([(storage, file)], doing="not read"),
+    ):
+        pass
 
 
 def test_a_schema_that_is_not_asked_for_is_refused(tmp_path: Path) -> None:
@@ -83,8 +114,8 @@ def test_a_schema_that_is_not_asked_for_is_refused(tmp_path: Path) -> None:
     storage = LocalStorage(tmp_path)
     file = written(storage)
 
-    with pytest.raises(ArchiveBrokenError, match="order_keys/1"):
-        read_facts(storage, file, schema=ORDER_GONE, doing="")
+    with pytest.raises(ArchiveBrokenError, match="numbers/1"):
+        read_facts(storage, file, schema=ORDER_FACTS, doing="")
 
 
 def test_an_archive_that_takes_nothing_says_what_was_not_done(tmp_path: Path) -> None:

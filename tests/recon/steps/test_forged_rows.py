@@ -26,7 +26,7 @@ from recon.store import schema
 from recon.store.database.bound_tables import BEFORE_MONEY, BOUND_TABLES, Bound
 from recon.store.money import case_rows, sending_rows
 from recon.store.money.instruction_reading import instructions_where
-from recon.store.nights import facts_keys, runs
+from recon.store.nights import runs
 from recon.store.nights.runs import Run
 from recon.store.people import agreement_rows, approval_rows
 from recon.store.people.approval_rows import PersonsWord
@@ -39,7 +39,7 @@ CASES = int(os.environ.get("FORGED_ROWS", "0"))
 FOUND = (
     *("sending_switch", "release", "contradiction", "agreement", "verdict", "approval"),
     *("instruction", "history", "order_action", "run", "endorsement"),
-    *("merged_keys", "order_facts", "order_facts_account", "settled_sum", "settlement_line"),
+    *("order_facts", "order_facts_account", "settled_sum", "settlement_line"),
 )
 """Tables of which each forged row is found."""
 HIDDEN = frozenset({"endorsement"})
@@ -107,7 +107,6 @@ def said(merchant: Any) -> None:
     """Two people approved a refund, and a word of each other kind was said."""
     approve_it(merchant)
     ask_for_more(merchant)
-    merge_keys(merchant)
     tell_of_lines(merchant)
     now = merchant.clock()
 
@@ -174,18 +173,6 @@ def ask_for_more(merchant: Any) -> None:
             run = runs.newest_live(connection, merchant_id="100042", account_id="100042001")
         assert run is not None
         ingest(run.run_id, environment=environment)
-
-
-def merge_keys(merchant: Any) -> None:
-    """The keys of these few files in one, as those of many are."""
-    with merchant.environment() as environment:
-        with environment.store.reading() as connection:
-            merged = facts_keys.merge(
-                connection, ("100042", "100042001"), storages=storages_of(environment), at_least=1
-            )
-        assert merged is not None
-        with environment.store.writing() as connection:
-            facts_keys.save(connection, merged, at=merchant.clock())
 
 
 def tell_of_lines(merchant: Any) -> None:

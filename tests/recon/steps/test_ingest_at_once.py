@@ -8,8 +8,9 @@ import pytest
 from recon.model.nights import Mode, NightRequest
 from recon.steps.files.ingest import ingest
 from recon.steps.ground.night_folder import storages_of
-from recon.store.nights import facts_rows, order_rows, runs
-from recon.store.nights.order_facts import rows_of
+from recon.store.nights import order_rows, runs
+from recon.store.nights.facts_rows import EVER
+from recon.store.nights.stored_orders import numbers_ordered
 
 ACCOUNTS = ("100042001", "100042002")
 LOOKED_FOR_SECONDS = 0.2
@@ -17,10 +18,10 @@ LOOKED_FOR_SECONDS = 0.2
 
 
 @pytest.mark.postgresql
-def test_two_accounts_that_read_one_inbox_at_once_store_each_order_once(
+def test_of_an_inbox_that_two_accounts_read_at_once_each_order_stands_once(
     merchant: Any, migrated_postgresql_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Orders of both accounts in one file: whoever comes second finds them all repeated."""
+    """Orders of both accounts in one file, which each of them reads."""
     _declare_both(merchant)
     paid = merchant.payments("captured")[:20]
     rows = [merchant.order(one, account_id=ACCOUNTS[n % 2]) for n, one in enumerate(paid)]
@@ -47,11 +48,16 @@ def test_two_accounts_that_read_one_inbox_at_once_store_each_order_once(
         environment.store.reading() as connection,
     ):
         storages = storages_of(environment)
-        files = facts_rows.every(connection)
         orders = [
             number
-            for file in files
-            for number in rows_of(file, storages=storages)["order_no"].to_pylist()
+            for account in ACCOUNTS
+            for column in numbers_ordered(
+                connection,
+                runs.get(connection, f"run-{account}"),
+                spans=EVER,
+                storages=storages,
+            )
+            for number in column.to_pylist()
         ]
     assert sorted(orders) == sorted(one.order_no for one in paid)
 

@@ -1,4 +1,4 @@
-"""Order files as a night keeps them: planned, then stored in one turn."""
+"""Order files as a night keeps them: written, then stored in one turn."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -6,10 +6,9 @@ from datetime import UTC, datetime
 import pandas as pd
 
 from recon.archive.local_storage import LocalStorage
-from recon.matching.frames.sources import LoadCounts
 from recon.model.words import Reject, SourceFile
 from recon.store.database.engine import Store
-from recon.store.nights import order_plan, order_rows
+from recon.store.nights import order_rows
 from recon.store.nights.order_facts import StorageOf
 from recon.store.nights.runs import Run
 
@@ -28,14 +27,14 @@ def keep(
     source: SourceFile,
     storages: StorageOf,
     rejects: Sequence[Reject] = (),
-) -> LoadCounts:
+) -> None:
     """Keep one version of a file, its rows in these parts; none of them asks for anything."""
+    sender = f"{run.merchant_id}/{run.account_id}"
 
     def parts() -> list[tuple[pd.DataFrame, pd.DataFrame]]:
         return [(frame, frame.iloc[:0]) for frame in frames]
 
+    storage = storages((run.merchant_id, run.account_id))
+    orders = order_rows.written(run, source=source, parts=parts, sender=sender, storage=storage)
     with store.writing() as connection:
-        planned = order_plan.plan(connection, run, source=source, parts=parts, storages=storages)
-        return order_rows.save_file(
-            connection, run, planned=planned, parts=parts, rejects=rejects, at=AT
-        )
+        order_rows.save_file(connection, run, orders=orders, parts=parts, rejects=rejects, at=AT)

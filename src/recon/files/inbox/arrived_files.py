@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from recon.config.file_layouts import FileLayout, layout_of
+from recon.config.file_layouts import MENDED_PREFIX, FileLayout, layout_of
 from recon.files.formats.raw_reader import SUFFIXES
 from recon.model.errors import SourceMissingError, SourceUnreadableError
 from recon.privacy.shown_text import shown_name
@@ -26,7 +26,7 @@ TEMPORARY_SUFFIXES = (".tmp", ".part", ".partial", ".filepart", ".crdownload", "
 
 @dataclass(frozen=True, slots=True)
 class Inbox:
-    """The files of an inbox folder, sorted by name."""
+    """The files of an inbox folder, sorted by name; mended rows come behind what they mend."""
 
     files: tuple[Path, ...]
     skipped: tuple[tuple[str, str], ...]
@@ -53,7 +53,8 @@ def inbox(
     names = frozenset(entry.name for entry in entries)
     unfit = partial(_unfit, names=names, layouts=layouts, endings=endings)
     reasons = [(entry, unfit(entry)) for entry in entries]
-    files = tuple(entry for entry, reason in reasons if not reason)
+    taken = (entry for entry, reason in reasons if not reason)
+    files = tuple(sorted(taken, key=lambda entry: entry.name.startswith(MENDED_PREFIX)))
     if len(files) > FILES_MAX:
         msg = f"the inbox {folder} holds {len(files)} files; at most {FILES_MAX} are read"
         raise SourceUnreadableError(msg)

@@ -70,15 +70,14 @@ def _copied_facts(
     """Copy the rows of the night's files, each file once; what is wrong with them."""
     storages = storages_of(environment)
     for facts in facts_rows.of_night(connection, run):
-        for file in facts.every:
-            if into.has(file.path):
-                continue
-            try:
-                content = whole_facts(storages(facts.inbox), file, doing=UNREAD)
-            except (ArchiveError, ConfigurationError) as error:
-                yield str(error)
-            else:
-                into.write(file.path, content)
+        if into.has(facts.rows.path):
+            continue
+        try:
+            content = whole_facts(storages(facts.inbox), facts.rows, doing=UNREAD)
+        except (ArchiveError, ConfigurationError) as error:
+            yield str(error)
+        else:
+            into.write(facts.rows.path, content)
 
 
 def copied_close(sealed: Sealed, *, storage: Storage, into: EvidenceFolder) -> CopiedFolder:

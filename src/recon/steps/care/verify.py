@@ -37,7 +37,6 @@ from recon.store.database import history
 from recon.store.database.bound_tables import BOUND_TABLES, RUN
 from recon.store.database.record import changed, changed_in
 from recon.store.nights import bound_actions, facts_rows, rules_rows, runs
-from recon.store.nights.facts_keys import changed_facts, key_problems
 from recon.store.nights.facts_rows import StoredFacts
 from recon.store.nights.let_go_rows import all_let_go, let_go_of
 from recon.store.nights.order_facts import StorageOf, facts_problems
@@ -99,7 +98,7 @@ def verify(
             *filter(None, (broken, *cut)),
             *changed_in(connection, BOUND_TABLES),
             *bound_actions.all_changed_actions(connection),
-            *changed_facts(connection),
+            *facts_rows.changed(connection),
             *rules_rows.changed_rules(connection),
         ]
         problems += unendorsed(connection, environment=environment)
@@ -114,7 +113,6 @@ def verify(
             problems += _archive_problems(connection, finished, environment=environment)
             storages = storages_of(environment)
             problems += _facts_problems(connection, facts_rows.every(connection), of=storages)
-            problems += key_problems(connection, storages=storages)
         let_go = () if workbook else tuple(map(str, all_let_go(connection)))
         unfinished = tuple(
             f"{run.run_id} ({run.business_date}, {run.status} after {run.step or 'its start'})"
@@ -151,7 +149,7 @@ def verify_night(environment: Environment, *, name: str) -> Verification:
         head, broken = history.verify(connection)
         problems += changed(connection, RUN)
         problems += changed_summary(connection, run.run_id)
-        problems += changed_facts(connection)
+        problems += facts_rows.changed(connection)
         problems += rules_rows.changed_rules(connection)
         files, storages = facts_rows.of_night(connection, run), storages_of(environment)
         problems += _facts_problems(connection, files, of=storages)

@@ -11,6 +11,7 @@ from datetime import date, datetime
 from typing import Any
 
 import pandas as pd
+import pyarrow as pa
 
 from recon import __version__
 from recon.config.rules import Rules
@@ -19,6 +20,7 @@ from recon.matching.breaks.write_offs import TYPES, booked_write_offs
 from recon.matching.frames.names import is_among
 from recon.matching.frames.same_words import held_once
 from recon.matching.frames.sources import (
+    ORDER_COLUMNS,
     AgreedWriteOffs,
     LeftOut,
     Previous,
@@ -33,14 +35,16 @@ from recon.model.words import (
     Quarantined,
     Reject,
     SourceFile,
+    SourceKind,
 )
 from recon.proof.books_bridge import FileMoney, rejected_sums
+from recon.proof.night_tables import frame_of_table
 from recon.steps.compare.bank_inputs import bank_source
 from recon.steps.compare.sealed_orders import sealed_orders
 from recon.steps.compare.siblings import siblings_of, with_siblings
 from recon.steps.compare.vanished_entries import vanished_entries
 from recon.steps.compare.whole_settlement import settlement_of
-from recon.steps.files.arrived_rows import Extract, order_steps, with_arrived
+from recon.steps.files.arrived_rows import Extract, order_steps, with_arrived, with_taken
 from recon.steps.files.keep_ledger import unread_files
 from recon.steps.files.lacking_orders import orders_lack_since
 from recon.steps.files.never_read import WHOLE_FILE
@@ -185,7 +189,10 @@ def sources_of(run: Run, *, inputs: Inputs, rules: Rules, environment: Environme
     with environment.store.reading() as connection:
         loaded = order_rows.files_of_night(connection, run, until=until)
         rejected = order_rows.rejects_of_night(connection, run, until=until)
-        files, rejects = of_this_account(loaded, rejected, run=run, siblings=siblings)
+        waiting = quarantined(connection, run, inputs=inputs)
+        files, rejects = of_this_account(
+            loaded, rejected, run=run, siblings=siblings, waiting=waiting
+        )
         extract, entries, money = _books(connection, run, refused=rejected, environment=environment)
         universe, gateway = _shown(connection, run, environment=environment)
         asked = universe["order_no"]
@@ -199,10 +206,11 @@ def sources_of(run: Run, *, inputs: Inputs, rules: Rules, environment: Environme
         recent = _in_window(
             entries, begins=begins, asked=asked, lines=lines, moves=instructions, rules=rules
         )
-        orders, older = _orders(
+        orders = _orders(
             connection, run, since=since, asked=asked, until=until, environment=environment
         )
-        steps = order_steps(
+        older = orders.loc[orders["ordered_at"] < since, "order_no"].unique().tolist()
+        became = order_steps(
             connection, run, since=since, older=older, until=until, environment=environment
         )
         own = Sources(
@@ -216,13 +224,13 @@ def sources_of(run: Run, *, inputs: Inputs, rules: Rules, environment: Environme
             universe=universe,
             exported=inputs.exported,
             agreed_write_offs=inputs.agreed_write_offs,
-            merged_rows={source.name: counts for source, counts in loaded},
+            merged_rows=with_taken(loaded, became=became),
             settlement=lines,
             settled=days,
             volumes=volumes,
             unread_batches=unread_batches(connection, run, inputs=inputs),
             bank=bank_source(connection, run, until=until, rules=rules),
-            quarantined=quarantined(connection, run, inputs=inputs),
+            quarantined=waiting,
             orders_lack_since=orders_lack_since(
                 connection, run, until=until, calendar=rules.business_calendar
             ),
@@ -230,7 +238,7 @@ def sources_of(run: Run, *, inputs: Inputs, rules: Rules, environment: Environme
     whole = with_siblings(own, run=run, siblings=siblings, last_file=until, environment=environment)
     counted = _with_ids_once(without_opening_balance(whole, rules=rules))
     return with_arrived(
-        counted, own=own, orders=steps, extract=extract, entries=entries, money=money
+        counted, own=own, orders=became.steps, extract=extract, entries=entries, money=money
     )
 
 
@@ -329,34 +337,25 @@ def _orders(
     asked: "pd.Series[str]",
     until: int,
     environment: Environment,
-) -> tuple[pd.DataFrame, list[str]]:
-    """The orders of the window and the older ones that this night asked about; their numbers.
+) -> pd.DataFrame:
+    """The orders of the window and the older ones that this night asked about.
 
     Raises:
         HistoryBrokenError: the rows of an order file are not those that the history bound.
     """
     facts_rows.refuse_changed(connection)
-    kept = sealed_orders(
-        connection, run, since=since, asked=asked, until=until, environment=environment
-    )
+    kept = sealed_orders(connection, run, asked=asked, until=until, environment=environment)
     if kept is not None:
         return kept
-    storages = storages_of(environment)
-    recent = stored_orders.current_orders(
-        connection, run, since=since, until=until, storages=storages
-    )
-    older = asked[~is_among(asked, recent["order_no"])].tolist()
-    if not older:
-        return recent, older
-    asked_for = stored_orders.orders_of_keys(
+    table = stored_orders.orders_in_view(
         connection,
-        merchant_id=run.merchant_id,
-        accounts=[run.account_id],
-        order_nos=older,
-        storages=storages,
+        run,
+        since=since,
+        asked=pa.array(asked, pa.string()),
         until=until,
+        storages=storages_of(environment),
     )
-    return pd.concat([recent, asked_for], ignore_index=True), older
+    return frame_of_table(table)[[*ORDER_COLUMNS]]
 
 
 def _older(entries: pd.DataFrame | None, *, than: pd.DataFrame | None) -> tuple[LeftOut, ...]:
@@ -404,15 +403,21 @@ def of_this_account(
     *,
     run: Run,
     siblings: Collection[str],
+    waiting: Collection[Quarantined],
 ) -> tuple[tuple[SourceFile, ...], tuple[Reject, ...]]:
     """Rejected rows of another declared account are that account's business: skipped here.
 
     A row that names an account nobody declared (a header repeated inside the file, a misspelt
-    account) would be told by no night at all: it is told here, as one of no account.
+    account) would be told by no night at all: it is told here, as one of no account. So is an order
+    row that stands for its order no more (`waiting` are those that do): another file brought it.
     """
+    still = {(item.source, item.line) for item in waiting}
     others = Counter(item.source for item in rejects if item.account_id in siblings)
     own = tuple(
-        item if item.account_id == run.account_id else replace(item, account_id="")
+        item
+        if item.account_id == run.account_id
+        and (item.kind is not SourceKind.ORDERS or (item.source, item.line) in still)
+        else replace(item, account_id="")
         for item in rejects
         if item.account_id not in siblings
     )

@@ -8,7 +8,6 @@ what says which entries belong to the night.
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -30,7 +29,7 @@ from recon.model.words import KeyAnswer
 from recon.proof.night_tables import FRAMES, TARIFFS, input_tables, table_of
 from recon.steps.compare.bank_inputs import bank_source
 from recon.steps.compare.coded_rows import coded
-from recon.steps.compare.inputs import instructions_of, of_this_account
+from recon.steps.compare.inputs import instructions_of, of_this_account, quarantined
 from recon.steps.compare.parted_ledger import chosen_entries, ledger_table
 from recon.steps.compare.parted_settlement import PartedSettlement, parted_settlement
 from recon.steps.compare.siblings import SIBLING_KEYS_MAX, with_siblings
@@ -166,7 +165,13 @@ def _small(
     names = text_column(asked.cast(pa.large_string()))
     loaded = order_rows.files_of_night(connection, run, until=until)
     rejected = order_rows.rejects_of_night(connection, run, until=until)
-    files, rejects = of_this_account(loaded, rejected, run=run, siblings=inputs.siblings)
+    files, rejects = of_this_account(
+        loaded,
+        rejected,
+        run=run,
+        siblings=inputs.siblings,
+        waiting=quarantined(connection, run, inputs=inputs),
+    )
     source = ledger_rows.source_of(connection, run.run_id)
     every = instructions_of(connection, run, inputs=inputs, environment=environment)
     moves = in_question(every, asked=names)
@@ -215,21 +220,14 @@ def _own_orders(
     environment: Environment,
 ) -> pa.Table:
     """The orders of the window, and the older ones that this night asked about."""
-    span: dict[str, Any] = {"storages": storages_of(environment), "until": inputs.last_file}
-    since = window_start(run, rules=environment.settings.rules)
-    table = stored_orders.current_rows(connection, run, since=since, **span)
-    is_recent = pc.is_in(asked, value_set=table["order_no"])
-    older = asked.filter(pc.invert(is_recent)).to_pylist()
-    if not older:
-        return table
-    named = stored_orders.rows_of_keys(
+    return stored_orders.orders_in_view(
         connection,
-        merchant_id=run.merchant_id,
-        accounts=[run.account_id],
-        order_nos=older,
-        **span,
+        run,
+        since=window_start(run, rules=environment.settings.rules),
+        asked=asked,
+        until=inputs.last_file,
+        storages=storages_of(environment),
     )
-    return pa.concat_tables([table, named])
 
 
 def _orders(read: _Orders, *, joined: Sources, environment: Environment) -> pa.Table:

@@ -4,12 +4,9 @@ As `inputs.sources_of` gives it, which holds all of these rows; their tables are
 another, and only those that may say something else than what was sealed before money moved.
 """
 
-from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -22,16 +19,17 @@ from recon.steps.compare.inputs import quarantined, unread_batches
 from recon.steps.compare.parted_answers import parted_answers
 from recon.steps.compare.parted_inputs import PartedInputs, parted_inputs
 from recon.steps.compare.parted_ledger import arrived_ledger, older_entries
-from recon.steps.files.arrived_rows import order_steps, with_steps
+from recon.steps.files.arrived_rows import order_steps, with_steps, with_taken
 from recon.steps.files.lacking_orders import orders_lack_since
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.kept_books import LEDGER
-from recon.steps.ground.night_folder import BOOKS, INPUTS, links, newest, storages_of
+from recon.steps.ground.night_folder import BOOKS, INPUTS, links, newest
 from recon.steps.ground.sealed_night import SealedNight, sealed_night
 from recon.steps.ground.window import window_start
 from recon.store import Connection
-from recon.store.nights import facts_rows, order_rows, stored_orders
+from recon.store.nights import facts_rows, order_rows
 from recon.store.nights.input_rows import Inputs
+from recon.store.nights.order_bridge import OrderSteps
 from recon.store.nights.runs import Run
 
 _OF_ORDERS = ("account_id", "order_no", "ordered_at")
@@ -105,7 +103,7 @@ def _small(
     """What tables of other rows say of the rows that are compared, and of those that are not."""
     until = inputs.last_file
     loaded = order_rows.files_of_night(connection, run, until=until)
-    steps = _steps(
+    became = _steps(
         connection, run, parted=parted, until=until, sealed=sealed, environment=environment
     )
     give_back()
@@ -113,14 +111,14 @@ def _small(
         parted.small,
         exported=inputs.exported,
         agreed_write_offs=inputs.agreed_write_offs,
-        merged_rows={source.name: counts for source, counts in loaded},
+        merged_rows=with_taken(loaded, became=became),
         unread_batches=unread_batches(connection, run, inputs=inputs),
         quarantined=quarantined(connection, run, inputs=inputs),
         orders_lack_since=orders_lack_since(
             connection, run, until=until, calendar=environment.settings.rules.business_calendar
         ),
     )
-    orders = {**steps, FROM_OTHERS: len(parted.joined.orders)}
+    orders = {**became.steps, FROM_OTHERS: len(parted.joined.orders)}
     if parted.entries is None:
         return with_steps(small, orders=orders, books=None)
     books = arrived_ledger(
@@ -142,42 +140,19 @@ def _steps(
     until: int,
     sealed: "_SealedOrders | None",
     environment: Environment,
-) -> Mapping[str, int]:
+) -> OrderSteps:
     """What became of the order rows of tonight's files."""
     since = window_start(run, rules=environment.settings.rules)
-    if sealed is None:
-        stored = stored_orders.ordered_since(
-            connection, run, since=since, storages=storages_of(environment), until=until
-        )
-        # Their files are in no order: each would be looked for among all that were asked for.
-        chunks = [chunk for each in stored for chunk in each.chunks]
-        ordered = iter([pa.chunked_array(chunks, pa.string())])
-    else:
-        ordered = sealed.ordered_since(since)
-    older = not_among(parted.asked, names=ordered).to_pylist()
+    tables = [parted.made["orders"]()] if sealed is None else sealed.orders()
+    older = set[str]()
+    for table in tables:
+        is_older = pc.less(table["ordered_at"], pa.scalar(since, INSTANT))
+        own = pc.and_(is_older, _is_of(run, table))
+        older.update(table["order_no"].filter(own).to_pylist())
     give_back()
     return order_steps(
-        connection, run, since=since, older=older, until=until, environment=environment
+        connection, run, since=since, older=sorted(older), until=until, environment=environment
     )
-
-
-def not_among(asked: pa.Array, *, names: Iterable[pa.ChunkedArray]) -> pa.Array:
-    """Those that are none of some names.
-
-    Args:
-        asked: sorted texts.
-        names: some at a time; those of a file in order are neighbours, and only what was asked for
-            between the first and the last is looked at: a table of all takes 70 bytes for each.
-    """
-    is_known = np.zeros(len(asked), dtype=np.bool_)
-    numbers = range(len(asked))
-    for some in filter(len, names):
-        ends = pc.min_max(some).as_py()
-        start = bisect_left(numbers, ends["min"], key=lambda at: asked[at].as_py())
-        stop = bisect_right(numbers, ends["max"], lo=start, key=lambda at: asked[at].as_py())
-        is_here = pc.is_in(asked[start:stop], value_set=some)
-        is_known[start:stop] |= np.asarray(is_here, dtype=np.bool_)
-    return asked.filter(pa.array(~is_known))
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,12 +181,9 @@ class _SealedOrders:
             others += len(table) - len(numbers)
         return cls(night, run, is_all=not others) if own == len(parted.asked) else None
 
-    def ordered_since(self, since: datetime) -> Iterator[pa.ChunkedArray]:
-        """Order numbers of the account's orders since an instant."""
-        for table in _inputs_of(self.night, name="orders", columns=_OF_ORDERS):
-            is_recent = pc.greater_equal(table["ordered_at"], pa.scalar(since, INSTANT))
-            is_recent = pc.and_(_is_of(self.run, table), pc.fill_null(is_recent, False))
-            yield table["order_no"].filter(is_recent)
+    def orders(self) -> Iterator[pa.Table]:
+        """When the account's orders were ordered."""
+        return _inputs_of(self.night, name="orders", columns=_OF_ORDERS)
 
 
 def _inputs_of(night: SealedNight, *, name: str, columns: Sequence[str]) -> Iterator[pa.Table]:

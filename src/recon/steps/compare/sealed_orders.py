@@ -4,15 +4,12 @@ A million orders are read out of the database once a night. Once more they are r
 file came since, or where other keys were asked for.
 """
 
-from datetime import datetime
-
 import pandas as pd
 import pyarrow as pa
 
 from recon.archive.rows_file import read_rows
 from recon.archive.step_folder import Sealed, whole_file
 from recon.archive.storage import reachable
-from recon.matching.frames.names import is_among
 from recon.matching.frames.sources import ORDER_COLUMNS
 from recon.model.errors import ArchiveBrokenError
 from recon.proof.night_tables import frame_of_table
@@ -27,17 +24,15 @@ def sealed_orders(
     connection: Connection,
     run: Run,
     *,
-    since: datetime,
     until: int,
     asked: "pd.Series[str]",
     environment: Environment,
-) -> tuple[pd.DataFrame, list[str]] | None:
-    """ORDER_COLUMNS by key, and the numbers of the older ones; None where not these lie there.
+) -> pd.DataFrame | None:
+    """ORDER_COLUMNS by key; None where not these lie there.
 
     Args:
         connection: the store.
         run: whose orders they are.
-        since: when the window begins.
         until: the last file that counts.
         asked: what the run asked for, sorted.
         environment: where the archive is.
@@ -58,8 +53,7 @@ def sealed_orders(
         return None
     if not asked.reset_index(drop=True).equals(universe["order_no"]):
         return None
-    recent = orders.loc[orders["ordered_at"] >= since, "order_no"]
-    return orders[[*ORDER_COLUMNS]], asked[~is_among(asked, recent)].tolist()
+    return orders[[*ORDER_COLUMNS]]
 
 
 def _own(table: pa.Table, *, run: Run) -> pd.DataFrame:

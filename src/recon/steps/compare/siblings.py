@@ -52,8 +52,8 @@ def ask_siblings(run: Run, *, environment: Environment) -> int:
         return 0
     since = window_start(run, rules=environment.settings.rules)
     with environment.store.reading() as connection:
-        ordered = stored_orders.ordered_since(
-            connection, run, since=since, storages=storages_of(environment)
+        ordered = stored_orders.numbers_ordered(
+            connection, run, spans=[(since, None)], storages=storages_of(environment)
         )
         orders = order_numbers(ordered).column
         answered = table_of_run(
@@ -124,7 +124,7 @@ def with_siblings(
         frame = shown_answers.sibling_frame(connection, run, environment=environment)
         orders = stored_orders.orders_of_keys(
             connection,
-            merchant_id=run.merchant_id,
+            run,
             accounts=siblings,
             order_nos=sorted(own_payments ^ own_orders),
             storages=storages_of(environment),

@@ -1,14 +1,14 @@
 """How many rows went where between the files of a night and what it compares."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import NamedTuple
 
 import pandas as pd
 
-from recon.matching.frames.sources import Sources
+from recon.matching.frames.sources import LoadCounts, Sources
 from recon.model.words import SourceFile, SourceKind
 from recon.proof.books_bridge import FileMoney, Sums, arrived_books, sums_by_type
 from recon.proof.bridge import BEFORE_WINDOW, FROM_OTHERS, OTHER_ACCOUNTS
@@ -18,7 +18,7 @@ from recon.steps.ground.night_folder import storages_of
 from recon.store import Connection
 from recon.store.nights import order_bridge
 from recon.store.nights.facts_rows import Account
-from recon.store.nights.order_bridge import InView
+from recon.store.nights.order_bridge import InView, OrderSteps
 from recon.store.nights.runs import Run
 
 Extract = tuple[pd.DataFrame, SourceFile] | None
@@ -32,7 +32,7 @@ def order_steps(
     older: Sequence[str],
     until: int,
     environment: Environment,
-) -> Mapping[str, int]:
+) -> OrderSteps:
     """What became of the order rows of tonight's files (see store.order_bridge)."""
     return order_bridge.order_steps(
         connection,
@@ -42,6 +42,13 @@ def order_steps(
         declared=declared_accounts(environment),
         storages=storages_of(environment),
     )
+
+
+def with_taken(
+    loaded: Iterable[tuple[SourceFile, LoadCounts]], *, became: OrderSteps
+) -> dict[str, LoadCounts]:
+    """Name of each file -> which of its rows were new, repeats, or took another's place."""
+    return {source.name: became.taken.get(source.name, counts) for source, counts in loaded}
 
 
 def declared_accounts(environment: Environment) -> frozenset[Account]:

@@ -17,7 +17,7 @@ from recon.files.kinds.archive import is_kept, keep_read
 from recon.files.kinds.instruction_file import is_instruction_file
 from recon.files.kinds.spooled_file import SpooledFile, SpooledRows
 from recon.files.reader import instruction_file, order_file
-from recon.model.errors import SourceMissingError, SourceUnreadableError, StoreLockedError
+from recon.model.errors import SourceMissingError, SourceUnreadableError
 from recon.model.headway import Way
 from recon.model.nights import StepSummary
 from recon.model.words import SourceFile, SourceKind
@@ -26,7 +26,6 @@ from recon.settlement.sealing import Seal
 from recon.steps.files.arrivals import arrivals, left, unreadable, unreadable_identity
 from recon.steps.files.bank_statements import ingest_banks
 from recon.steps.files.breaking_files import guarded
-from recon.steps.files.fewer_key_files import merge_keys
 from recon.steps.files.file_endorsements import counting
 from recon.steps.files.lost_facts import missing_read_again, reading_lost_facts
 from recon.steps.files.night_of_file import left_for_later
@@ -38,13 +37,11 @@ from recon.steps.ground.environment import Environment
 from recon.steps.ground.night_folder import storages_of
 from recon.store import Connection
 from recon.store.database.engine import Turn
-from recon.store.nights import file_words, order_plan, order_rows, runs
-from recon.store.nights.order_plan import Planned
+from recon.store.nights import file_words, order_rows, runs
+from recon.store.nights.facts_rows import Account
 from recon.store.nights.runs import Run
 
 STEP = "ingest"
-PLANNED_MAX = 10
-"""So often a file is held against what stands, while others store theirs."""
 NAMED_MAX = 3
 """Refused instructions that the step names; `recon order-file check` shows more."""
 LET_GO = "was not read: somebody let it go (`recon file list`)"
@@ -233,7 +230,6 @@ def _ingest_orders(
         if source is not None:
             name = shown_name(path.name)
             against += [f"{name} line {line}: {why}" for line, why in found.items()]
-            merge_keys(run, kind=SourceKind.ORDERS, environment=environment)
         return source, ""
 
 
@@ -242,36 +238,41 @@ def _save(
 ) -> SourceFile | None:
     """Store a file that was read whole; nothing when its content was read before.
 
-    Its rows are held against all that stand before anybody waits for it; where another file comes
-    meanwhile, once more. `refused` gets lines and why their instructions wait for a person.
+    Its rows are written before anybody waits for it. `refused` gets lines and why their
+    instructions wait for a person.
     """
     store, source = environment.store, read.source_file
-    for _ in range(PLANNED_MAX):
-        with store.reading() as connection:
-            planned = _plan(connection, read, run=run, environment=environment)
-        environment.crash_point("archived the orders")
-        with store.writing(turn=Turn.ORDERS) as connection:
-            is_known, copy = _known(
-                connection, run, name=source.name, sha256=source.sha256, environment=environment
-            )
-            if is_known:
-                return copy
-            if order_plan.is_stale(connection, planned):
-                continue
-            order_rows.save_file(
-                connection,
-                run,
-                planned=planned,
-                parts=lambda: _looked_through(read, refused=refused),
-                rejects=read.rejects,
-                at=environment.clock(),
-            )
-            return source
-    msg = (
-        f"{shown_name(source.name)} was not stored: {PLANNED_MAX} other order files came while it "
-        "was looked at, one after the other; start the night again"
+    inbox_of = (run.merchant_id, run.account_id)
+    orders = order_rows.written(
+        run,
+        source=source,
+        parts=lambda: _counted(read),
+        sender=sender_of(inbox_of, environment=environment),
+        storage=storages_of(environment)(inbox_of),
     )
-    raise StoreLockedError(msg)
+    environment.crash_point("archived the orders")
+    with store.writing(turn=Turn.ORDERS) as connection:
+        is_known, copy = _known(
+            connection, run, name=source.name, sha256=source.sha256, environment=environment
+        )
+        if is_known:
+            return copy
+        order_rows.save_file(
+            connection,
+            run,
+            orders=orders,
+            parts=lambda: _looked_through(read, refused=refused),
+            rejects=read.rejects,
+            at=environment.clock(),
+        )
+        return source
+
+
+def sender_of(account: Account, *, environment: Environment) -> str:
+    """Whose inbox it is: the first of the accounts that share it, for they have one sender."""
+    every = environment.settings.accounts
+    own = "/".join(account)
+    return min(name for name, each in every.items() if each.inbox == every[own].inbox)
 
 
 def _looked_through(read: SpooledFile, *, refused: dict[int, str]) -> Iterator[SpooledRows]:
@@ -279,18 +280,6 @@ def _looked_through(read: SpooledFile, *, refused: dict[int, str]) -> Iterator[S
     for part in read.parts():
         refused.update(refused_actions(part.actions))
         yield part
-
-
-def _plan(
-    connection: Connection, read: SpooledFile, *, run: Run, environment: Environment
-) -> Planned:
-    return order_plan.plan(
-        connection,
-        run,
-        source=read.source_file,
-        parts=lambda: _counted(read),
-        storages=storages_of(environment),
-    )
 
 
 def _counted(read: SpooledFile) -> Iterator[SpooledRows]:

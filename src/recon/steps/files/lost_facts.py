@@ -1,7 +1,6 @@
 """Facts that are gone or changed in the archive are read again from the file that they came in.
 
-What was lost is written anew only as it was: the history binds its hash. Rows are held against the
-files that were there when they were first read, never against later ones.
+What was lost is written anew only as it was: the history binds its hash.
 """
 
 from collections.abc import Callable, Iterator
@@ -11,7 +10,6 @@ from functools import partial, wraps
 from pathlib import Path
 from typing import TypeVar
 
-from recon.archive.facts_files import FactsFile
 from recon.archive.facts_schemas import FOLDER
 from recon.archive.storage import reachable
 from recon.config.file_layouts import layout_of
@@ -31,7 +29,7 @@ from recon.model.nights import StepSummary
 from recon.model.words import SourceKind
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.night_folder import storage_at, storages_of
-from recon.store.nights import facts_keys, facts_rows, order_plan, runs, settlement_plan
+from recon.store.nights import facts_rows, order_rows, runs, settlement_plan
 from recon.store.nights.facts_rows import Account, StoredFacts
 from recon.store.nights.order_facts import UNREAD, problems_of
 from recon.store.nights.settlement_rows import NAME_PREFIX
@@ -75,12 +73,13 @@ def missing_read_again(account: Account, *, environment: Environment) -> Iterato
     with reachable(storage, doing=UNREAD):
         there = {*storage.names(FOLDER)}
     storages = storages_of(environment)
-    for file, _ in _files_of(account, environment=environment):
-        if file.path in there or not any(problems_of(file, inbox=account, storages=storages)):
+    for stored in _files_of(account, environment=environment):
+        path = stored.rows.path
+        if path in there or not any(problems_of(stored.rows, inbox=account, storages=storages)):
             continue  # a listing may lack what is there
         notes: list[str] = []
         try:
-            notes.append(_read_again(file.path, notes=notes, environment=environment))
+            notes.append(_read_again(path, notes=notes, environment=environment))
         except ArchiveBrokenError as error:
             notes.append(f"{error}.")
         yield from notes
@@ -92,29 +91,25 @@ def check_facts(account: Account, *, environment: Environment) -> str:
     Raises:
         ReconError: one is not; each is named, with where it is read from again or what to do.
     """
-    files = [*_files_of(account, environment=environment)]
+    files = _files_of(account, environment=environment)
     storages = storages_of(environment)
     lost = [
-        f"{file.path} of the archive is gone or was changed: "
-        + _way_out(stored, path=file.path, environment=environment)
-        for file, stored in files
-        if any(problems_of(file, inbox=account, storages=storages))
+        f"{stored.rows.path} of the archive is gone or was changed: "
+        + _way_out(stored, environment=environment)
+        for stored in files
+        if any(problems_of(stored.rows, inbox=account, storages=storages))
     ]
     if lost:
         more = f"; and {len(lost) - SHOWN_MAX} more (`recon verify`)" * (len(lost) > SHOWN_MAX)
         raise ReconError("; ".join(lost[:SHOWN_MAX]) + more)
-    return f"{len(files)} files of rows and keys are as they were written"
+    return f"{len(files)} files of rows are as they were written"
 
 
-def _files_of(
-    account: Account, *, environment: Environment
-) -> Iterator[tuple[FactsFile, StoredFacts | None]]:
-    """The files of facts of an inbox, oldest first, then merged keys, which are of no one file."""
+def _files_of(account: Account, *, environment: Environment) -> list[StoredFacts]:
+    """The files of facts of an inbox, oldest first, each once."""
     with environment.store.reading() as connection:
         every = [each for each in facts_rows.every(connection) if each.inbox == account]
-        merged = [each for each in facts_keys.every_merged(connection) if each.inbox == account]
-    yield from ((file, stored) for stored in every for file in stored.every)
-    yield from ((each.file, None) for each in merged)
+    return [*{each.rows.path: each for each in reversed(every)}.values()][::-1]
 
 
 def _read_again(path: str, *, notes: list[str], environment: Environment) -> str:
@@ -123,28 +118,17 @@ def _read_again(path: str, *, notes: list[str], environment: Environment) -> str
     Raises:
         ArchiveBrokenError: nothing gives it as it was; the sentence says what to do.
     """
-    storages = storages_of(environment)
     with environment.store.reading() as connection:
-        of_many = [each for each in facts_keys.every_merged(connection) if each.file.path == path]
-        of_one = [
-            each
-            for each in facts_rows.every(connection)
-            if any(file.path == path for file in each.every)
-        ]
-    for merged in of_many:
-        with environment.store.reading() as connection:
-            do = partial(facts_keys.merge_again, connection, merged, storages=storages)
-            _with_facts(do, notes=notes, environment=environment)
-        return f"The merged keys {path} were gone or changed, and were written again."
+        of_one = [each for each in facts_rows.every(connection) if each.rows.path == path]
     way_out = f"put {path} back from a backup of the archive"
     for stored in of_one:
         source = _source(stored, environment=environment)
         if source is None:
-            way_out = _way_out(stored, path=path, environment=environment)
+            way_out = _way_out(stored, environment=environment)
             continue
         again = partial(_planned_again, stored, source=source, environment=environment)
         written = _with_facts(again, notes=notes, environment=environment)
-        if written is not None and any(file.path == path for file in written.every):
+        if written is not None and written.rows.path == path:
             return f"{path} of the archive was gone or changed, and was read again from {source}."
         way_out = (
             f"{source} is read otherwise today than it was (layout, rules or program): put {path} "
@@ -157,7 +141,7 @@ def _read_again(path: str, *, notes: list[str], environment: Environment) -> str
 def _planned_again(
     stored: StoredFacts, *, source: Path, environment: Environment
 ) -> StoredFacts | None:
-    """Hold the rows of a file against those of its day once more, and write its facts."""
+    """Write the facts of a file once more; lines are held against those of their day."""
     account = environment.settings.account(stored.inbox[0], account_id=stored.inbox[1])
     rules, name = environment.settings.rules, stored.name
     until, storages = stored.file_id - 1, storages_of(environment)
@@ -166,15 +150,13 @@ def _planned_again(
         if stored.kind is SourceKind.ORDERS:
             layout = layout_of(name, layouts=account.layouts)
             with order_file(source, rules=rules, layout=layout, keep=False) as read:
-                planned = order_plan.plan(
-                    connection,
+                return order_rows.written(
                     run,
-                    source=replace(read.source_file, name=name),
+                    source=read.source_file,
                     parts=read.parts,
-                    storages=storages,
-                    until=until,
-                )
-            return planned.facts
+                    sender=stored.sender,
+                    storage=storages(stored.inbox),
+                ).facts
         layouts = account.settlement.layouts if account.settlement else ()
         layout = layout_of(name.removeprefix(NAME_PREFIX), layouts=layouts)
         lines, facts = settlement_file(source, rules=rules, layout=layout)
@@ -205,13 +187,11 @@ def _source(stored: StoredFacts, *, environment: Environment) -> Path | None:
     return None
 
 
-def _way_out(stored: StoredFacts | None, *, path: str, environment: Environment) -> str:
+def _way_out(stored: StoredFacts, *, environment: Environment) -> str:
     """What becomes of a lost file of facts, or what to do."""
-    if stored is None:
-        return "the next night writes it again from the keys of each file"
     if source := _source(stored, environment=environment):
         return f"the next night reads it again from {source}"
-    name = stored.name.removeprefix(NAME_PREFIX)
+    name, path = stored.name.removeprefix(NAME_PREFIX), stored.rows.path
     return (
         f"put {name} with the SHA-256 {stored.source_sha256} into its inbox again, or {path} back "
         "from a backup of the archive, then start the night again"

@@ -25,7 +25,6 @@ from recon.model.words import Reject, SourceFile, SourceKind
 from recon.privacy.shown_text import shown_name
 from recon.steps.files.arrivals import arrivals, left, unreadable
 from recon.steps.files.breaking_files import guarded
-from recon.steps.files.fewer_key_files import merge_keys
 from recon.steps.files.settling import still_written
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.night_folder import storages_of
@@ -197,7 +196,6 @@ def _save(
             settlement_rows.save_file(
                 connection, run, planned=planned, rejects=rejects, at=environment.clock()
             )
-        merge_keys(run, kind=SourceKind.SETTLEMENT, environment=environment)
         return source
     msg = (
         f"{name} was not stored: {PLANNED_MAX} other settlement files came while it was looked "

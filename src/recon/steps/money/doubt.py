@@ -47,8 +47,7 @@ from recon.store.money import evidence_rows, instruction_rows
 from recon.store.money.evidence_rows import KnownRefund
 from recon.store.money.instruction_rows import OpenBatch
 from recon.store.money.journal import StoredJournal, move
-from recon.store.nights import notification_rows, settlement_rows
-from recon.store.nights.facts_keys import changed_facts
+from recon.store.nights import facts_rows, notification_rows, settlement_rows
 from recon.store.nights.runs import Run
 
 PROFILE_WITH_SEARCH = "extended"
@@ -214,7 +213,7 @@ def _lines(run: Run, *, environment: Environment) -> list[SettledLine]:
     """
     with environment.store.reading() as connection:
         undecided = instruction_rows.of_account(connection, run, states=UNDECIDED)
-        if not undecided or any(changed_facts(connection)):
+        if not undecided or any(facts_rows.changed(connection)):
             return []
         return settlement_rows.evidence_of(
             connection,

@@ -27,7 +27,6 @@ from recon.store.nights import (
     runs,
 )
 from recon.store.nights.answer_parts import BASELINE
-from recon.store.nights.facts_keys import changed_facts
 from recon.store.nights.runs import Run
 
 
@@ -97,5 +96,5 @@ def _history_problem(connection: Connection, run: Run, *, environment: Environme
         or next(record.changed(connection, INSTRUCTION, where=bound_rows.MAY_LEAVE), "")
         or next(changed_in(connection, BEFORE_MONEY), "")
         or next(bound_actions.changed_actions(connection, run), "")
-        or next(changed_facts(connection), "")
+        or next(facts_rows.changed(connection), "")
     )

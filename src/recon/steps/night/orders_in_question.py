@@ -7,6 +7,7 @@ that come of an age at which they are asked about again.
 """
 
 from collections.abc import Iterator
+from datetime import datetime
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -61,7 +62,8 @@ def _named(
     rules = environment.settings.rules
     since = window_start(run, rules=rules)
     storages = storages_of(environment)
-    yield from stored_orders.ordered_since(connection, run, since=since, storages=storages)
+    window = [(since, None)]
+    yield from stored_orders.numbers_ordered(connection, run, spans=window, storages=storages)
     yield from _booked(connection, run, environment=environment)
     unfinished = instruction_rows.of_account(connection, run, states=instruction_rows.UNFINISHED)
     yield (item.order_no for item in unfinished)
@@ -85,7 +87,9 @@ def _named(
     spans = list(looked_back(run, before=before))
     ended = [(since, environment.clock()), *spans]
     yield planning_rows.ended_orders(connection, run, spans=ended)
-    yield from stored_orders.ordered_between(connection, run, spans=spans, storages=storages)
+    # Of age is who was ordered after the one instant, and up to the other.
+    of_age = [(after + datetime.resolution, up_to + datetime.resolution) for after, up_to in spans]
+    yield from stored_orders.numbers_ordered(connection, run, spans=of_age, storages=storages)
     yield from _came_late(connection, run, before=before, environment=environment)
     if before is not None:
         yield kept_results.orders_left_open(connection, before.run_id, environment=environment)
@@ -112,11 +116,10 @@ def _came_late(
         return iter(())
     rules = environment.settings.rules
     first = opening(rules) or BEFORE_ALL
-    span = (first, window_start(run, rules=rules))
-    return stored_orders.came_after(
+    return stored_orders.numbers_ordered(
         connection,
         run,
-        last_file=read.last_file,
-        span=span,
+        spans=[(first, window_start(run, rules=rules))],
+        behind=read.last_file,
         storages=storages_of(environment),
     )

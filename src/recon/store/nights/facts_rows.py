@@ -3,8 +3,8 @@
 import hashlib
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import Any
 
 from sqlalchemy import Connection, Select, String, and_, cast, func, insert, literal, or_, select
@@ -14,15 +14,12 @@ from recon.model.errors import HistoryBrokenError
 from recon.model.words import SourceKind
 from recon.store.database.engine import Turn, join_turn
 from recon.store.database.history import Event, append
-from recon.store.nights.runs import Run
+from recon.store.nights.runs import Run, counting
 from recon.store.nights.settled_sums import digests_beside
 from recon.store.schema import history, order_facts, order_facts_account, order_file
 
 ENTITY = "facts"
 KEPT = "kept"
-OWN = 0
-"""In a file of what is gone: a row of the very file that says so."""
-_SHA256 = ("rows_sha256", "keys_sha256", "gone_sha256")
 Account = tuple[str, str]
 """Merchant and account."""
 
@@ -38,19 +35,28 @@ class OfAccountRows:
     """Of settlement lines the first day on which they were settled, of its midnight in UTC."""
     ordered_to: datetime
 
+    def with_more(self, other: "OfAccountRows | None") -> "OfAccountRows":
+        """These and some others of the account."""
+        if other is None:
+            return self
+        return replace(
+            self,
+            row_count=self.row_count + other.row_count,
+            ordered_from=min(self.ordered_from, other.ordered_from),
+            ordered_to=max(self.ordered_to, other.ordered_to),
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class StoredFacts:
-    """The files of facts of one order file, or of one settlement file."""
+    """The file of facts of one order file, or of one settlement file."""
 
     folder: str
     rows_sha256: str
-    keys_sha256: str
-    gone_sha256: str
     size_bytes: int
     row_count: int
-    gone_from: int
-    gone_to: int
+    sender: str = ""
+    """Of orders: whose inbox it lay in. A newer file of a name and sender corrects the older."""
     file_id: int = 0
     """Given when its file is noted."""
     name: str = ""
@@ -68,24 +74,13 @@ class StoredFacts:
         """Its rows."""
         return FactsFile(self.folder, self.rows_sha256, 0)
 
-    @property
-    def keys(self) -> FactsFile:
-        """Hashes of their keys."""
-        return FactsFile(self.folder, self.keys_sha256, 0)
 
-    @property
-    def gone(self) -> FactsFile | None:
-        """The rows that they take the place of."""
-        return FactsFile(self.folder, self.gone_sha256, 0) if self.gone_sha256 else None
-
-    @property
-    def every(self) -> tuple[FactsFile, ...]:
-        """All of its files."""
-        return tuple(each for each in (self.rows, self.keys, self.gone) if each is not None)
-
-
-_OWN_COLUMNS = ("folder", *_SHA256, "size_bytes", "row_count", "gone_from", "gone_to")
+_OWN_COLUMNS = ("folder", "rows_sha256", "size_bytes", "row_count", "sender")
 _OF_ACCOUNT = tuple(OfAccountRows.__dataclass_fields__)
+Span = tuple[datetime, datetime | None]
+"""From an instant on, and before another; None: without an end."""
+BEFORE_ALL = datetime.min.replace(tzinfo=UTC)
+EVER: Sequence[Span] = ((BEFORE_ALL, None),)
 _FACTS: Select[Any] = (
     select(
         order_facts,
@@ -140,14 +135,21 @@ def save(
     append(connection, [Event(ENTITY, f"{ENTITY}-{file_id}", KEPT, bound)], at=at)
 
 
-def last_file(connection: Connection) -> int:
-    """The newest order file with files of facts."""
-    query = (
-        select(func.max(order_facts.c.file_id))
-        .join(order_file, order_file.c.file_id == order_facts.c.file_id)
-        .where(_OF_ORDERS)
+def save_again(connection: Connection, run: Run, *, name: str, file_id: int, at: datetime) -> None:
+    """Keep that the rows of the newest file of a name arrived once more, as those of another."""
+    newest = select(func.max(order_file.c.file_id)).where(
+        order_file.c.merchant_id == run.merchant_id,
+        order_file.c.account_id == run.account_id,
+        order_file.c.name == name,
+        *counting(run),
     )
-    return connection.execute(query).scalar() or 0
+    for facts in _read(connection, _FACTS.where(order_facts.c.file_id == newest.scalar_subquery())):
+        of_file = select(order_facts_account).where(order_facts_account.c.file_id == facts.file_id)
+        accounts = [
+            OfAccountRows(**{name: row[name] for name in _OF_ACCOUNT})
+            for row in connection.execute(of_file).mappings()
+        ]
+        save(connection, facts, file_id=file_id, accounts=accounts, at=at)
 
 
 def every(connection: Connection) -> list[StoredFacts]:
@@ -157,18 +159,20 @@ def every(connection: Connection) -> list[StoredFacts]:
 
 def of_account(
     connection: Connection,
-    accounts: Collection[Account],
+    run: Run,
     *,
-    spans: Sequence[tuple[datetime, datetime | None]],
+    accounts: Collection[Account],
+    spans: Sequence[Span] = EVER,
     until: int | None = None,
     behind: int = 0,
 ) -> list[StoredFacts]:
-    """Those with orders of the accounts that may be ordered in a span [from, to], oldest first.
+    """Those with orders of the accounts that may be ordered in a span, oldest first.
 
     Args:
         connection: the store.
+        run: for whom they count (see `runs.counting`).
         accounts: merchant and account.
-        spans: of instants; None: it has no end.
+        spans: of instants.
         until: the last order file that counts.
         behind: only of later order files than this.
     """
@@ -176,44 +180,17 @@ def of_account(
         return []
     table = order_facts_account.c
     overlapping = (
-        and_(table.ordered_to >= since, *([] if to is None else [table.ordered_from <= to]))
-        for since, to in spans
+        and_(table.ordered_to >= since, *([] if before is None else [table.ordered_from < before]))
+        for since, before in spans
     )
     having = _having(accounts).where(or_(*overlapping))
     query = _FACTS.where(
-        _OF_ORDERS, order_facts.c.file_id.in_(having), order_facts.c.file_id > behind
+        *(_OF_ORDERS, order_facts.c.file_id.in_(having), order_facts.c.file_id > behind),
+        *counting(run),
     )
     if until is not None:
         query = query.where(order_facts.c.file_id <= until)
     return _read(connection, query)
-
-
-def of_inbox(
-    connection: Connection, inbox: Account, *, kind: SourceKind, but: Sequence[tuple[int, int]]
-) -> list[StoredFacts]:
-    """Those of the files of a kind of an account's inbox, oldest first, without some [from, to]."""
-    merchant_id, account_id = inbox
-    return _read(
-        connection,
-        _FACTS.where(
-            order_file.c.merchant_id == merchant_id,
-            order_file.c.account_id == account_id,
-            order_file.c.kind == kind.value,
-            *(~order_facts.c.file_id.between(first, last) for first, last in but),
-        ),
-    )
-
-
-def inboxes_of(
-    connection: Connection, accounts: Collection[Account], *, kind: SourceKind
-) -> list[Account]:
-    """Whose inboxes had files of a kind with rows of these accounts."""
-    rows = connection.execute(
-        select(order_file.c.merchant_id, order_file.c.account_id)
-        .where(order_file.c.kind == kind.value, order_file.c.file_id.in_(_having(accounts)))
-        .distinct()
-    )
-    return sorted((row.merchant_id, row.account_id) for row in rows)
 
 
 def of_files(connection: Connection, file_ids: Collection[int]) -> list[StoredFacts]:
@@ -222,36 +199,16 @@ def of_files(connection: Connection, file_ids: Collection[int]) -> list[StoredFa
 
 
 def of_night(connection: Connection, run: Run) -> list[StoredFacts]:
-    """Those of every version of the night's files."""
+    """Those of every version of the night's files, each content once."""
     return _read(
         connection,
         _FACTS.where(
             order_file.c.merchant_id == run.merchant_id,
             order_file.c.account_id == run.account_id,
             order_file.c.business_date == run.business_date,
+            order_file.c.rows_accepted > 0,  # known under another name, it lies there
         ),
     )
-
-
-def taking_place(
-    connection: Connection, files: Sequence[StoredFacts], *, until: int | None
-) -> list[StoredFacts]:
-    """Those that may say of rows of these files that they are gone."""
-    if not files:
-        return []
-    first, last = files[0].file_id, files[-1].file_id
-    query = _FACTS.where(
-        order_facts.c.gone_sha256 != "",
-        order_facts.c.file_id >= first,
-        order_facts.c.gone_from <= last,
-        or_(
-            order_facts.c.gone_to >= first,
-            and_(order_facts.c.gone_from == OWN, order_facts.c.file_id <= last),
-        ),
-    )
-    if until is not None:
-        query = query.where(order_facts.c.file_id <= until)
-    return _read(connection, query)
 
 
 def accounts_of(connection: Connection, file_ids: Collection[int]) -> set[Account]:

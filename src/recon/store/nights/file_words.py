@@ -106,7 +106,7 @@ def rows_before(connection: Connection, run: Run) -> list[tuple[str, int]]:
             order_file.c.account_id == run.account_id,
             order_file.c.kind == SourceKind.ORDERS.value,
             order_file.c.business_date < run.business_date,
-            *order_rows.counting(run),
+            *runs.counting(run),
         )
         .order_by(order_file.c.business_date.desc(), order_file.c.file_id)
         .limit(FILES_LOOKED_AT_MAX)

@@ -4,14 +4,14 @@ Every number is counted where the rows lie, none is the rest of the others: that
 check.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-import numpy as np
-import pyarrow as pa
+import pyarrow.compute as pc
 from sqlalchemy import Connection, func, select
 
+from recon.matching.frames.sources import LoadCounts
 from recon.model.words import SourceKind
 from recon.proof.bridge import (
     BEFORE_WINDOW,
@@ -21,12 +21,13 @@ from recon.proof.bridge import (
     REPLACED,
     UNDECLARED,
 )
-from recon.store.nights import facts_rows, order_facts, stored_orders
+from recon.store.nights import facts_rows, order_facts
 from recon.store.nights.facts_rows import Account
-from recon.store.nights.order_facts import Bools, StorageOf
+from recon.store.nights.order_facts import StorageOf
 from recon.store.nights.order_rows import of_night
 from recon.store.nights.runs import Run
-from recon.store.nights.stored_orders import NUMBERED, ordered
+from recon.store.nights.standing_rows import looked_up, standing
+from recon.store.nights.stored_orders import NUMBERED, counted_in_view
 from recon.store.schema import order_file
 
 
@@ -36,7 +37,16 @@ class InView(NamedTuple):
     since: datetime
     """The instant from which orders are in the window."""
     older: Sequence[str]
-    """Order numbers that are compared however old they are."""
+    """Numbers of the orders whose rows from before are compared, too."""
+
+
+class OrderSteps(NamedTuple):
+    """What became of the order rows of a night's files."""
+
+    steps: Mapping[str, int]
+    """Step -> how many rows it adds, in the order in which they are told."""
+    taken: Mapping[str, LoadCounts]
+    """Name of a file -> which of its rows were new, repeats, or took the place of another."""
 
 
 def order_steps(
@@ -47,8 +57,8 @@ def order_steps(
     until: int,
     declared: Collection[Account],
     storages: StorageOf,
-) -> Mapping[str, int]:
-    """Step -> how many rows it adds, in the order in which they are told.
+) -> OrderSteps:
+    """Count what became of the rows of the newest versions of the night's files.
 
     Args:
         connection: the store.
@@ -61,24 +71,36 @@ def order_steps(
     Raises:
         ArchiveError: a file cannot be read, or is not the one whose hash the database has.
     """
-    tonight, since = _newest_files(connection, run, until=until), view.since
-    stored, steps = 0, dict.fromkeys((REPLACED, OTHER_ACCOUNTS, UNDECLARED, BEFORE_WINDOW), 0)
-    groups = _groups(connection, tonight, since=since, until=until, storages=storages)
-    for account, current, recent, count in groups:
-        stored += count
-        step = _step(account, run=run, current=current, recent=recent, declared=declared)
-        if step:
-            steps[step] -= count
-    named = stored_orders.counted_of_keys(
-        connection, run, order_nos=view.older, storages=storages, until=until
+    tonight = facts_rows.of_files(connection, _newest_files(connection, run, until=until))
+    own = run.merchant_id, run.account_id
+    named = {own, *facts_rows.accounts_of(connection, [file.file_id for file in tonight])}
+    looked = looked_up(
+        connection, run, accounts=sorted(named), files=tonight, storages=storages, until=until
     )
-    steps[BEFORE_WINDOW] += sum(named.get(file_id, 0) for file_id in tonight)
-    known = sum(count for file_id, count in named.items() if file_id not in tonight)
-    known += _recent_before(
-        connection, run, without=tonight, since=since, until=until, storages=storages
+    others = {account for account in named if account != own}
+    steps = dict.fromkeys(
+        (REPEATS, REPLACED, OTHER_ACCOUNTS, UNDECLARED, BEFORE_WINDOW, KNOWN_BEFORE), 0
     )
-    repeats = stored - _accepted(connection, tonight)
-    return {REPEATS: repeats, **steps, KNOWN_BEFORE: known}
+    taken: dict[str, LoadCounts] = {}
+    found = looked[1].rows
+    for file, table, stands in standing(looked, columns=NUMBERED, storages=storages):
+        of_file = found.filter(pc.equal(found["file_id"], file.file_id))
+        repeats, replaces = (pc.sum(of_file[name]).as_py() or 0 for name in ("repeats", "replaces"))
+        new = table.num_rows - repeats - replaces
+        taken[file.name] = LoadCounts(table.num_rows, new, repeats, replaces)
+        steps[REPEATS] -= repeats
+        steps[REPLACED] -= int((~stands).sum()) - repeats
+        for account in others:
+            step = OTHER_ACCOUNTS if account in declared else UNDECLARED
+            steps[step] -= int((stands & order_facts.is_of(table, [account])).sum())
+        steps[BEFORE_WINDOW] -= int((stands & order_facts.is_of(table, [own])).sum())
+    came = {file.file_id for file in tonight}
+    in_view = counted_in_view(
+        connection, run, since=view.since, older=view.older, storages=storages, until=until
+    )
+    for file_id, rows in in_view.items():
+        steps[BEFORE_WINDOW if file_id in came else KNOWN_BEFORE] += rows
+    return OrderSteps(steps, taken)
 
 
 def undeclared_accounts(
@@ -87,94 +109,18 @@ def undeclared_accounts(
     """Accounts that rows of tonight's files name and nobody declared."""
     tonight = _newest_files(connection, run, until=until)
     named = facts_rows.accounts_of(connection, tonight)
-    return sorted("/".join(account) for account in named - {*declared, _own(run)})
-
-
-def _own(run: Run) -> Account:
-    return run.merchant_id, run.account_id
-
-
-def _step(
-    account: Account, *, run: Run, current: bool, recent: bool, declared: Collection[Account]
-) -> str:
-    """Where a stored row of tonight's files leaves the comparison; "" when it does not."""
-    if not current:
-        return REPLACED
-    if account != _own(run):
-        return OTHER_ACCOUNTS if account in declared else UNDECLARED
-    return "" if recent else BEFORE_WINDOW
+    own = run.merchant_id, run.account_id
+    return sorted("/".join(account) for account in named - {*declared, own})
 
 
 def _newest_files(connection: Connection, run: Run, *, until: int) -> list[int]:
-    """The newest version of each order file of the night."""
+    """The newest version of each order file of the night, each content once."""
     newest = (
         select(func.max(order_file.c.file_id))
         .where(*of_night(run, until=until), order_file.c.kind == SourceKind.ORDERS.value)
         .group_by(order_file.c.name)
     )
-    return list(connection.execute(newest).scalars())
-
-
-def _accepted(connection: Connection, files: Sequence[int]) -> int:
-    counted = select(func.sum(order_file.c.rows_accepted)).where(order_file.c.file_id.in_(files))
-    return connection.execute(counted).scalar() or 0
-
-
-def _groups(
-    connection: Connection,
-    files: Sequence[int],
-    *,
-    since: datetime,
-    until: int,
-    storages: StorageOf,
-) -> Iterator[tuple[Account, bool, bool, int]]:
-    """Stored rows by account, whether they have no successor and are in the window."""
-    by = ("merchant_id", "account_id", "current", "recent")
-    for _, table, stands in order_facts.standing(
-        connection,
-        facts_rows.of_files(connection, files),
-        storages=storages,
-        columns=NUMBERED,
-        until=until,
-    ):
-        rows = pa.table(
-            {
-                **{name: table[name].cast(pa.string()) for name in by[:2]},
-                "current": stands,
-                "recent": ordered(table, since=since),
-            }
-        )
-        for row in (
-            rows.group_by([*by], use_threads=False).aggregate([([], "count_all")]).to_pylist()
-        ):
-            account = row["merchant_id"], row["account_id"]
-            yield account, row["current"], row["recent"], row["count_all"]
-
-
-def _recent_before(
-    connection: Connection,
-    run: Run,
-    *,
-    without: Sequence[int],
-    since: datetime,
-    until: int,
-    storages: StorageOf,
-) -> int:
-    """Rows of the account that stand and are in the window, of other files than tonight's."""
-    files = [
-        file
-        for file in facts_rows.of_account(
-            connection, [_own(run)], spans=[(since, None)], until=until
-        )
-        if file.file_id not in without
-    ]
-    return sum(
-        int(np.count_nonzero(_recent(table, stands, run=run, since=since)))
-        for _, table, stands in order_facts.standing(
-            connection, files, storages=storages, columns=NUMBERED, until=until
-        )
+    counted = select(order_file.c.file_id).where(
+        order_file.c.file_id.in_(newest), order_file.c.rows_accepted > 0
     )
-
-
-def _recent(table: pa.Table, stands: Bools, *, run: Run, since: datetime) -> Bools:
-    return stands & ordered(table, since=since) & order_facts.is_of(table, [_own(run)])
+    return list(connection.execute(counted).scalars())

@@ -1,32 +1,97 @@
-"""Order files in the database: which content is new, a repeat, or takes the place of another.
+"""Order files in the database: every content that arrived, with its rows as a file of facts.
 
-An order row takes another's place when its `updated_at` is newer, or when it comes with a newer
-version of the file that brought the other. Everything else that differs stands beside it, and the
-engine calls it a duplicate: nothing is chosen silently.
+Nothing is decided here: which rows stand is looked up in all that arrived (`standing_rows`).
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import Any
 
+import pandas as pd
+import pyarrow as pa
 from sqlalchemy import ColumnElement, Connection, func, insert, or_, select
 
+from recon.archive.facts_files import write_facts
+from recon.archive.facts_schemas import FOLDER, ORDER_FACTS
+from recon.archive.rows_file import sorted_keys
+from recon.archive.storage import MAKE_WRITABLE, Storage
 from recon.matching.frames.sources import LoadCounts
-from recon.model.nights import Mode
 from recon.model.words import Reject, SourceFile, SourceKind
+from recon.proof.night_tables import table_of_schema
 from recon.store.database.frames import rows_of
 from recon.store.nights import facts_rows, quarantine_rows
 from recon.store.nights.bound_actions import Arriving
-from recon.store.nights.order_plan import Parts, Planned
-from recon.store.nights.runs import Run
+from recon.store.nights.facts_rows import Account, OfAccountRows, StoredFacts
+from recon.store.nights.runs import OF_DAYS, Run, counting
 from recon.store.schema import order_action, order_file, reject
-from recon.store.schema import run as runs
 from recon.store.schema.columns import REASON_CHARACTERS
 
 NOTHING = LoadCounts(0, 0, 0, 0)
-OF_DAYS = (SourceKind.SETTLEMENT.value, SourceKind.BANK.value)
-"""Files that tell of days, not of nights: whoever read one, it counts."""
+Parts = Callable[[], Iterable[tuple[pd.DataFrame, pd.DataFrame]]]
+"""Orders and actions of an order file, some rows at a time; as often as it is asked."""
+UNWRITTEN = (
+    "the rows of an order file could not be kept, so nothing of it was stored and nothing was "
+    f"sent: {MAKE_WRITABLE}"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenOrders:
+    """An order file whose rows are written; it counts once the database has their hash."""
+
+    source: SourceFile
+    facts: StoredFacts | None
+    """None: it has no row that could be read."""
+    accounts: tuple[OfAccountRows, ...]
+
+
+def written(
+    run: Run, *, source: SourceFile, parts: Parts, sender: str, storage: Storage
+) -> WrittenOrders:
+    """Write the accepted rows of an order file, each part of it by key.
+
+    `sender` says whose inbox it lay in: accounts that share one are one sender.
+
+    Raises:
+        ArchiveError: the archive cannot be written.
+        OutputError: there is no room to lay the rows aside.
+    """
+    if not source.rows_accepted:
+        return WrittenOrders(source, None, ())
+    accounts: dict[Account, OfAccountRows] = {}
+
+    def tables() -> Iterator[pa.Table]:
+        schema = ORDER_FACTS.columns
+        for orders, _ in parts():
+            table = table_of_schema(orders[[*schema.names]], schema=schema)
+            _count_in(accounts, table)
+            yield table.take(sorted_keys(table, names=ORDER_FACTS.key))
+
+    folder = f"{FOLDER}/orders/{run.business_date:%Y/%m}"
+    rows = write_facts(storage, tables(), folder=folder, schema=ORDER_FACTS, doing=UNWRITTEN)
+    facts = StoredFacts(
+        folder=folder,
+        rows_sha256=rows.sha256,
+        size_bytes=rows.size_bytes,
+        row_count=sum(each.row_count for each in accounts.values()),
+        sender=sender,
+    )
+    return WrittenOrders(source, facts, tuple(accounts.values()))
+
+
+def _count_in(accounts: dict[Account, OfAccountRows], table: pa.Table) -> None:
+    """Count the rows of each account, and from when to when they were ordered."""
+    names = ORDER_FACTS.key[:2]
+    columns = {name: table[name].cast(pa.string()) for name in names}
+    rows = pa.table({**columns, "at": table["ordered_at"]})
+    sums = rows.group_by([*names], use_threads=False).aggregate(
+        [("at", "min"), ("at", "max"), ("at", "count")]
+    )
+    for row in sums.to_pylist():
+        account = row[names[0]], row[names[1]]
+        new = OfAccountRows(*account, row["at_count"], row["at_min"], row["at_max"])
+        accounts[account] = new.with_more(accounts.get(account))
 
 
 def known_file(connection: Connection, run: Run, *, name: str, sha256: str) -> SourceFile | None:
@@ -47,24 +112,24 @@ def known_file(connection: Connection, run: Run, *, name: str, sha256: str) -> S
         .group_by(order_file.c.name)
     )
     alike = or_(order_file.c.name == name, order_file.c.sha256 == sha256)
-    rows = connection.execute(select(order_file).where(order_file.c.file_id.in_(newest), alike))
+    query = select(order_file).where(order_file.c.file_id.in_(newest), alike)
+    rows = connection.execute(query.order_by(order_file.c.file_id))
     files = [_source_file(row) for row in rows.mappings()]
     named = next((file for file in files if file.name == name), None)
-    if named is not None and (named.sha256 != sha256 or not is_copy(named)):
+    if named is not None:
         return named if named.sha256 == sha256 else None
-    original = next((file for file in files if file.sha256 == sha256 and not is_copy(file)), None)
-    return original and (named or original)
+    return next(iter(files), None)
 
 
 def is_copy(file: SourceFile) -> bool:
-    """Whether none of its rows was looked at, because they are those of a file of another name."""
+    """Whether its content was known under another name when it arrived."""
     return 0 < file.rows_read == file.rows_skipped
 
 
 def save_copy(
     connection: Connection, run: Run, *, of: SourceFile, name: str, at: datetime
 ) -> SourceFile:
-    """Note that known content arrived under another name; its rows and what they ask count once."""
+    """Note that known content arrived under another name: what it asks for counts once."""
     copy = replace(
         of,
         name=name,
@@ -73,7 +138,8 @@ def save_copy(
         rows_skipped=of.rows_read,
         rows_unassigned=0,
     )
-    insert_file(connection, run, source=copy, at=at)
+    file_id = insert_file(connection, run, source=copy, at=at)
+    facts_rows.save_again(connection, run, name=of.name, file_id=file_id, at=at)
     return copy
 
 
@@ -81,23 +147,22 @@ def save_file(
     connection: Connection,
     run: Run,
     *,
-    planned: Planned,
+    orders: WrittenOrders,
     parts: Parts,
     rejects: Sequence[Reject],
     at: datetime,
-) -> LoadCounts:
-    """Store one order file whole, as it was planned (see `order_plan`)."""
-    source = planned.source
-    file_id = insert_file(connection, run, source=source, at=at, counts=planned.counts)
+) -> None:
+    """Store one order file whole, whose rows are written."""
+    source = orders.source
+    accepted = source.rows_accepted
+    counts = LoadCounts(accepted, accepted, 0, 0)
+    file_id = insert_file(connection, run, source=source, at=at, counts=counts)
     asked = Arriving()
     _save_parts(connection, parts, file_id=file_id, asked=asked, at=at)
     insert_rejects(connection, rejects, run_id=run.run_id, file_id=file_id)
-    if planned.facts is not None:
-        facts_rows.save(
-            connection, planned.facts, file_id=file_id, accounts=planned.accounts, at=at
-        )
+    if orders.facts is not None:
+        facts_rows.save(connection, orders.facts, file_id=file_id, accounts=orders.accounts, at=at)
     asked.bind(connection, file_id=file_id, source=source, at=at)
-    return planned.counts
 
 
 def save_unread(
@@ -148,7 +213,7 @@ def files_of_night(
                 accepted=row["rows_accepted"],
                 new=row["rows_new"],
                 repeat=row["rows_repeat"],
-                superseding=row["rows_superseding"],
+                superseding=0,
             ),
         )
         for row in newest.values()
@@ -242,14 +307,6 @@ def of_night(run: Run, *, until: int | None) -> tuple[ColumnElement[bool], ...]:
     )
 
 
-def counting(run: Run) -> tuple[ColumnElement[bool], ...]:
-    """Of a live night: without the versions that only a dry run of a whole night read."""
-    if run.mode is not Mode.LIVE:
-        return ()
-    dry = select(runs.c.run_id).where(runs.c.mode == Mode.DRY_RUN.value, runs.c.part == "")
-    return (or_(order_file.c.kind.in_(OF_DAYS), order_file.c.run_id.not_in(dry)),)
-
-
 def _next_version(connection: Connection, run: Run, *, name: str) -> int:
     newest = connection.execute(
         select(func.max(order_file.c.version)).where(
@@ -290,7 +347,6 @@ def insert_file(
             rows_unassigned=source.rows_unassigned,
             rows_new=counts.new,
             rows_repeat=counts.repeat,
-            rows_superseding=counts.superseding,
             read_at=at,
         )
         .returning(order_file.c.file_id)

@@ -9,17 +9,17 @@ from datetime import UTC, date, datetime
 from typing import Any
 
 import psutil
-from sqlalchemy import Connection, bindparam, select, update
+from sqlalchemy import ColumnElement, Connection, bindparam, or_, select, update
 
 from recon.model.errors import Defect, NightHeldError
 from recon.model.nights import Mode, NightRequest, Part
-from recon.model.words import Verdict
+from recon.model.words import SourceKind, Verdict
 from recon.store.database.bound_tables import RUN
 from recon.store.database.history import Event, append, of_entity
 from recon.store.database.owner import Owner
 from recon.store.database.record import event_of, record
 from recon.store.people.approval_rows import released
-from recon.store.schema import run
+from recon.store.schema import order_file, run
 from recon.store.schema.account_filter import in_account, values_of
 from recon.store.schema.columns import reason_that_fits
 
@@ -86,6 +86,9 @@ SENDING_STOPPED = "sending stopped"
 
 NOT_VERIFIED = "not verified"
 """The event of an answer that a run could not believe and that is of no set."""
+
+OF_DAYS = (SourceKind.SETTLEMENT.value, SourceKind.BANK.value)
+"""Files that tell of days, not of nights: whoever read one, it counts."""
 
 _ACTIVE = select(run).where(
     *in_account(run),
@@ -369,6 +372,14 @@ class FinishedRun:
     workbook_sha256: str
     replaced: bool
     """A later run of the same night wrote its own workbook."""
+
+
+def counting(night: Run) -> tuple[ColumnElement[bool], ...]:
+    """Of files: for a live night those that not only a dry run of a whole night read."""
+    if night.mode is not Mode.LIVE:
+        return ()
+    dry = select(run.c.run_id).where(run.c.mode == Mode.DRY_RUN.value, run.c.part == "")
+    return (or_(order_file.c.kind.in_(OF_DAYS), order_file.c.run_id.not_in(dry)),)
 
 
 def finished(connection: Connection) -> list[FinishedRun]:

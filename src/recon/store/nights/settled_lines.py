@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from sqlalchemy import Connection, select
@@ -14,11 +13,8 @@ from recon.matching.frames.sources import SETTLEMENT_COLUMNS, TEXT
 from recon.model.errors import ArchiveError, ConfigurationError
 from recon.model.words import SourceKind
 from recon.store.nights import facts_rows, settled_sums
-from recon.store.nights.facts_keys import Counting, files_having
 from recon.store.nights.facts_rows import StoredFacts
-from recon.store.nights.order_facts import Bools, StorageOf
-from recon.store.nights.order_keys import Hashes, hashes_of
-from recon.store.nights.order_merge import is_among
+from recon.store.nights.order_facts import StorageOf, in_sql
 from recon.store.nights.runs import Run
 from recon.store.nights.settled_sums import STORED
 from recon.store.schema import order_file, settled_sum
@@ -38,6 +34,7 @@ KEYS = ("order_no", "transaction_id", "own_reference")
 """By each of these a line is found."""
 Wanted = Mapping[str, pa.Array]
 """Of KEYS: the texts that lines are looked for by; a blank one names nothing."""
+NO_TEXTS = pa.array([], pa.string())
 
 
 def tables_of(
@@ -88,11 +85,6 @@ def settled_since(
             yield table.filter(rows).select([*columns])
 
 
-def keys_of(lines: pa.Table) -> Hashes:
-    """The hashes of all texts by which lines (ACCOUNT and KEYS) are found."""
-    return np.concatenate([_hashes(lines, name=name)[1] for name in KEYS])
-
-
 def lines_named(
     connection: Connection, run: Run, *, wanted: Wanted, files: Collection[int], storages: StorageOf
 ) -> pa.Table:
@@ -108,52 +100,33 @@ def lines_named(
     Raises:
         ArchiveError: a file cannot be read, or is not the one whose hash the database has.
     """
-    given = {name: _given(each) for name, each in wanted.items()}
-    texts = {name: each for name, each in given.items() if len(each)}
-    hashes = {name: np.unique(_hashes_of_texts(each, run)) for name, each in texts.items()}
-    if not hashes or not files:
+    texts = {name: _given(wanted.get(name, NO_TEXTS)) for name in KEYS}
+    if not files or not any(map(len, texts.values())):
         return PLAIN.empty_table()
-    every = np.unique(np.concatenate([*hashes.values()]))
-    account = (run.merchant_id, run.account_id)
-    counting = Counting(SourceKind.SETTLEMENT, only=files)
-    having, _ = files_having(
-        connection, [account], hashes=every, storages=storages, counting=counting
-    )
-    tables = (table for file in having for table in tables_of(file, storages=storages))
-    alike = (table.filter(pa.array(_may_be_named(table, hashes=hashes))) for table in tables)
-    named = pa.concat_tables([PLAIN.empty_table(), *alike])
-    # A hash may be of another text: of the few lines left, each text is looked at.
-    is_named = np.zeros(named.num_rows, dtype=bool)
-    for name, each in texts.items():
-        is_named |= pc.is_in(named[name], value_set=each).to_numpy()
-    chosen = named.filter(pa.array(is_named))
-    return chosen.filter(is_of(chosen, run))
+    having = facts_rows.of_files(connection, files)
+    with in_sql(having, storages=storages) as (sql, paths):
+        for name, each in texts.items():
+            sql.register(f"wanted_{name}", pa.table({"text": each}))
+        account = {"merchant": run.merchant_id, "account": run.account_id}
+        sql.execute(_NAMED, {"paths": [*dict.fromkeys(paths)], **account})
+        return sql.to_arrow_table().select(PLAIN.names).cast(PLAIN)
+
+
+_NAMED = """
+SELECT *, name AS source
+FROM read_parquet($paths, filename = true, file_row_number = true) JOIN arrivals ON path = filename
+WHERE merchant_id = $merchant AND account_id = $account AND (
+    order_no IN (FROM wanted_order_no)
+    OR transaction_id IN (FROM wanted_transaction_id)
+    OR own_reference IN (FROM wanted_own_reference))
+ORDER BY file_id, file_row_number
+"""
 
 
 def _given(texts: pa.Array | pa.ChunkedArray) -> pa.Array:
     whole = texts.combine_chunks() if isinstance(texts, pa.ChunkedArray) else texts
     plain = whole.cast(pa.string())
     return plain.filter(pc.not_equal(plain, ""))
-
-
-def _hashes_of_texts(texts: pa.Array, run: Run) -> Hashes:
-    places = (pa.repeat(pa.scalar(each), len(texts)) for each in (run.merchant_id, run.account_id))
-    return hashes_of(pa.table([*places, texts], names=[*ACCOUNT, "order_no"]))
-
-
-def _hashes(lines: pa.Table, *, name: str) -> tuple[Bools, Hashes]:
-    """Which lines have a text there, and the hash of each."""
-    is_given = pc.not_equal(lines[name], "")
-    given = lines.select([*ACCOUNT, name]).filter(is_given)
-    return is_given.to_numpy(), hashes_of(given.rename_columns([*ACCOUNT, "order_no"]))
-
-
-def _may_be_named(lines: pa.Table, *, hashes: Mapping[str, Hashes]) -> Bools:
-    rows = np.zeros(lines.num_rows, dtype=bool)
-    for name, wanted in hashes.items():
-        is_given, own = _hashes(lines, name=name)
-        rows[np.flatnonzero(is_given)[is_among(own, wanted)]] = True
-    return rows
 
 
 def line_problems(

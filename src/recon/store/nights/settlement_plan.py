@@ -21,11 +21,10 @@ from recon.matching.frames.sources import LoadCounts
 from recon.model.words import SourceFile
 from recon.proof.night_tables import table_of_schema
 from recon.store.nights import facts_rows, settled_sums
-from recon.store.nights.facts_keys import write_keys
 from recon.store.nights.facts_rows import OfAccountRows, StoredFacts
 from recon.store.nights.order_facts import Bools, StorageOf
 from recon.store.nights.runs import Run
-from recon.store.nights.settled_lines import PLAIN, keys_of, tables_of
+from recon.store.nights.settled_lines import PLAIN, tables_of
 from recon.store.nights.settled_sums import STORED, Digests, Sum, days_of
 
 UNWRITTEN = (
@@ -115,7 +114,7 @@ def folder_of(business_date: date) -> str:
 def written(
     lines: pa.Table, *, storage: Storage, into: str, doing: str = UNWRITTEN
 ) -> SettledFacts:
-    """Write lines with the columns of SETTLED_FACTS, and their keys.
+    """Write lines with the columns of SETTLED_FACTS.
 
     Raises:
         ArchiveError: the archive cannot be written.
@@ -123,16 +122,11 @@ def written(
     """
     whole = lines.combine_chunks()
     rows = write_facts(storage, [whole], folder=into, schema=SETTLED_FACTS, doing=doing)
-    keys = write_keys(storage, keys_of(whole), folder=into, doing=doing)
     facts = StoredFacts(
         folder=into,
         rows_sha256=rows.sha256,
-        keys_sha256=keys.sha256,
-        gone_sha256="",
-        size_bytes=rows.size_bytes + keys.size_bytes,
+        size_bytes=rows.size_bytes,
         row_count=whole.num_rows,
-        gone_from=0,
-        gone_to=0,
     )
     rows_of_lines = settled_sums.rows_of_lines(whole)
     return SettledFacts(facts, settled_sums.sums_of(whole), rows_of_lines)

@@ -1,12 +1,14 @@
 """The orders of an account as they stand, from the files of facts that may have them.
 
-A row without a successor stands. `until` is the last order file that counts: rows are then as they
-stood when it had been read.
+`until` is the last order file that counts: rows are then as they stood when it had been read.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
-from typing import Any
+from functools import partial
+from itertools import chain
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -18,18 +20,15 @@ from recon.archive.schemas import SCHEMAS
 from recon.matching.frames.sources import ORDER_COLUMNS
 from recon.proof.night_tables import frame_of_table
 from recon.store.nights import facts_rows, order_facts
-from recon.store.nights.facts_keys import Counting, files_having
-from recon.store.nights.facts_rows import Account, StoredFacts
+from recon.store.nights.facts_rows import BEFORE_ALL, EVER, Account, Span, StoredFacts
 from recon.store.nights.order_facts import Bools, StorageOf
-from recon.store.nights.order_keys import hashes_of
-from recon.store.nights.order_merge import KEY_COLUMNS
 from recon.store.nights.runs import Run
+from recon.store.nights.standing_rows import looked_up, standing
 
 ORDERED_AT = "ordered_at"
-NUMBERED = (*KEY_COLUMNS, ORDERED_AT)
+NUMBERED = ("merchant_id", "account_id", "order_no", ORDERED_AT)
 """Columns that say which orders rows are of, and of when."""
-Span = tuple[datetime, datetime | None]
-"""From an instant to another, both in it; None: without an end."""
+_SCHEMA = SCHEMAS["orders"].columns
 
 
 def current_orders(
@@ -45,245 +44,157 @@ def current_orders(
     Raises:
         ArchiveError: a file cannot be read, or is not the one whose hash the database has.
     """
-    return _frame(current_rows(connection, run, since=since, storages=storages, until=until))
+    rows = _rows(connection, run, which=_Which(until, spans=[(since, None)]), storages=storages)
+    return _frame(rows)
 
 
-def current_rows(
+def orders_in_view(
     connection: Connection,
     run: Run,
     *,
     since: datetime,
+    asked: pa.Array,
     storages: StorageOf,
     until: int | None = None,
 ) -> pa.Table:
-    """As `current_orders`, with the columns of the file `orders` of a night."""
-    account = _account(run)
-    files = facts_rows.of_account(connection, [account], spans=[(since, None)], until=until)
-    whole = [*SCHEMAS["orders"].columns.names]
-    tables = []
-    for file, table, stands in order_facts.standing(
-        connection, files, storages=storages, columns=_without_source(whole), until=until
-    ):
-        rows = stands & order_facts.is_of(table, [account]) & ordered(table, since=since)
-        # Most files are whole in the window: a filter would copy them.
-        some = table if rows.all() else table.filter(pa.array(rows))
-        tables.append(_with_source(some, file=file))
-        del table, some  # before the next one is read
-    return _joined(tables)
+    """Every row that stands of orders asked for, and of those with a row ordered since an instant.
+
+    With the columns of the file `orders` of a night; see `current_orders`.
+    """
+    recent, before = [(since, None)], [(BEFORE_ALL, since)]
+    read = partial(_rows, connection, run, storages=storages)
+    table = _joined(read(which=_Which(until, spans=recent)))
+    older = asked.filter(pc.invert(pc.is_in(asked, value_set=table["order_no"])))
+    # An order is in view with all its rows: it may have another one from before.
+    account = [_account(run)]
+    files = facts_rows.of_account(connection, run, accounts=account, spans=recent, until=until)
+    _, looked = looked_up(
+        connection, run, accounts=account, files=files, storages=storages, until=until
+    )
+    several = pc.unique(looked.rows["order_no"])
+    several = several.filter(pc.is_in(several, value_set=table["order_no"]))
+    numbers = [*older.to_pylist(), *several.to_pylist()]
+    return pa.concat_tables(
+        [table, _joined(read(which=_Which(until, spans=before, numbers=numbers)))]
+    ).unify_dictionaries()
+
+
+def counted_in_view(
+    connection: Connection,
+    run: Run,
+    *,
+    since: datetime,
+    older: Sequence[str],
+    storages: StorageOf,
+    until: int,
+) -> Counter[int]:
+    """File -> how many of its rows are in view: those since an instant, and older ones of orders.
+
+    See `orders_in_view`.
+    """
+    read = partial(_rows, connection, run, columns=NUMBERED, storages=storages)
+    counted = Counter[int]()
+    recent = _Which(until, spans=[(since, None)])
+    before = _Which(until, spans=[(BEFORE_ALL, since)], numbers=older)
+    for file, table in chain(read(which=recent), read(which=before)):
+        counted[file.file_id] += table.num_rows
+    return counted
 
 
 def orders_of_keys(
     connection: Connection,
+    run: Run,
     *,
-    merchant_id: str,
     accounts: Sequence[str],
     order_nos: Sequence[str],
     storages: StorageOf,
     until: int | None = None,
 ) -> pd.DataFrame:
     """ORDER_COLUMNS of some orders in some accounts, rows that stand; see `current_orders`."""
-    return _frame(
-        rows_of_keys(
-            connection,
-            merchant_id=merchant_id,
-            accounts=accounts,
-            order_nos=order_nos,
-            storages=storages,
-            until=until,
-        )
-    )
-
-
-def rows_of_keys(
-    connection: Connection,
-    *,
-    merchant_id: str,
-    accounts: Sequence[str],
-    order_nos: Sequence[str],
-    storages: StorageOf,
-    until: int | None = None,
-) -> pa.Table:
-    """As `orders_of_keys`, with the columns of the file `orders` of a night."""
-    places = [(merchant_id, account_id) for account_id in accounts]
-    names = [*SCHEMAS["orders"].columns.names]
-    tables = []
-    for file, table, stands in _of_keys(
-        connection,
-        places,
-        order_nos,
-        storages=storages,
-        columns=_without_source(names),
-        until=until,
-    ):
-        tables.append(_with_source(table.filter(pa.array(stands)), file=file))
-    return _joined(tables)
+    places = [(run.merchant_id, account_id) for account_id in accounts]
+    which = _Which(until, places, numbers=order_nos)
+    return _frame(_rows(connection, run, which=which, storages=storages))
 
 
 def rows_by_file(
     connection: Connection, run: Run, *, order_nos: Sequence[str], storages: StorageOf
 ) -> Iterator[tuple[int, pa.Table]]:
     """Rows that stand of some orders of the account, with the number of their file."""
-    for file, table, stands in _of_keys(
-        connection,
-        [_account(run)],
-        order_nos,
-        storages=storages,
-        columns=_without_source([*SCHEMAS["orders"].columns.names]),
-        until=None,
-    ):
-        yield file.file_id, table.filter(pa.array(stands))
+    for file, table in _rows(connection, run, which=_Which(numbers=order_nos), storages=storages):
+        yield file.file_id, table
 
 
-def ordered_since(
+def numbers_ordered(
     connection: Connection,
     run: Run,
     *,
-    since: datetime,
+    spans: Sequence[Span],
     storages: StorageOf,
     until: int | None = None,
+    behind: int = 0,
 ) -> Iterator[pa.ChunkedArray]:
-    """Order numbers of the account's rows that stand, ordered since an instant, file by file.
+    """Order numbers of the account's rows that stand, ordered in some spans, file by file.
 
-    A number comes once for each such row.
+    A number comes once for each such row. With `behind`, only of later files than this.
     """
-    files = facts_rows.of_account(connection, [_account(run)], spans=[(since, None)], until=until)
-    for table, stands in _numbered(connection, run, files, storages=storages, until=until):
-        yield _numbers(table, stands & ordered(table, since=since))
+    which = _Which(until, spans=spans, behind=behind)
+    for _, table in _rows(connection, run, which=which, columns=NUMBERED, storages=storages):
+        yield table["order_no"]
 
 
-def came_after(
+class _Which(NamedTuple):
+    """Which rows are asked for; those of the run's own account, ever, of all orders if not said."""
+
+    until: int | None = None
+    accounts: Sequence[Account] = ()
+    spans: Sequence[Span] = EVER
+    numbers: Sequence[str] | None = None
+    behind: int = 0
+
+
+def _rows(
     connection: Connection,
     run: Run,
     *,
-    last_file: int,
-    span: tuple[datetime, datetime],
+    which: _Which,
     storages: StorageOf,
-) -> Iterator[pa.ChunkedArray]:
-    """Order numbers of the account with rows of files behind one, ordered in [from, before).
-
-    As `ordered_since` gives them.
-    """
-    since, before = span
-    files = facts_rows.of_account(connection, [_account(run)], spans=[span], behind=last_file)
-    for table, stands in _numbered(connection, run, files, storages=storages):
-        rows = stands & ordered(table, since=since) & ~ordered(table, since=before)
-        yield _numbers(table, rows)
-
-
-def ordered_between(
-    connection: Connection,
-    run: Run,
-    *,
-    spans: Iterable[tuple[datetime, datetime]],
-    storages: StorageOf,
-) -> Iterator[pa.ChunkedArray]:
-    """Order numbers of the account whose orders are of one of these spans (after, up to).
-
-    As `ordered_since` gives them.
-    """
-    wanted = [*spans]
-    files = facts_rows.of_account(connection, [_account(run)], spans=wanted)
-    for table, stands in _numbered(connection, run, files, storages=storages):
-        inside = np.zeros(table.num_rows, dtype=bool)
-        for after, until in wanted:
-            inside |= _ordered_after(table, after) & ~_ordered_after(table, until)
-        yield _numbers(table, stands & inside)
-
-
-def counted_of_keys(
-    connection: Connection,
-    run: Run,
-    *,
-    order_nos: Sequence[str],
-    storages: StorageOf,
-    until: int,
-) -> dict[int, int]:
-    """Order file -> how many rows of these orders of the account stand in it."""
-    return {
-        file.file_id: int(stands.sum())
-        for file, _, stands in _of_keys(
-            connection,
-            [_account(run)],
-            order_nos,
-            storages=storages,
-            columns=KEY_COLUMNS,
-            until=until,
-        )
-    }
-
-
-def _of_keys(
-    connection: Connection,
-    accounts: Collection[Account],
-    order_nos: Sequence[str],
-    *,
-    storages: StorageOf,
-    columns: Sequence[str],
-    until: int | None,
-) -> Iterator[tuple[StoredFacts, pa.Table, Bools]]:
-    """Files with rows of these orders, and which of them stand and are of them."""
-    if not len(order_nos):
-        return
-    wanted = _hashes(accounts, order_nos=order_nos)
-    files, _ = files_having(
-        connection, accounts, hashes=wanted, storages=storages, counting=Counting(until=until)
+    columns: Sequence[str] = (),
+) -> Iterator[tuple[StoredFacts, pa.Table]]:
+    """Rows that stand, file by file; with the columns of the file `orders` if none are said."""
+    places, spans, numbers = which.accounts or [_account(run)], which.spans, which.numbers
+    until = which.until
+    files = facts_rows.of_account(
+        connection, run, accounts=places, spans=spans, until=until, behind=which.behind
     )
-    numbers = pa.array(order_nos, pa.string())
-    for file, table, stands in order_facts.standing(
-        connection, files, storages=storages, columns=columns, until=until
-    ):
-        named: Bools = pc.is_in(table["order_no"], value_set=numbers).to_numpy()
-        yield file, table, stands & named & order_facts.is_of(table, accounts)
+    looked = looked_up(
+        connection,
+        run,
+        accounts=places,
+        files=files,
+        numbers=numbers,
+        storages=storages,
+        until=until,
+    )
+    stored = [name for name in columns or _SCHEMA.names if name != "source"]
+    for file, table, stands in standing(looked, columns=stored, storages=storages):
+        rows = stands & order_facts.is_of(table, places)
+        rows &= np.any([ordered(table, span) for span in spans], axis=0)
+        if numbers is not None:
+            wanted = pa.array(numbers, pa.string())
+            rows &= pc.is_in(table["order_no"], value_set=wanted).to_numpy()
+        # Most files are whole in the window: a filter would copy them.
+        some = table if rows.all() else table.filter(pa.array(rows))
+        yield file, some if columns else _with_source(some, file=file)
+        del table, some  # before the next one is read
 
 
-def _hashes(accounts: Collection[Account], *, order_nos: Sequence[str]) -> Any:
-    numbers = pa.array(order_nos, pa.string())
-    each = [
-        hashes_of(
-            pa.table(
-                {
-                    "merchant_id": pa.array([merchant_id] * len(numbers)),
-                    "account_id": pa.array([account_id] * len(numbers)),
-                    "order_no": numbers,
-                }
-            )
-        )
-        for merchant_id, account_id in accounts
-    ]
-    return np.unique(np.concatenate(each))
-
-
-def _numbered(
-    connection: Connection,
-    run: Run,
-    files: Sequence[StoredFacts],
-    *,
-    storages: StorageOf,
-    until: int | None = None,
-) -> Iterator[tuple[pa.Table, Bools]]:
-    """Numbers and instants of files' rows, and which of them stand and are of the account."""
-    for _, table, stands in order_facts.standing(
-        connection, files, storages=storages, columns=NUMBERED, until=until
-    ):
-        yield table, stands & order_facts.is_of(table, [_account(run)])
-
-
-def _numbers(table: pa.Table, rows: Bools) -> pa.ChunkedArray:
-    return table["order_no"].filter(pa.array(rows))
-
-
-def ordered(table: pa.Table, *, since: datetime) -> Bools:
-    """Which rows are ordered since an instant."""
-    return _compared(pc.greater_equal, table, since)
-
-
-def _ordered_after(table: pa.Table, instant: datetime) -> Bools:
-    return _compared(pc.greater, table, instant)
-
-
-def _compared(how: Any, table: pa.Table, instant: datetime) -> Bools:
-    column = table[ORDERED_AT]
-    rows: Bools = pc.fill_null(how(column, pa.scalar(instant, column.type)), False).to_numpy()
+def ordered(table: pa.Table, span: Span) -> Bools:
+    """Which rows are ordered in a span."""
+    column, (since, before) = table[ORDERED_AT], span
+    inside = pc.greater_equal(column, pa.scalar(since, column.type))
+    if before is not None:
+        inside = pc.and_(inside, pc.less(column, pa.scalar(before, column.type)))
+    rows: Bools = pc.fill_null(inside, False).to_numpy()
     return rows
 
 
@@ -291,24 +202,19 @@ def _account(run: Run) -> Account:
     return run.merchant_id, run.account_id
 
 
-def _without_source(names: Sequence[str]) -> list[str]:
-    return [name for name in names if name != "source"]
-
-
 def _with_source(table: pa.Table, *, file: StoredFacts) -> pa.Table:
     """The rows as `orders` of a night has them: each names the file that it came from."""
-    schema = SCHEMAS["orders"].columns
-    kind = schema.field("source").type
+    kind = _SCHEMA.field("source").type
     codes = pa.array(np.zeros(table.num_rows, np.int32))
     source = pa.DictionaryArray.from_arrays(codes, pa.array([file.name], kind.value_type))
-    columns = [source if name == "source" else table[name] for name in schema.names]
-    return pa.table(columns, schema=schema)
+    columns = [source if name == "source" else table[name] for name in _SCHEMA.names]
+    return pa.table(columns, schema=_SCHEMA)
 
 
-def _joined(tables: Sequence[pa.Table]) -> pa.Table:
-    empty = SCHEMAS["orders"].columns.empty_table()
-    return pa.concat_tables([*tables] or [empty]).unify_dictionaries()
+def _joined(rows: Iterable[tuple[StoredFacts, pa.Table]]) -> pa.Table:
+    tables = [table for _, table in rows]
+    return pa.concat_tables(tables or [_SCHEMA.empty_table()]).unify_dictionaries()
 
 
-def _frame(table: pa.Table) -> pd.DataFrame:
-    return frame_of_table(table)[[*ORDER_COLUMNS]]
+def _frame(rows: Iterable[tuple[StoredFacts, pa.Table]]) -> pd.DataFrame:
+    return frame_of_table(_joined(rows))[[*ORDER_COLUMNS]]

@@ -11,7 +11,7 @@ from recon.store.schema.bank_tables import bank_entry, bank_statement
 from recon.store.schema.case_tables import contradiction
 from recon.store.schema.endorsement_tables import endorsement
 from recon.store.schema.evidence_tables import refund_search
-from recon.store.schema.facts_tables import merged_keys, order_facts, order_facts_account
+from recon.store.schema.facts_tables import order_facts, order_facts_account
 from recon.store.schema.input_tables import break_end, rules_version, run_input
 from recon.store.schema.journal_tables import exported_journal
 from recon.store.schema.money_tables import attempt, batch, history, instruction
@@ -43,7 +43,6 @@ __all__ = [
     "exported_journal",
     "history",
     "instruction",
-    "merged_keys",
     "notification",
     "notification_case",
     "order_action",

@@ -11,33 +11,16 @@ from recon.store.schema.columns import (
     text_column,
 )
 
-# One row per version of an order file that brought rows which did not stand already.
+# One row per order file that brought rows, or arrived with those of another, and settlement file.
 order_facts = Table(
     "order_facts",
     metadata,
     Column("file_id", Integer, ForeignKey("order_file.file_id"), primary_key=True),
     Column("folder", Text, nullable=False),  # below the archive of the file's account
     id_column("rows_sha256"),
-    id_column("keys_sha256"),
-    text_column("gone_sha256", ID_CHARACTERS),  # "" where its rows take no other's place
     count_column("size_bytes"),  # of all of them
     count_column("row_count"),
-    count_column("gone_from"),  # the oldest and the newest of the files whose rows are gone by it
-    count_column("gone_to"),
-)
-
-# One row per file that has the keys of all order files of an inbox from one to another.
-merged_keys = Table(
-    "merged_keys",
-    metadata,
-    Column("last_file", Integer, ForeignKey("order_file.file_id"), primary_key=True),
-    Column("first_file", Integer, primary_key=True),
-    *(id_column(name) for name in ("merchant_id", "account_id")),  # of the inbox
-    Column("folder", Text, nullable=False),  # below the archive of the inbox
-    id_column("sha256"),
-    count_column("size_bytes"),
-    count_column("row_count"),  # keys, each once for each file that has it
-    count_column("file_count"),
+    text_column("sender", ID_CHARACTERS),  # of orders: whose inbox, the first account of several
 )
 
 # One row per account that such a file has rows of.

@@ -44,7 +44,6 @@ order_file = Table(
     count_column("rows_unassigned"),
     count_column("rows_new"),
     count_column("rows_repeat"),
-    count_column("rows_superseding"),
     at_column("read_at", nullable=False),
     Column("kind", String(20), nullable=False, server_default="orders"),  # orders, instructions
     UniqueConstraint("merchant_id", "account_id", "name", "version"),

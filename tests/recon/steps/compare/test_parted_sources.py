@@ -6,7 +6,6 @@ from dataclasses import fields, replace
 from typing import Any, cast
 
 import pandas as pd
-import pyarrow as pa
 import pytest
 
 from recon.archive.fields import FileSchema
@@ -17,7 +16,7 @@ from recon.proof.books_bridge import books_of
 from recon.proof.night_tables import FRAMES as FRAME_FILES
 from recon.proof.night_tables import frames_of_inputs
 from recon.steps.compare.inputs import frozen_inputs, previous_of, sources_of
-from recon.steps.compare.parted_sources import PartedSources, not_among, parted_sources
+from recon.steps.compare.parted_sources import PartedSources, parted_sources
 from recon.steps.compare.sealed_results import begin_compared, end_compared, write_compared
 from recon.steps.compare.stretches import rows_of_stretch, stretches
 from recon.steps.ground.environment import Environment
@@ -39,25 +38,6 @@ def repeated(merchant: Merchant) -> None:
     older(merchant)
     at = "2019-01-05T10:00:00Z"
     books(merchant, ("L2", "nobody", "refund", "1.00", at), ("L9", "nobody", "fee", "0.40", at))
-
-
-@pytest.mark.parametrize("at_once", [1, 2, 9])
-@pytest.mark.parametrize("is_sorted", [True, False])
-def test_what_nobody_ordered_is_found_some_names_at_a_time(
-    at_once: int, *, is_sorted: bool
-) -> None:
-    """Names that repeat, come in any order, or were not asked for; and none at all."""
-    ordered = ["a", "b", "b", "d", "ä"] if is_sorted else ["b", "ä", "a", "zz", "d", "0"]
-    some = [
-        pa.chunked_array([pa.array(ordered[at : at + at_once], pa.string())])
-        for at in range(0, len(ordered), at_once)
-    ]
-    asked = pa.array(["a", "b", "c", "d", "e", "ä"])
-    empty = pa.chunked_array([pa.array([], pa.string())])
-
-    assert not_among(asked, names=[empty, *some]).to_pylist() == ["c", "e"]
-    assert not_among(asked, names=[empty]).equals(asked)
-    assert not_among(asked[:0], names=some).to_pylist() == []
 
 
 ARRIVED = [plain, older, settled, priced, repeated, asked_again, joined, booked]

@@ -14,7 +14,7 @@ from tests.recon.steps.care.test_verify_folder import run_folder
 from tests.recon.steps.compare.test_sealed_inputs import manifest_of_step
 from tests.recon.steps.conftest import Merchant
 
-LONG_AGO, LATER = datetime(2000, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC)
+LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
 
 
 @pytest.fixture
@@ -34,7 +34,6 @@ def kept(merchant: Merchant, **changed: Any) -> Any:
             connection, run, since=LONG_AGO, storages=storages_of(environment)
         )
         terms = {
-            "since": LONG_AGO,
             "until": manifest_of_step(merchant, "inputs").about.last_file,
             "asked": orders["order_no"].sort_values(),
         }
@@ -44,18 +43,11 @@ def kept(merchant: Merchant, **changed: Any) -> Any:
 
 def test_the_sealed_orders_are_those_of_the_database(night: Merchant) -> None:
     """Cell by cell, in the order of their keys."""
-    (orders, older), stored = kept(night)
+    orders, stored = kept(night)
 
     assert len(stored) == 3
-    assert older == []
     by_key = stored.sort_values("order_no").reset_index(drop=True)
     assert orders.astype(by_key.dtypes).equals(by_key)
-
-
-def test_orders_from_before_the_window_are_told(night: Merchant) -> None:
-    """What was asked for and is older than the window is named, as the rows' steps need it."""
-    (_, older), stored = kept(night, since=LATER)
-    assert older == sorted(stored["order_no"])
 
 
 @pytest.mark.parametrize(

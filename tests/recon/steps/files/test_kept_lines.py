@@ -17,7 +17,6 @@ from recon.model.errors import (
     HistoryBrokenError,
     StoreLockedError,
 )
-from recon.model.words import SourceKind
 from recon.steps.care.verify import verify
 from recon.steps.files import settlement_files
 from recon.steps.files.ingest import ingest
@@ -25,8 +24,7 @@ from recon.steps.files.settlement_files import ingest_settlement
 from recon.steps.ground.environment import Environment
 from recon.steps.money.gate import gate_of
 from recon.steps.night import whole_night
-from recon.store.nights import facts_keys, runs, settlement_plan
-from recon.store.nights.facts_keys import MERGED_FROM
+from recon.store.nights import runs, settlement_plan
 from tests.recon.steps.conftest import Merchant, plain_workbooks
 from tests.recon.steps.files.test_kept_orders import archive_folder, capture, past_the_code
 from tests.recon.steps.files.test_settlement_files import declare, line, place, send
@@ -91,12 +89,12 @@ def killed(merchant: Merchant, *, at: str) -> None:
 
 
 def test_each_file_lies_once_under_its_own_hash(settling: Merchant) -> None:
-    """Lines and keys; one that tells the same under another name adds nothing."""
+    """One that tells the same under another name adds nothing."""
     (place(settling) / "S2.csv").write_bytes((place(settling) / "S1.csv").read_bytes())
     settlement_ingested(settling)
 
     files = facts_of(settling)
-    assert len(files) == 2
+    assert len(files) == 1
     hashes = [hashlib.sha256(path.read_bytes()).hexdigest() for path in files]
     assert hashes == [path.stem for path in files]
     assert {path.parent.name for path in files} == {"11"}
@@ -111,7 +109,7 @@ def test_who_is_killed_between_bytes_and_commit_left_nothing_that_counts(
     assert asked(settling, "SELECT count(*) FROM settled_sum") == [(0,)]
     settling.move_money()
 
-    assert len(left) == 2
+    assert len(left) == 1
     assert facts_of(settling) == left
     assert asked(settling, "SELECT sum(line_count) FROM settled_sum") == [(3,)]
 
@@ -162,7 +160,7 @@ def test_lost_lines_are_read_again_without_those_that_another_file_told_then(
     send(settling, "S3.csv", *(line(each) for each in in_euro(settling)[2:4]))
     settlement_ingested(settling, "run-3")
     kept = {path: path.read_bytes() for path in facts_of(settling)}
-    assert len(kept) == 6
+    assert len(kept) == 3
     for path in kept:
         path.unlink()
 
@@ -254,23 +252,6 @@ def test_a_file_that_is_always_overtaken_ends_the_night(
         settling.night()
     assert asked(settling, "SELECT count(*) FROM settled_sum") == [(0,)]
     assert settling.effects() == []
-
-
-def test_who_is_killed_while_keys_are_merged_left_nothing_that_counts(
-    settling: Merchant,
-) -> None:
-    """The next file that comes has them merged, its own among them."""
-    one = in_euro(settling)[2]
-    for number in range(2, MERGED_FROM + 1):
-        send(settling, f"S{number:02}.csv", line(one, batch_id=f"S{number}"))
-    killed(settling, at="merged the keys:1")
-    send(settling, "T.csv", line(one, batch_id="T"))
-    settlement_ingested(settling)
-    with settling.environment() as environment, environment.store.reading() as connection:
-        (read,) = facts_keys.key_files(
-            connection, ("100042", "100042001"), kind=SourceKind.SETTLEMENT
-        )
-    assert read.file_count == MERGED_FROM + 1
 
 
 def test_a_file_that_was_read_is_not_read_again(

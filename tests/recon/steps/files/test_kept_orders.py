@@ -13,15 +13,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from recon.model.errors import ArchiveBrokenError, ArchiveError, HistoryBrokenError
-from recon.steps.care.verify import verify
 from recon.steps.files.ingest import ingest
 from recon.steps.money.gate import gate_of
 from recon.steps.night import whole_night
-from recon.store.nights import facts_keys, facts_rows, runs
-from recon.store.nights.facts_keys import MERGED_FROM
+from recon.store.nights import facts_rows, runs
 from tests.recon.steps.conftest import Merchant, plain_workbooks
 from tests.recon.steps.night.test_sealed_settle import archive_of
-from tests.recon.steps.test_bound import UNREAD
 
 
 def capture(merchant: Merchant) -> None:
@@ -52,13 +49,13 @@ def ingested(merchant: Merchant) -> int:
 
 
 def test_each_file_lies_once_under_its_own_hash(merchant: Merchant) -> None:
-    """Rows and keys; the file again under another name adds nothing."""
+    """The file again under another name adds no file."""
     capture(merchant)
     (merchant.inbox / "copy.csv").write_bytes((merchant.inbox / "orders.csv").read_bytes())
-    assert ingested(merchant) == 1
+    assert ingested(merchant) == 2
 
     files = facts_of(merchant)
-    assert len(files) == 2
+    assert len(files) == 1
     assert {path.parent.relative_to(archive_folder(merchant)).as_posix() for path in files} == {
         "facts/orders/2026/11"
     }
@@ -80,7 +77,7 @@ def test_who_is_killed_between_bytes_and_commit_left_nothing_that_counts(
     left = facts_of(merchant)
     merchant.move_money()
 
-    assert len(left) == 2
+    assert len(left) == 1
     assert facts_of(merchant) == left
     assert [row["operation"] for row in merchant.effects()] == ["capture"]
 
@@ -194,30 +191,3 @@ def test_a_folder_that_leads_elsewhere_closes_the_gate_unopened(merchant: Mercha
         closed = gate_of(run, environment=environment).closed_because
 
     assert "file 1 are not those that the history bound: they were changed past" in closed
-
-
-def test_who_is_killed_while_keys_are_merged_left_nothing_that_counts(
-    merchant: Merchant,
-) -> None:
-    """The next file that comes has them merged, its own among them."""
-    *first, last = merchant.payments("authorised")[: MERGED_FROM + 1]
-    for number, one in enumerate(first):
-        merchant.drop(f"orders-{number}.csv", merchant.order(one, status="authorised"))
-    child = os.fork()
-    if child == 0:
-        ingested_in_child(merchant, at="merged the keys:1")
-        os._exit(0)
-    _, status = os.waitpid(child, 0)
-    assert os.WTERMSIG(status) == signal.SIGKILL
-    merchant.drop("more.csv", merchant.order(last, status="authorised"))
-
-    assert ingested(merchant) == MERGED_FROM + 1
-    with merchant.environment() as environment, environment.store.reading() as connection:
-        (read,) = facts_keys.key_files(connection, ("100042", "100042001"))
-    assert read.file_count == MERGED_FROM + 1
-
-    kept = archive_folder(merchant) / read.file.path
-    kept.unlink()
-    with merchant.environment() as environment:
-        problems = verify(environment, reading=UNREAD).problems
-    assert [read.file.sha256 in problem for problem in problems] == [True]

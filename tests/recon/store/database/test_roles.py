@@ -38,7 +38,7 @@ TABLES = [getattr(schema, name) for name in schema.__all__]
 NIGHTS_ALONE = (
     "answer_part attempt bank_entry bank_statement batch break_end charged_back_order "
     "contradiction control_total dry_batch "
-    "exported_journal instruction merged_keys notification notification_case "
+    "exported_journal instruction notification notification_case "
     "order_action order_facts order_facts_account refund_search reject result_summary "
     "rules_version run run_input run_source settled_sum settlement_line"
 )

@@ -66,7 +66,7 @@ def test_only_lines_of_some_types_or_with_some_text_are_asked_for(
 def test_older_lines_are_not_looked_for_where_there_are_none(
     store: Store, run: Run, storages: StorageOf
 ) -> None:
-    """Whatever is asked for, no file of keys is opened."""
+    """Whatever is asked for."""
     save(store, run, storages, "settlement/1", {"order_no": "D"})
     keys = pa.array(["D"], pa.string())
     with store.reading() as connection:

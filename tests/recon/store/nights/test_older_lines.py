@@ -3,19 +3,17 @@
 import hashlib
 import random
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 from sqlalchemy import Delete, Update, delete, update
 
-from recon.archive.local_storage import LocalStorage
 from recon.matching.frames.sources import SETTLEMENT_COLUMNS, frame_of
 from recon.model.words import SourceFile, SourceKind
 from recon.store.database.engine import Store
-from recon.store.nights import facts_keys, facts_rows, settled_lines, settlement_rows
+from recon.store.nights import facts_rows
 from recon.store.nights.night_lines import OLDER, AskedFor, NightLines
 from recon.store.nights.order_facts import StorageOf
 from recon.store.nights.runs import Run
@@ -129,34 +127,18 @@ def as_read(lines: NightLines) -> list[tuple[Any, ...]]:
     return [*sorted(sums), *(row for row in rows if row[at] != OLDER)]
 
 
-def merged(store: Store, run: Run, *, of: StorageOf) -> None:
-    """Let keys of some of the files lie in one."""
-    inbox = (run.merchant_id, run.account_id)
-    with store.writing() as connection:
-        found = facts_keys.merge(
-            connection, inbox, kind=SourceKind.SETTLEMENT, storages=of, at_least=2
-        )
-        if found is not None:
-            facts_keys.save(connection, found, at=run.started_at)
-
-
 @pytest.mark.parametrize("seed", range(24))
 def test_a_night_has_what_a_plain_model_says(
-    store: Store, run: Run, storages: StorageOf, monkeypatch: pytest.MonkeyPatch, seed: int
+    store: Store, run: Run, storages: StorageOf, seed: int
 ) -> None:
-    """In any files and versions, whatever is asked for, with merged keys, and with equal hashes."""
+    """In any files and versions, whatever is asked for."""
     chance = random.Random(seed)
-    if seed % 2:
-        real = settled_lines.hashes_of
-        monkeypatch.setattr(settled_lines, "hashes_of", lambda rows: real(rows) % 3)
     files: list[tuple[str, Sequence[Line]]] = []
     for at in range(7):
         name = f"S{chance.randrange(5)}"
         lines = some_lines(chance, run, name=f"{name}-{at}")
         stored(store, run, name, lines, of=storages)
         files.append((name, lines))
-        if chance.random() < seed % 3 / 3:
-            merged(store, run, of=storages)
     for by_payment in (False, True):
         asked = {
             name: {*chance.sample("ABCDEFZ", chance.randrange(4))}
@@ -172,69 +154,6 @@ def test_a_night_has_what_a_plain_model_says(
             )
         expected = modelled(files, run, asked=asked, by_payment=by_payment)
         assert as_read(lines_of_night) == expected
-
-
-class Counted(LocalStorage):
-    """An archive that knows what was read of it."""
-
-    def __init__(self, folder: Path) -> None:
-        super().__init__(folder)
-        self.read_paths: list[str] = []
-
-    def read(self, path: str) -> bytes:
-        """As it does, and noted."""
-        self.read_paths.append(path)
-        return super().read(path)
-
-
-def test_older_files_that_tell_nothing_of_its_payments_stay_closed(
-    store: Store, run: Run, tmp_path: Path
-) -> None:
-    """A night opens the keys of many in one, and of the lines those of the one file it asks for."""
-    counted = Counted(tmp_path / "archive")
-
-    def archive(_: object) -> LocalStorage:
-        return counted
-
-    plain = {"merchant_id": run.merchant_id, "account_id": run.account_id, "batch_id": "B"}
-    plain |= {"settled_on": "2026-11-01", "entry_type": "capture", "currency": "EUR", "gross": 1}
-    amounts = {"fee": 0, "net": 1, "line": 2}
-    for at in range(4):
-        named = {"order_no": f"O{at}", "transaction_id": f"T{at}", "own_reference": f"R{at}"}
-        stored(store, run, f"S{at}", [{**plain, **amounts, **named}], of=archive)
-    merged(store, run, of=archive)
-    with store.reading() as connection:
-        rows = {each.rows.path for each in facts_rows.every(connection)}
-        counted.read_paths.clear()
-        asked = AskedFor.of(["O2"])
-        lines = NightLines.of(connection, run, since=SINCE, asked=asked, storages=archive)
-        opened_by_night = {*counted.read_paths}
-        counted.read_paths.clear()
-        told = settlement_rows.evidence_of(
-            connection, run, transactions=(), references=["R1"], storages=archive
-        )
-        opened_for_evidence = {*counted.read_paths}
-
-    assert lines.older["order_no"].to_pylist() == ["", "O2"]
-    assert [each.own_reference for each in told] == ["R1"]
-    for opened in (opened_by_night, opened_for_evidence):
-        assert (len(opened & rows), len(opened - rows)) == (1, 1)
-
-
-def test_keys_of_order_files_and_of_settlement_files_are_merged_apart(
-    store: Store, run: Run, storages: StorageOf
-) -> None:
-    """A file of merged keys is of one kind, whatever came between."""
-    lines = some_lines(random.Random(3), run, name="x")
-    for at in range(3):
-        each: Iterable[Line] = ({**line, "reference_no": f"{at}-{line['line']}"} for line in lines)
-        stored(store, run, f"S{at}", [*each], of=storages)
-    merged(store, run, of=storages)
-    inbox = (run.merchant_id, run.account_id)
-    with store.reading() as connection:
-        settled = facts_keys.key_files(connection, inbox, kind=SourceKind.SETTLEMENT)
-        assert [each.file_count for each in settled] == [3]
-        assert facts_keys.key_files(connection, inbox, kind=SourceKind.ORDERS) == []
 
 
 @pytest.mark.parametrize(
@@ -260,18 +179,3 @@ def test_what_the_database_says_of_a_file_is_held_against_it(
     with store.reading() as connection:
         (problem,) = line_problems(connection, files, storages=storages)
     assert problem.startswith("what the database says of the lines of settlement/S1 is not what")
-
-
-def test_of_keys_it_is_known_how_many_there_may_be(
-    store: Store, run: Run, storages: StorageOf
-) -> None:
-    """A line may have three; before files are merged their keys are counted by that."""
-    plain = {"merchant_id": run.merchant_id, "account_id": run.account_id, "batch_id": "B"}
-    plain |= {"settled_on": "2026-11-01", "entry_type": "capture", "currency": "EUR", "gross": 1}
-    names = {"order_no": "O", "transaction_id": "T", "own_reference": "R"}
-    stored(store, run, "S1", [{**plain, **names, "fee": 0, "net": 1, "line": 2}], of=storages)
-    with store.reading() as connection:
-        (keys,) = facts_keys.key_files(
-            connection, (run.merchant_id, run.account_id), kind=SourceKind.SETTLEMENT
-        )
-        assert len(keys.keys(storages=storages)[0]) == keys.row_count == 3

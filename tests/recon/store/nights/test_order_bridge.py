@@ -1,7 +1,7 @@
 from datetime import UTC, datetime
 from typing import Any
 
-from recon.matching.frames.sources import ORDER_COLUMNS, frame_of
+from recon.matching.frames.sources import ORDER_COLUMNS, LoadCounts, frame_of
 from recon.model.words import SourceFile, SourceKind
 from recon.proof import bridge
 from recon.store.database.engine import Store
@@ -51,7 +51,7 @@ def test_each_row_leaves_by_one_step(store: Store, run: Run, storages: StorageOf
         nobodys = undeclared_accounts(connection, run, until=2, declared=DECLARED)
 
     # A is the row of the first version still; B's successor, and F which is asked about, are new.
-    assert found == {
+    assert found.steps == {
         bridge.REPEATS: -1,
         bridge.REPLACED: 0,
         bridge.OTHER_ACCOUNTS: -1,
@@ -59,5 +59,6 @@ def test_each_row_leaves_by_one_step(store: Store, run: Run, storages: StorageOf
         bridge.BEFORE_WINDOW: -1,
         bridge.KNOWN_BEFORE: 1,
     }
-    assert not any(as_first_read.values())
+    assert not any(as_first_read.steps.values())
+    assert found.taken == {"a.csv": LoadCounts(accepted=6, new=4, repeat=1, superseding=1)}
     assert nobodys == ["100042/100042009"]

@@ -3,7 +3,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from recon.matching.frames.sources import ORDER_COLUMNS, LoadCounts, frame_of
+from recon.matching.frames.sources import ORDER_COLUMNS, frame_of
 from recon.model.words import Reject, SourceFile, SourceKind
 from recon.store.database.engine import Store
 from recon.store.nights import order_rows, stored_orders
@@ -35,13 +35,13 @@ def _load(
     storages: StorageOf,
     name: str = "orders.csv",
     rejects: tuple[Reject, ...] = (),
-) -> LoadCounts:
+) -> None:
     frame = frame_of(rows, columns=ORDER_COLUMNS)
     sha256 = _sha256(*rows, rejects=rejects)
     source = SourceFile(
         SourceKind.ORDERS, name, sha256, 1, len(rows) + len(rejects), len(rows), len(rejects), 0
     )
-    return keep(store, run, frame, source=source, rejects=rejects, storages=storages)
+    keep(store, run, frame, source=source, rejects=rejects, storages=storages)
 
 
 def _current(store: Store, run: Run, storages: StorageOf) -> list[tuple[str, int, str]]:
@@ -53,9 +53,8 @@ def _current(store: Store, run: Run, storages: StorageOf) -> list[tuple[str, int
 
 def test_new_rows_are_new(store: Store, run: Run, storages: StorageOf) -> None:
     """Rows of keys that nobody had are new and current."""
-    counts = _load(store, run, ORDER, {**ORDER, "order_no": "A-2"}, storages=storages)
+    _load(store, run, ORDER, {**ORDER, "order_no": "A-2"}, storages=storages)
 
-    assert counts == LoadCounts(accepted=2, new=2, repeat=0, superseding=0)
     assert _current(store, run, storages) == [
         ("A-1", 10_000, "orders.csv"),
         ("A-2", 10_000, "orders.csv"),
@@ -63,11 +62,10 @@ def test_new_rows_are_new(store: Store, run: Run, storages: StorageOf) -> None:
 
 
 def test_the_same_content_again_is_a_repeat(store: Store, run: Run, storages: StorageOf) -> None:
-    """Equal rows are counted and stored once, within a file and over files."""
-    first = _load(store, run, ORDER, {**ORDER, "line": 3}, storages=storages)
-    second = _load(store, run, ORDER, name="other.csv", storages=storages)
+    """Equal rows stand once, within a file and over files."""
+    _load(store, run, ORDER, {**ORDER, "line": 3}, storages=storages)
+    _load(store, run, ORDER, name="other.csv", storages=storages)
 
-    assert (first.repeat, second.repeat) == (1, 1)
     assert len(_current(store, run, storages)) == 1
 
 
@@ -75,9 +73,8 @@ def test_a_newer_update_takes_the_place(store: Store, run: Run, storages: Storag
     """A row with a newer updated_at supersedes the older content of its key."""
     _load(store, run, {**ORDER, "updated_at": "2026-11-20T11:00:00Z"}, storages=storages)
     newer = {**ORDER, "amount": 12_000, "updated_at": "2026-11-20T12:00:00Z"}
-    counts = _load(store, run, newer, name="later.csv", storages=storages)
+    _load(store, run, newer, name="later.csv", storages=storages)
 
-    assert counts == LoadCounts(accepted=1, new=0, repeat=0, superseding=1)
     assert _current(store, run, storages) == [("A-1", 12_000, "later.csv")]
 
 
@@ -86,9 +83,8 @@ def test_a_newer_version_of_a_file_takes_the_place(
 ) -> None:
     """A changed row in a new version of the same file supersedes its old one."""
     _load(store, run, ORDER, storages=storages)
-    counts = _load(store, run, {**ORDER, "amount": 9_000}, storages=storages)
+    _load(store, run, {**ORDER, "amount": 9_000}, storages=storages)
 
-    assert counts.superseding == 1
     assert _current(store, run, storages) == [("A-1", 9_000, "orders.csv")]
 
 
@@ -97,9 +93,8 @@ def test_other_content_from_elsewhere_stands_beside(
 ) -> None:
     """Different content without a newer update is kept beside: a person decides, not the load."""
     _load(store, run, ORDER, storages=storages)
-    counts = _load(store, run, {**ORDER, "amount": 9_000}, name="other.csv", storages=storages)
+    _load(store, run, {**ORDER, "amount": 9_000}, name="other.csv", storages=storages)
 
-    assert counts == LoadCounts(accepted=1, new=1, repeat=0, superseding=0)
     assert [amount for _, amount, _ in _current(store, run, storages)] == [10_000, 9_000]
 
 
@@ -135,7 +130,7 @@ def test_content_that_came_back_is_a_new_version(
 def test_known_content_under_a_new_name_is_an_arrival_of_no_row(
     store: Store, run: Run, storages: StorageOf
 ) -> None:
-    """It is a file of the night, known by its own name, until what it repeats is replaced."""
+    """It is a file of the night, and its rows stand once the other file is corrected."""
     _load(store, run, ORDER, storages=storages)
     with store.writing() as connection:
         ((first, _),) = order_rows.files_of_night(connection, run)
@@ -153,8 +148,7 @@ def test_known_content_under_a_new_name_is_an_arrival_of_no_row(
     assert _current(store, run, storages) == [("A-1", 10_000, "orders.csv")]
     _load(store, run, {**ORDER, "amount": 9_000}, storages=storages)
     with store.reading() as connection:
-        assert order_rows.known_file(connection, run, **named) is None
-    _load(store, run, ORDER, name="b.csv", storages=storages)
+        assert order_rows.known_file(connection, run, **named) == copy
     assert sorted(_current(store, run, storages)) == [
         ("A-1", 9_000, "orders.csv"),
         ("A-1", 10_000, "b.csv"),
@@ -181,3 +175,25 @@ def test_other_accounts_keep_their_rows(store: Store, run: Run, storages: Storag
 
     assert _current(store, run, storages) == []
     assert _current(store, other, storages) == [("A-1", 10_000, "orders.csv")]
+
+
+def test_a_file_of_the_same_name_in_another_inbox_corrects_nothing(
+    store: Store, run: Run, storages: StorageOf
+) -> None:
+    """Another inbox is another sender: both rows stand, and a person decides."""
+    _load(store, run, ORDER, storages=storages)
+    other = replace(run, account_id="100042002")
+    _load(store, other, {**ORDER, "amount": 9_000}, storages=storages)
+
+    assert [amount for _, amount, _ in _current(store, run, storages)] == [10_000, 9_000]
+
+
+def test_a_corrected_file_takes_back_a_row_of_its_own(
+    store: Store, run: Run, storages: StorageOf
+) -> None:
+    """Of two rows of an order one is left; so it is where only another file says the same."""
+    _load(store, run, ORDER, {**ORDER, "amount": 9_000}, storages=storages)
+    _load(store, run, {**ORDER, "amount": 9_000}, name="other.csv", storages=storages)
+    _load(store, run, {**ORDER, "amount": 9_000, "line": 3}, storages=storages)
+
+    assert _current(store, run, storages) == [("A-1", 9_000, "orders.csv")]

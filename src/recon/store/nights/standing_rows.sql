@@ -1,0 +1,50 @@
+-- Of all files only the order numbers are read: orders with more than one row are looked at, no other.
+CREATE TEMP TABLE named AS
+SELECT file_id, order_no FROM read_parquet($paths, filename = true) JOIN arrivals ON path = filename
+WHERE order_no IN (FROM asked);
+
+CREATE TEMP TABLE crowded AS
+SELECT order_no FROM named GROUP BY order_no HAVING count(*) > 1;
+
+-- Every row of the orders looked at, once for each arrival of its file.
+CREATE TEMP TABLE spoken AS
+SELECT f.* EXCLUDE (filename, file_row_number), f.file_row_number AS row, a.file_id, a.sender
+FROM read_parquet($paths, filename = true, file_row_number = true) AS f JOIN arrivals AS a ON a.path = f.filename
+WHERE f.order_no IN (FROM crowded);
+
+-- A file that comes again under its name speaks anew of each order that it names: the rows of its older versions on
+-- that order are over, unless the new row says itself that it is older (updated_at). What every newer version says as
+-- well is not over, so that a row is of the file that first said it.
+CREATE TEMP TABLE last_words AS
+SELECT * FROM spoken
+WINDOW
+    again AS (
+        PARTITION BY merchant_id, account_id, order_no, sender ORDER BY file_id
+        RANGE BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING),
+    same AS (
+        PARTITION BY merchant_id, account_id, order_no, sender, {content}, updated_at ORDER BY file_id
+        RANGE BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING)
+QUALIFY NOT coalesce(
+    count(DISTINCT file_id) OVER again > count(DISTINCT file_id) OVER same
+    AND (updated_at IS NULL OR bool_or(updated_at IS NULL) OVER again OR max(updated_at) OVER again >= updated_at), false);
+
+-- Of what is left the newest by updated_at stands (a row that says no time is older than any that does), and of rows
+-- that say the same the first. Where more than one is left, all stand: DUPLICATE_ORDER_ROW.
+CREATE TEMP TABLE decided AS
+SELECT file_id, row FROM (
+    SELECT * FROM last_words
+    QUALIFY updated_at IS NOT DISTINCT FROM max(updated_at) OVER (PARTITION BY merchant_id, account_id, order_no))
+QUALIFY row_number() OVER (
+    PARTITION BY merchant_id, account_id, order_no, {content} ORDER BY file_id, line, row) = 1;
+
+-- What became of each row: it stands, it says what one that stands says, it takes the place of an earlier one.
+WITH rows AS (
+    SELECT s.*, d.row IS NOT NULL AS stands,
+        bool_or(d.row IS NOT NULL) OVER (
+            PARTITION BY s.merchant_id, s.account_id, s.order_no, {content}, updated_at) AS is_said
+    FROM spoken AS s LEFT JOIN decided AS d ON d.file_id = s.file_id AND d.row = s.row)
+SELECT merchant_id, account_id, order_no, ordered_at, file_id, row, stands, NOT stands AND is_said AS repeats,
+    stands AND coalesce(bool_or(NOT is_said) OVER (
+        PARTITION BY merchant_id, account_id, order_no ORDER BY file_id, line, row
+        ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), false) AS replaces
+FROM rows ORDER BY file_id, row
