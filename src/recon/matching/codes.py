@@ -67,6 +67,8 @@ class Code(BaseModel):
     firm: bool = False
     lacks_a_side: bool = False
     both_legs: bool = False
+    names_rows: bool = False
+    other_amount: bool = False
     when: list[When] = []
     journal: Literal["", "books", "undecided"] = ""
     say: tuple[Template, ...] = ()

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from recon.archive.schemas import SCHEMAS
-from recon.matching.breaks.result_rows import identity_of, not_compared_rows
+from recon.matching.breaks.result_rows import first_identities, identity_of, not_compared_rows
 from recon.matching.cash.result import CashResult, cash_items
 from recon.matching.exact.aside import Exact
 from recon.matching.exact.calm_sets import Calm
@@ -170,7 +170,7 @@ def _placed(
     for kind, word in SET_KINDS.items():
         kinds[sets["kind"] == kind] = word
     owners = np.where(hosts >= 0, hosts, np.arange(size))
-    first = identity_of(*(text_column(sets[name]) for name in ("merchant_id", "account_id", "key")))
+    first = first_identities(sets)
     columns: dict[str, Words] = {
         "set_kind": kinds,
         "set_id": _blank_where(names, same=_words(first)),

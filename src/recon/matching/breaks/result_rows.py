@@ -203,20 +203,24 @@ def _other_currencies(joined: Joined, *, rows: Arrays) -> Arrays:
 
 def identities(sets: Arrays) -> Column:
     """The id of each set: digest of merchant, account, key and sequence, never of a code."""
-    sequence = np.ones(len(sets), dtype=np.int64)
-    keyed = (sets["merchant_id"], sets["account_id"], sets["key"])
+    ids = first_identities(sets).to_numpy(dtype=object)
     if sets["kind"].any():
         times: dict[tuple[int, str], int] = {}
-        by_kind = np.argsort(sets["kind"], kind="stable").tolist()
         places = [*sets.rows("account", "key")]
-        for row in by_kind:
-            sequence[row] = times[places[row]] = times.get(places[row], 0) + 1
-    rows = zip(*(column.tolist() for column in keyed), sequence.tolist(), strict=True)
-    ids = [
-        id_of_text(f"{merchant}\x1f{two}\x1f{key}\x1f{number}")
-        for merchant, two, key, number in rows
-    ]
-    return np.array(ids, dtype=object)
+        for row in np.argsort(sets["kind"], kind="stable").tolist():
+            number = times[places[row]] = times.get(places[row], 0) + 1
+            if number > 1:
+                named = (sets[name][row] for name in _KEY)
+                ids[row] = id_of_text("\x1f".join((*named, str(number))))
+    return ids
+
+
+def first_identities(sets: Arrays) -> "pd.Series[str]":
+    """The id of each set, were it the first of its key."""
+    return identity_of(*(text_column(sets[name]) for name in _KEY))
+
+
+_KEY = ("merchant_id", "account_id", "key")
 
 
 def identity_of(

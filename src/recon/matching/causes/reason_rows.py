@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from recon.matching.codes import CODES
 from recon.matching.frames.arrays import Arrays, among, texts
 from recon.matching.frames.grouping import Rows
 from recon.matching.frames.sources import Sources
@@ -13,20 +14,6 @@ from recon.matching.sets.joined_sets import Joined
 from recon.matching.sides.gateway_side import GATEWAY_STATES
 from recon.matching.sides.orders_side import ORDER_STATES
 from recon.model.words import BreakCode
-
-_C = BreakCode
-NAMES_ROWS = frozenset(
-    {
-        *(_C.WRONG_ACCOUNT, _C.DUPLICATE_ORDER_ROW, _C.DUPLICATE_PAYMENT, _C.AMBIGUOUS_MATCH),
-        *(_C.CURRENCY_MISMATCH, _C.STATUS_UNMAPPED, _C.OVER_REFUND, _C.OVER_CAPTURE),
-        *(_C.CAPTURE_UNCONFIRMED, _C.CAPTURE_REJECTED, _C.CAPTURE_DUE),
-        *(_C.CANCEL_REJECTED, _C.CANCEL_DUE),
-        *(_C.REFUND_UNCONFIRMED, _C.REFUND_REJECTED, _C.REFUND_FAILED_AFTER_ACCEPT, _C.REFUND_DUE),
-        *(_C.PAYOUT_UNCONFIRMED, _C.PAYOUT_FAILED, _C.PAYOUT_NOT_BOOKED),
-        *(_C.PAYOUT_AMOUNT_MISMATCH, _C.LEDGER_PAYOUT_ONLY),
-    }
-)
-"""Codes whose reason names single rows; the reasons of all others are made of sums alone."""
 
 
 class SideRow(NamedTuple):
@@ -106,7 +93,7 @@ def rows_of_sets(
     """
     several = joined.sets["currencies"][numbers] > 1
     pairs = zip(codes, numbers.tolist(), several.tolist(), strict=True)
-    named = {int(n): code for code, n, mixed in pairs if mixed or code in NAMES_ROWS}
+    named = {int(n): code for code, n, mixed in pairs if mixed or CODES[code].names_rows}
     if not named:
         return {}
     orders = _orders(joined, wanted=named)
@@ -115,7 +102,7 @@ def rows_of_sets(
     payouts = _payouts(joined, wanted=named)
     moves = _ours(joined, sources=sources, wanted=named)
     moved = _moved(joined, host=host, wanted=named)
-    ambiguous = {number for number, code in named.items() if code is _C.AMBIGUOUS_MATCH}
+    ambiguous = {number for number, code in named.items() if code is BreakCode.AMBIGUOUS_MATCH}
     rivals = _rivals(joined, sources=sources, wanted=ambiguous)
     return {
         number: SetRows(

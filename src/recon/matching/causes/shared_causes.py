@@ -25,6 +25,7 @@ from recon.matching.causes.cause_evidence import (
     Found,
 )
 from recon.matching.causes.zone_shift import DATED, counted_pairs, find_zone_shifts
+from recon.matching.codes import CODES
 from recon.matching.frames.arrays import texts
 from recon.matching.frames.grouping import NO_INSTANT
 from recon.matching.frames.total_rows import ACCOUNT
@@ -44,14 +45,7 @@ ZERO = "0"
 KEYS_LOOKED_AT_MAX = 1_000
 """So many order numbers say what may stand before or behind them; all are then held to it."""
 EPOCH = date(1970, 1, 1).toordinal()
-AMOUNT_CODES = frozenset(
-    {
-        BreakCode.AMOUNT_OVER,
-        BreakCode.AMOUNT_UNDER,
-        BreakCode.OVER_CAPTURE,
-        BreakCode.PARTIAL_CAPTURE_UNEXPECTED,
-    }
-)
+_OTHER_AMOUNT = frozenset(code for code, row in CODES.items() if row.other_amount)
 
 
 def with_causes(breaks: pd.DataFrame, *, evidence: CauseEvidence) -> pd.DataFrame:
@@ -115,7 +109,7 @@ def _other_account(breaks: Breaks, evidence: CauseEvidence) -> Found:
 
 def _scale(breaks: Breaks, evidence: CauseEvidence) -> Found:
     """Amounts of one file and currency that are all 10, 100 or 1000 times off."""
-    if breaks["code"].isin(AMOUNT_CODES).sum() < BREAKS_MIN:
+    if breaks["code"].isin(_OTHER_AMOUNT).sum() < BREAKS_MIN:
         return
     sets = evidence.joined.sets
     both = np.flatnonzero((sets["order_captured"] > 0) & (sets["gateway_captured"] > 0))

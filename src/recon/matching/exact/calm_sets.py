@@ -25,10 +25,10 @@ from recon.matching.breaks.result_frames import (
     pending_of,
     unverified_of,
 )
-from recon.matching.breaks.result_rows import identity_of, judged_rows, name_entries
+from recon.matching.breaks.result_rows import first_identities, judged_rows, name_entries
 from recon.matching.exact.exact_search import ASKED, Question
 from recon.matching.exact.spoken_sets import named, spoken_of
-from recon.matching.frames.arrays import Arrays, among, stacked, text_column
+from recon.matching.frames.arrays import Arrays, among, stacked
 from recon.matching.frames.coding import Codes, combined, sums_of
 from recon.matching.frames.grouping import Bools, Rows
 from recon.matching.frames.numbering import WholeKeys
@@ -202,7 +202,7 @@ def _judge(whole: _Whole, *, rows: Mapping[str, Rows], first: int) -> Calm:
     outcomes = judge_sets(joined, rules=rules, as_of=microseconds(as_of))
     shown = judged_rows(joined, outcomes=outcomes, sources=sources, rules=rules, as_of=as_of)
     sets = joined.sets
-    ids = identity_of(*(text_column(sets[name]) for name in ("merchant_id", "account_id", "key")))
+    ids = first_identities(sets)
     calm = _is_calm(joined, outcomes=outcomes, flags=shown["flags"], rules=rules)
     calm &= ~np.asarray(pc.is_in(pa.array(ids), value_set=whole.ids), dtype=np.bool_)
     number = np.where(calm, first + np.cumsum(calm) - 1, NO_SET).astype(np.int32)
