@@ -69,30 +69,6 @@ def test_more_rejects_than_are_shown_are_counted(
     )
 
 
-@pytest.mark.parametrize(
-    ("name", "content"),
-    [bad[1:3] for bad in (*WHOLE, *ROWS)],
-    ids=[bad[0] for bad in (*WHOLE, *ROWS)],
-)
-def test_every_bad_file_is_told_with_its_place_and_what_to_do(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, content: str | bytes
-) -> None:
-    """File, line and column, what a night takes of it all the same, and what a person does."""
-    (tmp_path / name).write_bytes(content.encode() if isinstance(content, str) else content)
-    assert main(["order-file", "check", name, "--merchant", "100042"]) == 1
-    shown = capsys.readouterr()
-    assert name in shown.out + shown.err
-    rows = re.search(r"(?m)^line \d+, [a-z_()]+: .", shown.err) is not None
-    kept = "takes the other rows. Write these to" if rows else "takes nothing of it and leaves it"
-    assert kept in shown.err
-    assert rows == (" refused." in shown.out)
-
-
-def test_there_are_more_than_forty_classes_of_bad_files() -> None:
-    """Each is another fault with a sentence of its own."""
-    assert len({bad[0] for bad in (*WHOLE, *ROWS)}) == len([*WHOLE, *ROWS]) >= 60
-
-
 def test_the_page_on_connecting_explains_a_foreign_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -137,13 +113,18 @@ def test_a_settlement_file_is_checked_by_the_layouts_of_settlement(
     [bad[1:3] for bad in (*WHOLE, *ROWS)],
     ids=[bad[0] for bad in (*WHOLE, *ROWS)],
 )
-def test_check_and_replay_say_the_same_of_a_file(
+def test_every_bad_file_is_told_with_its_place_and_mended(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, content: str | bytes
 ) -> None:
-    """What is refused whole is no file without refused rows; else both count the same rows."""
+    """File, line and column, and what to do; refused whole or not, both count the same rows."""
     (tmp_path / name).write_bytes(content.encode() if isinstance(content, str) else content)
-    main(["order-file", "check", name, "--merchant", "100042"])
+    assert main(["order-file", "check", name, "--merchant", "100042"]) == 1
     checked = capsys.readouterr()
+    assert name in checked.out + checked.err
+    rows = re.search(r"(?m)^line \d+, [a-z_()]+: .", checked.err) is not None
+    kept = "takes the other rows. Write these to" if rows else "takes nothing of it and leaves it"
+    assert kept in checked.err
+    assert rows == (" refused." in checked.out)
     code = main(["order-file", "check", "--mend", name, "--merchant", "100042"])
     replayed = capsys.readouterr().out
     counted = re.search(r"(\d+) refused\.", checked.out)

@@ -50,15 +50,32 @@ def test_what_went_its_way_is_as_it_was_bound(store: Store, run: Run) -> None:
     assert problems(store) == []
 
 
-@pytest.mark.parametrize("what", ["amount = 1", "transaction_id = 'T-9'", "payment_amount = 1"])
-def test_a_change_of_what_waits_is_found(store: Store, run: Run, what: str) -> None:
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        ("amount", "1"),
+        ("currency", "'USD'"),
+        ("order_no", "'ORD-9'"),
+        ("transaction_id", "'T-9'"),
+        ("reason", "'for me'"),
+        ("payment_amount", "1"),
+        ("kind", "'cancel'"),
+        ("account_id", "'100042002'"),
+        ("payee_digest", "'x'"),
+    ],
+)
+def test_a_change_of_what_waits_is_found(store: Store, run: Run, column: str, value: str) -> None:
     """And no longer when the table says again what it said."""
     cleared_captures(store, run, orders=1)
-    change(store, what)
+    with store.reading() as connection:
+        was = connection.execute(text(f"SELECT {column} FROM instruction")).scalar()  # noqa: S608
+    change(store, f"{column} = {value}")
     found = problems(store)
-    change(store, "amount = 1001, transaction_id = '', payment_amount = 1001")
+    with store.writing() as connection:
+        connection.execute(text(f"UPDATE instruction SET {column} = :was"), {"was": was})  # noqa: S608
 
     assert len(found) == 1
+    assert f"its {column.replace('_', ' ')} is" in found[0]
     assert problems(store) == []
 
 
