@@ -24,27 +24,14 @@ from recon.sandbox.ground.wire import sign
 from recon.sandbox.operations.portal_operations import KINDS_BY_HAND, act_by_hand
 from recon.sandbox.server.http_exchange import exchange
 from recon.sandbox.server.sandbox_app import fill
-from tests.recon.sandbox.conftest import ACCOUNT, CARD_PAYMENT, MERCHANT
+from tests.recon.sandbox.conftest import CARD_PAYMENT
+from tests.recon.sandbox.operations.test_payout_operation import PAYOUT
 
 OPTIONS = SandboxOptions(orders=12)
 TERMS = load_terms()
 AMOUNTS = ("own", "0.01", "1.00", "100.00", "0.001", "999999.00", "x")
 OFTEN_OWN = st.one_of(st.just("own"), st.sampled_from(AMOUNTS))
 CARDS = ("4111111111111111", *TERMS.risk.cards)
-PAYOUT: dict[str, Any] = {
-    "merchant_id": MERCHANT,
-    "account_id": ACCOUNT,
-    "request_id": "7b8c1f0e-54a1-4f65-9a0e-6d1f0c4b2a11",
-    "payment_amount": "250.10",
-    "payment_currency": "EUR",
-    "fee_paid_by": "PAYER",
-    "beneficiary": {
-        "entity_type": "COMPANY",
-        "bank_details": {"iban": "DE89370400440532013000", "bank_code": "37040044"},
-    },
-    "payer": {"company_name": "Contoso"},
-    "notify_url": "",
-}
 PLAN = {"contract_name": "Gold plan", "interval": "day", "interval_count": "10"}
 MOVING = frozenset(
     {
