@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import recon.gateway_client.gateway
-import recon.gateway_client.interface.described
+import recon.gateway_client.interface
 from tests.architecture.test_documents import ROOT
 
 MYPY_SECONDS_MAX = 200
@@ -17,7 +17,7 @@ def test_every_example_is_strictly_typed(tmp_path: Path) -> None:
     """Who copies one needs no ignore: mypy --strict has nothing to say."""
     page = (ROOT / "docs/CLIENT.md").read_text(encoding="utf-8")
     texts = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
-    for module in (recon.gateway_client.gateway, recon.gateway_client.interface.described):
+    for module in (recon.gateway_client.gateway, recon.gateway_client.interface):
         tests = [test for test in doctest.DocTestFinder().find(module) if test.examples]
         head = f"from {module.__name__} import *\n"
         texts += [head + "".join(part.source for part in test.examples) for test in tests]

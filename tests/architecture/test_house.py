@@ -28,7 +28,7 @@ ARROWS_TOO_MANY = {
     "floors": ("reports.workbook", "flows.nightly"),
     "below": ("recon.steps.night.whole_night", "prefect"),
     "rooms": ("recon.settlement.sender", "recon.store.money.journal"),
-    "gateway_client": ("recon.gateway_client.wire.text", "recon.gateway_client.query.key_rounds"),
+    "gateway_client": ("recon.gateway_client.documents", "recon.gateway_client.query_client"),
     "files": ("recon.files.formats.csv_text", "recon.files.typing.typed_table"),
     "matching": ("recon.matching.frames.sources", "recon.matching.judging.judgement"),
     "store": ("recon.store.database.engine", "recon.store.nights.runs"),

@@ -30,13 +30,12 @@ from recon.gateway_client import (
     QueryClient,
     QueryLimits,
     Row,
-    SignatureState,
     prepare,
     prepare_payment,
     read_batch_reply,
     read_payment_reply,
 )
-from recon.gateway_client.interface.signing import reply_signature, sign
+from recon.gateway_client.signing import same_signature, sign
 from recon.sandbox import SandboxOptions, serving
 from tests.recon.sandbox.conftest import Caller
 
@@ -154,7 +153,7 @@ def way_back(location: str, *, target: Target) -> dict[str, str]:
         "payment_reply", fields=pairs, credentials=target.credentials, interface=target.interface
     )
     given = pairs.pop("encryption_data", "")
-    assert reply_signature(given, expected=(expected,), policy="enforce") is SignatureState.VALID
+    assert same_signature(given, expected=expected)
     return pairs
 
 

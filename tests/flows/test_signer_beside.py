@@ -15,7 +15,7 @@ from flows import serve
 from flows.signer_beside import key_set_apart
 from recon.config.keys import SIGNER_VARIABLE
 from recon.gateway_client import SignerSocket, UnsignedError
-from recon.gateway_client.wire.signer import Wanted
+from recon.gateway_client.signing import Wanted
 from tests.flows.flow_in_process import without_prefect
 
 KEY = "the-sign-key-canary-of-make-serve-41c0"

@@ -24,7 +24,7 @@ from recon import cli
 from recon.cli.demo_folder import DemoMemory, folder_at
 from recon.cli.demo_work import ACCOUNT, Ready, prepared
 from recon.cli.workbooks import workbooks
-from recon.gateway_client.query import key_rounds
+from recon.gateway_client import transport
 from recon.model.nights import Mode, NightRequest, StepSummary
 from recon.sandbox import DEMO_BUSINESS_DATE
 from recon.steps.ground import kept_results
@@ -112,7 +112,7 @@ def _played(
         prepared(place := folder_at(Path(name)), DemoMemory(orders=size, seed=SEED)) as ready,
     ):
         # The Date of the gateway's replies is evidence that is sealed: it stands still, too.
-        patch.setattr(key_rounds, "http_date", lambda text: NOW if text else None)
+        patch.setattr(transport, "http_date", lambda text: NOW if text else None)
         if fault:
             _post(ready, "/_sandbox/faults", {"rules": [fault]})
         variables = {**ready.variables, **({"RECON_DATABASE_URL": url} if url else {})}

@@ -27,7 +27,7 @@ from recon.gateway_client import (
     SignatureState,
     prepare,
 )
-from recon.gateway_client.payments.shopper import (
+from recon.gateway_client.payments import (
     AccountOwner,
     CartItem,
     PayingPerson,

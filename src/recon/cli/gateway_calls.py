@@ -227,7 +227,7 @@ def refuse_too_many(keys: Sequence[str]) -> None:
 
 
 def _row(record: Any, *, state: Any) -> Mapping[str, Any]:
-    from recon.gateway_client.payments.risk_facts import RISK_FIELDS
+    from recon.gateway_client.risk_facts import RISK_FIELDS
 
     return {
         "order_no": record.order_no,

@@ -6,13 +6,14 @@ from pydantic import SecretStr, ValidationError
 
 from recon.config.mistakes import problems_of
 from recon.config.settings import Settings
-from recon.gateway_client.interface.described import GatewayInterface
-from recon.gateway_client.interface.rows import Credentials
-from recon.gateway_client.wire.addresses import checked_base_url
-from recon.gateway_client.wire.route import DIRECT, Route, checked_proxy, trust
-from recon.gateway_client.wire.signer_socket import SignerSocket
-from recon.gateway_client.wire.wire_errors import AddressError, InterfaceError
+from recon.gateway_client import AsyncGateway, Connection, QueryLimits
+from recon.gateway_client.addresses import DIRECT, Route, checked_base_url, checked_proxy, trust
+from recon.gateway_client.errors import AddressError, InterfaceError
+from recon.gateway_client.interface import GatewayInterface
+from recon.gateway_client.signer_socket import SignerSocket
+from recon.gateway_client.signing import Credentials
 from recon.model.errors import ConfigurationError
+from recon.model.words import Clock
 
 MESSAGES = "payment_reply"
 """The template of signature.toml by which notifications are signed (A-13)."""
@@ -27,6 +28,30 @@ class GatewayAccount:
     credentials: Credentials
     settings: Settings
     route: Route
+
+    def client(self, *, clock: Clock) -> AsyncGateway:
+        """The client of this account, as the settings want it."""
+        gateway, credentials = self.settings.gateway, self.credentials
+        connection = Connection(
+            base_url=self.base_url,
+            merchant_id=credentials.merchant_id,
+            account_id=credentials.account_id,
+            sign_key=credentials.sign_key,
+            interface=self.interface,
+            policy=gateway.reply_signatures,
+            limits=QueryLimits(
+                calls_per_second=gateway.calls_per_second,
+                in_flight=gateway.queries_in_flight,
+                patience_seconds=gateway.read_patience_seconds,
+                connect_seconds=gateway.connect_timeout_seconds,
+                deadline_seconds=gateway.deadline_seconds,
+            ),
+            connect_seconds=gateway.connect_timeout_seconds,
+            deadline_seconds=gateway.deadline_seconds,
+            route=self.route,
+            clock=clock,
+        )
+        return AsyncGateway(connection)
 
     @property
     def signed_in_messages(self) -> frozenset[str]:

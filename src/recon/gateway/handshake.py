@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from urllib.parse import urlsplit
 
-from recon.gateway_client.wire.route import Route, trust
-from recon.gateway_client.wire.wire_errors import AddressError
+from recon.gateway_client.addresses import Route, trust
+from recon.gateway_client.errors import AddressError
 
 PORTS = {"https": 443, "http": 80}
 

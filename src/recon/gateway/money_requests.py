@@ -5,10 +5,12 @@ Implements `settlement.sender.MoneyGateway`.
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import timedelta
 from decimal import Decimal
 from typing import Self
+
+from pydantic import SecretStr
 
 from recon.config.settings import Settings
 from recon.gateway.account import GatewayAccount, gateway_account
@@ -18,10 +20,8 @@ from recon.gateway_client import (
     CancelSubscriptionRow,
     CaptureRow,
     CertificateError,
-    Credentials,
     FindingKind,
     InvalidBatchError,
-    MoneyTransport,
     NotSentError,
     PayoutRow,
     PreparedRequest,
@@ -29,15 +29,13 @@ from recon.gateway_client import (
     RefundRow,
     ReviewRow,
     Row,
+    Signer,
     SignerSocket,
     UnknownOutcomeError,
     UnsignedError,
     check_rows,
-    prepare,
-    read_batch_reply,
 )
 from recon.gateway_client import Operation as WireOperation
-from recon.gateway_client.query.query_refusal import asked_to_wait
 from recon.model.errors import ConfigurationError, Defect, ReconError
 from recon.model.money import wire_amount
 from recon.model.words import Clock, InstructionKind, Outcome
@@ -91,17 +89,9 @@ class GatewayOfMoney:
     """The gateway as the sender sees it, for one account and one settle step."""
 
     def __init__(self, account: GatewayAccount, *, clock: Clock, words: WordsOf = no_words) -> None:
-        settings = account.settings.gateway
         self._account = account
         self._words = words
-        self._policy = settings.reply_signatures
-        self._transport = MoneyTransport(
-            base_url=account.base_url,
-            clock=clock,
-            connect_seconds=settings.connect_timeout_seconds,
-            deadline_seconds=settings.deadline_seconds,
-            route=account.route,
-        )
+        self._client = account.client(clock=clock)
 
     @classmethod
     def of(
@@ -130,11 +120,10 @@ class GatewayOfMoney:
     def prepare(self, kind: InstructionKind, rows: Sequence[Cleared]) -> Prepared | Unsigned:
         """Canonical bytes of one batch, or why nobody signed it."""
         try:
-            request = prepare(
+            request = self._client.prepare(
                 WIRE_OPERATIONS[kind],
                 [self._row_of(row) for row in rows],
-                credentials=self._credentials([row.instruction for row in rows]),
-                interface=self._account.interface,
+                sign_key=self._signer([row.instruction for row in rows]),
             )
         except UnsignedError as error:
             return _unsigned(error, rows=rows)
@@ -146,7 +135,7 @@ class GatewayOfMoney:
     async def send(self, prepared: Prepared) -> Reply | SurelyNotSent | NoReply:
         """One request on a connection of its own, once."""
         try:
-            raw = await self._transport.send(_request_of(prepared))
+            raw = await self._client.transport.send(_request_of(prepared))
         except CertificateError as error:
             return SurelyNotSent(
                 f"{error}; name its authority as ca_file in gateway.toml", final=True
@@ -156,18 +145,13 @@ class GatewayOfMoney:
         except UnknownOutcomeError as error:
             return NoReply(str(error))
         kept = _request_of(prepared).masked(raw.body)
-        asked = timedelta(seconds=asked_to_wait(raw, now=raw.received_at))
+        asked = timedelta(seconds=raw.retry_after_seconds)
         return Reply(raw.status, dict(raw.headers), raw.body, raw.received_at, kept, asked)
 
     def judge(self, prepared: Prepared, reply: Reply) -> BatchResult:
         """What the reply says, row by row."""
-        read = read_batch_reply(
-            _request_of(prepared),
-            RawReply(reply.status, reply.headers, reply.body, reply.received_at),
-            interface=self._account.interface,
-            policy=self._policy,
-            credentials=self._account.credentials,
-        )
+        raw = RawReply(reply.status, reply.headers, reply.body, reply.received_at)
+        read = self._client.read(_request_of(prepared), raw)
         sentences = (read.return_message, *(finding.message for finding in read.findings))
         return BatchResult(
             rows=tuple(
@@ -191,10 +175,10 @@ class GatewayOfMoney:
             ),
         )
 
-    def _credentials(self, instructions: Sequence[Instruction]) -> Credentials:
-        """Ours; a signer elsewhere is told which instructions the rows are, and who said yes."""
-        ours = self._account.credentials
-        if not isinstance(ours.sign_key, SignerSocket):
+    def _signer(self, instructions: Sequence[Instruction]) -> SecretStr | Signer:
+        """Who signs; one elsewhere is told which instructions the rows are, and who said yes."""
+        ours = self._account.credentials.sign_key
+        if not isinstance(ours, SignerSocket):
             return ours
         words = self._words([instruction.instruction_id for instruction in instructions])
         rows = [
@@ -206,7 +190,7 @@ class GatewayOfMoney:
             for instruction in instructions
         ]
         grounds = {"rows": rows, "endorsements": list(words.endorsements)}
-        return replace(ours, sign_key=ours.sign_key.on(grounds))
+        return ours.on(grounds)
 
     def _row_of(self, cleared: Cleared) -> Row:
         instruction = cleared.instruction

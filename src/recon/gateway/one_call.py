@@ -5,34 +5,23 @@ masked values.
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from recon.gateway.account import GatewayAccount
 from recon.gateway_client import (
     GatewayClientError,
     MethodsAnswer,
     MethodsRequest,
-    MoneyTransport,
-    NotSentError,
     Operation,
     Payment,
-    PaymentReply,
-    RawReply,
     Row,
-    UnknownOutcomeError,
-    payment_without_reply,
-    prepare,
-    prepare_methods,
-    prepare_payment,
-    read_batch_reply,
-    read_methods_reply,
-    read_payment_reply,
 )
-from recon.gateway_client.interface.prepare import PreparedCall
 from recon.model.errors import UsageError
 from recon.model.words import Clock
+
+Reply = TypeVar("Reply")
 
 PAYMENT_FACTS = (
     *("transaction_id", "card", "order_status", "connector", "threeds_result", "risk_action"),
@@ -64,28 +53,13 @@ def start_payment(payment: Payment, *, account: GatewayAccount, clock: Clock) ->
     Raises:
         UsageError: the payment must not be sent; names fields, never values.
     """
-    try:
-        prepared = prepare_payment(
-            payment,
-            credentials=account.credentials,
-            interface=account.interface,
-            today=clock().date(),
-        )
-    except GatewayClientError as error:
-        raise UsageError(str(error)) from None
-    try:
-        raw = asyncio.run(_sent(prepared, account=account, clock=clock))
-    except (NotSentError, UnknownOutcomeError) as error:
-        return _of_payment(payment_without_reply(error), page=b"")
-    reply = read_payment_reply(
-        prepared,
-        raw,
-        interface=account.interface,
-        policy=account.settings.gateway.reply_signatures,
-        credentials=account.credentials,
-        base_url=account.base_url,
-    )
-    return _of_payment(reply, page=raw.body if reply.form is not None else b"")
+    reply = _run(account.client(clock=clock).pay(payment))
+    facts = {} if reply.record is None else _facts(reply.record, names=PAYMENT_FACTS)
+    if reply.form is not None:
+        facts = {"posts_to": reply.form.action, "inputs": str(len(reply.form.inputs))}
+    findings = "; ".join(finding.message for finding in reply.findings)
+    message = reply.message or findings
+    return CallResult(reply.outcome.value, reply.code, message, facts, reply.page)
 
 
 def send_row(
@@ -96,25 +70,7 @@ def send_row(
     Raises:
         UsageError: the row must not be sent; names fields, never values.
     """
-    try:
-        prepared = prepare(
-            operation, [row], credentials=account.credentials, interface=account.interface
-        )
-    except GatewayClientError as error:
-        raise UsageError(str(error)) from None
-    try:
-        raw = asyncio.run(_sent(prepared, account=account, clock=clock))
-    except NotSentError as error:
-        return CallResult("not_sent", error.kind, str(error))
-    except UnknownOutcomeError as error:
-        return CallResult("unknown", error.kind, str(error))
-    reply = read_batch_reply(
-        prepared,
-        raw,
-        interface=account.interface,
-        policy=account.settings.gateway.reply_signatures,
-        credentials=account.credentials,
-    )
+    reply = _run(account.client(clock=clock).send(operation, [row]))
     result = reply.rows[0]
     message = result.message or "; ".join(finding.message for finding in reply.findings)
     facts = {} if result.payout is None else _facts(result.payout, names=PAYOUT_FACTS)
@@ -129,38 +85,14 @@ def best_methods(
     Raises:
         UsageError: the question must not be sent, or the profile does not know it.
     """
+    return _run(account.client(clock=clock).optimise(request))
+
+
+def _run(call: Coroutine[Any, Any, Reply]) -> Reply:
     try:
-        prepared = prepare_methods(
-            request, credentials=account.credentials, interface=account.interface
-        )
+        return asyncio.run(call)
     except GatewayClientError as error:
         raise UsageError(str(error)) from None
-    try:
-        raw = asyncio.run(_sent(prepared, account=account, clock=clock))
-    except (NotSentError, UnknownOutcomeError) as error:
-        return MethodsAnswer((), str(error))
-    policy = account.settings.gateway.reply_signatures
-    return read_methods_reply(prepared, raw, interface=account.interface, policy=policy)
-
-
-async def _sent(prepared: PreparedCall, *, account: GatewayAccount, clock: Clock) -> RawReply:
-    gateway = account.settings.gateway
-    transport = MoneyTransport(
-        base_url=account.base_url,
-        clock=clock,
-        connect_seconds=gateway.connect_timeout_seconds,
-        deadline_seconds=gateway.deadline_seconds,
-        route=account.route,
-    )
-    return await transport.send(prepared)
-
-
-def _of_payment(reply: PaymentReply, *, page: bytes) -> CallResult:
-    facts = {} if reply.record is None else _facts(reply.record, names=PAYMENT_FACTS)
-    if reply.form is not None:
-        facts = {"posts_to": reply.form.action, "inputs": str(len(reply.form.inputs))}
-    findings = "; ".join(finding.message for finding in reply.findings)
-    return CallResult(reply.outcome.value, reply.code, reply.message or findings, facts, page)
 
 
 def _facts(record: Any, *, names: tuple[str, ...]) -> dict[str, str]:

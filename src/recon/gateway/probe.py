@@ -6,24 +6,23 @@ is moved.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
 from itertools import product
 from types import MappingProxyType
 from typing import Any
 from urllib.parse import urlencode
 
 from recon.gateway.account import GatewayAccount
-from recon.gateway_client.interface.described import SignatureRules
-from recon.gateway_client.interface.signing import SignatureState, same_signature, sign
-from recon.gateway_client.interface.transport import ReadConnection
-from recon.gateway_client.query.query_bounds import http_date
-from recon.gateway_client.wire.json_reply import UnreadableReplyError, json_object, text_of
-from recon.gateway_client.wire.route import checked_proxy, trust
-from recon.gateway_client.wire.text import code_and_text, scrubbed
-from recon.gateway_client.wire.wire_errors import NotSentError, UnknownOutcomeError, UnsignedError
+from recon.gateway_client.addresses import checked_proxy, trust
+from recon.gateway_client.documents import UnreadableReplyError, json_object, text_of
+from recon.gateway_client.errors import NotSentError, UnknownOutcomeError, UnsignedError
+from recon.gateway_client.interface import SignatureRules
+from recon.gateway_client.query_records import QUERY
+from recon.gateway_client.replies import ReplyContext, envelope_of
+from recon.gateway_client.signing import SignatureState, sign
+from recon.gateway_client.transport import ReadConnection
 from recon.model.words import Clock
+from recon.privacy.foreign_text import scrubbed
 
-QUERY = "retrievalTrans"
 PROBE_ORDER = "recon-doctor-probe"
 """An order number that no shop uses."""
 NOBODYS_SIGNATURE = "0" * 64
@@ -116,14 +115,25 @@ async def probe(
     except UnreadableReplyError as error:
         sentence = f"HTTP {raw.status}, and the reply is {error}"
         return Probe("silent", sentence, SignatureState.ABSENT)
-    word, sentence, code = _read(raw.status, reply, account=account)
+    context = ReplyContext(
+        operation=QUERY,
+        signature=signature,
+        credentials=account.credentials,
+        interface=account.interface,
+        policy="enforce",
+    )
+    envelope = envelope_of(reply, context=context)
+    status = envelope.return_status
+    words = account.interface.status_map.query_return_status
+    dated = raw.dated
     return Probe(
-        word,
-        sentence,
-        _state(text_of(reply.get("encryption_data")) or "", expected=signature),
+        "signature" if envelope.refuses_signature else words.get(status, "unknown"),
+        f"HTTP {raw.status}, return_status {scrubbed(status) or 'missing'}, "
+        f"{envelope.code_and_text or 'no text'}",
+        envelope.signature,
         tuple(_rows(reply, rows_field=described.rows_field, order_nos=question.order_nos)),
-        code,
-        _skew_seconds(raw.headers.get("date", ""), now=raw.received_at),
+        envelope.code,
+        None if dated is None else (dated - raw.received_at).total_seconds(),
     )
 
 
@@ -152,32 +162,3 @@ def _rows(
     for row in rows if isinstance(rows, list) else ():
         if isinstance(row, dict) and text_of(row.get("order_no")) in order_nos:
             yield {name: scrubbed(text_of(row.get(name)) or "") for name in SHOWN_FIELDS}
-
-
-def _read(
-    status: int, reply: Mapping[str, Any], *, account: GatewayAccount
-) -> tuple[str, str, str]:
-    """What the reply says in the status map's words, in its own, and the code beside these."""
-    message = scrubbed(text_of(reply.get("return_message")) or text_of(reply.get("message")) or "")
-    code = scrubbed(text_of(reply.get("code")) or "") or code_and_text(message)[0]
-    number = text_of(reply.get("return_status")) or ""
-    codes = account.interface.status_map
-    word = str(codes.query_return_status.get(number, "unknown"))
-    if code in codes.refusals.signature_codes:
-        word = "signature"
-    sentence = (
-        f"HTTP {status}, return_status {scrubbed(number) or 'missing'}, {message or 'no text'}"
-    )
-    return word, sentence, code
-
-
-def _state(given: str, *, expected: str) -> SignatureState:
-    if not given:
-        return SignatureState.ABSENT
-    same = same_signature(given, expected=expected)
-    return SignatureState.VALID if same else SignatureState.WRONG
-
-
-def _skew_seconds(header: str, *, now: datetime) -> float | None:
-    gateway_time = http_date(header)
-    return None if gateway_time is None else (gateway_time - now).total_seconds()

@@ -27,16 +27,14 @@ from recon.gateway_client import (
     OrderRecord,
     QueryAnswers,
     QueryClient,
-    QueryLimits,
     QueryRefusedError,
     RiskFacts,
     UnsignedError,
 )
-from recon.gateway_client.interface.wire_amounts import WireAmounts
-from recon.gateway_client.query.pace import AccountPace
-from recon.gateway_client.query.query_reading import parsed_date
+from recon.gateway_client.pace import AccountPace
+from recon.gateway_client.query_records import parsed_date
 from recon.model.errors import AmountError, ConfigurationError, SignerError
-from recon.model.money import parse_minor_units
+from recon.model.money import Money
 from recon.model.words import Clock, KeyAnswer
 
 UNUSED_KEPT_MAX = 100
@@ -121,7 +119,6 @@ async def asking(
         ConfigurationError: the gateway refuses us for a cause that only a person can cure.
     """
     declared = gateway_account(settings, merchant_id=account[0], account_id=account[1])
-    amounts = declared.interface.profile.amounts
     opened = client_of(declared, clock=clock, randomness=randomness, pace=pace, answered=answered)
     async with opened as client:
 
@@ -139,7 +136,7 @@ async def asking(
                     raise ConfigurationError(str(error)) from error
                 # As of a gateway that does not answer: nobody was asked, and nothing is known.
                 return KeyAnswers(dict.fromkeys(keys, (KeyAnswer.FAILED, str(error))), ())
-            return answers_of(reply, rules=settings.rules, amounts=amounts)
+            return answers_of(reply, rules=settings.rules)
 
         yield answers_to
 
@@ -193,34 +190,22 @@ def client_of(
     answered: Callable[[int], None] = _nobody,
 ) -> QueryClient:
     """The client for reads of an account; without a `pace` of a night for a person who waits."""
-    gateway = account.settings.gateway
-    return QueryClient(
-        base_url=account.base_url,
-        credentials=account.credentials,
-        interface=account.interface,
-        policy=gateway.reply_signatures,
-        clock=clock,
-        limits=_limits(gateway),
-        randomness=randomness,
-        pace=pace or pace_of(gateway, patience_max=PERSONS_PATIENCE_SECONDS),
-        route=account.route,
-        answered=answered,
-    )
+    pace = pace or pace_of(account.settings.gateway, patience_max=PERSONS_PATIENCE_SECONDS)
+    return account.client(clock=clock).reading(pace=pace, randomness=randomness, answered=answered)
 
 
-def answers_of(replies: QueryAnswers, *, rules: Rules, amounts: WireAmounts) -> KeyAnswers:
+def answers_of(replies: QueryAnswers, *, rules: Rules) -> KeyAnswers:
     """Answers by our own rules: which codes are found, failed or not mapped at all.
 
     Args:
         replies: What the gateway told.
         rules: What its codes mean.
-        amounts: How many decimals it writes.
     """
     answers = dict.fromkeys(replies.not_found, (KeyAnswer.NOT_FOUND, ""))
     answers |= {failed.key: (KeyAnswer.FAILED, failed.reason) for failed in replies.failed}
     observations: list[Mapping[str, Any]] = []
     by_key: dict[str, list[tuple[KeyAnswer, str]]] = {}
-    shared = _Shared.of(rules, amounts=amounts)
+    shared = _Shared.of(rules)
     for record in replies.found:
         judged = shared.answer_of(record.query_result)
         if judged[0] not in _WITHOUT_PAYMENT:
@@ -256,17 +241,15 @@ class _Shared:
 
     answer_of: Callable[[str], tuple[KeyAnswer, str]]
     """Code of the gateway -> answer, and the reason where it is no good one."""
-    decimals_of: Callable[[str], int | None]
-    """Currency -> decimals on the wire."""
     zone: ZoneInfo
     details: dict[tuple[int, int, int], str]
     """Which objects a record's detail is made of -> its text."""
 
     @classmethod
-    def of(cls, rules: Rules, *, amounts: WireAmounts) -> "_Shared":
+    def of(cls, rules: Rules) -> "_Shared":
         """Of one reply: what was worked out is let go with it."""
         answer_of = cache(partial(_answer_of, rules=rules))
-        return cls(answer_of, cache(amounts.decimals_of), ZoneInfo(rules.gateway.timezone), {})
+        return cls(answer_of, ZoneInfo(rules.gateway.timezone), {})
 
 
 def _answer_of(query_result: str, *, rules: Rules) -> tuple[KeyAnswer, str]:
@@ -290,17 +273,14 @@ def _failure(judged: Iterable[tuple[KeyAnswer, str]]) -> str | None:
 
 def _row(record: OrderRecord, *, shared: _Shared) -> Mapping[str, Any] | str:
     """The row of one payment, or why it cannot be one."""
-    currency = record.currency
     try:
-        amount = parse_minor_units(
-            f"{record.amount:f}", currency=currency, wire_decimals=shared.decimals_of(currency)
-        )
+        amount = Money(record.amount, record.currency).minor_units
     except AmountError as error:
         return f"the gateway's amount cannot be read: {error}"
     return {
         "order_no": record.order_no,
         "transaction_id": record.transaction_id,
-        "currency": currency,
+        "currency": record.currency,
         "amount": amount,
         "payment_status": record.payment_status,
         "query_result": record.query_result,
@@ -339,13 +319,3 @@ def _instant(record: OrderRecord, *, zone: ZoneInfo) -> datetime | None:
     if at is None or at.tzinfo is not zone:
         at = parsed_date(record.transaction_date, zone=zone)
     return at and at.astimezone(UTC)
-
-
-def _limits(gateway: GatewaySettings) -> QueryLimits:
-    return QueryLimits(
-        calls_per_second=gateway.calls_per_second,
-        in_flight=gateway.queries_in_flight,
-        patience_seconds=gateway.read_patience_seconds,
-        connect_seconds=gateway.connect_timeout_seconds,
-        deadline_seconds=gateway.deadline_seconds,
-    )

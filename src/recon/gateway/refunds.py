@@ -13,9 +13,9 @@ from recon.gateway_client import (
     InterfaceError,
     QueryRefusedError,
     RefundAnswers,
+    RefundRecord,
     UnsignedError,
 )
-from recon.gateway_client.query.refund_reply import RefundRecord
 from recon.model.errors import ConfigurationError, SignerError
 from recon.model.money import Money
 from recon.model.words import Clock

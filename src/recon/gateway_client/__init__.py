@@ -8,61 +8,23 @@ A payment goes the same way: `prepare_payment`, `send`, `read_payment_reply`. Re
 `QueryClient`. Whatever the API document does not show is data: `GatewayInterface`.
 """
 
-from recon.gateway_client.gateway import AsyncGateway, Connection, Gateway
-from recon.gateway_client.interface.described import GatewayInterface, ReplyPolicy
-from recon.gateway_client.interface.line_items import LineItem, decoded_items, encoded_items
-from recon.gateway_client.interface.payout import BankDetails, Beneficiary, Payer, PayoutRow
-from recon.gateway_client.interface.payout_record import PayoutRecord
-from recon.gateway_client.interface.prepare import PreparedRequest, prepare
-from recon.gateway_client.interface.reply_outcomes import (
-    BatchReply,
-    FindingKind,
-    ReplyFinding,
-    ReplyOutcome,
-    RowOutcome,
-)
-from recon.gateway_client.interface.rows import (
+from recon.gateway_client.addresses import Route
+from recon.gateway_client.batch_replies import read_batch_reply, without_reply
+from recon.gateway_client.batches import (
     BatchRow,
     CancelRow,
     CancelSubscriptionRow,
     CaptureRow,
-    Credentials,
     Operation,
+    PreparedRequest,
     RefundRow,
     ReviewRow,
     Row,
     check_rows,
+    prepare,
 )
-from recon.gateway_client.interface.signing import SignatureState
-from recon.gateway_client.interface.transport import MoneyTransport, RawReply
-from recon.gateway_client.money.batch_reply import read_batch_reply, without_reply
-from recon.gateway_client.payments.payment import (
-    ApmPayment,
-    CardPayment,
-    HostedPayment,
-    Payment,
-    PaymentOperation,
-)
-from recon.gateway_client.payments.payment_methods import (
-    MethodsAnswer,
-    MethodsRequest,
-    prepare_methods,
-    read_methods_reply,
-)
-from recon.gateway_client.payments.payment_outcome import PaymentRecord, PaymentReply, RiskReason
-from recon.gateway_client.payments.payment_reply import payment_without_reply, read_payment_reply
-from recon.gateway_client.payments.prepare_payment import PreparedPayment, prepare_payment
-from recon.gateway_client.payments.risk_facts import FraudCheck, RiskFacts
-from recon.gateway_client.query.key_rounds import QueryAnswers, QueryClient, RefundAnswers
-from recon.gateway_client.query.query_bounds import QueryLimits
-from recon.gateway_client.query.query_reading import FailedKey
-from recon.gateway_client.query.query_reply import OrderRecord
-from recon.gateway_client.query.refund_reply import RefundRecord
-from recon.gateway_client.wire.html_form import HostedForm
-from recon.gateway_client.wire.route import Route
-from recon.gateway_client.wire.signer import Signer, Wanted
-from recon.gateway_client.wire.signer_socket import SignerSocket
-from recon.gateway_client.wire.wire_errors import (
+from recon.gateway_client.documents import HostedForm
+from recon.gateway_client.errors import (
     AddressError,
     AddressNotRegisteredError,
     CertificateError,
@@ -79,6 +41,52 @@ from recon.gateway_client.wire.wire_errors import (
     UnknownOutcomeError,
     UnsignedError,
 )
+from recon.gateway_client.gateway import AsyncGateway, Connection, Gateway
+from recon.gateway_client.interface import GatewayInterface, ReplyPolicy
+from recon.gateway_client.payment_methods import (
+    MethodsAnswer,
+    MethodsRequest,
+    prepare_methods,
+    read_methods_reply,
+)
+from recon.gateway_client.payment_replies import (
+    PaymentRecord,
+    PaymentReply,
+    payment_without_reply,
+    read_payment_reply,
+)
+from recon.gateway_client.payments import (
+    ApmPayment,
+    CardPayment,
+    HostedPayment,
+    LineItem,
+    Payment,
+    PaymentOperation,
+    PreparedPayment,
+    decoded_items,
+    encoded_items,
+    prepare_payment,
+)
+from recon.gateway_client.payouts import BankDetails, Beneficiary, Payer, PayoutRecord, PayoutRow
+from recon.gateway_client.query_client import (
+    FailedKey,
+    QueryAnswers,
+    QueryClient,
+    QueryLimits,
+    RefundAnswers,
+)
+from recon.gateway_client.query_records import OrderRecord, RefundRecord
+from recon.gateway_client.replies import (
+    BatchReply,
+    FindingKind,
+    ReplyFinding,
+    ReplyOutcome,
+    RowOutcome,
+)
+from recon.gateway_client.risk_facts import FraudCheck, RiskFacts, RiskReason
+from recon.gateway_client.signer_socket import SignerSocket
+from recon.gateway_client.signing import Credentials, SignatureState, Signer, Wanted
+from recon.gateway_client.transport import MoneyTransport, RawReply
 
 __all__ = [
     "AddressError",

@@ -7,10 +7,11 @@ a journal uses the phases beneath instead: `prepare`, `MoneyTransport.send`, `re
 
 import asyncio
 import os
+import random
 import threading
-from collections.abc import Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from concurrent.futures import Future, wait
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from types import TracebackType
@@ -19,49 +20,49 @@ from typing import Any, Self, TypeVar
 import httpx
 from pydantic import SecretStr
 
-from recon.gateway_client.interface.described import GatewayInterface, ReplyPolicy
-from recon.gateway_client.interface.payout import PayoutRow
-from recon.gateway_client.interface.prepare import PreparedCall, prepare
-from recon.gateway_client.interface.reply_outcomes import BatchReply
-from recon.gateway_client.interface.rows import (
+from recon.gateway_client.addresses import DIRECT, Route
+from recon.gateway_client.batch_replies import read_batch_reply, without_reply
+from recon.gateway_client.batches import (
     CancelRow,
     CancelSubscriptionRow,
     CaptureRow,
-    Credentials,
     Operation,
+    PreparedCall,
+    PreparedRequest,
     RefundRow,
     ReviewRow,
     Row,
+    prepare,
 )
-from recon.gateway_client.interface.signing import beside
-from recon.gateway_client.interface.transport import (
-    CONNECT_SECONDS,
-    DEADLINE_SECONDS,
-    Clock,
-    MoneyTransport,
-    RawReply,
+from recon.gateway_client.errors import (
+    MisuseError,
+    NotSentError,
+    UnknownOutcomeError,
 )
-from recon.gateway_client.money.batch_reply import read_batch_reply, without_reply
-from recon.gateway_client.payments.payment import Payment
-from recon.gateway_client.payments.payment_methods import (
+from recon.gateway_client.interface import GatewayInterface, ReplyPolicy
+from recon.gateway_client.pace import AccountPace, HeldTooLongError, next_turn
+from recon.gateway_client.payment_methods import (
     MethodsAnswer,
     MethodsRequest,
     prepare_methods,
     read_methods_reply,
 )
-from recon.gateway_client.payments.payment_outcome import PaymentReply
-from recon.gateway_client.payments.payment_reply import payment_without_reply, read_payment_reply
-from recon.gateway_client.payments.prepare_payment import prepare_payment
-from recon.gateway_client.query.key_rounds import QueryAnswers, QueryClient, RefundAnswers
-from recon.gateway_client.query.pace import AccountPace, HeldTooLongError, next_turn
-from recon.gateway_client.query.query_bounds import QueryLimits
-from recon.gateway_client.query.query_refusal import note_pace
-from recon.gateway_client.wire.route import DIRECT, Route
-from recon.gateway_client.wire.signer import Signer
-from recon.gateway_client.wire.wire_errors import (
-    MisuseError,
-    NotSentError,
-    UnknownOutcomeError,
+from recon.gateway_client.payment_replies import (
+    PaymentReply,
+    payment_without_reply,
+    read_payment_reply,
+)
+from recon.gateway_client.payments import Payment, prepare_payment
+from recon.gateway_client.payouts import PayoutRow
+from recon.gateway_client.query_client import QueryAnswers, QueryClient, QueryLimits, RefundAnswers
+from recon.gateway_client.replies import BatchReply
+from recon.gateway_client.signing import Credentials, Signer, beside
+from recon.gateway_client.transport import (
+    CONNECT_SECONDS,
+    DEADLINE_SECONDS,
+    Clock,
+    MoneyTransport,
+    RawReply,
 )
 
 Answer = TypeVar("Answer")
@@ -108,7 +109,7 @@ class AsyncGateway:
         self._credentials = Credentials(
             connection.merchant_id, connection.account_id, connection.sign_key
         )
-        self._money = MoneyTransport(
+        self.transport = MoneyTransport(
             base_url=connection.base_url,
             clock=connection.clock,
             connect_seconds=connection.connect_seconds,
@@ -125,27 +126,27 @@ class AsyncGateway:
 
     async def capture(self, rows: Sequence[CaptureRow]) -> BatchReply:
         """Capture authorised payments, at most 50."""
-        return await self._batch(Operation.CAPTURE, rows)
+        return await self.send(Operation.CAPTURE, rows)
 
     async def cancel(self, rows: Sequence[CancelRow]) -> BatchReply:
         """Release authorised payments, at most 50."""
-        return await self._batch(Operation.CANCEL, rows)
+        return await self.send(Operation.CANCEL, rows)
 
     async def refund(self, rows: Sequence[RefundRow]) -> BatchReply:
         """Give captured payments back, in whole or in part, at most 50."""
-        return await self._batch(Operation.REFUND, rows)
+        return await self.send(Operation.REFUND, rows)
 
     async def review(self, rows: Sequence[ReviewRow]) -> BatchReply:
         """Set review flags, at most 100."""
-        return await self._batch(Operation.REVIEW, rows)
+        return await self.send(Operation.REVIEW, rows)
 
     async def payout(self, row: PayoutRow) -> BatchReply:
         """Pay a beneficiary; the one row of the reply has the gateway's record."""
-        return await self._batch(Operation.PAYOUT, [row])
+        return await self.send(Operation.PAYOUT, [row])
 
     async def cancel_subscription(self, row: CancelSubscriptionRow) -> BatchReply:
         """End a recurring contract; the reply has one row."""
-        return await self._batch(Operation.CANCEL_SUBSCRIPTION, [row])
+        return await self.send(Operation.CANCEL_SUBSCRIPTION, [row])
 
     async def pay(self, payment: Payment) -> PaymentReply:
         """Start a payment: by card, by another method, or by the hosted page."""
@@ -183,11 +184,16 @@ class AsyncGateway:
         )
         prepared = await beside(self._credentials, making)
         try:
-            raw = await self._money.send(prepared)
+            raw = await self.transport.send(prepared)
         except (NotSentError, UnknownOutcomeError) as error:
             return MethodsAnswer((), str(error))
-        policy = self._connection.policy
-        return read_methods_reply(prepared, raw, interface=self._interface, policy=policy)
+        return read_methods_reply(
+            prepared,
+            raw,
+            interface=self._interface,
+            policy=self._connection.policy,
+            credentials=self._credentials,
+        )
 
     async def query(
         self, *, order_nos: Iterable[str] = (), transaction_ids: Iterable[str] = ()
@@ -197,7 +203,7 @@ class AsyncGateway:
         Raises:
             QueryRefusedError: no query can succeed before a person changes something.
         """
-        async with self._reads() as client:
+        async with self.reading() as client:
             return await client.query(order_nos=order_nos, trades=transaction_ids)
 
     async def refunds(
@@ -209,27 +215,73 @@ class AsyncGateway:
             InterfaceError: the profile has no refund search.
             QueryRefusedError: no query can succeed before a person changes something.
         """
-        async with self._reads() as client:
+        async with self.reading() as client:
             return await client.refunds(order_nos=order_nos, references=references)
 
-    async def _batch(self, operation: Operation, rows: Sequence[Row]) -> BatchReply:
-        making = partial(
-            prepare, operation, rows, credentials=self._credentials, interface=self._interface
-        )
-        prepared = await beside(self._credentials, making)
+    async def send(self, operation: Operation, rows: Sequence[Row]) -> BatchReply:
+        """One batch of any operation: prepared, sent once, and an outcome for each row."""
+        prepared = await beside(self._credentials, partial(self.prepare, operation, rows))
         try:
             raw = await self._send(prepared)
         except (NotSentError, UnknownOutcomeError) as error:
             return without_reply(prepared, error=error)
-        reading = partial(
-            read_batch_reply,
+        return await beside(self._credentials, partial(self.read, prepared, raw))
+
+    def prepare(
+        self,
+        operation: Operation,
+        rows: Sequence[Row],
+        *,
+        sign_key: SecretStr | Signer | None = None,
+    ) -> PreparedRequest:
+        """The first phase of `send`, for who keeps a journal; `transport.send` is the second.
+
+        Args:
+            operation: Of the batch.
+            rows: What is to be sent.
+            sign_key: Who signs this batch, where it is not the connection's.
+        """
+        credentials = replace(self._credentials, sign_key=sign_key or self._credentials.sign_key)
+        return prepare(operation, rows, credentials=credentials, interface=self._interface)
+
+    def read(self, prepared: PreparedRequest, raw: RawReply) -> BatchReply:
+        """The third phase of `send`: what a reply says, as often as is wanted."""
+        return read_batch_reply(
             prepared,
             raw,
             interface=self._interface,
             policy=self._connection.policy,
             credentials=self._credentials,
         )
-        return await beside(self._credentials, reading)
+
+    def reading(
+        self,
+        *,
+        pace: AccountPace | None = None,
+        randomness: random.Random | None = None,
+        answered: Callable[[int], None] = lambda _: None,
+    ) -> QueryClient:
+        """Queries over kept connections, for many of them; a context manager.
+
+        Args:
+            pace: The account's, where others read it too.
+            randomness: For the waits between attempts.
+            answered: Hears of how many keys each reply was that answered some.
+        """
+        connection = self._connection
+        return QueryClient(
+            base_url=connection.base_url,
+            credentials=self._credentials,
+            interface=self._interface,
+            policy=connection.policy,
+            clock=connection.clock,
+            limits=connection.limits,
+            randomness=randomness,
+            pace=pace or self._pace,
+            route=connection.route,
+            transport=connection.transport,
+            answered=answered,
+        )
 
     async def _send(self, prepared: PreparedCall) -> RawReply:
         """One request at the account's pace; one that had to wait too long is not sent."""
@@ -241,23 +293,9 @@ class AsyncGateway:
             msg = f"{error}; nothing was sent"
             raise NotSentError(msg, kind="RetryAfter") from None
         turn = pace.slowed
-        raw = await self._money.send(prepared)
-        note_pace(raw, pace=pace, turn=turn, now=self._connection.clock())
+        raw = await self.transport.send(prepared)
+        pace.heed(raw, turn=turn)
         return raw
-
-    def _reads(self) -> QueryClient:
-        connection = self._connection
-        return QueryClient(
-            base_url=connection.base_url,
-            credentials=self._credentials,
-            interface=self._interface,
-            policy=connection.policy,
-            clock=connection.clock,
-            limits=connection.limits,
-            pace=self._pace,
-            route=connection.route,
-            transport=connection.transport,
-        )
 
 
 class Gateway:

@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from recon.gateway.account import MESSAGES
-from recon.gateway_client.interface.described import GatewayInterface
-from recon.gateway_client.interface.rows import Credentials
-from recon.gateway_client.interface.signing import is_signed
+from recon.gateway_client.interface import GatewayInterface
+from recon.gateway_client.signing import Credentials, is_signed
 from recon.model.errors import AmountError
 from recon.model.money import parse_minor_units
 from recon.privacy.card_numbers import holds_card

@@ -9,9 +9,9 @@ alone: masking them would make a good reply unreadable.
 
 import re
 
-from recon.gateway_client.wire.private_names import NOT_KEPT, PRIVATE_NAMES
 from recon.privacy.bank_accounts import masked_accounts
 from recon.privacy.card_numbers import SEPARATORS, masked_cards
+from recon.privacy.foreign_text import NOT_KEPT, PRIVATE_NAMES
 from recon.privacy.shown_text import masked_codes
 
 _NAMED = re.compile(

@@ -4,8 +4,8 @@ import re
 from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation
 
-from recon.gateway_client.interface.described import GatewayInterface
-from recon.gateway_client.interface.rows import Operation, text_problem
+from recon.gateway_client.batches import Operation, text_problem
+from recon.gateway_client.interface import GatewayInterface
 from recon.model.errors import AmountError
 from recon.model.money import Money
 from recon.model.words import InstructionKind

@@ -11,8 +11,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from recon.gateway_client.wire.text import scrubbed
 from recon.model.errors import ConfigurationError
+from recon.privacy.foreign_text import scrubbed
 from recon.privacy.own_files import for_owner
 from recon.signer.agreement import KINDS
 from recon.signer.request import Asked

@@ -19,8 +19,8 @@ from recon.config.keys import key_of_file
 from recon.config.mistakes import problems_of
 from recon.config.settings import GATEWAY_FILES, load_tables
 from recon.desk.key_files import public_key
-from recon.gateway_client.interface.described import GatewayInterface
-from recon.gateway_client.wire.wire_errors import InterfaceError
+from recon.gateway_client.errors import InterfaceError
+from recon.gateway_client.interface import GatewayInterface
 from recon.model.errors import ConfigurationError
 from recon.model.words import InstructionKind
 from recon.privacy.own_files import others_may_change

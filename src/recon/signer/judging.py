@@ -12,9 +12,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from recon.desk.endorsement import Endorsement, is_filled_in, opened, row_problem
-from recon.gateway_client.interface.operation_formats import BatchOperation
-from recon.gateway_client.interface.signing import same_signature, signed_with
-from recon.gateway_client.wire.signer import Wanted
+from recon.gateway_client.interface import BatchOperation
+from recon.gateway_client.signing import Wanted, same_signature, signed_with
 from recon.model.errors import EndorsementError
 from recon.model.words import InstructionKind
 from recon.signer.agreement import (

@@ -282,7 +282,7 @@ def test_no_secret_reaches_any_place(
     cli.main(["gateway", "payout", payee, "--json"])
     cli.main(["gateway", "payout", bad_payee])
     _notify(desk)
-    monkeypatch.setattr("recon.gateway.one_call.read_payment_reply", _crash)
+    monkeypatch.setattr("recon.gateway_client.gateway.read_payment_reply", _crash)
     cli.main(["--debug", "gateway", "authorise", *ORDER, *fields, "--card-file", card])
     cli.main(["gateway", "authorise", *ORDER, *fields, "--card-file", card])
     monkeypatch.setenv("RECON_SIGN_KEY", SIGN_KEY)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from recon.gateway.handshake import Handshake, shake_hands
-from recon.gateway_client.wire.route import Route
+from recon.gateway_client.addresses import Route
 
 SELF_SIGNED = Path(__file__).parents[1] / "gateway_client" / "loopback.pem"
 

@@ -61,7 +61,7 @@ def _gateway(key: SecretStr | None = KEY) -> GatewayOfMoney:
     )
     gateway = GatewayOfMoney.of(settings, account=("100042", "100042001"), clock=lambda: AT)
     echo: Any = Echo()
-    gateway._transport = echo
+    gateway._client.transport = echo
     return gateway
 
 

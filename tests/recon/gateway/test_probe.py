@@ -4,8 +4,9 @@ from typing import Any
 
 from recon.config.settings import load_settings
 from recon.gateway.account import GatewayAccount, gateway_account
-from recon.gateway.probe import QUERY, probe, rules_to_try
-from recon.gateway_client.interface.signing import SignatureState
+from recon.gateway.probe import probe, rules_to_try
+from recon.gateway_client.query_records import QUERY
+from recon.gateway_client.signing import SignatureState
 from recon.sandbox import SandboxOptions, serving
 
 

@@ -5,7 +5,7 @@ from decimal import Decimal
 import pytest
 
 from recon.gateway.refunds import RefundAnswer
-from recon.gateway_client.query.refund_reply import RefundRecord
+from recon.gateway_client import RefundRecord
 
 AT = datetime(2026, 11, 21, 9, tzinfo=UTC)
 OURS = RefundRecord(

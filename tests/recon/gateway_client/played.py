@@ -9,7 +9,15 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import UTC, datetime
 from typing import Any
 
-from recon.gateway_client import PreparedRequest, RawReply
+from recon.gateway_client import (
+    Credentials,
+    GatewayInterface,
+    PreparedRequest,
+    RawReply,
+    ReplyPolicy,
+)
+from recon.gateway_client.query_records import QUERY
+from recon.gateway_client.replies import ReplyContext
 
 NOW = datetime(2026, 11, 20, 22, 0, tzinfo=UTC)
 
@@ -33,6 +41,26 @@ def raw_of(reply: object, *, status: int = 200, headers: dict[str, str] | None =
     """A reply as it came: a document, or bytes as they are."""
     body = reply if isinstance(reply, bytes) else json.dumps(reply).encode()
     return RawReply(status, headers or {}, body, NOW)
+
+
+def query_context(
+    interface: GatewayInterface,
+    credentials: Credentials,
+    *,
+    operation: str = QUERY,
+    policy: ReplyPolicy = "enforce",
+) -> ReplyContext:
+    """What the reply to a query signed by abab... is held against."""
+    described = getattr(interface.profile.query, operation)
+    return ReplyContext(
+        operation=operation,
+        signature="ab" * 32,
+        credentials=credentials,
+        interface=interface,
+        policy=policy,
+        rows_field=described.rows_field,
+        must_name_account=False,
+    )
 
 
 Play = Callable[[bytes, asyncio.StreamWriter], Awaitable[None]]

@@ -13,7 +13,7 @@ import pytest
 from pydantic import SecretStr
 
 import recon.gateway_client.gateway
-import recon.gateway_client.interface.described
+import recon.gateway_client.interface
 from recon.gateway_client import (
     AsyncGateway,
     CancelSubscriptionRow,
@@ -27,10 +27,10 @@ from recon.gateway_client import (
     ReplyOutcome,
 )
 from recon.sandbox import SandboxOptions, serving
-from tests.recon.gateway_client.payments.test_payment_methods import request_of
 from tests.recon.gateway_client.played import NOW
 from tests.recon.gateway_client.sample_payments import apm_payment
 from tests.recon.gateway_client.sample_payouts import payout_with
+from tests.recon.gateway_client.test_payment_methods import request_of
 from tests.recon.sandbox.conftest import Caller
 
 PAGE = Path(__file__).parents[3] / "docs" / "CLIENT.md"
@@ -177,7 +177,7 @@ def test_the_bundled_interface_is_the_one_of_the_settings(tables: dict[str, Any]
 
 
 @pytest.mark.parametrize(
-    "module", [recon.gateway_client.gateway, recon.gateway_client.interface.described], ids=str
+    "module", [recon.gateway_client.gateway, recon.gateway_client.interface], ids=str
 )
 def test_the_examples_in_the_docstrings_work(module: Any) -> None:
     """As they are printed."""

@@ -16,9 +16,9 @@ from recon.gateway_client import (
     QueryClient,
     QueryLimits,
 )
-from recon.gateway_client.query.pace import AccountPace
+from recon.gateway_client.pace import AccountPace
 from tests.recon.gateway_client.played import NOW, Play, Player, answer
-from tests.recon.gateway_client.query.test_key_rounds import keys_of, reply_of, row_of
+from tests.recon.gateway_client.test_query_client import keys_of, reply_of, row_of
 
 TIMES = 30
 """A minute takes two seconds; faster, and the work of the calls would count for too much."""

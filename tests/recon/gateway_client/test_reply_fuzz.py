@@ -37,21 +37,15 @@ from recon.gateway_client import (
     read_methods_reply,
     read_payment_reply,
 )
-from recon.gateway_client.query.query_reading import (
+from recon.gateway_client.query_records import (
     QUERY,
     REFUND_QUERY,
     GroupAnswer,
     KeyKind,
-    QueryReading,
+    read_group,
 )
-from recon.gateway_client.query.query_refusal import AgainError, asked_to_wait, judged_by_status
-from recon.gateway_client.query.query_reply import read_query_reply
-from recon.gateway_client.query.refund_reply import read_refund_reply
 from tests.recon.gateway_client.fuzzed import BESIDE, TOKENS, bent_rows, replies
-from tests.recon.gateway_client.payments.test_payment_methods import request_of
-from tests.recon.gateway_client.played import NOW, Player, pieces, success_of
-from tests.recon.gateway_client.query.test_key_rounds import reply_of, row_of
-from tests.recon.gateway_client.query.test_refund_reply import ROW as REFUND_ROW
+from tests.recon.gateway_client.played import NOW, Player, pieces, query_context, success_of
 from tests.recon.gateway_client.sample_payments import (
     TODAY,
     apm_payment,
@@ -61,6 +55,9 @@ from tests.recon.gateway_client.sample_payments import (
     result_of,
 )
 from tests.recon.gateway_client.sample_payouts import payout_with, record_of
+from tests.recon.gateway_client.test_payment_methods import request_of
+from tests.recon.gateway_client.test_query_client import reply_of, row_of
+from tests.recon.gateway_client.test_refund_records import ROW as REFUND_ROW
 
 CASES_DEFAULT = 600
 CASES = int(os.environ.get("REPLY_FUZZ_CASES", CASES_DEFAULT))
@@ -192,16 +189,11 @@ class Subjects:
         good["refunds_list"] = good["orders_list"]
 
         def read(raw: RawReply, policy: ReplyPolicy) -> object:
-            reading = QueryReading(
-                self.interface,
-                policy,
-                self.credentials,
-                "ab" * 32,
-                KeyKind.ORDER_NO,
-                operation,
+            context = query_context(
+                self.interface, self.credentials, operation=operation, policy=policy
             )
-            reader = read_refund_reply if refunds else read_query_reply
-            answer = reader(["SO1", "SO2"], raw=raw, reading=reading)
+            keys = ["SO1", "SO2"]
+            answer = read_group(keys, raw=raw, context=context, kind=KeyKind.ORDER_NO)
             answered = {*answer.not_found, *answer.failed, *answer.missing}
             answered |= {record.key for record in answer.records}
             assert answer.refusal is not None or answered == {"SO1", "SO2"}
@@ -220,7 +212,13 @@ class Subjects:
         good = {"payment_methods": ["card", {"payment_method": "x"}]}
 
         def read(raw: RawReply, policy: ReplyPolicy) -> object:
-            return read_methods_reply(prepared, raw, interface=self.interface, policy=policy)
+            return read_methods_reply(
+                prepared,
+                raw,
+                interface=self.interface,
+                policy=policy,
+                credentials=self.credentials,
+            )
 
         return read, replies(good | {"encryption_data": prepared.signature})
 
@@ -315,7 +313,4 @@ def test_no_header_makes_the_transport_fail(
 def test_no_retry_after_makes_a_query_wait_for_ever(text: str, status: int) -> None:
     """What it asks for is a number of seconds within bounds; longer than the patience ends it."""
     raw = RawReply(status, {"retry-after": text}, b"", NOW)
-    with contextlib.suppress(AgainError):
-        judged_by_status(raw, now=NOW)
-
-    assert 0 <= asked_to_wait(raw, now=NOW) < LONGEST_SECONDS
+    assert 0 <= raw.retry_after_seconds < LONGEST_SECONDS

@@ -21,9 +21,8 @@ from recon.gateway_client import (
     prepare_methods,
     prepare_payment,
 )
-from recon.gateway_client.interface.signing import sign
-from recon.gateway_client.wire.xml_reply import element_texts, xml_root
-from tests.recon.gateway_client.payments.test_payment_methods import request_of
+from recon.gateway_client.documents import element_texts, xml_root
+from recon.gateway_client.signing import sign
 from tests.recon.gateway_client.sample_payments import (
     TODAY,
     apm_payment,
@@ -32,6 +31,7 @@ from tests.recon.gateway_client.sample_payments import (
     result_of,
 )
 from tests.recon.gateway_client.sample_payouts import payout_with
+from tests.recon.gateway_client.test_payment_methods import request_of
 
 PAGE = Path(__file__).parents[3] / "docs" / "GATEWAY.md"
 IDS: dict[str, Any] = {"currency": "EUR", "amount": Decimal("10.36")}

@@ -12,9 +12,9 @@ from typing import Any
 
 from recon.gateway.account import GatewayAccount
 from recon.gateway.probe import Probe, ProbeQuestion, probe
-from recon.gateway_client.interface.described import SignatureRules
-from recon.gateway_client.interface.rows import text_problem
-from recon.gateway_client.interface.wire_amounts import WireAmounts
+from recon.gateway_client.batches import text_problem
+from recon.gateway_client.interface import SignatureRules, WireAmounts
+from recon.gateway_client.query_records import QUERY
 from recon.model.words import Clock, GatewayState, KeyAnswer
 from recon.steps.care.doctor import Check
 
@@ -159,24 +159,38 @@ def _amounts(rows: list[Mapping[str, str]], *, amounts: WireAmounts) -> Iterator
         texts = [row["amount"] for row in rows if row["currency"] == currency]
         shown = sorted({len(text.partition(".")[2]) for text in texts})
         ours = amounts.decimals_of(currency)
+        is_lenient = QUERY in amounts.as_written and _are_read(texts, currency, amounts)
+        ok = shown == [ours] or is_lenient
         decimals = " and ".join(str(count) for count in shown)
         sentence = f"{currency} is written with {decimals} decimals, such as {texts[0]}"
-        if shown != [ours]:
+        if not ok:
             sentence += f"; ours has {'none known' if ours is None else ours}"
-            sentence += f"; put into profiles.toml:\n{_amounts_toml(currency, shown, amounts)}"
-        yield Check(
-            f"amounts of {currency or 'no currency'}", ok=shown == [ours], sentence=sentence
-        )
+            sentence += f"; put into profiles.toml:\n{_amounts_toml(currency, texts, amounts)}"
+        yield Check(f"amounts of {currency or 'no currency'}", ok=ok, sentence=sentence)
 
 
-def _amounts_toml(currency: str, shown: list[int], amounts: WireAmounts) -> str:
-    """The lines to paste; of decimals that differ from payment to payment a person has to ask."""
-    if len(shown) > 1:
-        return f"# nothing yet: ask the gateway how many decimals {currency} has"
+def _amounts_toml(currency: str, texts: list[str], amounts: WireAmounts) -> str:
+    """The lines to paste; what a person has to ask about is said to be so.
+
+    Decimals of a currency are those that we send, too: fewer than it has would refuse amounts that
+    need them, so zeros that a reply leaves out are a leniency of reading.
+    """
+    shown = {len(text.partition(".")[2]) for text in texts}
     ours = amounts.decimals_of(currency)
-    if shown == [amounts.decimals] and ours is not None and ours > amounts.decimals:
+    lenient = amounts.model_copy(update={"as_written": amounts.as_written | {QUERY}})
+    if shown == {amounts.decimals} and ours is not None and ours > amounts.decimals:
         return "[user.amounts]\nown_decimals_if_more = false"
-    return f"[user.amounts.of_currency]\n{currency} = {shown[0]}"
+    if not _are_read(texts, currency, amounts) and _are_read(texts, currency, lenient):
+        names = ", ".join(f'"{name}"' for name in sorted(lenient.as_written))
+        return f"[user.amounts]\nas_written = [{names}]"
+    if len(shown) > 1 or (ours is not None and not _are_read(texts, currency, lenient)):
+        return f"# nothing yet: ask the gateway how many decimals {currency} has"
+    return f"[user.amounts.of_currency]\n{currency} = {shown.pop()}"
+
+
+def _are_read(texts: list[str], currency: str, amounts: WireAmounts) -> bool:
+    read = (amounts.amount_of(text, currency=currency, operation=QUERY) for text in texts)
+    return None not in read
 
 
 def _statuses(account: GatewayAccount, rows: list[Mapping[str, str]]) -> Iterator[Check]:

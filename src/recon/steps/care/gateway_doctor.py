@@ -15,9 +15,10 @@ from itertools import islice
 from recon.config.settings import Settings
 from recon.gateway.account import GatewayAccount, gateway_account
 from recon.gateway.handshake import shake_hands
-from recon.gateway.probe import QUERY, Probe, probe, rules_to_try
-from recon.gateway_client.interface.described import SignatureRules
-from recon.gateway_client.interface.signing import SignatureState
+from recon.gateway.probe import Probe, probe, rules_to_try
+from recon.gateway_client.interface import SignatureRules
+from recon.gateway_client.query_records import QUERY
+from recon.gateway_client.signing import SignatureState
 from recon.model.errors import ReconError
 from recon.model.words import Clock
 from recon.steps.care.doctor import Check

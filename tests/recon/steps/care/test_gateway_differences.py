@@ -1,9 +1,14 @@
+import tomllib
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Any
 
+import pytest
+
 from recon.config.settings import load_settings
+from recon.gateway_client import GatewayInterface
 from recon.steps.care.doctor import Check
-from recon.steps.care.gateway_differences import KnownOrders
+from recon.steps.care.gateway_differences import KnownOrders, _amounts
 from recon.steps.care.gateway_doctor import gateway_checks
 
 ACCOUNT = ("100042", "100042001")
@@ -93,3 +98,33 @@ def test_how_it_refuses_and_what_it_ignores_is_seen(merchant: Any) -> None:
 
     assert "is refused with code I0013" in checks["refusals"].sentence
     assert checks["further fields"].sentence.endswith("is ignored")
+
+
+@pytest.mark.parametrize(
+    ("currency", "texts", "advice"),
+    [
+        ("EUR", ["12.5", "30.00"], "as_written"),
+        ("EUR", ["12", "30"], "as_written"),
+        ("KWD", ["12.5", "1.250"], "as_written"),
+        ("KWD", ["12.50", "1.25"], "own_decimals_if_more = false"),
+        ("JPY", ["1200", "30"], "JPY = 0"),
+        ("EUR", ["12.505"], "nothing yet"),
+    ],
+)
+def test_the_advice_on_decimals_breaks_no_amount_that_needs_more(
+    currency: str, texts: list[str], advice: str
+) -> None:
+    """Zeros left out of replies are read as written; captures of 12.51 EUR go out all the same."""
+    amounts = GatewayInterface.bundled().profile.amounts
+    rows = [{"currency": currency, "amount": text} for text in texts]
+    (check,) = _amounts(rows, amounts=amounts)
+
+    assert not check.ok
+    assert advice in check.sentence
+    if advice == "as_written":
+        pasted = tomllib.loads("\n".join(check.sentence.splitlines()[1:]))
+        interface = GatewayInterface.bundled(user={"profiles": pasted["user"]})
+        (again,) = _amounts(rows, amounts=interface.profile.amounts)
+        assert again.ok
+        assert not interface.profile.amounts.problem(Decimal("12.510"), currency="KWD")
+        assert not interface.profile.amounts.problem(Decimal("12.51"), currency="EUR")

@@ -1,0 +1,399 @@
+"""What a money batch is made of, and its exact bytes, before anything is journalled or sent.
+
+Amounts are Decimals that already have the decimals of the wire; nothing is rounded here. Checks
+give problems as data, so that a caller can keep the good rows and tell a person about the others.
+Pure and deterministic: the same rows and credentials give the same bytes, so that their hash in a
+journal names what was sent.
+"""
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from enum import StrEnum
+from functools import lru_cache
+from typing import Any, Self
+
+from pydantic import SecretStr
+
+from recon.gateway_client.documents import texts_of
+from recon.gateway_client.errors import InvalidBatchError, RowProblem
+from recon.gateway_client.interface import (
+    BatchOperation,
+    CallFormat,
+    GatewayInterface,
+    number_problem,
+)
+from recon.gateway_client.messages import (
+    is_blank,
+    private_texts,
+    request_body,
+    text_of_field,
+    wire_value,
+)
+from recon.gateway_client.payouts import PayoutRow, payout_problems
+from recon.gateway_client.signing import Credentials, sign
+from recon.privacy.foreign_text import masked_values, scrubbed, without_values
+
+PATTERNS_KEPT_MAX = 64
+_SEQUENCE = re.compile(r"[0-9]{2}", re.ASCII)
+
+
+class Operation(StrEnum):
+    """The batch operations that move money or release it."""
+
+    CAPTURE = "capture"
+    REFUND = "refund"
+    CANCEL = "cancel"
+    REVIEW = "review"
+    PAYOUT = "payout"
+    """A batch of one."""
+    CANCEL_SUBSCRIPTION = "cancelsubscription"
+    """A batch of one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchRow:
+    """What every batch row names: one payment and its own amount, in major units."""
+
+    transaction_id: str
+    order_no: str
+    currency: str
+    amount: Decimal
+
+    @property
+    def key(self) -> str:
+        """By what the row is recognised in a reply."""
+        return self.transaction_id
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaptureRow(BatchRow):
+    """Take `amount` of an authorised payment."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CancelRow(BatchRow):
+    """Release an authorised payment; `amount` is the payment's own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RefundRow(BatchRow):
+    """Return `refund_amount` of a captured payment; `amount` is the payment's own."""
+
+    refund_amount: Decimal
+    refund_reason: str
+    refund_reference: str = ""
+    """The merchant's own reference; sent only under a profile that sends it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReviewRow(BatchRow):
+    """Set a payment's review flag; `amount` is the payment's own."""
+
+    review_flag: str = "1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CancelSubscriptionRow:
+    """End a recurring contract; what is already contracted is still charged."""
+
+    recurring_id: str
+    contract_name: str
+
+    @property
+    def key(self) -> str:
+        """By what the reply is recognised."""
+        return self.recurring_id
+
+
+Row = BatchRow | PayoutRow | CancelSubscriptionRow
+
+ROW_TYPES: dict[Operation, type[Row]] = {
+    Operation.CAPTURE: CaptureRow,
+    Operation.REFUND: RefundRow,
+    Operation.CANCEL: CancelRow,
+    Operation.REVIEW: ReviewRow,
+    Operation.PAYOUT: PayoutRow,
+    Operation.CANCEL_SUBSCRIPTION: CancelSubscriptionRow,
+}
+
+
+def wire_row(row: Row, *, fields: Iterable[str]) -> dict[str, Any]:
+    """The named fields of a row as the wire writes them: text, amounts without exponent, objects.
+
+    A field of a payout that was not given is left out.
+    """
+    values = ((name, getattr(row, name)) for name in fields)
+    spares_blanks = isinstance(row, PayoutRow)
+    return {
+        name: wire_value(value) for name, value in values if not (spares_blanks and is_blank(value))
+    }
+
+
+def is_refund_number(text: str, *, transaction_id: str) -> bool:
+    """Whether a refund_reference_id is the transaction's, a hyphen and two digits (4.7)."""
+    prefix, hyphen, number = text.rpartition("-")
+    return bool(hyphen and prefix == transaction_id and _SEQUENCE.fullmatch(number))
+
+
+def ids_of(row: Row) -> tuple[str, str]:
+    """The transaction_id and order_no of a row; a subscription has neither, a payout not yet."""
+    return (row.transaction_id, row.order_no) if isinstance(row, BatchRow) else ("", "")
+
+
+def private_of(row: Row) -> frozenset[str]:
+    """Values of a row that must not be stored or shown in clear."""
+    return private_texts(row) if isinstance(row, PayoutRow) else frozenset()
+
+
+def fields_sent(operation: Operation, *, interface: GatewayInterface) -> tuple[str, ...]:
+    """Which fields of a row go on the wire under this profile, in order."""
+    fields = interface.batch(operation).row_fields
+    if operation is Operation.REFUND and interface.profile.send_refund_reference:
+        return (*fields, "refund_reference")
+    return fields
+
+
+def check_rows(
+    operation: Operation, *, rows: Sequence[Row], interface: GatewayInterface
+) -> tuple[RowProblem, ...]:
+    """Why rows of this batch must not be sent; empty when all may. Batch size is not judged."""
+    counts = Counter(row.key for row in rows)
+    problems: list[RowProblem] = []
+    for position, row in enumerate(rows):
+        if type(row) is not ROW_TYPES[operation]:
+            reason = f"is a {type(row).__name__}, not a {ROW_TYPES[operation].__name__}"
+            problems.append(RowProblem(position, "row", reason))
+            continue
+        problems.extend(
+            RowProblem(position, name, reason)
+            for name, reason in _row_problems(operation, row=row, interface=interface)
+        )
+        if counts[row.key] > 1:
+            reason = "the same transaction stands in this batch more than once"
+            problems.append(RowProblem(position, interface.batch(operation).key_field, reason))
+    return tuple(problems)
+
+
+def text_pattern(field: str, *, interface: GatewayInterface) -> re.Pattern[str]:
+    """The whole-text pattern of a field, compiled once."""
+    return _compiled(getattr(interface.profile.grammar, field))
+
+
+@lru_cache(maxsize=PATTERNS_KEPT_MAX)
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern, re.ASCII)
+
+
+def text_problem(field: str, *, text: str, interface: GatewayInterface) -> str:
+    """Why this text must not be sent as this field; "" when it may."""
+    pattern = text_pattern(field, interface=interface)
+    if pattern.fullmatch(text) is None:
+        return f"does not have the form {pattern.pattern}"
+    longest = interface.profile.lengths.get(field)
+    if longest is not None and len(text) > longest:
+        return f"is longer than {longest} characters"
+    return interface.profile.amounts.currency_problem(text) if field == "currency" else ""
+
+
+def _row_problems(
+    operation: Operation, *, row: Row, interface: GatewayInterface
+) -> Iterator[tuple[str, str]]:
+    if isinstance(row, PayoutRow):
+        yield from _payout_problems(row, interface=interface)
+    elif isinstance(row, BatchRow):
+        yield from _payment_problems(operation, row=row, interface=interface)
+    else:
+        for name in fields_sent(operation, interface=interface):
+            reason = text_problem(name, text=getattr(row, name), interface=interface)
+            if reason:
+                yield name, reason
+
+
+def _payment_problems(
+    operation: Operation, *, row: BatchRow, interface: GatewayInterface
+) -> Iterator[tuple[str, str]]:
+    amounts = interface.profile.amounts
+    for name in fields_sent(operation, interface=interface):
+        value = getattr(row, name)
+        is_amount = name.endswith("amount")
+        reason = amounts.problem(value, currency=row.currency) if is_amount else ""
+        reason = reason or text_problem(name, text=text_of_field(value), interface=interface)
+        if reason:
+            yield name, reason
+    if isinstance(row, RefundRow):
+        are_numbers = not any(map(number_problem, (row.amount, row.refund_amount)))
+        if are_numbers and row.refund_amount > row.amount:
+            yield "refund_amount", "is more than the payment's amount"
+
+
+def _payout_problems(row: PayoutRow, *, interface: GatewayInterface) -> Iterator[tuple[str, str]]:
+    described = interface.profile.single[Operation.PAYOUT]
+    yield from payout_problems(
+        row, grammar=described.grammar, characters_max=interface.profile.text_characters_max
+    )
+    amounts = interface.profile.amounts
+    for side in ("payment", "source"):
+        value, currency = getattr(row, f"{side}_amount"), getattr(row, f"{side}_currency")
+        problem = amounts.currency_problem(currency) if currency else ""
+        if problem:
+            yield f"{side}_currency", problem
+        if value is None:
+            continue
+        reason = amounts.problem(value, currency=currency)
+        reason = reason or text_problem("amount", text=text_of_field(value), interface=interface)
+        if reason:
+            yield f"{side}_amount", reason
+
+
+PROBLEMS_SHOWN_MAX = 5
+BODY_WORD_MIN = 6
+MESSAGE_WORD_MIN = 3
+"""A message may lose a word too many, a body that is evidence should not."""
+
+_ID = re.compile(r"[A-Za-z0-9._-]{1,50}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreparedCall:
+    """A money request, ready to be journalled and sent once."""
+
+    path: str
+    content_type: str
+    body: bytes = field(repr=False)
+    body_sha256: str
+    """Hexadecimal, of `body`."""
+    signature: str
+    private: frozenset[str] = field(default=frozenset(), repr=False)
+    """Values of the request that must not be stored or shown in clear."""
+    secrets: frozenset[str] = field(default=frozenset(), repr=False)
+    """What is not in the request and signed it: starred even within a longer word."""
+
+    @classmethod
+    def of(
+        cls,
+        fields: Mapping[str, Any],
+        *,
+        described: CallFormat,
+        credentials: Credentials,
+        signature: str,
+        private: frozenset[str],
+        **more: Any,
+    ) -> Self:
+        """The call with these fields between account and signature, and what else its class has."""
+        message = {
+            "merchant_id": credentials.merchant_id,
+            "account_id": credentials.account_id,
+            **fields,
+            "encryption_data": signature,
+        }
+        body = request_body(message, body=described.body)
+        return cls(
+            path=described.path,
+            content_type=described.content_type,
+            body=body,
+            body_sha256=hashlib.sha256(body).hexdigest(),
+            signature=signature,
+            private=private,
+            secrets=credentials.private,
+            **more,
+        )
+
+    def masked(self, text: bytes) -> bytes:
+        """Text such as the body or its reply, with every private value of the request masked.
+
+        Values too short to be told from other text are masked only where they stand quoted.
+        """
+        kept = without_values(text, values=self.secrets)
+        return masked_values(kept, values=self.private, word_min=BODY_WORD_MIN)
+
+    def masked_text(self, text: str) -> str:
+        """Foreign text that is safe to keep and show, with every private value masked too."""
+        given = without_values(text.encode(errors="replace"), values=self.secrets)
+        masked = masked_values(given, values=self.private, word_min=MESSAGE_WORD_MIN)
+        return scrubbed(masked.decode(errors="replace"))
+
+    def kept_id(self, text: str) -> str:
+        """An id of the gateway as it stands, though its digits may look like a card's."""
+        plain = _ID.fullmatch(text) is not None and text not in self.private
+        return text if plain else self.masked_text(text)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreparedRequest(PreparedCall):
+    """One money batch, ready to be journalled and sent once."""
+
+    operation: Operation
+    rows: tuple[Row, ...]
+
+
+def prepare(
+    operation: Operation | str,
+    rows: Sequence[Row],
+    *,
+    credentials: Credentials,
+    interface: GatewayInterface,
+) -> PreparedRequest:
+    """The request of one batch, checked whole.
+
+    Raises:
+        InvalidBatchError: naming each row and field that must not be sent; nothing was sent.
+        UnsignedError: whoever holds the key does not sign it; nothing was sent.
+    """
+    operation = Operation(operation)
+    described = interface.batch(operation)
+    if not 1 <= len(rows) <= described.rows_max:
+        bound = f"1 to {described.rows_max} may be sent at once"
+        msg = f"a {operation} batch of {len(rows)} rows; {bound}"
+        raise InvalidBatchError(msg)
+    refuse_credentials(credentials, interface=interface)
+    if problems := check_rows(operation, rows=rows, interface=interface):
+        reasons = [f"row {one.position + 1}, {one.field} {one.reason}" for one in problems]
+        msg = f"this {operation} batch must not be sent: {few(reasons)}; nothing was sent"
+        raise InvalidBatchError(msg, problems=problems)
+    fields = fields_sent(operation, interface=interface)
+    wire_rows = [wire_row(row, fields=fields) for row in rows]
+    if isinstance(described, BatchOperation):
+        fields_signed, rows_signed = {}, wire_rows
+        content: dict[str, Any] = {described.rows_field: wire_rows}
+    else:
+        fields_signed, rows_signed = texts_of(wire_rows[0]), []
+        content = wire_rows[0]
+    signature = sign(
+        operation,
+        fields=fields_signed,
+        rows=rows_signed,
+        credentials=credentials,
+        interface=interface,
+    )
+    return PreparedRequest.of(
+        content,
+        described=described,
+        credentials=credentials,
+        signature=signature,
+        private=frozenset().union(*(private_of(row) for row in rows)),
+        operation=operation,
+        rows=tuple(rows),
+    )
+
+
+def few(reasons: Sequence[str]) -> str:
+    """The first reasons, and how many there are more."""
+    more = len(reasons) - PROBLEMS_SHOWN_MAX
+    return "; ".join(reasons[:PROBLEMS_SHOWN_MAX]) + (f" and {more} more" if more > 0 else "")
+
+
+def refuse_credentials(credentials: Credentials, *, interface: GatewayInterface) -> None:
+    """Raise InvalidBatchError when merchant, account or key cannot sign anything."""
+    for name in ("merchant_id", "account_id"):
+        reason = text_problem(name, text=getattr(credentials, name), interface=interface)
+        if reason:
+            msg = f"{name} {reason}; nothing was sent"
+            raise InvalidBatchError(msg)
+    key = credentials.sign_key
+    if isinstance(key, SecretStr) and not key.get_secret_value():
+        msg = "the sign key is empty; nothing was sent"
+        raise InvalidBatchError(msg)

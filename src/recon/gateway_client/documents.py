@@ -1,0 +1,307 @@
+"""Replies as documents, hardened: what is ambiguous is refused, never repaired.
+
+JSON: duplicate keys, NaN and Infinity, numbers as floats, too much depth or size are what
+`json.loads` accepts and money must not; values become str, int, Decimal, bool, None, list and dict.
+XML: any DOCTYPE is refused, no entity is resolved, nothing is fetched. HTML: the form that a page
+submits by itself is data; declarations of its own are refused, and nothing of the page ever runs.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from itertools import chain, islice
+from typing import Any
+from urllib.parse import parse_qsl
+
+from lxml import etree
+
+REPLY_BYTES_MAX = 2 * 1024 * 1024
+PADDING = " \t\r\n"
+DEPTH_MAX = 32
+NUMBER_CHARACTERS_MAX = 40
+
+_NESTED = frozenset({dict, list})
+
+
+class UnreadableReplyError(ValueError):
+    """The bytes are not one JSON object that can be trusted."""
+
+
+def json_object(body: bytes) -> dict[str, Any]:
+    """The JSON object a reply consists of; a UTF-8 byte order mark is tolerated.
+
+    Raises:
+        UnreadableReplyError: anything else, with the reason.
+    """
+    if len(body) > REPLY_BYTES_MAX:
+        msg = f"larger than {REPLY_BYTES_MAX} bytes"
+        raise UnreadableReplyError(msg)
+    try:
+        value = json.loads(
+            body.decode("utf-8-sig"),
+            object_pairs_hook=_without_duplicates,
+            parse_constant=_refuse_constant,
+            parse_float=_decimal,
+            parse_int=_integer,
+        )
+    except UnreadableReplyError:
+        raise
+    except (ValueError, ArithmeticError, RecursionError) as error:
+        msg = f"not JSON ({type(error).__name__})"
+        raise UnreadableReplyError(msg) from error
+    if not isinstance(value, dict):
+        msg = "not a JSON object"
+        raise UnreadableReplyError(msg)
+    _refuse_depth(value)
+    return value
+
+
+def text_of(value: object) -> str | None:
+    """The text of a field without padding: null and missing are "", numbers their digits.
+
+    None for other types. A no-break or ideographic space is no padding: a name may begin with it.
+    """
+    text = exact_text_of(value)
+    return None if text is None else text.strip(PADDING)
+
+
+def exact_text_of(value: object) -> str | None:
+    """As `text_of`, with its padding: what a signature covers."""
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool) or not isinstance(value, int | Decimal):
+        return None
+    return str(value)
+
+
+def texts_of(fields: Mapping[str, Any]) -> dict[str, str]:
+    """The exact text of every field, for its signature; "" for objects and lists."""
+    return {name: exact_text_of(value) or "" for name, value in fields.items()}
+
+
+def rows_of(reply: Mapping[str, Any], *, field: str) -> tuple[list[dict[str, Any]], int]:
+    """The rows of a list field and the count of elements that are not rows.
+
+    A single object stands for a list of one; null, "" and missing for an empty list.
+    """
+    value = reply.get(field)
+    if value is None or value == "":
+        return [], 0
+    elements = value if isinstance(value, list) else [value]
+    rows = [element for element in elements if isinstance(element, dict)]
+    return rows, len(elements) - len(rows)
+
+
+def _refuse_depth(value: Any) -> None:
+    """Level by level; what is deeper than Python's own limit was no JSON for the parser already."""
+    level = [value]
+    for _ in range(DEPTH_MAX):
+        parts = (part.values() if type(part) is dict else part for part in level)
+        level = [part for part in chain.from_iterable(parts) if type(part) in _NESTED]
+        if not level:
+            return
+    msg = f"nested deeper than {DEPTH_MAX}"
+    raise UnreadableReplyError(msg)
+
+
+def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        msg = "JSON with the same key twice in one object"
+        raise UnreadableReplyError(msg)
+    return members
+
+
+def _refuse_constant(name: str) -> Any:
+    msg = f"{name} is not a JSON number"
+    raise UnreadableReplyError(msg)
+
+
+def _decimal(text: str) -> Decimal:
+    return Decimal(_short(text))
+
+
+def _integer(text: str) -> int:
+    return int(_short(text))
+
+
+def _short(text: str) -> str:
+    if len(text) > NUMBER_CHARACTERS_MAX:
+        msg = f"a number of more than {NUMBER_CHARACTERS_MAX} characters"
+        raise UnreadableReplyError(msg)
+    return text
+
+
+ELEMENTS_MAX = 2_000
+
+
+def xml_root(body: bytes, *, root: str) -> etree._Element:
+    """The root element of an XML reply, which must have the name `root`.
+
+    Raises:
+        UnreadableReplyError: anything else, with the reason; the reply's text is never part of it.
+    """
+    if len(body) > REPLY_BYTES_MAX:
+        msg = f"larger than {REPLY_BYTES_MAX} bytes"
+        raise UnreadableReplyError(msg)
+    element = _parsed(body)
+    docinfo: Any = element.getroottree().docinfo  # its stubs know no doctype
+    if docinfo.doctype:
+        msg = "XML with a DOCTYPE"
+        raise UnreadableReplyError(msg)
+    if element.tag != root:
+        msg = f"XML without the root element {root}"
+        raise UnreadableReplyError(msg)
+    if sum(1 for _ in element.iter()) > ELEMENTS_MAX:
+        msg = f"more than {ELEMENTS_MAX} elements"
+        raise UnreadableReplyError(msg)
+    return element
+
+
+def element_texts(element: etree._Element, *, repeated: str = "") -> dict[str, str]:
+    """The text of every element below that has no elements itself, by name.
+
+    Args:
+        element: The root of a reply.
+        repeated: The one name that may stand more than once; it is left out.
+
+    Raises:
+        UnreadableReplyError: another name stands twice: nobody could say which one counts.
+    """
+    texts: dict[str, str] = {}
+    seen: set[str] = set()
+    for child in element:
+        name = str(child.tag)
+        if name == repeated:
+            continue
+        if name in seen:
+            msg = "XML with the same element twice"
+            raise UnreadableReplyError(msg)
+        seen.add(name)
+        if len(child) == 0:
+            texts[name] = (child.text or "").strip(PADDING)
+    return texts
+
+
+def _parsed(body: bytes) -> etree._Element:
+    # Without comments a text in pieces is one text; each parser serves one document.
+    parser = etree.XMLParser(
+        resolve_entities=False,
+        no_network=True,
+        load_dtd=False,
+        huge_tree=False,
+        recover=False,
+        remove_comments=True,
+        remove_pis=True,
+    )
+    try:
+        element = etree.fromstring(body, parser)
+    except (etree.XMLSyntaxError, ValueError, LookupError) as error:
+        msg = f"not XML ({type(error).__name__})"
+        raise UnreadableReplyError(msg) from None
+    return element
+
+
+FORMS_MAX = 20
+INPUTS_MAX = 500
+VALUE_CHARACTERS_MAX = 20_000
+PARAMETERS_MAX = 500
+ALL_PARAMETERS = "allParams"
+_DECLARES = re.compile(rb"<!(?:ENTITY|DOCTYPE[^>\[]{0,1000}\[)", re.IGNORECASE)
+_DOCTYPE = re.compile(r"<!(?:DOCTYPE|ENTITY)", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class HostedForm:
+    """The hidden inputs of a page's one form; they may name a shopper, so none shows in a repr."""
+
+    action: str
+    """Where it is sent, as the page says: an address or a path."""
+    method: str
+    inputs: dict[str, str] = field(repr=False)
+    parameters: dict[str, str] = field(repr=False)
+    """The input allParams in its parts; the first value of a name counts."""
+
+
+def html_form(body: bytes) -> HostedForm:
+    """The one form of a page that has hidden inputs.
+
+    Raises:
+        UnreadableReplyError: no such form or several, an input with two values, or declarations.
+    """
+    if len(body) > REPLY_BYTES_MAX:
+        msg = f"larger than {REPLY_BYTES_MAX} bytes"
+        raise UnreadableReplyError(msg)
+    if _DECLARES.search(body):
+        msg = "a page with declarations of its own"
+        raise UnreadableReplyError(msg)
+    forms = [form for form in _forms(body) if next(_hidden(form), None) is not None]
+    if len(forms) != 1:
+        msg = f"a page with {len(forms)} forms of hidden inputs, not one"
+        raise UnreadableReplyError(msg)
+    inputs = _inputs(forms[0])
+    parameters = _parameters(inputs.get(ALL_PARAMETERS, ""))
+    if any(map(_DOCTYPE.search, (*inputs.values(), *parameters.values()))):
+        msg = "a page with a DOCTYPE in its inputs"
+        raise UnreadableReplyError(msg)
+    return HostedForm(
+        action=str(forms[0].get("action") or "").strip(),
+        method=str(forms[0].get("method") or "get").strip().lower(),
+        inputs=inputs,
+        parameters=parameters,
+    )
+
+
+def _forms(body: bytes) -> list[Any]:
+    parser = etree.HTMLParser(
+        no_network=True,
+        huge_tree=False,
+        remove_comments=True,
+        remove_pis=True,
+        encoding="utf-8",
+    )
+    try:
+        page: Any = etree.fromstring(body, parser)
+    except (etree.XMLSyntaxError, ValueError, LookupError) as error:
+        msg = f"not HTML ({type(error).__name__})"
+        raise UnreadableReplyError(msg) from None
+    forms = [] if page is None else list(islice(page.iter("form"), FORMS_MAX + 1))
+    if len(forms) > FORMS_MAX:
+        msg = f"a page with more than {FORMS_MAX} forms"
+        raise UnreadableReplyError(msg)
+    return forms
+
+
+def _hidden(form: Any) -> Iterator[Any]:
+    return (field for field in form.iter("input") if (field.get("type") or "").lower() == "hidden")
+
+
+def _inputs(form: Any) -> dict[str, str]:
+    hidden = list(islice(_hidden(form), INPUTS_MAX + 1))
+    if len(hidden) > INPUTS_MAX:
+        msg = f"a form of more than {INPUTS_MAX} inputs"
+        raise UnreadableReplyError(msg)
+    inputs: dict[str, str] = {}
+    for element in hidden:
+        name, value = str(element.get("name") or ""), str(element.get("value") or "")
+        if len(value) > VALUE_CHARACTERS_MAX:
+            msg = f"an input of more than {VALUE_CHARACTERS_MAX} characters"
+            raise UnreadableReplyError(msg)
+        if inputs.setdefault(name, value) != value:
+            msg = "an input with two values"
+            raise UnreadableReplyError(msg)
+    inputs.pop("", None)
+    return inputs
+
+
+def _parameters(text: str) -> dict[str, str]:
+    try:
+        pairs = parse_qsl(text, keep_blank_values=True, max_num_fields=PARAMETERS_MAX)
+    except ValueError:
+        msg = f"{ALL_PARAMETERS} with more than {PARAMETERS_MAX} parameters"
+        raise UnreadableReplyError(msg) from None
+    return dict(reversed(pairs))

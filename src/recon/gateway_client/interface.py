@@ -1,0 +1,494 @@
+"""The gateway's interface as data: three TOML tables, read into one checked value.
+
+`profiles`, `signature` and `status_map` each hold the layers base < extended < user; the layers of
+the chosen profile are laid on top of each other here. Used by every other module of the client.
+Amounts are written with so many decimals of each currency, and never rounded.
+"""
+
+import re
+import tomllib
+from collections.abc import Mapping
+from decimal import Decimal
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self, TypeVar
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+
+from recon.gateway_client.errors import InterfaceError
+from recon.model.errors import AmountError
+from recon.model.money import exponent, read_amount
+
+ROWS_MAX = 1_000
+
+
+def _pattern(text: str) -> str:
+    try:
+        re.compile(text, re.ASCII)
+    except re.error as error:
+        msg = f"not a regular expression: {error}"
+        raise ValueError(msg) from error
+    return text
+
+
+Pattern = Annotated[str, AfterValidator(_pattern)]
+WirePath = Annotated[str, Field(pattern=r"^/v1/[A-Za-z0-9]+$")]
+Body = Literal["json", "form", "xml"]
+ContentType = Annotated[str, Field(pattern=r"^[a-z]+/[a-z0-9.+-]+$")]
+
+
+class InterfaceTable(BaseModel):
+    """A table of which unknown keys are refused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class FieldPatterns(InterfaceTable):
+    """Whole-text patterns of the fields we send."""
+
+    merchant_id: Pattern
+    account_id: Pattern
+    transaction_id: Pattern
+    order_no: Pattern
+    currency: Pattern
+    amount: Pattern
+    refund_amount: Pattern
+    refund_reason: Pattern
+    refund_reference: Pattern
+    review_flag: Pattern
+    recurring_id: Pattern
+    contract_name: Pattern
+
+
+class CallFormat(InterfaceTable):
+    """How an operation looks on the wire."""
+
+    path: WirePath
+    body: Body
+    content_type: ContentType
+
+
+class BatchOperation(CallFormat):
+    """How one batch operation looks on the wire."""
+
+    body: Literal["json"]
+    rows_max: int = Field(ge=1, le=ROWS_MAX)
+    rows_field: str
+    row_fields: tuple[str, ...]
+    echo_fields: tuple[str, ...]
+    """Fields of a reply's row that must equal what was sent."""
+    status_field: str
+    message_field: str
+    key_field: Literal["transaction_id"] = "transaction_id"
+    """The field by which a reply's row is found again."""
+
+
+class SingleOperation(CallFormat):
+    """How an operation looks on the wire whose batches have exactly one row."""
+
+    rows_max: Literal[1] = 1
+    row_fields: tuple[str, ...]
+    echo_fields: tuple[str, ...]
+    echo_fields_if_given: tuple[str, ...] = ()
+    """Fields of the reply (dots lead into objects) that must equal what was sent unless empty."""
+    status_field: str
+    message_field: str
+    code_field: str = ""
+    """The field of the code; "" when the message begins with it."""
+    key_field: str
+    grammar: dict[str, Pattern] = Field(default_factory=dict)
+    """Whole-text patterns of single fields by their last name."""
+
+
+FieldName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,49}$")]
+PaymentName = Literal["authorise_card", "authorise_apm", "checkout"]
+
+
+class PaymentFormats(InterfaceTable):
+    """The operations that start a payment, and the names of fields that differ by brand."""
+
+    website_field: str = Field(pattern=r"^[A-Za-z_]{1,50}$")
+    antifraud_provider: str = Field(pattern=r"^[A-Za-z0-9_]{0,50}$")
+    more_fields: dict[PaymentName, frozenset[FieldName]]
+    """Fields that a brand takes beside the document's, per operation."""
+    sent_empty: dict[PaymentName, tuple[FieldName, ...]]
+    """Fields that go out empty where they are not used, per operation; others are left out."""
+    page_hosts: frozenset[str]
+    """Hosts, with their port where it is not the usual one, that the hosted page may lie on beside
+    the gateway's own."""
+    authorise_card: CallFormat
+    authorise_apm: CallFormat
+    checkout: CallFormat
+
+
+OperationFormat = BatchOperation | SingleOperation
+
+
+class ReadOperation(CallFormat):
+    """How a query about many keys looks on the wire."""
+
+    body: Literal["form", "json"]
+    rows_max: int = Field(ge=1, le=ROWS_MAX)
+    rows_field: str
+    order_nos_field: str
+
+
+class QueryOperation(ReadOperation):
+    """The order query."""
+
+    transaction_ids_field: str
+
+
+class RefundQueryOperation(ReadOperation):
+    """The search for refunds."""
+
+    references_field: str
+
+
+class MethodsOperation(CallFormat):
+    """How the question for the best payment methods looks on the wire."""
+
+    body: Literal["form", "json"]
+    rows_field: str
+    name_field: str
+    """Of a method that comes as an object."""
+
+
+class QueryOperations(InterfaceTable):
+    """The queries the gateway offers."""
+
+    retrievalTrans: QueryOperation  # noqa: N815 - the operation's own name in its path
+    retrievalRefund: RefundQueryOperation | None = None  # noqa: N815 - the same
+    optimise: MethodsOperation | None = None
+
+
+DECIMALS_MAX = 4
+"""No currency of ISO 4217 has more."""
+
+MAGNITUDE_MAX = 30
+"""Decimal digits before or behind the point beyond which text is not even built."""
+
+Decimals = Annotated[int, Field(ge=0, le=DECIMALS_MAX)]
+CurrencyCode = Annotated[str, Field(pattern=r"^[A-Z]{3}$")]
+
+
+class WireAmounts(InterfaceTable):
+    """Decimals of the amounts of each currency, as one gateway wants them."""
+
+    decimals: Decimals
+    own_decimals_if_more: bool
+    """A currency of more decimals is written with all of its own."""
+    of_currency: dict[CurrencyCode, Decimals] = Field(default_factory=dict)
+    """Of single currencies, whatever stands above; also of those that ISO 4217 does not have."""
+    as_written: frozenset[str] = frozenset()
+    """Operations whose replies may write fewer decimals than the currency has, such as 12.5."""
+
+    def decimals_of(self, currency: str) -> int | None:
+        """The decimals of a currency on the wire; None when it is no currency we know."""
+        if currency in self.of_currency:
+            return self.of_currency[currency]
+        own = _iso_decimals(currency)
+        if own is None:
+            return None
+        return max(self.decimals, own) if self.own_decimals_if_more else self.decimals
+
+    def knows(self, currency: str) -> bool:
+        """Whether amounts of this currency can be written and read at all."""
+        return self.decimals_of(currency) is not None
+
+    def currency_problem(self, currency: str) -> str:
+        """Why nothing may be sent in this currency; "" when it may."""
+        if not self.knows(currency):
+            return "is not a currency of ISO 4217, nor under amounts.of_currency in profiles.toml"
+        return ""
+
+    def amount_of(self, text: str | None, *, currency: str, operation: str) -> Decimal | None:
+        """The amount that a reply writes, with the decimals it has there; None when it is none.
+
+        Args:
+            text: Of the reply's field; None for what is no text.
+            currency: Of the amount.
+            operation: As signature.toml names it; those of `as_written` may write fewer decimals.
+        """
+        wanted = self.decimals_of(currency)
+        if text is None or wanted is None:
+            return None
+        own = _iso_decimals(currency)
+        enough = len(text.partition(".")[2]) if operation in self.as_written else wanted
+        try:
+            decimals = wanted if own is None else own
+            read_amount(text, currency=currency, decimals=decimals, wire_decimals=enough)
+        except AmountError:
+            return None
+        return Decimal(text)
+
+    def problem(self, value: object, *, currency: str, may_be_zero: bool = False) -> str:
+        """Why a value is no amount that may be sent; "" when it is one.
+
+        Args:
+            value: What should be a Decimal in major units with the decimals of the wire.
+            currency: Of the amount; an unknown one is a problem of its own field, not of this one.
+            may_be_zero: A part of a total may be.
+        """
+        problem = number_problem(value, may_be_zero=may_be_zero)
+        wanted = self.decimals_of(currency)
+        if problem or wanted is None or not isinstance(value, Decimal):
+            return problem
+        own = _iso_decimals(currency)
+        real = wanted if own is None else min(own, wanted)
+        given = max(0, -int(value.as_tuple().exponent))
+        if given != wanted:
+            example = f"{Decimal(1234567).scaleb(-real):.{wanted}f}"
+            return f"has {given} decimals; {currency} goes out with {wanted}, such as {example}"
+        return "" if value == round(value, real) else f"is not a whole number of {currency}'s units"
+
+
+def number_problem(value: object, *, may_be_zero: bool = False) -> str:
+    """Why a value is no amount in any currency; "" when it is one."""
+    if not isinstance(value, Decimal):
+        return "is not a Decimal"
+    if not value.is_finite() or abs(value.adjusted()) > MAGNITUDE_MAX:
+        return "is not an amount"
+    if may_be_zero and value == 0:
+        return ""
+    return "" if value > 0 else "is not more than zero"
+
+
+@cache
+def _iso_decimals(currency: str) -> int | None:
+    try:
+        return exponent(currency)
+    except AmountError:
+        return None
+
+
+CHARACTERS_MAX = 1_000_000
+Table = TypeVar("Table", bound=BaseModel)
+USER = "user"
+LAYERS = ("base", "extended", USER)
+"""Lowest first; `extended` counts only in the profile of that name."""
+
+UNREAD = frozenset({"checkout", "payment_reply"})
+"""Templates without a rule for replies: a hosted page carries no signature."""
+
+FILES = ("profiles", "signature", "status_map")
+UserLayers = Mapping[str, Mapping[str, Any]]
+
+ReplyPolicy = Literal["off", "warn", "enforce"]
+ReplyRule = Literal["echo", "echo-or-absent", "signed", "signed-or-absent"]
+RowWord = Literal["done", "accepted", "failed", "pending"]
+QueryRefusal = Literal[
+    "accepted", "parameters", "too_many", "merchant", "signature", "address", "system"
+]
+
+
+def _zone(text: str) -> str:
+    try:
+        ZoneInfo(text)
+    except (ZoneInfoNotFoundError, ValueError) as error:
+        msg = f"{text!r} is not a time zone such as UTC or Europe/Lisbon"
+        raise ValueError(msg) from error
+    return text
+
+
+class Profile(InterfaceTable):
+    """Paths, wire formats, limits and field names."""
+
+    query_characters_max: int = Field(ge=0, le=CHARACTERS_MAX)
+    send_refund_reference: bool
+    text_characters_max: int = Field(ge=1, le=CHARACTERS_MAX)
+    """Of a text field that has no length of its own."""
+    grammar: FieldPatterns
+    amounts: WireAmounts
+    lengths: dict[str, Annotated[int, Field(ge=1, le=CHARACTERS_MAX)]]
+    batch: dict[str, BatchOperation]
+    single: dict[str, SingleOperation]
+    payment: PaymentFormats
+    query: QueryOperations
+
+
+class SignatureRules(InterfaceTable):
+    """How requests are signed and what a reply's signature must be."""
+
+    algorithm: Literal["sha256", "hmac-sha256"]
+    whitespace: Literal["remove-spaces", "strip", "none"]
+    hex_case: Literal["lower", "upper"]
+    templates: dict[str, tuple[str, ...]]
+    replies: dict[str, ReplyRule]
+
+    def may_lack(self, operation: str) -> bool:
+        """Whether a reply of this operation is trusted without any signature."""
+        return self.replies[operation].endswith("-or-absent")
+
+    def is_echo(self, operation: str) -> bool:
+        """Whether a reply of this operation repeats the signature of its request."""
+        return self.replies[operation].startswith("echo")
+
+
+class Refusals(InterfaceTable):
+    """When a whole money request counts as refused before processing."""
+
+    signature_codes: frozenset[str]
+    before_processing_codes: frozenset[str]
+    before_processing_http: frozenset[Annotated[int, Field(ge=400, le=499)]]
+    refusal_is_final: bool
+    """The merchant has the gateway's word: a 429 or 503 with Retry-After processed nothing."""
+
+
+class DescribedQuery(InterfaceTable):
+    """How answers of the order query are read."""
+
+    row_missing_when_asked_alone: Literal["failed", "not_found"]
+    refund_missing_when_asked_alone: Literal["failed", "not_found"]
+    timezone: Annotated[str, AfterValidator(_zone)]
+
+
+class StatusMap(InterfaceTable):
+    """What the gateway's codes mean."""
+
+    return_status: dict[str, Literal["accepted", "refused"]]
+    row_status: dict[str, dict[str, RowWord]]
+    refusals: Refusals
+    order_status: dict[str, Literal["done", "failed", "pending"]]
+    apm_http: dict[str, Literal["invalid_input", "not_found"]]
+    query_return_status: dict[str, QueryRefusal]
+    query_result: dict[str, Literal["record", "not_found", "failed"]]
+    query: DescribedQuery
+
+
+class GatewayInterface(InterfaceTable):
+    """Everything the client knows of the gateway's interface, in one frozen value."""
+
+    profile_name: str
+    profile: Profile
+    signature: SignatureRules
+    status_map: StatusMap
+
+    @classmethod
+    def of(
+        cls,
+        *,
+        profiles: Mapping[str, Any],
+        signature: Mapping[str, Any],
+        status_map: Mapping[str, Any],
+        profile: str = "base",
+    ) -> Self:
+        """The interface of one profile, from the three parsed TOML files.
+
+        Raises:
+            InterfaceError: naming the file and key that is unknown, missing or wrong.
+        """
+        interface = cls(
+            profile_name=profile,
+            profile=_read(Profile, tables=profiles, file="profiles", profile=profile),
+            signature=_read(SignatureRules, tables=signature, file="signature", profile=profile),
+            status_map=_read(StatusMap, tables=status_map, file="status_map", profile=profile),
+        )
+        _refuse_gaps(interface)
+        return interface
+
+    @classmethod
+    def bundled(cls, profile: str = "base", *, user: UserLayers | None = None) -> Self:
+        """The interface as it ships with the package.
+
+        Args:
+            profile: `base`, what the API document shows, or `extended`.
+            user: A gateway's own keys by file (profiles, signature, status_map); they win.
+
+        Raises:
+            InterfaceError: naming the file and key that is unknown, missing or wrong.
+
+        >>> GatewayInterface.bundled("base").profile.batch["capture"].rows_max
+        50
+        >>> yen = {"profiles": {"amounts": {"of_currency": {"JPY": 0}}}}
+        >>> GatewayInterface.bundled("base", user=yen).profile.amounts.decimals_of("JPY")
+        0
+        """
+        unknown = sorted(set(user or {}) - set(FILES))
+        if unknown:
+            msg = f"{', '.join(unknown)} is no file of the interface (known: {', '.join(FILES)})"
+            raise InterfaceError(msg)
+        tables = {name: {**_bundled(name), USER: (user or {}).get(name, {})} for name in FILES}
+        return cls.of(**tables, profile=profile)
+
+    def batch(self, operation: str) -> OperationFormat:
+        """The wire format of one operation that is sent in batches, be it of one row.
+
+        Raises:
+            InterfaceError: the profile does not describe the operation.
+        """
+        described: dict[str, OperationFormat] = {**self.profile.batch, **self.profile.single}
+        batch_format = described.get(operation)
+        if batch_format is None:
+            known = ", ".join(sorted(described))
+            msg = f"profiles.toml describes no batch operation {operation!r} (described: {known})"
+            raise InterfaceError(msg)
+        return batch_format
+
+    def payment(self, operation: str) -> CallFormat:
+        """The wire format of an operation that starts a payment."""
+        payment_format: CallFormat = getattr(self.profile.payment, operation)
+        return payment_format
+
+
+def _bundled(name: str) -> dict[str, Any]:
+    """A file of the wheel, or of the checkout that this module lies in."""
+    here = Path(__file__)
+    shipped = here.parents[1] / "_config"
+    folder = shipped if shipped.is_dir() else here.parents[3] / "config"
+    return tomllib.loads((folder / f"{name}.toml").read_text(encoding="utf-8"))
+
+
+def _read(table: type[Table], *, tables: Mapping[str, Any], file: str, profile: str) -> Table:
+    try:
+        return table.model_validate(_layered(tables, file=file, profile=profile))
+    except ValidationError as error:
+        problems = "; ".join(
+            f"{'.'.join(str(part) for part in problem['loc'])}: {problem['msg']}"
+            for problem in error.errors(include_input=False)
+        )
+        msg = f"{file}.toml, profile {profile}: {problems}"
+        raise InterfaceError(msg) from error
+
+
+def _layered(tables: Mapping[str, Any], *, file: str, profile: str) -> dict[str, Any]:
+    unknown = sorted(set(tables) - set(LAYERS))
+    if unknown:
+        msg = f"{file}.toml has unknown layers: {', '.join(unknown)} (known: {', '.join(LAYERS)})"
+        raise InterfaceError(msg)
+    if profile not in LAYERS[:2]:
+        msg = f"{profile!r} is not a profile (known: {', '.join(LAYERS[:2])})"
+        raise InterfaceError(msg)
+    merged: dict[str, Any] = {}
+    for layer in LAYERS:
+        if layer != "extended" or profile == "extended":
+            merged = _overlay(merged, over=tables.get(layer, {}))
+    return merged
+
+
+def _overlay(tables: Mapping[str, Any], *, over: Mapping[str, Any]) -> dict[str, Any]:
+    merged = dict(tables)
+    for key, value in over.items():
+        below = merged.get(key)
+        if isinstance(below, Mapping) and isinstance(value, Mapping):
+            merged[key] = _overlay(below, over=value)
+        else:
+            merged[key] = value
+    return merged
+
+
+def _refuse_gaps(interface: GatewayInterface) -> None:
+    """Every operation needs its template, reply rule and statuses; else money would be guessed."""
+    moving = {*interface.profile.batch, *interface.profile.single}
+    queries = {name for name, described in interface.profile.query if described is not None}
+    signed = moving | queries | {"authorise_card", "authorise_apm"}
+    for file, table, needed in (
+        ("signature.toml, templates", interface.signature.templates, signed | UNREAD),
+        ("signature.toml, replies", interface.signature.replies, signed),
+        ("status_map.toml, row_status", interface.status_map.row_status, moving),
+    ):
+        missing = sorted(needed - set(table))
+        if missing:
+            msg = f"{file}: nothing is said of {', '.join(missing)}"
+            raise InterfaceError(msg)

@@ -1,1 +1,0 @@
-"""What all operations share: the described interface, rows, signatures, exact bytes, transport."""

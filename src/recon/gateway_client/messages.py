@@ -1,0 +1,182 @@
+"""Messages about persons, whose values never show in a repr or an error, and requests as bytes."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
+from typing import Annotated, Any, ClassVar, Literal
+from urllib.parse import quote_plus
+
+from lxml import etree
+from pydantic import BaseModel, BeforeValidator, ConfigDict, SecretStr
+
+HIDDEN = "…"
+
+
+class PrivateFields(BaseModel):
+    """A message whose fields are masked in every repr and error but for those in `shown`."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+        hide_input_in_errors=True,
+        str_strip_whitespace=True,
+    )
+    shown: ClassVar[frozenset[str]] = frozenset()
+    """Fields that name no person and no account; all others are private."""
+    numbers: ClassVar[frozenset[str]] = frozenset()
+    """Fields that the wire writes as numbers."""
+
+    def __repr_args__(self) -> Iterator[tuple[str, Any]]:
+        """Names of the filled fields; values only of those that may be shown."""
+        for name in type(self).model_fields:
+            value = getattr(self, name)
+            if value:
+                yield name, value if name in self.shown else HIDDEN
+
+
+def _exact(value: object) -> object:
+    if isinstance(value, float | bool):
+        msg = "an amount is text, a whole number or a Decimal, never a float"
+        raise ValueError(msg)  # noqa: TRY004 - pydantic makes a ValidationError of a ValueError only
+    return value
+
+
+Amount = Annotated[Decimal, BeforeValidator(_exact)]
+"""An amount in major units; a float would already have lost digits."""
+
+
+def wire_value(value: object) -> Any:
+    """A field as the wire writes it: text, numbers of the wire, objects without empty fields."""
+    if isinstance(value, PrivateFields):
+        return {
+            name: wire_number(part) if name in value.numbers else wire_value(part)
+            for name, part in given_fields(value)
+        }
+    if isinstance(value, tuple):
+        return [wire_value(part) for part in value]
+    if isinstance(value, dict):
+        return {name: wire_value(part) for name, part in value.items()}
+    return text_of_field(value)
+
+
+def text_of_field(value: object) -> str:
+    """One plain field as text; an amount without exponent, a secret in clear."""
+    if isinstance(value, SecretStr):
+        return value.get_secret_value()
+    return f"{value:f}" if isinstance(value, Decimal) else str(value)
+
+
+def wire_number(value: Decimal | int) -> int | float:
+    """A number of the wire; only facts about a shopper are numbers there, never our money."""
+    return int(value) if value == int(value) else float(value)
+
+
+def keeps_digits(value: object) -> bool:
+    """Whether JSON can write a number without losing digits; dates and ids are no numbers."""
+    if not isinstance(value, Decimal):
+        return True
+    return value.is_finite() and Decimal(repr(float(value))) == value
+
+
+def given_fields(value: PrivateFields) -> list[tuple[str, Any]]:
+    """Names and values of the fields that are not blank, in the order of the document."""
+    pairs = ((name, getattr(value, name)) for name in type(value).model_fields)
+    return [(name, part) for name, part in pairs if not is_blank(part)]
+
+
+def is_blank(value: object) -> bool:
+    """Whether a field was not given; nothing is sent for it."""
+    if isinstance(value, PrivateFields):
+        return not given_fields(value)
+    if isinstance(value, SecretStr):
+        return not value.get_secret_value()
+    return value is None or value in ("", (), {})
+
+
+def private_texts(value: PrivateFields) -> frozenset[str]:
+    """Every text of a message that must not be stored or shown in clear."""
+    return frozenset(text_of_field(part) for _, part in given_leaves(value, hidden_only=True))
+
+
+def given_leaves(
+    value: PrivateFields, *, path: str = "", hidden_only: bool = False
+) -> Iterator[tuple[str, Any]]:
+    """Every plain field that was given, with its place (dots lead into objects).
+
+    Args:
+        value: A message.
+        path: Its own place.
+        hidden_only: Leave out what the messages say may be shown.
+    """
+    for name, part in given_fields(value):
+        if hidden_only and name in value.shown:
+            continue
+        below = f"{path}.{name}" if path else name
+        for at, element in _elements(part, path=below):
+            if isinstance(element, PrivateFields):
+                yield from given_leaves(element, path=at, hidden_only=hidden_only)
+            else:
+                yield at, element
+
+
+def _elements(part: object, *, path: str) -> list[tuple[str, Any]]:
+    if isinstance(part, dict):
+        return [(f"{path}.{name}", element) for name, element in part.items()]
+    if isinstance(part, tuple):
+        return [(f"{path}[{position}]", element) for position, element in enumerate(part)]
+    return [(path, part)]
+
+
+_PLAIN = re.compile(r"[A-Za-z0-9_.~,-]*", re.ASCII)
+
+XML_ROOT = "request"
+"""The document shows no name for the root of an XML request."""
+
+
+def request_body(message: Mapping[str, Any], *, body: Literal["json", "form", "xml"]) -> bytes:
+    """The message in its wire format; its order is kept.
+
+    Args:
+        message: Field names to text, whole numbers, objects or lists of these.
+        body: `form` writes objects and lists as JSON text, `xml` as elements (a list's element
+            repeats the field's name).
+    """
+    if body == "json":
+        return _json(message).encode("ascii")
+    if body == "form":
+        flat = {
+            name: value if _is_plain(value) else _json(value) for name, value in message.items()
+        }
+        return "&".join(f"{_quoted(name)}={_quoted(text)}" for name, text in flat.items()).encode()
+    root = etree.Element(XML_ROOT)
+    _fill(root, message=message)
+    return etree.tostring(root, xml_declaration=True, encoding="UTF-8")
+
+
+def _quoted(value: str | int) -> str:
+    """As `urllib.parse.urlencode` does; a hundred plain keys in a fraction of its time."""
+    text = str(value)
+    return text.replace(",", "%2C") if _PLAIN.fullmatch(text) else quote_plus(text)
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, separators=(",", ":"))
+
+
+def _is_plain(value: object) -> bool:
+    return isinstance(value, str | int)
+
+
+def _fill(element: etree._Element, *, message: Mapping[str, Any]) -> None:
+    for name, value in message.items():
+        for part in value if _is_list(value) else (value,):
+            child = etree.SubElement(element, name)
+            if isinstance(part, Mapping):
+                _fill(child, message=part)
+            else:
+                child.text = str(part)
+
+
+def _is_list(value: object) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, str)

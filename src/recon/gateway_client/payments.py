@@ -1,0 +1,592 @@
+"""Payment requests, field by field as the API document lists them (2.1 to 2.5), and their bytes.
+
+Three kinds: by card (D), by another method (A), by the hosted page (H). Card numbers and codes are
+secrets; nothing of a shopper shows in a repr or an error, and why a payment must not be sent names
+fields, never their values.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from decimal import Decimal
+from enum import StrEnum
+from typing import Annotated, Any, ClassVar
+
+from pydantic import BeforeValidator, Field, SecretStr
+
+from recon.gateway_client.addresses import is_private_way
+from recon.gateway_client.batches import (
+    PreparedCall,
+    few,
+    refuse_credentials,
+    text_problem,
+)
+from recon.gateway_client.documents import texts_of
+from recon.gateway_client.errors import InvalidPaymentError
+from recon.gateway_client.interface import GatewayInterface, Profile, WireAmounts
+from recon.gateway_client.messages import (
+    Amount,
+    PrivateFields,
+    given_leaves,
+    is_blank,
+    keeps_digits,
+    private_texts,
+    text_of_field,
+    wire_value,
+)
+from recon.gateway_client.signing import Credentials, sign
+from recon.privacy.card_numbers import has_check_digit
+
+BETWEEN_ITEMS = "#;#"
+BETWEEN_PARTS = "#,#"
+PARTS = 4
+NOTHING = "0"
+"""Stands for an empty part."""
+
+
+@dataclass(frozen=True, slots=True)
+class LineItem:
+    """One thing a shopper buys; the document shows four parts and names none of them."""
+
+    name: str
+    number: str
+    price: str
+    """Of one piece, major units."""
+    quantity: str
+
+
+def encoded_items(items: Sequence[LineItem]) -> str:
+    """The items as one text.
+
+    Raises:
+        ValueError: a part holds a separator, or completes one with its neighbours.
+    """
+    text = BETWEEN_ITEMS.join(
+        BETWEEN_PARTS.join(part or NOTHING for part in _parts(item)) for item in items
+    )
+    # Only reading it back shows that no name adds an item to the order.
+    if decoded_items(text) != (tuple(_line(_parts(item)) for item in items), ()):
+        msg = "a part of an item holds a separator, or completes one"
+        raise ValueError(msg)
+    return text
+
+
+def decoded_items(text: str) -> tuple[tuple[LineItem, ...], tuple[str, ...]]:
+    """The items of a text, and the pieces of it that are no item of four parts."""
+    pieces = [piece for piece in text.split(BETWEEN_ITEMS) if piece]
+    split = [(piece, piece.split(BETWEEN_PARTS)) for piece in pieces]
+    good = tuple(_line(parts) for _, parts in split if len(parts) == PARTS)
+    return good, tuple(piece for piece, parts in split if len(parts) != PARTS)
+
+
+def _parts(item: LineItem) -> tuple[str, str, str, str]:
+    parts = (item.name, item.number, item.price, item.quantity)
+    if not all(isinstance(part, str) for part in parts):
+        raise TypeError
+    return parts
+
+
+def _line(parts: Sequence[str]) -> LineItem:
+    return LineItem(*("" if part == NOTHING else part for part in parts))
+
+
+class ItemPrice(PrivateFields):
+    """The price in a cart item."""
+
+    shown: ClassVar[frozenset[str]] = frozenset({"amount_usd", "amount_local_currency", "currency"})
+    numbers: ClassVar[frozenset[str]] = frozenset({"amount_usd", "amount_local_currency"})
+    amount_usd: Amount | None = None
+    amount_local_currency: Amount | None = None
+    currency: str = ""
+
+
+class BasicItemData(PrivateFields):
+    """What a cart item is (2.2)."""
+
+    name: str = ""
+    quantity: str = ""
+    type: str = ""
+    price: ItemPrice | None = None
+    category: str = ""
+    productId: str = ""  # noqa: N815 - the document's own name
+
+
+class CartItem(PrivateFields):
+    """One element of `cart_items`."""
+
+    basic_item_data: BasicItemData
+
+
+class AccountOwner(PrivateFields):
+    """One element of `account_owner` (2.3): the shopper's account at the merchant."""
+
+    numbers: ClassVar[frozenset[str]] = frozenset(
+        {"created", "past_orders_count", "past_orders_sum"}
+    )
+    first_name: str = ""
+    last_name: str = ""
+    email: str = ""
+    account_id: str = ""
+    lastLogin_ip: str = ""  # noqa: N815 - the document's own name
+    registration_ip: str = ""
+    created: Decimal | None = None
+    past_orders_count: Decimal | None = None
+    past_orders_sum: Amount | None = None
+
+
+class Discount(PrivateFields):
+    """One element of `total_discount`."""
+
+    coupon_code_used: str = ""
+    discount_type: str = ""
+
+
+class MpiInfo(PrivateFields):
+    """3-D Secure data that was obtained elsewhere."""
+
+    eci: str = ""
+    cavv: str = ""
+    xid: str = ""
+    dsTransID: str = ""  # noqa: N815 - the document's own name
+
+
+class AdditionalInformation(PrivateFields):
+    """One element of `additional_information`."""
+
+    mpi_info: MpiInfo
+
+
+class RecurringContract(PrivateFields):
+    """The recurring contract that a payment makes (2.4)."""
+
+    shown: ClassVar[frozenset[str]] = frozenset(
+        {
+            *("contract", "contract_name", "contract_amount", "interval", "interval_count"),
+            *("contract_start", "contract_end", "price_id", "billing_cycle", "promotion_cycle"),
+        }
+    )
+    numbers: ClassVar[frozenset[str]] = frozenset({"billing_cycle", "promotion_cycle"})
+    contract: str = ""
+    contract_name: str = ""
+    contract_amount: str = ""
+    interval: str = ""
+    interval_count: str = ""
+    contract_start: str = ""
+    contract_end: str = ""
+    price_id: str = ""
+    billing_cycle: int | None = None
+    promotion_cycle: int | None = None
+
+
+class PersonBankAccountCode(PrivateFields):
+    """The bank of a person's account."""
+
+    code: str = ""
+    name: str = ""
+
+
+class PersonBankAccount(PrivateFields):
+    """A person's bank account in an APM request."""
+
+    account_type: str = ""
+    account_number: str = ""
+    branch_number: str = ""
+    owner_document_number: str = ""
+    owner_name: str = ""
+    branch_country: str = ""
+    currency: str = ""
+    bank: PersonBankAccountCode | None = None
+
+
+class DocumentLabels(PrivateFields):
+    """`labels` of a person's documents."""
+
+    person_bank_account_id: str = ""
+    bank_account: PersonBankAccount | None = None
+
+
+class PersonDocuments(PrivateFields):
+    """`person.documents`."""
+
+    file_type: str = ""
+    file_data: str = ""
+    file_url: str = ""
+    labels: DocumentLabels | None = None
+
+
+class PayingPerson(PrivateFields):
+    """Who pays by an alternative method (2.5)."""
+
+    document_number: str = ""
+    document_type: str = ""
+    social_name: str = ""
+    email: str = ""
+    phone_country_code: str = ""
+    phone_area_code: str = ""
+    phone_number: str = ""
+    birth_date: str = ""
+    net_monthly_average_income: str = ""
+    address_street: str = ""
+    address_number: str = ""
+    address_complement: str = ""
+    address_postal_code: str = ""
+    address_city: str = ""
+    address_state: str = ""
+    address_country: str = ""
+    fiscal_country: str = ""
+    documents: PersonDocuments | None = None
+
+
+def _composed(items: object) -> object:
+    if not isinstance(items, list | tuple):
+        return items
+    try:
+        return encoded_items(
+            [row if isinstance(row, LineItem) else LineItem(**row) for row in items]
+        )
+    except TypeError:
+        msg = "an item has the texts name, number, price and quantity"
+        raise ValueError(msg) from None
+
+
+Items = Annotated[str, BeforeValidator(_composed)]
+"""Rows of items as one text; `LineItem` or their fields, or the text itself."""
+
+
+class PaymentOperation(StrEnum):
+    """The operations that start a payment; the values name their signature templates."""
+
+    AUTHORISE_CARD = "authorise_card"
+    AUTHORISE_APM = "authorise_apm"
+    CHECKOUT = "checkout"
+
+
+class PaymentFields(PrivateFields):
+    """What every payment request can carry."""
+
+    operation: ClassVar[PaymentOperation]
+    required: ClassVar[tuple[str, ...]] = ("order_no", "currency", "amount")
+    shown: ClassVar[frozenset[str]] = frozenset(
+        {
+            *("order_no", "currency", "amount", "item_total", "shipping", "handling", "tax_total"),
+            *("insurance", "shipping_discount", "discount", "website", "notify_url", "return_url"),
+            *("platform_source", "device_type", "open3d", "token_flag", "order_type", "price_id"),
+            *("installments", "installments_id", "quote_id", "quote_price", "payment_method"),
+            *("bank_code", "color_depth", "resolution", "time_zone", "browser_lang"),
+        }
+    )
+    order_no: str
+    currency: str
+    amount: Amount
+    """In major units, with the decimals of the wire, as all amounts here."""
+    item_total: Amount | None = None
+    shipping: Amount | None = None
+    handling: Amount | None = None
+    tax_total: Amount | None = None
+    insurance: Amount | None = None
+    shipping_discount: Amount | None = None
+    discount: Amount | None = None
+    website: str = ""
+    """The merchant's site; the profile says what the field is called on the wire."""
+    items: Items = ""
+    note: str = ""
+    shopper_id: str = ""
+    shopper_email: str = ""
+    shopper_ip: str = ""
+    shopper_phone: str = ""
+    shopper_level: str = ""
+    first_name: str = ""
+    last_name: str = ""
+    notify_url: str = ""
+    return_url: str = ""
+    document: str = ""
+    birth_date: str = ""
+    billing_country: str = ""
+    billing_state: str = ""
+    billing_city: str = ""
+    billing_address: str = ""
+    billing_postal_code: str = ""
+    os: str = ""
+    browser: str = ""
+    browser_lang: str = ""
+    time_zone: str = ""
+    resolution: str = ""
+    cookie_new: str = ""
+    cookie_old: str = ""
+    delivery_firstname: str = ""
+    delivery_lastname: str = ""
+    delivery_country: str = ""
+    delivery_state: str = ""
+    delivery_city: str = ""
+    delivery_address: str = ""
+    delivery_postal_code: str = ""
+    custom: str = ""
+    device_fingerprint: str = ""
+    platform_source: str = ""
+    device_type: str = ""
+    color_depth: str = ""
+    more: dict[str, str] = Field(default_factory=dict)
+    """Fields of a brand's own; the profile names those that it takes."""
+
+
+class _CardAndHostedFields(PaymentFields):
+    """What only card and hosted-page requests can carry."""
+
+    numbers: ClassVar[frozenset[str]] = frozenset({"checkout_time"})
+    open3d: str = ""
+    token_flag: str = ""
+    token_id: SecretStr = SecretStr("")
+    """A saved card; it pays without the card's number."""
+    challenge_window_size: str = ""
+    session_id: str = ""
+    installments: str = ""
+    installments_id: str = ""
+    order_type: str = ""
+    checkout_time: int | None = None
+    user_agent: str = ""
+    antifraud_token_cookie: str = ""
+    """The profile names the provider, and by it the field on the wire."""
+    cart_items: tuple[CartItem, ...] = ()
+    account_owner: tuple[AccountOwner, ...] = ()
+    total_discount: tuple[Discount, ...] = ()
+    additional_information: tuple[AdditionalInformation, ...] = ()
+    price_id: str = ""
+    quote_id: str = ""
+    quote_price: str = ""
+    storefront_domains: str = ""
+    subscription: RecurringContract | None = None
+
+
+class CardPayment(_CardAndHostedFields):
+    """A payment by card, whose data passes through us and is never kept."""
+
+    operation: ClassVar[PaymentOperation] = PaymentOperation.AUTHORISE_CARD
+    required: ClassVar[tuple[str, ...]] = (
+        *PaymentFields.required,
+        *("first_name", "last_name", "shopper_email"),
+    )
+    card: SecretStr = SecretStr("")
+    expiration_month: SecretStr = SecretStr("")
+    expiration_year: SecretStr = SecretStr("")
+    security_code: SecretStr = SecretStr("")
+    accept: str = ""
+
+
+class ApmPayment(PaymentFields):
+    """A payment by another method than a card; the shopper pays at the issuer's page."""
+
+    operation: ClassVar[PaymentOperation] = PaymentOperation.AUTHORISE_APM
+    required: ClassVar[tuple[str, ...]] = (
+        *PaymentFields.required,
+        *("return_url", "payment_method"),
+    )
+    delivery_district_name: str = ""
+    delivery_street_name: str = ""
+    payment_method: str = ""
+    bank_code: str = ""
+    person: PayingPerson | None = None
+
+
+class HostedPayment(_CardAndHostedFields):
+    """A payment whose card is asked for by the gateway's own page."""
+
+    operation: ClassVar[PaymentOperation] = PaymentOperation.CHECKOUT
+
+
+Payment = CardPayment | ApmPayment | HostedPayment
+
+
+CENTURY = 2_000
+MONTHS = 12
+AMOUNTS = (
+    *("amount", "item_total", "shipping", "handling", "tax_total", "insurance"),
+    *("shipping_discount", "discount"),
+)
+
+_CARD = re.compile(r"[0-9]{12,19}", re.ASCII)
+_SECURITY_CODE = re.compile(r"[0-9]{3,4}", re.ASCII)
+_YEAR = re.compile(r"(?:20)?[0-9]{2}", re.ASCII)
+_MONTH = re.compile(r"[0-9]{1,2}", re.ASCII)
+_CONTROL = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")
+
+
+def payment_problems(
+    payment: Payment, *, interface: GatewayInterface, today: date
+) -> Iterator[tuple[str, str]]:
+    """Pairs of a field and why it must not be sent.
+
+    Args:
+        payment: What is to be sent.
+        interface: Grammar, lengths and names of fields.
+        today: A card is good to the end of its month.
+    """
+    for name in payment.required:
+        if is_blank(getattr(payment, name)):
+            yield name, "is missing"
+    yield from _id_problems(payment, interface=interface)
+    yield from _amount_problems(payment, interface=interface)
+    yield from _text_problems(payment, profile=interface.profile)
+    yield from _address_problems(payment)
+    yield from _more_problems(payment, interface=interface)
+    if isinstance(payment, CardPayment):
+        yield from _card_problems(payment, today=today)
+    if isinstance(payment, CardPayment | HostedPayment):
+        yield from _cookie_problems(payment, interface=interface)
+
+
+def _id_problems(payment: Payment, *, interface: GatewayInterface) -> Iterator[tuple[str, str]]:
+    for name in ("order_no", "currency"):
+        reason = text_problem(name, text=getattr(payment, name), interface=interface)
+        if reason:
+            yield name, reason
+
+
+def _address_problems(payment: Payment) -> Iterator[tuple[str, str]]:
+    for name in ("notify_url", "return_url"):
+        address = getattr(payment, name)
+        if address and not is_private_way(address):
+            yield name, "is not https (http is allowed to 127.0.0.1 or [::1] only)"
+
+
+def _amount_problems(payment: Payment, *, interface: GatewayInterface) -> Iterator[tuple[str, str]]:
+    for name in AMOUNTS:
+        value: Decimal | None = getattr(payment, name)
+        if value is None:
+            continue
+        reason = interface.profile.amounts.problem(
+            value, currency=payment.currency, may_be_zero=name != "amount"
+        )
+        reason = reason or text_problem("amount", text=f"{value:f}", interface=interface)
+        if reason:
+            yield name, reason
+    yield from _contract_problems(payment, amounts=interface.profile.amounts)
+
+
+def _contract_problems(payment: Payment, *, amounts: WireAmounts) -> Iterator[tuple[str, str]]:
+    asked = None if isinstance(payment, ApmPayment) else payment.subscription
+    if asked is None or not asked.contract_amount:
+        return
+    value = amounts.amount_of(
+        asked.contract_amount, currency=payment.currency, operation=payment.operation
+    )
+    reason = "is not an amount"
+    if value is not None:
+        reason = amounts.problem(value, currency=payment.currency)
+    if reason:
+        yield "subscription.contract_amount", reason
+
+
+def _more_problems(payment: Payment, *, interface: GatewayInterface) -> Iterator[tuple[str, str]]:
+    """Fields that the document does not list go out only where the profile names them."""
+    taken = interface.profile.payment.more_fields.get(payment.operation.value, frozenset())
+    for name, value in payment.more.items():
+        if name not in taken or name in type(payment).model_fields:
+            listed = f"payment.more_fields.{payment.operation} of profiles.toml"
+            yield f"more.{name}", f"is not under {listed}, or is a field of the document"
+        elif name.endswith("_url") and value and not is_private_way(value):
+            yield f"more.{name}", "is not https (http is allowed to 127.0.0.1 or [::1] only)"
+
+
+def _text_problems(payment: Payment, *, profile: Profile) -> Iterator[tuple[str, str]]:
+    for path, value in given_leaves(payment):
+        if isinstance(value, str | SecretStr):
+            text = text_of_field(value)
+            longest = profile.lengths.get(path, profile.text_characters_max)
+            if _CONTROL.search(text):
+                yield path, "has characters that cannot be sent"
+            if len(text) > longest:
+                yield path, f"is longer than {longest} characters"
+        elif path not in AMOUNTS and not keeps_digits(value):
+            yield path, "has more digits than a JSON number keeps"
+
+
+def _card_problems(payment: CardPayment, *, today: date) -> Iterator[tuple[str, str]]:
+    """A number that cannot be a card's is not worth a declined attempt."""
+    if not is_blank(payment.token_id) and is_blank(payment.card):
+        return
+    card = payment.card.get_secret_value()
+    if _CARD.fullmatch(card) is None or not has_check_digit(card):
+        yield "card", "is not a card number (12 to 19 digits with a right check digit)"
+    if _SECURITY_CODE.fullmatch(payment.security_code.get_secret_value()) is None:
+        yield "security_code", "is not three or four digits"
+    year = payment.expiration_year.get_secret_value()
+    month = payment.expiration_month.get_secret_value()
+    if not (_YEAR.fullmatch(year) and _MONTH.fullmatch(month) and 1 <= int(month) <= MONTHS):
+        yield "expiration_month", "and expiration_year are no month and year"
+    elif (CENTURY + int(year) % 100, int(month)) < (today.year, today.month):
+        yield "expiration_year", "and month: the card has expired"
+
+
+def _cookie_problems(
+    payment: CardPayment | HostedPayment, *, interface: GatewayInterface
+) -> Iterator[tuple[str, str]]:
+    if payment.antifraud_token_cookie and not interface.profile.payment.antifraud_provider:
+        yield "antifraud_token_cookie", "needs payment.antifraud_provider in profiles.toml"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreparedPayment(PreparedCall):
+    """One payment, ready to be sent once."""
+
+    operation: PaymentOperation
+    payment: Payment
+    texts: Mapping[str, str] = field(repr=False)
+    """Every plain field as it is sent, by its name there."""
+
+
+def prepare_payment(
+    payment: Payment, *, credentials: Credentials, interface: GatewayInterface, today: date
+) -> PreparedPayment:
+    """The request of one payment.
+
+    Args:
+        payment: By card, by another method, or by the hosted page.
+        credentials: Who is paid.
+        interface: Names of fields, wire format, signature.
+        today: Against which a card's expiry is checked.
+
+    Raises:
+        InvalidPaymentError: naming each field that must not be sent; nothing was sent.
+    """
+    refuse_credentials(credentials, interface=interface)
+    problems = tuple(payment_problems(payment, interface=interface, today=today))
+    if problems:
+        reasons = few([f"{name} {reason}" for name, reason in problems])
+        msg = f"this payment must not be sent: {reasons}; nothing was sent"
+        raise InvalidPaymentError(msg, problems=problems)
+    operation = payment.operation
+    described = interface.payment(operation)
+    fields = wire_value(payment)
+    signature = sign(
+        operation, fields=texts_of(fields), credentials=credentials, interface=interface
+    )
+    empty = interface.profile.payment.sent_empty.get(operation.value, ())
+    named = {**dict.fromkeys(empty, ""), **_named(fields, interface=interface)}
+    texts = {name: value for name, value in named.items() if isinstance(value, str)}
+    own = {
+        "merchant_id": credentials.merchant_id,
+        "account_id": credentials.account_id,
+        "encryption_data": signature,
+    }
+    return PreparedPayment.of(
+        named,
+        described=described,
+        credentials=credentials,
+        signature=signature,
+        private=private_texts(payment),
+        operation=operation,
+        payment=payment,
+        texts=own | texts,
+    )
+
+
+def _named(fields: Mapping[str, Any], *, interface: GatewayInterface) -> dict[str, Any]:
+    """The fields under the names that this gateway's brand gives them."""
+    described = interface.profile.payment
+    names = {
+        "website": described.website_field,
+        "antifraud_token_cookie": f"{described.antifraud_provider}_token_cookie",
+    }
+    own = {names.get(name, name): value for name, value in fields.items() if name != "more"}
+    return {**own, **fields.get("more", {})}

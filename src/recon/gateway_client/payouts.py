@@ -1,0 +1,394 @@
+"""A payout, field by field as the API document lists it (2.9): request, checks and record.
+
+Nothing of a beneficiary or payer shows in a repr or an error.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Any, ClassVar
+from uuid import UUID
+
+from recon.gateway_client.addresses import is_private_way
+from recon.gateway_client.documents import text_of
+from recon.gateway_client.interface import WireAmounts
+from recon.gateway_client.messages import Amount, PrivateFields, given_leaves, is_blank
+from recon.privacy.foreign_text import NOT_KEPT, is_private
+
+
+class PersonFacts(PrivateFields):
+    """`beneficiary.additional_info`."""
+
+    business_area: str = ""
+    business_phone_number: str = ""
+    business_registration_number: str = ""
+    personal_email: str = ""
+    personal_id_number: str = ""
+    personal_id_type: str = ""
+    personal_mobile_number: str = ""
+    personal_net_monthly_average_income: str = ""
+    personal_phone_country_code: str = ""
+    personal_phone_area_code: str = ""
+    personal_fiscal_country: str = ""
+
+
+class BeneficiaryAddress(PrivateFields):
+    """`beneficiary.address`."""
+
+    shown: ClassVar[frozenset[str]] = frozenset({"country_code"})
+    city: str = ""
+    country_code: str = ""
+    postcode: str = ""
+    state: str = ""
+    street: str = ""
+    number: str = ""
+    street_address: str = ""
+    complement: str = ""
+
+
+class PersonDocument(PrivateFields):
+    """One element of `beneficiary.person_documents`."""
+
+    shown: ClassVar[frozenset[str]] = frozenset({"file_type"})
+    file_type: str = ""
+    file_url: str = ""
+    labels: tuple[str, ...] = ()
+
+
+class BankDetails(PrivateFields):
+    """`beneficiary.bank_details`: where the money goes."""
+
+    shown: ClassVar[frozenset[str]] = frozenset({"account_currency", "bank_country_code"})
+    account_currency: str = ""
+    account_name: str = ""
+    owner_document_number: str = ""
+    account_number: str = ""
+    bank_account_category: str = ""
+    bank_branch: str = ""
+    bank_country_code: str = ""
+    bank_code: str = ""
+    bank_name: str = ""
+    bank_street_address: str = ""
+    binding_mobile_number: str = ""
+    iban: str = ""
+    swift_code: str = ""
+    transaction_reference: str = ""
+
+
+class Beneficiary(PrivateFields):
+    """Who is paid."""
+
+    shown: ClassVar[frozenset[str]] = frozenset({"entity_type"})
+    additional_info: PersonFacts | None = None
+    address: BeneficiaryAddress | None = None
+    person_documents: tuple[PersonDocument, ...] = ()
+    bank_details: BankDetails | None = None
+    company_name: str = ""
+    date_of_birth: date | None = None
+    entity_type: str = ""
+    first_name: str = ""
+    last_name: str = ""
+
+
+class PayerFacts(PrivateFields):
+    """`payer.additional_info`."""
+
+    business_registration_number: str = ""
+    business_registration_type: str = ""
+    external_id: str = ""
+    personal_email: str = ""
+    personal_id_number: str = ""
+    job: str = ""
+
+
+class PayerAddress(PrivateFields):
+    """`payer.address`."""
+
+    shown: ClassVar[frozenset[str]] = frozenset({"country_code"})
+    city: str = ""
+    country_code: str = ""
+    postcode: str = ""
+    state: str = ""
+    street_address: str = ""
+
+
+class Payer(PrivateFields):
+    """Who pays."""
+
+    shown: ClassVar[frozenset[str]] = frozenset({"entity_type"})
+    additional_info: PayerFacts | None = None
+    address: PayerAddress | None = None
+    company_name: str = ""
+    date_of_birth: date | None = None
+    entity_type: str = ""
+    first_name: str = ""
+    last_name: str = ""
+
+
+class PayoutRow(PrivateFields):
+    """One payout; `request_id` is made by the caller, once, before the first send."""
+
+    shown: ClassVar[frozenset[str]] = frozenset(
+        {
+            *("request_id", "payment_amount", "payment_currency", "payment_date"),
+            *("source_amount", "source_currency", "reference", "beneficiary_id", "payment_method"),
+            *("reason", "fee_paid_by", "swift_charge_option", "fund_source", "notify_url"),
+        }
+    )
+    request_id: UUID
+    payment_amount: Amount
+    """What the beneficiary is to receive, in major units, with the decimals of the wire."""
+    payment_currency: str
+    beneficiary: Beneficiary | None = None
+    beneficiary_id: str = ""
+    """A beneficiary that the gateway already knows."""
+    client_data: str = ""
+    fee_paid_by: str = ""
+    payer: Payer | None = None
+    payment_date: date | None = None
+    payment_method: str = ""
+    reason: str = ""
+    reference: str = ""
+    source_amount: Amount | None = None
+    """What is to be paid from, where that is another currency; in the same one, as it says."""
+    source_currency: str = ""
+    swift_charge_option: str = ""
+    fund_source: str = ""
+    notify_url: str = ""
+
+    @property
+    def key(self) -> str:
+        """By what the reply is recognised."""
+        return str(self.request_id)
+
+
+IBAN_MODULUS = 97
+_CONTROL = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")
+
+
+def payout_problems(
+    row: PayoutRow, *, grammar: Mapping[str, str], characters_max: int
+) -> Iterator[tuple[str, str]]:
+    """Pairs of a field (dots lead into objects) and why it must not be sent.
+
+    Args:
+        row: The payout.
+        grammar: Patterns of single fields, by their last name.
+        characters_max: Of a field without a pattern.
+    """
+    for path, value in given_leaves(row):
+        name = path.rpartition(".")[2]
+        if not isinstance(value, str):
+            continue
+        problem = _text_problem(value, pattern=grammar.get(name, ""), characters_max=characters_max)
+        if problem:
+            yield path, problem
+    yield from _source_problems(row)
+    if is_blank(row.beneficiary) and not row.beneficiary_id:
+        yield "beneficiary", "and beneficiary_id are both empty: nobody would be paid"
+    if row.beneficiary and row.beneficiary.bank_details:
+        iban = row.beneficiary.bank_details.iban
+        if iban and not has_iban_check(iban):
+            yield "beneficiary.bank_details.iban", "fails its check digits"
+    if row.notify_url and not is_private_way(row.notify_url):
+        yield "notify_url", "is not https (http is allowed to 127.0.0.1 or [::1] only)"
+
+
+def has_iban_check(iban: str) -> bool:
+    """Whether the check digits of an IBAN fit the rest of it (ISO 7064)."""
+    turned = iban[4:] + iban[:4]
+    if not (turned.isascii() and turned.isalnum()):
+        return False
+    return int("".join(str(int(character, 36)) for character in turned)) % IBAN_MODULUS == 1
+
+
+def _text_problem(text: str, *, pattern: str, characters_max: int) -> str:
+    if pattern and re.fullmatch(pattern, text, re.ASCII) is None:
+        return f"does not have the form {pattern}"
+    if _CONTROL.search(text):
+        return "has characters that cannot be sent"
+    if len(text) > characters_max:
+        return f"is longer than {characters_max} characters"
+    return ""
+
+
+def _source_problems(row: PayoutRow) -> Iterator[tuple[str, str]]:
+    """Two amounts of one currency that differ would leave it to the gateway which one is paid."""
+    if row.source_amount is None:
+        return
+    if not row.source_currency:
+        yield "source_currency", "is empty, and source_amount needs one"
+    elif row.source_currency == row.payment_currency and row.source_amount != row.payment_amount:
+        yield "source_amount", "differs from the payment amount in the same currency; give one"
+
+
+EXTRA_FIELDS_MAX = 50
+Kept = Callable[[str], str]
+_BEARERS = ("PAYER", "BENEFICIARY")
+"""Who may bear the fee."""
+_INSTANT = re.compile(
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]{8,15}(?:Z|[+-][0-9]{2}:?[0-9]{2})", re.ASCII
+)
+_DROPPED_FIELDS = frozenset({"merchant_id", "account_id", "encryption_data"})
+
+
+@dataclass(frozen=True, slots=True)
+class PayoutRecord:
+    """The gateway's side of one payout; it names no person and no bank account."""
+
+    transaction_id: str = ""
+    short_reference_id: str = ""
+    status: str = ""
+    failure_type: str = ""
+    failure_reason: str = ""
+    payer_id: str = ""
+    amount_beneficiary_receives: Decimal | None = None
+    """Major units, like all amounts here; None when missing or malformed."""
+    amount_payer_pays: Decimal | None = None
+    fee_amount: Decimal | None = None
+    fee_currency: str = ""
+    created_at: datetime | None = None
+    last_updated_at: datetime | None = None
+    local_clearing_system: str = ""
+    malformed: tuple[str, ...] = ()
+    """Fields that were given but cannot be read."""
+    extra: Mapping[str, str] = field(default_factory=dict, compare=False)
+    """Fields that the API document does not list, scrubbed of card numbers."""
+
+
+_TEXT_FIELDS = (
+    *("transaction_id", "short_reference_id", "status", "failure_type", "failure_reason"),
+    *("payer_id", "fee_currency"),
+)
+_AMOUNT_FIELDS = ("amount_beneficiary_receives", "amount_payer_pays", "fee_amount")
+_INSTANT_FIELDS = ("created_at", "last_updated_at")
+_KNOWN_FIELDS = (
+    frozenset({*_TEXT_FIELDS, *_AMOUNT_FIELDS, *_INSTANT_FIELDS, *PayoutRow.model_fields})
+    | _DROPPED_FIELDS
+)
+
+
+def payout_record(
+    reply: Mapping[str, Any],
+    *,
+    sent: PayoutRow,
+    amounts: WireAmounts,
+    masked_text: Kept,
+    kept_id: Kept,
+) -> PayoutRecord:
+    """The record in a payout's reply, whatever else the reply holds; never raises.
+
+    Args:
+        reply: The reply's fields.
+        sent: What was asked for; it says in which currency each side pays (A-21).
+        amounts: How amounts are written.
+        masked_text: Makes foreign text safe to keep, private values of the request included.
+        kept_id: The same for ids, whose digits may look like a card's.
+    """
+    source = sent.source_currency or sent.payment_currency
+    fee_in = text_of(reply.get("fee_currency")) or ""
+    currencies = (sent.payment_currency, source, fee_in if amounts.knows(fee_in) else source)
+    read = {
+        name: amounts.amount_of(text_of(reply.get(name)), currency=currency, operation="payout")
+        for name, currency in zip(_AMOUNT_FIELDS, currencies, strict=True)
+    }
+    at = {name: instant_of(text_of(reply.get(name)) or "") for name in _INSTANT_FIELDS}
+
+    blank = [name for name, value in (read | at).items() if value is None]
+
+    def text(name: str) -> str:
+        return masked_text(text_of(reply.get(name)) or "")
+
+    return PayoutRecord(
+        transaction_id=kept_id(text_of(reply.get("transaction_id")) or ""),
+        short_reference_id=kept_id(text_of(reply.get("short_reference_id")) or ""),
+        status=text("status"),
+        failure_type=text("failure_type"),
+        failure_reason=text("failure_reason"),
+        payer_id=kept_id(text_of(reply.get("payer_id")) or ""),
+        amount_beneficiary_receives=read["amount_beneficiary_receives"],
+        amount_payer_pays=read["amount_payer_pays"],
+        fee_amount=read["fee_amount"],
+        fee_currency=text("fee_currency"),
+        created_at=at["created_at"],
+        last_updated_at=at["last_updated_at"],
+        local_clearing_system=masked_text(_clearing_system(reply)),
+        malformed=_malformed(reply, names=blank),
+        extra=_extra(reply, masked_text=masked_text),
+    )
+
+
+def misfit(sent: PayoutRow, *, record: PayoutRecord) -> str:
+    """What of a completed payout's figures does not fit what was asked for; "" where all fits.
+
+    The payer pays in the source currency, the payee receives the payment currency (A-21). The fee
+    is the payer's, on top of the amount, or the payee's, off it; where the request does not say
+    whose, either. A fee in another currency than its side's tells the direction only, and what the
+    payer pays of a source amount that was not given is the gateway's rate of exchange.
+    """
+    unread = [name for name in _AMOUNT_FIELDS if name in record.malformed]
+    if unread:
+        return f"{unread[0]} is not an amount"
+    pays, receives = record.amount_payer_pays, record.amount_beneficiary_receives
+    if pays is None and receives is None:
+        return ""
+    asked, fee = sent.payment_amount, record.fee_amount or Decimal(0)
+    source = sent.source_currency or sent.payment_currency
+    leaves = sent.source_amount or (asked if source == sent.payment_currency else None)
+    for bearer in [sent.fee_paid_by] if sent.fee_paid_by in _BEARERS else _BEARERS:
+        on_top, off = (fee, Decimal(0)) if bearer == "PAYER" else (Decimal(0), fee)
+        if _side_fits(
+            pays, asked=leaves, fee=on_top, exact=record.fee_currency in {"", source}
+        ) and _side_fits(
+            receives,
+            asked=asked,
+            fee=-off,
+            exact=record.fee_currency in {"", sent.payment_currency},
+        ):
+            return ""
+    return (
+        f"of {sent.payment_amount} {sent.payment_currency} the payer pays {pays} {source}, the "
+        f"payee receives {receives}, the fee is {record.fee_amount} {record.fee_currency}"
+    )
+
+
+def _side_fits(given: Decimal | None, *, asked: Decimal | None, fee: Decimal, exact: bool) -> bool:
+    """Whether what one side pays or receives is what was asked, with its part of the fee."""
+    if given is None:
+        return True
+    if asked is None:
+        return given > 0
+    if exact or not fee:
+        return given == asked + fee
+    return given >= asked if fee > 0 else given <= asked
+
+
+def instant_of(text: str) -> datetime | None:
+    """An ISO 8601 instant whose offset may lack the colon; None when it is not one."""
+    if _INSTANT.fullmatch(text) is None:
+        return None
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        return None
+
+
+def _malformed(reply: Mapping[str, Any], *, names: Sequence[str]) -> tuple[str, ...]:
+    """Of fields without a value, those that were given something."""
+    return tuple(name for name in names if text_of(reply.get(name)) != "")
+
+
+def _clearing_system(reply: Mapping[str, Any]) -> str:
+    beneficiary = reply.get("beneficiary")
+    details = beneficiary.get("bank_details") if isinstance(beneficiary, Mapping) else None
+    given = details.get("local_clearing_system") if isinstance(details, Mapping) else None
+    return text_of(given) or ""
+
+
+def _extra(reply: Mapping[str, Any], *, masked_text: Kept) -> dict[str, str]:
+    """Unknown fields that are plain text or numbers; objects may hold anything of a person."""
+    names = [name for name in reply if name not in _KNOWN_FIELDS][:EXTRA_FIELDS_MAX]
+    texts = {name: NOT_KEPT if is_private(name) else text_of(reply[name]) for name in names}
+    return {masked_text(name): masked_text(text) for name, text in texts.items() if text}

@@ -1,1 +1,0 @@
-"""Questions to the gateway at its pace, and answers for every key."""

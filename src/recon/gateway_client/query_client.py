@@ -1,0 +1,557 @@
+"""Reading what the gateway knows: many keys in, every key answered exactly once.
+
+`QueryClient._ask` is the way of a group of keys from top to bottom: a group without an answer is
+asked again behind the others, with full jitter, for as long as the patience lasts; one refused for
+its size is halved; keys a reply is silent about are asked again in smaller groups, at last alone.
+What cannot be answered is `failed`, never `not_found`. Reads are safe to repeat.
+"""
+
+import asyncio
+import random
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from types import TracebackType
+from typing import Any, Generic, NamedTuple, Self
+
+import httpx
+
+from recon.gateway_client import errors
+from recon.gateway_client.addresses import DIRECT, Route, checked_proxy, trust
+from recon.gateway_client.batches import refuse_credentials, text_problem
+from recon.gateway_client.interface import GatewayInterface, ReadOperation, ReplyPolicy
+from recon.gateway_client.messages import request_body
+from recon.gateway_client.pace import (
+    PATIENCE_SECONDS,
+    AccountPace,
+    HeldTooLongError,
+    Sleep,
+    Turns,
+)
+from recon.gateway_client.query_records import (
+    QUERY,
+    REFUND_QUERY,
+    GroupAnswer,
+    KeyKind,
+    OrderRecord,
+    Record,
+    RefundRecord,
+    read_group,
+)
+from recon.gateway_client.replies import ReplyContext, ReplyFinding
+from recon.gateway_client.signing import Credentials, beside, sign
+from recon.gateway_client.transport import (
+    CONNECT_SECONDS,
+    DEADLINE_SECONDS,
+    Clock,
+    RawReply,
+    ReadConnection,
+)
+
+WAIT_FIRST_SECONDS, WAIT_MAX_SECONDS = 0.5, 10.0
+"""Bounds of the wait after the first call without an answer, and after many."""
+DOUBLINGS_MAX = 16
+FAILURES_IN_A_ROW_MAX = 6
+"""After so many groups without an answer to use the rest is not asked any more."""
+ALONE_FROM = 4
+"""So few silent keys are asked one by one, more of them in halves."""
+
+REFUSALS: dict[str, tuple[type[errors.QueryRefusedError], str, str]] = {
+    "address": (
+        errors.AddressNotRegisteredError,
+        "refuses queries from this address",
+        "register the outgoing IP address of this machine with the gateway",
+    ),
+    "signature": (
+        errors.SignatureRefusedError,
+        "refused our signature",
+        "check the sign key and the templates of signature.toml",
+    ),
+    "merchant": (
+        errors.MerchantRefusedError,
+        "does not know this merchant or account",
+        "check both ids",
+    ),
+}
+"""What a person must cure before any query can succeed, and how."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueryLimits:
+    """Bounds of reading."""
+
+    calls_per_second: float = 5.0
+    in_flight: int = 4
+    patience_seconds: float = PATIENCE_SECONDS
+    """How long a group, or a silent gateway, is asked again; 0: every group once."""
+    connect_seconds: float = CONNECT_SECONDS
+    deadline_seconds: float = DEADLINE_SECONDS
+    """Of one call."""
+
+
+class FailedKey(NamedTuple):
+    """A key without an answer that can be used; it says nothing about the payment."""
+
+    key: str
+    reason: str
+
+
+@dataclass(frozen=True)  # with slots a generic alias of it could not be called (Python 3.11)
+class Answers(Generic[Record]):
+    """Every key that was asked stands in exactly one of found, not_found and failed."""
+
+    found: tuple[Record, ...]
+    """All records of every key, in the order of the keys."""
+    not_found: tuple[str, ...]
+    """Keys that the gateway knows nothing of."""
+    failed: tuple[FailedKey, ...]
+    findings: tuple[ReplyFinding, ...]
+    calls: int
+    """HTTP calls made, repeated ones included."""
+    gateway_at: datetime | None = None
+    """The earliest Date of the replies that answered; None where one of them had none."""
+
+
+QueryAnswers = Answers[OrderRecord]
+"""All payments of every order or transaction that was asked about."""
+
+RefundAnswers = Answers[RefundRecord]
+"""All refunds of every order or reference that was asked about."""
+
+
+class QueryClient:
+    """Asks the gateway about orders; a context manager that holds one connection per worker.
+
+    Args:
+        base_url: https, or http to a loopback literal.
+        credentials: Who asks.
+        interface: Bounds, fields and codes.
+        policy: What a reply's signature must be.
+        clock: Gives `queried_at`, and reads dates of Retry-After.
+        limits: Bounds of reading.
+        randomness: For the waits between attempts; without one each wait is as long as it may be.
+        sleep: How to wait; a test passes its own.
+        pace: What earlier clients of this account have learnt of its pace, and its clock.
+        route: Whom to trust, as whom to appear, by which proxy.
+        transport: Takes the place of the network, such as httpx.MockTransport; it stays open.
+        answered: Hears of how many keys each reply was that answered some.
+    """
+
+    def __init__(  # noqa: PLR0913 - everything a client depends on is passed in, by name
+        self,
+        *,
+        base_url: str,
+        credentials: Credentials,
+        interface: GatewayInterface,
+        policy: ReplyPolicy,
+        clock: Clock,
+        limits: QueryLimits | None = None,
+        randomness: random.Random | None = None,
+        sleep: Sleep = asyncio.sleep,
+        pace: AccountPace | None = None,
+        route: Route = DIRECT,
+        transport: httpx.AsyncBaseTransport | None = None,
+        answered: Callable[[int], None] = lambda _: None,
+    ) -> None:
+        refuse_credentials(credentials, interface=interface)
+        self._limits = limits or QueryLimits()
+        self._base_url, self._route, self._transport = base_url, route, transport
+        self._credentials, self._interface, self._policy = credentials, interface, policy
+        self._clock, self._randomness, self._sleep = clock, randomness, sleep
+        self._answered = answered
+        self._stack = AsyncExitStack()
+        self._connections: list[ReadConnection] = []
+        self._pace = pace or AccountPace(
+            calls_per_second=self._limits.calls_per_second,
+            in_flight=self._limits.in_flight,
+            patience_seconds=self._limits.patience_seconds,
+        )
+        self._turns = Turns(self._pace, sleep=sleep)
+
+    async def __aenter__(self) -> Self:
+        trusted = trust(self._base_url, route=self._route)
+        proxy = checked_proxy(self._route, base_url=self._base_url)
+        for _ in range(self._limits.in_flight):
+            connection = ReadConnection(
+                base_url=self._base_url,
+                clock=self._clock,
+                connect_seconds=self._limits.connect_seconds,
+                deadline_seconds=self._limits.deadline_seconds,
+                trusted=trusted,
+                proxy=proxy,
+                transport=self._transport,
+            )
+            self._connections.append(await self._stack.enter_async_context(connection))
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._connections.clear()
+        await self._stack.aclose()
+
+    async def query(
+        self, *, order_nos: Iterable[str] = (), trades: Iterable[str] = ()
+    ) -> QueryAnswers:
+        """What the gateway knows of these order numbers, or of these transaction ids.
+
+        Raises:
+            QueryRefusedError: no query can succeed before a person changes something.
+            UnsignedError: whoever holds the key does not sign; nothing was asked.
+            CertificateError: the gateway's certificate was not accepted.
+        """
+        described = self._interface.profile.query.retrievalTrans
+        silence = self._interface.status_map.query.row_missing_when_asked_alone
+        kinds = {
+            KeyKind.ORDER_NO: (described.order_nos_field, order_nos),
+            KeyKind.TRANSACTION_ID: (described.transaction_ids_field, trades),
+        }
+        return await self._answers(
+            QUERY,
+            described=described,
+            kinds=kinds,
+            is_silence_absence=silence == "not_found",
+        )
+
+    async def refunds(
+        self, *, order_nos: Iterable[str] = (), references: Iterable[str] = ()
+    ) -> RefundAnswers:
+        """The refunds of these order numbers, or those that carry these references of ours.
+
+        Raises:
+            InterfaceError: the profile has no refund search; only `extended` has.
+            QueryRefusedError: no query can succeed before a person changes something.
+            UnsignedError: whoever holds the key does not sign; nothing was asked.
+            CertificateError: the gateway's certificate was not accepted.
+        """
+        described = self._interface.profile.query.retrievalRefund
+        if described is None:
+            msg = "profiles.toml describes no retrievalRefund; only the profile extended has it"
+            raise errors.InterfaceError(msg)
+        silence = self._interface.status_map.query.refund_missing_when_asked_alone
+        kinds = {
+            KeyKind.ORDER_NO: (described.order_nos_field, order_nos),
+            KeyKind.REFUND_REFERENCE: (described.references_field, references),
+        }
+        return await self._answers(
+            REFUND_QUERY,
+            described=described,
+            kinds=kinds,
+            is_silence_absence=silence == "not_found",
+        )
+
+    async def _answers(
+        self,
+        operation: str,
+        *,
+        described: ReadOperation,
+        kinds: dict[KeyKind, tuple[str, Iterable[str]]],
+        is_silence_absence: bool,
+    ) -> Answers[Any]:
+        """Every key of the one kind that is asked by, each once."""
+        given = {kind: (field, tuple(dict.fromkeys(keys))) for kind, (field, keys) in kinds.items()}
+        asked = [kind for kind, (_, keys) in given.items() if keys]
+        if len(asked) > 1:
+            msg = f"ask by {asked[0]} or by {asked[1]}, not by both at once"
+            raise ValueError(msg)
+        kind = asked[0] if asked else KeyKind.ORDER_NO
+        signing = partial(
+            sign, operation, fields={}, credentials=self._credentials, interface=self._interface
+        )
+        context = ReplyContext(
+            operation=operation,
+            signature=await beside(self._credentials, signing),
+            credentials=self._credentials,
+            interface=self._interface,
+            policy=self._policy,
+            rows_field=described.rows_field,
+            must_name_account=False,
+        )
+        field, keys = given[kind]
+        query = _Query(
+            keys,
+            kind=kind,
+            field=field,
+            described=described,
+            context=context,
+            is_silence_absence=is_silence_absence,
+        )
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                workers = [tasks.create_task(self._work(query, one)) for one in self._connections]
+                await query.waiting.join()
+                for worker in workers:
+                    worker.cancel()
+        except* (errors.QueryRefusedError, errors.CertificateError) as refusals:
+            refusal = refusals.exceptions[0]
+        else:
+            return query.answers()
+        raise refusal
+
+    async def _work(self, query: "_Query", connection: ReadConnection) -> None:
+        while True:
+            group = await query.waiting.get()
+            try:
+                await self._ask(query, group, connection)
+            finally:
+                query.waiting.task_done()
+
+    async def _ask(self, query: "_Query", group: "_Group", connection: ReadConnection) -> None:
+        """Ask about a group until each of its keys has ended, or put it back behind the others.
+
+        The smaller groups that come of it are asked here, one after the other, so that a refusal
+        that no halving cures is known after few calls.
+        """
+        keys = group.keys
+        if self._is_hopeless(query):
+            query.abandon(group, why=self._pace.closed_because)
+            return
+        if len(keys) > query.group_max:  # learnt since the group was made
+            await self._ask_each(query, _halves(keys), connection)
+            return
+        try:
+            answer = await self._call(query, group, connection)
+        except HeldTooLongError as error:
+            query.abandon(group, why=str(error))
+            return
+        except _NoAnswerError as error:
+            await self._put_back(query, group, reason=str(error))
+            return
+        self._pace.answered()
+        query.misses = 0
+        query.findings.extend(answer.findings)
+        if answer.refusal in REFUSALS:
+            kind, what, cure = REFUSALS[answer.refusal]
+            msg = f"the gateway {what} ({answer.reason}): {cure}"
+            raise kind(msg)
+        if answer.refusal is None:
+            query.book(answer)
+            self._answered(len(keys))
+            if answer.missing and len(keys) == 1:
+                query.end_silent(keys[0])
+            elif len(answer.missing) <= ALONE_FROM:
+                await self._ask_each(query, [(key,) for key in answer.missing], connection)
+            else:
+                await self._ask_each(query, _halves(answer.missing), connection)
+        elif answer.refusal == "system" or len(keys) == 1:
+            query.refused += 1
+            query.last_failure = answer.reason
+            query.fail(keys, answer.reason)
+        else:
+            halves = _halves(keys)
+            if answer.refusal == "too_many":
+                query.group_max = min(query.group_max, len(halves[0]))
+            await self._ask_each(query, halves, connection)
+
+    async def _ask_each(
+        self, query: "_Query", groups: Iterable[tuple[str, ...]], connection: ReadConnection
+    ) -> None:
+        for keys in groups:
+            await self._ask(query, _Group(keys), connection)
+
+    async def _call(
+        self, query: "_Query", group: "_Group", connection: ReadConnection
+    ) -> GroupAnswer[Any]:
+        """One HTTP call, and what its reply says.
+
+        Raises:
+            HeldTooLongError: the wait for it would be too long; none was made.
+            _NoAnswerError: it failed, or what came says nothing; it may be repeated.
+        """
+        since = self._pace.seconds() if group.missed is None else group.missed.since
+        async with self._turns.turn(before=since + self._pace.patience_seconds) as turn:
+            query.calls += 1
+            try:
+                raw = await connection.call(
+                    path=query.described.path,
+                    content_type=query.described.content_type,
+                    body=request_body(query.message(group.keys), body=query.described.body),
+                )
+            except errors.CertificateError:
+                raise
+            except (errors.NotSentError, errors.UnknownOutcomeError) as error:
+                raise _NoAnswerError(str(error)) from error
+            # Before its place in flight is given on: a Retry-After holds the next call already.
+            self._pace.heed(raw, turn=turn)
+        answer = _answer_of_status(raw) or read_group(
+            group.keys, raw=raw, context=query.context, kind=query.kind
+        )
+        if answer.may_repeat:
+            raise _NoAnswerError(answer.reason)
+        if answer.records or answer.not_found:
+            query.dates.append(raw.dated)
+        return answer
+
+    async def _put_back(self, query: "_Query", group: "_Group", *, reason: str) -> None:
+        """A call without an answer: its group is asked again behind the others, or has failed."""
+        pace = self._pace
+        pace.missed()
+        query.misses += 1
+        query.last_failure = reason
+        now = pace.seconds()
+        since = now if group.missed is None else group.missed.since
+        group = _Group(group.keys, _Missed(since, now, reason))
+        if now + pace.held_seconds >= since + pace.patience_seconds:
+            query.abandon(group)
+            return
+        query.waiting.put_nowait(group)
+        # Full jitter below a bound that doubles; what the gateway asked to wait is the pace's.
+        bound = WAIT_FIRST_SECONDS * 2 ** min(query.misses - 1, DOUBLINGS_MAX)
+        bound = max(0.0, min(WAIT_MAX_SECONDS, bound, pace.seconds_left))
+        await self._sleep(self._randomness.uniform(0, bound) if self._randomness else bound)
+
+    def _is_hopeless(self, query: "_Query") -> bool:
+        """Whether nothing more is worth asking: all is refused, or nobody answers."""
+        if query.refused >= FAILURES_IN_A_ROW_MAX or self._pace.closed_because:
+            return True
+        return query.misses >= FAILURES_IN_A_ROW_MAX and self._pace.has_been_silent_too_long
+
+
+class _NoAnswerError(Exception):
+    """A call that told nothing; it may be repeated."""
+
+
+class _Missed(NamedTuple):
+    """Calls about a group that nobody answered."""
+
+    since: float
+    """When the first of them had failed, by the clock of the pace."""
+    last: float
+    reason: str
+    """Of the last one."""
+
+
+class _Group(NamedTuple):
+    """Keys that are asked at once."""
+
+    keys: tuple[str, ...]
+    missed: _Missed | None = None
+
+
+class _Query:
+    """One query on its way: the groups that wait, and how each key has ended so far."""
+
+    def __init__(
+        self,
+        keys: tuple[str, ...],
+        *,
+        kind: KeyKind,
+        field: str,
+        described: ReadOperation,
+        context: ReplyContext,
+        is_silence_absence: bool,
+    ) -> None:
+        self.kind, self.described, self.context = kind, described, context
+        self.group_max = described.rows_max
+        self.waiting: asyncio.Queue[_Group] = asyncio.Queue()
+        self.findings: list[ReplyFinding] = []
+        self.dates: list[datetime | None] = []
+        """The Date of each reply that answered some key."""
+        self.calls = 0
+        self.misses = self.refused = 0
+        """Calls without an answer, and groups refused, one after the other."""
+        self.last_failure = ""
+        self._keys, self._field, self._is_silence_absence = keys, field, is_silence_absence
+        self._ended: dict[str, tuple[Any, ...] | str | None] = {}
+        """Key -> its records, or why it failed, or None: not found. It ends in one way only."""
+        for key in keys:
+            problem = text_problem(kind, text=key, interface=context.interface)
+            if problem := problem if key else "is empty":
+                self.fail([key], f"not asked: the {kind} {problem}")
+        characters_max = context.interface.profile.query_characters_max
+        may_be_sent = [key for key in keys if key not in self._ended]
+        for group in grouped(
+            may_be_sent, rows_max=described.rows_max, characters_max=characters_max
+        ):
+            self.waiting.put_nowait(_Group(group))
+
+    def message(self, keys: Sequence[str]) -> dict[str, str]:
+        """The request about a group."""
+        return {
+            "merchant_id": self.context.credentials.merchant_id,
+            "account_id": self.context.credentials.account_id,
+            self._field: ",".join(keys),
+            "encryption_data": self.context.signature,
+        }
+
+    def book(self, answer: GroupAnswer[Any]) -> None:
+        """The keys that have ended with this answer."""
+        self.refused = 0
+        for record in answer.records:
+            known = self._ended.get(record.key)
+            self._ended[record.key] = (*(known if isinstance(known, tuple) else ()), record)
+        self._ended |= {**dict.fromkeys(answer.not_found), **answer.failed}
+
+    def end_silent(self, key: str) -> None:
+        """A key that was asked alone and has no row."""
+        why = "the gateway's reply has no row for it"
+        self._ended[key] = None if self._is_silence_absence else why
+
+    def fail(self, keys: Iterable[str], reason: str) -> None:
+        """Keys without an answer."""
+        self._ended |= dict.fromkeys(keys, reason)
+
+    def abandon(self, group: _Group, *, why: str = "") -> None:
+        """A group that is not asked again, or was not asked at all."""
+        missed = group.missed
+        if missed is None:
+            self.fail(group.keys, f"not asked any more: {why or self.last_failure}")
+            return
+        seconds = missed.last - missed.since
+        again = f"; asked again for {seconds:.0f} s" if seconds >= 1 else ""
+        self.fail(group.keys, f"{missed.reason}{again}")
+
+    def answers(self) -> Answers[Any]:
+        """What came of all keys, in an order that does not depend on which worker was first."""
+        ended = [(key, self._ended[key]) for key in self._keys]
+        return Answers(
+            found=tuple(one for _, end in ended if isinstance(end, tuple) for one in end),
+            not_found=tuple(key for key, end in ended if end is None),
+            failed=tuple(FailedKey(key, end) for key, end in ended if isinstance(end, str)),
+            findings=tuple(sorted(self.findings, key=lambda one: (one.kind, str(one)))),
+            calls=self.calls,
+            gateway_at=None if None in self.dates else min(filter(None, self.dates), default=None),
+        )
+
+
+def _answer_of_status(raw: RawReply) -> GroupAnswer[Any] | None:
+    """What the HTTP status alone decides; None when the body must be read."""
+    reason = f"the gateway answered HTTP {raw.status}"
+    match raw.meaning:
+        case "read":
+            return None
+        case "no_access":
+            return GroupAnswer("address", reason)
+        case "refused":
+            return GroupAnswer("parameters", reason)
+        case "busy":
+            seconds = raw.retry_after_seconds
+            wait = f" and asked to wait {seconds:.0f} s" if seconds else ""
+            return GroupAnswer("system", reason + wait, may_repeat=True)
+        case _:
+            return GroupAnswer("system", reason)
+
+
+def grouped(keys: Sequence[str], *, rows_max: int, characters_max: int) -> list[tuple[str, ...]]:
+    """Keys in groups of at most `rows_max` whose comma-joined text fits; 0 characters: no bound."""
+    groups: list[tuple[str, ...]] = []
+    group: list[str] = []
+    characters = 0
+    for key in keys:
+        longer = characters + len(key) + (1 if group else 0)
+        if group and (len(group) >= rows_max or (characters_max and longer > characters_max)):
+            groups.append(tuple(group))
+            group, longer = [], len(key)
+        group.append(key)
+        characters = longer
+    return [*groups, tuple(group)] if group else groups
+
+
+def _halves(keys: Sequence[str]) -> list[tuple[str, ...]]:
+    middle = (len(keys) + 1) // 2
+    return [tuple(keys[:middle]), tuple(keys[middle:])]

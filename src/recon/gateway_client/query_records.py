@@ -1,0 +1,463 @@
+"""What one reply says of each key that was asked: records, not found, failed, or nothing.
+
+One way for both reads, retrievalTrans (API document 2.8) and retrievalRefund (profile `extended`).
+Rows are read a column at a time, since many of their cells say the same; a row that cannot be used
+gives its reason instead of a record, is never repaired and makes its key failed, whatever else
+stands there of it. Pure, and total over any bytes.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import MAXYEAR, UTC, datetime
+from decimal import Decimal
+from enum import StrEnum
+from functools import cache
+from types import MappingProxyType
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from zoneinfo import ZoneInfo
+
+from recon.gateway_client.batches import is_refund_number, text_problem
+from recon.gateway_client.documents import (
+    PADDING,
+    UnreadableReplyError,
+    json_object,
+    rows_of,
+    text_of,
+)
+from recon.gateway_client.interface import GatewayInterface, QueryRefusal
+from recon.gateway_client.replies import (
+    Envelope,
+    FindingKind,
+    ReplyContext,
+    ReplyFinding,
+    envelope_of,
+    foreign_row,
+)
+from recon.gateway_client.risk_facts import RISK_FIELDS, RiskFacts, risk_facts
+from recon.gateway_client.transport import RawReply
+from recon.privacy.foreign_text import are_harmless, scrubbed, without_private
+
+QUERY, REFUND_QUERY = "retrievalTrans", "retrievalRefund"
+DROPPED_FIELDS = frozenset({"card", "security_code", "cavv", "encryption_data"})
+"""Never kept, whatever they hold."""
+EXTRA_FIELDS_MAX = 50
+ENVELOPE_FIELDS = frozenset({"merchant_id", "account_id", "return_status", "return_message"})
+_DATE = re.compile(r"[0-9]{14}", re.ASCII)
+ORDER_FIELDS = (
+    *("transaction_id", "order_no", "currency", "amount", "payment_status", "query_result"),
+    *("reference_no", "transaction_date"),
+)
+REFUND_FIELDS = (
+    *("transaction_id", "order_no", "currency", "amount", "refund_amount", "refund_status"),
+    *("payment_status", "refund_reason", "refund_reference", "refund_reference_id"),
+    *("refund_date", "refund_processing_date"),
+)
+_NOTHING: Mapping[str, str] = MappingProxyType({})
+
+
+class KeyKind(StrEnum):
+    """What the keys of a query are: the field of a row that holds one."""
+
+    ORDER_NO = "order_no"
+    TRANSACTION_ID = "transaction_id"
+    REFUND_REFERENCE = "refund_reference"
+
+
+class OrderRecord(NamedTuple):
+    """One payment attempt as the gateway knows it at `queried_at`.
+
+    A tuple, since a hundred are made for each call: a frozen dataclass takes ten times as long.
+    """
+
+    key: str
+    """The order_no or transaction_id that was asked for."""
+    order_no: str
+    transaction_id: str
+    currency: str
+    amount: Decimal
+    """Major units, with the decimals the gateway wrote."""
+    payment_status: str
+    query_result: str
+    reference_no: str
+    transaction_date: str
+    """14 digits as given, or ""."""
+    transaction_at: datetime | None
+    """`transaction_date` in the gateway's configured zone."""
+    queried_at: datetime
+    extra: Mapping[str, str] = _NOTHING
+    """Fields of the row that the API document does not list, scrubbed of card numbers."""
+    reply_extra: Mapping[str, str] = _NOTHING
+    """The same of the whole reply (antifraud_provider, fraud_check_result, is3ds ...)."""
+    risk: RiskFacts = RiskFacts()
+    """What the row says of the payment's risk; where it is silent and alone, the whole reply."""
+
+
+@dataclass(frozen=True, slots=True)
+class RefundRecord:
+    """One refund as the gateway knows it at `queried_at`."""
+
+    key: str
+    """The order_no or refund_reference that was asked for."""
+    order_no: str
+    transaction_id: str
+    currency: str
+    amount: Decimal
+    """Of the payment, major units."""
+    refund_amount: Decimal
+    refund_status: str
+    """1 means accepted; whether it was paid back tells `processed_at`."""
+    payment_status: str
+    refund_reference: str
+    """The merchant's own."""
+    refund_reference_id: str
+    """The transaction_id, a hyphen and two digits."""
+    refund_reason: str
+    refund_date: str
+    """14 digits as given, or ""."""
+    refund_at: datetime | None
+    refund_processing_date: str
+    processed_at: datetime | None
+    """None while the refund is accepted but not yet paid back."""
+    queried_at: datetime
+    extra: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """Fields that are not listed above, scrubbed of card numbers."""
+
+
+class Keyed(Protocol):
+    """A record that answers a key."""
+
+    @property
+    def key(self) -> str:
+        """What was asked for."""
+        ...
+
+
+Record = TypeVar("Record", bound=Keyed)
+
+
+@dataclass(slots=True)
+class GroupAnswer(Generic[Record]):
+    """What one reply says of a group: each key is in one of the four, or all are refused."""
+
+    refusal: QueryRefusal | None = None
+    """None when the request was taken."""
+    reason: str = ""
+    """Why it was refused or cannot be read."""
+    may_repeat: bool = False
+    """Asked again, the gateway may answer."""
+    records: list[Record] = field(default_factory=list)
+    not_found: list[str] = field(default_factory=list)
+    failed: dict[str, str] = field(default_factory=dict)
+    """Key -> why what the gateway says of it cannot be used."""
+    missing: list[str] = field(default_factory=list)
+    """Keys that the reply is silent about."""
+    findings: list[ReplyFinding] = field(default_factory=list)
+
+
+def read_group(
+    keys: Sequence[str], *, raw: RawReply, context: ReplyContext, kind: KeyKind
+) -> GroupAnswer[Any]:
+    """What a reply to a group of keys says of each of them; never raises on foreign bytes."""
+    try:
+        reply = json_object(context.credentials.without_key(raw.body))
+    except UnreadableReplyError as error:
+        return GroupAnswer("system", f"the reply is {error}", may_repeat=True)
+    envelope = envelope_of(reply, context=context)
+    word = context.interface.status_map.query_return_status.get(envelope.return_status)
+    if word != "accepted":
+        return _refused(envelope, word="signature" if envelope.refuses_signature else word)
+    answer: GroupAnswer[Any] = GroupAnswer()
+    answer.findings.extend(filter(None, (envelope.note, envelope.doubt)))
+    if envelope.doubt is not None:
+        answer.failed = dict.fromkeys(keys, envelope.doubt.message)
+        return answer
+    listed, malformed = rows_of(reply, field=context.rows_field)
+    if malformed:
+        message = f"{malformed} elements of the query reply's list are not rows"
+        answer.findings.append(ReplyFinding(FindingKind.MALFORMED, message))
+    by_key: dict[str, list[Mapping[str, Any]]] = {key: [] for key in keys}
+    for row in listed:
+        of_key = by_key.get(text_of(row.get(kind)) or "")
+        if of_key is None:
+            answer.findings.append(foreign_row(row))
+        else:
+            of_key.append(row)
+    asked = [(key, row) for key, rows in by_key.items() for row in rows]
+    # Said once beside several rows, nobody could say of which payment it is.
+    beside = reply if len(listed) + malformed == 1 else {}
+    rows = _Rows(asked, beside=beside, at=raw.received_at, interface=context.interface)
+    is_refund = context.operation == REFUND_QUERY
+    extra = _extra(reply, listed={*ENVELOPE_FIELDS, context.rows_field})
+    read = rows.refunds() if is_refund else rows.orders(kind=kind, reply_extra=extra)
+    answer.findings.extend(rows.findings)
+    grouped: dict[str, list[Any]] = {key: [] for key in keys}
+    for (key, _), one in zip(asked, read, strict=True):
+        grouped[key].append(one)
+    for key, ones in grouped.items():
+        _book(answer, key=key, entries=ones)
+    answer.findings = list(dict.fromkeys(answer.findings))
+    return answer
+
+
+def _refused(envelope: Envelope, *, word: QueryRefusal | None) -> GroupAnswer[Any]:
+    words = envelope.text or envelope.code or "no text"
+    reason = f"return_status {scrubbed(envelope.return_status) or 'missing'}, {words}"
+    if word is None:
+        finding = ReplyFinding(FindingKind.UNMAPPED_CODE, f"the query was refused: {reason}")
+        return GroupAnswer("system", reason, may_repeat=True, findings=[finding])
+    return GroupAnswer(word, reason, may_repeat=word == "system")
+
+
+def _book(answer: GroupAnswer[Any], *, key: str, entries: Sequence[Any]) -> None:
+    """One end of a key, of what its rows say: a record, why there is none, or None: not found."""
+    records = [one for one in entries if not isinstance(one, str | None)]
+    problems = [one for one in entries if isinstance(one, str)]
+    if records and None in entries:
+        problems.append("found and not found in one reply")
+        message = f"{key}: {problems[-1]}"
+        answer.findings.append(ReplyFinding(FindingKind.CONTRADICTION, message))
+    if problems:
+        answer.failed[key] = problems[0]
+    elif not entries:
+        answer.missing.append(key)
+    elif not records:
+        answer.not_found.append(key)
+    for at, record in enumerate(() if problems else records):
+        if record in records[:at]:
+            message = "the same row twice in one query reply; taken once"
+            ids = (record.transaction_id, record.order_no)
+            answer.findings.append(ReplyFinding(FindingKind.DOUBLED_ROW, message, *ids))
+        else:
+            answer.records.append(record)
+
+
+class _Rows:
+    """Rows about keys that were asked, and their cells by column.
+
+    Args:
+        asked: Key and row.
+        beside: What the reply says beside its only row; empty where it could be about several.
+        at: When it came.
+        interface: Forms, decimals and codes.
+    """
+
+    def __init__(
+        self,
+        asked: Sequence[tuple[str, Mapping[str, Any]]],
+        *,
+        beside: Mapping[str, Any],
+        at: datetime,
+        interface: GatewayInterface,
+    ) -> None:
+        self.findings: list[ReplyFinding] = []
+        self._asked, self._beside, self._at, self._interface = asked, beside, at, interface
+
+    def orders(
+        self, *, kind: KeyKind, reply_extra: Mapping[str, str]
+    ) -> list[OrderRecord | str | None]:
+        """Of each row its record, why there is none, or None for a key that is not found."""
+        meanings = self._interface.status_map.query_result
+        entries: list[OrderRecord | str | None] = []
+        shown: list[int] = []
+        for at, (key, row) in enumerate(self._asked):
+            code = text_of(row.get("query_result"))
+            meaning = "record" if code is None else meanings.get(code)
+            entries.append(f"query_result {scrubbed(code or '')}" if meaning == "failed" else None)
+            if meaning is None:
+                message = (
+                    f"query_result {scrubbed(code or '') or 'missing'} is not in the status map"
+                )
+                order_no = key if kind is KeyKind.ORDER_NO else ""
+                finding = ReplyFinding(FindingKind.UNMAPPED_CODE, message, order_no=order_no)
+                self.findings.append(finding)
+            if meaning in {"record", None}:
+                shown.append(at)
+        self._asked = [self._asked[at] for at in shown]
+        cells, problems = self._cells(ORDER_FIELDS, amounts=("amount",), operation=QUERY)
+        dates = self._instants("transaction_date", cells=cells, problems=problems)
+        whole = risk_facts({}, reply=self._beside)
+        records = zip(
+            [key for key, _ in self._asked],
+            cells["order_no"],
+            cells["transaction_id"],
+            cells["currency"],
+            _amounts(cells["amount"], problems=problems),
+            _shown(cells["payment_status"]),
+            _shown(cells["query_result"]),
+            _shown(cells["reference_no"], keep=True),
+            _shown(cells["transaction_date"], keep=True),
+            dates,
+            [self._at] * len(shown),
+            self._extras(ORDER_FIELDS),
+            [reply_extra] * len(shown),
+            [
+                whole if RISK_FIELDS.isdisjoint(row) else risk_facts(row, reply=self._beside)
+                for _, row in self._asked
+            ],
+            strict=True,
+        )
+        for at, problem, values in zip(shown, problems, records, strict=True):
+            entries[at] = problem or OrderRecord(*values)
+        self._note(problems)
+        return entries
+
+    def refunds(self) -> list[RefundRecord | str]:
+        """Of each row its record, or why there is none; silence alone means that there is none."""
+        cells, problems = self._cells(
+            REFUND_FIELDS, amounts=("amount", "refund_amount"), operation=REFUND_QUERY
+        )
+        pairs = zip(cells["refund_reference_id"], cells["transaction_id"], strict=True)
+        reason = "the refund_reference_id is not the transaction_id, a hyphen and two digits"
+        fits = [is_refund_number(text, transaction_id=transaction) for text, transaction in pairs]
+        self._refuse(fits, problems=problems, reason=reason)
+        asked = [
+            scrubbed(text, keep={key})
+            for text, (key, _) in zip(cells["refund_reference"], self._asked, strict=True)
+        ]
+        records = zip(
+            [key for key, _ in self._asked],
+            cells["order_no"],
+            cells["transaction_id"],
+            cells["currency"],
+            _amounts(cells["amount"], problems=problems),
+            _amounts(cells["refund_amount"], problems=problems),
+            _shown(cells["refund_status"]),
+            _shown(cells["payment_status"]),
+            asked,
+            cells["refund_reference_id"],
+            _shown(cells["refund_reason"]),
+            _shown(cells["refund_date"], keep=True),
+            self._instants("refund_date", cells=cells, problems=problems),
+            _shown(cells["refund_processing_date"], keep=True),
+            # One that cannot be read must not pass for a refund that is not yet paid back.
+            self._instants("refund_processing_date", cells=cells, problems=problems),
+            [self._at] * len(asked),
+            self._extras(REFUND_FIELDS),
+            strict=True,
+        )
+        self._note(problems)
+        return [
+            problem or RefundRecord(*values)
+            for problem, values in zip(problems, records, strict=True)
+        ]
+
+    def _cells(
+        self, names: Sequence[str], *, amounts: Sequence[str], operation: str
+    ) -> tuple[dict[str, list[str]], list[str]]:
+        """Columns of text without padding, and of each row why it cannot be used, or ""."""
+        given = {
+            name: [
+                cell.strip(PADDING) if type(cell := row.get(name)) is str else text_of(cell)
+                for _, row in self._asked
+            ]
+            for name in names
+        }
+        cells = {name: [text or "" for text in column] for name, column in given.items()}
+        currencies, wire = cells["currency"], self._interface.profile.amounts
+        unknown = cache(wire.currency_problem)
+        problems = [
+            f"the currency {problem}" if (problem := unknown(currency)) else ""
+            for currency in currencies
+        ]
+        for name in amounts:
+            pairs = zip(cells[name], currencies, strict=True)
+            fits = [
+                wire.amount_of(text, currency=currency, operation=operation) is not None
+                for text, currency in pairs
+            ]
+            self._refuse(fits, problems=problems, reason=f"the {name} is malformed")
+        for name in ("transaction_id", "order_no"):
+            fits = [
+                not text_problem(name, text=text, interface=self._interface) for text in cells[name]
+            ]
+            self._refuse(fits, problems=problems, reason=f"the {name} is malformed")
+        for name, column in given.items():
+            fits = [text is not None for text in column]
+            self._refuse(fits, problems=problems, reason=f"the {name} is not text")
+        return cells, problems
+
+    def _refuse(self, fits: Iterable[bool], *, problems: list[str], reason: str) -> None:
+        """Write down why rows cannot be used; the first reason of a row stays."""
+        for at, fit in enumerate(fits):
+            if not fit and not problems[at]:
+                problems[at] = reason
+
+    def _note(self, problems: Sequence[str]) -> None:
+        for (key, _), problem in zip(self._asked, problems, strict=True):
+            if problem:
+                finding = ReplyFinding(FindingKind.MALFORMED, f"{key}: {problem}")
+                self.findings.append(finding)
+
+    def _instants(
+        self, name: str, *, cells: Mapping[str, list[str]], problems: Sequence[str]
+    ) -> list[datetime | None]:
+        zone = ZoneInfo(self._interface.status_map.query.timezone)
+        instants = [parsed_date(text, zone=zone) for text in cells[name]]
+        for at, instant in enumerate(instants):
+            if instant is None and cells[name][at] and not problems[at]:
+                message = f"{self._asked[at][0]}: {name} is not a date"
+                ids = (cells["transaction_id"][at], cells["order_no"][at])
+                self.findings.append(ReplyFinding(FindingKind.MALFORMED, message, *ids))
+        return instants
+
+    def _extras(self, listed: Sequence[str]) -> list[Mapping[str, str]]:
+        """Of each row what is not listed; one object for all rows that say the same."""
+        names = frozenset(listed)
+        known: dict[str, Mapping[str, str]] = {}
+        extras: list[Mapping[str, str]] = []
+        for _, row in self._asked:
+            more = {name: row[name] for name in row if name not in names}
+            text = repr(more)
+            if text not in known:
+                known[text] = _extra(more, listed=())
+            extras.append(known[text])
+        return extras
+
+
+def parsed_date(text: str, *, zone: ZoneInfo) -> datetime | None:
+    """A 14-digit date of the gateway, in its zone; None when it is not one."""
+    if _DATE.fullmatch(text) is None:
+        return None
+    try:
+        # Many times as fast as strptime, and every row of a query has a date.
+        at = datetime.fromisoformat(f"{text[:8]}T{text[8:]}").replace(tzinfo=zone)
+        if at.year == MAXYEAR:
+            at.astimezone(UTC)  # west of Greenwich that may be a year too many
+    except (ValueError, OverflowError):
+        return None
+    return at
+
+
+def _amounts(column: Sequence[str], *, problems: Sequence[str]) -> list[Decimal]:
+    """Amounts; any number for a row that is not used."""
+    pairs = zip(column, problems, strict=True)
+    return [Decimal(0 if problem else text) for text, problem in pairs]
+
+
+def _shown(column: list[str], *, keep: bool = False) -> list[str]:
+    """A column as it may be kept and shown; each distinct text is scrubbed once.
+
+    Args:
+        column: Texts without padding.
+        keep: They are numbers of the gateway's, which may look like a card's.
+    """
+    if are_harmless(column):
+        return column
+    known = {text: scrubbed(text, keep={text} if keep else ()) for text in set(column)}
+    return [known[text] for text in column]
+
+
+def _extra(fields: Mapping[str, Any], *, listed: Iterable[str]) -> Mapping[str, str]:
+    """Fields that are not listed, scrubbed; of private ones only the names."""
+    known = DROPPED_FIELDS.union(listed)
+    names = [name for name in fields if name not in known][:EXTRA_FIELDS_MAX]
+    kept = without_private({name: fields[name] for name in names})
+    return {scrubbed(name): scrubbed(_as_text(value)) for name, value in kept.items()}
+
+
+def _as_text(value: object) -> str:
+    """Objects and lists as JSON, as they came."""
+    text = text_of(value)
+    return json.dumps(value, default=str, ensure_ascii=False) if text is None else text

@@ -1,0 +1,228 @@
+"""Whether a reply may be believed: one rule for every operation, before anything in it counts.
+
+A reply says three things of itself: whether the request was taken, whose it is and, by its
+signature, that whoever answers holds the key (API document 2.6 to 2.10 and 5). None of them proves
+an amount: each row and record must echo what was sent as well. Pure, and total over any fields.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from recon.gateway_client.documents import rows_of, text_of, texts_of
+from recon.gateway_client.errors import UnsignedError
+from recon.gateway_client.interface import GatewayInterface, ReplyPolicy
+from recon.gateway_client.payouts import PayoutRecord
+from recon.gateway_client.signing import Credentials, SignatureState, is_signed, same_signature
+from recon.privacy.foreign_text import code_and_text, scrubbed
+
+IDS_SHOWN_CHARACTERS_MAX = 64
+
+
+class ReplyOutcome(StrEnum):
+    """What one row of a batch came to, as far as a reply can tell."""
+
+    DONE = "done"
+    ACCEPTED = "accepted"
+    """A refund taken on; it is paid back later."""
+    FAILED = "failed"
+    """The gateway answered this row with a known refusal."""
+    PENDING = "pending"
+    NOT_SENT = "not_sent"
+    """Surely not processed; may be sent again."""
+    REJECTED = "rejected"
+    """The whole request was refused, certainly before processing."""
+    UNKNOWN = "unknown"
+    """May have taken effect; only a later query can tell."""
+
+
+class FindingKind(StrEnum):
+    """What a person should know about a reply, beside the outcomes."""
+
+    HTTP_STATUS = "http_status"
+    UNREADABLE = "unreadable"
+    SIGNATURE = "signature"
+    OTHER_ACCOUNT = "other_account"
+    ACCOUNT_NOT_ECHOED = "account_not_echoed"
+    REFUSED = "refused"
+    RETURN_STATUS = "return_status"
+    ROW_MISSING = "row_missing"
+    FOREIGN_ROW = "foreign_row"
+    DOUBLED_ROW = "doubled_row"
+    CONTRADICTION = "contradiction"
+    ECHO_DIFFERS = "echo_differs"
+    UNMAPPED_CODE = "unmapped_code"
+    REFUND_REFERENCE = "refund_reference"
+    MALFORMED = "malformed"
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyFinding:
+    """One oddity of a reply, in words, scrubbed of card numbers."""
+
+    kind: FindingKind
+    message: str
+    transaction_id: str = ""
+    order_no: str = ""
+    """As the reply gave them; those of a foreign row tell which other batch it belongs to."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowOutcome:
+    """What one requested row came to."""
+
+    position: int
+    """0-based, in the request."""
+    transaction_id: str
+    """Of a payout the gateway's own, once it has one; of a subscription ""."""
+    order_no: str
+    outcome: ReplyOutcome
+    code: str = ""
+    message: str = ""
+    refund_reference_id: str = ""
+    payout: PayoutRecord | None = None
+    """The gateway's record of a payout, as far as the reply could be trusted."""
+
+
+@dataclass(frozen=True, slots=True)
+class BatchReply:
+    """What a whole batch came to; `rows` has every requested row once, in request order."""
+
+    rows: tuple[RowOutcome, ...]
+    return_status: str = ""
+    return_message: str = ""
+    signature: SignatureState = SignatureState.UNCHECKED
+    findings: tuple[ReplyFinding, ...] = ()
+    stop_reason: str = ""
+    """Not empty: nothing more may be sent until a person has looked."""
+
+    @property
+    def stop_sending(self) -> bool:
+        """Nothing more may be sent until a person has looked."""
+        return bool(self.stop_reason)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplyContext:
+    """What the reply to one request is held against."""
+
+    operation: str
+    """As signature.toml names it, such as retrievalTrans."""
+    signature: str
+    """Of the request, hexadecimal; most replies repeat it."""
+    credentials: Credentials
+    interface: GatewayInterface
+    policy: ReplyPolicy
+    masked: Callable[[str], str] = scrubbed
+    """How foreign text is made safe to store and to show."""
+    message_fields: tuple[str, ...] = ("return_message", "message")
+    """Where the reply's own words stand, the first that is filled."""
+    may_repeat_ours: bool = True
+    """The request's own signature is a right one."""
+    template: str = ""
+    """Of signature.toml, by which the reply's fields may be signed; "": by none."""
+    rows_field: str = ""
+    """The list that the template covers too."""
+    must_name_account: bool = True
+    """Without a valid signature it must name our merchant and our account."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Envelope:
+    """What a reply says of itself."""
+
+    return_status: str
+    """As it came, since only the exact word has a meaning; "" where there is none."""
+    code: str
+    """Such as I0013; "" where there is none."""
+    text: str
+    """The gateway's words without the code, masked."""
+    signature: SignatureState
+    doubt: ReplyFinding | None
+    """Why nothing in it may count; None when it is believed."""
+    note: ReplyFinding | None
+    """Under the policy `warn`, what `enforce` would have doubted."""
+    refuses_signature: bool
+    """Its code says that our own signature was not accepted."""
+
+    @property
+    def is_verified(self) -> bool:
+        """It bears a valid signature."""
+        return self.signature is SignatureState.VALID
+
+    @property
+    def code_and_text(self) -> str:
+        """`<code>:<text>`, as far as they were given."""
+        return ":".join(part for part in (self.code, self.text) if part)
+
+
+def envelope_of(fields: Mapping[str, Any], *, context: ReplyContext) -> Envelope:
+    """The envelope of a reply that could be read."""
+    masked = context.masked
+    words = next(
+        (text for name in context.message_fields if (text := text_of(fields.get(name)))), ""
+    )
+    code, text = code_and_text(masked(words))
+    code = masked(text_of(fields.get("code")) or "") or code
+    signature = _signature(fields, context=context)
+    may_lack = context.interface.signature.may_lack(context.operation)
+    doubt = note = None
+    if context.policy != "off" and not signature.is_enough(policy="enforce", may_lack=may_lack):
+        note = ReplyFinding(FindingKind.SIGNATURE, f"the reply's signature is {signature}")
+        if context.policy == "enforce":
+            doubt, note = note, None
+    ours = context.credentials
+    named = {(text_of(fields.get("merchant_id")), ours.merchant_id)}
+    named.add((text_of(fields.get("account_id")), ours.account_id))
+    if doubt is None and any(given not in {"", own} for given, own in named):
+        message = "the reply is for another merchant or account"
+        doubt = ReplyFinding(FindingKind.OTHER_ACCOUNT, message)
+    must_be_named = context.must_name_account and signature is not SignatureState.VALID
+    if doubt is None and must_be_named and any(given != own for given, own in named):
+        message = "the reply names no merchant and account and has no valid signature"
+        doubt = ReplyFinding(FindingKind.ACCOUNT_NOT_ECHOED, message)
+    return Envelope(
+        return_status=text_of(fields.get("return_status")) or "",
+        code=code,
+        text=text,
+        signature=signature,
+        doubt=doubt,
+        note=note,
+        refuses_signature=code in context.interface.status_map.refusals.signature_codes,
+    )
+
+
+def _signature(fields: Mapping[str, Any], *, context: ReplyContext) -> SignatureState:
+    """The template is tried last: it may take the key, and who holds it may be elsewhere."""
+    given = text_of(fields.get("encryption_data"))
+    if context.policy == "off":
+        return SignatureState.UNCHECKED
+    if given == "":
+        return SignatureState.ABSENT
+    if context.may_repeat_ours and same_signature(given or "", expected=context.signature):
+        return SignatureState.VALID
+    if given is None or not context.template:
+        return SignatureState.WRONG
+    try:
+        is_right = is_signed(
+            given,
+            context.template,
+            fields=texts_of(fields),
+            rows=[texts_of(row) for row in rows_of(fields, field=context.rows_field)[0]],
+            credentials=context.credentials,
+            interface=context.interface,
+        )
+    except UnsignedError:
+        return SignatureState.UNCHECKED
+    return SignatureState.VALID if is_right else SignatureState.WRONG
+
+
+def foreign_row(row: Mapping[str, Any], *, masked: Callable[[str], str] = scrubbed) -> ReplyFinding:
+    """A row that no request of ours asked for; its ids tell to which other batch it belongs."""
+    return ReplyFinding(
+        FindingKind.FOREIGN_ROW,
+        "a row that was not asked for",
+        transaction_id=masked(text_of(row.get("transaction_id")) or "")[:IDS_SHOWN_CHARACTERS_MAX],
+        order_no=masked(text_of(row.get("order_no")) or "")[:IDS_SHOWN_CHARACTERS_MAX],
+    )

@@ -1,0 +1,144 @@
+"""A signer in another process, asked over a Unix socket: the key never comes here.
+
+One request a message, on a connection of its own; nothing of it goes to the gateway, so whatever
+fails here failed before the first byte. Asking again is safe: who signed a row once signs the same
+row again. It waits for a signer that is being started again, not for one that refuses.
+"""
+
+import json
+import time
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from http.client import HTTPException
+from pathlib import Path
+from typing import Any, NoReturn, Self
+
+from recon.gateway_client.errors import UnsignedError
+from recon.gateway_client.signing import Wanted
+from recon.privacy.foreign_text import scrubbed
+from recon.privacy.own_sockets import SocketConnection
+
+SIGN_PATH = "/sign"
+MATCHES_PATH = "/matches"
+HEALTH_PATH = "/health"
+CALL_SECONDS = 10.0
+PATIENCE_SECONDS = 20.0
+"""So long a signer that does not answer is asked again, as when it is being started again."""
+PAUSE_SECONDS = 0.25
+REQUEST_BYTES_MAX = 64 * 1024 * 1024
+"""A batch with the endorsements of two people over a list of some hundred thousand."""
+REPLY_BYTES_MAX = 1024 * 1024
+REPEATED_STATUSES = frozenset({429, 500, 502, 503, 504})
+OK_STATUS = 200
+_HEADERS = {"Content-Type": "application/json", "Connection": "close"}
+
+
+@dataclass(frozen=True, slots=True)
+class SignerSocket:
+    """The signer that listens at `path`.
+
+    `grounds` are what is said for what is wanted, such as who approved which row; they are handed
+    on as they are.
+    """
+
+    path: Path
+    patience_seconds: float = PATIENCE_SECONDS
+    grounds: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+    def on(self, grounds: Mapping[str, Any]) -> Self:
+        """The same signer, asked on these grounds."""
+        return replace(self, grounds=grounds)
+
+    def sign(self, wanted: Wanted) -> str:
+        """The signature of a message.
+
+        Raises:
+            UnsignedError: refused, or nobody answered in time; nothing was signed.
+        """
+        reply = self._asked(SIGN_PATH, message_of(wanted) | {"grounds": self.grounds})
+        signature = reply.get("signature")
+        if not isinstance(signature, str) or not signature:
+            self._gone("its answer cannot be read")
+        return signature
+
+    def matches(self, wanted: Wanted, *, given: str) -> bool:
+        """Whether `given` is the signature of a message.
+
+        Raises:
+            UnsignedError: nobody answered in time.
+        """
+        return self._asked(MATCHES_PATH, message_of(wanted) | {"given": given})["matches"] is True
+
+    def health(self) -> Mapping[str, Any]:
+        """What the signer says of itself; asked once.
+
+        Raises:
+            UnsignedError: nobody answers there.
+        """
+        return replace(self, patience_seconds=0)._asked(HEALTH_PATH)  # noqa: SLF001 - itself
+
+    def _asked(self, path: str, message: Mapping[str, Any] | None = None) -> Mapping[str, Any]:
+        body = None if message is None else json.dumps(message).encode()
+        if body is not None and len(body) > REQUEST_BYTES_MAX:
+            msg = (
+                f"what a signer would be asked is larger than {REQUEST_BYTES_MAX} bytes; nothing "
+                "was sent: let people approve shorter lists"
+            )
+            raise UnsignedError(msg, final=True)
+        give_up_at = time.monotonic() + self.patience_seconds
+        while True:
+            try:
+                status, reply = self._call(path, body=body)
+                why = f"it answered HTTP {status}"
+            except (HTTPException, OSError, ValueError) as error:
+                # Not chained: a protocol error may quote what was sent.
+                status, reply, why = 0, {}, f"{type(error).__name__}"
+            if status == OK_STATUS:
+                return reply
+            if status and status not in REPEATED_STATUSES:
+                raise _refusal(reply, status=status)
+            if time.monotonic() >= give_up_at:
+                self._gone(why)
+            time.sleep(PAUSE_SECONDS)
+
+    def _call(self, path: str, *, body: bytes | None) -> tuple[int, dict[str, Any]]:
+        with closing(_connection(self.path)) as connection:
+            connection.request("GET" if body is None else "POST", path, body, headers=_HEADERS)
+            reply = connection.getresponse()
+            content = reply.read(REPLY_BYTES_MAX)
+        document = json.loads(content)
+        return reply.status, document if isinstance(document, dict) else {}
+
+    def _gone(self, why: str) -> NoReturn:
+        waited = f" within {self.patience_seconds:g} s" if self.patience_seconds else ""
+        msg = f"the signer at {self.path} did not answer{waited} ({why}); nothing was sent"
+        raise UnsignedError(msg)
+
+
+def _connection(path: Path) -> SocketConnection:
+    return SocketConnection(path, name="signer", seconds_max=CALL_SECONDS)
+
+
+def message_of(wanted: Wanted) -> dict[str, Any]:
+    """A message as it is handed over: its plain fields by name, never more."""
+    return {
+        "template": wanted.template,
+        "merchant_id": wanted.merchant_id,
+        "account_id": wanted.account_id,
+        "fields": _texts(wanted.fields),
+        "rows": [_texts(row) for row in wanted.rows],
+    }
+
+
+def _texts(fields: Mapping[str, Any]) -> dict[str, str]:
+    return {name: value for name, value in fields.items() if isinstance(value, str) and value}
+
+
+def _refusal(reply: Mapping[str, Any], *, status: int) -> UnsignedError:
+    reason = scrubbed(str(reply.get("told") or f"HTTP {status}"))
+    refused = reply.get("refused")
+    rows = refused if isinstance(refused, dict) else {}
+    by_row = {int(row): scrubbed(str(why)) for row, why in rows.items() if row.isdecimal()}
+    msg = f"the signer refused: {reason}; nothing was sent"
+    return UnsignedError(msg, refused=by_row, final=True)

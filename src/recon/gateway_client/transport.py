@@ -1,0 +1,358 @@
+"""HTTP to the gateway: the one module that calls httpx.
+
+Money goes over a fresh connection per batch, once, with one deadline around all of it; reads keep
+one connection. Neither follows redirects, keeps cookies, reads proxy variables or unpacks coded
+replies. What surely was not sent is told apart from everything else by the class of the error
+*and* by having watched that no byte of the request was written.
+"""
+
+import asyncio
+import logging
+import ssl
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from functools import lru_cache
+from types import TracebackType
+from typing import Any, Literal, NoReturn, Self
+
+import httpx
+
+from recon.gateway_client.addresses import DIRECT, Route, checked_base_url, checked_proxy, trust
+from recon.gateway_client.batches import PreparedCall
+from recon.gateway_client.documents import REPLY_BYTES_MAX
+from recon.gateway_client.errors import (
+    CertificateError,
+    NotSentError,
+    UnknownOutcomeError,
+)
+
+CONNECT_SECONDS = 5.0
+DEADLINE_SECONDS = 60.0
+HEADERS_KEPT = ("content-type", "date", "retry-after", "x-request-id")
+HEADER_CHARACTERS_MAX = 200
+RETRY_AFTER_DIGITS_MAX = 9
+USER_AGENT = "recon"
+URLS_KEPT_MAX = 64
+
+# Below INFO httpcore logs the headers of replies as they came, whatever they quote.
+logging.getLogger("httpcore").setLevel(logging.INFO)
+
+Clock = Callable[[], datetime]
+
+_SURELY_NOT_SENT = (
+    httpx.ConnectError,
+    httpx.ConnectTimeout,
+    httpx.PoolTimeout,
+    httpx.UnsupportedProtocol,
+    httpx.InvalidURL,
+    httpx.LocalProtocolError,
+    httpx.ProxyError,
+)
+"""Only together with a wire on which nothing was written yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class RawReply:
+    """What came back, before anybody read it."""
+
+    status: int
+    headers: Mapping[str, str]
+    """Only HEADERS_KEPT, lower case."""
+    body: bytes
+    received_at: datetime
+
+    @property
+    def meaning(self) -> Literal["read", "no_access", "refused", "busy", "other"]:
+        """What the HTTP status says, of every operation alike.
+
+        `read`: the body says what came of it. `no_access`: we may not call at all. `refused`: this
+        request was not taken. After `busy` (408, 425, 429, 5xx) and `other` (1xx, 3xx) it may have
+        been processed, whatever the body says.
+        """
+        if self.status in range(200, 300):
+            return "read"
+        if self.status in {401, 403}:
+            return "no_access"
+        if self.status in {408, 425, 429} or self.status in range(500, 600):
+            return "busy"
+        return "refused" if self.status in range(400, 500) else "other"
+
+    @property
+    def asks_to_slow_down(self) -> bool:
+        """The gateway is called more often than it likes."""
+        return self.status in {429, 503}
+
+    @property
+    def retry_after_seconds(self) -> float:
+        """For how long the gateway wants no further call; 0 when it says nothing of it."""
+        text = self.headers.get("retry-after", "") if self.meaning == "busy" else ""
+        if text.isascii() and text.isdigit():
+            return float(text[:RETRY_AFTER_DIGITS_MAX])
+        at = http_date(text)
+        return 0.0 if at is None else max(0.0, (at - self.received_at).total_seconds())
+
+    @property
+    def dated(self) -> datetime | None:
+        """The gateway's own time, of its Date header; None when it names none."""
+        return http_date(self.headers.get("date", ""))
+
+
+def http_date(text: str) -> datetime | None:
+    """The instant of a Date or Retry-After header; None when it says none."""
+    try:
+        at = parsedate_to_datetime(text)
+        return at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
+    except (ValueError, TypeError, OverflowError):
+        return None
+
+
+@dataclass(slots=True)
+class _Wire:
+    """What one request did to its connection so far."""
+
+    written: bool = False
+    status: int | None = None
+    watched: bool = True
+    """Whether what is written can be seen; a transport from elsewhere may tell nothing of it."""
+
+    async def trace(self, event: str, details: Mapping[str, Any]) -> None:
+        self.watched = True
+        # What a proxy is asked for the tunnel is not yet a byte to the gateway.
+        if getattr(details.get("request"), "method", b"") == b"CONNECT":
+            return
+        # The headers are the first bytes. From `started` on everything counts as written, but for
+        # a request that h11 itself refused: it does so before it hands any byte to the socket.
+        if event.endswith("send_request_headers.started"):
+            self.written = True
+        elif event.endswith("send_request_headers.failed"):
+            self.written = type(details["exception"]).__name__ != "LocalProtocolError"
+
+
+class MoneyTransport:
+    """Sends prepared batches, each at most once.
+
+    Args:
+        base_url: https, or http to a loopback literal.
+        clock: Gives the time of receipt.
+        connect_seconds: For the connection alone, TLS included.
+        deadline_seconds: For the whole call.
+        route: Whom to trust, as whom to appear, by which proxy.
+        transport: Takes the place of the network, such as httpx.MockTransport; it stays open. Its
+            failures are unknown outcomes unless it reports its writes as httpx's own does.
+    """
+
+    def __init__(
+        self,
+        *,
+        base_url: str,
+        clock: Clock,
+        connect_seconds: float = CONNECT_SECONDS,
+        deadline_seconds: float = DEADLINE_SECONDS,
+        route: Route = DIRECT,
+        transport: httpx.AsyncBaseTransport | None = None,
+    ) -> None:
+        self._caller = _Caller(
+            base_url=checked_base_url(base_url),
+            clock=clock,
+            connect_seconds=connect_seconds,
+            deadline_seconds=deadline_seconds,
+            is_injected=transport is not None,
+        )
+        self._injected = transport
+        self._trusted = trust(base_url, route=route)
+        self._proxy = checked_proxy(route, base_url=base_url)
+
+    async def send(self, prepared: PreparedCall) -> RawReply:
+        """Send one request over a connection of its own and give back what came.
+
+        Raises:
+            NotSentError: surely nothing was sent; a resend is safe.
+            UnknownOutcomeError: anything else that is not a whole reply; never resend.
+        """
+        if self._injected is not None:
+            return await self._call(self._injected, prepared)
+        async with _connection(self._trusted, proxy=self._proxy, keep_alive=False) as connection:
+            return await self._call(connection, prepared)
+
+    async def _call(self, connection: httpx.AsyncBaseTransport, prepared: PreparedCall) -> RawReply:
+        return await self._caller.call(
+            connection,
+            path=prepared.path,
+            content_type=prepared.content_type,
+            body=prepared.body,
+        )
+
+
+class ReadConnection:
+    """One kept connection for reads; one worker uses it at a time."""
+
+    def __init__(
+        self,
+        *,
+        base_url: str,
+        clock: Clock,
+        connect_seconds: float,
+        deadline_seconds: float,
+        trusted: ssl.SSLContext,
+        proxy: str = "",
+        transport: httpx.AsyncBaseTransport | None = None,
+    ) -> None:
+        self._caller = _Caller(
+            base_url=checked_base_url(base_url),
+            clock=clock,
+            connect_seconds=connect_seconds,
+            deadline_seconds=deadline_seconds,
+            is_injected=transport is not None,
+            may_repeat=True,
+        )
+        self._connection = transport or _connection(trusted, proxy=proxy, keep_alive=True)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if not self._caller.is_injected:
+            await self._connection.aclose()
+
+    async def call(self, *, path: str, content_type: str, body: bytes) -> RawReply:
+        """One read; it may be repeated after NotSentError and after UnknownOutcomeError."""
+        return await self._caller.call(
+            self._connection, path=path, content_type=content_type, body=body
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Caller:
+    """One HTTP call within one deadline, with every failure put into one of two classes."""
+
+    base_url: str
+    clock: Clock
+    connect_seconds: float
+    deadline_seconds: float
+    is_injected: bool = False
+    may_repeat: bool = False
+    """A read need not be watched: whatever became of it, it is asked again."""
+    timeouts: dict[str, float] = field(init=False)
+
+    def __post_init__(self) -> None:
+        connect = min(self.connect_seconds, self.deadline_seconds)
+        timeouts = {"connect": connect, "pool": connect}
+        timeouts |= {"read": self.deadline_seconds, "write": self.deadline_seconds}
+        object.__setattr__(self, "timeouts", timeouts)
+
+    async def call(
+        self, connection: httpx.AsyncBaseTransport, *, path: str, content_type: str, body: bytes
+    ) -> RawReply:
+        wire = _Wire(watched=not self.is_injected)
+        watched = {} if self.may_repeat else {"trace": wire.trace}
+        try:
+            request = httpx.Request(
+                "POST",
+                _url(self.base_url + path),
+                content=body,
+                headers={
+                    "Content-Type": content_type,
+                    "Accept": "*/*",
+                    "Accept-Encoding": "identity",
+                    "User-Agent": USER_AGENT,
+                },
+                extensions={"timeout": self.timeouts} | watched,
+            )
+            async with asyncio.timeout(self.deadline_seconds):
+                return await self._exchange(connection, request=request, wire=wire)
+        except (NotSentError, UnknownOutcomeError):
+            raise
+        except Exception as error:  # noqa: BLE001 - an outcome nobody foresaw is an unknown outcome
+            _give_up(error, wire=wire, deadline_seconds=self.deadline_seconds)
+
+    async def _exchange(
+        self, connection: httpx.AsyncBaseTransport, *, request: httpx.Request, wire: _Wire
+    ) -> RawReply:
+        response = await connection.handle_async_request(request)
+        wire.status = response.status_code
+        try:
+            body = await _bounded_body(response)
+        finally:
+            await response.aclose()
+        kept = {
+            name: response.headers[name][:HEADER_CHARACTERS_MAX]
+            for name in HEADERS_KEPT
+            if name in response.headers
+        }
+        return RawReply(response.status_code, kept, body, self.clock())
+
+
+@lru_cache(maxsize=URLS_KEPT_MAX)
+def _url(text: str) -> httpx.URL:
+    return httpx.URL(text)
+
+
+def _connection(
+    trusted: ssl.SSLContext, *, proxy: str, keep_alive: bool
+) -> httpx.AsyncHTTPTransport:
+    return httpx.AsyncHTTPTransport(
+        verify=trusted,
+        proxy=proxy or None,
+        trust_env=False,
+        http2=False,
+        retries=0,
+        limits=httpx.Limits(max_connections=1, max_keepalive_connections=1 if keep_alive else 0),
+    )
+
+
+async def _bounded_body(response: httpx.Response) -> bytes:
+    """The body as it came; coded or oversized ones are not worth a bomb."""
+    coding = response.headers.get("content-encoding", "identity").strip().lower()
+    if coding not in {"", "identity"}:
+        msg = f"the gateway answered HTTP {response.status_code} in a coding nobody asked for"
+        raise UnknownOutcomeError(msg, kind="CodedReply", status=response.status_code)
+    if response.is_stream_consumed:  # a transport from elsewhere may have read it already
+        return _within_bounds(response.content, status=response.status_code)
+    parts: list[bytes] = []
+    size = 0
+    async for part in response.aiter_raw():
+        size += len(part)
+        if size > REPLY_BYTES_MAX:
+            break
+        parts.append(part)
+    return _within_bounds(b"".join(parts), status=response.status_code, size=size)
+
+
+def _within_bounds(body: bytes, *, status: int, size: int = 0) -> bytes:
+    if max(size, len(body)) > REPLY_BYTES_MAX:
+        msg = f"the gateway's reply is larger than {REPLY_BYTES_MAX} bytes"
+        raise UnknownOutcomeError(msg, kind="OversizedReply", status=status)
+    return body
+
+
+def _give_up(error: Exception, *, wire: _Wire, deadline_seconds: float) -> NoReturn:
+    # The cause is not chained: protocol errors quote what came, which may quote what was sent.
+    kind = type(error).__name__
+    if isinstance(error, _SURELY_NOT_SENT) and wire.watched and not wire.written:
+        if _is_certificate(error):
+            msg = "the gateway's certificate was not accepted; nothing was sent"
+            raise CertificateError(msg, kind=kind) from None
+        msg = f"the gateway could not be reached ({kind}); nothing was sent"
+        raise NotSentError(msg, kind=kind) from None
+    if isinstance(error, TimeoutError):
+        kind = "Deadline"
+        msg = f"no whole reply within {deadline_seconds:g} seconds; the outcome is not known"
+    else:
+        msg = f"the connection failed ({kind}); the outcome is not known"
+    raise UnknownOutcomeError(msg, kind=kind, status=wire.status) from None
+
+
+def _is_certificate(error: BaseException) -> bool:
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            return True
+        cause = cause.__cause__ or cause.__context__
+    return False

@@ -1,0 +1,198 @@
+import asyncio
+import heapq
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from recon.gateway_client.pace import DOUBLING_SECONDS, SHARE_MIN, AccountPace, Turns
+
+
+class PlayedTime:
+    """A clock that goes on only while everybody sleeps, to whoever wakes first."""
+
+    def __init__(self) -> None:
+        self.now = 1_000.0
+        self._asleep: list[tuple[float, int, asyncio.Future[None]]] = []
+        self._count = 0
+
+    def seconds(self) -> float:
+        """The time."""
+        return self.now
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait in this time."""
+        woken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._count += 1
+        heapq.heappush(self._asleep, (self.now + seconds, self._count, woken))
+        await woken
+
+    async def play(self, *tasks: Awaitable[object]) -> None:
+        """Let the tasks run to their end."""
+        running = asyncio.gather(*tasks)
+        while not running.done():
+            for _ in range(50):
+                await asyncio.sleep(0)
+            if self._asleep and not running.done():
+                self.now, _, woken = heapq.heappop(self._asleep)
+                woken.set_result(None)
+        await running
+
+
+def pace_with(time: PlayedTime, *, rate: float = 5, in_flight: int = 4) -> AccountPace:
+    """A pace in a played time."""
+    return AccountPace(calls_per_second=rate, in_flight=in_flight, seconds=time.seconds)
+
+
+def started(
+    time: PlayedTime,
+    pace: AccountPace,
+    *,
+    calls: int,
+    workers: int,
+    asked: Callable[[AccountPace, int, int], None] = lambda _pace, _call, _turn: None,
+) -> list[float]:
+    """When each call started, from the first one on; `asked` says what the gateway does."""
+    begun: list[float] = []
+
+    async def worker(turns: Turns) -> None:
+        while len(begun) < calls:
+            async with turns.turn() as turn:
+                if len(begun) < calls:
+                    begun.append(time.now)
+                    asked(pace, len(begun), turn)
+                    await time.sleep(0.01)
+
+    async def run() -> None:
+        turns = Turns(pace, sleep=time.sleep)
+        await time.play(*(worker(turns) for _ in range(workers)))
+
+    asyncio.run(run())
+    return [at - 1_000.0 for at in begun]
+
+
+@pytest.mark.parametrize("rate", [0.5, 1, 5, 40])
+def test_no_second_sees_more_calls_than_the_rate(rate: float) -> None:
+    """Not even the first one, whatever the number of workers: calls are spaced, not saved up."""
+    time = PlayedTime()
+    begun = started(time, pace_with(time, rate=rate, in_flight=8), calls=60, workers=8)
+
+    inside = [sum(1 for at in begun if start <= at < start + 0.999) for start in begun]
+    assert max(inside) <= max(1, rate)
+    assert begun[-1] == pytest.approx(59 / rate, rel=0.01)
+
+
+def test_slowing_down_halves_both_bounds_and_never_stops() -> None:
+    """Down to one call in flight and a sixteenth of the rate."""
+    time = PlayedTime()
+    pace = pace_with(time, rate=8)
+    seen = []
+    for turn in range(6):
+        pace.slow_down(turn)
+        seen.append((pace.calls_per_second, pace.in_flight))
+
+    assert seen == [(4, 2), (2, 1), (1, 1), (0.5, 1), (0.5, 1), (0.5, 1)]
+
+
+def test_the_pace_returns_with_the_time_and_not_with_the_calls() -> None:
+    """It doubles with each DOUBLING_SECONDS without a refusal, up to what is configured."""
+    time = PlayedTime()
+    pace = pace_with(time, rate=8)
+    for turn in range(4):
+        pace.slow_down(turn)
+    rates = []
+    for _ in range(5):
+        rates.append(pace.calls_per_second)
+        time.now += DOUBLING_SECONDS
+
+    assert rates == [0.5, 1, 2, 4, 8]
+    assert pace.in_flight == 4
+
+
+def test_three_bad_seconds_cost_seconds() -> None:
+    """200 calls of which those in the first three seconds are refused take little over 40 s."""
+    time = PlayedTime()
+
+    def refuse(pace: AccountPace, _call: int, turn: int) -> None:
+        if time.now < 1_003.0:
+            pace.slow_down(turn)
+
+    begun = started(time, pace_with(time), calls=200, workers=4, asked=refuse)
+
+    assert 40 <= begun[-1] <= 50
+    assert 1 / SHARE_MIN == 16
+
+
+def test_what_the_gateway_asks_to_wait_holds_every_worker() -> None:
+    """No call starts in the two seconds after a Retry-After of 2, then the old pace is kept."""
+    time = PlayedTime()
+
+    def refuse(pace: AccountPace, call: int, _turn: int) -> None:
+        if call == 7:
+            pace.hold(2.0)
+
+    begun = started(time, pace_with(time), calls=20, workers=4, asked=refuse)
+
+    assert begun[7] - begun[6] >= 2.0
+    assert begun[7] - begun[6] < 2.3
+    assert begun[-1] - begun[7] == pytest.approx(12 / 5, abs=0.01)
+
+
+def test_no_more_calls_are_in_flight_than_allowed() -> None:
+    """Halving takes effect on the next turn."""
+
+    async def run() -> int:
+        pace = AccountPace(calls_per_second=10_000, in_flight=4)
+        pace.slow_down(0)
+        turns = Turns(pace, sleep=asyncio.sleep)
+        active = peak = 0
+
+        async def call() -> None:
+            nonlocal active, peak
+            async with turns.turn():
+                active += 1
+                peak = max(peak, active)
+                await asyncio.sleep(0.001)
+                active -= 1
+
+        await asyncio.gather(*(call() for _ in range(20)))
+        return peak
+
+    assert asyncio.run(run()) == 2
+
+
+def test_calls_that_are_refused_together_slow_down_once() -> None:
+    """One crowded moment halves the pace, not once for each call in it."""
+    time = PlayedTime()
+    pace = pace_with(time, rate=8)
+    turn = pace.slowed
+    for _ in range(4):
+        pace.slow_down(turn)
+
+    assert (pace.calls_per_second, pace.in_flight) == (4, 2)
+
+
+def test_a_later_client_of_the_account_keeps_what_was_learnt() -> None:
+    """A hold and a slow-down of one client hold the next one, in another event loop."""
+    time = PlayedTime()
+    pace = pace_with(time)
+    started(time, pace, calls=3, workers=2)
+    pace.hold(5.0)
+    pace.slow_down(pace.slowed)
+    held_from = time.now
+    begun = started(time, pace, calls=2, workers=2)
+
+    assert begun[0] + 1_000.0 == pytest.approx(held_from + 5.0)
+
+
+def test_silence_counts_from_its_first_call_to_the_next_answer() -> None:
+    """An answer of any kind ends it."""
+    time = PlayedTime()
+    pace = AccountPace(calls_per_second=5, in_flight=1, patience_seconds=60, seconds=time.seconds)
+    pace.missed()
+    time.now += 59
+    pace.missed()
+    assert not pace.has_been_silent_too_long
+    time.now += 1
+    assert pace.has_been_silent_too_long
+    pace.answered()
+    assert not pace.has_been_silent_too_long

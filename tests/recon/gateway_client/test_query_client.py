@@ -1,0 +1,543 @@
+import asyncio
+import json
+import random
+from collections.abc import Awaitable, Callable
+from typing import Any
+from urllib.parse import parse_qs
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recon.gateway_client import (
+    AddressNotRegisteredError,
+    Credentials,
+    GatewayClientError,
+    GatewayInterface,
+    MerchantRefusedError,
+    QueryAnswers,
+    QueryClient,
+    QueryLimits,
+    RefundAnswers,
+    SignatureRefusedError,
+)
+from recon.gateway_client.pace import AccountPace
+from recon.gateway_client.query_client import WAIT_FIRST_SECONDS, WAIT_MAX_SECONDS, grouped
+from tests.recon.gateway_client.played import NOW, Play, Player, answer, pieces, reset
+
+Answering = Callable[[list[str]], dict[str, Any] | None]
+
+
+def row_of(key: str, **changes: object) -> dict[str, object]:
+    """One row of the gateway about an order."""
+    return {
+        "order_no": key,
+        "transaction_id": f"T{key}",
+        "currency": "EUR",
+        "amount": "10.00",
+        "payment_status": "3000",
+        "query_result": "1",
+        "reference_no": "R1",
+        "transaction_date": "20261119010203",
+    } | changes
+
+
+def reply_of(rows: list[dict[str, object]], **changes: object) -> dict[str, object]:
+    """A reply with these rows."""
+    return {
+        "merchant_id": "100042",
+        "account_id": "100042001",
+        "return_status": "1",
+        "return_message": "OK",
+        "orders_list": rows,
+    } | changes
+
+
+class Gateway:
+    """Plays the query: remembers the groups it was asked, answers by a function."""
+
+    def __init__(self, answering: Callable[[list[str]], dict[str, object] | Play]) -> None:
+        self.groups: list[list[str]] = []
+        self._answering = answering
+
+    async def __call__(self, body: bytes, writer: asyncio.StreamWriter) -> None:
+        form = parse_qs(body.decode(), strict_parsing=True)
+        keys = (form.get("orders") or form["trades"])[0].split(",")
+        self.groups.append(keys)
+        said = self._answering(keys)
+        play = answer(200, json.dumps(said).encode()) if isinstance(said, dict) else said
+        await play(body, writer)
+
+
+class Asker:
+    """Asks one played gateway, without real waits: they pass at once."""
+
+    LEAST = 0.001
+    """Of a wait that is not the pace's own."""
+
+    def __init__(
+        self, player: Player, interface: GatewayInterface, credentials: Credentials
+    ) -> None:
+        self.player = player
+        self.interface = interface
+        self.credentials = credentials
+        self.waits: list[float] = []
+        self.pace = (0.0, 0)
+        self.now = 0.0
+
+    def __call__(
+        self,
+        play: Play,
+        keys: list[str],
+        *,
+        trades: bool = False,
+        in_flight: int = 2,
+        patience: float = 300,
+        ends_in: float | None = None,
+        rate: float = 10_000,
+    ) -> QueryAnswers:
+        limits = QueryLimits(
+            calls_per_second=rate,
+            in_flight=in_flight,
+            deadline_seconds=2,
+            patience_seconds=patience,
+        )
+        pace = AccountPace(
+            calls_per_second=limits.calls_per_second,
+            in_flight=limits.in_flight,
+            patience_seconds=limits.patience_seconds,
+            ends_in_seconds=ends_in,
+            seconds=lambda: self.now,
+        )
+        return asyncio.run(self._ask(play, keys, trades=trades, limits=limits, pace=pace))
+
+    async def _ask(
+        self, play: Play, keys: list[str], *, trades: bool, limits: QueryLimits, pace: AccountPace
+    ) -> QueryAnswers:
+        async with self.player.playing(play):
+            client = QueryClient(
+                base_url=self.player.base_url,
+                credentials=self.credentials,
+                interface=self.interface,
+                policy="enforce",
+                clock=lambda: NOW,
+                limits=limits,
+                randomness=random.Random(7),
+                sleep=self._sleep,
+                pace=pace,
+            )
+            async with client:
+                asked = {"trades": keys} if trades else {"order_nos": keys}
+                answers = await client.query(**asked)
+                self.pace = (client._pace.calls_per_second, client._pace.in_flight)
+                return answers
+
+    def _sleep(self, seconds: float) -> Awaitable[None]:
+        if seconds > self.LEAST:
+            self.waits.append(seconds)
+        self.now += seconds
+        return asyncio.sleep(0)
+
+
+@pytest.fixture
+def ask(player: Player, interface: GatewayInterface, credentials: Credentials) -> Asker:
+    """Asks under the shipped profile."""
+    return Asker(player, interface, credentials)
+
+
+def keys_of(count: int) -> list[str]:
+    """Order numbers."""
+    return [f"SO{n:04d}" for n in range(count)]
+
+
+def test_every_key_is_asked_in_groups_of_a_hundred_over_one_connection_a_worker(
+    ask: Asker,
+) -> None:
+    """250 keys: three calls, at most two connections, answers in the order of the keys."""
+    gateway = Gateway(lambda keys: reply_of([row_of(key) for key in reversed(keys)]))
+    keys = keys_of(250)
+
+    got = ask(gateway, [*keys, keys[0]])
+
+    assert [record.key for record in got.found] == keys
+    assert sorted(map(len, gateway.groups)) == [50, 100, 100]
+    assert ask.player.connections <= 2
+    assert (got.calls, got.failed, got.not_found) == (3, (), ())
+
+
+def test_all_attempts_of_an_order_are_kept(ask: Asker) -> None:
+    """Two payments of one order_no are two records of one key."""
+    rows = [row_of("SO1"), row_of("SO1", transaction_id="T2", query_result="0")]
+
+    got = ask(Gateway(lambda _: reply_of(rows)), ["SO1"])
+
+    assert [(r.transaction_id, r.query_result) for r in got.found] == [("TSO1", "1"), ("T2", "0")]
+
+
+def test_transactions_are_asked_by_their_own_field(ask: Asker) -> None:
+    """Keys of a trades query are transaction ids."""
+    gateway = Gateway(lambda keys: reply_of([row_of("SO1", transaction_id=k) for k in keys]))
+
+    got = ask(gateway, ["T1", "T2"], trades=True)
+
+    assert [record.key for record in got.found] == ["T1", "T2"]
+    assert b"trades=T1%2CT2" in ask.player.requests[0]
+
+
+def test_only_the_gateways_own_word_means_not_found(ask: Asker) -> None:
+    """query_result 2 is not found; a row that never comes is failed, after asking alone."""
+
+    def answering(keys: list[str]) -> dict[str, object]:
+        unknown = [{"order_no": key, "query_result": "2"} for key in keys if key == "SO0001"]
+        return reply_of([*unknown, *[row_of(key) for key in keys if key > "SO0002"]])
+
+    gateway = Gateway(answering)
+    got = ask(gateway, keys_of(6))
+
+    assert got.not_found == ("SO0001",)
+    assert [failed.key for failed in got.failed] == ["SO0000", "SO0002"]
+    assert ["SO0000"] in gateway.groups
+
+
+def test_a_gateway_that_cuts_its_list_short_is_asked_in_halves(ask: Asker) -> None:
+    """Half of the rows silently missing: everything is found in the end, in few calls."""
+    gateway = Gateway(lambda keys: reply_of([row_of(key) for key in keys[:50]]))
+
+    got = ask(gateway, keys_of(100), in_flight=1)
+
+    assert (len(got.found), got.failed) == (100, ())
+    assert got.calls <= 4
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        reply_of([], return_status="4", return_message="too many"),
+        reply_of([], return_status="3", return_message="parameters"),
+        answer(413, b""),
+        answer(400, b"{}"),
+    ],
+    ids=["4", "3", "413", "400"],
+)
+def test_a_group_refused_for_its_size_is_halved(
+    ask: Asker, refusal: dict[str, object] | Play
+) -> None:
+    """Until it fits; nothing is lost."""
+    gateway = Gateway(
+        lambda keys: refusal if len(keys) > 30 else reply_of([row_of(k) for k in keys])
+    )
+
+    got = ask(gateway, keys_of(200))
+
+    assert (len(got.found), got.failed) == (200, ())
+
+
+def test_one_key_that_poisons_its_group_fails_alone(ask: Asker) -> None:
+    """Halving isolates it."""
+    refusal = reply_of([], return_status="3", return_message="parameters")
+    gateway = Gateway(
+        lambda keys: refusal if "SO0042" in keys else reply_of([row_of(k) for k in keys])
+    )
+
+    got = ask(gateway, keys_of(100))
+
+    assert len(got.found) == 99
+    assert [failed.key for failed in got.failed] == ["SO0042"]
+
+
+def test_a_gateway_that_refuses_everything_is_not_asked_for_ever(ask: Asker) -> None:
+    """A refusal that halving cannot cure ends after a few single keys."""
+    gateway = Gateway(lambda _: reply_of([], return_status="3", return_message="parameters"))
+
+    got = ask(gateway, keys_of(1000))
+
+    assert len(got.failed) == 1000
+    assert got.calls < 60
+
+
+@pytest.mark.parametrize(
+    ("play", "kind", "says"),
+    [
+        (reply_of([], return_status="7"), AddressNotRegisteredError, "register"),
+        (answer(403, b""), AddressNotRegisteredError, "register"),
+        (reply_of([], return_status="6"), SignatureRefusedError, "sign key"),
+        (
+            reply_of([], return_status="0", return_message="I0013:no"),
+            SignatureRefusedError,
+            "sign key",
+        ),
+        (reply_of([], return_status="5"), MerchantRefusedError, "ids"),
+    ],
+    ids=["7", "403", "6", "I0013", "5"],
+)
+def test_a_refusal_that_a_person_must_cure_stops_at_once(
+    ask: Asker, play: dict[str, object] | Play, kind: type[GatewayClientError], says: str
+) -> None:
+    """One typed error that says what to do; no repeats."""
+    with pytest.raises(kind, match=says):
+        ask(Gateway(lambda _: play), keys_of(1000), in_flight=1)
+
+    assert len(ask.player.requests) == 1
+
+
+@pytest.mark.parametrize(
+    "trouble",
+    [
+        answer(500, b""),
+        answer(429, b"", headers="Retry-After: 3\r\n"),
+        answer(200, b"<html>"),
+        reset(),
+        pieces(),
+        reply_of([], return_status="999"),
+        reply_of([], return_status="77"),
+    ],
+    ids=["500", "429", "html", "reset", "fin", "999", "unmapped"],
+)
+def test_reads_are_repeated_until_they_succeed(
+    ask: Asker, trouble: dict[str, object] | Play
+) -> None:
+    """Two bad answers, then a good one."""
+    left = [trouble, trouble]
+    gateway = Gateway(lambda keys: left.pop() if left else reply_of([row_of(k) for k in keys]))
+
+    got = ask(gateway, ["SO1"], in_flight=1)
+
+    assert (len(got.found), got.calls) == (1, 3)
+    assert len(ask.waits) >= 2
+
+
+def test_waits_are_drawn_below_a_bound_that_doubles(ask: Asker) -> None:
+    """Full jitter: workers that failed together do not come back together."""
+    ask(answer(500, b""), ["SO1"], in_flight=1, patience=30)
+
+    bounds = [min(WAIT_MAX_SECONDS, WAIT_FIRST_SECONDS * 2**n) for n in range(len(ask.waits))]
+    assert len(bounds) >= 2
+    assert all(0 < wait < bound for wait, bound in zip(ask.waits, bounds, strict=True))
+    assert len({wait / bound for wait, bound in zip(ask.waits, bounds, strict=True)}) > 1
+
+
+def test_what_the_gateway_asks_to_wait_is_waited(ask: Asker) -> None:
+    """Retry-After is waited out to the end, by jitter and hold together."""
+    left = [answer(503, b"", headers="Retry-After: 7\r\n")]
+    gateway = Gateway(lambda keys: left.pop() if left else reply_of([row_of(k) for k in keys]))
+
+    ask(gateway, ["SO1"], in_flight=1)
+
+    assert 7 <= sum(ask.waits) <= 7.1
+
+
+@pytest.mark.parametrize("asked", ["290", "Fri, 20 Nov 2026 22:04:00 GMT", "1000000000"])
+def test_a_wait_that_would_end_after_the_deadline_is_not_begun(ask: Asker, asked: str) -> None:
+    """Neither a long count nor a far date nor an absurd one holds up a night."""
+    play = answer(429, b"{}", headers=f"Retry-After: {asked}\r\n")
+
+    answers = ask(play, keys_of(300), in_flight=1, patience=60)
+
+    assert (ask.waits, answers.calls) == ([], 1)
+    assert len(answers.failed) == 300
+    assert "asked to wait" in answers.failed[0].reason
+    assert "not asked any more" in answers.failed[-1].reason
+
+
+@pytest.mark.parametrize("in_flight", [2, 4, 16])
+def test_no_worker_sleeps_a_long_retry_after_out(ask: Asker, in_flight: int) -> None:
+    """Who waits for a turn already gives up as the one that was told to wait does."""
+    play = answer(429, b"{}", headers="Retry-After: 7200\r\n")
+
+    answers = ask(play, keys_of(3_000), in_flight=in_flight, patience=20)
+
+    assert max(ask.waits, default=0.0) < 20
+    assert (ask.now < 20, answers.calls <= in_flight) == (True, True)
+    assert (len(answers.failed), answers.found, answers.not_found) == (3_000, (), ())
+    assert "asked to wait 7200 s" in answers.failed[0].reason
+    assert "asked again" not in answers.failed[0].reason
+    assert "not asked any more: the gateway asked for no call" in answers.failed[-1].reason
+
+
+@pytest.mark.parametrize(
+    "play",
+    [answer(500, b""), answer(429, b"", headers="Retry-After: 9\r\n")],
+    ids=["500", "429"],
+)
+def test_nothing_is_asked_after_the_deadline_of_all_reads(ask: Asker, play: Play) -> None:
+    """However patient: no wait goes beyond it, and what is left says why it was not asked."""
+    got = ask(play, keys_of(5_000), patience=10_000, ends_in=30)
+
+    assert ask.now <= 30
+    assert (len(got.failed), got.found, got.not_found) == (5_000, (), ())
+
+
+def test_what_the_deadline_of_all_reads_leaves_says_so(ask: Asker) -> None:
+    """A call a second for thirty seconds: what was answered counts, the rest was not asked."""
+    gateway = Gateway(lambda keys: reply_of([row_of(key) for key in keys]))
+    got = ask(gateway, keys_of(5_000), in_flight=1, ends_in=29.5, rate=1)
+
+    assert (len(got.found), len(got.failed), got.calls) == (3_000, 2_000, 30)
+    assert {failed.reason for failed in got.failed} == {
+        "not asked any more: the time for asking the gateway was over"
+    }
+
+
+@pytest.mark.parametrize(("patience", "ends_in"), [(0, None), (10_000, 0.4)])
+def test_a_group_that_was_asked_once_is_not_said_to_be_asked_again(
+    ask: Asker, patience: float, ends_in: float | None
+) -> None:
+    """Without patience, or where the end came before its second turn."""
+    got = ask(answer(500, b""), keys_of(100), in_flight=1, patience=patience, ends_in=ends_in)
+
+    assert {failed.reason for failed in got.failed} == {"the gateway answered HTTP 500"}
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_a_gateway_that_asks_to_slow_down_is_asked_half_as_fast(ask: Asker, status: int) -> None:
+    """Half the calls a second, half the calls in flight; time brings the pace back."""
+    turns = iter([status])
+
+    def answering(keys: list[str]) -> dict[str, object] | Play:
+        if next(turns, 0):
+            return answer(status, b"{}", headers="Retry-After: -1\r\n")
+        return reply_of([row_of(key) for key in keys])
+
+    answers = ask(Gateway(answering), ["SO1"], in_flight=4)
+
+    assert len(answers.found) == 1
+    assert 5_000 <= ask.pace[0] < 6_500
+    assert ask.pace[1] == 2
+
+
+def test_a_gateway_that_stays_down_fails_every_key_and_ends(ask: Asker) -> None:
+    """Failed, never not found; the calls are those of one patience, whatever the number of keys."""
+    got = ask(Gateway(lambda _: answer(500, b"")), keys_of(5000), patience=60)
+
+    assert (len(got.failed), got.not_found, got.found) == (5000, (), ())
+    assert 60 <= ask.now <= 75
+    assert got.calls <= 60
+
+
+def test_one_group_without_an_answer_holds_up_no_other(ask: Asker) -> None:
+    """It is asked again behind the others, for its own patience, and then has failed alone."""
+    gateway = Gateway(
+        lambda keys: answer(500, b"") if "SO0150" in keys else reply_of([row_of(k) for k in keys])
+    )
+
+    got = ask(gateway, keys_of(1000), in_flight=2, patience=30)
+
+    assert len(got.found) == 900
+    assert {failed.key for failed in got.failed} == set(keys_of(1000)[100:200])
+    assert "asked again for" in got.failed[0].reason
+    assert [keys for keys in gateway.groups if "SO0150" not in keys] == [
+        keys for keys in gateway.groups[:11] if "SO0150" not in keys
+    ]
+
+
+def test_workers_without_work_wait_and_do_not_poll(ask: Asker) -> None:
+    """Seven of eight have nothing to do while one waits for its reply: no timer wakes them."""
+    timers: list[float] = []
+    good = answer(200, json.dumps(reply_of([row_of("SO1")])).encode())
+
+    async def slow(body: bytes, writer: asyncio.StreamWriter) -> None:
+        loop = asyncio.get_running_loop()
+        call_at = loop.call_at
+
+        def counted(when: float, *rest: Any, **more: Any) -> asyncio.TimerHandle:
+            timers.append(when)
+            return call_at(when, *rest, **more)
+
+        loop.call_at = counted  # type: ignore[method-assign]
+        await asyncio.sleep(0.05)
+        loop.call_at = call_at  # type: ignore[method-assign]
+        await good(body, writer)
+
+    assert len(ask(slow, ["SO1"], in_flight=8).found) == 1
+    assert len(timers) == 1
+
+
+def test_without_patience_every_group_is_asked_once(ask: Asker) -> None:
+    """And after six silent calls in a row none any more."""
+    got = ask(Gateway(lambda _: answer(502, b"")), keys_of(2000), in_flight=1, patience=0)
+
+    assert (len(got.failed), got.calls, ask.waits) == (2000, 6, [])
+
+
+def test_keys_that_would_break_the_joined_list_are_not_asked(ask: Asker) -> None:
+    """A comma or other foreign character: failed with the reason, the others go."""
+    got = ask(Gateway(lambda keys: reply_of([row_of(k) for k in keys])), ["a,b", "SO1", "", "é"])
+
+    assert [failed.key for failed in got.failed] == ["a,b", "", "é"]
+    assert len(got.found) == 1
+
+
+def test_refunds_are_searched_in_groups_within_both_bounds(
+    player: Player, tables: dict[str, Any], credentials: Credentials
+) -> None:
+    """100 keys and 1,000 characters; a key in silence is asked alone before it has no refund."""
+    interface = GatewayInterface.of(**tables, profile="extended")
+    keys = [f"recon-{n:026d}" for n in range(60)]
+    asked: list[list[str]] = []
+
+    async def play(body: bytes, writer: asyncio.StreamWriter) -> None:
+        form = parse_qs(body.decode(), strict_parsing=True)
+        group = form["refund_references"][0].split(",")
+        asked.append(group)
+        rows = [refund_of(key) for key in group if key not in keys[::20]]
+        said = reply_of([]) | {"refunds_list": rows, "encryption_data": form["encryption_data"][0]}
+        await answer(200, json.dumps(said).encode())(body, writer)
+
+    async def search() -> RefundAnswers:
+        async with player.playing(play):
+            client = QueryClient(
+                base_url=player.base_url,
+                credentials=credentials,
+                interface=interface,
+                policy="enforce",
+                clock=lambda: NOW,
+                limits=QueryLimits(calls_per_second=10_000),
+            )
+            async with client:
+                return await client.refunds(references=[*keys, "not,sent", ""])
+
+    answers = asyncio.run(search())
+
+    assert max(len(",".join(group)) for group in asked) <= 1000
+    assert [group for group in asked if len(group) == 1] != []
+    assert list(answers.not_found) == keys[::20]
+    assert [record.refund_reference for record in answers.found] == [
+        key for key in keys if key not in keys[::20]
+    ]
+    assert [failed.key for failed in answers.failed] == ["not,sent", ""]
+
+
+def refund_of(reference: str) -> dict[str, object]:
+    """One row of the gateway about a refund."""
+    return {
+        "transaction_id": "T1",
+        "order_no": "SO1",
+        "amount": "10.00",
+        "currency": "EUR",
+        "refund_status": "1",
+        "payment_status": "4100",
+        "refund_amount": "1.00",
+        "refund_reference": reference,
+        "refund_reason": "",
+        "refund_reference_id": "T1-01",
+        "refund_date": "20261119010203",
+        "refund_processing_date": "",
+    }
+
+
+@given(
+    lengths=st.lists(st.integers(1, 50), max_size=300),
+    rows_max=st.integers(1, 100),
+    characters_max=st.sampled_from([0, 60, 1000]),
+)
+def test_groups_hold_every_key_once_within_both_bounds(
+    lengths: list[int], rows_max: int, characters_max: int
+) -> None:
+    """In order, nothing twice, nothing lost."""
+    keys = [f"{n}".rjust(length, "x") for n, length in enumerate(lengths)]
+
+    groups = grouped(keys, rows_max=rows_max, characters_max=characters_max)
+
+    assert [key for group in groups for key in group] == keys
+    assert all(1 <= len(group) <= rows_max for group in groups)
+    assert all(not characters_max or len(",".join(group)) <= characters_max for group in groups)

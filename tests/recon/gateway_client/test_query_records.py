@@ -1,0 +1,228 @@
+from datetime import UTC, datetime
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recon.gateway_client import (
+    Credentials,
+    FindingKind,
+    FraudCheck,
+    GatewayInterface,
+    RiskFacts,
+    RiskReason,
+)
+from recon.gateway_client.query_records import GroupAnswer, KeyKind, OrderRecord, read_group
+from recon.gateway_client.replies import ReplyContext
+from tests.recon.gateway_client.played import NOW, query_context, raw_of
+
+ROW = {
+    "order_no": "SO1",
+    "transaction_id": "T1",
+    "currency": "EUR",
+    "amount": "10.00",
+    "payment_status": 3000,
+    "query_result": "1",
+    "reference_no": "R1",
+    "transaction_date": "20261119010203",
+    "website": "shop 4111111111111111",
+    "card": "4111111111111111",
+}
+
+
+@pytest.fixture(scope="session")
+def context(interface: GatewayInterface, credentials: Credentials) -> ReplyContext:
+    """An enforcing reader of a query by order number."""
+    return query_context(interface, credentials)
+
+
+def read(context: ReplyContext, *rows: object, **head: object) -> GroupAnswer[OrderRecord]:
+    """The answer of a reply with these rows to a query of SO1."""
+    reply = {"return_status": "1", "orders_list": list(rows)} | head
+    return read_group(["SO1"], raw=raw_of(reply), context=context, kind=KeyKind.ORDER_NO)
+
+
+def test_a_record_keeps_what_the_gateway_said(context: ReplyContext) -> None:
+    """Date as given and in the zone; unknown fields scrubbed; card fields dropped."""
+    (record,) = read(context, ROW, is3ds="Y").records
+
+    assert (record.amount, record.payment_status) == (Decimal("10.00"), "3000")
+    assert record.transaction_at == datetime(2026, 11, 19, 1, 2, 3, tzinfo=UTC)
+    assert (record.transaction_date, record.queried_at) == ("20261119010203", NOW)
+    assert record.extra == {"website": "shop 411111******1111"}
+    assert record.reply_extra == {"is3ds": "Y"}
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("amount", "10.3"),
+        ("amount", 7.5),
+        ("amount", "-10.00"),
+        ("amount", "1,000.00"),
+        ("amount", ""),
+        ("amount", "1e3"),
+        ("amount", "10"),
+        ("amount", "10.005"),
+        ("currency", "eur"),
+        ("currency", "XYZ"),
+        ("currency", None),
+        ("transaction_id", ""),
+        ("transaction_id", "a b"),
+        ("payment_status", ["3000"]),
+        ("query_result", ["1"]),
+        ("query_result", {"code": "1"}),
+        ("query_result", True),
+    ],
+)
+def test_a_malformed_row_fails_its_key_and_is_never_guessed(
+    context: ReplyContext, field: str, value: object
+) -> None:
+    """A finding names it; a good second row does not save the key."""
+    got = read(context, ROW | {field: value}, ROW | {"transaction_id": "T2"})
+
+    assert (got.records, list(got.failed)) == ([], ["SO1"])
+    assert FindingKind.MALFORMED in {finding.kind for finding in got.findings}
+
+
+@pytest.mark.parametrize(
+    ("amount", "currency"),
+    [
+        ("12.50000", "EUR"),
+        ("934.5200", "EUR"),
+        ("1200", "JPY"),
+        ("1200.00", "JPY"),
+        ("1.5000", "KWD"),
+    ],
+)
+def test_zeros_beyond_the_exponent_say_nothing_else(
+    context: ReplyContext, amount: str, currency: str
+) -> None:
+    """However many there are: the same grammar as of files."""
+    (record,) = read(context, ROW | {"amount": amount, "currency": currency}).records
+
+    assert (record.amount, str(record.amount)) == (Decimal(amount), amount)
+
+
+def test_what_stands_beside_a_row_of_nobody_is_of_nobody(context: ReplyContext) -> None:
+    """Risk said once a reply is of its only row, else of none: who knows of which payment it is."""
+    beside = {"antifraud_provider": "P", "is3ds": "1"}
+    others = ([ROW | {"order_no": "SO9"}], ["no row"], [ROW | {"order_no": "SO9"}, ROW])
+
+    assert read(context, ROW, **beside).records[0].risk.antifraud_provider == "P"
+    for other in others:
+        (record,) = read(context, ROW, *other, **beside).records
+        assert record.risk == RiskFacts()
+
+
+@pytest.mark.parametrize("code", ["3", "4", "5", "6", "7", "999"])
+def test_a_row_that_says_it_failed_fails_its_key(context: ReplyContext, code: str) -> None:
+    """Not an answer about the payment."""
+    assert read(context, {"order_no": "SO1", "query_result": code}).failed == {
+        "SO1": f"query_result {code}"
+    }
+
+
+def test_a_code_outside_the_table_stays_a_record_with_a_finding(context: ReplyContext) -> None:
+    """The reconciliation decides what an unmapped code is worth."""
+    got = read(context, ROW | {"query_result": "42"})
+
+    assert [record.query_result for record in got.records] == ["42"]
+    assert [finding.kind for finding in got.findings] == [FindingKind.UNMAPPED_CODE]
+
+
+def test_found_and_not_found_at_once_is_failed(context: ReplyContext) -> None:
+    """A contradiction answers nothing."""
+    got = read(context, ROW, {"order_no": "SO1", "query_result": "2"})
+
+    assert (got.records, got.not_found, list(got.failed)) == ([], [], ["SO1"])
+
+
+def test_the_same_row_twice_counts_once(context: ReplyContext) -> None:
+    """Noted as a finding."""
+    got = read(context, ROW, ROW)
+
+    assert len(got.records) == 1
+    assert [finding.kind for finding in got.findings] == [FindingKind.DOUBLED_ROW]
+
+
+def test_rows_of_other_keys_are_findings(context: ReplyContext) -> None:
+    """Never an answer; the asked key stays silent."""
+    got = read(context, ROW | {"order_no": "SO9"})
+
+    assert (got.records, got.missing) == ([], ["SO1"])
+    assert [finding.kind for finding in got.findings] == [FindingKind.FOREIGN_ROW]
+
+
+@pytest.mark.parametrize(
+    ("head", "trusted"),
+    [
+        ({}, True),
+        ({"encryption_data": ""}, True),
+        ({"encryption_data": "AB" * 32}, True),
+        ({"encryption_data": "cd" * 32}, False),
+        ({"merchant_id": "100042", "account_id": "100042001"}, True),
+        ({"merchant_id": "1"}, False),
+        ({"account_id": "1"}, False),
+    ],
+)
+def test_a_reply_that_is_not_ours_fails_its_keys(
+    context: ReplyContext, head: dict[str, str], *, trusted: bool
+) -> None:
+    """The signature may be absent but not wrong; the account may be absent but not another."""
+    assert bool(read(context, ROW, **head).records) is trusted
+
+
+@given(
+    body=st.binary(max_size=200),
+    rows=st.lists(
+        st.dictionaries(
+            st.sampled_from(sorted(ROW)),
+            st.none()
+            | st.booleans()
+            | st.integers()
+            | st.floats()
+            | st.text(max_size=9)
+            | st.lists(st.text(max_size=3), max_size=2),
+        ),
+        max_size=3,
+    ),
+)
+def test_any_reply_gives_the_key_exactly_one_answer(
+    context: ReplyContext, body: bytes, rows: list[dict[str, object]]
+) -> None:
+    """Found, not found, failed or silent; bytes that are no reply are refused."""
+    shaped = read(context, *[{"order_no": "SO1"} | row for row in rows])
+    raw = read_group(["SO1"], raw=raw_of(body), context=context, kind=KeyKind.ORDER_NO)
+
+    if shaped.refusal is None:
+        answers = (shaped.records, shaped.not_found, shaped.failed, shaped.missing)
+        assert sum(bool(one) for one in answers) == 1
+    assert raw.refusal is not None
+
+
+def test_facts_of_risk_are_typed_at_both_levels(context: ReplyContext) -> None:
+    """The row comes first, the whole reply where the row is silent."""
+    row = ROW | {
+        "risk_action": "REVIEW",
+        "risk_score": 71,
+        "risk_reasons": {"name": "ip", "status": "high"},
+        "fraud_check_result": "",
+    }
+    head = {
+        "antifraud_provider": "watcher",
+        "is3ds": "Y",
+        "risk_action": "ACCEPT",
+        "fraud_check_result": [{"check_items": f"cvv {ROW['card']}", "status": "pass"}, "x"],
+    }
+    record = read(context, row, **head).records[0]
+
+    assert record.risk == RiskFacts(
+        antifraud_provider="watcher",
+        fraud_checks=(FraudCheck("cvv 411111******1111", "pass"),),
+        is3ds="Y",
+        risk_action="REVIEW",
+        risk_score="71",
+        risk_reasons=(RiskReason("ip", "high"),),
+    )

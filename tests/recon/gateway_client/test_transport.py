@@ -1,0 +1,313 @@
+import asyncio
+import gzip
+import socket
+import ssl
+from datetime import UTC, datetime
+from pathlib import Path
+
+import httpx
+import pytest
+
+from recon.gateway_client import (
+    AddressError,
+    CertificateError,
+    MoneyTransport,
+    NotSentError,
+    PreparedRequest,
+    RawReply,
+    UnknownOutcomeError,
+)
+from recon.gateway_client.addresses import Route, checked_base_url, trust
+from recon.gateway_client.transport import _give_up, _Wire
+from tests.recon.gateway_client.played import NOW, Play, Player, answer, pieces, reset, silence
+
+SELF_SIGNED = Path(__file__).parent / "loopback.pem"
+"""A key and its certificate for 127.0.0.1 that nobody but these tests trusts."""
+
+CUT = b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{}"
+CUT_CHUNK = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n9\r\n{}"
+ENDLESS = (b"HTTP/1.1 200 OK\r\n", *[b"X-More: " + b"x" * 8000 + b"\r\n"] * 30)
+BOMB = gzip.compress(b"0" * 10_000_000)
+
+
+def clock() -> datetime:
+    """The time of receipt."""
+    return datetime(2026, 11, 20, 22, tzinfo=UTC)
+
+
+async def send(
+    base_url: str,
+    prepared: PreparedRequest,
+    *,
+    connect_seconds: float = 30,
+    deadline_seconds: float = 60,
+) -> RawReply:
+    """One send; its bounds are short only where they are what ends it."""
+    transport = MoneyTransport(
+        base_url=base_url,
+        clock=clock,
+        connect_seconds=connect_seconds,
+        deadline_seconds=deadline_seconds,
+    )
+    return await transport.send(prepared)
+
+
+def played(
+    player: Player, play: Play, prepared: PreparedRequest, *, deadline_seconds: float = 60
+) -> RawReply:
+    """One send to a server that plays this."""
+
+    async def run() -> RawReply:
+        async with player.playing(play):
+            return await send(player.base_url, prepared, deadline_seconds=deadline_seconds)
+
+    return asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("play", "kind"),
+    [
+        (reset(), "ReadError"),
+        (pieces(), "RemoteProtocolError"),
+        (silence(60), "ReadTimeout|Deadline"),
+        (pieces(CUT), "RemoteProtocolError"),
+        (pieces(CUT_CHUNK), "RemoteProtocolError"),
+        (pieces(b"\x00garbage of a server\r\n\r\n"), "RemoteProtocolError"),
+        (pieces(*ENDLESS), "RemoteProtocolError"),
+        (pieces(CUT, *[b" "] * 30, pause=2), "Deadline"),
+        (answer(200, BOMB, headers="Content-Encoding: gzip\r\n"), "CodedReply"),
+        (answer(200, b" " * (2 * 1024 * 1024 + 1)), "OversizedReply"),
+    ],
+    ids=["rst", "fin", "silence", "cut", "cut-chunk", "garbage", "headers", "drip", "gzip", "big"],
+)
+def test_a_request_that_left_without_a_whole_reply_is_an_unknown_outcome(
+    player: Player, captures: PreparedRequest, play: Play, kind: str
+) -> None:
+    """Whatever breaks after the request was written, the outcome is unknown and nothing repeats."""
+    with pytest.raises(UnknownOutcomeError) as caught:
+        played(player, play, captures, deadline_seconds=0.6 if "Deadline" in kind else 60)
+
+    assert caught.value.kind in kind.split("|")
+    assert len(player.requests) == 1
+
+
+def test_a_refused_connection_is_surely_not_sent(captures: PreparedRequest) -> None:
+    """Nobody listens: nothing left this machine."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        port = taken.getsockname()[1]
+
+        with pytest.raises(NotSentError) as caught:
+            asyncio.run(send(f"http://127.0.0.1:{port}", captures))
+
+    assert caught.value.kind == "ConnectError"
+
+
+def test_a_handshake_that_is_never_answered_is_surely_not_sent(captures: PreparedRequest) -> None:
+    """TLS hello unanswered: the request itself was never written."""
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        port = silent.getsockname()[1]
+
+        with pytest.raises(NotSentError) as caught:
+            asyncio.run(send(f"https://127.0.0.1:{port}", captures, connect_seconds=0.4))
+
+    assert caught.value.kind == "ConnectTimeout"
+
+
+def test_a_server_that_reads_only_after_the_client_gave_up_is_an_unknown_outcome(
+    captures: PreparedRequest,
+) -> None:
+    """The kernel took the bytes: the server can still read all of them later."""
+    with socket.socket() as late:
+        late.bind(("127.0.0.1", 0))
+        late.listen()
+
+        with pytest.raises(UnknownOutcomeError):
+            asyncio.run(
+                send(f"http://127.0.0.1:{late.getsockname()[1]}", captures, deadline_seconds=0.6)
+            )
+        connection, _ = late.accept()
+        with connection:
+            received = b"".join(iter(lambda: connection.recv(65536), b""))
+
+    assert received.endswith(captures.body)
+
+
+def test_a_redirect_is_handed_back_and_not_followed(
+    player: Player, captures: PreparedRequest
+) -> None:
+    """A 307 would send the money twice: it is a reply like any other."""
+    raw = played(player, answer(307, b"", headers="Location: /v1/cancel\r\n"), captures)
+
+    assert raw.status == 307
+    assert len(player.requests) == 1
+
+
+def test_each_batch_has_a_connection_of_its_own_and_no_cookies(
+    player: Player, captures: PreparedRequest
+) -> None:
+    """Two sends over one transport: two connections, nothing remembered between them."""
+
+    async def run() -> None:
+        play = answer(200, b"{}", headers="Set-Cookie: a=b; Path=/\r\n")
+        async with player.playing(play):
+            transport = MoneyTransport(base_url=player.base_url, clock=clock)
+            await transport.send(captures)
+            await transport.send(captures)
+
+    asyncio.run(run())
+
+    assert player.connections == 2
+    assert not any(b"cookie" in request.lower() for request in player.requests)
+
+
+def test_the_bytes_of_the_journal_are_the_bytes_on_the_wire(
+    player: Player, captures: PreparedRequest
+) -> None:
+    """What was prepared leaves unchanged, asks for no coding, and keeps only listed headers."""
+    raw = played(player, answer(200, b"{}", headers="X-Secret: s\r\nRetry-After: 5\r\n"), captures)
+    head, body = player.requests[0].split(b"\r\n\r\n", 1)
+
+    assert body == captures.body
+    assert head.startswith(b"POST /v1/capture HTTP/1.1")
+    assert b"accept-encoding: identity" in head.lower()
+    assert raw == RawReply(200, {"retry-after": "5"}, b"{}", clock())
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://gateway.example",
+        "http://localhost:80",
+        "http://127.0.0.1.example",
+        "http://127.0.0.1@gateway.example",
+        "http://0.0.0.0:80",
+        "http://[::ffff:192.168.0.1]",
+        "http://2130706433",
+        "http://192.168.0.1",
+        "ftp://127.0.0.1",
+        "https://user:pass@gateway.example",
+        "https://gateway.example/?a=b",
+        "https://gateway.example:99999",
+        "gateway.example",
+        "https://",
+        "https://gateway.example/api/v1/",
+        "",
+    ],
+)
+def test_a_base_url_that_is_not_safe_is_refused(url: str) -> None:
+    """Only https, or http to a loopback literal."""
+    with pytest.raises(AddressError):
+        checked_base_url(url)
+
+
+@pytest.mark.parametrize(
+    "url", ["https://gateway.example/api/", "http://127.0.0.1:8080", "http://[::1]:8080"]
+)
+def test_a_safe_base_url_is_kept_without_its_last_slash(url: str) -> None:
+    """Paths in front of /v1 are allowed."""
+    assert checked_base_url(url) == url.rstrip("/")
+
+
+def test_certificates_are_always_verified() -> None:
+    """No context of ours skips the host name or the chain."""
+    contexts = [trust("https://g.example"), trust("http://127.0.0.1")]
+
+    assert {context.verify_mode for context in contexts} == {ssl.CERT_REQUIRED}
+    assert all(context.check_hostname for context in contexts)
+
+
+@pytest.mark.parametrize("trusted", [False, True])
+def test_a_certificate_that_nobody_vouches_for_is_refused_before_anything_is_sent(
+    captures: PreparedRequest, *, trusted: bool
+) -> None:
+    """Refused by default, accepted when its file is the one to trust."""
+
+    async def run() -> RawReply:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(SELF_SIGNED)
+
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.readuntil(captures.body[-20:])
+            await answer(200, b"{}", close=True)(b"", writer)
+
+        server = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=context)
+        async with server:
+            port = server.sockets[0].getsockname()[1]
+            transport = MoneyTransport(
+                base_url=f"https://127.0.0.1:{port}",
+                clock=clock,
+                route=Route(ca_file=SELF_SIGNED if trusted else None),
+            )
+            return await transport.send(captures)
+
+    if trusted:
+        assert asyncio.run(run()).status == 200
+        return
+    with pytest.raises(CertificateError, match="nothing was sent"):
+        asyncio.run(run())
+
+
+NOT_SENT = (
+    httpx.ConnectError("x"),
+    httpx.ConnectTimeout("x"),
+    httpx.PoolTimeout("x"),
+    httpx.UnsupportedProtocol("x"),
+    httpx.InvalidURL("x"),
+    httpx.LocalProtocolError("x"),
+    httpx.ProxyError("x"),
+)
+MAYBE_SENT = (
+    httpx.ReadError("x"),
+    httpx.ReadTimeout("x"),
+    httpx.WriteError("x"),
+    httpx.WriteTimeout("x"),
+    httpx.CloseError("x"),
+    httpx.RemoteProtocolError("x"),
+    TimeoutError(),
+    OSError("x"),
+    ValueError("x"),
+)
+
+
+@pytest.mark.parametrize("error", NOT_SENT, ids=lambda error: type(error).__name__)
+def test_an_error_of_the_short_list_means_not_sent_only_on_an_untouched_wire(
+    error: Exception,
+) -> None:
+    """The class alone is not enough: nothing may have been written."""
+    with pytest.raises(NotSentError):
+        _give_up(error, wire=_Wire(written=False), deadline_seconds=1)
+    with pytest.raises(UnknownOutcomeError):
+        _give_up(error, wire=_Wire(written=True), deadline_seconds=1)
+
+
+@pytest.mark.parametrize("error", MAYBE_SENT, ids=lambda error: type(error).__name__)
+def test_every_other_error_is_an_unknown_outcome_even_on_an_untouched_wire(
+    error: Exception,
+) -> None:
+    """Nothing else is ever taken as not sent."""
+    with pytest.raises(UnknownOutcomeError):
+        _give_up(error, wire=_Wire(written=False), deadline_seconds=1)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("5", 5),
+        ("-5", 0),
+        ("1e9", 0),
+        ("", 0),
+        ("9" * 400, 999_999_999),
+        ("Fri, 20 Nov 2026 22:01:00 GMT", 60),
+        ("Fri, 20 Nov 2020 22:01:00 GMT", 0),
+        ("soon", 0),
+    ],
+)
+def test_retry_after_is_a_count_or_a_date_and_never_negative(text: str, seconds: float) -> None:
+    """Everything else says nothing."""
+    for status in (429, 503):
+        reply = RawReply(status, {"retry-after": text}, b"", NOW)
+        assert reply.retry_after_seconds == seconds
+    assert RawReply(200, {"retry-after": text}, b"", NOW).retry_after_seconds == 0
