@@ -68,7 +68,7 @@ def reading_archive(name: str) -> Iterator[None]:
         refuse(name, f"is a damaged workbook: {error}")
 
 
-class Workbook:
+class WorkbookFile:
     """A plain workbook: its parts, its sheets, its shared strings, its formats of dates."""
 
     def __init__(self, content: bytes, *, name: str, unpacked_max: int = ARCHIVE_BYTES_MAX) -> None:

@@ -24,7 +24,7 @@ from recon.files.formats.raw_table import (
     trimmed,
 )
 from recon.files.formats.record_rows import ROWS_AT_ONCE
-from recon.files.formats.xlsx_archive import Workbook, reading_archive
+from recon.files.formats.xlsx_archive import WorkbookFile, reading_archive
 from recon.files.formats.xlsx_cells import NumberText, Row, Sheets
 
 
@@ -38,7 +38,7 @@ def xlsx_table(
     """
     name, trailer = file.path.name, layout.trailer
     with reading_archive(name):
-        book = Workbook(file.content, name=name)
+        book = WorkbookFile(file.content, name=name)
         rows = _only_sheet(book)
         head = next(_behind(rows, preamble=layout.preamble, name=name), None)
         if head is None:
@@ -71,7 +71,7 @@ def sheet_texts(file: FileBytes, *, rows_max: int) -> list[tuple[int, list[str]]
         SourceUnreadableError: not a plain workbook of one sheet.
     """
     with reading_archive(file.path.name):
-        book = Workbook(file.content, name=file.path.name)
+        book = WorkbookFile(file.content, name=file.path.name)
         rows = [*islice(_only_sheet(book), rows_max)]
     first = min(min(cells) for _, cells in rows)
     return [(number, _texts(cells, first=first)) for number, cells in rows]
@@ -86,14 +86,14 @@ def refuse_unfit_archive(
         SourceUnreadableError: what is the matter with it, in words.
     """
     with reading_archive(name):
-        book = Workbook(content, name=name, unpacked_max=unpacked_max)
+        book = WorkbookFile(content, name=name, unpacked_max=unpacked_max)
         sheets = Sheets(book, as_form=True)
         for _, part in book.sheets():
             deque(sheets.rows(part), maxlen=0)
         book.rest()
 
 
-def _only_sheet(book: Workbook) -> Iterator[Row]:
+def _only_sheet(book: WorkbookFile) -> Iterator[Row]:
     """Its rows that have content."""
     name, sheets = book.name, Sheets(book)
     filled = []

@@ -22,7 +22,7 @@ from recon.files.formats.format_limits import (
     SHEET_CHARACTERS_MAX,
 )
 from recon.files.formats.raw_table import refuse
-from recon.files.formats.xlsx_archive import Workbook
+from recon.files.formats.xlsx_archive import WorkbookFile
 from recon.privacy.shown_text import scrubbed
 
 MAIN_SPACES = (
@@ -82,7 +82,7 @@ _BOOLEANS = {"": "", "0": NumberText("FALSE"), "1": NumberText("TRUE")}
 class Sheets:
     """The sheets of a workbook, read one row after the other."""
 
-    def __init__(self, book: Workbook, *, as_form: bool = False) -> None:
+    def __init__(self, book: WorkbookFile, *, as_form: bool = False) -> None:
         """`as_form`: formulas are read as formulas by others, so that their values do not matter.
 
         Raises:

@@ -61,7 +61,7 @@ def in_sql(
                 yield sql, paths
         except duckdb.Error as error:
             why = str(error).partition("\n")[0][:REASON_MAX]
-            msg = f"{UNREAD}: DuckDB says: {why}"
+            msg = f"{UNREAD}: {why}"
             raise ArchiveError(msg) from error
 
 
