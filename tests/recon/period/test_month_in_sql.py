@@ -4,6 +4,7 @@ import tempfile
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
@@ -47,12 +48,35 @@ nights_shown = st.lists(
 
 @contextmanager
 def tables_of(
-    nights: Sequence[Shown], *, closed: Sequence[ClosedPeriod] = ()
+    nights: Sequence[Shown],
+    *,
+    closed: Sequence[ClosedPeriod] = (),
+    refunds: Sequence[tuple[str, int]] = (),
 ) -> Iterator[MonthInSql]:
-    """The tables of a month whose nights show nothing but payments."""
+    """The tables of a month whose nights show payments; the last one has lines of refunds."""
     frame = MonthFrame(NOVEMBER, PLACE, BusinessCalendar.of(), closed=closed)
     with tempfile.TemporaryDirectory() as name:
         read = [written(night, number=n, folder=Path(name)) for n, night in enumerate(nights)]
+        lines = [
+            {
+                "merchant_id": MERCHANT,
+                "account_id": ACCOUNT,
+                "entry_type": "refund",
+                "batch_id": f"B-{day}",
+                "settled_on": day,
+                "transaction_id": "T-1",
+                "currency": "EUR",
+                "gross": -amount,
+                "fee": 0,
+                "net": -amount,
+                "source": "x",
+            }
+            for day, amount in refunds
+        ]
+        settlement = Path(name) / "settlement.parquet"
+        schema = SCHEMAS["settlement"].columns
+        pq.write_table(table_of_rows(lines, schema=schema), settlement)
+        read[-1] = replace(read[-1], files={**read[-1].files, "settlement": settlement})
         with month_in_sql(frame, nights=read) as month:
             yield month
 
@@ -115,6 +139,26 @@ def test_a_refund_that_nobody_measures_is_named_until_a_night_says_how_much() ->
         unknown = month.rows("SELECT payment, order_no, currency FROM unknown_refunds")
 
     assert unknown == [("T-2", "O-2-0", "EUR")]
+
+
+@pytest.mark.parametrize(
+    ("shown", "lines", "days"),
+    [
+        (100, [], [("2026-11-04", 100)]),
+        (100, [("2026-11-02", 100)], [("2026-11-02", 100)]),
+        (100, [("2026-11-02", 30), ("2026-11-03", 50)], [("02", 30), ("03", 50), ("04", 20)]),
+        (30, [("2026-11-02", 30), ("2026-11-05", 50)], [("02", 30), ("05", 50)]),
+        (0, [("2026-11-02", 30), ("2026-11-05", 50)], [("02", 30), ("05", 50)]),
+    ],
+)
+def test_each_part_of_a_refund_has_the_day_of_its_line_where_that_is_before_the_night(
+    shown: int, lines: list[tuple[str, int]], days: list[tuple[str, int]]
+) -> None:
+    """The rest has the night's; what lines alone tell beyond it has their own."""
+    with tables_of([{(1, 0): 0}, {}, {}, {(1, 0): shown}], refunds=lines) as month:
+        facts = month.rows("SELECT event_on, -amount FROM facts WHERE kind = 'refund'")
+
+    assert sorted(facts) == [(f"2026-11-{day[-2:]}", amount) for day, amount in days]
 
 
 def test_a_person_reads_which_orders_and_where_to_look() -> None:

@@ -460,6 +460,9 @@ def test_why_the_books_differ_at_a_close_is_true(
         for what, amount in whats.items():
             if what in since:
                 assert abs(amount) <= sum(abs(each) for each in since[what])
+        gap, way = gaps[place], 1 if gaps[place] > 0 else -1
+        later = -way * sum(since["booked_later"])
+        assert whats.get("booked_later", 0) == way * min(max(later, 0), abs(gap))
         if not any(since.values()):
             assert {*whats} <= {"open", *WAITS}
 
