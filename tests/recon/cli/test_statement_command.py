@@ -113,7 +113,7 @@ def test_accounts_that_share_a_clearing_account_stand_on_one_page(
     assert codes == [0, 4], said
     assert said.count(f"All accounts of {MERCHANT}: {tmp_path}") == 2
     sheet = load_workbook(page, data_only=True)["Accounts"]
-    stands = {(row[0], row[1]) for row in sheet.iter_rows(min_row=6, values_only=True) if row[1]}
+    stands = {(row[0], row[1]) for row in sheet.iter_rows(min_row=7, values_only=True) if row[1]}
     assert (ACCOUNT, "PROVEN") in stands
 
 

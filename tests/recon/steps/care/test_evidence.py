@@ -96,7 +96,12 @@ def is_summed(folder: Path) -> bool:
 def sheets(folder: Path) -> dict[str, list[tuple[Any, ...]]]:
     """The rows of every sheet of the index."""
     book = openpyxl.load_workbook(folder / "index.xlsx")
-    return {sheet.title: [*sheet.iter_rows(min_row=6, values_only=True)] for sheet in book}
+    return {
+        sheet.title: [
+            row for row in sheet.iter_rows(min_row=5, values_only=True) if row[0] != "None."
+        ]
+        for sheet in book
+    }
 
 
 def test_the_folder_proves_itself_without_anything_of_ours(aged: Merchant, tmp_path: Path) -> None:
