@@ -36,8 +36,8 @@ TITLES = {"order no": "order", "money at risk": "at risk", "ref.": "id"}
 CODE_LINE = "Code, severity, since"
 """A column of Breaks that says three things, the first ones of several."""
 DECIMALS = {"JPY": 0, "KWD": 3}
-COUNTED = ("All instructions",)
-"""A row of page one that leads to another sheet."""
+COUNTED = re.compile(r"All instructions|[\d,]+ open breaks?, ")
+"""How a row of page one begins that only counts what another sheet has."""
 LAST_ROWS = frozenset({"None.", "All"})
 
 
@@ -62,7 +62,7 @@ class Results:
             return self._notes()
         sheet, titles = SHEETS[table]
         found = _below(self.cells.get(sheet, ()), titles=titles)
-        found = [row for row in found if not next(iter(row.values()), "").startswith(COUNTED)]
+        found = [row for row in found if not COUNTED.match(next(iter(row.values()), ""))]
         return [row for row in found if table not in RESULTS or row["result"] == RESULTS[table]]
 
     def _notes(self) -> Sequence[Row]:
