@@ -94,11 +94,14 @@ def cells_of(bound: Bound, values: Mapping[Any, Any]) -> dict[str, Any]:
 
 
 def folded(written: Iterable[Cells]) -> dict[str, Any]:
-    """What a row must say after some events, oldest first; blank cells are left out."""
+    """What a row must say after some events, oldest first; cells that are blank or 0 are left out.
+
+    An instruction without money (the end of a subscription) has 0 in its row and none in its terms.
+    """
     cells: dict[str, Any] = {}
     for each in written:
         cells |= each
-    return {name: cell for name, cell in cells.items() if cell not in (None, "")}
+    return {name: cell for name, cell in cells.items() if cell not in (None, "", 0)}
 
 
 def changed(
