@@ -174,8 +174,11 @@ class _Account:
                 )
         return ""
 
-    def looked_at(self, run: Run) -> OldNight | str:
-        """The folder of a run that may go, every byte of it as it was sealed; else why it stays."""
+    def looked_at(self, run: Run, *, many: int = 0) -> OldNight | str:
+        """The folder of a run that may go, every byte of it as it was sealed; else why it stays.
+
+        `many`: how many go already in the same call.
+        """
         connection, environment = self.connection, self.environment
         try:
             if reason := self.unsettled(run):
@@ -185,6 +188,8 @@ class _Account:
             own = kept_results.open_breaks(connection, run.run_id, environment=environment)
             if own is not None and {*own["break_id"], *own["order_no"]} & self._open:
                 return "a break that it shows is still open"
+            if many >= NIGHTS_AT_ONCE:
+                return f"{NIGHTS_AT_ONCE} nights go at once, the next time takes the rest"
             if problems := folder_problems(connection, run, environment=environment):
                 return f"{problems[0]} (`recon verify {run.run_id}`)"
             return _listed(connection, run, environment=environment)
@@ -205,11 +210,7 @@ def old_nights(environment: Environment, *, days: int) -> OldNights:
             account = accounts.setdefault(
                 (run.merchant_id, run.account_id), _Account(connection, environment, run, days)
             )
-            night: OldNight | str = problem
-            if not problem and len(going) < NIGHTS_AT_ONCE:
-                night = account.looked_at(run)
-            elif not problem:
-                night = f"{NIGHTS_AT_ONCE} nights go at once, the next time takes the rest"
+            night = problem or account.looked_at(run, many=len(going))
             if isinstance(night, OldNight):
                 going.append(night)
             else:
