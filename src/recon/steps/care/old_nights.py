@@ -174,6 +174,15 @@ class _Account:
                 )
         return ""
 
+    def _still_open(self, run: Run) -> str:
+        """Why the folder of a run stays by what it shows; "" when nothing of it is open."""
+        connection, environment = self.connection, self.environment
+        if not {link.step for link in links(connection, run.run_id)} >= {*STEPS}:
+            return "its folder is not whole"
+        own = kept_results.open_breaks(connection, run.run_id, environment=environment)
+        is_open = own is not None and {*own["break_id"], *own["order_no"]} & self._open
+        return "a break that it shows is still open" if is_open else ""
+
     def looked_at(self, run: Run, *, many: int = 0) -> OldNight | str:
         """The folder of a run that may go, every byte of it as it was sealed; else why it stays.
 
@@ -181,13 +190,8 @@ class _Account:
         """
         connection, environment = self.connection, self.environment
         try:
-            if reason := self.unsettled(run):
+            if reason := self.unsettled(run) or self._still_open(run):
                 return reason
-            if not {link.step for link in links(connection, run.run_id)} >= {*STEPS}:
-                return "its folder is not whole"
-            own = kept_results.open_breaks(connection, run.run_id, environment=environment)
-            if own is not None and {*own["break_id"], *own["order_no"]} & self._open:
-                return "a break that it shows is still open"
             if many >= NIGHTS_AT_ONCE:
                 return f"{NIGHTS_AT_ONCE} nights go at once, the next time takes the rest"
             if problems := folder_problems(connection, run, environment=environment):
