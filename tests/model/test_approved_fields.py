@@ -15,6 +15,7 @@ from recon.model.errors import ReconError
 from recon.model.nights import Mode
 from recon.model.words import InstructionKind
 from recon.steps.money import settle
+from recon.store.database import record
 from recon.store.money import bound_rows
 
 CHANGES = (
@@ -95,8 +96,9 @@ def test_a_sum_that_one_night_may_approve_holds_over_a_dry_run(
 
 
 def _nothing_is_bound(patch: pytest.MonkeyPatch) -> None:
-    """What the history says of an approved row is not held against the table."""
-    patch.setattr(bound_rows, "changed", lambda *_, **__: "")
+    """What the history says of a row is held against the table neither at the gate nor later."""
+    patch.setattr(record, "changed", lambda *_, **__: iter(()))
+    patch.setattr(bound_rows, "difference", lambda *_, **__: "")
 
 
 def _the_rule_is_asked_once(patch: pytest.MonkeyPatch) -> None:

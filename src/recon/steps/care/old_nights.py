@@ -152,7 +152,7 @@ class _Account:
         if closed_months.state_of(self.connection, name, month=month).closed is None:
             return f"{month} of {'/'.join(name)} is not closed (`recon close {month}`)"
         if run.business_date >= self._read_from or not self._live:
-            return f"nights of {'/'.join(name)} from then on are read by what is open"
+            return f"nights of {'/'.join(name)} from {self._read_from} on are read by what is open"
         return self._needed.get(run.run_id, "") or self._undecided(run)
 
     def _undecided(self, run: Run) -> str:

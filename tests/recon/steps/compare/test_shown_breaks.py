@@ -15,8 +15,8 @@ def breaks(*rows: dict[str, object]) -> pd.DataFrame:
     return frame
 
 
-def test_the_gravest_and_oldest_breaks_come_first_with_amounts_written_out() -> None:
-    """As on the sheet: amounts of two currencies cannot be compared, so none decides the order."""
+def test_the_gravest_and_largest_breaks_come_first_with_amounts_written_out() -> None:
+    """As on the sheet: by severity, and of one severity the largest money first."""
     low = {"severity": "LOW", "currency": "EUR", "exposure": 999999, "age_days": 40}
     grave = {"severity": "CRITICAL", "currency": "JPY"}
     rows = rows_of_breaks(
@@ -29,8 +29,8 @@ def test_the_gravest_and_oldest_breaks_come_first_with_amounts_written_out() -> 
         )
     )
 
-    assert [row["order"] for row in rows] == ["C", "D", "B", "E", "A"]
-    assert [row["exposure"] for row in rows] == ["7000", "1000", "9000", "1.234", "9999.99"]
+    assert [row["order"] for row in rows] == ["B", "C", "D", "E", "A"]
+    assert [row["exposure"] for row in rows] == ["9000", "7000", "1000", "1.234", "9999.99"]
     assert rows[0]["effect on ledger"] == ""
 
 

@@ -96,7 +96,7 @@ def test_answers_to_a_night_of_a_closed_month_are_refused(closed: Merchant) -> N
         run = runs.of_night(connection, closed.request)
         assert run is not None
     returned = Returned("answers.xlsx", "0" * 64, {"run_id": run.run_id}, (), (), ())
-    form = returned_answers.Form(lambda _: returned, lambda *_: (), lambda _: "")
+    form = returned_answers.Form(lambda _: returned, lambda _: "")
 
     with closed.environment() as environment:
         person = identify("anna", code=None, environment=environment)

@@ -258,7 +258,7 @@ def test_towards_a_live_gateway_nobody_writes_off_or_signs_without_a_code(
 ) -> None:
     """A returned workbook and a signature need a code there, before anything is looked at."""
     body = {"run_id": "r1", "role": "reviewer", "name": "a.xlsx", "content": ""}
-    unread = Form(lambda path: pytest.fail(f"{path} was read"), lambda *_: (), lambda _: "")
+    unread = Form(lambda path: pytest.fail(f"{path} was read"), lambda _: "")
     signs = acts_of_signatures(lambda content, **_: pytest.fail(f"{content!r} was read"))
     with pytest.raises(UsageError, match="counts with a current one-time code only"):
         hear(act, {"person": "jo", **body}, origin="", environment=live, form=unread, more=signs)
