@@ -18,6 +18,23 @@ from recon.cli import gateway_money, gateway_payments
 from recon.cli.night_choices import Account, Merchant
 from recon.cli.speaking import AsJson, say, show, show_json
 
+REFUSED_EXIT_CODE = WRONG_EXIT_CODE = 1
+INCOMPLETE_EXIT_CODE = 4
+KEYS_MAX = 1_000
+PAYMENT_COLUMNS = (
+    *("order_no", "transaction_id", "amount", "currency", "payment_status", "state"),
+    *("query_result", "transaction_date"),
+)
+REFUND_COLUMNS = (
+    *("order_no", "transaction_id", "refund_amount", "currency", "refund_status"),
+    *("refund_reference_id", "refund_reference", "refund_date", "refund_processing_date", "told"),
+)
+REFUND_FIELDS = (
+    *("key", "order_no", "transaction_id", "currency", "amount", "refund_amount"),
+    *("refund_status", "payment_status", "refund_reference", "refund_reference_id"),
+    *("refund_reason", "refund_date", "refund_processing_date"),
+)
+
 
 def refunds(
     keys: Annotated[list[str], typer.Argument(help="Order numbers.")],
@@ -45,19 +62,13 @@ def refunds(
             randomness=SystemRandom(),
         )
     )
-    name = "refund_reference" if references else "order_no"
-    rows = [
-        {field: _shown(getattr(refund, field)) for field in FIELDS}
+    rows: list[Mapping[str, Any]] = [
+        {field: str(getattr(refund, field)) for field in REFUND_FIELDS}
         for refund in refunds_found.found
     ]
-    rows += [{name: key, "told": "no refund"} for key in refunds_found.not_found]
-    rows += [{name: item.key, "told": f"no answer: {item.reason}"} for item in refunds_found.failed]
-    if as_json:
-        show_json(rows)
-    else:
-        show(rows, columns=QUESTION_COLUMNS)
-    if refunds_found.failed:
-        raise typer.Exit(INCOMPLETE_EXIT_CODE)
+    key = "refund_reference" if references else "order_no"
+    rows += _without(refunds_found, key=key, said_in="told", unknown="no refund")
+    _answer(rows, refunds_found, columns=REFUND_COLUMNS, as_json=as_json)
 
 
 def optimise(
@@ -128,18 +139,29 @@ def query(
         )
     )
     rows = [_row(record, state=settings.rules.state_of) for record in looked_up.found]
-    name = "transaction_id" if transactions else "order_no"
-    rows += [{name: key, "state": "not known to the gateway"} for key in looked_up.not_found]
-    rows += [{name: item.key, "state": f"no answer: {item.reason}"} for item in looked_up.failed]
+    key = "transaction_id" if transactions else "order_no"
+    rows += _without(looked_up, key=key, said_in="state", unknown="not known to the gateway")
+    _answer(rows, looked_up, columns=PAYMENT_COLUMNS, as_json=as_json)
+
+
+def _without(looked_up: Any, *, key: str, said_in: str, unknown: str) -> list[dict[str, Any]]:
+    """A row for each key that the gateway does not know or did not answer."""
+    return [
+        *({key: each, said_in: unknown} for each in looked_up.not_found),
+        *({key: each.key, said_in: f"no answer: {each.reason}"} for each in looked_up.failed),
+    ]
+
+
+def _answer(
+    rows: Sequence[Mapping[str, Any]], looked_up: Any, *, columns: Sequence[str], as_json: bool
+) -> None:
+    """Show the rows; ends with 4 when a key has no answer."""
     if as_json:
         show_json(rows)
     else:
-        show(rows, columns=PAYMENT_COLUMNS)
+        show(rows, columns=columns)
     if looked_up.failed:
         raise typer.Exit(INCOMPLETE_EXIT_CODE)
-
-
-WRONG_EXIT_CODE = 1
 
 
 Orders = Annotated[
@@ -211,14 +233,6 @@ def _calls() -> None:
     """
 
 
-INCOMPLETE_EXIT_CODE = 4
-KEYS_MAX = 1_000
-PAYMENT_COLUMNS = (
-    *("order_no", "transaction_id", "amount", "currency", "payment_status", "state"),
-    *("query_result", "transaction_date"),
-)
-
-
 def refuse_too_many(keys: Sequence[str]) -> None:
     """A person reads what comes back: only so many numbers at once."""
     if len(keys) > KEYS_MAX:
@@ -257,19 +271,3 @@ def _structured(text: str) -> Any:
         return json.loads(text)
     except ValueError:
         return text
-
-
-REFUSED_EXIT_CODE = 1
-QUESTION_COLUMNS = (
-    *("order_no", "transaction_id", "refund_amount", "currency", "refund_status"),
-    *("refund_reference_id", "refund_reference", "refund_date", "refund_processing_date", "told"),
-)
-FIELDS = (
-    *("key", "order_no", "transaction_id", "currency", "amount", "refund_amount"),
-    *("refund_status", "payment_status", "refund_reference", "refund_reference_id"),
-    *("refund_reason", "refund_date", "refund_processing_date"),
-)
-
-
-def _shown(value: Any) -> str:
-    return str(value)

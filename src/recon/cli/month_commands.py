@@ -25,22 +25,30 @@ if TYPE_CHECKING:
     from recon.steps.care.signed_closes import MonthToSign
     from recon.steps.ground.environment import Environment
 
-BLOCKERS_SHOWN_MAX = OPEN_SHOWN_MAX = MOVED_SHOWN_MAX = 20
+Month = Annotated[str, typer.Argument(help="The month, such as 2026-11.", show_default=False)]
+OneMerchant = Annotated[
+    str, typer.Option(envvar="RECON_MERCHANT", help="The merchant; without it every one.")
+]
+OneAccount = Annotated[
+    str, typer.Option(envvar="RECON_ACCOUNT", help="The account; without it every one.")
+]
+Folder = Annotated[
+    Path | None, typer.Option(help="Where workbook and files go; else the account's reports.")
+]
+NOT_PROVEN_EXIT_CODE = 4
+BLOCKERS_SHOWN_MAX = OPEN_SHOWN_MAX = MOVED_SHOWN_MAX = TROUBLES_SHOWN_MAX = 20
 """Lines of each on the terminal; the workbook has them all."""
+_NUMBER_WIDTH = 16
+_COUNT_WIDTH = 7
+_LABEL_WIDTH = 58
 
 
 def close(
-    month: Annotated[str, typer.Argument(help="The month, such as 2026-11.", show_default=False)],
+    month: Month,
     *,
-    merchant: Annotated[
-        str, typer.Option(envvar="RECON_MERCHANT", help="The merchant; without it every one.")
-    ] = "",
-    account: Annotated[
-        str, typer.Option(envvar="RECON_ACCOUNT", help="The account; without it every one.")
-    ] = "",
-    out: Annotated[
-        Path | None, typer.Option(help="Where workbook and files go; else the account's reports.")
-    ] = None,
+    merchant: OneMerchant = "",
+    account: OneAccount = "",
+    out: Folder = None,
     sign: Annotated[
         str, typer.Option(help="Sign it as reviewer or as approver: two people close a month.")
     ] = "",
@@ -455,7 +463,7 @@ def list_out() -> None:
 
 
 def reopen(
-    month: Annotated[str, typer.Argument(help="The month, such as 2026-11.", show_default=False)],
+    month: Month,
     *,
     merchant: Annotated[
         str, typer.Option(envvar="RECON_MERCHANT", help="The merchant; may be left out for one.")
@@ -519,25 +527,12 @@ def _show_moved(
         say(line)
 
 
-NOT_PROVEN_EXIT_CODE = 4
-TROUBLES_SHOWN_MAX = 20
-_NUMBER_WIDTH = 16
-_COUNT_WIDTH = 7
-_LABEL_WIDTH = 58
-
-
 def statement(
-    month: Annotated[str, typer.Argument(help="The month, such as 2026-11.", show_default=False)],
+    month: Month,
     *,
-    merchant: Annotated[
-        str, typer.Option(envvar="RECON_MERCHANT", help="The merchant; without it every one.")
-    ] = "",
-    account: Annotated[
-        str, typer.Option(envvar="RECON_ACCOUNT", help="The account; without it every one.")
-    ] = "",
-    out: Annotated[
-        Path | None, typer.Option(help="Where workbook and files go; else the account's reports.")
-    ] = None,
+    merchant: OneMerchant = "",
+    account: OneAccount = "",
+    out: Folder = None,
     as_json: AsJson = False,
 ) -> None:
     """State a month of the clearing account: opening, movements, closing, tied to lists and books.
