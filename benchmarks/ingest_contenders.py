@@ -208,14 +208,14 @@ def recon_ingest(folder: Path) -> Run:
         with order_file(path, rules=Rules(), layout=STANDARD, keep=True) as read:
             keep_read(
                 path,
-                sha256=read.source_file.sha256,
-                private=read.private,
+                sha256=read.facts.source_file.sha256,
+                private=read.facts.private,
                 archive=folder / "archive",
             )
             with store.writing() as connection:
                 orders = order_rows.written(
                     run,
-                    source=read.source_file,
+                    source=read.facts.source_file,
                     parts=read.parts,
                     sender="",
                     storage=storages(None),
@@ -225,10 +225,10 @@ def recon_ingest(folder: Path) -> Run:
                     run,
                     orders=orders,
                     parts=read.parts,
-                    rejects=read.rejects,
+                    rejects=read.facts.rejects,
                     at=now,
                 )
-        return {"good": read.source_file.rows_accepted, "bad": len(read.rejects)}
+        return {"good": read.facts.source_file.rows_accepted, "bad": len(read.facts.rejects)}
 
     return load
 

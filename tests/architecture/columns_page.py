@@ -10,7 +10,6 @@ from recon.files.kinds.instruction_file import (
     _WANTS,
     INSTRUCTION_FILE,
 )
-from recon.files.kinds.settlement_file import SETTLEMENT_FILE
 from recon.files.typing.row_rules import _RULES
 from recon.files.typing.table_schema import (
     BANK,
@@ -18,6 +17,7 @@ from recon.files.typing.table_schema import (
     INSTRUCTIONS,
     LEDGER,
     ORDER_FILE,
+    SETTLEMENT_FILE,
     SIGNED_ENTRY_TYPES,
     Cell,
     Grammar,

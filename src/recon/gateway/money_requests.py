@@ -166,7 +166,7 @@ class GatewayOfMoney:
             ),
             return_status=read.return_status,
             message="; ".join(filter(None, dict.fromkeys(sentences))),
-            stop_reason=read.stop_reason if read.stop_sending else "",
+            stop_reason=read.stop_reason,
             foreign=tuple(
                 f"a row that was not asked for in the reply to a {prepared.kind}: order "
                 f"{finding.order_no or 'none'}, transaction {finding.transaction_id or 'none'}"

@@ -168,7 +168,7 @@ def envelope_of(fields: Mapping[str, Any], *, context: ReplyContext) -> Envelope
     signature = _signature(fields, context=context)
     may_lack = context.interface.signature.may_lack(context.operation)
     doubt = note = None
-    if context.policy != "off" and not signature.is_enough(policy="enforce", may_lack=may_lack):
+    if context.policy != "off" and not signature.is_enough(may_lack=may_lack):
         note = ReplyFinding(FindingKind.SIGNATURE, f"the reply's signature is {signature}")
         if context.policy == "enforce":
             doubt, note = note, None

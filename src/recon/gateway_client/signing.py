@@ -15,7 +15,7 @@ from typing import Protocol, TypeVar
 
 from pydantic import SecretStr
 
-from recon.gateway_client.interface import GatewayInterface, ReplyPolicy, SignatureRules
+from recon.gateway_client.interface import GatewayInterface, SignatureRules
 from recon.privacy.foreign_text import without_values
 
 
@@ -94,16 +94,13 @@ class SignatureState(StrEnum):
     WRONG = "wrong"
     UNCHECKED = "unchecked"
 
-    def is_enough(self, *, policy: ReplyPolicy, may_lack: bool) -> bool:
+    def is_enough(self, *, may_lack: bool) -> bool:
         """Whether a reply may be believed as far as its signature goes.
 
         Args:
-            policy: Only `enforce` doubts a reply for its signature.
             may_lack: The rule of its operation: a reply without one is as good.
         """
-        if policy != "enforce" or self is SignatureState.VALID:
-            return True
-        return may_lack and self is SignatureState.ABSENT
+        return self is SignatureState.VALID or (may_lack and self is SignatureState.ABSENT)
 
 
 def sign(

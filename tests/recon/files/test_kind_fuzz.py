@@ -94,7 +94,7 @@ def _orders(path: Path) -> tuple[list[Any], Any, Any]:
             )
             rows.append({"action_amount": None} | row | (actions.pop(0) if wanted else {}))
         assert actions == []
-    return rows, read.source_file, read.rejects
+    return rows, read.facts.source_file, read.facts.rejects
 
 
 def _ledger(path: Path) -> tuple[list[Any], Any, Any]:

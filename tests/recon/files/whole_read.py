@@ -10,8 +10,7 @@ import pandas as pd
 
 from recon.config.file_layouts import STANDARD, FileLayout
 from recon.config.rules import Rules
-from recon.files.kinds.spooled_file import SpooledFile
-from recon.files.reader import order_file, readings
+from recon.files.reader import OrderRead, order_file, readings
 from recon.files.typing.table_schema import ORDER_FILE
 from recon.model.words import Reject, SourceFile
 
@@ -19,20 +18,13 @@ from recon.model.words import Reject, SourceFile
 @contextmanager
 def spooled_file(
     path: Path, *, rules: Rules, layout: FileLayout, keep: bool
-) -> Iterator[SpooledFile]:
+) -> Iterator[OrderRead]:
     """As `order_file`, in this process."""
     with tempfile.TemporaryFile() as rows:
         facts = readings.table(
             rows, path=path, schema=ORDER_FILE, rules=rules, layout=layout, keep=keep
         )
-        yield SpooledFile(
-            rejects=facts.rejects,
-            source_file=facts.source_file,
-            private=facts.private,
-            header=facts.header,
-            ignored_columns=facts.ignored_columns,
-            _spool=rows,
-        )
+        yield OrderRead(facts, rows)
 
 
 class OrderFile(NamedTuple):
@@ -56,8 +48,8 @@ def read_order_file_apart(path: Path, *, rules: Rules) -> OrderFile:
         return _whole(read)
 
 
-def _whole(read: SpooledFile) -> OrderFile:
+def _whole(read: OrderRead) -> OrderFile:
     parts = list(read.parts())
     frames = [pd.concat(frames, ignore_index=True) for frames in zip(*parts, strict=True)]
     orders, actions = frames or [pd.DataFrame({"order_no": []})] * 2
-    return OrderFile(orders, actions, read.rejects, read.source_file)
+    return OrderFile(orders, actions, read.facts.rejects, read.facts.source_file)

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from recon.matching.frames.bank_sources import STATEMENT
-from recon.matching.frames.grouping import Bools, Ints
+from recon.matching.frames.grouping import Bools
 
 ENTRIES_MAX = 1_000_000
 """Entries of one file."""
@@ -85,7 +85,7 @@ class EntryBlock:
     credit: Bools
     reversal: Bools
     booked: Bools
-    lines: Ints
+    lines: npt.NDArray[np.int32]
     """Where each of them begins."""
 
     def __len__(self) -> int:
@@ -93,41 +93,19 @@ class EntryBlock:
         return len(self.credit)
 
 
-def block_of_texts(
-    columns: Mapping[str, Sequence[str]],
-    *,
-    marks: Sequence[tuple[bool, bool, bool]],
-    lines: Sequence[int] | Ints,
-    order: Sequence[int] | None = None,
-) -> EntryBlock:
-    """A block of columns, which may stand in another order.
-
-    Args:
-        columns: BLOCK_TEXTS.
-        marks: credit, reversal and booked of each.
-        lines: where each begins, in the order of the file.
-        order: the row of each; None: as they stand.
-    """
-    turned = np.array(marks, dtype=np.bool_).reshape(-1, 3)
-    rows = None if order is None else np.argsort(np.array(order, dtype=np.int64))
-    texts = {name: _cells(cells, rows=rows) for name, cells in columns.items()}
-    turned = turned if rows is None else turned[rows]
-    texts |= {name: texts[name].dictionary_encode() for name in REPEATED}
-    credit, reversal, booked = np.ascontiguousarray(turned.T)
-    return EntryBlock(texts, credit, reversal, booked, np.array(lines, dtype=np.int32))
-
-
-def _cells(cells: Sequence[str], *, rows: Ints | None) -> pa.Array:
-    """A column in other memory than Arrow's own pool, which gives back little of what it took."""
-    own = pa.array(cells, pa.string(), memory_pool=_POOL)
-    return own if rows is None else pc.take(own, pa.array(rows), memory_pool=_POOL)
-
-
 def block_of(entries: Sequence[RawEntry]) -> EntryBlock:
     """Entries as columns, without what only few of them have."""
-    columns = {name: [getattr(entry, name) for entry in entries] for name in BLOCK_TEXTS}
+    # In other memory than Arrow's own pool, which gives back little of what it took.
+    texts = {
+        name: pa.array([getattr(entry, name) for entry in entries], pa.string(), memory_pool=_POOL)
+        for name in BLOCK_TEXTS
+    }
+    texts |= {name: texts[name].dictionary_encode() for name in REPEATED}
     marks = [(entry.credit, entry.reversal, entry.booked) for entry in entries]
-    return block_of_texts(columns, marks=marks, lines=[entry.line for entry in entries])
+    turned = np.array(marks, dtype=np.bool_).reshape(-1, 3)
+    credit, reversal, booked = np.ascontiguousarray(turned.T)
+    lines = np.array([entry.line for entry in entries], dtype=np.int32)
+    return EntryBlock(texts, credit, reversal, booked, lines)
 
 
 def is_odd(entry: RawEntry) -> bool:
@@ -144,18 +122,17 @@ class Gathered:
     _plain: list[RawEntry] = field(default_factory=list)
     """The last ones, as far as columns can hold them."""
 
-    def add(self, entry: RawEntry | EntryBlock, /) -> None:
-        """The next entry, or several."""
-        if isinstance(entry, RawEntry) and not is_odd(entry):
-            self.rows += 1
-            self._plain.append(entry)
-            if len(self._plain) == BLOCK_ROWS:
-                self.entries.append(block_of(self._plain))
-                self._plain = []
+    def add(self, entry: RawEntry, /) -> None:
+        """The next entry."""
+        self.rows += 1
+        if is_odd(entry):
+            self.entries += [*self._plain, entry]
+            self._plain = []
             return
-        self.rows += len(entry) if isinstance(entry, EntryBlock) else 1
-        self.entries += [*self._plain, entry]
-        self._plain = []
+        self._plain.append(entry)
+        if len(self._plain) == BLOCK_ROWS:
+            self.entries.append(block_of(self._plain))
+            self._plain = []
 
     def whole(self) -> list[RawEntry | EntryBlock]:
         """All of them; of the last ones not so many that they are columns."""

@@ -292,8 +292,6 @@ class _Rows:
         is_open = last_is_good and not self._scanner.content.endswith(b"\n")
         return RawTable(
             name=self._scanner.name,
-            sha256="",
-            size_bytes=0,
             header=self._header,
             columns=columns,
             lines=lines,

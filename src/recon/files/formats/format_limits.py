@@ -24,9 +24,6 @@ ARCHIVE_RATIO_MAX = 100
 ARCHIVE_RATIO_FREE_BYTES = 1024 * 1024
 """Parts below this unpacked size are harmless whatever their ratio."""
 
-SHEET_CELLS_MAX = 8_000_000
-"""Rows times columns that the sheets of a workbook span; their reader holds whole rectangles."""
-
 SHEET_CHARACTERS_MAX = 64 * 1024 * 1024
 """Characters that the cells of a sheet say, a shared string once for each of them."""
 

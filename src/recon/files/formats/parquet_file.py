@@ -136,8 +136,6 @@ def _part(rows: pa.Table, *, header: tuple[str, ...], text: _Text, line: int) ->
     }
     return RawTable(
         name=text.name,
-        sha256="",
-        size_bytes=0,
         header=header,
         columns=columns,
         lines=np.arange(line, line + rows.num_rows, dtype=np.int64),

@@ -54,14 +54,15 @@ class RawTable:
     """A file as text: one entry of `lines` and of each column per well-formed row."""
 
     name: str
-    sha256: str
-    size_bytes: int
     header: tuple[str, ...]
     """All column names of the file."""
     columns: Mapping[str, pa.Array]
     """Those that were wanted, trimmed; "" is a blank cell."""
     lines: npt.NDArray[np.int64]
     """Physical line (CSV) or row (XLSX, Parquet) where each row starts; 1 is the header."""
+    sha256: str = ""
+    size_bytes: int = 0
+    """Of the file: `raw_of` says both of whatever a format's reader gave."""
     bad_rows: tuple[BadRow, ...] = ()
     numbers: Mapping[str, pa.Array] = field(default_factory=dict)
     """Of columns with cells that were exact numbers, not text: which ones (booleans)."""

@@ -118,8 +118,6 @@ def _table(
                 numbers[column] = pa.array([cell.is_number for cell in cells], pa.bool_())
     return RawTable(
         name=name,
-        sha256="",
-        size_bytes=0,
         header=checked_header(list(header), name=name),
         columns=columns,
         lines=np.array(part.lines, dtype=np.int64),

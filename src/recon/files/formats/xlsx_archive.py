@@ -96,6 +96,7 @@ class WorkbookFile:
         declared = sum(entry.file_size for entry in entries)
         if declared > unpacked_max:
             refuse(name, f"unpacks to {declared} bytes; at most {unpacked_max} are read")
+        self._workbook = self._root(WORKBOOK_PART)
         relations = self._root(RELATIONS_PART)
         self._relations = {str(own.get("Id")): own for own in relations.iterchildren("{*}*")}
 
@@ -161,7 +162,7 @@ class WorkbookFile:
     def sheets(self) -> list[tuple[str, str]]:
         """Title and part of every sheet that has cells."""
         found = []
-        for sheet in self._root(WORKBOOK_PART).iter("{*}sheet"):
+        for sheet in self._workbook.iter("{*}sheet"):
             # Whatever the name space of relations is called.
             ids = [text for key, text in sheet.attrib.items() if key.endswith("}id")]
             relation = self._relations.get("".join(ids[:1]))
@@ -199,7 +200,7 @@ class WorkbookFile:
 
     def counts_from_1904(self) -> bool:
         """Whether day 0 of its dates is that of old Macintosh programs."""
-        own = self._root(WORKBOOK_PART).find("{*}workbookPr")
+        own = self._workbook.find("{*}workbookPr")
         return own is not None and own.get("date1904") in {"1", "true"}
 
 

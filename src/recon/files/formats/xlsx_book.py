@@ -160,8 +160,6 @@ def _part(
                 numbers[column] = pa.array(marks, pa.bool_())
     return RawTable(
         name=rejected.name,
-        sha256="",
-        size_bytes=0,
         header=header,
         columns=columns,
         lines=np.array([number for number, _ in good], dtype=np.int64),

@@ -6,9 +6,8 @@ from typing import Literal
 from recon.config.file_layouts import FileLayout
 from recon.config.given_layouts import GivenLayouts
 from recon.files.kinds.instruction_file import INSTRUCTION_FILE
-from recon.files.kinds.settlement_file import SETTLEMENT_FILE
 from recon.files.typing.layout_check import refuse_wrong_layout
-from recon.files.typing.table_schema import BANK, GATEWAY, LEDGER, ORDER_FILE
+from recon.files.typing.table_schema import BANK, GATEWAY, LEDGER, ORDER_FILE, SETTLEMENT_FILE
 from recon.model.words import SourceKind
 
 _OF_KIND = {

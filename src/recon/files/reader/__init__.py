@@ -7,6 +7,7 @@ comes back as Arrow and JSON through files without a name; nothing is ever unpic
 from recon.files.reader.bounds import Bounds, bounds_of
 from recon.files.reader.door import FileReader, file_reader
 from recon.files.reader.files import (
+    OrderRead,
     bank_facts,
     bank_file,
     instruction_file,
@@ -22,6 +23,7 @@ from recon.files.reader.files import (
 __all__ = [
     "Bounds",
     "FileReader",
+    "OrderRead",
     "bank_facts",
     "bank_file",
     "bounds_of",

@@ -14,17 +14,22 @@ from recon.config.rules import Rules
 from recon.files.kinds.bank_batches import ENTRY_SCHEMA
 from recon.files.kinds.instruction_file import NO_TABLES, sealed
 from recon.files.kinds.ledger_file import layout_of, refuse_wrong_mapping
-from recon.files.kinds.settlement_file import SETTLEMENT_FILE
-from recon.files.kinds.spooled_file import SpooledFile
+from recon.files.kinds.spooled_file import ACTION_COLUMNS, SpooledRows
 from recon.files.proposing.proposal import Proposal
 from recon.files.reader import parcel, readings
 from recon.files.reader.bounds import size_of
 from recon.files.reader.door import file_reader
 from recon.files.reader.readings import BankFacts, InstructionFacts, TableFacts
 from recon.files.typing.mending import MendableRow
-from recon.files.typing.table_schema import LEDGER, ORDER_FILE, TableSchema, schema_of
+from recon.files.typing.table_schema import (
+    LEDGER,
+    ORDER_FILE,
+    SETTLEMENT_FILE,
+    TableSchema,
+    schema_of,
+)
 from recon.matching.frames.bank_sources import BANK_ENTRY_COLUMNS, BankSource, no_entries
-from recon.matching.frames.sources import LEDGER_COLUMNS, SETTLEMENT_COLUMNS
+from recon.matching.frames.sources import LEDGER_COLUMNS, ORDER_COLUMNS, SETTLEMENT_COLUMNS
 from recon.model.errors import SourceMissingError
 from recon.model.words import SourceKind
 from recon.settlement.sealing import Seal
@@ -37,10 +42,22 @@ class TableRead(NamedTuple):
     facts: TableFacts
 
 
+class OrderRead(NamedTuple):
+    """An order file, whose rows lie aside until the end of the block."""
+
+    facts: TableFacts
+    rows: IO[bytes]
+
+    def parts(self) -> Iterator[SpooledRows]:
+        """The rows, in their order, some at a time."""
+        self.rows.seek(0)
+        for frame in parcel.read_parts(self.rows):
+            with_action = frame[frame["action"] != ""].reset_index(drop=True)
+            yield SpooledRows(frame[list(ORDER_COLUMNS)], with_action[list(ACTION_COLUMNS)])
+
+
 @contextmanager
-def order_file(
-    path: Path, *, rules: Rules, layout: FileLayout, keep: bool
-) -> Iterator[SpooledFile]:
+def order_file(path: Path, *, rules: Rules, layout: FileLayout, keep: bool) -> Iterator[OrderRead]:
     """An order file whose rows can be had until the end of the block; `keep`: it may be archived.
 
     Raises:
@@ -50,15 +67,7 @@ def order_file(
     """
     task = {"path": path, "schema": ORDER_FILE, "rules": rules, "layout": layout, "keep": keep}
     with file_reader().read(path, readings.table, **task) as read:
-        facts: TableFacts = read.facts
-        yield SpooledFile(
-            rejects=facts.rejects,
-            source_file=facts.source_file,
-            private=facts.private,
-            header=facts.header,
-            ignored_columns=facts.ignored_columns,
-            _spool=read.rows,
-        )
+        yield OrderRead(read.facts, read.rows)
 
 
 def instruction_file(

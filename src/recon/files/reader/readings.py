@@ -35,7 +35,6 @@ class TableFacts(NamedTuple):
     rejects: tuple[Reject, ...]
     source_file: SourceFile
     ignored_columns: tuple[str, ...]
-    header: tuple[str, ...]
     private: str
     """Why it must not be archived; "" too where it is not to be."""
 
@@ -74,7 +73,7 @@ def table(
     private = private_content(raw) if keep else ""
     typed = proven_table(path, raw, schema=schema, rules=rules, layout=layout, zone=zone)
     parcel.write_frame(typed.frame, into=rows)
-    return TableFacts(typed.rejects, typed.source_file, typed.ignored_columns, raw.header, private)
+    return TableFacts(typed.rejects, typed.source_file, typed.ignored_columns, private)
 
 
 def instructions(

@@ -5,7 +5,7 @@ test of the order files holds the two together.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from recon.config.fee_contract import FACTS
@@ -238,6 +238,8 @@ SETTLEMENT = TableSchema(
         *(_optional(fact, Grammar.REFERENCE) for fact in FACTS),
     ),
 )
+SETTLEMENT_FILE = replace(SETTLEMENT, needs_line_end=True)
+"""The file of a night: one that was cut off is noticed."""
 
 BANK_STATES = frozenset({"booked", "pending"})
 BANK = TableSchema(

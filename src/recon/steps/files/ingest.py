@@ -15,8 +15,8 @@ from recon.files.formats.raw_table import refuse
 from recon.files.inbox.arrived_files import inbox
 from recon.files.kinds.archive import is_kept, keep_read
 from recon.files.kinds.instruction_file import is_instruction_file
-from recon.files.kinds.spooled_file import SpooledFile, SpooledRows
-from recon.files.reader import instruction_file, order_file
+from recon.files.kinds.spooled_file import SpooledRows
+from recon.files.reader import OrderRead, instruction_file, order_file
 from recon.model.errors import SourceMissingError, SourceUnreadableError
 from recon.model.headway import Way
 from recon.model.nights import StepSummary
@@ -224,7 +224,9 @@ def _ingest_orders(
         if why := left_for_later(read, run=run, environment=environment):
             later[path.name] = why
             return None, ""
-        _archive(path, read.source_file, why=read.private, archive=archive, private=private)
+        _archive(
+            path, read.facts.source_file, why=read.facts.private, archive=archive, private=private
+        )
         found: dict[int, str] = {}
         source = _save(read, run=run, environment=environment, refused=found)
         if source is not None:
@@ -234,14 +236,14 @@ def _ingest_orders(
 
 
 def _save(
-    read: SpooledFile, *, run: Run, environment: Environment, refused: dict[int, str]
+    read: OrderRead, *, run: Run, environment: Environment, refused: dict[int, str]
 ) -> SourceFile | None:
     """Store a file that was read whole; nothing when its content was read before.
 
     Its rows are written before anybody waits for it. `refused` gets lines and why their
     instructions wait for a person.
     """
-    store, source = environment.store, read.source_file
+    store, source = environment.store, read.facts.source_file
     inbox_of = (run.merchant_id, run.account_id)
     orders = order_rows.written(
         run,
@@ -262,7 +264,7 @@ def _save(
             run,
             orders=orders,
             parts=lambda: _looked_through(read, refused=refused),
-            rejects=read.rejects,
+            rejects=read.facts.rejects,
             at=environment.clock(),
         )
         return source
@@ -275,16 +277,16 @@ def sender_of(account: Account, *, environment: Environment) -> str:
     return min(name for name, each in every.items() if each.inbox == every[own].inbox)
 
 
-def _looked_through(read: SpooledFile, *, refused: dict[int, str]) -> Iterator[SpooledRows]:
+def _looked_through(read: OrderRead, *, refused: dict[int, str]) -> Iterator[SpooledRows]:
     """The rows of a file; what contradicts itself in them is noted as they pass."""
     for part in read.parts():
         refused.update(refused_actions(part.actions))
         yield part
 
 
-def _counted(read: SpooledFile) -> Iterator[SpooledRows]:
+def _counted(read: OrderRead) -> Iterator[SpooledRows]:
     """The rows of a file, told as they are stored."""
-    source = read.source_file
+    source = read.facts.source_file
     way = Way(f"rows of {shown_name(source.name)} stored", of=source.rows_accepted)
     for part in read.parts():
         yield part

@@ -152,7 +152,7 @@ def _planned_again(
             with order_file(source, rules=rules, layout=layout, keep=False) as read:
                 return order_rows.written(
                     run,
-                    source=read.source_file,
+                    source=read.facts.source_file,
                     parts=read.parts,
                     sender=stored.sender,
                     storage=storages(stored.inbox),

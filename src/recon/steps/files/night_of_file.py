@@ -10,7 +10,7 @@ from datetime import UTC, date, datetime, timedelta
 import numpy as np
 import pandas as pd
 
-from recon.files.kinds.spooled_file import SpooledFile
+from recon.files.reader import OrderRead
 from recon.model.business_date import BusinessCalendar
 from recon.model.nights import Mode
 from recon.model.words import SourceKind
@@ -24,7 +24,7 @@ STRAY_ROWS_SHARE = 0.01
 """Of the rows with the newest times so many may be wrong; they say nothing of the file."""
 
 
-def left_for_later(read: SpooledFile, *, run: Run, environment: Environment) -> str:
+def left_for_later(read: OrderRead, *, run: Run, environment: Environment) -> str:
     """Why a file is not taken by this night, in words; "" when it is this night's.
 
     A first run of a night takes what reaches into a day that is still open: there is no other night
@@ -33,7 +33,9 @@ def left_for_later(read: SpooledFile, *, run: Run, environment: Environment) -> 
     calendar, now = environment.settings.rules.business_calendar, environment.clock()
     day = run.business_date
     following = _business_day(day + timedelta(days=1), calendar=calendar)
-    had_file, same_name = _known_of_night(run, name=read.source_file.name, environment=environment)
+    had_file, same_name = _known_of_night(
+        run, name=read.facts.source_file.name, environment=environment
+    )
     if same_name or not (had_file or calendar.closes_at(following) <= now):
         return ""
     newest = _reach(read)
@@ -58,7 +60,7 @@ def _known_of_night(run: Run, *, name: str, environment: Environment) -> tuple[b
     return live and bool(orders), any(file.name == name for file in orders)
 
 
-def _reach(read: SpooledFile) -> datetime | None:
+def _reach(read: OrderRead) -> datetime | None:
     """Up to when its rows go, without the few newest that may be mistakes; None without rows."""
     instants = [_newest_of_rows(part.orders) for part in read.parts()]
     every = np.sort(np.concatenate(instants)) if instants else np.array([], dtype=np.int64)

@@ -28,7 +28,6 @@ from recon.files.reader import (
     order_file,
     settlement_file,
 )
-from recon.files.typing.mapped_columns import read_of
 from recon.files.typing.mending import mendable_text
 from recon.files.typing.table_schema import ORDER_FILE
 from recon.model.errors import OutputError, UsageError
@@ -122,14 +121,13 @@ def _checked_orders(path: Path, *, layout: FileLayout, settings: FileSettings) -
                 sums[str(currency)] += sum(amounts.tolist())
             actions.update(wanted["action"])
             refused += refused_actions(wanted)
-    known = read_of(ORDER_FILE, layout=layout)
     return CheckedFile(
-        source=read.source_file,
+        source=read.facts.source_file,
         layout="" if layout is STANDARD else layout.files,
         sums=_sums(sums.items()),
         actions=actions,
-        rejects=read.rejects,
-        ignored_columns=tuple(name for name in read.header if name not in known),
+        rejects=read.facts.rejects,
+        ignored_columns=read.facts.ignored_columns,
         refused_actions=tuple(refused),
     )
 

@@ -12,7 +12,6 @@ from recon.config.ledger_source import LedgerSource
 from recon.config.mistakes import mistakes_of
 from recon.config.rules import Rules
 from recon.files.kinds.instruction_file import INSTRUCTION_FILE
-from recon.files.kinds.settlement_file import SETTLEMENT_FILE
 from recon.files.proposing.layout_text import layout_text, pattern_of
 from recon.files.proposing.proposal import Proposal
 from recon.files.reader import (
@@ -25,7 +24,14 @@ from recon.files.reader import (
     settlement_file,
 )
 from recon.files.typing.layout_check import refuse_wrong_layout
-from recon.files.typing.table_schema import BANK, GATEWAY, LEDGER, ORDER_FILE, TableSchema
+from recon.files.typing.table_schema import (
+    BANK,
+    GATEWAY,
+    LEDGER,
+    ORDER_FILE,
+    SETTLEMENT_FILE,
+    TableSchema,
+)
 from recon.model.errors import SourceUnreadableError, UsageError
 from recon.model.words import Reject, SourceFile, SourceKind
 
@@ -71,7 +77,7 @@ class _Kind(NamedTuple):
 
 def _orders(path: Path, layout: FileLayout, rules: Rules) -> Checked:
     with order_file(path, rules=rules, layout=layout, keep=False) as read:
-        return Checked(read.source_file, read.rejects)
+        return Checked(read.facts.source_file, read.facts.rejects)
 
 
 def _gateway(path: Path, layout: FileLayout, rules: Rules) -> Checked:

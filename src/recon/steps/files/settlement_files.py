@@ -5,11 +5,13 @@ or that was expected and is not there, stands among the sources of the night as 
 verdict is INCOMPLETE, and until it comes right no payment of its days is called unsettled.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import product
 from pathlib import Path
+
+import pandas as pd
 
 from recon.config.file_layouts import layout_of
 from recon.config.settlement_folder import SettlementFolder
@@ -17,7 +19,6 @@ from recon.files.formats.named_bytes import sha256_of
 from recon.files.formats.raw_table import refuse
 from recon.files.inbox.arrived_files import inbox
 from recon.files.kinds.archive import is_kept, keep_read
-from recon.files.kinds.settlement_file import SettlementFile
 from recon.files.reader import settlement_file
 from recon.matching.frames.sources import SETTLEMENT_COLUMNS, frame_of
 from recon.model.errors import SourceMissingError, SourceUnreadableError, StoreLockedError
@@ -157,8 +158,8 @@ def _ingest_file(
         return None, f" {shown} was gone when it was to be read."
     except SourceUnreadableError as error:
         source, reject = unreadable(path, problem=str(error), kind=SourceKind.SETTLEMENT, name=name)
-        nothing = SettlementFile(frame_of([], columns=SETTLEMENT_COLUMNS), (reject,), source)
-        _save(nothing, name=name, run=run, environment=environment)
+        nothing = frame_of([], columns=SETTLEMENT_COLUMNS)
+        _save(nothing, source, [reject], name=name, run=run, environment=environment)
         figures["refused"] += 1
         return None, f" {shown} was refused as a whole and left where it is: {error}."
     sha256, private = facts.source_file.sha256, facts.private
@@ -166,12 +167,18 @@ def _ingest_file(
         why := keep_read(path, sha256=sha256, private=private, archive=account.archive)
     ):
         words = f" Not archived: {shown}: {why}."
-    read = SettlementFile(lines, facts.rejects, facts.source_file, facts.ignored_columns)
-    return _save(read, name=name, run=run, environment=environment), words
+    source, rejects = facts.source_file, facts.rejects
+    return _save(lines, source, rejects, name=name, run=run, environment=environment), words
 
 
 def _save(
-    read: SettlementFile, *, name: str, run: Run, environment: Environment
+    lines: pd.DataFrame,
+    source: SourceFile,
+    rejects: Iterable[Reject],
+    *,
+    name: str,
+    run: Run,
+    environment: Environment,
 ) -> SourceFile | None:
     """Store a file that was read whole; nothing when its content was read before.
 
@@ -179,15 +186,15 @@ def _save(
     file comes meanwhile, once more.
     """
     store, storages = environment.store, storages_of(environment)
-    source = replace(read.source_file, name=name)
-    rejects = [_under(reject, name=name) for reject in read.rejects]
+    source = replace(source, name=name)
+    rejects = [_under(reject, name=name) for reject in rejects]
     for _ in range(PLANNED_MAX):
         with store.reading() as connection:
             known = KnownFiles.of(connection, run, storages=storages)
             if known.has(name=name, sha256=source.sha256):
                 return None
             planned = settlement_plan.plan(
-                connection, run, lines=read.lines, source=source, storages=storages
+                connection, run, lines=lines, source=source, storages=storages
             )
         environment.crash_point("archived the lines")
         with store.writing(turn=Turn.ORDERS) as connection:

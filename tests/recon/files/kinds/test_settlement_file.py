@@ -4,7 +4,7 @@ import pytest
 
 from recon.config.file_layouts import FileLayout
 from recon.config.rules import Rules
-from recon.files.kinds.settlement_file import SETTLEMENT_FILE
+from recon.files.typing.table_schema import SETTLEMENT_FILE
 from recon.files.typing.typed_table import Table, read_table
 from recon.matching.frames.sources import SETTLEMENT_COLUMNS
 from recon.model.errors import SourceUnreadableError

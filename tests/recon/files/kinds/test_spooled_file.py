@@ -6,7 +6,8 @@ import pytest
 from recon.config.file_layouts import STANDARD, FileLayout, Trailer
 from recon.config.rules import Rules
 from recon.files.kinds.archive import keep_read
-from recon.files.kinds.spooled_file import SpooledFile, SpooledRows
+from recon.files.kinds.spooled_file import SpooledRows
+from recon.files.reader import OrderRead
 from recon.model.errors import SourceUnreadableError
 from tests.recon.files.whole_read import spooled_file
 
@@ -15,12 +16,12 @@ ROW = "100042,100042001,{},EUR,10.00,paid,2026-01-05T10:00:00Z,{},{}\n"
 CARD = "4242424242424242"
 
 
-def _kept(path: Path, read: SpooledFile, archive: Path) -> str:
-    sha256 = read.source_file.sha256
-    return keep_read(path, sha256=sha256, private=read.private, archive=archive)
+def _kept(path: Path, read: OrderRead, archive: Path) -> str:
+    sha256 = read.facts.source_file.sha256
+    return keep_read(path, sha256=sha256, private=read.facts.private, archive=archive)
 
 
-def _read(path: Path, *, keep: bool = True) -> tuple[SpooledFile, SpooledRows]:
+def _read(path: Path, *, keep: bool = True) -> tuple[OrderRead, SpooledRows]:
     with spooled_file(path, rules=Rules(), layout=STANDARD, keep=keep) as read:
         parts = list(read.parts())
     frames = (pd.concat(frames, ignore_index=True) for frames in zip(*parts, strict=True))

@@ -20,7 +20,6 @@ FACTS = TableFacts(
     (Reject(SourceKind.ORDERS, "o.csv", 3, "amount", "is “blank”", "\\udcff", "100042"),),
     SourceFile(SourceKind.ORDERS, "o.csv", "a" * 64, 10, 2, 1, 1, 0, 2**53 + 1),
     ("note",),
-    ("order_no", "note"),
     "",
 )
 
