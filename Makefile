@@ -50,13 +50,13 @@ TRUTHS = tests/recon/period/test_truth_of_months.py tests/recon/matching/bank/te
 
 # Some fifty seconds of it are waits (time-outs, servers that start): a third worker on two cores has them beside the others.
 test: $(READY) ## the test suite (what looks at the code itself is in make check, hundreds of nights in make test-nights)
-	@$(BIN)/pytest -n 3 --dist loadgroup $(patsubst %,--ignore=%,$(CODE) $(NIGHTS))
+	@$(BIN)/pytest -n 3 --dist loadgroup --max-worker-restart=0 $(patsubst %,--ignore=%,$(CODE) $(NIGHTS))
 
 test-nights: $(READY) ## hundreds of nights, their crashes, late months, the model of money, Prefect's flows and pages
-	@$(BIN)/pytest -n 2 --dist loadgroup $(NIGHTS)
+	@$(BIN)/pytest -n 2 --dist loadgroup --max-worker-restart=0 $(NIGHTS)
 
 test-truths: $(READY) ## months, banks, files and demos made from the truth, of which `make test` plays few (MONTHS_PLAYED, BANK_SEEDS, BOOKS_SEEDS, BANK_FUZZ, PROPOSED_SEEDS, CALM_SEEDS, PARTS_SEEDS, FEES_SEEDS, CONTRACT_SEEDS, POPULATIONS_PLAYED, DEMOS_PLAYED)
-	@MONTHS_PLAYED=$${MONTHS_PLAYED:-4} BANK_SEEDS=$${BANK_SEEDS:-12} BOOKS_SEEDS=$${BOOKS_SEEDS:-20} BANK_FUZZ=$${BANK_FUZZ:-150} PROPOSED_SEEDS=$${PROPOSED_SEEDS:-5} CALM_SEEDS=$${CALM_SEEDS:-6} PARTS_SEEDS=$${PARTS_SEEDS:-16} FEES_SEEDS=$${FEES_SEEDS:-10} CONTRACT_SEEDS=$${CONTRACT_SEEDS:-3} POPULATIONS_PLAYED=$${POPULATIONS_PLAYED:-3} DEMOS_PLAYED=$${DEMOS_PLAYED:-2} $(BIN)/pytest -n 2 --dist loadgroup $(TRUTHS)
+	@MONTHS_PLAYED=$${MONTHS_PLAYED:-4} BANK_SEEDS=$${BANK_SEEDS:-12} BOOKS_SEEDS=$${BOOKS_SEEDS:-20} BANK_FUZZ=$${BANK_FUZZ:-150} PROPOSED_SEEDS=$${PROPOSED_SEEDS:-5} CALM_SEEDS=$${CALM_SEEDS:-6} PARTS_SEEDS=$${PARTS_SEEDS:-16} FEES_SEEDS=$${FEES_SEEDS:-10} CONTRACT_SEEDS=$${CONTRACT_SEEDS:-3} POPULATIONS_PLAYED=$${POPULATIONS_PLAYED:-3} DEMOS_PLAYED=$${DEMOS_PLAYED:-2} $(BIN)/pytest -n 2 --dist loadgroup --max-worker-restart=0 $(TRUTHS)
 
 campaign: $(READY) ## what takes minutes to hours: kills, chaos, fuzz, truths in their size, Prefect, a browser (NAME=…; without it the list, tests/campaigns.toml)
 	@$(BIN)/python -m tests.campaigns $(NAME)

@@ -1,8 +1,7 @@
 """Files of nights as large as a test likes, and what was held at most while they were read."""
 
 import tracemalloc
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from recon.archive.schemas import SCHEMAS
 from recon.archive.step_folder import write_step
 from recon.steps.ground.night_folder import COMPARED, INPUTS, rows_of
 from recon.steps.ground.sealed_night import SealedNight
+from tests.arrow_memory import counted
 
 AT = datetime(2026, 11, 20, 10, tzinfo=UTC)
 NUMBERED = {"order_no", "entry_id", "transaction_id"}
@@ -62,7 +62,7 @@ def in_groups_of(rows: int, *, patch: pytest.MonkeyPatch) -> None:
 
 def peak_bytes(do: Callable[[], Any]) -> int:
     """What Arrow held at most while it was done; the rest of the process does not count."""
-    with _counted() as pool:
+    with counted() as pool:
         do()
         return int(pool.max_memory())
 
@@ -76,14 +76,3 @@ def peak_bytes_of_objects(do: Callable[[], Any]) -> int:
         return tracemalloc.get_traced_memory()[1] - before
     finally:
         tracemalloc.stop()
-
-
-@contextmanager
-def _counted() -> Iterator[pa.MemoryPool]:
-    before = pa.default_memory_pool()
-    pool = pa.proxy_memory_pool(before)
-    pa.set_memory_pool(pool)
-    try:
-        yield pool
-    finally:
-        pa.set_memory_pool(before)

@@ -65,14 +65,6 @@ def in_sql(
             raise ArchiveError(msg) from error
 
 
-def own_rows(answer: "duckdb.DuckDBPyConnection") -> pa.Table:
-    """The rows of a statement in memory of our own, so that none of DuckDB's outlives it."""
-    rows, copy = answer.to_arrow_table(), pa.BufferOutputStream()
-    with pa.ipc.new_stream(copy, rows.schema) as writer:
-        writer.write_table(rows)
-    return pa.ipc.open_stream(copy.getvalue()).read_all()
-
-
 def rows_of(
     file: StoredFacts, *, storages: StorageOf, columns: Sequence[str] | None = None
 ) -> pa.Table:

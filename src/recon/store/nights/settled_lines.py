@@ -14,7 +14,7 @@ from recon.model.errors import ArchiveError, ConfigurationError
 from recon.model.words import SourceKind
 from recon.store.nights import facts_rows, settled_sums
 from recon.store.nights.facts_rows import StoredFacts
-from recon.store.nights.order_facts import StorageOf, in_sql, own_rows
+from recon.store.nights.order_facts import StorageOf, in_sql
 from recon.store.nights.runs import Run
 from recon.store.nights.settled_sums import STORED
 from recon.store.schema import order_file, settled_sum
@@ -109,7 +109,7 @@ def lines_named(
             sql.register(f"wanted_{name}", pa.table({"text": each}))
         account = {"merchant": run.merchant_id, "account": run.account_id}
         sql.execute(_NAMED, {"paths": [*dict.fromkeys(paths)], **account})
-        return own_rows(sql).select(PLAIN.names).cast(PLAIN)
+        return sql.to_arrow_table().select(PLAIN.names).cast(PLAIN)
 
 
 _NAMED = """

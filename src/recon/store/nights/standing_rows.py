@@ -137,7 +137,7 @@ def _looked_up(asked: _Question) -> Looked:
             sql.execute(reading, {"paths": [*{places[number]: None for (number,) in among}]})
             for statement in rule:
                 sql.execute(statement.replace("{content}", ", ".join(CONTENT)))
-            rows = order_facts.own_rows(sql).select(_OF_ROW.names).cast(_OF_ROW)
+            rows = sql.to_arrow_table().select(_OF_ROW.names).cast(_OF_ROW)
         return Looked(rows, frozenset(number for (number,) in having))
 
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from recon.matching.frames.arrays import text_column
 from recon.matching.frames.names import MANY_MORE, is_among
+from tests.arrow_memory import counted
 
 NAMES = st.lists(st.sampled_from(["", "a", "b", "ä", "ab"]), max_size=4)
 MANY = 500_000
@@ -32,11 +33,8 @@ def test_each_name_is_looked_for_among_the_others(
 @pytest.fixture
 def pool() -> Iterator[pa.MemoryPool]:
     """Counts what Arrow takes."""
-    before = pa.default_memory_pool()
-    counting = pa.proxy_memory_pool(before)
-    pa.set_memory_pool(counting)
-    yield counting
-    pa.set_memory_pool(before)
+    with counted() as counting:
+        yield counting
 
 
 def test_few_names_among_very_many_take_no_table_of_all(pool: pa.MemoryPool) -> None:
