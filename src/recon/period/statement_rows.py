@@ -3,7 +3,7 @@
 One name for console, files and workbook.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from recon.period.month_statement import CLOSING, MOVED, OPENING, MonthFigure, MonthStatement
@@ -171,10 +171,9 @@ def _of(statement: MonthStatement, currency: str) -> Figures:
 
 
 def _rows(
-    kind: str, figures: Figures, *, of: str, at: str, words: Mapping[str, str] | Sequence[str]
+    kind: str, figures: Figures, *, of: str, at: str, words: Mapping[str, str]
 ) -> Iterator[StatementRow]:
-    named = dict(words) if isinstance(words, Mapping) else {name: name for name in words}
-    for name, label in named.items():
+    for name, label in words.items():
         figure = figures.get((of, at, name))
         if figure is not None:
             yield StatementRow(kind, name, label, figure.count, figure.amount)

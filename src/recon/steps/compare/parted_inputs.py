@@ -165,12 +165,9 @@ def _small(
     names = text_column(asked.cast(pa.large_string()))
     loaded = order_rows.files_of_night(connection, run, until=until)
     rejected = order_rows.rejects_of_night(connection, run, until=until)
+    waiting = quarantined(connection, run, inputs=inputs)
     files, rejects = of_this_account(
-        loaded,
-        rejected,
-        run=run,
-        siblings=inputs.siblings,
-        waiting=quarantined(connection, run, inputs=inputs),
+        loaded, rejected, run=run, siblings=inputs.siblings, waiting=waiting
     )
     source = ledger_rows.source_of(connection, run.run_id)
     every = instructions_of(connection, run, inputs=inputs, environment=environment)
@@ -181,6 +178,7 @@ def _small(
         ledger=frame_of((), columns=LEDGER_COLUMNS),
         instructions=moves,
         rejects=rejects,
+        quarantined=waiting,
         files=(*files, *((source,) if source else unread_files(rejects))),
         universe=frame_of((), columns=KEY_COLUMNS),
         settlement=settled.pay_outs if settled else None,

@@ -15,7 +15,7 @@ from recon.archive.rows_file import row_batches
 from recon.matching.frames.sources import KEY_COLUMNS, Sources
 from recon.model.freed_memory import give_back
 from recon.proof.bridge import FROM_OTHERS
-from recon.steps.compare.inputs import quarantined, unread_batches
+from recon.steps.compare.inputs import unread_batches
 from recon.steps.compare.parted_answers import parted_answers
 from recon.steps.compare.parted_inputs import PartedInputs, parted_inputs
 from recon.steps.compare.parted_ledger import arrived_ledger, older_entries
@@ -113,7 +113,6 @@ def _small(
         agreed_write_offs=inputs.agreed_write_offs,
         merged_rows=with_taken(loaded, became=became),
         unread_batches=unread_batches(connection, run, inputs=inputs),
-        quarantined=quarantined(connection, run, inputs=inputs),
         orders_lack_since=orders_lack_since(
             connection, run, until=until, calendar=environment.settings.rules.business_calendar
         ),
@@ -160,7 +159,6 @@ class _SealedOrders:
     """The orders that were sealed before money moved, where those of now are the same."""
 
     night: SealedNight
-    run: Run
     is_all: bool
     """Whether no row of another account is there, then or now."""
 
@@ -179,7 +177,7 @@ class _SealedOrders:
                 return None
             own += len(numbers)
             others += len(table) - len(numbers)
-        return cls(night, run, is_all=not others) if own == len(parted.asked) else None
+        return cls(night, is_all=not others) if own == len(parted.asked) else None
 
     def orders(self) -> Iterator[pa.Table]:
         """When the account's orders were ordered."""

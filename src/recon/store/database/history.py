@@ -83,7 +83,6 @@ FREE = {
     "doubt clock": None,
     "actions": None,
     "facts": None,
-    "order keys": None,
     "run": frozenset({"started", "resumed"}),
     "rules": None,
 }

@@ -28,7 +28,6 @@ CHANGING: Mapping[str, str] = {
     "notification": "times repeated_at",
     "notification_case": "times",
     "order_action": "instruction_id sealed",
-    "order_file": "rows_new rows_repeat",
     "run": "status step owner owner_process finished_at problem verdict rules_digest result_digest "
     "workbook workbook_sha256 history_head",
 }

@@ -20,7 +20,6 @@ from sqlalchemy import (
     insert,
     or_,
     select,
-    update,
 )
 
 from recon.matching.frames.bank_sources import (
@@ -30,7 +29,7 @@ from recon.matching.frames.bank_sources import (
     BankStatement,
     RefusedBankFile,
 )
-from recon.matching.frames.sources import SETTLEMENT_COLUMNS
+from recon.matching.frames.sources import SETTLEMENT_COLUMNS, LoadCounts
 from recon.model.words import EntryType, SourceFile, SourceKind
 from recon.store.database.bulk_rows import among
 from recon.store.database.frames import frame_of_select, rows_of
@@ -69,12 +68,8 @@ def save_file(
 ) -> None:
     """Store one file whole: its statements, and the entries that `read` still has."""
     known = last_settlement(connection)
-    file_id = order_rows.insert_file(connection, run, source=source, at=at)
-    connection.execute(
-        update(order_file)
-        .where(order_file.c.file_id == file_id)
-        .values(rows_new=source.rows_accepted)
-    )
+    counts = LoadCounts(source.rows_accepted, source.rows_accepted, 0, 0)
+    file_id = order_rows.insert_file(connection, run, source=source, at=at, counts=counts)
     rows = rows_of(read.entries)
     for number, statement in enumerate(read.statements):
         cells = {**asdict(statement), "days_given": int(statement.days_given)}
@@ -92,12 +87,8 @@ def save_file(
 
 def note_known(connection: Connection, run: Run, *, source: SourceFile, at: datetime) -> None:
     """Put a file that the night of another account read among the files of this one."""
-    file_id = order_rows.insert_file(connection, run, source=source, at=at)
-    connection.execute(
-        update(order_file)
-        .where(order_file.c.file_id == file_id)
-        .values(rows_repeat=source.rows_accepted)
-    )
+    counts = LoadCounts(source.rows_accepted, 0, source.rows_accepted, 0)
+    order_rows.insert_file(connection, run, source=source, at=at, counts=counts)
 
 
 def newest_of(connection: Connection, run: Run, *, name: str) -> SourceFile | None:

@@ -1,7 +1,6 @@
 """Which files of facts there are, as the database knows them and as the history binds them."""
 
 import hashlib
-import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -14,6 +13,7 @@ from recon.model.errors import HistoryBrokenError
 from recon.model.words import SourceKind
 from recon.store.database.engine import Turn, join_turn
 from recon.store.database.history import Event, append
+from recon.store.database.record import data_of
 from recon.store.nights.runs import Run, counting
 from recon.store.nights.settled_sums import digests_beside
 from recon.store.schema import history, order_facts, order_facts_account, order_file
@@ -231,7 +231,7 @@ def changed(connection: Connection) -> Iterator[str]:
         now = {name: row[name] for name in _OWN_COLUMNS}
         now["accounts"] = _digest(accounts.get(row["file_id"], ()))
         now |= beside.get(row["file_id"], {})
-        if document(row["data"]) != now or row["file_id"] in known:
+        if data_of(row["data"]) != now or row["file_id"] in known:
             yield _not_bound(row["file_id"])
         known.add(row["file_id"])
     strayed = (accounts.keys() | beside.keys()) - known
@@ -263,15 +263,6 @@ def _digest(accounts: Iterable[Mapping[Any, Any]]) -> str:
     """A hash of what a file has of each account."""
     rows = sorted("\x1f".join(str(row[name]) for name in _OF_ACCOUNT) for row in accounts)
     return hashlib.sha256("\x1e".join(rows).encode()).hexdigest()
-
-
-def document(text: str | None) -> Mapping[str, Any]:
-    """What a link says; of one that was spoilt nothing, for the chain itself says so."""
-    try:
-        document = json.loads(text or "{}")
-    except ValueError:
-        return {}
-    return document if isinstance(document, dict) else {}
 
 
 def _having(accounts: Collection[Account]) -> Select[tuple[int]]:

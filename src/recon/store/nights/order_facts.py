@@ -65,9 +65,7 @@ def in_sql(
             raise ArchiveError(msg) from error
 
 
-def rows_of(
-    file: StoredFacts, *, storages: StorageOf, columns: Sequence[str] | None = None
-) -> pa.Table:
+def rows_of(file: StoredFacts, *, storages: StorageOf, columns: Sequence[str]) -> pa.Table:
     """The rows that an order file brought; see `read_facts`."""
     return read_facts(
         storages(file.inbox), file.rows, schema=ORDER_FACTS, columns=columns, doing=UNREAD
@@ -84,8 +82,8 @@ def stored_rows(files: Sequence[StoredFacts], *, storages: StorageOf) -> int:
 
 def facts_problems(files: Sequence[StoredFacts], *, storages: StorageOf) -> Iterator[str]:
     """What of these files is not as it was written, each as a sentence."""
-    for file in files:
-        yield from problems_of(file.rows, inbox=file.inbox, storages=storages)
+    for inbox, rows in dict.fromkeys((file.inbox, file.rows) for file in files):
+        yield from problems_of(rows, inbox=inbox, storages=storages)
 
 
 def problems_of(file: FactsFile, *, inbox: Account, storages: StorageOf) -> Iterator[str]:

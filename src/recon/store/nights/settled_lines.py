@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection
 
 from recon.archive.facts_files import whole_facts
 from recon.archive.facts_schemas import SETTLED_FACTS
@@ -17,7 +17,7 @@ from recon.store.nights.facts_rows import StoredFacts
 from recon.store.nights.order_facts import StorageOf, in_sql
 from recon.store.nights.runs import Run
 from recon.store.nights.settled_sums import STORED
-from recon.store.schema import order_file, settled_sum
+from recon.store.schema import settled_sum
 
 LINES_AT_ONCE = 50_000
 """So many are decoded at a time."""
@@ -136,15 +136,9 @@ def line_problems(
 
     A file that cannot be read is none of them: `facts_problems` names it.
     """
-    settled = select(order_file.c.file_id).where(
-        order_file.c.kind == SourceKind.SETTLEMENT.value,
-        order_file.c.file_id.in_([each.file_id for each in files]),
-    )
-    of_kind = {*connection.execute(settled).scalars()}
-    in_database = settled_sums.digests_beside(connection, of=of_kind)
-    for file in files:
-        if file.file_id not in of_kind:
-            continue
+    settled = [file for file in files if file.kind is SourceKind.SETTLEMENT]
+    in_database = settled_sums.digests_beside(connection, of=[file.file_id for file in settled])
+    for file in settled:
         try:
             lines = pa.concat_tables(tables_of(file, storages=storages, columns=STORED))
         except (ArchiveError, ConfigurationError):

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from sqlalchemy import ColumnElement, Connection, func, select, true, union, update
+from sqlalchemy import ColumnElement, Connection, func, select, true, union
 
 from recon.matching.frames.sources import LoadCounts
 from recon.model.words import Reject, SourceKind
@@ -110,12 +110,7 @@ def save_file(
 ) -> LoadCounts:
     """Store one settlement file whole, as it was planned (see `settlement_plan`)."""
     counts = planned.counts
-    file_id = order_rows.insert_file(connection, run, source=planned.source, at=at)
-    connection.execute(
-        update(order_file)
-        .where(order_file.c.file_id == file_id)
-        .values(rows_new=counts.new, rows_repeat=counts.repeat)
-    )
+    file_id = order_rows.insert_file(connection, run, source=planned.source, at=at, counts=counts)
     order_rows.insert_rejects(connection, rejects, run_id=run.run_id, file_id=file_id)
     if planned.settled is not None:
         settled_sums.save_rows(connection, planned.settled.rows, file_id=file_id)

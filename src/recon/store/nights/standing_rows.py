@@ -6,8 +6,6 @@ than one row, out of the files that have them.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -29,8 +27,7 @@ CONTENT = (
 _RULE = Path(__file__).with_suffix(".sql")
 _OF_ROW = pa.schema(
     [
-        *((name, pa.string()) for name in ("merchant_id", "account_id", "order_no")),
-        ("ordered_at", pa.timestamp("us", "UTC")),
+        ("order_no", pa.string()),
         *((name, pa.int64()) for name in ("file_id", "row")),
         *((name, pa.bool_()) for name in ("stands", "repeats", "replaces")),
     ]
@@ -55,14 +52,18 @@ class Looked(NamedTuple):
         return gone
 
 
-@dataclass(frozen=True, slots=True)
-class _Question:
+class _Question(NamedTuple):
     """Arrivals, and of which of them, or of which orders, the rows are looked at."""
 
     arrivals: tuple[StoredFacts, ...]
     of: frozenset[int]
     numbers: tuple[str, ...] | None
-    storages: StorageOf = field(compare=False)
+
+
+ANSWERS_KEPT = 4
+"""A night asks the same several times."""
+_ANSWERED: dict[_Question, Looked] = {}
+"""The newest of them, and no archive beside them."""
 
 
 def looked_up(
@@ -71,7 +72,7 @@ def looked_up(
     *,
     accounts: Sequence[Account],
     storages: StorageOf,
-    files: Sequence[StoredFacts] | None = None,
+    files: Sequence[StoredFacts],
     numbers: Sequence[str] | None = None,
     until: int | None = None,
 ) -> tuple[list[StoredFacts], Looked]:
@@ -82,7 +83,7 @@ def looked_up(
         run: for whom files count.
         accounts: merchant and account of the rows.
         storages: where files lie.
-        files: whose orders are looked at; None: of all.
+        files: whose orders are looked at.
         numbers: order numbers that are looked at; None: all.
         until: the last file that counts.
 
@@ -90,16 +91,20 @@ def looked_up(
         ArchiveError: a file cannot be read, or is not the one whose hash the database has.
     """
     arrivals = facts_rows.of_account(connection, run, accounts=accounts, until=until)
-    wanted = arrivals if files is None else files
-    if not wanted or (numbers is not None and not len(numbers)):
+    if not files or (numbers is not None and not len(numbers)):
         return [], Looked(_OF_ROW.empty_table(), frozenset())
-    of = frozenset(file.file_id for file in wanted)
+    of = frozenset(file.file_id for file in files)
     texts = None if numbers is None else tuple(sorted({*numbers}))
     if sum(file.row_count for file in arrivals) <= FEW_ROWS:
         # Of so few all are looked up at once, and the next question finds them answered.
         of, texts = frozenset(file.file_id for file in arrivals), None
-    looked = _looked_up(_Question(tuple(arrivals), of, texts, storages))
-    return [file for file in wanted if file.file_id in looked.having], looked
+    asked = _Question(tuple(arrivals), of, texts)
+    if (looked := _ANSWERED.get(asked)) is None:
+        looked = _looked_up(asked, storages=storages)
+        if len(_ANSWERED) >= ANSWERS_KEPT:
+            _ANSWERED.pop(next(iter(_ANSWERED)))
+        _ANSWERED[asked] = looked
+    return [file for file in files if file.file_id in looked.having], looked
 
 
 def standing(
@@ -116,11 +121,9 @@ def standing(
         yield file, table, ~found.gone(file)
 
 
-@lru_cache(maxsize=4)
-def _looked_up(asked: _Question) -> Looked:
-    """A night asks the same several times."""
+def _looked_up(asked: _Question, *, storages: StorageOf) -> Looked:
     naming, counting, reading, *rule = _RULE.read_text(encoding="utf-8").split(";")
-    with order_facts.in_sql(asked.arrivals, storages=asked.storages) as (sql, paths):
+    with order_facts.in_sql(asked.arrivals, storages=storages) as (sql, paths):
         places = dict(zip((file.file_id for file in asked.arrivals), paths, strict=True))
         if asked.numbers is None:
             of = [*{places[number]: None for number in sorted(asked.of)}]

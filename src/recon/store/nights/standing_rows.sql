@@ -43,7 +43,7 @@ WITH rows AS (
         bool_or(d.row IS NOT NULL) OVER (
             PARTITION BY s.merchant_id, s.account_id, s.order_no, {content}, updated_at) AS is_said
     FROM spoken AS s LEFT JOIN decided AS d ON d.file_id = s.file_id AND d.row = s.row)
-SELECT merchant_id, account_id, order_no, ordered_at, file_id, row, stands, NOT stands AND is_said AS repeats,
+SELECT order_no, file_id, row, stands, NOT stands AND is_said AS repeats,
     stands AND coalesce(bool_or(NOT is_said) OVER (
         PARTITION BY merchant_id, account_id, order_no ORDER BY file_id, line, row
         ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), false) AS replaces

@@ -20,7 +20,7 @@ order_facts = Table(
     id_column("rows_sha256"),
     count_column("size_bytes"),  # of all of them
     count_column("row_count"),
-    text_column("sender", ID_CHARACTERS),  # of orders: whose inbox, the first account of several
+    text_column("sender"),  # of orders: whose inbox, the first account of several
 )
 
 # One row per account that such a file has rows of.

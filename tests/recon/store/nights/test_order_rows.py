@@ -1,17 +1,20 @@
 import hashlib
 from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from recon.matching.frames.sources import ORDER_COLUMNS, frame_of
+from recon.model.nights import Mode, NightRequest
 from recon.model.words import Reject, SourceFile, SourceKind
 from recon.store.database.engine import Store
-from recon.store.nights import order_rows, stored_orders
-from recon.store.nights.order_facts import StorageOf
+from recon.store.nights import facts_rows, order_rows, runs, stored_orders
+from recon.store.nights.order_facts import StorageOf, facts_problems
 from recon.store.nights.runs import Run
 from tests.recon.store.kept_files import keep
 
 OPENING = datetime(2026, 1, 1, tzinfo=UTC)
+AS_OF = datetime(2026, 11, 21, tzinfo=UTC)
 ORDER = {
     "merchant_id": "100042",
     "account_id": "100042001",
@@ -49,6 +52,36 @@ def _current(store: Store, run: Run, storages: StorageOf) -> list[tuple[str, int
         frame = stored_orders.current_orders(connection, run, since=OPENING, storages=storages)
     cells = zip(frame["order_no"], frame["amount"], frame["source"], strict=True)
     return [(str(key), int(amount), str(source)) for key, amount, source in cells]
+
+
+def test_accounts_may_have_names_as_long_as_they_come(store: Store, storages: StorageOf) -> None:
+    """Whose inbox a file lay in names merchant and account together."""
+    merchant, account = "M" * 50, "A" * 50
+    request = NightRequest(merchant, account, AS_OF.date(), Mode.LIVE)
+    with store.writing() as connection:
+        runs.start(connection, request, run_id="long", as_of=AS_OF, now=AS_OF)
+        run = runs.get(connection, "long")
+    row = {**ORDER, "merchant_id": merchant, "account_id": account}
+    _load(store, run, row, storages=storages)
+
+    with store.reading() as connection:
+        senders = [file.sender for file in facts_rows.every(connection)]
+    assert senders == [f"{merchant}/{account}"]
+
+
+def test_lost_rows_that_several_files_brought_are_told_once(
+    store: Store, run: Run, storages: StorageOf, tmp_path: Path
+) -> None:
+    """A content that is known under another name lies in the archive once."""
+    _load(store, run, ORDER, storages=storages)
+    with store.writing() as connection:
+        ((known, _),) = order_rows.files_of_night(connection, run)
+        order_rows.save_copy(connection, run, of=known, name="again.csv", at=AS_OF)
+        both = facts_rows.every(connection)
+    (tmp_path / "archive" / both[0].rows.path).unlink()
+
+    assert len(both) == 2
+    assert len([*facts_problems(both, storages=storages)]) == 1
 
 
 def test_new_rows_are_new(store: Store, run: Run, storages: StorageOf) -> None:
